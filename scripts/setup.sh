@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Installs what the build and the tests need, from Debian and PyPI. Safe to run again: it does nothing
+# where nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  build-essential cmake ninja-build ccache pkg-config git
+  libdnnl-dev libhwy-dev libsentencepiece-dev
+  nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev
+  libxxhash-dev zlib1g-dev libzstd-dev
+  libgtest-dev libbenchmark-dev librapidcheck-dev
+  clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
+  python3 python3-pip unzip
+)
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if ((${#missing[@]})); then
+  sudo=()
+  [ "$(id -u)" = 0 ] || sudo=(sudo)
+  echo "setup: installing ${missing[*]}" >&2
+  "${sudo[@]}" apt-get update -qq >&2
+  DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+fi
+
+# Arrow comes out of the pyarrow wheel: its headers and shared libraries, no Python at run time.
+arrow_version=26.0.1
+arrow_dir=.deps/pyarrow-$arrow_version
+if [ ! -f "$arrow_dir/.done" ]; then
+  echo "setup: unpacking Arrow $arrow_version from the pyarrow wheel" >&2
+  rm -rf "$arrow_dir" .deps/wheel
+  mkdir -p .deps/wheel "$arrow_dir"
+  python3 -m pip download --quiet --no-deps --only-binary=:all: --python-version 3.11 \
+    --implementation cp --platform manylinux_2_28_x86_64 -d .deps/wheel "pyarrow==$arrow_version" >&2
+  unzip -q .deps/wheel/pyarrow-*.whl 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libparquet.so.*' -d "$arrow_dir"
+  rm -rf .deps/wheel
+  touch "$arrow_dir/.done"
+fi

@@ -1,0 +1,115 @@
+#include "skein/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+[[noreturn]] void fail_io(std::string_view verb, const fs::path& path, int error_number) {
+  fail(errno_code(error_number), "cannot {} {}: {}", verb, path.string(), errno_text(error_number));
+}
+
+FileDescriptor open_or_fail(const fs::path& path, int flags, mode_t mode = 0) {
+  FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC, mode));
+  if (file.get() < 0) fail_io("open", path, errno);
+  return file;
+}
+
+int64_t regular_file_size(int fd, const fs::path& path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) fail_io("stat", path, errno);
+  if (!S_ISREG(status.st_mode)) {
+    fail(ErrorCode::kInvalid, "{} is not a regular file: expected a file to read", path.string());
+  }
+  return status.st_size;
+}
+
+}  // namespace
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+void FileDescriptor::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+std::string read_file(const fs::path& path, int64_t max_bytes) {
+  const FileDescriptor file = open_or_fail(path, O_RDONLY);
+  const int64_t size = regular_file_size(file.get(), path);
+  if (size > max_bytes) {
+    fail(ErrorCode::kInvalid, "{} has {} bytes: expected at most {}", path.string(), size,
+         max_bytes);
+  }
+  std::string bytes(static_cast<size_t>(size), '\0');
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_io("read", path, errno);
+    if (count == 0) break;  // shortened while being read
+    done += static_cast<size_t>(count);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+void write_all(int fd, std::span<const std::byte> bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_io("write", path, errno);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+}
+
+void fsync_file(int fd, const fs::path& path) {
+  if (::fsync(fd) != 0) fail_io("fsync", path, errno);
+}
+
+void fsync_folder(const fs::path& folder) {
+  const FileDescriptor file = open_or_fail(folder, O_RDONLY | O_DIRECTORY);
+  fsync_file(file.get(), folder);
+}
+
+void write_file_atomic(const fs::path& path, std::string_view bytes) {
+  const fs::path partial = path.string() + ".partial";
+  {
+    const FileDescriptor file = open_or_fail(partial, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    write_all(file.get(), std::as_bytes(std::span(bytes)), partial);
+    fsync_file(file.get(), partial);
+  }
+  if (::rename(partial.c_str(), path.c_str()) != 0) fail_io("rename to", path, errno);
+  fsync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  const FileDescriptor file = open_or_fail(path, O_RDONLY);
+  size_ = static_cast<size_t>(regular_file_size(file.get(), path));
+  if (size_ == 0) return;
+  void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (address == MAP_FAILED) fail_io("map", path, errno);
+  data_ = static_cast<const std::byte*>(address);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::swap(MappedFile& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(path_, other.path_);
+}
+
+}  // namespace skein

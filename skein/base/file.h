@@ -1,0 +1,73 @@
+// Files: read whole, mapped, or replaced atomically and durably.
+//
+// Errors   every function throws Error{kNotFound | kIo | kNoSpace} naming the path and errno,
+// unless
+//          it says otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace skein {
+
+namespace fs = std::filesystem;
+
+// An owned file descriptor.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor() { reset(); }
+  int get() const { return fd_; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// The whole file as text; refuses a file larger than `max_bytes`.
+std::string read_file(const fs::path& path, int64_t max_bytes = int64_t{1} << 30);
+
+// Writes `<path>.partial`, fsyncs it, renames it to `path` and fsyncs the folder: after a crash at
+// any moment `path` holds either its old bytes or the new ones.
+void write_file_atomic(const fs::path& path, std::string_view bytes);
+
+// Writes all bytes at the current offset, retrying short writes.
+void write_all(int fd, std::span<const std::byte> bytes, const fs::path& path);
+
+// Makes earlier creations and renames inside `folder` durable.
+void fsync_folder(const fs::path& folder);
+void fsync_file(int fd, const fs::path& path);
+
+// A read-only memory map; moves, does not copy. An empty file maps to an empty span.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const fs::path& path);
+  MappedFile(MappedFile&& other) noexcept { swap(other); }
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  const fs::path& path() const { return path_; }
+
+ private:
+  void swap(MappedFile& other) noexcept;
+
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  fs::path path_;
+};
+
+}  // namespace skein

@@ -1,0 +1,32 @@
+#include "skein/base/hash.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+namespace skein {
+namespace {
+std::string to_hex(XXH128_hash_t hash) {
+  return fmt::format("{:016x}{:016x}", static_cast<uint64_t>(hash.high64),
+                     static_cast<uint64_t>(hash.low64));
+}
+}  // namespace
+
+std::string xxh3_128_hex(std::span<const std::byte> bytes) {
+  return to_hex(XXH3_128bits(bytes.data(), bytes.size()));
+}
+
+uint64_t hash_name(std::string_view name) { return XXH3_64bits(name.data(), name.size()); }
+
+struct Xxh3Stream::State {
+  XXH3_state_t* xxh = XXH3_createState();
+  ~State() { XXH3_freeState(xxh); }
+};
+
+Xxh3Stream::Xxh3Stream() : state_(std::make_unique<State>()) { XXH3_128bits_reset(state_->xxh); }
+Xxh3Stream::~Xxh3Stream() = default;
+void Xxh3Stream::update(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
+}
+std::string Xxh3Stream::hex() const { return to_hex(XXH3_128bits_digest(state_->xxh)); }
+
+}  // namespace skein

@@ -1,0 +1,39 @@
+#include "skein/base/json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+
+namespace skein {
+
+Json parse_json(std::string_view text, const std::string& what) {
+  constexpr int kMaxDepth = 256;
+  bool too_deep = false;
+  try {
+    Json json = Json::parse(text.begin(), text.end(), [&](int depth, auto, const Json&) {
+      if (depth > kMaxDepth) {
+        too_deep = true;
+        throw std::length_error("nested too deeply");
+      }
+      return true;
+    });
+    return json;
+  } catch (const std::exception& error) {
+    if (too_deep) fail(ErrorCode::kInvalid, "{}: nested deeper than {} levels", what, kMaxDepth);
+    std::string_view why = error.what();
+    const size_t line = why.find("at line");
+    fail(ErrorCode::kInvalid, "{}: not valid JSON: {}", what,
+         line == std::string_view::npos ? why : why.substr(line));
+  }
+}
+
+Json read_json(const std::string& path) { return parse_json(read_file(path), path); }
+
+std::string json_float(float value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "null";
+}
+
+}  // namespace skein

@@ -1,0 +1,27 @@
+#include "skein/base/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+namespace skein::log {
+
+void start(const std::string& file) {
+  std::vector<spdlog::sink_ptr> sinks;
+  sinks.push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  sinks.back()->set_pattern("%^%L%$ %H:%M:%S %v");
+  if (!file.empty()) {
+    sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
+    sinks.back()->set_pattern("%L %Y-%m-%dT%H:%M:%S.%e%z %v");
+  }
+  auto logger = std::make_shared<spdlog::logger>("skein", sinks.begin(), sinks.end());
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
+
+}  // namespace skein::log

@@ -1,0 +1,22 @@
+// Human text, to standard error. Standard output belongs to results (`--json`).
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+namespace skein::log {
+
+using spdlog::debug;
+using spdlog::error;
+using spdlog::info;
+using spdlog::warn;
+
+// Sends log lines to standard error (colour only on a terminal) and, where `file` is not empty, to
+// that file as well. Called once by the command; until then spdlog's default logger serves.
+void start(const std::string& file = "");
+
+// True if standard error is a terminal: only then are lines redrawn or coloured.
+bool on_terminal();
+
+}  // namespace skein::log
