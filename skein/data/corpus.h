@@ -1,0 +1,55 @@
+// A corpus: one column of documents in an Arrow IPC file, memory-mapped and read without copying.
+//
+// Format   docs/corpus_format.md: the Arrow IPC stream that `skein data ingest` and Hugging Face
+//          `datasets` write. Also read: the IPC file ("Feather v2") format, several record batches,
+//          `utf8` instead of `large_utf8`; columns other than `text` are ignored. Compressed
+//          buffers are refused: they cannot be mapped.
+// Errors   Error{kNotFound | kIo | kInvalid | kCorrupt | kUnsupported} naming the file. The file is
+//          hostile until its offsets have been checked, once, when it is opened; that the text is
+//          UTF-8 is not checked here (ingest does).
+// Threads  all const functions may be called at once. The views point into the mapping and live as
+//          long as the corpus.
+// Cost     opening reads the offsets (8 bytes a document), not the text; document() is a binary
+//          search over the record batches (one, in what ingest writes).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+class Corpus {
+ public:
+  explicit Corpus(const fs::path& path);
+  Corpus(Corpus&&) noexcept;
+  Corpus& operator=(Corpus&&) noexcept;
+  ~Corpus();
+
+  // The corpus in `bytes`, which must outlive it; `name` stands for the path in errors.
+  static Corpus from_bytes(std::span<const std::byte> bytes, const fs::path& name);
+
+  int64_t num_documents() const { return num_documents_; }
+  int64_t num_bytes() const { return num_bytes_; }  // of text, all documents together
+
+  // 0 <= index < num_documents(). A null in the column is an empty document.
+  std::string_view document(int64_t index) const;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  struct Chunk;  // one record batch's text column
+  Corpus() = default;
+  void open(std::span<const std::byte> bytes);
+
+  fs::path path_;
+  MappedFile file_;
+  std::vector<Chunk> chunks_;
+  int64_t num_documents_ = 0;
+  int64_t num_bytes_ = 0;
+};
+
+}  // namespace skein

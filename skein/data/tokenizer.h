@@ -1,0 +1,59 @@
+// Tokenizers: text to token ids and back; and the training of a new one.
+//
+// Format   a Hugging Face tokenizer folder. `tokenizer.model` is a SentencePiece model (Llama 2):
+//          the ids are SentencePiece's own. docs/corpus_format.md lists the files.
+// Errors   Error{kNotFound | kInvalid | kCorrupt | kUnsupported} naming the file.
+// Threads  all const functions may be called at once.
+// Source   Kudo and Richardson, "SentencePiece", EMNLP 2018; Touvron et al., "Llama 2", section 2.2
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/base/file.h"
+#include "skein/data/corpus.h"
+
+namespace skein {
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Loads a folder that holds `tokenizer.model`, or such a file itself. A folder with only a
+  // `tokenizer.json` is Error{kUnsupported}.
+  static std::unique_ptr<Tokenizer> load(const fs::path& folder_or_file);
+
+  // Appends the ids of `text` to `out`; adds neither BOS nor EOS, and text that spells a control
+  // token ("<s>") gives ordinary tokens.
+  virtual void encode(std::string_view text, std::vector<int32_t>& out) const = 0;
+
+  // The text of `ids`; control tokens give nothing. Ids outside 0 .. vocab_size()-1 are
+  // Error{kInvalid}.
+  virtual std::string decode(std::span<const int32_t> ids) const = 0;
+
+  virtual int vocab_size() const = 0;
+  virtual int bos_id() const = 0;  // -1: none
+  virtual int eos_id() const = 0;  // -1: none
+
+  // The tokenizer's files that belong in an exported Hugging Face folder.
+  virtual std::vector<fs::path> files() const = 0;
+};
+
+struct TrainTokenizerOptions {
+  int64_t sample_bytes = int64_t{12} << 20;  // text that the merges are learnt from, at most
+  int num_threads = 0;                       // 0: all
+  uint64_t seed = 1;                         // which documents are in the sample
+};
+
+// Trains a SentencePiece BPE model as Llama 2's (byte fallback, single digits, identity
+// normalization, unk 0, bos 1, eos 2) and writes `out_dir`: tokenizer.model, tokenizer.json,
+// tokenizer_config.json, special_tokens_map.json, which transformers loads as they are. The files
+// are a function of the corpus, vocab_size and options (num_threads aside).
+void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,
+                     const TrainTokenizerOptions& options = {});
+
+}  // namespace skein
