@@ -23,6 +23,7 @@ function(skein_room room)
   if(tests)
     add_executable(skein_${room}_test ${tests})
     target_link_libraries(skein_${room}_test skein_${room} GTest::gtest_main)
+    target_compile_definitions(skein_${room}_test PRIVATE SKEIN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     gtest_discover_tests(skein_${room}_test TEST_PREFIX "${room}/" DISCOVERY_TIMEOUT 120
                          PROPERTIES TIMEOUT 300)
   endif()
