@@ -1,0 +1,41 @@
+// The compile-time constants of a node, by name; ordered, so that equal attrs print equally.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace skein {
+
+using AttrValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
+
+class Attrs {
+ public:
+  Attrs() = default;
+  Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> entries)
+      : entries_(entries) {}
+
+  bool has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
+  void set(const std::string& name, AttrValue value) { entries_[name] = std::move(value); }
+
+  // Each throws Error{kInternal} naming the attr where it is missing or of another type.
+  bool flag(std::string_view name) const;
+  int64_t integer(std::string_view name) const;
+  double real(std::string_view name) const;
+  const std::string& text(std::string_view name) const;
+  const std::vector<int64_t>& integers(std::string_view name) const;
+
+  bool empty() const { return entries_.empty(); }
+  std::string to_string() const;  // "{causal=true, epsilon=1e-05, sizes=[4, 8]}"
+  bool operator==(const Attrs&) const = default;
+
+ private:
+  std::map<std::string, AttrValue, std::less<>> entries_;
+};
+
+}  // namespace skein

@@ -1,0 +1,42 @@
+// What an op's derivative rule may see and do. Implemented by the differentiate pass.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "skein/ir/graph.h"
+
+namespace skein {
+
+// Gradients are sums over the tokens of the step; the update divides by their number.
+//
+// A parameter's gradient is accumulated in fp32, in place, by the op that computes it: the rule
+// takes `gradient_sum(i)` as an input of its node, and hands back the node's output.
+class BackwardContext {
+ public:
+  virtual ~BackwardContext() = default;
+
+  virtual Graph& graph() = 0;
+  virtual const Node& node() const = 0;
+  ValueId input(int index) const { return node().inputs.at(index); }
+  ValueId output(int index) const { return node().outputs.at(index); }
+
+  // The gradient that arrived for an output; kNoValue where the output does not reach the loss.
+  virtual ValueId output_grad(int index) const = 0;
+  // Whether an activation input needs a gradient (it depends on a parameter).
+  virtual bool needs_grad(int index) const = 0;
+  // Adds to the gradient of an activation input.
+  virtual void add_input_grad(int index, ValueId grad) = 0;
+
+  // Whether an input is a parameter.
+  virtual bool is_parameter(int index) const = 0;
+  // The running fp32 sum for a parameter input, and its successor.
+  virtual ValueId gradient_sum(int index) = 0;
+  virtual void set_gradient_sum(int index, ValueId sum) = 0;
+
+  std::string name(int input_index) {  // "d.<value>" for naming gradients
+    return "d." + graph().value(input(input_index)).name;
+  }
+};
+
+}  // namespace skein

@@ -1,0 +1,94 @@
+// The graph of a training step: values with types, nodes in execution order.
+//
+// Every value is written once, by the node that produces it, or is a graph input. Memory that is
+// updated in place (an accumulated gradient, a weight) is a chain of values that share storage; the
+// op's layout says so, and `verify` checks that no one reads a value that has been overwritten.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "skein/ir/op_def.h"
+
+namespace skein {
+
+using ValueId = int;
+inline constexpr ValueId kNoValue = -1;
+
+// What a graph input is, which decides the arena that it lives in. Values that nodes produce are
+// activations, or share the storage of such an input.
+enum class Role { kActivation, kParameter, kGradient, kOptimizer, kInput };
+std::string_view role_name(Role role);
+
+enum class Phase { kForward, kBackward, kUpdate };
+std::string_view phase_name(Phase phase);
+
+struct Value {
+  std::string name;  // unique in the graph
+  TensorType type;
+  Role role = Role::kActivation;
+  int producer = -1;  // node index; -1: a graph input
+  // Too large to be kept (a chunk of logits): its consumers run right after it.
+  bool transient = false;
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  Attrs attrs;
+  std::vector<ValueId> inputs;  // kNoValue: absent
+  std::vector<ValueId> outputs;
+  std::string scope;  // "layers.3": the unit of full recomputation and of pipeline splits
+  Phase phase = Phase::kForward;
+};
+
+class Graph {
+ public:
+  explicit Graph(Mesh mesh) : mesh_(std::move(mesh)) {}
+
+  const Mesh& mesh() const { return mesh_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Value>& values() const { return values_; }
+  const Value& value(ValueId id) const { return values_.at(id); }
+  Value& value(ValueId id) { return values_.at(id); }
+  const TensorType& type(ValueId id) const { return values_.at(id).type; }
+  ValueId find(std::string_view name) const;  // kNoValue where there is none
+
+  // A graph input. Throws Error{kInternal} where the name is taken.
+  ValueId add_input(Role role, const std::string& name, TensorType type);
+  // Appends a node in the current scope and phase; infers its output types. `names` gives one name
+  // an output; a name that is taken gets a suffix.
+  std::vector<ValueId> add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
+                           const std::vector<std::string>& names);
+  // The common case of one output.
+  ValueId add1(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, const std::string& name) {
+    return add(op, std::move(inputs), std::move(attrs), {name}).front();
+  }
+
+  void set_scope(std::string scope) { scope_ = std::move(scope); }
+  void set_phase(Phase phase) { phase_ = phase; }
+
+  // Values that outlive the step program (the loss, the norm): never removed or overwritten.
+  void mark_output(ValueId id) { outputs_.push_back(id); }
+  const std::vector<ValueId>& outputs() const { return outputs_; }
+
+  // The same nodes in another order, or fewer; producers are renumbered.
+  void replace_nodes(std::vector<Node> nodes);
+
+  // As the op's rules see a node.
+  OpCall call(const Node& node) const;
+
+ private:
+  std::string unique_name(const std::string& wanted);
+
+  Mesh mesh_;
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::vector<ValueId> outputs_;
+  std::unordered_map<std::string, ValueId> by_name_;
+  std::string scope_;
+  Phase phase_ = Phase::kForward;
+};
+
+}  // namespace skein

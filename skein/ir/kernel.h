@@ -1,0 +1,43 @@
+// How an op runs on a device: the one interface between the step program and its kernels.
+//
+// Lifetime  `prepare` and `scratch_bytes` run once, before the first step; `run` every step. `run`
+//           allocates nothing and does not wait for the device.
+// Threads   one call at a time per device; a CPU kernel uses OpenMP inside. Results must not depend
+//           on the number of threads: split what is independent, never a sum.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "skein/ir/attrs.h"
+#include "skein/tensor/view.h"
+
+namespace skein {
+
+// One bound node. While planning, `data` of every view and `scratch` are null.
+struct KernelCall {
+  std::vector<View> inputs;  // an absent optional input has shape rank 0 and no data
+  std::vector<View> outputs;
+  Attrs attrs;
+  void* scratch = nullptr;            // scratch_bytes() bytes, 64-byte aligned, undefined on entry
+  std::shared_ptr<const void> state;  // what `prepare` returned
+  void* stream = nullptr;             // the device's queue; unused on the CPU
+
+  bool has_input(int index) const {
+    return index < static_cast<int>(inputs.size()) && inputs[index].shape.rank() > 0;
+  }
+};
+
+struct Kernel {
+  void (*run)(const KernelCall&) = nullptr;
+  int64_t (*scratch_bytes)(const KernelCall&) = nullptr;                // null: none
+  std::shared_ptr<const void> (*prepare)(const KernelCall&) = nullptr;  // null: no state
+};
+
+// Kernels of one device, by op name.
+using KernelTable = std::map<std::string_view, Kernel>;
+
+}  // namespace skein

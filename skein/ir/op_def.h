@@ -1,0 +1,105 @@
+// What an op is: a row of rules. Everything about one op lives in its folder skein/ops/<op>/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/ir/attrs.h"
+#include "skein/tensor/tensor_type.h"
+
+namespace skein {
+
+class BackwardContext;
+
+// One use of an op, as its rules see it. `outputs` is empty during inference.
+struct OpCall {
+  std::string_view op;
+  std::string_view scope;
+  const Mesh& mesh;
+  const Attrs& attrs;
+  std::vector<const TensorType*> inputs;  // null: an absent optional input
+  std::vector<std::string_view> input_names;
+  std::vector<const TensorType*> outputs;
+
+  int num_inputs() const { return static_cast<int>(inputs.size()); }
+  bool has_input(int index) const { return index < num_inputs() && inputs[index] != nullptr; }
+  // A present input; fails where it is absent.
+  const TensorType& input(int index) const;
+  const TensorType& output(int index) const { return *outputs.at(index); }
+  // "x[4096, 512]" for messages.
+  std::string describe(int index) const;
+
+  // Throws Error{kInvalid, "[op] message (scope)"}.
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    fail_text(fmt::format(format, std::forward<Args>(args)...));
+  }
+  [[noreturn]] void fail_text(const std::string& message) const;
+  // Fails unless `condition`, naming what was expected.
+  template <typename... Args>
+  void check(bool condition, fmt::format_string<Args...> format, Args&&... args) const {
+    if (!condition) fail_text(fmt::format(format, std::forward<Args>(args)...));
+  }
+};
+
+// Per rank, for one execution.
+struct Cost {
+  double flops = 0;  // multiply and add count as two
+  int64_t bytes_read = 0;
+  int64_t bytes_written = 0;
+};
+
+// `output` shares the memory of `input`, from `row_offset` rows on (local rows).
+//   in_place: the op overwrites the input, which nobody may read afterwards
+//   view:     the op writes nothing; both stay readable
+struct Alias {
+  int output = 0;
+  int input = 0;
+  bool in_place = true;
+  int64_t row_offset = 0;
+};
+
+// Operands that lie side by side in one matrix along `dim`, so that one kernel call reads or writes
+// them as one. `required`: the kernel cannot do without (concat).
+struct Bundle {
+  bool outputs = false;  // of the node's outputs, or of its inputs
+  std::vector<int> operands;
+  int dim = 0;
+  bool required = false;
+};
+
+struct Layout {
+  std::vector<Alias> aliases;
+  std::vector<Bundle> bundles;
+};
+
+struct OpDef {
+  std::string_view name;
+  // Types in -> types out, with placements; throws through OpCall::fail.
+  std::vector<TensorType> (*infer)(const OpCall&) = nullptr;
+  Cost (*cost)(const OpCall&) = nullptr;
+  // Appends the nodes of the derivative; null: not differentiable (an error if a gradient arrives).
+  void (*backward)(BackwardContext&) = nullptr;
+  Layout (*layout)(const OpCall&) = nullptr;  // null: nothing shared
+  // Selective recomputation does it again in backward instead of keeping its outputs.
+  bool cheap = false;
+};
+
+// All ops that a graph may name. A plain list, passed to whoever parses text.
+using OpTable = std::vector<const OpDef*>;
+
+// Null where there is none.
+const OpDef* find_op(const OpTable& table, std::string_view name);
+
+// Placements, one axis at a time: `rules` lists the legal combinations for one axis as
+// "S0 R -> S0"; the inputs are the present ones among `operands`, in order. Returns the placements
+// of each output; fails, naming the values, where an axis has no rule. "R ... -> R" need not be
+// listed: all Replicated gives all Replicated.
+std::vector<Placements> match_placements(const OpCall& call, const std::vector<int>& operands,
+                                         int num_outputs, std::span<const std::string_view> rules);
+
+}  // namespace skein

@@ -1,0 +1,18 @@
+// The list of ops. Every folder skein/ops/<folder>/ provides
+//
+//   std::vector<const OpDef*> <folder>_ops();             the op and its derivative ops
+//   void add_<folder>_cpu_kernels(KernelTable& table);    in <folder>_cpu.cc
+//   void add_<folder>_cuda_kernels(KernelTable& table);   in <folder>_cuda.cu, where CUDA is built
+//
+// and is named by one line of ops.def.
+#pragma once
+
+#include "skein/ir/kernel.h"
+#include "skein/ir/op_def.h"
+
+namespace skein {
+
+OpTable all_ops();
+KernelTable cpu_kernels();
+
+}  // namespace skein
