@@ -1,0 +1,255 @@
+#include "skein/model/llama/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+#include "skein/model/llama/parameters.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+const fs::path kModels = fs::path(SKEIN_SOURCE_DIR) / "configs/models";
+
+Json small() {
+  return {{"model_type", "llama"},    {"hidden_size", 48},        {"num_hidden_layers", 2},
+          {"num_attention_heads", 6}, {"num_key_value_heads", 2}, {"intermediate_size", 64},
+          {"vocab_size", 97}};
+}
+
+Json with(const std::string& key, Json value) {
+  Json json = small();
+  json[key] = std::move(value);
+  return json;
+}
+
+struct Refusal {
+  ErrorCode code;
+  std::string message;
+};
+
+Refusal refusal(const Json& json) {
+  try {
+    parse_llama_config(json, "model/config.json");
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  ADD_FAILURE() << "accepted: " << json.dump();
+  return {};
+}
+
+TEST(LlamaConfig, TakesTheDefaultsOfTransformers) {
+  const LlamaConfig config = parse_llama_config({{"hidden_size", 48},
+                                                 {"num_hidden_layers", 2},
+                                                 {"num_attention_heads", 6},
+                                                 {"intermediate_size", 64},
+                                                 {"rope_scaling", nullptr},
+                                                 {"head_dim", nullptr}},
+                                                "[model]", 4096);
+  EXPECT_EQ(config.vocab_size, 4096);
+  EXPECT_EQ(config.num_key_value_heads, 6);
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.max_position_embeddings, 2048);
+  EXPECT_EQ(config.rms_norm_eps, 1e-6);
+  EXPECT_EQ(config.rope_theta, 10000);
+  EXPECT_EQ(config.rope_scaling, RopeScaling{});
+  EXPECT_FALSE(config.tie_word_embeddings || config.attention_bias || config.mlp_bias);
+  EXPECT_FALSE(config.bos_token_id || config.pad_token_id);
+  EXPECT_TRUE(config.eos_token_ids.empty());
+}
+
+TEST(LlamaConfig, ReadsBothSpellingsOfRope) {
+  const Json llama3 = {{"factor", 8},
+                       {"low_freq_factor", 1.0},
+                       {"high_freq_factor", 4.0},
+                       {"original_max_position_embeddings", 8192}};
+  Json old_spelling = with("rope_theta", 5e5);
+  old_spelling["rope_scaling"] = llama3;
+  old_spelling["rope_scaling"]["rope_type"] = "llama3";
+  Json new_spelling = with("rope_parameters", old_spelling["rope_scaling"]);
+  new_spelling["rope_parameters"]["rope_theta"] = 500000;
+  const LlamaConfig config = parse_llama_config(old_spelling, "old");
+  EXPECT_EQ(config, parse_llama_config(new_spelling, "new"));
+  EXPECT_EQ(config.rope_theta, 500000);
+  EXPECT_EQ(config.rope_scaling, (RopeScaling{RopeScalingKind::kLlama3, 8, 1, 4, 8192}));
+
+  EXPECT_EQ(parse_llama_config(with("rope_scaling", {{"type", "linear"}, {"factor", 2.5}}), "")
+                .rope_scaling,
+            (RopeScaling{RopeScalingKind::kLinear, 2.5}));
+  EXPECT_EQ(parse_llama_config(
+                with("rope_parameters", {{"rope_type", "default"}, {"rope_theta", 123}}), "")
+                .rope_theta,
+            123);
+}
+
+TEST(LlamaConfig, WhatItWritesReadsBackEqual) {
+  Json json = with("rope_scaling", {{"rope_type", "llama3"},
+                                    {"factor", 8.0},
+                                    {"low_freq_factor", 1.0},
+                                    {"high_freq_factor", 4.0},
+                                    {"original_max_position_embeddings", 32}});
+  json.update({{"rope_theta", 12345.678},
+               {"head_dim", 20},
+               {"attention_bias", true},
+               {"tie_word_embeddings", true},
+               {"bos_token_id", 1},
+               {"eos_token_id", {2, 96}},
+               {"rms_norm_eps", 1e-5},
+               {"max_position_embeddings", 256}});
+  const LlamaConfig config = parse_llama_config(json, "in");
+  EXPECT_EQ(config.eos_token_ids, (std::vector<int64_t>{2, 96}));
+  const Json written = to_hugging_face_json(config, DType::kBF16);
+  EXPECT_EQ(parse_llama_config(parse_json(written.dump(), "out"), "out"), config);
+  EXPECT_EQ(parse_hugging_face_dtype(written, "out"), DType::kBF16);
+
+  const LlamaConfig linear =
+      parse_llama_config(with("rope_scaling", {{"type", "linear"}, {"factor", 2.5}}), "in");
+  EXPECT_EQ(parse_llama_config(to_hugging_face_json(linear, DType::kF32), "out"), linear);
+}
+
+TEST(LlamaConfig, RefusesImpossibleSizes) {
+  struct {
+    const char* key;
+    Json value;
+    const char* message;
+  } const kCases[] = {
+      {"num_attention_heads", 5, "num_attention_heads is 5, expected a divisor of hidden_size 48"},
+      {"num_key_value_heads", 4,
+       "num_key_value_heads is 4, expected a divisor of num_attention_heads 6"},
+      {"num_key_value_heads", 0, "num_key_value_heads is 0, expected an integer from 1"},
+      {"head_dim", 7, "head_dim is 7"},
+      {"head_dim", 1 << 20, "num_attention_heads 6 times head_dim 1048576"},
+      {"hidden_size", -48, "hidden_size is -48, expected an integer from 1"},
+      {"hidden_size", "48", "hidden_size is \"48\""},
+      {"hidden_size", 48.5, "hidden_size is 48.5"},
+      {"hidden_size", true, "hidden_size is true"},
+      {"hidden_size", nullptr, "hidden_size is missing"},
+      {"hidden_size", std::numeric_limits<uint64_t>::max(), "is 18446744073709551615"},
+      {"num_hidden_layers", int64_t{1} << 40, "num_hidden_layers is 1099511627776"},
+      {"vocab_size", nullptr, "vocab_size is missing"},
+      {"vocab_size", 1e300, "vocab_size is 1e+300"},
+      {"rms_norm_eps", 0, "rms_norm_eps is 0, expected a number from 1e-12"},
+      {"rope_theta", -1, "rope_theta is -1"},
+      {"initializer_range", 2, "initializer_range is 2"},
+      {"bos_token_id", 97, "bos_token_id is 97, expected an integer from -1 to 96"},
+      {"eos_token_id", {1, -2}, "eos_token_id is [1,-2]"},
+      {"tie_word_embeddings", "false", "tie_word_embeddings is \"false\", expected true or false"},
+      {"rope_scaling", 4, "rope_scaling is 4, expected a JSON object"},
+      {"rope_scaling", {{"type", "linear"}}, "rope_scaling.factor is missing"},
+      {"rope_scaling", {{"type", "linear"}, {"factor", 0.5}}, "rope_scaling.factor is 0.5"},
+  };
+  for (const auto& one : kCases) {
+    const Refusal found = refusal(with(one.key, one.value));
+    EXPECT_THAT(found.message, HasSubstr(one.message)) << one.key;
+    EXPECT_THAT(found.message, HasSubstr("model/config.json: ")) << one.key;
+    EXPECT_NE(found.code, ErrorCode::kUnsupported) << one.key;
+  }
+  EXPECT_THAT(refusal(Json::array({1, 2})).message, HasSubstr("expected a JSON object"));
+}
+
+TEST(LlamaConfig, RefusesWhatSkeinDoesNotHave) {
+  struct {
+    const char* key;
+    Json value;
+    const char* message;
+  } const kCases[] = {
+      {"model_type", "mistral", "model_type is \"mistral\", expected \"llama\""},
+      {"hidden_act", "gelu", "hidden_act is \"gelu\", expected \"silu\""},
+      {"rope_scaling",
+       {{"type", "yarn"}, {"factor", 4}},
+       "rope_scaling.type is \"yarn\", expected \"default\", \"linear\" or \"llama3\""},
+      {"rope_parameters", {{"rope_type", "dynamic"}}, "rope_parameters.rope_type is \"dynamic\""},
+      {"quantization_config", {{"bits", 4}}, "quantization_config is {\"bits\":4}"},
+      {"architectures", {"LlamaForSequenceClassification"}, "architectures is"},
+      {"attention_dropout", 0.1, "attention_dropout is 0.1"},
+      {"partial_rotary_factor", 0.5, "partial_rotary_factor is 0.5"},
+  };
+  for (const auto& one : kCases) {
+    const Refusal found = refusal(with(one.key, one.value));
+    EXPECT_THAT(found.message, HasSubstr(one.message)) << one.key;
+    EXPECT_EQ(found.code, ErrorCode::kUnsupported) << one.key;
+  }
+  EXPECT_THROW(parse_hugging_face_dtype({{"torch_dtype", "float16"}}, "x"), Error);
+}
+
+TEST(LlamaConfig, RefusesSpellingsThatDisagree) {
+  Json theta = with("rope_theta", 10000);
+  theta["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 500000}};
+  EXPECT_THAT(refusal(theta).message, HasSubstr("keep one of the two"));
+  Json scaling = with("rope_scaling", {{"type", "linear"}, {"factor", 2}});
+  scaling["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 4}};
+  EXPECT_THAT(refusal(scaling).message, HasSubstr("keep one of the two"));
+}
+
+TEST(LlamaConfig, TheLargestModelsDoNotOverflow) {
+  const LlamaConfig config = parse_llama_config({{"hidden_size", 1 << 20},
+                                                 {"num_hidden_layers", 1 << 14},
+                                                 {"num_attention_heads", 1},
+                                                 {"intermediate_size", 1 << 20},
+                                                 {"vocab_size", 1 << 28}},
+                                                "largest");
+  EXPECT_GT(num_parameters(config), 0);
+  EXPECT_LT(num_parameters(config), std::numeric_limits<int64_t>::max() / 64);
+}
+
+// The published parameter counts.
+TEST(LlamaParameters, CountTheCommittedModels) {
+  const std::pair<const char*, int64_t> kCounts[] = {
+      {"llama2-7b", 6738415616}, {"llama2-13b", 13015864320}, {"llama2-70b", 68976648192},
+      {"llama3-8b", 8030261248}, {"llama3-70b", 70553706496}, {"demo-10m", 10130304}};
+  for (const auto& [name, count] : kCounts) {
+    const std::string path = kModels / (std::string(name) + ".json");
+    EXPECT_EQ(num_parameters(parse_llama_config(read_json(path), path)), count) << name;
+  }
+}
+
+TEST(LlamaParameters, AreNamedAndShapedAsInHuggingFace) {
+  Json json = with("head_dim", 20);
+  json["attention_bias"] = json["mlp_bias"] = true;
+  std::string listing;
+  for (const ParameterSpec& spec : parameter_specs(parse_llama_config(json, "biased"))) {
+    if (spec.layer == 0) continue;
+    listing += fmt::format("{} {} {} {}\n", spec.name, spec.shape.to_string(),
+                           parameter_kind_name(spec.kind), spec.layer);
+  }
+  EXPECT_EQ(listing,
+            "model.embed_tokens.weight [97, 48] embedding -1\n"
+            "model.layers.1.self_attn.q_proj.weight [120, 48] linear 1\n"
+            "model.layers.1.self_attn.q_proj.bias [120] bias 1\n"
+            "model.layers.1.self_attn.k_proj.weight [40, 48] linear 1\n"
+            "model.layers.1.self_attn.k_proj.bias [40] bias 1\n"
+            "model.layers.1.self_attn.v_proj.weight [40, 48] linear 1\n"
+            "model.layers.1.self_attn.v_proj.bias [40] bias 1\n"
+            "model.layers.1.self_attn.o_proj.weight [48, 120] attention_out 1\n"
+            "model.layers.1.self_attn.o_proj.bias [48] bias 1\n"
+            "model.layers.1.mlp.gate_proj.weight [64, 48] linear 1\n"
+            "model.layers.1.mlp.gate_proj.bias [64] bias 1\n"
+            "model.layers.1.mlp.up_proj.weight [64, 48] linear 1\n"
+            "model.layers.1.mlp.up_proj.bias [64] bias 1\n"
+            "model.layers.1.mlp.down_proj.weight [48, 64] mlp_out 1\n"
+            "model.layers.1.mlp.down_proj.bias [48] bias 1\n"
+            "model.layers.1.input_layernorm.weight [48] norm 1\n"
+            "model.layers.1.post_attention_layernorm.weight [48] norm 1\n"
+            "model.norm.weight [48] norm -1\n"
+            "lm_head.weight [97, 48] head -1\n");
+}
+
+TEST(LlamaParameters, TiedEmbeddingsHaveNoHead) {
+  const auto specs = parameter_specs(parse_llama_config(with("tie_word_embeddings", true), "tied"));
+  EXPECT_EQ(specs.size(), 1 + 2 * 9 + 1);
+  EXPECT_EQ(specs.back().name, "model.norm.weight");
+}
+
+TEST(LlamaParameters, FlopsCountMatricesAndCausalAttention) {
+  const LlamaConfig config = parse_llama_config(small(), "small");
+  const double layer = 48 * 48 * 2 + 48 * 16 * 2 + 3 * 48 * 64;
+  EXPECT_EQ(training_flops_per_token(config, 32), 6 * (2 * layer + 48 * 97) + 12 * 2 * 48 * 32 / 2);
+}
+
+}  // namespace
+}  // namespace skein
