@@ -14,7 +14,7 @@ foreach(library arrow parquet)
     add_library(ArrowWheel::${library} SHARED IMPORTED)
     set_target_properties(ArrowWheel::${library} PROPERTIES
       IMPORTED_LOCATION ${CMAKE_BINARY_DIR}/lib/${_name}
-      INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${_arrow_dir}/include)
+      INTERFACE_INCLUDE_DIRECTORIES ${_arrow_dir}/include)
   endif()
 endforeach()
 set(CMAKE_BUILD_RPATH "$ORIGIN/lib")

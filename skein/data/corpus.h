@@ -3,7 +3,8 @@
 // Format   docs/corpus_format.md: the Arrow IPC stream that `skein data ingest` and Hugging Face
 //          `datasets` write. Also read: the IPC file ("Feather v2") format, several record batches,
 //          `utf8` instead of `large_utf8`; columns other than `text` are ignored. Compressed
-//          buffers are refused: they cannot be mapped.
+//          buffers cannot be mapped: they are decoded when that takes no more than 64 MiB, and
+//          refused otherwise.
 // Errors   Error{kNotFound | kIo | kInvalid | kCorrupt | kUnsupported} naming the file. The file is
 //          hostile until its offsets have been checked, once, when it is opened; that the text is
 //          UTF-8 is not checked here (ingest does).
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -42,11 +44,12 @@ class Corpus {
 
  private:
   struct Chunk;  // one record batch's text column
-  Corpus() = default;
+  Corpus();
   void open(std::span<const std::byte> bytes);
 
   fs::path path_;
   MappedFile file_;
+  std::shared_ptr<void> memory_;  // what decoded buffers live in
   std::vector<Chunk> chunks_;
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;

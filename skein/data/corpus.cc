@@ -1,0 +1,61 @@
+#include "skein/data/corpus.h"
+
+#include <arrow/memory_pool.h>
+
+#include <algorithm>
+
+#include "skein/base/error.h"
+#include "skein/data/readers_ipc.h"
+
+namespace skein {
+namespace {
+
+// What compressed buffers may take, decoded; larger files have to be rewritten.
+constexpr int64_t kDecodedBytesLimit = int64_t{64} << 20;
+
+}  // namespace
+
+struct Corpus::Chunk {
+  TextColumn column;
+  int64_t first_document;
+};
+
+Corpus::Corpus() = default;
+Corpus::Corpus(Corpus&&) noexcept = default;
+Corpus& Corpus::operator=(Corpus&&) noexcept = default;
+Corpus::~Corpus() = default;
+
+Corpus::Corpus(const fs::path& path) : path_(path), file_(path) { open(file_.bytes()); }
+
+Corpus Corpus::from_bytes(std::span<const std::byte> bytes, const fs::path& name) {
+  Corpus corpus;
+  corpus.path_ = name;
+  corpus.open(bytes);
+  return corpus;
+}
+
+void Corpus::open(std::span<const std::byte> bytes) {
+  const auto pool =
+      std::make_shared<arrow::CappedMemoryPool>(arrow::default_memory_pool(), kDecodedBytesLimit);
+  memory_ = pool;
+  for_each_text_column(bytes, path_, pool.get(), [&](TextColumn column) {
+    const int64_t count = column.num_documents();
+    num_bytes_ += column.num_bytes();
+    if (count > 0) chunks_.push_back({std::move(column), num_documents_});
+    num_documents_ += count;
+  });
+}
+
+std::string_view Corpus::document(int64_t index) const {
+  if (index < 0 || index >= num_documents_) {
+    fail(ErrorCode::kInternal, "{}: document {} asked for: there are {}", path_.string(), index,
+         num_documents_);
+  }
+  const auto next =
+      std::upper_bound(chunks_.begin(), chunks_.end(), index,
+                       [](int64_t i, const Chunk& chunk) { return i < chunk.first_document; });
+  const Chunk& chunk = *std::prev(next);
+  return chunk.column.document(index - chunk.first_document);
+}
+
+}  // namespace skein

@@ -1,0 +1,199 @@
+#include "skein/data/readers_ipc.h"
+
+#include <arrow/array/data.h>
+#include <arrow/buffer.h>
+#include <arrow/io/memory.h>
+#include <arrow/ipc/reader.h>
+#include <arrow/memory_pool.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <cstring>
+#include <utility>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+constexpr std::string_view kFileMagic = "ARROW1";
+constexpr std::string_view kEndOfStream{"\xff\xff\xff\xff\0\0\0\0", 8};
+
+[[noreturn]] void fail_arrow(const arrow::Status& status, const fs::path& name) {
+  if (status.IsOutOfMemory()) {
+    fail(ErrorCode::kUnsupported,
+         "{}: its buffers are compressed (or foreign-endian) and too large to decode in memory: "
+         "expected plain buffers; `skein data ingest --out NEW.arrow {}` rewrites it",
+         name.string(), name.string());
+  }
+  fail(ErrorCode::kCorrupt,
+       "{}: not a readable Arrow IPC stream or file ({}): damaged, or of another format?",
+       name.string(), status.message());
+}
+
+template <typename T>
+T value_or_fail(arrow::Result<T> result, const fs::path& name) {
+  if (!result.ok()) fail_arrow(result.status(), name);
+  return std::move(result).ValueUnsafe();
+}
+
+// The position of the one column `text`.
+int text_field(const arrow::Schema& schema, const fs::path& name) {
+  const std::vector<int> found = schema.GetAllFieldIndices("text");
+  if (found.size() != 1) {
+    std::string names;
+    for (const auto& field : schema.fields()) {
+      names += (names.empty() ? "" : ", ") + field->name();
+      if (names.size() > 200) break;
+    }
+    fail(ErrorCode::kInvalid, "{}: has {} columns named `text` (its columns: {}): expected one",
+         name.string(), found.size(), names.empty() ? "none" : names);
+  }
+  const arrow::DataType& type = *schema.field(found[0])->type();
+  if (type.id() != arrow::Type::STRING && type.id() != arrow::Type::LARGE_STRING) {
+    fail(ErrorCode::kInvalid, "{}: column `text` is of type {}: expected string or large_string",
+         name.string(), type.ToString());
+  }
+  return found[0];
+}
+
+arrow::ipc::IpcReadOptions options_for(int field, arrow::MemoryPool* pool) {
+  auto options = arrow::ipc::IpcReadOptions::Defaults();
+  options.use_threads = false;
+  options.memory_pool = pool;
+  if (field >= 0) options.included_fields = {field};
+  return options;
+}
+
+using Visitor = std::function<void(const arrow::RecordBatch&)>;
+
+void read_file_format(const std::shared_ptr<arrow::io::BufferReader>& input, const fs::path& name,
+                      arrow::MemoryPool* pool, const Visitor& visit) {
+  using Reader = arrow::ipc::RecordBatchFileReader;
+  auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
+  const int field = text_field(*reader->schema(), name);
+  reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
+  for (int i = 0; i < reader->num_record_batches(); ++i) {
+    visit(*value_or_fail(reader->ReadRecordBatch(i), name));
+  }
+}
+
+void read_stream_format(const std::shared_ptr<arrow::io::BufferReader>& input, const fs::path& name,
+                        arrow::MemoryPool* pool, const Visitor& visit) {
+  using Reader = arrow::ipc::RecordBatchStreamReader;
+  auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
+  const int field = text_field(*reader->schema(), name);
+  if (const auto status = input->Seek(0); !status.ok()) fail_arrow(status, name);
+  reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
+  std::shared_ptr<arrow::RecordBatch> batch;
+  while (true) {
+    const arrow::Status status = reader->ReadNext(&batch);
+    if (!status.ok()) fail_arrow(status, name);
+    if (batch == nullptr) break;
+    visit(*batch);
+  }
+  // Arrow takes the end of the bytes for the end of the stream; a file cut between two batches
+  // would pass for a whole one.
+  const int64_t end = value_or_fail(input->Tell(), name);
+  const std::string_view all(reinterpret_cast<const char*>(input->buffer()->data()),
+                             static_cast<size_t>(input->buffer()->size()));
+  if (!all.substr(0, static_cast<size_t>(end)).ends_with(kEndOfStream)) {
+    fail(ErrorCode::kCorrupt, "{}: ends after {} bytes without an end-of-stream mark: truncated?",
+         name.string(), end);
+  }
+}
+
+}  // namespace
+
+TextColumn::TextColumn(std::shared_ptr<arrow::ArrayData> array, const std::string& where)
+    : array_(std::move(array)) {
+  const arrow::Type::type type = array_->type->id();
+  wide_ = type == arrow::Type::LARGE_STRING || type == arrow::Type::LARGE_BINARY;
+  const int64_t width = wide_ ? 8 : 4;
+  first_ = array_->offset;
+  num_documents_ = array_->length;
+  const auto size_of = [&](size_t index) {
+    const auto& buffer = array_->buffers.at(index);
+    return buffer ? buffer->size() : 0;
+  };
+  const auto address_of = [&](size_t index) {
+    return size_of(index) > 0 ? reinterpret_cast<const std::byte*>(array_->buffers[index]->data())
+                              : nullptr;
+  };
+  if (num_documents_ < 0 || first_ < 0) {
+    fail(ErrorCode::kCorrupt, "{}: has {} rows", where, num_documents_);
+  }
+  if (num_documents_ == 0) return;
+  // An array of n values has n + 1 offsets.
+  if (const int64_t stored = size_of(1) / width;
+      stored <= first_ || stored - first_ <= num_documents_) {
+    fail(ErrorCode::kCorrupt, "{}: {} rows, but only {} offsets", where, num_documents_, stored);
+  }
+  validity_ = address_of(0);
+  if (validity_ != nullptr && size_of(0) < (first_ + num_documents_ + 7) / 8) {
+    fail(ErrorCode::kCorrupt, "{}: {} rows, but a validity bitmap of {} bytes", where,
+         num_documents_, size_of(0));
+  }
+  offsets_ = address_of(1);
+  text_ = reinterpret_cast<const char*>(address_of(2));
+  check_offsets(size_of(2), where);
+  num_bytes_ = offset_at(num_documents_) - offset_at(0);
+}
+
+void TextColumn::check_offsets(int64_t text_bytes, const std::string& where) const {
+  int64_t previous = 0;
+  for (int64_t i = 0; i <= num_documents_; ++i) {
+    const int64_t offset = offset_at(i);
+    if (offset < previous || offset > text_bytes) {
+      fail(ErrorCode::kCorrupt, "{}: row {} begins at byte {}: expected {} to {}", where, i, offset,
+           previous, text_bytes);
+    }
+    previous = offset;
+  }
+}
+
+int64_t TextColumn::offset_at(int64_t index) const {
+  // memcpy, since a hostile file may misalign its buffers.
+  if (wide_) {
+    int64_t offset;
+    std::memcpy(&offset, offsets_ + (first_ + index) * 8, 8);
+    return offset;
+  }
+  int32_t offset;
+  std::memcpy(&offset, offsets_ + (first_ + index) * 4, 4);
+  return offset;
+}
+
+std::string_view TextColumn::document(int64_t index) const {
+  if (validity_ != nullptr) {
+    const int64_t bit = first_ + index;
+    if ((std::to_integer<int>(validity_[bit / 8]) >> (bit % 8) & 1) == 0) return {};
+  }
+  const int64_t begin = offset_at(index);
+  const int64_t length = offset_at(index + 1) - begin;
+  return length == 0 ? std::string_view()
+                     : std::string_view(text_ + begin, static_cast<size_t>(length));
+}
+
+void for_each_text_column(std::span<const std::byte> bytes, const fs::path& name,
+                          arrow::MemoryPool* pool, const std::function<void(TextColumn)>& visit) {
+  if (bytes.empty()) {
+    fail(ErrorCode::kInvalid, "{}: is empty: expected an Arrow IPC stream", name.string());
+  }
+  const auto input = std::make_shared<arrow::io::BufferReader>(std::make_shared<arrow::Buffer>(
+      reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int64_t>(bytes.size())));
+  int64_t batch_index = 0;
+  const Visitor visit_batch = [&](const arrow::RecordBatch& batch) {
+    visit(TextColumn(batch.column_data(0),
+                     fmt::format("{}: record batch {}", name.string(), batch_index++)));
+  };
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()),
+                              std::min(bytes.size(), kFileMagic.size()));
+  if (head == kFileMagic) {
+    read_file_format(input, name, pool, visit_batch);
+  } else {
+    read_stream_format(input, name, pool, visit_batch);
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,51 @@
+// The `text` column of an Arrow IPC stream or file that lies in memory, batch by batch, checked.
+//
+// Errors   Error{kInvalid}: no such column, or of another type; Error{kCorrupt}: damaged bytes;
+//          Error{kUnsupported}: buffers whose decoding does not fit `pool`. All name the file.
+// Source   https://arrow.apache.org/docs/format/Columnar.html#serialization-and-ipc
+#pragma once
+
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+// Documents in one array of type string, large_string, binary or large_binary. The constructor
+// checks every offset, so that document() needs no check; it does not look at the text.
+class TextColumn {
+ public:
+  // `where` begins every error, e.g. "corpus.arrow: record batch 3".
+  TextColumn(std::shared_ptr<arrow::ArrayData> array, const std::string& where);
+
+  int64_t num_documents() const { return num_documents_; }
+  int64_t num_bytes() const { return num_bytes_; }
+  std::string_view document(int64_t index) const;  // a null is an empty document
+
+ private:
+  int64_t offset_at(int64_t index) const;
+  void check_offsets(int64_t text_bytes, const std::string& where) const;
+
+  std::shared_ptr<arrow::ArrayData> array_;  // keeps the buffers alive
+  const std::byte* validity_ = nullptr;      // one bit a document; null: all are valid
+  const std::byte* offsets_ = nullptr;
+  const char* text_ = nullptr;
+  bool wide_ = false;  // 64-bit offsets
+  int64_t first_ = 0;  // of this array in its buffers
+  int64_t num_documents_ = 0;
+  int64_t num_bytes_ = 0;
+};
+
+// Calls `visit` for each record batch of `bytes`, in order. Uncompressed buffers stay where they
+// are (zero-copy: the columns point into `bytes`); `pool` pays for what has to be decoded.
+void for_each_text_column(std::span<const std::byte> bytes, const fs::path& name,
+                          arrow::MemoryPool* pool, const std::function<void(TextColumn)>& visit);
+
+}  // namespace skein
