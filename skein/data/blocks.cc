@@ -1,0 +1,113 @@
+#include "skein/data/blocks.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "skein/base/error.h"
+#include "skein/base/philox.h"
+#include "skein/base/units.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kIndexStride = 256;
+constexpr int64_t kMinSegmentBytes = int64_t{256} << 10;
+constexpr int64_t kSegmentsPerBlock = 4;
+constexpr int64_t kSegmentBytesPerToken = 16;  // tokens are shorter: a whole row fits one segment
+constexpr int64_t kBlocksPerLane = 8;
+constexpr int64_t kSmallWindowBytes = int64_t{64} << 10;
+constexpr uint32_t kFeistelRounds = 8;
+
+// The first position at or after `offset` that does not split a UTF-8 character. Text that is not
+// UTF-8 moves by at most three bytes.
+int64_t utf8_boundary(std::string_view text, int64_t offset) {
+  const int64_t last = std::min<int64_t>(offset + 3, static_cast<int64_t>(text.size()));
+  while (offset < last && (static_cast<unsigned char>(text[offset]) & 0xC0) == 0x80) ++offset;
+  return offset;
+}
+
+}  // namespace
+
+CorpusBlocks::CorpusBlocks(const DocumentSource& source, int64_t num_lanes, int64_t sequence_length)
+    : source_(source),
+      segment_bytes_(std::max(kMinSegmentBytes, kSegmentBytesPerToken * sequence_length)) {
+  const int64_t num_documents = source.num_documents();
+  bytes_before_.reserve(ceil_div(num_documents, kIndexStride));
+  for (int64_t i = 0; i < num_documents; ++i) {
+    if (i % kIndexStride == 0) bytes_before_.push_back(num_bytes_);
+    num_bytes_ += static_cast<int64_t>(source.document(i).size());
+  }
+  if (num_bytes_ / num_lanes < kMinBytesPerLane) {
+    fail(ErrorCode::kInvalid,
+         "{}: the corpus holds {} bytes of text in {} documents, too little to divide among {} "
+         "sequences (at least {} bytes each, {} in all): add text or lower batch.global_sequences",
+         source.name(), num_bytes_, num_documents, num_lanes, kMinBytesPerLane,
+         kMinBytesPerLane * num_lanes);
+  }
+  const int64_t plenty = ceil_div(num_bytes_, kSegmentsPerBlock * segment_bytes_);
+  const int64_t shrunk = std::min(kBlocksPerLane * num_lanes, num_bytes_ / kSmallWindowBytes);
+  num_blocks_ = std::max({plenty, shrunk, num_lanes});
+}
+
+CorpusBlocks::Place CorpusBlocks::place(int64_t position) const {
+  const auto after = std::upper_bound(bytes_before_.begin(), bytes_before_.end(), position);
+  int64_t begin = *(after - 1);
+  for (int64_t i = (after - bytes_before_.begin() - 1) * kIndexStride;; ++i) {
+    const std::string_view text = source_.document(i);
+    const int64_t end = begin + static_cast<int64_t>(text.size());
+    if (position < end) return {i, {begin, end}, text};
+    begin = end;
+  }
+}
+
+int64_t CorpusBlocks::window(int64_t index) const {
+  return index * (num_bytes_ / num_blocks_) + std::min(index, num_bytes_ % num_blocks_);
+}
+
+int64_t CorpusBlocks::boundary(int64_t index) const {
+  const int64_t begin = window(index);
+  if (begin == num_bytes_) return begin;
+  const Place at = place(begin);
+  if (at.range.begin == begin) return begin;
+  if (at.range.end < window(index + 1)) return at.range.end;
+  return at.range.begin + utf8_boundary(at.text, begin - at.range.begin);
+}
+
+Segment CorpusBlocks::segment(int64_t position, int64_t block_end) const {
+  const Place at = place(position);
+  int64_t end = std::min(at.range.end, block_end);
+  const int64_t num_pieces = ceil_div(end - position, segment_bytes_);
+  if (num_pieces > 1) {
+    const int64_t cut = position + ceil_div(end - position, num_pieces) - at.range.begin;
+    end = std::min(end, at.range.begin + utf8_boundary(at.text, cut));
+  }
+  return {at.document,
+          {position, end},
+          at.text.substr(position - at.range.begin, end - position),
+          end == at.range.end};
+}
+
+BlockOrder::BlockOrder(uint64_t seed, int64_t num_blocks)
+    : seed_(seed),
+      num_blocks_(num_blocks),
+      half_bits_(std::max(
+          1, (static_cast<int>(std::bit_width(static_cast<uint64_t>(num_blocks - 1))) + 1) / 2)) {}
+
+int64_t BlockOrder::block(int64_t position) const {
+  const auto epoch_number = static_cast<uint32_t>(epoch(position));
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+  auto value = static_cast<uint64_t>(position % num_blocks_);
+  do {
+    uint64_t left = value >> half_bits_, right = value & mask;
+    for (uint32_t round = 0; round < kFeistelRounds; ++round) {
+      const Philox philox(seed_, RandomPurpose::kDataOrder, epoch_number, round);
+      const uint64_t mixed = left ^ (philox.word(right) & mask);
+      left = right;
+      right = mixed;
+    }
+    value = left << half_bits_ | right;
+  } while (value >= static_cast<uint64_t>(num_blocks_));
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace skein

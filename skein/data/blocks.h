@@ -1,0 +1,115 @@
+// Where the text of a lane comes from: the corpus seen as one line of bytes, divided into blocks,
+// each a run of whole documents, and a seeded permutation of the blocks for every epoch.
+//
+// Formula  N bytes of text are divided into n even windows, w_k = floor(k N / n). Block k begins at
+//          the first document start in [w_k, w_k+1); where there is none, one document covers the
+//          whole window and is cut at w_k (moved to the next UTF-8 boundary). So blocks partition
+//          the corpus, none is empty, none is longer than two windows, and only a document longer
+//          than a window is ever cut.
+//          n = N / block_bytes, at least 8 a lane while windows keep 64 KiB, at least 1 a lane.
+// Memory   8 bytes per 256 documents; a block's place is computed when it is asked for.
+// Format   docs/data_order.md
+// Threads  const functions may be called at once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/data/corpus.h"
+
+namespace skein {
+
+// What lanes read: numbered documents. The views live as long as the source.
+class DocumentSource {
+ public:
+  virtual ~DocumentSource() = default;
+  virtual int64_t num_documents() const = 0;
+  virtual std::string_view document(int64_t index) const = 0;
+  virtual std::string name() const = 0;  // for errors
+};
+
+// A corpus file; `corpus` must outlive it.
+class CorpusDocuments final : public DocumentSource {
+ public:
+  explicit CorpusDocuments(const Corpus& corpus) : corpus_(corpus) {}
+  int64_t num_documents() const override { return corpus_.num_documents(); }
+  std::string_view document(int64_t index) const override { return corpus_.document(index); }
+  std::string name() const override { return corpus_.path().string(); }
+
+ private:
+  const Corpus& corpus_;
+};
+
+// Bytes [begin, end) of the corpus' line.
+struct ByteRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+// What is tokenized at once: a document, or a piece of one that had to be cut.
+struct Segment {
+  int64_t document = 0;
+  ByteRange range;
+  std::string_view text;
+  bool ends_document = false;
+};
+
+class CorpusBlocks {
+ public:
+  static constexpr int64_t kMinBytesPerLane = 8;
+
+  // Documents are cut into segments of at most max(256 KiB, 16 bytes a token of a row), so that
+  // tokenizing needs bounded memory; blocks are four times that, 1 MiB.
+  // Errors: kInvalid where a lane would be left with less than kMinBytesPerLane of text.
+  CorpusBlocks(const DocumentSource& source, int64_t num_lanes, int64_t sequence_length);
+
+  int64_t num_blocks() const { return num_blocks_; }
+  int64_t num_bytes() const { return num_bytes_; }
+  int64_t segment_bytes() const { return segment_bytes_; }
+
+  // 0 <= index < num_blocks().
+  ByteRange block(int64_t index) const { return {boundary(index), boundary(index + 1)}; }
+
+  // The segment that begins at byte `position` of a block that ends at `block_end`; position must
+  // be the begin of the block or the end of its segment before. Never empty: documents without text
+  // are passed over.
+  Segment segment(int64_t position, int64_t block_end) const;
+
+ private:
+  struct Place {  // the document that holds a byte
+    int64_t document;
+    ByteRange range;
+    std::string_view text;
+  };
+  Place place(int64_t position) const;
+  int64_t window(int64_t index) const;
+  int64_t boundary(int64_t index) const;
+
+  const DocumentSource& source_;
+  std::vector<int64_t> bytes_before_;  // of every 256th document
+  int64_t num_bytes_ = 0;
+  int64_t num_blocks_ = 0;
+  int64_t segment_bytes_ = 0;
+};
+
+// The order of blocks: position p is index p mod n of epoch p / n. Each epoch is a permutation of
+// 0 .. n-1: an eight-round Feistel network over the next power of four, keyed by (seed, epoch)
+// through Philox, walked until it lands below n. Nothing is stored.
+// Source   Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002
+class BlockOrder {
+ public:
+  BlockOrder(uint64_t seed, int64_t num_blocks);
+
+  int64_t epoch(int64_t position) const { return position / num_blocks_; }
+  int64_t block(int64_t position) const;
+
+ private:
+  uint64_t seed_;
+  int64_t num_blocks_;
+  int half_bits_;
+};
+
+}  // namespace skein

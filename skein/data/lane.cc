@@ -1,0 +1,210 @@
+#include "skein/data/lane.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+// No tokenizer in use averages this many bytes a token: a corpus with more text needs no counting.
+constexpr int64_t kMaxBytesPerToken = 16;
+
+const LaneOptions& checked(const LaneOptions& options) {
+  if (options.global_sequences < 1) {
+    fail(ErrorCode::kUsage, "batch.global_sequences is {}, expected at least 1",
+         options.global_sequences);
+  }
+  if (options.sequence_length < 2) {
+    fail(ErrorCode::kUsage,
+         "data.sequence_length is {}, expected at least 2: a token and the one that follows it",
+         options.sequence_length);
+  }
+  if (options.sequence_length > std::numeric_limits<int32_t>::max() ||
+      options.global_sequences > std::numeric_limits<int32_t>::max()) {
+    fail(ErrorCode::kUsage,
+         "data.sequence_length is {} and batch.global_sequences {}, expected below 2^31",
+         options.sequence_length, options.global_sequences);
+  }
+  return options;
+}
+
+// The last block that a lane may stand at: its position must fit, and its epoch 32 bits.
+int64_t max_block(const LaneContext& context) {
+  const int64_t lanes = context.options().global_sequences;
+  const int64_t blocks = context.blocks().num_blocks();
+  const int64_t epochs =
+      std::min<int64_t>(std::numeric_limits<uint32_t>::max(),
+                        std::numeric_limits<int64_t>::max() / std::max(blocks, lanes) - 2);
+  return epochs * blocks / lanes - 1;
+}
+
+// What lane states are relative to.
+Json identity(const LaneContext& context) {
+  return {{"seed", context.options().seed},
+          {"global_sequences", context.options().global_sequences},
+          {"corpus_bytes", context.blocks().num_bytes()},
+          {"corpus_documents", context.source().num_documents()},
+          {"segment_bytes", context.blocks().segment_bytes()},
+          {"blocks", context.blocks().num_blocks()}};
+}
+
+bool is_count(const Json& value) {
+  if (value.is_number_unsigned()) {
+    return value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()};
+  }
+  return value.is_number_integer() && value.get<int64_t>() >= 0;
+}
+
+}  // namespace
+
+LaneContext::LaneContext(const DocumentSource& source, const Tokenizer& tokenizer,
+                         const LaneOptions& options)
+    : source_(source),
+      tokenizer_(tokenizer),
+      options_(checked(options)),
+      blocks_(source, options.global_sequences, options.sequence_length),
+      order_(options.seed, blocks_.num_blocks()) {
+  if (options_.vocab_size == 0) options_.vocab_size = tokenizer.vocab_size();
+  check_corpus_fills_a_batch();
+}
+
+void LaneContext::check_corpus_fills_a_batch() const {
+  const int64_t needed = options_.global_sequences * options_.sequence_length;
+  if (blocks_.num_bytes() / kMaxBytesPerToken >= needed) return;
+  int64_t found = 0;
+  std::vector<int32_t> tokens;
+  for (int64_t position = 0; position < blocks_.num_bytes();) {
+    const Segment segment = blocks_.segment(position, blocks_.num_bytes());
+    tokenize(segment, tokens);
+    found += static_cast<int64_t>(tokens.size());
+    if (found >= needed) return;
+    position = segment.range.end;
+  }
+  fail(ErrorCode::kInvalid,
+       "{}: the corpus is smaller than one batch: it holds {} bytes of text in {} documents, {} "
+       "tokens, and {} sequences of {} tokens need {}: add text, or lower batch.global_sequences "
+       "or data.sequence_length",
+       source_.name(), blocks_.num_bytes(), source_.num_documents(), found,
+       options_.global_sequences, options_.sequence_length, needed);
+}
+
+void LaneContext::tokenize(const Segment& segment, std::vector<int32_t>& tokens) const {
+  tokens.clear();
+  if (options_.prepend_bos && tokenizer_.bos_id() >= 0) tokens.push_back(tokenizer_.bos_id());
+  tokenizer_.encode(segment.text, tokens);
+  if (segment.ends_document && tokenizer_.eos_id() >= 0) tokens.push_back(tokenizer_.eos_id());
+  for (const int32_t id : tokens) {
+    if (id < 0 || id >= options_.vocab_size) {
+      fail(
+          ErrorCode::kInvalid,
+          "{}: the tokenizer gives id {} in document {}, expected 0 to {}: set model.vocab_size to "
+          "the tokenizer's, {}",
+          source_.name(), id, segment.document, options_.vocab_size - 1, tokenizer_.vocab_size());
+    }
+  }
+}
+
+int64_t LaneContext::epoch(int64_t lane, const LaneState& state) const {
+  return order_.epoch(lane + state.block * options_.global_sequences);
+}
+
+Lane::Lane(const LaneContext& context, int64_t lane, const LaneState& state)
+    : context_(&context), lane_(lane), state_(state) {
+  const bool possible =
+      state.block >= 0 && state.block <= max_block(context) && state.byte >= 0 && state.token >= 0;
+  if (possible) enter_block();
+  int64_t position = block_.begin;
+  while (possible && position < block_.end && position < block_.begin + state.byte) {
+    position = context.blocks().segment(position, block_.end).range.end;
+  }
+  if (!possible || position >= block_.end || position != block_.begin + state.byte) {
+    fail(
+        ErrorCode::kInvalid,
+        "{}: lane {} cannot continue at block {}, byte {}, token {}: no document begins there; the "
+        "corpus is not the one that the checkpoint was trained on",
+        context.source().name(), lane, state.block, state.byte, state.token);
+  }
+}
+
+void Lane::enter_block() {
+  const int64_t position = lane_ + state_.block * context_->options().global_sequences;
+  block_ = context_->blocks().block(context_->order().block(position));
+}
+
+std::span<const int32_t> Lane::pending() {
+  while (tokens_.empty()) load_segment();
+  return std::span<const int32_t>(tokens_).subspan(state_.token);
+}
+
+void Lane::load_segment() {
+  const Segment segment = context_->blocks().segment(block_.begin + state_.byte, block_.end);
+  context_->tokenize(segment, tokens_);
+  segment_end_ = segment.range.end;
+  const auto size = static_cast<int64_t>(tokens_.size());
+  if (state_.token > 0 && state_.token >= size) {
+    fail(ErrorCode::kInvalid,
+         "{}: lane {} cannot continue at token {} of document {}, which has {}: the corpus or the "
+         "tokenizer is not the one that the checkpoint was trained with",
+         context_->source().name(), lane_, state_.token, segment.document, size);
+  }
+  if (size == 0) leave_segment();
+}
+
+void Lane::consume(int64_t count) {
+  state_.token += count;
+  if (state_.token == static_cast<int64_t>(tokens_.size())) leave_segment();
+}
+
+void Lane::leave_segment() {
+  tokens_.clear();
+  state_.token = 0;
+  state_.byte = segment_end_ - block_.begin;
+  if (segment_end_ < block_.end) return;
+  state_.byte = 0;
+  ++state_.block;
+  enter_block();
+}
+
+Json lanes_to_json(const LaneContext& context, std::span<const LaneState> states) {
+  Json lanes = Json::array();
+  for (const LaneState& state : states) lanes.push_back({state.block, state.byte, state.token});
+  Json json = identity(context);
+  json["lanes"] = std::move(lanes);
+  return json;
+}
+
+std::vector<LaneState> lanes_from_json(const Json& json, const LaneContext& context,
+                                       const std::string& what) {
+  if (!json.is_object()) fail(ErrorCode::kInvalid, "{}: the lanes are no JSON object", what);
+  const Json now = identity(context);
+  for (const auto& [key, expected] : now.items()) {
+    const auto found = json.find(key);
+    if (found != json.end() && *found == expected) continue;
+    fail(ErrorCode::kInvalid,
+         "{}: the lanes were saved with {} = {}, this run has {}: continue with the same corpus, "
+         "seed and batch.global_sequences, or start a new run with model.init_from",
+         what, key, found == json.end() ? "nothing" : found->dump(), expected.dump());
+  }
+  const int64_t num_lanes = context.options().global_sequences;
+  const auto lanes = json.find("lanes");
+  if (lanes == json.end() || !lanes->is_array() ||
+      static_cast<int64_t>(lanes->size()) != num_lanes) {
+    fail(ErrorCode::kInvalid, "{}: expected \"lanes\" to be a list of {} lane states", what,
+         num_lanes);
+  }
+  std::vector<LaneState> states;
+  states.reserve(lanes->size());
+  for (const Json& lane : *lanes) {
+    if (!lane.is_array() || lane.size() != 3 || !std::all_of(lane.begin(), lane.end(), is_count)) {
+      fail(ErrorCode::kInvalid,
+           "{}: lane {} is {}, expected [block, byte, token], three counts from 0", what,
+           states.size(), lane.dump());
+    }
+    states.push_back({lane[0].get<int64_t>(), lane[1].get<int64_t>(), lane[2].get<int64_t>()});
+  }
+  return states;
+}
+
+}  // namespace skein

@@ -1,0 +1,108 @@
+// A lane: the endless stream of tokens that feeds one sequence slot of the global batch.
+//
+// Formula  lane i of B takes the blocks at positions i, i+B, i+2B, … of the block order (blocks.h),
+//          so its k-th block is block(i + k B). Every segment of a block becomes
+//            [BOS] ids [EOS]
+//          BOS with `prepend_bos`, EOS where the document ends (not where it is cut); each only if
+//          the tokenizer has one. Tokens depend on (seed, B, lane, index) alone.
+// Format   docs/data_order.md
+// Threads  a LaneContext may serve many lanes at once; a Lane belongs to one thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "skein/base/json.h"
+#include "skein/data/blocks.h"
+#include "skein/data/tokenizer.h"
+
+namespace skein {
+
+struct LaneOptions {
+  uint64_t seed = 1;
+  int64_t global_sequences = 1;  // B, lanes in all
+  int64_t sequence_length = 0;   // tokens a row
+  bool document_mask = true;     // attention, positions and labels stop at document boundaries
+  bool prepend_bos = true;       // the seeds' concatenation has EOS only: false
+  int64_t vocab_size = 0;        // of the model; 0: the tokenizer's
+};
+
+// Where a lane stands: the next token to read.
+struct LaneState {
+  int64_t block = 0;  // blocks finished
+  int64_t byte = 0;   // of this block: where the segment being read begins
+  int64_t token = 0;  // tokens of the segment already read
+
+  bool operator==(const LaneState&) const = default;
+};
+
+// What all lanes share. `source` and `tokenizer` must outlive it.
+class LaneContext {
+ public:
+  // Errors: kUsage for impossible options; kInvalid where the corpus is smaller than one batch,
+  // which costs tokenizing at most one batch and only where the corpus is small.
+  LaneContext(const DocumentSource& source, const Tokenizer& tokenizer, const LaneOptions& options);
+
+  const LaneOptions& options() const { return options_; }
+  const DocumentSource& source() const { return source_; }
+  const CorpusBlocks& blocks() const { return blocks_; }
+  const BlockOrder& order() const { return order_; }
+
+  // Replaces `tokens` by those of the segment. Errors: kInvalid for an id outside the vocabulary.
+  void tokenize(const Segment& segment, std::vector<int32_t>& tokens) const;
+
+  // How often lane `lane` has been through its share of the corpus.
+  int64_t epoch(int64_t lane, const LaneState& state) const;
+
+ private:
+  void check_corpus_fills_a_batch() const;
+
+  const DocumentSource& source_;
+  const Tokenizer& tokenizer_;
+  LaneOptions options_;
+  CorpusBlocks blocks_;
+  BlockOrder order_;
+};
+
+class Lane {
+ public:
+  // 0 <= lane < B. Errors: kInvalid where `state` is no place in this corpus.
+  Lane(const LaneContext& context, int64_t lane, const LaneState& state = {});
+
+  // The tokens of the current segment that are still to be read: at least one. Tokenizes when a new
+  // segment begins. Valid until the next call on this lane.
+  std::span<const int32_t> pending();
+
+  // Reads `count` <= pending().size() tokens.
+  void consume(int64_t count);
+
+  // True where the next token is not the first of its segment.
+  bool inside_segment() const { return state_.token > 0; }
+
+  int64_t lane() const { return lane_; }
+  const LaneState& state() const { return state_; }
+
+ private:
+  void enter_block();
+  void load_segment();
+  void leave_segment();
+
+  const LaneContext* context_;
+  int64_t lane_;
+  LaneState state_;
+  ByteRange block_;              // of state_.block
+  int64_t segment_end_ = 0;      // where tokens_ end; meaningless while tokens_ is empty
+  std::vector<int32_t> tokens_;  // of the current segment; empty: not tokenized yet
+};
+
+// The states of all B lanes, with what they are relative to, for a checkpoint.
+Json lanes_to_json(const LaneContext& context, std::span<const LaneState> states);
+
+// Reads them back. `what` names the file in errors, which are kInvalid: another corpus, seed or
+// global batch than now, or values that cannot be.
+std::vector<LaneState> lanes_from_json(const Json& json, const LaneContext& context,
+                                       const std::string& what);
+
+}  // namespace skein

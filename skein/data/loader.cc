@@ -1,0 +1,112 @@
+#include "skein/data/loader.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+constexpr int kNiceness = 10;
+
+// On Linux a nice value belongs to the thread; its own threads inherit it. Not being allowed to
+// give way is no error.
+void lower_priority() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness); }
+
+}  // namespace
+
+Loader::Loader(const LaneContext& context, const LoaderOptions& options,
+               std::span<const LaneState> states)
+    : packer_(context, options.first_lane, options.end_lane, states, options.num_threads),
+      next_step_(options.first_step) {
+  packer_.states(first_states_);
+  const Batch batch(options.first_lane, packer_.num_lanes(), context.options().sequence_length);
+  slots_.resize(std::max(options.num_batches, 2), {batch, first_states_});
+  thread_ = std::thread([this] { produce(); });
+}
+
+Loader::~Loader() { stop(); }
+
+void Loader::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Loader::produce() {
+  lower_priority();
+  const auto num_slots = static_cast<int64_t>(slots_.size());
+  try {
+    for (;; ++next_step_) {
+      std::unique_lock lock(mutex_);
+      // The batch that next() gave last is in use until it is called again.
+      changed_.wait(lock, [&] {
+        const int64_t first_in_use = std::max<int64_t>(num_given_ - 1, 0);
+        return stopping_ || num_made_ - first_in_use < num_slots;
+      });
+      if (stopping_) return;
+      Slot& slot = slots_[num_made_ % num_slots];
+      lock.unlock();
+      packer_.fill(slot.batch);
+      slot.batch.step = next_step_;
+      packer_.states(slot.states_after);
+      lock.lock();
+      ++num_made_;
+      changed_.notify_all();
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+const Batch& Loader::next(double* wait_seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  const bool ready = num_made_ > num_given_;
+  changed_.wait(lock, [&] { return num_made_ > num_given_ || error_ || stopping_; });
+  if (wait_seconds != nullptr) {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+    *wait_seconds = ready ? 0.0 : waited.count();
+  }
+  if (num_made_ == num_given_) {
+    if (error_) std::rethrow_exception(error_);
+    fail(ErrorCode::kInternal, "a batch was asked of a loader that has been stopped");
+  }
+  const int64_t number = num_given_++;
+  changed_.notify_all();
+  return slots_[number % static_cast<int64_t>(slots_.size())].batch;
+}
+
+std::span<const LaneState> Loader::states() const {
+  if (num_given_ == 0) return first_states_;
+  return slots_[(num_given_ - 1) % static_cast<int64_t>(slots_.size())].states_after;
+}
+
+ValidationBatches::ValidationBatches(const LaneContext& context, int64_t first_lane,
+                                     int64_t end_lane, int64_t num_batches)
+    : num_batches_(num_batches),
+      packer_(context, first_lane, end_lane),
+      batch_(first_lane, packer_.num_lanes(), context.options().sequence_length) {}
+
+void ValidationBatches::rewind() {
+  packer_.restart();
+  batch_.step = 0;
+}
+
+const Batch* ValidationBatches::next() {
+  if (batch_.step == num_batches_) return nullptr;
+  packer_.fill(batch_);
+  ++batch_.step;
+  return &batch_;
+}
+
+}  // namespace skein

@@ -1,0 +1,92 @@
+// Batches made ahead of the training loop by a background thread, so that it never waits for them.
+//
+// Memory   num_batches batches (Batch::bytes) and, per lane, the tokens of one segment; all batches
+//          are allocated by the constructor.
+// Threads  next() and what follows it belong to one caller. The background thread runs at a lower
+//          priority than the one that computes.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "skein/data/packer.h"
+
+namespace skein {
+
+struct LoaderOptions {
+  int64_t first_lane = 0;  // this rank's lanes: [first_lane, end_lane)
+  int64_t end_lane = 1;
+  int64_t first_step = 1;  // of the first batch
+  int num_batches = 4;     // one in use, the rest ready or being made; at least 2
+  int num_threads = 1;     // that tokenize
+};
+
+class Loader {
+ public:
+  // `context` must outlive the loader. `states`: of all B lanes as of after step first_step - 1;
+  // none: from the beginning.
+  Loader(const LaneContext& context, const LoaderOptions& options,
+         std::span<const LaneState> states = {});
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // The next batch, valid until the next call. Waits until it is ready; `wait_seconds` (may be
+  // null) is how long that took. Throws what the background thread threw, once the batches made
+  // before are used up; kInternal after stop().
+  const Batch& next(double* wait_seconds = nullptr);
+
+  // This rank's lanes as of after the batch that next() gave last: what a checkpoint of that step
+  // stores, whatever has been made ahead. Before the first next(): as given.
+  std::span<const LaneState> states() const;
+
+  // Ends the background thread; also done by the destructor.
+  void stop();
+
+ private:
+  struct Slot {
+    Batch batch;
+    std::vector<LaneState> states_after;
+  };
+  void produce();
+
+  Packer packer_;
+  int64_t next_step_;
+  std::vector<LaneState> first_states_;
+  std::vector<Slot> slots_;  // batch number n is slot n mod slots_.size()
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t num_made_ = 0;
+  int64_t num_given_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+// The same `num_batches` batches again and again: a validation corpus from its beginning. Tokenizes
+// as it goes, on the caller's thread. A corpus with less text repeats.
+class ValidationBatches {
+ public:
+  // `context` must outlive this.
+  ValidationBatches(const LaneContext& context, int64_t first_lane, int64_t end_lane,
+                    int64_t num_batches);
+
+  // Begins again.
+  void rewind();
+
+  // The next batch (steps 1, 2, …), valid until the next call; null after the last.
+  const Batch* next();
+
+ private:
+  int64_t num_batches_;
+  Packer packer_;
+  Batch batch_;
+};
+
+}  // namespace skein

@@ -1,0 +1,139 @@
+#include "skein/data/packer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+// One row of a batch, to be written.
+struct Row {
+  std::span<int32_t> tokens, labels, positions, attention_starts;  // [T] each
+};
+
+Row row_of(Batch& batch, int64_t index) {
+  const auto part = [&](std::vector<int32_t>& values) {
+    return std::span(values).subspan(index * batch.sequence_length, batch.sequence_length);
+  };
+  return {part(batch.tokens), part(batch.labels), part(batch.positions),
+          part(batch.attention_starts)};
+}
+
+void pack_row(Lane& lane, bool document_mask, const Row& row) {
+  const auto length = static_cast<int64_t>(row.tokens.size());
+  int64_t attention_start = 0;
+  for (int64_t t = 0; t < length;) {
+    const std::span<const int32_t> pending = lane.pending();
+    const int64_t end = std::min<int64_t>(length, t + static_cast<int64_t>(pending.size()));
+    if (document_mask) attention_start = t;
+    for (int64_t i = t; i < end; ++i) {
+      row.tokens[i] = pending[i - t];
+      row.positions[i] = static_cast<int32_t>(i - attention_start);
+      row.attention_starts[i] = static_cast<int32_t>(attention_start);
+      if (i > t) row.labels[i - 1] = row.tokens[i];
+    }
+    if (t > 0) row.labels[t - 1] = document_mask ? kNoLabel : row.tokens[t];
+    lane.consume(end - t);
+    t = end;
+  }
+  const bool follows = lane.inside_segment() || !document_mask;
+  row.labels[length - 1] = follows ? lane.pending().front() : kNoLabel;
+}
+
+void skip_tokens(Lane& lane, int64_t count) {
+  while (count > 0) {
+    const auto step = std::min<int64_t>(count, static_cast<int64_t>(lane.pending().size()));
+    lane.consume(step);
+    count -= step;
+  }
+}
+
+}  // namespace
+
+Packer::Packer(const LaneContext& context, int64_t first_lane, int64_t end_lane,
+               std::span<const LaneState> states, int num_threads)
+    : context_(context), first_lane_(first_lane), num_threads_(num_threads) {
+  const int64_t num_lanes = context.options().global_sequences;
+  if (first_lane < 0 || first_lane >= end_lane || end_lane > num_lanes) {
+    fail(ErrorCode::kInternal, "lanes {} to {} are not among the {} of the global batch",
+         first_lane, end_lane, num_lanes);
+  }
+  if (!states.empty() && static_cast<int64_t>(states.size()) != num_lanes) {
+    fail(ErrorCode::kInternal, "{} lane states were given, expected all {}", states.size(),
+         num_lanes);
+  }
+  lanes_.reserve(end_lane - first_lane);
+  for (int64_t lane = first_lane; lane < end_lane; ++lane) {
+    lanes_.emplace_back(context, lane, states.empty() ? LaneState{} : states[lane]);
+  }
+}
+
+void Packer::fill(Batch& batch) {
+  const bool document_mask = context_.options().document_mask;
+  for_each_lane([&](int64_t i) { pack_row(lanes_[i], document_mask, row_of(batch, i)); });
+  batch.num_label_tokens =
+      std::count_if(batch.labels.begin(), batch.labels.end(), [](int32_t l) { return l >= 0; });
+}
+
+void Packer::skip(int64_t num_rows) {
+  const int64_t length = context_.options().sequence_length;
+  for_each_lane([&](int64_t i) {
+    for (int64_t row = 0; row < num_rows; ++row) skip_tokens(lanes_[i], length);
+  });
+}
+
+void Packer::restart() {
+  for (Lane& lane : lanes_) lane = Lane(context_, lane.lane());
+}
+
+void Packer::states(std::vector<LaneState>& out) const {
+  out.clear();
+  for (const Lane& lane : lanes_) out.push_back(lane.state());
+}
+
+void Packer::for_each_lane(const std::function<void(int64_t)>& body) {
+  const auto num_threads = static_cast<int>(std::min<int64_t>(num_threads_, num_lanes()));
+  if (num_threads <= 1) {
+    for (int64_t i = 0; i < num_lanes(); ++i) body(i);
+    return;
+  }
+  std::atomic<int64_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    try {
+      for (int64_t i = next++; i < num_lanes(); i = next++) body(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      error = std::current_exception();
+      next = num_lanes();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < num_threads; ++i) threads.emplace_back(work);
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+Batch batch_of_step(const LaneContext& context, int64_t step, int64_t states_step,
+                    std::span<const LaneState> states, int num_threads) {
+  if (step <= states_step) {
+    fail(ErrorCode::kUsage, "step {} cannot be sampled, expected one from {} on", step,
+         states_step + 1);
+  }
+  const int64_t num_lanes = context.options().global_sequences;
+  Packer packer(context, 0, num_lanes, states, num_threads);
+  packer.skip(step - states_step - 1);
+  Batch batch(0, num_lanes, context.options().sequence_length);
+  packer.fill(batch);
+  batch.step = step;
+  return batch;
+}
+
+}  // namespace skein
