@@ -8,6 +8,8 @@
 
 namespace skein {
 
+inline constexpr ValueId kUnitGrad = -2;  // the derivative of the loss by itself
+
 // Gradients are sums over the tokens of the step; the update divides by their number.
 //
 // A parameter's gradient is accumulated in fp32, in place, by the op that computes it: the rule
@@ -21,7 +23,8 @@ class BackwardContext {
   ValueId input(int index) const { return node().inputs.at(index); }
   ValueId output(int index) const { return node().outputs.at(index); }
 
-  // The gradient that arrived for an output; kNoValue where the output does not reach the loss.
+  // The gradient that arrived for an output: a value, kNoValue where the output does not reach the
+  // loss, or kUnitGrad where it is a term of the loss itself.
   virtual ValueId output_grad(int index) const = 0;
   // Whether an activation input needs a gradient (it depends on a parameter).
   virtual bool needs_grad(int index) const = 0;

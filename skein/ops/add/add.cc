@@ -32,7 +32,7 @@ void backward(BackwardContext& context) {
 }  // namespace
 
 const OpDef kAdd = {
-    .name = "add", .infer = infer, .cost = cost, .backward = backward, .cheap = true};
+    .name = "add", .infer = infer, .cost = cost, .backward = backward};
 
 std::vector<const OpDef*> add_ops() { return {&kAdd}; }
 
