@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""Makes tests/goldens/llama: what transformers' LlamaForCausalLM computes for small random models.
+
+    scripts/goldens/llama.py [OUT]        needs torch, transformers and safetensors
+
+Every number is float32, eager attention, on a CPU. A case is a folder:
+  config.json, model.safetensors   the model, in the older or the newer spelling of config.json
+  tokens.json, logprobs.json       input and output of `skein score`
+  training.json                    100 AdamW steps: the rows (each step takes the next
+                                   `rows_per_step`, cyclically; labels are shifted already, -100
+                                   where there is none), loss and gradient norm before clipping
+  first_gradients.safetensors      the gradients of step 1, before clipping
+`import_bfloat16` is a folder as save_pretrained writes it, in bfloat16 and several shards; its
+log-probabilities are those of the same weights widened to float32. rope.json holds inverse
+frequencies. Prints how far the same training strays when it is computed with float64 weights and
+products (norms and the loss stay float32, as transformers has it): the part of a tolerance that
+rounding alone uses up.
+"""
+
+import json
+import logging
+import shutil
+import sys
+from pathlib import Path
+
+import numpy
+import torch
+from safetensors.torch import save_file
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+NUM_STEPS = 100
+OPTIMIZER = {
+    "learning_rate": 1e-3,
+    "beta1": 0.9,
+    "beta2": 0.95,
+    "epsilon": 1e-5,
+    "weight_decay": 0.1,
+    "clip_norm": 1.0,
+}
+LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "rope_theta": 10000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
+
+
+def default_rope(theta=10000.0):
+    return {"rope_type": "default", "rope_theta": theta}
+
+
+# name: (config, sequence length, documents packed into a row, older spelling of config.json)
+CASES = {
+    "multi_head": (
+        dict(hidden_size=32, num_attention_heads=4, num_key_value_heads=4, intermediate_size=80,
+             vocab_size=128, rms_norm_eps=1e-5, rope_parameters=default_rope()),
+        32, False, True),
+    "grouped_query_documents": (
+        dict(hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=64,
+             vocab_size=100, rope_parameters=default_rope(500000.0)),
+        48, True, False),
+    "tied_multi_query": (
+        dict(hidden_size=32, num_attention_heads=4, num_key_value_heads=1, intermediate_size=96,
+             vocab_size=160, tie_word_embeddings=True, num_hidden_layers=3,
+             rope_parameters=default_rope()),
+        31, False, True),
+    "llama3_rope": (
+        dict(hidden_size=32, num_attention_heads=2, num_key_value_heads=1, intermediate_size=72,
+             vocab_size=128, max_position_embeddings=256, rope_parameters=LLAMA3_ROPE),
+        80, False, False),
+    "linear_rope_odd_sizes": (
+        dict(hidden_size=40, num_attention_heads=4, num_key_value_heads=2, intermediate_size=52,
+             vocab_size=97, rope_parameters={"rope_type": "linear", "rope_theta": 10000.0,
+                                             "factor": 2.5}),
+        37, False, True),
+    "biases_wide_heads_documents": (
+        dict(hidden_size=36, num_attention_heads=3, num_key_value_heads=3, head_dim=22,
+             intermediate_size=50, vocab_size=101, attention_bias=True, mlp_bias=True,
+             tie_word_embeddings=True, rope_parameters=default_rope()),
+        45, True, False),
+}
+
+
+def float32_text(values):
+    """Floats that print shortest and read back to the same float32 bits."""
+    return [None if v is None else float(str(numpy.float32(v))) for v in values]
+
+
+def write_json(path, value):
+    path.write_text(json.dumps(value, separators=(",", ":")) + "\n")
+
+
+def make_config(**keys):
+    keys = dict(num_hidden_layers=2, max_position_embeddings=128, bos_token_id=1, eos_token_id=2,
+                dtype="float32") | keys
+    return LlamaConfig(architectures=["LlamaForCausalLM"], **keys)
+
+
+def make_model(config, seed, attention="eager"):
+    """Weights large enough that every part of the model shows in its output, small enough that
+    training does not amplify rounding."""
+    torch.manual_seed(seed)
+    model = LlamaForCausalLM._from_config(config, attn_implementation=attention)
+    model = model.float().eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn_like(parameter)
+            if "norm" in name:
+                parameter.copy_(1 + 0.2 * noise)
+            elif name.endswith(".bias"):
+                parameter.copy_(0.2 * noise)
+            else:
+                parameter.copy_(0.7 * noise / parameter.shape[-1] ** 0.5)
+    return model
+
+
+def older_spelling(path):
+    """config.json as transformers 4 wrote it."""
+    config = json.loads(path.read_text())
+    rope = config.pop("rope_parameters")
+    config["rope_theta"] = rope.pop("rope_theta")
+    rope["type"] = rope.pop("rope_type")
+    config["rope_scaling"] = None if rope["type"] == "default" else rope
+    config["torch_dtype"] = config.pop("dtype")
+    config["transformers_version"] = "4.40.0"
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def write_score(model, folder, seed):
+    generator = torch.Generator().manual_seed(seed)
+    vocab_size = model.config.vocab_size
+    sequences = [torch.randint(0, vocab_size, (length,), generator=generator).tolist()
+                 for length in (1, 2, 33, 100)]
+    logprobs = []
+    for tokens in sequences:
+        with torch.no_grad():
+            logits = model(torch.tensor([tokens])).logits[0]
+        table = torch.log_softmax(logits.float(), -1)
+        logprobs.append([None] + [table[i - 1, tokens[i]].item() for i in range(1, len(tokens))])
+    write_json(folder / "tokens.json", sequences)
+    write_json(folder / "logprobs.json", {"logprobs": [float32_text(row) for row in logprobs]})
+
+
+def make_rows(vocab_size, length, documents, seed, count=20):
+    rows = []
+    generator = torch.Generator().manual_seed(seed)
+    for row in range(count):
+        window = torch.randint(0, vocab_size, (length + 1,), generator=generator).tolist()
+        starts = [0]
+        if documents:  # uneven documents, one of a single token
+            middle = length // 2 + row % 5
+            starts = [0, middle, middle + 1, length - 9 + row % 5]
+        labels, positions = window[1:], []
+        for index in range(length):
+            positions.append(index - max(s for s in starts if s <= index))
+            if index + 1 in starts:
+                labels[index] = -100
+        rows.append({"tokens": window[:-1], "labels": labels, "positions": positions,
+                     "document_starts": starts})
+    return rows
+
+
+def attention_mask(rows, dtype):
+    """[rows, 1, T, T], added to the scores: causal, and only within a document."""
+    masks = []
+    for row in rows:
+        length = len(row["tokens"])
+        document = torch.zeros(length, dtype=torch.long)
+        document[row["document_starts"][1:]] = 1
+        document = document.cumsum(0)
+        visible = (document[:, None] == document[None, :]).tril()
+        mask = torch.zeros(length, length, dtype=dtype)
+        masks.append(mask.masked_fill(~visible, torch.finfo(dtype).min)[None])
+    return torch.stack(masks)
+
+
+def batch_loss(model, rows):
+    column = {key: torch.tensor([row[key] for row in rows])
+              for key in ("tokens", "labels", "positions")}
+    return model(column["tokens"], attention_mask=attention_mask(rows, model.dtype),
+                 position_ids=column["positions"], labels=column["labels"],
+                 shift_labels=column["labels"]).loss
+
+
+def train(model, rows, rows_per_step, gradients_path=None):
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=OPTIMIZER["learning_rate"], eps=OPTIMIZER["epsilon"],
+        betas=(OPTIMIZER["beta1"], OPTIMIZER["beta2"]), weight_decay=OPTIMIZER["weight_decay"])
+    losses, norms = [], []
+    for step in range(NUM_STEPS):
+        batch = [rows[(step * rows_per_step + i) % len(rows)] for i in range(rows_per_step)]
+        loss = batch_loss(model, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0 and gradients_path:
+            save_file({n: p.grad.contiguous() for n, p in model.named_parameters()},
+                      gradients_path)
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(),
+                                                    OPTIMIZER["clip_norm"]).item())
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, norms
+
+
+def write_case(name, folder, seed):
+    keys, length, documents, older = CASES[name]
+    config = make_config(**keys)
+    model = make_model(config, seed)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    if older:
+        older_spelling(folder / "config.json")
+    write_score(model, folder, seed)
+    check_documents(model)
+
+    rows = make_rows(config.vocab_size, length, documents, seed)
+    exact = make_model(config, seed, "sdpa").double()
+    losses, norms = train(model, rows, 2, folder / "first_gradients.safetensors")
+    exact_losses, exact_norms = train(exact, rows, 2)
+    write_json(folder / "training.json",
+               {"optimizer": OPTIMIZER, "rows_per_step": 2, "rows": rows,
+                "loss": float32_text(losses), "grad_norm": float32_text(norms)})
+
+    def stray(found, expected, count):
+        return max(abs(a - b) / abs(b) for a, b in zip(found[:count], expected[:count]))
+
+    print(f"{name}: {sum(p.numel() for p in model.parameters())} parameters, loss "
+          f"{losses[0]:.3f} -> {losses[-1]:.3f}, norm {norms[0]:.2f} -> {norms[-1]:.2f}; float32 "
+          f"against float64: loss {stray(losses, exact_losses, 20):.1e} in 20 steps, "
+          f"{stray(losses, exact_losses, 100):.1e} in 100, "
+          f"norm {stray(norms, exact_norms, 20):.1e}, {stray(norms, exact_norms, 100):.1e}")
+
+
+def check_documents(model):
+    """The mask and the positions make a packed row equal to its documents, one by one."""
+    [row] = make_rows(model.config.vocab_size, 40, True, 7, count=1)
+    with torch.no_grad():
+        packed = model(torch.tensor([row["tokens"]]), attention_mask=attention_mask([row], model.dtype),
+                       position_ids=torch.tensor([row["positions"]])).logits[0]
+        bounds = row["document_starts"] + [len(row["tokens"])]
+        alone = torch.cat([model(torch.tensor([row["tokens"][a:b]])).logits[0]
+                           for a, b in zip(bounds, bounds[1:])])
+    assert torch.allclose(packed, alone, atol=1e-5), (packed - alone).abs().max()
+
+
+def write_import(folder, seed):
+    config = make_config(hidden_size=64, num_attention_heads=4, num_key_value_heads=2,
+                         intermediate_size=96, vocab_size=200, dtype="bfloat16",
+                         rope_parameters=default_rope(), eos_token_id=[2, 5])
+    model = make_model(config, seed).bfloat16()
+    model.save_pretrained(folder, max_shard_size="48KB")
+    write_score(model.float(), folder, seed)
+
+
+def write_rope(path):
+    cases = []
+    for head_dim in (2, 6, 8, 22, 64, 80, 96, 128, 256):
+        for rope in (default_rope(), default_rope(500000.0), default_rope(123456.7),
+                     {"rope_type": "linear", "rope_theta": 10000.0, "factor": 3.0},
+                     LLAMA3_ROPE | {"rope_theta": 500000.0, "factor": 32.0,
+                                    "original_max_position_embeddings": 8192},
+                     LLAMA3_ROPE):
+            keys = dict(hidden_size=head_dim * 2, num_attention_heads=2, num_hidden_layers=1,
+                        intermediate_size=8, vocab_size=8, max_position_embeddings=131072)
+            table = LlamaRotaryEmbedding(LlamaConfig(**keys, rope_parameters=dict(rope))).inv_freq
+            cases.append({"config": keys | {"rope_parameters": rope},
+                          "inverse_frequencies": float32_text(table.tolist())})
+    path.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
+
+
+def main():
+    out = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/goldens/llama")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    shutil.rmtree(out, ignore_errors=True)
+    for seed, name in enumerate(CASES, start=21):
+        write_case(name, out / name, seed)
+    write_import(out / "import_bfloat16", 100)
+    write_rope(out / "rope.json")
+
+
+main()
