@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -62,6 +64,11 @@ std::string read_file(const fs::path& path, int64_t max_bytes) {
   }
   bytes.resize(done);
   return bytes;
+}
+
+std::string read_file_if_any(const fs::path& path) {
+  std::ifstream stream(path);
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 void write_all(int fd, std::span<const std::byte> bytes, const fs::path& path) {

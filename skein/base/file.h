@@ -35,6 +35,10 @@ class FileDescriptor {
 // The whole file as text; refuses a file larger than `max_bytes`.
 std::string read_file(const fs::path& path, int64_t max_bytes = int64_t{1} << 30);
 
+// The text of a small file of the system (/proc, /sys: its size is not known ahead); empty where it
+// cannot be read. Never throws.
+std::string read_file_if_any(const fs::path& path);
+
 // Writes `<path>.partial`, fsyncs it, renames it to `path` and fsyncs the folder: after a crash at
 // any moment `path` holds either its old bytes or the new ones.
 void write_file_atomic(const fs::path& path, std::string_view bytes);

@@ -17,7 +17,8 @@
 
 namespace skein {
 
-// One bound node. While planning, `data` of every view and `scratch` are null.
+// One bound node. While planning, the addresses are made up: they tell which operands are adjacent,
+// and must not be read or written.
 struct KernelCall {
   std::vector<View> inputs;  // an absent optional input has shape rank 0 and no data
   std::vector<View> outputs;

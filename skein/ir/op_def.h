@@ -14,6 +14,7 @@
 namespace skein {
 
 class BackwardContext;
+struct Node;
 
 // One use of an op, as its rules see it. `outputs` is empty during inference.
 struct OpCall {
@@ -77,6 +78,13 @@ struct Layout {
   std::vector<Bundle> bundles;
 };
 
+// The same op over `inputs` (values that are kept anyway) gives the node's `outputs` again, bit for
+// bit. Worth it only where that costs far less than the memory.
+struct Rebuild {
+  std::vector<int> inputs;   // value ids; -1: absent
+  std::vector<int> outputs;  // indices of the node's outputs that are rebuilt
+};
+
 struct OpDef {
   std::string_view name;
   // Types in -> types out, with placements; throws through OpCall::fail.
@@ -85,8 +93,8 @@ struct OpDef {
   // Appends the nodes of the derivative; null: not differentiable (an error if a gradient arrives).
   void (*backward)(BackwardContext&) = nullptr;
   Layout (*layout)(const OpCall&) = nullptr;  // null: nothing shared
-  // Selective recomputation does it again in backward instead of keeping its outputs.
-  bool cheap = false;
+  // How selective recomputation does it again in backward; null: its outputs are kept.
+  Rebuild (*rebuild)(const Node&) = nullptr;
 };
 
 // All ops that a graph may name. A plain list, passed to whoever parses text.

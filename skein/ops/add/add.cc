@@ -31,8 +31,7 @@ void backward(BackwardContext& context) {
 
 }  // namespace
 
-const OpDef kAdd = {
-    .name = "add", .infer = infer, .cost = cost, .backward = backward};
+const OpDef kAdd = {.name = "add", .infer = infer, .cost = cost, .backward = backward};
 
 std::vector<const OpDef*> add_ops() { return {&kAdd}; }
 

@@ -1,0 +1,69 @@
+#include "skein/ir/program.h"
+
+namespace skein {
+
+std::string_view arena_name(Arena arena) {
+  static constexpr std::array<std::string_view, kNumArenas> kNames = {
+      "weights", "gradients", "optimizer", "inputs", "activations", "workspace"};
+  return kNames[static_cast<int>(arena)];
+}
+
+const Program& ProgramSet::program(std::string_view name) const {
+  for (const Program& program : programs) {
+    if (program.name == name) return program;
+  }
+  fail(ErrorCode::kInternal, "there is no program '{}'", name);
+}
+
+const Operand& ProgramSet::operand(std::string_view name) const {
+  const auto found = named.find(name);
+  if (found == named.end()) fail(ErrorCode::kInternal, "the programs have no value '{}'", name);
+  return found->second;
+}
+
+KernelCall bind_views(const Step& step, const std::array<void*, kNumArenas>& bases) {
+  const auto view = [&](const Operand& operand) {
+    return operand.present() ? operand.view(bases[static_cast<int>(operand.arena)]) : View{};
+  };
+  KernelCall call;
+  for (const Operand& operand : step.inputs) call.inputs.push_back(view(operand));
+  for (const Operand& operand : step.outputs) call.outputs.push_back(view(operand));
+  call.attrs = step.attrs;
+  call.scratch =
+      static_cast<char*>(bases[static_cast<int>(Arena::kWorkspace)]) + step.scratch_offset_bytes;
+  return call;
+}
+
+namespace {
+
+std::string to_string(const Operand& operand) {
+  if (!operand.present()) return "_";
+  std::string text = fmt::format("{}+{} {}{}", arena_name(operand.arena), operand.offset_bytes,
+                                 dtype_name(operand.dtype), operand.shape.to_string());
+  if (operand.row_stride != operand.shape.cols()) text += fmt::format("/{}", operand.row_stride);
+  return text;
+}
+
+std::string join(const std::vector<Operand>& operands) {
+  std::string text;
+  for (const Operand& operand : operands) text += (text.empty() ? "" : ", ") + to_string(operand);
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const Program& program) {
+  std::string text = fmt::format("program {}: {} steps\n", program.name, program.steps.size());
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    text +=
+        fmt::format("{:5} {} = {}({})", i, join(step.outputs), step.op->name, join(step.inputs));
+    if (!step.attrs.empty()) text += " " + step.attrs.to_string();
+    if (step.scratch_bytes > 0) text += fmt::format(" scratch {}", step.scratch_bytes);
+    if (!step.scope.empty()) text += " @" + step.scope;
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace skein

@@ -1,0 +1,81 @@
+// A program: flat steps over offsets into a few arenas. What the executor runs, the plan prices and
+// the simulator times; the same on every device.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/ir/graph.h"
+#include "skein/ir/kernel.h"
+
+namespace skein {
+
+enum class Arena {
+  kWeights,      // parameters in the compute dtype
+  kGradients,    // their fp32 sums
+  kOptimizer,    // moments, master weights
+  kInputs,       // the batch, step scalars, results that the host reads
+  kActivations,  // kept from forward to backward, for one micro-batch in flight
+  kWorkspace,    // everything else: overlapping lifetimes share memory; kernels' scratch
+};
+inline constexpr int kNumArenas = 6;
+std::string_view arena_name(Arena arena);
+
+using ArenaBytes = std::array<int64_t, kNumArenas>;
+
+// Every storage starts at a multiple of this.
+inline constexpr int64_t kArenaAlignment = 256;
+
+// Where a value lies.
+struct Operand {
+  Arena arena = Arena::kWorkspace;
+  int64_t offset_bytes = 0;
+  DType dtype = DType::kF32;
+  Shape shape;             // local; rank 0: an absent optional input
+  int64_t row_stride = 0;  // elements
+
+  bool present() const { return shape.rank() > 0; }
+  // With the arena's first byte at `base`.
+  View view(void* base) const {
+    return {static_cast<char*>(base) + offset_bytes, dtype, shape, row_stride};
+  }
+};
+
+struct Step {
+  const OpDef* op = nullptr;
+  Attrs attrs;
+  std::string scope;
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  int64_t scratch_offset_bytes = 0;  // in the workspace
+  int64_t scratch_bytes = 0;
+  Cost cost;
+};
+
+struct Program {
+  std::string name;  // "forward", "backward", "update", "evaluate"
+  std::vector<Step> steps;
+};
+
+// All programs of a run over one set of arenas.
+struct ProgramSet {
+  Mesh mesh;
+  ArenaBytes arena_bytes{};
+  std::vector<Program> programs;
+  // Graph inputs and outputs, by name: what the host, checkpoints and other programs may touch.
+  std::map<std::string, Operand, std::less<>> named;
+
+  const Program& program(std::string_view name) const;  // throws Error{kInternal}
+  const Operand& operand(std::string_view name) const;  // throws Error{kInternal}
+};
+
+// The kernel call of a step, for arenas that start at `bases`.
+KernelCall bind_views(const Step& step, const std::array<void*, kNumArenas>& bases);
+
+// "program forward: 12 steps\n  0 linear weights+0 …": one line a step.
+std::string to_string(const Program& program);
+
+}  // namespace skein

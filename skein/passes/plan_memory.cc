@@ -1,0 +1,269 @@
+#include "skein/passes/plan_memory.h"
+
+#include <algorithm>
+
+#include "skein/base/units.h"
+#include "skein/passes/storage.h"
+
+namespace skein {
+namespace {
+
+Arena arena_of(Role role) {
+  switch (role) {
+    case Role::kParameter:
+      return Arena::kWeights;
+    case Role::kGradient:
+      return Arena::kGradients;
+    case Role::kOptimizer:
+      return Arena::kOptimizer;
+    case Role::kInput:
+      return Arena::kInputs;
+    case Role::kActivation:
+      break;
+  }
+  return Arena::kWorkspace;
+}
+
+struct Lifetime {
+  int first = -1;  // node index
+  int last = -1;
+  Phase first_phase = Phase::kForward;
+  Phase last_phase = Phase::kForward;
+};
+
+// Offsets such that intervals that overlap in time do not overlap in memory: largest first, each in
+// the lowest gap that holds it.
+class IntervalPacker {
+ public:
+  int64_t place(int64_t bytes, int first, int last) {
+    std::vector<const Interval*> rivals;
+    for (const Interval& interval : placed_) {
+      if (interval.first <= last && first <= interval.last) rivals.push_back(&interval);
+    }
+    std::sort(rivals.begin(), rivals.end(),
+              [](const Interval* a, const Interval* b) { return a->offset < b->offset; });
+    int64_t offset = 0;
+    for (const Interval* rival : rivals) {
+      if (offset + bytes <= rival->offset) break;
+      offset = std::max(offset, rival->offset + rival->bytes);
+    }
+    placed_.push_back({offset, bytes, first, last});
+    peak_ = std::max(peak_, offset + bytes);
+    return offset;
+  }
+  int64_t peak_bytes() const { return peak_; }
+
+ private:
+  struct Interval {
+    int64_t offset, bytes;
+    int first, last;
+  };
+  std::vector<Interval> placed_;
+  int64_t peak_ = 0;
+};
+
+class GraphPlanner {
+ public:
+  GraphPlanner(const GraphToPlan& request, const KernelTable& kernels, ProgramSet& set)
+      : request_(request), graph_(*request.graph), kernels_(kernels), set_(set) {
+    assignment_ = assign_storage(graph_);
+    offsets_.resize(assignment_.storages.size(), -1);
+    arenas_.resize(assignment_.storages.size(), Arena::kWorkspace);
+    lifetimes_.resize(assignment_.storages.size());
+  }
+
+  void run() {
+    find_lifetimes();
+    place_persistent();
+    place_activations();
+    place_workspace();
+    write_programs();
+  }
+
+ private:
+  const StoragePlace& place(ValueId id) const { return assignment_.places.at(id); }
+
+  void find_lifetimes() {
+    for (size_t index = 0; index < graph_.nodes().size(); ++index) {
+      const Node& node = graph_.nodes()[index];
+      for (const auto* ids : {&node.inputs, &node.outputs}) {
+        for (const ValueId id : *ids) {
+          if (id == kNoValue) continue;
+          Lifetime& life = lifetimes_[place(id).storage];
+          if (life.first < 0) {
+            life.first = static_cast<int>(index);
+            life.first_phase = node.phase;
+          }
+          life.last = static_cast<int>(index);
+          life.last_phase = node.phase;
+        }
+      }
+    }
+  }
+
+  int64_t take(Arena arena, int64_t bytes) {
+    int64_t& size = set_.arena_bytes[static_cast<int>(arena)];
+    const int64_t offset = size;
+    size = round_up(offset + bytes, kArenaAlignment);
+    return offset;
+  }
+
+  void place_persistent() {
+    // Results that the host reads live among the inputs.
+    for (const ValueId id : graph_.outputs()) {
+      Storage& storage = assignment_.storages[place(id).storage];
+      if (storage.role == Role::kActivation) storage.role = Role::kInput;
+    }
+    adopt_known_storages();
+    for (size_t i = 0; i < assignment_.storages.size(); ++i) {
+      const Storage& storage = assignment_.storages[i];
+      if (storage.role == Role::kActivation || offsets_[i] >= 0) continue;
+      arenas_[i] = arena_of(storage.role);
+      offsets_[i] = take(arenas_[i], storage.num_bytes());
+    }
+    for (size_t id = 0; id < graph_.values().size(); ++id) {
+      const bool is_output = std::find(graph_.outputs().begin(), graph_.outputs().end(),
+                                       static_cast<int>(id)) != graph_.outputs().end();
+      const Value& value = graph_.values()[id];
+      if (place(id).storage < 0 || (value.role == Role::kActivation && !is_output)) continue;
+      const auto [entry, fresh] = set_.named.emplace(value.name, operand(static_cast<int>(id)));
+      if (!fresh && !(entry->second.shape == operand(static_cast<int>(id)).shape &&
+                      entry->second.dtype == value.type.dtype)) {
+        fail(ErrorCode::kInternal, "two graphs disagree about '{}': {} and {}", value.name,
+             entry->second.shape.to_string(), value.type.shape.to_string());
+      }
+    }
+  }
+
+  // Persistent values that an earlier graph placed keep their place.
+  void adopt_known_storages() {
+    for (size_t id = 0; id < graph_.values().size(); ++id) {
+      const Value& value = graph_.values()[id];
+      if (value.role == Role::kActivation || place(id).storage < 0) continue;
+      const auto known = set_.named.find(value.name);
+      if (known == set_.named.end()) continue;
+      const StoragePlace& at = place(id);
+      const Storage& storage = assignment_.storages[at.storage];
+      const int64_t start =
+          known->second.offset_bytes - (at.row * storage.cols + at.col) * size_of(storage.dtype);
+      if (offsets_[at.storage] >= 0 && offsets_[at.storage] != start) {
+        fail(ErrorCode::kInternal, "'{}' is laid out differently by two graphs", value.name);
+      }
+      arenas_[at.storage] = known->second.arena;
+      offsets_[at.storage] = start;
+    }
+  }
+
+  void place_activations() {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < lifetimes_.size(); ++i) {
+      const Lifetime& life = lifetimes_[i];
+      if (offsets_[i] >= 0 || life.first < 0 || life.first_phase == life.last_phase) continue;
+      arenas_[i] = Arena::kActivations;
+      offsets_[i] = bytes;
+      bytes = round_up(bytes + assignment_.storages[i].num_bytes(), kArenaAlignment);
+    }
+    grow(Arena::kActivations, bytes);
+  }
+
+  void grow(Arena arena, int64_t bytes) {
+    int64_t& size = set_.arena_bytes[static_cast<int>(arena)];
+    size = std::max(size, bytes);
+  }
+
+  void place_workspace() {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < lifetimes_.size(); ++i) {
+      if (offsets_[i] < 0 && lifetimes_[i].first >= 0) order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return assignment_.storages[a].num_bytes() > assignment_.storages[b].num_bytes();
+    });
+    IntervalPacker packer;
+    for (const size_t i : order) {
+      const int64_t bytes = round_up(assignment_.storages[i].num_bytes(), kArenaAlignment);
+      offsets_[i] = packer.place(bytes, lifetimes_[i].first, lifetimes_[i].last);
+    }
+    scratch_offset_ = packer.peak_bytes();
+    grow(Arena::kWorkspace, scratch_offset_);
+  }
+
+  Operand operand(ValueId id) const {
+    if (id == kNoValue) return {};
+    const StoragePlace& at = place(id);
+    const Storage& storage = assignment_.storages[at.storage];
+    Operand result;
+    result.arena = arenas_[at.storage];
+    result.dtype = storage.dtype;
+    result.shape = graph_.type(id).local_shape(graph_.mesh());
+    result.offset_bytes =
+        offsets_[at.storage] + (at.row * storage.cols + at.col) * size_of(storage.dtype);
+    // A vector is one row to a kernel; a matrix keeps the stride of its storage.
+    result.row_stride = result.shape.rank() < 2 ? result.shape.cols() : storage.cols;
+    return result;
+  }
+
+  void write_programs() {
+    for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
+      const std::string& name = phase == Phase::kForward    ? request_.forward
+                                : phase == Phase::kBackward ? request_.backward
+                                                            : request_.update;
+      Program program{name, {}};
+      for (const Node& node : graph_.nodes()) {
+        if (node.phase == phase) program.steps.push_back(make_step(node));
+      }
+      if (program.steps.empty()) continue;
+      if (name.empty()) {
+        fail(ErrorCode::kInternal, "the graph has {} nodes in an unexpected phase",
+             phase_name(phase));
+      }
+      set_.programs.push_back(std::move(program));
+    }
+  }
+
+  Step make_step(const Node& node) {
+    Step step;
+    step.op = node.op;
+    step.attrs = node.attrs;
+    step.scope = node.scope;
+    for (const ValueId id : node.inputs) step.inputs.push_back(operand(id));
+    for (const ValueId id : node.outputs) step.outputs.push_back(operand(id));
+    if (node.op->cost != nullptr) step.cost = node.op->cost(graph_.call(node));
+    step.scratch_offset_bytes = scratch_offset_;
+    const auto kernel = kernels_.find(node.op->name);
+    if (kernel != kernels_.end() && kernel->second.scratch_bytes != nullptr) {
+      step.scratch_bytes = kernel->second.scratch_bytes(bind_views(step, made_up_bases()));
+      grow(Arena::kWorkspace, round_up(scratch_offset_ + step.scratch_bytes, kArenaAlignment));
+    }
+    return step;
+  }
+
+  static std::array<void*, kNumArenas> made_up_bases() {
+    std::array<void*, kNumArenas> bases{};
+    for (int i = 0; i < kNumArenas; ++i) {
+      bases[i] = reinterpret_cast<void*>(static_cast<uintptr_t>(i + 1) << 48);
+    }
+    return bases;
+  }
+
+  const GraphToPlan& request_;
+  const Graph& graph_;
+  const KernelTable& kernels_;
+  ProgramSet& set_;
+  StorageAssignment assignment_;
+  std::vector<int64_t> offsets_;  // by storage; -1: not placed yet
+  std::vector<Arena> arenas_;
+  std::vector<Lifetime> lifetimes_;
+  int64_t scratch_offset_ = 0;
+};
+
+}  // namespace
+
+ProgramSet plan_memory(const std::vector<GraphToPlan>& graphs, const KernelTable& kernels) {
+  ProgramSet set;
+  set.mesh = graphs.front().graph->mesh();
+  for (const GraphToPlan& request : graphs) GraphPlanner(request, kernels, set).run();
+  return set;
+}
+
+}  // namespace skein

@@ -1,0 +1,32 @@
+// Gives every value a place: offsets into arenas whose sizes are known to the byte before anything
+// is allocated. The last pass.
+//
+//   weights, gradients, optimizer, inputs   one after the other, in the order of the graph
+//   activations                             what backward reads of forward, one after the other
+//   workspace                               by lifetime: values that are never alive together share
+//                                           memory; behind them the largest scratch of any kernel
+//
+// Several graphs (training, evaluation) share the persistent values by name.
+//
+// Cost  O(n^2) in the number of simultaneously planned workspace values
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "skein/ir/program.h"
+
+namespace skein {
+
+struct GraphToPlan {
+  const Graph* graph = nullptr;
+  // Program name of each phase; empty: the phase is not expected.
+  std::string forward = "forward";
+  std::string backward = "backward";
+  std::string update = "update";
+};
+
+// `kernels` gives each step's scratch; an op without a kernel there has none.
+ProgramSet plan_memory(const std::vector<GraphToPlan>& graphs, const KernelTable& kernels);
+
+}  // namespace skein

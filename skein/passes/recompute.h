@@ -1,0 +1,22 @@
+// Trades arithmetic for memory: backward does forward work again instead of keeping its results.
+//
+//   none       everything that backward reads is kept
+//   selective  outputs of ops with a `rebuild` rule (norms, SwiGLU) are done again
+//   full       of each layer (scope "layers.<i>") only the values that other scopes read are kept;
+//              the rest of the layer is done again when its backward begins
+//
+// The same kernels run on the same bits, so losses and gradients do not change by a bit.
+#pragma once
+
+#include <string_view>
+
+#include "skein/ir/graph.h"
+
+namespace skein {
+
+enum class RecomputePolicy { kNone, kSelective, kFull };
+RecomputePolicy parse_recompute_policy(std::string_view name);  // throws Error{kUsage}
+
+void recompute(Graph& graph, RecomputePolicy policy);
+
+}  // namespace skein

@@ -1,0 +1,27 @@
+// The CPU: memory in huge pages where the system gives them, kernels on one OpenMP pool.
+#pragma once
+
+#include "skein/runtime/device.h"
+
+namespace skein {
+
+class CpuDevice final : public Device {
+ public:
+  // Sets the OpenMP thread count of the process: there is one pool.
+  CpuDevice(int threads, KernelTable kernels);
+
+  const std::string& kind() const override { return kind_; }
+  const KernelTable& kernels() const override { return kernels_; }
+  void* allocate(int64_t bytes, const std::string& what) override;
+  void release(void* memory, int64_t bytes) override;
+  void upload(void* device, const void* host, int64_t bytes) override;
+  void download(void* host, const void* device, int64_t bytes) override;
+  void fill_zero(void* device, int64_t bytes) override;
+  void synchronize() override {}
+
+ private:
+  std::string kind_ = "cpu";
+  KernelTable kernels_;
+};
+
+}  // namespace skein

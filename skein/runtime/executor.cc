@@ -1,0 +1,106 @@
+#include "skein/runtime/executor.h"
+
+#include <chrono>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+std::string describe(const Step& step) {
+  std::string text = fmt::format("[{}]", step.op->name);
+  for (const Operand& operand : step.inputs) {
+    if (operand.present()) {
+      text += fmt::format(" {}{}", dtype_name(operand.dtype), operand.shape.to_string());
+    }
+  }
+  return step.scope.empty() ? text : text + " (" + step.scope + ")";
+}
+
+}  // namespace
+
+Executor::Executor(Device& device, const ProgramSet& programs)
+    : device_(device), programs_(programs) {
+  try {
+    for (int i = 0; i < kNumArenas; ++i) {
+      const Arena arena = static_cast<Arena>(i);
+      bases_[i] = device.allocate(programs.arena_bytes[i],
+                                  fmt::format("the arena '{}'", arena_name(arena)));
+    }
+    for (const Program& program : programs.programs) bind(program);
+  } catch (...) {
+    for (int i = 0; i < kNumArenas; ++i) device_.release(bases_[i], programs_.arena_bytes[i]);
+    throw;
+  }
+}
+
+Executor::~Executor() {
+  for (int i = 0; i < kNumArenas; ++i) device_.release(bases_[i], programs_.arena_bytes[i]);
+}
+
+void Executor::bind(const Program& program) {
+  std::vector<BoundStep>& steps = bound_[program.name];
+  for (const Step& step : program.steps) {
+    const auto kernel = device_.kernels().find(step.op->name);
+    if (kernel == device_.kernels().end()) {
+      fail(ErrorCode::kUnsupported, "{}: device {} has no kernel for it", describe(step),
+           device_.kind());
+    }
+    BoundStep bound{&kernel->second, &step, bind_views(step, bases_)};
+    if (bound.kernel->prepare != nullptr && device_.kind() != "null") {
+      bound.call.state = bound.kernel->prepare(bound.call);
+    }
+    steps.push_back(std::move(bound));
+  }
+}
+
+void Executor::run(std::string_view program) {
+  const auto found = bound_.find(program);
+  if (found == bound_.end()) fail(ErrorCode::kInternal, "there is no program '{}'", program);
+  if (device_.kind() == "null") return;
+  if (profiling_) return run_profiled(found->second);
+  for (const BoundStep& bound : found->second) {
+    try {
+      bound.kernel->run(bound.call);
+    } catch (const std::exception& error) {
+      fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.step), program,
+           error.what());
+    }
+  }
+}
+
+void Executor::run_profiled(const std::vector<BoundStep>& steps) {
+  for (const BoundStep& bound : steps) {
+    const auto start = std::chrono::steady_clock::now();
+    bound.kernel->run(bound.call);
+    device_.synchronize();
+    OpTime& time = profile_[std::string(bound.step->op->name)];
+    time.calls += 1;
+    time.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    time.flops += bound.step->cost.flops;
+    time.bytes += static_cast<double>(bound.step->cost.bytes_read + bound.step->cost.bytes_written);
+  }
+}
+
+View Executor::view(std::string_view name) const {
+  const Operand& operand = programs_.operand(name);
+  return operand.view(bases_[static_cast<int>(operand.arena)]);
+}
+
+void Executor::upload(std::string_view name, const void* host, int64_t bytes) {
+  const View target = view(name);
+  if (bytes != target.num_bytes()) {
+    fail(ErrorCode::kInternal, "'{}' has {} bytes, {} were given", name, target.num_bytes(), bytes);
+  }
+  device_.upload(target.data, host, bytes);
+}
+
+void Executor::download(std::string_view name, void* host, int64_t bytes) const {
+  const View source = view(name);
+  if (bytes != source.num_bytes()) {
+    fail(ErrorCode::kInternal, "'{}' has {} bytes, {} were asked", name, source.num_bytes(), bytes);
+  }
+  device_.download(host, source.data, bytes);
+}
+
+}  // namespace skein
