@@ -1,0 +1,256 @@
+#include "skein/train/config.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+#include "skein/train/config_fields.h"
+
+namespace skein {
+namespace {
+
+std::string describe_found(const toml::node& node) {
+  if (const auto* value = node.as_string()) return fmt::format("\"{}\" (a string)", value->get());
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
+  if (const auto* value = node.as_floating_point())
+    return fmt::format("{} (a float)", value->get());
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "a list";
+  return "a date or a time";
+}
+
+// Finite numbers only, as JSON knows no others; dates become nothing (a null).
+Json to_json(const toml::node& node) {
+  if (const auto* value = node.as_string()) return value->get();
+  if (const auto* value = node.as_boolean()) return value->get();
+  if (const auto* value = node.as_integer()) return value->get();
+  if (const auto* value = node.as_floating_point()) {
+    return std::isfinite(value->get()) ? Json(value->get()) : Json();
+  }
+  if (const toml::array* array = node.as_array()) {
+    Json json = Json::array();
+    for (const toml::node& element : *array) json.push_back(to_json(element));
+    return json;
+  }
+  if (const toml::table* table = node.as_table()) {
+    Json json = Json::object();
+    for (const auto& [key, element] : *table) json[std::string(key.str())] = to_json(element);
+    return json;
+  }
+  return {};
+}
+
+bool holds_null(const Json& json) {
+  if (!json.is_structured()) return json.is_null();
+  return std::any_of(json.begin(), json.end(), holds_null);
+}
+
+bool fits(const Json& json, ModelKey::Kind kind) {
+  if (holds_null(json)) return false;
+  switch (kind) {
+    case ModelKey::Kind::kInteger:
+      return json.is_number_integer();
+    case ModelKey::Kind::kNumber:
+      return json.is_number();
+    case ModelKey::Kind::kBool:
+      return json.is_boolean();
+    case ModelKey::Kind::kString:
+      return json.is_string();
+    case ModelKey::Kind::kTable:
+      return json.is_object();
+    case ModelKey::Kind::kIntegerOrList:
+      return json.is_number_integer() ||
+             (json.is_array() && !json.empty() &&
+              std::all_of(json.begin(), json.end(),
+                          [](const Json& element) { return element.is_number_integer(); }));
+  }
+  return false;
+}
+
+bool in_limits(double value, const ConfigLimits& limits) {
+  const bool low = limits.above_minimum ? value <= limits.minimum : value < limits.minimum;
+  const bool high = limits.below_maximum ? value >= limits.maximum : value > limits.maximum;
+  return std::isfinite(value) && !low && !high;
+}
+
+// Stores a TOML value where a field lives; false where its type or its value does not suit.
+struct Store {
+  const toml::node& node;
+  const ConfigLimits& limits;
+
+  bool operator()(bool* target) const {
+    const auto* value = node.as_boolean();
+    if (value) *target = value->get();
+    return value != nullptr;
+  }
+  bool operator()(int64_t* target) const {
+    const auto* value = node.as_integer();
+    if (!value || !in_limits(static_cast<double>(value->get()), limits)) return false;
+    *target = value->get();
+    return true;
+  }
+  bool operator()(double* target) const {
+    if (!node.is_integer() && !node.is_floating_point()) return false;
+    const double value = *node.value<double>();
+    if (in_limits(value, limits)) *target = value;
+    return in_limits(value, limits);
+  }
+  bool operator()(std::string* target) const {
+    const auto* value = node.as_string();
+    const auto& choices = limits.choices;
+    if (!value || (!choices.empty() &&
+                   std::find(choices.begin(), choices.end(), value->get()) == choices.end())) {
+      return false;
+    }
+    *target = value->get();
+    return true;
+  }
+};
+
+// Gathers a Config from a document and the overrides that follow it.
+class ConfigReader {
+ public:
+  void read_document(std::string_view text, const std::string& name) {
+    const toml::table document = parse(text, name);
+    for (const auto& [section, node] : document) {
+      const std::string where = fmt::format("{}:{}", name, section.source().begin.line);
+      const toml::table* table = node.as_table();
+      if (!table) {
+        fail(ErrorCode::kUsage, "{}: {} stands outside a section: expected [section] lines before",
+             where, section.str());
+      }
+      check_section(section.str(), where);
+      for (const auto& [key, value] : *table) {
+        const std::string key_where = fmt::format("{}:{}", name, key.source().begin.line);
+        store(section.str(), key.str(), find_key(section.str(), key.str(), key_where), value,
+              key_where);
+      }
+    }
+  }
+
+  // "section.key=value". A shell takes quotes away, so a string may stand bare.
+  void read_override(const std::string& text) {
+    const std::string where = "--set " + text;
+    const size_t dot = text.find('.');
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
+      fail(ErrorCode::kUsage, "{}: expected section.key=value, such as run.steps=100", where);
+    }
+    const std::string section = text.substr(0, dot);
+    const std::string key = text.substr(dot + 1, equals - dot - 1);
+    const std::string value = text.substr(equals + 1);
+    const KnownKey known = find_key(section, key, where);
+    const bool quoted = value.starts_with('"') || value.starts_with('\'');
+    if (is_string(known) && !quoted) {
+      store(section, key, known, toml::value<std::string>(value), where);
+      return;
+    }
+    toml::table document;
+    try {
+      document = toml::parse("value = " + value);
+    } catch (const toml::parse_error&) {
+      document.clear();
+    }
+    if (document.size() != 1) {
+      fail(ErrorCode::kUsage, "{}: {} is not a TOML value: expected {}", where, value,
+           describe_expected(known));
+    }
+    store(section, key, known, document.begin()->second, where);
+  }
+
+  Config finish() {
+    if (!config_.model.inline_keys.empty() && !hf_config_given_) config_.model.hf_config.clear();
+    return std::move(config_);
+  }
+
+ private:
+  static toml::table parse(std::string_view text, const std::string& name) {
+    try {
+      return toml::parse(text, name);
+    } catch (const toml::parse_error& error) {
+      fail(ErrorCode::kUsage, "{}:{}: not valid TOML: {}", name, error.source().begin.line,
+           error.description());
+    }
+  }
+
+  bool is_string(const KnownKey& known) {
+    if (known.model_key) return known.model_key->kind == ModelKey::Kind::kString;
+    return std::holds_alternative<std::string*>(known.field->value(config_));
+  }
+
+  void store(std::string_view section, std::string_view key, const KnownKey& known,
+             const toml::node& node, const std::string& where) {
+    bool stored = false;
+    if (known.field) {
+      stored = std::visit(Store{node, known.field->limits}, known.field->value(config_));
+      if (section == "model" && key == "hf_config") hf_config_given_ = true;
+    } else {
+      Json json = to_json(node);
+      stored = fits(json, known.model_key->kind);
+      if (stored) config_.model.inline_keys[std::string(key)] = std::move(json);
+    }
+    if (!stored) {
+      fail(ErrorCode::kUsage, "{}: {} in [{}] is {}: expected {}", where, key, section,
+           describe_found(node), describe_expected(known));
+    }
+  }
+
+  Config config_;
+  bool hf_config_given_ = false;
+};
+
+}  // namespace
+
+Config parse_config(std::string_view text, const std::string& name,
+                    std::span<const std::string> overrides) {
+  ConfigReader reader;
+  reader.read_document(text, name);
+  for (const std::string& text_override : overrides) reader.read_override(text_override);
+  return reader.finish();
+}
+
+Config load_config(const std::string& path, std::span<const std::string> overrides, ConfigUse use) {
+  constexpr int64_t kMaxBytes = 1 << 20;
+  std::string text;
+  try {
+    text = read_file(path, kMaxBytes);
+  } catch (const Error& error) {
+    fail(ErrorCode::kUsage, "configuration: {}", error.what());
+  }
+  const Config config = parse_config(text, path, overrides);
+  check_config(config, path, use);
+  return config;
+}
+
+Json hf_config_json(const ModelConfig& model) {
+  Json json = model.hf_config.empty() ? Json::object() : read_json(model.hf_config);
+  if (!json.is_object()) {
+    fail(ErrorCode::kInvalid, "{} holds a JSON {}: expected an object, a Hugging Face config.json",
+         model.hf_config, json.type_name());
+  }
+  json.update(model.inline_keys);
+  return json;
+}
+
+LearningRateSchedule learning_rate_schedule(const OptimizerConfig& optimizer) {
+  const LearningRateDecay decay = optimizer.schedule == "cosine"   ? LearningRateDecay::kCosine
+                                  : optimizer.schedule == "linear" ? LearningRateDecay::kLinear
+                                                                   : LearningRateDecay::kConstant;
+  return {decay,
+          optimizer.learning_rate,
+          optimizer.min_learning_rate,
+          optimizer.warmup_steps,
+          optimizer.constant_steps,
+          optimizer.decay_steps};
+}
+
+std::string checkpoint_dir(const Config& config) {
+  return config.checkpoint.dir.empty() ? config.run.dir + "/checkpoints" : config.checkpoint.dir;
+}
+
+}  // namespace skein

@@ -1,0 +1,179 @@
+// The configuration of a run: TOML in, checked and typed values out.
+//
+// Format   docs/configuration.md. Every key is one line of the table in config_fields.cc; parsing,
+//          `--set`, types, ranges, spelling suggestions, the printed form and the reference in the
+//          documentation all derive from it. The defaults are the initialisers below.
+// Errors   Error{kUsage} naming file and line (or the --set), the key, what was found and what was
+//          expected. Unknown keys are errors that suggest the nearest one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "skein/base/json.h"
+#include "skein/optim/learning_rate.h"
+
+namespace skein {
+
+struct RunConfig {
+  std::string dir = "runs/demo";
+  int64_t seed = 1;
+  int64_t steps = 2000;
+  std::string resume = "auto";
+  bool operator==(const RunConfig&) const = default;
+};
+
+struct ModelConfig {
+  std::string hf_config = "configs/models/llama2-7b.json";  // "" where the inline keys say it all
+  // The Hugging Face config.json keys that stand in [model] themselves; they go before those of
+  // the file.
+  Json inline_keys = Json::object();
+  std::string init_from;
+  double init_std = 0.02;
+  bool scaled_init = true;
+  bool operator==(const ModelConfig&) const = default;
+};
+
+struct DataConfig {
+  std::string train;
+  std::string tokenizer;
+  std::string validation;
+  int64_t sequence_length = 4096;
+  bool document_mask = true;
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct BatchConfig {
+  int64_t global_sequences = 1024;
+  int64_t micro_sequences = 1;
+  bool operator==(const BatchConfig&) const = default;
+};
+
+struct OptimizerConfig {
+  double learning_rate = 3e-4;
+  double min_learning_rate = 3e-5;
+  std::string schedule = "cosine";
+  int64_t warmup_steps = 2000;
+  int64_t constant_steps = 0;
+  int64_t decay_steps = 480000;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-5;
+  double weight_decay = 0.1;
+  bool decay_norms = true;
+  double clip_norm = 1.0;
+  bool operator==(const OptimizerConfig&) const = default;
+};
+
+struct PrecisionConfig {
+  std::string mode = "bf16-sr";
+  std::string moments = "fp32";
+  bool operator==(const PrecisionConfig&) const = default;
+};
+
+struct MemoryConfig {
+  std::string recompute = "selective";
+  bool operator==(const MemoryConfig&) const = default;
+};
+
+struct ParallelConfig {
+  int64_t data = 0;
+  int64_t tensor = 1;
+  int64_t pipeline = 1;
+  int64_t context = 1;
+  int64_t virtual_stages = 1;
+  bool sequence = true;
+  int64_t zero = 1;
+  int64_t kv_replication = 0;
+  int64_t reduction_width = 0;
+  bool operator==(const ParallelConfig&) const = default;
+};
+
+struct CheckpointConfig {
+  int64_t every_steps = 1000;
+  int64_t keep = 5;
+  int64_t permanent_every_steps = 0;
+  bool async = true;
+  std::string dir;
+  bool operator==(const CheckpointConfig&) const = default;
+};
+
+struct LaunchConfig {
+  int64_t workers = 1;
+  std::string nodes = "1";
+  std::string rendezvous;
+  double collective_timeout_s = 60;
+  double hang_timeout_s = 300;
+  int64_t max_restarts = 100;
+  bool operator==(const LaunchConfig&) const = default;
+};
+
+struct DeviceConfig {
+  std::string kind = "auto";
+  int64_t threads = 0;
+  bool operator==(const DeviceConfig&) const = default;
+};
+
+struct LogConfig {
+  int64_t every_steps = 1;
+  bool tensorboard = true;
+  std::string prometheus;
+  bool operator==(const LogConfig&) const = default;
+};
+
+struct ValidateConfig {
+  int64_t every_steps = 0;
+  int64_t batches = 50;
+  bool operator==(const ValidateConfig&) const = default;
+};
+
+struct Config {
+  RunConfig run;
+  ModelConfig model;
+  DataConfig data;
+  BatchConfig batch;
+  OptimizerConfig optimizer;
+  PrecisionConfig precision;
+  MemoryConfig memory;
+  ParallelConfig parallel;
+  CheckpointConfig checkpoint;
+  LaunchConfig launch;
+  DeviceConfig device;
+  LogConfig log;
+  ValidateConfig validate;
+  bool operator==(const Config&) const = default;
+};
+
+// What the configuration is read for: a plan needs neither a corpus nor a tokenizer.
+enum class ConfigUse { kTrain, kPlan };
+
+// Reads `path`, applies the overrides ("section.key=value") in order, and checks the whole.
+Config load_config(const std::string& path, std::span<const std::string> overrides = {},
+                   ConfigUse use = ConfigUse::kTrain);
+
+// The same for TOML text; `name` stands for the file in errors. Checks types and ranges of each
+// key, not how keys fit together.
+Config parse_config(std::string_view text, const std::string& name,
+                    std::span<const std::string> overrides = {});
+
+// Checks what no key can tell alone: the batch divides, the phases of the schedule fit, …
+void check_config(const Config& config, const std::string& name, ConfigUse use = ConfigUse::kTrain);
+
+// TOML with every key filled in; parse_config reads it back to an equal Config.
+std::string config_text(const Config& config);
+
+// The reference tables of docs/configuration.md, in Markdown.
+std::string config_reference();
+
+// The Hugging Face configuration of the model: the keys of the file hf_config, those that stand in
+// [model] put over them.
+Json hf_config_json(const ModelConfig& model);
+
+LearningRateSchedule learning_rate_schedule(const OptimizerConfig& optimizer);
+
+// Where checkpoints go: checkpoint.dir, or run.dir/checkpoints.
+std::string checkpoint_dir(const Config& config);
+
+}  // namespace skein

@@ -1,0 +1,208 @@
+#include "skein/train/config_fields.h"
+
+namespace skein {
+namespace {
+
+// The accessor of Config::<Section>::<Key>.
+template <auto Section, auto Key>
+ConfigValue at(Config& config) {
+  return &(config.*Section.*Key);
+}
+
+using C = Config;
+using Parallel = ParallelConfig;
+using Optimizer = OptimizerConfig;
+
+// The random streams hold a step in 28 bits.
+constexpr double kMaxSteps = (1 << 28) - 1;
+constexpr double kMaxInteger = 9e15;  // exact as a double
+constexpr double kMaxCount = 1 << 24;
+
+ConfigLimits required() { return {.required = true}; }
+ConfigLimits one_of(std::vector<std::string_view> choices) { return {std::move(choices)}; }
+ConfigLimits between(double minimum, double maximum) { return {{}, minimum, maximum}; }
+ConfigLimits above(double minimum, double maximum) { return {{}, minimum, maximum, true}; }
+ConfigLimits from_below(double minimum, double maximum) {
+  return {{}, minimum, maximum, false, true};
+}
+
+std::vector<ConfigField> make_fields() {
+  return {
+      {"run", "dir", at<&C::run, &RunConfig::dir>,
+       "folder of the run: metrics, events, checkpoints, logs"},
+      {"run", "seed", at<&C::run, &RunConfig::seed>,
+       "seed of weights, data order and stochastic rounding", between(0, kMaxInteger)},
+      {"run", "steps", at<&C::run, &RunConfig::steps>, "optimizer updates in the whole run",
+       between(1, kMaxSteps)},
+      {"run", "resume", at<&C::run, &RunConfig::resume>,
+       "`auto`: continue from the newest good checkpoint of the run; `never`: start "
+       "anew; or the path of a checkpoint"},
+
+      {"model", "hf_config", at<&C::model, &ModelConfig::hf_config>,
+       "a Hugging Face config.json; left out where its keys stand here and this key "
+       "does not"},
+      {"model", "init_from", at<&C::model, &ModelConfig::init_from>,
+       "a Hugging Face folder or a checkpoint to take the initial weights from"},
+      {"model", "init_std", at<&C::model, &ModelConfig::init_std>,
+       "standard deviation of the initial weights", between(0, 10)},
+      {"model", "scaled_init", at<&C::model, &ModelConfig::scaled_init>,
+       "output projections of attention and MLP start with init_std / sqrt(2 * layers)"},
+
+      {"data", "train", at<&C::data, &DataConfig::train>,
+       "the corpus: an Arrow stream file written by `skein data ingest`", required()},
+      {"data", "tokenizer", at<&C::data, &DataConfig::tokenizer>, "folder of the tokenizer",
+       required()},
+      {"data", "validation", at<&C::data, &DataConfig::validation>,
+       "a corpus to validate on; empty: none"},
+      {"data", "sequence_length", at<&C::data, &DataConfig::sequence_length>,
+       "tokens in a row of the batch", between(2, kMaxCount)},
+      {"data", "document_mask", at<&C::data, &DataConfig::document_mask>,
+       "attention and positions stop at document boundaries; false: plain concatenation"},
+
+      {"batch", "global_sequences", at<&C::batch, &BatchConfig::global_sequences>,
+       "rows in the global batch of one update", between(1, kMaxCount)},
+      {"batch", "micro_sequences", at<&C::batch, &BatchConfig::micro_sequences>,
+       "rows that one rank runs at once; divides global_sequences", between(1, kMaxCount)},
+
+      {"optimizer", "learning_rate", at<&C::optimizer, &Optimizer::learning_rate>,
+       "the peak, reached after the warm-up", above(0, 1e3)},
+      {"optimizer", "min_learning_rate", at<&C::optimizer, &Optimizer::min_learning_rate>,
+       "the floor, held after the decay", between(0, 1e3)},
+      {"optimizer", "schedule", at<&C::optimizer, &Optimizer::schedule>, "shape of the decay",
+       one_of({"cosine", "linear", "constant"})},
+      {"optimizer", "warmup_steps", at<&C::optimizer, &Optimizer::warmup_steps>,
+       "linear rise from 0", between(0, kMaxSteps)},
+      {"optimizer", "constant_steps", at<&C::optimizer, &Optimizer::constant_steps>,
+       "steps at the peak between warm-up and decay", between(0, kMaxSteps)},
+      {"optimizer", "decay_steps", at<&C::optimizer, &Optimizer::decay_steps>,
+       "steps of the decay itself, from the peak to the floor", between(0, kMaxSteps)},
+      {"optimizer", "beta1", at<&C::optimizer, &Optimizer::beta1>, "decay of AdamW's first moment",
+       from_below(0, 1)},
+      {"optimizer", "beta2", at<&C::optimizer, &Optimizer::beta2>, "decay of AdamW's second moment",
+       from_below(0, 1)},
+      {"optimizer", "epsilon", at<&C::optimizer, &Optimizer::epsilon>,
+       "added to the root of AdamW's second moment", above(0, 1)},
+      {"optimizer", "weight_decay", at<&C::optimizer, &Optimizer::weight_decay>,
+       "decoupled weight decay", between(0, 1e3)},
+      {"optimizer", "decay_norms", at<&C::optimizer, &Optimizer::decay_norms>,
+       "weight decay also on the weights of norms"},
+      {"optimizer", "clip_norm", at<&C::optimizer, &Optimizer::clip_norm>,
+       "gradients are scaled down to this global norm; 0: never", between(0, 1e9)},
+
+      {"precision", "mode", at<&C::precision, &PrecisionConfig::mode>,
+       "`bf16-sr`: bf16 weights with stochastic rounding and no master copy; `mixed`: "
+       "bf16 with fp32 master weights",
+       one_of({"fp32", "bf16", "bf16-sr", "mixed"})},
+      {"precision", "moments", at<&C::precision, &PrecisionConfig::moments>,
+       "type of AdamW's moments", one_of({"fp32", "bf16"})},
+
+      {"memory", "recompute", at<&C::memory, &MemoryConfig::recompute>,
+       "what the backward pass computes again instead of keeping",
+       one_of({"none", "selective", "full"})},
+
+      {"parallel", "data", at<&C::parallel, &Parallel::data>,
+       "data-parallel degree; 0: whatever is left", between(0, kMaxCount)},
+      {"parallel", "tensor", at<&C::parallel, &Parallel::tensor>, "tensor-parallel degree",
+       between(1, kMaxCount)},
+      {"parallel", "pipeline", at<&C::parallel, &Parallel::pipeline>, "pipeline stages",
+       between(1, kMaxCount)},
+      {"parallel", "context", at<&C::parallel, &Parallel::context>, "context-parallel degree",
+       between(1, kMaxCount)},
+      {"parallel", "virtual_stages", at<&C::parallel, &Parallel::virtual_stages>,
+       "model chunks a pipeline stage holds", between(1, kMaxCount)},
+      {"parallel", "sequence", at<&C::parallel, &Parallel::sequence>,
+       "the residual stream is sharded by token over the tensor axis"},
+      {"parallel", "zero", at<&C::parallel, &Parallel::zero>,
+       "sharded over the data axis: 0 nothing, 1 optimizer state, 2 and gradients, 3 "
+       "and weights",
+       between(0, 3)},
+      {"parallel", "kv_replication", at<&C::parallel, &Parallel::kv_replication>,
+       "ranks that share a key-value head; 0: as needed", between(0, kMaxCount)},
+      {"parallel", "reduction_width", at<&C::parallel, &Parallel::reduction_width>,
+       "virtual ranks of the canonical gradient sum; 0: the data degree at the first "
+       "start, kept in checkpoints",
+       between(0, kMaxCount)},
+
+      {"checkpoint", "every_steps", at<&C::checkpoint, &CheckpointConfig::every_steps>,
+       "steps between checkpoints; 0: only when the run ends or is stopped", between(0, kMaxSteps)},
+      {"checkpoint", "keep", at<&C::checkpoint, &CheckpointConfig::keep>,
+       "newest checkpoints kept; 0: all", between(0, kMaxCount)},
+      {"checkpoint", "permanent_every_steps",
+       at<&C::checkpoint, &CheckpointConfig::permanent_every_steps>,
+       "checkpoints at multiples of this are never removed; 0: none", between(0, kMaxSteps)},
+      {"checkpoint", "async", at<&C::checkpoint, &CheckpointConfig::async>,
+       "write in the background while training goes on"},
+      {"checkpoint", "dir", at<&C::checkpoint, &CheckpointConfig::dir>,
+       "where checkpoints go, a folder or s3://…; empty: `checkpoints` in run.dir"},
+
+      {"launch", "workers", at<&C::launch, &LaunchConfig::workers>,
+       "workers on this node: processes on CPU, devices on GPU", between(1, 4096)},
+      {"launch", "nodes", at<&C::launch, &LaunchConfig::nodes>,
+       "nodes of the run: `N` or `MIN:MAX`"},
+      {"launch", "rendezvous", at<&C::launch, &LaunchConfig::rendezvous>,
+       "where supervisors meet: a shared folder or redis://host:port; empty: inside "
+       "run.dir"},
+      {"launch", "collective_timeout_s", at<&C::launch, &LaunchConfig::collective_timeout_s>,
+       "a collective that takes longer has lost a peer", above(0, 1e6)},
+      {"launch", "hang_timeout_s", at<&C::launch, &LaunchConfig::hang_timeout_s>,
+       "a worker silent for longer is taken for dead", above(0, 1e6)},
+      {"launch", "max_restarts", at<&C::launch, &LaunchConfig::max_restarts>,
+       "restarts after failures before giving up", between(0, kMaxSteps)},
+
+      {"device", "kind", at<&C::device, &DeviceConfig::kind>, "what to run on",
+       one_of({"auto", "cpu", "cuda"})},
+      {"device", "threads", at<&C::device, &DeviceConfig::threads>,
+       "compute threads of a worker; 0: cores / workers", between(0, 4096)},
+
+      {"log", "every_steps", at<&C::log, &LogConfig::every_steps>,
+       "steps between progress lines; metrics.jsonl holds every step", between(1, kMaxSteps)},
+      {"log", "tensorboard", at<&C::log, &LogConfig::tensorboard>,
+       "write TensorBoard event files to run.dir/tensorboard"},
+      {"log", "prometheus", at<&C::log, &LogConfig::prometheus>,
+       "serve metrics for Prometheus at this host:port; empty: do not"},
+
+      {"validate", "every_steps", at<&C::validate, &ValidateConfig::every_steps>,
+       "steps between validations; 0: only at the end, and only with data.validation",
+       between(0, kMaxSteps)},
+      {"validate", "batches", at<&C::validate, &ValidateConfig::batches>,
+       "global batches in one validation", between(1, kMaxSteps)},
+  };
+}
+
+}  // namespace
+
+std::span<const ConfigField> config_fields() {
+  static const std::vector<ConfigField> fields = make_fields();
+  return fields;
+}
+
+std::span<const ModelKey> model_keys() {
+  using Kind = ModelKey::Kind;
+  static constexpr ModelKey kKeys[] = {
+      {"model_type", Kind::kString, "`llama`"},
+      {"vocab_size", Kind::kInteger, "rows of the embedding; left out: the tokenizer's"},
+      {"hidden_size", Kind::kInteger, "width of the residual stream"},
+      {"intermediate_size", Kind::kInteger, "width of the MLP"},
+      {"num_hidden_layers", Kind::kInteger, "decoder layers"},
+      {"num_attention_heads", Kind::kInteger, "query heads"},
+      {"num_key_value_heads", Kind::kInteger, "key-value heads; left out: as many as query heads"},
+      {"head_dim", Kind::kInteger, "width of a head; left out: hidden_size / num_attention_heads"},
+      {"max_position_embeddings", Kind::kInteger, "longest sequence that the model is meant for"},
+      {"hidden_act", Kind::kString, "`silu`"},
+      {"rms_norm_eps", Kind::kNumber, "epsilon of the norms"},
+      {"rope_theta", Kind::kNumber, "base of the rotary embedding"},
+      {"rope_scaling", Kind::kTable,
+       "scaling of the rotary embedding, such as {rope_type = \"llama3\", …}"},
+      {"rope_parameters", Kind::kTable,
+       "rope_theta and rope_scaling as transformers 5 writes them"},
+      {"tie_word_embeddings", Kind::kBool, "the output head shares the embedding's weights"},
+      {"attention_bias", Kind::kBool, "biases in the projections of attention"},
+      {"mlp_bias", Kind::kBool, "biases in the projections of the MLP"},
+      {"bos_token_id", Kind::kInteger, "written to the export"},
+      {"eos_token_id", Kind::kIntegerOrList, "written to the export"},
+      {"pad_token_id", Kind::kInteger, "written to the export"},
+  };
+  return kKeys;
+}
+
+}  // namespace skein
