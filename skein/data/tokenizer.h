@@ -27,6 +27,10 @@ class Tokenizer {
   // `tokenizer.json` is Error{kUnsupported}.
   static std::unique_ptr<Tokenizer> load(const fs::path& folder_or_file);
 
+  // The tokenizer of a SentencePiece model's bytes; `name` stands for the path in errors.
+  static std::unique_ptr<Tokenizer> from_model(std::string_view model, const std::string& name,
+                                               std::vector<fs::path> files = {});
+
   // Appends the ids of `text` to `out`; adds neither BOS nor EOS, and text that spells a control
   // token ("<s>") gives ordinary tokens.
   virtual void encode(std::string_view text, std::vector<int32_t>& out) const = 0;

@@ -1,0 +1,107 @@
+#include "skein/data/tokenizer.h"
+
+#include <sentencepiece_processor.h>
+
+#include "skein/base/error.h"
+#include "skein/data/tokenizer_model.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
+
+// What an exported Hugging Face folder takes along.
+constexpr const char* kFolderFiles[] = {"tokenizer.model",       "tokenizer.json",
+                                        "tokenizer_config.json", "special_tokens_map.json",
+                                        "added_tokens.json",     "chat_template.jinja"};
+
+class SentencePieceTokenizer : public Tokenizer {
+ public:
+  SentencePieceTokenizer(std::string_view model, const std::string& name,
+                         std::vector<fs::path> files)
+      : name_(name), files_(std::move(files)) {
+    parse_sentencepiece_model(model, name);
+    const auto status = processor_.LoadFromSerializedProto({model.data(), model.size()});
+    if (!status.ok()) {
+      fail(ErrorCode::kCorrupt, "{}: SentencePiece refuses the model: {}", name, status.ToString());
+    }
+  }
+
+  void encode(std::string_view text, std::vector<int32_t>& out) const override {
+    std::vector<int> ids;
+    if (const auto status = processor_.Encode(text, &ids); !status.ok()) {
+      fail(ErrorCode::kInternal, "{}: cannot encode {} bytes: {}", name_, text.size(),
+           status.ToString());
+    }
+    out.insert(out.end(), ids.begin(), ids.end());
+  }
+
+  std::string decode(std::span<const int32_t> ids) const override {
+    for (const int32_t id : ids) {
+      if (id < 0 || id >= vocab_size()) {
+        fail(ErrorCode::kInvalid, "{}: no token has id {}: expected 0 to {}", name_, id,
+             vocab_size() - 1);
+      }
+    }
+    std::string text;
+    const std::vector<int> all(ids.begin(), ids.end());
+    if (const auto status = processor_.Decode(all, &text); !status.ok()) {
+      fail(ErrorCode::kInternal, "{}: cannot decode {} ids: {}", name_, ids.size(),
+           status.ToString());
+    }
+    return text;
+  }
+
+  int vocab_size() const override { return processor_.GetPieceSize(); }
+  int bos_id() const override { return processor_.bos_id(); }
+  int eos_id() const override { return processor_.eos_id(); }
+  std::vector<fs::path> files() const override { return files_; }
+
+ private:
+  std::string name_;
+  std::vector<fs::path> files_;
+  sentencepiece::SentencePieceProcessor processor_;
+};
+
+// `tokenizer.model` of a folder, or the file itself.
+fs::path model_file(const fs::path& path) {
+  if (fs::is_regular_file(path)) return path;
+  if (!fs::is_directory(path)) {
+    fail(ErrorCode::kNotFound,
+         "tokenizer {}: no such file or folder: expected a folder with tokenizer.model "
+         "(`skein data tokenizer` makes one)",
+         path.string());
+  }
+  if (fs::is_regular_file(path / "tokenizer.model")) return path / "tokenizer.model";
+  if (fs::is_regular_file(path / "tokenizer.json")) {
+    fail(ErrorCode::kUnsupported,
+         "tokenizer {}: has tokenizer.json but no tokenizer.model: only SentencePiece models are "
+         "supported so far",
+         path.string());
+  }
+  fail(ErrorCode::kNotFound, "tokenizer {}: the folder has no tokenizer.model", path.string());
+}
+
+std::vector<fs::path> files_beside(const fs::path& model) {
+  std::vector<fs::path> files;
+  if (model.filename() != "tokenizer.model") return {model};
+  for (const char* name : kFolderFiles) {
+    const fs::path file = model.parent_path() / name;
+    if (fs::is_regular_file(file)) files.push_back(file);
+  }
+  return files;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> Tokenizer::load(const fs::path& folder_or_file) {
+  const fs::path path = model_file(folder_or_file);
+  return from_model(read_file(path, kMaxModelBytes), path.string(), files_beside(path));
+}
+
+std::unique_ptr<Tokenizer> Tokenizer::from_model(std::string_view model, const std::string& name,
+                                                 std::vector<fs::path> files) {
+  return std::make_unique<SentencePieceTokenizer>(model, name, std::move(files));
+}
+
+}  // namespace skein

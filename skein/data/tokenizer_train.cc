@@ -1,0 +1,174 @@
+#include "skein/data/tokenizer_train.h"
+
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/base/hash.h"
+#include "skein/base/json.h"
+#include "skein/data/tokenizer.h"
+
+namespace skein {
+namespace {
+
+// What SentencePiece calls a sentence: an excerpt of some lines, so that the merges see the text as
+// encode() does, newlines included, and not line by line.
+constexpr int64_t kSentenceBytes = 4096;
+constexpr int kReservedPieces = 3 + 256;  // <unk>, <s>, </s>, bytes
+
+bool is_inside_character(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
+
+// Where an excerpt of at most `limit` bytes from `begin` ends: after a newline if there is one,
+// else before a character.
+size_t excerpt_end(std::string_view text, size_t begin, size_t limit) {
+  size_t end = std::min(text.size(), begin + limit);
+  if (end == text.size()) return end;
+  const size_t newline = text.substr(0, end).rfind('\n');
+  if (newline != std::string_view::npos && newline >= begin) return newline + 1;
+  while (end > begin + 1 && is_inside_character(text[end])) --end;
+  return end;
+}
+
+// The first beginning of a line after `begin` within `limit` bytes, else of a character.
+size_t line_start(std::string_view text, size_t begin, size_t limit) {
+  const size_t newline = text.substr(begin, limit).find('\n');
+  if (newline != std::string_view::npos) return begin + newline + 1;
+  while (begin < text.size() && is_inside_character(text[begin])) ++begin;
+  return begin;
+}
+
+class Sentences : public sentencepiece::SentenceIterator {
+ public:
+  explicit Sentences(std::vector<std::string> texts) : texts_(std::move(texts)) {}
+  bool done() const override { return index_ >= texts_.size(); }
+  void Next() override { ++index_; }
+  const std::string& value() const override { return texts_[index_]; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  std::vector<std::string> texts_;
+  size_t index_ = 0;
+};
+
+// As Llama 2's tokenizer was trained.
+std::string train_model(std::vector<std::string> sentences, int vocab_size, int num_threads,
+                        const std::string& corpus) {
+  Sentences iterator(std::move(sentences));
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(
+      {{"model_type", "bpe"},
+       {"vocab_size", std::to_string(vocab_size)},
+       {"num_threads", std::to_string(num_threads)},
+       {"byte_fallback", "true"},
+       {"split_digits", "true"},
+       {"allow_whitespace_only_pieces", "true"},
+       {"normalization_rule_name", "identity"},
+       {"remove_extra_whitespaces", "false"},
+       {"add_dummy_prefix", "true"},
+       {"character_coverage", "0.99995"},
+       {"max_sentence_length", std::to_string(2 * kSentenceBytes)},
+       {"input_sentence_size", "0"},
+       {"unk_id", "0"},
+       {"bos_id", "1"},
+       {"eos_id", "2"},
+       {"pad_id", "-1"},
+       {"unk_surface", " \u2047 "},
+       {"minloglevel", "2"}},
+      &iterator, &model);
+  if (!status.ok()) {
+    fail(
+        ErrorCode::kInvalid,
+        "cannot train a tokenizer of {} tokens on {}: {} (a corpus this small or this varied needs "
+        "another --vocab-size)",
+        vocab_size, corpus, status.ToString());
+  }
+  return model;
+}
+
+std::string tokenizer_config_json() {
+  return OrderedJson{{"tokenizer_class", "PreTrainedTokenizerFast"},
+                     {"bos_token", "<s>"},
+                     {"eos_token", "</s>"},
+                     {"unk_token", "<unk>"},
+                     {"add_bos_token", true},
+                     {"add_eos_token", false},
+                     {"legacy", true},
+                     {"clean_up_tokenization_spaces", false},
+                     {"model_input_names", {"input_ids", "attention_mask"}}}
+             .dump(2) +
+         "\n";
+}
+
+std::string special_tokens_map_json() {
+  return OrderedJson{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}}.dump(2) +
+         "\n";
+}
+
+void check_request(const Corpus& corpus, int vocab_size) {
+  if (vocab_size <= kReservedPieces || vocab_size > (1 << 20)) {
+    fail(ErrorCode::kUsage,
+         "--vocab-size {}: expected more than {} (256 bytes and 3 control tokens) "
+         "and at most {}",
+         vocab_size, kReservedPieces, 1 << 20);
+  }
+  if (corpus.num_bytes() == 0) {
+    fail(ErrorCode::kInvalid, "{}: has no text to train a tokenizer on", corpus.path().string());
+  }
+}
+
+}  // namespace
+
+void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_bytes, uint64_t seed,
+                   const std::function<void(std::string_view)>& visit) {
+  const double share = static_cast<double>(sample_bytes) /
+                       static_cast<double>(std::max<int64_t>(1, corpus.num_bytes()));
+  const auto chosen = [&](int64_t document, size_t position) {
+    const std::array<uint64_t, 3> key{seed, static_cast<uint64_t>(document), position};
+    const uint64_t hash = hash_name({reinterpret_cast<const char*>(key.data()), sizeof(key)});
+    return static_cast<double>(hash >> 11) * 0x1p-53 < share;
+  };
+  const auto step = static_cast<size_t>(excerpt_bytes);
+  for (int64_t index = 0; index < corpus.num_documents(); ++index) {
+    const std::string_view text = corpus.document(index);
+    for (size_t begin = 0; begin < text.size();) {
+      if (share < 1 && !chosen(index, begin)) {
+        begin += step;  // unread: sampling must not page in the whole corpus
+        continue;
+      }
+      const size_t start = share < 1 && begin > 0 ? line_start(text, begin, step) : begin;
+      const size_t end = excerpt_end(text, start, step);
+      if (end > start) visit(text.substr(start, end - start));
+      begin = share < 1 ? begin + step : end;
+    }
+  }
+}
+
+void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,
+                     const TrainTokenizerOptions& options) {
+  check_request(corpus, vocab_size);
+  fs::create_directories(out_dir);  // before the work: a folder that cannot be is known at once
+  std::vector<std::string> sentences;
+  sample_corpus(corpus, options.sample_bytes, kSentenceBytes, options.seed,
+                [&](std::string_view excerpt) { sentences.emplace_back(excerpt); });
+  if (sentences.empty()) {
+    fail(ErrorCode::kInvalid, "{}: a sample of {} bytes holds no text", corpus.path().string(),
+         options.sample_bytes);
+  }
+  const int num_threads = options.num_threads > 0
+                              ? options.num_threads
+                              : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const std::string model =
+      train_model(std::move(sentences), vocab_size, num_threads, corpus.path().string());
+  const SentencePieceModel parsed =
+      parse_sentencepiece_model(model, (out_dir / "tokenizer.model").string());
+  write_file_atomic(out_dir / "tokenizer.json", hugging_face_tokenizer_json(parsed));
+  write_file_atomic(out_dir / "tokenizer_config.json", tokenizer_config_json());
+  write_file_atomic(out_dir / "special_tokens_map.json", special_tokens_map_json());
+  write_file_atomic(out_dir / "tokenizer.model", model);
+}
+
+}  // namespace skein

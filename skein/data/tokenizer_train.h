@@ -1,0 +1,25 @@
+// What the training of a tokenizer is made of; see train_tokenizer() in tokenizer.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "skein/data/corpus.h"
+#include "skein/data/tokenizer_model.h"
+
+namespace skein {
+
+// Calls `visit` with excerpts of the corpus, in order, of at most `excerpt_bytes` each and about
+// `sample_bytes` together: all of it where it is no larger, otherwise excerpts chosen by a hash of
+// (seed, document, position). An excerpt ends with a line where it can, and never inside a
+// character.
+void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_bytes, uint64_t seed,
+                   const std::function<void(std::string_view)>& visit);
+
+// The tokenizer.json that gives the same ids as a BPE model with byte fallback, for Hugging Face
+// `tokenizers` (transformers 5 reads nothing else without extra packages).
+std::string hugging_face_tokenizer_json(const SentencePieceModel& model);
+
+}  // namespace skein
