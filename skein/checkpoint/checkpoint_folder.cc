@@ -1,0 +1,134 @@
+#include "skein/checkpoint/checkpoint_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+constexpr std::string_view kPrefix = "step-";
+constexpr size_t kStepDigits = 8;
+constexpr std::string_view kPartial = ".partial", kDeleting = ".deleting", kReplaced = ".replaced";
+
+std::vector<fs::path> folder_entries(const fs::path& dir) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    fail(errno_code(error.value()), "cannot list {}: {}", dir.string(), errno_text(error.value()));
+  }
+  return entries;
+}
+
+// "step-00000010.partial" ends with ".partial" and the rest is a checkpoint's name.
+bool is_unfinished(std::string_view name, std::string_view suffix) {
+  return name.ends_with(suffix) &&
+         parse_checkpoint_name(name.substr(0, name.size() - suffix.size()));
+}
+
+}  // namespace
+
+std::string checkpoint_name(int64_t step) { return fmt::format("step-{:08d}", step); }
+
+std::optional<int64_t> parse_checkpoint_name(std::string_view folder) {
+  if (!folder.starts_with(kPrefix)) return std::nullopt;
+  folder.remove_prefix(kPrefix.size());
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(folder.data(), folder.data() + folder.size(), step);
+  if (error != std::errc() || end != folder.data() + folder.size() || step < 0) return std::nullopt;
+  if (folder.size() < kStepDigits || (folder.size() > kStepDigits && folder[0] == '0')) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir) {
+  std::vector<CheckpointInfo> found;
+  for (const fs::path& path : folder_entries(dir)) {
+    const std::optional<int64_t> step = parse_checkpoint_name(path.filename().string());
+    std::error_code error;
+    if (step && fs::is_directory(path, error)) found.push_back({*step, path});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const CheckpointInfo& a, const CheckpointInfo& b) { return a.step > b.step; });
+  return found;
+}
+
+void clean_unfinished(const fs::path& dir, const FileOps& ops) {
+  for (const fs::path& path : folder_entries(dir)) {
+    const std::string name = path.filename().string();
+    if (is_unfinished(name, kReplaced)) {
+      const fs::path original = dir / name.substr(0, name.size() - kReplaced.size());
+      if (!fs::exists(original)) {
+        ops.rename(path, original);
+        ops.sync_folder(dir);
+      } else {
+        ops.remove_tree(path);
+      }
+    } else if (is_unfinished(name, kPartial) || is_unfinished(name, kDeleting)) {
+      ops.remove_tree(path);
+    }
+  }
+}
+
+void commit_folder(const fs::path& partial, const fs::path& path, const FileOps& ops) {
+  const fs::path parent = parent_folder(path);
+  if (!fs::exists(path)) {
+    ops.rename(partial, path);
+    ops.sync_folder(parent);
+    return;
+  }
+  // Until the parent is durable the old checkpoint is kept, and put back if that fails.
+  if (ops.exchange(partial, path)) {
+    try {
+      ops.sync_folder(parent);
+    } catch (const Error&) {
+      ops.exchange(partial, path);
+      throw;
+    }
+    ops.remove_tree(partial);
+    return;
+  }
+  const fs::path replaced = path.string() + std::string(kReplaced);
+  ops.remove_tree(replaced);
+  ops.rename(path, replaced);
+  try {
+    ops.rename(partial, path);
+  } catch (const Error&) {
+    ops.rename(replaced, path);
+    throw;
+  }
+  ops.sync_folder(parent);
+  ops.remove_tree(replaced);
+}
+
+std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,
+                                           int64_t committed_step, const RetentionPolicy& policy) {
+  if (policy.keep <= 0) return {};
+  std::vector<CheckpointInfo> expired;
+  for (size_t i = static_cast<size_t>(policy.keep); i < newest_first.size(); ++i) {
+    const int64_t step = newest_first[i].step;
+    const bool permanent =
+        policy.permanent_every_steps > 0 && step % policy.permanent_every_steps == 0;
+    if (!permanent && step != committed_step) expired.push_back(std::move(newest_first[i]));
+  }
+  return expired;
+}
+
+void remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops) {
+  const fs::path deleting = checkpoint.path.string() + std::string(kDeleting);
+  ops.remove_tree(deleting);
+  ops.rename(checkpoint.path, deleting);
+  ops.sync_folder(parent_folder(checkpoint.path));
+  ops.remove_tree(deleting);
+}
+
+}  // namespace skein

@@ -1,0 +1,53 @@
+// The names inside a folder of checkpoints, and which of them are kept.
+//
+//   step-00001000            a checkpoint: renamed to this name only when all of it is durable
+//   step-00001000.partial    being written, or left behind by a process that died
+//   step-00001000.deleting   on its way out: renamed first, so that half of one never looks whole
+//   step-00001000.replaced   the old checkpoint of a step that is being saved again, where the file
+//                            system cannot exchange two names
+//
+// Errors   Error{kIo | kNoSpace} naming the path.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/checkpoint/file_ops.h"
+
+namespace skein {
+
+struct CheckpointInfo {
+  int64_t step = 0;
+  fs::path path;
+};
+
+std::string checkpoint_name(int64_t step);                              // "step-00001000"
+std::optional<int64_t> parse_checkpoint_name(std::string_view folder);  // the step
+
+// Newest (largest step) first; whether they are good is not looked at. None where `dir` is missing.
+std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir);
+
+// Removes what a process that died left behind, and undoes a replacement that was cut in two. Only
+// for the one process that may write in `dir`.
+void clean_unfinished(const fs::path& dir, const FileOps& ops);
+
+// Gives the finished folder `partial` the name `path`, durably. A checkpoint that has the name
+// already is replaced.
+void commit_folder(const fs::path& partial, const fs::path& path, const FileOps& ops);
+
+struct RetentionPolicy {
+  int64_t keep = 5;                   // newest checkpoints to keep; 0 keeps all
+  int64_t permanent_every_steps = 0;  // multiples of it are never deleted; 0: none
+};
+
+// The checkpoints to delete after `committed_step` was saved: neither the newest `keep`, nor
+// permanent ones, nor the one just saved, which is the newest that is known to be good.
+std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,
+                                           int64_t committed_step, const RetentionPolicy& policy);
+
+void remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops);
+
+}  // namespace skein

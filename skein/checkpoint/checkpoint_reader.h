@@ -1,0 +1,74 @@
+// Reading checkpoints: which are good, and any box of any tensor whatever layout saved it.
+//
+// Errors   CheckpointReader throws: Error{kNotFound} for a missing file or tensor, kInvalid for a
+//          manifest or a request that is not right, kCorrupt for bytes that do not match their
+//          checksum. verify_checkpoint returns them: recovery branches on it.
+// Threads  a CheckpointReader may be read by several threads.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "skein/base/error.h"
+#include "skein/checkpoint/checkpoint_folder.h"
+#include "skein/checkpoint/manifest.h"
+
+namespace skein {
+
+struct VerifyReport {
+  int64_t step = 0;
+  int64_t num_bytes = 0;
+  int64_t num_shards = 0;
+  double seconds = 0;
+};
+
+// Reads every byte of the checkpoint and compares checksums, file sizes, and each safetensors
+// header with the manifest. With ordinary reads, so that a failing disk is an error and not a
+// signal. `num_threads` 0: one a core, at most 8.
+Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads = 0);
+
+// The newest checkpoint in `dir` that verifies; each damaged one that was passed over is reported.
+// Nothing where there is no checkpoint, or no good one: callers that must not start again from
+// nothing tell the two apart by whether anything was reported.
+std::optional<CheckpointInfo> find_newest_good(
+    const fs::path& dir,
+    const std::function<void(const CheckpointInfo&, const Error&)>& report_damaged);
+
+class CheckpointReader {
+ public:
+  explicit CheckpointReader(const fs::path& path);
+
+  const fs::path& path() const { return path_; }
+  const Manifest& manifest() const { return manifest_; }
+  const TrainingState& state() const { return manifest_.state; }
+  const ManifestTensor* find(std::string_view name) const;  // nullptr where there is none
+
+  // Fills `target` (dense, row-major) with a box of a tensor, assembled from whichever shards hold
+  // it, reading only the bytes it needs; checksums of shards that are read whole are compared.
+  // Elements are converted where `dtype` is another than the stored one
+  // (skein/checkpoint/convert.h).
+  void read(std::string_view name, const Slice& box, DType dtype,
+            std::span<std::byte> target) const;
+
+ private:
+  std::span<const std::byte> file_bytes(const std::string& name) const;
+
+  fs::path path_;
+  Manifest manifest_;
+  std::unordered_map<std::string, size_t> index_;
+  std::unordered_map<std::string, size_t> file_index_;
+
+  // Files are mapped when they are first needed.
+  struct Maps {
+    std::mutex mutex;
+    std::map<std::string, MappedFile> files;
+  };
+  std::unique_ptr<Maps> maps_ = std::make_unique<Maps>();
+};
+
+}  // namespace skein

@@ -1,0 +1,174 @@
+// Full verification of checkpoints, and the search for the newest good one.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <unordered_map>
+
+#include "skein/base/hash.h"
+#include "skein/checkpoint/checkpoint_reader.h"
+#include "skein/checkpoint/safetensors.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kReadBytes = size_t{4} << 20;
+constexpr int kMaxThreads = 8;
+
+// A range of bytes and the checksum that it should have.
+struct Piece {
+  const ManifestFile* file;
+  std::string label;  // "its header", "tensor \"x\" [0:4]"
+  int64_t begin, end;
+  std::string xxh3_128;
+};
+
+void read_exactly(int fd, int64_t begin, std::span<std::byte> target, const fs::path& path) {
+  size_t done = 0;
+  while (done < target.size()) {
+    const ssize_t count = ::pread(fd, target.data() + done, target.size() - done, begin + done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      fail(errno_code(errno), "cannot read {}: {}", path.string(), errno_text(errno));
+    }
+    if (count == 0) {
+      fail(ErrorCode::kCorrupt, "{} ends at byte {}, expected more", path.string(), begin + done);
+    }
+    done += static_cast<size_t>(count);
+  }
+}
+
+FileDescriptor open_file(const fs::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) {
+    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
+  }
+  return file;
+}
+
+void verify_piece(const fs::path& folder, const Piece& piece, std::vector<std::byte>& buffer) {
+  const fs::path path = folder / piece.file->name;
+  const FileDescriptor file = open_file(path);
+  Xxh3Stream hash;
+  for (int64_t at = piece.begin; at < piece.end;) {
+    const auto part = std::span(buffer).first(std::min<size_t>(buffer.size(), piece.end - at));
+    read_exactly(file.get(), at, part, path);
+    hash.update(part);
+    at += static_cast<int64_t>(part.size());
+  }
+  if (hash.hex() != piece.xxh3_128) {
+    fail(ErrorCode::kCorrupt, "{}: {} has checksum {}, expected {}", path.string(), piece.label,
+         hash.hex(), piece.xxh3_128);
+  }
+}
+
+// Each file is there, has its size, and its own header says what the manifest says.
+void verify_files(const fs::path& folder, const Manifest& manifest) {
+  std::unordered_map<std::string, std::vector<std::pair<const ManifestTensor*, const Shard*>>>
+      shards;
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    for (const Shard& shard : tensor.shards) shards[shard.file].emplace_back(&tensor, &shard);
+  }
+  for (const ManifestFile& file : manifest.files) {
+    const fs::path path = folder / file.name;
+    struct stat status {};
+    if (::fstat(open_file(path).get(), &status) != 0 || status.st_size != file.file_bytes) {
+      fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), status.st_size,
+           file.file_bytes);
+    }
+    const SafetensorsFile safetensors(path);
+    for (const auto& [tensor, shard] : shards[file.name]) {
+      const SafetensorsEntry* entry = safetensors.find(tensor->name);
+      if (entry == nullptr || entry->begin != shard->begin || entry->end != shard->end ||
+          entry->dtype != to_safetensors_dtype(tensor->dtype) ||
+          entry->shape != shard->slice.shape) {
+        fail(ErrorCode::kCorrupt, "{}: its header and manifest.json disagree about tensor \"{}\"",
+             path.string(), tensor->name);
+      }
+    }
+  }
+}
+
+std::vector<Piece> list_pieces(const Manifest& manifest) {
+  std::vector<Piece> pieces;
+  std::unordered_map<std::string, const ManifestFile*> files;
+  for (const ManifestFile& file : manifest.files) {
+    files[file.name] = &file;
+    pieces.push_back({&file, "its header", 0, file.header_bytes, file.header_xxh3_128});
+  }
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    for (const Shard& shard : tensor.shards) {
+      pieces.push_back({files.at(shard.file),
+                        fmt::format("tensor \"{}\" {}", tensor.name, shard.slice.to_string()),
+                        shard.begin, shard.end, shard.xxh3_128});
+    }
+  }
+  return pieces;
+}
+
+void verify_pieces(const fs::path& folder, const std::vector<Piece>& pieces, int num_threads) {
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  std::pair<size_t, std::optional<Error>> first = {pieces.size(), std::nullopt};
+  const auto work = [&] {
+    std::vector<std::byte> buffer(kReadBytes);
+    for (size_t i = next++; i < pieces.size(); i = next++) {
+      try {
+        verify_piece(folder, pieces[i], buffer);
+      } catch (const Error& error) {
+        const std::lock_guard lock(mutex);
+        if (i < first.first) first = {i, error};
+        next = pieces.size();  // one is enough
+      }
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (int i = 1; i < num_threads; ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  if (first.second) throw *first.second;
+}
+
+}  // namespace
+
+Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads) {
+  return try_run([&] {
+    const auto start = std::chrono::steady_clock::now();
+    const fs::path file = path / "manifest.json";
+    const Manifest manifest = parse_manifest(read_file(file), file.string());
+    const auto named = parse_checkpoint_name(path.filename().string());
+    if (named && *named != manifest.state.step) {
+      fail(ErrorCode::kCorrupt, "{} says step {}, but its folder is {}", file.string(),
+           manifest.state.step, path.filename().string());
+    }
+    const std::vector<Piece> pieces = list_pieces(manifest);
+    if (num_threads <= 0) {
+      num_threads =
+          std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
+    }
+    verify_files(path, manifest);
+    verify_pieces(path, pieces, num_threads);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    return VerifyReport{manifest.state.step, manifest.total_bytes(),
+                        static_cast<int64_t>(pieces.size() - manifest.files.size()),
+                        seconds.count()};
+  });
+}
+
+std::optional<CheckpointInfo> find_newest_good(
+    const fs::path& dir,
+    const std::function<void(const CheckpointInfo&, const Error&)>& report_damaged) {
+  for (const CheckpointInfo& checkpoint : list_checkpoints(dir)) {
+    const Result<VerifyReport> verified = verify_checkpoint(checkpoint.path);
+    if (verified.ok()) return checkpoint;
+    if (report_damaged) report_damaged(checkpoint, verified.error());
+  }
+  return std::nullopt;
+}
+
+}  // namespace skein

@@ -1,0 +1,97 @@
+// Saving: the state is copied to memory that was reserved at start-up, and training goes on while a
+// thread writes it out.
+//
+// Commit   step-….partial/ gets its safetensors files, each fsynced, then manifest.json, fsynced;
+//          the folder is fsynced, renamed to step-…, and its parent fsynced. A crash at any moment
+//          leaves the checkpoints that were there, and perhaps the new one; nothing in between.
+// Memory   snapshot_bytes, exactly, from construction on; a save adds the text of the manifest.
+// Errors   The constructor throws. A save that fails is a Result from poll(): its partial folder is
+//          removed, earlier checkpoints are untouched, and the next save may be tried as if nothing
+//          had happened.
+// Threads  one caller; one thread of its own where saves are asynchronous.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/checkpoint/checkpoint_folder.h"
+#include "skein/checkpoint/checkpoint_layout.h"
+#include "skein/checkpoint/manifest.h"
+#include "skein/checkpoint/snapshot.h"
+
+namespace skein {
+
+struct CheckpointWriterOptions {
+  RetentionPolicy retention;
+  bool async = true;
+  int64_t max_file_bytes = int64_t{4} << 30;
+  int rank = 0;
+  CopyFunction copy;  // memcpy where empty; may be called by two threads at once
+  FileOps::Hook file_hook;
+};
+
+struct SavedCheckpoint {
+  int64_t step = 0;
+  fs::path path;
+  int64_t num_bytes = 0;
+  double write_seconds = 0;
+  std::vector<int64_t> removed_steps;  // by retention
+  std::string warning;                 // saved, but an old checkpoint could not be removed
+};
+
+class CheckpointWriter {
+ public:
+  // Creates `dir`, removes what a dead process left there, and reserves the snapshot.
+  CheckpointWriter(const fs::path& dir, CheckpointWriterOptions options,
+                   std::vector<TensorSpec> specs);
+  // Waits for a save that is running.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // What the constructor will reserve for these tensors.
+  static int64_t snapshot_bytes(const std::vector<TensorSpec>& specs);
+  int64_t snapshot_bytes() const { return layout_.snapshot_bytes; }
+
+  // Copies the state (`views`: one a spec, in order, each its slice) and starts to write it.
+  // Returns for how long training stood still, in seconds: the copy; the rest of a save that was
+  // still running; and where saves are not asynchronous, the writing.
+  double begin(TrainingState state, std::span<const View> views);
+
+  // The oldest save that has ended and was not asked for before; nothing where there is none.
+  std::optional<Result<SavedCheckpoint>> poll();
+
+  // Returns when no save is running.
+  void wait();
+
+ private:
+  enum class Phase { kIdle, kCopy, kWrite, kStop };
+
+  void run();
+  void copy_state();
+  Result<SavedCheckpoint> write(const TrainingState& state) const;
+
+  fs::path dir_;
+  CheckpointWriterOptions options_;
+  FileOps ops_;
+  CheckpointLayout layout_;
+  std::optional<Snapshot> snapshot_;
+  SnapshotCopy copy_;
+  TrainingState state_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Phase phase_ = Phase::kIdle;
+  bool helper_copying_ = false;
+  std::exception_ptr helper_error_;
+  std::deque<Result<SavedCheckpoint>> finished_;
+  std::thread thread_;
+};
+
+}  // namespace skein

@@ -1,0 +1,89 @@
+#include "skein/checkpoint/file_ops.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+[[noreturn]] void fail_io(std::string_view verb, const fs::path& path, int error_number) {
+  fail(errno_code(error_number), "cannot {} {}: {}", verb, path.string(), errno_text(error_number));
+}
+
+}  // namespace
+
+FileDescriptor FileOps::create(const fs::path& path) const {
+  announce("create", path);
+  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.get() < 0) fail_io("create", path, errno);
+  return file;
+}
+
+void FileOps::write(int fd, std::span<const std::byte> bytes, const fs::path& path) const {
+  announce("write", path);
+  write_all(fd, bytes, path);
+}
+
+void FileOps::sync(int fd, const fs::path& path) const {
+  announce("sync", path);
+  fsync_file(fd, path);
+}
+
+void FileOps::sync_folder(const fs::path& folder) const {
+  announce("sync_folder", folder);
+  fsync_folder(folder);
+}
+
+void FileOps::make_folder(const fs::path& folder) const {
+  announce("make_folder", folder);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail_io("make folder", folder, error.value());
+}
+
+void FileOps::rename(const fs::path& from, const fs::path& to) const {
+  announce("rename", from);
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    const int error_number = errno;
+    fail(errno_code(error_number), "cannot rename {} to {}: {}", from.string(), to.string(),
+         errno_text(error_number));
+  }
+}
+
+bool FileOps::exchange(const fs::path& a, const fs::path& b) const {
+  announce("exchange", a);
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
+  if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) return false;
+  const int error_number = errno;
+  fail(errno_code(error_number), "cannot exchange {} and {}: {}", a.string(), b.string(),
+       errno_text(error_number));
+}
+
+void FileOps::remove_tree(const fs::path& path) const {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (!fs::exists(status)) return;
+  if (fs::is_directory(status)) {
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+         entry.increment(error)) {
+      remove_tree(entry->path());
+    }
+    if (error) fail_io("list", path, error.value());
+  }
+  announce("remove", path);
+  fs::remove(path, error);
+  if (error) fail_io("remove", path, error.value());
+}
+
+fs::path parent_folder(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+}  // namespace skein

@@ -1,0 +1,50 @@
+// The durable file operations of a save, each announced to an optional hook first.
+//
+// The hook is how tests stand at every kill point: it is called with the operation's name
+// ("create", "write", "sync", "sync_folder", "make_folder", "rename", "exchange", "remove") and its
+// path before the operation happens; it may throw an Error in its place, or end the process.
+//
+// Errors   Error{kNotFound | kIo | kNoSpace} naming the path and errno, as skein/base/file.h.
+// Threads  a FileOps may be used by several threads if its hook may.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+class FileOps {
+ public:
+  using Hook = std::function<void(std::string_view operation, const fs::path& path)>;
+
+  explicit FileOps(Hook hook = {}) : hook_(std::move(hook)) {}
+
+  // A new file to write; refuses one that exists.
+  FileDescriptor create(const fs::path& path) const;
+  void write(int fd, std::span<const std::byte> bytes, const fs::path& path) const;
+  void sync(int fd, const fs::path& path) const;
+  void sync_folder(const fs::path& folder) const;
+  void make_folder(const fs::path& folder) const;
+  void rename(const fs::path& from, const fs::path& to) const;
+  // Swaps two names atomically; false where the file system cannot.
+  bool exchange(const fs::path& a, const fs::path& b) const;
+  // A file, or a folder with all that is in it; links are removed, not followed. One that is not
+  // there is not an error.
+  void remove_tree(const fs::path& path) const;
+
+ private:
+  void announce(std::string_view operation, const fs::path& path) const {
+    if (hook_) hook_(operation, path);
+  }
+
+  Hook hook_;
+};
+
+// The folder that holds `path`, "." for a bare name.
+fs::path parent_folder(const fs::path& path);
+
+}  // namespace skein

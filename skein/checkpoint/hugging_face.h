@@ -1,0 +1,71 @@
+// Hugging Face model folders: weights in model.safetensors, or in several files named by
+// model.safetensors.index.json.
+//
+// Errors   Error{kNotFound | kInvalid} naming the folder, file or tensor and what was expected.
+// Threads  a HuggingFaceFolder may be read by several threads.
+// Source   https://huggingface.co/docs/safetensors and transformers' save_pretrained
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/checkpoint/file_ops.h"
+#include "skein/checkpoint/safetensors.h"
+#include "skein/checkpoint/slice.h"
+
+namespace skein {
+
+// {"weight_map": {tensor: file}}: the map, every file a plain name inside the folder.
+std::map<std::string, std::string> parse_hugging_face_index(std::string_view text,
+                                                            const std::string& what);
+
+class HuggingFaceFolder {
+ public:
+  explicit HuggingFaceFolder(const fs::path& path);
+
+  const fs::path& path() const { return path_; }
+  std::vector<std::string> tensor_names() const;                // sorted
+  const SafetensorsEntry* find(std::string_view tensor) const;  // nullptr where there is none
+
+  // Fills `target` with the tensor, or a box of it, as `dtype` (kF32 or kBF16 from F32, BF16, F16
+  // and F64; other dtypes only as they are).
+  void read(std::string_view tensor, DType dtype, std::span<std::byte> target) const;
+  void read(std::string_view tensor, const Slice& box, DType dtype,
+            std::span<std::byte> target) const;
+
+ private:
+  struct Place {
+    size_t file;
+    const SafetensorsEntry* entry;
+  };
+  const Place& place(std::string_view tensor) const;
+
+  fs::path path_;
+  std::vector<SafetensorsFile> files_;
+  std::map<std::string, Place, std::less<>> places_;
+};
+
+struct ExportTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::function<void(std::span<std::byte>)> fill;  // called once, when its bytes are due
+};
+
+struct HuggingFaceExport {
+  std::vector<ExportTensor> tensors;
+  std::map<std::string, std::string> texts;  // file name -> content: config.json, …
+  std::vector<fs::path> copies;              // files copied as they are: tokenizer.model, …
+  int64_t max_shard_bytes = 5'000'000'000;
+};
+
+// Writes the folder as `<folder>.partial`, durably, and renames it; memory: the largest tensor.
+// Refuses a folder that exists and is not empty.
+void write_hugging_face(const fs::path& folder, const HuggingFaceExport& contents,
+                        const FileOps& ops = FileOps());
+
+}  // namespace skein

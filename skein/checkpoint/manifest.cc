@@ -1,0 +1,84 @@
+#include "skein/checkpoint/manifest.h"
+
+#include <algorithm>
+
+#include "skein/base/error.h"
+#include "skein/base/hash.h"
+
+namespace skein {
+namespace {
+
+Json to_json(const ManifestFile& file) {
+  return {{"name", file.name},
+          {"file_bytes", file.file_bytes},
+          {"header_bytes", file.header_bytes},
+          {"header_xxh3_128", file.header_xxh3_128}};
+}
+
+Json to_json(const ManifestTensor& tensor) {
+  Json shards = Json::array();
+  for (const Shard& shard : tensor.shards) {
+    shards.push_back({{"file", shard.file},
+                      {"offset", shard.slice.offset},
+                      {"shape", shard.slice.shape.dims()},
+                      {"bytes", {shard.begin, shard.end}},
+                      {"xxh3_128", shard.xxh3_128}});
+  }
+  return {{"name", tensor.name},
+          {"dtype", dtype_name(tensor.dtype)},
+          {"shape", tensor.shape.dims()},
+          {"shards", std::move(shards)}};
+}
+
+template <typename Items>
+std::string list_text(const Items& items) {
+  std::string text = "[";
+  for (size_t i = 0; i < items.size(); ++i) {
+    text += (i == 0 ? "\n  " : ",\n  ") + to_json(items[i]).dump();
+  }
+  return text + "\n]";
+}
+
+}  // namespace
+
+std::string manifest_text(const Manifest& manifest) {
+  const TrainingState& state = manifest.state;
+  std::string body;
+  const auto add = [&body](std::string_view key, const std::string& value) {
+    body += fmt::format("\"{}\": {},\n", key, value);
+  };
+  try {
+    add("format", "\"skein-checkpoint\"");
+    add("format_version", std::to_string(kManifestVersion));
+    add("skein_version", Json(state.skein_version).dump());
+    add("step", std::to_string(state.step));
+    add("schedule_step", std::to_string(state.schedule_step));
+    add("seed", std::to_string(state.seed));
+    add("tokens_seen", std::to_string(state.tokens_seen));
+    add("reduction_width", std::to_string(state.reduction_width));
+    add("lanes", state.lanes.dump());
+    add("configuration", state.configuration.dump());
+    add("files", list_text(manifest.files));
+    body += "\"tensors\": " + list_text(manifest.tensors) + "}\n";
+  } catch (const Json::exception& error) {
+    fail(ErrorCode::kInvalid, "manifest.json cannot be written: {}", error.what());
+  }
+  return fmt::format("{{\"manifest_xxh3_128\": \"{}\",\n",
+                     xxh3_128_hex(std::as_bytes(std::span(body)))) +
+         body;
+}
+
+const ManifestTensor* Manifest::find(std::string_view name) const {
+  for (const ManifestTensor& tensor : tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+int64_t Manifest::total_bytes() const {
+  int64_t bytes = 0;
+  for (const ManifestFile& file : files) bytes += file.file_bytes;
+  return bytes;
+}
+
+}  // namespace skein

@@ -1,0 +1,84 @@
+// manifest.json: what a checkpoint holds. Written last; a folder without one that parses and
+// verifies is not a checkpoint.
+//
+// Format   docs/checkpoint_format.md. The first line carries the xxh3-128 of every byte after it,
+// so
+//          a changed manifest is detected like a changed tensor.
+// Errors   Error{kCorrupt} where that checksum does not match; Error{kInvalid} naming the key, what
+//          was found and what was expected; Error{kUnsupported} for a newer format version.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/base/json.h"
+#include "skein/checkpoint/slice.h"
+#include "skein/tensor/dtype.h"
+
+namespace skein {
+
+constexpr int kManifestVersion = 1;
+
+// Everything but the tensors that a run needs to go on exactly where it stopped.
+struct TrainingState {
+  int64_t step = 0;           // updates done
+  int64_t schedule_step = 0;  // where the learning-rate schedule stands
+  uint64_t seed = 0;
+  int64_t tokens_seen = 0;
+  int64_t reduction_width = 1;
+  Json lanes;          // opaque here
+  Json configuration;  // opaque here
+  std::string skein_version;
+
+  bool operator==(const TrainingState&) const = default;
+};
+
+// One contiguous piece of a file that holds one box of one tensor.
+struct Shard {
+  std::string file;
+  Slice slice;
+  int64_t begin = 0;  // bytes from the start of the file
+  int64_t end = 0;
+  std::string xxh3_128;
+
+  bool operator==(const Shard&) const = default;
+};
+
+struct ManifestTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;                // global
+  std::vector<Shard> shards;  // cover the tensor exactly once
+
+  bool operator==(const ManifestTensor&) const = default;
+};
+
+struct ManifestFile {
+  std::string name;
+  int64_t file_bytes = 0;
+  int64_t header_bytes = 0;  // shards cover the rest
+  std::string header_xxh3_128;
+
+  bool operator==(const ManifestFile&) const = default;
+};
+
+struct Manifest {
+  TrainingState state;
+  std::vector<ManifestFile> files;
+  std::vector<ManifestTensor> tensors;
+
+  // nullptr where there is none.
+  const ManifestTensor* find(std::string_view name) const;
+  int64_t total_bytes() const;  // of all files
+  bool operator==(const Manifest&) const = default;
+};
+
+std::string manifest_text(const Manifest& manifest);
+
+// Checks every promise that the manifest can keep by itself: boxes tile their tensors, shards tile
+// their files, names are unique and stay inside the folder.
+Manifest parse_manifest(std::string_view text, const std::string& what);
+
+}  // namespace skein

@@ -1,0 +1,77 @@
+// Reading safetensors: tensors as raw bytes of a memory map, nothing copied, nothing trusted.
+//
+// Format   uint64 little-endian n; n bytes of JSON {"name": {"dtype", "shape", "data_offsets"}, …,
+//          "__metadata__": {text: text}}; then the data. Offsets count from the end of the header.
+// Accepts  n <= 100,000,000; JSON that starts with '{', is UTF-8 and repeats no key; known dtypes;
+//          sizes whose product fits; byte ranges that cover the data exactly, in some order, with
+//          no hole and no overlap. What the reference implementation refuses is refused here.
+// Errors   Error{kInvalid} naming the file, the tensor, what was found and what was expected.
+// Threads  a SafetensorsFile may be read by several threads.
+// Source   https://github.com/huggingface/safetensors (format section of its README)
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "skein/base/file.h"
+#include "skein/tensor/dtype.h"
+#include "skein/tensor/shape.h"
+
+namespace skein {
+
+constexpr int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
+
+// Bytes of one element of "F32", "BF16", "U8", …; 0 for a name that is not known.
+int64_t safetensors_element_bytes(std::string_view dtype);
+// Our dtype for a safetensors name, where there is one; and the reverse.
+std::optional<DType> from_safetensors_dtype(std::string_view dtype);
+std::string_view to_safetensors_dtype(DType dtype);
+
+struct SafetensorsEntry {
+  std::string name;
+  std::string dtype;  // the safetensors name
+  Shape shape;
+  int64_t begin = 0;  // bytes from the start of the file
+  int64_t end = 0;
+
+  int64_t num_bytes() const { return end - begin; }
+};
+
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> entries;  // in the order of their bytes
+  std::map<std::string, std::string> metadata;
+  int64_t data_begin = 0;  // bytes of the length and the JSON
+};
+
+// `file` is the whole file; `what` names it in errors.
+SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
+                                           const std::string& what);
+
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const fs::path& path);
+
+  const fs::path& path() const { return file_.path(); }
+  int64_t file_bytes() const { return static_cast<int64_t>(file_.bytes().size()); }
+  int64_t data_begin() const { return header_.data_begin; }
+  const std::vector<SafetensorsEntry>& entries() const { return header_.entries; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+
+  // nullptr where there is none.
+  const SafetensorsEntry* find(std::string_view name) const;
+  std::span<const std::byte> bytes(const SafetensorsEntry& entry) const {
+    return file_.bytes().subspan(entry.begin, entry.num_bytes());
+  }
+
+ private:
+  MappedFile file_;
+  SafetensorsHeader header_;
+  std::unordered_map<std::string, size_t> index_;
+};
+
+}  // namespace skein

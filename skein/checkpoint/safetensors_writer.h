@@ -1,0 +1,58 @@
+// Writing safetensors as a stream: the header first, from sizes that are known, then the bytes.
+//
+// Tensors are laid out by falling element size, otherwise in the order given, so that every tensor
+// is aligned to its element; the header is padded with spaces to a multiple of 8 bytes. The same
+// input gives the same bytes.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "skein/checkpoint/file_ops.h"
+#include "skein/tensor/dtype.h"
+#include "skein/tensor/shape.h"
+
+namespace skein {
+
+struct SafetensorsTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+};
+
+struct SafetensorsLayout {
+  std::string header;          // the 8 bytes of length and the JSON
+  std::vector<size_t> order;   // which of the given tensors comes first, second, …
+  std::vector<int64_t> begin;  // of each given tensor, bytes from the start of the file
+  std::vector<int64_t> bytes;  // of each given tensor
+  int64_t file_bytes = 0;
+};
+
+// Throws Error{kInvalid} for a repeated or reserved name, a name that is not UTF-8, a size that
+// overflows, or a header above 100 MB.
+SafetensorsLayout plan_safetensors(std::span<const SafetensorsTensor> tensors,
+                                   const std::map<std::string, std::string>& metadata = {});
+
+class SafetensorsWriter {
+ public:
+  // Creates `path` and writes the header. `layout` and `ops` must outlive the writer.
+  SafetensorsWriter(const fs::path& path, const SafetensorsLayout& layout, const FileOps& ops);
+
+  // The bytes of the next tensor in layout.order; returns their xxh3-128 (computed piece by piece,
+  // as they are written). Throws Error{kInternal} where their number is wrong, kNoSpace, kIo.
+  std::string write(std::span<const std::byte> bytes);
+
+  // Makes the file durable and closes it; throws Error{kInternal} where a tensor is missing.
+  void finish();
+
+ private:
+  fs::path path_;
+  const SafetensorsLayout& layout_;
+  const FileOps& ops_;
+  FileDescriptor file_;
+  size_t next_ = 0;
+};
+
+}  // namespace skein

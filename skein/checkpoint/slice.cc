@@ -1,0 +1,119 @@
+#include "skein/checkpoint/slice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace skein {
+
+bool Slice::inside(const Shape& global) const {
+  if (shape.rank() != global.rank() || offset.size() != shape.dims().size()) return false;
+  for (int dim = 0; dim < global.rank(); ++dim) {
+    const int64_t start = offset[dim], size = shape.dim(dim);
+    if (start < 0 || size < 1 || start > global.dim(dim) || size > global.dim(dim) - start) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string Slice::to_string() const {
+  std::string text = "[";
+  for (size_t dim = 0; dim < offset.size(); ++dim) {
+    text += fmt::format("{}{}:{}", dim == 0 ? "" : ", ", offset[dim],
+                        offset[dim] + shape.dims().at(dim));
+  }
+  return text + "]";
+}
+
+std::optional<Slice> intersect(const Slice& a, const Slice& b) {
+  Slice shared = a;
+  for (int dim = 0; dim < a.shape.rank(); ++dim) {
+    const int64_t start = std::max(a.offset[dim], b.offset[dim]);
+    const int64_t end =
+        std::min(a.offset[dim] + a.shape.dim(dim), b.offset[dim] + b.shape.dim(dim));
+    if (start >= end) return std::nullopt;
+    shared.offset[dim] = start;
+    shared.shape.set_dim(dim, end - start);
+  }
+  return shared;
+}
+
+namespace {
+
+// Index of the shared box's first element inside `box`, counted in elements.
+int64_t index_inside(const Slice& box, const std::vector<int64_t>& position) {
+  int64_t index = 0;
+  for (int dim = 0; dim < box.shape.rank(); ++dim) {
+    index = index * box.shape.dim(dim) + (position[dim] - box.offset[dim]);
+  }
+  return index;
+}
+
+}  // namespace
+
+void for_each_run(const Slice& source, const Slice& target, const RunFunction& run) {
+  const std::optional<Slice> shared = intersect(source, target);
+  if (!shared) return;
+  // Dims [outer, rank) are one run: all but the first of them span both boxes whole.
+  int outer = std::max(0, shared->shape.rank() - 1);
+  int64_t count = shared->shape.rank() == 0 ? 1 : shared->shape.dim(outer);
+  while (outer > 0 && shared->shape.dim(outer) == source.shape.dim(outer) &&
+         shared->shape.dim(outer) == target.shape.dim(outer)) {
+    count *= shared->shape.dim(--outer);
+  }
+  std::vector<int64_t> position = shared->offset;
+  while (true) {
+    run(index_inside(source, position), index_inside(target, position), count);
+    int dim = outer - 1;
+    for (; dim >= 0; --dim) {
+      if (++position[dim] < shared->offset[dim] + shared->shape.dim(dim)) break;
+      position[dim] = shared->offset[dim];
+    }
+    if (dim < 0) return;
+  }
+}
+
+std::string tiling_error(const Shape& global, std::vector<Slice> boxes) {
+  int64_t covered = 0;
+  for (const Slice& box : boxes) {
+    if (!box.inside(global)) {
+      return fmt::format("slice {} does not lie inside {}", box.to_string(), global.to_string());
+    }
+    if (__builtin_add_overflow(covered, box.shape.num_elements(), &covered)) {
+      return "its slices hold more elements than can be counted";
+    }
+  }
+  std::sort(boxes.begin(), boxes.end(),
+            [](const Slice& a, const Slice& b) { return a.offset < b.offset; });
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    for (size_t j = i + 1; j < boxes.size(); ++j) {
+      if (global.rank() > 0 && boxes[j].offset[0] >= boxes[i].offset[0] + boxes[i].shape.dim(0)) {
+        break;
+      }
+      if (intersect(boxes[i], boxes[j])) {
+        return fmt::format("slices {} and {} overlap", boxes[i].to_string(), boxes[j].to_string());
+      }
+    }
+  }
+  if (covered != global.num_elements()) {
+    return fmt::format("its slices cover {} of {} elements", covered, global.num_elements());
+  }
+  return "";
+}
+
+std::optional<int64_t> checked_product(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (a < 0 || b < 0 || __builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+std::optional<int64_t> checked_bytes(const Shape& shape, int64_t element_bytes) {
+  std::optional<int64_t> bytes = element_bytes;
+  for (const int64_t size : shape.dims()) {
+    if (bytes) bytes = checked_product(*bytes, size);
+  }
+  return bytes;
+}
+
+}  // namespace skein

@@ -1,0 +1,46 @@
+// A box inside a tensor, and how the elements of two boxes of one tensor meet.
+//
+// Shapes   offset and shape have the tensor's rank; row-major. Rank 0 is one element.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "skein/tensor/shape.h"
+
+namespace skein {
+
+struct Slice {
+  std::vector<int64_t> offset;
+  Shape shape;
+
+  static Slice whole(const Shape& shape) {
+    return {std::vector<int64_t>(static_cast<size_t>(shape.rank()), 0), shape};
+  }
+  // True if the box lies inside a tensor of shape `global` and every size is at least 1.
+  bool inside(const Shape& global) const;
+  std::string to_string() const;  // "[0:512, 128:256]"
+  bool operator==(const Slice&) const = default;
+};
+
+// The box that both share; nothing where they do not meet.
+std::optional<Slice> intersect(const Slice& a, const Slice& b);
+
+// Calls run(source_index, target_index, count) for the longest runs of elements that are contiguous
+// in both boxes and together make up what they share; indices count elements from each box's start.
+using RunFunction = std::function<void(int64_t source_index, int64_t target_index, int64_t count)>;
+void for_each_run(const Slice& source, const Slice& target, const RunFunction& run);
+
+// Empty if the boxes, each inside `global`, cover it exactly once; else what is wrong, for people.
+// Cost: n log n for boxes split along the first dim.
+std::string tiling_error(const Shape& global, std::vector<Slice> boxes);
+
+// a * b where both are >= 0 and the product fits an int64_t.
+std::optional<int64_t> checked_product(int64_t a, int64_t b);
+// Elements of `shape` times `element_bytes`; nothing for a negative size or on overflow.
+std::optional<int64_t> checked_bytes(const Shape& shape, int64_t element_bytes);
+
+}  // namespace skein

@@ -1,0 +1,88 @@
+#include "skein/checkpoint/snapshot.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "skein/base/error.h"
+#include "skein/base/units.h"
+
+namespace skein {
+namespace {
+constexpr int64_t kPieceBytes = int64_t{8} << 20;
+constexpr int64_t kPageBytes = 4096;
+}  // namespace
+
+Snapshot::Snapshot(int64_t bytes) : size_(bytes) {
+  if (size_ == 0) return;
+  void* address =
+      ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) {
+    fail(ErrorCode::kNoSpace, "[checkpoint] the snapshot needs {} of memory: {}",
+         format_bytes(size_), errno_text(errno));
+  }
+  data_ = static_cast<std::byte*>(address);
+  ::madvise(data_, size_, MADV_HUGEPAGE);  // may be refused: only faster
+  for (int64_t byte = 0; byte < size_; byte += kPageBytes) {
+    *const_cast<volatile std::byte*>(data_ + byte) = std::byte{0};
+  }
+}
+
+Snapshot::~Snapshot() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void SnapshotCopy::start(const CheckpointLayout& layout, std::span<const View> views,
+                         Snapshot& snapshot, const CopyFunction& copy) {
+  if (views.size() != layout.specs.size()) {
+    fail(ErrorCode::kInternal, "[checkpoint] {} views given for {} tensors", views.size(),
+         layout.specs.size());
+  }
+  for (size_t i = 0; i < views.size(); ++i) {
+    const TensorSpec& spec = layout.specs[i];
+    if (views[i].dtype != spec.dtype || views[i].shape != spec.slice.shape) {
+      fail(ErrorCode::kInternal, "[checkpoint] tensor \"{}\" is given as {} {}, expected {} {}",
+           spec.name, dtype_name(views[i].dtype), views[i].shape.to_string(),
+           dtype_name(spec.dtype), spec.slice.shape.to_string());
+    }
+  }
+  layout_ = &layout;
+  views_ = views;
+  target_ = snapshot.bytes().data();
+  copy_ = &copy;
+  next_byte_ = 0;
+}
+
+void SnapshotCopy::help() {
+  while (true) {
+    const int64_t begin = next_byte_.fetch_add(kPieceBytes);
+    if (begin >= layout_->snapshot_bytes) return;
+    copy_piece(begin, std::min(begin + kPieceBytes, layout_->snapshot_bytes));
+  }
+}
+
+// Copies what lies in snapshot bytes [begin, end).
+void SnapshotCopy::copy_piece(int64_t begin, int64_t end) {
+  const auto& starts = layout_->snapshot_begin;
+  size_t i = std::upper_bound(starts.begin(), starts.end(), begin) - starts.begin() - 1;
+  for (; i < starts.size() && starts[i] < end; ++i) {
+    const View& view = views_[i];
+    const int64_t row_bytes = view.cols() * size_of(view.dtype);
+    const bool one_run = view.is_contiguous();
+    const int64_t run_bytes = one_run ? layout_->spec_bytes[i] : row_bytes;
+    const int64_t stride_bytes = one_run ? run_bytes : view.row_stride * size_of(view.dtype);
+    int64_t at = std::max(begin - starts[i], int64_t{0});
+    const int64_t stop = std::min(end - starts[i], layout_->spec_bytes[i]);
+    while (at < stop) {
+      const int64_t row = at / run_bytes, inside = at % run_bytes;
+      const int64_t count = std::min(run_bytes - inside, stop - at);
+      (*copy_)(target_ + starts[i] + at,
+               static_cast<const std::byte*>(view.data) + row * stride_bytes + inside, count);
+      at += count;
+    }
+  }
+}
+
+}  // namespace skein
