@@ -61,7 +61,7 @@ CorpusBlocks::Place CorpusBlocks::place(int64_t position) const {
 }
 
 int64_t CorpusBlocks::window(int64_t index) const {
-  return index * (num_bytes_ / num_blocks_) + std::min(index, num_bytes_ % num_blocks_);
+  return static_cast<int64_t>(static_cast<__int128>(index) * num_bytes_ / num_blocks_);
 }
 
 int64_t CorpusBlocks::boundary(int64_t index) const {

@@ -1,0 +1,234 @@
+#include "skein/data/packer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "skein/base/error.h"
+#include "skein/data/lane_testing.h"
+
+namespace skein {
+namespace {
+
+const ByteTokenizer kTokenizer;
+
+// The first rows of a lane, made the slow way: all its text is written out as one list of tokens
+// that know their segment, and rows are cut out of it.
+Batch reference_row(const LaneContext& context, int64_t lane, int64_t row) {
+  struct Token {
+    int32_t id;
+    int64_t segment, index;  // which segment of the lane, where in the lane it begins
+  };
+  const LaneOptions& options = context.options();
+  const int64_t length = options.sequence_length;
+  std::vector<Token> tokens;
+  int64_t num_segments = 0;
+  for (int64_t k = 0; static_cast<int64_t>(tokens.size()) <= (row + 1) * length; ++k) {
+    const ByteRange block =
+        context.blocks().block(context.order().block(lane + k * options.global_sequences));
+    for (int64_t position = block.begin; position < block.end; ++num_segments) {
+      const Segment segment = context.blocks().segment(position, block.end);
+      const auto begin = static_cast<int64_t>(tokens.size());
+      if (options.prepend_bos) tokens.push_back({ByteTokenizer::kBos, num_segments, begin});
+      for (const char c : segment.text) {
+        tokens.push_back({static_cast<unsigned char>(c), num_segments, begin});
+      }
+      if (segment.ends_document) tokens.push_back({ByteTokenizer::kEos, num_segments, begin});
+      position = segment.range.end;
+    }
+  }
+  Batch expected(lane, 1, length);
+  for (int64_t t = 0; t < length; ++t) {
+    const int64_t i = row * length + t;
+    const bool masked = options.document_mask;
+    const int64_t start = masked ? std::max(tokens[i].index - row * length, int64_t{0}) : 0;
+    const bool last = masked && tokens[i + 1].segment != tokens[i].segment;
+    expected.tokens[t] = tokens[i].id;
+    expected.labels[t] = last ? -100 : tokens[i + 1].id;
+    expected.positions[t] = static_cast<int32_t>(t - start);
+    expected.attention_starts[t] = static_cast<int32_t>(start);
+    expected.num_label_tokens += !last;
+  }
+  return expected;
+}
+
+void expect_row(const Batch& batch, int64_t index, const Batch& expected, int64_t r = 0) {
+  const auto same = [&](std::vector<int32_t> Batch::*values) {
+    const auto a = batch.row(batch.*values, index);
+    const auto b = expected.row(expected.*values, r);
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  };
+  ASSERT_TRUE(same(&Batch::tokens));
+  ASSERT_TRUE(same(&Batch::labels));
+  ASSERT_TRUE(same(&Batch::positions));
+  ASSERT_TRUE(same(&Batch::attention_starts));
+}
+
+// A corpus, and options that fit it, for every seed.
+struct Case {
+  MemoryDocuments documents;
+  LaneContext context;
+
+  explicit Case(uint64_t seed)
+      : documents(random_documents(seed, 20 + seed % 30, 20 + 7 * (seed % 11))),
+        context(documents, kTokenizer,
+                {.seed = seed,
+                 .global_sequences = static_cast<int64_t>(1 + seed % 6),
+                 .sequence_length = static_cast<int64_t>(2 + seed % 37),
+                 .document_mask = seed % 3 != 0,
+                 .prepend_bos = seed % 2 != 0}) {}
+
+  int64_t num_lanes() const { return context.options().global_sequences; }
+  Batch batch(int64_t first_lane, int64_t end_lane) const {
+    return Batch(first_lane, end_lane - first_lane, context.options().sequence_length);
+  }
+};
+
+TEST(Packer, RowsAreThoseOfTheReference) {
+  bool wrapped = false;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const Case test(seed);
+    Packer packer(test.context, 0, test.num_lanes());
+    Batch batch = test.batch(0, test.num_lanes());
+    for (int64_t row = 0; row < 40; ++row) {
+      packer.fill(batch);
+      int64_t num_label_tokens = 0;
+      for (int64_t lane = 0; lane < test.num_lanes(); ++lane) {
+        const Batch expected = reference_row(test.context, lane, row);
+        expect_row(batch, lane, expected);
+        num_label_tokens += expected.num_label_tokens;
+      }
+      ASSERT_EQ(batch.num_label_tokens, num_label_tokens);
+    }
+    std::vector<LaneState> states;
+    packer.states(states);
+    wrapped |= test.context.epoch(0, states[0]) > 1;
+  }
+  EXPECT_TRUE(wrapped);  // several epochs were seen
+}
+
+TEST(Packer, RowsDependNeitherOnTheSplitOfLanesNorOnWhereItStopped) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const Case test(seed);
+    const int64_t lanes = test.num_lanes();
+    std::mt19937_64 random(seed);
+    Packer whole(test.context, 0, lanes, {}, 2);
+    Batch expected = test.batch(0, lanes);
+    std::vector<LaneState> states;
+    whole.states(states);
+    for (int generation = 0; generation < 6; ++generation) {
+      // Every generation divides the lanes anew and continues from what the last one saved.
+      std::vector<Packer> ranks;
+      std::vector<Batch> batches;
+      for (int64_t lane = 0; lane < lanes;) {
+        const int64_t end = lane + 1 + static_cast<int64_t>(random() % (lanes - lane));
+        ranks.emplace_back(test.context, lane, end, states);
+        batches.push_back(test.batch(lane, end));
+        lane = end;
+      }
+      for (int64_t steps = static_cast<int64_t>(random() % 9); steps > 0; --steps) {
+        whole.fill(expected);
+        for (size_t r = 0; r < ranks.size(); ++r) {
+          ranks[r].fill(batches[r]);
+          for (int64_t i = 0; i < batches[r].sequences; ++i) {
+            expect_row(batches[r], i, expected, batches[r].first_lane + i);
+          }
+        }
+      }
+      states.clear();
+      for (const Packer& rank : ranks) {
+        std::vector<LaneState> part;
+        rank.states(part);
+        states.insert(states.end(), part.begin(), part.end());
+      }
+      states = lanes_from_json(parse_json(lanes_to_json(test.context, states).dump(), "test"),
+                               test.context, "test");
+      std::vector<LaneState> whole_states;
+      whole.states(whole_states);
+      ASSERT_EQ(states, whole_states);
+    }
+  }
+}
+
+TEST(Packer, ADocumentLongerThanABlockIsReadWholeInSegments) {
+  constexpr int64_t kLength = 10007;
+  std::string text;
+  for (int i = 0; text.size() < 9'000'000; ++i) text += std::to_string(i);
+  const MemoryDocuments documents({text});
+  const LaneContext context(documents, kTokenizer,
+                            {.sequence_length = kLength, .prepend_bos = false});
+  int64_t num_segments = 0;
+  for (int64_t k = 0; k < context.blocks().num_blocks(); ++k) {
+    const ByteRange block = context.blocks().block(k);
+    for (int64_t position = block.begin; position < block.end; ++num_segments) {
+      position = context.blocks().segment(position, block.end).range.end;
+    }
+  }
+  EXPECT_GE(num_segments, 4 * 9);
+
+  Packer packer(context, 0, 1);
+  Batch batch(0, 1, kLength);
+  std::string found;
+  int64_t num_without_label = 0;
+  while (found.size() < text.size()) {
+    packer.fill(batch);
+    num_without_label += std::count(batch.labels.begin(), batch.labels.end(), kNoLabel);
+    found += kTokenizer.decode(batch.tokens);
+  }
+  EXPECT_EQ(num_without_label, num_segments);
+  // Blocks come in another order: compare what does not depend on it.
+  found.resize(text.size());
+  std::sort(found.begin(), found.end());
+  std::sort(text.begin(), text.end());
+  EXPECT_EQ(found, text);
+}
+
+TEST(BatchOfStep, IsTheBatchThatTrainingSees) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Case test(seed);
+    Packer packer(test.context, 0, test.num_lanes());
+    Batch expected = test.batch(0, test.num_lanes());
+    std::vector<LaneState> states;
+    for (int64_t step = 1; step <= 20; ++step) {
+      if (step == 11) packer.states(states);  // as of after step 10
+      packer.fill(expected);
+    }
+    const Batch replayed = batch_of_step(test.context, 20, 0, {}, 2);
+    const Batch continued = batch_of_step(test.context, 20, 10, states);
+    EXPECT_EQ(replayed.step, 20);
+    for (int64_t lane = 0; lane < test.num_lanes(); ++lane) {
+      expect_row(replayed, lane, expected, lane);
+      expect_row(continued, lane, expected, lane);
+    }
+    EXPECT_THROW(batch_of_step(test.context, 0), Error);
+    EXPECT_THROW(batch_of_step(test.context, 10, 10, states), Error);
+  }
+}
+
+TEST(Packer, AnErrorInOneOfItsThreadsIsThrown) {
+  const MemoryDocuments documents(std::vector<std::string>(5000, "abcdefghij"));
+  const LaneContext context(documents, kTokenizer,
+                            {.global_sequences = 8, .sequence_length = 64, .vocab_size = 257});
+  Packer packer(context, 0, 8, {}, 3);
+  Batch batch(0, 8, 64);
+  EXPECT_THROW(packer.fill(batch), Error);
+}
+
+TEST(Batch, JsonHasTheRowsAndWhereDocumentsStart) {
+  Batch batch(6, 2, 4);
+  batch.step = 9;
+  batch.tokens = {1, 2, 3, 4, 5, 6, 7, 8};
+  batch.labels = {2, kNoLabel, 4, 5, 6, 7, 8, kNoLabel};
+  batch.positions = {0, 1, 0, 1, 0, 1, 2, 3};
+  batch.attention_starts = {0, 0, 2, 2, 0, 0, 0, 0};
+  EXPECT_EQ(batch_to_json(batch), parse_json(R"({"step": 9, "rows": [
+      {"lane": 6, "tokens": [1, 2, 3, 4], "labels": [2, -100, 4, 5], "positions": [0, 1, 0, 1],
+       "document_starts": [0, 2]},
+      {"lane": 7, "tokens": [5, 6, 7, 8], "labels": [6, 7, 8, -100], "positions": [0, 1, 2, 3],
+       "document_starts": [0]}]})",
+                                             "test"));
+  EXPECT_EQ(Batch::bytes(2, 4), 4 * 2 * 4 * 4);
+}
+
+}  // namespace
+}  // namespace skein
