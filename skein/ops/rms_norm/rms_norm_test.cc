@@ -1,0 +1,88 @@
+#include "skein/ops/rms_norm/rms_norm.h"
+
+#include "skein/ops/testing/op_harness.h"
+
+namespace skein {
+namespace {
+
+using namespace op_test;
+
+constexpr double kEpsilon = 1e-3;
+
+Outputs reference(const Tensors& in) {
+  const int64_t rows = in[0].shape.dim(0), cols = in[0].shape.dim(1);
+  std::vector<double> y(rows * cols), h(rows * cols), rstd(rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    double squares = 0;
+    for (int64_t col = 0; col < cols; ++col) {
+      double& value = h[row * cols + col];
+      value = in[0].at(row, col) + (in[1].values.empty() ? 0.0 : in[1].at(row, col));
+      squares += value * value;
+    }
+    rstd[row] = 1 / std::sqrt(squares / cols + kEpsilon);
+    for (int64_t col = 0; col < cols; ++col) {
+      y[row * cols + col] = h[row * cols + col] * rstd[row] * in[2][col];
+    }
+  }
+  return {y, h, rstd};
+}
+
+OpCase make_case(DType dtype, DType weight_dtype, int64_t rows, int64_t cols, bool delta) {
+  OpCase test{.op = &kRmsNorm, .attrs = {{"epsilon", kEpsilon}}, .reference = reference};
+  test.inputs = {random_tensor(dtype, {rows, cols}, 1),
+                 delta ? random_tensor(dtype, {rows, cols}, 2) : Tensor{},
+                 random_tensor(weight_dtype, {cols}, 3, 1.0, Role::kParameter)};
+  test.tolerance = dtype == DType::kBF16 ? 4e-3 : 1e-6;
+  return test;
+}
+
+TEST(RmsNorm, MeetsItsReference) {
+  for (const bool delta : {false, true}) {
+    for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 7}, {130, 33}, {65, 64}, {5, 768}}) {
+      check_op(make_case(DType::kF32, DType::kF32, rows, cols, delta));
+      check_op(make_case(DType::kBF16, DType::kBF16, rows, cols, delta));
+      check_op(make_case(DType::kBF16, DType::kF32, rows, cols, delta));
+    }
+  }
+}
+
+TEST(RmsNorm, AddsTheGradientOfTheResidual) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    OpCase test = make_case(dtype, dtype, 9, 40, true);
+    for (const std::vector<int>& grads : {std::vector<int>{0, 1}, std::vector<int>{0}}) {
+      test.output_grads = grads;
+      check_op(test);
+    }
+  }
+}
+
+TEST(RmsNorm, WithoutDeltaIsAViewOfItsInput) {
+  Graph graph(Mesh::standard(1, 1, 1, 1));
+  const ValueId x =
+      graph.add_input(Role::kInput, "x", TensorType::replicated(DType::kF32, {4, 8}, graph.mesh()));
+  const ValueId w = graph.add_input(Role::kParameter, "w",
+                                    TensorType::replicated(DType::kF32, {8}, graph.mesh()));
+  rms_norm(graph, x, kNoValue, w, 1e-5, "norm");
+  const Layout layout = kRmsNorm.layout(graph.call(graph.nodes()[0]));
+  ASSERT_EQ(layout.aliases.size(), 1u);
+  EXPECT_EQ(layout.aliases[0].output, 1);
+  EXPECT_FALSE(layout.aliases[0].in_place);
+}
+
+TEST(RmsNorm, PlacesTokensButNotFeatures) {
+  Graph graph(Mesh::standard(1, 2, 1, 1));
+  TensorType type = TensorType::replicated(DType::kF32, {4, 8}, graph.mesh());
+  type.placements[1] = Placement::sharded(0);
+  const ValueId x = graph.add_input(Role::kInput, "x", type);
+  type.placements[1] = Placement::sharded(1);
+  const ValueId split = graph.add_input(Role::kInput, "split", type);
+  const ValueId w = graph.add_input(Role::kParameter, "w",
+                                    TensorType::replicated(DType::kF32, {8}, graph.mesh()));
+  EXPECT_EQ(graph.type(rms_norm(graph, x, kNoValue, w, 1e-5, "a").rstd).placements[1],
+            Placement::sharded(0));
+  EXPECT_THROW(rms_norm(graph, split, kNoValue, w, 1e-5, "b"), Error);
+  EXPECT_THROW(rms_norm(graph, x, kNoValue, x, 1e-5, "c"), Error);
+}
+
+}  // namespace
+}  // namespace skein

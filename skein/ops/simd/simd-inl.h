@@ -1,0 +1,128 @@
+// Vectors of fp32 for the CPU kernels: loads and stores of f32 and bf16, and exp.
+//
+// Included by *_cpu.cc files after hwy/foreach_target.h; compiled once per instruction set. The
+// vectors of a loop over `count` elements are loaded with load(d, p, n) and stored with
+// store(v, d, p, n), n = min(Lanes(d), elements left); lanes past n read as zero.
+#if defined(SKEIN_OPS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SKEIN_OPS_SIMD_INL_H_
+#undef SKEIN_OPS_SIMD_INL_H_
+#else
+#define SKEIN_OPS_SIMD_INL_H_
+#endif
+
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "skein/tensor/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace skein::simd::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using VF32 = hn::Vec<F32>;
+using U32 = hn::RebindToUnsigned<F32>;
+using VU32 = hn::Vec<U32>;
+using U16Half = hn::Rebind<uint16_t, F32>;  // as many lanes as F32
+
+HWY_INLINE VF32 bf16_bits_to_f32(hn::Vec<U16Half> bits) {
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), bits)));
+}
+
+// The upper halves of 32-bit words.
+HWY_INLINE hn::Vec<U16Half> upper_halves(VU32 words) {
+  const hn::RebindToSigned<U32> i32;
+  return hn::DemoteTo(U16Half(), hn::BitCast(i32, hn::ShiftRight<16>(words)));
+}
+
+HWY_INLINE VU32 quiet_nan(VF32 value, VU32 rounded) {
+  const U32 u32;
+  const auto is_nan = hn::RebindMask(u32, hn::Ne(value, value));
+  const VU32 nan = hn::Or(hn::BitCast(u32, value), hn::Set(u32, 0x00400000u));
+  return hn::IfThenElse(is_nan, nan, rounded);
+}
+
+// Words whose upper halves are the bf16 nearest to `value`, ties to even, as bfloat16(float).
+HWY_INLINE VU32 round_to_bf16(VF32 value) {
+  const U32 u32;
+  const VU32 bits = hn::BitCast(u32, value);
+  const VU32 odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
+  return quiet_nan(value, hn::Add(bits, hn::Add(odd, hn::Set(u32, 0x7fffu))));
+}
+
+// Words whose upper halves are one of the two bf16 around `value`, the upper one with the
+// probability of its nearness: adds the low 16 bits of `noise` below the bf16.
+HWY_INLINE VU32 round_to_bf16(VF32 value, VU32 noise) {
+  const U32 u32;
+  const VU32 low = hn::And(noise, hn::Set(u32, 0xffffu));
+  return quiet_nan(value, hn::Add(hn::BitCast(u32, value), low));
+}
+
+// The bf16 nearest to `value`, as fp32 again.
+HWY_INLINE VF32 through_bf16(VF32 value) {
+  return hn::BitCast(F32(), hn::And(round_to_bf16(value), hn::Set(U32(), 0xffff0000u)));
+}
+
+HWY_INLINE VF32 load(F32 d, const float* from, size_t n) {
+  if (HWY_LIKELY(n == hn::Lanes(d))) return hn::LoadU(d, from);
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
+  std::memcpy(lanes, from, n * sizeof(float));
+  return hn::Load(d, lanes);
+}
+HWY_INLINE void store(VF32 value, F32 d, float* to, size_t n) {
+  if (HWY_LIKELY(n == hn::Lanes(d))) return hn::StoreU(value, d, to);
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(value, d, lanes);
+  std::memcpy(to, lanes, n * sizeof(float));
+}
+
+HWY_INLINE VF32 load(F32 d, const bfloat16* from, size_t n) {
+  const U16Half u16;
+  const auto* bits = reinterpret_cast<const uint16_t*>(from);
+  if (HWY_LIKELY(n == hn::Lanes(d))) return bf16_bits_to_f32(hn::LoadU(u16, bits));
+  HWY_ALIGN uint16_t lanes[HWY_MAX_BYTES / sizeof(float)] = {};
+  std::memcpy(lanes, bits, n * sizeof(uint16_t));
+  return bf16_bits_to_f32(hn::Load(u16, lanes));
+}
+// Stores words that round_to_bf16 made.
+HWY_INLINE void store_rounded(VU32 words, bfloat16* to, size_t n) {
+  const U16Half u16;
+  auto* bits = reinterpret_cast<uint16_t*>(to);
+  if (HWY_LIKELY(n == hn::Lanes(u16))) return hn::StoreU(upper_halves(words), u16, bits);
+  HWY_ALIGN uint16_t lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(upper_halves(words), u16, lanes);
+  std::memcpy(bits, lanes, n * sizeof(uint16_t));
+}
+HWY_INLINE void store(VF32 value, F32, bfloat16* to, size_t n) {
+  store_rounded(round_to_bf16(value), to, n);
+}
+
+// e^x to 2 ulp. 0 below -87.33, 2.4e38 above 88.37; NaN stays NaN.
+// Source: Cody-Waite reduction by ln 2, the Taylor polynomial of degree 7 on |r| <= ln(2)/2.
+HWY_INLINE VF32 exp(VF32 x) {
+  const F32 d;
+  const hn::RebindToSigned<F32> i32;
+  const VF32 low = hn::Set(d, -87.33f);
+  const auto underflow = hn::Lt(x, low);
+  x = hn::Max(low, hn::Min(hn::Set(d, 88.37f), x));
+  const VF32 n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
+  VF32 r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+  VF32 p = hn::Set(d, 1.0f / 5040);
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 720));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 120));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 24));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 6));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  const auto exponent = hn::Add(hn::ConvertTo(i32, n), hn::Set(i32, 127));
+  const VF32 scale = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
+  return hn::IfThenZeroElse(underflow, hn::Mul(p, scale));
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace skein::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target
