@@ -192,7 +192,7 @@ std::span<const ModelKey> model_keys() {
       {"rms_norm_eps", Kind::kNumber, "epsilon of the norms"},
       {"rope_theta", Kind::kNumber, "base of the rotary embedding"},
       {"rope_scaling", Kind::kTable,
-       "scaling of the rotary embedding, such as {rope_type = \"llama3\", …}"},
+       "scaling of the rotary embedding; rope_type `linear` or `llama3`"},
       {"rope_parameters", Kind::kTable,
        "rope_theta and rope_scaling as transformers 5 writes them"},
       {"tie_word_embeddings", Kind::kBool, "the output head shares the embedding's weights"},

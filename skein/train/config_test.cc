@@ -283,20 +283,18 @@ TEST(Config, DocumentationHoldsTheReference) {
                                 << copy;
 }
 
-TEST(Config, TableNamesEachKeyOnceAndCoversTheStruct) {
+TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   std::set<std::string> names;
   std::set<const void*> places;
   Config config;
-  size_t bytes = 0;
   for (const ConfigField& field : config_fields()) {
     names.insert(std::string(field.section) + "." + std::string(field.key));
     std::visit([&](auto* value) { places.insert(value); }, field.value(config));
     EXPECT_FALSE(field.help.empty()) << field.key;
-    ++bytes;
   }
-  EXPECT_EQ(names.size(), bytes);
-  EXPECT_EQ(places.size(), bytes);
-  EXPECT_EQ(bytes, 59u);
+  EXPECT_EQ(names.size(), config_fields().size());
+  EXPECT_EQ(places.size(), config_fields().size());
+  EXPECT_EQ(names.size(), 57u);  // the keys of Config
 }
 
 TEST(NearestName, CountsEdits) {

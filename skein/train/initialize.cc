@@ -1,0 +1,71 @@
+#include "skein/train/initialize.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "skein/base/hash.h"
+#include "skein/base/philox.h"
+#include "skein/base/units.h"
+
+namespace skein {
+namespace {
+
+double standard_deviation(const ParameterSpec& spec, int64_t num_layers,
+                          const InitializeOptions& options) {
+  const bool is_output =
+      spec.kind == ParameterKind::kAttentionOut || spec.kind == ParameterKind::kMlpOut;
+  return options.scaled && is_output
+             ? options.std / std::sqrt(2.0 * static_cast<double>(num_layers))
+             : options.std;
+}
+
+}  // namespace
+
+void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const InitializeOptions& options,
+                    int64_t begin, std::span<float> out) {
+  if (spec.kind == ParameterKind::kNorm || spec.kind == ParameterKind::kBias) {
+    std::fill(out.begin(), out.end(), spec.kind == ParameterKind::kNorm ? 1.0f : 0.0f);
+    return;
+  }
+  const auto stream = static_cast<uint32_t>(hash_name(spec.name));
+  const Philox philox(options.seed, RandomPurpose::kInitialize, stream, 0);
+  const auto scale = static_cast<float>(standard_deviation(spec, num_layers, options));
+  const int64_t count = static_cast<int64_t>(out.size());
+  constexpr int64_t kPiece = 1 << 14;
+#pragma omp parallel for schedule(static)
+  for (int64_t piece = 0; piece < ceil_div(count, kPiece); ++piece) {
+    const int64_t end = std::min(count, (piece + 1) * kPiece);
+    int64_t i = piece * kPiece;
+    while (i < end) {
+      const auto element = static_cast<uint64_t>(begin + i);
+      const std::array<float, 4> normals = philox.normals(element / 4);
+      for (uint64_t lane = element % 4; lane < 4 && i < end; ++lane) {
+        out[i++] = scale * normals[lane];
+      }
+    }
+  }
+}
+
+void upload_parameter(Executor& executor, const std::string& name, std::span<const float> values) {
+  const auto bytes = static_cast<int64_t>(values.size_bytes());
+  if (executor.has("master." + name)) executor.upload("master." + name, values.data(), bytes);
+  if (executor.view(name).dtype == DType::kF32) return executor.upload(name, values.data(), bytes);
+  std::vector<bfloat16> rounded(values.size());
+#pragma omp parallel for schedule(static)
+  for (size_t i = 0; i < values.size(); ++i) rounded[i] = bfloat16(values[i]);
+  executor.upload(name, rounded.data(), bytes / 2);
+}
+
+void initialize_parameters(Executor& executor, const LlamaConfig& config,
+                           const InitializeOptions& options) {
+  std::vector<float> values;
+  for (const ParameterSpec& spec : parameter_specs(config)) {
+    values.resize(static_cast<size_t>(spec.shape.num_elements()));
+    draw_parameter(spec, config.num_hidden_layers, options, 0, values);
+    upload_parameter(executor, spec.name, values);
+  }
+}
+
+}  // namespace skein

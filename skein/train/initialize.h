@@ -1,0 +1,35 @@
+// Initial weights: drawn in fp32 as if whole, from a stream that belongs to the parameter's name,
+// so that they depend on the seed and the model alone.
+//
+// Formula  norms 1, biases 0; everything else normal(0, std), with std = init_std, and for the
+//          output projections of attention and MLP init_std / sqrt(2 layers) where scaled_init
+// Source   Radford et al., "Language models are unsupervised multitask learners", 2019, section 2.3
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "skein/model/llama/parameters.h"
+#include "skein/runtime/executor.h"
+
+namespace skein {
+
+struct InitializeOptions {
+  uint64_t seed = 1;
+  double std = 0.02;
+  bool scaled = true;
+};
+
+// Element `begin` .. begin + out.size() of a parameter, in fp32.
+void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const InitializeOptions& options,
+                    int64_t begin, std::span<float> out);
+
+// Fills every parameter, and its fp32 master copy where there is one.
+void initialize_parameters(Executor& executor, const LlamaConfig& config,
+                           const InitializeOptions& options);
+
+// Stores fp32 values as the parameter's dtype, and as its master copy where there is one.
+void upload_parameter(Executor& executor, const std::string& name, std::span<const float> values);
+
+}  // namespace skein

@@ -1,0 +1,109 @@
+#include "skein/train/model_source.h"
+
+#include <vector>
+
+#include "skein/base/log.h"
+#include "skein/model/llama/parameters.h"
+#include "skein/train/initialize.h"
+
+namespace skein {
+namespace {
+
+bool has_tokenizer(const fs::path& folder) { return fs::exists(folder / "tokenizer.model"); }
+
+constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
+
+}  // namespace
+
+ModelSource::ModelSource(const fs::path& folder) : path_(folder) {
+  if (!fs::is_directory(folder)) {
+    fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint",
+         folder.string());
+  }
+  if (fs::exists(folder / "manifest.json")) {
+    open_checkpoint(folder);
+  } else if (fs::exists(folder / "config.json")) {
+    open_hugging_face(folder);
+  } else {
+    open_newest_checkpoint(folder);
+  }
+}
+
+void ModelSource::open_newest_checkpoint(const fs::path& folder) {
+  const fs::path checkpoints =
+      fs::is_directory(folder / "checkpoints") ? folder / "checkpoints" : folder;
+  const auto newest =
+      find_newest_good(checkpoints, [](const CheckpointInfo& info, const Error& why) {
+        log::warn("passing over {}: {}", info.path.string(), why.what());
+      });
+  if (!newest) {
+    fail(ErrorCode::kNotFound,
+         "{} holds neither manifest.json (a checkpoint), config.json (a Hugging Face model) nor a "
+         "good checkpoint of a run",
+         folder.string());
+  }
+  open_checkpoint(newest->path);
+}
+
+void ModelSource::open_checkpoint(const fs::path& folder) {
+  path_ = folder;
+  checkpoint_ = std::make_unique<CheckpointReader>(folder);
+  const std::string what = (folder / "manifest.json").string() + " (configuration.model)";
+  const Json& configuration = checkpoint_->state().configuration;
+  if (!configuration.is_object() || !configuration.contains("model")) {
+    fail(ErrorCode::kInvalid, "{}: the configuration has no 'model'", what);
+  }
+  config_ = parse_llama_config(configuration.at("model"), what);
+  const ManifestTensor* embedding = checkpoint_->find(kEmbedding);
+  if (embedding != nullptr) dtype_ = embedding->dtype;
+  // A run keeps a copy of its tokenizer: <run>/tokenizer, two folders above the checkpoint.
+  const fs::path copy = fs::absolute(folder).parent_path().parent_path() / "tokenizer";
+  if (has_tokenizer(copy)) {
+    tokenizer_ = copy;
+  } else if (const auto found = configuration.find("tokenizer");
+             found != configuration.end() && found->is_string()) {
+    tokenizer_ = found->get<std::string>();
+  }
+}
+
+void ModelSource::open_hugging_face(const fs::path& folder) {
+  hugging_face_ = std::make_unique<HuggingFaceFolder>(folder);
+  const std::string what = (folder / "config.json").string();
+  const Json json = read_json(what);
+  config_ = parse_llama_config(json, what);
+  dtype_ = parse_hugging_face_dtype(json, what).value_or(DType::kF32);
+  if (has_tokenizer(folder)) tokenizer_ = folder;
+}
+
+void ModelSource::read(const std::string& name, const Shape& shape, DType dtype,
+                       std::span<std::byte> target) const {
+  const auto check = [&](const Shape& stored) {
+    if (!(stored == shape)) {
+      fail(ErrorCode::kInvalid, "{}: tensor '{}' is {}, the configuration says {}", path_.string(),
+           name, stored.to_string(), shape.to_string());
+    }
+  };
+  if (checkpoint_) {
+    const ManifestTensor* stored = checkpoint_->find(name);
+    if (stored == nullptr) {
+      fail(ErrorCode::kInvalid, "{} has no tensor '{}'", path_.string(), name);
+    }
+    check(stored->shape);
+    return checkpoint_->read(name, Slice::whole(shape), dtype, target);
+  }
+  const SafetensorsEntry* stored = hugging_face_->find(name);
+  if (stored == nullptr) fail(ErrorCode::kInvalid, "{} has no tensor '{}'", path_.string(), name);
+  check(stored->shape);
+  hugging_face_->read(name, dtype, target);
+}
+
+void ModelSource::load_parameters(Executor& executor) const {
+  std::vector<float> values;
+  for (const ParameterSpec& spec : parameter_specs(config_)) {
+    values.resize(static_cast<size_t>(spec.shape.num_elements()));
+    read(spec.name, spec.shape, DType::kF32, std::as_writable_bytes(std::span(values)));
+    upload_parameter(executor, spec.name, values);
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,49 @@
+// Where weights come from: a Hugging Face folder, or a checkpoint of a run (or the run itself: its
+// newest good one).
+//
+// Errors  Error{kNotFound | kInvalid} naming the folder and what was expected in it
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "skein/base/file.h"
+#include "skein/checkpoint/checkpoint_reader.h"
+#include "skein/checkpoint/hugging_face.h"
+#include "skein/model/llama/config.h"
+#include "skein/runtime/executor.h"
+
+namespace skein {
+
+class ModelSource {
+ public:
+  explicit ModelSource(const fs::path& folder);
+
+  const fs::path& path() const { return path_; }
+  const LlamaConfig& config() const { return config_; }
+  DType dtype() const { return dtype_; }  // that the weights are stored as
+  // The folder of its tokenizer; empty where there is none.
+  const fs::path& tokenizer() const { return tokenizer_; }
+
+  // Fills a parameter, converted to `dtype`.
+  void read(const std::string& name, const Shape& shape, DType dtype,
+            std::span<std::byte> target) const;
+
+  // Fills every parameter of the programs (and master copies).
+  void load_parameters(Executor& executor) const;
+
+ private:
+  void open_checkpoint(const fs::path& folder);
+  void open_newest_checkpoint(const fs::path& run_or_checkpoints);
+  void open_hugging_face(const fs::path& folder);
+
+  fs::path path_;
+  fs::path tokenizer_;
+  LlamaConfig config_;
+  DType dtype_ = DType::kF32;
+  std::unique_ptr<CheckpointReader> checkpoint_;
+  std::unique_ptr<HuggingFaceFolder> hugging_face_;
+};
+
+}  // namespace skein

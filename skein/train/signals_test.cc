@@ -1,0 +1,43 @@
+#include "skein/train/signals.h"
+
+#include <gtest/gtest.h>
+
+namespace skein {
+namespace {
+
+TEST(StopSignals, RemembersWhoAsked) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
+    const StopSignals stop;
+    EXPECT_EQ(stop.requested(), 0);
+    raise(signal);
+    EXPECT_EQ(stop.requested(), signal);
+  }
+}
+
+TEST(StopSignals, PutsTheFormerHandlersBack) {
+  struct sigaction before {
+  }, after{};
+  sigaction(SIGTERM, nullptr, &before);
+  { const StopSignals stop; }
+  sigaction(SIGTERM, nullptr, &after);
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+}
+
+TEST(StopSignals, ASecondInterruptEndsTheProcess) {
+  const auto interrupted_twice = [] {
+    const StopSignals stop;
+    raise(SIGINT);
+    if (stop.requested() != SIGINT) _exit(3);
+    raise(SIGINT);
+    _exit(4);
+  };
+  EXPECT_EXIT(interrupted_twice(), testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(StopSignals, NamesSignals) {
+  EXPECT_EQ(signal_name(SIGUSR1), "SIGUSR1");
+  EXPECT_EQ(signal_name(1000), "signal 1000");
+}
+
+}  // namespace
+}  // namespace skein

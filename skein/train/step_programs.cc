@@ -1,0 +1,95 @@
+#include "skein/train/step_programs.h"
+
+#include "skein/model/llama/llama.h"
+#include "skein/passes/differentiate.h"
+#include "skein/passes/hoist_transient.h"
+#include "skein/passes/lower.h"
+#include "skein/passes/plan_memory.h"
+
+namespace skein {
+namespace {
+
+bool is_norm(std::string_view parameter) { return parameter.ends_with("norm.weight"); }
+
+LlamaOptions llama_options(const StepSpec& spec) {
+  LlamaOptions options;
+  options.compute_dtype = compute_dtype(spec.update.precision);
+  options.sequences = spec.micro_sequences;
+  options.sequence_length = spec.sequence_length;
+  return options;
+}
+
+ProgramSet inference_programs(const LlamaConfig& model, LlamaOptions options,
+                              const KernelTable& kernels) {
+  Graph graph(Mesh::standard(1, 1, 1, 1));
+  build_llama(graph, model, options);
+  lower(graph);
+  return plan_memory({{&graph, "forward", "", ""}}, kernels);
+}
+
+}  // namespace
+
+StepSpec step_spec(const Config& config, const LlamaConfig& model) {
+  StepSpec spec;
+  spec.model = model;
+  spec.micro_sequences = config.batch.micro_sequences;
+  spec.sequence_length = config.data.sequence_length;
+  spec.recompute = parse_recompute_policy(config.memory.recompute);
+  UpdateOptions& update = spec.update;
+  update.precision = parse_precision(config.precision.mode);
+  update.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
+  update.beta1 = config.optimizer.beta1;
+  update.beta2 = config.optimizer.beta2;
+  update.epsilon = config.optimizer.epsilon;
+  update.weight_decay = config.optimizer.weight_decay;
+  update.clip_norm = config.optimizer.clip_norm;
+  update.seed = static_cast<uint64_t>(config.run.seed);
+  if (!config.optimizer.decay_norms) {
+    update.decays = [](std::string_view parameter) { return !is_norm(parameter); };
+  }
+  return spec;
+}
+
+Graph training_graph(const StepSpec& spec) {
+  Graph graph(spec.mesh);
+  const ValueId loss = build_llama(graph, spec.model, llama_options(spec));
+  differentiate(graph, loss);
+  hoist_transient(graph);
+  append_update(graph, spec.update);
+  recompute(graph, spec.recompute);
+  lower(graph);
+  return graph;
+}
+
+Graph evaluation_graph(const StepSpec& spec) {
+  Graph graph(spec.mesh);
+  build_llama(graph, spec.model, llama_options(spec));
+  lower(graph);
+  return graph;
+}
+
+ProgramSet training_programs(const StepSpec& spec, const KernelTable& kernels) {
+  const Graph training = training_graph(spec);
+  const Graph evaluation = evaluation_graph(spec);
+  return plan_memory({{&training}, {&evaluation, "evaluate", "", ""}}, kernels);
+}
+
+ProgramSet scoring_programs(const LlamaConfig& model, DType compute_dtype, int64_t sequence_length,
+                            const KernelTable& kernels) {
+  LlamaOptions options;
+  options.purpose = LlamaPurpose::kScore;
+  options.compute_dtype = compute_dtype;
+  options.sequence_length = sequence_length;
+  return inference_programs(model, options, kernels);
+}
+
+ProgramSet generation_programs(const LlamaConfig& model, DType compute_dtype,
+                               int64_t sequence_length, const KernelTable& kernels) {
+  LlamaOptions options;
+  options.purpose = LlamaPurpose::kGenerate;
+  options.compute_dtype = compute_dtype;
+  options.sequence_length = sequence_length;
+  return inference_programs(model, options, kernels);
+}
+
+}  // namespace skein

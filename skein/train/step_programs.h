@@ -1,0 +1,41 @@
+// From a configuration to the programs of a run: the list of passes, in order.
+//
+//   build_llama → differentiate → hoist_transient → append_update → recompute → lower → plan_memory
+//
+// Programs  forward, backward (a micro-batch each), update (a step), evaluate (a micro-batch's loss
+//           alone). All share the weights; evaluate shares the workspace with training.
+#pragma once
+
+#include "skein/ir/program.h"
+#include "skein/model/llama/config.h"
+#include "skein/optim/update.h"
+#include "skein/passes/recompute.h"
+#include "skein/train/config.h"
+
+namespace skein {
+
+struct StepSpec {
+  Mesh mesh = Mesh::standard(1, 1, 1, 1);
+  LlamaConfig model;
+  int64_t micro_sequences = 1;
+  int64_t sequence_length = 0;
+  RecomputePolicy recompute = RecomputePolicy::kSelective;
+  UpdateOptions update;
+};
+
+StepSpec step_spec(const Config& config, const LlamaConfig& model);
+
+// The graph of one training step after all passes but the last.
+Graph training_graph(const StepSpec& spec);
+Graph evaluation_graph(const StepSpec& spec);
+
+ProgramSet training_programs(const StepSpec& spec, const KernelTable& kernels);
+
+// Scoring: program `forward`, inputs tokens, labels, positions, attention_start; output
+// `token_loss`. Generation: output `logits` of row `last_row`.
+ProgramSet scoring_programs(const LlamaConfig& model, DType compute_dtype, int64_t sequence_length,
+                            const KernelTable& kernels);
+ProgramSet generation_programs(const LlamaConfig& model, DType compute_dtype,
+                               int64_t sequence_length, const KernelTable& kernels);
+
+}  // namespace skein
