@@ -97,9 +97,9 @@ void ModelSource::read(const std::string& name, const Shape& shape, DType dtype,
   hugging_face_->read(name, dtype, target);
 }
 
-void ModelSource::load_parameters(Executor& executor) const {
+void ModelSource::load_parameters(const LlamaConfig& model, Executor& executor) const {
   std::vector<float> values;
-  for (const ParameterSpec& spec : parameter_specs(config_)) {
+  for (const ParameterSpec& spec : parameter_specs(model)) {
     values.resize(static_cast<size_t>(spec.shape.num_elements()));
     read(spec.name, spec.shape, DType::kF32, std::as_writable_bytes(std::span(values)));
     upload_parameter(executor, spec.name, values);

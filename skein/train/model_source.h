@@ -30,8 +30,8 @@ class ModelSource {
   void read(const std::string& name, const Shape& shape, DType dtype,
             std::span<std::byte> target) const;
 
-  // Fills every parameter of the programs (and master copies).
-  void load_parameters(Executor& executor) const;
+  // Fills every parameter of `model` (and its master copy), which must be of this source's sizes.
+  void load_parameters(const LlamaConfig& model, Executor& executor) const;
 
  private:
   void open_checkpoint(const fs::path& folder);

@@ -50,28 +50,22 @@ StepSpec step_spec(const Config& config, const LlamaConfig& model) {
   return spec;
 }
 
-Graph training_graph(const StepSpec& spec) {
-  Graph graph(spec.mesh);
-  const ValueId loss = build_llama(graph, spec.model, llama_options(spec));
-  differentiate(graph, loss);
-  hoist_transient(graph);
-  append_update(graph, spec.update);
-  recompute(graph, spec.recompute);
-  lower(graph);
-  return graph;
+TrainingGraphs training_graphs(const StepSpec& spec) {
+  TrainingGraphs graphs{Graph(spec.mesh), Graph(spec.mesh)};
+  const ValueId loss = build_llama(graphs.training, spec.model, llama_options(spec));
+  differentiate(graphs.training, loss);
+  hoist_transient(graphs.training);
+  append_update(graphs.training, spec.update);
+  recompute(graphs.training, spec.recompute);
+  lower(graphs.training);
+
+  build_llama(graphs.evaluation, spec.model, llama_options(spec));
+  lower(graphs.evaluation);
+  return graphs;
 }
 
-Graph evaluation_graph(const StepSpec& spec) {
-  Graph graph(spec.mesh);
-  build_llama(graph, spec.model, llama_options(spec));
-  lower(graph);
-  return graph;
-}
-
-ProgramSet training_programs(const StepSpec& spec, const KernelTable& kernels) {
-  const Graph training = training_graph(spec);
-  const Graph evaluation = evaluation_graph(spec);
-  return plan_memory({{&training}, {&evaluation, "evaluate", "", ""}}, kernels);
+ProgramSet plan_training(const TrainingGraphs& graphs, const KernelTable& kernels) {
+  return plan_memory({{&graphs.training}, {&graphs.evaluation, "evaluate", "", ""}}, kernels);
 }
 
 ProgramSet scoring_programs(const LlamaConfig& model, DType compute_dtype, int64_t sequence_length,

@@ -25,11 +25,14 @@ struct StepSpec {
 
 StepSpec step_spec(const Config& config, const LlamaConfig& model);
 
-// The graph of one training step after all passes but the last.
-Graph training_graph(const StepSpec& spec);
-Graph evaluation_graph(const StepSpec& spec);
+// After all passes but the last.
+struct TrainingGraphs {
+  Graph training;
+  Graph evaluation;
+};
+TrainingGraphs training_graphs(const StepSpec& spec);
 
-ProgramSet training_programs(const StepSpec& spec, const KernelTable& kernels);
+ProgramSet plan_training(const TrainingGraphs& graphs, const KernelTable& kernels);
 
 // Scoring: program `forward`, inputs tokens, labels, positions, attention_start; output
 // `token_loss`. Generation: output `logits` of row `last_row`.

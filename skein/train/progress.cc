@@ -1,0 +1,118 @@
+#include "skein/train/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <array>
+
+#include "skein/base/units.h"
+
+namespace skein {
+namespace {
+
+constexpr int kPlainWidth = 200;
+constexpr double kRedrawSeconds = 0.1;
+constexpr double kShortestPauseSeconds = 1, kLongestPauseSeconds = 30, kPauseShare = 1.0 / 30;
+constexpr double kAverageSteps = 50;
+
+int terminal_width(std::FILE* out) {
+  struct winsize size {};
+  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace
+
+std::string render_progress(const ProgressLine& line, int width) {
+  const std::string total = std::to_string(line.total_steps);
+  struct Field {
+    std::string text;
+    int importance;
+  };
+  const std::string left = line.seconds_left < 0 ? "?" : format_duration(line.seconds_left);
+  std::array<Field, 7> fields = {{
+      {fmt::format("step {:>{}}/{}", line.step, total.size(), total), 7},
+      {fmt::format("loss {:.4f}", line.loss), 6},
+      {format_count(line.tokens_per_s) + " tokens/s", 4},
+      {fmt::format("{:.1f}% of ceiling", 100 * line.ceiling_share), 3},
+      {fmt::format("grad {:.3g}", line.grad_norm), 2},
+      {fmt::format("lr {:.2e}", line.learning_rate), 1},
+      {"left " + left, 5},
+  }};
+  const auto join = [&](int least) {
+    std::string text;
+    for (const Field& field : fields) {
+      if (field.importance < least) continue;
+      if (!text.empty()) text += "  ";
+      text += field.text;
+    }
+    return text;
+  };
+  std::string text;
+  for (int least = 1; least <= 7; ++least) {
+    text = join(least);
+    if (static_cast<int>(text.size()) <= width) return text;
+  }
+  return text.substr(0, static_cast<size_t>(std::max(width, 0)));
+}
+
+Progress::Progress(std::FILE* out, bool on_terminal, int64_t total_steps, int64_t every_steps)
+    : out_(out), on_terminal_(on_terminal), total_steps_(total_steps), every_steps_(every_steps) {}
+
+bool Progress::is_due(int64_t step, double now_s) const {
+  if (!started_ || step >= total_steps_) return true;
+  const double pause = now_s - last_shown_s_;
+  if (on_terminal_) return pause >= kRedrawSeconds;
+  const double least =
+      std::clamp((now_s - start_s_) * kPauseShare, kShortestPauseSeconds, kLongestPauseSeconds);
+  return step % every_steps_ == 0 && pause >= least;
+}
+
+void Progress::update(const StepMetrics& metrics, double now_s) {
+  if (started_) {
+    const double seconds = now_s - last_update_s_;
+    step_seconds_ += (seconds - step_seconds_) / (step_seconds_ == 0 ? 1 : kAverageSteps);
+  } else {
+    start_s_ = now_s;
+  }
+  last_update_s_ = now_s;
+  const bool due = is_due(metrics.step, now_s);
+  started_ = true;
+  if (!due) return;
+  last_shown_s_ = now_s;
+
+  const auto steps_left = static_cast<double>(std::max<int64_t>(total_steps_ - metrics.step, 0));
+  const ProgressLine line{.step = metrics.step,
+                          .total_steps = total_steps_,
+                          .loss = metrics.loss,
+                          .tokens_per_s = metrics.tokens_per_s,
+                          .ceiling_share = metrics.model_flops_utilization,
+                          .grad_norm = metrics.grad_norm,
+                          .learning_rate = metrics.learning_rate,
+                          .seconds_left = step_seconds_ > 0 ? steps_left * step_seconds_ : -1};
+  if (on_terminal_) {
+    // The last column stays free: a full line would wrap.
+    fmt::print(out_, "\r\x1b[K{}", render_progress(line, terminal_width(out_) - 1));
+    drawn_ = true;
+  } else {
+    fmt::print(out_, "{}\n", render_progress(line, kPlainWidth));
+  }
+  std::fflush(out_);
+}
+
+void Progress::clear() {
+  if (!drawn_) return;
+  fmt::print(out_, "\r\x1b[K");
+  std::fflush(out_);
+  drawn_ = false;
+}
+
+void Progress::finish() {
+  if (!drawn_) return;
+  fmt::print(out_, "\n");
+  std::fflush(out_);
+  drawn_ = false;
+}
+
+}  // namespace skein

@@ -1,0 +1,260 @@
+#include "skein/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "skein/base/version.h"
+#include "skein/model/llama/parameters.h"
+#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/ops.h"
+#include "skein/train/initialize.h"
+#include "skein/train/model_source.h"
+
+namespace skein {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void refuse_what_is_not_there_yet(const Config& config) {
+  const ParallelConfig& parallel = config.parallel;
+  if (config.launch.workers != 1 || config.launch.nodes != "1" || parallel.data > 1 ||
+      parallel.tensor > 1 || parallel.pipeline > 1 || parallel.context > 1) {
+    fail(
+        ErrorCode::kUnsupported,
+        "training with several workers is not built yet: set launch.workers and launch.nodes to 1, "
+        "and parallel.data, tensor, pipeline and context to 1");
+  }
+  if (config.checkpoint.dir.starts_with("s3://")) {
+    fail(ErrorCode::kUnsupported, "checkpoint.dir is '{}': S3 is not built yet, name a folder",
+         config.checkpoint.dir);
+  }
+}
+
+}  // namespace
+
+Trainer::Trainer(const Config& config)
+    : config_((refuse_what_is_not_there_yet(config), config)),
+      lock_(config.run.dir),
+      log_(config),
+      schedule_(learning_rate_schedule(config.optimizer)) {
+  open_data();
+  allocate();
+  begin_state();
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::open_data() {
+  tokenizer_ = Tokenizer::load(config_.data.tokenizer);
+  const Json model = hf_config_json(config_.model);
+  model_ = parse_llama_config(model,
+                              config_.model.hf_config.empty() ? "[model]" : config_.model.hf_config,
+                              tokenizer_->vocab_size());
+  if (model_.vocab_size < tokenizer_->vocab_size()) {
+    fail(ErrorCode::kUsage,
+         "the model's vocab_size is {}, the tokenizer {} has {} tokens: set model.vocab_size to at "
+         "least that",
+         model_.vocab_size, config_.data.tokenizer, tokenizer_->vocab_size());
+  }
+  if (tokenizer_->bos_id() >= 0) model_.bos_token_id = tokenizer_->bos_id();
+  if (tokenizer_->eos_id() >= 0) model_.eos_token_ids = {tokenizer_->eos_id()};
+  training_data_ =
+      std::make_unique<DataFeed>(config_.data.train, *tokenizer_, config_, model_.vocab_size);
+  if (!config_.data.validation.empty()) {
+    validation_data_ = std::make_unique<DataFeed>(config_.data.validation, *tokenizer_, config_,
+                                                  model_.vocab_size);
+    validation_batches_ = std::make_unique<ValidationBatches>(
+        validation_data_->context(), 0, config_.batch.global_sequences, config_.validate.batches);
+  }
+}
+
+void Trainer::allocate() {
+  DeviceOptions options;
+  options.kind = config_.device.kind == "auto" ? "cpu" : config_.device.kind;
+  options.threads = static_cast<int>(config_.device.threads);
+  device_ = make_device(options, cpu_kernels());
+  const StepSpec spec = step_spec(config_, model_);
+  const TrainingGraphs graphs = training_graphs(spec);
+  programs_ = plan_training(graphs, device_->kernels());
+  runner_ = std::make_unique<StepRunner>(*device_, programs_, spec);
+  state_ = state_tensors(graphs.training);
+
+  std::vector<TensorSpec> specs;
+  for (const StateTensor& tensor : state_) specs.push_back(tensor.spec);
+  CheckpointWriterOptions writer;
+  writer.retention = {config_.checkpoint.keep, config_.checkpoint.permanent_every_steps};
+  writer.async = config_.checkpoint.async;
+  writer_ = std::make_unique<CheckpointWriter>(checkpoint_dir(config_), writer, std::move(specs));
+
+  const double ceiling = measure_matmul_ceiling_flops(compute_dtype(spec.update.precision), 0.15);
+  log_.start(training_flops_per_token(model_, config_.data.sequence_length), ceiling,
+             num_parameters(model_), programs_.arena_bytes, writer_->snapshot_bytes());
+}
+
+void Trainer::begin_state() {
+  keep_tokenizer();
+  if (config_.run.resume != "never") {
+    const std::string& resume = config_.run.resume;
+    std::optional<fs::path> from;
+    if (resume != "auto") {
+      from = resume;
+    } else {
+      int64_t damaged = 0;
+      const auto newest = find_newest_good(checkpoint_dir(config_),
+                                           [&](const CheckpointInfo& info, const Error& why) {
+                                             ++damaged;
+                                             log_.damaged_checkpoint(info, why);
+                                           });
+      if (newest) from = newest->path;
+      if (!newest && damaged > 0) {
+        fail(ErrorCode::kCorrupt,
+             "none of the {} checkpoints in {} is good: mend or move them, or set run.resume = "
+             "\"never\" to begin again",
+             damaged, checkpoint_dir(config_));
+      }
+    }
+    if (from) return restore(CheckpointReader(*from));
+  }
+  if (!config_.model.init_from.empty()) {
+    const ModelSource source(config_.model.init_from);
+    source.load_parameters(model_, runner_->executor());
+    log_.begin_from(source.path().string());
+  } else {
+    initialize_parameters(runner_->executor(), model_,
+                          {.seed = static_cast<uint64_t>(config_.run.seed),
+                           .std = config_.model.init_std,
+                           .scaled = config_.model.scaled_init});
+    log_.begin_from("");
+  }
+  start_loader({});
+}
+
+void Trainer::restore(const CheckpointReader& reader) {
+  const TrainingState& state = reader.state();
+  if (state.seed != static_cast<uint64_t>(config_.run.seed)) {
+    fail(ErrorCode::kUsage, "{} was trained with run.seed = {}, the configuration has {}",
+         reader.path().string(), state.seed, config_.run.seed);
+  }
+  restore_state(reader, state_, runner_->executor());
+  step_ = saved_step_ = state.step;
+  tokens_ = state.tokens_seen;
+  const std::vector<LaneState> lanes =
+      lanes_from_json(state.lanes, training_data_->context(), reader.path().string());
+  log_.resume(step_, reader.path().string());
+  start_loader(lanes);
+}
+
+void Trainer::start_loader(std::span<const LaneState> lanes) {
+  LoaderOptions options;
+  options.end_lane = config_.batch.global_sequences;
+  options.first_step = step_ + 1;
+  loader_ = std::make_unique<Loader>(training_data_->context(), options, lanes);
+}
+
+TrainOutcome Trainer::run() {
+  while (step_ < config_.run.steps && signals_.requested() == 0) {
+    train_step();
+    if (due(config_.validate.every_steps)) validate();
+    if (due(config_.checkpoint.every_steps)) save_checkpoint();
+    collect_saves();
+  }
+  const bool stopped = step_ < config_.run.steps;
+  if (!stopped && validation_data_ && !due(config_.validate.every_steps)) validate();
+  if (saved_step_ != step_) save_checkpoint();
+  writer_->wait();
+  collect_saves();
+  log_.stop(step_, stopped ? signal_name(signals_.requested()) : "finished");
+  return stopped ? TrainOutcome::kStopped : TrainOutcome::kFinished;
+}
+
+void Trainer::train_step() {
+  const auto start = Clock::now();
+  double wait_seconds = 0;
+  const Batch& batch = loader_->next(&wait_seconds);
+  const float learning_rate = schedule_.at(step_ + 1);
+  const StepResult result = runner_->train(batch, step_ + 1, learning_rate);
+  check_finite(result);
+  ++step_;
+  tokens_ += batch.num_label_tokens;
+
+  StepMetrics metrics;
+  metrics.step = step_;
+  metrics.loss = static_cast<float>(result.loss);
+  metrics.learning_rate = learning_rate;
+  metrics.grad_norm = result.grad_norm;
+  metrics.param_norm = result.param_norm;
+  metrics.tokens = tokens_;
+  metrics.data_wait_ms = static_cast<float>(wait_seconds * 1e3);
+  metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
+  const double seconds = seconds_since(start) + stall_seconds_;
+  stall_seconds_ = 0;
+  log_.step(metrics, seconds, batch.sequences * batch.sequence_length);
+}
+
+void Trainer::check_finite(const StepResult& result) const {
+  if (std::isfinite(result.loss) && std::isfinite(result.grad_norm)) return;
+  fail(ErrorCode::kInvalid,
+       "step {}: the loss is {} and the gradient norm {}: expected finite numbers. Nothing was "
+       "saved "
+       "after step {}; lower optimizer.learning_rate or look at the data of this step with `skein "
+       "data sample --step {}`",
+       step_ + 1, result.loss, result.grad_norm, saved_step_, step_ + 1);
+}
+
+void Trainer::validate() {
+  if (!validation_batches_) return;
+  const auto start = Clock::now();
+  StepRunner::LossSum sum;
+  validation_batches_->rewind();
+  while (const Batch* batch = validation_batches_->next()) runner_->evaluate(*batch, sum);
+  log_.validation(step_, sum.mean(), sum.num_tokens, seconds_since(start));
+}
+
+void Trainer::save_checkpoint() {
+  TrainingState state;
+  state.step = state.schedule_step = step_;
+  state.seed = static_cast<uint64_t>(config_.run.seed);
+  state.tokens_seen = tokens_;
+  state.lanes = lanes_to_json(training_data_->context(), loader_->states());
+  state.configuration = configuration_json();
+  state.skein_version = kVersion;
+  log_.checkpoint_begin(step_);
+  const double stall = writer_->begin(std::move(state), state_views(runner_->executor(), state_));
+  stall_seconds_ += stall;
+  saved_step_ = step_;
+}
+
+void Trainer::collect_saves() {
+  while (const auto saved = writer_->poll()) {
+    if (saved->ok()) {
+      Result<SavedCheckpoint> copy = *saved;
+      log_.checkpoint_commit(copy.value());
+    } else {
+      log_.checkpoint_failed(step_, saved->error());
+      if (step_ >= config_.run.steps || signals_.requested() != 0) throw saved->error();
+    }
+  }
+}
+
+Json Trainer::configuration_json() const {
+  Json json = Json::object();
+  json["config"] = config_text(config_);
+  json["model"] = to_hugging_face_json(model_, compute_dtype(runner_->spec().update.precision));
+  json["tokenizer"] = fs::absolute(config_.data.tokenizer).string();
+  return json;
+}
+
+// A copy beside the run, so that its checkpoints can be exported wherever the folder is moved.
+void Trainer::keep_tokenizer() const {
+  const fs::path folder = fs::path(config_.run.dir) / "tokenizer";
+  fs::create_directories(folder);
+  for (const fs::path& file : tokenizer_->files()) {
+    write_file_atomic(folder / file.filename(), read_file(file));
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,71 @@
+// A training run on one machine: set-up, the loop, and what is written on the way.
+//
+// Order  lock the run folder → read model, tokenizer, corpora → plan → allocate → restore or
+//        initialise → loop(step, log, checkpoint, validate) → last checkpoint
+// Errors everything that can be refused is refused before the first step. A loss that is not finite
+//        ends the run with kInvalid; nothing is saved after it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "skein/checkpoint/checkpoint_writer.h"
+#include "skein/checkpoint/run_lock.h"
+#include "skein/train/config.h"
+#include "skein/train/data_feed.h"
+#include "skein/train/run_log.h"
+#include "skein/train/signals.h"
+#include "skein/train/step_runner.h"
+#include "skein/train/training_state.h"
+
+namespace skein {
+
+enum class TrainOutcome { kFinished, kStopped };
+
+class Trainer {
+ public:
+  explicit Trainer(const Config& config);
+  ~Trainer();
+
+  // Runs to run.steps, or until a signal asks to stop; either way the state is saved.
+  TrainOutcome run();
+
+ private:
+  void open_data();
+  void allocate();
+  void begin_state();
+  void restore(const CheckpointReader& reader);
+  void start_loader(std::span<const LaneState> lanes);
+  void train_step();
+  void check_finite(const StepResult& result) const;
+  void save_checkpoint();
+  void collect_saves();
+  void validate();
+  bool due(int64_t every_steps) const { return every_steps > 0 && step_ % every_steps == 0; }
+  Json configuration_json() const;
+  void keep_tokenizer() const;
+
+  Config config_;
+  RunLock lock_;
+  StopSignals signals_;
+  RunLog log_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  LlamaConfig model_;
+  std::unique_ptr<DataFeed> training_data_;
+  std::unique_ptr<DataFeed> validation_data_;
+  std::unique_ptr<ValidationBatches> validation_batches_;
+  std::unique_ptr<Device> device_;
+  ProgramSet programs_;
+  std::unique_ptr<StepRunner> runner_;
+  std::vector<StateTensor> state_;
+  std::unique_ptr<CheckpointWriter> writer_;
+  std::unique_ptr<Loader> loader_;
+  LearningRateSchedule schedule_;
+  int64_t step_ = 0;  // updates done
+  int64_t tokens_ = 0;
+  int64_t saved_step_ = 0;    // of the newest save that was begun
+  double stall_seconds_ = 0;  // of saving, since the last step
+};
+
+}  // namespace skein
