@@ -1,0 +1,58 @@
+// Documents out of the files that people keep text in.
+//
+//   .jsonl[.gz|.zst]   one JSON object a line; the document is its string `text`
+//   .parquet           the column `text`
+//   .arrow, .feather   the column `text` of an Arrow IPC stream or file, compressed or not
+//   anything else      the file is one document, plain UTF-8
+//
+// Errors   Error{kInvalid | kCorrupt | kNotFound | kIo} beginning with the file, and the line or
+// row
+//          (both from 1), where there is one: `part.jsonl:17: …`. Text that is not UTF-8 is
+//          kInvalid.
+// Memory   bounded: a line or a document (`max_document_bytes`), a Parquet page or a decoded Arrow
+//          batch at a time
+// Threads  functions of their arguments
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+#include "skein/data/readers_bytes.h"
+
+namespace skein {
+
+enum class InputFormat { kText, kJsonLines, kParquet, kArrow };
+
+// By the file's name.
+InputFormat input_format(const fs::path& path);
+
+struct ReadOptions {
+  int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line
+  // What to do with a JSON line that is no document; empty: it is thrown.
+  std::function<void(const Error&)> on_invalid_line;
+};
+
+using DocumentVisitor = std::function<void(std::string_view text)>;
+
+// The documents of one file, in order. Views are valid during the call.
+void read_documents(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
+
+// The parts that read_documents() is made of.
+void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name,
+                     const ReadOptions& options, const DocumentVisitor& visit);
+void read_parquet(const fs::path& path, const DocumentVisitor& visit);
+void read_arrow(const fs::path& path, const DocumentVisitor& visit);
+void read_text(const fs::path& path, const DocumentVisitor& visit);
+
+// The document in a line of JSON; throws Error{kInvalid} that begins with `where`.
+std::string parse_json_document(std::string_view line, const std::string& where);
+
+// Throws Error{kInvalid} unless `text` is UTF-8.
+void check_utf8(std::string_view text, const std::string& where);
+
+}  // namespace skein

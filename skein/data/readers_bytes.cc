@@ -1,0 +1,217 @@
+#include "skein/data/readers_bytes.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kChunkBytes = size_t{1} << 18;
+constexpr int kMaxWindowLog = 27;  // 128 MiB: zstd's own default limit
+
+class PlainFile : public ByteSource {
+ public:
+  explicit PlainFile(const fs::path& path)
+      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (file_.get() < 0) fail_errno("open");
+  }
+  size_t read(std::span<char> out) override {
+    while (true) {
+      const ssize_t count = ::read(file_.get(), out.data(), out.size());
+      if (count >= 0) return static_cast<size_t>(count);
+      if (errno != EINTR) fail_errno("read");
+    }
+  }
+
+ private:
+  [[noreturn]] void fail_errno(const char* verb) const {
+    fail(errno_code(errno), "cannot {} {}: {}", verb, path_.string(), errno_text(errno));
+  }
+  fs::path path_;
+  FileDescriptor file_;
+};
+
+class MemorySource : public ByteSource {
+ public:
+  explicit MemorySource(std::string_view bytes) : rest_(bytes) {}
+  size_t read(std::span<char> out) override {
+    const size_t count = std::min(out.size(), rest_.size());
+    std::copy_n(rest_.data(), count, out.data());
+    rest_.remove_prefix(count);
+    return count;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+// What both decompressors share: compressed bytes, refilled from `source`.
+class Decompressor : public ByteSource {
+ protected:
+  Decompressor(std::unique_ptr<ByteSource> source, const std::string& name)
+      : name_(name), source_(std::move(source)), compressed_(kChunkBytes, '\0') {}
+
+  // More compressed bytes; empty at the end of the file.
+  std::string_view refill() {
+    return {compressed_.data(), source_->read({compressed_.data(), compressed_.size()})};
+  }
+  [[noreturn]] void fail_corrupt(const char* format, const char* found) const {
+    fail(ErrorCode::kCorrupt, "{}: damaged {} file: {}", name_, format, found);
+  }
+
+  std::string name_;
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  std::string compressed_;
+};
+
+class GzipSource : public Decompressor {
+ public:
+  GzipSource(std::unique_ptr<ByteSource> source, const std::string& name)
+      : Decompressor(std::move(source), name) {
+    constexpr int kGzipOnly = 16;
+    if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) {
+      fail(ErrorCode::kInternal, "{}: zlib does not start", name);
+    }
+  }
+  ~GzipSource() override { inflateEnd(&stream_); }
+
+  size_t read(std::span<char> out) override {
+    const auto room = static_cast<uInt>(std::min<size_t>(out.size(), kChunkBytes * 4));
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream_.avail_out = room;
+    while (stream_.avail_out == room) {
+      if (stream_.avail_in == 0 && !more_input()) return 0;
+      // A file may hold several members, one after another.
+      if (between_members_) inflateReset(&stream_);
+      const int status = inflate(&stream_, Z_NO_FLUSH);
+      if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
+        fail_corrupt("gzip", stream_.msg != nullptr ? stream_.msg : "bad data");
+      }
+      between_members_ = status == Z_STREAM_END;
+    }
+    return room - stream_.avail_out;
+  }
+
+ private:
+  bool more_input() {
+    const std::string_view bytes = refill();
+    if (bytes.empty() && !between_members_) fail_corrupt("gzip", "it ends early (truncated?)");
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+    return !bytes.empty();
+  }
+
+  z_stream stream_{};
+  bool between_members_ = false;
+};
+
+class ZstdSource : public Decompressor {
+ public:
+  ZstdSource(std::unique_ptr<ByteSource> source, const std::string& name)
+      : Decompressor(std::move(source), name), context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
+    if (context_ == nullptr) fail(ErrorCode::kInternal, "{}: zstd does not start", name);
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
+  }
+
+  size_t read(std::span<char> out) override {
+    ZSTD_outBuffer output{out.data(), out.size(), 0};
+    while (output.pos == 0) {
+      // zstd may still hold decoded bytes when its input is used up.
+      if (input_.pos == input_.size && !has_output_ && !more_input()) return 0;
+      frame_left_ = ZSTD_decompressStream(context_.get(), &output, &input_);
+      if (ZSTD_isError(frame_left_)) fail_corrupt("zstd", ZSTD_getErrorName(frame_left_));
+      has_output_ = output.pos == output.size && frame_left_ != 0;
+    }
+    return output.pos;
+  }
+
+ private:
+  bool more_input() {
+    const std::string_view bytes = refill();
+    if (bytes.empty() && frame_left_ != 0) fail_corrupt("zstd", "it ends early (truncated?)");
+    input_ = {bytes.data(), bytes.size(), 0};
+    return !bytes.empty();
+  }
+
+  std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_;
+  ZSTD_inBuffer input_{nullptr, 0, 0};
+  size_t frame_left_ = 1;  // 0: between frames; an empty file is not a zstd file
+  bool has_output_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSource> read_plain(const fs::path& path) {
+  return std::make_unique<PlainFile>(path);
+}
+
+std::unique_ptr<ByteSource> read_memory(std::string_view bytes) {
+  return std::make_unique<MemorySource>(bytes);
+}
+
+std::unique_ptr<ByteSource> gunzip(std::unique_ptr<ByteSource> source, const std::string& name) {
+  return std::make_unique<GzipSource>(std::move(source), name);
+}
+
+std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std::string& name) {
+  return std::make_unique<ZstdSource>(std::move(source), name);
+}
+
+std::unique_ptr<ByteSource> open_bytes(const fs::path& path) {
+  auto source = read_plain(path);
+  if (path.extension() == ".gz") return gunzip(std::move(source), path.string());
+  if (path.extension() == ".zst") return unzstd(std::move(source), path.string());
+  return source;
+}
+
+LineReader::LineReader(std::unique_ptr<ByteSource> source, const std::string& name,
+                       int64_t max_line_bytes)
+    : source_(std::move(source)),
+      name_(name),
+      max_line_bytes_(static_cast<size_t>(max_line_bytes)) {}
+
+bool LineReader::next(std::string_view& line) {
+  size_t num_searched = 0;  // bytes after begin_ that hold no newline
+  bool at_end = false;
+  while (true) {
+    const std::string_view rest = std::string_view(buffer_).substr(begin_, end_ - begin_);
+    const size_t newline = rest.find('\n', num_searched);
+    const size_t length = std::min(newline, rest.size());
+    if (length > max_line_bytes_) {
+      fail(ErrorCode::kInvalid, "{}:{}: a line of more than {} bytes: expected one document a line",
+           name_, line_number_ + 1, max_line_bytes_);
+    }
+    if (newline != std::string_view::npos || (at_end && length > 0)) {
+      line = rest.substr(0, length);
+      begin_ += length + (newline == std::string_view::npos ? 0 : 1);
+      ++line_number_;
+      return true;
+    }
+    if (at_end) return false;
+    num_searched = length;
+    at_end = !fill();
+  }
+}
+
+bool LineReader::fill() {
+  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  if (buffer_.size() - end_ < kChunkBytes) buffer_.resize(buffer_.size() * 2 + kChunkBytes);
+  const size_t count = source_->read({buffer_.data() + end_, buffer_.size() - end_});
+  end_ += count;
+  return count > 0;
+}
+
+}  // namespace skein

@@ -1,0 +1,53 @@
+// Bytes of a file, plain or decompressed, and lines of them: streamed in bounded memory.
+//
+// Errors   Error{kIo | kNotFound | kCorrupt} naming the file; a compressed file that ends early is
+//          kCorrupt. zstd windows over 128 MiB are refused.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // Fills the front of `out`; the number of bytes, 0 at the end.
+  virtual size_t read(std::span<char> out) = 0;
+};
+
+std::unique_ptr<ByteSource> read_plain(const fs::path& path);
+std::unique_ptr<ByteSource> read_memory(std::string_view bytes);  // must outlive the source
+std::unique_ptr<ByteSource> gunzip(std::unique_ptr<ByteSource> source, const std::string& name);
+std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std::string& name);
+
+// Opens `path`, decompressing it where its name ends in .gz or .zst.
+std::unique_ptr<ByteSource> open_bytes(const fs::path& path);
+
+class LineReader {
+ public:
+  // Lines longer than `max_line_bytes` are Error{kInvalid}.
+  LineReader(std::unique_ptr<ByteSource> source, const std::string& name, int64_t max_line_bytes);
+
+  // The next line without its newline; valid until the next call. False at the end.
+  bool next(std::string_view& line);
+  int64_t line_number() const { return line_number_; }  // of the line that next() gave: 1, 2, …
+
+ private:
+  bool fill();
+
+  std::unique_ptr<ByteSource> source_;
+  std::string name_;
+  size_t max_line_bytes_;
+  std::string buffer_;
+  size_t begin_ = 0;  // of what has not been given yet
+  size_t end_ = 0;    // of what has been read
+  int64_t line_number_ = 0;
+};
+
+}  // namespace skein

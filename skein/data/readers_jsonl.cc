@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "skein/data/readers.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kShownBytes = 160;  // of a parser's message, and of the keys found
+
+using nlohmann::json;
+
+// Picks the string at the key `text` of the outermost object out of the parser's events: a line of
+// 100 MB costs its own length and nothing else.
+class DocumentEvents : public json::json_sax_t {
+ public:
+  bool null() override { return other("null"); }
+  bool boolean(bool) override { return other("a boolean"); }
+  bool number_integer(json::number_integer_t) override { return other("a number"); }
+  bool number_unsigned(json::number_unsigned_t) override { return other("a number"); }
+  bool number_float(json::number_float_t, const std::string&) override { return other("a number"); }
+  bool binary(json::binary_t&) override { return other("binary"); }
+  bool string(std::string& value) override {
+    if (!at_text()) return other("a string");
+    text_ = std::move(value);
+    found_ = "a string";
+    return true;
+  }
+  bool start_object(size_t) override {
+    other("an object");
+    ++depth_;
+    return true;
+  }
+  bool start_array(size_t) override {
+    other("an array");
+    ++depth_;
+    return true;
+  }
+  bool end_object() override { return --depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool key(std::string& name) override {
+    if (depth_ != 1) return true;
+    is_text_ = name == "text";
+    if (!is_text_ && keys_.size() < kShownBytes) {
+      keys_ += (keys_.empty() ? "`" : ", `") + name.substr(0, kShownBytes) + "`";
+    }
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&, const json::exception& error) override {
+    std::string what = error.what();
+    if (const size_t skip = what.find("] "); skip != std::string::npos)
+      what = what.substr(skip + 2);
+    if (what.size() > kShownBytes) what = what.substr(0, kShownBytes) + "…";
+    error_ = fmt::format("not JSON at byte {} ({})", position, what);
+    return false;
+  }
+
+  // What is wrong, or empty; the document is then in text().
+  std::string problem() const {
+    if (!error_.empty()) return error_ + ": expected one JSON object a line";
+    if (top_ != "an object") return "is " + top_ + ": expected an object with a string `text`";
+    if (found_.empty()) {
+      return fmt::format("has no key `text` (its keys: {}): expected a string `text`",
+                         keys_.empty() ? "none" : keys_);
+    }
+    if (found_ != "a string") return "`text` is " + found_ + ": expected a string";
+    return "";
+  }
+  std::string& text() { return text_; }
+
+ private:
+  bool at_text() const { return depth_ == 1 && is_text_ && top_ == "an object"; }
+  bool other(const char* kind) {
+    if (depth_ == 0) top_ = kind;
+    if (at_text()) found_ = kind;
+    return true;
+  }
+
+  int64_t depth_ = 0;
+  bool is_text_ = false;  // the last key of the outermost object was `text`
+  std::string top_, found_, text_, keys_, error_;
+};
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string parse_json_document(std::string_view line, const std::string& where) {
+  DocumentEvents events;
+  json::sax_parse(line.begin(), line.end(), &events);
+  if (const std::string problem = events.problem(); !problem.empty()) {
+    fail(ErrorCode::kInvalid, "{}: {}", where, problem);
+  }
+  return std::move(events.text());
+}
+
+void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name,
+                     const ReadOptions& options, const DocumentVisitor& visit) {
+  LineReader lines(std::move(source), name, options.max_document_bytes);
+  std::string_view line;
+  while (lines.next(line)) {
+    if (is_blank(line)) continue;
+    std::string text;
+    try {
+      text = parse_json_document(line, fmt::format("{}:{}", name, lines.line_number()));
+    } catch (const Error& error) {
+      if (!options.on_invalid_line) throw;
+      options.on_invalid_line(error);
+      continue;
+    }
+    visit(text);
+  }
+}
+
+}  // namespace skein

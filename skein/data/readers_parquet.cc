@@ -1,0 +1,104 @@
+#include <arrow/io/file.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+#include <arrow/type_traits.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/exception.h>
+#include <parquet/file_reader.h>
+#include <parquet/properties.h>
+#include <parquet/schema.h>
+
+#include "skein/data/readers.h"
+#include "skein/data/readers_ipc.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kBatchRows = 1024;
+constexpr int64_t kReadBufferBytes = int64_t{1} << 20;
+
+void check(const arrow::Status& status, const fs::path& path) {
+  if (!status.ok()) {
+    fail(ErrorCode::kCorrupt,
+         "{}: not a readable Parquet file ({}): damaged, or of another format?", path.string(),
+         status.message());
+  }
+}
+
+template <typename T>
+T value_or_fail(arrow::Result<T> result, const fs::path& path) {
+  check(result.status(), path);
+  return std::move(result).ValueUnsafe();
+}
+
+// The leaf that holds the documents.
+int text_leaf(const parquet::SchemaDescriptor& schema, const fs::path& path) {
+  std::string names;
+  for (int leaf = 0; leaf < schema.num_columns(); ++leaf) {
+    const parquet::ColumnDescriptor& column = *schema.Column(leaf);
+    const std::string name = column.path()->ToDotString();
+    if (name == "text") {
+      if (column.physical_type() == parquet::Type::BYTE_ARRAY &&
+          column.max_repetition_level() == 0) {
+        return leaf;
+      }
+      fail(ErrorCode::kInvalid, "{}: column `text` is of type {}: expected a string", path.string(),
+           parquet::TypeToString(column.physical_type()));
+    }
+    if (names.size() < 200) names += (names.empty() ? "" : ", ") + name;
+  }
+  fail(ErrorCode::kInvalid, "{}: has no column `text` (its columns: {}): expected a string `text`",
+       path.string(), names.empty() ? "none" : names);
+}
+
+std::unique_ptr<parquet::arrow::FileReader> open_reader(const fs::path& path) {
+  auto file = value_or_fail(arrow::io::ReadableFile::Open(path.string()), path);
+  // Page by page, and not a whole column chunk at once.
+  parquet::ReaderProperties properties = parquet::default_reader_properties();
+  properties.enable_buffered_stream();
+  properties.set_buffer_size(kReadBufferBytes);
+  parquet::ArrowReaderProperties arrow_properties;
+  arrow_properties.set_batch_size(kBatchRows);
+  arrow_properties.set_pre_buffer(false);
+  arrow_properties.set_use_threads(false);
+  parquet::arrow::FileReaderBuilder builder;
+  check(builder.Open(std::move(file), properties), path);
+  builder.properties(arrow_properties);
+  std::unique_ptr<parquet::arrow::FileReader> reader;
+  check(builder.Build(&reader), path);
+  return reader;
+}
+
+void read_batches(const fs::path& path, const DocumentVisitor& visit) {
+  const auto reader = open_reader(path);
+  const int leaf = text_leaf(*reader->parquet_reader()->metadata()->schema(), path);
+  std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
+  for (size_t i = 0; i < row_groups.size(); ++i) row_groups[i] = static_cast<int>(i);
+  const auto batches = value_or_fail(reader->GetRecordBatchReader(row_groups, {leaf}), path);
+  int64_t row = 0;
+  std::shared_ptr<arrow::RecordBatch> batch;
+  while (check(batches->ReadNext(&batch), path), batch != nullptr) {
+    const arrow::Type::type type = batch->schema()->field(0)->type()->id();
+    if (!arrow::is_base_binary_like(type)) {
+      fail(ErrorCode::kInvalid, "{}: column `text` is of type {}: expected a string", path.string(),
+           batch->schema()->field(0)->type()->ToString());
+    }
+    const TextColumn column(batch->column_data(0), path.string());
+    for (int64_t i = 0; i < column.num_documents(); ++i) {
+      check_utf8(column.document(i), fmt::format("{}:{}", path.string(), ++row));
+      visit(column.document(i));
+    }
+  }
+}
+
+}  // namespace
+
+void read_parquet(const fs::path& path, const DocumentVisitor& visit) {
+  try {
+    read_batches(path, visit);
+  } catch (const parquet::ParquetException& error) {
+    fail(ErrorCode::kCorrupt, "{}: not a readable Parquet file ({})", path.string(), error.what());
+  }
+}
+
+}  // namespace skein
