@@ -67,13 +67,7 @@ void verify_piece(const fs::path& folder, const Piece& piece, std::vector<std::b
   }
 }
 
-// Each file is there, has its size, and its own header says what the manifest says.
-void verify_files(const fs::path& folder, const Manifest& manifest) {
-  std::unordered_map<std::string, std::vector<std::pair<const ManifestTensor*, const Shard*>>>
-      shards;
-  for (const ManifestTensor& tensor : manifest.tensors) {
-    for (const Shard& shard : tensor.shards) shards[shard.file].emplace_back(&tensor, &shard);
-  }
+void verify_sizes(const fs::path& folder, const Manifest& manifest) {
   for (const ManifestFile& file : manifest.files) {
     const fs::path path = folder / file.name;
     struct stat status {};
@@ -81,14 +75,22 @@ void verify_files(const fs::path& folder, const Manifest& manifest) {
       fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), status.st_size,
            file.file_bytes);
     }
-    const SafetensorsFile safetensors(path);
-    for (const auto& [tensor, shard] : shards[file.name]) {
-      const SafetensorsEntry* entry = safetensors.find(tensor->name);
-      if (entry == nullptr || entry->begin != shard->begin || entry->end != shard->end ||
-          entry->dtype != to_safetensors_dtype(tensor->dtype) ||
-          entry->shape != shard->slice.shape) {
+  }
+}
+
+// Each file's own header says what the manifest says.
+void verify_headers(const fs::path& folder, const Manifest& manifest) {
+  std::unordered_map<std::string, SafetensorsFile> files;
+  for (const ManifestFile& file : manifest.files) {
+    files.emplace(file.name, SafetensorsFile(folder / file.name));
+  }
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    for (const Shard& shard : tensor.shards) {
+      const SafetensorsEntry* entry = files.at(shard.file).find(tensor.name);
+      if (entry == nullptr || entry->begin != shard.begin || entry->end != shard.end ||
+          entry->dtype != to_safetensors_dtype(tensor.dtype) || entry->shape != shard.slice.shape) {
         fail(ErrorCode::kCorrupt, "{}: its header and manifest.json disagree about tensor \"{}\"",
-             path.string(), tensor->name);
+             (folder / shard.file).string(), tensor.name);
       }
     }
   }
@@ -151,8 +153,9 @@ Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads) {
       num_threads =
           std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
     }
-    verify_files(path, manifest);
+    verify_sizes(path, manifest);
     verify_pieces(path, pieces, num_threads);
+    verify_headers(path, manifest);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     return VerifyReport{manifest.state.step, manifest.total_bytes(),
                         static_cast<int64_t>(pieces.size() - manifest.files.size()),

@@ -261,6 +261,10 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
     fail(ErrorCode::kInvalid, "{}: the header does not start with '{{': not a safetensors file",
          what);
   }
+  // The parser takes a NUL for the end of its input, whatever follows.
+  if (std::memchr(text, 0, static_cast<size_t>(length)) != nullptr) {
+    fail(ErrorCode::kInvalid, "{}: the header is not valid JSON: it holds a NUL byte", what);
+  }
   HeaderHandler handler;
   if (!Json::sax_parse(text, text + length, &handler)) {
     fail(ErrorCode::kInvalid, "{}: {}", what, handler.problem);

@@ -1,0 +1,101 @@
+#include "skein/checkpoint/slice.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "skein/base/philox.h"
+
+namespace skein {
+namespace {
+
+int64_t flat_index(const Slice& box, const std::vector<int64_t>& position) {
+  int64_t index = 0;
+  for (int dim = 0; dim < box.shape.rank(); ++dim) {
+    index = index * box.shape.dim(dim) + position[dim] - box.offset[dim];
+  }
+  return index;
+}
+
+bool contains(const Slice& box, const std::vector<int64_t>& position) {
+  for (int dim = 0; dim < box.shape.rank(); ++dim) {
+    const int64_t inside = position[dim] - box.offset[dim];
+    if (inside < 0 || inside >= box.shape.dim(dim)) return false;
+  }
+  return true;
+}
+
+// Every element that both boxes hold is met once, at the right place in each.
+TEST(Slice, RunsAgreeWithCountingElementByElement) {
+  const Philox random(1, RandomPurpose::kDataOrder, 0, 0);
+  uint64_t draw = 0;
+  const auto below = [&](int64_t limit) { return int64_t{random.word(draw++)} % limit; };
+  for (int trial = 0; trial < 500; ++trial) {
+    const int rank = static_cast<int>(below(4));
+    Slice boxes[2];
+    Shape global;
+    std::vector<int64_t> dims;
+    for (int dim = 0; dim < rank; ++dim) dims.push_back(1 + below(5));
+    for (Slice& box : boxes) {
+      std::vector<int64_t> sizes;
+      for (int dim = 0; dim < rank; ++dim) {
+        const int64_t start = below(dims[dim]);
+        box.offset.push_back(start);
+        sizes.push_back(1 + below(dims[dim] - start));
+      }
+      box.shape = Shape(sizes);
+      ASSERT_TRUE(box.inside(Shape(dims)));
+    }
+    std::vector<std::pair<int64_t, int64_t>> expected, found;
+    for (int64_t flat = 0; flat < Shape(dims).num_elements(); ++flat) {
+      std::vector<int64_t> position(rank);
+      int64_t rest = flat;
+      for (int dim = rank - 1; dim >= 0; --dim) {
+        position[dim] = rest % dims[dim];
+        rest /= dims[dim];
+      }
+      if (contains(boxes[0], position) && contains(boxes[1], position)) {
+        expected.emplace_back(flat_index(boxes[0], position), flat_index(boxes[1], position));
+      }
+    }
+    for_each_run(boxes[0], boxes[1], [&](int64_t from, int64_t to, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) found.emplace_back(from + i, to + i);
+    });
+    EXPECT_EQ(found, expected);
+  }
+}
+
+TEST(Slice, WholeBoxesAreOneRun) {
+  int runs = 0;
+  const Slice rows{{2, 0, 0}, {3, 4, 5}};
+  for_each_run(Slice::whole({9, 4, 5}), rows, [&](int64_t from, int64_t to, int64_t count) {
+    ++runs;
+    EXPECT_EQ(from, 40);
+    EXPECT_EQ(to, 0);
+    EXPECT_EQ(count, 60);
+  });
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(Slice, TilingIsExact) {
+  EXPECT_EQ(tiling_error({4, 4}, {{{0, 0}, {2, 4}}, {{2, 0}, {2, 2}}, {{2, 2}, {2, 2}}}), "");
+  EXPECT_EQ(tiling_error({}, {{{}, {}}}), "");
+  EXPECT_NE(tiling_error({}, {{{}, {}}, {{}, {}}}), "");
+  EXPECT_NE(tiling_error({4, 4}, {}), "");
+  EXPECT_NE(tiling_error({4, 4}, {{{0, 0}, {3, 4}}}), "");
+  EXPECT_NE(tiling_error({4, 4}, {{{0, 0}, {2, 4}}, {{1, 0}, {2, 4}}}), "");
+  EXPECT_NE(tiling_error({4, 4}, {{{0, 0}, {3, 4}}, {{2, 0}, {1, 4}}}), "");
+  EXPECT_NE(tiling_error({4, 4}, {{{0, 0}, {5, 4}}}), "");
+  EXPECT_NE(tiling_error({4}, {{{4}, {0}}}), "");
+  EXPECT_NE(tiling_error({4}, {{{INT64_MAX}, {1}}}), "");
+}
+
+TEST(Slice, ProductsAreChecked) {
+  EXPECT_EQ(checked_bytes({3, 5}, 4), 60);
+  EXPECT_EQ(checked_bytes({}, 2), 2);
+  EXPECT_EQ(checked_bytes({INT64_MAX}, 2), std::nullopt);
+  EXPECT_EQ(checked_bytes({-1, -1}, 1), std::nullopt);
+}
+
+}  // namespace
+}  // namespace skein
