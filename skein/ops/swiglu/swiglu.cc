@@ -1,0 +1,85 @@
+#include "skein/ops/swiglu/swiglu.h"
+
+#include <array>
+
+#include "skein/ir/backward.h"
+#include "skein/ops/checks.h"
+
+namespace skein {
+namespace {
+
+double num_elements(const OpCall& call) {
+  const TensorType& type = call.input(0);
+  return static_cast<double>(type.local_bytes(call.mesh) / size_of(type.dtype));
+}
+
+std::vector<TensorType> infer(const OpCall& call) {
+  const TensorType& gate = check_matrix(call, 0);
+  check_same(call, 0, 1);
+  static constexpr std::array<std::string_view, 2> kRules = {"S0 S0 -> S0", "S1 S1 -> S1"};
+  return {{gate.dtype, gate.shape, match_placements(call, {0, 1}, 1, kRules)[0]}};
+}
+
+Cost cost(const OpCall& call) {
+  return {20 * num_elements(call), input_bytes(call), output_bytes(call)};
+}
+
+// gate and up come out of one matrix product, side by side.
+Layout layout(const OpCall&) { return {.bundles = {{.operands = {0, 1}, .dim = 1}}}; }
+
+void backward(BackwardContext& context) {
+  const ValueId dy = context.output_grad(0);
+  if (dy == kNoValue) return;
+  const SwigluBackward grads = swiglu_backward(context.graph(), dy, context.input(0),
+                                               context.input(1), context.name(0), context.name(1));
+  context.add_input_grad(0, grads.dgate);
+  context.add_input_grad(1, grads.dup);
+}
+
+Rebuild rebuild(const Node& node) { return {.inputs = node.inputs, .outputs = {0}}; }
+
+std::vector<TensorType> infer_backward(const OpCall& call) {
+  const TensorType& gate = check_matrix(call, 1);
+  check_same(call, 0, 1);
+  check_same(call, 1, 2);
+  static constexpr std::array<std::string_view, 2> kRules = {"S0 S0 S0 -> S0 S0",
+                                                             "S1 S1 S1 -> S1 S1"};
+  const auto placements = match_placements(call, {0, 1, 2}, 2, kRules);
+  return {{gate.dtype, gate.shape, placements[0]}, {gate.dtype, gate.shape, placements[1]}};
+}
+
+Cost cost_backward(const OpCall& call) {
+  return {30 * num_elements(call), input_bytes(call), output_bytes(call)};
+}
+
+Layout layout_backward(const OpCall&) {
+  return {
+      .bundles = {{.operands = {1, 2}, .dim = 1}, {.outputs = true, .operands = {0, 1}, .dim = 1}}};
+}
+
+}  // namespace
+
+const OpDef kSwiglu = {.name = "swiglu",
+                       .infer = infer,
+                       .cost = cost,
+                       .backward = backward,
+                       .layout = layout,
+                       .rebuild = rebuild};
+const OpDef kSwigluBackward = {.name = "swiglu_backward",
+                               .infer = infer_backward,
+                               .cost = cost_backward,
+                               .layout = layout_backward};
+
+std::vector<const OpDef*> swiglu_ops() { return {&kSwiglu, &kSwigluBackward}; }
+
+ValueId swiglu(Graph& graph, ValueId gate, ValueId up, const std::string& name) {
+  return graph.add1(kSwiglu, {gate, up}, {}, name);
+}
+
+SwigluBackward swiglu_backward(Graph& graph, ValueId dy, ValueId gate, ValueId up,
+                               const std::string& dgate_name, const std::string& dup_name) {
+  const auto outputs = graph.add(kSwigluBackward, {dy, gate, up}, {}, {dgate_name, dup_name});
+  return {outputs[0], outputs[1]};
+}
+
+}  // namespace skein
