@@ -41,7 +41,6 @@ void Loader::stop() {
 }
 
 void Loader::produce() {
-  lower_priority();
   const auto num_slots = static_cast<int64_t>(slots_.size());
   try {
     for (;; ++next_step_) {
@@ -60,6 +59,9 @@ void Loader::produce() {
       lock.lock();
       ++num_made_;
       changed_.notify_all();
+      const bool first = num_made_ == 1;
+      lock.unlock();
+      if (first) lower_priority();  // training waits for the first batch, not for others
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);

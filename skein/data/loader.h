@@ -2,8 +2,9 @@
 //
 // Memory   num_batches batches (Batch::bytes) and, per lane, the tokens of one segment; all batches
 //          are allocated by the constructor.
-// Threads  next() and what follows it belong to one caller. The background thread runs at a lower
-//          priority than the one that computes.
+// Threads  next() and what follows it belong to one caller. The background thread makes
+//          the first batch at the process's priority and the rest at a lower one (nice 10), so that
+//          it gives way to the threads that compute.
 #pragma once
 
 #include <condition_variable>
