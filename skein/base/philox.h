@@ -56,14 +56,19 @@ class Philox {
     return (static_cast<float>(word >> 8) + 1.0f) * 0x1p-24f;
   }
 
-  // Standard normal for element `index` (Box-Muller on the words of its pair).
-  float normal(uint64_t index) const {
-    const Block words = block(index / 4);
-    const int pair = static_cast<int>(index % 4) / 2 * 2;
-    const float radius = std::sqrt(-2.0f * std::log(to_uniform(words[pair])));
-    const float angle = 6.2831853071795864f * to_uniform(words[pair + 1]);
-    return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
+  // Standard normals of the four elements of block `index` (Box-Muller on each pair of words).
+  std::array<float, 4> normals(uint64_t index) const {
+    const Block words = block(index);
+    std::array<float, 4> result;
+    for (int pair = 0; pair < 4; pair += 2) {
+      const float radius = std::sqrt(-2.0f * std::log(to_uniform(words[pair])));
+      const float angle = 6.2831853071795864f * to_uniform(words[pair + 1]);
+      result[pair] = radius * std::cos(angle);
+      result[pair + 1] = radius * std::sin(angle);
+    }
+    return result;
   }
+  float normal(uint64_t index) const { return normals(index / 4)[index % 4]; }
 
  private:
   std::array<uint32_t, 2> key_;

@@ -48,23 +48,43 @@ void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const Initial
   }
 }
 
-void upload_parameter(Executor& executor, const std::string& name, std::span<const float> values) {
-  const auto bytes = static_cast<int64_t>(values.size_bytes());
-  if (executor.has("master." + name)) executor.upload("master." + name, values.data(), bytes);
-  if (executor.view(name).dtype == DType::kF32) return executor.upload(name, values.data(), bytes);
+void for_each_piece(const Shape& shape, const std::function<void(const Slice&, int64_t)>& use) {
+  const int64_t num_rows = shape.dim(0);
+  const int64_t row_elements = shape.num_elements() / num_rows;
+  const int64_t step = std::max<int64_t>(1, kUploadPieceElements / row_elements);
+  for (int64_t row = 0; row < num_rows; row += step) {
+    Slice box = Slice::whole(shape);
+    box.offset[0] = row;
+    box.shape.set_dim(0, std::min(step, num_rows - row));
+    use(box, row * row_elements);
+  }
+}
+
+void upload_parameter(Executor& executor, const std::string& name, int64_t begin,
+                      std::span<const float> values) {
+  const auto upload_at = [&](const View& target, const void* source) {
+    const int64_t size = size_of(target.dtype);
+    executor.device().upload(static_cast<char*>(target.data) + begin * size, source,
+                             static_cast<int64_t>(values.size()) * size);
+  };
+  const std::string master = "master." + name;
+  if (executor.has(master)) upload_at(executor.view(master), values.data());
+  if (executor.view(name).dtype == DType::kF32)
+    return upload_at(executor.view(name), values.data());
   std::vector<bfloat16> rounded(values.size());
-#pragma omp parallel for schedule(static)
   for (size_t i = 0; i < values.size(); ++i) rounded[i] = bfloat16(values[i]);
-  executor.upload(name, rounded.data(), bytes / 2);
+  upload_at(executor.view(name), rounded.data());
 }
 
 void initialize_parameters(Executor& executor, const LlamaConfig& config,
                            const InitializeOptions& options) {
   std::vector<float> values;
   for (const ParameterSpec& spec : parameter_specs(config)) {
-    values.resize(static_cast<size_t>(spec.shape.num_elements()));
-    draw_parameter(spec, config.num_hidden_layers, options, 0, values);
-    upload_parameter(executor, spec.name, values);
+    for_each_piece(spec.shape, [&](const Slice& box, int64_t begin) {
+      values.resize(static_cast<size_t>(box.shape.num_elements()));
+      draw_parameter(spec, config.num_hidden_layers, options, begin, values);
+      upload_parameter(executor, spec.name, begin, values);
+    });
   }
 }
 

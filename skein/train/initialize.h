@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
+#include "skein/checkpoint/slice.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/runtime/executor.h"
 
@@ -29,7 +31,16 @@ void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const Initial
 void initialize_parameters(Executor& executor, const LlamaConfig& config,
                            const InitializeOptions& options);
 
-// Stores fp32 values as the parameter's dtype, and as its master copy where there is one.
-void upload_parameter(Executor& executor, const std::string& name, std::span<const float> values);
+// Stores elements `begin` … of a parameter as its dtype, and as its master copy where there is one.
+void upload_parameter(Executor& executor, const std::string& name, int64_t begin,
+                      std::span<const float> values);
+
+// Parameters are filled in pieces of at most this many elements, so that start-up needs little
+// memory beside the plan.
+inline constexpr int64_t kUploadPieceElements = int64_t{1} << 21;
+
+// Calls use(box, begin) for row ranges of a tensor of about that many elements; `begin` is the
+// first element of the box.
+void for_each_piece(const Shape& shape, const std::function<void(const Slice&, int64_t)>& use);
 
 }  // namespace skein

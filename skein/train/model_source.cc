@@ -75,34 +75,38 @@ void ModelSource::open_hugging_face(const fs::path& folder) {
   if (has_tokenizer(folder)) tokenizer_ = folder;
 }
 
-void ModelSource::read(const std::string& name, const Shape& shape, DType dtype,
-                       std::span<std::byte> target) const {
-  const auto check = [&](const Shape& stored) {
-    if (!(stored == shape)) {
-      fail(ErrorCode::kInvalid, "{}: tensor '{}' is {}, the configuration says {}", path_.string(),
-           name, stored.to_string(), shape.to_string());
-    }
-  };
-  if (checkpoint_) {
-    const ManifestTensor* stored = checkpoint_->find(name);
-    if (stored == nullptr) {
-      fail(ErrorCode::kInvalid, "{} has no tensor '{}'", path_.string(), name);
-    }
-    check(stored->shape);
-    return checkpoint_->read(name, Slice::whole(shape), dtype, target);
+void ModelSource::check_shape(const std::string& name, const Shape& expected) const {
+  const ManifestTensor* in_checkpoint = checkpoint_ ? checkpoint_->find(name) : nullptr;
+  const SafetensorsEntry* in_folder = hugging_face_ ? hugging_face_->find(name) : nullptr;
+  if (in_checkpoint == nullptr && in_folder == nullptr) {
+    fail(ErrorCode::kInvalid, "{} has no tensor '{}', which the model needs", path_.string(), name);
   }
-  const SafetensorsEntry* stored = hugging_face_->find(name);
-  if (stored == nullptr) fail(ErrorCode::kInvalid, "{} has no tensor '{}'", path_.string(), name);
-  check(stored->shape);
-  hugging_face_->read(name, dtype, target);
+  const Shape& stored = in_checkpoint != nullptr ? in_checkpoint->shape : in_folder->shape;
+  if (!(stored == expected)) {
+    fail(ErrorCode::kInvalid, "{}: tensor '{}' is {}, the model needs {}", path_.string(), name,
+         stored.to_string(), expected.to_string());
+  }
+}
+
+void ModelSource::read(const std::string& name, const Slice& box, DType dtype,
+                       std::span<std::byte> target) const {
+  if (checkpoint_) {
+    checkpoint_->read(name, box, dtype, target);
+  } else {
+    hugging_face_->read(name, box, dtype, target);
+  }
 }
 
 void ModelSource::load_parameters(const LlamaConfig& model, Executor& executor) const {
+  const std::vector<ParameterSpec> specs = parameter_specs(model);
+  for (const ParameterSpec& spec : specs) check_shape(spec.name, spec.shape);
   std::vector<float> values;
-  for (const ParameterSpec& spec : parameter_specs(model)) {
-    values.resize(static_cast<size_t>(spec.shape.num_elements()));
-    read(spec.name, spec.shape, DType::kF32, std::as_writable_bytes(std::span(values)));
-    upload_parameter(executor, spec.name, values);
+  for (const ParameterSpec& spec : specs) {
+    for_each_piece(spec.shape, [&](const Slice& box, int64_t begin) {
+      values.resize(static_cast<size_t>(box.shape.num_elements()));
+      read(spec.name, box, DType::kF32, std::as_writable_bytes(std::span(values)));
+      upload_parameter(executor, spec.name, begin, values);
+    });
   }
 }
 

@@ -26,8 +26,11 @@ class ModelSource {
   // The folder of its tokenizer; empty where there is none.
   const fs::path& tokenizer() const { return tokenizer_; }
 
-  // Fills a parameter, converted to `dtype`.
-  void read(const std::string& name, const Shape& shape, DType dtype,
+  // Throws where the tensor is missing or has another shape.
+  void check_shape(const std::string& name, const Shape& expected) const;
+
+  // Fills `target` with a box of a parameter, converted to `dtype`.
+  void read(const std::string& name, const Slice& box, DType dtype,
             std::span<std::byte> target) const;
 
   // Fills every parameter of `model` (and its master copy), which must be of this source's sizes.

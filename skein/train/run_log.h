@@ -1,5 +1,5 @@
-// Everything that a run says: the progress line, metrics.jsonl, events.jsonl, TensorBoard, spikes,
-// Prometheus. The training loop tells it what happened; it decides where that goes.
+// Everything that a run says: the progress line, metrics.jsonl, events.jsonl, TensorBoard, and
+// spikes. The training loop tells it what happened; it decides where that goes.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,6 @@
 #include "skein/train/events.h"
 #include "skein/train/metrics.h"
 #include "skein/train/progress.h"
-#include "skein/train/prometheus.h"
 #include "skein/train/spikes.h"
 #include "skein/train/tensorboard.h"
 
@@ -39,14 +38,14 @@ class RunLog {
   void stop(int64_t step, const std::string& why);
 
  private:
-  void watch_spikes(const StepMetrics& metrics);
+  SpikeDetector::Verdict watch_spikes(const StepMetrics& metrics);
+  void say(const std::string& line);
 
   Config config_;
   fs::path dir_;
   MetricsLog metrics_;
   EventLog events_;
   std::unique_ptr<TensorBoardWriter> tensorboard_;
-  std::unique_ptr<PrometheusServer> prometheus_;
   Progress progress_;
   SpikeDetector spikes_;
   double flops_per_token_ = 0;

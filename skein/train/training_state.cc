@@ -1,5 +1,7 @@
 #include "skein/train/training_state.h"
 
+#include "skein/train/initialize.h"
+
 namespace skein {
 
 std::vector<StateTensor> state_tensors(const Graph& training_graph) {
@@ -41,9 +43,13 @@ void restore_state(const CheckpointReader& reader, const std::vector<StateTensor
   std::vector<std::byte> bytes;
   for (const StateTensor& tensor : tensors) {
     const View target = executor.view(tensor.name);
-    bytes.resize(static_cast<size_t>(target.num_bytes()));
-    reader.read(tensor.name, tensor.spec.slice, tensor.spec.dtype, bytes);
-    executor.upload(tensor.name, bytes.data(), target.num_bytes());
+    const int64_t element_bytes = size_of(target.dtype);
+    for_each_piece(tensor.spec.shape, [&](const Slice& box, int64_t begin) {
+      bytes.resize(static_cast<size_t>(box.shape.num_elements() * element_bytes));
+      reader.read(tensor.name, box, target.dtype, bytes);
+      executor.device().upload(static_cast<char*>(target.data) + begin * element_bytes,
+                               bytes.data(), static_cast<int64_t>(bytes.size()));
+    });
   }
 }
 

@@ -1,0 +1,154 @@
+#include "skein/train/run_log.h"
+
+#include <cstdio>
+
+#include "skein/base/log.h"
+#include "skein/base/units.h"
+#include "skein/base/version.h"
+
+namespace skein {
+namespace {
+
+fs::path create_run_folder(const Config& config) {
+  const fs::path dir = config.run.dir;
+  fs::create_directories(dir);
+  write_file_atomic(dir / "config.toml", config_text(config));
+  return dir;
+}
+
+}  // namespace
+
+RunLog::RunLog(const Config& config)
+    : config_(config),
+      dir_(create_run_folder(config)),
+      metrics_(dir_),
+      events_(dir_),
+      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {}
+
+// A line of text above the progress line.
+void RunLog::say(const std::string& line) {
+  progress_.clear();
+  log::info("{}", line);
+}
+
+void RunLog::start(double flops_per_token, double ceiling_flops, int64_t num_parameters,
+                   const ArenaBytes& arenas, int64_t snapshot_bytes) {
+  flops_per_token_ = flops_per_token;
+  ceiling_flops_ = ceiling_flops;
+  memory_bytes_ = snapshot_bytes;
+  OrderedJson bytes = OrderedJson::object();
+  for (int i = 0; i < kNumArenas; ++i) {
+    memory_bytes_ += arenas[i];
+    bytes[std::string(arena_name(static_cast<Arena>(i)))] = arenas[i];
+  }
+  bytes["snapshot"] = snapshot_bytes;
+  events_.append("start", {{"version", kVersion},
+                           {"parameters", num_parameters},
+                           {"ceiling_flops", ceiling_flops},
+                           {"allocated_bytes", bytes}});
+  say(fmt::format("{} parameters, {} of memory, matrix-product ceiling {}FLOP/s",
+                  format_count(static_cast<double>(num_parameters)), format_bytes(memory_bytes_),
+                  format_count(ceiling_flops)));
+}
+
+void RunLog::begin_from(const std::string& init_from) {
+  if (config_.log.tensorboard) {
+    tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", 1);
+  }
+  events_.append("begin", {{"init_from", init_from}});
+  say(init_from.empty() ? std::string("beginning from random weights")
+                        : fmt::format("beginning from the weights of {}", init_from));
+}
+
+void RunLog::resume(int64_t step, const std::string& checkpoint) {
+  if (config_.log.tensorboard) {
+    tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
+  }
+  std::map<int64_t, float> norms;
+  for_each_json_line(dir_ / "metrics.jsonl", [&](const Json& json) {
+    const auto metrics = parse_metrics(json);
+    if (metrics && metrics->step <= step) norms[metrics->step] = metrics->grad_norm;
+  });
+  for (const auto& [at, norm] : norms) spikes_.observe(norm);
+  events_.append("resume", {{"step", step}, {"checkpoint", checkpoint}});
+  say(fmt::format("resuming after step {} from {}", step, checkpoint));
+}
+
+void RunLog::damaged_checkpoint(const CheckpointInfo& info, const Error& why) {
+  events_.append("checkpoint_damaged",
+                 {{"step", info.step}, {"path", info.path.string()}, {"reason", why.what()}});
+  progress_.clear();
+  log::warn("passing over the checkpoint {}: {}", info.path.string(), why.what());
+}
+
+SpikeDetector::Verdict RunLog::watch_spikes(const StepMetrics& metrics) {
+  const SpikeDetector::Verdict verdict = spikes_.observe(metrics.grad_norm);
+  if (verdict.spike_steps == 1) {
+    events_.append(
+        "spike",
+        {{"step", metrics.step}, {"grad_norm", metrics.grad_norm}, {"running_mean", verdict.mean}});
+  }
+  if (verdict.recovered_steps > 0) {
+    events_.append("spike_recovered",
+                   {{"step", metrics.step}, {"length_steps", verdict.recovered_steps}});
+  }
+  if (!verdict.alarm.empty()) {
+    events_.append("alarm", {{"step", metrics.step}, {"reason", verdict.alarm}});
+    progress_.clear();
+    log::warn("step {}: {}", metrics.step, verdict.alarm);
+  }
+  return verdict;
+}
+
+void RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
+  metrics.time = unix_time();
+  metrics.step_ms = static_cast<float>(seconds * 1e3);
+  const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
+  metrics.tokens_per_s = static_cast<float>(tokens_per_s);
+  metrics.model_flops_utilization =
+      static_cast<float>(flops_per_token_ * tokens_per_s / ceiling_flops_);
+  metrics_.append(metrics);
+  const SpikeDetector::Verdict verdict = watch_spikes(metrics);
+  if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
+  progress_.update(metrics, metrics.time);
+}
+
+void RunLog::validation(int64_t step, double loss, int64_t num_tokens, double seconds) {
+  const auto rounded = static_cast<float>(loss);
+  events_.append("validation",
+                 {{"step", step}, {"loss", rounded}, {"tokens", num_tokens}, {"seconds", seconds}});
+  if (tensorboard_) tensorboard_->write_validation(unix_time(), step, rounded);
+  say(fmt::format("step {}: validation loss {:.4f} over {} tokens", step, loss,
+                  format_count(static_cast<double>(num_tokens))));
+}
+
+void RunLog::checkpoint_begin(int64_t step) {
+  events_.append("checkpoint_begin", {{"step", step}});
+}
+
+void RunLog::checkpoint_commit(const SavedCheckpoint& saved) {
+  events_.append("checkpoint_commit", {{"step", saved.step},
+                                       {"path", saved.path.string()},
+                                       {"bytes", saved.num_bytes},
+                                       {"write_seconds", saved.write_seconds},
+                                       {"removed_steps", saved.removed_steps}});
+  if (!saved.warning.empty()) {
+    progress_.clear();
+    log::warn("{}", saved.warning);
+  }
+  say(fmt::format("saved {} ({}, {})", saved.path.string(), format_bytes(saved.num_bytes),
+                  format_duration(saved.write_seconds)));
+}
+
+void RunLog::checkpoint_failed(int64_t step, const Error& why) {
+  events_.append("failure", {{"step", step}, {"reason", why.what()}});
+  progress_.clear();
+  log::error("the checkpoint was not saved, training goes on: {}", why.what());
+}
+
+void RunLog::stop(int64_t step, const std::string& why) {
+  progress_.finish();
+  events_.append("stop", {{"step", step}, {"reason", why}});
+}
+
+}  // namespace skein
