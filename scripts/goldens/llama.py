@@ -252,7 +252,10 @@ def write_import(folder, seed):
                          rope_parameters=default_rope(), eos_token_id=[2, 5])
     model = make_model(config, seed).bfloat16()
     model.save_pretrained(folder, max_shard_size="48KB")
-    write_score(model.float(), folder, seed)
+    # Loaded afresh: the conversion above rounded the rotary table too.
+    widened = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32,
+                                               attn_implementation="eager")
+    write_score(widened.eval(), folder, seed)
 
 
 def write_rope(path):
