@@ -1,0 +1,66 @@
+// Flash attention over packed documents, causal or not, with grouped key-value heads.
+//
+// Formula       rows are sequences * S tokens; i and j are positions of one sequence
+//               visible(i, j) = start[i] == start[j] and (not causal or j <= i)
+//               p[i, j] = softmax over visible j of scale * q[i] . k[j]
+//               o[i] = sum_j p[i, j] v[j];   lse[i] = log sum_j exp(scale * q[i] . k[j])
+//               query head h reads key-value head h / (heads / kv_heads)
+// Shapes        q, o [T, heads * head_dim], k, v [T, kv_heads * head_dim], f32 or bf16;
+//               attention_start i32[T]: the index within its sequence (0 .. S-1) of the first
+//               position of the token's document, never decreasing along a sequence and never
+//               beyond the token itself (the data loader's promise; kernels stay in bounds whatever
+//               it holds); lse f32[T, heads]
+// Attrs         heads, kv_heads (global), head_dim, sequence_length (S), causal, scale (> 0)
+// Accumulation  fp32, softmax in fp32. With bf16 inputs a kernel may round p, and ds in backward,
+//               to bf16 before the products that read them.
+// Backward      attention_backward, from q, k, v, o, lse; it computes p again:
+//               delta[i] = do[i] . o[i];  ds[i, j] = p[i, j] (do[i] . v[j] - delta[i])
+//               dv[j] = sum_i p[i, j] do[i];  dk[j] = scale * sum_i ds[i, j] q[i];
+//               dq[i] = scale * sum_j ds[i, j] k[j];  dk, dv sum over the query heads of a group
+// Cost          4 * head_dim flops a pair (i, j) and head, backward 10; S (S + 1) / 2 pairs where
+//               causal, S * S otherwise (documents only make it less). No S x S matrix in memory:
+//               blocks that no pair of which is visible are never computed.
+// Placement     tokens S0, whole sequences to a rank; heads S1. On an axis that shards q but not k
+//               and v (kv replication) each rank must hold one kv head; dk and dv are P there.
+// Errors        kInvalid: shapes that do not match the attrs, a placement that splits a head or a
+//               sequence
+// Source        Dao, "FlashAttention-2", arXiv:2307.08691
+#pragma once
+
+#include "skein/ir/graph.h"
+
+namespace skein {
+
+extern const OpDef kAttention;
+extern const OpDef kAttentionBackward;
+
+struct AttentionAttrs {
+  int64_t heads = 0;     // global
+  int64_t kv_heads = 0;  // global
+  int64_t head_dim = 0;
+  int64_t sequence_length = 0;
+  bool causal = true;
+  double scale = 0;  // usually 1 / sqrt(head_dim)
+};
+
+struct AttentionResult {
+  ValueId o = kNoValue;
+  ValueId lse = kNoValue;
+};
+
+// Appends "<name>" and "<name>_lse".
+AttentionResult attention(Graph& graph, ValueId q, ValueId k, ValueId v, ValueId attention_start,
+                          const AttentionAttrs& attrs, const std::string& name);
+
+struct AttentionGrads {
+  ValueId dq = kNoValue;
+  ValueId dk = kNoValue;
+  ValueId dv = kNoValue;
+};
+
+// `attrs` as the forward node has them. `names`: of dq, dk and dv.
+AttentionGrads attention_backward(Graph& graph, ValueId grad, ValueId q, ValueId k, ValueId v,
+                                  const AttentionResult& forward, ValueId attention_start,
+                                  const Attrs& attrs, const std::vector<std::string>& names);
+
+}  // namespace skein

@@ -1,0 +1,260 @@
+// The backward block kernel of attention; included as attention_tile-inl.h is, after the forward
+// one, and transposed as that is.
+SKEIN_ATTENTION_BEGIN
+
+constexpr int64_t kStripKeys = 8;  // scores of a strip stay in the first cache
+
+struct BackwardScratch {
+  BackwardScratch(const Problem& problem, void* base) : memory(base) {
+    const int64_t padded = problem.padded_dim(), panel = padded / kPack * kBlock;
+    const int64_t blocks = problem.piece_keys() / kBlock;
+    k_rows = memory.take<uint32_t>(blocks * panel);
+    v_rows = memory.take<uint32_t>(blocks * panel);
+    k_columns = memory.take<uint32_t>(blocks * panel);
+    dk = memory.take<float>(blocks * padded * kBlock);
+    dv = memory.take<float>(blocks * padded * kBlock);
+    rows = memory.take<uint32_t>(panel);
+    for (uint32_t** part : {&q_columns, &q_rows, &grad_columns, &grad_rows}) {
+      *part = memory.take<uint32_t>(panel);
+    }
+    dq = memory.take<float>(padded * kBlock);
+    dq_rows = memory.take<float>(padded * kBlock);
+    scores = memory.take<float>(kStripKeys * kBlock);
+    dp = memory.take<float>(kStripKeys * kBlock);
+    p = memory.take<uint32_t>(kBlock * kBlockWords);
+    ds = memory.take<uint32_t>(kBlock * kBlockWords);
+    ds_pairs = kPack == 1 ? ds : memory.take<uint32_t>(kBlock * kBlockWords);
+    log2_sum = memory.take<float>(kBlock);
+    delta = memory.take<float>(kBlock);
+    starts = memory.take<int32_t>(kBlock);
+  }
+  Scratch memory;
+  // Of the piece's keys, a panel a block.
+  uint32_t *k_rows, *v_rows;  // left panels [kBlock keys][padded_dim / kPack]
+  uint32_t* k_columns;        // left panels [padded_dim][kBlock keys]
+  float *dk, *dv;             // [kBlock keys, padded_dim]
+  // Of one block of queries.
+  uint32_t* rows;                      // while packing
+  uint32_t *q_columns, *grad_columns;  // right panels [padded_dim / kPack][kBlock]
+  uint32_t *q_rows, *grad_rows;        // right panels [kBlock / kPack][padded_dim]
+  float *dq, *dq_rows;                 // [padded_dim, kBlock], and its transpose
+  float *log2_sum, *delta;             // [kBlock]: lse / ln 2, do . o
+  int32_t* starts;                     // [kBlock]
+  // Of one pair of blocks.
+  float *scores, *dp;  // [kStripKeys, kBlock]
+  uint32_t *p, *ds;    // left panels [kBlock keys][kBlock queries]
+  uint32_t* ds_pairs;  // ds as a right panel [kBlock keys][kBlock queries]
+};
+
+template <typename T>
+void begin_piece(const Problem& problem, int64_t sequence, int64_t kv_head, Range keys,
+                 const BackwardScratch& scratch) {
+  const int64_t padded = problem.padded_dim(), panel = padded / kPack * kBlock;
+  for (int64_t first = keys.begin; first < keys.end; first += kBlock) {
+    const int64_t at = (first - keys.begin) / kBlock * panel;
+    const int64_t num = std::min(kBlock, keys.end - first);
+    const int64_t row = sequence * problem.sequence_length + first;
+    const int64_t col = kv_head * problem.head_dim;
+    pack_rows(row_at<T>(problem.k, row, col), problem.k.row_stride, num, problem.head_dim, padded,
+              scratch.k_rows + at);
+    pack_rows(row_at<T>(problem.v, row, col), problem.v.row_stride, num, problem.head_dim, padded,
+              scratch.v_rows + at);
+    pair_rows(scratch.k_rows + at, padded, scratch.rows);
+    transpose(scratch.rows, kBlockWords, padded, scratch.k_columns + at);
+  }
+  const int64_t size = round_up(keys.end - keys.begin, kBlock) * padded;
+  std::fill_n(scratch.dk, size, 0.0f);
+  std::fill_n(scratch.dv, size, 0.0f);
+}
+
+// delta = do . o and the logarithm of the softmax's sum, of each query of a block.
+template <typename T>
+void load_statistics(const Problem& problem, int64_t first_row, int64_t num, int64_t head,
+                     const BackwardScratch& scratch) {
+  const F32 d;
+  std::fill_n(scratch.log2_sum, kBlock, 0.0f);
+  std::fill_n(scratch.delta, kBlock, 0.0f);
+  for (int64_t i = 0; i < num; ++i) {
+    const T* grad = row_at<T>(problem.grad, first_row + i, head * problem.head_dim);
+    const T* out = row_at<T>(problem.o, first_row + i, head * problem.head_dim);
+    VF32 sum = hn::Zero(d);
+    for (int64_t dim = 0; dim < problem.head_dim; dim += kLanes) {
+      const auto n = static_cast<size_t>(std::min(kLanes, problem.head_dim - dim));
+      sum = hn::MulAdd(load(d, grad + dim, n), load(d, out + dim, n), sum);
+    }
+    scratch.delta[i] = hn::GetLane(hn::SumOfLanes(d, sum));
+    scratch.log2_sum[i] = *row_at<float>(problem.lse, first_row + i, head) * kLog2E;
+  }
+}
+
+template <typename T>
+void begin_query_block(const Problem& problem, int64_t sequence, int64_t head, Range queries,
+                       const BackwardScratch& scratch) {
+  const int64_t padded = problem.padded_dim(), num = queries.end - queries.begin;
+  const int64_t first_row = sequence * problem.sequence_length + queries.begin;
+  const int64_t col = head * problem.head_dim;
+  pack_rows(row_at<T>(problem.q, first_row, col), problem.q.row_stride, num, problem.head_dim,
+            padded, scratch.rows);
+  transpose(scratch.rows, kBlock, padded / kPack, scratch.q_columns);
+  pair_rows(scratch.rows, padded, scratch.q_rows);
+  pack_rows(row_at<T>(problem.grad, first_row, col), problem.grad.row_stride, num, problem.head_dim,
+            padded, scratch.rows);
+  transpose(scratch.rows, kBlock, padded / kPack, scratch.grad_columns);
+  pair_rows(scratch.rows, padded, scratch.grad_rows);
+  load_statistics<T>(problem, first_row, num, head, scratch);
+  load_starts(problem, sequence, queries, scratch.starts);
+  std::fill_n(scratch.dq, padded * kBlock, 0.0f);
+}
+
+// A strip of scores and dp to probabilities and ds, in the panels that the products read.
+HWY_INLINE void strip_gradients(int64_t first_key, int64_t keys, float log2_scale,
+                                const BackwardScratch& scratch) {
+  const F32 d;
+  const VF32 factor = hn::Set(d, log2_scale);
+  for (int64_t col = 0; col < kBlock; col += 2 * kLanes) {
+    const VF32 offset[2] = {hn::Load(d, scratch.log2_sum + col),
+                            hn::Load(d, scratch.log2_sum + col + kLanes)};
+    const VF32 delta[2] = {hn::Load(d, scratch.delta + col),
+                           hn::Load(d, scratch.delta + col + kLanes)};
+    for (int64_t key = 0; key < keys; key += kPack) {
+      VF32 p[kPack][2], ds[kPack][2];
+      SKEIN_UNROLL for (int row = 0; row < kPack; ++row) {
+        SKEIN_UNROLL for (int half = 0; half < 2; ++half) {
+          const int64_t at = (key + row) * kBlock + col + half * kLanes;
+          const VF32 x = hn::MulSub(hn::Load(d, scratch.scores + at), factor, offset[half]);
+          const VF32 dp = hn::Load(d, scratch.dp + at);
+          const bool inside = row == 0 || key + row < keys;
+          p[row][half] = inside ? exp2(x) : hn::Zero(d);
+          ds[row][half] = inside ? hn::Mul(p[row][half], hn::Sub(dp, delta[half])) : hn::Zero(d);
+        }
+      }
+      store_panels(p, first_key + key, col, scratch.p, nullptr);
+      store_panels(ds, first_key + key, col, scratch.ds, scratch.ds_pairs);
+    }
+  }
+}
+
+// One pair of blocks: adds to dk, dv and dq. `at` is the key block's place in the piece.
+inline void attend_backward(const Problem& problem, int64_t sequence, Range queries, Range keys,
+                            int64_t at, const BackwardScratch& scratch) {
+  const int64_t padded = problem.padded_dim(), row_words = padded / kPack;
+  const int64_t num_keys = keys.end - keys.begin, steps = words_of(problem.head_dim);
+  const bool visible = all_visible(problem, sequence, queries, keys);
+  const int32_t* key_starts = problem.start + sequence * problem.sequence_length + keys.begin;
+  const uint32_t* k_rows = scratch.k_rows + at * row_words * kBlock;
+  const uint32_t* v_rows = scratch.v_rows + at * row_words * kBlock;
+  for (int64_t key = 0; key < num_keys; key += kStripKeys) {
+    const int64_t num = std::min(kStripKeys, num_keys - key);
+    product<Start::kZero>(num, kBlock, steps, k_rows + key * row_words, row_words,
+                          scratch.q_columns, kBlock, scratch.scores, kBlock);
+    product<Start::kZero>(num, kBlock, steps, v_rows + key * row_words, row_words,
+                          scratch.grad_columns, kBlock, scratch.dp, kBlock);
+    if (!visible) {
+      mask_scores(scratch.starts, key_starts + key, num, queries.begin, keys.begin + key,
+                  problem.causal, scratch.scores);
+    }
+    strip_gradients(key, num, problem.scale * kLog2E, scratch);
+  }
+  product<Start::kLoad>(num_keys, padded, kBlockWords, scratch.p, kBlockWords, scratch.grad_rows,
+                        padded, scratch.dv + at * kBlock * padded, padded);
+  product<Start::kLoad>(num_keys, padded, kBlockWords, scratch.ds, kBlockWords, scratch.q_rows,
+                        padded, scratch.dk + at * kBlock * padded, padded);
+  product<Start::kLoad>(problem.head_dim, kBlock, words_of(num_keys),
+                        scratch.k_columns + at * row_words * kBlock, kBlockWords, scratch.ds_pairs,
+                        kBlock, scratch.dq, kBlock);
+}
+
+template <typename T>
+void store_piece(const float* from, int64_t padded, Range keys, float factor, const View& to,
+                 int64_t first_row, int64_t first_col, int64_t head_dim) {
+  const F32 d;
+  for (int64_t key = 0; key < keys.end - keys.begin; ++key) {
+    T* row = to.as<T>() + (first_row + key) * to.row_stride + first_col;
+    for (int64_t dim = 0; dim < head_dim; dim += kLanes) {
+      const VF32 value = hn::Mul(hn::Load(d, from + key * padded + dim), hn::Set(d, factor));
+      store(value, d, row + dim, std::min(kLanes, head_dim - dim));
+    }
+  }
+}
+
+template <typename T>
+void backward(const Problem& problem, int64_t sequence, int64_t kv_head, int64_t piece,
+              void* memory, float* dq_pieces) {
+  const BackwardScratch scratch(problem, memory);
+  const int64_t padded = problem.padded_dim(), head_dim = problem.head_dim;
+  const int64_t sequence_row = sequence * problem.sequence_length;
+  const Range keys = {piece * problem.piece_keys(),
+                      std::min((piece + 1) * problem.piece_keys(), problem.sequence_length)};
+  begin_piece<T>(problem, sequence, kv_head, keys, scratch);
+  for (int64_t in_group = 0; in_group < problem.group_size(); ++in_group) {
+    const int64_t head = kv_head * problem.group_size() + in_group;
+    for (int64_t block = 0; block < problem.num_blocks(); ++block) {
+      const Range queries = block_range(problem, block);
+      const Range visible = visible_keys(problem, sequence, queries);
+      if (!intersects(visible, keys)) continue;
+      begin_query_block<T>(problem, sequence, head, queries, scratch);
+      for (int64_t first = keys.begin; first < keys.end; first += kBlock) {
+        const Range range = {first, std::min(first + kBlock, keys.end)};
+        if (!intersects(range, visible)) continue;
+        attend_backward(problem, sequence, queries, range, (first - keys.begin) / kBlock, scratch);
+      }
+      const int64_t num = queries.end - queries.begin;
+      if (dq_pieces == nullptr) {
+        store_transposed(scratch.dq, num, head_dim, padded, problem.scale, scratch.dq_rows,
+                         problem.dq.as<T>() +
+                             (sequence_row + queries.begin) * problem.dq.row_stride +
+                             head * head_dim,
+                         problem.dq.row_stride);
+      } else {
+        store_transposed(
+            scratch.dq, num, head_dim, padded, problem.scale, scratch.dq_rows,
+            dq_pieces + problem.dq_piece_offset(piece, sequence, head) + queries.begin * head_dim,
+            head_dim);
+      }
+    }
+  }
+  const int64_t row = sequence_row + keys.begin, col = kv_head * head_dim;
+  store_piece<T>(scratch.dk, padded, keys, problem.scale, problem.dk, row, col, head_dim);
+  store_piece<T>(scratch.dv, padded, keys, 1.0f, problem.dv, row, col, head_dim);
+}
+
+// dq of one block: the pieces that its queries see, in order.
+template <typename T>
+void sum_dq(const Problem& problem, int64_t sequence, int64_t head, int64_t block,
+            const float* dq_pieces) {
+  const F32 d;
+  const Range queries = block_range(problem, block);
+  const Range visible = visible_keys(problem, sequence, queries);
+  const int64_t size = problem.piece_keys(), head_dim = problem.head_dim;
+  const int64_t begin = visible.begin / size, end = (visible.end + size - 1) / size;
+  for (int64_t position = queries.begin; position < queries.end; ++position) {
+    T* to = problem.dq.as<T>() +
+            (sequence * problem.sequence_length + position) * problem.dq.row_stride +
+            head * head_dim;
+    for (int64_t dim = 0; dim < head_dim; dim += kLanes) {
+      const auto n = static_cast<size_t>(std::min(kLanes, head_dim - dim));
+      VF32 sum = hn::Zero(d);
+      for (int64_t piece = begin; piece < end; ++piece) {
+        sum = hn::Add(sum, load(d,
+                                dq_pieces + problem.dq_piece_offset(piece, sequence, head) +
+                                    position * head_dim + dim,
+                                n));
+      }
+      store(sum, d, to + dim, n);
+    }
+  }
+}
+
+inline int64_t backward_bytes(const Problem& problem) {
+  return BackwardScratch(problem, nullptr).memory.used();
+}
+
+inline const Kernels& kernels_of(DType dtype) {
+  static constexpr Kernels kF32 = {forward_bytes, forward<float>, backward_bytes, backward<float>,
+                                   sum_dq<float>};
+  static constexpr Kernels kBF16 = {forward_bytes, forward<bfloat16>, backward_bytes,
+                                    backward<bfloat16>, sum_dq<bfloat16>};
+  return dtype == DType::kBF16 ? kBF16 : kF32;
+}
+
+SKEIN_ATTENTION_END

@@ -1,0 +1,101 @@
+// Internal to the CPU kernels of attention: the bound problem, and the block kernels that one
+// instruction set offers.
+//
+// Work is cut into independent units by shape alone, so results do not depend on threads:
+//   forward   (sequence, query head, kGroupBlocks blocks of kBlock queries)
+//   backward  (sequence, kv head, a piece of the keys); dk and dv belong to the unit. With several
+//             pieces each writes its own dq in fp32, and the pieces are added in order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "skein/tensor/view.h"
+
+namespace skein::attention_cpu {
+
+constexpr int64_t kBlock = 64;       // queries, and keys, of one score block
+constexpr int64_t kGroupBlocks = 4;  // query blocks that share a packed key block
+constexpr int64_t kMinPieceKeys = 1024;
+constexpr int64_t kMaxPieces = 4;
+
+constexpr int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+struct Problem {
+  View q, k, v, o, lse;
+  View grad, dq, dk, dv;  // backward only
+  const int32_t* start = nullptr;
+  int64_t num_sequences = 0, sequence_length = 0;
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;  // of this rank
+  bool causal = true;
+  float scale = 1;
+
+  // Rows of vectors: a multiple of the widest one.
+  int64_t padded_dim() const { return round_up(head_dim, 16); }
+  int64_t group_size() const { return heads / kv_heads; }
+  int64_t num_blocks() const { return (sequence_length + kBlock - 1) / kBlock; }
+  int64_t num_groups() const { return (num_blocks() + kGroupBlocks - 1) / kGroupBlocks; }
+  int64_t piece_keys() const {
+    const int64_t share = (sequence_length + kMaxPieces - 1) / kMaxPieces;
+    return std::min(round_up(std::max(share, kMinPieceKeys), kBlock),
+                    round_up(sequence_length, kBlock));
+  }
+  int64_t num_pieces() const { return (sequence_length + piece_keys() - 1) / piece_keys(); }
+  // Where a piece keeps dq[S, head_dim] of one head.
+  int64_t dq_piece_offset(int64_t piece, int64_t sequence, int64_t head) const {
+    return ((piece * num_sequences + sequence) * heads + head) * sequence_length * head_dim;
+  }
+};
+
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+inline bool intersects(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
+
+// Positions of a sequence's block, and the keys that some query of a block may see.
+inline Range block_range(const Problem& problem, int64_t block) {
+  return {block * kBlock, std::min((block + 1) * kBlock, problem.sequence_length)};
+}
+Range visible_keys(const Problem& problem, int64_t sequence, Range queries);
+// Whether every query of a block sees every key of another.
+bool all_visible(const Problem& problem, int64_t sequence, Range queries, Range keys);
+
+// Block kernels. `scratch` is the thread's own, 64-byte aligned.
+struct Kernels {
+  int64_t (*forward_bytes)(const Problem&);
+  void (*forward)(const Problem&, int64_t sequence, int64_t head, int64_t group, void* scratch);
+  int64_t (*backward_bytes)(const Problem&);
+  // `dq_pieces`: null where there is one piece, which then writes dq itself.
+  void (*backward)(const Problem&, int64_t sequence, int64_t kv_head, int64_t piece, void* scratch,
+                   float* dq_pieces);
+  void (*sum_dq)(const Problem&, int64_t sequence, int64_t head, int64_t block,
+                 const float* dq_pieces);
+};
+
+// Those of this machine. `bf16_dot`: whether bf16 inputs may use its bf16 dot products; without,
+// they are widened to fp32.
+const Kernels& kernels_for(DType dtype, bool bf16_dot);
+bool machine_has_bf16_dot();
+
+// Hands out parts of a thread's scratch memory; with a null base it only counts.
+class Scratch {
+ public:
+  explicit Scratch(void* base) : base_(static_cast<std::byte*>(base)) {}
+  template <typename T>
+  T* take(int64_t count) {
+    T* part = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
+    used_ += round_up(count * static_cast<int64_t>(sizeof(T)), 64);
+    return part;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  int64_t used_ = 0;
+};
+
+}  // namespace skein::attention_cpu

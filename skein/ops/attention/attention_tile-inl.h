@@ -1,0 +1,264 @@
+// Tiles: packing, the matrix product of two packed panels, exp2. Included twice an instruction set
+// by attention_simd_cpu.cc: with fp32 panels, and (x86 with AVX512-BF16) with bf16 panels.
+//
+// A panel holds 32-bit words: one float, or two bf16 that are adjacent along the contraction.
+//   left panel   [rows][contraction]     a word is broadcast
+//   right panel  [contraction][columns]  a vector of words is loaded
+// Source  Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", TOMS 2008
+SKEIN_ATTENTION_BEGIN
+
+using namespace simd::HWY_NAMESPACE;  // NOLINT: F32, VF32, load, store
+
+using Words = hn::RebindToUnsigned<F32>;
+constexpr int64_t kLanes = hn::MaxLanes(F32());
+constexpr int64_t kBlockVectors = kBlock / kLanes;
+#if HWY_MAX_BYTES == 64
+constexpr int kTileRows = 8;
+#else
+constexpr int kTileRows = 4;  // 16 registers
+#endif
+
+#if SKEIN_ATTENTION_BF16_DOT
+constexpr int64_t kPack = 2;
+HWY_INLINE VF32 dot(VF32 sum, uint32_t left, VU32 right) {
+  return VF32{_mm512_dpbf16_ps(sum.raw, reinterpret_cast<__m512bh>(right.raw),
+                               reinterpret_cast<__m512bh>(_mm512_set1_epi32(left)))};
+}
+// 16 bf16 of `low`, then 16 of `high`.
+HWY_INLINE __m512i round_two(VF32 low, VF32 high) {
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.raw, low.raw));
+}
+#else
+constexpr int64_t kPack = 1;
+HWY_INLINE VF32 dot(VF32 sum, uint32_t left, VU32 right) {
+  const F32 d;
+  return hn::MulAdd(hn::BitCast(d, hn::Set(Words(), left)), hn::BitCast(d, right), sum);
+}
+#endif
+constexpr int64_t kBlockWords = kBlock / kPack;
+
+enum class Start { kZero, kLoad, kScaled };
+
+// c[kRows, kVecs vectors] = start + left * right, over `steps` words.
+template <Start kStart, int kRows, int kVecs>
+HWY_INLINE void product_tile(int64_t steps, const uint32_t* HWY_RESTRICT left, int64_t left_stride,
+                             const uint32_t* HWY_RESTRICT right, int64_t right_stride,
+                             const float* HWY_RESTRICT scale, float* HWY_RESTRICT c,
+                             int64_t c_stride) {
+  const F32 d;
+  VF32 sums[kRows][kVecs];
+  SKEIN_UNROLL for (int row = 0; row < kRows; ++row) {
+    SKEIN_UNROLL for (int vec = 0; vec < kVecs; ++vec) {
+      sums[row][vec] = hn::Zero(d);
+      if constexpr (kStart != Start::kZero) {
+        sums[row][vec] = hn::Load(d, c + row * c_stride + vec * kLanes);
+      }
+      if constexpr (kStart == Start::kScaled) {
+        sums[row][vec] = hn::Mul(sums[row][vec], hn::Load(d, scale + vec * kLanes));
+      }
+    }
+  }
+  for (int64_t step = 0; step < steps; ++step) {
+    VU32 words[kVecs];
+    SKEIN_UNROLL for (int vec = 0; vec < kVecs; ++vec) {
+      words[vec] = hn::Load(Words(), right + step * right_stride + vec * kLanes);
+    }
+    SKEIN_UNROLL for (int row = 0; row < kRows; ++row) {
+      const uint32_t word = left[row * left_stride + step];
+      SKEIN_UNROLL for (int vec = 0; vec < kVecs; ++vec) {
+        sums[row][vec] = dot(sums[row][vec], word, words[vec]);
+      }
+    }
+  }
+  SKEIN_UNROLL for (int row = 0; row < kRows; ++row) {
+    SKEIN_UNROLL for (int vec = 0; vec < kVecs; ++vec) {
+      hn::Store(sums[row][vec], d, c + row * c_stride + vec * kLanes);
+    }
+  }
+}
+
+// The same for up to kRows rows.
+template <Start kStart, int kRows, int kVecs>
+HWY_INLINE void product_rows(int64_t rows, int64_t steps, const uint32_t* left, int64_t left_stride,
+                             const uint32_t* right, int64_t right_stride, const float* scale,
+                             float* c, int64_t c_stride) {
+  if (rows >= kRows) {
+    product_tile<kStart, kRows, kVecs>(steps, left, left_stride, right, right_stride, scale, c,
+                                       c_stride);
+  } else if constexpr (kRows > 1) {
+    product_rows<kStart, kRows - 1, kVecs>(rows, steps, left, left_stride, right, right_stride,
+                                           scale, c, c_stride);
+  }
+}
+
+template <Start kStart, int kVecs>
+HWY_INLINE void product_columns(int64_t rows, int64_t steps, const uint32_t* left,
+                                int64_t left_stride, const uint32_t* right, int64_t right_stride,
+                                const float* scale, float* c, int64_t c_stride) {
+  for (int64_t row = 0; row < rows; row += kTileRows) {
+    product_rows<kStart, kTileRows, kVecs>(rows - row, steps, left + row * left_stride, left_stride,
+                                           right, right_stride, scale, c + row * c_stride,
+                                           c_stride);
+  }
+}
+
+// c[rows, columns] = start + left * right. `columns` is a multiple of kLanes; kScaled multiplies
+// what c held by scale[columns] first.
+template <Start kStart>
+HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const uint32_t* left,
+                          int64_t left_stride, const uint32_t* right, int64_t right_stride,
+                          float* c, int64_t c_stride, const float* scale = nullptr) {
+  int64_t col = 0;
+  for (; columns - col >= 2 * kLanes; col += 2 * kLanes) {
+    product_columns<kStart, 2>(rows, steps, left, left_stride, right + col, right_stride,
+                               kStart == Start::kScaled ? scale + col : nullptr, c + col, c_stride);
+  }
+  if (col < columns) {
+    product_columns<kStart, 1>(rows, steps, left, left_stride, right + col, right_stride,
+                               kStart == Start::kScaled ? scale + col : nullptr, c + col, c_stride);
+  }
+}
+
+// 2^x, to 1.5 ulp for x <= 1; 0 below -125; NaN stays NaN. The polynomial of degree 6 interpolates
+// (2^f - 1) / f at the Chebyshev nodes of |f| <= 1/2.
+HWY_INLINE VF32 exp2(VF32 x) {
+  const F32 d;
+  const VF32 magic = hn::Set(d, 0x1.8p23f);  // rounds to an integer, which is in the low bits
+  const VF32 shifted = hn::Add(x, magic);
+  const VF32 f = hn::Sub(x, hn::Sub(shifted, magic));
+  VF32 p = hn::Set(d, 0.00015453163359779865f);
+  p = hn::MulAdd(p, f, hn::Set(d, 0.0013390863314270973f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0.009618083015084267f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0.055503569543361664f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0.24022650718688965f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0.6931471824645996f));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
+  const VU32 exponent = hn::ShiftLeft<23>(hn::BitCast(Words(), shifted));
+  const VF32 result = hn::BitCast(d, hn::Add(hn::BitCast(Words(), p), exponent));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -125.0f)), result);
+}
+
+// ---- packing ----
+
+// Rows of a matrix as a panel of kBlock rows of padded_dim elements; zeros around.
+template <typename T>
+void pack_rows(const T* from, int64_t row_stride, int64_t rows, int64_t cols, int64_t padded_cols,
+               uint32_t* panel) {
+  const int64_t row_words = padded_cols / kPack;
+  for (int64_t row = 0; row < rows; ++row) {
+    uint32_t* to = panel + row * row_words;
+    if constexpr (kPack * sizeof(T) == sizeof(uint32_t)) {
+      std::memcpy(to, from + row * row_stride, cols * sizeof(T));
+      std::memset(reinterpret_cast<T*>(to) + cols, 0, (padded_cols - cols) * sizeof(T));
+    } else {
+      for (int64_t col = 0; col < padded_cols; col += kLanes) {
+        const int64_t n = std::clamp<int64_t>(cols - col, 0, kLanes);
+        const VF32 value = n == 0 ? hn::Zero(F32()) : load(F32(), from + row * row_stride + col, n);
+        hn::Store(hn::BitCast(Words(), value), Words(), to + col);
+      }
+    }
+  }
+  std::memset(panel + rows * row_words, 0, (kBlock - rows) * row_words * sizeof(uint32_t));
+}
+
+// A panel of kBlock rows as the right panel that contracts over them: words of rows 2r and 2r + 1.
+// With fp32 panels the rows are that already.
+inline void pair_rows(const uint32_t* panel, int64_t padded_cols, uint32_t* paired) {
+  if constexpr (kPack == 2) {
+    const U16Half half;
+    const auto* rows = reinterpret_cast<const uint16_t*>(panel);
+    for (int64_t pair = 0; pair < kBlock / 2; ++pair) {
+      const uint16_t* even = rows + 2 * pair * padded_cols;
+      for (int64_t col = 0; col < padded_cols; col += kLanes) {
+        const VU32 low = hn::PromoteTo(Words(), hn::LoadU(half, even + col));
+        const VU32 high = hn::PromoteTo(Words(), hn::LoadU(half, even + padded_cols + col));
+        hn::Store(hn::Or(low, hn::ShiftLeft<16>(high)), Words(), paired + pair * padded_cols + col);
+      }
+    }
+  } else {
+    std::memcpy(paired, panel, kBlock * padded_cols * sizeof(uint32_t));
+  }
+}
+
+// to[c][r] = from[r][c]; rows and cols are multiples of 4, matrices contiguous.
+inline void transpose(const uint32_t* from, int64_t rows, int64_t cols, uint32_t* to) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t col = 0; col < cols; ++col) to[col * rows + row] = from[row * cols + col];
+  }
+#else
+  const hn::FixedTag<uint32_t, 4> quad;
+  const hn::FixedTag<uint64_t, 2> pair;
+  for (int64_t row = 0; row < rows; row += 4) {
+    for (int64_t col = 0; col < cols; col += 4) {
+      const uint32_t* block = from + row * cols + col;
+      const auto r0 = hn::Load(quad, block), r1 = hn::Load(quad, block + cols);
+      const auto r2 = hn::Load(quad, block + 2 * cols), r3 = hn::Load(quad, block + 3 * cols);
+      const auto a = hn::BitCast(pair, hn::InterleaveLower(quad, r0, r1));
+      const auto b = hn::BitCast(pair, hn::InterleaveLower(quad, r2, r3));
+      const auto c = hn::BitCast(pair, hn::InterleaveUpper(quad, r0, r1));
+      const auto e = hn::BitCast(pair, hn::InterleaveUpper(quad, r2, r3));
+      uint32_t* out = to + col * rows + row;
+      hn::Store(hn::BitCast(quad, hn::InterleaveLower(pair, a, b)), quad, out);
+      hn::Store(hn::BitCast(quad, hn::InterleaveUpper(pair, a, b)), quad, out + rows);
+      hn::Store(hn::BitCast(quad, hn::InterleaveLower(pair, c, e)), quad, out + 2 * rows);
+      hn::Store(hn::BitCast(quad, hn::InterleaveUpper(pair, c, e)), quad, out + 3 * rows);
+    }
+  }
+#endif
+}
+
+// kPack rows of a tile, 2 * kLanes columns at `col`, for the panels that read them; null: for none.
+//   left   contracts over columns: [rows][kBlockWords]
+//   right  contracts over rows: [rows / kPack][kBlock]; the same memory as `left` with fp32 panels
+HWY_INLINE void store_panels(const VF32 (&tile)[kPack][2], int64_t row, int64_t col, uint32_t* left,
+                             uint32_t* right) {
+#if SKEIN_ATTENTION_BF16_DOT
+  if (left != nullptr) {
+    uint32_t* to = left + row * kBlockWords + col / 2;
+    _mm512_store_si512(to, round_two(tile[0][0], tile[0][1]));
+    _mm512_store_si512(to + kBlockWords, round_two(tile[1][0], tile[1][1]));
+  }
+  if (right != nullptr) {
+    alignas(64) static constexpr uint16_t kInterleave[32] = {
+        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i order = _mm512_load_si512(kInterleave);
+    uint32_t* to = right + row / 2 * kBlock + col;
+    for (int i = 0; i < 2; ++i) {
+      const __m512i words = round_two(tile[0][i], tile[1][i]);
+      _mm512_store_si512(to + i * kLanes, _mm512_permutexvar_epi16(order, words));
+    }
+  }
+#else
+  uint32_t* to = (left != nullptr ? left : right) + row * kBlock + col;
+  for (int i = 0; i < 2; ++i) {
+    hn::Store(hn::BitCast(Words(), tile[0][i]), Words(), to + i * kLanes);
+  }
+#endif
+}
+
+// Makes the scores [keys, kBlock queries] of pairs that may not see each other -infinity.
+inline void mask_scores(const int32_t* query_starts, const int32_t* key_starts, int64_t keys,
+                        int64_t first_query, int64_t first_key, bool causal, float* scores) {
+  const hn::RebindToSigned<F32> i32;
+  for (int64_t key = 0; key < keys; ++key) {
+    const auto key_start = hn::Set(i32, key_starts[key]);
+    // Causal: query >= key position.
+    const auto earliest =
+        hn::Set(i32, causal ? static_cast<int32_t>(first_key + key - first_query) : 0);
+    for (int64_t col = 0; col < kBlock; col += kLanes) {
+      const auto query = hn::Iota(i32, static_cast<int32_t>(col));
+      const auto hidden =
+          hn::Or(hn::VecFromMask(i32, hn::Ne(hn::LoadU(i32, query_starts + col), key_start)),
+                 hn::VecFromMask(i32, hn::Lt(query, earliest)));
+      float* at = scores + key * kBlock + col;
+      const VF32 value = hn::Load(F32(), at);
+      hn::Store(hn::IfThenElse(hn::RebindMask(F32(), hn::MaskFromVec(hidden)),
+                               hn::Set(F32(), -std::numeric_limits<float>::infinity()), value),
+                F32(), at);
+    }
+  }
+}
+
+SKEIN_ATTENTION_END
