@@ -31,7 +31,8 @@ std::optional<int64_t> parse_checkpoint_name(std::string_view folder);  // the s
 std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir);
 
 // Removes what a process that died left behind, and undoes a replacement that was cut in two. Only
-// for the one process that may write in `dir`.
+// for the one process that may write in `dir`; to be called before it looks for the newest good
+// one.
 void clean_unfinished(const fs::path& dir, const FileOps& ops);
 
 // Gives the finished folder `partial` the name `path`, durably. A checkpoint that has the name

@@ -14,11 +14,14 @@
 
 namespace skein::test {
 
-// An empty folder of this test's own, removed at the end.
+// An empty folder of this test's own, removed at the end. In memory where that is asked for and
+// there is such a file system: for tests that sync thousands of times.
 class TempFolder {
  public:
-  TempFolder() {
-    std::string pattern = testing::TempDir() + "/skein-XXXXXX";
+  enum class Where { kDisk, kMemory };
+  explicit TempFolder(Where where = Where::kDisk) {
+    const bool in_memory = where == Where::kMemory && ::access("/dev/shm", W_OK) == 0;
+    std::string pattern = (in_memory ? "/dev/shm" : testing::TempDir()) + "/skein-XXXXXX";
     path_ = ::mkdtemp(pattern.data());
   }
   ~TempFolder() { fs::remove_all(path_); }

@@ -58,7 +58,12 @@ void FileOps::rename(const fs::path& from, const fs::path& to) const {
 }
 
 bool FileOps::exchange(const fs::path& a, const fs::path& b) const {
-  announce("exchange", a);
+  try {
+    announce("exchange", a);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnsupported) return false;
+    throw;
+  }
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
   if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) return false;
   const int error_number = errno;

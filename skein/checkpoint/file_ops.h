@@ -2,7 +2,8 @@
 //
 // The hook is how tests stand at every kill point: it is called with the operation's name
 // ("create", "write", "sync", "sync_folder", "make_folder", "rename", "exchange", "remove") and its
-// path before the operation happens; it may throw an Error in its place, or end the process.
+// path before the operation happens; it may throw an Error in its place, or end the process. One
+// that throws kUnsupported at "exchange" plays a file system that cannot exchange.
 //
 // Errors   Error{kNotFound | kIo | kNoSpace} naming the path and errno, as skein/base/file.h.
 // Threads  a FileOps may be used by several threads if its hook may.
