@@ -55,7 +55,7 @@ TEST(LearningRate, RefusesAStepBeforeTheFirst) {
 
 TEST(LearningRate, EqualsTorchAndTransformers) {
   const auto golden =
-      std::filesystem::path(__FILE__).parent_path() / "testdata" / "learning_rate.json";
+      std::filesystem::path(SKEIN_SOURCE_DIR) / "skein/optim/testdata/learning_rate.json";
   int num_rates = 0;
   for (const Json& row : read_json(golden.string())) {
     const LearningRateSchedule schedule{

@@ -269,7 +269,7 @@ TEST(Config, PrintedFormReadsBackIdentically) {
 }
 
 TEST(Config, DocumentationHoldsTheReference) {
-  const fs::path page = fs::path(__FILE__).parent_path() / "../../docs/configuration.md";
+  const fs::path page = fs::path(SKEIN_SOURCE_DIR) / "docs/configuration.md";
   const std::string text = read_file(page);
   const std::string begin = "<!-- reference: begin -->\n\n", end = "\n<!-- reference: end -->";
   const size_t from = text.find(begin), to = text.find(end);

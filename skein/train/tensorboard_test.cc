@@ -35,7 +35,7 @@ TEST(TensorBoard, Crc32cOfKnownBytes) {
 }
 
 TEST(TensorBoard, EqualsTheFileOfTensorBoardsOwnWriter) {
-  const fs::path golden = fs::path(__FILE__).parent_path() / "testdata" / "tensorboard.tfevents";
+  const fs::path golden = fs::path(SKEIN_SOURCE_DIR) / "skein/train/testdata/tensorboard.tfevents";
   const Scalar scalars[] = {{"loss", 10.825f},
                             {"grad_norm", 0.0f},
                             {"model_flops_utilization", std::numeric_limits<float>::infinity()}};

@@ -1,0 +1,22 @@
+#include "skein/cli/command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace skein {
+
+CLI::App& command_group(CLI::App& app, const std::string& name, const std::string& help) {
+  for (CLI::App* group : app.get_subcommands({})) {
+    if (group->get_name() == name) return *group;
+  }
+  CLI::App* group = app.add_subcommand(name, help);
+  group->require_subcommand(1);
+  return *group;
+}
+
+void print_json(const OrderedJson& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
+}
+
+}  // namespace skein

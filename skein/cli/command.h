@@ -1,0 +1,31 @@
+// What the commands share. A command is one file, <name>_command.cc, with one function that adds it
+// to the command line; commands.h declares it and the table in main.cc lists it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "skein/base/json.h"
+
+namespace skein {
+
+// Exit codes: promises to scripts and schedulers.
+constexpr int kExitDone = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;     // the command line or a configuration is wrong
+constexpr int kExitRequeue = 75;  // stopped by a signal after saving: run again to continue
+
+// The command that the command line chose. Each add function sets, in the callback of its
+// subcommand, what is to run; it returns an exit code or throws Error.
+struct CommandContext {
+  std::function<int()> run;
+};
+
+// The subcommand `name` of `app`, such as `data` of `data ingest`; added where it is not there yet.
+CLI::App& command_group(CLI::App& app, const std::string& name, const std::string& help);
+
+// Prints one JSON document on standard output.
+void print_json(const OrderedJson& json);
+
+}  // namespace skein

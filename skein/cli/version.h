@@ -1,0 +1,16 @@
+// Which Skein this is and how it was built.
+#pragma once
+
+#include <string>
+
+#include "skein/base/json.h"
+
+namespace skein {
+
+// {"version", "compiler", "build", "architecture", "address_sanitizer"}
+OrderedJson version_json();
+
+// Two lines, the second without its end.
+std::string version_text();
+
+}  // namespace skein

@@ -1,0 +1,79 @@
+// skein version [--json]
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "skein/cli/commands.h"
+#include "skein/cli/version.h"
+
+namespace skein {
+namespace {
+
+const char* compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#else
+  return "gcc " __VERSION__;
+#endif
+}
+
+const char* optimization() {
+#if defined(__OPTIMIZE__)
+  return "optimized";
+#else
+  return "not optimized";
+#endif
+}
+
+const char* architecture() {
+#if defined(__x86_64__)
+  return "x86-64";
+#elif defined(__aarch64__)
+  return "aarch64";
+#else
+  return "unknown";
+#endif
+}
+
+bool has_address_sanitizer() {
+#if defined(__SANITIZE_ADDRESS__)
+  return true;
+#elif defined(__has_feature)
+  return __has_feature(address_sanitizer);
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+OrderedJson version_json() {
+  return {{"version", SKEIN_VERSION},
+          {"compiler", compiler()},
+          {"build", optimization()},
+          {"architecture", architecture()},
+          {"address_sanitizer", has_address_sanitizer()}};
+}
+
+std::string version_text() {
+  return fmt::format("skein {}\n{}, {}{}, for {}", SKEIN_VERSION, compiler(), optimization(),
+                     has_address_sanitizer() ? ", address sanitizer" : "", architecture());
+}
+
+void add_version_command(CLI::App& app, CommandContext& context) {
+  const auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("version", "Print the version and how it was built");
+  command->add_flag("--json", *json, "print one JSON document");
+  command->callback([&context, json] {
+    context.run = [json] {
+      if (*json) {
+        print_json(version_json());
+      } else {
+        fmt::print("{}\n", version_text());
+      }
+      return kExitDone;
+    };
+  });
+}
+
+}  // namespace skein

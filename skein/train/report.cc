@@ -1,0 +1,173 @@
+#include "skein/train/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "skein/base/error.h"
+#include "skein/train/config.h"
+#include "skein/train/jsonl.h"
+#include "skein/train/spikes.h"
+
+namespace skein {
+namespace {
+
+double number_or(const Json& json, const char* key, double otherwise) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+std::optional<int64_t> integer(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<int64_t>();
+}
+
+std::string text_or_empty(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+float finite_or_zero(float value) { return std::isfinite(value) ? value : 0; }
+
+// Gathers the lines of both files into a report.
+class ReportReader {
+ public:
+  explicit ReportReader(const fs::path& run_dir) { report_.run_dir = run_dir.string(); }
+
+  void read_metrics(const fs::path& path) {
+    report_.num_bad_lines += for_each_json_line(path, [&](const Json& json) {
+      const std::optional<StepMetrics> metrics = parse_metrics(json);
+      if (metrics) {
+        add_step(*metrics);
+      } else {
+        ++report_.num_bad_lines;
+      }
+    });
+  }
+
+  void read_events(const fs::path& path) {
+    report_.num_bad_lines += for_each_json_line(path, [&](const Json& json) {
+      const double time = number_or(json, "time", 0);
+      const std::string event = text_or_empty(json, "event");
+      if (event.empty()) {
+        ++report_.num_bad_lines;
+        return;
+      }
+      if (time > 0) last_time_ = std::max(last_time_, time);
+      add_event(event, time, json);
+    });
+  }
+
+  RunReport finish() {
+    SpikeDetector spikes;
+    for (const auto& [step, metrics] : steps_) {
+      report_.steps.push_back(metrics);
+      report_.useful_seconds +=
+          finite_or_zero(metrics.step_ms - metrics.data_wait_ms - metrics.checkpoint_stall_ms) /
+          1e3;
+      report_.data_wait_seconds += finite_or_zero(metrics.data_wait_ms) / 1e3;
+      report_.checkpoint_stall_seconds += finite_or_zero(metrics.checkpoint_stall_ms) / 1e3;
+      if (!spikes.observe(metrics.grad_norm).alarm.empty()) ++report_.num_alarms;
+    }
+    report_.spikes_by_length = spikes.counts_by_length();
+    if (spikes.spike_steps() > 0) ++report_.spikes_by_length[spikes.spike_steps()];
+    for (const auto& [step, loss] : validations_) report_.validations.push_back({step, loss});
+    report_.num_restarts = std::max<int64_t>(num_starts_ - 1, 0);
+    if (first_time_ && last_time_ > *first_time_) report_.wall_seconds = last_time_ - *first_time_;
+    return std::move(report_);
+  }
+
+ private:
+  void add_step(const StepMetrics& metrics) {
+    const auto [found, is_new] = steps_.try_emplace(metrics.step, metrics);
+    if (!is_new) {
+      report_.redone_seconds += finite_or_zero(found->second.step_ms) / 1e3;
+      found->second = metrics;
+    }
+    if (metrics.time <= 0) return;
+    begin_at(metrics.time - finite_or_zero(metrics.step_ms) / 1e3);
+    last_time_ = std::max(last_time_, metrics.time);
+  }
+
+  void add_event(const std::string& event, double time, const Json& json) {
+    if (event == "start") {
+      ++num_starts_;
+      if (time > 0) begin_at(time);
+    } else if (event == "failure") {
+      report_.failures.push_back({time, text_or_empty(json, "reason")});
+    } else if (event == "checkpoint_commit") {
+      ++report_.num_checkpoints;
+      report_.last_checkpoint_step = integer(json, "step");
+    } else if (event == "validation") {
+      const std::optional<int64_t> step = integer(json, "step");
+      if (step) validations_[*step] = static_cast<float>(number_or(json, "loss", std::nan("")));
+    } else if (event == "stop") {
+      report_.last_stop_reason = text_or_empty(json, "reason");
+    }
+  }
+
+  void begin_at(double time) { first_time_ = std::min(first_time_.value_or(time), time); }
+
+  RunReport report_;
+  std::map<int64_t, StepMetrics> steps_;
+  std::map<int64_t, float> validations_;
+  int64_t num_starts_ = 0;
+  std::optional<double> first_time_;
+  double last_time_ = 0;
+};
+
+float median_of(const std::vector<StepMetrics>& steps, float StepMetrics::*value) {
+  std::vector<float> values;
+  for (const StepMetrics& metrics : steps) {
+    if (std::isfinite(metrics.*value)) values.push_back(metrics.*value);
+  }
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+double RunReport::goodput() const { return wall_seconds > 0 ? useful_seconds / wall_seconds : 0; }
+
+double RunReport::other_seconds() const {
+  return std::max(0.0, wall_seconds - useful_seconds - data_wait_seconds -
+                           checkpoint_stall_seconds - redone_seconds);
+}
+
+const StepMetrics* RunReport::best() const {
+  const StepMetrics* best = nullptr;
+  for (const StepMetrics& metrics : steps) {
+    if (std::isfinite(metrics.loss) && (!best || metrics.loss < best->loss)) best = &metrics;
+  }
+  return best;
+}
+
+float RunReport::median_tokens_per_s() const {
+  return median_of(steps, &StepMetrics::tokens_per_s);
+}
+
+float RunReport::median_utilization() const {
+  return median_of(steps, &StepMetrics::model_flops_utilization);
+}
+
+RunReport read_report(const fs::path& run_dir) {
+  const fs::path metrics = run_dir / "metrics.jsonl", events = run_dir / "events.jsonl";
+  if (!fs::exists(metrics) && !fs::exists(events)) {
+    fail(ErrorCode::kNotFound, "{}: expected a run folder, with metrics.jsonl or events.jsonl",
+         run_dir.string());
+  }
+  ReportReader reader(run_dir);
+  reader.read_metrics(metrics);
+  reader.read_events(events);
+  RunReport report = reader.finish();
+  Result<Config> config = try_run([&] {
+    return parse_config(read_file(run_dir / "config.toml"), (run_dir / "config.toml").string());
+  });
+  if (config.ok()) report.planned_steps = config.value().run.steps;
+  return report;
+}
+
+}  // namespace skein
