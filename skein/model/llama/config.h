@@ -1,7 +1,8 @@
 // The sizes and constants of a Llama, and the Hugging Face `config.json` that they come from.
 //
 // Reads    the older spelling (rope_theta, rope_scaling, torch_dtype) and that of transformers 5
-//          (rope_parameters, dtype); a key that is absent or null has transformers' default.
+//          (rope_parameters, dtype); a key that is absent or null has transformers' default, but
+//          for token ids, which are then none.
 // Writes   the older spelling, which transformers 4 and 5 load alike.
 // Errors   parse_llama_config throws Error{kInvalid | kNotFound} for a value that cannot be, and
 //          Error{kUnsupported} for a feature that Skein does not have; each names file, key, value
