@@ -49,14 +49,13 @@ class Tokenizer {
 
 struct TrainTokenizerOptions {
   int64_t sample_bytes = int64_t{12} << 20;  // text that the merges are learnt from, at most
-  int num_threads = 0;                       // 0: all
   uint64_t seed = 1;                         // which documents are in the sample
 };
 
 // Trains a SentencePiece BPE model as Llama 2's (byte fallback, single digits, identity
 // normalization, unk 0, bos 1, eos 2) and writes `out_dir`: tokenizer.model, tokenizer.json,
 // tokenizer_config.json, special_tokens_map.json, which transformers loads as they are. The files
-// are a function of the corpus, vocab_size and options (num_threads aside).
+// are a function of the corpus, vocab_size and options.
 void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,
                      const TrainTokenizerOptions& options = {});
 

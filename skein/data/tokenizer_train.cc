@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 #include <vector>
 
 #include "skein/base/error.h"
@@ -54,15 +53,16 @@ class Sentences : public sentencepiece::SentenceIterator {
   size_t index_ = 0;
 };
 
-// As Llama 2's tokenizer was trained.
-std::string train_model(std::vector<std::string> sentences, int vocab_size, int num_threads,
+// As Llama 2's tokenizer was trained. SentencePiece writes the number of threads into the model: a
+// constant keeps the file a function of the text. Only reading the sentences uses them.
+std::string train_model(std::vector<std::string> sentences, int vocab_size,
                         const std::string& corpus) {
   Sentences iterator(std::move(sentences));
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(
       {{"model_type", "bpe"},
        {"vocab_size", std::to_string(vocab_size)},
-       {"num_threads", std::to_string(num_threads)},
+       {"num_threads", "16"},
        {"byte_fallback", "true"},
        {"split_digits", "true"},
        {"allow_whitespace_only_pieces", "true"},
@@ -80,11 +80,11 @@ std::string train_model(std::vector<std::string> sentences, int vocab_size, int 
        {"minloglevel", "2"}},
       &iterator, &model);
   if (!status.ok()) {
-    fail(
-        ErrorCode::kInvalid,
-        "cannot train a tokenizer of {} tokens on {}: {} (a corpus this small or this varied needs "
-        "another --vocab-size)",
-        vocab_size, corpus, status.ToString());
+    std::string reason = status.error_message();  // "file.cc(1) [condition] what for people"
+    if (const size_t skip = reason.rfind("] "); skip != std::string::npos)
+      reason.erase(0, skip + 2);
+    fail(ErrorCode::kInvalid, "cannot train a tokenizer of {} tokens on {}: {}", vocab_size, corpus,
+         reason);
   }
   return model;
 }
@@ -158,11 +158,7 @@ void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_d
     fail(ErrorCode::kInvalid, "{}: a sample of {} bytes holds no text", corpus.path().string(),
          options.sample_bytes);
   }
-  const int num_threads = options.num_threads > 0
-                              ? options.num_threads
-                              : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const std::string model =
-      train_model(std::move(sentences), vocab_size, num_threads, corpus.path().string());
+  const std::string model = train_model(std::move(sentences), vocab_size, corpus.path().string());
   const SentencePieceModel parsed =
       parse_sentencepiece_model(model, (out_dir / "tokenizer.model").string());
   write_file_atomic(out_dir / "tokenizer.json", hugging_face_tokenizer_json(parsed));

@@ -1,0 +1,267 @@
+#include "skein/data/corpus.h"
+
+#include <arrow/array/builder_binary.h>
+#include <arrow/array/builder_primitive.h>
+#include <arrow/io/memory.h>
+#include <arrow/ipc/writer.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "skein/base/error.h"
+#include "skein/data/corpus_writer.h"
+
+namespace skein {
+namespace {
+
+using Documents = std::vector<std::string>;
+
+const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/corpus";
+const Documents kGoldenDocuments = {"first document", "", "zweites Dokument: äöü €", "line\nbreak",
+                                    [] {
+                                      std::string text;
+                                      for (int i = 0; i < 40; ++i) text += "repeat ";
+                                      return text;
+                                    }()};
+
+fs::path new_folder(const std::string& name) {
+  const fs::path folder = fs::path(testing::TempDir()) / fmt::format("{}-{}", name, ::getpid());
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+Documents documents_of(const Corpus& corpus) {
+  Documents documents;
+  for (int64_t i = 0; i < corpus.num_documents(); ++i) documents.emplace_back(corpus.document(i));
+  return documents;
+}
+
+template <typename Builder>
+std::shared_ptr<arrow::Array> strings(const Documents& documents) {
+  Builder builder;
+  for (const std::string& text : documents) {
+    EXPECT_TRUE((text == "<null>" ? builder.AppendNull() : builder.Append(text)).ok());
+  }
+  return *builder.Finish();
+}
+
+std::string stream_of(const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches) {
+  const auto out = *arrow::io::BufferOutputStream::Create();
+  const auto writer = *arrow::ipc::MakeStreamWriter(out.get(), batches.at(0)->schema());
+  for (const auto& batch : batches) EXPECT_TRUE(writer->WriteRecordBatch(*batch).ok());
+  EXPECT_TRUE(writer->Close().ok());
+  return (*out->Finish())->ToString();
+}
+
+std::shared_ptr<arrow::RecordBatch> batch_of(const std::string& name,
+                                             const std::shared_ptr<arrow::Array>& column) {
+  return arrow::RecordBatch::Make(arrow::schema({arrow::field(name, column->type())}),
+                                  column->length(), {column});
+}
+
+Corpus corpus_of(const std::string& bytes) {
+  return Corpus::from_bytes(std::as_bytes(std::span(bytes)), "test.arrow");
+}
+
+std::string error_of(const std::string& bytes) {
+  try {
+    corpus_of(bytes);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Corpus, ReadsWhatItWrites) {
+  const fs::path path = new_folder("corpus") / "new/folder/corpus.arrow";
+  CorpusWriter writer(path);
+  Documents documents;
+  for (int i = 0; i < 1000; ++i)
+    documents.emplace_back(i * 7 % 300, static_cast<char>('a' + i % 26));
+  documents.emplace_back(3 << 20, 'x');  // larger than the spool's buffer
+  for (const std::string& text : documents) writer.append(text);
+  EXPECT_FALSE(fs::exists(path));
+  writer.commit();
+
+  const Corpus corpus(path);
+  EXPECT_EQ(documents_of(corpus), documents);
+  EXPECT_EQ(corpus.num_bytes(), writer.num_bytes());
+  // Nothing is left behind.
+  EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), {}), 1);
+}
+
+TEST(Corpus, ReadsWhatOthersWrite) {
+  for (const char* name : {"datasets.arrow", "feather.arrow", "feather_lz4.arrow"}) {
+    EXPECT_EQ(documents_of(Corpus(kGoldens / name)), kGoldenDocuments) << name;
+  }
+}
+
+TEST(Corpus, IsZeroCopy) {
+  const std::string bytes =
+      stream_of({batch_of("text", strings<arrow::LargeStringBuilder>({"one", "two"}))});
+  const Corpus corpus = corpus_of(bytes);
+  EXPECT_GE(corpus.document(0).data(), bytes.data());
+  EXPECT_LT(corpus.document(1).data(), bytes.data() + bytes.size());
+}
+
+TEST(Corpus, ReadsBatchesNullsAndSlices) {
+  const auto wide = strings<arrow::LargeStringBuilder>({"a", "<null>", "ccc", "d"});
+  const std::string bytes =
+      stream_of({batch_of("text", wide), batch_of("text", wide->Slice(1, 2)),
+                 batch_of("text", wide->Slice(0, 0)), batch_of("text", wide->Slice(3, 1))});
+  const Corpus corpus = corpus_of(bytes);
+  EXPECT_EQ(documents_of(corpus), (Documents{"a", "", "ccc", "d", "", "ccc", "d"}));
+  EXPECT_EQ(corpus.num_bytes(), 9);
+  const std::string narrow =
+      stream_of({batch_of("text", strings<arrow::StringBuilder>({"x", "", "zz"}))});
+  EXPECT_EQ(documents_of(corpus_of(narrow)), (Documents{"x", "", "zz"}));
+}
+
+TEST(Corpus, ReadsTheSameInManyThreads) {
+  const Corpus corpus(kGoldens / "datasets.arrow");
+  std::vector<std::thread> threads;
+  std::atomic<int> num_wrong = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i) {
+        num_wrong += corpus.document(i % 5) != kGoldenDocuments[static_cast<size_t>(i % 5)];
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(num_wrong, 0);
+}
+
+TEST(Corpus, SaysWhatIsWrong) {
+  EXPECT_NE(error_of("").find("test.arrow: is empty"), std::string::npos);
+  EXPECT_NE(error_of("This is a text and no Arrow file.").find("not a readable Arrow"),
+            std::string::npos);
+  EXPECT_NE(error_of(stream_of({batch_of("body", strings<arrow::StringBuilder>({"x"}))}))
+                .find("0 columns named `text` (its columns: body)"),
+            std::string::npos);
+  arrow::Int64Builder numbers;
+  EXPECT_TRUE(numbers.Append(1).ok());
+  EXPECT_NE(error_of(stream_of({batch_of("text", *numbers.Finish())})).find("of type int64"),
+            std::string::npos);
+  EXPECT_THROW(Corpus("/no/such/corpus.arrow"), Error);
+}
+
+TEST(Corpus, NoTruncationGoesUnseen) {
+  for (const char* name : {"datasets.arrow", "feather.arrow"}) {
+    const std::string bytes = read_file(kGoldens / name);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      const std::string cut = bytes.substr(0, size);
+      EXPECT_NE(error_of(cut), "") << name << " cut to " << size << " bytes";
+    }
+  }
+}
+
+TEST(Corpus, DamageIsAnErrorOrReadsInBounds) {
+  std::mt19937 random(5);
+  for (const char* name : {"datasets.arrow", "feather.arrow", "feather_lz4.arrow"}) {
+    const std::string bytes = read_file(kGoldens / name);
+    for (int i = 0; i < 4000; ++i) {
+      std::string damaged = bytes;
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+      try {
+        const Corpus corpus = corpus_of(damaged);
+        int64_t num_bytes = 0;
+        for (int64_t d = 0; d < corpus.num_documents(); ++d) {
+          num_bytes += static_cast<int64_t>(std::string(corpus.document(d)).size());
+        }
+        EXPECT_LE(num_bytes, corpus.num_bytes());
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+TEST(Corpus, OffsetsThatRunBackOrOutAreRefused) {
+  const std::string good =
+      stream_of({batch_of("text", strings<arrow::LargeStringBuilder>({"aaaa", "bbbb"}))});
+  // The offsets 0, 4, 8, as they lie in the file.
+  const std::string offsets{"\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0", 24};
+  const size_t place = good.find(offsets);
+  ASSERT_NE(place, std::string::npos);
+  for (const int value : {9, 100, -1}) {
+    for (const int index : {0, 1, 2}) {
+      std::string damaged = good;
+      const int64_t offset = value;
+      damaged.replace(place + static_cast<size_t>(index) * 8, 8,
+                      reinterpret_cast<const char*>(&offset), 8);
+      EXPECT_NE(error_of(damaged).find("row"), std::string::npos) << index << " = " << value;
+    }
+  }
+}
+
+TEST(CorpusWriter, LeavesTheOldFileUntilItCommits) {
+  const fs::path path = new_folder("corpus-old") / "corpus.arrow";
+  write_file_atomic(path, "old");
+  {
+    CorpusWriter abandoned(path);
+    abandoned.append("text");
+  }
+  EXPECT_EQ(read_file(path), "old");
+  CorpusWriter writer(path);
+  writer.append("text");
+  writer.commit();
+  EXPECT_EQ(Corpus(path).document(0), "text");
+}
+
+TEST(CorpusWriter, AFailedWriteNamesTheFileAndLeavesTheOldOne) {
+  const fs::path path = new_folder("corpus-full") / "corpus.arrow";
+  write_file_atomic(path, "old");
+  CorpusWriter writer(path);
+  writer.append(std::string(60'000, 'x'));
+  // The text alone fits under the limit, the stream does not.
+  const auto previous_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlim_t previous_limit = std::exchange(limit.rlim_cur, 60'100);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::string what;
+  try {
+    writer.commit();
+  } catch (const Error& error) {
+    what = error.what();
+  }
+  limit.rlim_cur = previous_limit;
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, previous_handler);
+  EXPECT_NE(what.find("corpus.arrow.partial: File too large"), std::string::npos) << what;
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), {}), 1);
+}
+
+int64_t peak_resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6));
+  }
+  return -1;
+}
+
+TEST(CorpusWriter, MemoryDoesNotGrowWithTheCorpus) {
+  const fs::path path = new_folder("corpus-large") / "corpus.arrow";
+  const std::string text(100'000, 'x');
+  const int64_t before = peak_resident_kib();
+  CorpusWriter writer(path);
+  for (int i = 0; i < 4000; ++i) writer.append(text);  // 400 MB
+  writer.commit();
+  EXPECT_LT(peak_resident_kib() - before, 48 << 10);
+  EXPECT_EQ(Corpus(path).num_bytes(), 400'000'000);
+  fs::remove(path);
+}
+
+}  // namespace
+}  // namespace skein
