@@ -37,7 +37,7 @@ HWY_INLINE hn::Vec<U16Half> upper_halves(VU32 words) {
 
 HWY_INLINE VU32 quiet_nan(VF32 value, VU32 rounded) {
   const U32 u32;
-  const auto is_nan = hn::RebindMask(u32, hn::Ne(value, value));
+  const auto is_nan = hn::RebindMask(u32, hn::IsNaN(value));
   const VU32 nan = hn::Or(hn::BitCast(u32, value), hn::Set(u32, 0x00400000u));
   return hn::IfThenElse(is_nan, nan, rounded);
 }
@@ -97,15 +97,16 @@ HWY_INLINE void store(VF32 value, F32, bfloat16* to, size_t n) {
   store_rounded(round_to_bf16(value), to, n);
 }
 
-// e^x to 2 ulp. 0 below -87.33, 2.4e38 above 88.37; NaN stays NaN.
+// e^x to 2 ulp; 0 below -87.33, infinity where it overflows; NaN stays NaN.
 // Source: Cody-Waite reduction by ln 2, the Taylor polynomial of degree 7 on |r| <= ln(2)/2.
 HWY_INLINE VF32 exp(VF32 x) {
   const F32 d;
   const hn::RebindToSigned<F32> i32;
   const VF32 low = hn::Set(d, -87.33f);
   const auto underflow = hn::Lt(x, low);
-  x = hn::Max(low, hn::Min(hn::Set(d, 88.37f), x));
-  const VF32 n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
+  // Only the exponent is clamped: the polynomial carries overflow and NaN through.
+  const VF32 clamped = hn::Max(low, hn::Min(hn::Set(d, 88.37f), x));
+  const VF32 n = hn::Round(hn::Mul(clamped, hn::Set(d, 1.44269504f)));
   VF32 r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
   VF32 p = hn::Set(d, 1.0f / 5040);
