@@ -1,0 +1,181 @@
+// The rules of linear's derivatives.
+#include "skein/ops/linear/linear.h"
+#include "skein/ops/linear/linear_rules.h"
+
+namespace skein {
+namespace {
+
+using linear_rules::num_parts;
+
+Attrs parts_attr(size_t parts) { return {{"parts", static_cast<int64_t>(parts)}}; }
+
+int64_t local_dim(const OpCall& call, int operand, int dim) {
+  return call.input(operand).local_shape(call.mesh).dim(dim);
+}
+
+std::vector<TensorType> infer_dx(const OpCall& call) {
+  const int parts = num_parts(call, 2, 0);
+  TensorType dx;
+  for (int i = 0; i < parts; ++i) {
+    const TensorType &dy = check_matrix(call, i), &w = check_matrix(call, parts + i);
+    call.check(dy.shape.dim(1) == w.shape.dim(0) && dy.dtype == w.dtype, "{} does not match {}",
+               call.describe(i), call.describe(parts + i));
+    TensorType term = {dy.dtype, Shape({dy.shape.dim(0), w.shape.dim(1)}),
+                       linear_rules::match(call, i, parts + i,
+                                           {{"R", "R", "R"},
+                                            {"S0", "R", "S0"},
+                                            {"S1", "S0", "P"},
+                                            {"R", "S1", "S1"},
+                                            {"P", "R", "P"}})};
+    if (i == 0) {
+      dx = std::move(term);
+    } else {
+      call.check(term == dx, "{} times {} gives {}: the other parts give {}", call.describe(i),
+                 call.describe(parts + i), term.to_string(call.mesh), dx.to_string(call.mesh));
+    }
+  }
+  return {dx};
+}
+
+Cost cost_dx(const OpCall& call) {
+  const int parts = num_parts(call, 2, 0);
+  Cost cost;
+  for (int i = 0; i < parts; ++i) {
+    cost.flops += 2.0 * static_cast<double>(local_dim(call, i, 0)) *
+                  static_cast<double>(local_dim(call, i, 1)) *
+                  static_cast<double>(local_dim(call, parts + i, 1));
+  }
+  cost.bytes_read = input_bytes(call);
+  cost.bytes_written = output_bytes(call);
+  return cost;
+}
+
+Layout layout_dx(const OpCall& call) {
+  const int parts = num_parts(call, 2, 0);
+  if (parts == 1) return {};
+  return {
+      {},
+      {{false, linear_rules::range(0, parts), 1}, {false, linear_rules::range(parts, parts), 0}}};
+}
+
+std::vector<TensorType> infer_dw(const OpCall& call) {
+  const int parts = num_parts(call, 2, 1);
+  const TensorType& x = check_matrix(call, parts);
+  std::vector<TensorType> outputs;
+  for (int i = 0; i < parts; ++i) {
+    const TensorType &dy = check_matrix(call, i), &sum = call.input(parts + 1 + i);
+    call.check(dy.shape.dim(0) == x.shape.dim(0) && dy.dtype == x.dtype, "{} does not match {}",
+               call.describe(i), call.describe(parts));
+    const TensorType expected = {DType::kF32, Shape({dy.shape.dim(1), x.shape.dim(1)}),
+                                 linear_rules::match(call, i, parts,
+                                                     {{"R", "R", "R"},
+                                                      {"S0", "S0", "P"},
+                                                      {"S1", "R", "S0"},
+                                                      {"R", "S1", "S1"},
+                                                      {"P", "R", "P"},
+                                                      {"R", "P", "P"}})};
+    call.check(sum == expected, "gradient sum {}: {} and {} make {}", call.describe(parts + 1 + i),
+               call.describe(i), call.describe(parts), expected.to_string(call.mesh));
+    outputs.push_back(sum);
+  }
+  return outputs;
+}
+
+Cost cost_dw(const OpCall& call) {
+  const int parts = num_parts(call, 2, 1);
+  Cost cost;
+  for (int i = 0; i < parts; ++i) {
+    cost.flops += 2.0 * static_cast<double>(local_dim(call, i, 0)) *
+                  static_cast<double>(local_dim(call, i, 1)) *
+                  static_cast<double>(local_dim(call, parts, 1));
+  }
+  cost.bytes_read = input_bytes(call);
+  cost.bytes_written = output_bytes(call);
+  return cost;
+}
+
+Layout layout_dw(const OpCall& call) {
+  const int parts = num_parts(call, 2, 1);
+  Layout layout;
+  for (int i = 0; i < parts; ++i) layout.aliases.push_back({i, parts + 1 + i, true, 0});
+  if (parts > 1) {
+    layout.bundles.push_back({false, linear_rules::range(0, parts), 1});
+    layout.bundles.push_back({false, linear_rules::range(parts + 1, parts), 0});
+  }
+  return layout;
+}
+
+std::vector<TensorType> infer_db(const OpCall& call) {
+  const int parts = num_parts(call, 2, 0);
+  std::vector<TensorType> outputs;
+  for (int i = 0; i < parts; ++i) {
+    const TensorType &dy = check_matrix(call, i), &sum = call.input(parts + i);
+    TensorType expected = {DType::kF32, Shape({dy.shape.dim(1)}), {}};
+    for (const Placement placement : dy.placements) {
+      const bool owed = placement.is_partial() || placement == Placement::sharded(0);
+      expected.placements.push_back(owed                     ? Placement::partial()
+                                    : placement.is_sharded() ? Placement::sharded(0)
+                                                             : Placement::replicated());
+    }
+    call.check(sum == expected, "gradient sum {}: {} makes {}", call.describe(parts + i),
+               call.describe(i), expected.to_string(call.mesh));
+    outputs.push_back(sum);
+  }
+  return outputs;
+}
+
+Cost cost_db(const OpCall& call) {
+  const int parts = num_parts(call, 2, 0);
+  Cost cost;
+  for (int i = 0; i < parts; ++i) {
+    cost.flops += static_cast<double>(call.input(i).local_shape(call.mesh).num_elements());
+  }
+  cost.bytes_read = input_bytes(call);
+  cost.bytes_written = output_bytes(call);
+  return cost;
+}
+
+Layout layout_db(const OpCall& call) {
+  const int parts = num_parts(call, 2, 0);
+  Layout layout;
+  for (int i = 0; i < parts; ++i) layout.aliases.push_back({i, parts + i, true, 0});
+  return layout;
+}
+
+std::vector<ValueId> add_accumulating(Graph& graph, const OpDef& op, std::vector<ValueId> inputs,
+                                      const std::vector<ValueId>& sums) {
+  std::vector<std::string> names;
+  for (const ValueId sum : sums) names.push_back(graph.value(sum).name);
+  inputs.insert(inputs.end(), sums.begin(), sums.end());
+  return graph.add(op, std::move(inputs), parts_attr(sums.size()), names);
+}
+
+}  // namespace
+
+const OpDef kLinearDx = {
+    .name = "linear_dx", .infer = infer_dx, .cost = cost_dx, .layout = layout_dx};
+const OpDef kLinearDw = {
+    .name = "linear_dw", .infer = infer_dw, .cost = cost_dw, .layout = layout_dw};
+const OpDef kLinearDb = {
+    .name = "linear_db", .infer = infer_db, .cost = cost_db, .layout = layout_db};
+
+ValueId linear_dx(Graph& graph, const std::vector<ValueId>& dy, const std::vector<ValueId>& weights,
+                  const std::string& name) {
+  std::vector<ValueId> inputs = dy;
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  return graph.add1(kLinearDx, std::move(inputs), parts_attr(dy.size()), name);
+}
+
+std::vector<ValueId> linear_dw(Graph& graph, const std::vector<ValueId>& dy, ValueId x,
+                               const std::vector<ValueId>& sums) {
+  std::vector<ValueId> inputs = dy;
+  inputs.push_back(x);
+  return add_accumulating(graph, kLinearDw, std::move(inputs), sums);
+}
+
+std::vector<ValueId> linear_db(Graph& graph, const std::vector<ValueId>& dy,
+                               const std::vector<ValueId>& sums) {
+  return add_accumulating(graph, kLinearDb, dy, sums);
+}
+
+}  // namespace skein

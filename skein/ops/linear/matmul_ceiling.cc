@@ -1,0 +1,79 @@
+#include "skein/ops/linear/matmul_ceiling.h"
+
+#include <algorithm>
+#include <chrono>
+#include <dnnl.hpp>
+#include <functional>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/ops/linear/matmul_cpu.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kSize = 2048;
+constexpr double kFlops = 2.0 * kSize * kSize * kSize;
+
+double best_flops(double seconds, const std::function<void()>& product) {
+  using Clock = std::chrono::steady_clock;
+  const auto elapsed = [](Clock::time_point since) {
+    return std::chrono::duration<double>(Clock::now() - since).count();
+  };
+  product();  // faults pages in, warms caches
+  double best_seconds = 1e30;
+  const Clock::time_point start = Clock::now();
+  do {
+    const Clock::time_point before = Clock::now();
+    product();
+    best_seconds = std::min(best_seconds, elapsed(before));
+  } while (elapsed(start) < seconds);
+  return kFlops / best_seconds;
+}
+
+// Normal numbers of moderate size: some units are slower on subnormals, or faster on zeros.
+std::vector<uint16_t> operand(DType dtype) {
+  std::vector<uint16_t> halves(kSize * kSize * size_of(dtype) / 2);
+  for (size_t i = 0; i < halves.size(); ++i) halves[i] = 0x3f80 + (i * 37) % 97;
+  return halves;
+}
+
+double own_flops(DType dtype, double seconds) {
+  std::vector<uint16_t> a = operand(dtype), b = operand(dtype),
+                        c(kSize * kSize * size_of(dtype) / 2);
+  Matmul matmul{dtype, kSize, kSize, 1, {}, {c.data(), dtype, kSize}};
+  matmul.terms[0] = {kSize, {a.data(), kSize, false}, {b.data(), kSize, true}};
+  std::vector<char> scratch(matmul_scratch_bytes(matmul) + 64);
+  void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+  return best_flops(seconds, [&] { run_matmul(matmul, aligned); });
+}
+
+}  // namespace
+
+double measure_onednn_matmul_flops(DType dtype, double seconds) try {
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  dnnl::stream stream(engine);
+  const auto type =
+      dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+  const dnnl::memory::desc desc({kSize, kSize}, type, dnnl::memory::format_tag::ab);
+  const dnnl::matmul product(
+      dnnl::matmul::primitive_desc(dnnl::matmul::desc(desc, desc, desc), engine));
+  std::vector<uint16_t> a = operand(dtype), b = operand(dtype), c(a.size());
+  const std::unordered_map<int, dnnl::memory> arguments = {
+      {DNNL_ARG_SRC, dnnl::memory(desc, engine, a.data())},
+      {DNNL_ARG_WEIGHTS, dnnl::memory(desc, engine, b.data())},
+      {DNNL_ARG_DST, dnnl::memory(desc, engine, c.data())}};
+  return best_flops(seconds, [&] {
+    product.execute(stream, arguments);
+    stream.wait();
+  });
+} catch (const dnnl::error& error) {
+  if (error.status == dnnl_unimplemented) return 0;
+  fail(ErrorCode::kInternal, "oneDNN matrix product of {}: {}", dtype_name(dtype), error.what());
+}
+
+double measure_matmul_ceiling_flops(DType dtype, double seconds) {
+  return std::max(measure_onednn_matmul_flops(dtype, seconds / 2), own_flops(dtype, seconds / 2));
+}
+
+}  // namespace skein

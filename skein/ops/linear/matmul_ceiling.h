@@ -1,0 +1,19 @@
+// The rate that this machine's matrix units reach: the yardstick of model_flops_utilization.
+//
+// Method   large products C = A B (2048^3, f32 or bf16 in, fp32 sums), repeated for `seconds`; the
+//          best one counts. At the current number of OpenMP threads.
+// Units    floating-point operations a second; a multiply and an add count as two.
+// Threads  uses the OpenMP pool; allocates some tens of MB while it runs.
+#pragma once
+
+#include "skein/tensor/dtype.h"
+
+namespace skein {
+
+// The better of oneDNN's product and our own, so that the share that we report never flatters.
+double measure_matmul_ceiling_flops(DType dtype, double seconds);
+
+// oneDNN's alone; 0 where it has no product of that dtype for this CPU.
+double measure_onednn_matmul_flops(DType dtype, double seconds);
+
+}  // namespace skein

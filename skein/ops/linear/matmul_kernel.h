@@ -1,0 +1,64 @@
+// The part of a matrix product that depends on the kind of CPU.
+//
+// Operands are brought into *panels* of 32-bit *steps*: a step is one f32, or a pair of bf16 that
+// are neighbours along the summed dim (a missing second one is zero). A panel of B holds
+// `panel_cols` columns as [steps][panel_cols]; a panel of A holds `tile_rows` rows as
+// [steps][tile_rows]. Sums run in order of the steps, in fp32, one chain an output element, so they
+// do not depend on how the work is cut up.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "skein/tensor/dtype.h"
+
+namespace skein {
+
+// A [rows, depth] or B [depth, cols] in memory. `depth_is_row`: the summed dim is the outer one.
+struct MatmulOperand {
+  const void* data = nullptr;
+  int64_t row_stride = 0;  // elements
+  bool depth_is_row = false;
+};
+
+// Where a finished tile of fp32 sums goes.
+struct MatmulStore {
+  void* out = nullptr;
+  DType dtype = DType::kF32;   // f32 or bf16
+  int64_t row_stride = 0;      // elements
+  bool accumulate = false;     // out += sums (f32 only)
+  const void* bias = nullptr;  // of the columns, or null
+  DType bias_dtype = DType::kF32;
+};
+
+// A as the tiles read it: element (row, step) of tile t lies at
+// data + t * tile_bytes + row * row_bytes + step * step_bytes.
+struct MatmulTiles {
+  const char* data = nullptr;
+  int64_t tile_bytes = 0;
+  int64_t row_bytes = 0;
+  int64_t step_bytes = 0;
+};
+
+struct MatmulKernel {
+  int tile_rows = 0;
+  int panel_cols = 0;       // divides 256
+  int elements_a_step = 1;  // 2: pairs of bf16
+  // Packs `depth` elements of `lanes` columns of B (or rows of A), from operand.data on, into
+  // panels that lie `panel_words` apart; lanes that are missing from the last one become zero.
+  void (*pack_b)(const MatmulOperand&, int64_t depth, int64_t lanes, uint32_t* panels,
+                 int64_t panel_words) = nullptr;
+  void (*pack_a)(const MatmulOperand&, int64_t depth, int64_t lanes, uint32_t* panels,
+                 int64_t panel_words) = nullptr;
+  // sums[rows, panel_cols] (+)= A B over `steps`; `first`: from zero.
+  void (*accumulate)(const MatmulTiles& a, int rows, const uint32_t* b_panel, int64_t steps,
+                     bool first, float* sums) = nullptr;
+  void (*store)(const float* sums, int rows, int cols, const MatmulStore& to) = nullptr;
+};
+
+// AVX-512 with bf16 dot products (x86); none where the CPU or the build lacks them.
+std::optional<MatmulKernel> avx512_matmul_kernel(DType dtype);
+// Any CPU, at the width of its vectors. bf16 is widened while packing.
+MatmulKernel portable_matmul_kernel(DType dtype);
+
+}  // namespace skein
