@@ -8,15 +8,15 @@
 namespace skein {
 namespace {
 
-Json to_json(const ManifestFile& file) {
+OrderedJson to_json(const ManifestFile& file) {
   return {{"name", file.name},
           {"file_bytes", file.file_bytes},
           {"header_bytes", file.header_bytes},
           {"header_xxh3_128", file.header_xxh3_128}};
 }
 
-Json to_json(const ManifestTensor& tensor) {
-  Json shards = Json::array();
+OrderedJson to_json(const ManifestTensor& tensor) {
+  OrderedJson shards = OrderedJson::array();
   for (const Shard& shard : tensor.shards) {
     shards.push_back({{"file", shard.file},
                       {"offset", shard.slice.offset},
