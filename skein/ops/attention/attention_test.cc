@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "hwy/highway.h"
+#include "hwy/targets.h"
 #include "skein/ops/attention/attention_cpu.h"
 #include "skein/ops/testing/op_harness.h"
 
@@ -22,6 +24,7 @@ struct Config {
   bool causal = true;
   DType dtype = DType::kF32;
   std::vector<int64_t> boundaries = {};  // where documents begin, in every sequence
+  bool boundary_moves = false;           // sequence n has one, at position n + 1
   double scale = 0;                      // 0: 1 / sqrt(head_dim)
 
   int64_t tokens() const { return sequences * sequence_length; }
@@ -36,6 +39,7 @@ Tensor starts_of(const Config& config) {
   return op_test::make_tensor(DType::kI32, {config.tokens()}, [&](int64_t t) {
     // Every other sequence is shifted, so that sequences differ.
     const int64_t position = t % config.sequence_length, sequence = t / config.sequence_length;
+    if (config.boundary_moves) return position > sequence ? sequence + 1.0 : 0.0;
     int64_t start = 0;
     for (const int64_t boundary : config.boundaries) {
       const int64_t moved = std::min(boundary + sequence % 2, config.sequence_length);
@@ -188,8 +192,8 @@ TEST(Attention, MatchesTheDefinition) {
     for (const bool causal : {true, false}) {
       for (const int64_t head_dim : {1, 7, 24, 40, 64, 80, 96, 128}) {
         check_both({.sequences = 2,
-                    .sequence_length = 101,
-                    .heads = 2,
+                    .sequence_length = 71,
+                    .heads = 1,
                     .head_dim = head_dim,
                     .causal = causal,
                     .dtype = dtype,
@@ -223,13 +227,14 @@ TEST(Attention, SharesKeyValueHeads) {
 }
 
 TEST(Attention, StopsAtEveryDocumentBoundary) {
-  for (const bool causal : {true, false}) {
-    for (int64_t boundary = 1; boundary < 140; ++boundary) {
-      check_both({.sequence_length = 140,
-                  .head_dim = 8,
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const bool causal : {true, false}) {
+      check_both({.sequences = 130,
+                  .sequence_length = 130,
+                  .head_dim = 3,
                   .causal = causal,
-                  .dtype = boundary % 2 == 0 ? DType::kF32 : DType::kBF16,
-                  .boundaries = {boundary}});
+                  .dtype = dtype,
+                  .boundary_moves = true});
     }
   }
 }
@@ -254,10 +259,10 @@ TEST(Attention, ManyDocumentsInARow) {
 // Several pieces of keys, whose dq are added up.
 TEST(Attention, LongSequences) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    check_both({.sequence_length = 2100, .head_dim = 8, .dtype = dtype});
-    check_both({.sequence_length = 1300, .head_dim = 8, .causal = false, .dtype = dtype});
+    check_both({.sequence_length = 2100, .head_dim = 3, .dtype = dtype});
+    check_both({.sequence_length = 1100, .head_dim = 3, .causal = false, .dtype = dtype});
     check_both({.sequence_length = 2100,
-                .head_dim = 8,
+                .head_dim = 3,
                 .causal = false,
                 .dtype = dtype,
                 .boundaries = {200, 1000, 1100, 1900}});
@@ -294,6 +299,70 @@ TEST(Attention, DerivativeRule) {
                          .grad_tolerance_bf16 = 2e-2});
     }
   }
+}
+
+// Values of another document change no bit, though both lie in one block.
+TEST(Attention, DocumentsAreStrangers) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Config config = {
+        .sequence_length = 90, .head_dim = 16, .dtype = dtype, .boundaries = {30, 60}};
+    const OpCase test{.op = &kAttention, .attrs = config.attrs(), .inputs = inputs_of(config)};
+    OpCase changed = test;
+    for (int operand = 0; operand < 3; ++operand) {
+      for (int64_t i = 0; i < 90 * 16; ++i) {
+        if (i / 16 < 30 || i / 16 >= 60) changed.inputs[operand].values[i] *= -8;
+      }
+    }
+    std::vector<double> results[2];
+    for (int i = 0; i < 2; ++i) {
+      const op_test::BuiltCase built = op_test::build(i == 0 ? test : changed, 2);
+      const op_test::GraphRun run(built.graph, built.inputs, {});
+      const std::vector<double> o = run.read(built.graph.nodes()[0].outputs[0]);
+      results[i].assign(o.begin() + 30 * 16, o.begin() + 60 * 16);
+    }
+    EXPECT_TRUE(results[0] == results[1]);
+  }
+}
+
+// The kernels of machines with less than this one's instructions.
+class AttentionPortable : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override {
+    if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this machine";
+    const auto* native = &attention_cpu::kernels_for(DType::kF32, true);
+    const bool is_best = (hwy::SupportedTargets() & HWY_TARGETS & (GetParam() - 1)) == 0;
+    hwy::SetSupportedTargetsForTest(GetParam());
+    hwy::GetChosenTarget().Update(GetParam());
+    EXPECT_EQ(native == &attention_cpu::kernels_for(DType::kF32, true), is_best);
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+TEST_P(AttentionPortable, MatchesTheDefinition) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t head_dim : {7, 40, 64}) {
+      check_both({.sequence_length = 150,
+                  .heads = 2,
+                  .kv_heads = 1,
+                  .head_dim = head_dim,
+                  .dtype = dtype,
+                  .boundaries = {61, 100}});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, AttentionPortable,
+                         testing::Values<int64_t>(HWY_AVX3, HWY_AVX2, HWY_SSE4, HWY_SCALAR),
+                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+
+TEST(Attention, BF16DotIsForBF16) {
+  using attention_cpu::kernels_for;
+  if (!attention_cpu::machine_has_bf16_dot()) GTEST_SKIP() << "not on this machine";
+  EXPECT_NE(&kernels_for(DType::kBF16, true), &kernels_for(DType::kBF16, false));
+  EXPECT_EQ(&kernels_for(DType::kF32, true), &kernels_for(DType::kF32, false));
 }
 
 }  // namespace
