@@ -2,7 +2,10 @@
 
 #include <sentencepiece_processor.h>
 
+#include <optional>
+
 #include "skein/base/error.h"
+#include "skein/data/tokenizer_cuts.h"
 #include "skein/data/tokenizer_model.h"
 
 namespace skein {
@@ -15,25 +18,37 @@ constexpr const char* kFolderFiles[] = {"tokenizer.model",       "tokenizer.json
                                         "tokenizer_config.json", "special_tokens_map.json",
                                         "added_tokens.json",     "chat_template.jinja"};
 
+// Set in a model by appending: protobuf merges a field that comes twice.
+constexpr std::string_view kNoDummyPrefix{"\x1a\x02\x18\x00", 4};  // normalizer_spec { 3: false }
+
+constexpr size_t kPartBytes = 2048;  // of text, encoded at a time where the model allows it
+
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  SentencePieceTokenizer(std::string_view model, const std::string& name,
+  SentencePieceTokenizer(std::string_view bytes, const std::string& name,
                          std::vector<fs::path> files)
       : name_(name), files_(std::move(files)) {
-    parse_sentencepiece_model(model, name);
-    const auto status = processor_.LoadFromSerializedProto({model.data(), model.size()});
-    if (!status.ok()) {
-      fail(ErrorCode::kCorrupt, "{}: SentencePiece refuses the model: {}", name, status.ToString());
+    const SentencePieceModel model = parse_sentencepiece_model(bytes, name);
+    load(bytes, processor_);
+    if (TokenizerCuts::allowed(model)) {
+      cuts_.emplace(model);
+      add_dummy_prefix_ = model.add_dummy_prefix;
+      load(std::string(bytes).append(kNoDummyPrefix), part_processor_);
     }
   }
 
   void encode(std::string_view text, std::vector<int32_t>& out) const override {
-    std::vector<int> ids;
-    if (const auto status = processor_.Encode(text, &ids); !status.ok()) {
-      fail(ErrorCode::kInternal, "{}: cannot encode {} bytes: {}", name_, text.size(),
-           status.ToString());
+    if (!cuts_) return encode_with(processor_, text, out);
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = cuts_->next(text, begin + kPartBytes);
+      const std::string_view part = text.substr(begin, end - begin);
+      if (begin == 0 && add_dummy_prefix_) {
+        encode_with(part_processor_, std::string(" ").append(part), out);
+      } else {
+        encode_with(part_processor_, part, out);
+      }
+      begin = end;
     }
-    out.insert(out.end(), ids.begin(), ids.end());
   }
 
   std::string decode(std::span<const int32_t> ids) const override {
@@ -58,9 +73,30 @@ class SentencePieceTokenizer : public Tokenizer {
   std::vector<fs::path> files() const override { return files_; }
 
  private:
+  void load(std::string_view bytes, sentencepiece::SentencePieceProcessor& processor) const {
+    if (const auto status = processor.LoadFromSerializedProto(bytes); !status.ok()) {
+      fail(ErrorCode::kCorrupt, "{}: SentencePiece refuses the model: {}", name_,
+           status.ToString());
+    }
+  }
+
+  void encode_with(const sentencepiece::SentencePieceProcessor& processor, std::string_view text,
+                   std::vector<int32_t>& out) const {
+    std::vector<int> ids;
+    if (const auto status = processor.Encode(text, &ids); !status.ok()) {
+      fail(ErrorCode::kInternal, "{}: cannot encode {} bytes: {}", name_, text.size(),
+           status.ToString());
+    }
+    out.insert(out.end(), ids.begin(), ids.end());
+  }
+
   std::string name_;
   std::vector<fs::path> files_;
   sentencepiece::SentencePieceProcessor processor_;
+  // Where texts may be cut into parts: how, and what encodes them.
+  std::optional<TokenizerCuts> cuts_;
+  sentencepiece::SentencePieceProcessor part_processor_;  // adds no space before a text
+  bool add_dummy_prefix_ = false;
 };
 
 // `tokenizer.model` of a folder, or the file itself.

@@ -135,17 +135,22 @@ void parse_trainer_spec(std::string_view bytes, const std::string& where,
       }
       model.kind = static_cast<SentencePieceModel::Kind>(reader.varint());
     }
+    if (reader.field() == 24) model.whitespace_is_suffix = reader.varint() != 0;
     if (reader.field() == 35) model.byte_fallback = reader.varint() != 0;
   }
 }
 
-// Of the normalizer or the denormalizer.
 void parse_normalizer_spec(std::string_view bytes, const std::string& where,
-                           bool* add_dummy_prefix) {
+                           SentencePieceModel& model) {
   MessageReader reader(bytes, where);
   while (reader.next()) {
-    if (reader.field() == 2 && !reader.bytes().empty()) check_charsmap(reader.bytes(), where);
-    if (reader.field() == 3 && add_dummy_prefix) *add_dummy_prefix = reader.varint() != 0;
+    if (reader.field() == 2 && !reader.bytes().empty()) {
+      check_charsmap(reader.bytes(), where);
+      model.has_charsmap = true;
+    }
+    if (reader.field() == 3) model.add_dummy_prefix = reader.varint() != 0;
+    if (reader.field() == 4) model.remove_extra_whitespaces = reader.varint() != 0;
+    if (reader.field() == 5) model.escape_whitespaces = reader.varint() != 0;
   }
 }
 
@@ -189,7 +194,7 @@ void check_vocabulary(const SentencePieceModel& model, const std::string& where)
 
 SentencePieceModel parse_sentencepiece_model(std::string_view bytes, const std::string& where) {
   arrow::util::InitializeUTF8();
-  SentencePieceModel model;
+  SentencePieceModel model, denormalizer;
   MessageReader reader(bytes, where);
   while (reader.next()) {
     switch (reader.field()) {
@@ -203,10 +208,10 @@ SentencePieceModel parse_sentencepiece_model(std::string_view bytes, const std::
         parse_trainer_spec(reader.bytes(), where, model);
         break;
       case 3:
-        parse_normalizer_spec(reader.bytes(), where, &model.add_dummy_prefix);
+        parse_normalizer_spec(reader.bytes(), where, model);
         break;
       case 5:
-        parse_normalizer_spec(reader.bytes(), where, nullptr);
+        parse_normalizer_spec(reader.bytes(), where, denormalizer);
         break;
       default:
         break;

@@ -27,7 +27,12 @@ struct SentencePieceModel {
   std::vector<SentencePiece> pieces;  // the index is the id
   Kind kind = Kind::kUnigram;
   bool byte_fallback = false;
+  bool whitespace_is_suffix = false;
+  // Of the normalizer.
+  bool has_charsmap = false;
   bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
 };
 
 // Parses and checks; throws Error{kCorrupt | kUnsupported} that begins with `where`.

@@ -1,8 +1,11 @@
 #include "skein/data/tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <sentencepiece_processor.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -57,6 +60,41 @@ TEST_P(TokenizerGolden, IdsAreThoseOfSentencePiece) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TokenizerGolden, testing::Values("llama", "rules", "unigram"));
+
+// The library itself, in one call: what cutting must not change.
+TEST(Tokenizer, PartsGiveTheIdsOfTheWhole) {
+  sentencepiece::SentencePieceProcessor whole;
+  ASSERT_TRUE(whole.Load((kGoldens / "llama/tokenizer.model").string()).ok());
+  const auto tokenizer = Tokenizer::load(kGoldens / "llama");
+  std::mt19937 random(17);
+  const std::string license = read_file(fs::path(SKEIN_SOURCE_DIR) / "LICENSE");
+  const std::vector<std::string> words = {
+      " ",  "  ", "\n", "\t",  "or",   " the", "ti",   "▁",    "▁▁",
+      "漢", "é",  "7",  "<s>", "\xff", "\xe6", "tion", "    ", std::string(1, '\0')};
+  for (int round = 0; round < 40; ++round) {
+    std::string text;
+    while (text.size() < 20'000) {
+      if (random() % 50 == 0) text += license.substr(random() % license.size(), random() % 3000);
+      text += words[random() % words.size()];
+    }
+    std::vector<int> wanted;
+    ASSERT_TRUE(whole.Encode(text, &wanted).ok());
+    ASSERT_EQ(encode(*tokenizer, text), wanted) << "round " << round;
+  }
+}
+
+TEST(Tokenizer, LongTextsTakeTimeInProportion) {
+  const auto tokenizer = Tokenizer::load(kGoldens / "llama");
+  const std::string license = read_file(fs::path(SKEIN_SOURCE_DIR) / "LICENSE");
+  std::string text;
+  while (text.size() < (2u << 20)) text += license;
+  std::vector<int32_t> ids;
+  const auto begin = std::chrono::steady_clock::now();
+  tokenizer->encode(text, ids);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(tokenizer->decode(ids), text);
+  EXPECT_LT(elapsed.count(), 10);
+}
 
 TEST(Tokenizer, KnowsItsControlTokensAndFiles) {
   const auto tokenizer = Tokenizer::load(kGoldens / "llama");

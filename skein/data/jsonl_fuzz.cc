@@ -1,0 +1,26 @@
+// Bytes as JSON lines; the first byte says whether they are plain, gzip or zstd.
+#include <arrow/util/utf8.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "skein/base/error.h"
+#include "skein/data/readers.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  arrow::util::InitializeUTF8();
+  auto source = skein::read_memory({reinterpret_cast<const char*>(data) + 1, size - 1});
+  if (data[0] == 'g') source = skein::gunzip(std::move(source), "fuzz");
+  if (data[0] == 'z') source = skein::unzstd(std::move(source), "fuzz");
+  skein::ReadOptions options;
+  options.max_document_bytes = 1 << 16;
+  options.on_invalid_line = [](const skein::Error&) {};
+  try {
+    skein::read_json_lines(std::move(source), "fuzz", options, [](std::string_view text) {
+      if (text.size() > (1 << 16) || !arrow::util::ValidateUTF8(text)) __builtin_trap();
+    });
+  } catch (const skein::Error&) {
+  }
+  return 0;
+}
