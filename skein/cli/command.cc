@@ -15,6 +15,11 @@ CLI::App& command_group(CLI::App& app, const std::string& name, const std::strin
   return *group;
 }
 
+void ConfigOptions::add_to(CLI::App& command) {
+  command.add_option("CONFIG.toml", path, "the configuration")->required();
+  command.add_option("--set", overrides, "section.key=value, over what the file says");
+}
+
 void print_json(const OrderedJson& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }

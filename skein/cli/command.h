@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "skein/base/json.h"
 
@@ -24,6 +25,14 @@ struct CommandContext {
 
 // The subcommand `name` of `app`, such as `data` of `data ingest`; added where it is not there yet.
 CLI::App& command_group(CLI::App& app, const std::string& name, const std::string& help);
+
+// CONFIG.toml [--set section.key=value]…
+struct ConfigOptions {
+  std::string path;
+  std::vector<std::string> overrides;
+  // The object must outlive the parsing of the command line.
+  void add_to(CLI::App& command);
+};
 
 // Prints one JSON document on standard output.
 void print_json(const OrderedJson& json);

@@ -20,8 +20,8 @@ using AddCommand = void (*)(CLI::App&, CommandContext&);
 
 // Every command, in the order in which --help lists them.
 constexpr AddCommand kCommands[] = {
-    add_report_command,
-    add_version_command,
+    add_train_command, add_plan_command,     add_data_commands,  add_checkpoint_commands,
+    add_score_command, add_generate_command, add_report_command, add_version_command,
 };
 
 void print_error(std::string_view message) { fmt::print(stderr, "skein: {}\n", message); }

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "skein/base/version.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/version.h"
 
@@ -48,7 +49,7 @@ bool has_address_sanitizer() {
 }  // namespace
 
 OrderedJson version_json() {
-  return {{"version", SKEIN_VERSION},
+  return {{"version", kVersion},
           {"compiler", compiler()},
           {"build", optimization()},
           {"architecture", architecture()},
@@ -56,7 +57,7 @@ OrderedJson version_json() {
 }
 
 std::string version_text() {
-  return fmt::format("skein {}\n{}, {}{}, for {}", SKEIN_VERSION, compiler(), optimization(),
+  return fmt::format("skein {}\n{}, {}{}, for {}", kVersion, compiler(), optimization(),
                      has_address_sanitizer() ? ", address sanitizer" : "", architecture());
 }
 

@@ -4,9 +4,11 @@
 #include "skein/checkpoint/checkpoint_writer.h"
 #include "skein/data/batch.h"
 #include "skein/data/loader.h"
+#include "skein/data/tokenizer.h"
 #include "skein/model/llama/parameters.h"
+#include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/ops/ops.h"
-#include "skein/passes/plan_memory.h"
+#include "skein/runtime/copy_rate.h"
 #include "skein/train/training_state.h"
 
 namespace skein {
@@ -45,6 +47,21 @@ Plan make_plan(const Config& config, const LlamaConfig& model, const HardwareRat
   plan.model_flops_utilization = training_flops_per_token(model, config.data.sequence_length) *
                                  plan.tokens_per_second / rates.flops_per_s;
   return plan;
+}
+
+Plan make_plan(const Config& config) {
+  // A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.
+  std::optional<int64_t> vocab_size;
+  if (!config.data.tokenizer.empty())
+    vocab_size = Tokenizer::load(config.data.tokenizer)->vocab_size();
+  const std::string& file = config.model.hf_config;
+  const LlamaConfig model =
+      parse_llama_config(hf_config_json(config.model), file.empty() ? "[model]" : file, vocab_size);
+  const DType dtype = compute_dtype(parse_precision(config.precision.mode));
+  HardwareRates rates;
+  rates.flops_per_s = measure_matmul_ceiling_flops(dtype, 0.15);
+  rates.bytes_per_s = measure_copy_bytes_per_s(0.05);
+  return make_plan(config, model, rates);
 }
 
 OrderedJson plan_to_json(const Plan& plan) {

@@ -27,6 +27,9 @@ struct Plan {
 
 Plan make_plan(const Config& config, const LlamaConfig& model, const HardwareRates& rates);
 
+// The same with the model that the configuration names, for this machine's measured rates.
+Plan make_plan(const Config& config);
+
 OrderedJson plan_to_json(const Plan& plan);
 std::string plan_to_text(const Plan& plan);
 

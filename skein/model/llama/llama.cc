@@ -128,13 +128,8 @@ class LlamaBuilder {
   ValueId loss(ValueId x) {
     const ValueId labels = input("labels", DType::kI32, {num_tokens_});
     const std::vector<int64_t> sizes = chunk_sizes();
-    std::vector<std::string> x_names, label_names;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      x_names.push_back(fmt::format("head.x.{}", i));
-      label_names.push_back(fmt::format("head.labels.{}", i));
-    }
-    const std::vector<ValueId> x_chunks = split(graph_, x, sizes, x_names);
-    const std::vector<ValueId> label_chunks = split(graph_, labels, sizes, label_names);
+    const std::vector<ValueId> x_chunks = split(graph_, x, sizes, "head.x");
+    const std::vector<ValueId> label_chunks = split(graph_, labels, sizes, "head.labels");
     std::vector<ValueId> losses;
     for (size_t i = 0; i < sizes.size(); ++i) {
       const ValueId logits =
@@ -148,7 +143,7 @@ class LlamaBuilder {
     }
     const ValueId token_loss = concat(graph_, losses, "token_loss");
     if (options_.purpose == LlamaPurpose::kScore) return token_loss;
-    return add_to_sum(graph_, input("loss_sum", DType::kF64, {1}), token_loss, "loss_sum");
+    return add_to_sum(graph_, input("loss_sum", DType::kF64, {1}), token_loss);
   }
 
   std::vector<int64_t> chunk_sizes() const {

@@ -84,6 +84,10 @@ Layout layout_concat(const OpCall& call) {
 void backward_concat(BackwardContext& context) {
   const ValueId grad = context.output_grad(0);
   if (grad == kNoValue) return;
+  if (grad == kUnitGrad) {  // every element of it is summed into the loss
+    for (size_t i = 0; i < context.node().inputs.size(); ++i) context.add_input_grad(i, kUnitGrad);
+    return;
+  }
   std::vector<int64_t> sizes;
   for (const ValueId part : context.node().inputs) {
     sizes.push_back(context.graph().type(part).shape.dim(0));

@@ -1,0 +1,116 @@
+// skein checkpoint list|verify RUN_OR_CHECKPOINT [--json]
+// skein checkpoint export CHECKPOINT --out HF_DIR
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "skein/base/units.h"
+#include "skein/checkpoint/checkpoint_reader.h"
+#include "skein/cli/commands.h"
+#include "skein/train/export.h"
+
+namespace skein {
+namespace {
+
+struct Options {
+  std::string path;
+  bool json = false;
+};
+
+// The checkpoints that a path names: one, those of a run, or those of a folder of checkpoints.
+std::vector<CheckpointInfo> find_checkpoints(const fs::path& path) {
+  if (!fs::is_directory(path)) {
+    fail(ErrorCode::kNotFound, "{} is not a folder: expected a run or a checkpoint", path.string());
+  }
+  const auto step =
+      parse_checkpoint_name(fs::absolute(path / "").parent_path().filename().string());
+  if (step) return {{*step, path}};
+  const fs::path inside = path / "checkpoints";
+  std::vector<CheckpointInfo> found = list_checkpoints(fs::is_directory(inside) ? inside : path);
+  if (found.empty()) fail(ErrorCode::kNotFound, "{} holds no checkpoint", path.string());
+  return found;
+}
+
+int list(const Options& options) {
+  OrderedJson rows = OrderedJson::array();
+  for (const CheckpointInfo& info : find_checkpoints(options.path)) {
+    const auto bytes =
+        try_run([&] { return CheckpointReader(info.path).manifest().total_bytes(); });
+    OrderedJson row = {{"step", info.step}, {"path", info.path.string()}};
+    if (bytes.ok()) {
+      Result<int64_t> value = bytes;
+      row["bytes"] = value.value();
+    } else {
+      row["error"] = bytes.error().what();
+    }
+    if (!options.json) {
+      fmt::print("{:>10}  {:>9}  {}{}\n", info.step,
+                 bytes.ok() ? format_bytes(row["bytes"].get<int64_t>()) : "?", info.path.string(),
+                 bytes.ok() ? "" : fmt::format("  DAMAGED: {}", bytes.error().what()));
+    }
+    rows.push_back(std::move(row));
+  }
+  if (options.json) print_json({{"checkpoints", rows}});
+  return kExitDone;
+}
+
+int verify(const Options& options) {
+  OrderedJson rows = OrderedJson::array();
+  bool all_good = true;
+  for (const CheckpointInfo& info : find_checkpoints(options.path)) {
+    const Result<VerifyReport> report = verify_checkpoint(info.path);
+    all_good = all_good && report.ok();
+    rows.push_back({{"step", info.step},
+                    {"path", info.path.string()},
+                    {"ok", report.ok()},
+                    {"error", report.ok() ? "" : report.error().what()}});
+    if (!options.json) {
+      fmt::print("{:>10}  {}  {}\n", info.step, info.path.string(),
+                 report.ok() ? "good" : fmt::format("DAMAGED: {}", report.error().what()));
+    }
+  }
+  if (options.json) print_json({{"checkpoints", rows}});
+  return all_good ? kExitDone : kExitFailed;
+}
+
+void add_inspection(CLI::App& group, CommandContext& context, const char* name, const char* help,
+                    int (*run)(const Options&)) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = group.add_subcommand(name, help);
+  command->add_option("RUN_OR_CHECKPOINT", options->path, "a run folder or one checkpoint")
+      ->required();
+  command->add_flag("--json", options->json, "print one JSON document");
+  command->callback(
+      [&context, options, run] { context.run = [options, run] { return run(*options); }; });
+}
+
+void add_export(CLI::App& group, CommandContext& context) {
+  struct ExportOptions {
+    std::string checkpoint;
+    std::string out;
+  };
+  const auto options = std::make_shared<ExportOptions>();
+  CLI::App* command = group.add_subcommand("export", "Write a Hugging Face model folder");
+  command->add_option("CHECKPOINT", options->checkpoint, "a checkpoint, or a run: its newest")
+      ->required();
+  command->add_option("--out", options->out, "the new folder")->required();
+  command->callback([&context, options] {
+    context.run = [options] {
+      const ModelSource source(options->checkpoint);
+      export_hugging_face(source, options->out);
+      fmt::print(stderr, "{} → {}\n", source.path().string(), options->out);
+      return kExitDone;
+    };
+  });
+}
+
+}  // namespace
+
+void add_checkpoint_commands(CLI::App& app, CommandContext& context) {
+  CLI::App& group = command_group(app, "checkpoint", "List, verify and export checkpoints");
+  add_inspection(group, context, "list", "List the checkpoints of a run, newest first", list);
+  add_inspection(group, context, "verify", "Check every byte against its checksum", verify);
+  add_export(group, context);
+}
+
+}  // namespace skein

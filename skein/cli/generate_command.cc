@@ -1,0 +1,88 @@
+// skein generate --model HF_DIR_OR_CHECKPOINT --prompt TEXT [--max-tokens N] [--temperature T]
+//                [--top-p P] [--seed S]
+#include <cstdio>
+#include <memory>
+
+#include "skein/cli/commands.h"
+#include "skein/data/tokenizer.h"
+#include "skein/ops/ops.h"
+#include "skein/train/inference.h"
+
+namespace skein {
+namespace {
+
+// Prints what a token adds to the text; bytes of a character that is not whole yet wait.
+class TextPrinter {
+ public:
+  TextPrinter(const Tokenizer& tokenizer, std::vector<int32_t> prompt)
+      : tokenizer_(tokenizer),
+        tokens_(std::move(prompt)),
+        shown_(tokenizer.decode(tokens_).size()) {}
+
+  void add(int32_t token) {
+    tokens_.push_back(token);
+    const std::string text = tokenizer_.decode(tokens_);
+    if (text.ends_with("\xEF\xBF\xBD")) return;  // U+FFFD: an unfinished character
+    show(text);
+  }
+  void finish() { show(tokenizer_.decode(tokens_) + "\n"); }
+
+ private:
+  void show(const std::string& text) {
+    if (text.size() <= shown_) return;
+    std::fwrite(text.data() + shown_, 1, text.size() - shown_, stdout);
+    std::fflush(stdout);
+    shown_ = text.size();
+  }
+
+  const Tokenizer& tokenizer_;
+  std::vector<int32_t> tokens_;
+  size_t shown_;
+};
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, CommandContext& context) {
+  struct Options {
+    std::string model;
+    std::string prompt;
+    GenerateOptions generate;
+    int threads = 0;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("generate", "Continue a text");
+  command->add_option("--model", options->model, "a Hugging Face folder, a checkpoint or a run")
+      ->required();
+  command->add_option("--prompt", options->prompt, "the text to continue")->required();
+  GenerateOptions& generate = options->generate;
+  command->add_option("--max-tokens", generate.max_tokens, "new tokens at most, 128")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--temperature", generate.temperature, "0: always the likeliest token; 0.8")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--top-p", generate.top_p, "probability mass that is drawn from, 0.95")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--seed", generate.seed, "of the draws, 1");
+  command->add_option("--threads", options->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+  command->callback([&context, options] {
+    context.run = [options] {
+      const ModelSource source(options->model);
+      if (source.tokenizer().empty()) {
+        fail(ErrorCode::kNotFound, "{} has no tokenizer: expected a tokenizer.model in it",
+             source.path().string());
+      }
+      const auto tokenizer = Tokenizer::load(source.tokenizer());
+      std::vector<int32_t> prompt;
+      if (tokenizer->bos_id() >= 0) prompt.push_back(tokenizer->bos_id());
+      tokenizer->encode(options->prompt, prompt);
+      const auto device = make_device({.kind = "cpu", .threads = options->threads}, cpu_kernels());
+      std::fputs(options->prompt.c_str(), stdout);
+      TextPrinter printer(*tokenizer, prompt);
+      generate_tokens(source, *device, prompt, options->generate,
+                      [&](int32_t token) { printer.add(token); });
+      printer.finish();
+      return kExitDone;
+    };
+  });
+}
+
+}  // namespace skein

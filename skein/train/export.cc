@@ -1,0 +1,42 @@
+#include "skein/train/export.h"
+
+#include "skein/base/log.h"
+#include "skein/data/tokenizer.h"
+#include "skein/model/llama/parameters.h"
+
+namespace skein {
+namespace {
+
+std::string generation_config(const LlamaConfig& config) {
+  OrderedJson json = OrderedJson::object();
+  json["_from_model_config"] = true;
+  if (config.bos_token_id) json["bos_token_id"] = *config.bos_token_id;
+  if (config.eos_token_ids.size() == 1) json["eos_token_id"] = config.eos_token_ids.front();
+  if (config.eos_token_ids.size() > 1) json["eos_token_id"] = config.eos_token_ids;
+  if (config.pad_token_id) json["pad_token_id"] = *config.pad_token_id;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+void export_hugging_face(const ModelSource& source, const fs::path& out) {
+  HuggingFaceExport contents;
+  for (const ParameterSpec& spec : parameter_specs(source.config())) {
+    source.check_shape(spec.name, spec.shape);
+    contents.tensors.push_back(
+        {spec.name, source.dtype(), spec.shape, [&source, spec](std::span<std::byte> target) {
+           source.read(spec.name, Slice::whole(spec.shape), source.dtype(), target);
+         }});
+  }
+  contents.texts["config.json"] =
+      to_hugging_face_json(source.config(), source.dtype()).dump(2) + "\n";
+  contents.texts["generation_config.json"] = generation_config(source.config());
+  if (source.tokenizer().empty()) {
+    log::warn("{} names no tokenizer: the export has none", source.path().string());
+  } else {
+    contents.copies = Tokenizer::load(source.tokenizer())->files();
+  }
+  write_hugging_face(out, contents);
+}
+
+}  // namespace skein

@@ -1,0 +1,12 @@
+// `skein checkpoint export`: a Hugging Face folder that transformers loads as it is.
+#pragma once
+
+#include "skein/train/model_source.h"
+
+namespace skein {
+
+// Writes config.json, generation_config.json, model*.safetensors in the stored dtype (the master
+// copies rounded are the weights themselves) and the tokenizer's files to the new folder `out`.
+void export_hugging_face(const ModelSource& source, const fs::path& out);
+
+}  // namespace skein
