@@ -1,29 +1,48 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "skein/ops/add/add_cpu.cc"
+#include "hwy/foreach_target.h"
 #include "skein/ir/kernel.h"
+#include "skein/ops/simd/simd-inl.h"
 
-namespace skein {
+HWY_BEFORE_NAMESPACE();
+namespace skein::HWY_NAMESPACE {
 namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace sm = simd::HWY_NAMESPACE;
 
 template <typename T>
-void run_as(const KernelCall& call) {
+void add_as(const KernelCall& call, int64_t row) {
+  const sm::F32 d;
   const View &a = call.inputs[0], &b = call.inputs[1], &y = call.outputs[0];
-  const int64_t rows = y.rows(), cols = y.cols();
-#pragma omp parallel for schedule(static)
-  for (int64_t row = 0; row < rows; ++row) {
-    const T* a_row = a.as<T>() + row * a.row_stride;
-    const T* b_row = b.as<T>() + row * b.row_stride;
-    T* y_row = y.as<T>() + row * y.row_stride;
-    for (int64_t col = 0; col < cols; ++col) {
-      y_row[col] = T(static_cast<float>(a_row[col]) + static_cast<float>(b_row[col]));
-    }
+  const T* a_row = a.as<const T>() + row * a.row_stride;
+  const T* b_row = b.as<const T>() + row * b.row_stride;
+  T* y_row = y.as<T>() + row * y.row_stride;
+  const size_t step = hn::Lanes(d), cols = y.cols();
+  for (size_t i = 0; i < cols; i += step) {
+    const size_t n = HWY_MIN(step, cols - i);
+    sm::store(hn::Add(sm::load(d, a_row + i, n), sm::load(d, b_row + i, n)), d, y_row + i, n);
   }
 }
 
+void add_row(const KernelCall& call, int64_t row) {
+  call.outputs[0].dtype == DType::kBF16 ? add_as<bfloat16>(call, row) : add_as<float>(call, row);
+}
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace skein::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace skein {
+namespace {
+
+HWY_EXPORT(add_row);
+
 void run(const KernelCall& call) {
-  if (call.outputs[0].dtype == DType::kBF16) {
-    run_as<bfloat16>(call);
-  } else {
-    run_as<float>(call);
-  }
+  const int64_t rows = call.outputs[0].rows();
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < rows; ++row) HWY_DYNAMIC_DISPATCH(add_row)(call, row);
 }
 
 }  // namespace
@@ -31,3 +50,4 @@ void run(const KernelCall& call) {
 void add_add_cpu_kernels(KernelTable& table) { table["add"] = {.run = run}; }
 
 }  // namespace skein
+#endif  // HWY_ONCE

@@ -18,21 +18,26 @@ HWY_BEFORE_NAMESPACE();
 namespace skein::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
-using simd::HWY_NAMESPACE::F32;
-using simd::HWY_NAMESPACE::load;
-using simd::HWY_NAMESPACE::store;
-using simd::HWY_NAMESPACE::through_bf16;
-using simd::HWY_NAMESPACE::VF32;
+namespace sm = simd::HWY_NAMESPACE;
+using sm::F32;
+using sm::load;
+using sm::store;
+using sm::VF32;
 
 template <typename T>
 T* row_of(const View& view, int64_t row) {
   return view.as<T>() + row * view.row_stride;
 }
 
-template <typename T>
-VF32 round_to(VF32 value) {
-  if constexpr (std::is_same_v<T, bfloat16>) return through_bf16(value);
+// Stores `value` rounded, and returns what was stored.
+HWY_INLINE VF32 store_rounding(VF32 value, float* to, size_t n) {
+  store(value, F32(), to, n);
   return value;
+}
+HWY_INLINE VF32 store_rounding(VF32 value, bfloat16* to, size_t n) {
+  const auto words = sm::round_to_bf16(value);
+  sm::store_rounded(words, to, n);
+  return sm::upper_halves_as_f32(words);
 }
 
 template <typename T, typename W>
@@ -50,8 +55,7 @@ void forward_row(const KernelCall& call, int64_t row, float epsilon) {
     const size_t n = HWY_MIN(step, cols - i);
     VF32 value = load(d, x + i, n);
     if (delta != nullptr) {
-      value = round_to<T>(hn::Add(value, load(d, delta + i, n)));
-      store(value, d, h + i, n);
+      value = store_rounding(hn::Add(value, load(d, delta + i, n)), h + i, n);
     }
     const VF32 sum = hn::MulAdd(value, value, squares);
     squares = squares2;  // two chains, so that one addition does not wait for the other

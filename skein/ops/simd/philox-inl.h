@@ -50,19 +50,24 @@ inline void philox_blocks(uint64_t seed, RandomPurpose purpose, uint32_t stream,
   const VU64 weyl0 = hn::Set(d, 0x9E3779B9u), weyl1 = hn::Set(d, 0xBB67AE85u);
   const VU64 low_half = hn::Set(d, 0xFFFFFFFFu), high2 = hn::Set(d, stream);
   const VU64 high3 = hn::Set(d, step ^ (static_cast<uint32_t>(purpose) << 28));
+  VU64 keys0[10], keys1[10];
+  keys0[0] = hn::Set(d, seed);
+  keys1[0] = hn::ShiftRight<32>(keys0[0]);
+  for (int round = 1; round < 10; ++round) {
+    keys0[round] = hn::Add(keys0[round - 1], weyl0);
+    keys1[round] = hn::Add(keys1[round - 1], weyl1);
+  }
   for (uint64_t block = first; block < last; block += hn::Lanes(d)) {
     const VU64 index = hn::Add(hn::Iota(d, 0), hn::Set(d, block));
     VU64 c0 = index, c1 = hn::ShiftRight<32>(index), c2 = high2, c3 = high3;
-    VU64 key0 = hn::Set(d, seed), key1 = hn::ShiftRight<32>(key0);
+    HWY_UNROLL(10)
     for (int round = 0; round < 10; ++round) {
       const VU64 product0 = multiply_low_halves(factor0, c0);
       const VU64 product1 = multiply_low_halves(factor1, c2);
-      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product1), c1), key0);
-      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product0), c3), key1);
+      c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product1), c1), keys0[round]);
+      c2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product0), c3), keys1[round]);
       c1 = product1;
       c3 = product0;
-      key0 = hn::Add(key0, weyl0);
-      key1 = hn::Add(key1, weyl1);
     }
     const VU64 words01 = hn::Or(hn::And(c0, low_half), hn::ShiftLeft<32>(c1));
     const VU64 words23 = hn::Or(hn::And(c2, low_half), hn::ShiftLeft<32>(c3));

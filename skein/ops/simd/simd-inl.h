@@ -31,8 +31,14 @@ HWY_INLINE VF32 bf16_bits_to_f32(hn::Vec<U16Half> bits) {
 
 // The upper halves of 32-bit words.
 HWY_INLINE hn::Vec<U16Half> upper_halves(VU32 words) {
+#if HWY_TARGET == HWY_SCALAR
   const hn::RebindToSigned<U32> i32;
   return hn::DemoteTo(U16Half(), hn::BitCast(i32, hn::ShiftRight<16>(words)));
+#else
+  const hn::Repartition<uint16_t, F32> u16;
+  const auto halves = hn::BitCast(u16, words);
+  return hn::LowerHalf(U16Half(), hn::ConcatOdd(u16, halves, halves));
+#endif
 }
 
 HWY_INLINE VU32 quiet_nan(VF32 value, VU32 rounded) {
@@ -58,9 +64,9 @@ HWY_INLINE VU32 round_to_bf16(VF32 value, VU32 noise) {
   return quiet_nan(value, hn::Add(hn::BitCast(u32, value), low));
 }
 
-// The bf16 nearest to `value`, as fp32 again.
-HWY_INLINE VF32 through_bf16(VF32 value) {
-  return hn::BitCast(F32(), hn::And(round_to_bf16(value), hn::Set(U32(), 0xffff0000u)));
+// What store_rounded would store, as fp32.
+HWY_INLINE VF32 upper_halves_as_f32(VU32 words) {
+  return hn::BitCast(F32(), hn::And(words, hn::Set(U32(), 0xffff0000u)));
 }
 
 HWY_INLINE VF32 load(F32 d, const float* from, size_t n) {
@@ -97,29 +103,36 @@ HWY_INLINE void store(VF32 value, F32, bfloat16* to, size_t n) {
   store_rounded(round_to_bf16(value), to, n);
 }
 
-// e^x to 2 ulp; 0 below -87.33, infinity where it overflows; NaN stays NaN.
-// Source: Cody-Waite reduction by ln 2, the Taylor polynomial of degree 7 on |r| <= ln(2)/2.
+// e^x to 2 ulp; 2^-126 below -87.33, infinity where it overflows; NaN stays NaN.
+// Source: Cody-Waite reduction by ln 2 and a polynomial of degree 7 on |r| <= ln(2)/2; the
+// quotient n is read off the low bits of n + 1.5 * 2^23.
 HWY_INLINE VF32 exp(VF32 x) {
   const F32 d;
-  const hn::RebindToSigned<F32> i32;
-  const VF32 low = hn::Set(d, -87.33f);
-  const auto underflow = hn::Lt(x, low);
-  // Only the exponent is clamped: the polynomial carries overflow and NaN through.
-  const VF32 clamped = hn::Max(low, hn::Min(hn::Set(d, 88.37f), x));
-  const VF32 n = hn::Round(hn::Mul(clamped, hn::Set(d, 1.44269504f)));
-  VF32 r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  const U32 u32;
+  const VF32 magic = hn::Set(d, 12582912.0f);
+  const VF32 bounded = hn::Max(hn::Set(d, -87.33f), x);  // NaN comes through
+  // Only the exponent is clamped from above: the polynomial carries overflow through.
+  const VF32 exponent = hn::Min(hn::Set(d, 88.37f), bounded);
+  const VF32 shifted = hn::MulAdd(exponent, hn::Set(d, 1.44269504f), magic);
+  const VF32 n = hn::Sub(shifted, magic);
+  VF32 r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), bounded);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  VF32 p = hn::Set(d, 1.0f / 5040);
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 720));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 120));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 24));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f / 6));
-  p = hn::MulAdd(p, r, hn::Set(d, 0.5f));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  const auto exponent = hn::Add(hn::ConvertTo(i32, n), hn::Set(i32, 127));
-  const VF32 scale = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
-  return hn::IfThenZeroElse(underflow, hn::Mul(p, scale));
+  // Pairs first: a short chain of dependent operations matters more than their number.
+  const VF32 one = hn::Set(d, 1.0f), r2 = hn::Mul(r, r), r4 = hn::Mul(r2, r2);
+  const VF32 p01 = hn::Add(one, r);
+  const VF32 p23 = hn::MulAdd(hn::Set(d, 1.0f / 6), r, hn::Set(d, 0.5f));
+  const VF32 p45 = hn::MulAdd(hn::Set(d, 1.0f / 120), r, hn::Set(d, 1.0f / 24));
+  const VF32 p67 = hn::MulAdd(hn::Set(d, 1.0f / 5040), r, hn::Set(d, 1.0f / 720));
+  const VF32 low = hn::MulAdd(p23, r2, p01), high = hn::MulAdd(p67, r2, p45);
+  const VF32 p = hn::MulAdd(high, r4, low);
+  const auto scale =
+      hn::Add(hn::ShiftLeft<23>(hn::BitCast(u32, shifted)), hn::Set(u32, 127u << 23));
+  const VF32 result = hn::Mul(p, hn::BitCast(d, scale));
+#if HWY_TARGET == HWY_SCALAR
+  return hn::IfThenElse(hn::IsNaN(x), x, result);  // its Max drops NaN
+#else
+  return result;
+#endif
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

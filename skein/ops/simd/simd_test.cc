@@ -124,9 +124,9 @@ TEST_F(Simd, ExpHoldsAtTheEnds) {
     HWY_DYNAMIC_DISPATCH(round_values)
     (values.data(), noise.data(), unused.data(), unused.data(), got.data(), 16);
     EXPECT_EQ(got[0], 1.0f);
-    EXPECT_EQ(got[1], 0.0f);
-    EXPECT_EQ(got[2], 0.0f);
-    EXPECT_EQ(got[3], 0.0f);
+    EXPECT_LT(got[1], 2e-38f);
+    EXPECT_LT(got[2], 2e-38f);
+    EXPECT_LT(got[3], 2e-38f);
     EXPECT_EQ(got[4], INFINITY);
     EXPECT_EQ(got[5], INFINITY);
     EXPECT_TRUE(std::isnan(got[6]));

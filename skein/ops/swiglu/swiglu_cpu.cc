@@ -21,10 +21,11 @@ template <typename T>
 void forward_row(const T* gate, const T* up, T* y, size_t cols) {
   const sm::F32 d;
   const size_t step = hn::Lanes(d);
+  const VF32 one = hn::Set(d, 1.0f);
   for (size_t i = 0; i < cols; i += step) {
     const size_t n = HWY_MIN(step, cols - i);
     const VF32 g = sm::load(d, gate + i, n);
-    const VF32 silu = hn::Mul(g, sigmoid(g));
+    const VF32 silu = hn::Div(g, hn::Add(one, sm::exp(hn::Neg(g))));
     sm::store(hn::Mul(silu, sm::load(d, up + i, n)), d, y + i, n);
   }
 }
