@@ -18,10 +18,14 @@ bool Slice::inside(const Shape& global) const {
 }
 
 std::string Slice::to_string() const {
+  if (offset.size() != shape.dims().size()) {
+    return fmt::format("{} at {}", shape.to_string(), Shape(offset).to_string());
+  }
   std::string text = "[";
   for (size_t dim = 0; dim < offset.size(); ++dim) {
-    text += fmt::format("{}{}:{}", dim == 0 ? "" : ", ", offset[dim],
-                        offset[dim] + shape.dims().at(dim));
+    int64_t end = 0;
+    if (__builtin_add_overflow(offset[dim], shape.dims()[dim], &end)) end = INT64_MAX;
+    text += fmt::format("{}{}:{}", dim == 0 ? "" : ", ", offset[dim], end);
   }
   return text + "]";
 }

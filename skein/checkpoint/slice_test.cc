@@ -90,6 +90,12 @@ TEST(Slice, TilingIsExact) {
   EXPECT_NE(tiling_error({4}, {{{INT64_MAX}, {1}}}), "");
 }
 
+TEST(Slice, PrintsWhateverItHolds) {
+  EXPECT_EQ((Slice{{0, 128}, {512, 128}}).to_string(), "[0:512, 128:256]");
+  EXPECT_EQ((Slice{{1}, {2, 3}}).to_string(), "[2, 3] at [1]");
+  EXPECT_EQ((Slice{{INT64_MAX}, {5}}).to_string(), fmt::format("[{0}:{0}]", INT64_MAX));
+}
+
 TEST(Slice, ProductsAreChecked) {
   EXPECT_EQ(checked_bytes({3, 5}, 4), 60);
   EXPECT_EQ(checked_bytes({}, 2), 2);
