@@ -5,6 +5,9 @@
 // Partial over each axis that shards the batch. Values with several uses have their gradients added
 // in the order of the uses, last first.
 //
+// Gradients of transient values still stand in the backward phase: hoist_transient comes next, and
+// verifies both.
+//
 // Errors  Error{kInvalid} where an op on the way has no derivative
 #pragma once
 
