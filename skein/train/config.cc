@@ -1,7 +1,6 @@
 #include "skein/train/config.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/train/config_fields.h"
+#include "skein/train/config_toml.h"
 
 namespace skein {
 namespace {
@@ -116,7 +116,7 @@ struct Store {
 class ConfigReader {
  public:
   void read_document(std::string_view text, const std::string& name) {
-    const toml::table document = parse(text, name);
+    const toml::table document = parse_toml(text, name);
     for (const auto& [section, node] : document) {
       const std::string where = fmt::format("{}:{}", name, section.source().begin.line);
       const toml::table* table = node.as_table();
@@ -150,12 +150,8 @@ class ConfigReader {
       store(section, key, known, toml::value<std::string>(value), where);
       return;
     }
-    toml::table document;
-    try {
-      document = toml::parse("value = " + value);
-    } catch (const toml::parse_error&) {
-      document.clear();
-    }
+    Result<toml::table> parsed = try_run([&] { return parse_toml("value = " + value, where); });
+    const toml::table document = parsed.ok() ? std::move(parsed).value() : toml::table();
     if (document.size() != 1) {
       fail(ErrorCode::kUsage, "{}: {} is not a TOML value: expected {}", where, value,
            describe_expected(known));
@@ -169,15 +165,6 @@ class ConfigReader {
   }
 
  private:
-  static toml::table parse(std::string_view text, const std::string& name) {
-    try {
-      return toml::parse(text, name);
-    } catch (const toml::parse_error& error) {
-      fail(ErrorCode::kUsage, "{}:{}: not valid TOML: {}", name, error.source().begin.line,
-           error.description());
-    }
-  }
-
   bool is_string(const KnownKey& known) {
     if (known.model_key) return known.model_key->kind == ModelKey::Kind::kString;
     return std::holds_alternative<std::string*>(known.field->value(config_));

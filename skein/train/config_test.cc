@@ -152,6 +152,10 @@ TEST(Config, TellsWhereTomlIsBroken) {
   EXPECT_EQ(error_of("[run]\nsteps = 1\nsteps = 2\n").substr(0, 29),
             "demo.toml:3: not valid TOML: ");
   EXPECT_EQ(error_of("[run]\ndir = \"\xff\"\n").substr(0, 29), "demo.toml:2: not valid TOML: ");
+  EXPECT_EQ(error_of("[run]\nsteps = 1\n[>x]\nsteps = 2\n"),
+            "demo.toml:3: not valid TOML: unexpected character");
+  EXPECT_EQ(error_of("[run]\ndir = \"é\" # é\nдва = 1\n").substr(0, 29),
+            "demo.toml:3: not valid TOML: ");
   const std::string deep = "[model]\nrope_scaling = " + std::string(100000, '[');
   EXPECT_EQ(error_of(deep).substr(0, 29), "demo.toml:2: not valid TOML: ");
 }
