@@ -22,7 +22,7 @@ class InferenceModel {
       : length_(length),
         programs_(
             purpose == LlamaPurpose::kScore
-                ? scoring_programs(source.config(), source.dtype(), length, device.kernels())
+                ? scoring_programs(source.config(), DType::kF32, length, device.kernels())
                 : generation_programs(source.config(), source.dtype(), length, device.kernels())),
         executor_(device, programs_) {
     source.load_parameters(source.config(), executor_);

@@ -15,9 +15,9 @@ namespace skein {
 // The natural log of each token's probability given those before it; the first entry of each list
 // (given nothing) is NaN.
 //
-// Rows are computed in the dtype the weights are stored as, one sequence at a time; programs are
-// planned per length, rounded up to a multiple of 64.
-// Errors  kInvalid for an empty list, an id outside the vocabulary or a list longer than
+// Computed in fp32 whatever the weights are stored as, so that figures can be compared; one
+// sequence at a time; programs are planned per length, rounded up to a multiple of 64. Errors
+// kInvalid for an empty list, an id outside the vocabulary or a list longer than
 //         max_position_embeddings
 std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,
                                              const std::vector<std::vector<int32_t>>& sequences);

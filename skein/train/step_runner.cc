@@ -39,16 +39,20 @@ double StepRunner::take_loss_sum() {
   return sum;
 }
 
-StepResult StepRunner::train(const Batch& batch, int64_t step, float learning_rate) {
-  executor_.upload_scalar<float>("learning_rate", learning_rate);
-  executor_.upload_scalar<int32_t>("step", static_cast<int32_t>(step));
-  executor_.upload_scalar<int32_t>("num_label_tokens",
-                                   static_cast<int32_t>(batch.num_label_tokens));
+void StepRunner::accumulate(const Batch& batch) {
   for (int64_t micro = 0; micro < num_micro_batches(batch); ++micro) {
     upload_micro_batch(batch, micro);
     executor_.run("forward");
     executor_.run("backward");
   }
+}
+
+StepResult StepRunner::train(const Batch& batch, int64_t step, float learning_rate) {
+  executor_.upload_scalar<float>("learning_rate", learning_rate);
+  executor_.upload_scalar<int32_t>("step", static_cast<int32_t>(step));
+  executor_.upload_scalar<int32_t>("num_label_tokens",
+                                   static_cast<int32_t>(batch.num_label_tokens));
+  accumulate(batch);
   executor_.run("update");
   StepResult result;
   result.loss = take_loss_sum() / static_cast<double>(batch.num_label_tokens);

@@ -23,6 +23,9 @@ class StepRunner {
   // `step` counts from 1. The batch holds a multiple of the micro-batch's sequences.
   StepResult train(const Batch& batch, int64_t step, float learning_rate);
 
+  // The micro-batches alone: adds to the gradient sums and the sum of losses. `train` ends them.
+  void accumulate(const Batch& batch);
+
   // Adds to the sum of losses; nothing else changes.
   struct LossSum {
     double loss = 0;

@@ -1,0 +1,144 @@
+// Judged by transformers: log-probabilities, first gradients, and 100 AdamW steps of small random
+// Llamas in fp32 must be what scripts/goldens/llama.py recorded.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "skein/base/json.h"
+#include "skein/checkpoint/safetensors.h"
+#include "skein/ops/ops.h"
+#include "skein/train/inference.h"
+#include "skein/train/step_runner.h"
+
+namespace skein {
+namespace {
+
+const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "tests/goldens/llama";
+
+std::unique_ptr<Device> cpu() { return make_device({.kind = "cpu", .threads = 2}, cpu_kernels()); }
+
+Batch golden_batch(const Json& training, int64_t step) {
+  const auto& rows = training.at("rows");
+  const auto per_step = training.at("rows_per_step").get<int64_t>();
+  Batch batch(0, per_step, static_cast<int64_t>(rows.at(0).at("tokens").size()));
+  batch.num_label_tokens = 0;
+  const auto num_rows = static_cast<int64_t>(rows.size());
+  for (int64_t r = 0; r < per_step; ++r) {
+    const Json& row = rows.at(static_cast<size_t>((step * per_step + r) % num_rows));
+    const auto starts = row.at("document_starts").get<std::vector<int32_t>>();
+    for (int64_t t = 0; t < batch.sequence_length; ++t) {
+      const auto at = static_cast<size_t>(r * batch.sequence_length + t);
+      batch.tokens[at] = row.at("tokens").at(t);
+      batch.labels[at] = row.at("labels").at(t);
+      batch.positions[at] = row.at("positions").at(t);
+      batch.attention_starts[at] =
+          *std::prev(std::upper_bound(starts.begin(), starts.end(), static_cast<int32_t>(t)));
+      batch.num_label_tokens += batch.labels[at] != kNoLabel ? 1 : 0;
+    }
+  }
+  return batch;
+}
+
+class LlamaGoldens : public ::testing::TestWithParam<const char*> {
+ protected:
+  fs::path folder() const { return kGoldens / GetParam(); }
+};
+
+void expect_scores(const fs::path& folder) {
+  const auto device = cpu();
+  const auto sequences = read_json(folder / "tokens.json").get<std::vector<std::vector<int32_t>>>();
+  const Json expected = read_json(folder / "logprobs.json").at("logprobs");
+  const auto scores = score_tokens(ModelSource(folder), *device, sequences);
+  double worst = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    ASSERT_EQ(scores[i].size(), expected[i].size());
+    for (size_t t = 1; t < scores[i].size(); ++t) {
+      worst = std::max(worst, std::fabs(scores[i][t] - expected[i][t].get<double>()));
+    }
+  }
+  fmt::print("log-probabilities: largest difference {:.2e}\n", worst);
+  EXPECT_LT(worst, 1e-4);
+}
+
+TEST_P(LlamaGoldens, LogProbabilities) { expect_scores(folder()); }
+
+TEST(LlamaImport, ShardedBfloat16FolderOfTransformers) {
+  expect_scores(kGoldens / "import_bfloat16");
+}
+
+StepSpec golden_spec(const Json& training, const LlamaConfig& model) {
+  const Json& optimizer = training.at("optimizer");
+  StepSpec spec;
+  spec.model = model;
+  spec.sequence_length = static_cast<int64_t>(training.at("rows").at(0).at("tokens").size());
+  spec.update.beta1 = optimizer.at("beta1");
+  spec.update.beta2 = optimizer.at("beta2");
+  spec.update.epsilon = optimizer.at("epsilon");
+  spec.update.weight_decay = optimizer.at("weight_decay");
+  spec.update.clip_norm = optimizer.at("clip_norm");
+  return spec;
+}
+
+TEST_P(LlamaGoldens, HundredSteps) {
+  const Json training = read_json(folder() / "training.json");
+  const ModelSource source(folder());
+  const auto device = cpu();
+  const StepSpec spec = golden_spec(training, source.config());
+  const ProgramSet programs = plan_training(training_graphs(spec), device->kernels());
+  StepRunner runner(*device, programs, spec);
+  source.load_parameters(source.config(), runner.executor());
+  double worst20 = 0, worst100 = 0, worst_norm = 0;
+  for (int64_t step = 0; step < 100; ++step) {
+    const StepResult result =
+        runner.train(golden_batch(training, step), step + 1,
+                     training.at("optimizer").at("learning_rate").get<float>());
+    const auto relative = [&](double found, const char* key) {
+      const double expected = training.at(key).at(step);
+      return std::fabs(found - expected) / std::fabs(expected);
+    };
+    if (step < 20) worst20 = std::max(worst20, relative(result.loss, "loss"));
+    worst100 = std::max(worst100, relative(result.loss, "loss"));
+    worst_norm = std::max(worst_norm, relative(result.grad_norm, "grad_norm"));
+  }
+  fmt::print("loss: {:.2e} over 20 steps, {:.2e} over 100; gradient norm {:.2e}\n", worst20,
+             worst100, worst_norm);
+  EXPECT_LT(worst20, 2e-5);
+  EXPECT_LT(worst100, 1e-3);
+  EXPECT_LT(worst_norm, 1e-4);
+}
+
+TEST_P(LlamaGoldens, FirstGradients) {
+  const Json training = read_json(folder() / "training.json");
+  const ModelSource source(folder());
+  const auto device = cpu();
+  const StepSpec spec = golden_spec(training, source.config());
+  const ProgramSet programs = plan_training(training_graphs(spec), device->kernels());
+  StepRunner runner(*device, programs, spec);
+  source.load_parameters(source.config(), runner.executor());
+  const Batch batch = golden_batch(training, 0);
+  runner.accumulate(batch);
+  const SafetensorsFile expected(folder() / "first_gradients.safetensors");
+  ASSERT_FALSE(expected.entries().empty());
+  for (const SafetensorsEntry& entry : expected.entries()) {
+    const View found = runner.executor().view("grad." + entry.name);
+    ASSERT_EQ(found.shape, entry.shape) << entry.name;
+    const auto* reference = reinterpret_cast<const float*>(expected.bytes(entry).data());
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < found.shape.num_elements(); ++i) {
+      const double mean = found.as<float>()[i] / static_cast<double>(batch.num_label_tokens);
+      error += (mean - reference[i]) * (mean - reference[i]);
+      size += static_cast<double>(reference[i]) * reference[i];
+    }
+    EXPECT_LT(std::sqrt(error), 1e-5 * std::sqrt(size) + 1e-9) << entry.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, LlamaGoldens,
+                         ::testing::Values("multi_head", "grouped_query_documents",
+                                           "tied_multi_query", "llama3_rope",
+                                           "linear_rope_odd_sizes", "biases_wide_heads_documents"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace skein
