@@ -69,6 +69,23 @@ TEST(RmsNorm, WithoutDeltaIsAViewOfItsInput) {
   EXPECT_FALSE(layout.aliases[0].in_place);
 }
 
+// Selective recomputation takes y from the kept h.
+TEST(RmsNorm, RebuildsTheSameBits) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const BuiltCase built = build(make_case(dtype, dtype, 7, 100, true), 3);
+    const Node node = built.graph.nodes()[0];
+    const GraphRun first(built.graph, built.inputs, {});
+    OpCase again = make_case(dtype, dtype, 7, 100, false);
+    again.inputs[0].values = first.read(node.outputs[1]);
+    const BuiltCase rebuilt = build(again, 3);
+    const GraphRun second(rebuilt.graph, rebuilt.inputs, {});
+    EXPECT_EQ(first.read(node.outputs[0]), second.read(rebuilt.graph.nodes()[0].outputs[0]));
+    const Rebuild rebuild = kRmsNorm.rebuild(node);
+    EXPECT_EQ(rebuild.inputs, (std::vector<int>{node.outputs[1], kNoValue, node.inputs[2]}));
+    EXPECT_EQ(rebuild.outputs, std::vector<int>{0});
+  }
+}
+
 TEST(RmsNorm, PlacesTokensButNotFeatures) {
   Graph graph(Mesh::standard(1, 2, 1, 1));
   TensorType type = TensorType::replicated(DType::kF32, {4, 8}, graph.mesh());

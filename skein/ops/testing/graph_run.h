@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "hwy/targets.h"
 #include "skein/base/philox.h"
 #include "skein/ir/graph.h"
 #include "skein/ops/ops.h"
@@ -95,6 +96,7 @@ class GraphRun {
   struct Options {
     int num_threads = 2;
     int64_t row_padding = 0;  // elements between the rows of activations
+    int64_t simd_target = 0;  // of Highway; 0: the best of this machine
   };
 
   GraphRun(const Graph& graph, const std::map<ValueId, Tensor>& inputs, Options options)
@@ -106,7 +108,9 @@ class GraphRun {
     }
     omp_set_num_threads(options.num_threads);
     const KernelTable kernels = cpu_kernels();
+    if (options.simd_target != 0) hwy::GetChosenTarget().Update(options.simd_target);
     for (const Node& node : graph.nodes()) run(node, kernels);
+    hwy::GetChosenTarget().DeInit();
     for (const auto& buffer : buffers_) {
       EXPECT_TRUE(buffer->intact()) << "a kernel wrote outside of its operands or scratch";
     }

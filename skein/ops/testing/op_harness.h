@@ -6,10 +6,11 @@
 //   check_op(test);
 //
 // check_op runs the node on its CPU kernel and checks: inference and `verify`; each output against
-// the reference in double precision; operands with distant, unaligned rows; bytes outside of any
-// operand and around the scratch memory untouched; the same bits when repeated and with 1, 2 and 3
-// threads; a cost. Where the op has a derivative rule, the rule's nodes are run as well and each
-// gradient is compared with finite differences of the reference.
+// the reference in double precision; operands with distant, unaligned rows, on every instruction
+// set that Highway finds here; bytes outside of any operand and around the scratch memory
+// untouched; the same bits when repeated and with 1, 2 and 3 threads; a cost. Where the op has a
+// derivative rule, the rule's nodes are run as well and each gradient is compared with finite
+// differences of the reference.
 //
 // Tolerance  |got - want| <= r |want| + tolerance * max|want|, r = 2^-8 for a bf16 output, else 0.
 #pragma once
@@ -156,6 +157,17 @@ inline BuiltCase build(const OpCase& test, int num_outputs) {
   return built;
 }
 
+// With distant rows, and on every instruction set that this machine has.
+inline std::vector<std::pair<std::string, GraphRun>> other_runs(const BuiltCase& built) {
+  std::vector<std::pair<std::string, GraphRun>> runs;
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    runs.emplace_back(
+        fmt::format(" ({}, distant rows)", hwy::TargetName(target)),
+        GraphRun(built.graph, built.inputs, {.row_padding = 3, .simd_target = target}));
+  }
+  return runs;
+}
+
 inline void check_forward(const OpCase& test, const Outputs& want) {
   const BuiltCase built = build(test, static_cast<int>(want.size()));
   verify(built.graph, "the test");
@@ -167,7 +179,7 @@ inline void check_forward(const OpCase& test, const Outputs& want) {
   const GraphRun again(built.graph, built.inputs, {.num_threads = 1});
   const GraphRun two(built.graph, built.inputs, {.num_threads = 2});
   const GraphRun three(built.graph, built.inputs, {.num_threads = 3});
-  const GraphRun strided(built.graph, built.inputs, {.num_threads = 2, .row_padding = 3});
+  const auto others = other_runs(built);
   for (size_t i = 0; i < want.size(); ++i) {
     const ValueId id = node.outputs.at(i);
     const DType dtype = built.graph.type(id).dtype;
@@ -178,7 +190,9 @@ inline void check_forward(const OpCase& test, const Outputs& want) {
     EXPECT_TRUE(got == three.read(id)) << name << " differs between 1 and 3 threads";
     if (want[i].empty()) continue;
     expect_close(got, want[i], dtype, test.tolerance, name);
-    expect_close(strided.read(id), want[i], dtype, test.tolerance, name + " (distant rows)");
+    for (const auto& [label, other] : others) {
+      expect_close(other.read(id), want[i], dtype, test.tolerance, name + label);
+    }
   }
 }
 
@@ -206,7 +220,7 @@ inline void check_backward(const OpCase& test, int num_outputs) {
   const GraphRun first(built.graph, built.inputs, {.num_threads = 1});
   const GraphRun two(built.graph, built.inputs, {.num_threads = 2});
   const GraphRun three(built.graph, built.inputs, {.num_threads = 3});
-  const GraphRun strided(built.graph, built.inputs, {.num_threads = 2, .row_padding = 3});
+  const auto others = other_runs(built);
   for (size_t index = 0; index < test.inputs.size(); ++index) {
     const Tensor& input = test.inputs[index];
     if (!backward.needs_grad(index) && !backward.is_parameter(index)) continue;
@@ -221,26 +235,33 @@ inline void check_backward(const OpCase& test, int num_outputs) {
     ASSERT_GE(id, 0) << name << " is missing";
     const DType dtype = built.graph.type(id).dtype;
     EXPECT_EQ(dtype, input.role == Role::kParameter ? DType::kF32 : input.dtype) << name;
-    const std::vector<double> got = first.read(id), padded = strided.read(id);
+    const std::vector<double> got = first.read(id);
     EXPECT_TRUE(got == two.read(id)) << name << " differs between 1 and 2 threads";
     EXPECT_TRUE(got == three.read(id)) << name << " differs between 1 and 3 threads";
     ASSERT_EQ(got.size(), input.values.size()) << name;
-    std::vector<double> probed, probed_padded, want;
-    const int64_t size = got.size(), probes = std::min<int64_t>(size, test.num_probes);
-    for (int64_t probe = 0; probe < probes; ++probe) {
-      const int64_t i = probes == 1 ? 0 : probe * (size - 1) / (probes - 1);
-      probed.push_back(got[i]);
-      probed_padded.push_back(padded[i]);
+    std::vector<int64_t> probes;
+    const int64_t size = got.size(), count = std::min<int64_t>(size, test.num_probes);
+    for (int64_t probe = 0; probe < count; ++probe) {
+      probes.push_back(count == 1 ? 0 : probe * (size - 1) / (count - 1));
+    }
+    std::vector<double> want;
+    for (const int64_t i : probes) {
       want.push_back(backward.initial(index, i) +
                      finite_difference(test, backward.output_grads(), index, i));
     }
-    // A sum of bf16 terms is as accurate as the terms.
-    bool is_bf16 = dtype == DType::kBF16;
-    for (const Tensor& tensor : test.inputs) is_bf16 |= tensor.dtype == DType::kBF16;
-    const double tolerance = is_bf16 ? test.grad_tolerance_bf16 : test.grad_tolerance_f32;
-    constexpr double kNoise = 1e-9;  // of a finite difference
-    expect_close(probed, want, dtype, tolerance, name, kNoise);
-    expect_close(probed_padded, want, dtype, tolerance, name + " (distant rows)", kNoise);
+    const auto compare = [&](const GraphRun& run, const std::string& label) {
+      // A sum of bf16 terms is as accurate as the terms.
+      bool is_bf16 = dtype == DType::kBF16;
+      for (const Tensor& tensor : test.inputs) is_bf16 |= tensor.dtype == DType::kBF16;
+      const double tolerance = is_bf16 ? test.grad_tolerance_bf16 : test.grad_tolerance_f32;
+      constexpr double kNoise = 1e-9;  // of a finite difference
+      const std::vector<double> all = run.read(id);
+      std::vector<double> probed;
+      for (const int64_t i : probes) probed.push_back(all[i]);
+      expect_close(probed, want, dtype, tolerance, name + label, kNoise);
+    };
+    compare(first, "");
+    for (const auto& [label, other] : others) compare(other, label);
   }
 }
 
