@@ -11,6 +11,10 @@ namespace skein {
 
 Json parse_json(std::string_view text, const std::string& what) {
   constexpr int kMaxDepth = 256;
+  // The parser takes a NUL for the end of the text.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    fail(ErrorCode::kInvalid, "{}: not valid JSON: a NUL byte at offset {}", what, nul);
+  }
   bool too_deep = false;
   try {
     Json json = Json::parse(text.begin(), text.end(), [&](int depth, auto, const Json&) {

@@ -31,51 +31,52 @@ void RunLog::say(const std::string& line) {
   log::info("{}", line);
 }
 
-void RunLog::start(double flops_per_token, double ceiling_flops, int64_t num_parameters,
-                   const ArenaBytes& arenas, int64_t snapshot_bytes) {
-  flops_per_token_ = flops_per_token;
-  ceiling_flops_ = ceiling_flops;
-  memory_bytes_ = snapshot_bytes;
-  OrderedJson bytes = OrderedJson::object();
-  for (int i = 0; i < kNumArenas; ++i) {
-    memory_bytes_ += arenas[i];
-    bytes[std::string(arena_name(static_cast<Arena>(i)))] = arenas[i];
-  }
-  bytes["snapshot"] = snapshot_bytes;
-  events_.append("start", {{"version", kVersion},
-                           {"parameters", num_parameters},
-                           {"ceiling_flops", ceiling_flops},
-                           {"allocated_bytes", bytes}});
+void RunLog::set_scale(const Scale& scale) {
+  scale_ = scale;
+  memory_bytes_ = scale.snapshot_bytes;
+  for (const int64_t bytes : scale.arena_bytes) memory_bytes_ += bytes;
   say(fmt::format("{} parameters, {} of memory, matrix-product ceiling {}FLOP/s",
-                  format_count(static_cast<double>(num_parameters)), format_bytes(memory_bytes_),
-                  format_count(ceiling_flops)));
+                  format_count(static_cast<double>(scale.num_parameters)),
+                  format_bytes(memory_bytes_), format_count(scale.ceiling_flops)));
 }
 
-void RunLog::begin_from(const std::string& init_from) {
-  if (config_.log.tensorboard) {
-    tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", 1);
-  }
-  events_.append("begin", {{"init_from", init_from}});
-  say(init_from.empty() ? std::string("beginning from random weights")
-                        : fmt::format("beginning from the weights of {}", init_from));
-}
-
-void RunLog::resume(int64_t step, const std::string& checkpoint) {
+void RunLog::start(int64_t step, const std::string& from) {
   if (config_.log.tensorboard) {
     tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
   }
+  if (!config_.log.prometheus.empty()) {
+    prometheus_ = std::make_unique<PrometheusServer>(config_.log.prometheus);
+  }
   std::map<int64_t, float> norms;
-  for_each_json_line(dir_ / "metrics.jsonl", [&](const Json& json) {
-    const auto metrics = parse_metrics(json);
-    if (metrics && metrics->step <= step) norms[metrics->step] = metrics->grad_norm;
-  });
+  if (step > 0 && fs::exists(dir_ / "metrics.jsonl")) {
+    for_each_json_line(dir_ / "metrics.jsonl", [&](const Json& json) {
+      const auto metrics = parse_metrics(json);
+      if (metrics && metrics->step <= step) norms[metrics->step] = metrics->grad_norm;
+    });
+  }
   for (const auto& [at, norm] : norms) spikes_.observe(norm);
-  events_.append("resume", {{"step", step}, {"checkpoint", checkpoint}});
-  say(fmt::format("resuming after step {} from {}", step, checkpoint));
+
+  OrderedJson allocated = OrderedJson::object();
+  for (int i = 0; i < kNumArenas; ++i) {
+    allocated[std::string(arena_name(static_cast<Arena>(i)))] = scale_.arena_bytes[i];
+  }
+  allocated["snapshot"] = scale_.snapshot_bytes;
+  events_.append("start", {{"step", step},
+                           {"from", from},
+                           {"version", kVersion},
+                           {"parameters", scale_.num_parameters},
+                           {"ceiling_flops", scale_.ceiling_flops},
+                           {"allocated_bytes", allocated}});
+  if (step > 0) {
+    say(fmt::format("resuming after step {} from {}", step, from));
+  } else {
+    say(from.empty() ? std::string("beginning from random weights")
+                     : fmt::format("beginning from the weights of {}", from));
+  }
 }
 
-void RunLog::damaged_checkpoint(const CheckpointInfo& info, const Error& why) {
-  events_.append("checkpoint_damaged",
+void RunLog::skip_checkpoint(const CheckpointInfo& info, const Error& why) {
+  events_.append("checkpoint_skip",
                  {{"step", info.step}, {"path", info.path.string()}, {"reason", why.what()}});
   progress_.clear();
   log::warn("passing over the checkpoint {}: {}", info.path.string(), why.what());
@@ -83,14 +84,8 @@ void RunLog::damaged_checkpoint(const CheckpointInfo& info, const Error& why) {
 
 SpikeDetector::Verdict RunLog::watch_spikes(const StepMetrics& metrics) {
   const SpikeDetector::Verdict verdict = spikes_.observe(metrics.grad_norm);
-  if (verdict.spike_steps == 1) {
-    events_.append(
-        "spike",
-        {{"step", metrics.step}, {"grad_norm", metrics.grad_norm}, {"running_mean", verdict.mean}});
-  }
   if (verdict.recovered_steps > 0) {
-    events_.append("spike_recovered",
-                   {{"step", metrics.step}, {"length_steps", verdict.recovered_steps}});
+    events_.append("spike", {{"step", metrics.step}, {"length", verdict.recovered_steps}});
   }
   if (!verdict.alarm.empty()) {
     events_.append("alarm", {{"step", metrics.step}, {"reason", verdict.alarm}});
@@ -106,10 +101,14 @@ void RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
   const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
   metrics.tokens_per_s = static_cast<float>(tokens_per_s);
   metrics.model_flops_utilization =
-      static_cast<float>(flops_per_token_ * tokens_per_s / ceiling_flops_);
+      static_cast<float>(scale_.flops_per_token * tokens_per_s / scale_.ceiling_flops);
   metrics_.append(metrics);
   const SpikeDetector::Verdict verdict = watch_spikes(metrics);
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
+  if (prometheus_) {
+    prometheus_->publish(
+        prometheus_text({metrics, config_.run.steps, memory_bytes_, verdict.spike_steps}));
+  }
   progress_.update(metrics, metrics.time);
 }
 

@@ -11,6 +11,7 @@
 #include "skein/train/events.h"
 #include "skein/train/metrics.h"
 #include "skein/train/progress.h"
+#include "skein/train/prometheus.h"
 #include "skein/train/spikes.h"
 #include "skein/train/tensorboard.h"
 
@@ -21,13 +22,19 @@ class RunLog {
   // Creates the run folder and writes config.toml.
   explicit RunLog(const Config& config);
 
-  // `ceiling_flops`: this machine's measured matrix-product rate.
-  void start(double flops_per_token, double ceiling_flops, int64_t num_parameters,
-             const ArenaBytes& arenas, int64_t snapshot_bytes);
-  void begin_from(const std::string& init_from);  // "": random weights
-  // Spikes go on from what metrics.jsonl says of the steps up to `step`.
-  void resume(int64_t step, const std::string& checkpoint);
-  void damaged_checkpoint(const CheckpointInfo& info, const Error& why);
+  // What was allocated and what rates are measured against.
+  struct Scale {
+    int64_t num_parameters = 0;
+    double flops_per_token = 0;
+    double ceiling_flops = 0;  // this machine's measured matrix-product rate
+    ArenaBytes arena_bytes{};
+    int64_t snapshot_bytes = 0;
+  };
+  void set_scale(const Scale& scale);
+  void skip_checkpoint(const CheckpointInfo& info, const Error& why);
+  // Training begins after `step`, with weights from the folder `from` ("": random ones). Spikes go
+  // on from what metrics.jsonl says of the steps up to there.
+  void start(int64_t step, const std::string& from);
 
   // Fills the rates and the time of `metrics`, and writes it everywhere. `num_tokens`: processed.
   void step(StepMetrics metrics, double seconds, int64_t num_tokens);
@@ -46,10 +53,10 @@ class RunLog {
   MetricsLog metrics_;
   EventLog events_;
   std::unique_ptr<TensorBoardWriter> tensorboard_;
+  std::unique_ptr<PrometheusServer> prometheus_;
   Progress progress_;
   SpikeDetector spikes_;
-  double flops_per_token_ = 0;
-  double ceiling_flops_ = 0;
+  Scale scale_;
   int64_t memory_bytes_ = 0;
 };
 

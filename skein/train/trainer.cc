@@ -90,47 +90,57 @@ void Trainer::allocate() {
   writer.async = config_.checkpoint.async;
   writer_ = std::make_unique<CheckpointWriter>(checkpoint_dir(config_), writer, std::move(specs));
 
-  const double ceiling = measure_matmul_ceiling_flops(compute_dtype(spec.update.precision), 0.15);
-  log_.start(training_flops_per_token(model_, config_.data.sequence_length), ceiling,
-             num_parameters(model_), programs_.arena_bytes, writer_->snapshot_bytes());
+  RunLog::Scale scale;
+  scale.num_parameters = num_parameters(model_);
+  scale.flops_per_token = training_flops_per_token(model_, config_.data.sequence_length);
+  scale.ceiling_flops = measure_matmul_ceiling_flops(compute_dtype(spec.update.precision), 0.15);
+  scale.arena_bytes = programs_.arena_bytes;
+  scale.snapshot_bytes = writer_->snapshot_bytes();
+  log_.set_scale(scale);
 }
 
 void Trainer::begin_state() {
   keep_tokenizer();
-  if (config_.run.resume != "never") {
-    const std::string& resume = config_.run.resume;
-    std::optional<fs::path> from;
-    if (resume != "auto") {
-      from = resume;
-    } else {
-      int64_t damaged = 0;
-      const auto newest = find_newest_good(checkpoint_dir(config_),
-                                           [&](const CheckpointInfo& info, const Error& why) {
-                                             ++damaged;
-                                             log_.damaged_checkpoint(info, why);
-                                           });
-      if (newest) from = newest->path;
-      if (!newest && damaged > 0) {
-        fail(ErrorCode::kCorrupt,
-             "none of the {} checkpoints in {} is good: mend or move them, or set run.resume = "
-             "\"never\" to begin again",
-             damaged, checkpoint_dir(config_));
-      }
-    }
-    if (from) return restore(CheckpointReader(*from));
-  }
+  if (const auto checkpoint = checkpoint_to_resume()) return restore(CheckpointReader(*checkpoint));
   if (!config_.model.init_from.empty()) {
-    const ModelSource source(config_.model.init_from);
-    source.load_parameters(model_, runner_->executor());
-    log_.begin_from(source.path().string());
+    ModelSource(config_.model.init_from).load_parameters(model_, runner_->executor());
   } else {
     initialize_parameters(runner_->executor(), model_,
                           {.seed = static_cast<uint64_t>(config_.run.seed),
                            .std = config_.model.init_std,
                            .scaled = config_.model.scaled_init});
-    log_.begin_from("");
   }
+  log_.start(0, config_.model.init_from);
   start_loader({});
+}
+
+// Nothing: begin anew. Never begins anew beside checkpoints that are all damaged.
+std::optional<fs::path> Trainer::checkpoint_to_resume() {
+  const fs::path dir = checkpoint_dir(config_);
+  if (config_.run.resume == "never") {
+    if (!list_checkpoints(dir).empty()) {
+      fail(ErrorCode::kUsage,
+           "{} holds checkpoints, and run.resume is \"never\": name another run.dir, or move them",
+           dir.string());
+    }
+    return std::nullopt;
+  }
+  if (config_.run.resume != "auto") {
+    verify_checkpoint(config_.run.resume).value();
+    return config_.run.resume;
+  }
+  int64_t num_damaged = 0;
+  const auto newest = find_newest_good(dir, [&](const CheckpointInfo& info, const Error& why) {
+    ++num_damaged;
+    log_.skip_checkpoint(info, why);
+  });
+  if (newest) return newest->path;
+  if (num_damaged > 0) {
+    fail(ErrorCode::kCorrupt,
+         "none of the {} checkpoints in {} is good: mend or move them to begin anew", num_damaged,
+         dir.string());
+  }
+  return std::nullopt;
 }
 
 void Trainer::restore(const CheckpointReader& reader) {
@@ -144,7 +154,7 @@ void Trainer::restore(const CheckpointReader& reader) {
   tokens_ = state.tokens_seen;
   const std::vector<LaneState> lanes =
       lanes_from_json(state.lanes, training_data_->context(), reader.path().string());
-  log_.resume(step_, reader.path().string());
+  log_.start(step_, reader.path().string());
   start_loader(lanes);
 }
 
@@ -167,7 +177,7 @@ TrainOutcome Trainer::run() {
   if (saved_step_ != step_) save_checkpoint();
   writer_->wait();
   collect_saves();
-  log_.stop(step_, stopped ? signal_name(signals_.requested()) : "finished");
+  log_.stop(step_, stopped ? signal_name(signals_.requested()) : "done");
   return stopped ? TrainOutcome::kStopped : TrainOutcome::kFinished;
 }
 

@@ -35,6 +35,7 @@ class Trainer {
   void open_data();
   void allocate();
   void begin_state();
+  std::optional<fs::path> checkpoint_to_resume();
   void restore(const CheckpointReader& reader);
   void start_loader(std::span<const LaneState> lanes);
   void train_step();
