@@ -1,0 +1,141 @@
+// Passes, text in and text out.
+#include <gtest/gtest.h>
+
+#include "skein/ir/text.h"
+#include "skein/ops/ops.h"
+#include "skein/passes/differentiate.h"
+#include "skein/passes/hoist_transient.h"
+#include "skein/passes/lower.h"
+#include "skein/passes/recompute.h"
+
+namespace skein {
+namespace {
+
+// Two chunks of logits over a normed input.
+constexpr const char* kModel = R"(skein graph
+mesh dp=1
+parameter norm : f32[8]
+parameter head : f32[16, 8]
+parameter table : f32[16, 8]
+input tokens : i32[4]
+input labels : i32[4]
+input loss_sum : f64[1]
+forward
+  x = embedding(tokens, table) : f32[4, 8] @embed
+  y, h, rstd = rms_norm(x, _, norm) {epsilon=1e-05} : f32[4, 8], f32[4, 8], f32[4] @layers.0
+  z = add(y, h) : f32[4, 8] @layers.0
+  a, b = split(z) {sizes=[2, 2]} : f32[2, 8], f32[2, 8] @head
+  la, lb = split(labels) {sizes=[2, 2]} : i32[2], i32[2] @head
+  ga = linear(a, head) {bias=false, f32_output=false, parts=1} : f32[2, 16]! @head
+  ea, da = softmax_cross_entropy(ga, la) {gradient_dtype="f32"} : f32[2], f32[2, 16]! @head
+  gb = linear(b, head) {bias=false, f32_output=false, parts=1} : f32[2, 16]! @head
+  eb, db = softmax_cross_entropy(gb, lb) {gradient_dtype="f32"} : f32[2], f32[2, 16]! @head
+  e = concat(ea, eb) : f32[4] @head
+  loss = add_to_sum(loss_sum, e) : f64[1] @head
+output loss
+)";
+
+Graph differentiated() {
+  Graph graph = parse_graph(kModel, all_ops());
+  differentiate(graph, graph.find("loss"));
+  hoist_transient(graph);
+  return graph;
+}
+
+// Op names of a phase, in order.
+std::string ops_of(const Graph& graph, Phase phase) {
+  std::string text;
+  for (const Node& node : graph.nodes()) {
+    if (node.phase == phase) text += (text.empty() ? "" : " ") + std::string(node.op->name);
+  }
+  return text;
+}
+
+TEST(Differentiate, EveryParameterGetsAGradientSum) {
+  const Graph graph = differentiated();
+  for (const char* name : {"grad.norm", "grad.head", "grad.table"}) {
+    const ValueId id = graph.find(name);
+    ASSERT_NE(id, kNoValue) << name;
+    EXPECT_EQ(graph.value(id).role, Role::kGradient);
+    EXPECT_EQ(graph.type(id).dtype, DType::kF32);
+  }
+}
+
+TEST(Differentiate, TheLossMustDependOnAParameter) {
+  Graph graph = parse_graph(
+      "skein graph\nmesh dp=1\ninput x : f32[4]\ninput s : f64[1]\nforward\n"
+      " loss = add_to_sum(s, x) : f64[1]\n",
+      all_ops());
+  EXPECT_THROW(differentiate(graph, graph.find("loss")), Error);
+}
+
+TEST(HoistTransient, EachChunkIsFollowedByItsGradient) {
+  const Graph graph = differentiated();
+  EXPECT_EQ(ops_of(graph, Phase::kForward),
+            "embedding rms_norm add split split "
+            "linear softmax_cross_entropy linear_dw linear_dx "
+            "linear softmax_cross_entropy linear_dw linear_dx concat add_to_sum");
+  EXPECT_EQ(ops_of(graph, Phase::kBackward), "concat rms_norm_backward embedding_dw");
+}
+
+TEST(Recompute, SelectiveRebuildsTheNormFromWhatIsKept) {
+  // The head reads z through a layer of its own, so that backward needs y.
+  Graph graph = parse_graph(
+      "skein graph\nmesh dp=1\nparameter norm : f32[8]\nparameter w : f32[8, 8]\n"
+      "input x : f32[4, 8]\ninput labels : i32[4]\ninput loss_sum : f64[1]\nforward\n"
+      " y, h, rstd = rms_norm(x, _, norm) {epsilon=1e-05} : f32[4, 8], f32[4, 8], f32[4] "
+      "@layers.0\n"
+      " z = linear(y, w) {bias=false, f32_output=false, parts=1} : f32[4, 8] @layers.0\n"
+      " e, d = softmax_cross_entropy(z, labels) {gradient_dtype=\"f32\"} : f32[4], f32[4, 8] "
+      "@head\n"
+      " loss = add_to_sum(loss_sum, e) : f64[1] @head\n",
+      all_ops());
+  differentiate(graph, graph.find("loss"));
+  hoist_transient(graph);
+  recompute(graph, RecomputePolicy::kSelective);
+  lower(graph);
+  const Node* again = nullptr;
+  for (const Node& node : graph.nodes()) {
+    if (node.phase == Phase::kBackward && node.op->name == "rms_norm") again = &node;
+  }
+  ASSERT_NE(again, nullptr);
+  EXPECT_EQ(graph.value(again->inputs[0]).name, "h");
+  EXPECT_EQ(again->inputs[1], kNoValue);
+}
+
+TEST(Recompute, FullKeepsOnlyWhatLeavesTheLayer) {
+  Graph graph = differentiated();
+  recompute(graph, RecomputePolicy::kFull);
+  lower(graph);
+  // Of layer 0, backward may read only clones and z, its one result.
+  for (const Node& node : graph.nodes()) {
+    if (node.phase != Phase::kBackward) continue;
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue || graph.value(id).producer < 0) continue;
+      const Node& producer = graph.nodes()[graph.value(id).producer];
+      if (producer.phase == Phase::kForward && producer.scope == "layers.0") {
+        EXPECT_EQ(graph.value(id).name, "z");
+      }
+    }
+  }
+  EXPECT_EQ(ops_of(graph, Phase::kBackward), "concat rms_norm rms_norm_backward embedding_dw");
+}
+
+TEST(Lower, RemovesWhatNothingReads) {
+  Graph graph = parse_graph(
+      "skein graph\nmesh dp=1\ninput x : f32[4, 8]\nforward\n a = add(x, x) : f32[4, 8]\n"
+      " b = add(a, x) : f32[4, 8]\n c = add(a, a) : f32[4, 8]\noutput b\n",
+      all_ops());
+  lower(graph);
+  EXPECT_EQ(graph.nodes().size(), 2u);
+  EXPECT_EQ(graph.value(graph.nodes()[1].outputs[0]).name, "b");
+}
+
+TEST(Passes, PrintAndParseAgain) {
+  Graph graph = differentiated();
+  const std::string text = to_text(graph);
+  EXPECT_EQ(to_text(parse_graph(text, all_ops())), text);
+}
+
+}  // namespace
+}  // namespace skein

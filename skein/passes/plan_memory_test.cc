@@ -1,0 +1,163 @@
+#include "skein/passes/plan_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "skein/ir/text.h"
+#include "skein/ops/ops.h"
+#include "skein/passes/differentiate.h"
+#include "skein/passes/hoist_transient.h"
+
+namespace skein {
+namespace {
+
+constexpr const char* kBlock = R"(skein graph
+mesh dp=1
+parameter norm : bf16[64]
+parameter wq : bf16[48, 64]
+parameter wk : bf16[16, 64]
+parameter wv : bf16[16, 64]
+parameter wo : bf16[64, 48]
+parameter head : bf16[96, 64]
+input x : bf16[32, 64]
+input labels : i32[32]
+input attention_start : i32[32]
+input loss_sum : f64[1]
+forward
+  y, h, rstd = rms_norm(x, _, norm) {epsilon=1e-05} : bf16[32, 64], bf16[32, 64], f32[32]
+  q, k, v = linear(y, wq, wk, wv) {bias=false, f32_output=false, parts=3} : bf16[32, 48], bf16[32, 16], bf16[32, 16]
+  o, lse = attention(q, k, v, attention_start) {causal=true, head_dim=16, heads=3, kv_heads=1, scale=0.25, sequence_length=32} : bf16[32, 48], f32[32, 3]
+  p = linear(o, wo) {bias=false, f32_output=false, parts=1} : bf16[32, 64]
+  z = add(h, p) : bf16[32, 64]
+  g = linear(z, head) {bias=false, f32_output=false, parts=1} : bf16[32, 96]!
+  e, d = softmax_cross_entropy(g, labels) {gradient_dtype="bf16"} : f32[32], bf16[32, 96]!
+  loss = add_to_sum(loss_sum, e) : f64[1]
+output loss
+)";
+
+Graph block() {
+  Graph graph = parse_graph(kBlock, all_ops());
+  differentiate(graph, graph.find("loss"));
+  hoist_transient(graph);
+  return graph;
+}
+
+TEST(PlanMemory, PartsOfALinearLieSideBySide) {
+  const Graph graph = block();
+  const ProgramSet set = plan_memory({{&graph}}, cpu_kernels());
+  const auto offset = [&](const char* name) { return set.operand(name).offset_bytes; };
+  EXPECT_EQ(offset("wk") - offset("wq"), 48 * 64 * 2);
+  EXPECT_EQ(offset("wv") - offset("wk"), 16 * 64 * 2);
+  EXPECT_EQ(offset("grad.wk") - offset("grad.wq"), 48 * 64 * 4);
+  for (const Step& step : set.program("forward").steps) {
+    if (step.op->name != "linear" || step.outputs.size() != 3) continue;
+    EXPECT_EQ(step.outputs[1].offset_bytes - step.outputs[0].offset_bytes, 48 * 2);
+    EXPECT_EQ(step.outputs[2].offset_bytes - step.outputs[1].offset_bytes, 16 * 2);
+    for (const Operand& output : step.outputs) EXPECT_EQ(output.row_stride, 80);
+  }
+}
+
+// The bytes that an operand may touch: [first, last) of its arena.
+std::pair<int64_t, int64_t> extent(const Operand& operand) {
+  const int64_t rows = operand.shape.rank() < 2 ? 1 : operand.shape.rows();
+  const int64_t elements = (rows - 1) * operand.row_stride + operand.shape.cols();
+  return {operand.offset_bytes, operand.offset_bytes + elements * size_of(operand.dtype)};
+}
+
+// The value whose producer really wrote the memory that `id` shows.
+ValueId written_as(const Graph& graph, ValueId id) {
+  const int producer = graph.value(id).producer;
+  if (producer < 0) return id;
+  const Node& node = graph.nodes()[producer];
+  if (node.op->layout == nullptr) return id;
+  for (const Alias& alias : node.op->layout(graph.call(node)).aliases) {
+    if (!alias.in_place && node.outputs[alias.output] == id) {
+      return written_as(graph, node.inputs[alias.input]);
+    }
+  }
+  return id;
+}
+
+// Runs the programs on paper: every byte remembers which value wrote it last, and a step must find
+// its inputs as their producers left them.
+TEST(PlanMemory, NoValueIsOverwrittenWhileItIsNeeded) {
+  const Graph graph = block();
+  const ProgramSet set = plan_memory({{&graph}}, cpu_kernels());
+  std::map<std::pair<Arena, int64_t>, ValueId> owner;
+  const auto for_each_element = [](const Operand& operand, auto&& visit) {
+    const int64_t size = size_of(operand.dtype);
+    const int64_t rows = operand.shape.rank() < 2 ? 1 : operand.shape.rows();
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t col = 0; col < operand.shape.cols(); ++col) {
+        visit(operand.offset_bytes + (row * operand.row_stride + col) * size);
+      }
+    }
+  };
+  // Aliases hand memory on: the owner is the newest value of the chain.
+  size_t at_node = 0;
+  for (const char* name : {"forward", "backward"}) {
+    for (const Step& step : set.program(name).steps) {
+      const Node& node = graph.nodes()[at_node++];
+      ASSERT_EQ(node.op, step.op);
+      for (size_t i = 0; i < step.inputs.size(); ++i) {
+        if (node.inputs[i] == kNoValue) continue;
+        const ValueId id = written_as(graph, node.inputs[i]);
+        if (graph.value(id).producer < 0) continue;
+        for_each_element(step.inputs[i], [&](int64_t byte) {
+          const ValueId found = owner[{step.inputs[i].arena, byte}];
+          ASSERT_EQ(graph.value(found).name, graph.value(id).name) << step.op->name;
+        });
+      }
+      Layout layout;
+      if (node.op->layout != nullptr) layout = node.op->layout(graph.call(node));
+      for (size_t i = 0; i < step.outputs.size(); ++i) {
+        bool is_view = false;
+        for (const Alias& alias : layout.aliases) {
+          is_view = is_view || (alias.output == static_cast<int>(i) && !alias.in_place);
+        }
+        if (is_view) continue;
+        for_each_element(step.outputs[i], [&](int64_t byte) {
+          owner[{step.outputs[i].arena, byte}] = node.outputs[i];
+        });
+      }
+    }
+  }
+  EXPECT_EQ(at_node, graph.nodes().size());
+}
+
+TEST(PlanMemory, EverythingLiesInsideItsArena) {
+  const Graph graph = block();
+  const ProgramSet set = plan_memory({{&graph}}, cpu_kernels());
+  for (const Program& program : set.programs) {
+    for (const Step& step : program.steps) {
+      for (const auto* operands : {&step.inputs, &step.outputs}) {
+        for (const Operand& operand : *operands) {
+          if (!operand.present()) continue;
+          const auto [first, last] = extent(operand);
+          EXPECT_GE(first, 0);
+          EXPECT_LE(last, set.arena_bytes[static_cast<int>(operand.arena)]);
+        }
+      }
+      EXPECT_LE(step.scratch_offset_bytes + step.scratch_bytes,
+                set.arena_bytes[static_cast<int>(Arena::kWorkspace)]);
+    }
+  }
+}
+
+TEST(PlanMemory, GraphsShareWhatTheyName) {
+  const Graph training = block();
+  const Graph evaluation = parse_graph(kBlock, all_ops());
+  const ProgramSet alone = plan_memory({{&training}}, cpu_kernels());
+  const ProgramSet both =
+      plan_memory({{&training}, {&evaluation, "evaluate", "", ""}}, cpu_kernels());
+  EXPECT_EQ(both.operand("wq").offset_bytes, alone.operand("wq").offset_bytes);
+  for (const Arena arena : {Arena::kWeights, Arena::kGradients, Arena::kInputs}) {
+    EXPECT_EQ(both.arena_bytes[static_cast<int>(arena)],
+              alone.arena_bytes[static_cast<int>(arena)]);
+  }
+  EXPECT_FALSE(both.program("evaluate").steps.empty());
+}
+
+}  // namespace
+}  // namespace skein
