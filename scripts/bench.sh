@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Every benchmark, ending in one table. Takes about 10 minutes on 2 cores; the comparison with PyTorch
+# and the precision curves only run where they are asked for.
+#
+#   scripts/bench.sh [--torch PYTHON] [--precision]
+#
+#   --torch PYTHON   a python that has torch: bench/compare_torch.sh, some 15 minutes more
+#   --precision      bench/precision.sh, 1,000 steps in each mode, some 30 minutes more
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python='' precision=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --torch) python=${2:?--torch needs the path of a python}; shift 2 ;;
+    --precision) precision=1; shift ;;
+    *) echo "bench.sh: unknown option $1: expected --torch PYTHON or --precision" >&2; exit 2 ;;
+  esac
+done
+scripts/build.sh release
+
+table=$(mktemp)
+trap 'rm -f "$table"' EXIT
+row() { printf '%s\t%s\n' "$1" "$2" >> "$table"; }
+# field JSON KEY
+field() { sed -n "s/.*\"$2\": *\([-0-9.e+]*\).*/\1/p" <<< "$1"; }
+
+for bench in linear_bench attention_bench elementwise_bench; do
+  echo "== $bench" >&2
+  build/$bench >&2
+done
+
+for size in a b; do
+  echo "== train_bench --size $size" >&2
+  result=$(build/train_bench --size $size --sequences 8 --steps 5 --profile)
+  echo "$result" >&2
+  row "training, size $size, bf16-sr, tokens/s" "$(field "$result" tokens_per_s)"
+  row "  share of the bf16 matrix-product rate" "$(field "$result" share_of_matmul)"
+done
+
+echo "== save_bench" >&2
+result=$(build/save_bench)
+row "asynchronous save of 512 MiB: stall, ms" "$(field "$result" stall_ms)"
+row "  against copying it in memory" "$(field "$result" ratio)"
+
+echo "== startup" >&2
+result=$(bench/startup.sh)
+row "skein train to the end of step 1, s" "$(field "$result" train_to_end_of_step_1_s)"
+row "planning Llama 2 70B, s" "$(field "$result" plan_llama2_70b_s)"
+
+if [ -n "$python" ]; then
+  echo "== compare_torch" >&2
+  results=$(PYTHON=$python bench/compare_torch.sh || true)
+  echo "$results" >&2
+  while read -r line; do
+    row "against PyTorch's best, size $(sed -n 's/.*"size": "\(.\)".*/\1/p' <<< "$line")" "$(field "$line" ratio)"
+  done < <(grep '"ratio"' <<< "$results")
+else
+  row "against PyTorch" "not run: --torch PYTHON"
+fi
+if [ -n "$precision" ]; then
+  bench/precision.sh | tee /dev/stderr | tail -n +2 | while read -r mode loss change; do
+    row "validation loss, $mode" "$loss ($change)"
+  done
+else
+  row "precision curves" "not run: --precision"
+fi
+
+echo
+column -t -s "$(printf '\t')" "$table"
