@@ -2,6 +2,20 @@
 
 namespace skein {
 
+namespace {
+
+// What a name may hold, so that the text form reads it back (text.h).
+constexpr std::string_view kNameCharacters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.'/";
+
+void check_name(const std::string& name) {
+  const bool good = !name.empty() && name.find_first_not_of(kNameCharacters) == std::string::npos;
+  if (!good)
+    fail(ErrorCode::kInternal, "'{}' cannot name a value: the text form could not read it", name);
+}
+
+}  // namespace
+
 std::string_view role_name(Role role) {
   switch (role) {
     case Role::kActivation:
@@ -36,6 +50,7 @@ ValueId Graph::find(std::string_view name) const {
 }
 
 ValueId Graph::add_input(Role role, const std::string& name, TensorType type) {
+  check_name(name);
   if (by_name_.contains(name)) fail(ErrorCode::kInternal, "graph input '{}' exists already", name);
   if (static_cast<int>(type.placements.size()) != mesh_.num_axes()) {
     fail(ErrorCode::kInternal, "graph input '{}' has {} placements: {} has {} axes", name,
@@ -49,6 +64,7 @@ ValueId Graph::add_input(Role role, const std::string& name, TensorType type) {
 }
 
 std::string Graph::unique_name(const std::string& wanted) {
+  check_name(wanted);
   if (!by_name_.contains(wanted)) return wanted;
   for (int suffix = 2;; ++suffix) {
     std::string name = fmt::format("{}'{}", wanted, suffix);

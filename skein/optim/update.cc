@@ -4,6 +4,7 @@
 #include "skein/ir/verify.h"
 #include "skein/ops/adamw/adamw.h"
 #include "skein/ops/clip_scale/clip_scale.h"
+#include "skein/ops/redistribute/redistribute.h"
 #include "skein/ops/sum_squares/sum_squares.h"
 
 namespace skein {
@@ -39,7 +40,7 @@ class UpdateBuilder {
   UpdateBuilder(Graph& graph, const UpdateOptions& options) : graph_(graph), options_(options) {}
 
   void build() {
-    const std::vector<Trained> trained = trained_parameters(graph_);
+    std::vector<Trained> trained = trained_parameters(graph_);
     graph_.set_phase(Phase::kUpdate);
     graph_.set_scope("update");
     learning_rate_ = scalar("learning_rate", DType::kF32);
@@ -47,7 +48,10 @@ class UpdateBuilder {
     const ValueId num_tokens = scalar("num_label_tokens", DType::kI32);
 
     std::vector<ValueId> gradients;
-    for (const Trained& one : trained) gradients.push_back(one.gradient);
+    for (Trained& one : trained) {
+      one.gradient = whole(one.gradient);
+      gradients.push_back(one.gradient);
+    }
     const ValueId norm_sum = total_squares(gradients, "grad");
     const auto clip =
         clip_scale(graph_, norm_sum, num_tokens, options_.clip_norm, "grad_scale", "grad_norm");
@@ -62,6 +66,16 @@ class UpdateBuilder {
   ValueId scalar(const std::string& name, DType dtype) {
     return graph_.add_input(Role::kInput, name,
                             TensorType::replicated(dtype, Shape{1}, graph_.mesh()));
+  }
+
+  // The sum that is still owed over the axes that split the batch.
+  ValueId whole(ValueId gradient) {
+    for (const MeshAxis& axis : graph_.mesh().axes()) {
+      if (graph_.type(gradient).placements[graph_.mesh().find(axis.name)].is_partial()) {
+        gradient = redistribute(graph_, gradient, axis.name, Placement::replicated());
+      }
+    }
+    return gradient;
   }
 
   ValueId state(const std::string& prefix, ValueId parameter, DType dtype) {

@@ -1,6 +1,9 @@
 #include "skein/passes/lower.h"
 
+#include <map>
+
 #include "skein/ir/verify.h"
+#include "skein/ops/redistribute/redistribute.h"
 
 namespace skein {
 namespace {
@@ -29,9 +32,32 @@ std::vector<Node> without_dead_nodes(const Graph& graph) {
   return {kept.rbegin(), kept.rend()};
 }
 
+void forget_axes_of_size_one(Graph& graph) {
+  for (size_t id = 0; id < graph.values().size(); ++id) {
+    for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
+      Placement& placement = graph.value(static_cast<ValueId>(id)).type.placements.at(axis);
+      if (graph.mesh().axis(axis).size == 1) placement = Placement::replicated();
+    }
+  }
+  std::map<ValueId, ValueId> same;  // what a vanished redistribution gave → what it was given
+  std::vector<Node> kept;
+  for (Node node : graph.nodes()) {
+    for (ValueId& id : node.inputs) {
+      if (const auto found = same.find(id); found != same.end()) id = found->second;
+    }
+    if (node.op == &kRedistribute && graph.mesh().size(node.attrs.text("axis")) == 1) {
+      same[node.outputs[0]] = node.inputs[0];
+    } else {
+      kept.push_back(std::move(node));
+    }
+  }
+  graph.replace_nodes(std::move(kept));
+}
+
 }  // namespace
 
 void lower(Graph& graph) {
+  forget_axes_of_size_one(graph);
   graph.replace_nodes(without_dead_nodes(graph));
   verify(graph, "lower");
 }

@@ -1,5 +1,5 @@
-// From placed mathematics to what a rank really runs: redistributions over axes of size 1 vanish,
-// and so do nodes that nothing reads.
+// From placed mathematics to what a rank really runs: over an axis of size 1 every placement is
+// Replicated, so redistributions over it vanish; and so do nodes that nothing reads.
 #pragma once
 
 #include "skein/ir/graph.h"

@@ -25,6 +25,7 @@ int64_t Plan::total_bytes() const {
 }
 
 Plan make_plan(const Config& config, const LlamaConfig& model, const HardwareRates& rates) {
+  refuse_parallel(config);
   const StepSpec spec = step_spec(config, model);
   const TrainingGraphs graphs = training_graphs(spec);
   const ProgramSet programs = plan_training(graphs, cpu_kernels());

@@ -29,6 +29,28 @@ ProgramSet inference_programs(const LlamaConfig& model, LlamaOptions options,
 
 }  // namespace
 
+void refuse_parallel(const Config& config) {
+  const ParallelConfig& parallel = config.parallel;
+  const std::pair<const char*, int64_t> degrees[] = {
+      {"launch.workers", config.launch.workers},
+      {"parallel.data", parallel.data},
+      {"parallel.tensor", parallel.tensor},
+      {"parallel.pipeline", parallel.pipeline},
+      {"parallel.context", parallel.context},
+      {"parallel.virtual_stages", parallel.virtual_stages}};
+  for (const auto& [key, degree] : degrees) {
+    if (degree > 1) {
+      fail(ErrorCode::kUnsupported, "{} is {}: several workers are not built yet, set it to 1", key,
+           degree);
+    }
+  }
+  if (config.launch.nodes != "1") {
+    fail(ErrorCode::kUnsupported,
+         "launch.nodes is \"{}\": several nodes are not built yet, set it to \"1\"",
+         config.launch.nodes);
+  }
+}
+
 StepSpec step_spec(const Config& config, const LlamaConfig& model) {
   StepSpec spec;
   spec.model = model;

@@ -23,6 +23,9 @@ struct StepSpec {
   UpdateOptions update;
 };
 
+// Throws Error{kUnsupported} where the configuration asks for more than one worker.
+void refuse_parallel(const Config& config);
+
 StepSpec step_spec(const Config& config, const LlamaConfig& model);
 
 // After all passes but the last.

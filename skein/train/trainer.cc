@@ -20,14 +20,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 void refuse_what_is_not_there_yet(const Config& config) {
-  const ParallelConfig& parallel = config.parallel;
-  if (config.launch.workers != 1 || config.launch.nodes != "1" || parallel.data > 1 ||
-      parallel.tensor > 1 || parallel.pipeline > 1 || parallel.context > 1) {
-    fail(
-        ErrorCode::kUnsupported,
-        "training with several workers is not built yet: set launch.workers and launch.nodes to 1, "
-        "and parallel.data, tensor, pipeline and context to 1");
-  }
+  refuse_parallel(config);
   if (config.checkpoint.dir.starts_with("s3://")) {
     fail(ErrorCode::kUnsupported, "checkpoint.dir is '{}': S3 is not built yet, name a folder",
          config.checkpoint.dir);

@@ -33,9 +33,9 @@ class LlamaBuilder {
       graph_.add_input(Role::kParameter, spec.name,
                        TensorType::replicated(options_.compute_dtype, spec.shape, graph_.mesh()));
     }
-    const ValueId tokens = input("tokens", DType::kI32, {num_tokens_});
-    positions_ = input("positions", DType::kI32, {num_tokens_});
-    attention_start_ = input("attention_start", DType::kI32, {num_tokens_});
+    const ValueId tokens = token_input("tokens");
+    positions_ = token_input("positions");
+    attention_start_ = token_input("attention_start");
     rope_table_ = input("rope_table", DType::kF32, {options_.sequence_length, config_.head_dim});
 
     graph_.set_scope("embed");
@@ -51,9 +51,15 @@ class LlamaBuilder {
   }
 
  private:
-  ValueId input(const std::string& name, DType dtype, Shape shape) {
-    return graph_.add_input(Role::kInput, name,
-                            TensorType::replicated(dtype, std::move(shape), graph_.mesh()));
+  ValueId input(const std::string& name, DType dtype, Shape shape,
+                Placement over_data = Placement::replicated()) {
+    TensorType type = TensorType::replicated(dtype, std::move(shape), graph_.mesh());
+    const int data_axis = graph_.mesh().find("dp");
+    if (data_axis >= 0) type.placements[data_axis] = over_data;
+    return graph_.add_input(Role::kInput, name, std::move(type));
+  }
+  ValueId token_input(const std::string& name) {
+    return input(name, DType::kI32, {num_tokens_}, Placement::sharded(0));
   }
 
   ValueId parameter(const std::string& name) const {
@@ -126,7 +132,7 @@ class LlamaBuilder {
   // A chunk of tokens at a time, so that the full logits never exist: hoist_transient moves each
   // chunk's gradient behind it.
   ValueId loss(ValueId x) {
-    const ValueId labels = input("labels", DType::kI32, {num_tokens_});
+    const ValueId labels = token_input("labels");
     const std::vector<int64_t> sizes = chunk_sizes();
     const std::vector<ValueId> x_chunks = split(graph_, x, sizes, "head.x");
     const std::vector<ValueId> label_chunks = split(graph_, labels, sizes, "head.labels");
@@ -143,7 +149,8 @@ class LlamaBuilder {
     }
     const ValueId token_loss = concat(graph_, losses, "token_loss");
     if (options_.purpose == LlamaPurpose::kScore) return token_loss;
-    return add_to_sum(graph_, input("loss_sum", DType::kF64, {1}), token_loss);
+    return add_to_sum(graph_, input("loss_sum", DType::kF64, {1}, Placement::partial()),
+                      token_loss);
   }
 
   std::vector<int64_t> chunk_sizes() const {

@@ -72,7 +72,7 @@ const OpDef kRedistribute = {
 std::vector<const OpDef*> redistribute_ops() { return {&kRedistribute}; }
 
 ValueId redistribute(Graph& graph, ValueId value, std::string_view axis, Placement to) {
-  const std::string name = fmt::format("{}@{}:{}", graph.value(value).name, axis, to.to_string());
+  const std::string name = fmt::format("{}.{}.{}", graph.value(value).name, axis, to.to_string());
   return graph.add1(kRedistribute, {value}, {{"axis", std::string(axis)}, {"to", to.to_string()}},
                     name);
 }

@@ -31,7 +31,7 @@ namespace skein {
 // over larger axes lowering puts a collective in its place.
 extern const OpDef kRedistribute;
 
-// Names the result "<value>@<axis>:<placement>".
+// Names the result "<value>.<axis>.<placement>".
 ValueId redistribute(Graph& graph, ValueId value, std::string_view axis, Placement to);
 
 }  // namespace skein
