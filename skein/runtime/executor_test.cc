@@ -1,0 +1,93 @@
+#include "skein/runtime/executor.h"
+
+#include <gtest/gtest.h>
+
+#include "skein/base/error.h"
+#include "skein/ir/testing_ops.h"
+
+namespace skein {
+namespace {
+
+// y = x + w, by hand.
+ProgramSet one_step() {
+  ProgramSet set;
+  set.mesh = Mesh::standard(1, 1, 1, 1);
+  set.arena_bytes = {256, 0, 0, 256, 0, 256};
+  const Operand x{Arena::kInputs, 0, DType::kF32, {4}, 4};
+  const Operand w{Arena::kWeights, 0, DType::kF32, {4}, 4};
+  const Operand y{Arena::kInputs, 64, DType::kF32, {4}, 4};
+  Step step;
+  step.op = &testing_ops::kPlus;
+  step.inputs = {x, w};
+  step.outputs = {y};
+  set.programs = {{"forward", {step}}};
+  set.named = {{"x", x}, {"w", w}, {"y", y}};
+  return set;
+}
+
+void plus(const KernelCall& call) {
+  for (int i = 0; i < 4; ++i) {
+    call.outputs[0].as<float>()[i] = call.inputs[0].as<float>()[i] + call.inputs[1].as<float>()[i];
+  }
+}
+
+TEST(Executor, RunsASteppedProgram) {
+  const auto device = make_device({.kind = "cpu"}, {{"plus", {.run = plus}}});
+  const ProgramSet set = one_step();
+  Executor executor(*device, set);
+  const std::array<float, 4> x{1, 2, 3, 4}, w{10, 20, 30, 40};
+  executor.upload("x", x.data(), sizeof(x));
+  executor.upload("w", w.data(), sizeof(w));
+  executor.run("forward");
+  std::array<float, 4> y{};
+  executor.download("y", y.data(), sizeof(y));
+  EXPECT_EQ(y, (std::array<float, 4>{11, 22, 33, 44}));
+}
+
+TEST(Executor, ArenasBeginAtZero) {
+  const auto device = make_device({.kind = "cpu"}, {{"plus", {.run = plus}}});
+  const ProgramSet set = one_step();
+  Executor executor(*device, set);
+  std::array<float, 4> w{1, 1, 1, 1};
+  executor.download("w", w.data(), sizeof(w));
+  EXPECT_EQ(w, (std::array<float, 4>{}));
+}
+
+TEST(Executor, NamesTheOpThatTheDeviceLacks) {
+  const auto device = make_device({.kind = "cpu"}, {});
+  const ProgramSet set = one_step();
+  try {
+    Executor executor(*device, set);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "[plus] f32[4] f32[4]: device cpu has no kernel for it");
+  }
+}
+
+TEST(Executor, RefusesWhatDoesNotFitThisMachine) {
+  const auto device = make_device({.kind = "cpu"}, {{"plus", {.run = plus}}});
+  ProgramSet set = one_step();
+  set.arena_bytes[static_cast<int>(Arena::kWeights)] = int64_t{1} << 50;
+  try {
+    Executor executor(*device, set);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNoSpace);
+    EXPECT_NE(std::string(error.what()).find("the arena 'weights' needs 1.13 PB"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Executor, TheNullDeviceNeedsNoMemory) {
+  const auto device = make_device({.kind = "null"}, {{"plus", {.run = plus}}});
+  ProgramSet set = one_step();
+  set.arena_bytes[static_cast<int>(Arena::kWeights)] = int64_t{1} << 50;
+  Executor executor(*device, set);
+  executor.run("forward");
+}
+
+TEST(Device, RefusesAKindThatIsNotBuilt) { EXPECT_THROW(make_device({.kind = "cuda"}, {}), Error); }
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,65 @@
+#include "skein/tensor/tensor_type.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace skein {
+namespace {
+
+TEST(Mesh, RanksAreRowMajor) {
+  const Mesh mesh = Mesh::standard(2, 3, 1, 4);
+  EXPECT_EQ(mesh.num_ranks(), 24);
+  EXPECT_EQ(mesh.coordinates(0), (std::vector<int64_t>{0, 0, 0, 0}));
+  EXPECT_EQ(mesh.coordinates(23), (std::vector<int64_t>{1, 2, 0, 3}));
+  EXPECT_EQ(mesh.coordinates(4), (std::vector<int64_t>{0, 1, 0, 0}));
+  EXPECT_THROW(mesh.coordinates(24), Error);
+  EXPECT_EQ(mesh.size("dp"), 3);
+  EXPECT_EQ(mesh.size("replica"), 1);
+}
+
+TEST(TensorType, LocalShapeFollowsFromThePlacements) {
+  const Mesh mesh({{"dp", 2}, {"kv", 2}, {"replica", 3}});
+  TensorType type = TensorType::replicated(DType::kBF16, {12, 24}, mesh);
+  EXPECT_EQ(type.local_shape(mesh), (Shape{12, 24}));
+  type.placements = {Placement::sharded(0), Placement::sharded(1), Placement::sharded(1)};
+  EXPECT_EQ(type.local_shape(mesh), (Shape{6, 4}));
+  EXPECT_EQ(type.local_bytes(mesh), 6 * 4 * 2);
+  EXPECT_EQ(type.to_string(mesh), "bf16[12, 24]{dp:S0 kv:S1 replica:S1}");
+  type.placements[0] = Placement::partial();
+  EXPECT_EQ(type.local_shape(mesh), (Shape{12, 4}));
+}
+
+TEST(TensorType, RefusesASplitThatDoesNotDivide) {
+  const Mesh mesh({{"tp", 4}});
+  TensorType type = TensorType::replicated(DType::kF32, {6}, mesh);
+  type.placements[0] = Placement::sharded(0);
+  try {
+    type.local_shape(mesh);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "[6]: dim 0 cannot be split 4 ways over axis tp");
+  }
+}
+
+TEST(Placement, ParsesWhatItPrints) {
+  for (const Placement placement : {Placement::replicated(), Placement::partial(),
+                                    Placement::sharded(0), Placement::sharded(12)}) {
+    EXPECT_EQ(Placement::parse(placement.to_string()), placement);
+  }
+  for (const char* text : {"", "S", "S-1", "Sx", "Q", "S1x"}) {
+    EXPECT_THROW(Placement::parse(text), Error) << text;
+  }
+}
+
+TEST(Bfloat16, RoundsToNearestEven) {
+  EXPECT_EQ(static_cast<float>(bfloat16(1.0f)), 1.0f);
+  EXPECT_EQ(bfloat16(1.0f + 0x1p-8f).bits, bfloat16(1.0f).bits);                // a tie, to even
+  EXPECT_EQ(static_cast<float>(bfloat16(1.0f + 3 * 0x1p-8f)), 1.0f + 0x1p-6f);  // a tie, up
+  EXPECT_EQ(static_cast<float>(bfloat16(1.0f + 0x1.1p-8f)), 1.0f + 0x1p-7f);
+  EXPECT_TRUE(std::isnan(static_cast<float>(bfloat16(std::nanf("")))));
+  EXPECT_TRUE(std::isinf(static_cast<float>(bfloat16(3.4e38f))));
+}
+
+}  // namespace
+}  // namespace skein
