@@ -106,6 +106,13 @@ void add_warning(IngestReport& report, const std::string& warning) {
   if (report.warnings.size() < kMaxWarnings) report.warnings.push_back(warning);
 }
 
+[[noreturn]] void fail_without_text(const fs::path& input, const IngestReport& report) {
+  fail(ErrorCode::kInvalid,
+       "no text in {} ({} files read, {} skipped, {} empty documents): expected text, .jsonl, "
+       ".parquet or .arrow files",
+       input.string(), report.num_files, report.num_skipped_files, report.num_empty_documents);
+}
+
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
 void find_in_folder(const fs::path& folder, const std::vector<fs::path>& excluded,
@@ -196,13 +203,7 @@ IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
     ++progress.num_files_done;
     tell(0);
   }
-  if (dealer.num_documents() == 0) {
-    fail(ErrorCode::kInvalid,
-         "no text in {} ({} files read, {} skipped, {} empty documents): expected text, .jsonl, "
-         ".parquet or .arrow files",
-         inputs.front().string(), report.num_files, report.num_skipped_files,
-         report.num_empty_documents);
-  }
+  if (dealer.num_documents() == 0) fail_without_text(inputs.front(), report);
   dealer.commit();
   report.num_documents = dealer.training().num_documents();
   report.num_bytes = dealer.training().num_bytes();
