@@ -145,6 +145,13 @@ void RunLog::checkpoint_failed(int64_t step, const Error& why) {
   log::error("the checkpoint was not saved, training goes on: {}", why.what());
 }
 
+void RunLog::nothing_to_do(int64_t step) {
+  say(fmt::format(
+      "step {} is done and run.steps is {}: nothing to do; set run.steps higher to go on", step,
+      config_.run.steps));
+  stop(step, "done");
+}
+
 void RunLog::stop(int64_t step, const std::string& why) {
   progress_.finish();
   events_.append("stop", {{"step", step}, {"reason", why}});

@@ -43,6 +43,7 @@ class RunLog {
   void checkpoint_commit(const SavedCheckpoint& saved);
   void checkpoint_failed(int64_t step, const Error& why);
   void stop(int64_t step, const std::string& why);
+  void nothing_to_do(int64_t step);
 
  private:
   SpikeDetector::Verdict watch_spikes(const StepMetrics& metrics);

@@ -21,7 +21,7 @@ LlamaOptions llama_options(const StepSpec& spec) {
 
 ProgramSet inference_programs(const LlamaConfig& model, LlamaOptions options,
                               const KernelTable& kernels) {
-  Graph graph(Mesh::standard(1, 1, 1, 1));
+  Graph graph{Mesh()};  // one sequence on one rank: nothing is split
   build_llama(graph, model, options);
   lower(graph);
   return plan_memory({{&graph, "forward", "", ""}}, kernels);

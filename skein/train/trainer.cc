@@ -159,6 +159,10 @@ void Trainer::start_loader(std::span<const LaneState> lanes) {
 }
 
 TrainOutcome Trainer::run() {
+  if (step_ >= config_.run.steps) {
+    log_.nothing_to_do(step_);
+    return TrainOutcome::kFinished;
+  }
   while (step_ < config_.run.steps && signals_.requested() == 0) {
     train_step();
     if (due(config_.validate.every_steps)) validate();
