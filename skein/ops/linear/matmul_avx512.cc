@@ -24,6 +24,7 @@ namespace {
 constexpr int kTileRows = 6;
 constexpr int kVectors = 4;
 constexpr int kPanelCols = 16 * kVectors;
+constexpr int64_t kPrefetchRows = 16;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline __mmask16 mask16(int64_t count) {
@@ -117,13 +118,14 @@ void pack_b_inner(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t
   }
 }
 
-void pack_b_outer_f32(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
-                      int64_t panel_words) {
+template <int kWidth>
+void pack_outer_f32(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
+                    int64_t panel_words) {
   for (int64_t k = 0; k < depth; ++k) {
     const float* row = static_cast<const float*>(b.data) + k * b.row_stride;
-    uint32_t* to = panels + k * kPanelCols;
-    for (int64_t lane = 0; lane < lanes; lane += kPanelCols, to += panel_words) {
-      for (int64_t i = 0; i < kPanelCols; i += 16) {
+    uint32_t* to = panels + k * kWidth;
+    for (int64_t lane = 0; lane < lanes; lane += kWidth, to += panel_words) {
+      for (int64_t i = 0; i < kWidth; i += 16) {
         const __mmask16 mask = mask16(lanes - lane - i);
         _mm512_storeu_si512(to + i, _mm512_maskz_loadu_epi32(mask, row + lane + i));
       }
@@ -131,8 +133,9 @@ void pack_b_outer_f32(const MatmulOperand& b, int64_t depth, int64_t lanes, uint
   }
 }
 
-void pack_b_outer_bf16(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
-                       int64_t panel_words) {
+template <int kWidth>
+void pack_outer_bf16(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
+                     int64_t panel_words) {
   // Words i of two rows side by side: 0, 32, 1, 33, ...
   const __m512i low = _mm512_or_si512(
       _mm512_cvtepu16_epi32(_mm256_set_epi16(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)),
@@ -144,10 +147,13 @@ void pack_b_outer_bf16(const MatmulOperand& b, int64_t depth, int64_t lanes, uin
     const uint16_t* first = static_cast<const uint16_t*>(b.data) + k * b.row_stride;
     const bool has_second = k + 1 < depth;
     const uint16_t* second = has_second ? first + b.row_stride : first;
-    uint32_t* to = panels + k / 2 * kPanelCols;
-    for (int64_t lane = 0; lane < lanes; lane += kPanelCols, to += panel_words) {
-      for (int64_t i = 0; i < kPanelCols; i += 32) {
+    const uint16_t* ahead = first + kPrefetchRows * b.row_stride;
+    uint32_t* to = panels + k / 2 * kWidth;
+    for (int64_t lane = 0; lane < lanes; lane += kWidth, to += panel_words) {
+      for (int64_t i = 0; i < kWidth; i += 32) {
         const __mmask32 mask = mask32(lanes - lane - i);
+        _mm_prefetch(reinterpret_cast<const char*>(ahead + lane + i), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(ahead + b.row_stride + lane + i), _MM_HINT_T0);
         const __m512i x = _mm512_maskz_loadu_epi16(mask, first + lane + i);
         const __m512i y = _mm512_maskz_loadu_epi16(has_second ? mask : 0, second + lane + i);
         _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(x, low, y));
@@ -157,30 +163,31 @@ void pack_b_outer_bf16(const MatmulOperand& b, int64_t depth, int64_t lanes, uin
   }
 }
 
+template <typename T, int kWidth>
+void pack_outer(const MatmulOperand& from, int64_t depth, int64_t lanes, uint32_t* panels,
+                int64_t panel_words) {
+  if constexpr (T::kElementsAStep == 1) {
+    pack_outer_f32<kWidth>(from, depth, lanes, panels, panel_words);
+  } else {
+    pack_outer_bf16<kWidth>(from, depth, lanes, panels, panel_words);
+  }
+}
+
 template <typename T>
 void pack_b(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
             int64_t panel_words) {
-  if (!b.depth_is_row) {
-    pack_b_inner<T>(b, depth, lanes, panels, panel_words);
-  } else if constexpr (T::kElementsAStep == 1) {
-    pack_b_outer_f32(b, depth, lanes, panels, panel_words);
-  } else {
-    pack_b_outer_bf16(b, depth, lanes, panels, panel_words);
-  }
+  if (b.depth_is_row) return pack_outer<T, kPanelCols>(b, depth, lanes, panels, panel_words);
+  pack_b_inner<T>(b, depth, lanes, panels, panel_words);
 }
 
 // Only where the summed dim is odd, so that pairs do not lie ready; speed does not matter.
 void pack_a_inner_bf16(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* panels,
                        int64_t panel_words) {
-  for (int64_t lane = 0; lane < lanes; lane += kTileRows, panels += panel_words) {
-    for (int64_t i = 0; i < kTileRows; ++i) {
-      const uint16_t* row = static_cast<const uint16_t*>(a.data) + (lane + i) * a.row_stride;
-      for (int64_t k = 0; k < depth; k += 2) {
-        uint32_t word = 0;
-        if (lane + i < lanes) word = row[k];
-        if (lane + i < lanes && k + 1 < depth) word |= static_cast<uint32_t>(row[k + 1]) << 16;
-        panels[k / 2 * kTileRows + i] = word;
-      }
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const uint16_t* row = static_cast<const uint16_t*>(a.data) + lane * a.row_stride;
+    uint32_t* to = panels + lane / kMatmulPanelRows * panel_words + lane % kMatmulPanelRows;
+    for (int64_t k = 0; k < depth; k += 2, to += kMatmulPanelRows) {
+      *to = row[k] | (k + 1 < depth ? static_cast<uint32_t>(row[k + 1]) << 16 : 0);
     }
   }
 }
@@ -188,27 +195,8 @@ void pack_a_inner_bf16(const MatmulOperand& a, int64_t depth, int64_t lanes, uin
 template <typename T>
 void pack_a(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* panels,
             int64_t panel_words) {
-  if (!a.depth_is_row) return pack_a_inner_bf16(a, depth, lanes, panels, panel_words);
-  constexpr __mmask8 kRows = (1 << kTileRows) - 1;
-  for (int64_t k = 0; k < depth; k += T::kElementsAStep) {
-    const char* row = static_cast<const char*>(a.data) + k * a.row_stride * T::kBytes;
-    const int64_t row_bytes = k + 1 < depth ? a.row_stride * T::kBytes : 0;
-    uint32_t* to = panels + k / T::kElementsAStep * kTileRows;
-    for (int64_t lane = 0; lane < lanes; lane += kTileRows, to += panel_words) {
-      const __mmask8 mask = static_cast<__mmask8>(mask16(smaller(kTileRows, lanes - lane)));
-      const char* from = row + lane * T::kBytes;
-      __m256i words;
-      if constexpr (T::kElementsAStep == 1) {
-        words = _mm256_maskz_loadu_epi32(mask, from);
-      } else {
-        const __m128i x = _mm_maskz_loadu_epi16(mask, from);
-        const __m128i y = _mm_maskz_loadu_epi16(row_bytes ? mask : 0, from + row_bytes);
-        words = _mm256_or_si256(_mm256_cvtepu16_epi32(x),
-                                _mm256_slli_epi32(_mm256_cvtepu16_epi32(y), 16));
-      }
-      _mm256_mask_storeu_epi32(to, kRows, words);
-    }
-  }
+  if (a.depth_is_row) return pack_outer<T, kMatmulPanelRows>(a, depth, lanes, panels, panel_words);
+  pack_a_inner_bf16(a, depth, lanes, panels, panel_words);
 }
 
 template <typename T, int kRows>
@@ -250,38 +238,25 @@ inline void accumulate_tile(const char* a, int64_t row_bytes, int64_t step_bytes
 template <typename T>
 void accumulate(const MatmulTiles& a, int rows, const uint32_t* b, int64_t steps, bool first,
                 float* sums) {
-  const char* tile = a.data;
-  for (; rows > 0; rows -= kTileRows, tile += a.tile_bytes, sums += kTileRows * kPanelCols) {
-    switch (rows) {
-      case 1:
-        accumulate_tile<T, 1>(tile, a.row_bytes, a.step_bytes, b, steps, first, sums);
-        break;
-      case 2:
-        accumulate_tile<T, 2>(tile, a.row_bytes, a.step_bytes, b, steps, first, sums);
-        break;
-      case 3:
-        accumulate_tile<T, 3>(tile, a.row_bytes, a.step_bytes, b, steps, first, sums);
-        break;
-      case 4:
-        accumulate_tile<T, 4>(tile, a.row_bytes, a.step_bytes, b, steps, first, sums);
-        break;
-      case 5:
-        accumulate_tile<T, 5>(tile, a.row_bytes, a.step_bytes, b, steps, first, sums);
-        break;
-      default:
-        accumulate_tile<T, 6>(tile, a.row_bytes, a.step_bytes, b, steps, first, sums);
-    }
+  switch (rows) {
+    case 1:
+      accumulate_tile<T, 1>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    case 2:
+      accumulate_tile<T, 2>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    case 3:
+      accumulate_tile<T, 3>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    case 4:
+      accumulate_tile<T, 4>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    case 5:
+      accumulate_tile<T, 5>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    default:
+      accumulate_tile<T, 6>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
   }
-}
-
-// To nearest, ties to even; NaN stays NaN: as bfloat16's constructor.
-inline __m256i round_to_bf16(__m512 values) {
-  const __m512i bits = _mm512_castps_si512(values);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-  const __mmask16 is_nan = _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
-  const __m512i kept = _mm512_mask_or_epi32(rounded, is_nan, bits, _mm512_set1_epi32(0x00400000));
-  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16));
 }
 
 inline __m512 load_bias(const MatmulStore& to, int64_t col, __mmask16 mask) {
@@ -292,28 +267,41 @@ inline __m512 load_bias(const MatmulStore& to, int64_t col, __mmask16 mask) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
-void store(const float* sums, int rows, int cols, const MatmulStore& to) {
-  for (int row = 0; row < rows; ++row) {
+inline __m512 load_sums(const float* sums, int64_t col, __mmask16 mask, const MatmulStore& to) {
+  const __m512 value = _mm512_loadu_ps(sums + col);
+  return to.bias ? _mm512_add_ps(value, load_bias(to, col, mask)) : value;
+}
+
+void store_f32(const float* sums, int rows, int cols, const MatmulStore& to) {
+  for (int row = 0; row < rows; ++row, sums += kPanelCols) {
+    float* out = static_cast<float*>(to.out) + row * to.row_stride;
     for (int col = 0; col < cols; col += 16) {
       const __mmask16 mask = mask16(cols - col);
-      const int64_t at = row * to.row_stride + col;
-      __m512 value = _mm512_loadu_ps(sums + row * kPanelCols + col);
-      if (to.bias) value = _mm512_add_ps(value, load_bias(to, col, mask));
-      if (to.dtype == DType::kBF16) {
-        _mm256_mask_storeu_epi16(static_cast<uint16_t*>(to.out) + at, mask, round_to_bf16(value));
-        continue;
-      }
-      float* out = static_cast<float*>(to.out) + at;
-      if (to.accumulate) value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out), value);
-      _mm512_mask_storeu_ps(out, mask, value);
+      __m512 value = load_sums(sums, col, mask, to);
+      if (to.accumulate) value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out + col), value);
+      _mm512_mask_storeu_ps(out + col, mask, value);
     }
   }
 }
 
-constexpr MatmulKernel kF32Kernel = {kTileRows,   kPanelCols,      1,    pack_b<F32>,
-                                     pack_a<F32>, accumulate<F32>, store};
-constexpr MatmulKernel kBF16Kernel = {kTileRows,    kPanelCols,       2,    pack_b<BF16>,
-                                      pack_a<BF16>, accumulate<BF16>, store};
+void store_bf16(const float* sums, int rows, int cols, const MatmulStore& to) {
+  if (to.dtype == DType::kF32) return store_f32(sums, rows, cols, to);
+  for (int row = 0; row < rows; ++row, sums += kPanelCols) {
+    uint16_t* out = static_cast<uint16_t*>(to.out) + row * to.row_stride;
+    for (int col = 0; col < cols; col += 32) {
+      const __m512 low = load_sums(sums, col, mask16(cols - col), to);
+      const __m512 high = load_sums(sums, col + 16, mask16(cols - col - 16), to);
+      // To nearest, ties to even; NaN stays NaN.
+      _mm512_mask_storeu_epi16(out + col, mask32(cols - col),
+                               (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+  }
+}
+
+constexpr MatmulKernel kF32Kernel = {kTileRows,   kPanelCols,      1,        pack_b<F32>,
+                                     pack_a<F32>, accumulate<F32>, store_f32};
+constexpr MatmulKernel kBF16Kernel = {kTileRows,    kPanelCols,       2,         pack_b<BF16>,
+                                      pack_a<BF16>, accumulate<BF16>, store_bf16};
 
 }  // namespace
 }  // namespace skein

@@ -9,13 +9,15 @@ namespace {
 
 // One task: at most kTaskRows x kTaskCols sums, kept in L2 while the summed dim goes by in chunks
 // whose panel of B (32 KiB) stays in L1.
-constexpr int64_t kTaskRows = 96;
+constexpr int64_t kTaskRows = kMatmulPanelRows;
 constexpr int64_t kTaskCols = 256;
 constexpr int64_t kChunkSteps = 128;
 // Packed operands stay within the last-level cache.
 constexpr int64_t kMaxPackedBytes = 4 << 20;
 // Where the summed dim of a product that accumulates is cut.
 constexpr int64_t kMaxAccumulateSteps = 1024;
+// Less is done sooner than a team of threads has gathered.
+constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
 
 struct Blocking {
   int64_t steps = 0;  // of all terms
@@ -26,6 +28,12 @@ struct Blocking {
   int64_t packed_a_bytes = 0;
 };
 
+// Steps of the summed dim, counted over all terms.
+struct Chunk {
+  int64_t begin = 0;
+  int64_t steps = 0;
+};
+
 int64_t steps_of(const MatmulTerm& term, const MatmulKernel& kernel) {
   return ceil_div(term.depth, kernel.elements_a_step);
 }
@@ -34,6 +42,12 @@ int64_t steps_of(const MatmulTerm& term, const MatmulKernel& kernel) {
 int64_t lanes_that_fit(int64_t lanes, int64_t steps, int64_t multiple) {
   const int64_t fit = kMaxPackedBytes / std::max<int64_t>(steps * 4, 1) / multiple * multiple;
   return std::min(round_up(lanes, multiple), std::max(fit, multiple));
+}
+
+int64_t multiply_adds(const Matmul& matmul) {
+  int64_t depth = 0;
+  for (int t = 0; t < matmul.num_terms; ++t) depth += matmul.terms[t].depth;
+  return matmul.rows * matmul.cols * depth;
 }
 
 // A long sum that accumulates is cut, so that both packed operands fit.
@@ -58,7 +72,7 @@ Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
   blocking.block_rows = matmul.rows;
   if (blocking.pack_a) {
     blocking.block_rows = std::min(lanes_that_fit(matmul.rows, blocking.steps, kTaskRows),
-                                   round_up(matmul.rows, kernel.tile_rows));
+                                   round_up(matmul.rows, kTaskRows));
     blocking.packed_a_bytes = blocking.block_rows * blocking.steps * 4;
   }
   return blocking;
@@ -89,7 +103,7 @@ class Product {
       for (int64_t row = 0; row < matmul_.rows; row += blocking_.block_rows) {
         const int64_t rows = std::min(blocking_.block_rows, matmul_.rows - row);
         if (blocking_.pack_a) {
-          pack(kernel_.pack_a, &MatmulTerm::a, row, rows, kernel_.tile_rows, kTaskRows, packed_a_);
+          pack(kernel_.pack_a, &MatmulTerm::a, row, rows, kTaskRows, kTaskRows, packed_a_);
         }
         multiply(row, rows, col, cols);
       }
@@ -128,9 +142,10 @@ class Product {
   }
 
   void multiply(int64_t first_row, int64_t rows, int64_t first_col, int64_t cols) const {
-    // Even shares, whole tiles.
+    // Even shares of whole tiles; a packed A is taken panel by panel.
     const int64_t row_tasks = ceil_div(rows, kTaskRows);
-    const int64_t task_rows = round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
+    const int64_t task_rows =
+        blocking_.pack_a ? kTaskRows : round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
     const int64_t col_tasks = ceil_div(cols, kTaskCols);
     const int64_t task_cols = round_up(ceil_div(cols, col_tasks), kernel_.panel_cols);
 #pragma omp for schedule(dynamic) collapse(2)
@@ -149,11 +164,8 @@ class Product {
   MatmulTiles tiles(const MatmulTerm& term, int64_t first_row, int64_t row, int64_t step,
                     int64_t term_step) const {
     if (blocking_.pack_a) {
-      const int64_t tile = row / kernel_.tile_rows;
-      const uint32_t* data =
-          packed_a_ + (tile * blocking_.steps + term_step + step) * kernel_.tile_rows;
-      return {reinterpret_cast<const char*>(data), blocking_.steps * kernel_.tile_rows * 4, 4,
-              kernel_.tile_rows * 4};
+      const uint32_t* data = packed_a_ + row * blocking_.steps + (term_step + step) * kTaskRows;
+      return {reinterpret_cast<const char*>(data), kernel_.tile_rows * 4, 4, kTaskRows * 4};
     }
     const MatmulOperand at =
         advanced(term.a, matmul_.dtype, first_row + row, step * kernel_.elements_a_step);
@@ -165,33 +177,53 @@ class Product {
                 int num_cols) const {
     alignas(64) float sums[kTaskRows * kTaskCols];
     const int width = kernel_.panel_cols;
-    const int64_t panel_sums = round_up(num_rows, kernel_.tile_rows) * width;
-    int64_t term_step = 0;
-    bool first = true;
+    int64_t done = 0;
     for (int t = 0; t < matmul_.num_terms; ++t) {
-      const int64_t steps = steps_of(matmul_.terms[t], kernel_);
-      for (int64_t step = 0; step < steps; step += kChunkSteps) {
-        const MatmulTiles a = tiles(matmul_.terms[t], first_row, row, step, term_step);
+      const int64_t term_begin = done, term_end = done + steps_of(matmul_.terms[t], kernel_);
+      while (done < term_end) {
+        const Chunk chunk = {done, std::min(kChunkSteps, term_end - done)};
+        const MatmulTiles a =
+            tiles(matmul_.terms[t], first_row, row, done - term_begin, term_begin);
         for (int p = 0; p * width < num_cols; ++p) {
-          const int64_t at = (col / width + p) * blocking_.steps + term_step + step;
-          kernel_.accumulate(a, num_rows, packed_b_ + at * width,
-                             std::min(kChunkSteps, steps - step), first, sums + p * panel_sums);
+          const int64_t panel = (col / width + p) * blocking_.steps;
+          run_panel(a, first_row + row, num_rows, packed_b_ + (panel + done) * width,
+                    first_col + col + p * width, std::min(width, num_cols - p * width), chunk,
+                    sums + p * kTaskRows * width);
         }
-        first = false;
+        done += chunk.steps;
       }
-      term_step += steps;
-    }
-    for (int p = 0; p * width < num_cols; ++p) {
-      store(sums + p * panel_sums, first_row + row, num_rows, first_col + col + p * width,
-            std::min(width, num_cols - p * width));
     }
   }
 
-  void store(const float* sums, int64_t row, int num_rows, int64_t col, int num_cols) const {
-    MatmulStore to = matmul_.c;
-    to.out = static_cast<char*>(to.out) + (row * to.row_stride + col) * size_of(to.dtype);
-    if (to.bias) to.bias = static_cast<const char*>(to.bias) + col * size_of(to.bias_dtype);
-    kernel_.store(sums, num_rows, num_cols, to);
+  // Adds one chunk to the sums of one panel, tile by tile; stores them after the last one.
+  void run_panel(const MatmulTiles& a, int64_t row, int num_rows, const uint32_t* b, int64_t col,
+                 int num_cols, Chunk chunk, float* sums) const {
+    const bool first = chunk.begin == 0;
+    const bool last = chunk.begin + chunk.steps == blocking_.steps;
+    const MatmulStore& c = matmul_.c;
+    MatmulStore to = c;
+    MatmulTiles tile = a;
+    if (c.bias) to.bias = static_cast<const char*>(c.bias) + col * size_of(c.bias_dtype);
+    for (int done = 0; done < num_rows; done += kernel_.tile_rows) {
+      const int rows = std::min(kernel_.tile_rows, num_rows - done);
+      const int64_t at = (row + done) * c.row_stride + col;
+      to.out = static_cast<char*>(c.out) + at * size_of(c.dtype);
+      if (first) prefetch(to, rows, num_cols);
+      kernel_.accumulate(tile, rows, b, chunk.steps, first, sums);
+      if (last) kernel_.store(sums, rows, num_cols, to);
+      tile.data += a.tile_bytes;
+      sums += kernel_.tile_rows * kernel_.panel_cols;
+    }
+  }
+
+  // So that C has arrived in the cache when its sums are done.
+  static void prefetch(const MatmulStore& to, int rows, int cols) {
+    const char* line = static_cast<const char*>(to.out);
+    for (int row = 0; row < rows; ++row, line += to.row_stride * size_of(to.dtype)) {
+      for (int64_t byte = 0; byte < cols * size_of(to.dtype); byte += 64) {
+        __builtin_prefetch(line + byte, /*write=*/0, /*locality=*/2);
+      }
+    }
   }
 
   const Matmul& matmul_;
@@ -215,7 +247,7 @@ int64_t matmul_scratch_bytes(const Matmul& matmul, const MatmulKernel& kernel) {
 
 void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch) {
   const Blocking blocking = choose_blocking(matmul, kernel);
-#pragma omp parallel
+#pragma omp parallel if (multiply_adds(matmul) > kMinParallelMultiplyAdds)
   {
     if (is_cut(matmul, kernel)) {
       const MatmulTerm& whole = matmul.terms[0];

@@ -2,9 +2,9 @@
 //
 // Operands are brought into *panels* of 32-bit *steps*: a step is one f32, or a pair of bf16 that
 // are neighbours along the summed dim (a missing second one is zero). A panel of B holds
-// `panel_cols` columns as [steps][panel_cols]; a panel of A holds `tile_rows` rows as
-// [steps][tile_rows]. Sums run in order of the steps, in fp32, one chain an output element, so they
-// do not depend on how the work is cut up.
+// `panel_cols` columns as [steps][panel_cols]; a panel of A, where A must be packed, holds
+// kMatmulPanelRows rows as [steps][kMatmulPanelRows]. Sums run in order of the steps, in fp32, one
+// chain an output element, so they do not depend on how the work is cut up.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,8 @@ struct MatmulStore {
   DType bias_dtype = DType::kF32;
 };
 
+inline constexpr int kMatmulPanelRows = 96;
+
 // A as the tiles read it: element (row, step) of tile t lies at
 // data + t * tile_bytes + row * row_bytes + step * step_bytes.
 struct MatmulTiles {
@@ -41,7 +43,7 @@ struct MatmulTiles {
 };
 
 struct MatmulKernel {
-  int tile_rows = 0;
+  int tile_rows = 0;        // divides kMatmulPanelRows
   int panel_cols = 0;       // divides 256
   int elements_a_step = 1;  // 2: pairs of bf16
   // Packs `depth` elements of `lanes` columns of B (or rows of A), from operand.data on, into
@@ -50,7 +52,7 @@ struct MatmulKernel {
                  int64_t panel_words) = nullptr;
   void (*pack_a)(const MatmulOperand&, int64_t depth, int64_t lanes, uint32_t* panels,
                  int64_t panel_words) = nullptr;
-  // sums[rows, panel_cols] (+)= A B over `steps`; `first`: from zero.
+  // sums[rows, panel_cols] (+)= A B over `steps`, for one tile; `first`: from zero.
   void (*accumulate)(const MatmulTiles& a, int rows, const uint32_t* b_panel, int64_t steps,
                      bool first, float* sums) = nullptr;
   void (*store)(const float* sums, int rows, int cols, const MatmulStore& to) = nullptr;

@@ -43,7 +43,7 @@ void pack(const MatmulOperand& from, int64_t depth, int64_t lanes, uint32_t* pan
 template <typename T>
 void pack_a(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* panels,
             int64_t panel_words) {
-  pack<T>(a, depth, lanes, panels, panel_words, kTileRows);
+  pack<T>(a, depth, lanes, panels, panel_words, kMatmulPanelRows);
 }
 
 template <typename T>
@@ -60,8 +60,8 @@ HWY_INLINE Floats broadcast(const char* from) {
 
 // kRows rows of sums, each of two vectors, named one by one: scalable vectors know no arrays.
 template <int kRows>
-void accumulate_tile(const MatmulTiles& a, const char* rows, const float* b, int64_t steps,
-                     bool first, float* sums) {
+void accumulate_tile(const MatmulTiles& a, const float* b, int64_t steps, bool first, float* sums) {
+  const char* rows = a.data;
   const int64_t width = panel_cols(), half = width / 2;
   const auto start = [&](int row, int64_t at) {
     return first || row >= kRows ? hn::Zero(kFloats) : hn::LoadU(kFloats, sums + row * width + at);
@@ -99,21 +99,18 @@ void accumulate_tile(const MatmulTiles& a, const char* rows, const float* b, int
 void accumulate(const MatmulTiles& a, int rows, const uint32_t* b_panel, int64_t steps, bool first,
                 float* sums) {
   const float* b = reinterpret_cast<const float*>(b_panel);
-  const char* tile = a.data;
-  for (; rows > 0; rows -= kTileRows, tile += a.tile_bytes, sums += kTileRows * panel_cols()) {
-    switch (rows) {
-      case 1:
-        accumulate_tile<1>(a, tile, b, steps, first, sums);
-        break;
-      case 2:
-        accumulate_tile<2>(a, tile, b, steps, first, sums);
-        break;
-      case 3:
-        accumulate_tile<3>(a, tile, b, steps, first, sums);
-        break;
-      default:
-        accumulate_tile<4>(a, tile, b, steps, first, sums);
-    }
+  switch (rows) {
+    case 1:
+      accumulate_tile<1>(a, b, steps, first, sums);
+      break;
+    case 2:
+      accumulate_tile<2>(a, b, steps, first, sums);
+      break;
+    case 3:
+      accumulate_tile<3>(a, b, steps, first, sums);
+      break;
+    default:
+      accumulate_tile<4>(a, b, steps, first, sums);
   }
 }
 

@@ -1,0 +1,90 @@
+// The rate of linear and its derivatives at the shapes of training, and its share of the rate that
+// oneDNN reaches on a large square product, measured right before and after each one.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/ops.h"
+
+namespace skein {
+namespace {
+
+struct Projection {
+  const char* name;
+  int64_t out, in;
+};
+constexpr Projection kProjections[] = {{"512/qkv", 1536, 512},     {"512/o", 512, 512},
+                                       {"512/gate_up", 2816, 512}, {"512/down", 512, 1408},
+                                       {"512/head", 4096, 512},    {"768/qkv", 2304, 768},
+                                       {"768/o", 768, 768},        {"768/gate_up", 4096, 768},
+                                       {"768/down", 768, 2048},    {"768/head", 32000, 768}};
+constexpr double kCeilingSeconds = 0.1;
+
+struct Buffer {
+  Buffer(DType dtype, int64_t rows, int64_t cols)
+      : halves(rows * cols * size_of(dtype) / 2 + 32), view{nullptr, dtype, {rows, cols}, cols} {
+    for (size_t i = 0; i < halves.size(); ++i) halves[i] = 0x3c00 + (i * 37) % 97;
+    view.data = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(halves.data()) + 63) & ~63ull);
+  }
+  std::vector<uint16_t> halves;
+  View view;
+};
+
+void run(benchmark::State& state, const std::string& op, DType dtype, Projection projection,
+         int64_t tokens) {
+  const auto& [name, out, in] = projection;
+  const bool dw = op == "linear_dw";
+  Buffer x(dtype, tokens, in), y(dtype, tokens, out), w(dw ? DType::kF32 : dtype, out, in);
+  KernelCall call{.attrs = {{"parts", int64_t{1}}, {"bias", false}, {"f32_output", false}}};
+  if (op == "linear") call.inputs = {x.view, w.view}, call.outputs = {y.view};
+  if (op == "linear_dx") call.inputs = {y.view, w.view}, call.outputs = {x.view};
+  if (dw) call.inputs = {y.view, x.view, w.view}, call.outputs = {w.view};
+  const Kernel kernel = cpu_kernels().at(op);
+  Buffer scratch(DType::kBF16, 1, kernel.scratch_bytes(call) / 2 + 1);
+  call.scratch = scratch.view.data;
+
+  double ceiling = measure_onednn_matmul_flops(dtype, kCeilingSeconds);
+  kernel.run(call);
+  for (auto _ : state) kernel.run(call);
+  ceiling = std::max(ceiling, measure_onednn_matmul_flops(dtype, kCeilingSeconds));
+  const double flops = 2.0 * static_cast<double>(tokens * out * in);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["of_ceiling"] =
+      benchmark::Counter(flops / ceiling, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["ceiling"] = ceiling * 1e-9;
+}
+
+void register_all() {
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const Projection& projection : kProjections) {
+      for (const int64_t tokens : {int64_t{1024}, int64_t{8192}}) {
+        if (projection.out > 8192 && tokens > 1024) continue;  // the head goes by in chunks
+        if (dtype == DType::kF32 && tokens > 1024) continue;
+        for (const char* op : {"linear", "linear_dx", "linear_dw"}) {
+          const std::string name = std::string(op) + "/" + std::string(dtype_name(dtype)) + "/" +
+                                   projection.name + "/" + std::to_string(tokens);
+          benchmark::RegisterBenchmark(
+              name.c_str(),
+              [=](benchmark::State& state) { run(state, op, dtype, projection, tokens); })
+              ->UseRealTime()
+              ->MinTime(0.2)
+              ->Unit(benchmark::kMillisecond);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skein
+
+int main(int argc, char** argv) {
+  skein::register_all();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
