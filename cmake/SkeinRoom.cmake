@@ -16,7 +16,7 @@ function(skein_room room)
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
   if(SKEIN_FUZZ)
     set(tests "")
-    list(FILTER sources INCLUDE REGEX "/skein/(base|tensor|data|checkpoint)/|/(config[^/]*|learning_rate)\\.cc$")
+    list(FILTER sources INCLUDE REGEX "/skein/(base|tensor|data|checkpoint|model)/|/skein/train/config")
   endif()
 
   if(sources)

@@ -108,8 +108,6 @@ class Differentiator final : public BackwardContext {
 
 }  // namespace
 
-void differentiate(Graph& graph, ValueId loss) {
-  Differentiator(graph, loss).run();
-}
+void differentiate(Graph& graph, ValueId loss) { Differentiator(graph, loss).run(); }
 
 }  // namespace skein

@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# Checks what needs no compiler run of its own: includes, formatting, lengths, blanks, shell scripts,
+# traces of one machine, links; then clang-tidy on what changed. One line a violation.
+#
+#   scripts/lint.sh [--tidy] [BUILD_DIR]
+#
+#   --tidy       clang-tidy on every source (minutes); without it, on the sources that differ from
+#                the branch point (origin/main, or the commit before), the first 30 in order of path
+#   BUILD_DIR    holds compile_commands.json; build
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+max_tidied=30  # at about 3 s each, a minute on 2 cores
+tidy_all=
+if [ "${1:-}" = --tidy ]; then
+  tidy_all=1
+  shift
+fi
+build_dir=${1:-build}
+
+failures=0
+violation() {
+  echo "lint: $*" >&2
+  failures=$((failures + 1))
+}
+# Every line of standard input is a violation: $1.
+violations() {
+  local line
+  while IFS= read -r line; do violation "$line: $1"; done
+}
+
+# What git knows or would add, as it is on disk; without git, everything but build outputs.
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+  mapfile -t listed < <(git ls-files --cached --others --exclude-standard | sort -u)
+else
+  mapfile -t listed < <(find . -type f -not -path './build*' -not -path './.*/*' -not -path './runs/*' -printf '%P\n' | sort)
+fi
+texts=() sources=() scripts=() pages=()
+for file in "${listed[@]}"; do
+  [ -f "$file" ] || continue
+  case $file in
+    tests/goldens/* | tests/fuzz/* | */testdata/*) continue ;;
+    LICENSE) continue ;;
+    *.cc | *.h | *.cu) sources+=("$file") ;;
+    *.sh | .ci/run) scripts+=("$file") ;;
+    *.md) pages+=("$file") ;;
+  esac
+  texts+=("$file")
+done
+
+check_format() {
+  violations "run clang-format-14 -i on it" < <(clang-format-14 --dry-run -Werror "${sources[@]}" 2>&1 |
+    sed -n 's/^\([^:]*\):\([0-9]*\):.*error: code should.*/\1 \2/p' |
+    awk '{ if (!places[$1]++) first[$1] = $2 }
+         END { for (file in places) print file ":" first[file] ": " places[file] " places not formatted" }' | sort)
+}
+
+check_lengths() {
+  local count file
+  while read -r count file; do
+    [ "$file" != total ] || continue
+    if ((count > 800)); then violation "$file: $count lines, at most 800: split it at its seam"
+    elif ((count > 400)); then echo "lint: note: $file has $count lines; past 400, look for the seam"; fi
+  done < <(wc -l "${sources[@]}" "${scripts[@]}")
+}
+
+check_blanks() {
+  violations "a blank at the end of the line" < <(grep -nIE '[[:blank:]]+$' "${texts[@]}" | cut -d: -f1,2)
+  violations "a tab" < <(grep -nIP '\t' "${texts[@]}" | cut -d: -f1,2)
+}
+
+check_scripts() {
+  local script output parsed=()
+  for script in "${scripts[@]}"; do
+    [ -x "$script" ] || violation "$script: not executable; run chmod +x on it"
+    if output=$(bash -n "$script" 2>&1); then parsed+=("$script"); else violation "${output%%$'\n'*}"; fi
+  done
+  if command -v shellcheck >/dev/null; then
+    violations "shellcheck" < <(shellcheck --severity=warning --format=gcc "${parsed[@]}")
+  else
+    echo "lint: note: shellcheck is not installed; scripts were only parsed"
+  fi
+}
+
+# Paths of one machine and places to install from: what the repository says must hold anywhere.
+check_traces() {
+  local paths='(^|[^A-Za-z0-9_.~}/-])/(work|home|root|Users|opt/judge)(/|[^A-Za-z0-9_-]|$)'
+  local hosts='[a-z0-9]\.(pypi|pythonhosted|debian)\.org|//pypi\.org|//proxy\.[a-z]|index[-_]url|trusted[-_]host|://[0-9]+\.[0-9.]+[:/]'
+  violations "a path of one machine" < <(grep -nIE "$paths" "${texts[@]}")
+  violations "a registry host or setting" < <(grep -nIiE "$hosts" "${texts[@]}" | grep -vE '://(127\.0\.0\.1|0\.0\.0\.0)|^scripts/lint\.sh:')
+}
+
+# Markdown links to files, and mentions of pages of docs/ anywhere.
+check_links() {
+  local page target file
+  # shellcheck disable=SC2016  # backquotes of Markdown
+  for page in "${pages[@]}"; do
+    while IFS= read -r target; do
+      target=${target%%#*}
+      if [[ $target =~ ^[a-z]+: || -z $target ]]; then continue; fi
+      [ -e "$(dirname "$page")/$target" ] || violation "$page: the link to $target leads nowhere"
+    done < <(sed -E '/^ *```/,/^ *```/d; s/`[^`]*`//g' "$page" | grep -oP '\]\(\K[^) ]+')
+  done
+  while IFS=: read -r file target; do
+    [ -e "$target" ] || violation "$file: speaks of $target, which does not exist"
+  done < <(grep -ohIHE '\bdocs/[a-z0-9_]+\.md' "${texts[@]}" | sort -u)
+}
+
+# The sources to tidy, one a line: those that changed, and the source beside a header that changed.
+changed_sources() {
+  local base file
+  base=$(git merge-base HEAD origin/main 2>/dev/null) || base=
+  if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then base=$(git rev-parse -q --verify HEAD~1) || return 0; fi
+  { git diff --name-only "$base"; git ls-files --others --exclude-standard; } | while IFS= read -r file; do
+    case $file in
+      *.cc) echo "$file" ;;
+      *.h) echo "${file%.h}.cc" ;;
+    esac
+  done | sort -u
+}
+
+check_tidy() {
+  local database=$build_dir/compile_commands.json built chosen output
+  if [ ! -f "$database" ]; then
+    echo "lint: note: clang-tidy skipped: no $database; run cmake first"
+    return
+  fi
+  built=$(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\",*$|\1|p" "$database" | sort -u)
+  if [ -n "$tidy_all" ]; then
+    mapfile -t chosen <<<"$built"
+  else
+    mapfile -t chosen < <(comm -12 <(changed_sources) - <<<"$built")
+    if ((${#chosen[@]} > max_tidied)); then
+      echo "lint: note: clang-tidy on $max_tidied of ${#chosen[@]} changed sources; all: scripts/lint.sh --tidy"
+      chosen=("${chosen[@]:0:max_tidied}")
+    fi
+  fi
+  if ((${#chosen[@]} == 0)); then
+    echo "lint: note: clang-tidy skipped: no source changed; all: scripts/lint.sh --tidy"
+    return
+  fi
+  # shellcheck disable=SC2016  # for the inner shell
+  output=$(printf '%s\0' "${chosen[@]}" | xargs -0 -P "$(nproc)" -I{} \
+    sh -c 'found=$(clang-tidy-14 -p "$1" --quiet "$2" 2>/dev/null) || printf "%s\n" "${found:-$2: error: did not run}"' sh "$build_dir" {})
+  violations "clang-tidy" < <(grep -E '(error|warning): ' <<<"$output" | sed "s|^$PWD/||" | sort -u)
+}
+
+for tool in clang-format-14 clang-tidy-14; do
+  command -v $tool >/dev/null || { violation "$tool is not installed; run scripts/setup.sh"; exit 1; }
+done
+violations "see scripts/check_includes.sh" < <(scripts/check_includes.sh)
+check_format
+check_lengths
+check_blanks
+check_scripts
+check_traces
+check_links
+check_tidy
+
+if ((failures)); then
+  echo "lint: $failures violations" >&2
+  exit 1
+fi
+echo "lint: ${#texts[@]} files, no violation"

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# scripts/lint.sh finds each kind of violation, and nothing in a tree that has none.
+set -euo pipefail
+root=$(realpath "$(dirname "$0")/../..")
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failures=0
+
+# Forbidden words are put together here, so that this file has none of them.
+host=pypi
+home=home
+pages=docs
+
+mkdir -p "$tree"/{scripts,skein/base,docs,build}
+cp "$root"/scripts/{lint,check_includes}.sh "$tree/scripts/"
+cp "$root"/.clang-{format,tidy} "$tree/"
+printf '%s\n' '// Numbers for people.' '#pragma once' '' 'int f();' >"$tree/skein/base/units.h"
+printf '%s\n' "See [units](../skein/base/units.h), [web](https://example.org) and $pages/page.md." >"$tree/$pages/page.md"
+
+expect() {  # OUTPUT_PATTERN; the empty one: no violation
+  local output status=0
+  output=$("$tree/scripts/lint.sh" 2>&1) || status=$?
+  if [ -z "$1" ] && [ $status = 0 ]; then return; fi
+  if [ -n "$1" ] && [ $status = 1 ] && grep -q 'lint: 1 violations' <<<"$output" && grep -q -- "$1" <<<"$output"; then return; fi
+  echo "expected ${1:-no violation}, found (exit code $status): $output" >&2
+  failures=$((failures + 1))
+}
+
+violation() {  # NEW_FILE OUTPUT_PATTERN LINE…
+  printf '%s\n' "${@:3}" >"$tree/$1"
+  [[ $1 != *.sh ]] || chmod +x "$tree/$1"
+  expect "$1.*$2"
+  rm "$tree/$1"
+}
+
+expect ''
+violation skein/base/x.cc 'includes "skein/ir/graph.h"' '#include "skein/ir/graph.h"'
+violation skein/base/x.cc 'not formatted' 'int  x;'
+violation "$pages/x.md" 'a blank at the end' 'int x; '
+violation "$pages/x.md" 'a tab' $'a\tb'
+violation scripts/x.sh 'syntax error' 'if true'
+violation "$pages/x.md" 'a path of one machine' "see /$home/me/notes"
+violation "$pages/x.md" 'a registry host' "from https://$host.org/simple"
+violation "$pages/x.md" 'leads nowhere' 'See [that](that.md).'
+violation skein/base/x.cc "speaks of $pages/that.md" "// Format: $pages/that.md"
+mapfile -t long < <(printf 'int x%d;\n' {1..801})
+violation skein/base/x.cc '801 lines' "${long[@]}"
+
+# clang-tidy: on every source of compile_commands.json.
+printf '%s\n' 'int* f() { return 0; }' >"$tree/skein/base/tidy.cc"
+printf '%s\n' '[{' "\"directory\": \"$tree\"," '"command": "c++ -c skein/base/tidy.cc",' \
+  "\"file\": \"$tree/skein/base/tidy.cc\"" '}]' >"$tree/build/compile_commands.json"
+output=$("$tree/scripts/lint.sh" --tidy 2>&1) && output="no violation: $output"
+grep -q '^lint: skein/base/tidy.cc:1:19: error: use nullptr' <<<"$output" ||
+  { echo "expected one from clang-tidy, found: $output" >&2; failures=$((failures + 1)); }
+
+((failures == 0)) || { echo "$failures checks failed" >&2; exit 1; }
