@@ -99,15 +99,22 @@ class Product {
   void run() const {
     for (int64_t col = 0; col < matmul_.cols; col += blocking_.block_cols) {
       const int64_t cols = std::min(blocking_.block_cols, matmul_.cols - col);
+      if (col > 0) wait_for_team();  // what was packed before is still being read
       pack(kernel_.pack_b, &MatmulTerm::b, col, cols, kernel_.panel_cols, kTaskCols, packed_b_);
       for (int64_t row = 0; row < matmul_.rows; row += blocking_.block_rows) {
         const int64_t rows = std::min(blocking_.block_rows, matmul_.rows - row);
         if (blocking_.pack_a) {
+          if (row > 0) wait_for_team();
           pack(kernel_.pack_a, &MatmulTerm::a, row, rows, kTaskRows, kTaskRows, packed_a_);
         }
+        wait_for_team();
         multiply(row, rows, col, cols);
       }
     }
+  }
+
+  static void wait_for_team() {
+#pragma omp barrier
   }
 
  private:
@@ -138,7 +145,6 @@ class Product {
       }
       term_step += steps;
     }
-#pragma omp barrier
   }
 
   void multiply(int64_t first_row, int64_t rows, int64_t first_col, int64_t cols) const {
@@ -148,7 +154,7 @@ class Product {
         blocking_.pack_a ? kTaskRows : round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
     const int64_t col_tasks = ceil_div(cols, kTaskCols);
     const int64_t task_cols = round_up(ceil_div(cols, col_tasks), kernel_.panel_cols);
-#pragma omp for schedule(dynamic) collapse(2)
+#pragma omp for schedule(dynamic) collapse(2) nowait
     for (int64_t row_task = 0; row_task < row_tasks; ++row_task) {
       for (int64_t col_task = 0; col_task < col_tasks; ++col_task) {
         const int64_t row = row_task * task_rows, col = col_task * task_cols;
@@ -259,7 +265,10 @@ void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch)
                         advanced(whole.a, matmul.dtype, 0, begin),
                         advanced(whole.b, matmul.dtype, 0, begin)};
         cut_blocking.steps = steps_of(cut.terms[0], kernel);
-        if (begin > 0) cut.c.bias = nullptr;
+        if (begin > 0) {
+          Product::wait_for_team();
+          cut.c.bias = nullptr;
+        }
         Product(cut, kernel, cut_blocking, scratch).run();
       }
     } else {
