@@ -113,6 +113,15 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void MappedFile::forget(std::span<const std::byte> part) const {
+  const auto base = reinterpret_cast<uintptr_t>(data_);
+  const auto begin = reinterpret_cast<uintptr_t>(part.data());
+  if (part.empty() || begin < base || begin + part.size() > base + size_) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = begin / page * page;  // the map begins with a page
+  ::madvise(reinterpret_cast<void*>(first), begin + part.size() - first, MADV_DONTNEED);
+}
+
 void MappedFile::swap(MappedFile& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);

@@ -66,6 +66,10 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const fs::path& path() const { return path_; }
 
+  // Takes the pages of `part` out of this process's resident memory; what is read of them again
+  // comes from the file again. Bytes outside the map are left alone. Safe while others read.
+  void forget(std::span<const std::byte> part) const;
+
  private:
   void swap(MappedFile& other) noexcept;
 

@@ -18,10 +18,10 @@ const ManifestTensor* CheckpointReader::find(std::string_view name) const {
   return found == index_.end() ? nullptr : &manifest_.tensors[found->second];
 }
 
-std::span<const std::byte> CheckpointReader::file_bytes(const std::string& name) const {
+const MappedFile& CheckpointReader::file(const std::string& name) const {
   const std::lock_guard lock(maps_->mutex);
   const auto known = maps_->files.find(name);
-  if (known != maps_->files.end()) return known->second.bytes();
+  if (known != maps_->files.end()) return known->second;
   const fs::path path = path_ / name;
   MappedFile file(path);
   const ManifestFile& expected = manifest_.files[file_index_.at(name)];
@@ -32,7 +32,7 @@ std::span<const std::byte> CheckpointReader::file_bytes(const std::string& name)
   if (xxh3_128_hex(file.bytes().first(expected.header_bytes)) != expected.header_xxh3_128) {
     fail(ErrorCode::kCorrupt, "{}: its header does not match its checksum", path.string());
   }
-  return maps_->files.emplace(name, std::move(file)).first->second.bytes();
+  return maps_->files.emplace(name, std::move(file)).first->second;
 }
 
 void CheckpointReader::read(std::string_view name, const Slice& box, DType dtype,
@@ -54,7 +54,8 @@ void CheckpointReader::read(std::string_view name, const Slice& box, DType dtype
   for (const Shard& shard : tensor->shards) {
     const std::optional<Slice> shared = intersect(shard.slice, box);
     if (!shared) continue;
-    const auto bytes = file_bytes(shard.file).subspan(shard.begin, shard.end - shard.begin);
+    const MappedFile& mapped = file(shard.file);
+    const auto bytes = mapped.bytes().subspan(shard.begin, shard.end - shard.begin);
     if (*shared == shard.slice && xxh3_128_hex(bytes) != shard.xxh3_128) {
       fail(ErrorCode::kCorrupt, "{}: tensor \"{}\" {} does not match its checksum",
            (path_ / shard.file).string(), name, shard.slice.to_string());
@@ -63,6 +64,7 @@ void CheckpointReader::read(std::string_view name, const Slice& box, DType dtype
       convert_elements(stored, bytes.data() + from * size_of(tensor->dtype), dtype,
                        target.data() + to * size_of(dtype), count);
     });
+    mapped.forget(bytes);  // a checkpoint is as large as the state that it fills
   }
 }
 

@@ -56,7 +56,7 @@ class CheckpointReader {
             std::span<std::byte> target) const;
 
  private:
-  std::span<const std::byte> file_bytes(const std::string& name) const;
+  const MappedFile& file(const std::string& name) const;
 
   fs::path path_;
   Manifest manifest_;

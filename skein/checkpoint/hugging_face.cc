@@ -121,6 +121,7 @@ void HuggingFaceFolder::read(std::string_view tensor, const Slice& box, DType dt
     convert_elements(entry.dtype, source + from * element_bytes, dtype,
                      target.data() + to * size_of(dtype), count);
   });
+  files_[found.file].forget(entry);
 }
 
 }  // namespace skein

@@ -67,6 +67,7 @@ class SafetensorsFile {
   std::span<const std::byte> bytes(const SafetensorsEntry& entry) const {
     return file_.bytes().subspan(entry.begin, entry.num_bytes());
   }
+  void forget(const SafetensorsEntry& entry) const { file_.forget(bytes(entry)); }
 
  private:
   MappedFile file_;

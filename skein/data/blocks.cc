@@ -37,6 +37,7 @@ CorpusBlocks::CorpusBlocks(const DocumentSource& source, int64_t num_lanes, int6
     if (i % kIndexStride == 0) bytes_before_.push_back(num_bytes_);
     num_bytes_ += static_cast<int64_t>(source.document(i).size());
   }
+  source.forget_all();
   if (num_bytes_ / num_lanes < kMinBytesPerLane) {
     fail(ErrorCode::kInvalid,
          "{}: the corpus holds {} bytes of text in {} documents, too little to divide among {} "

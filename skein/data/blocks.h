@@ -28,6 +28,9 @@ class DocumentSource {
   virtual int64_t num_documents() const = 0;
   virtual std::string_view document(int64_t index) const = 0;
   virtual std::string name() const = 0;  // for errors
+  // The text, or everything, will not be read again soon: it need not stay in memory.
+  virtual void forget(std::string_view) const {}
+  virtual void forget_all() const {}
 };
 
 // A corpus file; `corpus` must outlive it.
@@ -37,6 +40,8 @@ class CorpusDocuments final : public DocumentSource {
   int64_t num_documents() const override { return corpus_.num_documents(); }
   std::string_view document(int64_t index) const override { return corpus_.document(index); }
   std::string name() const override { return corpus_.path().string(); }
+  void forget(std::string_view text) const override { corpus_.forget(text); }
+  void forget_all() const override { corpus_.forget_all(); }
 
  private:
   const Corpus& corpus_;

@@ -13,6 +13,10 @@ namespace {
 // What compressed buffers may take, decoded; larger files have to be rewritten.
 constexpr int64_t kDecodedBytesLimit = int64_t{64} << 20;
 
+// A fault maps what lies around it: these many bytes, or a large page of the file cache.
+constexpr uintptr_t kForgetEveryBytes = uintptr_t{64} << 10;
+constexpr uintptr_t kForgetBytes = uintptr_t{2} << 20;
+
 }  // namespace
 
 struct Corpus::Chunk {
@@ -44,6 +48,16 @@ void Corpus::open(std::span<const std::byte> bytes) {
     if (count > 0) chunks_.push_back({std::move(column), num_documents_});
     num_documents_ += count;
   });
+}
+
+void Corpus::forget(std::string_view text) const {
+  const auto map = reinterpret_cast<uintptr_t>(file_.bytes().data());
+  const auto data = reinterpret_cast<uintptr_t>(text.data());
+  if (data < map || data >= map + file_.bytes().size()) return;  // decoded: not in the map
+  const uintptr_t begin = std::max(map, data / kForgetBytes * kForgetBytes);
+  const uintptr_t end = data + text.size();
+  if (data / kForgetEveryBytes == end / kForgetEveryBytes) return;
+  file_.forget(file_.bytes().subspan(begin - map, end - begin));
 }
 
 std::string_view Corpus::document(int64_t index) const {

@@ -40,6 +40,12 @@ class Corpus {
   // 0 <= index < num_documents(). A null in the column is an empty document.
   std::string_view document(int64_t index) const;
 
+  // Takes text that was read out of this process's resident memory (MappedFile::forget): a corpus
+  // may be larger than that. By windows, when the text ends in another one than it began in: short
+  // documents follow one another. forget_all() also forgets the offsets.
+  void forget(std::string_view text) const;
+  void forget_all() const { file_.forget(file_.bytes()); }
+
   const fs::path& path() const { return path_; }
 
  private:

@@ -263,5 +263,44 @@ TEST(CorpusWriter, MemoryDoesNotGrowWithTheCorpus) {
   fs::remove(path);
 }
 
+// What of this file this process holds in memory, from /proc/self/smaps.
+int64_t resident_bytes(const fs::path& path) {
+  std::ifstream smaps("/proc/self/smaps");
+  bool of_path = false;
+  int64_t bytes = 0;
+  for (std::string line; std::getline(smaps, line);) {
+    const bool is_field = line[0] >= 'A' && line[0] <= 'Z';  // of the map that was named before
+    if (!is_field) of_path = line.ends_with(path.string());
+    if (of_path && line.starts_with("Rss:")) bytes += std::atoll(line.c_str() + 4) * 1024;
+  }
+  return bytes;
+}
+
+TEST(Corpus, TextThatWasReadDoesNotStayInMemory) {
+  const fs::path path = new_folder("forget") / "corpus.arrow";
+  constexpr int64_t kDocumentBytes = 1000, kNumDocuments = 40'000;
+  {
+    CorpusWriter writer(path);
+    for (int64_t i = 0; i < kNumDocuments; ++i) writer.append(std::string(kDocumentBytes, 'x'));
+    writer.commit();
+  }
+  const Corpus corpus(path);
+  int64_t sum = 0;
+  const auto read_all = [&](bool forgetting) {
+    for (int64_t i = 0; i < kNumDocuments; ++i) {
+      const std::string_view text = corpus.document(i);
+      for (const char c : text) sum += c == 'x' ? 1 : 0;
+      if (forgetting) corpus.forget(text);
+    }
+  };
+  read_all(false);
+  EXPECT_GT(resident_bytes(path), kNumDocuments * kDocumentBytes);
+  corpus.forget_all();
+  EXPECT_EQ(resident_bytes(path), 0);
+  read_all(true);
+  EXPECT_LT(resident_bytes(path), 4 << 20);
+  EXPECT_EQ(sum, 2 * kNumDocuments * kDocumentBytes);
+}
+
 }  // namespace
 }  // namespace skein

@@ -95,6 +95,7 @@ void LaneContext::tokenize(const Segment& segment, std::vector<int32_t>& tokens)
   if (options_.prepend_bos && tokenizer_.bos_id() >= 0) tokens.push_back(tokenizer_.bos_id());
   tokenizer_.encode(segment.text, tokens);
   if (segment.ends_document && tokenizer_.eos_id() >= 0) tokens.push_back(tokenizer_.eos_id());
+  source_.forget(segment.text);
   for (const int32_t id : tokens) {
     if (id < 0 || id >= options_.vocab_size) {
       fail(
