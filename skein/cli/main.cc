@@ -24,7 +24,15 @@ constexpr AddCommand kCommands[] = {
     add_score_command, add_generate_command, add_report_command, add_version_command,
 };
 
-void print_error(std::string_view message) { fmt::print(stderr, "skein: {}\n", message); }
+// One line of UTF-8, whatever names and bytes from outside the message repeats.
+void print_error(std::string_view message) {
+  constexpr auto kReplace = OrderedJson::error_handler_t::replace;
+  const OrderedJson utf8 = OrderedJson::parse(OrderedJson(message).dump(-1, ' ', false, kReplace));
+  std::string line = utf8.get<std::string>();
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20; }, ' ');
+  fmt::print(stderr, "skein: {}\n", line);
+}
 
 // "did you mean …?" for a command that is not there; "" otherwise.
 std::string suggest_command(const CLI::App& app, int argc, char** argv) {

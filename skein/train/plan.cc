@@ -7,7 +7,6 @@
 #include "skein/data/tokenizer.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/ops/linear/matmul_ceiling.h"
-#include "skein/ops/ops.h"
 #include "skein/runtime/copy_rate.h"
 #include "skein/train/training_state.h"
 
@@ -24,11 +23,12 @@ int64_t Plan::total_bytes() const {
   return total;
 }
 
-Plan make_plan(const Config& config, const LlamaConfig& model, const HardwareRates& rates) {
+Plan make_plan(const Config& config, const LlamaConfig& model, const KernelTable& kernels,
+               const HardwareRates& rates) {
   refuse_parallel(config);
   const StepSpec spec = step_spec(config, model);
   const TrainingGraphs graphs = training_graphs(spec);
-  const ProgramSet programs = plan_training(graphs, cpu_kernels());
+  const ProgramSet programs = plan_training(graphs, kernels);
 
   Plan plan;
   plan.ranks = spec.mesh.num_ranks();
@@ -55,14 +55,13 @@ Plan make_plan(const Config& config) {
   std::optional<int64_t> vocab_size;
   if (!config.data.tokenizer.empty())
     vocab_size = Tokenizer::load(config.data.tokenizer)->vocab_size();
-  const std::string& file = config.model.hf_config;
-  const LlamaConfig model =
-      parse_llama_config(hf_config_json(config.model), file.empty() ? "[model]" : file, vocab_size);
+  const LlamaConfig model = model_of(config, vocab_size);
   const DType dtype = compute_dtype(parse_precision(config.precision.mode));
+  const auto device = training_device(config);
   HardwareRates rates;
   rates.flops_per_s = measure_matmul_ceiling_flops(dtype, 0.15);
   rates.bytes_per_s = measure_copy_bytes_per_s(0.05);
-  return make_plan(config, model, rates);
+  return make_plan(config, model, device->kernels(), rates);
 }
 
 OrderedJson plan_to_json(const Plan& plan) {

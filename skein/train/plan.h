@@ -25,7 +25,8 @@ struct Plan {
   int64_t total_bytes() const;
 };
 
-Plan make_plan(const Config& config, const LlamaConfig& model, const HardwareRates& rates);
+Plan make_plan(const Config& config, const LlamaConfig& model, const KernelTable& kernels,
+               const HardwareRates& rates);
 
 // The same with the model that the configuration names, for this machine's measured rates.
 Plan make_plan(const Config& config);

@@ -1,6 +1,7 @@
 #include "skein/train/step_programs.h"
 
 #include "skein/model/llama/llama.h"
+#include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/lower.h"
@@ -49,6 +50,25 @@ void refuse_parallel(const Config& config) {
          "launch.nodes is \"{}\": several nodes are not built yet, set it to \"1\"",
          config.launch.nodes);
   }
+}
+
+LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size) {
+  const Json json = hf_config_json(config.model);
+  const std::string& file = config.model.hf_config;
+  try {
+    return parse_llama_config(json, file.empty() ? "[model]" : file, tokenizer_vocab_size);
+  } catch (const Error& error) {
+    const bool is_mistake =
+        error.code() == ErrorCode::kInvalid || error.code() == ErrorCode::kNotFound;
+    throw Error(is_mistake ? ErrorCode::kUsage : error.code(), error.what());
+  }
+}
+
+std::unique_ptr<Device> training_device(const Config& config) {
+  DeviceOptions options;
+  options.kind = config.device.kind == "auto" ? "cpu" : config.device.kind;
+  options.threads = static_cast<int>(config.device.threads);
+  return make_device(options, cpu_kernels());
 }
 
 StepSpec step_spec(const Config& config, const LlamaConfig& model) {

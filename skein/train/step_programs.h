@@ -6,10 +6,14 @@
 //           alone). All share the weights; evaluate shares the workspace with training.
 #pragma once
 
+#include <memory>
+#include <optional>
+
 #include "skein/ir/program.h"
 #include "skein/model/llama/config.h"
 #include "skein/optim/update.h"
 #include "skein/passes/recompute.h"
+#include "skein/runtime/device.h"
 #include "skein/train/config.h"
 
 namespace skein {
@@ -25,6 +29,13 @@ struct StepSpec {
 
 // Throws Error{kUnsupported} where the configuration asks for more than one worker.
 void refuse_parallel(const Config& config);
+
+// The model of [model]; a vocab_size that it does not name is the tokenizer's. Throws Error{kUsage}
+// where it cannot be.
+LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size);
+
+// The device of [device]. Kernels' scratch depends on its threads: planning needs it as well.
+std::unique_ptr<Device> training_device(const Config& config);
 
 StepSpec step_spec(const Config& config, const LlamaConfig& model);
 

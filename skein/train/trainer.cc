@@ -6,7 +6,6 @@
 #include "skein/base/version.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/ops/linear/matmul_ceiling.h"
-#include "skein/ops/ops.h"
 #include "skein/train/initialize.h"
 #include "skein/train/model_source.h"
 
@@ -43,10 +42,7 @@ Trainer::~Trainer() = default;
 
 void Trainer::open_data() {
   tokenizer_ = Tokenizer::load(config_.data.tokenizer);
-  const Json model = hf_config_json(config_.model);
-  model_ = parse_llama_config(model,
-                              config_.model.hf_config.empty() ? "[model]" : config_.model.hf_config,
-                              tokenizer_->vocab_size());
+  model_ = model_of(config_, tokenizer_->vocab_size());
   if (model_.vocab_size < tokenizer_->vocab_size()) {
     fail(ErrorCode::kUsage,
          "the model's vocab_size is {}, the tokenizer {} has {} tokens: set model.vocab_size to at "
@@ -66,10 +62,7 @@ void Trainer::open_data() {
 }
 
 void Trainer::allocate() {
-  DeviceOptions options;
-  options.kind = config_.device.kind == "auto" ? "cpu" : config_.device.kind;
-  options.threads = static_cast<int>(config_.device.threads);
-  device_ = make_device(options, cpu_kernels());
+  device_ = training_device(config_);
   const StepSpec spec = step_spec(config_, model_);
   const TrainingGraphs graphs = training_graphs(spec);
   programs_ = plan_training(graphs, device_->kernels());

@@ -1,0 +1,123 @@
+// What `skein plan` promises, training keeps: the bytes of every arena, exactly; peak resident
+// memory; and a plan of a large model within moments.
+#include "tests/testing.h"
+
+namespace skein {
+namespace {
+
+const TinyJob& job() {
+  static const TinyJob job;
+  return job;
+}
+
+using Overrides = std::vector<std::string>;
+
+OrderedJson plan(const std::string& name, const Overrides& overrides) {
+  Arguments arguments = job().arguments("plan", name, overrides);
+  arguments.push_back("--json");
+  return OrderedJson::parse(TinyJob::must(arguments).out);
+}
+
+// What the newest start of a run says that it allocated.
+OrderedJson allocated_bytes(const std::string& name) {
+  OrderedJson found;
+  for (const OrderedJson& event : read_json_lines(job().run(name) / "events.jsonl")) {
+    if (event.at("event") == "start") found = event.at("allocated_bytes");
+  }
+  return found;
+}
+
+TEST(Plan, BytesAreWhatTrainingAllocates) {
+  const std::string corpus = job().corpus().string();
+  const std::pair<const char*, Overrides> cases[] = {
+      {"plain", {}},
+      {"fp32", {"precision.mode=fp32", "memory.recompute=none"}},
+      {"mixed", {"precision.mode=mixed", "memory.recompute=full"}},
+      {"bf16", {"precision.mode=bf16", "precision.moments=bf16", "batch.micro_sequences=4"}},
+      {"odd",
+       {"model.hidden_size=72", "model.intermediate_size=100", "model.vocab_size=331",
+        "model.head_dim=24", "model.num_hidden_layers=3", "model.num_key_value_heads=1",
+        "model.attention_bias=true", "model.mlp_bias=true", "model.tie_word_embeddings=true",
+        "data.sequence_length=37", "batch.global_sequences=3", "batch.micro_sequences=3"}},
+      {"long",
+       {"data.sequence_length=2500", "model.max_position_embeddings=4096",
+        "batch.global_sequences=2", "batch.micro_sequences=1"}},
+      {"validating", {"data.validation=" + corpus, "validate.batches=1", "device.threads=1"}},
+  };
+  for (const auto& [name, overrides] : cases) {
+    SCOPED_TRACE(name);
+    const Overrides all = [&, &overrides = overrides] {
+      Overrides result = overrides;
+      result.push_back("run.steps=1");
+      return result;
+    }();
+    const OrderedJson planned = plan(name, all).at("per_rank");
+    job().trained(name, all);
+    const OrderedJson allocated = allocated_bytes(name);
+    int64_t total = planned.at("loader_bytes");
+    for (const char* arena :
+         {"weights", "gradients", "optimizer", "activations", "workspace", "inputs", "snapshot"}) {
+      EXPECT_EQ(planned.at(std::string(arena) + "_bytes"), allocated.at(arena)) << arena;
+      total += allocated.at(arena).get<int64_t>();
+    }
+    EXPECT_EQ(allocated.size(), 7u) << allocated.dump();
+    EXPECT_EQ(planned.at("total_bytes"), total);
+    EXPECT_GT(planned.at("weights_bytes"), 0);
+    EXPECT_GT(planned.at("workspace_bytes"), 0);
+  }
+}
+
+TEST(Plan, ResidentMemoryStaysBelowIt) {
+  // 30 million parameters, 300 MB of them and their moments.
+  const Overrides base = {"model.hidden_size=512",       "model.intermediate_size=1408",
+                          "model.num_hidden_layers=8",   "model.num_attention_heads=8",
+                          "model.num_key_value_heads=8", "model.vocab_size=4096",
+                          "data.sequence_length=128",    "batch.global_sequences=2",
+                          "checkpoint.every_steps=1",    "checkpoint.keep=1"};
+  constexpr int64_t kAllowance = 150'000'000;
+  const int64_t planned = plan("resident", base).at("per_rank").at("total_bytes");
+  EXPECT_GT(planned, 700'000'000);
+  const auto expect_below = [&](const char* what, const std::string& run, Overrides overrides) {
+    overrides.insert(overrides.begin(), base.begin(), base.end());
+    const Outcome outcome = TinyJob::must(job().arguments("train", run, overrides));
+    fmt::print("{}: peak {:.1f} MB, planned {:.1f} MB\n", what,
+               static_cast<double>(outcome.peak_resident_bytes) * 1e-6,
+               static_cast<double>(planned) * 1e-6);
+    EXPECT_LT(outcome.peak_resident_bytes, planned + kAllowance) << what;
+    // It is all there from the start on: nothing is left for later.
+    EXPECT_GT(outcome.peak_resident_bytes, planned) << what;
+  };
+  expect_below("from random weights, saving", "resident", {"run.steps=2"});
+  expect_below("resuming, saving", "resident", {"run.steps=3"});
+  const std::string checkpoint = job().checkpoint("resident", 3).string();
+  expect_below("from the weights of a checkpoint", "resident_init",
+               {"run.steps=1", "model.init_from=" + checkpoint});
+  const std::string exported = (job().folder / "exported").string();
+  TinyJob::must({"checkpoint", "export", checkpoint, "--out", exported});
+  expect_below("from a Hugging Face folder", "resident_init_hf",
+               {"run.steps=1", "model.init_from=" + exported});
+}
+
+TEST(Plan, Llama2Of70BillionWithinTwoSeconds) {
+  const fs::path config = job().folder / "llama2_70b.toml";
+  std::ofstream(config) << "[model]\nhf_config = \"" << SKEIN_SOURCE_DIR
+                        << "/configs/models/llama2-70b.json\"\n[data]\nsequence_length = 4096\n"
+                           "[batch]\nglobal_sequences = 1024\n";
+  double best_seconds = 1e9;
+  Outcome outcome;
+  for (int attempt = 0; attempt < 3 && best_seconds >= 2; ++attempt) {
+    outcome = TinyJob::must({"plan", config.string(), "--json"});
+    best_seconds = std::min(best_seconds, outcome.seconds);
+  }
+  fmt::print("Llama 2 70B planned in {:.2f} s\n", best_seconds);
+  EXPECT_LT(best_seconds, 2);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
+  constexpr int64_t kParameters = 68'976'648'192;  // as transformers counts
+  EXPECT_EQ(json.at("parameters"), kParameters);
+  EXPECT_NEAR(json.at("per_rank").at("weights_bytes").get<double>(), 2.0 * kParameters, 1e8);
+  EXPECT_NEAR(json.at("per_rank").at("optimizer_bytes").get<double>(), 8.0 * kParameters, 1e8);
+  EXPECT_GT(json.at("step_seconds"), 0);
+}
+
+}  // namespace
+}  // namespace skein
