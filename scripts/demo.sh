@@ -14,7 +14,7 @@ began=$SECONDS
 say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 
 say "1/7  Build"
-scripts/build.sh release
+scripts/build.sh release skein
 skein=build/skein
 
 # Every run has a folder of its own, so that nothing of an earlier one is overwritten.
