@@ -110,7 +110,7 @@ HWY_INLINE VF32 exp(VF32 x) {
   const F32 d;
   const U32 u32;
   const VF32 magic = hn::Set(d, 12582912.0f);
-  const VF32 bounded = hn::Max(hn::Set(d, -87.33f), x);  // NaN comes through
+  const VF32 bounded = hn::Max(hn::Set(d, -87.33f), x);  // on x86, NaN comes through
   // Only the exponent is clamped from above: the polynomial carries overflow through.
   const VF32 exponent = hn::Min(hn::Set(d, 88.37f), bounded);
   const VF32 shifted = hn::MulAdd(exponent, hn::Set(d, 1.44269504f), magic);
@@ -128,10 +128,10 @@ HWY_INLINE VF32 exp(VF32 x) {
   const auto scale =
       hn::Add(hn::ShiftLeft<23>(hn::BitCast(u32, shifted)), hn::Set(u32, 127u << 23));
   const VF32 result = hn::Mul(p, hn::BitCast(d, scale));
-#if HWY_TARGET == HWY_SCALAR
-  return hn::IfThenElse(hn::IsNaN(x), x, result);  // its Max drops NaN
-#else
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   return result;
+#else
+  return hn::IfThenElse(hn::IsNaN(x), x, result);  // Max may drop NaN
 #endif
 }
 
