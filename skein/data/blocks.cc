@@ -14,8 +14,8 @@ constexpr int64_t kIndexStride = 256;
 constexpr int64_t kMinSegmentBytes = int64_t{256} << 10;
 constexpr int64_t kSegmentsPerBlock = 4;
 constexpr int64_t kSegmentBytesPerToken = 16;  // tokens are shorter: a whole row fits one segment
-constexpr int64_t kBlocksPerLane = 8;
-constexpr int64_t kSmallWindowBytes = int64_t{64} << 10;
+constexpr int64_t kBlocksPerLane = 1024;
+constexpr int64_t kSmallWindowBytes = int64_t{32} << 10;
 constexpr uint32_t kFeistelRounds = 8;
 
 // The first position at or after `offset` that does not split a UTF-8 character. Text that is not

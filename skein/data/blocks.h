@@ -6,7 +6,7 @@
 //          whole window and is cut at w_k (moved to the next UTF-8 boundary). So blocks partition
 //          the corpus, none is empty, none is longer than two windows, and only a document longer
 //          than a window is ever cut.
-//          n = N / block_bytes, at least 8 a lane while windows keep 64 KiB, at least 1 a lane.
+//          n = N / block_bytes, at least 1024 a lane while windows keep 32 KiB, at least 1 a lane.
 // Memory   8 bytes per 256 documents; a block's place is computed when it is asked for.
 // Format   docs/data_order.md
 // Threads  const functions may be called at once.

@@ -62,11 +62,24 @@ TEST(CorpusBlocks, PartitionTheCorpusAndCutOnlyDocumentsLongerThanAWindow) {
   }
 }
 
-TEST(CorpusBlocks, AreAboutAMebibyteOfWholeDocuments) {
-  std::vector<std::string> texts(20000, std::string(3000, 'a'));
-  const MemoryDocuments documents(std::move(texts));
-  const CorpusBlocks blocks(documents, 2, 4096);
-  EXPECT_EQ(blocks.num_blocks(), 58);  // 60 MB in windows of 1 MiB
+// A corpus as large as is wanted, in the memory of one document.
+class SameDocument final : public DocumentSource {
+ public:
+  SameDocument(int64_t num_documents, std::string text)
+      : num_documents_(num_documents), text_(std::move(text)) {}
+  int64_t num_documents() const override { return num_documents_; }
+  std::string_view document(int64_t) const override { return text_; }
+  std::string name() const override { return "same"; }
+
+ private:
+  int64_t num_documents_;
+  std::string text_;
+};
+
+TEST(CorpusBlocks, AreAboutAMebibyteOfWholeDocumentsInALargeCorpus) {
+  const SameDocument documents(400'000, std::string(3000, 'a'));
+  const CorpusBlocks blocks(documents, 1, 4096);
+  EXPECT_EQ(blocks.num_blocks(), 1145);  // 1.2 GB in windows of 1 MiB
   for (int64_t k = 0; k < blocks.num_blocks(); ++k) {
     EXPECT_EQ(blocks.block(k).begin % 3000, 0);
     EXPECT_NEAR(blocks.block(k).size(), 1 << 20, 20000);
@@ -74,10 +87,11 @@ TEST(CorpusBlocks, AreAboutAMebibyteOfWholeDocuments) {
 }
 
 TEST(CorpusBlocks, ShrinkForASmallCorpusButKeepDocumentsWholeWhereTheyCan) {
-  const MemoryDocuments documents(std::vector<std::string>(1000, std::string(3000, 'a')));
-  EXPECT_EQ(CorpusBlocks(documents, 4, 1024).num_blocks(), 32);   // 8 a lane
-  EXPECT_EQ(CorpusBlocks(documents, 32, 1024).num_blocks(), 45);  // 64 KiB each
-  const CorpusBlocks many(documents, 500, 1024);                  // 1 a lane
+  const SameDocument large(40'000, std::string(3000, 'a'));
+  EXPECT_EQ(CorpusBlocks(large, 2, 1024).num_blocks(), 2048);  // 1024 a lane
+  const SameDocument documents(1000, std::string(3000, 'a'));
+  EXPECT_EQ(CorpusBlocks(documents, 4, 1024).num_blocks(), 91);  // 32 KiB each
+  const CorpusBlocks many(documents, 500, 1024);                 // 1 a lane
   EXPECT_EQ(many.num_blocks(), 500);
   for (int64_t k = 0; k < 500; ++k) EXPECT_EQ(many.block(k).begin % 3000, 0);
 }
