@@ -21,6 +21,7 @@ ModelSource::ModelSource(const fs::path& folder) : path_(folder) {
          folder.string());
   }
   if (fs::exists(folder / "manifest.json")) {
+    verify_checkpoint(folder).value();
     open_checkpoint(folder);
   } else if (fs::exists(folder / "config.json")) {
     open_hugging_face(folder);

@@ -142,7 +142,7 @@ void RunLog::checkpoint_commit(const SavedCheckpoint& saved) {
 void RunLog::checkpoint_failed(int64_t step, const Error& why) {
   events_.append("failure", {{"step", step}, {"reason", why.what()}});
   progress_.clear();
-  log::error("the checkpoint was not saved, training goes on: {}", why.what());
+  log::error("{}{}", step < config_.run.steps ? "training goes on: " : "", why.what());
 }
 
 void RunLog::nothing_to_do(int64_t step) {

@@ -56,7 +56,16 @@ LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_voca
   const Json json = hf_config_json(config.model);
   const std::string& file = config.model.hf_config;
   try {
-    return parse_llama_config(json, file.empty() ? "[model]" : file, tokenizer_vocab_size);
+    LlamaConfig model =
+        parse_llama_config(json, file.empty() ? "[model]" : file, tokenizer_vocab_size);
+    if (config.data.sequence_length > model.max_position_embeddings) {
+      fail(ErrorCode::kUsage,
+           "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "
+           "most "
+           "that; what is exported would not read longer texts",
+           config.data.sequence_length, model.max_position_embeddings);
+    }
+    return model;
   } catch (const Error& error) {
     const bool is_mistake =
         error.code() == ErrorCode::kInvalid || error.code() == ErrorCode::kNotFound;

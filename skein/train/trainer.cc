@@ -18,6 +18,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Without the sign that a NaN may have.
+std::string name_of(double value) { return std::isnan(value) ? "nan" : fmt::format("{:g}", value); }
+
 void refuse_what_is_not_there_yet(const Config& config) {
   refuse_parallel(config);
   if (config.checkpoint.dir.starts_with("s3://")) {
@@ -167,6 +170,7 @@ TrainOutcome Trainer::run() {
   if (saved_step_ != step_) save_checkpoint();
   writer_->wait();
   collect_saves();
+  if (failed_save_) throw *failed_save_;  // the state that training ends with is not safe
   log_.stop(step_, stopped ? signal_name(signals_.requested()) : "done");
   return stopped ? TrainOutcome::kStopped : TrainOutcome::kFinished;
 }
@@ -202,7 +206,7 @@ void Trainer::check_finite(const StepResult& result) const {
        "saved "
        "after step {}; lower optimizer.learning_rate or look at the data of this step with `skein "
        "data sample --step {}`",
-       step_ + 1, result.loss, result.grad_norm, saved_step_, step_ + 1);
+       step_ + 1, name_of(result.loss), name_of(result.grad_norm), saved_step_, step_ + 1);
 }
 
 void Trainer::validate() {
@@ -233,9 +237,10 @@ void Trainer::collect_saves() {
     if (saved->ok()) {
       Result<SavedCheckpoint> copy = *saved;
       log_.checkpoint_commit(copy.value());
+      failed_save_.reset();
     } else {
       log_.checkpoint_failed(step_, saved->error());
-      if (step_ >= config_.run.steps || signals_.requested() != 0) throw saved->error();
+      failed_save_ = saved->error();
     }
   }
 }

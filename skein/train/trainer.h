@@ -65,8 +65,9 @@ class Trainer {
   LearningRateSchedule schedule_;
   int64_t step_ = 0;  // updates done
   int64_t tokens_ = 0;
-  int64_t saved_step_ = 0;    // of the newest save that was begun
-  double stall_seconds_ = 0;  // of saving, since the last step
+  int64_t saved_step_ = 0;            // of the newest save that was begun
+  double stall_seconds_ = 0;          // of saving, since the last step
+  std::optional<Error> failed_save_;  // of the newest save that ended
 };
 
 }  // namespace skein
