@@ -18,7 +18,7 @@ if [ "${1:-}" = --tidy ]; then
 fi
 build_dir=${1:-build}
 
-failures=0
+failures=0 num_tidied=0
 violation() {
   echo "lint: $*" >&2
   failures=$((failures + 1))
@@ -139,6 +139,7 @@ check_tidy() {
     echo "lint: note: clang-tidy skipped: no source changed; all: scripts/lint.sh --tidy"
     return
   fi
+  num_tidied=${#chosen[@]}
   # shellcheck disable=SC2016  # for the inner shell
   output=$(printf '%s\0' "${chosen[@]}" | xargs -0 -P "$(nproc)" -I{} \
     sh -c 'found=$(clang-tidy-14 -p "$1" --quiet "$2" 2>/dev/null) || printf "%s\n" "${found:-$2: error: did not run}"' sh "$build_dir" {})
@@ -161,4 +162,4 @@ if ((failures)); then
   echo "lint: $failures violations" >&2
   exit 1
 fi
-echo "lint: ${#texts[@]} files, no violation"
+echo "lint: ${#texts[@]} files, $num_tidied of them through clang-tidy: no violation"
