@@ -1,5 +1,6 @@
 #include "skein/train/run_log.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "skein/base/log.h"
@@ -95,11 +96,23 @@ SpikeDetector::Verdict RunLog::watch_spikes(const StepMetrics& metrics) {
   return verdict;
 }
 
+// A ceiling that was measured while the machine was busy would flatter every line after it: where a
+// step comes near it, it is measured again, and the larger one holds.
+void RunLog::raise_ceiling(double model_flops_per_s) {
+  constexpr double kSuspicious = 0.8;
+  constexpr double kEverySeconds = 10;
+  if (model_flops_per_s < kSuspicious * scale_.ceiling_flops) return;
+  if (unix_time() < ceiling_time_ + kEverySeconds) return;
+  scale_.ceiling_flops = std::max(scale_.ceiling_flops, scale_.measure_ceiling());
+  ceiling_time_ = unix_time();
+}
+
 void RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
   metrics.time = unix_time();
   metrics.step_ms = static_cast<float>(seconds * 1e3);
   const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
   metrics.tokens_per_s = static_cast<float>(tokens_per_s);
+  raise_ceiling(scale_.flops_per_token * tokens_per_s);
   metrics.model_flops_utilization =
       static_cast<float>(scale_.flops_per_token * tokens_per_s / scale_.ceiling_flops);
   metrics_.append(metrics);

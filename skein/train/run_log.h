@@ -2,6 +2,7 @@
 // spikes. The training loop tells it what happened; it decides where that goes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,7 @@ class RunLog {
     int64_t num_parameters = 0;
     double flops_per_token = 0;
     double ceiling_flops = 0;  // this machine's measured matrix-product rate
+    std::function<double()> measure_ceiling;
     ArenaBytes arena_bytes{};
     int64_t snapshot_bytes = 0;
   };
@@ -47,6 +49,7 @@ class RunLog {
 
  private:
   SpikeDetector::Verdict watch_spikes(const StepMetrics& metrics);
+  void raise_ceiling(double model_flops_per_s);
   void say(const std::string& line);
 
   Config config_;
@@ -58,6 +61,7 @@ class RunLog {
   Progress progress_;
   SpikeDetector spikes_;
   Scale scale_;
+  double ceiling_time_ = 0;  // when it was last measured
   int64_t memory_bytes_ = 0;
 };
 

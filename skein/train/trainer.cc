@@ -82,7 +82,10 @@ void Trainer::allocate() {
   RunLog::Scale scale;
   scale.num_parameters = num_parameters(model_);
   scale.flops_per_token = training_flops_per_token(model_, config_.data.sequence_length);
-  scale.ceiling_flops = measure_matmul_ceiling_flops(compute_dtype(spec.update.precision), 0.15);
+  scale.measure_ceiling = [dtype = compute_dtype(spec.update.precision)] {
+    return measure_matmul_ceiling_flops(dtype, 0.15);
+  };
+  scale.ceiling_flops = scale.measure_ceiling();
   scale.arena_bytes = programs_.arena_bytes;
   scale.snapshot_bytes = writer_->snapshot_bytes();
   log_.set_scale(scale);
