@@ -1,9 +1,8 @@
 // manifest.json: what a checkpoint holds. Written last; a folder without one that parses and
 // verifies is not a checkpoint.
 //
-// Format   docs/checkpoint_format.md. The first line carries the xxh3-128 of every byte after it,
-// so
-//          a changed manifest is detected like a changed tensor.
+// Format   docs/checkpoint_format.md. The first line carries the xxh3-128 of every byte after
+//          it, so a changed manifest is detected like a changed tensor.
 // Errors   Error{kCorrupt} where that checksum does not match; Error{kInvalid} naming the key, what
 //          was found and what was expected; Error{kUnsupported} for a newer format version.
 #pragma once

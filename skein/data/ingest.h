@@ -2,9 +2,9 @@
 //
 // Inputs   files, or folders: walked in the order of their paths, hidden entries left out, symbolic
 //          links to files followed. readers.h says what each kind of file gives.
-// Output   docs/corpus_format.md; empty documents are left out. The same inputs give the same
-// bytes. Errors   Error naming file and line: a damaged or unfit JSONL, Parquet or Arrow file, or a
-// file
+// Output   docs/corpus_format.md; empty documents are left out. The same inputs give the
+//          same bytes.
+// Errors   Error naming file and line: a damaged or unfit JSONL, Parquet or Arrow file, or a file
 //          named by the caller that is not UTF-8, stops everything and leaves `out` as it was.
 //          In a folder, plain files that are not UTF-8 text are skipped and counted.
 // Memory   bounded (readers.h, corpus_writer.h), whatever the size of the corpus

@@ -12,8 +12,7 @@
 //               scale, learning_rate f32[1]; step i32[1], 1 at the first update
 // Computed      fp32; the bias corrections in f64
 // Rounding      of a bf16 weight: with a master, that is updated and the weight is the nearest
-// bf16;
-//               without, to nearest, or stochastically with `stochastic_rounding`.
+//               bf16; without, to nearest, or stochastically with `stochastic_rounding`.
 //               of bf16 moments: always stochastically, since to nearest would freeze v, whose
 //               changes of 1 - beta2 are below half a bf16 step
 //               The noise of element e = element_offset + its index here is 16 bits of the Philox
@@ -21,9 +20,8 @@
 //               the low ones of kMomentRounding for m, the high ones for v
 // Backward      none
 // Cost          about 15 flops an element, 60 more with noise; reads and writes all but the scalars
-// Placement     the same for weight, gradient and state, S0, S1 or Replicated. Where a dim is
-// split,
-//               element_offset is the rank's first global element, and only S0 keeps a rank's
+// Placement     the same for weight, gradient and state, S0, S1 or Replicated. Where a
+//               dim is split, element_offset is the rank's first global element, and only S0 keeps a rank's
 //               elements in one range
 // Source        Loshchilov and Hutter, arXiv:1711.05101; torch.optim.AdamW
 #pragma once

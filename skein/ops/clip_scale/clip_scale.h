@@ -4,8 +4,7 @@
 //            norm = sqrt(norm_sum) / tokens                the norm of the mean gradient
 //            scale = min(1, max_norm / (norm + 1e-6)) / tokens, or 1 / tokens where max_norm is 0
 // Shapes     norm_sum f64[1], the sum of squares of the gradient sums; num_tokens i32[1], the
-// labels
-//            of the global batch; scale, norm f32[1]
+//            labels of the global batch; scale, norm f32[1]
 // Computed   in f64, rounded once. A norm that is not finite is reported as it is
 // Backward   none
 // Placement  Replicated

@@ -1,13 +1,15 @@
 // Rows of a table, picked by token.
 //
 // Formula       x[t] = table[tokens[t]]; a zero row where the token is outside of the table
-// (whoever
-//               brings tokens in checks them; this only keeps reads inside of the table)
+//               (whoever brings tokens in checks them; this keeps reads inside of the table)
 // Derivative    sum[v] += sum over t with tokens[t] = v of dx[t], tokens in order
-// Shapes        tokens [T] i32; table [V, D] f32 or bf16; x [T, D] of the table's dtype; sum [V, D]
-// f32 Accumulation  fp32 Backward      saves the tokens Cost          memory only Placement tokens
-// S0, table Replicated -> x S0, sum Partial; table S1 -> x S1. A table that is
-//               split by rows (over the vocabulary) is refused for now
+// Shapes        tokens [T] i32; table [V, D] f32 or bf16; x [T, D] of the table's dtype;
+//               sum [V, D] f32
+// Accumulation  fp32
+// Backward      saves the tokens
+// Cost          memory only
+// Placement     tokens S0, table Replicated -> x S0, sum Partial; table S1 -> x S1. A table that
+//               is split by rows (over the vocabulary) is refused: it is not built yet
 #pragma once
 
 #include "skein/ir/graph.h"
