@@ -20,9 +20,9 @@
 //               the low ones of kMomentRounding for m, the high ones for v
 // Backward      none
 // Cost          about 15 flops an element, 60 more with noise; reads and writes all but the scalars
-// Placement     the same for weight, gradient and state, S0, S1 or Replicated. Where a
-//               dim is split, element_offset is the rank's first global element, and only S0 keeps a rank's
-//               elements in one range
+// Placement     the same for weight, gradient and state, S0, S1 or Replicated. Where a dim is
+//               split, element_offset is the rank's first global element, and only S0 keeps a
+//               rank's elements in one range
 // Source        Loshchilov and Hutter, arXiv:1711.05101; torch.optim.AdamW
 #pragma once
 
