@@ -17,6 +17,8 @@
 
 namespace skein {
 
+class Communicator;
+
 // One bound node. While planning, the addresses are made up: they tell which operands are adjacent,
 // and must not be read or written.
 struct KernelCall {
@@ -26,6 +28,8 @@ struct KernelCall {
   void* scratch = nullptr;            // scratch_bytes() bytes, 64-byte aligned, undefined on entry
   std::shared_ptr<const void> state;  // what `prepare` returned
   void* stream = nullptr;             // the device's queue; unused on the CPU
+  // Of the mesh axis that the op names in its attr `axis`, where it has one; null while planning.
+  Communicator* communicator = nullptr;
 
   bool has_input(int index) const {
     return index < static_cast<int>(inputs.size()) && inputs[index].shape.rank() > 0;

@@ -93,6 +93,9 @@ struct OpDef {
   // Appends the nodes of the derivative; null: not differentiable (an error if a gradient arrives).
   void (*backward)(BackwardContext&) = nullptr;
   Layout (*layout)(const OpCall&) = nullptr;  // null: nothing shared
+  // Attrs that say where this rank's parts lie in the whole (its rows of a split table, its range
+  // of a Flat weight); set when memory is planned. Null: the kernel need not know.
+  void (*localize)(const OpCall&, int64_t rank, Attrs&) = nullptr;
   // How selective recomputation does it again in backward; null: its outputs are kept.
   Rebuild (*rebuild)(const Node&) = nullptr;
 };

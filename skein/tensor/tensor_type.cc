@@ -1,31 +1,40 @@
 #include "skein/tensor/tensor_type.h"
 
+#include <algorithm>
 #include <charconv>
+
+#include "skein/base/units.h"
 
 namespace skein {
 
 std::string Placement::to_string() const {
   if (is_replicated()) return "R";
   if (is_partial()) return "P";
+  if (is_flat()) return "F";
   return fmt::format("S{}", code_);
 }
 
 Placement Placement::parse(std::string_view text) {
   if (text == "R") return replicated();
   if (text == "P") return partial();
+  if (text == "F") return flat();
   int dim = -1;
   if (text.size() > 1 && text[0] == 'S') {
     const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), dim);
     if (error == std::errc() && end == text.data() + text.size() && dim >= 0) return sharded(dim);
   }
-  fail(ErrorCode::kInvalid, "placement '{}': expected R, P or S<dim>", text);
+  fail(ErrorCode::kInvalid, "placement '{}': expected R, P, F or S<dim>", text);
 }
 
 TensorType TensorType::replicated(DType dtype, Shape shape, const Mesh& mesh) {
   return {dtype, std::move(shape), Placements(mesh.num_axes(), Placement::replicated())};
 }
 
-Shape TensorType::local_shape(const Mesh& mesh) const {
+namespace {
+
+Shape box_shape(const TensorType& type, const Mesh& mesh) {
+  const Shape& shape = type.shape;
+  const Placements& placements = type.placements;
   Shape local = shape;
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
     if (!placements.at(axis).is_sharded()) continue;
@@ -38,6 +47,45 @@ Shape TensorType::local_shape(const Mesh& mesh) const {
     local.set_dim(dim, local.dim(dim) / on.size);
   }
   return local;
+}
+
+int64_t flat_share(int64_t elements, int64_t num_ranks) {
+  return ceil_div(ceil_div(elements, kFlatGranule), num_ranks) * kFlatGranule;
+}
+
+}  // namespace
+
+int TensorType::flat_axis() const {
+  const auto found = std::find(placements.begin(), placements.end(), Placement::flat());
+  return found == placements.end() ? -1 : static_cast<int>(found - placements.begin());
+}
+
+Shape TensorType::local_shape(const Mesh& mesh) const {
+  Shape local = box_shape(*this, mesh);
+  const int axis = flat_axis();
+  return axis < 0 ? local : Shape{flat_share(local.num_elements(), mesh.axis(axis).size)};
+}
+
+Box TensorType::local_box(const Mesh& mesh, int64_t rank) const {
+  Box box{std::vector<int64_t>(shape.rank(), 0), shape};
+  const std::vector<int64_t> coordinates = mesh.coordinates(rank);
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (!placements.at(axis).is_sharded()) continue;
+    const int dim = placements[axis].dim();
+    const int64_t size = box.shape.dim(dim) / mesh.axis(axis).size;
+    box.shape.set_dim(dim, size);
+    box.offset[dim] += coordinates[axis] * size;
+  }
+  return box;
+}
+
+FlatRange TensorType::local_range(const Mesh& mesh, int64_t rank) const {
+  const int64_t elements = box_shape(*this, mesh).num_elements();
+  const int axis = flat_axis();
+  if (axis < 0) return {0, elements};
+  const int64_t share = flat_share(elements, mesh.axis(axis).size);
+  const int64_t begin = std::min(elements, mesh.coordinates(rank)[axis] * share);
+  return {begin, std::min(share, elements - begin)};
 }
 
 int64_t TensorType::local_bytes(const Mesh& mesh) const {

@@ -2,10 +2,14 @@
 //
 //   Replicated     every rank of the axis holds all of it
 //   Sharded(dim)   each rank holds one contiguous slice of `dim`, equal in size, in rank order
+//   Flat           what the other axes leave to a rank is laid out flat, row by row, and each rank
+//                  of this axis holds one range of it: a vector of whole granules, equal in length,
+//                  in rank order, padded behind the end (ZeRO). At most one axis
 //   Partial        every rank holds a term of a sum that is still owed
 //
-// The local shape follows from the mesh. Two types are the same value on the same mesh exactly when
-// they compare equal.
+// Where two axes shard one dim, the outer axis (first in the mesh) cuts first. The local shape
+// follows from the mesh. Two types are the same value on the same mesh exactly when they compare
+// equal.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +27,16 @@ class Placement {
  public:
   static Placement replicated() { return Placement(-1); }
   static Placement partial() { return Placement(-2); }
+  static Placement flat() { return Placement(-3); }
   static Placement sharded(int dim) { return Placement(dim); }
 
   bool is_replicated() const { return code_ == -1; }
   bool is_partial() const { return code_ == -2; }
+  bool is_flat() const { return code_ == -3; }
   bool is_sharded() const { return code_ >= 0; }
   int dim() const { return code_; }  // of a sharded one
 
-  std::string to_string() const;                  // "R", "P", "S0"
+  std::string to_string() const;                  // "R", "P", "F", "S0"
   static Placement parse(std::string_view text);  // throws Error{kInvalid}
   bool operator==(const Placement&) const = default;
 
@@ -40,6 +46,22 @@ class Placement {
 };
 
 using Placements = std::vector<Placement>;
+
+// Flat ranges are made of whole granules of this many elements.
+inline constexpr int64_t kFlatGranule = 1024;
+
+// A rectangle of a tensor.
+struct Box {
+  std::vector<int64_t> offset;
+  Shape shape;
+  bool operator==(const Box&) const = default;
+};
+
+// A range of the elements of a box, row by row.
+struct FlatRange {
+  int64_t begin = 0;
+  int64_t count = 0;  // that exist: the padding behind them is not counted
+};
 
 struct TensorType {
   DType dtype = DType::kF32;
@@ -52,6 +74,12 @@ struct TensorType {
   // Throws Error{kInvalid} where an axis does not divide the dim that it shards.
   Shape local_shape(const Mesh& mesh) const;
   int64_t local_bytes(const Mesh& mesh) const;
+
+  // What the axes that shard a dim leave to `rank` (whatever a Flat axis then takes of it).
+  Box local_box(const Mesh& mesh, int64_t rank) const;
+  // The elements of local_box() that `rank` holds: all of them where no axis is Flat.
+  FlatRange local_range(const Mesh& mesh, int64_t rank) const;
+  int flat_axis() const;  // -1: none
 
   // "bf16[1024, 512]{dp:S0 tp:P}"; Replicated axes are left out, and the braces with them.
   std::string to_string(const Mesh& mesh) const;

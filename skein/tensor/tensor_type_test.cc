@@ -61,5 +61,28 @@ TEST(Bfloat16, RoundsToNearestEven) {
   EXPECT_TRUE(std::isinf(static_cast<float>(bfloat16(3.4e38f))));
 }
 
+TEST(TensorType, FlatRangesAreGranulesInRankOrder) {
+  const Mesh mesh = Mesh::standard(1, 4, 1, 2);
+  TensorType type = TensorType::replicated(DType::kF32, {6, 1000}, mesh);
+  type.placements[1] = Placement::flat();
+  type.placements[3] = Placement::sharded(1);
+  EXPECT_EQ(type.to_string(mesh), "f32[6, 1000]{dp:F tp:S1}");
+  EXPECT_EQ(type.local_shape(mesh), Shape{1024});  // 3000 elements are 3 granules
+  EXPECT_EQ(type.local_box(mesh, 3), (Box{{0, 500}, {6, 500}}));
+  int64_t covered = 0;
+  for (int64_t dp = 0; dp < 4; ++dp) {
+    const FlatRange range = type.local_range(mesh, dp * 2);
+    EXPECT_EQ(range.begin, std::min<int64_t>(3000, dp * 1024));
+    covered += range.count;
+  }
+  EXPECT_EQ(covered, 3000);
+}
+
+TEST(TensorType, TheOuterAxisCutsADimFirst) {
+  const Mesh mesh({{"kv", 2}, {"replica", 3}});
+  const TensorType type{DType::kF32, {12}, {Placement::sharded(0), Placement::sharded(0)}};
+  EXPECT_EQ(type.local_box(mesh, 4), (Box{{8}, {2}}));  // the second half's second third
+}
+
 }  // namespace
 }  // namespace skein

@@ -1,0 +1,112 @@
+// Collectives between the ranks of a group, one interface over every transport.
+//
+// Order     A sum has a fixed order: the terms of ranks 0, 1, 2, … are added by the binary tree
+//           (a0 + a1) + (a2 + a3), in fp32 for bf16 (rounded once at the end), in the dtype for f32,
+//           f64 and i32. The bits depend on nothing else: not on who arrives first.
+// Memory    belongs to the caller and to the device: nothing here allocates per call or assumes that
+//           the host can read it, but for the backends that say so (local, gloo). Sums need
+//           `scratch`, of collective_scratch_bytes.
+// Overlap   start() posts what can be posted and returns; wait() ends the collective. Between the
+//           two the buffers belong to the communicator. Every rank of a group starts its collectives
+//           in the same order; sends and receives of a pair are matched in order as well.
+// Cost      bytes that a rank sends, n ranks, x bytes whole: all-gather, reduce-scatter and
+//           all-to-all (n-1)/n x, all-reduce 2 (n-1)/n x, broadcast (n-1) x at the root, send x.
+//           Ranges past the end of a tensor that n does not divide are not sent.
+// Errors    Error{kPeerLost} within the deadline: names group, operation, label, step, peer and what
+//           to do. After one, the whole world is dead: every later call fails at once.
+// Threads   start and wait belong to one thread; different groups may be used by different threads.
+// Source    Patarasuk and Yuan 2009 (bytes of ring algorithms); Demmel and Nguyen 2015 (order)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/tensor/dtype.h"
+
+namespace skein {
+
+enum class CollectiveKind : uint8_t {
+  kAllGather,      // every rank's share → the whole on every rank
+  kReduceScatter,  // a whole term on every rank → the summed share of each
+  kAllReduce,      // a whole term on every rank → the whole sum on every rank
+  kAllToAll,       // block p of rank r → block r of rank p
+  kBroadcast,      // `peer` is the root
+  kSend,           // `peer` receives
+  kReceive,        // `peer` sends
+  kBarrier,
+};
+std::string_view collective_name(CollectiveKind kind);  // "all-gather"
+
+// One tensor of a collective; several of one call travel together. Rank r's share is elements
+// [min(r share, elements), min((r + 1) share, elements)): shares are equal but for the end.
+struct CollectivePart {
+  const void* input = nullptr;
+  void* output = nullptr;
+  int64_t elements = 0;  // of the whole (all-to-all: of all blocks; send, receive: of the message)
+  int64_t share = 0;     // all-gather, reduce-scatter, all-to-all (the block); 0 elsewhere
+};
+// In place: the share of an all-gather or reduce-scatter may lie at its own place in the whole, and
+// an all-reduce may have input == output.
+
+struct Collective {
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  DType dtype = DType::kF32;
+  std::vector<CollectivePart> parts;
+  int peer = 0;                // rank in the group
+  void* scratch = nullptr;     // collective_scratch_bytes
+  std::string_view label;      // for messages: "layers.3 l3.attn_norm"; must outlive wait()
+};
+
+// What a reduce-scatter or all-reduce over `size` ranks needs to receive the others' terms.
+int64_t collective_scratch_bytes(const Collective& collective, int size);
+
+// What rank `rank` of `size` hands to the transport; the plan and the counters agree on it.
+int64_t collective_sent_bytes(const Collective& collective, int rank, int size);
+
+struct WireCount {
+  int64_t calls = 0;
+  int64_t sent_bytes = 0;
+  int64_t received_bytes = 0;
+};
+
+class Communicator {
+ public:
+  using Ticket = int64_t;
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const std::string& name() const = 0;  // "world", or the mesh axis: "dp"
+
+  virtual Ticket start(const Collective& collective) = 0;
+  virtual void wait(Ticket ticket) = 0;
+  void run(const Collective& collective) { wait(start(collective)); }
+
+  // The group of these members (ranks of this group, ascending, this one among them). Every member
+  // calls it; nobody else needs to.
+  virtual std::unique_ptr<Communicator> group(const std::vector<int>& members,
+                                              const std::string& name) = 0;
+
+  // The training step that messages name; of all groups of the world.
+  virtual void set_step(int64_t step) = 0;
+  // By kind, since construction; counted by what is handed to the transport.
+  virtual WireCount count(CollectiveKind kind) const = 0;
+};
+
+struct WorldOptions {
+  int rank = 0;
+  int size = 1;
+  // A folder that all ranks see, fresh for this start: they find each other through it.
+  std::string rendezvous;
+  double timeout_s = 60;       // of a collective, start to end
+  double start_timeout_s = 60;  // for all ranks to arrive
+};
+
+// All ranks, over Gloo; `local`, which moves nothing, where there is one.
+// Errors  Error{kPeerLost} naming the ranks that did not arrive
+std::unique_ptr<Communicator> make_world(const WorldOptions& options);
+
+}  // namespace skein
