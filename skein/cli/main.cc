@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "skein/base/error.h"
+#include "skein/base/nearest.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/version.h"
-#include "skein/train/config_nearest.h"
 
 namespace skein {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/base/toml.h"
 #include "skein/train/config_fields.h"
-#include "skein/train/config_toml.h"
 
 namespace skein {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "skein/base/error.h"
+#include "skein/base/nearest.h"
 #include "skein/train/config_fields.h"
-#include "skein/train/config_nearest.h"
 
 namespace skein {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/base/nearest.h"
 #include "skein/train/config_fields.h"
-#include "skein/train/config_nearest.h"
 
 namespace skein {
 namespace {

@@ -1,4 +1,4 @@
-#include "skein/train/config_nearest.h"
+#include "skein/base/nearest.h"
 
 #include <algorithm>
 #include <vector>

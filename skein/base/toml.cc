@@ -1,4 +1,4 @@
-#include "skein/train/config_toml.h"
+#include "skein/base/toml.h"
 
 #include <algorithm>
 #include <vector>
