@@ -14,6 +14,7 @@
 namespace skein {
 
 class BackwardContext;
+class Graph;
 struct Node;
 
 // One use of an op, as its rules see it. `outputs` is empty during inference.
@@ -93,9 +94,16 @@ struct OpDef {
   // Appends the nodes of the derivative; null: not differentiable (an error if a gradient arrives).
   void (*backward)(BackwardContext&) = nullptr;
   Layout (*layout)(const OpCall&) = nullptr;  // null: nothing shared
+  // Its derivative only moves or adds gradients: a sum that is owed may stay owed through it.
+  bool passes_owed = false;
   // Attrs that say where this rank's parts lie in the whole (its rows of a split table, its range
   // of a Flat weight); set when memory is planned. Null: the kernel need not know.
   void (*localize)(const OpCall&, int64_t rank, Attrs&) = nullptr;
+  // What the node becomes where its inputs are placed so that one node cannot do it: appends nodes
+  // over `inputs` (of the graph, in place of the node's own) and returns what stands for the node's
+  // outputs, named `names`. Null, or nothing returned: the node is appended as it is.
+  std::vector<int> (*expand)(Graph&, const Node&, const std::vector<int>& inputs,
+                             const std::vector<std::string>& names) = nullptr;
   // How selective recomputation does it again in backward; null: its outputs are kept.
   Rebuild (*rebuild)(const Node&) = nullptr;
 };

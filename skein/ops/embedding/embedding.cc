@@ -1,5 +1,6 @@
 #include "skein/ops/embedding/embedding.h"
 
+#include <algorithm>
 #include <array>
 
 #include "skein/ir/backward.h"
@@ -14,21 +15,19 @@ void check_tokens(const OpCall& call) {
              call.describe(0));
 }
 
-void refuse_split_rows(const OpCall& call, int table) {
-  for (const Placement& placement : call.input(table).placements) {
-    call.check(
-        !placement.is_sharded() || placement.dim() != 0,
-        "{} is split over the vocabulary, which is not built yet: keep it Replicated or split "
-        "its features",
-        call.describe(table));
-  }
+// A rank whose table is split by rows knows where its rows begin.
+void localize_rows(const OpCall& call, int table, int64_t rank, Attrs& attrs) {
+  const TensorType& type = call.input(table);
+  const bool split = std::find(type.placements.begin(), type.placements.end(),
+                               Placement::sharded(0)) != type.placements.end();
+  if (split) attrs.set("first_row", type.local_box(call.mesh, rank).offset[0]);
 }
 
 std::vector<TensorType> infer(const OpCall& call) {
   check_tokens(call);
   const TensorType& table = check_matrix(call, 1);
-  refuse_split_rows(call, 1);
-  static constexpr std::array<std::string_view, 2> kRules = {"S0 R -> S0", "R S1 -> S1"};
+  static constexpr std::array<std::string_view, 3> kRules = {"S0 R -> S0", "R S1 -> S1",
+                                                             "R S0 -> P"};
   return {{table.dtype, Shape{call.input(0).shape.dim(0), table.shape.dim(1)},
            match_placements(call, {0, 1}, 1, kRules)[0]}};
 }
@@ -54,8 +53,8 @@ std::vector<TensorType> infer_dw(const OpCall& call) {
   call.check(sum.dtype == DType::kF32 && sum.shape.dim(1) == dx.shape.dim(1),
              "{} must be f32 with the {} columns of {}", call.describe(2), dx.shape.dim(1),
              call.describe(1));
-  refuse_split_rows(call, 2);
-  static constexpr std::array<std::string_view, 2> kRules = {"S0 S0 P -> P", "R S1 S1 -> S1"};
+  static constexpr std::array<std::string_view, 3> kRules = {"S0 S0 P -> P", "R S1 S1 -> S1",
+                                                             "R R S0 -> S0"};
   return {{sum.dtype, sum.shape, match_placements(call, {0, 1, 2}, 1, kRules)[0]}};
 }
 
@@ -66,13 +65,24 @@ Cost cost_dw(const OpCall& call) {
   return {static_cast<double>(elements), tokens + dx + 4 * elements, 4 * elements};
 }
 
+void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
+  localize_rows(call, 1, rank, attrs);
+}
+void localize_dw(const OpCall& call, int64_t rank, Attrs& attrs) {
+  localize_rows(call, 2, rank, attrs);
+}
+
 Layout layout_dw(const OpCall&) { return {.aliases = {{.output = 0, .input = 2}}}; }
 
 }  // namespace
 
-const OpDef kEmbedding = {.name = "embedding", .infer = infer, .cost = cost, .backward = backward};
-const OpDef kEmbeddingDw = {
-    .name = "embedding_dw", .infer = infer_dw, .cost = cost_dw, .layout = layout_dw};
+const OpDef kEmbedding = {
+    .name = "embedding", .infer = infer, .cost = cost, .backward = backward, .localize = localize};
+const OpDef kEmbeddingDw = {.name = "embedding_dw",
+                            .infer = infer_dw,
+                            .cost = cost_dw,
+                            .layout = layout_dw,
+                            .localize = localize_dw};
 
 std::vector<const OpDef*> embedding_ops() { return {&kEmbedding, &kEmbeddingDw}; }
 

@@ -8,8 +8,9 @@
 // Accumulation  fp32
 // Backward      saves the tokens
 // Cost          memory only
-// Placement     tokens S0, table Replicated -> x S0, sum Partial; table S1 -> x S1. A table that
-//               is split by rows (over the vocabulary) is refused: it is not built yet
+// Placement     tokens S0, table Replicated -> x S0, sum Partial; table S1 -> x S1. A table S0, split
+//               over the vocabulary, gives x Partial (a rank has zero rows for tokens of others) and
+//               sum S0: a rank adds to its own rows only, whose first is its attr `first_row`
 #pragma once
 
 #include "skein/ir/graph.h"

@@ -8,15 +8,20 @@
 namespace skein {
 namespace {
 
+// Where the table is split over the vocabulary: which row of it this rank's first one is.
+int64_t first_row(const KernelCall& call) {
+  return call.attrs.has("first_row") ? call.attrs.integer("first_row") : 0;
+}
+
 void run(const KernelCall& call) {
   const View &table = call.inputs[1], &x = call.outputs[0];
   const int32_t* tokens = call.inputs[0].as<const int32_t>();
   const int64_t rows = x.rows(), vocabulary = table.rows(), size = size_of(x.dtype);
-  const int64_t row_bytes = x.cols() * size;
+  const int64_t row_bytes = x.cols() * size, first = first_row(call);
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     uint8_t* to = x.as<uint8_t>() + row * x.row_stride * size;
-    const int64_t token = tokens[row];
+    const int64_t token = tokens[row] - first;
     if (token >= 0 && token < vocabulary) {
       std::memcpy(to, table.as<const uint8_t>() + token * table.row_stride * size, row_bytes);
     } else {
@@ -29,9 +34,9 @@ template <typename T>
 void add_columns(const KernelCall& call, int64_t begin, int64_t end) {
   const View &dx = call.inputs[1], &sum = call.outputs[0];
   const int32_t* tokens = call.inputs[0].as<const int32_t>();
-  const int64_t num_tokens = dx.rows(), vocabulary = sum.rows();
+  const int64_t num_tokens = dx.rows(), vocabulary = sum.rows(), first = first_row(call);
   for (int64_t row = 0; row < num_tokens; ++row) {
-    const int64_t token = tokens[row];
+    const int64_t token = tokens[row] - first;
     if (token < 0 || token >= vocabulary) continue;
     const T* from = dx.as<const T>() + row * dx.row_stride;
     float* to = sum.as<float>() + token * sum.row_stride;

@@ -1,6 +1,7 @@
 #include "skein/ops/embedding/embedding.h"
 
 #include "skein/ops/testing/op_harness.h"
+#include "skein/ops/testing/rank_run.h"
 
 namespace skein {
 namespace {
@@ -41,18 +42,41 @@ TEST(Embedding, StaysInsideOfTheTable) {
             .reference = reference});
 }
 
-TEST(Embedding, RefusesATableSplitOverTheVocabulary) {
-  Graph graph(Mesh::standard(1, 1, 1, 2));
-  TensorType type = TensorType::replicated(DType::kF32, {8, 4}, graph.mesh());
-  type.placements[3] = Placement::sharded(0);
-  const ValueId table = graph.add_input(Role::kParameter, "table", type);
-  const ValueId tokens = graph.add_input(Role::kInput, "tokens",
-                                         TensorType::replicated(DType::kI32, {6}, graph.mesh()));
-  try {
-    embedding(graph, tokens, table, "x");
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("vocabulary"), std::string::npos) << error.what();
+// Every rank's part of the table, on a mesh where dp splits the tokens and two axes the vocabulary.
+TEST(Embedding, TableSplitOverTheVocabulary) {
+  Tensor tokens = random_ids({24}, 16);
+  tokens.values[3] = -1;
+  tokens.values[17] = 16;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Tensor table = random_tensor(dtype, {16, 37}, 1), dx = random_tensor(dtype, {24, 37}, 2);
+    const Tensor sum = random_tensor(DType::kF32, {16, 37}, 3);
+    std::vector<double> whole[2], split[2];
+    for (const bool is_split : {false, true}) {
+      Graph graph(is_split ? Mesh({{"dp", 2}, {"kv", 2}, {"replica", 4}})
+                           : Mesh({{"dp", 1}, {"kv", 1}, {"replica", 1}}));
+      const std::map<std::string, std::pair<Tensor, std::string>> given = {
+          {"tokens", {tokens, "S0 R R"}},
+          {"table", {table, "R S0 S0"}},
+          {"dx", {dx, "S0 R R"}},
+          {"sum.table", {sum, "P S0 S0"}}};
+      std::map<ValueId, Tensor> inputs;
+      for (const auto& [name, input] : given) {
+        inputs[graph.add_input(name == "sum.table" ? Role::kGradient : Role::kInput, name,
+                               placed_type(input.first.dtype, input.first.shape, input.second))] =
+            input.first;
+      }
+      const ValueId x = embedding(graph, graph.find("tokens"), graph.find("table"), "x");
+      const ValueId dw =
+          embedding_dw(graph, graph.find("tokens"), graph.find("dx"), graph.find("sum.table"));
+      EXPECT_EQ(graph.type(x), placed_type(dtype, {24, 37}, "S0 P P"));
+      EXPECT_EQ(graph.type(dw), placed_type(DType::kF32, {16, 37}, "P S0 S0"));
+      const RankRun run(graph, inputs, 3);
+      (is_split ? split : whole)[0] = run.whole(x);
+      (is_split ? split : whole)[1] = run.whole(dw);
+    }
+    EXPECT_EQ(whole[0], reference({tokens, table})[0]);
+    EXPECT_EQ(split[0], whole[0]);
+    expect_close(split[1], whole[1], DType::kF32, 1e-6, "sum");
   }
 }
 

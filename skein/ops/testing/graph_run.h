@@ -1,4 +1,6 @@
-// Runs a small graph on the CPU kernels, in memory that shows who writes where it should not.
+// Runs a small graph on the CPU kernels, in memory that shows who writes where it should not. On a
+// mesh of several ranks it runs one of them, without collectives: `inputs` are that rank's parts,
+// as local_part() cuts them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,6 +59,33 @@ inline Tensor random_ids(Shape shape, int64_t limit, uint32_t stream = 0) {
                      [&](int64_t i) { return static_cast<double>(random.word(i) % limit); });
 }
 
+// The elements of the whole that each local element of `rank` is; -1: padding.
+inline std::vector<int64_t> local_elements(const TensorType& type, const Mesh& mesh, int64_t rank) {
+  const Box box = type.local_box(mesh, rank);
+  const FlatRange range = type.local_range(mesh, rank);
+  std::vector<int64_t> elements(type.local_shape(mesh).num_elements(), -1);
+  for (int64_t i = 0; i < range.count; ++i) {
+    int64_t rest = range.begin + i, stride = 1;
+    elements[i] = 0;
+    for (int dim = type.shape.rank() - 1; dim >= 0; --dim) {
+      elements[i] += (box.offset[dim] + rest % box.shape.dim(dim)) * stride;
+      rest /= box.shape.dim(dim);
+      stride *= type.shape.dim(dim);
+    }
+  }
+  return elements;
+}
+
+// What `rank` holds of the whole tensor; padding is zero.
+inline Tensor local_part(const Tensor& whole, const TensorType& type, const Mesh& mesh,
+                         int64_t rank) {
+  Tensor part{whole.dtype, type.local_shape(mesh), {}, whole.role};
+  for (const int64_t element : local_elements(type, mesh, rank)) {
+    part.values.push_back(element < 0 ? 0.0 : whole[element]);
+  }
+  return part;
+}
+
 // Memory for some values side by side; bytes that belong to none must stay as they were.
 class Buffer {
  public:
@@ -97,6 +126,7 @@ class GraphRun {
     int num_threads = 2;
     int64_t row_padding = 0;  // elements between the rows of activations
     int64_t simd_target = 0;  // of Highway; 0: the best of this machine
+    int64_t rank = 0;         // in the graph's mesh
   };
 
   GraphRun(const Graph& graph, const std::map<ValueId, Tensor>& inputs, Options options)
@@ -104,7 +134,7 @@ class GraphRun {
     for (const Node& node : graph.nodes()) place_required_bundles(node);
     for (const auto& [id, tensor] : inputs) {
       if (views_[id].data == nullptr) allocate(id);
-      fill(views_[id], tensor);
+      fill(views_[id], tensor.values);
     }
     omp_set_num_threads(options.num_threads);
     const KernelTable kernels = cpu_kernels();
@@ -116,8 +146,9 @@ class GraphRun {
     }
   }
 
-  std::vector<double> read(ValueId id) const {
-    const View& view = views_.at(id);
+  std::vector<double> read(ValueId id) const { return values_of(views_.at(id)); }
+
+  static std::vector<double> values_of(const View& view) {
     std::vector<double> values;
     for (int64_t row = 0; row < view.rows(); ++row) {
       for (int64_t i = row * view.row_stride; i < row * view.row_stride + view.cols(); ++i) {
@@ -125,6 +156,15 @@ class GraphRun {
       }
     }
     return values;
+  }
+
+  static void fill(const View& view, const std::vector<double>& values) {
+    int64_t next = 0;
+    for (int64_t row = 0; row < view.rows(); ++row) {
+      for (int64_t col = 0; col < view.cols(); ++col) {
+        store(view, row * view.row_stride + col, values.at(next++));
+      }
+    }
   }
 
  private:
@@ -139,20 +179,12 @@ class GraphRun {
     if (view.dtype == DType::kI32) view.as<int32_t>()[i] = static_cast<int32_t>(value);
     if (view.dtype == DType::kF64) view.as<double>()[i] = value;
   }
-  static void fill(const View& view, const Tensor& tensor) {
-    int64_t next = 0;
-    for (int64_t row = 0; row < view.rows(); ++row) {
-      for (int64_t col = 0; col < view.cols(); ++col) {
-        store(view, row * view.row_stride + col, tensor.values.at(next++));
-      }
-    }
-  }
-
   void place(Buffer& buffer, ValueId id, int64_t offset, int64_t row_stride) {
-    const TensorType& type = graph_.type(id);
-    views_[id] = {buffer.data() + offset * size_of(type.dtype), type.dtype, type.shape, row_stride};
+    const DType dtype = graph_.type(id).dtype;
+    views_[id] = {buffer.data() + offset * size_of(dtype), dtype, shape(id), row_stride};
     buffer.own(views_[id]);
   }
+  Shape shape(ValueId id) const { return graph_.type(id).local_shape(graph_.mesh()); }
   Buffer& new_buffer(int64_t num_bytes) {
     buffers_.push_back(std::make_unique<Buffer>(num_bytes));
     return *buffers_.back();
@@ -161,28 +193,28 @@ class GraphRun {
     const Value& value = graph_.value(id);
     // What outlives a step is stored without gaps; so is a vector.
     const bool packed = value.role == Role::kParameter || value.role == Role::kOptimizer ||
-                        value.name.starts_with("sum.") || value.type.shape.rank() < 2;
-    const int64_t stride = value.type.shape.cols() + (packed ? 0 : options_.row_padding);
-    place(new_buffer(value.type.shape.rows() * stride * size_of(value.type.dtype)), id, 0, stride);
+                        value.name.starts_with("sum.") || shape(id).rank() < 2;
+    const int64_t stride = shape(id).cols() + (packed ? 0 : options_.row_padding);
+    place(new_buffer(shape(id).rows() * stride * size_of(value.type.dtype)), id, 0, stride);
   }
   void place_required_bundles(const Node& node) {
     if (node.op->layout == nullptr) return;
     for (const Bundle& bundle : node.op->layout(graph_.call(node)).bundles) {
       if (!bundle.required || bundle.outputs) continue;
-      const TensorType& first = graph_.type(node.inputs.at(bundle.operands.at(0)));
-      const bool stacked = bundle.dim == 0 && first.shape.rank() >= 2;
-      int64_t stride = stacked ? first.shape.cols() + options_.row_padding : 0, total = 0;
+      const ValueId first = node.inputs.at(bundle.operands.at(0));
+      const bool stacked = bundle.dim == 0 && shape(first).rank() >= 2;
+      int64_t stride = stacked ? shape(first).cols() + options_.row_padding : 0, total = 0;
       for (const int operand : bundle.operands) {
-        const Shape& shape = graph_.type(node.inputs.at(operand)).shape;
-        if (!stacked) stride += shape.cols();
-        total += shape.rows() * (stacked ? stride : shape.cols());
+        const Shape part = shape(node.inputs.at(operand));
+        if (!stacked) stride += part.cols();
+        total += part.rows() * (stacked ? stride : part.cols());
       }
-      Buffer& buffer = new_buffer(total * size_of(first.dtype));
+      Buffer& buffer = new_buffer(total * size_of(graph_.type(first).dtype));
       int64_t offset = 0;
       for (const int operand : bundle.operands) {
-        const Shape& shape = graph_.type(node.inputs.at(operand)).shape;
+        const Shape part = shape(node.inputs.at(operand));
         place(buffer, node.inputs[operand], offset, stride);
-        offset += stacked ? shape.rows() * stride : shape.cols();
+        offset += stacked ? part.rows() * stride : part.cols();
       }
     }
   }
@@ -191,12 +223,12 @@ class GraphRun {
       for (const Alias& alias : node.op->layout(graph_.call(node)).aliases) {
         const ValueId input = node.inputs.at(alias.input), output = node.outputs.at(alias.output);
         if (input == kNoValue) continue;
-        const TensorType& type = graph_.type(output);
-        const bool vector = type.shape.rank() < 2;
+        const DType dtype = graph_.type(output).dtype;
+        const bool vector = shape(output).rank() < 2;
         const View& whole = views_[input];
         const int64_t offset = alias.row_offset * (vector ? 1 : whole.row_stride);
-        views_[output] = {static_cast<uint8_t*>(whole.data) + offset * size_of(type.dtype),
-                          type.dtype, type.shape, vector ? type.shape.cols() : whole.row_stride};
+        views_[output] = {static_cast<uint8_t*>(whole.data) + offset * size_of(dtype), dtype,
+                          shape(output), vector ? shape(output).cols() : whole.row_stride};
       }
     }
     for (const ValueId output : node.outputs) {
@@ -209,6 +241,9 @@ class GraphRun {
     if (found == kernels.end()) fail(ErrorCode::kInternal, "no CPU kernel '{}'", node.op->name);
     const Kernel& kernel = found->second;
     KernelCall call{.attrs = node.attrs};
+    if (node.op->localize != nullptr) {
+      node.op->localize(graph_.call(node), options_.rank, call.attrs);
+    }
     for (const ValueId id : node.inputs) call.inputs.push_back(id < 0 ? View{} : views_[id]);
     for (const ValueId id : node.outputs) call.outputs.push_back(views_[id]);
     KernelCall plan = call;  // no memory yet
