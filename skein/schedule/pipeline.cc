@@ -1,0 +1,164 @@
+#include "skein/schedule/pipeline.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+void check_shape(const PipelineShape& shape, int64_t stage) {
+  if (shape.num_stages < 1 || shape.virtual_stages < 1 || shape.micro_batches < 1) {
+    fail(ErrorCode::kUsage,
+         "pipeline: {} stages, {} virtual stages and {} micro-batches: each must be at least 1",
+         shape.num_stages, shape.virtual_stages, shape.micro_batches);
+  }
+  if (stage < 0 || stage >= shape.num_stages) {
+    fail(ErrorCode::kUsage, "pipeline: there is no stage {}: they are 0 to {}", stage,
+         shape.num_stages - 1);
+  }
+}
+
+// How many micro-batches go through a stage's chunks together.
+std::vector<int64_t> group_sizes(const PipelineShape& shape) {
+  const int64_t m = shape.micro_batches;
+  if (shape.virtual_stages == 1) return std::vector<int64_t>(static_cast<size_t>(m), 1);
+  const int64_t num_groups = std::max<int64_t>(1, m / shape.num_stages);
+  std::vector<int64_t> sizes(static_cast<size_t>(num_groups), m / num_groups);
+  std::fill_n(sizes.begin(), m % num_groups, m / num_groups + 1);
+  return sizes;
+}
+
+// The order of a stage's forwards, or of its backwards.
+std::vector<Task> tasks_of_kind(const PipelineShape& shape, int64_t stage, TaskKind kind) {
+  std::vector<Task> tasks;
+  tasks.reserve(static_cast<size_t>(shape.micro_batches * shape.virtual_stages));
+  int64_t first = 0;
+  for (const int64_t size : group_sizes(shape)) {
+    for (int64_t pass = 0; pass < shape.virtual_stages; ++pass) {
+      const int64_t level = kind == TaskKind::kForward ? pass : shape.virtual_stages - 1 - pass;
+      for (int64_t i = first; i < first + size; ++i)
+        tasks.push_back({kind, level * shape.num_stages + stage, i});
+    }
+    first += size;
+  }
+  return tasks;
+}
+
+// For each backward of the last stage, how many forwards come before it. Backwards of the last chunk
+// directly follow their forwards; during the others of a group, the next group's forwards through
+// the earlier chunks go on, one before each.
+std::vector<int64_t> forwards_before_backwards(const PipelineShape& shape) {
+  const int64_t v = shape.virtual_stages;
+  const std::vector<int64_t> sizes = group_sizes(shape);
+  std::vector<int64_t> before;
+  before.reserve(static_cast<size_t>(shape.micro_batches * v));
+  int64_t past = 0;  // forwards of the groups before
+  for (size_t g = 0; g < sizes.size(); ++g) {
+    const int64_t next_size = g + 1 < sizes.size() ? sizes[g + 1] : 0;
+    for (int64_t i = 1; i <= sizes[g]; ++i) before.push_back(past + (v - 1) * sizes[g] + i);
+    past += v * sizes[g];
+    for (int64_t i = 1; i <= (v - 1) * sizes[g]; ++i)
+      before.push_back(past + std::min(i, (v - 1) * next_size));
+  }
+  return before;
+}
+
+// Lowest free numbers, per chunk.
+class Slots {
+ public:
+  int64_t take(int64_t chunk, int64_t micro_batch) {
+    Chunk& slots = chunks_[chunk];
+    int64_t slot = slots.num_made;
+    if (slots.free.empty()) {
+      ++slots.num_made;
+    } else {
+      slot = slots.free.top();
+      slots.free.pop();
+    }
+    slots.taken[micro_batch] = slot;
+    return slot;
+  }
+  int64_t release(int64_t chunk, int64_t micro_batch) {
+    Chunk& slots = chunks_[chunk];
+    const auto taken = slots.taken.find(micro_batch);
+    if (taken == slots.taken.end()) {
+      fail(ErrorCode::kInternal,
+           "pipeline: backward of chunk {}, micro-batch {} before its forward", chunk, micro_batch);
+    }
+    const int64_t slot = taken->second;
+    slots.taken.erase(taken);
+    slots.free.push(slot);
+    return slot;
+  }
+
+ private:
+  struct Chunk {
+    int64_t num_made = 0;
+    std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> free;
+    std::map<int64_t, int64_t> taken;  // by micro-batch
+  };
+  std::map<int64_t, Chunk> chunks_;
+};
+
+}  // namespace
+
+std::vector<Task> stage_tasks(const PipelineShape& shape, int64_t stage) {
+  check_shape(shape, stage);
+  const std::vector<Task> forwards = tasks_of_kind(shape, stage, TaskKind::kForward);
+  const std::vector<Task> backwards = tasks_of_kind(shape, stage, TaskKind::kBackward);
+  const std::vector<int64_t> before = forwards_before_backwards(shape);
+  // An earlier stage runs further ahead: by the forward that the next one needs; interleaved, by a
+  // second one, so that it does not wait while a gradient comes back over that hop.
+  const int64_t ahead = (shape.num_stages - 1 - stage) * (shape.virtual_stages == 1 ? 1 : 2);
+
+  std::vector<Task> tasks;
+  tasks.reserve(2 * forwards.size());
+  Slots slots;
+  size_t next = 0;
+  for (size_t j = 0; j < backwards.size(); ++j) {
+    const size_t goal = std::min(forwards.size(), static_cast<size_t>(before[j] + ahead));
+    for (; next < goal; ++next) {
+      Task task = forwards[next];
+      task.slot = slots.take(task.chunk, task.micro_batch);
+      tasks.push_back(task);
+    }
+    Task task = backwards[j];
+    task.slot = slots.release(task.chunk, task.micro_batch);
+    tasks.push_back(task);
+  }
+  return tasks;
+}
+
+int64_t max_in_flight(const std::vector<Task>& tasks, int64_t chunk) {
+  int64_t slots = 0;
+  for (const Task& task : tasks) {
+    if (task.chunk == chunk) slots = std::max(slots, task.slot + 1);
+  }
+  return slots;
+}
+
+std::vector<LayerRange> chunk_layers(int64_t num_layers, int64_t num_chunks) {
+  if (num_chunks < 1) fail(ErrorCode::kUsage, "pipeline: {} chunks: at least 1", num_chunks);
+  if (num_layers < num_chunks) {
+    fail(ErrorCode::kUsage,
+         "pipeline: {} layers cannot be dealt to {} chunks, since each needs one; choose "
+         "parallel.pipeline times parallel.virtual_stages at most {}",
+         num_layers, num_chunks, std::max<int64_t>(1, num_layers));
+  }
+  const int64_t remainder = num_layers % num_chunks;
+  std::vector<LayerRange> ranges;
+  int64_t begin = 0;
+  for (int64_t chunk = 0; chunk < num_chunks; ++chunk) {
+    const bool one_more = chunk < num_chunks - 1 && chunk >= num_chunks - 1 - remainder;
+    const int64_t end = begin + num_layers / num_chunks + (one_more ? 1 : 0);
+    ranges.push_back({begin, end});
+    begin = end;
+  }
+  return ranges;
+}
+
+}  // namespace skein
