@@ -69,13 +69,13 @@ class UpdateBuilder {
   }
 
   // The sum that is still owed over the axes that split the batch.
-  ValueId whole(ValueId gradient) {
+  ValueId whole(ValueId sum) {
     for (const MeshAxis& axis : graph_.mesh().axes()) {
-      if (graph_.type(gradient).placements[graph_.mesh().find(axis.name)].is_partial()) {
-        gradient = redistribute(graph_, gradient, axis.name, Placement::replicated());
+      if (graph_.type(sum).placements[graph_.mesh().find(axis.name)].is_partial()) {
+        sum = redistribute(graph_, sum, axis.name, Placement::replicated());
       }
     }
-    return gradient;
+    return sum;
   }
 
   ValueId state(const std::string& prefix, ValueId parameter, DType dtype) {
@@ -85,9 +85,7 @@ class UpdateBuilder {
   }
 
   ValueId total_squares(const std::vector<ValueId>& values, const std::string& what) {
-    std::vector<std::string> names;
-    for (const ValueId id : values) names.push_back("squares." + graph_.value(id).name);
-    return tree_sum(graph_, sum_squares(graph_, values, names), what + "_norm_squared");
+    return whole(sum_squares(graph_, values, what + "_norm_squared"));
   }
 
   ValueId update(const Trained& one, ValueId scale) {

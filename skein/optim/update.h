@@ -3,7 +3,8 @@
 // Inputs    learning_rate f32[1], step i32[1] (1 = the first update), num_label_tokens i32[1] of
 //           the global batch; moments `exp_avg.<p>` and `exp_avg_sq.<p>`, and `master.<p>` in
 //           mixed precision
-// Outputs   grad_norm f32[1], before clipping; param_norm_squared f64[1], of the updated weights
+// Outputs   grad_norm f32[1], before clipping; param_norm_squared
+//           f64[exact_sum::kBins], of the updated weights
 // Formula   docs/notation.md; torch.optim.AdamW and torch.nn.utils.clip_grad_norm_
 #pragma once
 

@@ -19,7 +19,7 @@ parameter head : f32[16, 8]
 parameter table : f32[16, 8]
 input tokens : i32[4]
 input labels : i32[4]
-input loss_sum : f64[1]
+input loss_sum : f64[24]
 forward
   x = embedding(tokens, table) : f32[4, 8] @embed
   y, h, rstd = rms_norm(x, _, norm) {epsilon=1e-05} : f32[4, 8], f32[4, 8], f32[4] @layers.0
@@ -31,7 +31,7 @@ forward
   gb = linear(b, head) {bias=false, f32_output=false, parts=1} : f32[2, 16]! @head
   eb, db = softmax_cross_entropy(gb, lb) {gradient_dtype="f32"} : f32[2], f32[2, 16]! @head
   e = concat(ea, eb) : f32[4] @head
-  loss = add_to_sum(loss_sum, e) : f64[1] @head
+  loss = add_to_sum(loss_sum, e) : f64[24] @head
 output loss
 )";
 
@@ -63,8 +63,8 @@ TEST(Differentiate, EveryParameterGetsAGradientSum) {
 
 TEST(Differentiate, TheLossMustDependOnAParameter) {
   Graph graph = parse_graph(
-      "skein graph\nmesh dp=1\ninput x : f32[4]\ninput s : f64[1]\nforward\n"
-      " loss = add_to_sum(s, x) : f64[1]\n",
+      "skein graph\nmesh dp=1\ninput x : f32[4]\ninput s : f64[24]\nforward\n"
+      " loss = add_to_sum(s, x) : f64[24]\n",
       all_ops());
   EXPECT_THROW(differentiate(graph, graph.find("loss")), Error);
 }
@@ -82,13 +82,13 @@ TEST(Recompute, SelectiveRebuildsTheNormFromWhatIsKept) {
   // The head reads z through a layer of its own, so that backward needs y.
   Graph graph = parse_graph(
       "skein graph\nmesh dp=1\nparameter norm : f32[8]\nparameter w : f32[8, 8]\n"
-      "input x : f32[4, 8]\ninput labels : i32[4]\ninput loss_sum : f64[1]\nforward\n"
+      "input x : f32[4, 8]\ninput labels : i32[4]\ninput loss_sum : f64[24]\nforward\n"
       " y, h, rstd = rms_norm(x, _, norm) {epsilon=1e-05} : f32[4, 8], f32[4, 8], f32[4] "
       "@layers.0\n"
       " z = linear(y, w) {bias=false, f32_output=false, parts=1} : f32[4, 8] @layers.0\n"
       " e, d = softmax_cross_entropy(z, labels) {gradient_dtype=\"f32\"} : f32[4], f32[4, 8] "
       "@head\n"
-      " loss = add_to_sum(loss_sum, e) : f64[1] @head\n",
+      " loss = add_to_sum(loss_sum, e) : f64[24] @head\n",
       all_ops());
   differentiate(graph, graph.find("loss"));
   hoist_transient(graph);

@@ -23,7 +23,7 @@ parameter head : bf16[96, 64]
 input x : bf16[32, 64]
 input labels : i32[32]
 input attention_start : i32[32]
-input loss_sum : f64[1]
+input loss_sum : f64[24]
 forward
   y, h, rstd = rms_norm(x, _, norm) {epsilon=1e-05} : bf16[32, 64], bf16[32, 64], f32[32]
   q, k, v = linear(y, wq, wk, wv) {bias=false, f32_output=false, parts=3} : bf16[32, 48], bf16[32, 16], bf16[32, 16]
@@ -32,7 +32,7 @@ forward
   z = add(h, p) : bf16[32, 64]
   g = linear(z, head) {bias=false, f32_output=false, parts=1} : bf16[32, 96]!
   e, d = softmax_cross_entropy(g, labels) {gradient_dtype="bf16"} : f32[32], bf16[32, 96]!
-  loss = add_to_sum(loss_sum, e) : f64[1]
+  loss = add_to_sum(loss_sum, e) : f64[24]
 output loss
 )";
 

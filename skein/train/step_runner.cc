@@ -1,11 +1,18 @@
 #include "skein/train/step_runner.h"
 
+#include <array>
 #include <cmath>
 #include <vector>
 
+#include "skein/base/exact_sum.h"
 #include "skein/model/llama/llama.h"
 
 namespace skein {
+namespace {
+
+using Bins = std::array<double, exact_sum::kBins>;
+
+}  // namespace
 
 StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpec& spec)
     : spec_(spec), executor_(device, programs) {
@@ -33,9 +40,13 @@ void StepRunner::upload_micro_batch(const Batch& batch, int64_t index) {
   upload("attention_start", batch.attention_starts);
 }
 
+double StepRunner::download_sum(const char* name) const {
+  return exact_sum::total(executor_.download_scalar<Bins>(name).data());
+}
+
 double StepRunner::take_loss_sum() {
-  const auto sum = executor_.download_scalar<double>("loss_sum");
-  executor_.upload_scalar<double>("loss_sum", 0.0);
+  const double sum = download_sum("loss_sum");
+  executor_.upload_scalar("loss_sum", Bins{});
   return sum;
 }
 
@@ -57,8 +68,7 @@ StepResult StepRunner::train(const Batch& batch, int64_t step, float learning_ra
   StepResult result;
   result.loss = take_loss_sum() / static_cast<double>(batch.num_label_tokens);
   result.grad_norm = executor_.download_scalar<float>("grad_norm");
-  result.param_norm =
-      static_cast<float>(std::sqrt(executor_.download_scalar<double>("param_norm_squared")));
+  result.param_norm = static_cast<float>(std::sqrt(download_sum("param_norm_squared")));
   return result;
 }
 

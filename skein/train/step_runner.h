@@ -40,6 +40,7 @@ class StepRunner {
  private:
   int64_t num_micro_batches(const Batch& batch) const;
   void upload_micro_batch(const Batch& batch, int64_t index);
+  double download_sum(const char* name) const;
   double take_loss_sum();
 
   StepSpec spec_;

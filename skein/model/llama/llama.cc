@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "skein/base/exact_sum.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/model/llama/rope.h"
 #include "skein/ops/add/add.h"
@@ -149,7 +150,8 @@ class LlamaBuilder {
     }
     const ValueId token_loss = concat(graph_, losses, "token_loss");
     if (options_.purpose == LlamaPurpose::kScore) return token_loss;
-    return add_to_sum(graph_, input("loss_sum", DType::kF64, {1}, Placement::partial()),
+    return add_to_sum(graph_,
+                      input("loss_sum", DType::kF64, {exact_sum::kBins}, Placement::partial()),
                       token_loss);
   }
 

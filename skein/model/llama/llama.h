@@ -8,7 +8,7 @@
 //
 // Shapes   T = sequences * sequence_length tokens, flattened; activations [T, features]
 // Inputs   tokens, labels, positions, attention_start i32[T]; rope_table f32[S, head_dim];
-//          loss_sum f64[1], to which the micro-batch's loss is added
+//          loss_sum f64[exact_sum::kBins], to which the micro-batch's loss is added
 // Placed   the batch is split by tokens over the mesh axis dp, where there is one: tokens, labels,
 //          positions and attention_start are S0, loss_sum a Partial sum; parameters Replicated
 // Names    parameters have their Hugging Face names

@@ -12,6 +12,7 @@ std::vector<TensorType> infer(const OpCall& call) {
   const TensorType& b = call.input(1);
   call.check(a.shape == b.shape && a.dtype == b.dtype, "{} does not match {}", call.describe(0),
              call.describe(1));
+  call.check(a.dtype != DType::kI32, "{} must be f32, bf16 or f64", call.describe(0));
   static constexpr std::array<std::string_view, 3> kRules = {"S0 S0 -> S0", "S1 S1 -> S1",
                                                              "P P -> P"};
   return {{a.dtype, a.shape, match_placements(call, {0, 1}, 1, kRules)[0]}};
@@ -31,7 +32,8 @@ void backward(BackwardContext& context) {
 
 }  // namespace
 
-const OpDef kAdd = {.name = "add", .infer = infer, .cost = cost, .backward = backward};
+const OpDef kAdd = {
+    .name = "add", .infer = infer, .cost = cost, .backward = backward, .passes_owed = true};
 
 std::vector<const OpDef*> add_ops() { return {&kAdd}; }
 

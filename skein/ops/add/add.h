@@ -1,8 +1,8 @@
 // y = a + b, element by element.
 //
 // Formula       y[i] = a[i] + b[i]
-// Shapes        a, b, y [rows, cols], one dtype (f32 or bf16)
-// Accumulation  fp32, rounded once
+// Shapes        a, b, y [rows, cols], one dtype: f32, bf16, or f64 (bins of exact sums)
+// Accumulation  fp32, rounded once; f64 of f64
 // Backward      da = db = dy; saves nothing
 // Cost          1 flop an element; reads 2, writes 1
 // Placement     S<d> S<d> -> S<d>, P P -> P

@@ -24,8 +24,18 @@ void add_as(const KernelCall& call, int64_t row) {
   }
 }
 
+void add_f64(const KernelCall& call, int64_t row) {
+  const View &a = call.inputs[0], &b = call.inputs[1], &y = call.outputs[0];
+  const double* a_row = a.as<const double>() + row * a.row_stride;
+  const double* b_row = b.as<const double>() + row * b.row_stride;
+  double* y_row = y.as<double>() + row * y.row_stride;
+  for (int64_t i = 0; i < y.cols(); ++i) y_row[i] = a_row[i] + b_row[i];
+}
+
 void add_row(const KernelCall& call, int64_t row) {
-  call.outputs[0].dtype == DType::kBF16 ? add_as<bfloat16>(call, row) : add_as<float>(call, row);
+  const DType dtype = call.outputs[0].dtype;
+  if (dtype == DType::kF64) return add_f64(call, row);
+  dtype == DType::kBF16 ? add_as<bfloat16>(call, row) : add_as<float>(call, row);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ Outputs reference(const Tensors& in) {
 }
 
 TEST(Add, MeetsItsReference) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64}) {
     for (const Shape& shape : {Shape{1, 1}, Shape{3, 7}, Shape{17, 33}, Shape{64, 128}}) {
       check_op({.op = &kAdd,
                 .inputs = {random_tensor(dtype, shape, 1), random_tensor(dtype, shape, 2)},

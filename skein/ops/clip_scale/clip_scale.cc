@@ -1,12 +1,13 @@
 #include "skein/ops/clip_scale/clip_scale.h"
 
+#include "skein/base/exact_sum.h"
 #include "skein/ops/checks.h"
 
 namespace skein {
 namespace {
 
 std::vector<TensorType> infer(const OpCall& call) {
-  check_type(call, 0, DType::kF64, {1});
+  check_type(call, 0, DType::kF64, {exact_sum::kBins});
   check_type(call, 1, DType::kI32, {1});
   const double max_norm = call.attrs.real("max_norm");
   call.check(max_norm >= 0, "max_norm is {}: expected a positive number, or 0 for no clipping",

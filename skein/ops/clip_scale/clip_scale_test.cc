@@ -1,5 +1,6 @@
 #include "skein/ops/clip_scale/clip_scale.h"
 
+#include "skein/base/exact_sum.h"
 #include "skein/ops/testing/op_harness.h"
 
 namespace skein {
@@ -8,16 +9,19 @@ namespace {
 using namespace op_test;
 
 OpCase make_case(double norm_sum, double tokens, double max_norm, double scale, double norm) {
-  return {.op = &kClipScale,
-          .attrs = {{"max_norm", max_norm}},
-          .inputs = {make_tensor(DType::kF64, {1}, [=](int64_t) { return norm_sum; }),
-                     make_tensor(DType::kI32, {1}, [=](int64_t) { return tokens; })},
-          .reference =
-              [=](const Tensors&) {
-                return Outputs{{scale}, {norm}};
-              },
-          .tolerance = 1e-7,
-          .phase = Phase::kUpdate};
+  std::array<double, exact_sum::kBins> bins{};
+  exact_sum::add(bins.data(), norm_sum);
+  return {
+      .op = &kClipScale,
+      .attrs = {{"max_norm", max_norm}},
+      .inputs = {make_tensor(DType::kF64, {exact_sum::kBins}, [&](int64_t i) { return bins[i]; }),
+                 make_tensor(DType::kI32, {1}, [=](int64_t) { return tokens; })},
+      .reference =
+          [=](const Tensors&) {
+            return Outputs{{scale}, {norm}};
+          },
+      .tolerance = 1e-7,
+      .phase = Phase::kUpdate};
 }
 
 TEST(ClipScale, MeetsTorch) {

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "skein/base/exact_sum.h"
 #include "skein/ir/backward.h"
 #include "skein/ops/checks.h"
 
@@ -9,12 +10,12 @@ namespace skein {
 namespace {
 
 std::vector<TensorType> infer(const OpCall& call) {
-  check_type(call, 0, DType::kF64, {1});
+  check_type(call, 0, DType::kF64, {exact_sum::kBins});
   const TensorType& terms = call.input(1);
   call.check(terms.dtype == DType::kF32 && terms.shape.rank() == 1, "{} must be f32[terms]",
              call.describe(1));
   static constexpr std::array<std::string_view, 2> kRules = {"P S0 -> P", "P P -> P"};
-  return {{DType::kF64, Shape{1}, match_placements(call, {0, 1}, 1, kRules)[0]}};
+  return {{DType::kF64, call.input(0).shape, match_placements(call, {0, 1}, 1, kRules)[0]}};
 }
 
 Cost cost(const OpCall& call) {

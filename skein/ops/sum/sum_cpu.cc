@@ -1,20 +1,15 @@
-#include <bit>
-
+#include "skein/base/exact_sum.h"
 #include "skein/ir/kernel.h"
 
 namespace skein {
 namespace {
 
-double tree_sum(const float* terms, uint64_t count) {
-  if (count == 0) return 0.0;
-  if (count == 1) return terms[0];
-  const uint64_t half = std::bit_ceil(count) / 2;
-  return tree_sum(terms, half) + tree_sum(terms + half, count - half);
-}
-
 void run(const KernelCall& call) {
   const View& terms = call.inputs[1];
-  *call.outputs[0].as<double>() += tree_sum(terms.as<const float>(), terms.shape.num_elements());
+  double* bins = call.outputs[0].as<double>();
+  for (int64_t i = 0; i < terms.shape.num_elements(); ++i) {
+    exact_sum::add(bins, terms.as<const float>()[i]);
+  }
 }
 
 }  // namespace

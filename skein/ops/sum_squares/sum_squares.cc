@@ -1,39 +1,47 @@
 #include "skein/ops/sum_squares/sum_squares.h"
 
-#include <numeric>
-
+#include "skein/base/exact_sum.h"
 #include "skein/ops/checks.h"
 
 namespace skein {
 namespace {
 
-// The chunks of x have the placement of x, which must not cut through a chunk.
-Placements chunk_placements(const OpCall& call, int index) {
-  const TensorType& x = call.input(index);
-  const int64_t local_elements = x.local_shape(call.mesh).num_elements();
-  for (size_t axis = 0; axis < x.placements.size(); ++axis) {
-    const Placement& placement = x.placements[axis];
-    if (placement.is_replicated() || call.mesh.axis(axis).size == 1) continue;
-    call.check(placement == Placement::sharded(0) && local_elements % kSumSquaresChunk == 0,
-               "{} is {} over {}: only whole chunks of {} elements on each rank are built; "
-               "redistribute it first",
-               call.describe(index), placement.to_string(), call.mesh.axis(axis).name,
-               kSumSquaresChunk);
+std::string owed_over(const OpCall& call) {
+  return call.attrs.has("owed_over") ? call.attrs.text("owed_over") : "";
+}
+
+Placement place_bins(const OpCall& call, int axis) {
+  const std::string& name = call.mesh.axis(axis).name;
+  const bool whole = call.input(0).placements.at(axis).is_replicated();
+  for (int i = 0; i < call.num_inputs(); ++i) {
+    const Placement placement = call.input(i).placements.at(axis);
+    call.check(!placement.is_partial(), "{} is still owed over {}: redistribute it first",
+               call.describe(i), name);
+    call.check(placement.is_replicated() == whole,
+               "{} and {} are not both split over {}: they need sums of their own",
+               call.describe(0), call.describe(i), name);
   }
-  return x.placements;
+  if (name != owed_over(call)) return whole ? Placement::replicated() : Placement::partial();
+  call.check(whole, "{} is split over {}, which owes the sum anyway: leave out owed_over",
+             call.describe(0), name);
+  return Placement::partial();
 }
 
 std::vector<TensorType> infer(const OpCall& call) {
-  std::vector<TensorType> chunks;
+  call.check(call.num_inputs() > 0, "nothing to sum");
   for (int i = 0; i < call.num_inputs(); ++i) {
     const TensorType& x = call.input(i);
-    const int64_t elements = x.shape.num_elements();
-    call.check(is_compute_dtype(x.dtype) && elements > 0, "{} must be f32 or bf16, and not empty",
-               call.describe(i));
-    const int64_t count = (elements + kSumSquaresChunk - 1) / kSumSquaresChunk;
-    chunks.push_back({DType::kF64, Shape{count}, chunk_placements(call, i)});
+    call.check(is_compute_dtype(x.dtype) && x.shape.num_elements() > 0,
+               "{} must be f32 or bf16, and not empty", call.describe(i));
   }
-  return chunks;
+  const std::string owed = owed_over(call);
+  call.check(owed.empty() || call.mesh.find(owed) >= 0, "{} has no axis '{}'",
+             call.mesh.to_string(), owed);
+  TensorType bins = TensorType::replicated(DType::kF64, Shape{exact_sum::kBins}, call.mesh);
+  for (int axis = 0; axis < call.mesh.num_axes(); ++axis) {
+    bins.placements[axis] = place_bins(call, axis);
+  }
+  return {bins};
 }
 
 Cost cost(const OpCall& call) {
@@ -42,35 +50,22 @@ Cost cost(const OpCall& call) {
   return {2 * elements, input_bytes(call), output_bytes(call)};
 }
 
-std::vector<TensorType> infer_tree_sum(const OpCall& call) {
-  std::vector<int> operands(call.num_inputs());
-  std::iota(operands.begin(), operands.end(), 0);
-  for (const int i : operands) {
-    const TensorType& chunks = call.input(i);
-    call.check(chunks.dtype == DType::kF64 && chunks.shape.rank() == 1, "{} must be f64[chunks]",
-               call.describe(i));
-  }
-  return {{DType::kF64, Shape{1}, match_placements(call, operands, 1, {})[0]}};
-}
-
-Cost cost_tree_sum(const OpCall& call) {
-  return {static_cast<double>(input_bytes(call) / 8), input_bytes(call), output_bytes(call)};
+void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
+  std::vector<int64_t> counts;
+  for (const TensorType* x : call.inputs) counts.push_back(x->local_range(call.mesh, rank).count);
+  attrs.set("counts", counts);
 }
 
 }  // namespace
 
-const OpDef kSumSquares = {.name = "sum_squares", .infer = infer, .cost = cost};
-const OpDef kTreeSum = {.name = "tree_sum", .infer = infer_tree_sum, .cost = cost_tree_sum};
+const OpDef kSumSquares = {
+    .name = "sum_squares", .infer = infer, .cost = cost, .localize = localize};
 
-std::vector<const OpDef*> sum_squares_ops() { return {&kSumSquares, &kTreeSum}; }
+std::vector<const OpDef*> sum_squares_ops() { return {&kSumSquares}; }
 
-std::vector<ValueId> sum_squares(Graph& graph, const std::vector<ValueId>& values,
-                                 const std::vector<std::string>& names) {
-  return graph.add(kSumSquares, values, {}, names);
-}
-
-ValueId tree_sum(Graph& graph, const std::vector<ValueId>& chunks, const std::string& name) {
-  return graph.add1(kTreeSum, chunks, {}, name);
+ValueId sum_squares(Graph& graph, const std::vector<ValueId>& values, const std::string& name,
+                    std::string_view owed_over) {
+  return graph.add1(kSumSquares, values, {{"owed_over", std::string(owed_over)}}, name);
 }
 
 }  // namespace skein

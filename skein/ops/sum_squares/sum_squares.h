@@ -1,30 +1,31 @@
 // The squared norm of many tensors, the same bits however they are laid out over ranks.
 //
-// Formula       sum_squares: c_i[k] = sum of x_i[j]^2 over the k-th 64 Ki elements of
-//               x_i, row-major
-//               tree_sum: all chunks, in the order given, summed by a binary tree: neighbours
-//               first, (c0 + c1) + (c2 + c3), an odd one out carried upwards
-// Shapes        x_i any shape, f32 or bf16, packed; c_i f64[ceil(elements / 65536)]; sum f64[1]
-// Accumulation  f64
+// Formula       bins = exact sum (skein/base/exact_sum.h) over all x_i, and over the chunks of 1024
+//               elements of the rank's part of each, of the chunk's sum of squares
+// Shapes        x_i any shape, f32 or bf16, packed; bins f64[exact_sum::kBins]
+// Accumulation  f64 within a chunk, in a fixed order; then exact, in any order. A sum over ranks
+//               adds bin by bin
 // Backward      none
 // Cost          2 flops an element; reads each once
-// Placement     x_i S0 -> c_i S0 where every rank holds whole chunks; Replicated otherwise.
-//               tree_sum takes Replicated chunks only
+// Placement     over each axis all x_i are Replicated, then so is the result; or all are split (Flat
+//               or Sharded, alike or not), then it is Partial. Over the axis `owed_over`, if any,
+//               they are Replicated and the result is Partial all the same: each rank brings tensors
+//               of its own, as the stages of a pipeline do. The padding of a Flat part does not
+//               count. Flat parts are whole chunks: over a Flat axis the bins are those of the whole
+// Errors        kInvalid: a Partial x_i, whose sum must be complete before it is squared
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "skein/ir/graph.h"
 
 namespace skein {
 
-inline constexpr int64_t kSumSquaresChunk = 65536;
+extern const OpDef kSumSquares;  // (x1, x2, ...) {owed_over} -> bins
 
-extern const OpDef kSumSquares;  // (x1, x2, ...) -> (c1, c2, ...)
-extern const OpDef kTreeSum;     // (c1, c2, ...) -> sum
-
-std::vector<ValueId> sum_squares(Graph& graph, const std::vector<ValueId>& values,
-                                 const std::vector<std::string>& names);
-ValueId tree_sum(Graph& graph, const std::vector<ValueId>& chunks, const std::string& name);
+ValueId sum_squares(Graph& graph, const std::vector<ValueId>& values, const std::string& name,
+                    std::string_view owed_over = "");
 
 }  // namespace skein

@@ -1,13 +1,15 @@
 #include <algorithm>
-#include <vector>
+#include <array>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "skein/ops/sum_squares/sum_squares_cpu.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "skein/base/error.h"
+#include "skein/base/exact_sum.h"
 #include "skein/ir/kernel.h"
-#include "skein/ops/sum_squares/sum_squares.h"
+#include "skein/ops/chunks.h"
+#include "skein/tensor/tensor_type.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skein::HWY_NAMESPACE {
@@ -51,7 +53,7 @@ double sum_of_squares(const T* x, size_t count) {
   return sum;
 }
 
-double chunk_squares(const View& x, int64_t begin, int64_t count) {
+double granule_squares(const View& x, int64_t begin, int64_t count) {
   return x.dtype == DType::kBF16 ? sum_of_squares(x.as<const bfloat16>() + begin, count)
                                  : sum_of_squares(x.as<const float>() + begin, count);
 }
@@ -65,64 +67,54 @@ HWY_AFTER_NAMESPACE();
 namespace skein {
 namespace {
 
-HWY_EXPORT(chunk_squares);
-
-// first_chunk[i]: how many chunks come before input i; one more entry for all of them.
-using FirstChunks = std::vector<int64_t>;
+HWY_EXPORT(granule_squares);
 
 std::shared_ptr<const void> prepare(const KernelCall& call) {
-  auto first_chunk = std::make_shared<FirstChunks>(1, 0);
+  auto chunks = std::make_shared<ChunkList>(64 * kFlatGranule);
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (!call.inputs[i].is_contiguous()) {
+    const View& x = call.inputs[i];
+    if (!x.is_contiguous()) {
       fail(ErrorCode::kInternal, "[sum_squares] input {} has gaps between its rows", i);
     }
-    first_chunk->push_back(first_chunk->back() + call.outputs[i].shape.num_elements());
+    const bool local = call.attrs.has("counts");
+    chunks->add_tensor(local ? call.attrs.integers("counts")[i] : x.shape.num_elements());
   }
-  return first_chunk;
+  return chunks;
 }
 
+using Bins = std::array<double, exact_sum::kBins>;
+
+void add_chunk(Bins& bins, const View& x, const Chunk& chunk) {
+  const int64_t end = chunk.begin + chunk.count;
+  for (int64_t at = chunk.begin; at < end; at += kFlatGranule) {
+    const int64_t count = std::min(kFlatGranule, end - at);
+    exact_sum::add(bins.data(), HWY_DYNAMIC_DISPATCH(granule_squares)(x, at, count));
+  }
+}
+
+// The sum is exact: which thread adds what, and when, changes nothing.
 void run(const KernelCall& call) {
-  const FirstChunks& first_chunk = *static_cast<const FirstChunks*>(call.state.get());
-  const int64_t num_chunks = first_chunk.back();
-#pragma omp parallel for schedule(static)
-  for (int64_t chunk = 0; chunk < num_chunks; ++chunk) {
-    const auto after = std::upper_bound(first_chunk.begin(), first_chunk.end(), chunk);
-    const int64_t input = after - first_chunk.begin() - 1, local = chunk - first_chunk[input];
-    const View& x = call.inputs[input];
-    const int64_t begin = local * kSumSquaresChunk;
-    const int64_t count = std::min(kSumSquaresChunk, x.shape.num_elements() - begin);
-    call.outputs[input].as<double>()[local] = HWY_DYNAMIC_DISPATCH(chunk_squares)(x, begin, count);
+  const auto& chunks = *static_cast<const ChunkList*>(call.state.get());
+  double* bins = call.outputs[0].as<double>();
+  std::fill_n(bins, exact_sum::kBins, 0.0);
+  const int64_t num_chunks = chunks.size();
+#pragma omp parallel
+  {
+    Bins mine{};
+#pragma omp for schedule(static) nowait
+    for (int64_t i = 0; i < num_chunks; ++i) {
+      const Chunk chunk = chunks[i];
+      add_chunk(mine, call.inputs[chunk.tensor], chunk);
+    }
+#pragma omp critical(sum_squares)
+    exact_sum::add_all(bins, mine.data());
   }
-}
-
-int64_t num_terms(const KernelCall& call) {
-  int64_t count = 0;
-  for (const View& chunks : call.inputs) count += chunks.shape.num_elements();
-  return count;
-}
-
-int64_t tree_scratch_bytes(const KernelCall& call) {
-  return num_terms(call) * static_cast<int64_t>(sizeof(double));
-}
-
-void run_tree_sum(const KernelCall& call) {
-  double* terms = static_cast<double*>(call.scratch);
-  double* end = terms;
-  for (const View& chunks : call.inputs) {
-    end = std::copy_n(chunks.as<const double>(), chunks.shape.num_elements(), end);
-  }
-  const int64_t count = end - terms;
-  for (int64_t gap = 1; gap < count; gap *= 2) {
-    for (int64_t i = 0; i + gap < count; i += 2 * gap) terms[i] += terms[i + gap];
-  }
-  *call.outputs[0].as<double>() = terms[0];
 }
 
 }  // namespace
 
 void add_sum_squares_cpu_kernels(KernelTable& table) {
   table["sum_squares"] = {.run = run, .prepare = prepare};
-  table["tree_sum"] = {.run = run_tree_sum, .scratch_bytes = tree_scratch_bytes};
 }
 
 }  // namespace skein

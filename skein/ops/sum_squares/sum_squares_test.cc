@@ -1,5 +1,6 @@
 #include "skein/ops/sum_squares/sum_squares.h"
 
+#include "skein/base/exact_sum.h"
 #include "skein/ops/testing/op_harness.h"
 
 namespace skein {
@@ -7,74 +8,122 @@ namespace {
 
 using namespace op_test;
 
-Outputs reference(const Tensors& in) {
-  Outputs chunks;
-  for (const Tensor& x : in) {
-    chunks.emplace_back();
-    for (size_t i = 0; i < x.values.size(); ++i) {
-      if (i % kSumSquaresChunk == 0) chunks.back().push_back(0);
-      chunks.back().back() += x[i] * x[i];
-    }
-  }
-  return chunks;
-}
+using Bins = std::vector<double>;
+constexpr int kDp = 1, kTp = 3;
+
+double total(const Bins& bins) { return exact_sum::total(bins.data()); }
 
 Tensor parameter(DType dtype, const Shape& shape, uint32_t stream) {
   return random_tensor(dtype, shape, stream, 1.0, Role::kParameter);
 }
 
-TEST(SumSquares, MeetsItsReference) {
-  check_op({.op = &kSumSquares,
-            .inputs = {parameter(DType::kF32, {1}, 1), parameter(DType::kBF16, {3, 7}, 2),
-                       parameter(DType::kF32, {65536}, 3), parameter(DType::kBF16, {65537}, 4),
-                       parameter(DType::kF32, {401, 333}, 5), parameter(DType::kF32, {31}, 6)},
-            .reference = reference,
-            .tolerance = 1e-13});
+// The bins that `rank` finds of a tensor with these placements over dp and tp.
+Bins bins_of(const Tensor& whole, const Mesh& mesh, Placement over_dp, Placement over_tp,
+             int64_t rank) {
+  Graph graph(mesh);
+  TensorType type = TensorType::replicated(whole.dtype, whole.shape, mesh);
+  type.placements[kDp] = over_dp;
+  type.placements[kTp] = over_tp;
+  const ValueId x = graph.add_input(Role::kParameter, "x", type);
+  const ValueId bins = sum_squares(graph, {x}, "bins");
+  return GraphRun(graph, {{x, local_part(whole, type, mesh, rank)}}, {.rank = rank}).read(bins);
 }
 
-TEST(TreeSum, MeetsItsReference) {
-  for (const int64_t count : {1, 2, 5, 100}) {
-    check_op(
-        {.op = &kTreeSum,
-         .inputs = {random_tensor(DType::kF64, {count}, 1), random_tensor(DType::kF64, {3}, 2)},
-         .reference =
-             [](const Tensors& in) {
-               double sum = 0;
-               for (const Tensor& x : in) {
-                 for (const double term : x.values) sum += term;
-               }
-               return Outputs{{sum}};
-             },
-         .tolerance = 1e-12});
+Bins sum_over_ranks(const Tensor& whole, const Mesh& mesh, Placement over_dp, Placement over_tp) {
+  Bins sum(exact_sum::kBins, 0.0);
+  for (int64_t rank = mesh.num_ranks() - 1; rank >= 0; --rank) {
+    exact_sum::add_all(sum.data(), bins_of(whole, mesh, over_dp, over_tp, rank).data());
+  }
+  return sum;
+}
+
+TEST(SumSquares, AddsUpAllSquares) {
+  const OpCase test{
+      .op = &kSumSquares,
+      .inputs = {parameter(DType::kF32, {1}, 1), parameter(DType::kBF16, {3, 7}, 2),
+                 parameter(DType::kF32, {65536}, 3), parameter(DType::kBF16, {65537}, 4),
+                 parameter(DType::kF32, {401, 333}, 5), parameter(DType::kF32, {31}, 6)},
+      .reference = [](const Tensors&) { return Outputs{{}}; }};
+  check_op(test);  // the same bits with any number of threads
+  double want = 0;
+  for (const Tensor& x : test.inputs) {
+    for (const double value : x.values) want += value * value;
+  }
+  const BuiltCase built = build(test, 1);
+  const ValueId bins = built.graph.nodes()[0].outputs[0];
+  for (const auto& [label, run] : other_runs(built)) {
+    EXPECT_NEAR(total(run.read(bins)), want, 1e-13 * want) << label;
   }
 }
 
-// The sum must not depend on how the chunks are grouped into tensors.
-TEST(TreeSum, GivesTheSameBitsHoweverTheChunksAreGrouped) {
-  const Tensor all = random_tensor(DType::kF64, {37}, 1);
-  std::vector<double> sums;
-  for (const int64_t cut : {1, 8, 17, 36}) {
-    Tensor head{DType::kF64, {cut}, {all.values.begin(), all.values.begin() + cut}};
-    Tensor tail{DType::kF64, {37 - cut}, {all.values.begin() + cut, all.values.end()}};
-    const BuiltCase built = build({.op = &kTreeSum, .inputs = {head, tail}}, 1);
-    const GraphRun run(built.graph, built.inputs, {});
-    sums.push_back(run.read(built.graph.nodes()[0].outputs[0])[0]);
-  }
-  for (const double sum : sums) EXPECT_EQ(sum, sums[0]);
+TEST(SumSquares, IsExactOverChunks) {
+  // The least and the greatest f32 in chunks of their own.
+  const Tensor x = make_tensor(DType::kF32, {3, 1024}, [](int64_t i) {
+    return i < 1024 ? 0x1p-149 : i < 2048 ? 0x1.fffffep127 : 1.0;
+  });
+  Bins bins =
+      bins_of(x, Mesh::standard(1, 1, 1, 1), Placement::replicated(), Placement::replicated(), 0);
+  exact_sum::add(bins.data(), -0x1.fffffep127 * 0x1.fffffep127 * 1024);
+  exact_sum::add(bins.data(), -1024.0);
+  EXPECT_EQ(total(bins), 0x1p-288);
 }
 
-TEST(SumSquares, KeepsChunksWholeOnEveryRank) {
-  Graph graph(Mesh::standard(1, 2, 1, 1));
-  TensorType type = TensorType::replicated(DType::kF32, {4, 65536}, graph.mesh());
-  type.placements[1] = Placement::sharded(0);
-  const ValueId whole = graph.add_input(Role::kGradient, "whole", type);
-  EXPECT_EQ(graph.type(sum_squares(graph, {whole}, {"a"})[0]).placements[1], Placement::sharded(0));
-  type.shape = {4, 100};
-  const ValueId cut = graph.add_input(Role::kGradient, "cut", type);
-  EXPECT_THROW(sum_squares(graph, {cut}, {"b"}), Error);
-  type.placements[1] = Placement::partial();
-  const ValueId owed = graph.add_input(Role::kGradient, "owed", type);
-  EXPECT_THROW(sum_squares(graph, {owed}, {"c"}), Error);
+TEST(SumSquares, OfRangesAndWholeChunksHasTheBitsOfTheWhole) {
+  const Placement whole = Placement::replicated(), flat = Placement::flat();
+  const Placement rows = Placement::sharded(0), cols = Placement::sharded(1);
+  for (const Shape& shape : {Shape{12, 1024}, Shape{4, 700}, Shape{4, 8}}) {
+    const Tensor x = parameter(DType::kBF16, shape, 7);
+    const Bins want = bins_of(x, Mesh::standard(1, 1, 1, 1), whole, whole, 0);
+    for (const int64_t degree : {2, 3, 5}) {
+      EXPECT_EQ(sum_over_ranks(x, Mesh::standard(1, degree, 1, 1), flat, whole), want);
+    }
+    if (shape.dim(1) % 1024 == 0) {
+      EXPECT_EQ(sum_over_ranks(x, Mesh::standard(1, 3, 1, 2), flat, rows), want);
+      EXPECT_EQ(sum_over_ranks(x, Mesh::standard(1, 2, 1, 3), rows, rows), want);
+    }
+    const Bins other = sum_over_ranks(x, Mesh::standard(1, 2, 1, 2), flat, cols);
+    EXPECT_NEAR(total(other), total(want), 1e-14 * total(want));
+  }
+}
+
+TEST(SumSquares, PaddingDoesNotCount) {
+  const Mesh mesh = Mesh::standard(1, 3, 1, 1);
+  Graph graph(mesh);
+  TensorType type = TensorType::replicated(DType::kF32, {40, 40}, mesh);
+  type.placements[kDp] = Placement::flat();
+  const ValueId x = graph.add_input(Role::kGradient, "x", type);
+  const ValueId bins = sum_squares(graph, {x}, "bins");
+  const Tensor ones = make_tensor(DType::kF32, {1024}, [](int64_t) { return 1.0; });
+  const double counts[] = {1024, 576, 0};
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(total(GraphRun(graph, {{x, ones}}, {.rank = rank}).read(bins)), counts[rank]);
+  }
+}
+
+TEST(SumSquares, SplitValuesOweTheirSum) {
+  const Mesh mesh = Mesh::standard(2, 2, 1, 2);
+  Graph graph(mesh);
+  const auto value = [&](const std::string& name, Placement over_dp, Placement over_tp) {
+    TensorType type = TensorType::replicated(DType::kF32, {4, 100}, mesh);
+    type.placements[kDp] = over_dp;
+    type.placements[kTp] = over_tp;
+    return graph.add_input(Role::kGradient, name, type);
+  };
+  const Placement whole = Placement::replicated(), owed = Placement::partial();
+  const ValueId r = value("r", whole, whole), s = value("s", whole, Placement::sharded(1));
+  const ValueId f = value("f", Placement::flat(), Placement::sharded(0)),
+                p = value("p", owed, whole);
+  using Want = Placements;
+  EXPECT_EQ(graph.type(sum_squares(graph, {r}, "1")).placements,
+            (Want{whole, whole, whole, whole}));
+  EXPECT_EQ(graph.type(sum_squares(graph, {s}, "2")).placements, (Want{whole, whole, whole, owed}));
+  EXPECT_EQ(graph.type(sum_squares(graph, {f}, "3")).placements, (Want{whole, owed, whole, owed}));
+  EXPECT_EQ(graph.type(sum_squares(graph, {s}, "4", "pp")).placements,
+            (Want{owed, whole, whole, owed}));
+  EXPECT_THROW(sum_squares(graph, {p}, "5"), Error);
+  EXPECT_THROW(sum_squares(graph, {r, s}, "6"), Error);
+  EXPECT_THROW(sum_squares(graph, {f}, "7", "dp"), Error);
+  EXPECT_THROW(sum_squares(graph, {r}, "8", "ep"), Error);
 }
 
 }  // namespace
