@@ -19,6 +19,11 @@ void check_spec(const TensorSpec& spec) {
     fail(ErrorCode::kInvalid, "[checkpoint] tensor \"{}\": slice {} is not a box inside {}",
          spec.name, spec.slice.to_string(), spec.shape.to_string());
   }
+  if (spec.local_begin < 0) {
+    fail(ErrorCode::kInvalid, "[checkpoint] tensor \"{}\": begins at element {} of its memory",
+         spec.name, spec.local_begin);
+  }
+  spec.stored_boxes();  // refuses a range outside the slice
   if (spec.group.empty() ||
       spec.group.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != spec.group.npos) {
     fail(ErrorCode::kInvalid,
@@ -31,7 +36,9 @@ CheckpointFile finish_file(std::vector<size_t> indices, const std::vector<Tensor
                            const std::string& group, int rank, int index) {
   std::vector<SafetensorsTensor> tensors;
   for (const size_t i : indices) {
-    tensors.push_back({specs[i].name, specs[i].dtype, specs[i].slice.shape});
+    const std::vector<Slice> boxes = specs[i].stored_boxes();
+    tensors.push_back({specs[i].name, specs[i].dtype,
+                       boxes.size() == 1 ? boxes[0].shape : Shape{specs[i].stored_range().count}});
   }
   return {fmt::format("{}-{:05d}-{:05d}.safetensors", group, rank, index), std::move(indices),
           plan_safetensors(tensors, {{"format", "pt"}})};
@@ -51,7 +58,7 @@ CheckpointLayout plan_checkpoint(std::vector<TensorSpec> specs, int64_t max_file
     if (std::find(groups.begin(), groups.end(), spec.group) == groups.end()) {
       groups.push_back(spec.group);
     }
-    plan.spec_bytes.push_back(spec.slice.shape.num_elements() * size_of(spec.dtype));
+    plan.spec_bytes.push_back(spec.stored_bytes());
     plan.snapshot_begin.push_back(plan.snapshot_bytes);
     plan.snapshot_bytes += round_up(plan.spec_bytes.back(), kAlignmentBytes);
   }
@@ -61,7 +68,7 @@ CheckpointLayout plan_checkpoint(std::vector<TensorSpec> specs, int64_t max_file
     int64_t bytes = 0;
     int index = 0;
     for (size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i].group != group) continue;
+      if (specs[i].group != group || plan.spec_bytes[i] == 0) continue;
       if (!indices.empty() && bytes + plan.spec_bytes[i] > max_file_bytes) {
         plan.files.push_back(finish_file(std::move(indices), specs, group, rank, index++));
         indices = {};
@@ -70,7 +77,9 @@ CheckpointLayout plan_checkpoint(std::vector<TensorSpec> specs, int64_t max_file
       indices.push_back(i);
       bytes += plan.spec_bytes[i];
     }
-    plan.files.push_back(finish_file(std::move(indices), specs, group, rank, index));
+    if (!indices.empty()) {
+      plan.files.push_back(finish_file(std::move(indices), specs, group, rank, index));
+    }
   }
   plan.specs = std::move(specs);
   return plan;

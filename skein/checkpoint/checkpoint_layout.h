@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "skein/checkpoint/safetensors_writer.h"
 #include "skein/checkpoint/slice.h"
+#include "skein/checkpoint/stored_part.h"
 
 namespace skein {
 
@@ -18,14 +20,31 @@ struct TensorSpec {
   std::string name;  // unique in its group's files
   DType dtype = DType::kF32;
   Shape shape;  // global
-  Slice slice;  // what this rank holds and writes
+  Slice slice;  // what this rank holds, or has a part of
   std::string group = "weights";
+  // Which of the slice's elements this rank stores, row by row: nothing given, all of them; an empty
+  // range, none, and the tensor is in no file of this rank.
+  std::optional<FlatRange> range;
+  int64_t local_begin = 0;  // element of the rank's memory where the range begins
 
   static TensorSpec whole(std::string name, DType dtype, Shape shape,
                           std::string group = "weights") {
     Slice slice = Slice::whole(shape);
     return {std::move(name), dtype, std::move(shape), std::move(slice), std::move(group)};
   }
+  static TensorSpec part(std::string name, const TensorType& type, const StoredPart& part,
+                         std::string group = "weights") {
+    return {std::move(name),  type.dtype, type.shape,      Slice::of(part.box),
+            std::move(group), part.range, part.local_begin};
+  }
+
+  FlatRange stored_range() const {
+    return range.value_or(FlatRange{0, slice.shape.num_elements()});
+  }
+  int64_t stored_bytes() const { return stored_range().count * size_of(dtype); }
+  // What is stored, in the order of its bytes. A part that is one box is a tensor of that box's
+  // shape in the file, one of several boxes a tensor of one dim.
+  std::vector<Slice> stored_boxes() const { return boxes_of_range(slice, stored_range()); }
 };
 
 struct CheckpointFile {
@@ -38,11 +57,11 @@ struct CheckpointLayout {
   std::vector<TensorSpec> specs;
   std::vector<CheckpointFile> files;
   std::vector<int64_t> snapshot_begin;  // per spec
-  std::vector<int64_t> spec_bytes;
-  int64_t snapshot_bytes = 0;  // a multiple of the page size
+  std::vector<int64_t> spec_bytes;      // stored, per spec
+  int64_t snapshot_bytes = 0;           // a multiple of the page size
 };
 
-// Throws Error{kInvalid} for a slice outside its tensor, a repeated name or a group that cannot be
+// Throws Error{kInvalid} for a slice outside its tensor, a range outside it, a repeated name or a group that cannot be
 // part of a file name.
 CheckpointLayout plan_checkpoint(std::vector<TensorSpec> specs, int64_t max_file_bytes, int rank);
 

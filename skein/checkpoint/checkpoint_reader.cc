@@ -68,4 +68,17 @@ void CheckpointReader::read(std::string_view name, const Slice& box, DType dtype
   }
 }
 
+void CheckpointReader::read_range(std::string_view name, const Box& box, FlatRange range,
+                                  DType dtype, std::span<std::byte> target) const {
+  if (static_cast<int64_t>(target.size()) != range.count * size_of(dtype)) {
+    fail(ErrorCode::kInternal, "tensor \"{}\": {} bytes given for {} elements of {}", name,
+         target.size(), range.count, dtype_name(dtype));
+  }
+  for (const Slice& part : boxes_of_range(box, range)) {
+    const auto bytes = static_cast<size_t>(part.shape.num_elements() * size_of(dtype));
+    read(name, part, dtype, target.first(bytes));
+    target = target.subspan(bytes);
+  }
+}
+
 }  // namespace skein

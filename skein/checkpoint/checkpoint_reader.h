@@ -55,6 +55,11 @@ class CheckpointReader {
   void read(std::string_view name, const Slice& box, DType dtype,
             std::span<std::byte> target) const;
 
+  // The same for a range of the elements of a box, row by row: what a rank holds of a Flat value,
+  // or a piece of anything. `target` is of range.count elements.
+  void read_range(std::string_view name, const Box& box, FlatRange range, DType dtype,
+                  std::span<std::byte> target) const;
+
  private:
   const MappedFile& file(const std::string& name) const;
 

@@ -78,6 +78,21 @@ void verify_sizes(const fs::path& folder, const Manifest& manifest) {
   }
 }
 
+// The shards that one file holds of one tensor are one tensor of its header: of their shape where
+// it is one, of one dim where they are several.
+bool header_agrees(const SafetensorsEntry& entry, const ManifestTensor& tensor,
+                   std::span<const Shard> shards) {
+  int64_t elements = 0, end = entry.begin;
+  for (const Shard& shard : shards) {
+    if (shard.begin != end) return false;
+    end = shard.end;
+    elements += shard.slice.shape.num_elements();
+  }
+  const Shape shape = shards.size() == 1 ? shards[0].slice.shape : Shape{elements};
+  return end == entry.end && entry.shape == shape &&
+         entry.dtype == to_safetensors_dtype(tensor.dtype);
+}
+
 // Each file's own header says what the manifest says.
 void verify_headers(const fs::path& folder, const Manifest& manifest) {
   std::unordered_map<std::string, SafetensorsFile> files;
@@ -85,12 +100,13 @@ void verify_headers(const fs::path& folder, const Manifest& manifest) {
     files.emplace(file.name, SafetensorsFile(folder / file.name));
   }
   for (const ManifestTensor& tensor : manifest.tensors) {
-    for (const Shard& shard : tensor.shards) {
-      const SafetensorsEntry* entry = files.at(shard.file).find(tensor.name);
-      if (entry == nullptr || entry->begin != shard.begin || entry->end != shard.end ||
-          entry->dtype != to_safetensors_dtype(tensor.dtype) || entry->shape != shard.slice.shape) {
+    const std::span<const Shard> shards(tensor.shards);
+    for (size_t i = 0, end = 0; i < shards.size(); i = end) {
+      while (end < shards.size() && shards[end].file == shards[i].file) ++end;
+      const SafetensorsEntry* entry = files.at(shards[i].file).find(tensor.name);
+      if (entry == nullptr || !header_agrees(*entry, tensor, shards.subspan(i, end - i))) {
         fail(ErrorCode::kCorrupt, "{}: its header and manifest.json disagree about tensor \"{}\"",
-             (folder / shard.file).string(), tensor.name);
+             (folder / shards[i].file).string(), tensor.name);
       }
     }
   }

@@ -24,14 +24,20 @@ void write_shard_file(const fs::path& folder, const CheckpointLayout& layout,
   for (const size_t position : file.layout.order) {
     const size_t index = file.specs[position];
     const TensorSpec& spec = layout.specs[index];
-    const std::string checksum =
-        writer.write(snapshot.subspan(layout.snapshot_begin[index], layout.spec_bytes[index]));
-    const int64_t begin = file.layout.begin[position];
-    manifest.tensors.push_back(
-        {spec.name,
-         spec.dtype,
-         spec.shape,
-         {{file.name, spec.slice, begin, begin + layout.spec_bytes[index], checksum}}});
+    const std::vector<Slice> boxes = spec.stored_boxes();
+    std::vector<int64_t> bytes;
+    for (const Slice& box : boxes) {
+      bytes.push_back(box.shape.num_elements() * size_of(spec.dtype));
+    }
+    const std::vector<std::string> checksums = writer.write_pieces(
+        snapshot.subspan(layout.snapshot_begin[index], layout.spec_bytes[index]), bytes);
+    ManifestTensor tensor{spec.name, spec.dtype, spec.shape, {}};
+    int64_t begin = file.layout.begin[position];
+    for (size_t i = 0; i < boxes.size(); ++i) {
+      tensor.shards.push_back({file.name, boxes[i], begin, begin + bytes[i], checksums[i]});
+      begin += bytes[i];
+    }
+    manifest.tensors.push_back(std::move(tensor));
   }
   writer.finish();
 }

@@ -96,20 +96,36 @@ SafetensorsWriter::SafetensorsWriter(const fs::path& path, const SafetensorsLayo
 }
 
 std::string SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  const auto all = static_cast<int64_t>(bytes.size());
+  return write_pieces(bytes, std::span(&all, 1))[0];
+}
+
+std::vector<std::string> SafetensorsWriter::write_pieces(std::span<const std::byte> bytes,
+                                                         std::span<const int64_t> piece_bytes) {
   if (next_ == layout_.order.size() ||
       static_cast<int64_t>(bytes.size()) != layout_.bytes[layout_.order[next_]]) {
     fail(ErrorCode::kInternal, "{}: {} bytes given for tensor {} of {}, which has another size",
          path_.string(), bytes.size(), next_, layout_.order.size());
   }
   ++next_;
-  Xxh3Stream hash;
-  while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(kWriteBytes, bytes.size()));
-    hash.update(piece);
-    ops_.write(file_.get(), piece, path_);
+  std::vector<std::string> checksums;
+  for (const int64_t count : piece_bytes) {
+    Xxh3Stream hash;
+    auto piece = bytes.first(static_cast<size_t>(count));
     bytes = bytes.subspan(piece.size());
+    while (!piece.empty()) {
+      const auto part = piece.first(std::min(kWriteBytes, piece.size()));
+      hash.update(part);
+      ops_.write(file_.get(), part, path_);
+      piece = piece.subspan(part.size());
+    }
+    checksums.push_back(hash.hex());
   }
-  return hash.hex();
+  if (!bytes.empty()) {
+    fail(ErrorCode::kInternal, "{}: the pieces of a tensor leave {} bytes of it over",
+         path_.string(), bytes.size());
+  }
+  return checksums;
 }
 
 void SafetensorsWriter::finish() {

@@ -43,6 +43,9 @@ class SafetensorsWriter {
   // The bytes of the next tensor in layout.order; returns their xxh3-128 (computed piece by piece,
   // as they are written). Throws Error{kInternal} where their number is wrong, kNoSpace, kIo.
   std::string write(std::span<const std::byte> bytes);
+  // The same in pieces of these sizes; the checksum of each.
+  std::vector<std::string> write_pieces(std::span<const std::byte> bytes,
+                                        std::span<const int64_t> piece_bytes);
 
   // Makes the file durable and closes it; throws Error{kInternal} where a tensor is missing.
   void finish();

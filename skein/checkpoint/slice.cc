@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "skein/base/error.h"
+
 namespace skein {
 
 bool Slice::inside(const Shape& global) const {
@@ -55,6 +57,45 @@ int64_t index_inside(const Slice& box, const std::vector<int64_t>& position) {
 }
 
 }  // namespace
+
+namespace {
+
+// The largest box that begins at element `at` of `box`, holds the elements behind it without a gap,
+// and ends before element `end`.
+Slice largest_box(const Box& box, int64_t at, int64_t end) {
+  Slice slice = Slice::of(box);
+  int64_t inside = at, count = box.shape.num_elements();
+  for (int dim = 0; dim < box.shape.rank(); ++dim) {
+    count /= box.shape.dim(dim);  // elements of one index of this dim
+    const int64_t index = inside / count;
+    inside %= count;
+    slice.offset[dim] += index;
+    slice.shape.set_dim(dim, 1);
+    const int64_t fitting = std::min(box.shape.dim(dim) - index, (end - at) / count);
+    if (inside == 0 && fitting > 0) {
+      slice.shape.set_dim(dim, fitting);
+      break;
+    }
+  }
+  return slice;
+}
+
+}  // namespace
+
+std::vector<Slice> boxes_of_range(const Box& box, FlatRange range) {
+  const int64_t elements = box.shape.num_elements();
+  if (range.begin < 0 || range.count < 0 || range.begin > elements ||
+      range.count > elements - range.begin) {
+    fail(ErrorCode::kInvalid, "{} elements from {} on do not lie in {}, which has {}", range.count,
+         range.begin, Slice::of(box).to_string(), elements);
+  }
+  std::vector<Slice> boxes;
+  for (int64_t at = range.begin; at < range.begin + range.count;) {
+    boxes.push_back(largest_box(box, at, range.begin + range.count));
+    at += boxes.back().shape.num_elements();
+  }
+  return boxes;
+}
 
 void for_each_run(const Slice& source, const Slice& target, const RunFunction& run) {
   const std::optional<Slice> shared = intersect(source, target);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/tensor/shape.h"
+#include "skein/tensor/tensor_type.h"
 
 namespace skein {
 
@@ -20,6 +20,9 @@ struct Slice {
   static Slice whole(const Shape& shape) {
     return {std::vector<int64_t>(static_cast<size_t>(shape.rank()), 0), shape};
   }
+  static Slice of(const Box& box) { return {box.offset, box.shape}; }
+  operator Box() const { return {offset, shape}; }  // NOLINT: the same, in the words of `tensor`
+
   // True if the box lies inside a tensor of shape `global` and every size is at least 1.
   bool inside(const Shape& global) const;
   std::string to_string() const;  // "[0:512, 128:256]"
@@ -28,6 +31,11 @@ struct Slice {
 
 // The box that both share; nothing where they do not meet.
 std::optional<Slice> intersect(const Slice& a, const Slice& b);
+
+// The boxes that make up a range of the elements of `box`, in the order of those elements: for a
+// matrix the end of a row, whole rows, the beginning of a row; at most 2 rank - 1. None for an empty
+// range. Throws Error{kInvalid} where the range leaves the box.
+std::vector<Slice> boxes_of_range(const Box& box, FlatRange range);
 
 // Calls run(source_index, target_index, count) for the longest runs of elements that are contiguous
 // in both boxes and together make up what they share; indices count elements from each box's start.

@@ -77,6 +77,55 @@ TEST(Slice, WholeBoxesAreOneRun) {
   EXPECT_EQ(runs, 1);
 }
 
+// Element `index` of a box, row by row, as a position in the tensor.
+std::vector<int64_t> position_of(const Slice& box, int64_t index) {
+  std::vector<int64_t> position = box.offset;
+  for (int dim = box.shape.rank() - 1; dim >= 0; --dim) {
+    position[dim] += index % box.shape.dim(dim);
+    index /= box.shape.dim(dim);
+  }
+  return position;
+}
+
+// The boxes of a range hold its elements, each once and in order, and are few.
+TEST(BoxesOfRange, AgreeWithCountingElementByElement) {
+  const Philox random(2, RandomPurpose::kDataOrder, 0, 0);
+  uint64_t draw = 0;
+  const auto below = [&](int64_t limit) { return int64_t{random.word(draw++)} % limit; };
+  for (int trial = 0; trial < 2000; ++trial) {
+    const int rank = static_cast<int>(below(5));
+    Slice box;
+    std::vector<int64_t> sizes;
+    for (int dim = 0; dim < rank; ++dim) {
+      box.offset.push_back(below(7));
+      sizes.push_back(1 + below(4));
+    }
+    box.shape = Shape(sizes);
+    FlatRange range{below(box.shape.num_elements() + 1), 0};
+    range.count = below(box.shape.num_elements() - range.begin + 1);
+    const std::vector<Slice> boxes = boxes_of_range(box, range);
+    EXPECT_LE(static_cast<int>(boxes.size()), std::max(1, 2 * rank - 1));
+    int64_t next = range.begin;
+    for (const Slice& part : boxes) {
+      for (int64_t i = 0; i < part.shape.num_elements(); ++i) {
+        ASSERT_EQ(position_of(part, i), position_of(box, next++)) << box.to_string();
+      }
+    }
+    EXPECT_EQ(next, range.begin + range.count) << box.to_string();
+  }
+}
+
+TEST(BoxesOfRange, OfAMatrix) {
+  const Slice box{{10, 0}, {4, 5}};
+  EXPECT_EQ(boxes_of_range(box, {0, 20}), std::vector{box});
+  EXPECT_EQ(boxes_of_range(box, {3, 15}),
+            (std::vector<Slice>{{{10, 3}, {1, 2}}, {{11, 0}, {2, 5}}, {{13, 0}, {1, 3}}}));
+  EXPECT_TRUE(boxes_of_range(box, {20, 0}).empty());
+  EXPECT_THROW(boxes_of_range(box, {19, 2}), Error);
+  EXPECT_THROW(boxes_of_range(box, {-1, 1}), Error);
+  EXPECT_THROW(boxes_of_range(box, {INT64_MAX, INT64_MAX}), Error);
+}
+
 TEST(Slice, TilingIsExact) {
   EXPECT_EQ(tiling_error({4, 4}, {{{0, 0}, {2, 4}}, {{2, 0}, {2, 2}}, {{2, 2}, {2, 2}}}), "");
   EXPECT_EQ(tiling_error({}, {{{}, {}}}), "");

@@ -34,20 +34,30 @@ Snapshot::~Snapshot() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 
+namespace {
+
+void check_view(const TensorSpec& spec, const View& view) {
+  const bool is_slice = view.shape == spec.slice.shape;
+  const bool is_vector = spec.range && view.shape.rank() == 1;
+  const int64_t end = spec.local_begin + spec.stored_range().count;
+  if (view.dtype == spec.dtype && (is_slice || is_vector) && end <= view.shape.num_elements()) {
+    return;
+  }
+  fail(ErrorCode::kInternal, "[checkpoint] tensor \"{}\" is given as {} {}, expected {} {}{}",
+       spec.name, dtype_name(view.dtype), view.shape.to_string(), dtype_name(spec.dtype),
+       spec.slice.shape.to_string(),
+       spec.range ? fmt::format(", or a vector of at least {} elements", end) : "");
+}
+
+}  // namespace
+
 void SnapshotCopy::start(const CheckpointLayout& layout, std::span<const View> views,
                          Snapshot& snapshot, const CopyFunction& copy) {
   if (views.size() != layout.specs.size()) {
     fail(ErrorCode::kInternal, "[checkpoint] {} views given for {} tensors", views.size(),
          layout.specs.size());
   }
-  for (size_t i = 0; i < views.size(); ++i) {
-    const TensorSpec& spec = layout.specs[i];
-    if (views[i].dtype != spec.dtype || views[i].shape != spec.slice.shape) {
-      fail(ErrorCode::kInternal, "[checkpoint] tensor \"{}\" is given as {} {}, expected {} {}",
-           spec.name, dtype_name(views[i].dtype), views[i].shape.to_string(),
-           dtype_name(spec.dtype), spec.slice.shape.to_string());
-    }
-  }
+  for (size_t i = 0; i < views.size(); ++i) check_view(layout.specs[i], views[i]);
   layout_ = &layout;
   views_ = views;
   target_ = snapshot.bytes().data();
@@ -71,12 +81,13 @@ void SnapshotCopy::copy_piece(int64_t begin, int64_t end) {
     const View& view = views_[i];
     const int64_t row_bytes = view.cols() * size_of(view.dtype);
     const bool one_run = view.is_contiguous();
-    const int64_t run_bytes = one_run ? layout_->spec_bytes[i] : row_bytes;
+    const int64_t run_bytes = one_run ? view.num_bytes() : row_bytes;
     const int64_t stride_bytes = one_run ? run_bytes : view.row_stride * size_of(view.dtype);
+    const int64_t skipped = layout_->specs[i].local_begin * size_of(view.dtype);
     int64_t at = std::max(begin - starts[i], int64_t{0});
     const int64_t stop = std::min(end - starts[i], layout_->spec_bytes[i]);
     while (at < stop) {
-      const int64_t row = at / run_bytes, inside = at % run_bytes;
+      const int64_t row = (skipped + at) / run_bytes, inside = (skipped + at) % run_bytes;
       const int64_t count = std::min(run_bytes - inside, stop - at);
       (*copy_)(target_ + starts[i] + at,
                static_cast<const std::byte*>(view.data) + row * stride_bytes + inside, count);

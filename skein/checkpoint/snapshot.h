@@ -31,7 +31,8 @@ class Snapshot {
   int64_t size_ = 0;
 };
 
-// The work of copying `views` (one a spec, in order) into a snapshot, in pieces that any number of
+// The work of copying `views` (one a spec, in order: the spec's slice, its rows perhaps apart; or,
+// for a spec with a range, the vector that holds it) into a snapshot, in pieces that any number of
 // threads take from each other until none is left.
 class SnapshotCopy {
  public:
