@@ -9,7 +9,14 @@
 // Accumulation  fp32, the row's largest logit subtracted first
 // Backward      saves dlogits
 // Cost          about 30 flops a logit
-// Placement     S0 S0 -> S0 S0. A split vocabulary is composed of other ops
+// Placement     S0 S0 -> S0 S0. Logits S1, a vocabulary split over some axes, are composed of
+//                 softmax_stats   what each rank knows of a row: its largest logit, the sum of
+//                                 e^(logit - that), the label's logit, or 0 where another has it.
+//                                 stats f32 [C n, 3], S0 over the axes that split V, n ranks together
+//                 redistribute    of stats to Replicated, over one such axis after the other
+//                 softmax_finish  loss [C] Replicated over them and dlogits S1; the ranks' terms are
+//                                 combined in rank order
+//               An axis that splits rows must be outside of those that split V
 #pragma once
 
 #include "skein/ir/graph.h"
@@ -17,10 +24,13 @@
 namespace skein {
 
 extern const OpDef kSoftmaxCrossEntropy;  // (logits, labels) {gradient_dtype} -> (loss, dlogits)
+extern const OpDef kSoftmaxStats;         // (logits, labels) -> stats
+extern const OpDef kSoftmaxFinish;  // (logits, labels, stats) {gradient_dtype} -> (loss, dlogits)
 
 struct SoftmaxCrossEntropy {
   ValueId loss, dlogits;
 };
+// One op, or three where the logits are S1.
 SoftmaxCrossEntropy softmax_cross_entropy(Graph& graph, ValueId logits, ValueId labels,
                                           DType gradient_dtype, const std::string& name);
 

@@ -1,6 +1,7 @@
 #include "skein/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 
 #include "skein/ops/testing/op_harness.h"
+#include "skein/ops/testing/rank_run.h"
 
 namespace skein {
 namespace {
@@ -80,6 +81,87 @@ TEST(SoftmaxCrossEntropy, RefusesAnyOtherUseOfTheLoss) {
   EXPECT_THROW(check_op(test), Error);
   test.attrs = {{"gradient_dtype", std::string("i32")}};
   EXPECT_THROW(check_op(test), Error);
+}
+
+// ---- a split vocabulary ----
+
+struct SplitRun {
+  Graph graph;
+  std::map<ValueId, Tensor> inputs;
+  SoftmaxCrossEntropy result;
+};
+
+SplitRun build_split(const OpCase& test, Mesh mesh, const std::string& logits_placements,
+                     const std::string& labels_placements, bool expanded = false) {
+  SplitRun split{Graph(std::move(mesh)), {}, {}};
+  const Tensor &logits = test.inputs[0], &labels = test.inputs[1];
+  const std::vector<ValueId> ids = {
+      split.graph.add_input(Role::kInput, "logits",
+                            placed_type(logits.dtype, logits.shape, logits_placements)),
+      split.graph.add_input(Role::kInput, "labels",
+                            placed_type(DType::kI32, labels.shape, labels_placements))};
+  split.inputs = {{ids[0], logits}, {ids[1], labels}};
+  if (expanded) {
+    const Node node{.op = test.op, .attrs = test.attrs};
+    const auto outputs = test.op->expand(split.graph, node, ids, {"loss", "d.logits"});
+    if (!outputs.empty()) split.result = {outputs.at(0), outputs.at(1)};
+  } else {
+    const DType dtype = *parse_dtype(test.attrs.text("gradient_dtype"));
+    split.result = softmax_cross_entropy(split.graph, ids[0], ids[1], dtype, "loss");
+  }
+  return split;
+}
+
+TEST(SoftmaxCrossEntropy, SplitVocabularyMeetsTheReference) {
+  const Mesh mesh({{"dp", 2}, {"kv", 3}, {"replica", 2}});
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const DType gradient : {DType::kF32, DType::kBF16}) {
+      for (const auto& [cols, scale] : {std::pair{6, 1.0}, {66, 1.0}, {1002, 20.0}}) {
+        const OpCase test = make_case(dtype, gradient, 8, cols, scale);
+        const Outputs want = reference(test.inputs);
+        for (const std::string axes : {"S1 S1", "S1 R", "R S1"}) {
+          SCOPED_TRACE(fmt::format("{} columns over {}", cols, axes));
+          const SplitRun split = build_split(test, mesh, "S0 " + axes, "S0 R R");
+          verify(split.graph, "the builder");
+          EXPECT_EQ(split.graph.type(split.result.loss), placed_type(DType::kF32, {8}, "S0 R R"));
+          EXPECT_EQ(split.graph.type(split.result.dlogits),
+                    placed_type(gradient, {8, cols}, "S0 " + axes));
+          const RankRun run(split.graph, split.inputs, 3);
+          expect_close(run.whole(split.result.loss), want[0], DType::kF32, 2e-6, "loss");
+          expect_close(run.whole(split.result.dlogits), want[1], gradient, 2e-6, "dlogits");
+        }
+      }
+    }
+  }
+}
+
+TEST(SoftmaxCrossEntropy, SplitVocabularyHoldsForExtremes) {
+  OpCase test = make_case(DType::kF32, DType::kF32, 4, 6, 1.0);
+  const double inf = std::numeric_limits<double>::infinity();
+  test.inputs[0].values = {3e38,  -3e38, 0,     1,     2,     -1e30,  //
+                           -1e30, -1e30, -2e30, -1e30, -3e38, -1e30,  //
+                           -inf,  -inf,  1,     2,     -inf,  -inf,   //
+                           1,     2,     3,     4,     5,     6};
+  test.inputs[1].values = {0, 5, 3, 6};
+  const SplitRun split = build_split(test, Mesh({{"tp", 3}}), "S1", "R");
+  const RankRun run(split.graph, split.inputs);
+  const Outputs want = reference(test.inputs);
+  expect_close(run.whole(split.result.loss), want[0], DType::kF32, 1e-6, "loss");
+  expect_close(run.whole(split.result.dlogits), want[1], DType::kF32, 1e-6, "dlogits");
+}
+
+TEST(SoftmaxCrossEntropy, ExpandsWhereTheVocabularyIsSplit) {
+  const OpCase test = make_case(DType::kF32, DType::kF32, 4, 8, 1.0);
+  const Mesh mesh({{"dp", 2}, {"tp", 4}});
+  EXPECT_TRUE(build_split(test, mesh, "S0 R", "S0 R", true).graph.nodes().empty());
+  const SplitRun split = build_split(test, mesh, "S0 S1", "S0 R", true);
+  std::string ops;
+  for (const Node& node : split.graph.nodes()) ops += std::string(node.op->name) + " ";
+  EXPECT_EQ(ops, "softmax_stats redistribute softmax_finish ");
+  EXPECT_EQ(split.graph.value(split.result.loss).name, "loss");
+  EXPECT_EQ(split.graph.value(split.result.dlogits).name, "d.logits");
+  // Rows that are cut within a part of the vocabulary do not lie together.
+  EXPECT_THROW(build_split(test, Mesh({{"tp", 4}, {"dp", 2}}), "S1 S0", "R S0"), Error);
 }
 
 }  // namespace
