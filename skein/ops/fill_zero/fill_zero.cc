@@ -1,0 +1,34 @@
+#include "skein/ops/fill_zero/fill_zero.h"
+
+#include "skein/ops/checks.h"
+
+namespace skein {
+namespace {
+
+std::vector<TensorType> infer(const OpCall& call) {
+  std::vector<TensorType> types;
+  for (int i = 0; i < call.num_inputs(); ++i) types.push_back(call.input(i));
+  return types;
+}
+
+Cost cost(const OpCall& call) { return {0, 0, output_bytes(call)}; }
+
+Layout layout(const OpCall& call) {
+  Layout layout;
+  for (int i = 0; i < call.num_inputs(); ++i) layout.aliases.push_back({.output = i, .input = i});
+  return layout;
+}
+
+}  // namespace
+
+const OpDef kFillZero = {.name = "fill_zero", .infer = infer, .cost = cost, .layout = layout};
+
+std::vector<const OpDef*> fill_zero_ops() { return {&kFillZero}; }
+
+std::vector<ValueId> fill_zero(Graph& graph, const std::vector<ValueId>& values) {
+  std::vector<std::string> names;
+  for (const ValueId id : values) names.push_back(graph.value(id).name);
+  return graph.add(kFillZero, values, {}, names);
+}
+
+}  // namespace skein
