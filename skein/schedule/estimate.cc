@@ -4,13 +4,24 @@
 
 namespace skein {
 
+HardwareRates rates_of(const Hardware& hardware, DType dtype) {
+  return {hardware.matmul(dtype).flops_per_s, hardware.memory_bytes_per_s, hardware.launch_s};
+}
+
+double estimate_seconds(const Step& step, const HardwareRates& rates) {
+  const auto bytes = static_cast<double>(step.cost.bytes_read + step.cost.bytes_written);
+  if (step.cost.flops == 0 && bytes == 0) return 0;  // a view
+  return rates.launch_s + std::max(step.cost.flops / rates.flops_per_s, bytes / rates.bytes_per_s);
+}
+
 double estimate_seconds(const Program& program, const HardwareRates& rates) {
   double seconds = 0;
-  for (const Step& step : program.steps) {
-    const auto bytes = static_cast<double>(step.cost.bytes_read + step.cost.bytes_written);
-    seconds += std::max(step.cost.flops / rates.flops_per_s, bytes / rates.bytes_per_s);
-  }
+  for (const Step& step : program.steps) seconds += estimate_seconds(step, rates);
   return seconds;
+}
+
+double estimate_seconds(const Program& program, const Hardware& hardware, DType dtype) {
+  return estimate_seconds(program, rates_of(hardware, dtype));
 }
 
 TrainingEstimate estimate_step(const ProgramSet& programs, int64_t num_micro_batches,

@@ -1,0 +1,46 @@
+#include "skein/schedule/estimate.h"
+
+#include <gtest/gtest.h>
+
+namespace skein {
+namespace {
+
+Step step(double flops, int64_t bytes_read, int64_t bytes_written) {
+  Step result;
+  result.cost = {flops, bytes_read, bytes_written};
+  return result;
+}
+
+Hardware hardware() {
+  Hardware h;
+  h.bf16.flops_per_s = 100;
+  h.f32.flops_per_s = 10;
+  h.memory_bytes_per_s = 4;
+  h.launch_s = 0.5;
+  return h;
+}
+
+TEST(Estimate, TheLongerOfArithmeticAndMemoryAndALaunch) {
+  Program program;
+  program.steps = {step(1000, 2, 2), step(1, 20, 4)};
+  EXPECT_DOUBLE_EQ(estimate_seconds(program, hardware(), DType::kBF16), 0.5 + 10 + 0.5 + 6);
+  EXPECT_DOUBLE_EQ(estimate_seconds(program, hardware(), DType::kF32), 0.5 + 100 + 0.5 + 6);
+}
+
+TEST(Estimate, StepsWithoutWorkAreNoKernels) {
+  EXPECT_EQ(estimate_seconds(step(0, 0, 0), rates_of(hardware(), DType::kBF16)), 0);
+}
+
+TEST(Estimate, ForwardAndBackwardOnceAMicroBatch) {
+  ProgramSet set;
+  set.programs = {{"forward", {step(100, 0, 0)}},
+                  {"backward", {step(200, 0, 0)}},
+                  {"update", {step(0, 0, 4)}},
+                  {"evaluate", {step(1e9, 0, 0)}}};
+  const TrainingEstimate estimate = estimate_step(set, 3, rates_of(hardware(), DType::kBF16));
+  EXPECT_DOUBLE_EQ(estimate.step_seconds, 3 * (1.5 + 2.5) + 1.5);
+  EXPECT_DOUBLE_EQ(estimate.flops_per_step, 900);
+}
+
+}  // namespace
+}  // namespace skein

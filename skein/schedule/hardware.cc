@@ -1,0 +1,234 @@
+#include "skein/schedule/hardware.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+#include "skein/base/nearest.h"
+#include "skein/base/toml.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
+
+enum class Range { kPositive, kNotNegative, kShare };
+
+// One key of the file: where it stands and what it fills.
+struct Field {
+  std::string_view section;  // "": before the first section
+  std::string_view key;
+  std::variant<std::string*, int64_t*, double*> value;
+  Range range = Range::kPositive;
+  bool optional = false;
+};
+
+std::vector<Field> fields_of(Hardware& h) {
+  return {
+      {"", "name", &h.name},
+      {"", "devices_per_node", &h.devices_per_node},
+      {"device", "memory_bytes", &h.memory_bytes},
+      {"device", "memory_bytes_per_s", &h.memory_bytes_per_s},
+      {"device", "launch_s", &h.launch_s, Range::kNotNegative},
+      {"bf16", "flops_per_s", &h.bf16.flops_per_s},
+      {"bf16", "peak_flops_per_s", &h.bf16.peak_flops_per_s},
+      {"f32", "flops_per_s", &h.f32.flops_per_s},
+      {"f32", "peak_flops_per_s", &h.f32.peak_flops_per_s},
+      {"intra_node", "bytes_per_s", &h.intra_node.bytes_per_s},
+      {"intra_node", "latency_s", &h.intra_node.latency_s, Range::kNotNegative},
+      {"inter_node", "bytes_per_s", &h.inter_node.bytes_per_s},
+      {"inter_node", "latency_s", &h.inter_node.latency_s, Range::kNotNegative},
+      {"communication", "overlap", &h.overlap, Range::kShare, true},
+  };
+}
+
+// One node has no links to others, one device none to any: then the section may be left out.
+bool may_be_absent(std::string_view section, const Hardware& hardware) {
+  return section == "inter_node" || (section == "intra_node" && hardware.devices_per_node == 1);
+}
+
+std::string full_name(const Field& field) {
+  return field.section.empty() ? std::string(field.key)
+                               : fmt::format("{}.{}", field.section, field.key);
+}
+
+bool in_range(double value, Range range) {
+  if (!std::isfinite(value)) return false;
+  if (range == Range::kShare) return value >= 0 && value <= 1;
+  return range == Range::kPositive ? value > 0 : value >= 0;
+}
+
+std::string_view describe(Range range) {
+  switch (range) {
+    case Range::kPositive:
+      return "above 0";
+    case Range::kNotNegative:
+      return "from 0";
+    case Range::kShare:
+      return "from 0 to 1";
+  }
+  return "";
+}
+
+std::string line_of(const toml::node& node, const std::string& file) {
+  return fmt::format("{}:{}", file, node.source().begin.line);
+}
+
+// Stores one value, or says what it should have been.
+struct Store {
+  const toml::node& node;
+  const Field& field;
+  const std::string& file;
+
+  void operator()(std::string* target) const {
+    const auto* value = node.as_string();
+    if (!value || value->get().empty()) refuse("a string in quotes");
+    *target = value->get();
+  }
+  void operator()(int64_t* target) const {
+    constexpr double kLargest = 9007199254740992;  // up to here floats hold every whole number
+    const double value = number();
+    if (!(value >= 1 && value <= kLargest && value == std::floor(value)))
+      refuse("a whole number from 1");
+    *target = static_cast<int64_t>(value);
+  }
+  void operator()(double* target) const {
+    const double value = number();
+    if (!in_range(value, field.range)) refuse(fmt::format("a number {}", describe(field.range)));
+    *target = value;
+  }
+
+ private:
+  double number() const {
+    if (!node.is_integer() && !node.is_floating_point()) return std::nan("");
+    return *node.value<double>();
+  }
+  [[noreturn]] void refuse(const std::string& expected) const {
+    fail(ErrorCode::kUsage, "{}: {}: expected {}", line_of(node, file), full_name(field), expected);
+  }
+};
+
+[[noreturn]] void refuse_unknown(const std::string& where, std::string_view what,
+                                 std::string_view name, std::span<const std::string_view> known) {
+  const std::string_view nearest = nearest_name(name, known);
+  if (!nearest.empty())
+    fail(ErrorCode::kUsage, "{}: unknown {} {}: did you mean {}?", where, what, name, nearest);
+  fail(ErrorCode::kUsage, "{}: unknown {} {}: expected one of {}", where, what, name,
+       fmt::join(known, ", "));
+}
+
+void check_names(const toml::table& document, std::span<const Field> fields,
+                 const std::string& file) {
+  const auto keys_of = [&](std::string_view section) {
+    std::vector<std::string_view> keys;
+    for (const Field& field : fields) {
+      if (field.section == section) keys.push_back(field.key);
+    }
+    return keys;
+  };
+  std::vector<std::string_view> top = keys_of("");
+  for (const Field& field : fields) {
+    if (!field.section.empty() && top.back() != field.section) top.push_back(field.section);
+  }
+  for (const auto& [name, node] : document) {
+    const std::vector<std::string_view> own = keys_of(name.str());
+    if (std::find(top.begin(), top.end(), name.str()) == top.end())
+      refuse_unknown(line_of(node, file), node.is_table() ? "section" : "key", name.str(), top);
+    if (own.empty()) continue;
+    const toml::table* section = node.as_table();
+    if (!section) {
+      fail(ErrorCode::kUsage, "{}: {} is a section: expected a line [{}]", line_of(node, file),
+           name.str(), name.str());
+    }
+    for (const auto& [key, value] : *section) {
+      if (std::find(own.begin(), own.end(), key.str()) == own.end()) {
+        refuse_unknown(line_of(value, file), fmt::format("key of [{}]", name.str()), key.str(),
+                       own);
+      }
+    }
+  }
+}
+
+void check_peaks(const Hardware& hardware, const std::string& file) {
+  for (const auto& [name, rate] :
+       {std::pair{"bf16", hardware.bf16}, std::pair{"f32", hardware.f32}}) {
+    if (rate.flops_per_s > rate.peak_flops_per_s) {
+      fail(ErrorCode::kUsage,
+           "{}: {}.flops_per_s is {:g}, above {}.peak_flops_per_s, which is {:g}: the first is the "
+           "rate that is reached",
+           file, name, rate.flops_per_s, name, rate.peak_flops_per_s);
+    }
+  }
+}
+
+std::string toml_string(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\u{:04x}", byte);
+    } else {
+      if (c == '"' || c == '\\') result += '\\';
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+struct Print {
+  std::string operator()(const std::string* value) const { return toml_string(*value); }
+  std::string operator()(const int64_t* value) const { return fmt::format("{}", *value); }
+  std::string operator()(const double* value) const { return fmt::format("{}", *value); }
+};
+
+}  // namespace
+
+Hardware parse_hardware(std::string_view text, const std::string& name) {
+  const toml::table document = parse_toml(text, name);
+  Hardware hardware;
+  const std::vector<Field> fields = fields_of(hardware);
+  check_names(document, fields, name);
+  for (const Field& field : fields) {
+    const toml::table* section =
+        field.section.empty() ? &document : document.get_as<toml::table>(field.section);
+    if (const toml::node* node = section ? section->get(field.key) : nullptr) {
+      std::visit(Store{*node, field, name}, field.value);
+    } else if (!field.optional && (section || !may_be_absent(field.section, hardware))) {
+      fail(ErrorCode::kUsage, "{}: {} is missing: add it to {}", name, full_name(field),
+           field.section.empty() ? "the top of the file" : fmt::format("[{}]", field.section));
+    }
+  }
+  check_peaks(hardware, name);
+  return hardware;
+}
+
+Hardware load_hardware(const fs::path& path) {
+  return parse_hardware(read_file(path, kMaxFileBytes), path.string());
+}
+
+std::string hardware_text(const Hardware& hardware) {
+  Hardware copy = hardware;
+  std::string text, last_section;
+  for (const Field& field : fields_of(copy)) {
+    const bool no_link = (field.section == "inter_node" && copy.inter_node.bytes_per_s == 0) ||
+                         (field.section == "intra_node" && copy.intra_node.bytes_per_s == 0);
+    if (no_link) continue;
+    if (field.section != last_section) text += fmt::format("\n[{}]\n", field.section);
+    last_section = field.section;
+    text += fmt::format("{} = {}\n", field.key, std::visit(Print{}, field.value));
+  }
+  return text;
+}
+
+double overlapped_seconds(double compute_s, double communication_s, const Hardware& hardware) {
+  return std::max(compute_s + (1 - hardware.overlap) * communication_s, communication_s);
+}
+
+}  // namespace skein
