@@ -163,8 +163,7 @@ Attrs adamw_attrs(bool stochastic) {
           {"weight_decay", 0.1},
           {"stochastic_rounding", stochastic},
           {"seed", int64_t{1}},
-          {"stream", int64_t{7}},
-          {"element_offset", int64_t{0}}};
+          {"stream", int64_t{7}}};
 }
 
 std::vector<BenchCase> model_cases(int64_t tokens, int64_t hidden, int64_t mlp,

@@ -18,8 +18,6 @@ void check_attrs(const OpCall& call) {
     const double value = call.attrs.real(name);
     call.check(value >= 0, "{} is {}: expected a number that is not negative", name, value);
   }
-  call.check(call.attrs.integer("element_offset") >= 0, "element_offset is {}",
-             call.attrs.integer("element_offset"));
 }
 
 std::vector<TensorType> infer(const OpCall& call) {
@@ -43,10 +41,12 @@ std::vector<TensorType> infer(const OpCall& call) {
   check_type(call, 7, DType::kI32, {1});
   check_attrs(call);
 
-  static constexpr std::array<std::string_view, 2> kRules = {"S0 S0 S0 S0 R R R -> S0 S0 S0 S0",
-                                                             "S1 S1 S1 S1 R R R -> S1 S1 S1 S1"};
-  static constexpr std::array<std::string_view, 2> kMasterRules = {
-      "S0 S0 S0 S0 S0 R R R -> S0 S0 S0 S0 S0", "S1 S1 S1 S1 S1 R R R -> S1 S1 S1 S1 S1"};
+  static constexpr std::array<std::string_view, 4> kRules = {
+      "S0 S0 S0 S0 R R R -> S0 S0 S0 S0", "S1 S1 S1 S1 R R R -> S1 S1 S1 S1",
+      "F F F F R R R -> F F F F", "R F F F R R R -> F F F F"};
+  static constexpr std::array<std::string_view, 4> kMasterRules = {
+      "S0 S0 S0 S0 S0 R R R -> S0 S0 S0 S0 S0", "S1 S1 S1 S1 S1 R R R -> S1 S1 S1 S1 S1",
+      "F F F F F R R R -> F F F F F", "R F F F F R R R -> F F F F F"};
   const int outputs = has_master ? 5 : 4;
   const auto placements = has_master
                               ? match_placements(call, {0, 1, 2, 3, 4, 5, 6, 7}, 5, kMasterRules)
@@ -58,23 +58,51 @@ std::vector<TensorType> infer(const OpCall& call) {
   return types;
 }
 
+// The rank updates a range of a weight that it holds whole.
+bool takes_range(const OpCall& call) {
+  return call.input(0).flat_axis() != call.input(1).flat_axis();
+}
+
 Cost cost(const OpCall& call) {
-  const double elements = call.input(0).local_shape(call.mesh).num_elements();
+  const double elements = call.input(1).local_shape(call.mesh).num_elements();
   const bool noise = call.attrs.flag("stochastic_rounding");
-  return {(noise ? 75 : 15) * elements, input_bytes(call), output_bytes(call)};
+  const int64_t weight_elsewhere =
+      call.input(0).local_bytes(call.mesh) - call.output(0).local_bytes(call.mesh);
+  return {(noise ? 75 : 15) * elements, input_bytes(call) - weight_elsewhere, output_bytes(call)};
 }
 
 Layout layout(const OpCall& call) {
   Layout layout;
-  for (int i = 0; i < (call.has_input(kMaster) ? 5 : 4); ++i) {
+  for (int i = takes_range(call) ? 1 : 0; i < (call.has_input(kMaster) ? 5 : 4); ++i) {
     layout.aliases.push_back({.output = i, .input = i});
   }
   return layout;
 }
 
+// Where the rank's elements are in the whole. The rank's part of the state is a range of a box; of
+// the box, `run_elements` at a time are side by side in the whole, `run_stride` from one such run to
+// the next.
+void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
+  const TensorType& state = call.input(1);
+  const Box box = state.local_box(call.mesh, rank);
+  const FlatRange range = state.local_range(call.mesh, rank);
+  int64_t inner = 1;  // elements of one index of dim 1
+  for (int dim = 2; dim < state.shape.rank(); ++dim) inner *= state.shape.dim(dim);
+  const bool is_vector = state.shape.rank() < 2;
+  const int64_t row = is_vector ? 1 : state.shape.dim(1) * inner;
+  const int64_t box_row = is_vector ? 1 : box.shape.dim(1) * inner;
+  attrs.set("range_begin", range.begin);
+  attrs.set("range_count", range.count);
+  attrs.set("weight_begin", takes_range(call) ? range.begin : int64_t{0});
+  attrs.set("first_element", box.offset[0] * row + (is_vector ? 0 : box.offset[1] * inner));
+  attrs.set("run_elements", box_row == row ? box.shape.num_elements() : box_row);
+  attrs.set("run_stride", row);
+}
+
 }  // namespace
 
-const OpDef kAdamw = {.name = "adamw", .infer = infer, .cost = cost, .layout = layout};
+const OpDef kAdamw = {
+    .name = "adamw", .infer = infer, .cost = cost, .layout = layout, .localize = localize};
 
 std::vector<const OpDef*> adamw_ops() { return {&kAdamw}; }
 
@@ -94,8 +122,7 @@ AdamwOutputs adamw(Graph& graph, const AdamwInputs& inputs, const AdamwAttrs& at
                                   {"weight_decay", attrs.weight_decay},
                                   {"stochastic_rounding", attrs.stochastic_rounding},
                                   {"seed", static_cast<int64_t>(attrs.seed)},
-                                  {"stream", static_cast<int64_t>(attrs.stream)},
-                                  {"element_offset", attrs.element_offset}},
+                                  {"stream", static_cast<int64_t>(attrs.stream)}},
                                  names);
   return {outputs[0], outputs[1], outputs[2], outputs[3],
           inputs.master == kNoValue ? kNoValue : outputs[4]};

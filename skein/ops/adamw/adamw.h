@@ -15,14 +15,16 @@
 //               bf16; without, to nearest, or stochastically with `stochastic_rounding`.
 //               of bf16 moments: always stochastically, since to nearest would freeze v, whose
 //               changes of 1 - beta2 are below half a bf16 step
-//               The noise of element e = element_offset + its index here is 16 bits of the Philox
-//               word e of (seed, purpose, stream, step): the low ones of kStochasticRounding for w,
-//               the low ones of kMomentRounding for m, the high ones for v
+//               The noise of element e of the whole parameter, row-major, is 16 bits of the
+//               Philox word e of (seed, purpose, stream, step): the low ones of kStochasticRounding
+//               for w, the low ones of kMomentRounding for m, the high ones for v. So it is the
+//               same however the parameter is split
 // Backward      none
 // Cost          about 15 flops an element, 60 more with noise; reads and writes all but the scalars
-// Placement     the same for weight, gradient and state, S0, S1 or Replicated. Where a dim is
-//               split, element_offset is the rank's first global element, and only S0 keeps a
-//               rank's elements in one range
+// Placement     over each axis the same for weight, gradient and state, R, S0, S1 or F: all in
+//               place. Or weight R, gradient and state F (ZeRO 1 and 2): weight' is F, the rank's
+//               range of the new weight, in memory of its own; the others in place.
+//               Padding stays zero
 // Source        Loshchilov and Hutter, arXiv:1711.05101; torch.optim.AdamW
 #pragma once
 
@@ -52,8 +54,7 @@ struct AdamwAttrs {
   double weight_decay = 0.0;
   bool stochastic_rounding = false;
   uint64_t seed = 0;
-  uint32_t stream = 0;         // tells parameters apart: a hash of the name
-  int64_t element_offset = 0;  // global index of the first local element
+  uint32_t stream = 0;  // tells parameters apart: a hash of the name
 };
 
 struct AdamwOutputs {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "skein/ops/adamw/adamw_cpu.cc"
@@ -15,7 +16,8 @@ namespace skein {
 
 // One update, its numbers worked out.
 struct AdamwUpdate {
-  void* weight;
+  const void* weight;
+  void* new_weight;  // may be `weight`
   float* gradient;
   void* exp_avg;
   void* exp_avg_sq;
@@ -34,7 +36,8 @@ struct AdamwUpdate {
   uint64_t seed;
   uint32_t stream;
   uint32_t step;
-  uint64_t element_offset;
+  // Where the elements are in the whole parameter: see `localize`.
+  uint64_t range_begin, first_element, run_elements, run_stride;
 };
 
 }  // namespace skein
@@ -70,7 +73,8 @@ void update_block(const AdamwUpdate& u, size_t begin, size_t count, const uint32
                   const uint32_t* moment_noise) {
   const F32 d;
   const size_t step = hn::Lanes(d);
-  W* weight = static_cast<W*>(u.weight) + begin;
+  const W* weight = static_cast<const W*>(u.weight) + begin;
+  W* new_weight = static_cast<W*>(u.new_weight) + begin;
   M* exp_avg = static_cast<M*>(u.exp_avg) + begin;
   M* exp_avg_sq = static_cast<M*>(u.exp_avg_sq) + begin;
   float* gradient = u.gradient + begin;
@@ -104,9 +108,9 @@ void update_block(const AdamwUpdate& u, size_t begin, size_t count, const uint32
     }
     if constexpr (kMaster) sm::store(w, d, master + i, n);
     if constexpr (kNoisyWeight) {
-      sm::store_rounded(sm::round_to_bf16(w, load_words(weight_noise + i, n)), weight + i, n);
+      sm::store_rounded(sm::round_to_bf16(w, load_words(weight_noise + i, n)), new_weight + i, n);
     } else {
-      sm::store(w, d, weight + i, n);
+      sm::store(w, d, new_weight + i, n);
     }
   }
 }
@@ -122,9 +126,10 @@ auto choose_weight(const AdamwUpdate& u) {
 void update_elements(const AdamwUpdate& u, size_t begin, size_t end) {
   Noise noise;
   const auto update = u.bf16_moments ? choose_weight<bfloat16>(u) : choose_weight<float>(u);
-  for (size_t at = begin; at < end; at += kNoiseBlock) {
-    const size_t count = HWY_MIN(kNoiseBlock, end - at);
-    const uint64_t first = u.element_offset + at;
+  for (size_t at = begin, count; at < end; at += count) {
+    const uint64_t in_box = u.range_begin + at, in_run = in_box % u.run_elements;
+    count = HWY_MIN(HWY_MIN(kNoiseBlock, end - at), u.run_elements - in_run);
+    const uint64_t first = u.first_element + in_box / u.run_elements * u.run_stride + in_run;
     const uint32_t *weight_noise = nullptr, *moment_noise = nullptr;
     if (u.noisy_weight) {
       weight_noise = sm::philox_words(u.seed, RandomPurpose::kStochasticRounding, u.stream, u.step,
@@ -151,11 +156,19 @@ HWY_EXPORT(update_elements);
 
 std::shared_ptr<const void> prepare(const KernelCall& call) {
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (!call.outputs[i].is_contiguous()) {
+    if (!call.inputs[i].is_contiguous() || !call.outputs[i].is_contiguous()) {
       fail(ErrorCode::kInternal, "[adamw] operand {} has gaps between its rows", i);
     }
   }
   return nullptr;
+}
+
+// Without `localize` the operands are the whole.
+int64_t local_attr(const KernelCall& call, std::string_view name, int64_t whole) {
+  return call.attrs.has(name) ? call.attrs.integer(name) : whole;
+}
+int64_t num_local_elements(const KernelCall& call) {
+  return local_attr(call, "range_count", call.outputs[0].shape.num_elements());
 }
 
 AdamwUpdate make_update(const KernelCall& call) {
@@ -164,7 +177,10 @@ AdamwUpdate make_update(const KernelCall& call) {
   const double learning_rate = *call.inputs[6].as<const float>();
   const int32_t step = *call.inputs[7].as<const int32_t>();
   AdamwUpdate u{};
-  u.weight = call.outputs[0].data;
+  const int64_t element_bytes = size_of(call.outputs[0].dtype);
+  u.weight =
+      call.inputs[0].as<const uint8_t>() + local_attr(call, "weight_begin", 0) * element_bytes;
+  u.new_weight = call.outputs[0].data;
   u.gradient = call.outputs[1].as<float>();
   u.exp_avg = call.outputs[2].data;
   u.exp_avg_sq = call.outputs[3].data;
@@ -183,18 +199,30 @@ AdamwUpdate make_update(const KernelCall& call) {
   u.seed = static_cast<uint64_t>(attrs.integer("seed"));
   u.stream = static_cast<uint32_t>(attrs.integer("stream"));
   u.step = static_cast<uint32_t>(step);
-  u.element_offset = static_cast<uint64_t>(attrs.integer("element_offset"));
+  u.range_begin = static_cast<uint64_t>(local_attr(call, "range_begin", 0));
+  u.first_element = static_cast<uint64_t>(local_attr(call, "first_element", 0));
+  u.run_elements =
+      static_cast<uint64_t>(local_attr(call, "run_elements", num_local_elements(call)));
+  u.run_stride = static_cast<uint64_t>(local_attr(call, "run_stride", 0));
   return u;
+}
+
+// What a new value or a reduced gradient may have behind the elements that exist.
+void clear_padding(const View& view, int64_t count) {
+  const int64_t used_bytes = count * size_of(view.dtype);
+  std::memset(view.as<uint8_t>() + used_bytes, 0, view.num_bytes() - used_bytes);
 }
 
 void run(const KernelCall& call) {
   const AdamwUpdate update = make_update(call);
-  const int64_t count = call.outputs[0].shape.num_elements();
+  const int64_t count = num_local_elements(call);
   constexpr int64_t kChunk = 16384;
 #pragma omp parallel for schedule(static)
   for (int64_t begin = 0; begin < count; begin += kChunk) {
     HWY_DYNAMIC_DISPATCH(update_elements)(update, begin, std::min(count, begin + kChunk));
   }
+  clear_padding(call.outputs[0], count);
+  clear_padding(call.outputs[1], count);
 }
 
 }  // namespace
