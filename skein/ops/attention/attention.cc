@@ -5,6 +5,8 @@
 
 #include "skein/ir/backward.h"
 #include "skein/ops/checks.h"
+#include "skein/ops/redistribute/redistribute.h"
+#include "skein/ops/zigzag/zigzag.h"
 
 namespace skein {
 namespace {
@@ -47,15 +49,54 @@ void check_operands(const OpCall& call, const Operands& at) {
   check_type(call, at.start, DType::kI32, {tokens});
 }
 
-// Heads and sequences stay whole on every rank.
+// Axes that split the queries of a sequence: their ranks hold its keys and values whole.
+struct ContextAxes {
+  std::vector<int> axes;  // outermost first
+  int64_t parts = 1;
+};
+
+bool is_context_axis(const Placements& q, const Placements& k, size_t axis) {
+  return q[axis] == Placement::sharded(0) && k[axis].is_replicated();
+}
+
+ContextAxes context_axes(const Mesh& mesh, const Placements& q, const Placements& k) {
+  ContextAxes context;
+  for (size_t axis = 0; axis < q.size(); ++axis) {
+    if (!is_context_axis(q, k, axis)) continue;
+    context.axes.push_back(static_cast<int>(axis));
+    context.parts *= mesh.axis(static_cast<int>(axis)).size;
+  }
+  return context;
+}
+
+void check_context(const OpCall& call, const Operands& at) {
+  const int64_t sequence_length = call.attrs.integer("sequence_length");
+  const Placements &q = call.input(at.q).placements, &k = call.input(at.k).placements;
+  const ContextAxes context = context_axes(call.mesh, q, k);
+  if (context.axes.empty()) return;
+  for (int axis = context.axes[0]; axis < call.mesh.num_axes(); ++axis) {
+    call.check(
+        q[axis] != Placement::sharded(0) || is_context_axis(q, k, axis),
+        "{} splits sequences over {} and whole sequences over {}, which is inside of it: the "
+        "mesh should have them in the other order",
+        call.describe(at.q), call.mesh.axis(context.axes[0]).name, call.mesh.axis(axis).name);
+  }
+  call.check(context.parts == 1 || sequence_length % (2 * context.parts) == 0,
+             "sequence_length = {} should be a multiple of {}, two pieces for each of the {} ranks "
+             "that share a sequence",
+             sequence_length, 2 * context.parts, context.parts);
+}
+
+// Heads stay whole on every rank, and so do the sequences of k and v.
 void check_local(const OpCall& call, const Operands& at) {
   const int64_t head_dim = call.attrs.integer("head_dim");
   const int64_t sequence_length = call.attrs.integer("sequence_length");
   const Shape q = call.input(at.q).local_shape(call.mesh);
   const Shape k = call.input(at.k).local_shape(call.mesh);
-  call.check(q.dim(0) % sequence_length == 0,
-             "{} gives a rank {} rows, not whole sequences of {} tokens", call.describe(at.q),
-             q.dim(0), sequence_length);
+  call.check(k.dim(0) % sequence_length == 0,
+             "{} gives a rank {} rows, not whole sequences of {} tokens", call.describe(at.k),
+             k.dim(0), sequence_length);
+  check_context(call, at);
   call.check(q.dim(1) % head_dim == 0 && k.dim(1) % head_dim == 0,
              "{}, {} splits a head of {} over ranks", call.describe(at.q), call.describe(at.k),
              head_dim);
@@ -68,10 +109,31 @@ void check_local(const OpCall& call, const Operands& at) {
              call.describe(at.k), call.describe(at.q), k.dim(1) / head_dim);
 }
 
+// Which part of its sequences a rank holds, where it does not hold them whole.
+void set_part(const OpCall& call, const Operands& at, int64_t rank, Attrs& attrs) {
+  const ContextAxes context =
+      context_axes(call.mesh, call.input(at.q).placements, call.input(at.k).placements);
+  if (context.axes.empty()) return;
+  const std::vector<int64_t> coordinates = call.mesh.coordinates(rank);
+  int64_t part = 0;
+  for (const int axis : context.axes) {
+    part = part * call.mesh.axis(axis).size + coordinates[axis];
+  }
+  attrs.set("part", part);
+  attrs.set("parts", context.parts);
+}
+
+void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
+  set_part(call, kForwardOperands, rank, attrs);
+}
+void localize_backward(const OpCall& call, int64_t rank, Attrs& attrs) {
+  set_part(call, kBackwardOperands, rank, attrs);
+}
+
 std::vector<TensorType> infer(const OpCall& call) {
   check_operands(call, kForwardOperands);
-  static constexpr std::array<std::string_view, 3> kRules = {
-      "S0 S0 S0 S0 -> S0 S0", "S1 S1 S1 R -> S1 S1", "S1 R R R -> S1 S1"};
+  static constexpr std::array<std::string_view, 4> kRules = {
+      "S0 S0 S0 S0 -> S0 S0", "S0 R R R -> S0 S0", "S1 S1 S1 R -> S1 S1", "S1 R R R -> S1 S1"};
   const auto placements = match_placements(call, {0, 1, 2, 3}, 2, kRules);
   check_local(call, kForwardOperands);
   const TensorType& q = call.input(0);
@@ -85,9 +147,9 @@ std::vector<TensorType> infer_backward(const OpCall& call) {
   check_same(call, 0, 1);
   check_same(call, 4, 1);
   check_type(call, 5, DType::kF32, {q.shape.dim(0), call.attrs.integer("heads")});
-  static constexpr std::array<std::string_view, 3> kRules = {"S0 S0 S0 S0 S0 S0 S0 -> S0 S0 S0",
-                                                             "S1 S1 S1 S1 S1 S1 R -> S1 S1 S1",
-                                                             "S1 S1 R R S1 S1 R -> S1 P P"};
+  static constexpr std::array<std::string_view, 4> kRules = {
+      "S0 S0 S0 S0 S0 S0 S0 -> S0 S0 S0", "S0 S0 R R S0 S0 R -> S0 P P",
+      "S1 S1 S1 S1 S1 S1 R -> S1 S1 S1", "S1 S1 R R S1 S1 R -> S1 P P"};
   const auto placements = match_placements(call, {0, 1, 2, 3, 4, 5, 6}, 3, kRules);
   check_local(call, kBackwardOperands);
   return {{q.dtype, q.shape, placements[0]},
@@ -95,7 +157,8 @@ std::vector<TensorType> infer_backward(const OpCall& call) {
           {v.dtype, v.shape, placements[2]}};
 }
 
-// Pairs (i, j) that one rank computes, over its sequences and query heads.
+// Pairs (i, j) that one rank computes, over its tokens and query heads: zigzag order gives every
+// part of a sequence the same number.
 double num_pairs(const OpCall& call, const Operands& at) {
   const auto length = static_cast<double>(call.attrs.integer("sequence_length"));
   const auto tokens = static_cast<double>(call.input(at.q).local_shape(call.mesh).dim(0));
@@ -128,24 +191,62 @@ void backward(BackwardContext& context) {
   context.add_input_grad(2, grads.dv);
 }
 
+// All rows of k or v in natural order, from the part that each rank of `context` holds.
+ValueId gather_sequences(Graph& graph, ValueId x, const ContextAxes& context,
+                         int64_t sequence_length) {
+  const std::string name = graph.value(x).name;
+  // The inner axis cut last, so its parts are joined first.
+  for (auto axis = context.axes.rbegin(); axis != context.axes.rend(); ++axis) {
+    x = redistribute(graph, x, graph.mesh().axis(*axis).name, Placement::replicated());
+  }
+  if (context.parts == 1) return x;
+  return zigzag(graph, x, sequence_length, context.parts, true, name + ".sequences");
+}
+
+std::vector<ValueId> expand(Graph& graph, const Node& node, const std::vector<ValueId>& inputs,
+                            const std::vector<std::string>& names) {
+  const ValueId q = inputs.at(0), k = inputs.at(1), v = inputs.at(2), start = inputs.at(3);
+  const ContextAxes context =
+      context_axes(graph.mesh(), graph.type(q).placements, graph.type(start).placements);
+  // k and v that are whole already are left to the rules.
+  for (const int axis : context.axes) {
+    if (graph.type(k).placements[axis].is_replicated()) return {};
+  }
+  if (context.axes.empty()) return {};
+  const int64_t length = node.attrs.integer("sequence_length");
+  const ValueId all_k = gather_sequences(graph, k, context, length);
+  const ValueId all_v = gather_sequences(graph, v, context, length);
+  return graph.add(kAttention, {q, all_k, all_v, start}, node.attrs, names);
+}
+
 }  // namespace
 
-const OpDef kAttention = {.name = "attention", .infer = infer, .cost = cost, .backward = backward};
-const OpDef kAttentionBackward = {
-    .name = "attention_backward", .infer = infer_backward, .cost = cost_backward};
+const OpDef kAttention = {.name = "attention",
+                          .infer = infer,
+                          .cost = cost,
+                          .backward = backward,
+                          .localize = localize,
+                          .expand = expand};
+const OpDef kAttentionBackward = {.name = "attention_backward",
+                                  .infer = infer_backward,
+                                  .cost = cost_backward,
+                                  .localize = localize_backward};
 
 std::vector<const OpDef*> attention_ops() { return {&kAttention, &kAttentionBackward}; }
 
 AttentionResult attention(Graph& graph, ValueId q, ValueId k, ValueId v, ValueId attention_start,
                           const AttentionAttrs& attrs, const std::string& name) {
-  const auto outputs = graph.add(kAttention, {q, k, v, attention_start},
-                                 {{"heads", attrs.heads},
-                                  {"kv_heads", attrs.kv_heads},
-                                  {"head_dim", attrs.head_dim},
-                                  {"sequence_length", attrs.sequence_length},
-                                  {"causal", attrs.causal},
-                                  {"scale", attrs.scale}},
-                                 {name, name + "_lse"});
+  const Node node{.op = &kAttention,
+                  .attrs = {{"heads", attrs.heads},
+                            {"kv_heads", attrs.kv_heads},
+                            {"head_dim", attrs.head_dim},
+                            {"sequence_length", attrs.sequence_length},
+                            {"causal", attrs.causal},
+                            {"scale", attrs.scale}}};
+  const std::vector<ValueId> inputs = {q, k, v, attention_start};
+  const std::vector<std::string> names = {name, name + "_lse"};
+  std::vector<ValueId> outputs = expand(graph, node, inputs, names);
+  if (outputs.empty()) outputs = graph.add(*node.op, inputs, node.attrs, names);
   return {outputs[0], outputs[1]};
 }
 

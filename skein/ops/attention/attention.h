@@ -22,8 +22,15 @@
 //               blocks that no pair of which is visible are never computed.
 // Placement     tokens S0, whole sequences to a rank; heads S1. On an axis that shards q but not k
 //               and v (kv replication) each rank must hold one kv head; dk and dv are P there.
+//               Context parallelism: q S0, and k, v and start Replicated, over axes of n ranks
+//               inside of those that split whole sequences. q, o and lse have their rows in zigzag
+//               order (ops/zigzag), part r of n at the r-th rank; k, v and start have whole
+//               sequences in natural order; dk and dv are P. Given k and v S0 like q, and start
+//               Replicated, attention() and `expand` gather and reorder them first. Every rank has
+//               the same number of pairs where documents do not differ; its attrs `part` and
+//               `parts` say which rows of a sequence it holds
 // Errors        kInvalid: shapes that do not match the attrs, a placement that splits a head or a
-//               sequence
+//               sequence, a sequence that 2n does not divide
 // Source        Dao, "FlashAttention-2", arXiv:2307.08691
 #pragma once
 
@@ -48,7 +55,8 @@ struct AttentionResult {
   ValueId lse = kNoValue;
 };
 
-// Appends "<name>" and "<name>_lse".
+// Appends "<name>" and "<name>_lse"; before them what gathers k and v, where tokens of a sequence are
+// split.
 AttentionResult attention(Graph& graph, ValueId q, ValueId k, ValueId v, ValueId attention_start,
                           const AttentionAttrs& attrs, const std::string& name);
 

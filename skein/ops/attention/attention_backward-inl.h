@@ -91,7 +91,7 @@ template <typename T>
 void begin_query_block(const Problem& problem, int64_t sequence, int64_t head, Range queries,
                        const BackwardScratch& scratch) {
   const int64_t padded = problem.padded_dim(), num = queries.end - queries.begin;
-  const int64_t first_row = sequence * problem.sequence_length + queries.begin;
+  const int64_t first_row = problem.query_row(sequence, queries.begin);
   const int64_t col = head * problem.head_dim;
   pack_rows(row_at<T>(problem.q, first_row, col), problem.q.row_stride, num, problem.head_dim,
             padded, scratch.rows);
@@ -182,14 +182,13 @@ void backward(const Problem& problem, int64_t sequence, int64_t kv_head, int64_t
               void* memory, float* dq_pieces) {
   const BackwardScratch scratch(problem, memory);
   const int64_t padded = problem.padded_dim(), head_dim = problem.head_dim;
-  const int64_t sequence_row = sequence * problem.sequence_length;
   const Range keys = {piece * problem.piece_keys(),
                       std::min((piece + 1) * problem.piece_keys(), problem.sequence_length)};
   begin_piece<T>(problem, sequence, kv_head, keys, scratch);
   for (int64_t in_group = 0; in_group < problem.group_size(); ++in_group) {
     const int64_t head = kv_head * problem.group_size() + in_group;
     for (int64_t block = 0; block < problem.num_blocks(); ++block) {
-      const Range queries = block_range(problem, block);
+      const Range queries = query_range(problem, block);
       const Range visible = visible_keys(problem, sequence, queries);
       if (!intersects(visible, keys)) continue;
       begin_query_block<T>(problem, sequence, head, queries, scratch);
@@ -202,18 +201,18 @@ void backward(const Problem& problem, int64_t sequence, int64_t kv_head, int64_t
       if (dq_pieces == nullptr) {
         store_transposed(scratch.dq, num, head_dim, padded, problem.scale, scratch.dq_rows,
                          problem.dq.as<T>() +
-                             (sequence_row + queries.begin) * problem.dq.row_stride +
+                             problem.query_row(sequence, queries.begin) * problem.dq.row_stride +
                              head * head_dim,
                          problem.dq.row_stride);
       } else {
-        store_transposed(
-            scratch.dq, num, head_dim, padded, problem.scale, scratch.dq_rows,
-            dq_pieces + problem.dq_piece_offset(piece, sequence, head) + queries.begin * head_dim,
-            head_dim);
+        store_transposed(scratch.dq, num, head_dim, padded, problem.scale, scratch.dq_rows,
+                         dq_pieces + problem.dq_piece_offset(piece, sequence, head) +
+                             problem.query_row(0, queries.begin) * head_dim,
+                         head_dim);
       }
     }
   }
-  const int64_t row = sequence_row + keys.begin, col = kv_head * head_dim;
+  const int64_t row = sequence * problem.sequence_length + keys.begin, col = kv_head * head_dim;
   store_piece<T>(scratch.dk, padded, keys, problem.scale, problem.dk, row, col, head_dim);
   store_piece<T>(scratch.dv, padded, keys, 1.0f, problem.dv, row, col, head_dim);
 }
@@ -223,22 +222,22 @@ template <typename T>
 void sum_dq(const Problem& problem, int64_t sequence, int64_t head, int64_t block,
             const float* dq_pieces) {
   const F32 d;
-  const Range queries = block_range(problem, block);
+  const Range queries = query_range(problem, block);
   const Range visible = visible_keys(problem, sequence, queries);
   const int64_t size = problem.piece_keys(), head_dim = problem.head_dim;
   const int64_t begin = visible.begin / size, end = (visible.end + size - 1) / size;
   for (int64_t position = queries.begin; position < queries.end; ++position) {
-    T* to = problem.dq.as<T>() +
-            (sequence * problem.sequence_length + position) * problem.dq.row_stride +
+    T* to = problem.dq.as<T>() + problem.query_row(sequence, position) * problem.dq.row_stride +
             head * head_dim;
+    const int64_t in_piece = problem.query_row(0, position) * head_dim;
     for (int64_t dim = 0; dim < head_dim; dim += kLanes) {
       const auto n = static_cast<size_t>(std::min(kLanes, head_dim - dim));
       VF32 sum = hn::Zero(d);
       for (int64_t piece = begin; piece < end; ++piece) {
-        sum = hn::Add(sum, load(d,
-                                dq_pieces + problem.dq_piece_offset(piece, sequence, head) +
-                                    position * head_dim + dim,
-                                n));
+        sum = hn::Add(
+            sum,
+            load(d, dq_pieces + problem.dq_piece_offset(piece, sequence, head) + in_piece + dim,
+                 n));
       }
       store(sum, d, to + dim, n);
     }

@@ -43,7 +43,11 @@ Problem bind(const KernelCall& call, bool backward) {
   }
   problem.head_dim = call.attrs.integer("head_dim");
   problem.sequence_length = call.attrs.integer("sequence_length");
-  problem.num_sequences = problem.q.rows() / problem.sequence_length;
+  problem.num_sequences = problem.k.rows() / problem.sequence_length;
+  if (call.attrs.has("part")) {
+    problem.part = call.attrs.integer("part");
+    problem.parts = call.attrs.integer("parts");
+  }
   problem.heads = problem.q.cols() / problem.head_dim;
   problem.kv_heads = problem.k.cols() / problem.head_dim;
   problem.causal = call.attrs.flag("causal");

@@ -29,6 +29,7 @@ struct Problem {
   View grad, dq, dk, dv;  // backward only
   const int32_t* start = nullptr;
   int64_t num_sequences = 0, sequence_length = 0;
+  int64_t part = 0, parts = 1;                    // of each sequence, the queries of this rank
   int64_t heads = 0, kv_heads = 0, head_dim = 0;  // of this rank
   bool causal = true;
   float scale = 1;
@@ -36,7 +37,21 @@ struct Problem {
   // Rows of vectors: a multiple of the widest one.
   int64_t padded_dim() const { return round_up(head_dim, 16); }
   int64_t group_size() const { return heads / kv_heads; }
-  int64_t num_blocks() const { return (sequence_length + kBlock - 1) / kBlock; }
+  // The queries of a sequence lie in spans of adjacent positions: the whole sequence, or the two
+  // pieces of zigzag order (ops/zigzag).
+  int64_t num_queries() const { return sequence_length / parts; }
+  int64_t num_spans() const { return parts > 1 ? 2 : 1; }
+  int64_t span_length() const { return num_queries() / num_spans(); }
+  int64_t span_blocks() const { return (span_length() + kBlock - 1) / kBlock; }
+  int64_t span_begin(int64_t span) const {
+    return (span == 0 ? part : 2 * parts - 1 - part) * span_length();
+  }
+  // The row of q, o, lse and their gradients that holds a position of one of the spans.
+  int64_t query_row(int64_t sequence, int64_t position) const {
+    const int64_t span = num_spans() == 1 || position < span_begin(1) ? 0 : 1;
+    return sequence * num_queries() + span * span_length() + position - span_begin(span);
+  }
+  int64_t num_blocks() const { return num_spans() * span_blocks(); }  // of queries
   int64_t num_groups() const { return (num_blocks() + kGroupBlocks - 1) / kGroupBlocks; }
   int64_t piece_keys() const {
     const int64_t share = (sequence_length + kMaxPieces - 1) / kMaxPieces;
@@ -44,9 +59,9 @@ struct Problem {
                     round_up(sequence_length, kBlock));
   }
   int64_t num_pieces() const { return (sequence_length + piece_keys() - 1) / piece_keys(); }
-  // Where a piece keeps dq[S, head_dim] of one head.
+  // Where a piece keeps dq[num_queries, head_dim] of one head.
   int64_t dq_piece_offset(int64_t piece, int64_t sequence, int64_t head) const {
-    return ((piece * num_sequences + sequence) * heads + head) * sequence_length * head_dim;
+    return ((piece * num_sequences + sequence) * heads + head) * num_queries() * head_dim;
   }
 };
 
@@ -56,8 +71,14 @@ struct Range {
 };
 inline bool intersects(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
 
-// Positions of a sequence's block, and the keys that some query of a block may see.
-inline Range block_range(const Problem& problem, int64_t block) {
+// Positions of a sequence's block of queries, and of keys; the keys that some query of a block may
+// see.
+inline Range query_range(const Problem& problem, int64_t block) {
+  const int64_t span = block / problem.span_blocks(), begin = problem.span_begin(span);
+  const int64_t first = begin + block % problem.span_blocks() * kBlock;
+  return {first, std::min(first + kBlock, begin + problem.span_length())};
+}
+inline Range key_range(const Problem& problem, int64_t block) {
   return {block * kBlock, std::min((block + 1) * kBlock, problem.sequence_length)};
 }
 Range visible_keys(const Problem& problem, int64_t sequence, Range queries);

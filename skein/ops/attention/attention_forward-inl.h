@@ -126,9 +126,9 @@ template <typename T>
 void begin_queries(const Problem& problem, int64_t sequence, int64_t head, int64_t block,
                    const ForwardScratch& scratch, QueryState& state) {
   const int64_t padded = problem.padded_dim();
-  state.queries = block_range(problem, block);
+  state.queries = query_range(problem, block);
   state.keys = visible_keys(problem, sequence, state.queries);
-  const int64_t first_row = sequence * problem.sequence_length + state.queries.begin;
+  const int64_t first_row = problem.query_row(sequence, state.queries.begin);
   pack_rows(row_at<T>(problem.q, first_row, head * problem.head_dim), problem.q.row_stride,
             state.queries.end - state.queries.begin, problem.head_dim, padded, scratch.rows);
   transpose(scratch.rows, kBlock, padded / kPack, state.q_columns);
@@ -158,7 +158,7 @@ template <typename T>
 void finish_queries(const Problem& problem, int64_t sequence, int64_t head,
                     const ForwardScratch& scratch, QueryState& state) {
   const int64_t num = state.queries.end - state.queries.begin;
-  const int64_t first_row = sequence * problem.sequence_length + state.queries.begin;
+  const int64_t first_row = problem.query_row(sequence, state.queries.begin);
   for (int64_t i = 0; i < num; ++i) {
     *(problem.lse.as<float>() + (first_row + i) * problem.lse.row_stride + head) =
         state.max[i] * problem.scale + std::log(state.sum[i]);
@@ -189,7 +189,11 @@ void forward(const Problem& problem, int64_t sequence, int64_t head, int64_t gro
   }
   const int64_t kv_col = head / problem.group_size() * problem.head_dim;
   for (int64_t block = keys.begin / kBlock; block * kBlock < keys.end; ++block) {
-    const Range range = block_range(problem, block);
+    const Range range = key_range(problem, block);
+    const bool seen =
+        std::any_of(scratch.states, scratch.states + num,
+                    [&](const QueryState& state) { return intersects(range, state.keys); });
+    if (!seen) continue;
     const int64_t num_keys = range.end - range.begin;
     const int64_t first_row = sequence * problem.sequence_length + range.begin;
     pack_rows(row_at<T>(problem.v, first_row, kv_col), problem.v.row_stride, num_keys,
