@@ -16,7 +16,7 @@ function(skein_room room)
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
   if(SKEIN_FUZZ)
     set(tests "")
-    list(FILTER sources INCLUDE REGEX "/skein/(base|tensor|data|checkpoint|model)/|/skein/train/config")
+    list(FILTER sources INCLUDE REGEX "/skein/(base|tensor|data|checkpoint|model)/|/skein/train/config|/skein/schedule/hardware")
   endif()
 
   if(sources)
