@@ -1,0 +1,266 @@
+#include "skein/launch/place.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/base/hash.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kMaxStartId = 128;
+
+// Steps that Slurm makes itself: interactive, batch script, extern, pending (slurm.h).
+constexpr int64_t kFirstSpecialStep = 0xfffffffa;
+
+bool is_name_character(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+         c == '_' || c == '.';
+}
+
+class Variables {
+ public:
+  Variables(const ReadVariable& read, std::string launcher)
+      : read_(read), launcher_(std::move(launcher)) {}
+
+  // Empty where it is not set, too.
+  std::string text(const char* name) const {
+    const char* value = read_(name);
+    return value == nullptr ? "" : value;
+  }
+  bool has(const char* name) const { return !text(name).empty(); }
+
+  std::string required(const char* name) const {
+    if (!has(name)) {
+      fail(ErrorCode::kUsage, "{} is not set, though this process was started by {}: expected it",
+           name, launcher_);
+    }
+    return text(name);
+  }
+
+  int64_t number(const char* name, int64_t min, int64_t max) const {
+    const std::string value = required(name);
+    int64_t number = 0;
+    const char* end = value.data() + value.size();
+    const auto [stop, problem] = std::from_chars(value.data(), end, number);
+    if (problem != std::errc() || stop != end || number < min || number > max) {
+      fail(ErrorCode::kUsage, "{} is \"{}\" (set by {}): expected a whole number from {} to {}",
+           name, value.substr(0, 100), launcher_, min, max);
+    }
+    return number;
+  }
+  int count(const char* name, int64_t max = 1'000'000) const {
+    return static_cast<int>(number(name, 1, max));
+  }
+  int index(const char* name, int size) const {
+    return static_cast<int>(number(name, 0, size - 1));
+  }
+
+  Place place(const char* rank, const char* size, const char* local_rank,
+              const char* local_size) const {
+    Place place;
+    place.launcher = launcher_;
+    place.size = count(size);
+    place.rank = index(rank, place.size);
+    place.local_size = count(local_size, place.size);
+    place.local_rank = index(local_rank, place.local_size);
+    return place;
+  }
+
+  // A readable name with a hash of everything that tells one start from another. `identity` is
+  // what the launcher says of the run, `attempts` count how often it was started again.
+  std::string start_id(const std::vector<std::string>& identity,
+                       const std::vector<std::string>& attempts) const {
+    std::vector<std::string> parts = {text("SKEIN_START_ID")};
+    if (parts.front().empty()) parts = identity;
+    parts.insert(parts.end(), attempts.begin(), attempts.end());
+    std::string whole;  // unambiguous: a part holds no NUL
+    std::string name = launcher_;
+    for (const std::string& part : parts) {
+      whole += part + '\0';
+      name += "-" + part;
+    }
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return !is_name_character(c); }, '_');
+    return fmt::format("{}-{:08x}", name.substr(0, 80), hash_name(whole) >> 32);
+  }
+
+ private:
+  const ReadVariable& read_;
+  std::string launcher_;
+};
+
+Place skein_place(const Variables& variables) {
+  Place place = variables.place("SKEIN_RANK", "SKEIN_SIZE", "SKEIN_LOCAL_RANK", "SKEIN_LOCAL_SIZE");
+  place.start_id = variables.required("SKEIN_START_ID");
+  if (place.start_id.size() > kMaxStartId || place.start_id.front() == '.' ||
+      !std::all_of(place.start_id.begin(), place.start_id.end(), is_name_character)) {
+    fail(ErrorCode::kUsage,
+         "SKEIN_START_ID is \"{}\": expected at most {} letters, digits, '-', '_' and '.', the "
+         "first one no '.'",
+         place.start_id.substr(0, 200), kMaxStartId);
+  }
+  if (variables.has("SKEIN_PARENT_PID")) {
+    place.parent_pid = variables.number("SKEIN_PARENT_PID", 1, INT32_MAX);
+  }
+  return place;
+}
+
+// …/torchelastic_x1/id_x2/attempt_0/3/error.json, x1 and x2 drawn at every start → all before "/3"
+std::string torchrun_log_folder(const Variables& variables) {
+  return fs::path(variables.text("TORCHELASTIC_ERROR_FILE")).parent_path().parent_path();
+}
+
+void refuse_ambiguous_torchrun(const Variables& variables, const std::string& run_id) {
+  // Every agent counts the restarts that began with its own workers.
+  if (variables.has("TORCHELASTIC_MAX_RESTARTS") &&
+      variables.text("TORCHELASTIC_MAX_RESTARTS") != "0") {
+    fail(ErrorCode::kUsage,
+         "TORCHELASTIC_MAX_RESTARTS is {}: torchrun counts restarts on each machine by itself, so "
+         "the ranks could not tell one start from another; give it --max-restarts 0",
+         variables.text("TORCHELASTIC_MAX_RESTARTS"));
+  }
+  if (run_id == "none" && !variables.has("SKEIN_START_ID")) {
+    fail(ErrorCode::kUsage,
+         "TORCHELASTIC_RUN_ID is \"none\" and there are several machines: the ranks could not tell "
+         "one start from another; give torchrun --rdzv-id with a name that is new at every start, "
+         "such as the scheduler's job id");
+  }
+}
+
+Place torchrun_place(const Variables& variables) {
+  Place place = variables.place("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  const std::string run_id = variables.required("TORCHELASTIC_RUN_ID");
+  std::vector<std::string> identity = {run_id, variables.text("MASTER_PORT")};
+  std::vector<std::string> attempts = {variables.text("TORCHELASTIC_RESTART_COUNT"),
+                                       variables.text("SLURM_RESTART_COUNT")};
+  if (place.local_size == place.size) {
+    identity.push_back(torchrun_log_folder(variables));
+  } else {
+    refuse_ambiguous_torchrun(variables, run_id);
+  }
+  place.start_id = variables.start_id(identity, attempts);
+  return place;
+}
+
+Place open_mpi_place(const Variables& variables) {
+  Place place = variables.place("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+  // The job's number comes from mpirun's host and process; in a container these repeat, the port in
+  // its address does not.
+  const std::vector<std::string> identity = {
+      variables.text("PMIX_NAMESPACE"), variables.text("OMPI_MCA_ess_base_jobid"),
+      variables.text("OMPI_MCA_orte_hnp_uri"), variables.text("SLURM_JOB_ID"),
+      variables.text("SLURM_RESTART_COUNT")};
+  if (identity[0].empty() && identity[1].empty() && !variables.has("SKEIN_START_ID")) {
+    fail(ErrorCode::kUsage,
+         "Open MPI set neither PMIX_NAMESPACE nor OMPI_MCA_ess_base_jobid: expected one, to tell "
+         "this start from others; set SKEIN_START_ID to a name that is new at every start");
+  }
+  place.start_id = variables.start_id(identity, {});
+  return place;
+}
+
+// Tasks on node `node` of "2(x3),1": 2 on nodes 0, 1 and 2, 1 on node 3.
+int tasks_on_node(const std::string& list, int64_t node) {
+  std::string_view rest = list;
+  const auto number = [&](int64_t& value) {
+    const auto [stop, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    rest.remove_prefix(static_cast<size_t>(stop - rest.data()));
+    return problem == std::errc() && value >= 1;
+  };
+  const auto skip = [&](std::string_view text) {
+    const bool found = rest.starts_with(text);
+    if (found) rest.remove_prefix(text.size());
+    return found;
+  };
+  do {
+    int64_t tasks = 0, nodes = 1;
+    if (!number(tasks) || (skip("(x") && !(number(nodes) && skip(")")))) break;
+    if (node < nodes) return static_cast<int>(std::min<int64_t>(tasks, INT32_MAX));
+    node -= nodes;
+  } while (skip(","));
+  fail(ErrorCode::kUsage,
+       "SLURM_STEP_TASKS_PER_NODE is \"{}\": expected tasks for each node, such as \"2(x3),1\", "
+       "with an entry for SLURM_NODEID",
+       list.substr(0, 100));
+}
+
+std::optional<Place> slurm_place(const Variables& variables) {
+  if (!variables.has("SLURM_STEP_ID") || !variables.has("SLURM_PROCID")) return std::nullopt;
+  if (variables.number("SLURM_STEP_ID", 0, UINT32_MAX) >= kFirstSpecialStep) return std::nullopt;
+  // SLURM_NTASKS may be the job's instead of the step's.
+  const char* size =
+      variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  if (!variables.has(size)) return std::nullopt;
+  Place place;
+  place.launcher = "Slurm";
+  place.size = variables.count(size);
+  if (place.size == 1) return std::nullopt;
+  place.rank = variables.index("SLURM_PROCID", place.size);
+  const int64_t node = variables.number("SLURM_NODEID", 0, 1'000'000);
+  place.local_size =
+      std::min(tasks_on_node(variables.required("SLURM_STEP_TASKS_PER_NODE"), node), place.size);
+  place.local_rank = variables.index("SLURM_LOCALID", place.local_size);
+  place.start_id =
+      variables.start_id({variables.required("SLURM_JOB_ID"), variables.text("SLURM_STEP_ID")},
+                         {variables.text("SLURM_RESTART_COUNT")});
+  return place;
+}
+
+void refuse_unknown_ranks(const Variables& variables) {
+  if (!variables.has("RANK") || !variables.has("WORLD_SIZE")) return;
+  if (variables.text("WORLD_SIZE") == "1") return;
+  fail(
+      ErrorCode::kUsage,
+      "RANK is \"{}\" and WORLD_SIZE \"{}\", but torchrun did not set them (TORCHELASTIC_RUN_ID is "
+      "not set): on some platforms they count machines, not processes. Start skein with torchrun, "
+      "or set SKEIN_RANK, SKEIN_SIZE, SKEIN_LOCAL_RANK, SKEIN_LOCAL_SIZE and SKEIN_START_ID, or "
+      "unset RANK and WORLD_SIZE to train on this machine alone",
+      variables.text("RANK").substr(0, 100), variables.text("WORLD_SIZE").substr(0, 100));
+}
+
+}  // namespace
+
+std::optional<Place> place_from_environment(const ReadVariable& read) {
+  const Variables skein(read, "skein"), torchrun(read, "torchrun"), open_mpi(read, "Open MPI"),
+      slurm(read, "Slurm");
+  if (skein.has("SKEIN_RANK") || skein.has("SKEIN_SIZE")) return skein_place(skein);
+  if (torchrun.has("TORCHELASTIC_RUN_ID") && torchrun.has("RANK")) return torchrun_place(torchrun);
+  if (open_mpi.has("OMPI_COMM_WORLD_RANK")) return open_mpi_place(open_mpi);
+  if (auto place = slurm_place(slurm)) return place;
+  refuse_unknown_ranks(torchrun);
+  return std::nullopt;
+}
+
+std::optional<Place> place_from_environment() { return place_from_environment(std::getenv); }
+
+void check_workers(const Place& place, int64_t workers) {
+  if (workers == 1 || workers == place.local_size) return;
+  fail(
+      ErrorCode::kUsage,
+      "launch.workers is {}, but {} started {} on this machine: leave launch.workers out, or start "
+      "skein without {}",
+      workers, place.launcher, place.local_size, place.launcher);
+}
+
+fs::path rendezvous_folder(const std::string& rendezvous, const fs::path& run_dir,
+                           const std::string& start_id) {
+  if (rendezvous.find("://") != std::string::npos) {
+    fail(ErrorCode::kUnsupported,
+         "launch.rendezvous is \"{}\": only folders are built so far, name one that every machine "
+         "sees",
+         rendezvous);
+  }
+  return (rendezvous.empty() ? run_dir / "rendezvous" : fs::path(rendezvous)) / start_id;
+}
+
+fs::path rank_log(const fs::path& run_dir, int rank) {
+  return run_dir / "logs" / fmt::format("rank-{:05}.log", rank);
+}
+
+}  // namespace skein
