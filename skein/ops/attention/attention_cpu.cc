@@ -20,6 +20,14 @@ State state_of(const KernelCall& call) {
 }
 
 std::shared_ptr<const void> prepare(const KernelCall& call) {
+  const int first = call.inputs.size() > 4 ? 1 : 0;  // backward begins with the gradient
+  const int64_t parts = call.attrs.has("parts") ? call.attrs.integer("parts") : 1;
+  const int64_t q_rows = call.inputs[first].rows(), k_rows = call.inputs[first + 1].rows();
+  if (q_rows * parts != k_rows) {
+    fail(ErrorCode::kInternal,
+         "[attention] {} query rows are not one part of {} of {} key rows: was the node localized?",
+         q_rows, parts, k_rows);
+  }
   return std::make_shared<State>(state_of(call));
 }
 

@@ -53,7 +53,7 @@ class RankRun {
       term.resize(type.shape.num_elements(), kUnset);
       const std::vector<double> part = local(rank, id);
       size_t next = 0;
-      for (const int64_t at : indices(type.shape, type.local_box(graph_.mesh(), rank))) {
+      for (const int64_t at : local_elements(type, graph_.mesh(), rank)) {
         EXPECT_TRUE(term[at] == kUnset || term[at] == part[next])
             << "ranks disagree about " << graph_.value(id).name << "[" << at << "]: " << term[at]
             << " and " << part[next];
@@ -113,7 +113,7 @@ class RankRun {
     const std::vector<int64_t> partial = partial_coordinates(type, rank);
     const bool term = std::accumulate(partial.begin(), partial.end(), int64_t{0}) == 0;
     std::vector<double> part;
-    for (const int64_t at : indices(type.shape, type.local_box(graph_.mesh(), rank))) {
+    for (const int64_t at : local_elements(type, graph_.mesh(), rank)) {
       part.push_back(term ? tensor.values.at(at) : 0.0);
     }
     GraphRun::fill(allocate(rank, id), part);
@@ -147,10 +147,10 @@ class RankRun {
     }
     for (const ValueId id : node.outputs) call.outputs.push_back(views_[rank][id]);
     if (kernel.prepare != nullptr) call.state = kernel.prepare(call);
-    const int64_t scratch = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call);
-    Buffer& buffer = new_buffer(scratch);
-    buffer.own(View::contiguous(buffer.data(), DType::kBF16, Shape{(scratch + 1) / 2}));
-    if (scratch > 0) call.scratch = buffer.data();
+    const int64_t bytes = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call);
+    if (static_cast<int64_t>(scratch_.size()) < bytes + 64) scratch_.resize(bytes + 64, 0xff);
+    const auto address = reinterpret_cast<uintptr_t>(scratch_.data());
+    call.scratch = scratch_.data() + (64 - address % 64) % 64;
     kernel.run(call);
   }
 
@@ -212,6 +212,7 @@ class RankRun {
   KernelTable kernels_;
   std::vector<std::vector<View>> views_;  // [rank][value]
   std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<uint8_t> scratch_;
 };
 
 // "S0 R P" as the placements of a mesh's axes.
