@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "step-";
 constexpr size_t kStepDigits = 8;
-constexpr std::string_view kPartial = ".partial", kDeleting = ".deleting", kReplaced = ".replaced";
+constexpr std::string_view kPartial = ".partial", kDeleting = ".deleting", kReplaced = ".replaced",
+                           kFailed = ".failed";
 
 std::vector<fs::path> folder_entries(const fs::path& dir) {
   std::vector<fs::path> entries;
@@ -32,6 +33,12 @@ std::vector<fs::path> folder_entries(const fs::path& dir) {
 bool is_unfinished(std::string_view name, std::string_view suffix) {
   return name.ends_with(suffix) &&
          parse_checkpoint_name(name.substr(0, name.size() - suffix.size()));
+}
+
+// "step-00000010.x.partial", of several ranks.
+bool is_shared_save(std::string_view name) {
+  return (name.ends_with(kPartial) || name.ends_with(kFailed)) &&
+         parse_checkpoint_name(name.substr(0, name.find('.')));
 }
 
 }  // namespace
@@ -62,9 +69,10 @@ std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir) {
   return found;
 }
 
-void clean_unfinished(const fs::path& dir, const FileOps& ops) {
+void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& keep) {
   for (const fs::path& path : folder_entries(dir)) {
     const std::string name = path.filename().string();
+    if (name == keep.filename()) continue;
     if (is_unfinished(name, kReplaced)) {
       const fs::path original = dir / name.substr(0, name.size() - kReplaced.size());
       if (!fs::exists(original)) {
@@ -73,41 +81,39 @@ void clean_unfinished(const fs::path& dir, const FileOps& ops) {
       } else {
         ops.remove_tree(path);
       }
-    } else if (is_unfinished(name, kPartial) || is_unfinished(name, kDeleting)) {
+    } else if (is_unfinished(name, kPartial) || is_unfinished(name, kDeleting) ||
+               is_shared_save(name)) {
       ops.remove_tree(path);
     }
   }
 }
 
-void commit_folder(const fs::path& partial, const fs::path& path, const FileOps& ops) {
-  const fs::path parent = parent_folder(path);
+std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path,
+                                   const FileOps& ops) {
+  fs::path old;  // where the checkpoint that had the name is afterwards
   if (!fs::exists(path)) {
     ops.rename(partial, path);
-    ops.sync_folder(parent);
-    return;
-  }
-  // Until the parent is durable the old checkpoint is kept, and put back if that fails.
-  if (ops.exchange(partial, path)) {
+  } else if (ops.exchange(partial, path)) {
+    old = partial;
+  } else {
+    old = path.string() + std::string(kReplaced);
+    ops.remove_tree(old);
+    ops.rename(path, old);
     try {
-      ops.sync_folder(parent);
+      ops.rename(partial, path);
     } catch (const Error&) {
-      ops.exchange(partial, path);
+      ops.rename(old, path);
       throw;
     }
-    ops.remove_tree(partial);
-    return;
   }
-  const fs::path replaced = path.string() + std::string(kReplaced);
-  ops.remove_tree(replaced);
-  ops.rename(path, replaced);
+  // Until the parent is durable the old checkpoint is kept.
   try {
-    ops.rename(partial, path);
-  } catch (const Error&) {
-    ops.rename(replaced, path);
-    throw;
+    ops.sync_folder(parent_folder(path));
+    if (!old.empty()) ops.remove_tree(old);
+  } catch (const Error& error) {
+    return error;
   }
-  ops.sync_folder(parent);
-  ops.remove_tree(replaced);
+  return std::nullopt;
 }
 
 std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,

@@ -2,6 +2,7 @@
 //
 //   step-00001000            a checkpoint: renamed to this name only when all of it is durable
 //   step-00001000.partial    being written, or left behind by a process that died
+//   step-00001000.x.partial  being written by several ranks; x.failed: given up (shared_save.h)
 //   step-00001000.deleting   on its way out: renamed first, so that half of one never looks whole
 //   step-00001000.replaced   the old checkpoint of a step that is being saved again, where the file
 //                            system cannot exchange two names
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "skein/base/error.h"
 #include "skein/checkpoint/file_ops.h"
 
 namespace skein {
@@ -30,14 +32,16 @@ std::optional<int64_t> parse_checkpoint_name(std::string_view folder);  // the s
 // Newest (largest step) first; whether they are good is not looked at. None where `dir` is missing.
 std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir);
 
-// Removes what a process that died left behind, and undoes a replacement that was cut in two. Only
-// for the one process that may write in `dir`; to be called before it looks for the newest good
-// one.
-void clean_unfinished(const fs::path& dir, const FileOps& ops);
+// Removes what a process that died left behind, all but `keep`, and undoes a replacement that was cut
+// in two. Only for the one process that may write in `dir`; to be called before it looks for the
+// newest good one.
+void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& keep = {});
 
 // Gives the finished folder `partial` the name `path`, durably. A checkpoint that has the name
-// already is replaced.
-void commit_folder(const fs::path& partial, const fs::path& path, const FileOps& ops);
+// already is replaced. Throws where that was not done; what went wrong after it was done, so that the
+// name may not be durable or the old checkpoint is not removed, is returned.
+std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path,
+                                   const FileOps& ops);
 
 struct RetentionPolicy {
   int64_t keep = 5;                   // newest checkpoints to keep; 0 keeps all

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "skein/base/hash.h"
+#include "skein/checkpoint/checkpoint_save.h"
 
 namespace skein {
 namespace {
@@ -13,51 +13,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Writes one file of the checkpoint; adds it and its shards to the manifest.
-void write_shard_file(const fs::path& folder, const CheckpointLayout& layout,
-                      const CheckpointFile& file, std::span<const std::byte> snapshot,
-                      const FileOps& ops, Manifest& manifest) {
-  const std::string& header = file.layout.header;
-  manifest.files.push_back({file.name, file.layout.file_bytes, static_cast<int64_t>(header.size()),
-                            xxh3_128_hex(std::as_bytes(std::span(header)))});
-  SafetensorsWriter writer(folder / file.name, file.layout, ops);
-  for (const size_t position : file.layout.order) {
-    const size_t index = file.specs[position];
-    const TensorSpec& spec = layout.specs[index];
-    const std::vector<Slice> boxes = spec.stored_boxes();
-    std::vector<int64_t> bytes;
-    for (const Slice& box : boxes) {
-      bytes.push_back(box.shape.num_elements() * size_of(spec.dtype));
-    }
-    const std::vector<std::string> checksums = writer.write_pieces(
-        snapshot.subspan(layout.snapshot_begin[index], layout.spec_bytes[index]), bytes);
-    ManifestTensor tensor{spec.name, spec.dtype, spec.shape, {}};
-    int64_t begin = file.layout.begin[position];
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      tensor.shards.push_back({file.name, boxes[i], begin, begin + bytes[i], checksums[i]});
-      begin += bytes[i];
-    }
-    manifest.tensors.push_back(std::move(tensor));
+void check_ranks(const CheckpointWriterOptions& options) {
+  const std::string& id = options.save_id;
+  if (options.num_ranks == 1) return;
+  if (options.rank < 0 || options.rank >= options.num_ranks) {
+    fail(ErrorCode::kInvalid, "[checkpoint] rank {} of {} cannot save", options.rank,
+         options.num_ranks);
   }
-  writer.finish();
-}
-
-void write_manifest(const fs::path& path, const Manifest& manifest, const FileOps& ops) {
-  const std::string text = manifest_text(manifest);
-  const FileDescriptor file = ops.create(path);
-  ops.write(file.get(), std::as_bytes(std::span(text)), path);
-  ops.sync(file.get(), path);
-}
-
-void apply_retention(const fs::path& dir, const RetentionPolicy& policy, const FileOps& ops,
-                     SavedCheckpoint& saved) {
-  try {
-    for (const CheckpointInfo& old : select_expired(list_checkpoints(dir), saved.step, policy)) {
-      remove_checkpoint(old, ops);
-      saved.removed_steps.push_back(old.step);
-    }
-  } catch (const Error& error) {
-    saved.warning = fmt::format("an old checkpoint was not removed: {}", error.what());
+  if (id.empty() || id.size() > 100 ||
+      id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") != id.npos) {
+    fail(ErrorCode::kInvalid, "[checkpoint] save_id \"{}\" is not made of a-z, 0-9, _ and -", id);
   }
 }
 
@@ -75,8 +40,9 @@ CheckpointWriter::CheckpointWriter(const fs::path& dir, CheckpointWriterOptions 
   }
   if (!options_.copy)
     options_.copy = [](void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); };
+  check_ranks(options_);
   ops_.make_folder(dir_);
-  clean_unfinished(dir_, ops_);
+  if (options_.rank == 0 || options_.num_ranks == 1) clean_unfinished(dir_, ops_);
   snapshot_.emplace(layout_.snapshot_bytes);
   if (options_.async) thread_ = std::thread(&CheckpointWriter::run, this);
 }
@@ -99,23 +65,32 @@ int64_t CheckpointWriter::snapshot_bytes(const std::vector<TensorSpec>& specs) {
 double CheckpointWriter::begin(TrainingState state, std::span<const View> views) {
   const auto start = std::chrono::steady_clock::now();
   wait();
-  copy_.start(layout_, views, *snapshot_, options_.copy);
-  if (options_.async) {
-    state_ = std::move(state);
-    copy_state();
-  } else {
-    copy_.help();
-    Result<SavedCheckpoint> result = write(state);
+  ++num_begun_;
+  const int64_t step = state.step;
+  try {
+    copy_.start(layout_, views, *snapshot_, options_.copy);
+    if (options_.async) {
+      copy_state(std::move(state));
+    } else {
+      copy_.help();
+    }
+  } catch (...) {
+    abandon(step, std::current_exception());
+    throw;
+  }
+  if (!options_.async) {
+    Result<SavedCheckpoint> result = write(state);  // NOLINT: moved from only where it is async
     finished_.push_back(std::move(result));
   }
   return seconds_since(start);
 }
 
 // The writing thread helps to copy; this thread does not wait for it to wake up.
-void CheckpointWriter::copy_state() {
+void CheckpointWriter::copy_state(TrainingState state) {
   {
     const std::lock_guard lock(mutex_);
     helper_error_ = nullptr;
+    state_ = std::move(state);
     phase_ = Phase::kCopy;
   }
   changed_.notify_all();
@@ -165,33 +140,18 @@ void CheckpointWriter::run() {
 }
 
 Result<SavedCheckpoint> CheckpointWriter::write(const TrainingState& state) const {
-  const auto start = std::chrono::steady_clock::now();
-  const fs::path path = dir_ / checkpoint_name(state.step);
-  const fs::path partial = path.string() + ".partial";
+  const SaveJob job{dir_, options_, ops_, layout_, std::as_const(*snapshot_).bytes(), num_begun_};
+  return options_.num_ranks == 1 ? save_alone(job, state) : save_shared(job, state);
+}
+
+// The other ranks are not to wait for a part that will not come.
+void CheckpointWriter::abandon(int64_t step, const std::exception_ptr& error) const {
+  if (options_.num_ranks == 1) return;
+  const SaveJob job{dir_, options_, ops_, layout_, {}, num_begun_};
   try {
-    ops_.remove_tree(partial);
-    ops_.make_folder(partial);
-    Manifest manifest{.state = state};
-    for (const CheckpointFile& file : layout_.files) {
-      write_shard_file(partial, layout_, file, std::as_const(*snapshot_).bytes(), ops_, manifest);
-    }
-    write_manifest(partial / "manifest.json", manifest, ops_);
-    ops_.sync_folder(partial);
-    commit_folder(partial, path, ops_);
-    SavedCheckpoint saved{state.step, path, manifest.total_bytes(), seconds_since(start)};
-    apply_retention(dir_, options_.retention, ops_, saved);
-    return saved;
-  } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const Error*>(&error);
-    try {
-      ops_.remove_tree(partial);
-    } catch (const Error&) {
-      // The next start cleans it up; what went wrong first is what counts.
-    }
-    return Error(known != nullptr ? known->code() : ErrorCode::kInternal,
-                 fmt::format("the checkpoint of step {} was not saved, earlier ones are untouched: "
-                             "{}",
-                             state.step, error.what()));
+    std::rethrow_exception(error);
+  } catch (const std::exception& what) {
+    abandon_shared(job, step, what);
   }
 }
 

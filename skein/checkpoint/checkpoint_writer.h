@@ -4,10 +4,14 @@
 // Commit   step-….partial/ gets its safetensors files, each fsynced, then manifest.json, fsynced;
 //          the folder is fsynced, renamed to step-…, and its parent fsynced. A crash at any moment
 //          leaves the checkpoints that were there, and perhaps the new one; nothing in between.
+// Ranks    Several ranks save one checkpoint together, each what its specs say, over a shared file
+//          system alone: every rank begins the same saves in the same order, and all get the same
+//          outcome. Only rank 0 cleans up, commits and applies retention; so the others' writers are
+//          to be used only when rank 0's was constructed (a barrier). See shared_save.h.
 // Memory   snapshot_bytes, exactly, from construction on; a save adds the text of the manifest.
 // Errors   The constructor throws. A save that fails is a Result from poll(): its partial folder is
 //          removed, earlier checkpoints are untouched, and the next save may be tried as if nothing
-//          had happened.
+//          had happened. A rank that fails fails the save for all: rank 0's error names it.
 // Threads  one caller; one thread of its own where saves are asynchronous.
 #pragma once
 
@@ -32,14 +36,19 @@ struct CheckpointWriterOptions {
   bool async = true;
   int64_t max_file_bytes = int64_t{4} << 30;
   int rank = 0;
-  CopyFunction copy;  // memcpy where empty; may be called by two threads at once
+  int num_ranks = 1;
+  // The same on all ranks and another one at each start, of a-z, 0-9, _ and -; only for several.
+  std::string save_id;
+  double deadline_s = 600;             // for the slowest rank to have written
+  std::function<bool()> should_abort;  // asked while waiting for other ranks; by the writing thread
+  CopyFunction copy;                   // memcpy where empty; may be called by two threads at once
   FileOps::Hook file_hook;
 };
 
 struct SavedCheckpoint {
   int64_t step = 0;
   fs::path path;
-  int64_t num_bytes = 0;
+  int64_t num_bytes = 0;  // of the whole checkpoint; on other ranks than 0, what they wrote
   double write_seconds = 0;
   std::vector<int64_t> removed_steps;  // by retention
   std::string warning;                 // saved, but an old checkpoint could not be removed
@@ -47,7 +56,7 @@ struct SavedCheckpoint {
 
 class CheckpointWriter {
  public:
-  // Creates `dir`, removes what a dead process left there, and reserves the snapshot.
+  // Creates `dir`, removes what a dead process left there (rank 0), and reserves the snapshot.
   CheckpointWriter(const fs::path& dir, CheckpointWriterOptions options,
                    std::vector<TensorSpec> specs);
   // Waits for a save that is running.
@@ -74,8 +83,9 @@ class CheckpointWriter {
   enum class Phase { kIdle, kCopy, kWrite, kStop };
 
   void run();
-  void copy_state();
+  void copy_state(TrainingState state);
   Result<SavedCheckpoint> write(const TrainingState& state) const;
+  void abandon(int64_t step, const std::exception_ptr& error) const;
 
   fs::path dir_;
   CheckpointWriterOptions options_;
@@ -84,6 +94,7 @@ class CheckpointWriter {
   std::optional<Snapshot> snapshot_;
   SnapshotCopy copy_;
   TrainingState state_;
+  int64_t num_begun_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;

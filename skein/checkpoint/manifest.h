@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,12 @@ struct TrainingState {
   uint64_t seed = 0;
   int64_t tokens_seen = 0;
   int64_t reduction_width = 1;
-  Json lanes;          // opaque here
+  Json lanes;          // opaque here, but for merge_parts
   Json configuration;  // opaque here
   std::string skein_version;
+  // Of the first of `lanes`, where several ranks save together, each its own; nothing where this rank
+  // brings none, because another that has the same brings them. Not in the manifest.
+  std::optional<int64_t> first_lane = 0;
 
   bool operator==(const TrainingState&) const = default;
 };
@@ -76,8 +80,12 @@ struct Manifest {
 
 std::string manifest_text(const Manifest& manifest);
 
+// Of a whole checkpoint, or of the files of one rank, which need not cover any tensor.
+enum class ManifestScope { kWhole, kPart };
+
 // Checks every promise that the manifest can keep by itself: boxes tile their tensors, shards tile
 // their files, names are unique and stay inside the folder.
-Manifest parse_manifest(std::string_view text, const std::string& what);
+Manifest parse_manifest(std::string_view text, const std::string& what,
+                        ManifestScope scope = ManifestScope::kWhole);
 
 }  // namespace skein

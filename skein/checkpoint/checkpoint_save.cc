@@ -1,0 +1,192 @@
+#include "skein/checkpoint/checkpoint_save.h"
+
+#include <chrono>
+
+#include "skein/base/hash.h"
+#include "skein/checkpoint/merge_parts.h"
+#include "skein/checkpoint/shared_save.h"
+
+namespace skein {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Writes one file of the checkpoint; adds it and its shards to the manifest.
+void write_shard_file(const fs::path& folder, const CheckpointLayout& layout,
+                      const CheckpointFile& file, std::span<const std::byte> snapshot,
+                      const FileOps& ops, Manifest& manifest) {
+  const std::string& header = file.layout.header;
+  manifest.files.push_back({file.name, file.layout.file_bytes, static_cast<int64_t>(header.size()),
+                            xxh3_128_hex(std::as_bytes(std::span(header)))});
+  SafetensorsWriter writer(folder / file.name, file.layout, ops);
+  for (const size_t position : file.layout.order) {
+    const size_t index = file.specs[position];
+    const TensorSpec& spec = layout.specs[index];
+    const std::vector<Slice> boxes = spec.stored_boxes();
+    std::vector<int64_t> bytes;
+    for (const Slice& box : boxes) {
+      bytes.push_back(box.shape.num_elements() * size_of(spec.dtype));
+    }
+    const std::vector<std::string> checksums = writer.write_pieces(
+        snapshot.subspan(layout.snapshot_begin[index], layout.spec_bytes[index]), bytes);
+    ManifestTensor tensor{spec.name, spec.dtype, spec.shape, {}};
+    int64_t begin = file.layout.begin[position];
+    for (size_t i = 0; i < boxes.size(); ++i) {
+      tensor.shards.push_back({file.name, boxes[i], begin, begin + bytes[i], checksums[i]});
+      begin += bytes[i];
+    }
+    manifest.tensors.push_back(std::move(tensor));
+  }
+  writer.finish();
+}
+
+void write_manifest(const fs::path& path, const Manifest& manifest, const FileOps& ops) {
+  const std::string text = manifest_text(manifest);
+  const FileDescriptor file = ops.create(path);
+  ops.write(file.get(), std::as_bytes(std::span(text)), path);
+  ops.sync(file.get(), path);
+}
+
+void apply_retention(const fs::path& dir, const RetentionPolicy& policy, const FileOps& ops,
+                     SavedCheckpoint& saved) {
+  if (!saved.warning.empty()) return;  // the old ones may still be needed
+  try {
+    for (const CheckpointInfo& old : select_expired(list_checkpoints(dir), saved.step, policy)) {
+      remove_checkpoint(old, ops);
+      saved.removed_steps.push_back(old.step);
+    }
+  } catch (const Error& error) {
+    saved.warning = fmt::format("an old checkpoint was not removed: {}", error.what());
+  }
+}
+
+// All files of this rank, and the tensors that it knows of, also those that others store.
+Manifest write_files(const fs::path& folder, const SaveJob& job, const TrainingState& state) {
+  Manifest manifest{.state = state};
+  for (const CheckpointFile& file : job.layout.files) {
+    write_shard_file(folder, job.layout, file, job.snapshot, job.ops, manifest);
+  }
+  for (size_t i = 0; i < job.layout.specs.size(); ++i) {
+    const TensorSpec& spec = job.layout.specs[i];
+    if (job.layout.spec_bytes[i] == 0) {
+      manifest.tensors.push_back({spec.name, spec.dtype, spec.shape, {}});
+    }
+  }
+  return manifest;
+}
+
+// Rank 0, when everything that the manifest names is durable in `partial`.
+SavedCheckpoint commit(const SaveJob& job, const Manifest& manifest, const fs::path& partial,
+                       const fs::path& path) {
+  write_manifest(partial / "manifest.json", manifest, job.ops);
+  job.ops.sync_folder(partial);
+  SavedCheckpoint saved{manifest.state.step, path, manifest.total_bytes()};
+  if (const auto problem = commit_folder(partial, path, job.ops)) {
+    saved.warning = fmt::format("saved, but {}", problem->what());
+  }
+  return saved;
+}
+
+Error error_of(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  return known != nullptr ? *known : Error(ErrorCode::kInternal, error.what());
+}
+
+Error not_saved(int64_t step, const Error& error) {
+  return Error(error.code(), fmt::format("the checkpoint of step {} was not saved, earlier ones "
+                                         "are untouched: {}",
+                                         step, error.what()));
+}
+
+SharedSave shared_save(const SaveJob& job, int64_t step) {
+  return {{.dir = job.dir,
+           .step = step,
+           .save = fmt::format("{}-{}", job.options.save_id, job.number),
+           .rank = job.options.rank,
+           .num_ranks = job.options.num_ranks,
+           .deadline_s = job.options.deadline_s,
+           .should_abort = job.options.should_abort},
+          job.ops};
+}
+
+// A file that is not there would make a checkpoint that does not verify.
+void check_files(const fs::path& folder, const Manifest& manifest) {
+  for (const ManifestFile& file : manifest.files) {
+    std::error_code error;
+    const auto bytes = fs::file_size(folder / file.name, error);
+    if (error || static_cast<int64_t>(bytes) != file.file_bytes) {
+      fail(ErrorCode::kIo, "{}: {}, expected a file of {} bytes", (folder / file.name).string(),
+           error ? error.message() : fmt::format("{} bytes", bytes), file.file_bytes);
+    }
+  }
+}
+
+SavedCheckpoint merge_and_commit(const SaveJob& job, SharedSave& shared, Manifest own) {
+  std::vector<Manifest> parts = shared.collect();
+  try {  // all ranks have met: nobody looks at an earlier save any more
+    clean_unfinished(job.dir, job.ops, shared.partial());
+  } catch (const Error&) {
+    // The next save or start removes it.
+  }
+  parts.insert(parts.begin(), std::move(own));
+  const Manifest manifest = merge_parts(std::move(parts));
+  check_files(shared.partial(), manifest);
+  return commit(job, manifest, shared.partial(), shared.path());
+}
+
+}  // namespace
+
+Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& state) {
+  const Clock::time_point start = Clock::now();
+  const fs::path path = job.dir / checkpoint_name(state.step);
+  const fs::path partial = path.string() + ".partial";
+  try {
+    job.ops.remove_tree(partial);
+    job.ops.make_folder(partial);
+    SavedCheckpoint saved = commit(job, write_files(partial, job, state), partial, path);
+    saved.write_seconds = seconds_since(start);
+    apply_retention(job.dir, job.options.retention, job.ops, saved);
+    return saved;
+  } catch (const std::exception& error) {
+    try {
+      job.ops.remove_tree(partial);
+    } catch (const Error&) {
+      // The next start cleans it up; what went wrong first is what counts.
+    }
+    return not_saved(state.step, error_of(error));
+  }
+}
+
+Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& state) {
+  const Clock::time_point start = Clock::now();
+  SharedSave shared = shared_save(job, state.step);
+  SavedCheckpoint saved{state.step, shared.path()};
+  try {
+    shared.open();
+    Manifest own = write_files(shared.partial(), job, state);
+    if (job.options.rank == 0) {
+      saved = merge_and_commit(job, shared, std::move(own));
+    } else {
+      job.ops.sync_folder(shared.partial());
+      saved.num_bytes = own.total_bytes();
+      shared.publish(own);
+      if (const auto error = shared.wait_for_commit()) return not_saved(state.step, *error);
+    }
+  } catch (const std::exception& error) {
+    const auto outcome = shared.give_up(error_of(error));
+    if (outcome) return not_saved(state.step, *outcome);
+  }
+  saved.write_seconds = seconds_since(start);
+  if (job.options.rank == 0) apply_retention(job.dir, job.options.retention, job.ops, saved);
+  return saved;
+}
+
+void abandon_shared(const SaveJob& job, int64_t step, const std::exception& why) {
+  shared_save(job, step).give_up(error_of(why));
+}
+
+}  // namespace skein

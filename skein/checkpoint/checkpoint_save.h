@@ -1,0 +1,23 @@
+// The writing of one snapshot, alone or together with other ranks; see checkpoint_writer.h.
+#pragma once
+
+#include "skein/checkpoint/checkpoint_writer.h"
+
+namespace skein {
+
+struct SaveJob {
+  const fs::path& dir;
+  const CheckpointWriterOptions& options;
+  const FileOps& ops;
+  const CheckpointLayout& layout;
+  std::span<const std::byte> snapshot;
+  int64_t number = 0;  // of this save since the start
+};
+
+Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& state);
+Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& state);
+
+// Tells the other ranks that this one has nothing to write.
+void abandon_shared(const SaveJob& job, int64_t step, const std::exception& why);
+
+}  // namespace skein

@@ -1,0 +1,97 @@
+#include "skein/checkpoint/merge_parts.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+void check_same_state(const TrainingState& own, const TrainingState& other, size_t rank) {
+  const auto check = [rank](std::string_view what, auto expected, auto found) {
+    if (expected == found) return;
+    fail(ErrorCode::kInvalid, "rank {} saved {} {}, rank 0 {}: they are not of one run", rank, what,
+         found, expected);
+  };
+  check("step", own.step, other.step);
+  check("schedule_step", own.schedule_step, other.schedule_step);
+  check("seed", own.seed, other.seed);
+  check("reduction_width", own.reduction_width, other.reduction_width);
+}
+
+// A rank's lanes, to be joined with others'.
+Json& lane_array(Json& lanes, size_t rank) {
+  const auto found = lanes.is_object() ? lanes.find("lanes") : lanes.end();
+  if (found == lanes.end() || !found->is_array()) {
+    fail(ErrorCode::kInvalid, "rank {} saved lanes without an array \"lanes\"", rank);
+  }
+  return *found;
+}
+
+Json merge_lanes(std::vector<Manifest>& parts) {
+  std::vector<size_t> ranks;
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    if (parts[rank].state.first_lane) ranks.push_back(rank);
+  }
+  if (ranks.empty()) fail(ErrorCode::kInvalid, "no rank saved the lanes");
+  const auto first_lane = [&](size_t rank) { return *parts[rank].state.first_lane; };
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&](size_t a, size_t b) { return first_lane(a) < first_lane(b); });
+  Json merged = std::move(parts[ranks[0]].state.lanes);
+  if (ranks.size() == 1 && first_lane(ranks[0]) == 0) return merged;
+  Json all = Json::array();
+  std::swap(all, lane_array(merged, ranks[0]));
+  for (const size_t rank : ranks) {
+    if (rank != ranks[0]) {
+      Json& lanes = parts[rank].state.lanes;
+      Json own = Json::array();
+      std::swap(own, lane_array(lanes, rank));
+      if (lanes != merged) {
+        fail(ErrorCode::kInvalid, "rank {} saved lanes of {}, rank {} of {}", rank, lanes.dump(),
+             ranks[0], merged.dump());
+      }
+      if (first_lane(rank) != static_cast<int64_t>(all.size())) {
+        fail(ErrorCode::kInvalid, "rank {} saved lanes from {} on, expected {}", rank,
+             first_lane(rank), all.size());
+      }
+      for (Json& lane : own) all.push_back(std::move(lane));
+    } else if (first_lane(rank) != 0) {
+      fail(ErrorCode::kInvalid, "rank {} saved lanes from {} on, expected 0", rank,
+           first_lane(rank));
+    }
+  }
+  merged["lanes"] = std::move(all);
+  return merged;
+}
+
+}  // namespace
+
+Manifest merge_parts(std::vector<Manifest> parts) {
+  Manifest merged{.state = parts.at(0).state};
+  merged.state.lanes = merge_lanes(parts);
+  merged.state.first_lane = 0;
+  std::unordered_map<std::string, size_t> index;
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    Manifest& part = parts[rank];
+    check_same_state(merged.state, part.state, rank);
+    std::move(part.files.begin(), part.files.end(), std::back_inserter(merged.files));
+    for (ManifestTensor& tensor : part.tensors) {
+      const auto [known, is_new] = index.emplace(tensor.name, merged.tensors.size());
+      if (is_new) {
+        merged.tensors.push_back(std::move(tensor));
+        continue;
+      }
+      ManifestTensor& whole = merged.tensors[known->second];
+      if (whole.dtype != tensor.dtype || whole.shape != tensor.shape) {
+        fail(ErrorCode::kInvalid, "rank {} saved tensor \"{}\" as {} {}, another rank as {} {}",
+             rank, tensor.name, dtype_name(tensor.dtype), tensor.shape.to_string(),
+             dtype_name(whole.dtype), whole.shape.to_string());
+      }
+      std::move(tensor.shards.begin(), tensor.shards.end(), std::back_inserter(whole.shards));
+    }
+  }
+  return parse_manifest(manifest_text(merged), "the merged manifest.json");
+}
+
+}  // namespace skein

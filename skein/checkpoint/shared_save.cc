@@ -1,0 +1,245 @@
+#include "skein/checkpoint/shared_save.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <thread>
+
+#include "skein/checkpoint/checkpoint_folder.h"
+
+namespace skein {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A rank that gives up after it has published says why only behind the rename.
+constexpr double kReasonSeconds = 0.2;
+
+std::string part_name(int rank) { return fmt::format("part-{:05d}.json", rank); }
+std::string failure_name(int rank) { return fmt::format("failed-{:05d}", rank); }
+
+void write_text(const fs::path& path, std::string_view text, const FileOps& ops) {
+  const FileDescriptor file = ops.create(path);
+  ops.write(file.get(), std::as_bytes(std::span(text)), path);
+}
+
+void write_failure(const fs::path& folder, int rank, const Error& error, const FileOps& ops) {
+  const Json text = {{"code", static_cast<int>(error.code())}, {"error", error.what()}};
+  write_text(folder / failure_name(rank), text.dump(-1, ' ', false, Json::error_handler_t::replace),
+             ops);
+}
+
+// Waits a little, longer each time, so that a short wait is short and a long one costs nothing.
+class Patience {
+ public:
+  void sleep() {
+    std::this_thread::sleep_for(pause_);
+    pause_ = std::min(pause_ * 2, std::chrono::milliseconds(100));
+  }
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  Clock::time_point start_ = Clock::now();
+  std::chrono::milliseconds pause_{1};
+};
+
+std::vector<fs::path> entries(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    paths.push_back(entry->path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// "rank 3: cannot write …", as the rank left it; nothing where `path` is another file.
+std::optional<Error> read_failure(const fs::path& path) {
+  const std::string name = path.filename().string();
+  int rank = 0;
+  const size_t prefix = std::string_view("failed-").size();
+  if (!name.starts_with("failed-") ||
+      std::from_chars(name.data() + prefix, name.data() + name.size(), rank).ec != std::errc()) {
+    return std::nullopt;
+  }
+  try {
+    const Json json = parse_json(read_file(path), path.string());
+    const int code = json.at("code").get<int>();
+    if (code >= 0 && code <= static_cast<int>(ErrorCode::kInternal)) {
+      return Error(static_cast<ErrorCode>(code),
+                   fmt::format("rank {}: {}", rank, json.at("error").get<std::string>()));
+    }
+  } catch (const std::exception&) {
+    // Told below: a disk that is full may hold the name and nothing else.
+  }
+  return Error(ErrorCode::kIo, fmt::format("rank {} failed, and could not write why", rank));
+}
+
+// -1: the name of something else.
+int part_rank(const std::string& name) {
+  int rank = -1;
+  if (!name.starts_with("part-")) return -1;
+  std::from_chars(name.data() + std::string_view("part-").size(), name.data() + name.size(), rank);
+  return rank >= 0 && name == part_name(rank) ? rank : -1;
+}
+
+Manifest read_part(const fs::path& path) {
+  Manifest part = parse_manifest(read_file(path), path.string(), ManifestScope::kPart);
+  const Json sent = std::move(part.state.lanes);
+  const auto first = sent.find("first_lane"), lanes = sent.find("lanes");
+  if (!sent.is_object() || first == sent.end() || lanes == sent.end() ||
+      !(first->is_null() || first->is_number_integer())) {
+    fail(ErrorCode::kInvalid, "{}: \"lanes\" is not what a rank writes", path.string());
+  }
+  part.state.lanes = *lanes;
+  part.state.first_lane.reset();
+  if (!first->is_null()) part.state.first_lane = first->get<int64_t>();
+  return part;
+}
+
+}  // namespace
+
+SharedSave::SharedSave(SharedSaveOptions options, const FileOps& ops)
+    : options_(std::move(options)), ops_(ops) {
+  path_ = options_.dir / checkpoint_name(options_.step);
+  partial_ = path_.string() + "." + options_.save + ".partial";
+  failed_ = path_.string() + "." + options_.save + ".failed";
+}
+
+// The parent is opened first: over NFS that makes the client ask the server.
+std::optional<SharedSave::FolderId> SharedSave::folder_id(const fs::path& path) {
+  const FileDescriptor parent(
+      ::open(parent_folder(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  if (::fstatat(parent.get(), path.filename().c_str(), &status, 0) != 0) return std::nullopt;
+  return FolderId(status.st_dev, status.st_ino);
+}
+
+void SharedSave::open() {
+  if (failed()) throw reason(Error(ErrorCode::kPeerLost, "another rank gave up"));
+  ops_.make_folder(partial_);
+  id_ = folder_id(partial_);
+}
+
+void SharedSave::publish(const Manifest& part) {
+  Manifest sent = part;
+  const auto& first = part.state.first_lane;
+  sent.state.lanes = Json{{"first_lane", first ? Json(*first) : Json()},
+                          {"lanes", first ? part.state.lanes : Json()}};
+  const fs::path path = partial_ / part_name(options_.rank);
+  const fs::path unfinished = path.string() + ".tmp";
+  write_text(unfinished, manifest_text(sent), ops_);
+  published_ = true;  // from here on rank 0 may commit, whatever happens to this rank
+  ops_.rename(unfinished, path);
+}
+
+void SharedSave::read_parts(std::vector<std::optional<Manifest>>& parts, int& num_missing) const {
+  for (const fs::path& path : entries(partial_)) {
+    const int rank = part_rank(path.filename().string());
+    if (rank < 1 || rank >= options_.num_ranks || parts[rank]) continue;
+    parts[rank] = read_part(path);
+    --num_missing;
+  }
+}
+
+void SharedSave::check_patience(double seconds, const std::string& waiting_for) const {
+  if (options_.should_abort && options_.should_abort()) {
+    fail(ErrorCode::kPeerLost, "the save was given up while {}", waiting_for);
+  }
+  // Rank 0 judges first: it knows who is late.
+  const double limit_s = options_.deadline_s * (options_.rank == 0 ? 1 : 2);
+  if (seconds > limit_s) {
+    fail(ErrorCode::kPeerLost, "{} took longer than {} s: look at what that rank reported last",
+         waiting_for, limit_s);
+  }
+}
+
+std::vector<Manifest> SharedSave::collect() {
+  std::vector<std::optional<Manifest>> parts(options_.num_ranks);
+  int num_missing = options_.num_ranks - 1;
+  for (Patience patience;; patience.sleep()) {
+    if (failed()) throw reason(Error(ErrorCode::kPeerLost, "another rank gave up"));
+    read_parts(parts, num_missing);
+    if (num_missing == 0) break;
+    const auto first = std::find(parts.begin() + 1, parts.end(), std::nullopt) - parts.begin();
+    check_patience(patience.seconds(),
+                   fmt::format("waiting for the part of rank {}{}", first,
+                               num_missing > 1 ? fmt::format(" and {} others", num_missing - 1)
+                                               : std::string()));
+  }
+  std::vector<Manifest> result;
+  for (int rank = 1; rank < options_.num_ranks; ++rank) {
+    result.push_back(std::move(*parts[rank]));
+    ops_.remove_tree(partial_ / part_name(rank));
+  }
+  return result;
+}
+
+std::optional<Error> SharedSave::wait_for_commit() {
+  try {
+    for (Patience patience;; patience.sleep()) {
+      const bool is_there = folder_id(partial_).has_value();  // looked at first: a rename moves on
+      if (committed()) return std::nullopt;
+      if (failed()) fail(ErrorCode::kPeerLost, "another rank gave up");
+      if (!is_there) fail(ErrorCode::kPeerLost, "{} has vanished", partial_.string());
+      check_patience(patience.seconds(), "waiting for rank 0 to commit");
+    }
+  } catch (const Error& error) {
+    return give_up(error);
+  }
+}
+
+Error SharedSave::reason(const Error& unknown) const {
+  for (Patience patience; patience.seconds() < kReasonSeconds; patience.sleep()) {
+    for (const fs::path& path : entries(failed_)) {
+      if (const auto failure = read_failure(path)) return *failure;
+    }
+  }
+  return unknown;
+}
+
+void SharedSave::rename_to_failed(const Error& error) {
+  if (published_) {  // the folder may be the checkpoint by now: nothing in it may be touched
+    ops_.rename(partial_, failed_);
+    write_failure(failed_, options_.rank, error, ops_);
+    return;
+  }
+  ops_.make_folder(partial_);
+  const std::string own = fmt::format("-{:05d}-", options_.rank);
+  try {
+    for (const fs::path& path : entries(partial_)) {  // there may be no space to say why
+      const bool is_own = path.filename().string().find(own) != std::string::npos;
+      if (is_own && path.extension() == ".safetensors") ops_.remove_tree(path);
+    }
+    write_failure(partial_, options_.rank, error, ops_);
+  } catch (const Error&) {
+    // The name of the file tells at least which rank it was.
+  }
+  ops_.rename(partial_, failed_);
+}
+
+std::optional<Error> SharedSave::give_up(const Error& error) {
+  try {
+    if (!committed() && !failed()) rename_to_failed(error);
+  } catch (const Error&) {
+    // Committed or failed meanwhile; or this rank cannot do anything, and the others' deadline ends
+    // it.
+  }
+  if (committed()) return std::nullopt;
+  if (!failed()) return error;
+  try {
+    ops_.remove_tree(partial_);  // made anew by a rank that came late
+    for (const fs::path& path : entries(failed_)) {
+      if (!read_failure(path)) ops_.remove_tree(path);
+    }
+  } catch (const Error&) {
+    // Removed by the next save or start.
+  }
+  return reason(error);
+}
+
+}  // namespace skein

@@ -1,0 +1,81 @@
+// One checkpoint saved by several ranks that share a file system and nothing else.
+//
+//   step-00000040.<save>-1.partial   every rank writes its files here; every rank but 0 then adds
+//                                    part-<rank>.json, a manifest of what it wrote
+//   step-00000040.<save>-1.failed    the same folder, once a rank has given up; failed-<rank> in it
+//                                    says why. Kept until all ranks have met in a later save, so
+//                                    that one that comes late finds out
+//
+// <save> is the options' save_id, another one at each start; the number counts the saves since then.
+// So what an earlier start or save left, or still writes, is never taken for this one.
+//
+// Decision  Rank 0 commits by renaming the partial folder to step-…; any rank gives up by renaming it
+//           to ….failed. A folder can be renamed but once: all ranks agree on which it was. The
+//           others know the committed folder by its inode, which a rename keeps.
+// Errors    Error{kPeerLost} for ranks that are not heard of within the deadline, or when the save is
+//           aborted; else what the rank that gave up reports, "rank 3: …".
+// Threads   one at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/checkpoint/file_ops.h"
+#include "skein/checkpoint/manifest.h"
+
+namespace skein {
+
+struct SharedSaveOptions {
+  fs::path dir;
+  int64_t step = 0;
+  std::string save;  // save_id and number
+  int rank = 0;
+  int num_ranks = 1;
+  double deadline_s = 600;
+  std::function<bool()> should_abort;
+};
+
+class SharedSave {
+ public:
+  // `ops` must outlive it.
+  SharedSave(SharedSaveOptions options, const FileOps& ops);
+
+  const fs::path& partial() const { return partial_; }
+  const fs::path& path() const { return path_; }
+
+  // Makes the partial folder, or finds it.
+  void open();
+  // Rank r > 0: announces that its files are durable.
+  void publish(const Manifest& part);
+  // Rank 0: waits for the parts of ranks 1, 2, …, in this order.
+  std::vector<Manifest> collect();
+  // Rank r > 0, after publish(): waits until rank 0 has committed; what went wrong where it did not.
+  std::optional<Error> wait_for_commit();
+  // Ends the save for all ranks, unless it has ended; what to report, nothing where it was committed
+  // after all. Never throws.
+  std::optional<Error> give_up(const Error& error);
+
+ private:
+  using FolderId = std::pair<dev_t, ino_t>;
+  static std::optional<FolderId> folder_id(const fs::path& path);
+
+  bool committed() const { return id_ && folder_id(path_) == id_; }
+  bool failed() const { return folder_id(failed_).has_value(); }
+  Error reason(const Error& unknown) const;
+  void rename_to_failed(const Error& error);
+  void read_parts(std::vector<std::optional<Manifest>>& parts, int& num_missing) const;
+  void check_patience(double seconds, const std::string& waiting_for) const;
+
+  SharedSaveOptions options_;
+  const FileOps& ops_;
+  fs::path path_, partial_, failed_;
+  std::optional<FolderId> id_;  // of the partial folder, and of the checkpoint it becomes
+  bool published_ = false;
+};
+
+}  // namespace skein

@@ -1,0 +1,238 @@
+// Several ranks save one checkpoint; any layout loads it.
+#include "skein/checkpoint/shared_save.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+
+#include "skein/checkpoint/checkpoint_ranks_state.h"
+#include "skein/checkpoint/merge_parts.h"
+
+namespace skein {
+namespace {
+
+using test::error_of;
+using test::names_in;
+using test::Ranks;
+using test::RanksState;
+using test::steps_in;
+using test::TempFolder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(SharedSave, MakesOneCheckpointWithoutDuplicates) {
+  const TempFolder folder;
+  const RanksState state(Mesh::standard(1, 2, 1, 2));
+  Ranks ranks(state, folder.path());
+  const auto results = ranks.save(40);
+  for (const auto& result : results) ASSERT_TRUE(result.ok()) << result.error().what();
+  const fs::path path = folder / "step-00000040";
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("step-00000040"));
+  EXPECT_THAT(names_in(path),
+              ElementsAre("manifest.json", "optimizer-00000-00000.safetensors",
+                          "optimizer-00001-00000.safetensors", "optimizer-00002-00000.safetensors",
+                          "optimizer-00003-00000.safetensors", "weights-00000-00000.safetensors",
+                          "weights-00001-00000.safetensors", "weights-00002-00000.safetensors",
+                          "weights-00003-00000.safetensors"));
+  state.expect_saved(path, 40);
+  const CheckpointReader reader(path);
+  int64_t stored_bytes = 0, tensor_bytes = 0;
+  for (const ManifestFile& file : reader.manifest().files) {
+    stored_bytes += file.file_bytes - file.header_bytes;
+  }
+  for (const auto& tensor : state.tensors()) {
+    tensor_bytes += tensor.type.shape.num_elements() * size_of(tensor.type.dtype);
+  }
+  EXPECT_EQ(stored_bytes, tensor_bytes);
+  int64_t of_others = 0;
+  for (int rank = 1; rank < 4; ++rank) of_others += Result(results[rank]).value().num_bytes;
+  EXPECT_LT(of_others, Result(results[0]).value().num_bytes);
+  EXPECT_EQ(Result(results[0]).value().num_bytes, reader.manifest().total_bytes());
+}
+
+TEST(SharedSave, AnyLayoutLoadsAnyOther) {
+  const std::vector<Mesh> meshes = {Mesh::standard(1, 1, 1, 1), Mesh::standard(1, 3, 1, 1),
+                                    Mesh::standard(1, 1, 1, 4), Mesh::standard(1, 2, 2, 2),
+                                    Mesh::standard(1, 4, 1, 2)};
+  for (const Mesh& saved : meshes) {
+    const TempFolder folder(TempFolder::Where::kMemory);
+    const RanksState state(saved);
+    Ranks(state, folder.path()).expect_save(1);
+    state.expect_saved(folder / "step-00000001", 1);
+    for (const Mesh& loaded : meshes) {
+      SCOPED_TRACE(saved.to_string() + " into " + loaded.to_string());
+      RanksState(loaded).expect_loads(folder / "step-00000001", 1);
+    }
+  }
+}
+
+TEST(SharedSave, SnapshotsHoldOnlyWhatIsStored) {
+  const RanksState state(Mesh::standard(1, 4, 1, 1)), alone(Mesh::standard(1, 1, 1, 1));
+  int64_t bytes = 0;
+  for (int rank = 0; rank < 4; ++rank) bytes += CheckpointWriter::snapshot_bytes(state.specs(rank));
+  EXPECT_LT(bytes, CheckpointWriter::snapshot_bytes(alone.specs(0)) + 4 * 4096);
+}
+
+TEST(SharedSave, ReplacesAStepAndOnlyRank0RemovesOldOnes) {
+  const TempFolder folder;
+  const RanksState state(Mesh::standard(1, 2, 1, 1));
+  Ranks ranks(state, folder.path(), [](int rank, CheckpointWriterOptions& options) {
+    options.retention.keep = rank == 0 ? 2 : 1;
+  });
+  for (const int64_t step : {1, 2, 3, 3}) ranks.expect_save(step);
+  EXPECT_THAT(steps_in(folder.path()), ElementsAre(3, 2));
+  EXPECT_EQ(names_in(folder.path()).size(), 2u);
+  state.expect_saved(folder / "step-00000003", 3);
+}
+
+// Rank 1 comes too late: it finds out, and later saves are as if nothing had happened.
+TEST(SharedSave, ARankThatDoesNotComeIsNamedWithinTheDeadline) {
+  const TempFolder folder;
+  const RanksState state(Mesh::standard(1, 3, 1, 1));
+  Ranks ranks(state, folder.path(),
+              [](int, CheckpointWriterOptions& options) { options.deadline_s = 0.2; });
+  ranks.expect_save(1);
+  ranks[0].begin(2);
+  ranks[2].begin(2);
+  for (const int rank : {0, 2}) {
+    const auto result = ranks[rank].finish();
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().code(), ErrorCode::kPeerLost);
+    EXPECT_THAT(result.error().what(), HasSubstr("rank 0: waiting for the part of rank 1 took"));
+  }
+  EXPECT_FALSE(fs::exists(folder / "step-00000002.test-2.partial"));
+  ranks[1].begin(2);
+  EXPECT_THAT(ranks[1].finish().error().what(), HasSubstr("the part of rank 1 took"));
+  EXPECT_THAT(steps_in(folder.path()), ElementsAre(1));
+  ranks.expect_save(2);
+  state.expect_saved(folder / "step-00000002", 2);
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("step-00000001", "step-00000002"));
+}
+
+TEST(SharedSave, CanBeAborted) {
+  const TempFolder folder;
+  const RanksState state(Mesh::standard(1, 3, 1, 1));
+  std::atomic<bool> ending = false;
+  Ranks ranks(state, folder.path(), [&](int, CheckpointWriterOptions& options) {
+    options.should_abort = [&ending] { return ending.load(); };
+  });
+  ranks[0].begin(1);
+  ranks[1].begin(1);
+  ending = true;
+  for (const int rank : {0, 1}) {
+    EXPECT_THAT(ranks[rank].finish().error().what(), HasSubstr("the save was given up"));
+  }
+  EXPECT_TRUE(steps_in(folder.path()).empty());
+}
+
+TEST(SharedSave, ACopyThatFailsOnOneRankFailsForAll) {
+  const TempFolder folder;
+  const RanksState state(Mesh::standard(1, 2, 1, 1));
+  bool broken = true;
+  Ranks ranks(state, folder.path(), [&](int rank, CheckpointWriterOptions& options) {
+    if (rank == 0) return;
+    options.copy = [&broken](void* target, const void* source, size_t bytes) {
+      if (broken) fail(ErrorCode::kIo, "device lost");
+      std::memcpy(target, source, bytes);
+    };
+  });
+  ranks[0].begin(1);
+  EXPECT_THROW(ranks[1].begin(1), Error);
+  EXPECT_THAT(ranks[0].finish().error().what(), HasSubstr("rank 1: device lost"));
+  broken = false;
+  ranks.expect_save(1);
+}
+
+// What another start left is not looked at, whatever it says.
+TEST(SharedSave, EarlierStartsAreNotMistaken) {
+  const TempFolder folder;
+  const RanksState state(Mesh::standard(1, 2, 1, 1));
+  {
+    Ranks ranks(state, folder.path(), [](int, CheckpointWriterOptions& options) {
+      options.save_id = "first";
+      options.deadline_s = 0.05;
+      options.file_hook = [](std::string_view name, const fs::path& path) {
+        // Nobody can give up any more, and rank 0 is gone before it commits.
+        if (name == "rename" && path.extension() == ".partial") fail(ErrorCode::kIo, "gone");
+      };
+    });
+    for (const auto& result : ranks.save(5)) EXPECT_FALSE(result.ok());
+  }
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("step-00000005.first-1.partial"));
+  Ranks ranks(state, folder.path(), [](int, CheckpointWriterOptions& options) {
+    options.save_id = "second";
+    options.deadline_s = 0.2;
+  });
+  EXPECT_TRUE(names_in(folder.path()).empty());
+  ranks.expect_save(5);
+  state.expect_saved(folder / "step-00000005", 5);
+}
+
+TEST(SharedSave, RefusesOptionsThatCannotBe) {
+  const TempFolder folder;
+  const auto make = [&](CheckpointWriterOptions options) {
+    return error_of([&] { CheckpointWriter(folder.path(), options, {}); });
+  };
+  EXPECT_THAT(make({.num_ranks = 2}), HasSubstr("save_id \"\""));
+  EXPECT_THAT(make({.num_ranks = 2, .save_id = "../x"}), HasSubstr("save_id \"../x\""));
+  EXPECT_THAT(make({.rank = 2, .num_ranks = 2, .save_id = "x"}), HasSubstr("rank 2 of 2"));
+}
+
+// A part that names one tensor and brings lanes [first, first + 1).
+Manifest part_of(int rank, std::vector<Shard> shards, std::optional<int64_t> first_lane) {
+  Manifest part;
+  part.state.step = 3;
+  part.state.first_lane = first_lane;
+  part.state.lanes = Json{{"seed", 1}, {"lanes", {{rank, 0, 0}}}};
+  const std::string checksum(32, 'a');
+  for (Shard& shard : shards) {
+    shard.file = fmt::format("weights-{:05d}-00000.safetensors", rank);
+    shard.begin = 100;
+    shard.end = 100 + shard.slice.shape.num_elements() * 4;
+    shard.xxh3_128 = checksum;
+    part.files.push_back({shard.file, shard.end, 100, checksum});
+  }
+  part.tensors = {{"w", DType::kF32, {4, 2}, std::move(shards)}};
+  return part;
+}
+
+TEST(MergeParts, JoinsShardsAndLanes) {
+  const Shard upper{.slice = {{0, 0}, {2, 2}}}, lower{.slice = {{2, 0}, {2, 2}}};
+  const Manifest merged =
+      merge_parts({part_of(0, {upper}, 1), part_of(1, {lower}, 0), part_of(2, {}, std::nullopt)});
+  EXPECT_EQ(merged.state.lanes, (Json{{"seed", 1}, {"lanes", {{1, 0, 0}, {0, 0, 0}}}}));
+  EXPECT_EQ(merged.state.first_lane, 0);
+  ASSERT_EQ(merged.tensors.size(), 1u);
+  EXPECT_EQ(merged.tensors[0].shards.size(), 2u);
+}
+
+TEST(MergeParts, RefusesWhatDoesNotFit) {
+  const Shard upper{.slice = {{0, 0}, {2, 2}}}, lower{.slice = {{2, 0}, {2, 2}}};
+  const auto merging = [&](auto change, std::optional<int64_t> first_lane = 1) {
+    std::vector<Manifest> parts = {part_of(0, {upper}, 0), part_of(1, {lower}, first_lane)};
+    change(parts[1]);
+    return error_of([&] { merge_parts(parts); });
+  };
+  EXPECT_EQ(merging([](Manifest&) {}), "");
+  EXPECT_THAT(merging([](Manifest& part) { part.state.step = 4; }), HasSubstr("rank 1 saved step"));
+  EXPECT_THAT(merging([](Manifest& part) {
+                part.tensors[0].shape = {4, 3};
+              }),
+              HasSubstr("tensor \"w\" as f32 [4, 3]"));
+  EXPECT_THAT(merging([](Manifest& part) { part.tensors[0].shards.clear(), part.files.clear(); }),
+              HasSubstr("cover 4 of 8 elements"));
+  EXPECT_THAT(merging([](Manifest& part) { part.tensors[0].shards[0].slice.offset[0] = 1; }),
+              HasSubstr("overlap"));
+  EXPECT_THAT(merging([](Manifest& part) { part.tensors[0].name = "v"; }), HasSubstr("cover 4"));
+  EXPECT_THAT(merging([](Manifest& part) { part.state.lanes["seed"] = 2; }),
+              HasSubstr("rank 1 saved lanes of"));
+  EXPECT_THAT(merging([](Manifest& part) { part.state.lanes = Json(); }),
+              HasSubstr("without an array"));
+  EXPECT_THAT(merging([](Manifest&) {}, 0), HasSubstr("lanes from 0 on, expected 1"));
+  EXPECT_THAT(merging([](Manifest&) {}, 2), HasSubstr("lanes from 2 on, expected 1"));
+}
+
+}  // namespace
+}  // namespace skein
