@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
-  libdnnl-dev libhwy-dev libsentencepiece-dev
+  libdnnl-dev libgloo-dev libhwy-dev libsentencepiece-dev
   nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev
   libxxhash-dev zlib1g-dev libzstd-dev
   libgtest-dev libbenchmark-dev librapidcheck-dev

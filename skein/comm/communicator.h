@@ -8,12 +8,16 @@
 //           `scratch`, of collective_scratch_bytes.
 // Overlap   start() posts what can be posted and returns; wait() ends the collective. Between the
 //           two the buffers belong to the communicator. Every rank of a group starts its collectives
-//           in the same order; sends and receives of a pair are matched in order as well.
+//           in the same order; sends and receives of a pair are matched in order as well. Waits may
+//           come in any order within a group; over several groups, waits of all-reduces come in an
+//           order that all ranks share. A call that throws has let go of all buffers.
 // Cost      bytes that a rank sends, n ranks, x bytes whole: all-gather, reduce-scatter and
 //           all-to-all (n-1)/n x, all-reduce 2 (n-1)/n x, broadcast (n-1) x at the root, send x.
-//           Ranges past the end of a tensor that n does not divide are not sent.
-// Errors    Error{kPeerLost} within the deadline: names group, operation, label, step, peer and what
-//           to do. After one, the whole world is dead: every later call fails at once.
+//           Ranges past the end of a tensor that n does not divide are not sent: rank r's share of an
+//           all-reduce, too, is the r-th range of ceil(elements / n).
+// Errors    Error{kPeerLost}: at once where a peer's process ended, at the deadline where it is silent;
+//           names operation, label, step, peer and what to do. After one, the whole world is dead:
+//           every later call fails at once with the same cause. Error{kInternal}: a malformed call.
 // Threads   start and wait belong to one thread; different groups may be used by different threads.
 // Source    Patarasuk and Yuan 2009 (bytes of ring algorithms); Demmel and Nguyen 2015 (order)
 #pragma once
@@ -49,15 +53,16 @@ struct CollectivePart {
   int64_t share = 0;     // all-gather, reduce-scatter, all-to-all (the block); 0 elsewhere
 };
 // In place: the share of an all-gather or reduce-scatter may lie at its own place in the whole, and
-// an all-reduce may have input == output.
+// an all-reduce may have input == output. size x share covers the elements; in an all-to-all it
+// equals them. Broadcast: the root's output may be null.
 
 struct Collective {
   CollectiveKind kind = CollectiveKind::kBarrier;
   DType dtype = DType::kF32;
   std::vector<CollectivePart> parts;
-  int peer = 0;                // rank in the group
-  void* scratch = nullptr;     // collective_scratch_bytes
-  std::string_view label;      // for messages: "layers.3 l3.attn_norm"; must outlive wait()
+  int peer = 0;             // rank in the group
+  void* scratch = nullptr;  // collective_scratch_bytes
+  std::string_view label;   // for messages: "layers.3 l3.attn_norm"; must outlive wait()
 };
 
 // What a reduce-scatter or all-reduce over `size` ranks needs to receive the others' terms.
@@ -101,12 +106,15 @@ struct WorldOptions {
   int size = 1;
   // A folder that all ranks see, fresh for this start: they find each other through it.
   std::string rendezvous;
-  double timeout_s = 60;       // of a collective, start to end
+  double timeout_s = 60;        // of one wait()
   double start_timeout_s = 60;  // for all ranks to arrive
 };
 
-// All ranks, over Gloo; `local`, which moves nothing, where there is one.
-// Errors  Error{kPeerLost} naming the ranks that did not arrive
+// All ranks, over Gloo; `local`, which moves nothing, where there is one. On one host they meet on
+// the loopback interface, else on the host name's; SKEIN_NETWORK_INTERFACE=eth1 overrides both.
+// SIGPIPE is ignored from then on: a peer that went away is an error here, not a signal.
+// Errors  Error{kPeerLost} naming the ranks that did not arrive; Error{kUsage} for a rank that came
+//         twice, another world size, an interface that is not there
 std::unique_ptr<Communicator> make_world(const WorldOptions& options);
 
 }  // namespace skein

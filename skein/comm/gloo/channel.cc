@@ -1,0 +1,57 @@
+#include "skein/comm/gloo/channel.h"
+
+#include <algorithm>
+
+namespace skein {
+namespace {
+
+constexpr uint64_t kStandingReceive = 0x736b65696e;  // no message has it but by chance of 2^-64
+
+// The finaliser of splitmix64 (Steele, Lea and Flood 2014).
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+std::chrono::milliseconds until(std::chrono::steady_clock::time_point deadline) {
+  using std::chrono::milliseconds;
+  const auto left = deadline - std::chrono::steady_clock::now();
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(left));
+}
+
+size_t address(const void* data) { return reinterpret_cast<uintptr_t>(data); }
+
+}  // namespace
+
+Channel::Channel(std::unique_ptr<gloo::transport::UnboundBuffer> buffer, int world_peer,
+                 uint64_t id)
+    : buffer_(std::move(buffer)), peer_(world_peer), id_(id) {
+  buffer_->recv(peer_, kStandingReceive, 0, 0);
+}
+
+uint64_t Channel::slot(int64_t number, int64_t bytes, uint64_t tag) const {
+  const uint64_t message = mix(id_ ^ mix(static_cast<uint64_t>(number)));
+  return mix(message ^ mix(static_cast<uint64_t>(bytes) ^ mix(tag)));
+}
+
+int64_t Channel::send(const void* data, int64_t bytes, uint64_t tag) {
+  buffer_->send(peer_, slot(num_sends_, bytes, tag), address(data), static_cast<size_t>(bytes));
+  return num_sends_++;
+}
+
+int64_t Channel::receive(void* data, int64_t bytes, uint64_t tag) {
+  buffer_->recv(peer_, slot(num_receives_, bytes, tag), address(data), static_cast<size_t>(bytes));
+  return num_receives_++;
+}
+
+void Channel::wait_sent(int64_t number, std::chrono::steady_clock::time_point deadline) {
+  for (; num_sent_ <= number; ++num_sent_) buffer_->waitSend(nullptr, until(deadline));
+}
+
+void Channel::wait_received(int64_t number, std::chrono::steady_clock::time_point deadline) {
+  for (; num_received_ <= number; ++num_received_) buffer_->waitRecv(nullptr, until(deadline));
+}
+
+}  // namespace skein

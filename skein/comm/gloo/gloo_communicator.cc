@@ -1,0 +1,293 @@
+#include "skein/comm/gloo/gloo_communicator.h"
+
+#include <algorithm>
+
+#include "skein/comm/local/local_communicator.h"
+#include "skein/comm/shares.h"
+#include "skein/comm/tree_sum.h"
+
+namespace skein {
+namespace {
+
+using Kind = CollectiveKind;
+
+const char* at(const void* data, int64_t offset) { return static_cast<const char*>(data) + offset; }
+char* at(void* data, int64_t offset) { return static_cast<char*>(data) + offset; }
+
+bool is_reduction(Kind kind) { return kind == Kind::kReduceScatter || kind == Kind::kAllReduce; }
+
+// What both ends of a message have to agree on, besides its bytes.
+uint64_t tag_of(const Collective& collective) {
+  const Kind kind = collective.kind == Kind::kReceive ? Kind::kSend : collective.kind;
+  return static_cast<uint64_t>(kind) << 8 | static_cast<uint64_t>(collective.dtype);
+}
+
+int64_t whole_bytes(const Collective& collective, const CollectivePart& part) {
+  return part.elements * size_of(collective.dtype);
+}
+
+}  // namespace
+
+GlooCommunicator::GlooCommunicator(std::shared_ptr<GlooWorld> world, std::vector<int> world_ranks,
+                                   std::string name)
+    : world_(std::move(world)), world_ranks_(std::move(world_ranks)), name_(std::move(name)) {
+  const auto self = std::find(world_ranks_.begin(), world_ranks_.end(), world_->rank());
+  rank_ = static_cast<int>(self - world_ranks_.begin());
+  id_ = world_->new_group_id(world_ranks_, name_);
+  channels_.resize(world_ranks_.size());
+}
+
+GlooCommunicator::~GlooCommunicator() {
+  // Its buffers may go now; Gloo must not touch them any more.
+  if (!pending_.empty()) {
+    world_->end(fmt::format("world rank {} gave up group '{}' in the middle of [{}] {}",
+                            world_->rank(), name_,
+                            collective_name(pending_.begin()->second.collective.kind),
+                            pending_.begin()->second.collective.label));
+  }
+}
+
+std::unique_ptr<Communicator> GlooCommunicator::group(const std::vector<int>& members,
+                                                      const std::string& name) {
+  const bool ascending =
+      std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end();
+  const bool inside = !members.empty() && members.front() >= 0 && members.back() < size();
+  if (!ascending || !inside || !std::binary_search(members.begin(), members.end(), rank_)) {
+    fail(ErrorCode::kInternal,
+         "group '{}' of '{}': [{}] are not ascending ranks of {}, rank {} among them", name, name_,
+         fmt::join(members, ", "), size(), rank_);
+  }
+  if (members.size() == 1) return std::make_unique<LocalCommunicator>(name);
+  std::vector<int> world_ranks;
+  for (const int member : members) world_ranks.push_back(world_ranks_[static_cast<size_t>(member)]);
+  return std::make_unique<GlooCommunicator>(world_, std::move(world_ranks), name);
+}
+
+// Runs `action`, which talks to `peer`; whatever Gloo throws ends the world.
+template <typename Action>
+auto GlooCommunicator::guarded(const Pending& pending, int peer, TimePoint deadline,
+                               Action&& action) {
+  try {
+    return action();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    world_->lose({.collective = &pending.collective,
+                  .group = name_,
+                  .peer = peer,
+                  .world_peer = world_ranks_[static_cast<size_t>(peer)],
+                  .timed_out = std::chrono::steady_clock::now() >= deadline,
+                  .transport = error.what()});
+  }
+}
+
+Channel& GlooCommunicator::channel(Stream stream, int peer) {
+  std::unique_ptr<Channel>& channel = channels_[static_cast<size_t>(peer)][stream];
+  if (channel == nullptr) {
+    channel = std::make_unique<Channel>(world_->new_buffer(),
+                                        world_ranks_[static_cast<size_t>(peer)], id_ + stream);
+  }
+  return *channel;
+}
+
+WireCount& GlooCommunicator::wire(const Pending& pending) {
+  return counts_[static_cast<size_t>(pending.collective.kind)];
+}
+
+void GlooCommunicator::send(Pending& pending, Stream stream, int peer, const void* data,
+                            int64_t bytes) {
+  if (bytes == 0 && pending.collective.kind != Kind::kBarrier) return;
+  const int64_t number = guarded(pending, peer, TimePoint::max(), [&] {
+    return channel(stream, peer).send(data, bytes, tag_of(pending.collective));
+  });
+  pending.sends.push_back({stream, peer, number});
+  wire(pending).sent_bytes += bytes;
+}
+
+void GlooCommunicator::receive(Pending& pending, Stream stream, int peer, void* data,
+                               int64_t bytes) {
+  if (bytes == 0 && pending.collective.kind != Kind::kBarrier) return;
+  const int64_t number = guarded(pending, peer, TimePoint::max(), [&] {
+    return channel(stream, peer).receive(data, bytes, tag_of(pending.collective));
+  });
+  (stream == kSecondPhases ? pending.second_receives : pending.receives)
+      .push_back({stream, peer, number});
+  wire(pending).received_bytes += bytes;
+}
+
+// Others' terms of a sum lie in scratch: part after part, rank after rank without this one.
+char* GlooCommunicator::scratch_slot(const Collective& collective, size_t part, int peer) const {
+  int64_t offset = 0;
+  for (size_t i = 0; i < part; ++i) {
+    offset += (size() - 1) * scratch_slot_bytes(collective, collective.parts[i], size());
+  }
+  const int index = peer < rank_ ? peer : peer - 1;
+  offset += index * scratch_slot_bytes(collective, collective.parts[part], size());
+  return at(collective.scratch, offset);
+}
+
+// From the next rank on, so that not all begin with rank 0.
+template <typename Visit>
+void GlooCommunicator::for_each_peer(Visit&& visit) {
+  for (int step = 1; step < size(); ++step) visit((rank_ + step) % size());
+}
+
+void GlooCommunicator::post_receives(Pending& pending) {
+  const Collective& collective = pending.collective;
+  if (collective.kind == Kind::kBarrier) {
+    for_each_peer([&](int peer) { receive(pending, kCollectives, peer, nullptr, 0); });
+  }
+  for (size_t i = 0; i < collective.parts.size(); ++i) post_receives(pending, i);
+}
+
+void GlooCommunicator::post_receives(Pending& pending, size_t i) {
+  const Collective& collective = pending.collective;
+  const CollectivePart& part = collective.parts[i];
+  const int64_t whole = whole_bytes(collective, part);
+  if (collective.kind == Kind::kReceive) {
+    receive(pending, kPointToPoint, collective.peer, part.output, whole);
+  } else if (collective.kind == Kind::kBroadcast && collective.peer != rank_) {
+    receive(pending, kCollectives, collective.peer, part.output, whole);
+  } else if (is_reduction(collective.kind)) {
+    const int64_t own_bytes = share_of(collective, part, size(), rank_).bytes;
+    for_each_peer([&](int peer) {
+      receive(pending, kCollectives, peer, scratch_slot(collective, i, peer), own_bytes);
+    });
+  }
+  const bool reduced = collective.kind == Kind::kAllReduce;
+  if (reduced || collective.kind == Kind::kAllGather || collective.kind == Kind::kAllToAll) {
+    // In place, too: what comes in the second phase was summed from what this rank sent from there.
+    for_each_peer([&](int peer) {
+      const auto [begin, bytes] = share_of(collective, part, size(), peer);
+      receive(pending, reduced ? kSecondPhases : kCollectives, peer, at(part.output, begin), bytes);
+    });
+  }
+}
+
+void GlooCommunicator::post_sends(Pending& pending) {
+  if (pending.collective.kind == Kind::kBarrier) {
+    for_each_peer([&](int peer) { send(pending, kCollectives, peer, nullptr, 0); });
+  }
+  for (const CollectivePart& part : pending.collective.parts) post_sends(pending, part);
+}
+
+void GlooCommunicator::post_sends(Pending& pending, const CollectivePart& part) {
+  const Collective& collective = pending.collective;
+  const int64_t whole = whole_bytes(collective, part);
+  switch (collective.kind) {
+    case Kind::kSend:
+      send(pending, kPointToPoint, collective.peer, part.input, whole);
+      break;
+    case Kind::kBroadcast:
+      if (collective.peer != rank_) break;
+      for_each_peer([&](int peer) { send(pending, kCollectives, peer, part.input, whole); });
+      break;
+    case Kind::kAllGather: {
+      const int64_t own_bytes = share_of(collective, part, size(), rank_).bytes;
+      for_each_peer([&](int peer) { send(pending, kCollectives, peer, part.input, own_bytes); });
+      break;
+    }
+    case Kind::kReduceScatter:
+    case Kind::kAllReduce:
+    case Kind::kAllToAll:
+      for_each_peer([&](int peer) {
+        const auto [begin, bytes] = share_of(collective, part, size(), peer);
+        send(pending, kCollectives, peer, at(part.input, begin), bytes);
+      });
+      break;
+    case Kind::kReceive:
+    case Kind::kBarrier:
+      break;
+  }
+}
+
+Communicator::Ticket GlooCommunicator::start(const Collective& collective) {
+  world_->check_alive();
+  check_collective(collective, rank_, size());
+  const Ticket ticket = next_ticket_++;
+  Pending& pending = pending_[ticket];
+  pending.collective = collective;
+  wire(pending).calls += 1;
+  post_receives(pending);
+  post_sends(pending);
+  return ticket;
+}
+
+void GlooCommunicator::await(const Pending& pending, const std::vector<Message>& messages,
+                             bool sent, TimePoint deadline) {
+  for (const Message& message : messages) {
+    guarded(pending, message.peer, deadline, [&] {
+      Channel& through = channel(message.stream, message.peer);
+      sent ? through.wait_sent(message.number, deadline)
+           : through.wait_received(message.number, deadline);
+    });
+  }
+}
+
+// The share of this rank, over all terms in rank order.
+void GlooCommunicator::sum(const Pending& pending) {
+  const Collective& collective = pending.collective;
+  std::vector<const void*> terms(static_cast<size_t>(size()));
+  for (size_t i = 0; i < collective.parts.size(); ++i) {
+    const CollectivePart& part = collective.parts[i];
+    const auto [begin, bytes] = share_of(collective, part, size(), rank_);
+    for (int peer = 0; peer < size(); ++peer) {
+      terms[static_cast<size_t>(peer)] =
+          peer == rank_ ? at(part.input, begin) : scratch_slot(collective, i, peer);
+    }
+    void* result = at(part.output, collective.kind == Kind::kAllReduce ? begin : 0);
+    tree_sum(collective.dtype, terms, result, bytes / size_of(collective.dtype));
+  }
+}
+
+// What this rank has of the result already.
+void GlooCommunicator::copy_own(const Pending& pending) {
+  const Collective& collective = pending.collective;
+  const bool root = collective.kind == Kind::kBroadcast && collective.peer == rank_;
+  const bool gather = collective.kind == Kind::kAllGather;
+  if (!root && !gather && collective.kind != Kind::kAllToAll) return;
+  for (const CollectivePart& part : collective.parts) {
+    if (part.output == nullptr) continue;
+    const auto [begin, bytes] = root ? ByteRange{0, whole_bytes(collective, part)}
+                                     : share_of(collective, part, size(), rank_);
+    const void* own = at(part.input, gather ? 0 : begin);
+    tree_sum(collective.dtype, {&own, 1}, at(part.output, begin),
+             bytes / size_of(collective.dtype));
+  }
+}
+
+void GlooCommunicator::finish_first_phase(Pending& pending, TimePoint deadline) {
+  const Collective& collective = pending.collective;
+  if (pending.summed || collective.kind != Kind::kAllReduce) return;
+  await(pending, pending.receives, false, deadline);
+  sum(pending);
+  pending.summed = true;
+  for (const CollectivePart& part : collective.parts) {
+    const auto [begin, bytes] = share_of(collective, part, size(), rank_);
+    for_each_peer([&, begin = begin, bytes = bytes](int peer) {
+      send(pending, kSecondPhases, peer, at(part.output, begin), bytes);
+    });
+  }
+}
+
+void GlooCommunicator::wait(Ticket ticket) {
+  world_->check_alive();
+  const auto found = pending_.find(ticket);
+  if (found == pending_.end()) {
+    fail(ErrorCode::kInternal, "group '{}' waits for a collective that it did not start", name_);
+  }
+  const TimePoint deadline = std::chrono::steady_clock::now() + world_->timeout();
+  // Peers that wait for an earlier all-reduce need this rank's sums.
+  for (auto at = pending_.begin(); at != std::next(found); ++at) {
+    finish_first_phase(at->second, deadline);
+  }
+  Pending& pending = found->second;
+  copy_own(pending);
+  await(pending, pending.receives, false, deadline);
+  if (pending.collective.kind == Kind::kReduceScatter) sum(pending);
+  await(pending, pending.second_receives, false, deadline);
+  await(pending, pending.sends, true, deadline);
+  pending_.erase(found);
+}
+
+}  // namespace skein

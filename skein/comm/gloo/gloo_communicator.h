@@ -1,0 +1,81 @@
+// Collectives over Gloo, in host memory: every message goes straight from its owner to who needs it,
+// posted in start() and moved by Gloo's thread. A sum is done by wait(), in the fixed order; the
+// second phase of an all-reduce begins there.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "skein/comm/communicator.h"
+#include "skein/comm/gloo/channel.h"
+#include "skein/comm/gloo/gloo_world.h"
+
+namespace skein {
+
+class GlooCommunicator : public Communicator {
+ public:
+  // `world_ranks` ascending, this process's among them, two or more.
+  GlooCommunicator(std::shared_ptr<GlooWorld> world, std::vector<int> world_ranks,
+                   std::string name);
+  ~GlooCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(world_ranks_.size()); }
+  const std::string& name() const override { return name_; }
+  Ticket start(const Collective& collective) override;
+  void wait(Ticket ticket) override;
+  std::unique_ptr<Communicator> group(const std::vector<int>& members,
+                                      const std::string& name) override;
+  void set_step(int64_t step) override { world_->set_step(step); }
+  WireCount count(CollectiveKind kind) const override { return counts_[static_cast<size_t>(kind)]; }
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  // Messages of one stream between two ranks are posted in the same order at both ends.
+  enum Stream : uint8_t { kCollectives, kSecondPhases, kPointToPoint, kNumStreams };
+  struct Message {
+    Stream stream;
+    int peer;
+    int64_t number;
+  };
+  struct Pending {
+    Collective collective;
+    std::vector<Message> receives, second_receives, sends;
+    bool summed = false;
+  };
+
+  Channel& channel(Stream stream, int peer);
+  WireCount& wire(const Pending& pending);
+  template <typename Visit>
+  void for_each_peer(Visit&& visit);
+  void send(Pending& pending, Stream stream, int peer, const void* data, int64_t bytes);
+  void receive(Pending& pending, Stream stream, int peer, void* data, int64_t bytes);
+  void post_receives(Pending& pending);
+  void post_receives(Pending& pending, size_t part);
+  void post_sends(Pending& pending);
+  void post_sends(Pending& pending, const CollectivePart& part);
+  void finish_first_phase(Pending& pending, TimePoint deadline);
+  void sum(const Pending& pending);
+  void copy_own(const Pending& pending);
+  void await(const Pending& pending, const std::vector<Message>& messages, bool sent,
+             TimePoint deadline);
+  char* scratch_slot(const Collective& collective, size_t part, int peer) const;
+  template <typename Action>
+  auto guarded(const Pending& pending, int peer, TimePoint deadline, Action&& action);
+
+  std::shared_ptr<GlooWorld> world_;
+  std::vector<int> world_ranks_;
+  std::string name_;
+  int rank_ = 0;
+  uint64_t id_ = 0;
+  Ticket next_ticket_ = 0;
+  std::map<Ticket, Pending> pending_;  // started, not ended, in order
+  std::vector<std::array<std::unique_ptr<Channel>, kNumStreams>> channels_;  // by peer
+  std::array<WireCount, 8> counts_{};
+};
+
+}  // namespace skein

@@ -1,0 +1,135 @@
+#include "skein/comm/gloo/gloo_world.h"
+
+#include <gloo/transport/address.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/pair.h>
+
+#include <csignal>
+#include <limits>
+
+#include "skein/base/hash.h"
+#include "skein/base/units.h"
+#include "skein/comm/gloo/network.h"
+
+namespace skein {
+namespace {
+
+// Gloo writes to sockets that a peer may have closed.
+void ignore_broken_pipes() {
+  struct sigaction now = {};
+  if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+}
+
+}  // namespace
+
+GlooWorld::GlooWorld(const WorldOptions& options) : options_(options), rendezvous_(options) {
+  ignore_broken_pipes();
+  connect();
+}
+
+std::chrono::milliseconds GlooWorld::timeout() const {
+  return std::chrono::milliseconds(static_cast<int64_t>(options_.timeout_s * 1e3));
+}
+
+void GlooWorld::connect() {
+  const bool one_host = rendezvous_.arrive();
+  context_ = open_network(one_host)->createContext(rank(), size());
+  context_->setTimeout(rendezvous_.time_left());
+  // One listening address for each peer, in the order of their ranks, without a gap for this one.
+  std::vector<char> mine;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    const std::vector<char> address = context_->createPair(peer)->address().bytes();
+    mine.insert(mine.end(), address.begin(), address.end());
+  }
+  rendezvous_.publish_addresses(mine);
+  const auto address_bytes = static_cast<int64_t>(mine.size()) / (size() - 1);
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    const std::vector<char> theirs = rendezvous_.wait_for_addresses(peer);
+    if (theirs.size() != mine.size()) {
+      fail(ErrorCode::kInvalid, "rank {} published {} bytes of addresses, expected {}", peer,
+           theirs.size(), mine.size());
+    }
+    const auto at = theirs.begin() + (rank() - (rank() > peer ? 1 : 0)) * address_bytes;
+    try {
+      context_->getPair(peer)->connect({at, at + address_bytes});
+    } catch (const std::exception& error) {
+      fail(ErrorCode::kPeerLost,
+           "rank {} arrived but cannot be reached from rank {}: {}; see its log, or choose another "
+           "interface with SKEIN_NETWORK_INTERFACE",
+           peer, rank(), error.what());
+    }
+  }
+}
+
+std::unique_ptr<gloo::transport::UnboundBuffer> GlooWorld::new_buffer() {
+  return context_->createUnboundBuffer(nullptr, std::numeric_limits<size_t>::max() / 2);
+}
+
+uint64_t GlooWorld::new_group_id(const std::vector<int>& world_ranks, const std::string& name) {
+  const std::string members = fmt::format("{} {}", fmt::join(world_ranks, ","), name);
+  const std::lock_guard lock(mutex_);
+  const std::string identity = fmt::format("{} {}", members, meetings_[members]++);
+  const uint64_t id = hash_name(identity);
+  if (const auto [at, fresh] = group_ids_.emplace(id, identity); !fresh) {
+    fail(ErrorCode::kInternal, "groups '{}' and '{}' have the same hash: rename one", at->second,
+         identity);
+  }
+  return id;
+}
+
+void GlooWorld::check_alive() const {
+  if (!ended_) return;
+  const std::lock_guard lock(mutex_);
+  throw Error(ErrorCode::kPeerLost, cause_);
+}
+
+std::string GlooWorld::describe(const LossReport& report) const {
+  const Collective& collective = *report.collective;
+  std::string text = fmt::format("[{}]", collective_name(collective.kind));
+  if (!collective.label.empty()) text += fmt::format(" {}", collective.label);
+  if (step_ >= 0) text += fmt::format(", step {}", step_.load());
+  text += fmt::format(": rank {} of '{}' (world rank {})", report.peer, report.group,
+                      report.world_peer);
+  if (report.timed_out) {
+    return text + fmt::format(
+                      " did not take part within {}: it hangs, is stopped, cut off or much "
+                      "slower than the others; see its log, or raise "
+                      "launch.collective_timeout_s",
+                      format_duration(options_.timeout_s));
+  }
+  return text + fmt::format(" is gone: its process ended or its connection broke; see its log ({})",
+                            report.transport);
+}
+
+void GlooWorld::lose(const LossReport& report) {
+  check_alive();
+  std::string cause = describe(report);
+  if (!report.timed_out) {
+    // A peer that ended the world knows the first cause; only a death is told by nobody.
+    if (const auto first = rendezvous_.cause_of(report.world_peer)) cause = *first;
+  }
+  end(cause);
+  check_alive();
+  throw Error(ErrorCode::kPeerLost, cause);
+}
+
+void GlooWorld::end(const std::string& cause) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    cause_ = cause;
+    ended_ = true;
+  }
+  rendezvous_.publish_cause(cause);
+  // Gloo's way to close all pairs and wake every waiter: a wait that times out.
+  try {
+    new_buffer()->waitRecv(nullptr, std::chrono::milliseconds(0));
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,120 @@
+#include "skein/comm/tree_sum.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kBlock = 1024;
+constexpr int kMaxLevels = 16;  // 2^16 terms
+
+template <typename T>
+struct Accumulator {
+  using Type = T;
+};
+template <>
+struct Accumulator<bfloat16> {
+  using Type = float;
+};
+template <>
+struct Accumulator<int32_t> {
+  using Type = uint32_t;  // wraps without being undefined
+};
+
+// Sums elements [begin, begin + count) of all terms, count <= kBlock.
+template <typename T>
+class BlockSum {
+ public:
+  using Acc = typename Accumulator<T>::Type;
+
+  BlockSum(std::span<const void* const> terms, int64_t begin, int64_t count)
+      : terms_(terms), begin_(begin), count_(count) {}
+
+  void run(T* result) {
+    result += begin_;
+    const size_t n = terms_.size();
+    if (n == 1) {
+      if (result != term(0)) std::memmove(result, term(0), static_cast<size_t>(count_) * sizeof(T));
+    } else if (n == 2) {
+      add(term(0), term(1), result);
+    } else {
+      const size_t left = std::bit_ceil(n) / 2;
+      Acc* sum = levels_[0].data();
+      subtree(0, left, 1, sum);
+      if (n - left == 1) return add(sum, term(left), result);
+      Acc* rest = levels_[1].data();
+      subtree(left, n - left, 2, rest);
+      add(sum, rest, result);
+    }
+  }
+
+ private:
+  const T* term(size_t i) const { return static_cast<const T*>(terms_[i]) + begin_; }
+
+  // Blocks of levels_ from `level` on are free.
+  void subtree(size_t first, size_t n, size_t level, Acc* sum) {
+    if (n == 1) return add_nothing(term(first), sum);
+    if (n == 2) return add(term(first), term(first + 1), sum);
+    const size_t left = std::bit_ceil(n) / 2;
+    subtree(first, left, level, sum);
+    if (n - left == 1) return add(sum, term(first + left), sum);
+    Acc* rest = levels_.at(level).data();
+    subtree(first + left, n - left, level + 1, rest);
+    add(sum, rest, sum);
+  }
+
+  void add_nothing(const T* a, Acc* sum) const {
+    const int64_t count = count_;
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) sum[i] = static_cast<Acc>(a[i]);
+  }
+
+  // No pointer is restrict: the sum may lie on a term, element on element, which a simd loop allows.
+  template <typename A, typename B, typename S>
+  void add(const A* a, const B* b, S* sum) const {
+    const int64_t count = count_;
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) {
+      sum[i] = static_cast<S>(static_cast<Acc>(a[i]) + static_cast<Acc>(b[i]));
+    }
+  }
+
+  std::span<const void* const> terms_;
+  int64_t begin_;
+  int64_t count_;
+  std::array<std::array<Acc, kBlock>, kMaxLevels> levels_;  // uninitialised on purpose
+};
+
+template <typename T>
+void sum(std::span<const void* const> terms, void* result, int64_t elements) {
+  constexpr int64_t kWorthThreads = 16 * kBlock;
+#pragma omp parallel for schedule(static) if (elements > kWorthThreads)
+  for (int64_t begin = 0; begin < elements; begin += kBlock) {
+    BlockSum<T>(terms, begin, std::min(kBlock, elements - begin)).run(static_cast<T*>(result));
+  }
+}
+
+}  // namespace
+
+void tree_sum(DType dtype, std::span<const void* const> terms, void* result, int64_t elements) {
+  if (terms.empty() || terms.size() > size_t{1} << kMaxLevels) {
+    fail(ErrorCode::kInternal, "tree_sum takes 1 to 65536 terms; got {}", terms.size());
+  }
+  switch (dtype) {
+    case DType::kF32:
+      return sum<float>(terms, result, elements);
+    case DType::kF64:
+      return sum<double>(terms, result, elements);
+    case DType::kI32:
+      return sum<int32_t>(terms, result, elements);
+    case DType::kBF16:
+      return sum<bfloat16>(terms, result, elements);
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,21 @@
+// The canonical sum of n terms, in host memory.
+//
+//   result[i] = tree(terms[0][i], …, terms[n-1][i]),  tree: (a0 + a1) + (a2 + a3), and so on by
+//   doubling gaps; with n = 5: ((a0 + a1) + (a2 + a3)) + a4. One term is copied.
+//
+// Accumulation  in the dtype (i32 wraps); bf16 in fp32, rounded once
+// Memory    `result` may be one of the terms, or overlap none
+// Cost      memory-bound: each term is read once, the result written once; 13 blocks of 8 KiB of stack
+// Threads   OpenMP, over elements; the bits do not depend on how many
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "skein/tensor/dtype.h"
+
+namespace skein {
+
+void tree_sum(DType dtype, std::span<const void* const> terms, void* result, int64_t elements);
+
+}  // namespace skein
