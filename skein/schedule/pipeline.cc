@@ -112,7 +112,7 @@ std::vector<Task> stage_tasks(const PipelineShape& shape, int64_t stage) {
   const std::vector<Task> backwards = tasks_of_kind(shape, stage, TaskKind::kBackward);
   const std::vector<int64_t> before = forwards_before_backwards(shape);
   // An earlier stage runs further ahead: by the forward that the next one needs; interleaved, by a
-  // second one, so that it does not wait while a gradient comes back over that hop.
+  // second one for each hop, which hides the transfers there and back.
   const int64_t ahead = (shape.num_stages - 1 - stage) * (shape.virtual_stages == 1 ? 1 : 2);
 
   std::vector<Task> tasks;
