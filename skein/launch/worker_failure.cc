@@ -1,0 +1,85 @@
+#include "skein/launch/worker_failure.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "skein/base/json.h"
+#include "skein/launch/workers.h"
+
+namespace skein {
+namespace {
+
+constexpr int kExitRequeue = 75;
+constexpr int kExitUsage = 2;
+constexpr int64_t kMaxReportBytes = 1 << 20;
+
+fs::path report_path(const fs::path& rendezvous_folder, int rank) {
+  return rendezvous_folder / fmt::format("failed-{:05}", rank);
+}
+
+std::string killed_text(int signal) {
+  const char* name = sigabbrev_np(signal);
+  std::string text = fmt::format("was killed by signal {}", signal);
+  if (name != nullptr) text += fmt::format(" (SIG{})", name);
+  if (signal == SIGKILL) text += ", as the system does when memory runs out: see dmesg";
+  return text;
+}
+
+}  // namespace
+
+void report_failure(const fs::path& rendezvous_folder, int rank, const Error& error) {
+  const Json report = {{"code", static_cast<int>(error.code())}, {"message", error.what()}};
+  fs::create_directories(rendezvous_folder);
+  write_file_atomic(report_path(rendezvous_folder, rank),
+                    report.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::optional<Error> read_failure(const fs::path& rendezvous_folder, int rank) {
+  const fs::path path = report_path(rendezvous_folder, rank);
+  if (!fs::exists(path)) return std::nullopt;
+  try {
+    const Json report = parse_json(read_file(path, kMaxReportBytes), path.string());
+    const int code =
+        std::clamp(report.at("code").get<int>(), 0, static_cast<int>(ErrorCode::kInternal));
+    return Error(static_cast<ErrorCode>(code), report.at("message").get<std::string>());
+  } catch (const std::exception& problem) {
+    return Error(ErrorCode::kInternal,
+                 fmt::format("its report cannot be read: {}", problem.what()));
+  }
+}
+
+std::optional<WorkerFailure> worker_failure(int rank, int status,
+                                            const std::optional<Error>& report,
+                                            const fs::path& log) {
+  WorkerFailure failure;
+  failure.rank = rank;
+  std::string what;
+  if (WIFSIGNALED(status)) {
+    failure.code = ErrorCode::kPeerLost;
+    what = killed_text(WTERMSIG(status));
+  } else {
+    const int exit_code = WEXITSTATUS(status);
+    if (exit_code == 0 || exit_code == kExitRequeue) return std::nullopt;
+    if (report) {
+      failure.code = report->code();
+      failure.lost_peer = report->code() == ErrorCode::kPeerLost;
+      what = fmt::format("failed: {}", report->what());
+    } else {
+      failure.code = exit_code == kExitUsage ? ErrorCode::kUsage : ErrorCode::kInternal;
+      what = fmt::format("ended with exit code {} without saying why", exit_code);
+    }
+  }
+  failure.message = fmt::format("rank {} {} (log: {})", rank, what, log.string());
+  return failure;
+}
+
+const WorkerFailure& cause_of(std::span<const WorkerFailure> failures) {
+  const auto cause = std::find_if(failures.begin(), failures.end(),
+                                  [](const WorkerFailure& failure) { return !failure.lost_peer; });
+  return cause == failures.end() ? failures.front() : *cause;
+}
+
+}  // namespace skein

@@ -1,0 +1,28 @@
+// How a worker ended, and which of several failures is the cause of the others.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+
+namespace skein {
+
+struct WorkerFailure {
+  int rank = 0;
+  bool lost_peer = false;  // it failed because another one did
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;  // "rank 3 failed: …"
+};
+
+// What `status`, of waitpid, and the worker's report say; nothing for exit codes 0 and 75.
+std::optional<WorkerFailure> worker_failure(int rank, int status,
+                                            const std::optional<Error>& report,
+                                            const fs::path& log);
+
+// The first one that did not lose a peer; else the first one. `failures` in order, not empty.
+const WorkerFailure& cause_of(std::span<const WorkerFailure> failures);
+
+}  // namespace skein

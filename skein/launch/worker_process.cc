@@ -1,0 +1,121 @@
+#include "skein/launch/worker_process.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+std::string_view name_of(std::string_view variable) {
+  return variable.substr(0, variable.find('='));
+}
+
+// This process's environment with `changes` over it.
+std::vector<std::string> merged_environment(const std::vector<std::string>& changes) {
+  std::vector<std::string> merged = changes;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    bool changed = false;
+    for (const std::string& change : changes) changed |= name_of(change) == name_of(*variable);
+    if (!changed) merged.emplace_back(*variable);
+  }
+  return merged;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+class SpawnActions {
+ public:
+  SpawnActions() { check(posix_spawn_file_actions_init(&actions_)); }
+  SpawnActions(const SpawnActions&) = delete;
+  SpawnActions& operator=(const SpawnActions&) = delete;
+  ~SpawnActions() { posix_spawn_file_actions_destroy(&actions_); }
+
+  void redirect(int log) {
+    check(posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
+    check(posix_spawn_file_actions_adddup2(&actions_, log, STDOUT_FILENO));
+    check(posix_spawn_file_actions_adddup2(&actions_, log, STDERR_FILENO));
+  }
+  const posix_spawn_file_actions_t* get() const { return &actions_; }
+
+  static void check(int error_number) {
+    if (error_number != 0) {
+      fail(ErrorCode::kIo, "cannot prepare a worker: {}", errno_text(error_number));
+    }
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+};
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(int rank, const Start& start) : rank_(rank) {
+  std::vector<std::string> arguments = {"skein"};
+  arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
+  std::vector<std::string> environment = merged_environment(start.environment);
+
+  SpawnActions actions;
+  FileDescriptor log;
+  if (!start.output.empty()) {
+    log = FileDescriptor(
+        ::open(start.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (log.get() < 0) {
+      fail(errno_code(errno), "cannot open {}: {}", start.output.string(), errno_text(errno));
+    }
+    actions.redirect(log.get());
+  }
+  posix_spawnattr_t attributes;
+  SpawnActions::check(posix_spawnattr_init(&attributes));
+  posix_spawnattr_setsigmask(&attributes, &start.signal_mask);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  // The file that runs here, even where another one has taken its name since.
+  const int refused = ::posix_spawn(&pid_, "/proc/self/exe", actions.get(), &attributes,
+                                    pointers(arguments).data(), pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  if (refused != 0) {
+    pid_ = -1;
+    fail(ErrorCode::kIo, "cannot start the worker of rank {}: {}", rank, errno_text(refused));
+  }
+}
+
+WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
+    : rank_(other.rank_), pid_(std::exchange(other.pid_, -1)) {}
+
+WorkerProcess::~WorkerProcess() {
+  if (!running()) return;
+  send(SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void WorkerProcess::send(int signal) const {
+  if (running()) ::kill(pid_, signal);
+}
+
+std::optional<int> WorkerProcess::poll() {
+  int status = 0;
+  if (!running()) return std::nullopt;
+  const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
+  if (ended == 0 || (ended < 0 && errno == EINTR)) return std::nullopt;
+  const pid_t pid = std::exchange(pid_, -1);
+  if (ended < 0) {
+    fail(ErrorCode::kInternal, "cannot tell how process {}, rank {}, ended: {}", pid, rank_,
+         errno_text(errno));
+  }
+  return status;
+}
+
+}  // namespace skein

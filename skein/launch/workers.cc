@@ -1,0 +1,288 @@
+#include "skein/launch/workers.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <new>
+#include <random>
+#include <utility>
+
+#include "skein/base/log.h"
+#include "skein/launch/worker_failure.h"
+#include "skein/launch/worker_process.h"
+
+namespace skein {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kExitDone = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitRequeue = 75;
+
+// Holds the signals that the parent waits for, from before the first worker until after the last.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigemptyset(&waited_);
+    for (const int signal : {SIGCHLD, SIGTERM, SIGUSR1, SIGINT}) sigaddset(&waited_, signal);
+    sigprocmask(SIG_BLOCK, &waited_, &former_);
+    // Where SIGCHLD is ignored, as some launchers leave it, the system hides how a child ended.
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &action, &former_child_);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  ~BlockedSignals() {
+    while (wait(Clock::duration::zero()) != 0) {  // or it would end this process now
+    }
+    sigaction(SIGCHLD, &former_child_, nullptr);
+    sigprocmask(SIG_SETMASK, &former_, nullptr);
+  }
+
+  const sigset_t& former() const { return former_; }
+
+  // The next signal, or 0 after `timeout`.
+  int wait(Clock::duration timeout) const {
+    using std::chrono::nanoseconds;
+    const int64_t ns = std::max<int64_t>(0, nanoseconds(timeout).count());
+    const struct timespec limit = {ns / 1'000'000'000, ns % 1'000'000'000};
+    return std::max(0, sigtimedwait(&waited_, nullptr, &limit));
+  }
+
+ private:
+  sigset_t waited_, former_;
+  struct sigaction former_child_;
+};
+
+std::string new_start_id() {
+  const std::time_t now = std::time(nullptr);
+  struct tm utc {};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &utc);
+  return fmt::format("{}-{:08x}", text, std::random_device()());
+}
+
+int num_usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
+    return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return CPU_COUNT(&cores);
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) {
+    fail(ErrorCode::kIo, "cannot create the folder {}: {}", path.string(), problem.message());
+  }
+}
+
+// A folder that is gone when the run is over.
+class RendezvousFolder {
+ public:
+  explicit RendezvousFolder(fs::path path) : path_(std::move(path)) { make_folder(path_); }
+  RendezvousFolder(const RendezvousFolder&) = delete;
+  RendezvousFolder& operator=(const RendezvousFolder&) = delete;
+  ~RendezvousFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+class Workers {
+ public:
+  explicit Workers(const WorkerLaunch& launch)
+      : launch_(launch),
+        start_id_(new_start_id()),
+        folder_(rendezvous_folder(launch.rendezvous, launch.run_dir, start_id_)) {
+    make_folder(launch.run_dir / "logs");
+    workers_.reserve(static_cast<size_t>(launch.num_workers));
+    for (int rank = 0; rank < launch.num_workers; ++rank) start(rank);
+  }
+
+  int run() {
+    while (reap()) {
+      if (const int signal = signals_.wait(time_left())) handle(signal);
+      act_on_deadlines();
+    }
+    if (!failures_.empty()) {
+      const WorkerFailure& cause = cause_of(failures_);
+      throw Error(cause.code, cause.message);
+    }
+    return stopped_ ? kExitRequeue : kExitDone;
+  }
+
+ private:
+  void start(int rank) {
+    WorkerProcess::Start start;
+    start.arguments = launch_.arguments;
+    start.environment = {fmt::format("SKEIN_RANK={}", rank),
+                         fmt::format("SKEIN_SIZE={}", launch_.num_workers),
+                         fmt::format("SKEIN_LOCAL_RANK={}", rank),
+                         fmt::format("SKEIN_LOCAL_SIZE={}", launch_.num_workers),
+                         fmt::format("SKEIN_START_ID={}", start_id_),
+                         fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
+    if (launch_.threads > 0 || std::getenv("OMP_NUM_THREADS") == nullptr) {
+      const int share = std::max(1, num_usable_cores() / launch_.num_workers);
+      start.environment.push_back(
+          fmt::format("OMP_NUM_THREADS={}", launch_.threads > 0 ? launch_.threads : share));
+    }
+    if (rank > 0) start.output = rank_log(launch_.run_dir, rank);
+    start.signal_mask = signals_.former();
+    workers_.emplace_back(rank, start);
+  }
+
+  // Looks at who has ended; whether anybody still runs.
+  bool reap() {
+    bool any_running = false;
+    for (WorkerProcess& worker : workers_) {
+      if (const std::optional<int> status = worker.poll()) ended(worker.rank(), *status);
+      any_running |= worker.running();
+    }
+    return any_running;
+  }
+
+  void ended(int rank, int status) {
+    const bool by_us = WIFSIGNALED(status) && ending_ &&
+                       (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
+    if (by_us) return;
+    stopped_ |= WIFEXITED(status) && WEXITSTATUS(status) == kExitRequeue;
+    const auto failure = worker_failure(rank, status, read_failure(folder_.path(), rank),
+                                        rank_log(launch_.run_dir, rank));
+    if (!failure) return;
+    failures_.push_back(*failure);
+    if (!failure->lost_peer) {
+      end_others();
+    } else if (!ending_ && !settle_) {
+      settle_ = grace_from_now();
+    }
+  }
+
+  void handle(int signal) {
+    if (signal == SIGCHLD) return;
+    if (signal == SIGINT && std::exchange(interrupted_, true)) {
+      interrupt();
+      return;
+    }
+    // On a terminal workers get Ctrl-C themselves, and a second SIGINT would end them at once.
+    send_all(signal == SIGINT ? SIGTERM : signal);
+  }
+
+  void interrupt() {
+    failures_.insert(failures_.begin(), {.rank = 0,
+                                         .code = ErrorCode::kPeerLost,
+                                         .message = "interrupted twice: every worker was ended at "
+                                                    "once, without saving"});
+    ending_ = true;
+    send_all(SIGKILL);
+  }
+
+  void act_on_deadlines() {
+    const auto now = Clock::now();
+    if (settle_ && now >= *settle_) end_others();
+    if (kill_ && now >= *kill_) {
+      send_all(SIGKILL);
+      kill_.reset();
+    }
+  }
+
+  // Until the next deadline, at most a long while.
+  Clock::duration time_left() const {
+    Clock::duration left = std::chrono::hours(1);
+    for (const auto& deadline : {settle_, kill_}) {
+      if (deadline) left = std::min(left, *deadline - Clock::now());
+    }
+    return left;
+  }
+
+  void end_others() {
+    settle_.reset();
+    if (std::exchange(ending_, true)) return;
+    send_all(SIGTERM);
+    kill_ = grace_from_now();
+  }
+
+  void send_all(int signal) const {
+    for (const WorkerProcess& worker : workers_) worker.send(signal);
+  }
+
+  Clock::time_point grace_from_now() const {
+    const std::chrono::duration<double> grace(launch_.grace_s);
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(grace);
+  }
+
+  const WorkerLaunch& launch_;
+  const std::string start_id_;
+  RendezvousFolder folder_;
+  BlockedSignals signals_;
+  std::vector<WorkerProcess> workers_;
+  std::vector<WorkerFailure> failures_;  // in the order in which they were seen
+  bool stopped_ = false;                 // a worker saved and stopped
+  bool interrupted_ = false;
+  bool ending_ = false;                      // the others were told to end
+  std::optional<Clock::time_point> settle_;  // until then, one that lost no peer may still turn up
+  std::optional<Clock::time_point> kill_;
+};
+
+int failed_as_worker(const Place& place, const fs::path& rendezvous_folder, const Error& error) {
+  log::error("{}", error.what());
+  try {
+    report_failure(rendezvous_folder, place.rank, error);
+  } catch (const std::exception& problem) {
+    log::error("cannot tell the parent: {}", problem.what());
+  }
+  return error.code() == ErrorCode::kUsage ? kExitUsage : kExitFailed;
+}
+
+}  // namespace
+
+int run_workers(const WorkerLaunch& launch) {
+  log::info("starting {} workers; their logs: {}", launch.num_workers,
+            (launch.run_dir / "logs").string());
+  return Workers(launch).run();
+}
+
+int run_as_worker(const Place& place, const fs::path& rendezvous_folder,
+                  const std::function<int()>& body) {
+  if (place.parent_pid == 0) return body();
+  try {
+    die_with_parent(place.parent_pid);
+    return body();
+  } catch (const Error& error) {
+    return failed_as_worker(place, rendezvous_folder, error);
+  } catch (const std::bad_alloc&) {
+    return failed_as_worker(place, rendezvous_folder, Error(ErrorCode::kNoSpace, "out of memory"));
+  } catch (const std::exception& error) {
+    return failed_as_worker(
+        place, rendezvous_folder,
+        Error(ErrorCode::kInternal, fmt::format("internal error: {}", error.what())));
+  }
+}
+
+void die_with_parent(int64_t parent_pid) {
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+    fail(ErrorCode::kIo, "cannot tie this worker to its parent: {}", errno_text(errno));
+  }
+  if (::getppid() != parent_pid) {  // it ended before prctl
+    fail(ErrorCode::kPeerLost, "process {}, which started this worker, has ended", parent_pid);
+  }
+}
+
+}  // namespace skein

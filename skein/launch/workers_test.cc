@@ -1,0 +1,313 @@
+// Workers are this test program once more: the one test that is disabled, told by a variable what to
+// do and where to leave traces.
+#include "skein/launch/workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "skein/launch/worker_failure.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kAct[] = "SKEIN_TEST_ACT";
+constexpr char kTraces[] = "SKEIN_TEST_TRACES";
+
+void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+[[noreturn]] void wait_for_ever() {
+  while (true) ::pause();
+}
+
+// Blocks the signals that ask to stop, says that it is ready, and waits for one.
+int wait_to_be_stopped(const Place& place, const fs::path& traces) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  write_file_atomic(traces / fmt::format("ready-{}", place.rank), std::to_string(::getpid()));
+  int signal = 0;
+  sigwait(&signals, &signal);
+  write_file_atomic(traces / fmt::format("signal-{}", place.rank), std::to_string(signal));
+  return 75;
+}
+
+int act(const std::string& name, const Place& place, const fs::path& traces) {
+  const int rank = place.rank;
+  if (name == "environment") {
+    const char* threads = std::getenv("OMP_NUM_THREADS");
+    write_file_atomic(traces / fmt::format("place-{}", rank),
+                      fmt::format("{} of {}, {} of {}, {} threads, {}", rank, place.size,
+                                  place.local_rank, place.local_size, threads, place.start_id));
+    fmt::print("out of rank {}\n", rank);
+    fmt::print(stderr, "err of rank {}\n", rank);
+    return 0;
+  }
+  if (name == "stop") return wait_to_be_stopped(place, traces);
+  if (name == "all wrong") fail(ErrorCode::kUsage, "the mesh does not fit");
+  if (name == "one throws") {
+    if (rank == 3) fail(ErrorCode::kInvalid, "the corpus is torn");
+    wait_for_ever();
+  }
+  if (name == "consequence first") {  // rank 3's connections are gone before it has spoken
+    if (rank < 3) fail(ErrorCode::kPeerLost, "rank 3 is gone");
+    sleep_ms(300);
+    throw std::runtime_error("the root of it");
+  }
+  if (name == "one hangs") {
+    if (rank < 3) fail(ErrorCode::kPeerLost, "all-reduce of dp: rank 3 did not arrive");
+    ::raise(SIGSTOP);
+  }
+  if (name == "one is killed") {
+    if (rank == 2) ::raise(SIGKILL);
+    sleep_ms(50);
+    fail(ErrorCode::kPeerLost, "rank 2 is gone");
+  }
+  if (name == "one leaves") {
+    if (rank == 1) ::_exit(3);
+    wait_for_ever();
+  }
+  if (name == "stubborn" || name == "one fails, the other is stubborn") {
+    ::signal(SIGTERM, SIG_IGN);
+    write_file_atomic(traces / fmt::format("ready-{}", rank), std::to_string(::getpid()));
+    if (name == "stubborn" || rank > 0) wait_for_ever();
+    while (!fs::exists(traces / "ready-1")) sleep_ms(5);
+    fail(ErrorCode::kIo, "the disk is gone");
+  }
+  ADD_FAILURE() << "no act " << name;
+  return 1;
+}
+
+TEST(WorkerMode, DISABLED_Act) {
+  const std::optional<Place> place = place_from_environment();
+  if (!place) ::_exit(99);
+  const fs::path traces = std::getenv(kTraces);
+  const fs::path folder = rendezvous_folder("", traces, place->start_id);
+  ::_exit(run_as_worker(*place, folder, [&] {
+    const int code = act(std::getenv(kAct), *place, traces);
+    std::fflush(nullptr);
+    return code;
+  }));
+}
+
+class Workers : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/workers_XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    traces_ = name;
+    ::setenv(kTraces, traces_.c_str(), 1);
+    ::unsetenv("OMP_NUM_THREADS");
+  }
+  void TearDown() override { fs::remove_all(traces_); }
+
+  WorkerLaunch launch(const std::string& act, int num_workers, double grace_s = 20) {
+    ::setenv(kAct, act.c_str(), 1);
+    WorkerLaunch launch;
+    launch.num_workers = num_workers;
+    launch.arguments = {"--gtest_filter=WorkerMode.DISABLED_Act", "--gtest_brief=1",
+                        "--gtest_also_run_disabled_tests"};
+    launch.run_dir = traces_;
+    launch.grace_s = grace_s;
+    return launch;
+  }
+
+  // The error that the run ends with; no worker is left after it.
+  Error failure(const std::string& act, int num_workers, double grace_s = 20) {
+    try {
+      const int code = run_workers(launch(act, num_workers, grace_s));
+      ADD_FAILURE() << act << " ended with " << code;
+    } catch (const Error& error) {
+      EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+      EXPECT_TRUE(fs::is_empty(traces_ / "rendezvous"));
+      return error;
+    }
+    return Error(ErrorCode::kInternal, "");
+  }
+
+  std::string trace(const std::string& name) const { return read_file_if_any(traces_ / name); }
+
+  // A process of its own that runs the workers, all of which have said that they are ready.
+  pid_t start_parent(const std::string& act, int num_workers) {
+    const WorkerLaunch options = launch(act, num_workers);
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+      int code = 99;
+      try {
+        code = run_workers(options);
+      } catch (const Error& error) {
+        write_file_atomic(traces_ / "error", error.what());
+        code = 1;
+      }
+      ::_exit(code);
+    }
+    const auto limit = Clock::now() + std::chrono::seconds(30);
+    for (int rank = 0; rank < num_workers; ++rank) {
+      while (trace(fmt::format("ready-{}", rank)).empty() && Clock::now() < limit) sleep_ms(5);
+    }
+    return parent;
+  }
+
+  static int exit_code_of(pid_t process) {
+    int status = 0;
+    EXPECT_EQ(::waitpid(process, &status, 0), process);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  fs::path traces_;
+};
+
+TEST_F(Workers, KnowTheirPlaceAndWriteToTheirLogs) {
+  WorkerLaunch options = launch("environment", 3);
+  options.threads = 5;
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_workers(options), 0);
+  const std::string out = testing::internal::GetCapturedStdout();
+  const std::string err = testing::internal::GetCapturedStderr();
+  const std::string start_id = trace("place-0").substr(trace("place-0").rfind(' '));
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(trace(fmt::format("place-{}", rank)),
+              fmt::format("{0} of 3, {0} of 3, 5 threads,{1}", rank, start_id));
+  }
+  EXPECT_THAT(out, AllOf(HasSubstr("out of rank 0\n"), Not(HasSubstr("rank 1"))));
+  EXPECT_THAT(err, AllOf(HasSubstr("err of rank 0\n"), Not(HasSubstr("rank 1"))));
+  const std::string log = trace("logs/rank-00002.log");
+  EXPECT_THAT(log, AllOf(HasSubstr("out of rank 2\n"), HasSubstr("err of rank 2\n"),
+                         Not(HasSubstr("rank 0")), Not(HasSubstr("rank 1"))));
+
+  // Again: another start, logs appended to, the cores shared.
+  EXPECT_EQ(run_workers(launch("environment", 2)), 0);
+  EXPECT_THAT(trace("place-0"), Not(HasSubstr(start_id)));
+  EXPECT_THAT(trace("place-0"), Not(HasSubstr(" 5 threads")));
+  EXPECT_EQ(trace("logs/rank-00002.log"), log);
+}
+
+TEST_F(Workers, TheOneThatFailsIsNamedWithItsMessage) {
+  const Error error = failure("one throws", 4);
+  EXPECT_EQ(error.code(), ErrorCode::kInvalid);
+  EXPECT_EQ(std::string(error.what()), fmt::format("rank 3 failed: the corpus is torn (log: {})",
+                                                   (traces_ / "logs" / "rank-00003.log").string()));
+  EXPECT_THAT(trace("logs/rank-00003.log"), HasSubstr("the corpus is torn"));
+}
+
+TEST_F(Workers, AWorkerThatLostAPeerIsNotTheCause) {
+  const Error error = failure("consequence first", 4);
+  EXPECT_THAT(error.what(), HasSubstr("rank 3 failed: internal error: the root of it"));
+  EXPECT_EQ(error.code(), ErrorCode::kInternal);
+  EXPECT_THAT(trace("logs/rank-00001.log"), HasSubstr("rank 3 is gone"));
+}
+
+TEST_F(Workers, WhereNothingElseFailedTheLostPeerIsToldOf) {
+  const Error error = failure("one hangs", 4, 0.3);
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+  EXPECT_THAT(error.what(), HasSubstr("failed: all-reduce of dp: rank 3 did not arrive (log: "));
+}
+
+TEST_F(Workers, AWorkerThatIsKilledIsTheCause) {
+  const Error error = failure("one is killed", 4);
+  EXPECT_THAT(error.what(), HasSubstr("rank 2 was killed by signal 9 (SIGKILL)"));
+  EXPECT_THAT(error.what(), HasSubstr("logs/rank-00002.log"));
+}
+
+TEST_F(Workers, AWorkerThatLeavesWithoutAWord) {
+  const Error error = failure("one leaves", 3);
+  EXPECT_THAT(error.what(), HasSubstr("rank 1 ended with exit code 3 without saying why (log: "));
+}
+
+TEST_F(Workers, AUsageErrorStaysOne) {
+  const Error error = failure("all wrong", 3);
+  EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  EXPECT_THAT(error.what(), HasSubstr("failed: the mesh does not fit"));
+}
+
+TEST_F(Workers, TheStubbornAreKilledAfterTheGraceTime) {
+  const auto start = Clock::now();
+  const Error error = failure("one fails, the other is stubborn", 2, 0.3);
+  EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(300));
+  EXPECT_THAT(error.what(), HasSubstr("rank 0 failed: the disk is gone"));
+}
+
+TEST_F(Workers, SignalsArePassedOnAndTheRunIsRequeued) {
+  // A second SIGINT would end a worker: it is asked with SIGTERM.
+  for (const auto& [sent, seen] :
+       {std::pair(SIGTERM, SIGTERM), {SIGUSR1, SIGUSR1}, {SIGINT, SIGTERM}}) {
+    const pid_t parent = start_parent("stop", 2);
+    ::kill(parent, sent);
+    EXPECT_EQ(exit_code_of(parent), 75) << trace("error");
+    for (const char* rank : {"0", "1"}) {
+      EXPECT_EQ(trace(std::string("signal-") + rank), std::to_string(seen));
+      fs::remove(traces_ / (std::string("ready-") + rank));
+    }
+  }
+}
+
+TEST_F(Workers, ASecondInterruptEndsEverything) {
+  const pid_t parent = start_parent("stubborn", 2);
+  int status = 0;
+  while (::waitpid(parent, &status, WNOHANG) == 0) {  // two that come at once count as one
+    ::kill(parent, SIGINT);
+    sleep_ms(20);
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_THAT(trace("error"), HasSubstr("interrupted twice"));
+}
+
+TEST_F(Workers, NobodyOutlivesTheParent) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become children of this process
+  const pid_t parent = start_parent("stop", 3);
+  ::kill(parent, SIGKILL);
+  EXPECT_EQ(exit_code_of(parent), -SIGKILL);
+  for (int rank = 0; rank < 3; ++rank) {
+    const pid_t worker = std::stoi(trace(fmt::format("ready-{}", rank)));
+    EXPECT_EQ(exit_code_of(worker), -SIGKILL);
+  }
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_F(Workers, AnAbsentParentIsNoticed) {
+  try {
+    die_with_parent(::getpid());  // is not its own parent
+    ADD_FAILURE() << "not noticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+  }
+  ::prctl(PR_SET_PDEATHSIG, 0);
+}
+
+TEST_F(Workers, AFailureToStartLeavesNobody) {
+  WorkerLaunch options = launch("stop", 3);
+  fs::create_directories(traces_ / "logs" / "rank-00002.log");  // cannot be opened as a file
+  EXPECT_THROW(run_workers(options), Error);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST_F(Workers, ReportsAreReadBackOrSaidToBeUnreadable) {
+  EXPECT_FALSE(read_failure(traces_, 3));
+  report_failure(traces_, 3, Error(ErrorCode::kNoSpace, "disk \"a\" is\nfull \xff"));
+  const std::optional<Error> read = read_failure(traces_, 3);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->code(), ErrorCode::kNoSpace);
+  EXPECT_THAT(read->what(), HasSubstr("disk \"a\" is\nfull "));
+  for (const char* text : {"", "{", "[]", "{\"code\": \"x\", \"message\": 1}"}) {
+    write_file_atomic(traces_ / "failed-00003", text);
+    EXPECT_THAT(read_failure(traces_, 3)->what(), HasSubstr("cannot be read")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace skein
