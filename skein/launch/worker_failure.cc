@@ -32,7 +32,6 @@ std::string killed_text(int signal) {
 
 void report_failure(const fs::path& rendezvous_folder, int rank, const Error& error) {
   const Json report = {{"code", static_cast<int>(error.code())}, {"message", error.what()}};
-  fs::create_directories(rendezvous_folder);
   write_file_atomic(report_path(rendezvous_folder, rank),
                     report.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

@@ -124,7 +124,7 @@ class Workers {
     }
     if (!failures_.empty()) {
       const WorkerFailure& cause = cause_of(failures_);
-      throw Error(cause.code, cause.message);
+      if (!stopped_early_ || !cause.lost_peer) throw Error(cause.code, cause.message);
     }
     return stopped_ ? kExitRequeue : kExitDone;
   }
@@ -163,6 +163,12 @@ class Workers {
     const bool by_us = WIFSIGNALED(status) && ending_ &&
                        (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
     if (by_us) return;
+    if (WIFSIGNALED(status) && asked_to_stop_ &&
+        (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGUSR1)) {
+      stopped_ = stopped_early_ = true;  // before it trained: there is nothing to save
+      end_others();
+      return;
+    }
     stopped_ |= WIFEXITED(status) && WEXITSTATUS(status) == kExitRequeue;
     const auto failure = worker_failure(rank, status, read_failure(folder_.path(), rank),
                                         rank_log(launch_.run_dir, rank));
@@ -181,6 +187,7 @@ class Workers {
       interrupt();
       return;
     }
+    asked_to_stop_ = true;
     // On a terminal workers get Ctrl-C themselves, and a second SIGINT would end them at once.
     send_all(signal == SIGINT ? SIGTERM : signal);
   }
@@ -234,7 +241,9 @@ class Workers {
   BlockedSignals signals_;
   std::vector<WorkerProcess> workers_;
   std::vector<WorkerFailure> failures_;  // in the order in which they were seen
-  bool stopped_ = false;                 // a worker saved and stopped
+  bool stopped_ = false;                 // a worker stopped because it was asked to
+  bool stopped_early_ = false;           // a worker did not know yet how to
+  bool asked_to_stop_ = false;
   bool interrupted_ = false;
   bool ending_ = false;                      // the others were told to end
   std::optional<Clock::time_point> settle_;  // until then, one that lost no peer may still turn up
@@ -261,7 +270,12 @@ int run_workers(const WorkerLaunch& launch) {
 
 int run_as_worker(const Place& place, const fs::path& rendezvous_folder,
                   const std::function<int()>& body) {
-  if (place.parent_pid == 0) return body();
+  if (place.parent_pid == 0) {
+    const int code = body();
+    std::error_code ignored;  // where ranks fail, it tells those that are left why
+    if (place.rank == 0) fs::remove_all(rendezvous_folder, ignored);
+    return code;
+  }
   try {
     die_with_parent(place.parent_pid);
     return body();

@@ -57,6 +57,14 @@ int act(const std::string& name, const Place& place, const fs::path& traces) {
     return 0;
   }
   if (name == "stop") return wait_to_be_stopped(place, traces);
+  if (name == "stop early") {
+    if (rank == 0) {
+      write_file_atomic(traces / "ready-0", "x");
+      wait_for_ever();
+    }
+    wait_to_be_stopped(place, traces);
+    fail(ErrorCode::kPeerLost, "rank 0 is gone");
+  }
   if (name == "all wrong") fail(ErrorCode::kUsage, "the mesh does not fit");
   if (name == "one throws") {
     if (rank == 3) fail(ErrorCode::kInvalid, "the corpus is torn");
@@ -255,6 +263,12 @@ TEST_F(Workers, SignalsArePassedOnAndTheRunIsRequeued) {
   }
 }
 
+TEST_F(Workers, AStopBeforeTrainingIsNoFailure) {
+  const pid_t parent = start_parent("stop early", 2);
+  ::kill(parent, SIGTERM);
+  EXPECT_EQ(exit_code_of(parent), 75) << trace("error");
+}
+
 TEST_F(Workers, ASecondInterruptEndsEverything) {
   const pid_t parent = start_parent("stubborn", 2);
   int status = 0;
@@ -276,6 +290,17 @@ TEST_F(Workers, NobodyOutlivesTheParent) {
     EXPECT_EQ(exit_code_of(worker), -SIGKILL);
   }
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_F(Workers, UnderAnotherLauncherErrorsAreThrownOn) {
+  const Place place = {.rank = 0, .size = 2, .launcher = "torchrun", .start_id = "a"};
+  const fs::path folder = traces_ / "meet" / "a";
+  fs::create_directories(folder);
+  EXPECT_THROW(run_as_worker(place, folder, []() -> int { fail(ErrorCode::kIo, "no disk"); }),
+               Error);
+  EXPECT_TRUE(fs::is_empty(folder));
+  EXPECT_EQ(run_as_worker(place, folder, [] { return 75; }), 75);
+  EXPECT_FALSE(fs::exists(folder));
 }
 
 TEST_F(Workers, AnAbsentParentIsNoticed) {
