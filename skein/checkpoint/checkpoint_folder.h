@@ -32,14 +32,14 @@ std::optional<int64_t> parse_checkpoint_name(std::string_view folder);  // the s
 // Newest (largest step) first; whether they are good is not looked at. None where `dir` is missing.
 std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir);
 
-// Removes what a process that died left behind, all but `keep`, and undoes a replacement that was cut
-// in two. Only for the one process that may write in `dir`; to be called before it looks for the
-// newest good one.
+// Removes what a process that died left behind, all but `keep`, and undoes a replacement that was
+// cut in two. Only for the one process that may write in `dir`; to be called before it looks for
+// the newest good one.
 void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& keep = {});
 
 // Gives the finished folder `partial` the name `path`, durably. A checkpoint that has the name
-// already is replaced. Throws where that was not done; what went wrong after it was done, so that the
-// name may not be durable or the old checkpoint is not removed, is returned.
+// already is replaced. Throws where that was not done; what went wrong after it was done, so that
+// the name may not be durable or the old checkpoint is not removed, is returned.
 std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path,
                                    const FileOps& ops);
 

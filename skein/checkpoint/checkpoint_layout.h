@@ -22,8 +22,8 @@ struct TensorSpec {
   Shape shape;  // global
   Slice slice;  // what this rank holds, or has a part of
   std::string group = "weights";
-  // Which of the slice's elements this rank stores, row by row: nothing given, all of them; an empty
-  // range, none, and the tensor is in no file of this rank.
+  // Which of the slice's elements this rank stores, row by row: nothing given, all of them; an
+  // empty range, none, and the tensor is in no file of this rank.
   std::optional<FlatRange> range;
   int64_t local_begin = 0;  // element of the rank's memory where the range begins
 
@@ -61,8 +61,8 @@ struct CheckpointLayout {
   int64_t snapshot_bytes = 0;           // a multiple of the page size
 };
 
-// Throws Error{kInvalid} for a slice outside its tensor, a range outside it, a repeated name or a group that cannot be
-// part of a file name.
+// Throws Error{kInvalid} for a slice outside its tensor, a range outside it, a repeated name or a
+// group that cannot be part of a file name.
 CheckpointLayout plan_checkpoint(std::vector<TensorSpec> specs, int64_t max_file_bytes, int rank);
 
 }  // namespace skein

@@ -6,8 +6,8 @@
 //          leaves the checkpoints that were there, and perhaps the new one; nothing in between.
 // Ranks    Several ranks save one checkpoint together, each what its specs say, over a shared file
 //          system alone: every rank begins the same saves in the same order, and all get the same
-//          outcome. Only rank 0 cleans up, commits and applies retention; so the others' writers are
-//          to be used only when rank 0's was constructed (a barrier). See shared_save.h.
+//          outcome. Only rank 0 cleans up, commits and applies retention; so the others' writers
+//          are to be used only when rank 0's was constructed (a barrier). See shared_save.h.
 // Memory   snapshot_bytes, exactly, from construction on; a save adds the text of the manifest.
 // Errors   The constructor throws. A save that fails is a Result from poll(): its partial folder is
 //          removed, earlier checkpoints are untouched, and the next save may be tried as if nothing

@@ -31,8 +31,8 @@ struct TrainingState {
   Json lanes;          // opaque here, but for merge_parts
   Json configuration;  // opaque here
   std::string skein_version;
-  // Of the first of `lanes`, where several ranks save together, each its own; nothing where this rank
-  // brings none, because another that has the same brings them. Not in the manifest.
+  // Of the first of `lanes`, where several ranks save together, each its own; nothing where this
+  // rank brings none, because another that has the same brings them. Not in the manifest.
   std::optional<int64_t> first_lane = 0;
 
   bool operator==(const TrainingState&) const = default;

@@ -7,9 +7,9 @@
 
 namespace skein {
 
-// `parts` is of ranks 0, 1, 2, …; the state is rank 0's. The lanes are those of the parts that bring
-// some, in order of first_lane: objects that are equal but for their arrays "lanes", which are
-// joined. That is what one rank that had all lanes would have written.
+// `parts` is of ranks 0, 1, 2, …; the state is rank 0's. The lanes are those of the parts that
+// bring some, in order of first_lane: objects that are equal but for their arrays "lanes", which
+// are joined. That is what one rank that had all lanes would have written.
 // Throws Error{kInvalid} naming the rank that saved another state, another tensor of a name, or
 // lanes that do not follow on; what parse_manifest throws where a tensor is not covered once.
 Manifest merge_parts(std::vector<Manifest> parts);

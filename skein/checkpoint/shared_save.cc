@@ -37,13 +37,13 @@ class Patience {
  public:
   void sleep() {
     std::this_thread::sleep_for(pause_);
-    pause_ = std::min(pause_ * 2, std::chrono::milliseconds(100));
+    pause_ = std::min(pause_ * 2, std::chrono::microseconds(100'000));
   }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
  private:
   Clock::time_point start_ = Clock::now();
-  std::chrono::milliseconds pause_{1};
+  std::chrono::microseconds pause_{200};
 };
 
 std::vector<fs::path> entries(const fs::path& folder) {

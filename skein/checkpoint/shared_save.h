@@ -6,14 +6,14 @@
 //                                    says why. Kept until all ranks have met in a later save, so
 //                                    that one that comes late finds out
 //
-// <save> is the options' save_id, another one at each start; the number counts the saves since then.
-// So what an earlier start or save left, or still writes, is never taken for this one.
+// <save> is the options' save_id, another one at each start; the number counts the saves since
+// then. So what an earlier start or save left, or still writes, is never taken for this one.
 //
-// Decision  Rank 0 commits by renaming the partial folder to step-…; any rank gives up by renaming it
-//           to ….failed. A folder can be renamed but once: all ranks agree on which it was. The
+// Decision  Rank 0 commits by renaming the partial folder to step-…; any rank gives up by renaming
+//           it to ….failed. A folder can be renamed but once: all ranks agree on which it was. The
 //           others know the committed folder by its inode, which a rename keeps.
-// Errors    Error{kPeerLost} for ranks that are not heard of within the deadline, or when the save is
-//           aborted; else what the rank that gave up reports, "rank 3: …".
+// Errors    Error{kPeerLost} for ranks that are not heard of within the deadline, or when the save
+//           is aborted; else what the rank that gave up reports, "rank 3: …".
 // Threads   one at a time.
 #pragma once
 
@@ -54,10 +54,11 @@ class SharedSave {
   void publish(const Manifest& part);
   // Rank 0: waits for the parts of ranks 1, 2, …, in this order.
   std::vector<Manifest> collect();
-  // Rank r > 0, after publish(): waits until rank 0 has committed; what went wrong where it did not.
+  // Rank r > 0, after publish(): waits until rank 0 has committed; what went wrong where it did
+  // not.
   std::optional<Error> wait_for_commit();
-  // Ends the save for all ranks, unless it has ended; what to report, nothing where it was committed
-  // after all. Never throws.
+  // Ends the save for all ranks, unless it has ended; what to report, nothing where it was
+  // committed after all. Never throws.
   std::optional<Error> give_up(const Error& error);
 
  private:

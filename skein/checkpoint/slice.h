@@ -33,8 +33,8 @@ struct Slice {
 std::optional<Slice> intersect(const Slice& a, const Slice& b);
 
 // The boxes that make up a range of the elements of `box`, in the order of those elements: for a
-// matrix the end of a row, whole rows, the beginning of a row; at most 2 rank - 1. None for an empty
-// range. Throws Error{kInvalid} where the range leaves the box.
+// matrix the end of a row, whole rows, the beginning of a row; at most 2 rank - 1. None for an
+// empty range. Throws Error{kInvalid} where the range leaves the box.
 std::vector<Slice> boxes_of_range(const Box& box, FlatRange range);
 
 // Calls run(source_index, target_index, count) for the longest runs of elements that are contiguous
