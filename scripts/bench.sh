@@ -42,6 +42,11 @@ result=$(build/save_bench)
 row "asynchronous save of 512 MiB: stall, ms" "$(field "$result" stall_ms)"
 row "  against copying it in memory" "$(field "$result" ratio)"
 
+echo "== comm_bench" >&2
+result=$(build/comm_bench --ranks 2)
+echo "$result" >&2
+row "all-reduce of 64 MiB between 2 ranks, GB/s sent" "$(awk '$2 == "all-reduce" && $4 == 67108864 {print $7}' <<< "$result")"
+
 echo "== startup" >&2
 result=$(bench/startup.sh)
 row "skein train to the end of step 1, s" "$(field "$result" train_to_end_of_step_1_s)"

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "skein/base/error.h"
 
@@ -25,6 +26,26 @@ template <>
 struct Accumulator<int32_t> {
   using Type = uint32_t;  // wraps without being undefined
 };
+
+// bfloat16's conversions as selections, which vectorize; the same bits.
+float widen(bfloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
+template <typename T>
+T widen(T x) {
+  return x;
+}
+template <typename S, typename Acc>
+S narrow(Acc x) {
+  if constexpr (std::is_same_v<S, bfloat16>) {
+    const uint32_t word = std::bit_cast<uint32_t>(x);
+    const uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
+    const uint32_t quiet = (word >> 16) | 0x40u;
+    bfloat16 result;
+    result.bits = static_cast<uint16_t>(x != x ? quiet : rounded);
+    return result;
+  } else {
+    return static_cast<S>(x);
+  }
+}
 
 // Sums elements [begin, begin + count) of all terms, count <= kBlock.
 template <typename T>
@@ -71,7 +92,7 @@ class BlockSum {
   void add_nothing(const T* a, Acc* sum) const {
     const int64_t count = count_;
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) sum[i] = static_cast<Acc>(a[i]);
+    for (int64_t i = 0; i < count; ++i) sum[i] = static_cast<Acc>(widen(a[i]));
   }
 
   // No pointer is restrict: the sum may lie on a term, element on element, which a simd loop allows.
@@ -80,7 +101,8 @@ class BlockSum {
     const int64_t count = count_;
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      sum[i] = static_cast<S>(static_cast<Acc>(a[i]) + static_cast<Acc>(b[i]));
+      sum[i] = narrow<S>(
+          static_cast<Acc>(static_cast<Acc>(widen(a[i])) + static_cast<Acc>(widen(b[i]))));
     }
   }
 

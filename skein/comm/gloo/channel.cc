@@ -1,5 +1,7 @@
 #include "skein/comm/gloo/channel.h"
 
+#include <gloo/common/error.h>
+
 #include <algorithm>
 
 namespace skein {
@@ -46,12 +48,27 @@ int64_t Channel::receive(void* data, int64_t bytes, uint64_t tag) {
   return num_receives_++;
 }
 
-void Channel::wait_sent(int64_t number, std::chrono::steady_clock::time_point deadline) {
-  for (; num_sent_ <= number; ++num_sent_) buffer_->waitSend(nullptr, until(deadline));
+// Gloo's waiters look for a lost peer before they look for their message, which may have come just
+// before its sender left; a second look finds it.
+template <typename Wait>
+void Channel::wait_through(int64_t& through, int64_t number, TimePoint deadline, Wait&& wait) {
+  for (; through <= number; ++through) {
+    try {
+      wait(until(deadline));
+    } catch (const gloo::IoException&) {
+      if (std::chrono::steady_clock::now() >= deadline) throw;
+      wait(std::chrono::milliseconds(0));
+    }
+  }
 }
 
-void Channel::wait_received(int64_t number, std::chrono::steady_clock::time_point deadline) {
-  for (; num_received_ <= number; ++num_received_) buffer_->waitRecv(nullptr, until(deadline));
+void Channel::wait_sent(int64_t number, TimePoint deadline) {
+  wait_through(num_sent_, number, deadline, [&](auto left) { buffer_->waitSend(nullptr, left); });
+}
+
+void Channel::wait_received(int64_t number, TimePoint deadline) {
+  wait_through(num_received_, number, deadline,
+               [&](auto left) { buffer_->waitRecv(nullptr, left); });
 }
 
 }  // namespace skein

@@ -19,6 +19,8 @@ namespace skein {
 
 class Channel {
  public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
   // `id` is the channel's name, the same at both ends.
   Channel(std::unique_ptr<gloo::transport::UnboundBuffer> buffer, int world_peer, uint64_t id);
 
@@ -27,11 +29,13 @@ class Channel {
   int64_t receive(void* data, int64_t bytes, uint64_t tag);
 
   // Until message `number` and all before it are through.
-  void wait_sent(int64_t number, std::chrono::steady_clock::time_point deadline);
-  void wait_received(int64_t number, std::chrono::steady_clock::time_point deadline);
+  void wait_sent(int64_t number, TimePoint deadline);
+  void wait_received(int64_t number, TimePoint deadline);
 
  private:
   uint64_t slot(int64_t number, int64_t bytes, uint64_t tag) const;
+  template <typename Wait>
+  static void wait_through(int64_t& through, int64_t number, TimePoint deadline, Wait&& wait);
 
   std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
   int peer_;

@@ -228,6 +228,20 @@ TEST(GlooCommunicator, MessagesOfAPairKeepTheirOrderBesideCollectives) {
   });
 }
 
+TEST(GlooCommunicator, ARankMayLeaveRightAfterItsLastCollective) {
+  for (int round = 0; round < 20; ++round) {
+    run_ranks(2, [&](const WorldOptions& options) {
+      const auto world = make_world(options);
+      Trial trial(*world, round % 2 == 0 ? Kind::kAllGather : Kind::kAllReduce, DType::kF32,
+                  {1 << 18}, true, static_cast<uint64_t>(round));
+      trial.start();
+      if (options.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(round / 2));
+      trial.wait();
+      trial.check();
+    });
+  }
+}
+
 TEST(GlooCommunicator, MovesHundredsOfMegabytes) {
   run_ranks(2, [](const WorldOptions& options) {
     const auto world = make_world(options);
