@@ -55,8 +55,8 @@ struct AttentionResult {
   ValueId lse = kNoValue;
 };
 
-// Appends "<name>" and "<name>_lse"; before them what gathers k and v, where tokens of a sequence are
-// split.
+// Appends "<name>" and "<name>_lse"; before them what gathers k and v, where tokens of a sequence
+// are split.
 AttentionResult attention(Graph& graph, ValueId q, ValueId k, ValueId v, ValueId attention_start,
                           const AttentionAttrs& attrs, const std::string& name);
 

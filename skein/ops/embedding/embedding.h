@@ -8,9 +8,10 @@
 // Accumulation  fp32
 // Backward      saves the tokens
 // Cost          memory only
-// Placement     tokens S0, table Replicated -> x S0, sum Partial; table S1 -> x S1. A table S0, split
-//               over the vocabulary, gives x Partial (a rank has zero rows for tokens of others) and
-//               sum S0: a rank adds to its own rows only, whose first is its attr `first_row`
+// Placement     tokens S0, table Replicated -> x S0, sum Partial; table S1 -> x S1. A table S0,
+//               split over the vocabulary, gives x Partial (a rank has zero rows for tokens of
+//               others) and sum S0: a rank adds to its own rows only, the first of which is its
+//               attr `first_row`
 #pragma once
 
 #include "skein/ir/graph.h"

@@ -11,11 +11,11 @@
 // Cost          about 30 flops a logit
 // Placement     S0 S0 -> S0 S0. Logits S1, a vocabulary split over some axes, are composed of
 //                 softmax_stats   what each rank knows of a row: its largest logit, the sum of
-//                                 e^(logit - that), the label's logit, or 0 where another has it.
-//                                 stats f32 [C n, 3], S0 over the axes that split V, n ranks together
+//                                 e^(logit - that), the label's logit, or 0 where another has it;
+//                                 stats f32 [C n, 3], S0 over the axes of n ranks that split V
 //                 redistribute    of stats to Replicated, over one such axis after the other
-//                 softmax_finish  loss [C] Replicated over them and dlogits S1; the ranks' terms are
-//                                 combined in rank order
+//                 softmax_finish  loss [C] Replicated over them and dlogits S1; the ranks' terms
+//                                 are combined in rank order
 //               An axis that splits rows must be outside of those that split V
 #pragma once
 

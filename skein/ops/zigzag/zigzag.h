@@ -1,12 +1,12 @@
 // Rows in the order in which context parallelism deals a sequence out, and back.
 //
-// With causal attention the last tokens of a sequence have the most keys to look at. So that each of
-// n ranks gets equal work, every sequence of S tokens is cut into 2n pieces, and rank r holds pieces
-// r and 2n - 1 - r.
+// With causal attention the last tokens of a sequence have the most keys to look at. So that each
+// of n ranks gets equal work, every sequence of S tokens is cut into 2n pieces, and rank r holds
+// pieces r and 2n - 1 - r.
 //
-// Formula       natural order: sequence by sequence. Zigzag order: rank by rank; of a rank, sequence
-//               by sequence; of a sequence, its two pieces. For each rank of the axes that split the
-//               rows, among its own rows:
+// Formula       natural order: sequence by sequence. Zigzag order: rank by rank; of a rank,
+//               sequence by sequence; of a sequence, its two pieces. For each rank of the axes that
+//               split the rows, among its own rows:
 //               zigzag   y[i] = x[zigzag_row(i)]      (inverse: y[zigzag_row(i)] = x[i])
 // Shapes        x, y [T, features] or [T], any dtype; T a multiple of S, S of 2n
 // Attrs         sequence_length (S), parts (n), inverse
