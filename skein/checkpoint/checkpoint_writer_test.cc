@@ -76,6 +76,33 @@ TEST(CheckpointWriter, CopiesStridedViewsInPieces) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST(CheckpointWriter, CopiesARangeOfAStridedView) {
+  const TempFolder folder;
+  constexpr int64_t kRows = 8, kCols = 5, kStride = 9;
+  std::vector<float> data(kRows * kStride);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);
+  View view = View::contiguous(data.data(), DType::kF32, {kRows, kCols});
+  view.row_stride = kStride;
+  TensorSpec spec = TensorSpec::whole("w", DType::kF32, {kRows, kCols});
+  spec.range = FlatRange{13, 21};
+  spec.local_begin = 13;
+  const CheckpointLayout layout = plan_checkpoint({spec}, 1 << 20, 0);
+  Snapshot snapshot(layout.snapshot_bytes);
+  const CopyFunction copy = [](void* to, const void* from, size_t bytes) {
+    std::memcpy(to, from, bytes);
+  };
+  SnapshotCopy work;
+  work.start(layout, std::span(&view, 1), snapshot, copy);
+  work.help();
+  const auto* found = reinterpret_cast<const float*>(snapshot.bytes().data());
+  for (int64_t i = 0; i < 21; ++i) {
+    EXPECT_EQ(found[i], static_cast<float>((13 + i) / kCols * kStride + (13 + i) % kCols)) << i;
+  }
+  const View vector = View::contiguous(data.data(), DType::kF32, {33});  // one too short
+  EXPECT_THAT(error_of([&] { work.start(layout, std::span(&vector, 1), snapshot, copy); }),
+              HasSubstr("a vector of at least 34 elements"));
+}
+
 TEST(CheckpointWriter, SnapshotIsWhatWasAnnounced) {
   const TempFolder folder;
   SmallState state(1000);

@@ -49,7 +49,7 @@ struct Scenario {
 
 // After a crash: the newest good checkpoint is the old one or the new one, whole; a start anew
 // cleans up and saves.
-void expect_survived(const Scenario& scenario, const fs::path& dir) {
+void expect_survived(const Scenario& scenario, const fs::path& dir, bool and_saves) {
   const RanksState state = scenario.state();
   std::vector<std::string> damaged;
   const auto good = find_newest_good(
@@ -62,9 +62,10 @@ void expect_survived(const Scenario& scenario, const fs::path& dir) {
     options.save_id = "again";
     options.retention.keep = 2;
   });
+  for (const std::string& name : names_in(dir)) EXPECT_TRUE(parse_checkpoint_name(name)) << name;
+  if (!and_saves) return;
   ranks.expect_save(9);
   state.expect_saved(dir / "step-00000009", 9);
-  for (const std::string& name : names_in(dir)) EXPECT_TRUE(parse_checkpoint_name(name)) << name;
   EXPECT_EQ(steps_in(dir).size(), 2u);
 }
 
@@ -154,7 +155,7 @@ TEST(SharedSaveCrash, SurvivesAKillOfAnyRankBeforeEveryFileOperation) {
           EXPECT_EQ(fs::exists(folder / "step-00000003"), num_saved > 0);
         }
         if (!scenario.can_exchange) clean_unfinished(folder.path(), FileOps());
-        expect_survived(scenario, folder.path());
+        expect_survived(scenario, folder.path(), num_kills % 4 == 0);
       }
       EXPECT_GT(num_kills, 12);
     }

@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <fstream>
+#include <chrono>
+#include <thread>
 
 #include "skein/checkpoint/checkpoint_ranks_state.h"
 #include "skein/checkpoint/merge_parts.h"
@@ -125,6 +126,35 @@ TEST(SharedSave, CanBeAborted) {
     EXPECT_THAT(ranks[rank].finish().error().what(), HasSubstr("the save was given up"));
   }
   EXPECT_TRUE(steps_in(folder.path()).empty());
+}
+
+// Rank 1 gives up when rank 0 is about to commit, and finds that it came too late.
+TEST(SharedSave, GivingUpBesideACommitHarmsNothing) {
+  const TempFolder folder;
+  const RanksState state(Mesh::standard(1, 2, 1, 1));
+  std::atomic<bool> committing = false, giving_up = false;
+  const auto wait_until = [](const auto& done) {
+    for (int i = 0; i < 5000 && !done(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  Ranks ranks(state, folder.path(), [&](int rank, CheckpointWriterOptions& options) {
+    if (rank == 1) options.should_abort = [&] { return committing.load(); };
+    options.file_hook = [&, rank](std::string_view operation, const fs::path& path) {
+      if (rank == 0 && operation == "create" && path.filename() == "manifest.json") {
+        committing = true;
+        wait_until([&] { return giving_up.load(); });
+      }
+      if (rank == 1 && operation == "rename" && path.extension() == ".partial") {
+        giving_up = true;
+        wait_until([&] { return fs::exists(folder / "step-00000001"); });
+      }
+    };
+  });
+  for (const auto& result : ranks.save(1)) EXPECT_TRUE(result.ok()) << result.error().what();
+  EXPECT_TRUE(giving_up);
+  state.expect_saved(folder / "step-00000001", 1);
+  EXPECT_EQ(names_in(folder / "step-00000001").size(), 5u);
 }
 
 TEST(SharedSave, ACopyThatFailsOnOneRankFailsForAll) {
