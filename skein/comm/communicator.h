@@ -10,7 +10,9 @@
 //           two the buffers belong to the communicator. Every rank of a group starts its collectives
 //           in the same order; sends and receives of a pair are matched in order as well. Waits may
 //           come in any order within a group; over several groups, waits of all-reduces come in an
-//           order that all ranks share. A call that throws has let go of all buffers.
+//           order that all ranks share. A send may end only once its peer started the receive:
+//           neighbours that exchange start both before they wait for either. A call that throws has
+//           let go of all buffers.
 // Cost      bytes that a rank sends, n ranks, x bytes whole: all-gather, reduce-scatter and
 //           all-to-all (n-1)/n x, all-reduce 2 (n-1)/n x, broadcast (n-1) x at the root, send x.
 //           Ranges past the end of a tensor that n does not divide are not sent: rank r's share of an
