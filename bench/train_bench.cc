@@ -82,11 +82,12 @@ int run(const Options& options) {
   StepSpec spec;
   spec.model = model_of_size(options.size);
   spec.micro_sequences = options.micro;
+  spec.micro_batches = options.sequences / options.micro;
   spec.sequence_length = spec.model.max_position_embeddings;
   spec.recompute = parse_recompute_policy(options.recompute);
   spec.update.precision = parse_precision(options.precision);
   const auto device = make_device({.kind = "cpu", .threads = options.threads}, cpu_kernels());
-  const ProgramSet programs = plan_training(training_graphs(spec), device->kernels());
+  const ProgramSet programs = plan_training(training_graphs(spec), spec, device->kernels());
   StepRunner runner(*device, programs, spec);
   initialize_parameters(runner.executor(), spec.model, {});
   const Batch batch = random_batch(spec.model, options.sequences);

@@ -13,7 +13,7 @@ inline constexpr ValueId kUnitGrad = -2;  // the derivative of the loss by itsel
 // Gradients are sums over the tokens of the step; the update divides by their number.
 //
 // A parameter's gradient is accumulated in fp32, in place, by the op that computes it: the rule
-// takes `gradient_sum(i)` as an input of its node, and hands back the node's output.
+// takes `gradient_sum(i, term)` as an input of its node, and hands back the node's output.
 class BackwardContext {
  public:
   virtual ~BackwardContext() = default;
@@ -24,7 +24,8 @@ class BackwardContext {
   ValueId output(int index) const { return node().outputs.at(index); }
 
   // The gradient that arrived for an output: a value, kNoValue where the output does not reach the
-  // loss, or kUnitGrad where it is a term of the loss itself.
+  // loss, or kUnitGrad where it is a term of the loss itself. It is sharded where the output is, and
+  // Replicated elsewhere: sums that users left owed are settled.
   virtual ValueId output_grad(int index) const = 0;
   // Whether an activation input needs a gradient (it depends on a parameter).
   virtual bool needs_grad(int index) const = 0;
@@ -33,8 +34,10 @@ class BackwardContext {
 
   // Whether an input is a parameter.
   virtual bool is_parameter(int index) const = 0;
-  // The running fp32 sum for a parameter input, and its successor.
-  virtual ValueId gradient_sum(int index) = 0;
+  // The running fp32 sum for a parameter input, and its successor. It adds up the rows of `term`
+  // (the gradient that is summed): where an axis splits those and not the parameter, the sum is
+  // Partial over it.
+  virtual ValueId gradient_sum(int index, ValueId term) = 0;
   virtual void set_gradient_sum(int index, ValueId sum) = 0;
 
   std::string name(int input_index) {  // "d.<value>" for naming gradients

@@ -1,5 +1,7 @@
 #include "skein/ir/graph.h"
 
+#include <algorithm>
+
 namespace skein {
 
 namespace {
@@ -74,7 +76,7 @@ std::string Graph::unique_name(const std::string& wanted) {
 
 std::vector<ValueId> Graph::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
                                 const std::vector<std::string>& names) {
-  Node node{&op, std::move(attrs), std::move(inputs), {}, scope_, phase_};
+  Node node{&op, std::move(attrs), std::move(inputs), {}, scope_, phase_, chunk_};
   std::vector<TensorType> types = op.infer(call(node));
   if (types.size() != names.size()) {
     fail(ErrorCode::kInternal, "[{}] has {} outputs, {} names were given", op.name, types.size(),
@@ -100,6 +102,16 @@ void Graph::replace_nodes(std::vector<Node> nodes) {
       values_[output].producer = static_cast<int>(index);
     }
   }
+}
+
+void Graph::rename(ValueId id, const std::string& name) {
+  by_name_.erase(values_.at(id).name);
+  values_[id].name = unique_name(name);
+  by_name_[values_[id].name] = id;
+}
+
+void Graph::replace_output(ValueId before, ValueId now) {
+  std::replace(outputs_.begin(), outputs_.end(), before, now);
 }
 
 OpCall Graph::call(const Node& node) const {

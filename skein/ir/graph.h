@@ -41,6 +41,7 @@ struct Node {
   std::vector<ValueId> outputs;
   std::string scope;  // "layers.3": the unit of full recomputation and of pipeline splits
   Phase phase = Phase::kForward;
+  int chunk = 0;  // of the pipeline: each has programs of its own
 };
 
 class Graph {
@@ -68,10 +69,14 @@ class Graph {
 
   void set_scope(std::string scope) { scope_ = std::move(scope); }
   void set_phase(Phase phase) { phase_ = phase; }
+  void set_chunk(int chunk) { chunk_ = chunk; }
 
   // Values that outlive the step program (the loss, the norm): never removed or overwritten.
   void mark_output(ValueId id) { outputs_.push_back(id); }
   const std::vector<ValueId>& outputs() const { return outputs_; }
+  void rename(ValueId id, const std::string& name);  // a taken name gets a suffix
+  // `now` is what outlives the program in place of `before`.
+  void replace_output(ValueId before, ValueId now);
 
   // The same nodes in another order, or fewer; producers are renumbered.
   void replace_nodes(std::vector<Node> nodes);
@@ -89,6 +94,7 @@ class Graph {
   std::unordered_map<std::string, ValueId> by_name_;
   std::string scope_;
   Phase phase_ = Phase::kForward;
+  int chunk_ = 0;
 };
 
 }  // namespace skein

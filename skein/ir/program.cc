@@ -21,9 +21,15 @@ const Operand& ProgramSet::operand(std::string_view name) const {
   return found->second;
 }
 
-KernelCall bind_views(const Step& step, const std::array<void*, kNumArenas>& bases) {
+const TensorType& ProgramSet::type(std::string_view name) const {
+  const auto found = types.find(name);
+  if (found == types.end()) fail(ErrorCode::kInternal, "no program has a value named '{}'", name);
+  return found->second;
+}
+
+KernelCall bind_views(const Step& step, const std::array<void*, kNumArenas>& bases, int64_t slot) {
   const auto view = [&](const Operand& operand) {
-    return operand.present() ? operand.view(bases[static_cast<int>(operand.arena)]) : View{};
+    return operand.present() ? operand.view(bases[static_cast<int>(operand.arena)], slot) : View{};
   };
   KernelCall call;
   for (const Operand& operand : step.inputs) call.inputs.push_back(view(operand));

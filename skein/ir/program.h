@@ -36,11 +36,13 @@ struct Operand {
   DType dtype = DType::kF32;
   Shape shape;             // local; rank 0: an absent optional input
   int64_t row_stride = 0;  // elements
+  // From one micro-batch in flight to the next; 0 where all of them share the memory.
+  int64_t slot_bytes = 0;
 
   bool present() const { return shape.rank() > 0; }
   // With the arena's first byte at `base`.
-  View view(void* base) const {
-    return {static_cast<char*>(base) + offset_bytes, dtype, shape, row_stride};
+  View view(void* base, int64_t slot = 0) const {
+    return {static_cast<char*>(base) + offset_bytes + slot * slot_bytes, dtype, shape, row_stride};
   }
 };
 
@@ -56,24 +58,29 @@ struct Step {
 };
 
 struct Program {
-  std::string name;  // "forward", "backward", "update", "evaluate"
+  std::string name;  // "forward", "backward", "update", "evaluate"; "forward.1": of chunk 1
   std::vector<Step> steps;
+  int64_t num_slots = 1;  // micro-batches that may be in flight at once
 };
 
 // All programs of a run over one set of arenas.
 struct ProgramSet {
   Mesh mesh;
+  int64_t rank = 0;
   ArenaBytes arena_bytes{};
   std::vector<Program> programs;
   // Graph inputs and outputs, by name: what the host, checkpoints and other programs may touch.
   std::map<std::string, Operand, std::less<>> named;
+  std::map<std::string, TensorType, std::less<>> types;  // of the same
 
   const Program& program(std::string_view name) const;  // throws Error{kInternal}
   const Operand& operand(std::string_view name) const;  // throws Error{kInternal}
+  const TensorType& type(std::string_view name) const;  // throws Error{kInternal}
 };
 
-// The kernel call of a step, for arenas that start at `bases`.
-KernelCall bind_views(const Step& step, const std::array<void*, kNumArenas>& bases);
+// The kernel call of a step, for arenas that start at `bases` and a micro-batch in `slot`.
+KernelCall bind_views(const Step& step, const std::array<void*, kNumArenas>& bases,
+                      int64_t slot = 0);
 
 // "program forward: 12 steps\n  0 linear weights+0 …": one line a step.
 std::string to_string(const Program& program);

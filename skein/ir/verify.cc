@@ -100,7 +100,7 @@ class Verifier {
       const ValueId input = node.inputs.at(alias.input);
       if (!alias.in_place || input == kNoValue) continue;
       const Role role = graph_.value(input).role;
-      if (role == Role::kInput && node.phase != Phase::kForward) {
+      if (role == Role::kInput && graph_.type(input).dtype == DType::kI32) {
         reject("overwrites the input '{}'", graph_.value(input).name);
       }
       if ((role == Role::kParameter || role == Role::kOptimizer) && node.phase != Phase::kUpdate) {

@@ -4,8 +4,8 @@
 //   2. output types are what the op infers from its inputs
 //   3. phases come in order: forward, backward, update
 //   4. a value that an op overwrote in place is not read afterwards
-//   5. only gradients, optimizer state, parameters and activations are overwritten; parameters and
-//      optimizer state only by the update phase
+//   5. inputs of i32 (tokens, the step) are not overwritten; parameters and optimizer state only by
+//      the update phase
 //   6. a transient value is consumed in the phase that produces it
 #pragma once
 

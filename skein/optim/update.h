@@ -1,14 +1,21 @@
-// The update phase: global gradient norm, clipping, AdamW on every parameter.
+// The update phase: gradient sums over ranks, global norm, clipping, AdamW on every parameter.
 //
 // Inputs    learning_rate f32[1], step i32[1] (1 = the first update), num_label_tokens i32[1] of
-//           the global batch; moments `exp_avg.<p>` and `exp_avg_sq.<p>`, and `master.<p>` in
-//           mixed precision
-// Outputs   grad_norm f32[1], before clipping; param_norm_squared
-//           f64[exact_sum::kBins], of the updated weights
+//           the rank's part of the global batch, Partial over dp; moments `exp_avg.<p>` and
+//           `exp_avg_sq.<p>`, and `master.<p>` in mixed precision
+// Outputs   grad_norm f32[1], before clipping; param_norm_squared f64[exact_sum::kBins], of the
+//           updated weights; loss_sum, now of all ranks, and their label tokens: global_label_tokens
+//           i32[1], where dp has more than one rank. The gradient sums are left zero
 // Formula   docs/notation.md; torch.optim.AdamW and torch.nn.utils.clip_grad_norm_
+// ZeRO      over dp, where there is more than one rank (Rajbhandari et al., arXiv:1910.02054):
+//             0  gradients all-reduced, optimizer state whole on every rank
+//             1  gradients reduce-scattered to ranges (Flat), optimizer state of that range alone,
+//                the updated ranges of the weights all-gathered
+//           in buckets of up to kBucketBytes of fp32 gradient: the scratch of a sum is bounded by it
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -26,6 +33,8 @@ enum class Precision {
 Precision parse_precision(std::string_view mode);  // throws Error{kUsage}
 DType compute_dtype(Precision precision);
 
+inline constexpr int64_t kBucketBytes = int64_t{32} << 20;
+
 struct UpdateOptions {
   Precision precision = Precision::kF32;
   DType moments = DType::kF32;
@@ -36,9 +45,18 @@ struct UpdateOptions {
   double clip_norm = 1.0;  // 0: no clipping
   uint64_t seed = 1;
   std::function<bool(std::string_view)> decays = [](std::string_view) { return true; };
+  int64_t zero = 1;
+  // Of a pipeline stage's graph: what parameters of it another stage has as well (tied embeddings),
+  // and which stage that is. The lower of the two stages counts it in norms.
+  int64_t stage = 0;
+  std::map<std::string, int64_t> shared_with_stage;
 };
 
 // Appends the update of every parameter that has a gradient. Call after `differentiate`.
 void append_update(Graph& graph, const UpdateOptions& options);
+
+// For an evaluation graph: the update phase that adds up loss_sum and num_label_tokens over all
+// ranks.
+void append_loss_total(Graph& graph);
 
 }  // namespace skein

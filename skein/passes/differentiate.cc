@@ -4,6 +4,7 @@
 
 #include "skein/ir/backward.h"
 #include "skein/ops/add/add.h"
+#include "skein/ops/redistribute/redistribute.h"
 
 namespace skein {
 namespace {
@@ -30,6 +31,9 @@ class Differentiator final : public BackwardContext {
              node_.op->name, graph_.value(node_.outputs.front()).name);
       }
       graph_.set_scope(node_.scope);
+      if (!node_.op->passes_owed) {
+        for (const ValueId output : node_.outputs) settle(output);
+      }
       node_.op->backward(*this);
     }
     graph_.set_scope("");
@@ -52,30 +56,41 @@ class Differentiator final : public BackwardContext {
     const ValueId id = input(index);
     if (id == kNoValue || !depends_.at(id)) return;
     ValueId& total = grads_.try_emplace(id, kNoValue).first->second;
-    total = total == kNoValue ? grad : add(graph_, total, grad, "d." + graph_.value(id).name);
+    if (total == kNoValue || grad == kUnitGrad) {
+      total = grad;
+      return;
+    }
+    if (!(graph_.type(total).placements == graph_.type(grad).placements)) {
+      total = redistribute_all(graph_, total, placed_as(id));
+      grad = redistribute_all(graph_, grad, placed_as(id));
+    }
+    total = add(graph_, total, grad, "d." + graph_.value(id).name);
   }
 
   bool is_parameter(int index) const override {
     return graph_.value(input(index)).role == Role::kParameter;
   }
 
-  ValueId gradient_sum(int index) override {
+  ValueId gradient_sum(int index, ValueId term) override {
     const ValueId parameter = input(index);
-    const auto found = sums_.find(parameter);
+    const auto found = sums_.find({parameter, node_.scope});
     if (found != sums_.end()) return found->second;
     TensorType type = graph_.type(parameter);
     type.dtype = DType::kF32;
+    const Placements& of_term = graph_.type(term).placements;
     for (size_t axis = 0; axis < type.placements.size(); ++axis) {
-      if (shards_batch(axis) && type.placements[axis].is_replicated()) {
+      const bool owed = of_term[axis] == Placement::sharded(0) || of_term[axis].is_partial();
+      if (owed && type.placements[axis].is_replicated()) {
         type.placements[axis] = Placement::partial();
       }
     }
-    const ValueId sum =
-        graph_.add_input(Role::kGradient, "grad." + graph_.value(parameter).name, type);
-    return sums_[parameter] = sum;
+    const ValueId sum = graph_.add_input(Role::kGradient, sum_name(parameter), type);
+    return sums_[{parameter, node_.scope}] = sum;
   }
 
-  void set_gradient_sum(int index, ValueId sum) override { sums_[input(index)] = sum; }
+  void set_gradient_sum(int index, ValueId sum) override {
+    sums_[{input(index), node_.scope}] = sum;
+  }
 
  private:
   void find_dependents() {
@@ -89,21 +104,40 @@ class Differentiator final : public BackwardContext {
     }
   }
 
-  bool shards_batch(size_t axis) const {
-    for (const Value& value : graph_.values()) {
-      if (value.role == Role::kInput && value.type.dtype == DType::kI32 &&
-          value.type.placements[axis].is_sharded()) {
-        return true;
+  // The placements that the gradient of a value has once nothing is owed.
+  Placements placed_as(ValueId id) const {
+    Placements placements = graph_.type(id).placements;
+    for (Placement& placement : placements) {
+      if (placement.is_partial()) placement = Placement::replicated();
+    }
+    return placements;
+  }
+
+  void settle(ValueId id) {
+    const auto found = grads_.find(id);
+    if (found == grads_.end() || found->second < 0) return;
+    found->second = redistribute_all(graph_, found->second, placed_as(id));
+  }
+
+  // "grad.<parameter>"; where other scopes use it too (tied embeddings), all but the first have a
+  // sum of their own, "grad.<parameter>/<scope>": the scopes may be stages of a pipeline, and the
+  // order of the sum must not depend on that.
+  std::string sum_name(ValueId parameter) const {
+    const std::string name = "grad." + graph_.value(parameter).name;
+    for (const Node& node : graph_.nodes()) {
+      if (node.phase != Phase::kForward) break;
+      for (const ValueId id : node.inputs) {
+        if (id == parameter) return node.scope == node_.scope ? name : name + "/" + node_.scope;
       }
     }
-    return false;
+    return name;
   }
 
   Graph& graph_;
   Node node_;
   std::vector<bool> depends_;  // by value: depends on a parameter
   std::map<ValueId, ValueId> grads_;
-  std::map<ValueId, ValueId> sums_;
+  std::map<std::pair<ValueId, std::string>, ValueId> sums_;  // by parameter and scope
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "skein/passes/lower.h"
 
+#include <algorithm>
 #include <map>
 
 #include "skein/ir/verify.h"
@@ -32,6 +33,17 @@ std::vector<Node> without_dead_nodes(const Graph& graph) {
   return {kept.rbegin(), kept.rend()};
 }
 
+// `now` outlives the program in place of `before`, under its name unless it has one of its own.
+void stand_in(Graph& graph, ValueId before, ValueId now) {
+  const auto& outputs = graph.outputs();
+  if (std::find(outputs.begin(), outputs.end(), before) == outputs.end()) return;
+  const std::string name = graph.value(before).name;
+  graph.replace_output(before, now);
+  if (graph.value(now).producer < 0) return;
+  graph.rename(before, name + "/gone");
+  graph.rename(now, name);
+}
+
 void forget_axes_of_size_one(Graph& graph) {
   for (size_t id = 0; id < graph.values().size(); ++id) {
     for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
@@ -46,7 +58,10 @@ void forget_axes_of_size_one(Graph& graph) {
       if (const auto found = same.find(id); found != same.end()) id = found->second;
     }
     if (node.op == &kRedistribute && graph.mesh().size(node.attrs.text("axis")) == 1) {
-      same[node.outputs[0]] = node.inputs[0];
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        stand_in(graph, node.outputs[i], node.inputs[i]);
+        same[node.outputs[i]] = node.inputs[i];
+      }
     } else {
       kept.push_back(std::move(node));
     }

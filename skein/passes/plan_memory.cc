@@ -1,6 +1,7 @@
 #include "skein/passes/plan_memory.h"
 
 #include <algorithm>
+#include <set>
 
 #include "skein/base/units.h"
 #include "skein/passes/storage.h"
@@ -29,6 +30,7 @@ struct Lifetime {
   int last = -1;
   Phase first_phase = Phase::kForward;
   Phase last_phase = Phase::kForward;
+  int chunk = 0;
 };
 
 // Offsets such that intervals that overlap in time do not overlap in memory: largest first, each in
@@ -70,6 +72,7 @@ class GraphPlanner {
     offsets_.resize(assignment_.storages.size(), -1);
     arenas_.resize(assignment_.storages.size(), Arena::kWorkspace);
     lifetimes_.resize(assignment_.storages.size());
+    slot_bytes_.resize(assignment_.storages.size(), 0);
   }
 
   void run() {
@@ -93,6 +96,7 @@ class GraphPlanner {
           if (life.first < 0) {
             life.first = static_cast<int>(index);
             life.first_phase = node.phase;
+            life.chunk = node.chunk;
           }
           life.last = static_cast<int>(index);
           life.last_phase = node.phase;
@@ -127,6 +131,7 @@ class GraphPlanner {
       const Value& value = graph_.values()[id];
       if (place(id).storage < 0 || (value.role == Role::kActivation && !is_output)) continue;
       const auto [entry, fresh] = set_.named.emplace(value.name, operand(static_cast<int>(id)));
+      set_.types.emplace(value.name, value.type);
       if (!fresh && !(entry->second.shape == operand(static_cast<int>(id)).shape &&
                       entry->second.dtype == value.type.dtype)) {
         fail(ErrorCode::kInternal, "two graphs disagree about '{}': {} and {}", value.name,
@@ -154,16 +159,36 @@ class GraphPlanner {
     }
   }
 
+  // Chunk by chunk; within a chunk a region a slot.
   void place_activations() {
     int64_t bytes = 0;
-    for (size_t i = 0; i < lifetimes_.size(); ++i) {
-      const Lifetime& life = lifetimes_[i];
-      if (offsets_[i] >= 0 || life.first < 0 || life.first_phase == life.last_phase) continue;
-      arenas_[i] = Arena::kActivations;
-      offsets_[i] = bytes;
-      bytes = round_up(bytes + assignment_.storages[i].num_bytes(), kArenaAlignment);
+    for (const int chunk : chunks()) {
+      const int64_t first = bytes;
+      std::vector<size_t> kept;
+      for (size_t i = 0; i < lifetimes_.size(); ++i) {
+        const Lifetime& life = lifetimes_[i];
+        if (offsets_[i] >= 0 || life.first < 0 || life.first_phase == life.last_phase) continue;
+        if (life.chunk != chunk) continue;
+        arenas_[i] = Arena::kActivations;
+        offsets_[i] = bytes;
+        bytes = round_up(bytes + assignment_.storages[i].num_bytes(), kArenaAlignment);
+        kept.push_back(i);
+      }
+      for (const size_t i : kept) slot_bytes_[i] = bytes - first;
+      bytes = first + (bytes - first) * slots(chunk);
     }
     grow(Arena::kActivations, bytes);
+  }
+
+  std::set<int> chunks() const {
+    std::set<int> all;
+    for (const Node& node : graph_.nodes()) all.insert(node.chunk);
+    return all;
+  }
+
+  int64_t slots(int chunk) const {
+    const auto found = request_.slots.find(chunk);
+    return found == request_.slots.end() ? 1 : found->second;
   }
 
   void grow(Arena arena, int64_t bytes) {
@@ -194,6 +219,7 @@ class GraphPlanner {
     const Storage& storage = assignment_.storages[at.storage];
     Operand result;
     result.arena = arenas_[at.storage];
+    result.slot_bytes = slot_bytes_[at.storage];
     result.dtype = storage.dtype;
     result.shape = graph_.type(id).local_shape(graph_.mesh());
     result.offset_bytes =
@@ -203,22 +229,34 @@ class GraphPlanner {
     return result;
   }
 
+  const std::string& program_name(Phase phase) const {
+    return phase == Phase::kForward    ? request_.forward
+           : phase == Phase::kBackward ? request_.backward
+                                       : request_.update;
+  }
+
   void write_programs() {
+    const std::set<int> all = chunks();
     for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
-      const std::string& name = phase == Phase::kForward    ? request_.forward
-                                : phase == Phase::kBackward ? request_.backward
-                                                            : request_.update;
-      Program program{name, {}};
-      for (const Node& node : graph_.nodes()) {
-        if (node.phase == phase) program.steps.push_back(make_step(node));
-      }
-      if (program.steps.empty()) continue;
-      if (name.empty()) {
-        fail(ErrorCode::kInternal, "the graph has {} nodes in an unexpected phase",
-             phase_name(phase));
-      }
-      set_.programs.push_back(std::move(program));
+      for (const int chunk : all) write_program(phase, chunk, all.size() > 1);
     }
+  }
+
+  void write_program(Phase phase, int chunk, bool several) {
+    Program program{program_name(phase), {}, 1};
+    for (const Node& node : graph_.nodes()) {
+      if (node.phase == phase && node.chunk == chunk) program.steps.push_back(make_step(node));
+    }
+    if (program.steps.empty()) return;
+    if (program.name.empty()) {
+      fail(ErrorCode::kInternal, "the graph has {} nodes in an unexpected phase",
+           phase_name(phase));
+    }
+    if (phase != Phase::kUpdate) {
+      program.num_slots = slots(chunk);
+      if (several) program.name += fmt::format(".{}", chunk);
+    }
+    set_.programs.push_back(std::move(program));
   }
 
   Step make_step(const Node& node) {
@@ -229,6 +267,9 @@ class GraphPlanner {
     for (const ValueId id : node.inputs) step.inputs.push_back(operand(id));
     for (const ValueId id : node.outputs) step.outputs.push_back(operand(id));
     if (node.op->cost != nullptr) step.cost = node.op->cost(graph_.call(node));
+    if (node.op->localize != nullptr) {
+      node.op->localize(graph_.call(node), set_.rank, step.attrs);
+    }
     step.scratch_offset_bytes = scratch_offset_;
     const auto kernel = kernels_.find(node.op->name);
     if (kernel != kernels_.end() && kernel->second.scratch_bytes != nullptr) {
@@ -253,15 +294,18 @@ class GraphPlanner {
   StorageAssignment assignment_;
   std::vector<int64_t> offsets_;  // by storage; -1: not placed yet
   std::vector<Arena> arenas_;
+  std::vector<int64_t> slot_bytes_;
   std::vector<Lifetime> lifetimes_;
   int64_t scratch_offset_ = 0;
 };
 
 }  // namespace
 
-ProgramSet plan_memory(const std::vector<GraphToPlan>& graphs, const KernelTable& kernels) {
+ProgramSet plan_memory(const std::vector<GraphToPlan>& graphs, const KernelTable& kernels,
+                       int64_t rank) {
   ProgramSet set;
   set.mesh = graphs.front().graph->mesh();
+  set.rank = rank;
   for (const GraphToPlan& request : graphs) GraphPlanner(request, kernels, set).run();
   return set;
 }

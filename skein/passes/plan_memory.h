@@ -11,6 +11,7 @@
 // Cost  O(n^2) in the number of simultaneously planned workspace values
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,15 +19,20 @@
 
 namespace skein {
 
+// Graphs of a pipeline stage have several chunks: programs are then named "forward.<chunk>", and the
+// activations of each chunk are kept for as many micro-batches as may be in flight.
 struct GraphToPlan {
   const Graph* graph = nullptr;
   // Program name of each phase; empty: the phase is not expected.
   std::string forward = "forward";
   std::string backward = "backward";
   std::string update = "update";
+  std::map<int, int64_t> slots;  // by chunk; 1 where it is not named
 };
 
 // `kernels` gives each step's scratch; an op without a kernel there has none.
-ProgramSet plan_memory(const std::vector<GraphToPlan>& graphs, const KernelTable& kernels);
+// `rank` in the graphs' mesh: its programs differ from others' only in what ops' `localize` says.
+ProgramSet plan_memory(const std::vector<GraphToPlan>& graphs, const KernelTable& kernels,
+                       int64_t rank = 0);
 
 }  // namespace skein

@@ -19,8 +19,26 @@ std::string describe(const Step& step) {
 
 }  // namespace
 
-Executor::Executor(Device& device, const ProgramSet& programs)
-    : device_(device), programs_(programs) {
+Communicators split_by_axis(Communicator& world, const Mesh& mesh) {
+  Communicators groups;
+  const std::vector<int64_t> mine = mesh.coordinates(world.rank());
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (mesh.axis(axis).size == 1) continue;
+    std::vector<int> members;
+    for (int rank = 0; rank < world.size(); ++rank) {
+      std::vector<int64_t> theirs = mesh.coordinates(rank);
+      theirs[axis] = mine[axis];
+      if (theirs == mine) members.push_back(rank);
+    }
+    const std::string& name = mesh.axis(axis).name;
+    groups[name] = world.group(members, name);
+    if (name == "pp") groups["pp.backward"] = world.group(members, "pp.backward");
+  }
+  return groups;
+}
+
+Executor::Executor(Device& device, const ProgramSet& programs, const Communicators* communicators)
+    : device_(device), programs_(programs), communicators_(communicators) {
   try {
     for (int i = 0; i < kNumArenas; ++i) {
       const Arena arena = static_cast<Arena>(i);
@@ -39,30 +57,48 @@ Executor::~Executor() {
 }
 
 void Executor::bind(const Program& program) {
-  std::vector<BoundStep>& steps = bound_[program.name];
-  for (const Step& step : program.steps) {
-    const auto kernel = device_.kernels().find(step.op->name);
-    if (kernel == device_.kernels().end()) {
-      fail(ErrorCode::kUnsupported, "{}: device {} has no kernel for it", describe(step),
-           device_.kind());
-    }
-    BoundStep bound{&kernel->second, &step, bind_views(step, bases_)};
-    if (bound.kernel->prepare != nullptr && device_.kind() != "null") {
-      bound.call.state = bound.kernel->prepare(bound.call);
-    }
-    steps.push_back(std::move(bound));
+  std::vector<std::vector<BoundStep>>& slots = bound_[program.name];
+  for (int64_t slot = 0; slot < program.num_slots; ++slot) {
+    slots.emplace_back();
+    for (const Step& step : program.steps) slots.back().push_back(bind(step, slot));
   }
 }
 
-void Executor::run(std::string_view program) {
+Executor::BoundStep Executor::bind(const Step& step, int64_t slot) {
+  const auto kernel = device_.kernels().find(step.op->name);
+  if (kernel == device_.kernels().end()) {
+    fail(ErrorCode::kUnsupported, "{}: device {} has no kernel for it", describe(step),
+         device_.kind());
+  }
+  BoundStep bound{&kernel->second, &step, bind_views(step, bases_, slot)};
+  bound.call.communicator = communicator_of(step);
+  if (step.attrs.has("channel")) {
+    bound.call.ticket = &tickets_.try_emplace(step.attrs.integer("channel"), -1).first->second;
+  }
+  if (bound.kernel->prepare != nullptr && device_.kind() != "null") {
+    bound.call.state = bound.kernel->prepare(bound.call);
+  }
+  return bound;
+}
+
+Communicator* Executor::communicator_of(const Step& step) const {
+  if (communicators_ == nullptr || !step.attrs.has("axis")) return nullptr;
+  const auto found = communicators_->find(step.attrs.text("axis"));
+  return found == communicators_->end() ? nullptr : found->second.get();
+}
+
+void Executor::run(std::string_view program, int64_t slot) {
   const auto found = bound_.find(program);
   if (found == bound_.end()) fail(ErrorCode::kInternal, "there is no program '{}'", program);
   if (device_.kind() == "null") return;
-  if (profiling_) return run_profiled(found->second);
-  for (const BoundStep& bound : found->second) {
+  const std::vector<BoundStep>& steps = found->second.at(static_cast<size_t>(slot));
+  if (profiling_) return run_profiled(steps);
+  for (const BoundStep& bound : steps) {
     try {
       bound.kernel->run(bound.call);
     } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const Error*>(&error);
+      if (known != nullptr && known->code() == ErrorCode::kPeerLost) throw;
       fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.step), program,
            error.what());
     }

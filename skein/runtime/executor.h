@@ -1,7 +1,7 @@
 // Runs programs: a loop over bound steps. Everything is allocated and prepared at construction.
 //
 // Errors  kNoSpace where an arena does not fit; kUnsupported where the device has no kernel for an
-// op.
+//         op; kPeerLost, as it is, from a step that communicates.
 //         An error inside a step names the op, its shapes and the step.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "skein/comm/communicator.h"
 #include "skein/ir/program.h"
 #include "skein/runtime/device.h"
 
@@ -25,19 +26,35 @@ struct OpTime {
   double bytes = 0;
 };
 
+// The groups that a rank communicates in, by mesh axis; axes of size 1 need none.
+using Communicators = std::map<std::string, std::unique_ptr<Communicator>, std::less<>>;
+
+// The groups of `rank` along every axis of the mesh that is larger than 1. Collective over `world`.
+Communicators split_by_axis(Communicator& world, const Mesh& mesh);
+
 class Executor {
  public:
-  // Keeps references to both; `programs` must outlive the executor.
-  Executor(Device& device, const ProgramSet& programs);
+  // Keeps references to all, which must outlive the executor. A mesh of one rank needs no
+  // communicators.
+  Executor(Device& device, const ProgramSet& programs,
+           const Communicators* communicators = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  void run(std::string_view program);
+  // `slot`: of the micro-batch among those in flight.
+  void run(std::string_view program, int64_t slot = 0);
 
   // A graph input or output by name.
   View view(std::string_view name) const;
   bool has(std::string_view name) const { return programs_.named.contains(name); }
+  // Which part of the whole it is.
+  Box box(std::string_view name) const {
+    return programs_.type(name).local_box(programs_.mesh, programs_.rank);
+  }
+  FlatRange range(std::string_view name) const {
+    return programs_.type(name).local_range(programs_.mesh, programs_.rank);
+  }
   void upload(std::string_view name, const void* host, int64_t bytes);
   void download(std::string_view name, void* host, int64_t bytes) const;
   template <typename T>
@@ -64,12 +81,17 @@ class Executor {
     KernelCall call;
   };
   void bind(const Program& program);
+  BoundStep bind(const Step& step, int64_t slot);
+  Communicator* communicator_of(const Step& step) const;  // null: it needs none
   void run_profiled(const std::vector<BoundStep>& steps);
 
   Device& device_;
   const ProgramSet& programs_;
+  const Communicators* communicators_;
   std::array<void*, kNumArenas> bases_{};
-  std::map<std::string, std::vector<BoundStep>, std::less<>> bound_;
+  // By program, then slot.
+  std::map<std::string, std::vector<std::vector<BoundStep>>, std::less<>> bound_;
+  std::map<int64_t, int64_t> tickets_;  // by channel
   bool profiling_ = false;
   std::map<std::string, OpTime> profile_;
 };

@@ -66,6 +66,17 @@ Shape TensorType::local_shape(const Mesh& mesh) const {
   return axis < 0 ? local : Shape{flat_share(local.num_elements(), mesh.axis(axis).size)};
 }
 
+bool TensorType::splits_evenly(const Mesh& mesh) const {
+  Shape local = shape;
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (!placements.at(axis).is_sharded()) continue;
+    const int dim = placements[axis].dim();
+    if (dim >= local.rank() || local.dim(dim) % mesh.axis(axis).size != 0) return false;
+    local.set_dim(dim, local.dim(dim) / mesh.axis(axis).size);
+  }
+  return true;
+}
+
 Box TensorType::local_box(const Mesh& mesh, int64_t rank) const {
   Box box{std::vector<int64_t>(shape.rank(), 0), shape};
   const std::vector<int64_t> coordinates = mesh.coordinates(rank);

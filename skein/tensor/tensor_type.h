@@ -74,6 +74,7 @@ struct TensorType {
   // Throws Error{kInvalid} where an axis does not divide the dim that it shards.
   Shape local_shape(const Mesh& mesh) const;
   int64_t local_bytes(const Mesh& mesh) const;
+  bool splits_evenly(const Mesh& mesh) const;  // else local_shape throws
 
   // What the axes that shard a dim leave to `rank` (whatever a Flat axis then takes of it).
   Box local_box(const Mesh& mesh, int64_t rank) const;

@@ -48,41 +48,68 @@ void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const Initial
   }
 }
 
-void for_each_piece(const Shape& shape, const std::function<void(const Slice&, int64_t)>& use) {
-  const int64_t num_rows = shape.dim(0);
-  const int64_t row_elements = shape.num_elements() / num_rows;
+void for_each_piece(const Box& box, const std::function<void(const Slice&, int64_t)>& use) {
+  const int64_t num_rows = box.shape.dim(0);
+  const int64_t row_elements = box.shape.num_elements() / num_rows;
   const int64_t step = std::max<int64_t>(1, kUploadPieceElements / row_elements);
   for (int64_t row = 0; row < num_rows; row += step) {
-    Slice box = Slice::whole(shape);
-    box.offset[0] = row;
-    box.shape.set_dim(0, std::min(step, num_rows - row));
-    use(box, row * row_elements);
+    Slice piece = Slice::of(box);
+    piece.offset[0] += row;
+    piece.shape.set_dim(0, std::min(step, num_rows - row));
+    use(piece, row * row_elements);
   }
 }
 
 void upload_parameter(Executor& executor, const std::string& name, int64_t begin,
                       std::span<const float> values) {
-  const auto upload_at = [&](const View& target, const void* source) {
-    const int64_t size = size_of(target.dtype);
-    executor.device().upload(static_cast<char*>(target.data) + begin * size, source,
-                             static_cast<int64_t>(values.size()) * size);
-  };
-  const std::string master = "master." + name;
-  if (executor.has(master)) upload_at(executor.view(master), values.data());
-  if (executor.view(name).dtype == DType::kF32)
-    return upload_at(executor.view(name), values.data());
-  std::vector<bfloat16> rounded(values.size());
-  for (size_t i = 0; i < values.size(); ++i) rounded[i] = bfloat16(values[i]);
-  upload_at(executor.view(name), rounded.data());
+  std::vector<bfloat16> rounded;
+  for (const std::string& target : {name, "master." + name}) {
+    if (!executor.has(target)) continue;
+    const View view = executor.view(target);
+    const FlatRange range = executor.range(target);
+    const int64_t first = std::max(begin, range.begin);
+    const int64_t last =
+        std::min(begin + static_cast<int64_t>(values.size()), range.begin + range.count);
+    if (first >= last) continue;
+    const std::span<const float> part = values.subspan(first - begin, last - first);
+    const void* source = part.data();
+    if (view.dtype == DType::kBF16) {
+      rounded.clear();
+      for (const float value : part) rounded.emplace_back(value);
+      source = rounded.data();
+    }
+    const int64_t size = size_of(view.dtype);
+    executor.device().upload(static_cast<char*>(view.data) + (first - range.begin) * size, source,
+                             (last - first) * size);
+  }
 }
+
+namespace {
+
+// A piece of a parameter, row by row where columns are split.
+void draw_piece(const ParameterSpec& spec, int64_t num_layers, const InitializeOptions& options,
+                const Slice& piece, std::span<float> out) {
+  const int64_t global_cols = spec.shape.num_elements() / spec.shape.dim(0);
+  const int64_t rows = piece.shape.dim(0), cols = piece.shape.num_elements() / rows;
+  const int64_t first_col = piece.shape.rank() > 1 ? piece.offset[1] : 0;
+  const int64_t first = piece.offset[0] * global_cols + first_col;
+  if (cols == global_cols) return draw_parameter(spec, num_layers, options, first, out);
+  for (int64_t row = 0; row < rows; ++row) {
+    draw_parameter(spec, num_layers, options, first + row * global_cols,
+                   out.subspan(row * cols, cols));
+  }
+}
+
+}  // namespace
 
 void initialize_parameters(Executor& executor, const LlamaConfig& config,
                            const InitializeOptions& options) {
   std::vector<float> values;
   for (const ParameterSpec& spec : parameter_specs(config)) {
-    for_each_piece(spec.shape, [&](const Slice& box, int64_t begin) {
-      values.resize(static_cast<size_t>(box.shape.num_elements()));
-      draw_parameter(spec, config.num_hidden_layers, options, begin, values);
+    if (!executor.has(spec.name)) continue;
+    for_each_piece(executor.box(spec.name), [&](const Slice& piece, int64_t begin) {
+      values.resize(static_cast<size_t>(piece.shape.num_elements()));
+      draw_piece(spec, config.num_hidden_layers, options, piece, values);
       upload_parameter(executor, spec.name, begin, values);
     });
   }

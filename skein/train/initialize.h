@@ -27,11 +27,13 @@ struct InitializeOptions {
 void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const InitializeOptions& options,
                     int64_t begin, std::span<float> out);
 
-// Fills every parameter, and its fp32 master copy where there is one.
+// Fills this rank's part of every parameter that it has, and of the fp32 master copy where there is
+// one.
 void initialize_parameters(Executor& executor, const LlamaConfig& config,
                            const InitializeOptions& options);
 
-// Stores elements `begin` … of a parameter as its dtype, and as its master copy where there is one.
+// Stores elements `begin` … of the rank's box of a parameter as its dtype, and as its master copy
+// where there is one; of a range (ZeRO) what lies in it.
 void upload_parameter(Executor& executor, const std::string& name, int64_t begin,
                       std::span<const float> values);
 
@@ -39,8 +41,8 @@ void upload_parameter(Executor& executor, const std::string& name, int64_t begin
 // memory beside the plan.
 inline constexpr int64_t kUploadPieceElements = int64_t{1} << 21;
 
-// Calls use(box, begin) for row ranges of a tensor of about that many elements; `begin` is the
-// first element of the box.
-void for_each_piece(const Shape& shape, const std::function<void(const Slice&, int64_t)>& use);
+// Calls use(piece, begin) for row ranges of a box of about that many elements; `begin` is the first
+// element of the piece within the box.
+void for_each_piece(const Box& box, const std::function<void(const Slice&, int64_t)>& use);
 
 }  // namespace skein

@@ -103,9 +103,10 @@ void ModelSource::load_parameters(const LlamaConfig& model, Executor& executor) 
   for (const ParameterSpec& spec : specs) check_shape(spec.name, spec.shape);
   std::vector<float> values;
   for (const ParameterSpec& spec : specs) {
-    for_each_piece(spec.shape, [&](const Slice& box, int64_t begin) {
-      values.resize(static_cast<size_t>(box.shape.num_elements()));
-      read(spec.name, box, DType::kF32, std::as_writable_bytes(std::span(values)));
+    if (!executor.has(spec.name)) continue;
+    for_each_piece(executor.box(spec.name), [&](const Slice& piece, int64_t begin) {
+      values.resize(static_cast<size_t>(piece.shape.num_elements()));
+      read(spec.name, piece, DType::kF32, std::as_writable_bytes(std::span(values)));
       upload_parameter(executor, spec.name, begin, values);
     });
   }

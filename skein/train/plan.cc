@@ -25,23 +25,24 @@ int64_t Plan::total_bytes() const {
 
 Plan make_plan(const Config& config, const LlamaConfig& model, const KernelTable& kernels,
                const HardwareRates& rates) {
-  refuse_parallel(config);
-  const StepSpec spec = step_spec(config, model);
+  const int64_t ranks = std::max<int64_t>(config.launch.workers, configured_ranks(config.parallel));
+  const ParallelLayout layout = parallel_layout(config, model, ranks, 0);
+  const StepSpec spec = step_spec(config, model, layout);
   const TrainingGraphs graphs = training_graphs(spec);
-  const ProgramSet programs = plan_training(graphs, kernels);
+  const ProgramSet programs = plan_training(graphs, spec, kernels);
 
   Plan plan;
-  plan.ranks = spec.mesh.num_ranks();
+  plan.ranks = layout.mesh.num_ranks();
   plan.num_parameters = num_parameters(model);
   plan.arena_bytes = programs.arena_bytes;
   std::vector<TensorSpec> specs;
   for (const StateTensor& tensor : state_tensors(graphs.training)) specs.push_back(tensor.spec);
   plan.snapshot_bytes = CheckpointWriter::snapshot_bytes(specs);
   plan.loader_bytes = LoaderOptions{}.num_batches *
-                      Batch::bytes(config.batch.global_sequences, config.data.sequence_length);
+                      Batch::bytes(config.batch.global_sequences / layout.data_degree(),
+                                   config.data.sequence_length);
 
-  const int64_t micro_batches = config.batch.global_sequences / config.batch.micro_sequences;
-  plan.estimate = estimate_step(programs, micro_batches, rates);
+  plan.estimate = estimate_step(programs, spec.micro_batches, rates);
   const auto tokens =
       static_cast<double>(config.batch.global_sequences * config.data.sequence_length);
   plan.tokens_per_second = tokens / plan.estimate.step_seconds;

@@ -1,11 +1,18 @@
 #include "skein/train/step_programs.h"
 
+#include <bit>
+#include <list>
+
 #include "skein/model/llama/llama.h"
+#include "skein/model/llama/placement.h"
+#include "skein/ops/fold/fold.h"
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/lower.h"
 #include "skein/passes/plan_memory.h"
+#include "skein/passes/shard.h"
+#include "skein/passes/take_stage.h"
 
 namespace skein {
 namespace {
@@ -15,7 +22,8 @@ bool is_norm(std::string_view parameter) { return parameter.ends_with("norm.weig
 LlamaOptions llama_options(const StepSpec& spec) {
   LlamaOptions options;
   options.compute_dtype = compute_dtype(spec.update.precision);
-  options.sequences = spec.micro_sequences;
+  options.sequences = spec.micro_sequences * spec.layout.data_degree();
+  options.token_ranks = spec.layout.data_degree() * spec.layout.mesh.size("cp");
   options.sequence_length = spec.sequence_length;
   return options;
 }
@@ -29,28 +37,6 @@ ProgramSet inference_programs(const LlamaConfig& model, LlamaOptions options,
 }
 
 }  // namespace
-
-void refuse_parallel(const Config& config) {
-  const ParallelConfig& parallel = config.parallel;
-  const std::pair<const char*, int64_t> degrees[] = {
-      {"launch.workers", config.launch.workers},
-      {"parallel.data", parallel.data},
-      {"parallel.tensor", parallel.tensor},
-      {"parallel.pipeline", parallel.pipeline},
-      {"parallel.context", parallel.context},
-      {"parallel.virtual_stages", parallel.virtual_stages}};
-  for (const auto& [key, degree] : degrees) {
-    if (degree > 1) {
-      fail(ErrorCode::kUnsupported, "{} is {}: several workers are not built yet, set it to 1", key,
-           degree);
-    }
-  }
-  if (config.launch.nodes != "1") {
-    fail(ErrorCode::kUnsupported,
-         "launch.nodes is \"{}\": several nodes are not built yet, set it to \"1\"",
-         config.launch.nodes);
-  }
-}
 
 LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size) {
   const Json json = hf_config_json(config.model);
@@ -80,9 +66,12 @@ std::unique_ptr<Device> training_device(const Config& config) {
   return make_device(options, cpu_kernels());
 }
 
-StepSpec step_spec(const Config& config, const LlamaConfig& model) {
+StepSpec step_spec(const Config& config, const LlamaConfig& model, const ParallelLayout& layout) {
   StepSpec spec;
+  spec.layout = layout;
   spec.model = model;
+  spec.micro_batches =
+      config.batch.global_sequences / (layout.data_degree() * config.batch.micro_sequences);
   spec.micro_sequences = config.batch.micro_sequences;
   spec.sequence_length = config.data.sequence_length;
   spec.recompute = parse_recompute_policy(config.memory.recompute);
@@ -95,28 +84,132 @@ StepSpec step_spec(const Config& config, const LlamaConfig& model) {
   update.weight_decay = config.optimizer.weight_decay;
   update.clip_norm = config.optimizer.clip_norm;
   update.seed = static_cast<uint64_t>(config.run.seed);
+  update.zero = layout.zero;
+  update.stage = layout.stage();
   if (!config.optimizer.decay_norms) {
     update.decays = [](std::string_view parameter) { return !is_norm(parameter); };
   }
   return spec;
 }
 
-TrainingGraphs training_graphs(const StepSpec& spec) {
-  TrainingGraphs graphs{Graph(spec.mesh), Graph(spec.mesh)};
-  const ValueId loss = build_llama(graphs.training, spec.model, llama_options(spec));
-  differentiate(graphs.training, loss);
-  hoist_transient(graphs.training);
-  append_update(graphs.training, spec.update);
-  recompute(graphs.training, spec.recompute);
-  lower(graphs.training);
-
-  build_llama(graphs.evaluation, spec.model, llama_options(spec));
-  lower(graphs.evaluation);
-  return graphs;
+PipelineShape pipeline_shape(const StepSpec& spec) {
+  return {spec.layout.mesh.size("pp"), spec.layout.virtual_stages, spec.micro_batches};
 }
 
-ProgramSet plan_training(const TrainingGraphs& graphs, const KernelTable& kernels) {
-  return plan_memory({{&graphs.training}, {&graphs.evaluation, "evaluate", "", ""}}, kernels);
+std::set<std::string> shared_parameters(const StepSpec& spec) {
+  if (!spec.model.tie_word_embeddings || pipeline_shape(spec).num_stages == 1) return {};
+  return {"model.embed_tokens.weight"};
+}
+
+std::string chunk_program(std::string_view name, int64_t chunk, bool several) {
+  return several ? fmt::format("{}.{}", name, chunk) : std::string(name);
+}
+
+namespace {
+
+Graph placed_model(const StepSpec& spec) {
+  Graph plain(spec.layout.mesh);
+  build_llama(plain, spec.model, llama_options(spec));
+  ShardPlan plan;
+  plan.place = [&](const Value& value) { return llama_placements(value, spec.layout.mesh); };
+  if (!spec.layout.sequence) {
+    for (const std::string& axis : tensor_axes(spec.layout.mesh)) plan.whole_rows.insert(axis);
+  }
+  return shard(plain, plan);
+}
+
+Graph stage_of(Graph graph, const StepSpec& spec) {
+  const PipelineShape shape = pipeline_shape(spec);
+  if (shape.num_stages == 1) return graph;
+  return take_stage(graph, shape,
+                    chunks_by_layers(spec.model.num_hidden_layers, shape.num_chunks()),
+                    spec.layout.stage());
+}
+
+// The first and the last stage exchange the gradients of what they share.
+UpdateOptions update_options(const StepSpec& spec) {
+  UpdateOptions options = spec.update;
+  const int64_t last = pipeline_shape(spec).num_stages - 1;
+  for (const std::string& name : shared_parameters(spec)) {
+    if (options.stage == 0) options.shared_with_stage[name] = last;
+    if (options.stage == last) options.shared_with_stage[name] = 0;
+  }
+  return options;
+}
+
+// Levels of the tree that a rank needs for its own virtual ranks.
+int64_t num_fold_levels(const StepSpec& spec) {
+  return std::bit_width(static_cast<uint64_t>(spec.layout.hosted_virtual_ranks() - 1));
+}
+
+// Moves the gradient sums of a chunk to or from a level.
+Graph fold_graph(const Graph& training, int chunk, int64_t level, FoldMode mode) {
+  Graph graph(training.mesh());
+  graph.set_phase(Phase::kUpdate);
+  std::vector<FoldPair> pairs;
+  std::set<ValueId> seen;
+  for (const Node& node : training.nodes()) {
+    if (node.chunk != chunk || node.phase == Phase::kUpdate) continue;
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue || !seen.insert(id).second) continue;
+      const Value& value = training.value(id);
+      if (value.role != Role::kGradient || value.producer >= 0) continue;
+      const auto input = [&](const std::string& name) {
+        return graph.add_input(Role::kGradient, name, value.type);
+      };
+      const ValueId gradient = input(value.name);
+      pairs.push_back({input(fmt::format("level{}.{}", level, value.name)), gradient});
+    }
+  }
+  fold(graph, pairs, mode);
+  return graph;
+}
+
+std::set<int> chunks_of(const Graph& graph) {
+  std::set<int> chunks;
+  for (const Node& node : graph.nodes()) chunks.insert(node.chunk);
+  return chunks;
+}
+
+}  // namespace
+
+TrainingGraphs training_graphs(const StepSpec& spec) {
+  Graph whole = placed_model(spec);
+  Graph evaluation = stage_of(whole, spec);
+  append_loss_total(evaluation);
+  lower(evaluation);
+
+  differentiate(whole, whole.outputs().front());
+  hoist_transient(whole);
+  recompute(whole, spec.recompute);
+  Graph training = stage_of(std::move(whole), spec);
+  append_update(training, update_options(spec));
+  lower(training);
+  return {std::move(training), std::move(evaluation)};
+}
+
+ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
+                         const KernelTable& kernels) {
+  const std::set<int> chunks = chunks_of(graphs.training);
+  std::vector<GraphToPlan> requests(2);
+  requests[0].graph = &graphs.training;
+  const auto tasks = stage_tasks(pipeline_shape(spec), spec.layout.stage());
+  for (const int chunk : chunks) requests[0].slots[chunk] = max_in_flight(tasks, chunk);
+  requests[1] = {&graphs.evaluation, "evaluate", "", "evaluate_total", {}};
+
+  std::list<Graph> folds;  // requests point to them
+  for (int64_t level = 0; level < num_fold_levels(spec); ++level) {
+    for (const int chunk : chunks) {
+      for (const FoldMode mode : {FoldMode::kPush, FoldMode::kMerge}) {
+        folds.push_back(fold_graph(graphs.training, chunk, level, mode));
+        const char* name = mode == FoldMode::kPush ? "push" : "merge";
+        const std::string program =
+            chunk_program(fmt::format("{}.{}", name, level), chunk, chunks.size() > 1);
+        requests.push_back({&folds.back(), "", "", program, {}});
+      }
+    }
+  }
+  return plan_memory(requests, kernels, spec.layout.rank);
 }
 
 ProgramSet scoring_programs(const LlamaConfig& model, DType compute_dtype, int64_t sequence_length,

@@ -1,34 +1,40 @@
 // From a configuration to the programs of a run: the list of passes, in order.
 //
-//   build_llama → differentiate → hoist_transient → append_update → recompute → lower → plan_memory
+//   build_llama → shard → differentiate → hoist_transient → recompute → take_stage → append_update
+//               → lower → plan_memory
 //
-// Programs  forward, backward (a micro-batch each), update (a step), evaluate (a micro-batch's loss
-//           alone). All share the weights; evaluate shares the workspace with training.
+// Programs  forward, backward (a micro-batch each; "forward.<chunk>" where a stage has several
+//           chunks), update (a step); evaluate (a micro-batch's loss alone), evaluate_total; and
+//           where a rank hosts several virtual ranks push.<level> and merge.<level> (a branch of the
+//           tree of gradient sums each). All share the weights; evaluate shares the workspace with
+//           training.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "skein/ir/program.h"
 #include "skein/model/llama/config.h"
 #include "skein/optim/update.h"
 #include "skein/passes/recompute.h"
 #include "skein/runtime/device.h"
+#include "skein/schedule/pipeline.h"
 #include "skein/train/config.h"
+#include "skein/train/parallel.h"
 
 namespace skein {
 
 struct StepSpec {
-  Mesh mesh = Mesh::standard(1, 1, 1, 1);
+  ParallelLayout layout;
   LlamaConfig model;
   int64_t micro_sequences = 1;
   int64_t sequence_length = 0;
+  int64_t micro_batches = 1;  // of this rank, in a step
   RecomputePolicy recompute = RecomputePolicy::kSelective;
   UpdateOptions update;
 };
-
-// Throws Error{kUnsupported} where the configuration asks for more than one worker.
-void refuse_parallel(const Config& config);
 
 // The model of [model]; a vocab_size that it does not name is the tokenizer's. Throws Error{kUsage}
 // where it cannot be.
@@ -37,16 +43,25 @@ LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_voca
 // The device of [device]. Kernels' scratch depends on its threads: planning needs it as well.
 std::unique_ptr<Device> training_device(const Config& config);
 
-StepSpec step_spec(const Config& config, const LlamaConfig& model);
+StepSpec step_spec(const Config& config, const LlamaConfig& model,
+                   const ParallelLayout& layout = {});
 
-// After all passes but the last.
+PipelineShape pipeline_shape(const StepSpec& spec);
+// Parameters that both the first and the last stage have; the first stores them.
+std::set<std::string> shared_parameters(const StepSpec& spec);
+
+// After all passes but the last, of the stage of the spec's rank.
 struct TrainingGraphs {
   Graph training;
   Graph evaluation;
 };
 TrainingGraphs training_graphs(const StepSpec& spec);
 
-ProgramSet plan_training(const TrainingGraphs& graphs, const KernelTable& kernels);
+ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
+                         const KernelTable& kernels);
+
+// "forward" of a chunk, "push" of a level and chunk, …; `several`: the stage has more than one.
+std::string chunk_program(std::string_view name, int64_t chunk, bool several);
 
 // Scoring: program `forward`, inputs tokens, labels, positions, attention_start; output
 // `token_loss`. Generation: output `logits` of row `last_row`.

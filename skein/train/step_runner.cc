@@ -2,10 +2,10 @@
 
 #include <array>
 #include <cmath>
-#include <vector>
 
 #include "skein/base/exact_sum.h"
 #include "skein/model/llama/llama.h"
+#include "skein/ops/zigzag/zigzag.h"
 
 namespace skein {
 namespace {
@@ -14,30 +14,46 @@ using Bins = std::array<double, exact_sum::kBins>;
 
 }  // namespace
 
-StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpec& spec)
-    : spec_(spec), executor_(device, programs) {
+StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpec& spec,
+                       const Communicators* communicators)
+    : spec_(spec),
+      executor_(device, programs, communicators),
+      tasks_(stage_tasks(pipeline_shape(spec), spec.layout.stage())),
+      several_chunks_(spec.layout.virtual_stages > 1) {
   const std::vector<float> table = rope_table(spec.model, spec.sequence_length);
   executor_.upload("rope_table", table.data(), static_cast<int64_t>(table.size() * sizeof(float)));
+  const int64_t context = spec.layout.mesh.size("cp");
+  if (context > 1) {
+    rows_ = zigzag_rows(spec.micro_sequences, spec.sequence_length, context,
+                        spec.layout.coordinate("cp"));
+    picked_.resize(rows_.size());
+  }
 }
 
-int64_t StepRunner::num_micro_batches(const Batch& batch) const {
-  if (batch.sequences % spec_.micro_sequences != 0 ||
+void StepRunner::check_batch(const Batch& batch) const {
+  if (batch.sequences != spec_.micro_batches * spec_.micro_sequences ||
       batch.sequence_length != spec_.sequence_length) {
-    fail(ErrorCode::kInternal, "a batch of {} x {} does not divide into micro-batches of {} x {}",
-         batch.sequences, batch.sequence_length, spec_.micro_sequences, spec_.sequence_length);
+    fail(ErrorCode::kInternal, "a batch of {} x {} is not {} micro-batches of {} x {}",
+         batch.sequences, batch.sequence_length, spec_.micro_batches, spec_.micro_sequences,
+         spec_.sequence_length);
   }
-  return batch.sequences / spec_.micro_sequences;
 }
 
 void StepRunner::upload_micro_batch(const Batch& batch, int64_t index) {
+  if (uploaded_ == index) return;
+  uploaded_ = index;
   const int64_t count = spec_.micro_sequences * spec_.sequence_length;
-  const auto upload = [&](const char* name, const std::vector<int32_t>& values) {
-    executor_.upload(name, values.data() + index * count, count * 4);
+  const auto upload = [&](const char* name, const std::vector<int32_t>& values, bool whole) {
+    if (!executor_.has(name)) return;  // another stage's
+    const int32_t* from = values.data() + index * count;
+    if (whole || rows_.empty()) return executor_.upload(name, from, count * 4);
+    for (size_t i = 0; i < rows_.size(); ++i) picked_[i] = from[rows_[i]];
+    executor_.upload(name, picked_.data(), static_cast<int64_t>(picked_.size()) * 4);
   };
-  upload("tokens", batch.tokens);
-  upload("labels", batch.labels);
-  upload("positions", batch.positions);
-  upload("attention_start", batch.attention_starts);
+  upload("tokens", batch.tokens, false);
+  upload("labels", batch.labels, false);
+  upload("positions", batch.positions, false);
+  upload("attention_start", batch.attention_starts, true);
 }
 
 double StepRunner::download_sum(const char* name) const {
@@ -50,11 +66,44 @@ double StepRunner::take_loss_sum() {
   return sum;
 }
 
+int64_t StepRunner::global_label_tokens(const Batch& batch) const {
+  return executor_.has("global_label_tokens")
+             ? executor_.download_scalar<int32_t>("global_label_tokens")
+             : batch.num_label_tokens;
+}
+
+void StepRunner::run_task(const Batch& batch, const Task& task) {
+  upload_micro_batch(batch, task.micro_batch);
+  const char* name = task.kind == TaskKind::kForward ? "forward" : "backward";
+  executor_.run(chunk_program(name, task.chunk, several_chunks_), task.slot);
+}
+
+// The tree of gradient sums, like a binary counter: a level holds the sum of 2^level virtual ranks
+// that waits for its right neighbour. After the last one all levels join.
+void StepRunner::fold_virtual_rank(int64_t chunk, int64_t virtual_rank) {
+  const auto run = [&](const char* mode, int64_t level) {
+    executor_.run(chunk_program(fmt::format("{}.{}", mode, level), chunk, several_chunks_));
+  };
+  const bool last = virtual_rank + 1 == spec_.layout.hosted_virtual_ranks();
+  int64_t level = 0;
+  for (; (virtual_rank >> level & 1) != 0; ++level) run("merge", level);
+  if (!last) return run("push", level);
+  for (; virtual_rank >> level != 0; ++level) {
+    if ((virtual_rank >> level & 1) != 0) run("merge", level);
+  }
+}
+
 void StepRunner::accumulate(const Batch& batch) {
-  for (int64_t micro = 0; micro < num_micro_batches(batch); ++micro) {
-    upload_micro_batch(batch, micro);
-    executor_.run("forward");
-    executor_.run("backward");
+  check_batch(batch);
+  uploaded_ = -1;
+  const int64_t hosted = spec_.layout.hosted_virtual_ranks();
+  const int64_t micro_batches = spec_.micro_batches / hosted;  // of a virtual rank
+  for (const Task& task : tasks_) {
+    run_task(batch, task);
+    const bool ends_virtual_rank = (task.micro_batch + 1) % micro_batches == 0;
+    if (hosted > 1 && task.kind == TaskKind::kBackward && ends_virtual_rank) {
+      fold_virtual_rank(task.chunk, task.micro_batch / micro_batches);
+    }
   }
 }
 
@@ -66,19 +115,26 @@ StepResult StepRunner::train(const Batch& batch, int64_t step, float learning_ra
   accumulate(batch);
   executor_.run("update");
   StepResult result;
-  result.loss = take_loss_sum() / static_cast<double>(batch.num_label_tokens);
+  result.num_label_tokens = global_label_tokens(batch);
+  result.loss = take_loss_sum() / static_cast<double>(result.num_label_tokens);
   result.grad_norm = executor_.download_scalar<float>("grad_norm");
   result.param_norm = static_cast<float>(std::sqrt(download_sum("param_norm_squared")));
   return result;
 }
 
 void StepRunner::evaluate(const Batch& batch, LossSum& sum) {
-  for (int64_t micro = 0; micro < num_micro_batches(batch); ++micro) {
-    upload_micro_batch(batch, micro);
-    executor_.run("evaluate");
-    sum.loss += take_loss_sum();
+  check_batch(batch);
+  uploaded_ = -1;
+  executor_.upload_scalar<int32_t>("num_label_tokens",
+                                   static_cast<int32_t>(batch.num_label_tokens));
+  for (const Task& task : tasks_) {
+    if (task.kind != TaskKind::kForward) continue;
+    upload_micro_batch(batch, task.micro_batch);
+    executor_.run(chunk_program("evaluate", task.chunk, several_chunks_));
   }
-  sum.num_tokens += batch.num_label_tokens;
+  executor_.run("evaluate_total");
+  sum.loss += take_loss_sum();
+  sum.num_tokens += global_label_tokens(batch);
 }
 
 }  // namespace skein

@@ -1,7 +1,11 @@
-// One training step over a global batch: micro-batches forward and backward, then the update.
+// One training step over a global batch: the micro-batches of this rank, forward and backward in the
+// order of the pipeline's schedule, then the update.
+//
+// With several ranks every method is collective: all ranks call it, each with its own lanes.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "skein/data/batch.h"
 #include "skein/runtime/executor.h"
@@ -9,18 +13,21 @@
 
 namespace skein {
 
+// Of all ranks, and the same on all of them.
 struct StepResult {
-  double loss = 0;       // mean over the label tokens of the global batch
-  float grad_norm = 0;   // before clipping
-  float param_norm = 0;  // after the update
+  double loss = 0;               // mean over the label tokens of the global batch
+  int64_t num_label_tokens = 0;  // of the global batch
+  float grad_norm = 0;           // before clipping
+  float param_norm = 0;          // after the update
 };
 
 class StepRunner {
  public:
-  // Allocates and prepares everything; `programs` must outlive the runner.
-  StepRunner(Device& device, const ProgramSet& programs, const StepSpec& spec);
+  // Allocates and prepares everything; `programs` and `communicators` must outlive the runner.
+  StepRunner(Device& device, const ProgramSet& programs, const StepSpec& spec,
+             const Communicators* communicators = nullptr);
 
-  // `step` counts from 1. The batch holds a multiple of the micro-batch's sequences.
+  // `step` counts from 1. The batch holds this rank's lanes, in order.
   StepResult train(const Batch& batch, int64_t step, float learning_rate);
 
   // The micro-batches alone: adds to the gradient sums and the sum of losses. `train` ends them.
@@ -38,13 +45,22 @@ class StepRunner {
   const StepSpec& spec() const { return spec_; }
 
  private:
-  int64_t num_micro_batches(const Batch& batch) const;
+  void check_batch(const Batch& batch) const;
+  void run_task(const Batch& batch, const Task& task);
+  void fold_virtual_rank(int64_t chunk, int64_t virtual_rank);
   void upload_micro_batch(const Batch& batch, int64_t index);
-  double download_sum(const char* name) const;
   double take_loss_sum();
+  double download_sum(const char* name) const;
+  int64_t global_label_tokens(const Batch& batch) const;
 
   StepSpec spec_;
   Executor executor_;
+  std::vector<Task> tasks_;
+  bool several_chunks_;
+  // Rows of a micro-batch that this rank holds, over its context axis; empty: all, in order.
+  std::vector<int64_t> rows_;
+  std::vector<int32_t> picked_;
+  int64_t uploaded_ = -1;  // the micro-batch whose inputs the device has
 };
 
 }  // namespace skein

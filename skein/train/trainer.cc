@@ -1,11 +1,16 @@
 #include "skein/train/trainer.h"
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 
+#include "skein/base/log.h"
 #include "skein/base/version.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/train/consensus.h"
 #include "skein/train/initialize.h"
 #include "skein/train/model_source.h"
 
@@ -22,7 +27,6 @@ double seconds_since(Clock::time_point start) {
 std::string name_of(double value) { return std::isnan(value) ? "nan" : fmt::format("{:g}", value); }
 
 void refuse_what_is_not_there_yet(const Config& config) {
-  refuse_parallel(config);
   if (config.checkpoint.dir.starts_with("s3://")) {
     fail(ErrorCode::kUnsupported, "checkpoint.dir is '{}': S3 is not built yet, name a folder",
          config.checkpoint.dir);
@@ -31,11 +35,20 @@ void refuse_what_is_not_there_yet(const Config& config) {
 
 }  // namespace
 
-Trainer::Trainer(const Config& config)
+Trainer::Trainer(const Config& config, Communicator& world, std::string start_id)
     : config_((refuse_what_is_not_there_yet(config), config)),
-      lock_(config.run.dir),
-      log_(config),
+      world_(world),
+      start_id_(std::move(start_id)),
       schedule_(learning_rate_schedule(config.optimizer)) {
+  if (is_first()) {
+    lock_.emplace(config.run.dir);
+    log_.emplace(config_);
+  }
+  open_model();
+  if (const auto path = checkpoint_to_resume()) {
+    checkpoint_ = std::make_unique<CheckpointReader>(*path);
+  }
+  lay_out();
   open_data();
   allocate();
   begin_state();
@@ -43,7 +56,7 @@ Trainer::Trainer(const Config& config)
 
 Trainer::~Trainer() = default;
 
-void Trainer::open_data() {
+void Trainer::open_model() {
   tokenizer_ = Tokenizer::load(config_.data.tokenizer);
   model_ = model_of(config_, tokenizer_->vocab_size());
   if (model_.vocab_size < tokenizer_->vocab_size()) {
@@ -54,46 +67,85 @@ void Trainer::open_data() {
   }
   if (tokenizer_->bos_id() >= 0) model_.bos_token_id = tokenizer_->bos_id();
   if (tokenizer_->eos_id() >= 0) model_.eos_token_ids = {tokenizer_->eos_id()};
+}
+
+void Trainer::lay_out() {
+  const int64_t stored = checkpoint_ ? checkpoint_->state().reduction_width : 0;
+  layout_ = parallel_layout(config_, model_, world_.size(), world_.rank(), stored);
+  if (is_first() && stored > 0 && layout_.reduction_width != stored) {
+    log::warn(
+        "the reduction width changes from {} to {}: the data stay the same, but gradients are "
+        "summed "
+        "in another order from here, and losses may differ in their last bits",
+        stored, layout_.reduction_width);
+  }
+  communicators_ = split_by_axis(world_, layout_.mesh);
+}
+
+// This rank's share of the global batch.
+LoaderOptions Trainer::lanes() const {
+  const int64_t count = config_.batch.global_sequences / layout_.data_degree();
+  LoaderOptions options;
+  options.first_lane = layout_.coordinate("dp") * count;
+  options.end_lane = options.first_lane + count;
+  return options;
+}
+
+void Trainer::open_data() {
   training_data_ =
       std::make_unique<DataFeed>(config_.data.train, *tokenizer_, config_, model_.vocab_size);
   if (!config_.data.validation.empty()) {
     validation_data_ = std::make_unique<DataFeed>(config_.data.validation, *tokenizer_, config_,
                                                   model_.vocab_size);
-    validation_batches_ = std::make_unique<ValidationBatches>(
-        validation_data_->context(), 0, config_.batch.global_sequences, config_.validate.batches);
+    validation_batches_ =
+        std::make_unique<ValidationBatches>(validation_data_->context(), lanes().first_lane,
+                                            lanes().end_lane, config_.validate.batches);
   }
 }
 
 void Trainer::allocate() {
   device_ = training_device(config_);
-  const StepSpec spec = step_spec(config_, model_);
+  const StepSpec spec = step_spec(config_, model_, layout_);
   const TrainingGraphs graphs = training_graphs(spec);
-  programs_ = plan_training(graphs, device_->kernels());
-  runner_ = std::make_unique<StepRunner>(*device_, programs_, spec);
-  state_ = state_tensors(graphs.training);
+  programs_ = plan_training(graphs, spec, device_->kernels());
+  runner_ = std::make_unique<StepRunner>(*device_, programs_, spec, &communicators_);
+  const bool is_first_stage = layout_.stage() == 0;
+  state_ = state_tensors(graphs.training, layout_.rank,
+                         is_first_stage ? std::set<std::string>{} : shared_parameters(spec));
 
   std::vector<TensorSpec> specs;
   for (const StateTensor& tensor : state_) specs.push_back(tensor.spec);
   CheckpointWriterOptions writer;
   writer.retention = {config_.checkpoint.keep, config_.checkpoint.permanent_every_steps};
   writer.async = config_.checkpoint.async;
+  writer.rank = world_.rank();
+  writer.num_ranks = world_.size();
+  std::transform(start_id_.begin(), start_id_.end(), std::back_inserter(writer.save_id),
+                 [](unsigned char letter) { return std::tolower(letter); });
   writer_ = std::make_unique<CheckpointWriter>(checkpoint_dir(config_), writer, std::move(specs));
+  wait_for_all(world_, "what is left of an earlier start is gone");
 
   RunLog::Scale scale;
   scale.num_parameters = num_parameters(model_);
   scale.flops_per_token = training_flops_per_token(model_, config_.data.sequence_length);
-  scale.measure_ceiling = [dtype = compute_dtype(spec.update.precision)] {
-    return measure_matmul_ceiling_flops(dtype, 0.15);
-  };
-  scale.ceiling_flops = scale.measure_ceiling();
+  const DType dtype = compute_dtype(spec.update.precision);
+  scale.ceiling_flops = measure_ceiling(dtype);
+  // Of several ranks it is a collective measurement, which a step does not interrupt.
+  if (world_.size() == 1) scale.measure_ceiling = [this, dtype] { return measure_ceiling(dtype); };
   scale.arena_bytes = programs_.arena_bytes;
   scale.snapshot_bytes = writer_->snapshot_bytes();
-  log_.set_scale(scale);
+  if (log_) log_->set_scale(scale);
+}
+
+// All ranks at once, as they compute.
+double Trainer::measure_ceiling(DType dtype) {
+  wait_for_all(world_, "the ceiling is measured");
+  return sum_over_ranks(world_, measure_matmul_ceiling_flops(dtype, 0.15));
 }
 
 void Trainer::begin_state() {
-  keep_tokenizer();
-  if (const auto checkpoint = checkpoint_to_resume()) return restore(CheckpointReader(*checkpoint));
+  if (is_first()) keep_tokenizer();
+  if (checkpoint_) return restore();
   if (!config_.model.init_from.empty()) {
     ModelSource(config_.model.init_from).load_parameters(model_, runner_->executor());
   } else {
@@ -102,12 +154,23 @@ void Trainer::begin_state() {
                            .std = config_.model.init_std,
                            .scaled = config_.model.scaled_init});
   }
-  log_.start(0, config_.model.init_from);
+  if (log_) log_->start(0, config_.model.init_from);
   start_loader({});
 }
 
-// Nothing: begin anew. Never begins anew beside checkpoints that are all damaged.
+// Rank 0 looks; all go on from what it found.
 std::optional<fs::path> Trainer::checkpoint_to_resume() {
+  std::string found;
+  if (is_first()) {
+    if (const auto path = newest_checkpoint()) found = path->string();
+  }
+  found = text_of_rank_0(world_, found);
+  if (found.empty()) return std::nullopt;
+  return found;
+}
+
+// Nothing: begin anew. Never begins anew beside checkpoints that are all damaged.
+std::optional<fs::path> Trainer::newest_checkpoint() {
   const fs::path dir = checkpoint_dir(config_);
   if (config_.run.resume == "never") {
     if (!list_checkpoints(dir).empty()) {
@@ -124,7 +187,7 @@ std::optional<fs::path> Trainer::checkpoint_to_resume() {
   int64_t num_damaged = 0;
   const auto newest = find_newest_good(dir, [&](const CheckpointInfo& info, const Error& why) {
     ++num_damaged;
-    log_.skip_checkpoint(info, why);
+    log_->skip_checkpoint(info, why);
   });
   if (newest) return newest->path;
   if (num_damaged > 0) {
@@ -135,7 +198,8 @@ std::optional<fs::path> Trainer::checkpoint_to_resume() {
   return std::nullopt;
 }
 
-void Trainer::restore(const CheckpointReader& reader) {
+void Trainer::restore() {
+  const CheckpointReader& reader = *checkpoint_;
   const TrainingState& state = reader.state();
   if (state.seed != static_cast<uint64_t>(config_.run.seed)) {
     fail(ErrorCode::kUsage, "{} was trained with run.seed = {}, the configuration has {}",
@@ -146,23 +210,29 @@ void Trainer::restore(const CheckpointReader& reader) {
   tokens_ = state.tokens_seen;
   const std::vector<LaneState> lanes =
       lanes_from_json(state.lanes, training_data_->context(), reader.path().string());
-  log_.start(step_, reader.path().string());
+  if (log_) log_->start(step_, reader.path().string());
   start_loader(lanes);
+  checkpoint_.reset();
 }
 
 void Trainer::start_loader(std::span<const LaneState> lanes) {
-  LoaderOptions options;
-  options.end_lane = config_.batch.global_sequences;
+  LoaderOptions options = this->lanes();
   options.first_step = step_ + 1;
   loader_ = std::make_unique<Loader>(training_data_->context(), options, lanes);
 }
 
+// One rank's signal stops all of them after the same step.
+bool Trainer::stop_requested() {
+  if (!stop_requested_) stop_requested_ = sum_over_ranks(world_, signals_.requested()) != 0;
+  return stop_requested_;
+}
+
 TrainOutcome Trainer::run() {
   if (step_ >= config_.run.steps) {
-    log_.nothing_to_do(step_);
+    if (log_) log_->nothing_to_do(step_);
     return TrainOutcome::kFinished;
   }
-  while (step_ < config_.run.steps && signals_.requested() == 0) {
+  while (step_ < config_.run.steps && !stop_requested()) {
     train_step();
     if (due(config_.validate.every_steps)) validate();
     if (due(config_.checkpoint.every_steps)) save_checkpoint();
@@ -174,19 +244,21 @@ TrainOutcome Trainer::run() {
   writer_->wait();
   collect_saves();
   if (failed_save_) throw *failed_save_;  // the state that training ends with is not safe
-  log_.stop(step_, stopped ? signal_name(signals_.requested()) : "done");
+  const int signal = signals_.requested();
+  if (log_) log_->stop(step_, !stopped ? "done" : signal_name(signal == 0 ? SIGTERM : signal));
   return stopped ? TrainOutcome::kStopped : TrainOutcome::kFinished;
 }
 
 void Trainer::train_step() {
   const auto start = Clock::now();
   double wait_seconds = 0;
+  world_.set_step(step_ + 1);
   const Batch& batch = loader_->next(&wait_seconds);
   const float learning_rate = schedule_.at(step_ + 1);
   const StepResult result = runner_->train(batch, step_ + 1, learning_rate);
   check_finite(result);
   ++step_;
-  tokens_ += batch.num_label_tokens;
+  tokens_ += result.num_label_tokens;
 
   StepMetrics metrics;
   metrics.step = step_;
@@ -199,7 +271,9 @@ void Trainer::train_step() {
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
   const double seconds = seconds_since(start) + stall_seconds_;
   stall_seconds_ = 0;
-  log_.step(metrics, seconds, batch.sequences * batch.sequence_length);
+  if (log_) {
+    log_->step(metrics, seconds, config_.batch.global_sequences * config_.data.sequence_length);
+  }
 }
 
 void Trainer::check_finite(const StepResult& result) const {
@@ -218,7 +292,7 @@ void Trainer::validate() {
   StepRunner::LossSum sum;
   validation_batches_->rewind();
   while (const Batch* batch = validation_batches_->next()) runner_->evaluate(*batch, sum);
-  log_.validation(step_, sum.mean(), sum.num_tokens, seconds_since(start));
+  if (log_) log_->validation(step_, sum.mean(), sum.num_tokens, seconds_since(start));
 }
 
 void Trainer::save_checkpoint() {
@@ -226,10 +300,17 @@ void Trainer::save_checkpoint() {
   state.step = state.schedule_step = step_;
   state.seed = static_cast<uint64_t>(config_.run.seed);
   state.tokens_seen = tokens_;
+  state.reduction_width = layout_.reduction_width;
+  // Ranks that differ in other coordinates have the same lanes.
+  if (layout_.is_first_of_replica()) {
+    state.first_lane = lanes().first_lane;
+  } else {
+    state.first_lane.reset();
+  }
   state.lanes = lanes_to_json(training_data_->context(), loader_->states());
   state.configuration = configuration_json();
   state.skein_version = kVersion;
-  log_.checkpoint_begin(step_);
+  if (log_) log_->checkpoint_begin(step_);
   const double stall = writer_->begin(std::move(state), state_views(runner_->executor(), state_));
   stall_seconds_ += stall;
   saved_step_ = step_;
@@ -239,10 +320,10 @@ void Trainer::collect_saves() {
   while (const auto saved = writer_->poll()) {
     if (saved->ok()) {
       Result<SavedCheckpoint> copy = *saved;
-      log_.checkpoint_commit(copy.value());
+      if (log_) log_->checkpoint_commit(copy.value());
       failed_save_.reset();
     } else {
-      log_.checkpoint_failed(step_, saved->error());
+      if (log_) log_->checkpoint_failed(step_, saved->error());
       failed_save_ = saved->error();
     }
   }

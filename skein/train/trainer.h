@@ -1,7 +1,11 @@
-// A training run on one machine: set-up, the loop, and what is written on the way.
+// A training run, on one of its ranks: set-up, the loop, and what is written on the way.
 //
-// Order  lock the run folder → read model, tokenizer, corpora → plan → allocate → restore or
-//        initialise → loop(step, log, checkpoint, validate) → last checkpoint
+// Order  lock the run folder → read model, tokenizer, corpora → choose the checkpoint to go on from →
+//        lay out the ranks → plan → allocate → restore or initialise → loop(step, log, checkpoint,
+//        validate) → last checkpoint
+// Ranks  each has its lanes, its part of the state and of every checkpoint. Rank 0 alone writes logs,
+//        chooses checkpoints and commits them; what a signal asks of one rank, all do after the
+//        same step
 // Errors everything that can be refused is refused before the first step. A loss that is not finite
 //        ends the run with kInvalid; nothing is saved after it.
 #pragma once
@@ -25,18 +29,24 @@ enum class TrainOutcome { kFinished, kStopped };
 
 class Trainer {
  public:
-  explicit Trainer(const Config& config);
+  // `world`: all ranks of the run; it must outlive the trainer. `start_id`: the same on all of them
+  // and another one at each start.
+  Trainer(const Config& config, Communicator& world, std::string start_id = "alone");
   ~Trainer();
 
   // Runs to run.steps, or until a signal asks to stop; either way the state is saved.
   TrainOutcome run();
 
  private:
+  void open_model();
   void open_data();
   void allocate();
   void begin_state();
   std::optional<fs::path> checkpoint_to_resume();
-  void restore(const CheckpointReader& reader);
+  std::optional<fs::path> newest_checkpoint();
+  void lay_out();
+  LoaderOptions lanes() const;
+  void restore();
   void start_loader(std::span<const LaneState> lanes);
   void train_step();
   void check_finite(const StepResult& result) const;
@@ -44,18 +54,26 @@ class Trainer {
   void collect_saves();
   void validate();
   bool due(int64_t every_steps) const { return every_steps > 0 && step_ % every_steps == 0; }
+  double measure_ceiling(DType dtype);
+  bool stop_requested();
+  bool is_first() const { return world_.rank() == 0; }
   Json configuration_json() const;
   void keep_tokenizer() const;
 
   Config config_;
-  RunLock lock_;
+  Communicator& world_;
+  std::string start_id_;
+  std::optional<RunLock> lock_;  // rank 0's
   StopSignals signals_;
-  RunLog log_;
+  std::optional<RunLog> log_;  // rank 0's
   std::unique_ptr<Tokenizer> tokenizer_;
   LlamaConfig model_;
   std::unique_ptr<DataFeed> training_data_;
   std::unique_ptr<DataFeed> validation_data_;
   std::unique_ptr<ValidationBatches> validation_batches_;
+  std::unique_ptr<CheckpointReader> checkpoint_;  // to go on from, until that is done
+  ParallelLayout layout_;
+  Communicators communicators_;
   std::unique_ptr<Device> device_;
   ProgramSet programs_;
   std::unique_ptr<StepRunner> runner_;
@@ -63,6 +81,7 @@ class Trainer {
   std::unique_ptr<CheckpointWriter> writer_;
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
+  bool stop_requested_ = false;
   int64_t step_ = 0;  // updates done
   int64_t tokens_ = 0;
   int64_t saved_step_ = 0;            // of the newest save that was begun

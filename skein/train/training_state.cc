@@ -1,17 +1,33 @@
 #include "skein/train/training_state.h"
 
+#include <algorithm>
+
+#include "skein/checkpoint/stored_part.h"
 #include "skein/train/initialize.h"
 
 namespace skein {
 
-std::vector<StateTensor> state_tensors(const Graph& training_graph) {
+namespace {
+
+// "exp_avg.<p>", "exp_avg_sq.<p>" and "master.<p>" belong to the parameter p.
+std::string parameter_of(const Value& value) {
+  return value.role == Role::kOptimizer ? value.name.substr(value.name.find('.') + 1) : value.name;
+}
+
+}  // namespace
+
+std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank,
+                                       const std::set<std::string>& stored_elsewhere) {
+  const Mesh& mesh = training_graph.mesh();
   std::vector<StateTensor> tensors;
   for (const Role role : {Role::kParameter, Role::kOptimizer}) {
     for (const Value& value : training_graph.values()) {
       if (value.role != role) continue;
       const char* group = role == Role::kParameter ? "weights" : "optimizer";
-      tensors.push_back(
-          {TensorSpec::whole(value.name, value.type.dtype, value.type.shape, group), value.name});
+      StoredPart part = stored_part(value.type, mesh, rank);
+      if (stored_elsewhere.contains(parameter_of(value))) part.range.count = 0;
+      tensors.push_back({TensorSpec::part(value.name, value.type, part, group), value.name,
+                         value.type.local_box(mesh, rank), value.type.local_range(mesh, rank)});
     }
   }
   return tensors;
@@ -44,12 +60,14 @@ void restore_state(const CheckpointReader& reader, const std::vector<StateTensor
   for (const StateTensor& tensor : tensors) {
     const View target = executor.view(tensor.name);
     const int64_t element_bytes = size_of(target.dtype);
-    for_each_piece(tensor.spec.shape, [&](const Slice& box, int64_t begin) {
-      bytes.resize(static_cast<size_t>(box.shape.num_elements() * element_bytes));
-      reader.read(tensor.name, box, target.dtype, bytes);
-      executor.device().upload(static_cast<char*>(target.data) + begin * element_bytes,
-                               bytes.data(), static_cast<int64_t>(bytes.size()));
-    });
+    for (int64_t done = 0; done < tensor.range.count; done += kUploadPieceElements) {
+      const int64_t count = std::min(kUploadPieceElements, tensor.range.count - done);
+      bytes.resize(static_cast<size_t>(count * element_bytes));
+      reader.read_range(tensor.name, tensor.box, {tensor.range.begin + done, count}, target.dtype,
+                        bytes);
+      executor.device().upload(static_cast<char*>(target.data) + done * element_bytes, bytes.data(),
+                               static_cast<int64_t>(bytes.size()));
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // What a checkpoint holds of the device: weights, master copies and moments, by name.
 #pragma once
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "skein/checkpoint/checkpoint_layout.h"
@@ -10,12 +12,16 @@
 
 namespace skein {
 
-// One entry a tensor, in the order of the model: the weights first.
+// One entry a tensor that this rank has, in the order of the model: the weights first.
 struct StateTensor {
-  TensorSpec spec;
+  TensorSpec spec;   // what the rank stores of it, which may be nothing
   std::string name;  // of the value in the programs
+  Box box;           // what it holds: a range of a box
+  FlatRange range;
 };
-std::vector<StateTensor> state_tensors(const Graph& training_graph);
+// `stored_elsewhere`: parameters of this rank's graph that another stage stores.
+std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank = 0,
+                                       const std::set<std::string>& stored_elsewhere = {});
 
 std::vector<View> state_views(const Executor& executor, const std::vector<StateTensor>& tensors);
 

@@ -52,16 +52,11 @@ class LlamaBuilder {
   }
 
  private:
-  ValueId input(const std::string& name, DType dtype, Shape shape,
-                Placement over_data = Placement::replicated()) {
-    TensorType type = TensorType::replicated(dtype, std::move(shape), graph_.mesh());
-    const int data_axis = graph_.mesh().find("dp");
-    if (data_axis >= 0) type.placements[data_axis] = over_data;
-    return graph_.add_input(Role::kInput, name, std::move(type));
+  ValueId input(const std::string& name, DType dtype, Shape shape) {
+    return graph_.add_input(Role::kInput, name,
+                            TensorType::replicated(dtype, std::move(shape), graph_.mesh()));
   }
-  ValueId token_input(const std::string& name) {
-    return input(name, DType::kI32, {num_tokens_}, Placement::sharded(0));
-  }
+  ValueId token_input(const std::string& name) { return input(name, DType::kI32, {num_tokens_}); }
 
   ValueId parameter(const std::string& name) const {
     const ValueId id = graph_.find(name);
@@ -150,9 +145,7 @@ class LlamaBuilder {
     }
     const ValueId token_loss = concat(graph_, losses, "token_loss");
     if (options_.purpose == LlamaPurpose::kScore) return token_loss;
-    return add_to_sum(graph_,
-                      input("loss_sum", DType::kF64, {exact_sum::kBins}, Placement::partial()),
-                      token_loss);
+    return add_to_sum(graph_, input("loss_sum", DType::kF64, {exact_sum::kBins}), token_loss);
   }
 
   std::vector<int64_t> chunk_sizes() const {
@@ -161,6 +154,7 @@ class LlamaBuilder {
       const int64_t row_bytes = config_.vocab_size * size_of(DType::kF32);
       chunk = std::clamp<int64_t>((int64_t{64} << 20) / row_bytes / 64 * 64, 64, 2048);
     }
+    chunk *= options_.token_ranks;
     std::vector<int64_t> sizes;
     for (int64_t done = 0; done < num_tokens_; done += sizes.back()) {
       sizes.push_back(std::min(chunk, num_tokens_ - done));

@@ -9,8 +9,7 @@
 // Shapes   T = sequences * sequence_length tokens, flattened; activations [T, features]
 // Inputs   tokens, labels, positions, attention_start i32[T]; rope_table f32[S, head_dim];
 //          loss_sum f64[exact_sum::kBins], to which the micro-batch's loss is added
-// Placed   the batch is split by tokens over the mesh axis dp, where there is one: tokens, labels,
-//          positions and attention_start are S0, loss_sum a Partial sum; parameters Replicated
+// Placed   nothing is: how a Llama lies on a mesh is said in placement.h
 // Names    parameters have their Hugging Face names
 // Source   Touvron et al., "Llama 2", arXiv 2307.09288; transformers modeling_llama.py
 #pragma once
@@ -33,7 +32,9 @@ struct LlamaOptions {
   DType compute_dtype = DType::kF32;
   int64_t sequences = 1;
   int64_t sequence_length = 0;
-  // Rows of logits that exist at a time; 0: as many as fit 64 MiB, at most 2048.
+  // Ranks that the tokens will be split over: chunks of logits are multiples of it.
+  int64_t token_ranks = 1;
+  // Rows of logits of a rank that exist at a time; 0: as many as fit 64 MiB, at most 2048.
   int64_t loss_chunk_tokens = 0;
 };
 

@@ -41,7 +41,7 @@ void backward(BackwardContext& context) {
   const ValueId dx = context.output_grad(0);
   if (dx == kNoValue) return;
   context.set_gradient_sum(
-      1, embedding_dw(context.graph(), context.input(0), dx, context.gradient_sum(1)));
+      1, embedding_dw(context.graph(), context.input(0), dx, context.gradient_sum(1, dx)));
 }
 
 std::vector<TensorType> infer_dw(const OpCall& call) {

@@ -83,7 +83,7 @@ void backward(BackwardContext& context) {
     if (context.is_parameter(1 + i)) {
       weights.push_back(1 + i);
       dy_of_weights.push_back(grad);
-      g.push_back(context.gradient_sum(1 + i));
+      g.push_back(context.gradient_sum(1 + i, grad));
     } else if (context.needs_grad(1 + i)) {
       fail(ErrorCode::kUnsupported,
            "[linear] weight '{}' is computed: only a parameter or a "
@@ -93,7 +93,7 @@ void backward(BackwardContext& context) {
     if (bias && context.is_parameter(1 + parts + i)) {
       biases.push_back(1 + parts + i);
       dy_of_biases.push_back(grad);
-      h.push_back(context.gradient_sum(1 + parts + i));
+      h.push_back(context.gradient_sum(1 + parts + i, grad));
     }
   }
   if (!weights.empty()) {

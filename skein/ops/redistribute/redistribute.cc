@@ -13,39 +13,126 @@ int find_axis(const OpCall& call) {
   return axis;
 }
 
-void check_legal(const OpCall& call, Placement from, Placement to, const std::string& axis) {
-  call.check(!(from == to), "{} is {} over {} already", call.describe(0), to.to_string(), axis);
-  call.check(!to.is_partial(), "{} cannot become Partial over {}: nothing is owed",
-             call.describe(0), axis);
-  call.check(!(from.is_sharded() && to.is_sharded()),
-             "{} cannot go from {} to {} over {} at once: make it Replicated first",
-             call.describe(0), from.to_string(), to.to_string(), axis);
+bool has_flag(const OpCall& call, std::string_view name) {
+  return call.attrs.has(name) && call.attrs.flag(name);
+}
+bool has_targets(const OpCall& call) { return has_flag(call, "into"); }
+
+Placement from_placement(const OpCall& call, int axis) {
+  return has_flag(call, "owed") ? Placement::partial() : call.input(0).placements[axis];
+}
+
+int num_values(const OpCall& call) {
+  return has_targets(call) ? call.num_inputs() / 2 : call.num_inputs();
+}
+
+// Empty, or why not.
+std::string refusal(const TensorType& type, const Mesh& mesh, int axis, Placement to) {
+  const Placement from = type.placements.at(axis);
+  if (from == to) return "is " + to.to_string() + " already";
+  if (to.is_partial()) return "cannot become Partial: nothing is owed";
+  const bool from_split = from.is_sharded() || from.is_flat();
+  const bool to_split = to.is_sharded() || to.is_flat();
+  if (from_split && to_split) {
+    return fmt::format("cannot go from {} to {} at once: make it Replicated first",
+                       from.to_string(), to.to_string());
+  }
+  if (to.is_sharded() && to.dim() >= type.shape.rank()) {
+    return fmt::format("has no dim {}", to.dim());
+  }
+  const Placement split = from_split ? from : to;
+  if (mesh.axis(axis).size > 1 && split.is_sharded()) {
+    if (split.dim() > 0 && !from.is_replicated()) {
+      return fmt::format("is split along dim {}, and collectives only along dim 0 are built",
+                         split.dim());
+    }
+    for (int inner = axis + 1; inner < mesh.num_axes(); ++inner) {
+      if (type.placements[inner] == split) {
+        return fmt::format("is {} over {} as well, which cuts after: redistribute that first",
+                           split.to_string(), mesh.axis(inner).name);
+      }
+    }
+  }
+  if (to.is_flat() && type.flat_axis() >= 0) return "is Flat over another axis";
+  return "";
+}
+
+TensorType placed(const OpCall& call, int index, int axis, Placement to) {
+  TensorType type = call.input(index);
+  if (has_flag(call, "owed")) type.placements[axis] = Placement::partial();
+  const std::string why = refusal(type, call.mesh, axis, to);
+  call.check(why.empty(), "{}, over {}, {}", call.describe(index), call.mesh.axis(axis).name, why);
+  call.check(type.placements[axis] == call.input(0).placements[axis],
+             "{} and {} are placed differently over {}", call.describe(0), call.describe(index),
+             call.mesh.axis(axis).name);
+  call.check(type.dtype == call.input(0).dtype, "{} and {} have different dtypes", call.describe(0),
+             call.describe(index));
+  type.placements[axis] = to;
+  type.local_shape(call.mesh);  // throws where the axis does not divide the dim
+  return type;
 }
 
 std::vector<TensorType> infer(const OpCall& call) {
-  TensorType type = call.input(0);
   const int axis = find_axis(call);
-  const Placement from = type.placements.at(axis);
   const Placement to = Placement::parse(call.attrs.text("to"));
-  check_legal(call, from, to, call.mesh.axis(axis).name);
-  call.check(!from.is_partial() || type.dtype != DType::kI32,
-             "{} is Partial, but not a number to add", call.describe(0));
-  call.check(!to.is_sharded() || to.dim() < type.shape.rank(), "{} has no dim {}", call.describe(0),
-             to.is_sharded() ? to.dim() : 0);
-  type.placements[axis] = to;
-  type.local_shape(call.mesh);  // throws where the axis does not divide the dim
-  return {type};
+  std::vector<TensorType> types;
+  for (int i = 0; i < num_values(call); ++i) {
+    types.push_back(placed(call, i, axis, to));
+    if (has_targets(call)) {
+      const int target = num_values(call) + i;
+      call.check(call.input(target) == types.back(), "{} cannot take {}: expected {}",
+                 call.describe(target), call.describe(i), types.back().to_string(call.mesh));
+    }
+  }
+  return types;
 }
 
 Cost cost(const OpCall& call) {
   const int axis = find_axis(call);
-  const TensorType& y = call.output(0);
-  double flops = 0;
-  if (call.input(0).placements[axis].is_partial()) {
-    const double elements = y.local_shape(call.mesh).num_elements();
-    flops = elements * static_cast<double>(call.mesh.axis(axis).size - 1);
+  Cost cost{0, 0, output_bytes(call)};
+  for (int i = 0; i < num_values(call); ++i) {
+    cost.bytes_read += call.input(i).local_bytes(call.mesh);
+    if (from_placement(call, axis).is_partial()) {
+      const auto elements =
+          static_cast<double>(call.output(i).local_shape(call.mesh).num_elements());
+      cost.flops += elements * static_cast<double>(call.mesh.axis(axis).size - 1);
+    }
   }
-  return {flops, input_bytes(call), output_bytes(call)};
+  return cost;
+}
+
+Layout layout(const OpCall& call) {
+  Layout layout;
+  // What the host gave is left as it is.
+  const bool reduces = call.input(0).dtype != DType::kI32 && call.attrs.text("to") == "R" &&
+                       from_placement(call, find_axis(call)).is_partial();
+  for (int i = 0; i < num_values(call); ++i) {
+    if (has_targets(call)) layout.aliases.push_back({.output = i, .input = num_values(call) + i});
+    if (!has_targets(call) && reduces) layout.aliases.push_back({.output = i, .input = i});
+  }
+  return layout;
+}
+
+// What the kernel must know of the types: the collective, and each value's elements and share.
+void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
+  const int axis = find_axis(call);
+  const Placement from = from_placement(call, axis), to = call.output(0).placements[axis];
+  attrs.set("kind", std::string(from.is_replicated()                      ? "slice"
+                                : from.is_partial() && to.is_replicated() ? "all_reduce"
+                                : from.is_partial()                       ? "reduce_scatter"
+                                                                          : "all_gather"));
+  attrs.set("index", call.mesh.coordinates(rank)[axis]);
+  attrs.set("size", call.mesh.axis(axis).size);
+  std::vector<int64_t> elements, shares;
+  for (int i = 0; i < num_values(call); ++i) {
+    const bool from_whole = from.is_replicated() || from.is_partial();
+    const TensorType& whole = from_whole ? call.input(i) : call.output(i);
+    const TensorType& share = from_whole ? call.output(i) : call.input(i);
+    elements.push_back(whole.local_shape(call.mesh).num_elements());
+    shares.push_back(share.local_shape(call.mesh).num_elements());
+  }
+  attrs.set("elements", elements);
+  attrs.set("shares", shares);
 }
 
 void backward(BackwardContext& context) {
@@ -64,17 +151,78 @@ void backward(BackwardContext& context) {
   context.add_input_grad(0, placed ? dy : redistribute(graph, dy, axis, wanted));
 }
 
+// Gathering again costs the wire; keeping what was gathered costs as many times the memory as there
+// are ranks.
+Rebuild rebuild(const Node& node) {
+  if (node.attrs.text("to") != "R" || node.outputs.size() != 1) return {};
+  return {.inputs = node.inputs, .outputs = {0}};
+}
+
 }  // namespace
 
-const OpDef kRedistribute = {
-    .name = "redistribute", .infer = infer, .cost = cost, .backward = backward};
+const OpDef kRedistribute = {.name = "redistribute",
+                             .infer = infer,
+                             .cost = cost,
+                             .backward = backward,
+                             .layout = layout,
+                             .passes_owed = true,
+                             .localize = localize,
+                             .rebuild = rebuild};
 
 std::vector<const OpDef*> redistribute_ops() { return {&kRedistribute}; }
 
+bool can_redistribute(const TensorType& type, const Mesh& mesh, int axis, Placement to) {
+  if (!refusal(type, mesh, axis, to).empty()) return false;
+  if (!to.is_sharded()) return true;
+  TensorType result = type;
+  result.placements[axis] = to;
+  return result.splits_evenly(mesh);
+}
+
 ValueId redistribute(Graph& graph, ValueId value, std::string_view axis, Placement to) {
-  const std::string name = fmt::format("{}.{}.{}", graph.value(value).name, axis, to.to_string());
-  return graph.add1(kRedistribute, {value}, {{"axis", std::string(axis)}, {"to", to.to_string()}},
-                    name);
+  return redistribute(graph, std::vector<ValueId>{value}, axis, to).front();
+}
+
+ValueId sum_over(Graph& graph, ValueId value, std::string_view axis) {
+  return graph.add1(kRedistribute, {value},
+                    {{"axis", std::string(axis)}, {"to", std::string("R")}, {"owed", true}},
+                    fmt::format("{}.{}", graph.value(value).name, axis));
+}
+
+ValueId redistribute_all(Graph& graph, ValueId value, const Placements& wanted) {
+  const int num_axes = graph.mesh().num_axes();
+  const auto move = [&](int axis, Placement to) {
+    if (!(graph.type(value).placements[axis] == to)) {
+      value = redistribute(graph, value, graph.mesh().axis(axis).name, to);
+    }
+  };
+  for (int axis = num_axes - 1; axis >= 0; --axis) {
+    const Placement from = graph.type(value).placements[axis];
+    const bool from_split = from.is_sharded() || from.is_flat();
+    if (!(from == wanted[axis]) && (wanted[axis].is_replicated() || from_split)) {
+      move(axis, Placement::replicated());
+    }
+  }
+  for (int axis = 0; axis < num_axes; ++axis) {
+    if (!wanted[axis].is_replicated()) move(axis, wanted[axis]);
+  }
+  return value;
+}
+
+std::vector<ValueId> redistribute(Graph& graph, const std::vector<ValueId>& values,
+                                  std::string_view axis, Placement to,
+                                  const std::vector<ValueId>& into) {
+  std::vector<ValueId> inputs = values;
+  inputs.insert(inputs.end(), into.begin(), into.end());
+  Attrs attrs{{"axis", std::string(axis)}, {"to", to.to_string()}};
+  if (!into.empty()) attrs.set("into", true);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < values.size(); ++i) {
+    names.push_back(into.empty()
+                        ? fmt::format("{}.{}.{}", graph.value(values[i]).name, axis, to.to_string())
+                        : graph.value(into[i]).name);
+  }
+  return graph.add(kRedistribute, std::move(inputs), std::move(attrs), names);
 }
 
 }  // namespace skein

@@ -1,10 +1,11 @@
 // The same value placed otherwise over one mesh axis: the only source of collectives.
 //
-//   P  -> S<d>  reduce-scatter      S<d> -> R  all-gather
-//   P  -> R     all-reduce          R -> S<d>  a slice, nothing on the wire
+//   P  -> S0, F   reduce-scatter      S0, F -> R      all-gather
+//   P  -> R       all-reduce          R  -> S<d>, F   a slice, nothing on the wire
 //
-// Formula     the value stays; its local parts change (skein/tensor/tensor_type.h)
-// Shapes      any; every dtype that is summed is f32, bf16 or f64
+// Formula     the value stays; its local parts change (skein/tensor/tensor_type.h). Sums have the
+//             order of skein/comm/communicator.h: a binary tree over the ranks of the axis
+// Shapes      any; every dtype that is summed is f32, bf16, f64 or i32
 // Derivative  The loss depends on local parts. Let dY be the gradient of the whole value Y.
 //               x Partial     Y = x_0 + x_1 + ..., so dL/dx_r = dY on every rank r: dx is dY, R
 //               x S<d>        dL/dx_r is the slice of dY that rank r holds: dx is S<d>
@@ -14,24 +15,53 @@
 //             product of a replicated y). The collective of the derivative follows from that alone:
 //               P -> S  dy S: all-gather           S -> R  dy P: reduce-scatter, dy R: slice
 //               P -> R  dy R: nothing, dy P: all-reduce      R -> S  dy S: all-gather
-// Cost        local memory read and written; a sum of n terms is n - 1 additions an element. What
-//             goes over the wire is the collective's to say
+// Memory      P -> R is in place. Operands with gaps between their rows go through scratch
+// Cost        local memory read and written; a sum of n terms is n - 1 additions an element; what
+//             goes over the wire is what skein/comm/communicator.h says
 // Errors      kInvalid: an axis that the mesh lacks; a placement that it has already; S -> S' (go
-//             through R); R -> P; a dim that the axis does not divide
+//             through R); R -> P; a dim that the axis does not divide; a collective over S<d>, d > 0;
+//             a dim that an inner axis splits as well (undo that one first); kPeerLost
 // Source      Shoeybi et al., arXiv:1909.08053 (conjugate f and g); Xu et al., arXiv:2105.04663
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "skein/ir/graph.h"
+#include "skein/ir/kernel.h"
 
 namespace skein {
 
-// (x) {axis, to} -> y. The CPU kernel is that of an axis of size 1, a copy, which lowering removes;
-// over larger axes lowering puts a collective in its place.
+struct Collective;
+
+// (x...) {axis, to} -> (y...), or (x..., t...) {axis, to, into} -> (y...), each y in the memory of
+// its t. Values of one node travel together; they are placed alike over the axis. With {owed} what
+// is Replicated by its type is a term of a sum all the same: the stages of a pipeline have graphs of
+// their own, and over `pp` each brings what the others do not have.
 extern const OpDef kRedistribute;
 
 // Names the result "<value>.<axis>.<placement>".
 ValueId redistribute(Graph& graph, ValueId value, std::string_view axis, Placement to);
+
+// Several values in one collective. `into`: values of the results' types that are overwritten.
+std::vector<ValueId> redistribute(Graph& graph, const std::vector<ValueId>& values,
+                                  std::string_view axis, Placement to,
+                                  const std::vector<ValueId>& into = {});
+
+// The sum over an axis of what each rank's own graph takes to be whole.
+ValueId sum_over(Graph& graph, ValueId value, std::string_view axis);
+
+// To `wanted` on every axis, one axis at a time, in the order that is legal: what becomes whole
+// first, from the inner axes out; then what is split, from the outer axes in. The value itself where
+// it is placed so already.
+ValueId redistribute_all(Graph& graph, ValueId value, const Placements& wanted);
+
+// Whether redistribute would accept this, on an axis of this type's mesh.
+bool can_redistribute(const TensorType& type, const Mesh& mesh, int axis, Placement to);
+
+// What a bound redistribute asks of its communicator: what a plan counts is what runs. `kind` is
+// kBarrier where nothing goes over the wire.
+Collective collective_of(const KernelCall& call);
 
 }  // namespace skein

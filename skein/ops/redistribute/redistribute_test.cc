@@ -51,7 +51,7 @@ class Arriving : public BackwardContext {
   bool needs_grad(int) const override { return true; }
   void add_input_grad(int, ValueId grad) override { dx = grad; }
   bool is_parameter(int) const override { return false; }
-  ValueId gradient_sum(int) override { return kNoValue; }
+  ValueId gradient_sum(int, ValueId) override { return kNoValue; }
   void set_gradient_sum(int, ValueId) override {}
 
   ValueId dx = kNoValue;

@@ -47,7 +47,7 @@ void backward(BackwardContext& context) {
   if (dy != kNoValue) {
     const RmsNormBackward grads =
         rms_norm_backward(context.graph(), dy, dh, context.output(1), context.output(2),
-                          context.input(2), context.gradient_sum(2), context.name(0));
+                          context.input(2), context.gradient_sum(2, dy), context.name(0));
     context.set_gradient_sum(2, grads.sum);
     dx = grads.dx;
   }

@@ -105,12 +105,14 @@ const OpDef kSplit = {.name = "split",
                       .infer = infer_split,
                       .cost = no_cost,
                       .backward = backward_split,
-                      .layout = layout_split};
+                      .layout = layout_split,
+                      .passes_owed = true};
 const OpDef kConcat = {.name = "concat",
                        .infer = infer_concat,
                        .cost = no_cost,
                        .backward = backward_concat,
-                       .layout = layout_concat};
+                       .layout = layout_concat,
+                       .passes_owed = true};
 
 std::vector<const OpDef*> split_ops() { return {&kSplit, &kConcat}; }
 

@@ -96,7 +96,7 @@ class SingleNodeBackward : public BackwardContext {
   bool is_parameter(int index) const override {
     return test_.inputs.at(index).role == Role::kParameter;
   }
-  ValueId gradient_sum(int index) override { return grads_.at(index); }
+  ValueId gradient_sum(int index, ValueId) override { return grads_.at(index); }
   void set_gradient_sum(int index, ValueId sum) override { grads_.at(index) = sum; }
 
   ValueId grad(int index) const { return grads_.at(index); }

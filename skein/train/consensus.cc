@@ -1,0 +1,53 @@
+#include "skein/train/consensus.h"
+
+#include <cstring>
+#include <vector>
+
+namespace skein {
+namespace {
+
+template <typename T>
+T sum(Communicator& world, DType dtype, T value) {
+  if (world.size() == 1) return value;
+  T total = 0;
+  Collective collective{.kind = CollectiveKind::kAllReduce, .dtype = dtype};
+  collective.parts.push_back({.input = &value, .output = &total, .elements = 1});
+  collective.label = "what all ranks must agree on";
+  std::vector<std::byte> scratch(collective_scratch_bytes(collective, world.size()));
+  collective.scratch = scratch.data();
+  world.run(collective);
+  return total;
+}
+
+void broadcast(Communicator& world, int32_t* data, int64_t elements) {
+  Collective collective{.kind = CollectiveKind::kBroadcast, .dtype = DType::kI32};
+  collective.parts.push_back({.input = data, .output = data, .elements = elements});
+  collective.label = "rank 0's decision";
+  world.run(collective);
+}
+
+}  // namespace
+
+int32_t sum_over_ranks(Communicator& world, int32_t value) {
+  return sum(world, DType::kI32, value);
+}
+
+double sum_over_ranks(Communicator& world, double value) { return sum(world, DType::kF64, value); }
+
+std::string text_of_rank_0(Communicator& world, const std::string& text) {
+  if (world.size() == 1) return text;
+  int32_t size = static_cast<int32_t>(text.size());
+  broadcast(world, &size, 1);
+  std::vector<int32_t> words((static_cast<size_t>(size) + 3) / 4 + 1);
+  if (world.rank() == 0) std::memcpy(words.data(), text.data(), text.size());
+  broadcast(world, words.data(), static_cast<int64_t>(words.size()));
+  return {reinterpret_cast<const char*>(words.data()), static_cast<size_t>(size)};
+}
+
+void wait_for_all(Communicator& world, std::string_view why) {
+  Collective barrier;
+  barrier.label = why;
+  world.run(barrier);
+}
+
+}  // namespace skein

@@ -1,0 +1,20 @@
+// What the ranks of a run must decide alike: small values over the world, between steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "skein/comm/communicator.h"
+
+namespace skein {
+
+// The sum of everyone's value.
+int32_t sum_over_ranks(Communicator& world, int32_t value);
+double sum_over_ranks(Communicator& world, double value);
+
+// Rank 0's text, on every rank.
+std::string text_of_rank_0(Communicator& world, const std::string& text);
+
+void wait_for_all(Communicator& world, std::string_view why);
+
+}  // namespace skein
