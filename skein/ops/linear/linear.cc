@@ -111,8 +111,12 @@ void backward(BackwardContext& context) {
 
 }  // namespace
 
-const OpDef kLinear = {
-    .name = "linear", .infer = infer, .cost = cost, .backward = backward, .layout = layout};
+const OpDef kLinear = {.name = "linear",
+                       .infer = infer,
+                       .cost = cost,
+                       .backward = backward,
+                       .layout = layout,
+                       .passes_owed = true};
 
 std::vector<const OpDef*> linear_ops() { return {&kLinear, &kLinearDx, &kLinearDw, &kLinearDb}; }
 

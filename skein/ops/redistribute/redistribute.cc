@@ -62,7 +62,7 @@ TensorType placed(const OpCall& call, int index, int axis, Placement to) {
   if (has_flag(call, "owed")) type.placements[axis] = Placement::partial();
   const std::string why = refusal(type, call.mesh, axis, to);
   call.check(why.empty(), "{}, over {}, {}", call.describe(index), call.mesh.axis(axis).name, why);
-  call.check(type.placements[axis] == call.input(0).placements[axis],
+  call.check(call.input(index).placements[axis] == call.input(0).placements[axis],
              "{} and {} are placed differently over {}", call.describe(0), call.describe(index),
              call.mesh.axis(axis).name);
   call.check(type.dtype == call.input(0).dtype, "{} and {} have different dtypes", call.describe(0),

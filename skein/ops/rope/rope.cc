@@ -30,8 +30,9 @@ std::vector<TensorType> infer(const OpCall& call) {
   call.check(table.dtype == DType::kF32 && table.shape.rank() == 2 && table.shape.dim(0) > 0 &&
                  table.shape.dim(1) == head_dim,
              "{} should be f32[positions, {}]", call.describe(3), head_dim);
-  static constexpr std::array<std::string_view, 3> kRules = {
-      "S0 S0 S0 R -> S0 S0", "S1 S1 R R -> S1 S1", "S1 R R R -> S1 R"};
+  // Key-value heads may be replicated; their gradients are then sums that are owed.
+  static constexpr std::array<std::string_view, 4> kRules = {
+      "S0 S0 S0 R -> S0 S0", "S1 S1 R R -> S1 S1", "S1 R R R -> S1 R", "S1 P R R -> S1 P"};
   const auto placements = match_placements(call, {0, 1, 2, 3}, 2, kRules);
   return {{q.dtype, q.shape, placements[0]}, {k.dtype, k.shape, placements[1]}};
 }
@@ -64,8 +65,12 @@ Layout layout(const OpCall&) {
 
 }  // namespace
 
-const OpDef kRope = {
-    .name = "rope", .infer = infer, .cost = cost, .backward = backward, .layout = layout};
+const OpDef kRope = {.name = "rope",
+                     .infer = infer,
+                     .cost = cost,
+                     .backward = backward,
+                     .layout = layout,
+                     .passes_owed = true};
 
 std::vector<const OpDef*> rope_ops() { return {&kRope}; }
 
