@@ -19,7 +19,7 @@ constexpr int64_t kFirstSpecialStep = 0xfffffffa;
 
 bool is_name_character(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-         c == '_' || c == '.';
+         c == '_';
 }
 
 class Variables {
@@ -86,7 +86,7 @@ class Variables {
     }
     std::replace_if(
         name.begin(), name.end(), [](char c) { return !is_name_character(c); }, '_');
-    return fmt::format("{}-{:08x}", name.substr(0, 80), hash_name(whole) >> 32);
+    return fmt::format("{}-{:08x}", name.substr(0, 48), hash_name(whole) >> 32);
   }
 
  private:
@@ -97,11 +97,10 @@ class Variables {
 Place skein_place(const Variables& variables) {
   Place place = variables.place("SKEIN_RANK", "SKEIN_SIZE", "SKEIN_LOCAL_RANK", "SKEIN_LOCAL_SIZE");
   place.start_id = variables.required("SKEIN_START_ID");
-  if (place.start_id.size() > kMaxStartId || place.start_id.front() == '.' ||
+  if (place.start_id.size() > kMaxStartId ||
       !std::all_of(place.start_id.begin(), place.start_id.end(), is_name_character)) {
     fail(ErrorCode::kUsage,
-         "SKEIN_START_ID is \"{}\": expected at most {} letters, digits, '-', '_' and '.', the "
-         "first one no '.'",
+         "SKEIN_START_ID is \"{}\": expected at most {} letters, digits, '-' and '_'",
          place.start_id.substr(0, 200), kMaxStartId);
   }
   if (variables.has("SKEIN_PARENT_PID")) {

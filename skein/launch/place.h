@@ -11,7 +11,7 @@
 // take them for processes, or to ignore them, would train something else than what was meant.
 //
 // start_id  the same on every rank and another one at every start, restarts by the launcher
-//           included; safe as the name of a folder. SKEIN_START_ID replaces what a launcher says of
+//           included; letters, digits, '-' and '_'. SKEIN_START_ID replaces what a launcher says of
 //           the run where that does not suffice.
 // Errors    Error{kUsage} naming variable, value and what was expected
 // Source    torchrun: torch/distributed/run.py. Slurm: srun(1), OUTPUT ENVIRONMENT VARIABLES. Open

@@ -145,7 +145,7 @@ TEST(Place, StartIdTellsStartsApartAndIsTheSameOnAllRanks) {
   for (const Environment& start : starts) {
     const std::string id = place_in(start)->start_id;
     EXPECT_TRUE(ids.insert(id).second) << id;
-    EXPECT_THAT(id, testing::MatchesRegex("[A-Za-z0-9][-A-Za-z0-9_.]{1,100}"));
+    EXPECT_THAT(id, testing::MatchesRegex("[-A-Za-z0-9_]+"));
   }
   const auto id = [](const Environment& environment) { return place_in(environment)->start_id; };
   EXPECT_EQ(id(kTorchrun),
@@ -186,7 +186,7 @@ TEST(Place, MistakesNameVariableAndValue) {
       {with(kSkein, {{"SKEIN_LOCAL_SIZE", "9"}}), {"SKEIN_LOCAL_SIZE", "1 to 8"}},
       {with(kSkein, {{"SKEIN_LOCAL_RANK", "4"}}), {"SKEIN_LOCAL_RANK", "0 to 3"}},
       {with(kSkein, {{"SKEIN_START_ID", ""}}), {"SKEIN_START_ID is not set"}},
-      {with(kSkein, {{"SKEIN_START_ID", "../up"}}), {"SKEIN_START_ID", "../up"}},
+      {with(kSkein, {{"SKEIN_START_ID", ".."}}), {"SKEIN_START_ID", "\"..\""}},
       {with(kSkein, {{"SKEIN_START_ID", "a/b"}}), {"SKEIN_START_ID", "a/b"}},
       {with(kSkein, {{"SKEIN_START_ID", long_id}}), {"SKEIN_START_ID", "128"}},
       {with(kSkein, {{"SKEIN_PARENT_PID", "0"}}), {"SKEIN_PARENT_PID", "\"0\""}},
