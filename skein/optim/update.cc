@@ -143,13 +143,18 @@ class UpdateBuilder {
     return options_.zero > 0 && data_axis_ >= 0 && graph_.mesh().axis(data_axis_).size > 1;
   }
 
+  int64_t whole_gradient_bytes(const Trained& one) const {
+    TensorType type = graph_.type(one.sums.front());
+    if (type.flat_axis() >= 0) type.placements[data_axis_] = Placement::replicated();
+    return type.local_bytes(graph_.mesh());
+  }
+
   // Consecutive parameters, up to kBucketBytes of gradient.
   std::vector<Bucket> buckets() {
     std::vector<Bucket> all;
     int64_t bytes = 0;
     for (Trained& one : trained_) {
-      const int64_t elements = graph_.type(one.parameter).local_shape(graph_.mesh()).num_elements();
-      const int64_t of_one = elements * size_of(DType::kF32);
+      const int64_t of_one = whole_gradient_bytes(one);
       if (all.empty() || bytes + of_one > kBucketBytes) {
         all.emplace_back();
         bytes = 0;
@@ -262,7 +267,7 @@ class UpdateBuilder {
     for (const Trained* one : bucket) {
       const ValueId weight = update(*one, scale);
       if (counts(*one)) updated.push_back(weight);
-      if (splits_state()) {
+      if (splits_state() && !placement(one->parameter, data_axis_).is_flat()) {
         ranges.push_back(weight);
         weights.push_back(one->parameter);
       }

@@ -11,6 +11,7 @@
 //             0  gradients all-reduced, optimizer state whole on every rank
 //             1  gradients reduce-scattered to ranges (Flat), optimizer state of that range alone,
 //                the updated ranges of the weights all-gathered
+//             2, 3  as 1; passes/zero.h has changed the graph before
 //           in buckets of up to kBucketBytes of fp32 gradient: the scratch of a sum is bounded by it
 #pragma once
 

@@ -44,6 +44,7 @@ class Executor {
 
   // `slot`: of the micro-batch among those in flight.
   void run(std::string_view program, int64_t slot = 0);
+  bool has_program(std::string_view name) const { return bound_.contains(name); }
 
   // A graph input or output by name.
   View view(std::string_view name) const;

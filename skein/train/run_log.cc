@@ -165,9 +165,11 @@ void RunLog::nothing_to_do(int64_t step) {
   stop(step, "done");
 }
 
-void RunLog::stop(int64_t step, const std::string& why) {
+void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire) {
   progress_.finish();
-  events_.append("stop", {{"step", step}, {"reason", why}});
+  OrderedJson fields = {{"step", step}, {"reason", why}};
+  if (!wire.is_null()) fields["wire"] = wire;
+  events_.append("stop", fields);
 }
 
 }  // namespace skein

@@ -44,7 +44,8 @@ class RunLog {
   void checkpoint_begin(int64_t step);
   void checkpoint_commit(const SavedCheckpoint& saved);
   void checkpoint_failed(int64_t step, const Error& why);
-  void stop(int64_t step, const std::string& why);
+  // `wire`: what rank 0 sent in the training steps of this start (skein/train/wire.h).
+  void stop(int64_t step, const std::string& why, const OrderedJson& wire = nullptr);
   void nothing_to_do(int64_t step);
 
  private:

@@ -13,6 +13,7 @@
 #include "skein/passes/plan_memory.h"
 #include "skein/passes/shard.h"
 #include "skein/passes/take_stage.h"
+#include "skein/passes/zero.h"
 
 namespace skein {
 namespace {
@@ -126,6 +127,14 @@ Graph stage_of(Graph graph, const StepSpec& spec) {
                     spec.layout.stage());
 }
 
+Graph evaluation_graph(Graph whole, const StepSpec& spec) {
+  if (spec.layout.zero >= 3) shard_weights(whole);
+  Graph graph = stage_of(std::move(whole), spec);
+  append_loss_total(graph);
+  lower(graph);
+  return graph;
+}
+
 // The first and the last stage exchange the gradients of what they share.
 UpdateOptions update_options(const StepSpec& spec) {
   UpdateOptions options = spec.update;
@@ -175,13 +184,12 @@ std::set<int> chunks_of(const Graph& graph) {
 
 TrainingGraphs training_graphs(const StepSpec& spec) {
   Graph whole = placed_model(spec);
-  Graph evaluation = stage_of(whole, spec);
-  append_loss_total(evaluation);
-  lower(evaluation);
-
+  Graph evaluation = evaluation_graph(whole, spec);
   differentiate(whole, whole.outputs().front());
   hoist_transient(whole);
   recompute(whole, spec.recompute);
+  if (spec.layout.zero >= 2 && spec.micro_batches == 1) reduce_early(whole);
+  if (spec.layout.zero >= 3) shard_weights(whole);
   Graph training = stage_of(std::move(whole), spec);
   append_update(training, update_options(spec));
   lower(training);

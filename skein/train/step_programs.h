@@ -1,7 +1,7 @@
 // From a configuration to the programs of a run: the list of passes, in order.
 //
-//   build_llama → shard → differentiate → hoist_transient → recompute → take_stage → append_update
-//               → lower → plan_memory
+//   build_llama → shard → differentiate → hoist_transient → recompute → reduce_early, shard_weights →
+//               take_stage → append_update → lower → plan_memory
 //
 // Programs  forward, backward (a micro-batch each; "forward.<chunk>" where a stage has several
 //           chunks), update (a step); evaluate (a micro-batch's loss alone), evaluate_total; and

@@ -245,7 +245,13 @@ TrainOutcome Trainer::run() {
   collect_saves();
   if (failed_save_) throw *failed_save_;  // the state that training ends with is not safe
   const int signal = signals_.requested();
-  if (log_) log_->stop(step_, !stopped ? "done" : signal_name(signal == 0 ? SIGTERM : signal));
+  const char* why = !stopped ? "done" : signal_name(signal == 0 ? SIGTERM : signal);
+  const OrderedJson wire = {{"steps", counted_steps_}, {"collectives", wire_to_json(wire_)}};
+  if (log_) {
+    log_->stop(step_, why, wire);
+  } else {
+    log::info("wire {}", wire.dump());
+  }
   return stopped ? TrainOutcome::kStopped : TrainOutcome::kFinished;
 }
 
@@ -255,9 +261,12 @@ void Trainer::train_step() {
   world_.set_step(step_ + 1);
   const Batch& batch = loader_->next(&wait_seconds);
   const float learning_rate = schedule_.at(step_ + 1);
+  const Wire before = counted_wire(communicators_);
   const StepResult result = runner_->train(batch, step_ + 1, learning_rate);
+  add_difference(wire_, counted_wire(communicators_), before);
   check_finite(result);
   ++step_;
+  ++counted_steps_;
   tokens_ += result.num_label_tokens;
 
   StepMetrics metrics;

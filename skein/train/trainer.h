@@ -22,6 +22,7 @@
 #include "skein/train/signals.h"
 #include "skein/train/step_runner.h"
 #include "skein/train/training_state.h"
+#include "skein/train/wire.h"
 
 namespace skein {
 
@@ -84,6 +85,8 @@ class Trainer {
   bool stop_requested_ = false;
   int64_t step_ = 0;  // updates done
   int64_t tokens_ = 0;
+  Wire wire_;                         // of the training steps since this start
+  int64_t counted_steps_ = 0;         // that it is of
   int64_t saved_step_ = 0;            // of the newest save that was begun
   double stall_seconds_ = 0;          // of saving, since the last step
   std::optional<Error> failed_save_;  // of the newest save that ended

@@ -1,6 +1,7 @@
 #include "skein/ops/fill_zero/fill_zero.h"
 
 #include "skein/ops/checks.h"
+#include "skein/ops/type_attrs.h"
 
 namespace skein {
 namespace {
@@ -19,11 +20,19 @@ Layout layout(const OpCall& call) {
   return layout;
 }
 
+std::vector<TensorType> infer_zeros(const OpCall& call) { return {type_of_attrs(call)}; }
+
 }  // namespace
 
 const OpDef kFillZero = {.name = "fill_zero", .infer = infer, .cost = cost, .layout = layout};
 
-std::vector<const OpDef*> fill_zero_ops() { return {&kFillZero}; }
+const OpDef kZeros = {.name = "zeros", .infer = infer_zeros, .cost = cost};
+
+std::vector<const OpDef*> fill_zero_ops() { return {&kFillZero, &kZeros}; }
+
+ValueId zeros(Graph& graph, const TensorType& type, const std::string& name) {
+  return graph.add1(kZeros, {}, type_attrs(type), name);
+}
 
 std::vector<ValueId> fill_zero(Graph& graph, const std::vector<ValueId>& values) {
   std::vector<std::string> names;

@@ -1,12 +1,14 @@
-// Makes tensors zero in place: sums that were taken away, to start again.
+// Zeros: in place, for sums that were taken away, to start again; or new, for sums that live only
+// while they are added up.
 //
-// Formula    x_i' = 0, padding included
+// Formula    fill_zero: x_i' = 0, padding included; zeros: y = 0
 // Shapes     x_i any shape and dtype, packed
 // Backward   none
 // Cost       writes each once
 // Placement  any; each keeps its own
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "skein/ir/graph.h"
@@ -17,5 +19,9 @@ extern const OpDef kFillZero;  // (x0, x1, ...) -> (x0', x1', ...), in place
 
 // The outputs are named after the inputs.
 std::vector<ValueId> fill_zero(Graph& graph, const std::vector<ValueId>& values);
+
+extern const OpDef kZeros;  // () {dtype, shape, placements} -> y
+
+ValueId zeros(Graph& graph, const TensorType& type, const std::string& name);
 
 }  // namespace skein

@@ -34,6 +34,7 @@ void run(const KernelCall& call) {
 
 void add_fill_zero_cpu_kernels(KernelTable& table) {
   table["fill_zero"] = {.run = run, .prepare = prepare};
+  table["zeros"] = {.run = run, .prepare = prepare};
 }
 
 }  // namespace skein

@@ -43,5 +43,16 @@ TEST(FillZero, KeepsPlacementsAndClearsPadding) {
   EXPECT_EQ(run.read(zeros[1]), std::vector<double>(2500, 0.0));
 }
 
+TEST(Zeros, HaveTheTypeThatIsAsked) {
+  const Mesh mesh = Mesh::standard(1, 3, 1, 1);
+  Graph graph(mesh);
+  TensorType type = TensorType::replicated(DType::kF32, {5, 7}, mesh);
+  type.placements[1] = Placement::partial();
+  const ValueId y = zeros(graph, type, "y");
+  EXPECT_EQ(graph.type(y), type);
+  const GraphRun run(graph, {}, {});
+  EXPECT_EQ(run.read(y), std::vector<double>(35, 0.0));
+}
+
 }  // namespace
 }  // namespace skein

@@ -1,8 +1,7 @@
 #include "skein/ops/pipeline/pipeline.h"
 
-#include <sstream>
-
 #include "skein/ops/checks.h"
+#include "skein/ops/type_attrs.h"
 
 namespace skein {
 namespace {
@@ -15,16 +14,7 @@ std::vector<TensorType> infer_send(const OpCall& call) {
 
 Layout layout_send(const OpCall&) { return {.aliases = {{.output = 0, .input = 1}}}; }
 
-std::vector<TensorType> infer_receive(const OpCall& call) {
-  const std::optional<DType> dtype = parse_dtype(call.attrs.text("dtype"));
-  call.check(dtype.has_value(), "dtype is '{}'", call.attrs.text("dtype"));
-  TensorType type{*dtype, Shape(call.attrs.integers("shape")), {}};
-  std::istringstream words(call.attrs.text("placements"));
-  for (std::string word; words >> word;) type.placements.push_back(Placement::parse(word));
-  call.check(static_cast<int>(type.placements.size()) == call.mesh.num_axes(),
-             "placements '{}' do not fit {}", call.attrs.text("placements"), call.mesh.to_string());
-  return {type};
-}
+std::vector<TensorType> infer_receive(const OpCall& call) { return {type_of_attrs(call)}; }
 
 Cost cost_send(const OpCall& call) {
   const int64_t bytes = call.input(0).local_bytes(call.mesh);
@@ -48,17 +38,10 @@ ValueId send(Graph& graph, ValueId x, ValueId buffer, std::string_view group, in
 
 ValueId receive(Graph& graph, const TensorType& type, std::string_view group, int64_t peer,
                 const std::string& name) {
-  std::string placements;
-  for (const Placement placement : type.placements) {
-    placements += (placements.empty() ? "" : " ") + placement.to_string();
-  }
-  return graph.add1(kReceive, {},
-                    {{"axis", std::string(group)},
-                     {"peer", peer},
-                     {"dtype", std::string(dtype_name(type.dtype))},
-                     {"shape", type.shape.dims()},
-                     {"placements", placements}},
-                    name);
+  Attrs attrs = type_attrs(type);
+  attrs.set("axis", std::string(group));
+  attrs.set("peer", peer);
+  return graph.add1(kReceive, {}, std::move(attrs), name);
 }
 
 }  // namespace skein

@@ -1,0 +1,177 @@
+#include "skein/passes/zero.h"
+
+#include <algorithm>
+#include <map>
+
+#include "skein/ir/verify.h"
+#include "skein/ops/fill_zero/fill_zero.h"
+#include "skein/ops/redistribute/redistribute.h"
+
+namespace skein {
+namespace {
+
+constexpr std::string_view kAxis = "dp";
+
+using Place = std::pair<Phase, std::string>;  // where a node runs: phase and scope
+
+// Rebuilds the list of nodes, with nodes that are added on the way put in between.
+class Rewriter {
+ public:
+  explicit Rewriter(Graph& graph) : graph_(graph), axis_(graph.mesh().find(kAxis)) {}
+
+ protected:
+  // Runs `append`, which adds nodes to the graph, as part of `place`; they come next.
+  template <typename Append>
+  void insert(const Place& place, const Append& append) {
+    graph_.set_phase(place.first);
+    graph_.set_scope(place.second);
+    const size_t before = graph_.nodes().size();
+    append();
+    for (size_t i = before; i < graph_.nodes().size(); ++i) order_.push_back(graph_.nodes()[i]);
+    graph_.set_scope("");
+  }
+  void finish(std::string_view pass) {
+    graph_.replace_nodes(std::move(order_));
+    verify(graph_, pass);
+  }
+  void make_flat(ValueId id) { graph_.value(id).type.placements[axis_] = Placement::flat(); }
+
+  Graph& graph_;
+  const int axis_;
+  std::vector<Node> order_;
+};
+
+class WeightSharder : Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+  void run() {
+    const std::vector<Node> nodes = graph_.nodes();
+    for (const Node& node : nodes) {
+      for (const ValueId id : node.inputs) {
+        if (id != kNoValue && graph_.value(id).role == Role::kParameter) {
+          std::vector<ValueId>& used = used_[{node.phase, node.scope}];
+          if (std::find(used.begin(), used.end(), id) == used.end()) used.push_back(id);
+        }
+      }
+    }
+    for (const auto& [place, parameters] : used_) {
+      for (const ValueId id : parameters) make_flat(id);
+    }
+    for (Node node : nodes) {
+      gather({node.phase, node.scope});
+      for (ValueId& id : node.inputs) {
+        const auto found = whole_.find({{node.phase, node.scope}, id});
+        if (found != whole_.end()) id = found->second;
+      }
+      order_.push_back(std::move(node));
+    }
+    finish("shard_weights");
+  }
+
+ private:
+  void gather(const Place& place) {
+    const auto found = used_.find(place);
+    if (found == used_.end()) return;
+    insert(place, [&] {
+      const auto whole = redistribute(graph_, found->second, kAxis, Placement::replicated());
+      for (size_t i = 0; i < whole.size(); ++i) whole_[{place, found->second[i]}] = whole[i];
+    });
+    used_.erase(found);
+  }
+
+  std::map<Place, std::vector<ValueId>> used_;  // parameters that are still to be gathered there
+  std::map<std::pair<Place, ValueId>, ValueId> whole_;
+};
+
+class EarlyReducer : Rewriter {
+ public:
+  using Rewriter::Rewriter;
+
+  void run() {
+    const std::vector<Node> nodes = graph_.nodes();
+    follow_sums(nodes);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      Node node = nodes[i];
+      const Place place{node.phase, node.scope};
+      for (ValueId& id : node.inputs) start_sum(id, place);
+      order_.push_back(std::move(node));
+      const auto ending = ending_.find(static_cast<int>(i));
+      if (ending != ending_.end()) reduce(place, ending->second);
+    }
+    finish("reduce_early");
+  }
+
+ private:
+  struct Sum {
+    ValueId input;   // the graph's: it becomes the rank's range
+    ValueId latest;  // of its whole
+  };
+
+  // Where each sum is complete; the sums of one place are reduced together, after the last of them.
+  void follow_sums(const std::vector<Node>& nodes) {
+    std::map<ValueId, size_t> sum_of;  // by value
+    std::vector<Sum> sums;
+    std::vector<int> last;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].op->layout == nullptr) continue;
+      for (const Alias& alias : nodes[i].op->layout(graph_.call(nodes[i])).aliases) {
+        const ValueId from = nodes[i].inputs[alias.input], to = nodes[i].outputs[alias.output];
+        if (from == kNoValue || !alias.in_place) continue;
+        if (graph_.value(from).role == Role::kGradient) {
+          if (!graph_.type(from).placements[axis_].is_partial()) continue;
+          sum_of[from] = sums.size();
+          sums.push_back({from, from});
+          last.push_back(static_cast<int>(i));
+        }
+        const auto found = sum_of.find(from);
+        if (found == sum_of.end()) continue;
+        const size_t sum = found->second;
+        sum_of[to] = sum;
+        sums[sum].latest = to;
+        last[sum] = static_cast<int>(i);
+      }
+    }
+    std::map<Place, int> end;
+    for (const int i : last) {
+      int& of_place = end.try_emplace({nodes[i].phase, nodes[i].scope}, i).first->second;
+      of_place = std::max(of_place, i);
+    }
+    for (size_t sum = 0; sum < sums.size(); ++sum) {
+      const Node& node = nodes[last[sum]];
+      ending_[end.at({node.phase, node.scope})].push_back(sums[sum]);
+    }
+  }
+
+  void start_sum(ValueId& id, const Place& place) {
+    if (id == kNoValue || graph_.value(id).role != Role::kGradient) return;
+    if (!graph_.type(id).placements[axis_].is_partial()) return;
+    const ValueId input = id;
+    insert(place,
+           [&] { id = zeros(graph_, graph_.type(input), "whole." + graph_.value(input).name); });
+    make_flat(input);
+  }
+
+  void reduce(const Place& place, const std::vector<Sum>& sums) {
+    std::vector<ValueId> whole, ranges;
+    for (const Sum& sum : sums) {
+      whole.push_back(sum.latest);
+      ranges.push_back(sum.input);
+    }
+    insert(place, [&] { redistribute(graph_, whole, kAxis, Placement::flat(), ranges); });
+  }
+
+  std::map<int, std::vector<Sum>> ending_;  // by the node after which they are complete
+};
+
+}  // namespace
+
+void shard_weights(Graph& graph) {
+  if (graph.mesh().size(kAxis) > 1) WeightSharder(graph).run();
+}
+
+void reduce_early(Graph& graph) {
+  if (graph.mesh().size(kAxis) > 1) EarlyReducer(graph).run();
+}
+
+}  // namespace skein
