@@ -95,7 +95,7 @@ void Executor::run(std::string_view program, int64_t slot) {
   if (profiling_) return run_profiled(steps);
   for (const BoundStep& bound : steps) {
     try {
-      bound.kernel->run(bound.call);
+      run_step(bound);
     } catch (const std::exception& error) {
       const auto* known = dynamic_cast<const Error*>(&error);
       if (known != nullptr && known->code() == ErrorCode::kPeerLost) throw;
@@ -103,6 +103,14 @@ void Executor::run(std::string_view program, int64_t slot) {
            error.what());
     }
   }
+}
+
+void Executor::run_step(const BoundStep& bound) {
+  if (bound.call.communicator == nullptr) return bound.kernel->run(bound.call);
+  const auto start = std::chrono::steady_clock::now();
+  bound.kernel->run(bound.call);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  communication_seconds_ += took.count();
 }
 
 void Executor::run_profiled(const std::vector<BoundStep>& steps) {

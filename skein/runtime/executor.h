@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "skein/comm/communicator.h"
@@ -72,6 +73,9 @@ class Executor {
   const ArenaBytes& arena_bytes() const { return programs_.arena_bytes; }
   Device& device() { return device_; }
 
+  // Seconds spent in steps that communicate since this was asked last: what they move and wait for.
+  double take_communication_seconds() { return std::exchange(communication_seconds_, 0.0); }
+
   void start_profile() { profiling_ = true; }
   const std::map<std::string, OpTime>& profile() const { return profile_; }
 
@@ -85,6 +89,7 @@ class Executor {
   BoundStep bind(const Step& step, int64_t slot);
   Communicator* communicator_of(const Step& step) const;  // null: it needs none
   void run_profiled(const std::vector<BoundStep>& steps);
+  void run_step(const BoundStep& bound);
 
   Device& device_;
   const ProgramSet& programs_;
@@ -93,6 +98,7 @@ class Executor {
   // By program, then slot.
   std::map<std::string, std::vector<std::vector<BoundStep>>, std::less<>> bound_;
   std::map<int64_t, int64_t> tickets_;  // by channel
+  double communication_seconds_ = 0;
   bool profiling_ = false;
   std::map<std::string, OpTime> profile_;
 };
