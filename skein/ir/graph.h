@@ -41,7 +41,8 @@ struct Node {
   std::vector<ValueId> outputs;
   std::string scope;  // "layers.3": the unit of full recomputation and of pipeline splits
   Phase phase = Phase::kForward;
-  int chunk = 0;  // of the pipeline: each has programs of its own
+  int chunk = 0;           // of the pipeline: each has programs of its own
+  bool last_only = false;  // runs with the last micro-batch of a step alone
 };
 
 class Graph {

@@ -1,5 +1,7 @@
 #include "skein/optim/update.h"
 
+#include <set>
+
 #include "skein/base/exact_sum.h"
 #include "skein/base/hash.h"
 #include "skein/ir/verify.h"
@@ -149,18 +151,21 @@ class UpdateBuilder {
     return type.local_bytes(graph_.mesh());
   }
 
-  // Consecutive parameters, up to kBucketBytes of gradient.
+  // Consecutive parameters, up to kBucketBytes of gradient; those that context and tensor ranks had
+  // to add up first in buckets of their own, so that the others need not wait for them.
   std::vector<Bucket> buckets() {
     std::vector<Bucket> all;
-    int64_t bytes = 0;
-    for (Trained& one : trained_) {
-      const int64_t of_one = whole_gradient_bytes(one);
-      if (all.empty() || bytes + of_one > kBucketBytes) {
-        all.emplace_back();
-        bytes = 0;
+    for (const bool late : {false, true}) {
+      int64_t bytes = kBucketBytes;
+      for (Trained& one : trained_) {
+        if (late_.contains(one.parameter) != late) continue;
+        bytes += whole_gradient_bytes(one);
+        if (bytes > kBucketBytes) {
+          all.emplace_back();
+          bytes = whole_gradient_bytes(one);
+        }
+        all.back().push_back(&one);
       }
-      all.back().push_back(&one);
-      bytes += of_one;
     }
     return all;
   }
@@ -172,7 +177,9 @@ class UpdateBuilder {
       std::vector<ValueId*> owed;
       for (Trained& one : trained_) {
         for (ValueId& sum : one.sums) {
-          if (placement(sum, axis).is_partial()) owed.push_back(&sum);
+          if (!placement(sum, axis).is_partial()) continue;
+          owed.push_back(&sum);
+          late_.insert(one.parameter);
         }
       }
       redistribute_each(owed, axis, Placement::replicated());
@@ -315,6 +322,7 @@ class UpdateBuilder {
   const int data_axis_;
   const bool pipelined_;
   std::vector<Trained> trained_;
+  std::set<ValueId> late_;  // parameters whose sums were owed over other axes than the data axis
   ValueId learning_rate_ = kNoValue;
   ValueId step_ = kNoValue;
   ValueId num_tokens_ = kNoValue;

@@ -169,6 +169,11 @@ class GraphPlanner {
         const Lifetime& life = lifetimes_[i];
         if (offsets_[i] >= 0 || life.first < 0 || life.first_phase == life.last_phase) continue;
         if (life.chunk != chunk) continue;
+        if (life.last_phase == Phase::kUpdate) {  // gradients on their way to their range
+          arenas_[i] = Arena::kGradients;
+          offsets_[i] = take(Arena::kGradients, assignment_.storages[i].num_bytes());
+          continue;
+        }
         arenas_[i] = Arena::kActivations;
         offsets_[i] = bytes;
         bytes = round_up(bytes + assignment_.storages[i].num_bytes(), kArenaAlignment);
@@ -244,11 +249,20 @@ class GraphPlanner {
 
   void write_program(Phase phase, int chunk, bool several) {
     Program program{program_name(phase), {}, 1};
+    Program last{program.name + ".last", {}, 1};
     for (const Node& node : graph_.nodes()) {
-      if (node.phase == phase && node.chunk == chunk) program.steps.push_back(make_step(node));
+      if (node.phase != phase || node.chunk != chunk) continue;
+      last.steps.push_back(make_step(node));
+      if (!node.last_only) program.steps.push_back(last.steps.back());
     }
+    const bool differs = last.steps.size() > program.steps.size();
+    add_program(std::move(program), phase, chunk, several);
+    if (differs) add_program(std::move(last), phase, chunk, several);
+  }
+
+  void add_program(Program program, Phase phase, int chunk, bool several) {
     if (program.steps.empty()) return;
-    if (program.name.empty()) {
+    if (program_name(phase).empty()) {
       fail(ErrorCode::kInternal, "the graph has {} nodes in an unexpected phase",
            phase_name(phase));
     }

@@ -19,6 +19,7 @@
 
 namespace skein {
 
+// Nodes for the last micro-batch alone make a second program, "backward.last", with all of them.
 // Graphs of a pipeline stage have several chunks: programs are then named "forward.<chunk>", and the
 // activations of each chunk are kept for as many micro-batches as may be in flight.
 struct GraphToPlan {

@@ -10,6 +10,7 @@
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/lower.h"
+#include "skein/passes/overlap.h"
 #include "skein/passes/plan_memory.h"
 #include "skein/passes/shard.h"
 #include "skein/passes/take_stage.h"
@@ -193,6 +194,7 @@ TrainingGraphs training_graphs(const StepSpec& spec) {
   Graph training = stage_of(std::move(whole), spec);
   append_update(training, update_options(spec));
   lower(training);
+  overlap(training, /*early_sums=*/spec.layout.hosted_virtual_ranks() == 1);
   return {std::move(training), std::move(evaluation)};
 }
 

@@ -1,10 +1,10 @@
 // From a configuration to the programs of a run: the list of passes, in order.
 //
 //   build_llama → shard → differentiate → hoist_transient → recompute → reduce_early, shard_weights →
-//               take_stage → append_update → lower → plan_memory
+//               take_stage → append_update → lower → overlap → plan_memory
 //
 // Programs  forward, backward (a micro-batch each; "forward.<chunk>" where a stage has several
-//           chunks), update (a step); evaluate (a micro-batch's loss alone), evaluate_total; and
+//           chunks; "backward.last" for the last micro-batch, where sums start there), update (a step); evaluate (a micro-batch's loss alone), evaluate_total; and
 //           where a rank hosts several virtual ranks push.<level> and merge.<level> (a branch of the
 //           tree of gradient sums each). All share the weights; evaluate shares the workspace with
 //           training.

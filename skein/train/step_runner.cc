@@ -74,8 +74,13 @@ int64_t StepRunner::global_label_tokens(const Batch& batch) const {
 
 void StepRunner::run_task(const Batch& batch, const Task& task) {
   upload_micro_batch(batch, task.micro_batch);
-  const char* name = task.kind == TaskKind::kForward ? "forward" : "backward";
-  executor_.run(chunk_program(name, task.chunk, several_chunks_), task.slot);
+  const bool is_last = task.micro_batch + 1 == spec_.micro_batches;
+  const char* kind = task.kind == TaskKind::kForward ? "forward" : "backward";
+  const std::string last = chunk_program(fmt::format("{}.last", kind), task.chunk, several_chunks_);
+  executor_.run(is_last && executor_.has_program(last)
+                    ? last
+                    : chunk_program(kind, task.chunk, several_chunks_),
+                task.slot);
 }
 
 // The tree of gradient sums, like a binary counter: a level holds the sum of 2^level virtual ranks

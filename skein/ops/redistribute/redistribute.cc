@@ -1,10 +1,13 @@
 #include "skein/ops/redistribute/redistribute.h"
 
+#include "skein/base/units.h"
 #include "skein/ir/backward.h"
 #include "skein/ops/checks.h"
 
 namespace skein {
 namespace {
+
+constexpr int64_t kStagingPad = 64;  // elements: no smaller than what a collective aligns to
 
 int find_axis(const OpCall& call) {
   const std::string& name = call.attrs.text("axis");
@@ -154,11 +157,81 @@ void backward(BackwardContext& context) {
 // Gathering again costs the wire; keeping what was gathered costs as many times the memory as there
 // are ranks.
 Rebuild rebuild(const Node& node) {
-  if (node.attrs.text("to") != "R" || node.outputs.size() != 1) return {};
+  if (!node.attrs.has("gathers") || node.outputs.size() != 1) return {};
   return {.inputs = node.inputs, .outputs = {0}};
 }
 
+// The two halves. start: (x..., [t...]) -> (y..., staging); wait: (y..., staging, x...) -> (y'...).
+// The staging lives, and x stays as it is, until the wait.
+
+std::vector<TensorType> infer_start(const OpCall& call) {
+  std::vector<TensorType> types = infer(call);
+  const int axis = find_axis(call);
+  const bool reduces = call.input(0).placements[axis].is_partial();
+  int64_t elements = 1;
+  for (int i = 0; i < num_values(call) && reduces; ++i) {
+    const int64_t ranks = call.mesh.axis(axis).size;
+    const int64_t whole = call.input(i).local_shape(call.mesh).num_elements();
+    const bool scatters = !types[i].placements[axis].is_replicated();
+    const int64_t share =
+        scatters ? types[i].local_shape(call.mesh).num_elements() : ceil_div(whole, ranks);
+    elements += round_up((ranks - 1) * share + kStagingPad, kStagingPad);
+  }
+  types.push_back(TensorType::replicated(call.input(0).dtype, Shape{elements}, call.mesh));
+  return types;
+}
+
+Layout layout_start(const OpCall& call) {
+  Layout layout;
+  for (int i = 0; has_targets(call) && i < num_values(call); ++i) {
+    layout.aliases.push_back({.output = i, .input = num_values(call) + i});
+  }
+  return layout;
+}
+
+int num_waited(const OpCall& call) { return (call.num_inputs() - 1) / 2; }
+
+std::vector<TensorType> infer_wait(const OpCall& call) {
+  std::vector<TensorType> types;
+  for (int i = 0; i < num_waited(call); ++i) types.push_back(call.input(i));
+  return types;
+}
+
+Layout layout_wait(const OpCall& call) {
+  Layout layout;
+  for (int i = 0; i < num_waited(call); ++i) layout.aliases.push_back({.output = i, .input = i});
+  return layout;
+}
+
+// Sees the wait as the redistribution that it ends.
+void localize_wait(const OpCall& call, int64_t rank, Attrs& attrs) {
+  OpCall whole{call.op, call.scope, call.mesh, call.attrs, {}, {}, call.outputs};
+  for (int i = 0; i < num_waited(call); ++i) {
+    whole.inputs.push_back(call.inputs[num_waited(call) + 1 + i]);
+  }
+  Attrs found;
+  localize(whole, rank, found);
+  for (const char* name : {"elements", "shares"}) attrs.set(name, found.integers(name));
+  for (const char* name : {"index", "size"}) attrs.set(name, found.integer(name));
+  attrs.set("kind", found.text("kind"));
+}
+
+Cost cost_wait(const OpCall& call) {
+  return {0, call.input(num_waited(call)).local_bytes(call.mesh), 0};
+}
+
 }  // namespace
+
+const OpDef kRedistributeStart = {.name = "redistribute_start",
+                                  .infer = infer_start,
+                                  .cost = cost,
+                                  .layout = layout_start,
+                                  .localize = localize};
+const OpDef kRedistributeWait = {.name = "redistribute_wait",
+                                 .infer = infer_wait,
+                                 .cost = cost_wait,
+                                 .layout = layout_wait,
+                                 .localize = localize_wait};
 
 const OpDef kRedistribute = {.name = "redistribute",
                              .infer = infer,
@@ -169,7 +242,25 @@ const OpDef kRedistribute = {.name = "redistribute",
                              .localize = localize,
                              .rebuild = rebuild};
 
-std::vector<const OpDef*> redistribute_ops() { return {&kRedistribute}; }
+std::vector<const OpDef*> redistribute_ops() {
+  return {&kRedistribute, &kRedistributeStart, &kRedistributeWait};
+}
+
+RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t channel) {
+  const size_t values = node.outputs.size();
+  Attrs attrs = node.attrs;
+  attrs.set("channel", channel);
+  std::vector<std::string> names;
+  for (const ValueId id : node.outputs) names.push_back(graph.value(id).name + ".started");
+  names.push_back(fmt::format("staging.{}", channel));
+  std::vector<ValueId> started = graph.add(kRedistributeStart, node.inputs, attrs, names);
+  RedistributeHalves halves{graph.nodes().back(), {}};
+  std::vector<ValueId> inputs = std::move(started);
+  inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.begin() + values);
+  halves.wait = {&kRedistributeWait, attrs,      std::move(inputs), node.outputs,
+                 node.scope,         node.phase, node.chunk};
+  return halves;
+}
 
 bool can_redistribute(const TensorType& type, const Mesh& mesh, int axis, Placement to) {
   if (!refusal(type, mesh, axis, to).empty()) return false;
@@ -216,6 +307,8 @@ std::vector<ValueId> redistribute(Graph& graph, const std::vector<ValueId>& valu
   inputs.insert(inputs.end(), into.begin(), into.end());
   Attrs attrs{{"axis", std::string(axis)}, {"to", to.to_string()}};
   if (!into.empty()) attrs.set("into", true);
+  const Placement from = graph.type(values[0]).placements.at(graph.mesh().find(axis));
+  if (from.is_sharded() || from.is_flat()) attrs.set("gathers", true);
   std::vector<std::string> names;
   for (size_t i = 0; i < values.size(); ++i) {
     names.push_back(into.empty()

@@ -41,6 +41,19 @@ struct Collective;
 // their own, and over `pp` each brings what the others do not have.
 extern const OpDef kRedistribute;
 
+// The same in two halves, between which the rank computes: what a start reads and writes belongs to
+// the collective until its wait, which has the outputs of the node that the two replace. Operands
+// without gaps between rows only; {channel} tells the pairs apart.
+extern const OpDef kRedistributeStart;  // (x..., [t...]) -> (y..., staging)
+extern const OpDef kRedistributeWait;   // (y..., staging, x...) -> (y'...)
+
+struct RedistributeHalves {
+  Node start;
+  Node wait;
+};
+// For a redistribute `node` of the graph, whose place in the list of nodes the two are to take.
+RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t channel);
+
 // Names the result "<value>.<axis>.<placement>".
 ValueId redistribute(Graph& graph, ValueId value, std::string_view axis, Placement to);
 
@@ -60,7 +73,7 @@ ValueId redistribute_all(Graph& graph, ValueId value, const Placements& wanted);
 // Whether redistribute would accept this, on an axis of this type's mesh.
 bool can_redistribute(const TensorType& type, const Mesh& mesh, int axis, Placement to);
 
-// What a bound redistribute asks of its communicator: what a plan counts is what runs. `kind` is
+// What a bound redistribute or redistribute_start asks of its communicator: what a plan counts is what runs. `kind` is
 // kBarrier where nothing goes over the wire.
 Collective collective_of(const KernelCall& call);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/base/units.h"
@@ -62,7 +63,7 @@ class Builder {
     plan_.collective.kind = collective_kind(plan_.kind);
     plan_.collective.dtype = call.outputs[0].dtype;
     plan_.collective.label = call.attrs.text("axis");
-    for (size_t i = 0; i < call.outputs.size(); ++i) add_part(i);
+    for (size_t i = 0; i < num_values(); ++i) add_part(i);
     if (plan_.kind != Kind::kSlice) {
       plan_.collective.scratch = static_cast<char*>(call.scratch) + bytes_;
       bytes_ += collective_scratch_bytes(plan_.collective, static_cast<int>(plan_.size));
@@ -71,6 +72,8 @@ class Builder {
 
   const Plan& plan() const { return plan_; }
   int64_t scratch_bytes() const { return bytes_; }
+
+  size_t num_values() const { return call_.attrs.integers("elements").size(); }
 
  private:
   char* take(int64_t bytes) {
@@ -221,12 +224,53 @@ void run(const KernelCall& call) {
   }
 }
 
+// The staging, the last output, is the collective's scratch.
+std::shared_ptr<const void> prepare_start(const KernelCall& call) {
+  auto plan = std::make_shared<Plan>(Builder(call).plan());
+  const View& staging = call.outputs.back();
+  const int64_t bytes = collective_scratch_bytes(plan->collective, static_cast<int>(plan->size));
+  bool packed = plan->unpack.empty();
+  for (const View& x : call.inputs) packed = packed && x.is_contiguous();
+  if (!packed || bytes > staging.num_bytes() || call.communicator == nullptr) {
+    fail(ErrorCode::kInternal, "[redistribute_start] {} staging bytes of {}, or rows with gaps",
+         staging.num_bytes(), bytes);
+  }
+  plan->collective.scratch = staging.data;
+  return plan;
+}
+
+void run_start(const KernelCall& call) {
+  const Plan& plan = *static_cast<const Plan*>(call.state.get());
+  for (const Repacked& what : plan.pack) pack(what);
+  *call.ticket = call.communicator->start(plan.collective);
+}
+
+std::shared_ptr<const void> prepare_wait(const KernelCall& call) {
+  auto plan = std::make_shared<Plan>();
+  plan->kind = kind_of(call);
+  plan->index = call.attrs.integer("index");
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    plan->collective.parts.push_back({.output = call.outputs[i].data,
+                                      .elements = call.attrs.integers("elements")[i],
+                                      .share = call.attrs.integers("shares")[i]});
+  }
+  return plan;
+}
+
+void run_wait(const KernelCall& call) {
+  const Plan& plan = *static_cast<const Plan*>(call.state.get());
+  call.communicator->wait(std::exchange(*call.ticket, -1));
+  if (plan.kind == Kind::kReduceScatter) clear_padding(call, plan);
+}
+
 }  // namespace
 
 Collective collective_of(const KernelCall& call) { return Builder(call).plan().collective; }
 
 void add_redistribute_cpu_kernels(KernelTable& table) {
   table["redistribute"] = {.run = run, .scratch_bytes = scratch_bytes, .prepare = prepare};
+  table["redistribute_start"] = {.run = run_start, .prepare = prepare_start};
+  table["redistribute_wait"] = {.run = run_wait, .prepare = prepare_wait};
 }
 
 }  // namespace skein
