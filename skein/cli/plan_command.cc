@@ -1,36 +1,68 @@
-// skein plan CONFIG.toml [--set section.key=value]… [--json]
+// skein plan CONFIG.toml [--set section.key=value]… [--ranks N] [--hardware FILE.toml] [--json]
+//                        [--rank R] [--timeline FILE.json]
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "skein/cli/commands.h"
+#include "skein/schedule/timeline.h"
 #include "skein/train/plan.h"
 
 namespace skein {
+namespace {
+
+struct PlanOptions {
+  ConfigOptions config;
+  std::string hardware;
+  std::string timeline;
+  int64_t ranks = 0;
+  int64_t rank = -1;
+  bool json = false;
+};
+
+void add_options(CLI::App& command, PlanOptions& options) {
+  options.config.add_to(command);
+  command
+      .add_option("--ranks", options.ranks,
+                  "plan for this many ranks; parallel.data = 0 takes what is left")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  command.add_option("--hardware", options.hardware,
+                     "a description of the machines (configs/hardware/*.toml); without one, this "
+                     "machine is measured");
+  command.add_option("--rank", options.rank, "with --json: list what this rank sends")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--timeline", options.timeline,
+                     "write the predicted schedule here, for ui.perfetto.dev");
+  command.add_flag("--json", options.json, "print one JSON document");
+}
+
+int run_plan(const PlanOptions& options) {
+  const Config config =
+      load_config(options.config.path, options.config.overrides, ConfigUse::kPlan);
+  std::optional<Hardware> hardware;
+  if (!options.hardware.empty()) hardware = load_hardware(options.hardware);
+  const PlanRequest request = plan_request(config, options.ranks, hardware);
+  const Plan plan = make_plan(request);
+  if (!options.timeline.empty()) write_timeline(plan.step.timeline, options.timeline);
+  if (options.json) {
+    OrderedJson json = plan_to_json(plan);
+    if (options.rank >= 0) json["collectives"] = wire_to_json(wire_of_rank(request, options.rank));
+    print_json(json);
+  } else {
+    fmt::print("{}", plan_to_text(plan));
+  }
+  return kExitDone;
+}
+
+}  // namespace
 
 void add_plan_command(CLI::App& app, CommandContext& context) {
-  struct Options {
-    ConfigOptions config;
-    bool json = false;
-  };
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PlanOptions>();
   CLI::App* command =
       app.add_subcommand("plan", "Tell the bytes and the time that training would take");
-  options->config.add_to(*command);
-  command->add_flag("--json", options->json, "print one JSON document");
-  command->callback([&context, options] {
-    context.run = [options] {
-      const Config config =
-          load_config(options->config.path, options->config.overrides, ConfigUse::kPlan);
-      const Plan plan = make_plan(config);
-      if (options->json) {
-        print_json(plan_to_json(plan));
-      } else {
-        fmt::print("{}", plan_to_text(plan));
-      }
-      return kExitDone;
-    };
-  });
+  add_options(*command, *options);
+  command->callback(
+      [&context, options] { context.run = [options] { return run_plan(*options); }; });
 }
 
 }  // namespace skein

@@ -34,6 +34,7 @@ std::vector<Field> fields_of(Hardware& h) {
   return {
       {"", "name", &h.name},
       {"", "devices_per_node", &h.devices_per_node},
+      {"", "concurrent_devices", &h.concurrent_devices, Range::kPositive, true},
       {"device", "memory_bytes", &h.memory_bytes},
       {"device", "memory_bytes_per_s", &h.memory_bytes_per_s},
       {"device", "launch_s", &h.launch_s, Range::kNotNegative},
@@ -219,7 +220,7 @@ std::string hardware_text(const Hardware& hardware) {
   for (const Field& field : fields_of(copy)) {
     const bool no_link = (field.section == "inter_node" && copy.inter_node.bytes_per_s == 0) ||
                          (field.section == "intra_node" && copy.intra_node.bytes_per_s == 0);
-    if (no_link) continue;
+    if (no_link || (field.key == "concurrent_devices" && copy.concurrent_devices == 0)) continue;
     if (field.section != last_section) text += fmt::format("\n[{}]\n", field.section);
     last_section = field.section;
     text += fmt::format("{} = {}\n", field.key, std::visit(Print{}, field.value));

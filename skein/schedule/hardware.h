@@ -34,6 +34,9 @@ struct Link {
 struct Hardware {
   std::string name;
   int64_t devices_per_node = 1;
+  // Of a node, that compute at full rate at once; the others wait for their turn, as do more workers
+  // than there are cores. 0: all of them.
+  int64_t concurrent_devices = 0;
 
   int64_t memory_bytes = 0;       // of a device
   double memory_bytes_per_s = 0;  // read plus written

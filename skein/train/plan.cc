@@ -1,111 +1,154 @@
 #include "skein/train/plan.h"
 
-#include "skein/base/units.h"
-#include "skein/checkpoint/checkpoint_writer.h"
-#include "skein/data/batch.h"
-#include "skein/data/loader.h"
+#include <algorithm>
+#include <thread>
+
+#include "skein/base/error.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/ops.h"
 #include "skein/runtime/copy_rate.h"
-#include "skein/train/training_state.h"
+#include "skein/train/this_machine.h"
 
 namespace skein {
 namespace {
 
-int64_t arena(const Plan& plan, Arena which) { return plan.arena_bytes[static_cast<int>(which)]; }
+template <typename Value>
+const StagePlan& largest_by(const std::vector<StagePlan>& stages, Value&& value) {
+  return *std::max_element(stages.begin(), stages.end(),
+                           [&](const auto& a, const auto& b) { return value(a) < value(b); });
+}
+
+int64_t ranks_to_plan(const Config& config, int64_t asked) {
+  if (asked > 0) return asked;
+  return std::max<int64_t>(config.launch.workers, configured_ranks(config.parallel));
+}
+
+// The first rank of each stage.
+std::vector<int64_t> stage_ranks(const Mesh& mesh) {
+  std::vector<int64_t> ranks;
+  const int64_t stages = mesh.size("pp");
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    ranks.push_back(stage * mesh.num_ranks() / stages);
+  }
+  return ranks;
+}
 
 }  // namespace
 
-int64_t Plan::total_bytes() const {
-  int64_t total = snapshot_bytes + loader_bytes;
-  for (const int64_t bytes : arena_bytes) total += bytes;
-  return total;
+const StagePlan& Plan::largest() const {
+  return largest_by(stages, [](const StagePlan& stage) { return stage.total_bytes(); });
 }
 
-Plan make_plan(const Config& config, const LlamaConfig& model, const KernelTable& kernels,
-               const HardwareRates& rates) {
-  const int64_t ranks = std::max<int64_t>(config.launch.workers, configured_ranks(config.parallel));
-  const ParallelLayout layout = parallel_layout(config, model, ranks, 0);
-  const StepSpec spec = step_spec(config, model, layout);
-  const TrainingGraphs graphs = training_graphs(spec);
-  const ProgramSet programs = plan_training(graphs, spec, kernels);
-
-  Plan plan;
-  plan.ranks = layout.mesh.num_ranks();
-  plan.num_parameters = num_parameters(model);
-  plan.arena_bytes = programs.arena_bytes;
-  std::vector<TensorSpec> specs;
-  for (const StateTensor& tensor : state_tensors(graphs.training)) specs.push_back(tensor.spec);
-  plan.snapshot_bytes = CheckpointWriter::snapshot_bytes(specs);
-  plan.loader_bytes = LoaderOptions{}.num_batches *
-                      Batch::bytes(config.batch.global_sequences / layout.data_degree(),
-                                   config.data.sequence_length);
-
-  plan.estimate = estimate_step(programs, spec.micro_batches, rates);
-  const auto tokens =
-      static_cast<double>(config.batch.global_sequences * config.data.sequence_length);
-  plan.tokens_per_second = tokens / plan.estimate.step_seconds;
-  plan.model_flops_utilization = training_flops_per_token(model, config.data.sequence_length) *
-                                 plan.tokens_per_second / rates.flops_per_s;
-  return plan;
+const StagePlan& Plan::busiest() const {
+  return largest_by(stages, [](const StagePlan& stage) { return sent_bytes(stage.wire); });
 }
 
-Plan make_plan(const Config& config) {
+PlanRequest plan_request(const Config& config, int64_t ranks,
+                         const std::optional<Hardware>& hardware) {
+  PlanRequest request;
+  request.config = config;
   // A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.
   std::optional<int64_t> vocab_size;
   if (!config.data.tokenizer.empty())
     vocab_size = Tokenizer::load(config.data.tokenizer)->vocab_size();
-  const LlamaConfig model = model_of(config, vocab_size);
-  const DType dtype = compute_dtype(parse_precision(config.precision.mode));
-  const auto device = training_device(config);
-  HardwareRates rates;
-  rates.flops_per_s = measure_matmul_ceiling_flops(dtype, 0.15);
-  rates.bytes_per_s = measure_copy_bytes_per_s(0.05);
-  return make_plan(config, model, device->kernels(), rates);
+  request.model = model_of(config, vocab_size);
+  request.kernels = training_device(config)->kernels();
+  request.ranks = ranks_to_plan(config, ranks);
+  request.hardware = hardware ? *hardware : describe_this_machine(config, request.ranks);
+  return request;
 }
 
-OrderedJson plan_to_json(const Plan& plan) {
-  OrderedJson json;
-  json["ranks"] = plan.ranks;
-  json["parameters"] = plan.num_parameters;
-  json["per_rank"] = {{"weights_bytes", arena(plan, Arena::kWeights)},
-                      {"gradients_bytes", arena(plan, Arena::kGradients)},
-                      {"optimizer_bytes", arena(plan, Arena::kOptimizer)},
-                      {"activations_bytes", arena(plan, Arena::kActivations)},
-                      {"workspace_bytes", arena(plan, Arena::kWorkspace)},
-                      {"inputs_bytes", arena(plan, Arena::kInputs)},
-                      {"snapshot_bytes", plan.snapshot_bytes},
-                      {"loader_bytes", plan.loader_bytes},
-                      {"total_bytes", plan.total_bytes()}};
-  json["step_seconds"] = plan.estimate.step_seconds;
-  json["tokens_per_second"] = plan.tokens_per_second;
-  json["model_flops_utilization"] = plan.model_flops_utilization;
-  json["collectives"] = OrderedJson::array();
-  return json;
-}
-
-std::string plan_to_text(const Plan& plan) {
-  std::string text = fmt::format("{} parameters on {} rank{}\n\nMemory per rank\n",
-                                 format_count(static_cast<double>(plan.num_parameters)), plan.ranks,
-                                 plan.ranks == 1 ? "" : "s");
-  const auto line = [&](std::string_view what, int64_t bytes, std::string_view note) {
-    text += fmt::format("  {:<12} {:>18L} B  {:>9}  {}\n", what, bytes, format_bytes(bytes), note);
+StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& shape,
+                            const std::vector<StagePlan>& stages, const Hardware& hardware) {
+  const int64_t ranks = layout.mesh.num_ranks();
+  const int64_t on_node = std::min(ranks, hardware.devices_per_node);
+  const int64_t at_once =
+      hardware.concurrent_devices > 0 ? std::min(hardware.concurrent_devices, on_node) : on_node;
+  const auto turns = [&](int64_t devices) {
+    return std::max(1.0, static_cast<double>(devices) / static_cast<double>(at_once));
   };
-  line("weights", arena(plan, Arena::kWeights), "");
-  line("gradients", arena(plan, Arena::kGradients), "fp32 sums");
-  line("optimizer", arena(plan, Arena::kOptimizer), "moments, master weights");
-  line("activations", arena(plan, Arena::kActivations), "kept from forward to backward");
-  line("workspace", arena(plan, Arena::kWorkspace), "everything short-lived, kernels' scratch");
-  line("inputs", arena(plan, Arena::kInputs), "the micro-batch, scalars");
-  line("snapshot", plan.snapshot_bytes, "host: what saving needs");
-  line("loader", plan.loader_bytes, "host: batches made ahead");
-  line("total", plan.total_bytes(), "");
-  text +=
-      fmt::format("\nPredicted: {} a step, {} tokens/s, {:.0f} % of the matrix-product ceiling\n",
-                  format_duration(plan.estimate.step_seconds), format_count(plan.tokens_per_second),
-                  100 * plan.model_flops_utilization);
-  return text;
+  const int64_t peers = std::min(on_node, ranks / shape.num_stages);  // of a stage, on a node
+
+  StepPrediction result;
+  StepTimes times;
+  times.chunks.resize(static_cast<size_t>(shape.num_chunks()));
+  double work = 0;  // of all stages up to the update, if every one computed alone
+  for (const StagePlan& stage : stages) {
+    double sums = 0, last_sum = 0, last_backward = 0;
+    for (const ChunkPlan& chunk : stage.chunks) {
+      const auto seconds = [&](const ProgramSeconds& program) {
+        work += program.compute * static_cast<double>(shape.micro_batches);
+        times.transfer_seconds = std::max(times.transfer_seconds, program.transfer);
+        return program.compute * turns(peers) + program.blocking;
+      };
+      ChunkSeconds& both = times.chunks[static_cast<size_t>(chunk.chunk)];
+      both.forward = seconds(chunk.forward);
+      both.backward = seconds(chunk.backward);
+      sums += chunk.last_backward.hideable;
+      last_sum = std::max(last_sum, chunk.last_backward.last_hideable);
+      last_backward += both.backward;
+    }
+    const auto exposed = [&](double communication, double last, double compute) {
+      return std::max({(1 - hardware.overlap) * communication, communication - compute, last});
+    };
+    const ProgramSeconds& update = stage.update;
+    const double compute = update.compute * turns(on_node);
+    times.update_seconds = std::max(
+        times.update_seconds, exposed(sums, last_sum, last_backward) + compute + update.blocking +
+                                  exposed(update.hideable, update.last_hideable, compute));
+  }
+  result.timeline = simulate(shape, times);
+  result.update_seconds = times.update_seconds;
+  double before_update = result.timeline.update_start;
+  if (ranks <= hardware.devices_per_node) {
+    before_update =
+        std::max(before_update, work * static_cast<double>(peers) / static_cast<double>(at_once));
+  }
+  result.step_seconds = before_update + times.update_seconds;
+  return result;
+}
+
+void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
+  plan.step = predict_step(plan.layout, pipeline_shape(spec), plan.stages, plan.hardware);
+  const Config& config = request.config;
+  const auto tokens = static_cast<double>(spec.micro_batches * spec.micro_sequences *
+                                          plan.layout.data_degree() * config.data.sequence_length);
+  plan.tokens_per_second = tokens / plan.step.step_seconds;
+  const double peak = plan.hardware.matmul(compute_dtype(spec.update.precision)).peak_flops_per_s;
+  plan.model_flops_utilization =
+      training_flops_per_token(request.model, config.data.sequence_length) *
+      plan.tokens_per_second / (peak * static_cast<double>(plan.ranks()));
+}
+
+Plan make_plan(const PlanRequest& request) {
+  Plan plan;
+  plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
+  plan.num_parameters = num_parameters(request.model);
+  plan.hardware = request.hardware;
+  StepSpec spec = step_spec(request.config, request.model, plan.layout);
+  const Pricing pricing(request.hardware, plan.layout.mesh, compute_dtype(spec.update.precision));
+  const std::vector<int64_t> ranks = stage_ranks(plan.layout.mesh);
+  plan.stages.resize(ranks.size());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    StepSpec of_stage = spec;
+    of_stage.layout.rank = ranks[i];
+    of_stage.update.stage = of_stage.layout.stage();
+    plan.stages[i] = plan_stage(of_stage, training_graphs(of_stage), request.kernels, pricing);
+  }
+  predict(plan, request, spec);
+  return plan;
+}
+
+Wire wire_of_rank(const PlanRequest& request, int64_t rank) {
+  if (rank < 0 || rank >= request.ranks) {
+    fail(ErrorCode::kUsage, "--rank is {}: expected 0 to {}", rank, request.ranks - 1);
+  }
+  const ParallelLayout layout = parallel_layout(request.config, request.model, request.ranks, rank);
+  const StepSpec spec = step_spec(request.config, request.model, layout);
+  const ProgramSet programs = plan_training(training_graphs(spec), spec, request.kernels);
+  return planned_wire(programs, program_runs(spec, programs), rank);
 }
 
 }  // namespace skein

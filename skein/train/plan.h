@@ -1,35 +1,73 @@
-// `skein plan`: exact bytes and predicted time, before anything is allocated. The bytes come from
-// the very programs that training runs.
+// `skein plan`: exact bytes, what goes over the wire, and predicted time, before anything is
+// allocated and without the machines. All of it is read off the very programs that training runs.
+//
+// Step     forward and backward of every chunk of every pipeline stage, put in order by the schedule
+//          (skein/schedule/simulate.h); then the update, on all stages at once. What is started and
+//          waited for later hides as far as the hardware overlaps: gradient sums behind the last
+//          backward, gathers of weights behind the update; the last one started never does.
+// Turns    where fewer devices of a node compute at once than it has (Hardware::concurrent_devices),
+//          those of one stage take turns, and all stages together take at least their work divided
+//          by the devices that compute at once.
+// Utilization  model FLOPs (training_flops_per_token: no recomputation, causal attention by half)
+//          over the advertised peak of all ranks
+// Errors   Error{kUsage} as training would give them: layouts that do not fit model, batch or ranks
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "skein/base/json.h"
-#include "skein/ir/program.h"
-#include "skein/schedule/estimate.h"
+#include "skein/schedule/simulate.h"
 #include "skein/train/config.h"
-#include "skein/train/step_programs.h"
+#include "skein/train/plan_stage.h"
 
 namespace skein {
 
+struct StepPrediction {
+  Timeline timeline;
+  double step_seconds = 0;
+  double update_seconds = 0;
+};
+
 struct Plan {
-  int64_t ranks = 1;
+  ParallelLayout layout;
   int64_t num_parameters = 0;
-  ArenaBytes arena_bytes{};
-  int64_t snapshot_bytes = 0;  // host memory that saving needs
-  int64_t loader_bytes = 0;    // batches made ahead
-  TrainingEstimate estimate;
+  Hardware hardware;
+  std::vector<StagePlan> stages;
+  StepPrediction step;
   double tokens_per_second = 0;
   double model_flops_utilization = 0;
 
-  int64_t total_bytes() const;
+  int64_t ranks() const { return layout.mesh.num_ranks(); }
+  const StagePlan& largest() const;  // in bytes
+  const StagePlan& busiest() const;  // on the wire
 };
 
-Plan make_plan(const Config& config, const LlamaConfig& model, const KernelTable& kernels,
-               const HardwareRates& rates);
+struct PlanRequest {
+  Config config;
+  LlamaConfig model;
+  Hardware hardware;
+  KernelTable kernels;
+  int64_t ranks = 1;
+};
 
-// The same with the model that the configuration names, for this machine's measured rates.
-Plan make_plan(const Config& config);
+// The model and the kernels of the configuration. `ranks` 0: as [parallel] and [launch] say; no
+// hardware: this machine, measured.
+PlanRequest plan_request(const Config& config, int64_t ranks,
+                         const std::optional<Hardware>& hardware);
+
+Plan make_plan(const PlanRequest& request);
+
+StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& shape,
+                            const std::vector<StagePlan>& stages, const Hardware& hardware);
+
+// Fills what follows from the stages: step, tokens_per_second, model_flops_utilization.
+void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec);
+
+// What one rank sends in a step, whichever it is.
+Wire wire_of_rank(const PlanRequest& request, int64_t rank);
 
 OrderedJson plan_to_json(const Plan& plan);
 std::string plan_to_text(const Plan& plan);

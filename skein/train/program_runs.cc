@@ -2,17 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace skein {
 
-ProgramRuns program_runs(const StepSpec& spec) {
+ProgramRuns program_runs(const StepSpec& spec, const ProgramSet& programs) {
   ProgramRuns runs;
+  const auto is_there = [&](const std::string& name) {
+    return std::any_of(programs.programs.begin(), programs.programs.end(),
+                       [&](const Program& program) { return program.name == name; });
+  };
   const bool several = spec.layout.virtual_stages > 1;
   std::set<int64_t> chunks;
   for (const Task& task : stage_tasks(pipeline_shape(spec), spec.layout.stage())) {
-    const char* name = task.kind == TaskKind::kForward ? "forward" : "backward";
-    ++runs[chunk_program(name, task.chunk, several)];
+    const char* kind = task.kind == TaskKind::kForward ? "forward" : "backward";
+    const std::string last = chunk_program(fmt::format("{}.last", kind), task.chunk, several);
+    const bool is_last = task.micro_batch + 1 == spec.micro_batches && is_there(last);
+    ++runs[is_last ? last : chunk_program(kind, task.chunk, several)];
     chunks.insert(task.chunk);
   }
   // Joining n sums takes n - 1 merges; all but the last sum are pushed first, each to the level of
@@ -31,7 +38,7 @@ ProgramRuns program_runs(const StepSpec& spec) {
       }
     }
   }
-  runs["update"] = 1;
+  if (is_there("update")) runs["update"] = 1;
   return runs;
 }
 

@@ -13,7 +13,7 @@ namespace skein {
 // By program name; those that a step does not run (evaluation) are absent.
 using ProgramRuns = std::map<std::string, int64_t, std::less<>>;
 
-// As StepRunner runs them, for the stage of the spec's rank.
-ProgramRuns program_runs(const StepSpec& spec);
+// As StepRunner runs them, for the stage of the spec's rank. `programs`: of that stage.
+ProgramRuns program_runs(const StepSpec& spec, const ProgramSet& programs);
 
 }  // namespace skein

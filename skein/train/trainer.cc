@@ -245,7 +245,7 @@ TrainOutcome Trainer::run() {
   collect_saves();
   if (failed_save_) throw *failed_save_;  // the state that training ends with is not safe
   const int signal = signals_.requested();
-  const char* why = !stopped ? "done" : signal_name(signal == 0 ? SIGTERM : signal);
+  const std::string why = !stopped ? "done" : signal_name(signal == 0 ? SIGTERM : signal);
   const OrderedJson wire = {{"steps", counted_steps_}, {"collectives", wire_to_json(wire_)}};
   if (log_) {
     log_->stop(step_, why, wire);
@@ -276,6 +276,8 @@ void Trainer::train_step() {
   metrics.grad_norm = result.grad_norm;
   metrics.param_norm = result.param_norm;
   metrics.tokens = tokens_;
+  metrics.comm_exposed_ms =
+      static_cast<float>(runner_->executor().take_communication_seconds() * 1e3);
   metrics.data_wait_ms = static_cast<float>(wait_seconds * 1e3);
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
   const double seconds = seconds_since(start) + stall_seconds_;

@@ -26,28 +26,33 @@ std::array<void*, kNumArenas> made_up_bases() {
 
 }  // namespace
 
-std::optional<Message> message_of(const Step& step, const Mesh& mesh) {
+std::optional<Message> message_of(const Step& step, const Mesh& mesh, int64_t rank) {
   if (step.op == &kSend) {
     const Operand& x = step.inputs.front();
     const int64_t bytes = x.shape.num_elements() * size_of(x.dtype);
     return Message{step.attrs.text("axis"), CollectiveKind::kSend, mesh.size("pp"), bytes, bytes};
   }
-  if (step.op != &kRedistribute) return std::nullopt;
-  const Collective collective = collective_of(bind_views(step, made_up_bases()));
+  const bool is_collective = step.op == &kRedistribute || step.op == &kRedistributeStart;
+  if (!is_collective || !step.attrs.has("kind")) return std::nullopt;
+  const std::string& group = step.attrs.text("axis");
+  const int64_t index = mesh.coordinates(rank)[static_cast<size_t>(mesh.find(group))];
+  KernelCall call = bind_views(step, made_up_bases());
+  call.attrs.set("index", index);
+  const Collective collective = collective_of(call);
   if (collective.kind == CollectiveKind::kBarrier) return std::nullopt;
-  const int64_t ranks = step.attrs.integer("size");
-  return Message{step.attrs.text("axis"), collective.kind, ranks, whole_bytes(collective),
-                 collective_sent_bytes(collective, static_cast<int>(step.attrs.integer("index")),
-                                       static_cast<int>(ranks))};
+  const int64_t ranks = mesh.size(group);
+  return Message{
+      group, collective.kind, ranks, whole_bytes(collective),
+      collective_sent_bytes(collective, static_cast<int>(index), static_cast<int>(ranks))};
 }
 
-Wire planned_wire(const ProgramSet& programs, const ProgramRuns& runs) {
+Wire planned_wire(const ProgramSet& programs, const ProgramRuns& runs, int64_t rank) {
   Wire wire;
   for (const Program& program : programs.programs) {
     const auto times = runs.find(program.name);
     if (times == runs.end()) continue;
     for (const Step& step : program.steps) {
-      const std::optional<Message> message = message_of(step, programs.mesh);
+      const std::optional<Message> message = message_of(step, programs.mesh, rank);
       if (!message) continue;
       WireUse& use = wire[{message->group, message->kind}];
       use.ranks = message->ranks;

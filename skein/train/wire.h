@@ -28,7 +28,8 @@ struct WireUse {
 using WireKey = std::pair<std::string, CollectiveKind>;  // group, kind
 using Wire = std::map<WireKey, WireUse>;
 
-// What a step of a program says to others; nothing where it says nothing.
+// What a step of a program says to others; nothing where it says nothing. Bytes are those of `rank`,
+// which may be any rank of the pipeline stage that the program is of.
 struct Message {
   std::string group;
   CollectiveKind kind = CollectiveKind::kBarrier;
@@ -36,10 +37,10 @@ struct Message {
   int64_t whole_bytes = 0;  // of the collective: x in skein/comm/communicator.h
   int64_t sent_bytes = 0;
 };
-std::optional<Message> message_of(const Step& step, const Mesh& mesh);
+std::optional<Message> message_of(const Step& step, const Mesh& mesh, int64_t rank);
 
-// Of one training step.
-Wire planned_wire(const ProgramSet& programs, const ProgramRuns& runs);
+// Of one training step of `rank`, which is on the programs' stage.
+Wire planned_wire(const ProgramSet& programs, const ProgramRuns& runs, int64_t rank);
 
 // Since the communicators were made.
 Wire counted_wire(const Communicators& communicators);

@@ -1,0 +1,50 @@
+#include "skein/train/this_machine.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/runtime/copy_rate.h"
+#include "skein/train/step_programs.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kLargestNode = 1024;
+
+MatmulRate measured(DType dtype) {
+  const double rate = measure_matmul_ceiling_flops(dtype, 0.15);
+  return {rate, rate};
+}
+
+}  // namespace
+
+WorkerCores share_cores(const Config& config, int64_t workers) {
+  const int64_t cores = std::max(1, omp_get_num_procs());
+  const int64_t threads =
+      config.device.threads > 0 ? config.device.threads : std::max<int64_t>(1, cores / workers);
+  return {threads, std::clamp<int64_t>(cores / threads, 1, workers)};
+}
+
+Hardware describe_this_machine(const Config& config, int64_t ranks) {
+  Hardware hardware;
+  hardware.name = "this machine, measured now; links between workers assumed";
+  hardware.devices_per_node = std::min(ranks, kLargestNode);
+  const WorkerCores cores = share_cores(config, hardware.devices_per_node);
+  hardware.concurrent_devices = cores.concurrent;
+  omp_set_num_threads(static_cast<int>(cores.threads));
+  const bool f32 = compute_dtype(parse_precision(config.precision.mode)) == DType::kF32;
+  (f32 ? hardware.f32 : hardware.bf16) = measured(f32 ? DType::kF32 : DType::kBF16);
+  hardware.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /
+                          hardware.devices_per_node;
+  hardware.memory_bytes_per_s = measure_copy_bytes_per_s(0.05);
+  hardware.launch_s = 2e-6;
+  hardware.intra_node = {1.5e9, 50e-6};  // Gloo over the loopback interface
+  hardware.inter_node = {1.0e9, 100e-6};
+  hardware.overlap = 0;
+  return hardware;
+}
+
+}  // namespace skein

@@ -1,0 +1,20 @@
+// The hardware description of this machine as `ranks` workers share it: what a plan without
+// --hardware takes times from. Products and copies are measured now, within half a second, with the
+// threads of one worker; the links between workers are assumed. skein/train/calibrate.h measures all.
+#pragma once
+
+#include "skein/schedule/hardware.h"
+#include "skein/train/config.h"
+
+namespace skein {
+
+// How `workers` share the cores of this machine.
+struct WorkerCores {
+  int64_t threads = 1;     // of a worker
+  int64_t concurrent = 1;  // workers that find a core for every thread at once
+};
+WorkerCores share_cores(const Config& config, int64_t workers);
+
+Hardware describe_this_machine(const Config& config, int64_t ranks);
+
+}  // namespace skein
