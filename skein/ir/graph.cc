@@ -76,7 +76,7 @@ std::string Graph::unique_name(const std::string& wanted) {
 
 std::vector<ValueId> Graph::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
                                 const std::vector<std::string>& names) {
-  Node node{&op, std::move(attrs), std::move(inputs), {}, scope_, phase_, chunk_};
+  Node node{&op, std::move(attrs), std::move(inputs), {}, scope_, phase_, chunk_, last_only_};
   std::vector<TensorType> types = op.infer(call(node));
   if (types.size() != names.size()) {
     fail(ErrorCode::kInternal, "[{}] has {} outputs, {} names were given", op.name, types.size(),

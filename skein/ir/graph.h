@@ -71,6 +71,7 @@ class Graph {
   void set_scope(std::string scope) { scope_ = std::move(scope); }
   void set_phase(Phase phase) { phase_ = phase; }
   void set_chunk(int chunk) { chunk_ = chunk; }
+  void set_last_only(bool last_only) { last_only_ = last_only; }
 
   // Values that outlive the step program (the loss, the norm): never removed or overwritten.
   void mark_output(ValueId id) { outputs_.push_back(id); }
@@ -96,6 +97,7 @@ class Graph {
   std::string scope_;
   Phase phase_ = Phase::kForward;
   int chunk_ = 0;
+  bool last_only_ = false;
 };
 
 }  // namespace skein

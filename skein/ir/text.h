@@ -8,7 +8,8 @@
 //     y = linear(x, w) {bias=false, f32_output=false, parts=1} : f32[16, 8]{dp:S0} @layers.0
 //   output y
 //
-// An absent input is `_`; a transient output has `!` behind its type. Printing what was parsed
+// An absent input is `_`; a transient output has `!` behind its type; behind the scope, `#1` is the
+// pipeline's chunk where it is not 0, and `last` stands for last_only. Printing what was parsed
 // gives the same text.
 #pragma once
 

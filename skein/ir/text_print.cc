@@ -46,6 +46,8 @@ std::string to_text(const Graph& graph) {
     if (!node.attrs.empty()) text += " " + node.attrs.to_string();
     text += " : " + join_types(graph, node.outputs);
     if (!node.scope.empty()) text += " @" + node.scope;
+    if (node.chunk != 0) text += fmt::format(" #{}", node.chunk);
+    if (node.last_only) text += " last";
     text += '\n';
   }
   for (const ValueId id : graph.outputs()) text += fmt::format("output {}\n", graph.value(id).name);

@@ -17,7 +17,7 @@ forward
   h = times(x, up) : bf16[16, 32]{dp:S0 tp:S1}! @layers.0
   y = times(h, down) {epsilon=1e-05, flag=true, list=[1, 2], name="a b", one=1.0, two=2} : bf16[16, 8]{dp:S0 tp:P} @layers.0
 backward
-  z = plus(y, y) : bf16[16, 8]{dp:S0 tp:P}
+  z = plus(y, y) : bf16[16, 8]{dp:S0 tp:P} @layers.0 #3 last
 update
   sum.1 = accumulate(sum, _) : f32[8]
 output z

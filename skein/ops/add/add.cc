@@ -32,8 +32,7 @@ void backward(BackwardContext& context) {
 
 }  // namespace
 
-const OpDef kAdd = {
-    .name = "add", .infer = infer, .cost = cost, .backward = backward, .passes_owed = true};
+const OpDef kAdd = {.name = "add", .infer = infer, .cost = cost, .backward = backward};
 
 std::vector<const OpDef*> add_ops() { return {&kAdd}; }
 

@@ -1,0 +1,185 @@
+// What the passes of parallel training make of a small model, text in.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "skein/ir/text.h"
+#include "skein/ops/ops.h"
+#include "skein/passes/differentiate.h"
+#include "skein/passes/hoist_transient.h"
+#include "skein/passes/lower.h"
+#include "skein/passes/overlap.h"
+#include "skein/passes/shard.h"
+#include "skein/passes/take_stage.h"
+#include "skein/passes/zero.h"
+
+namespace skein {
+namespace {
+
+// Two layers, each one column-parallel and one row-parallel product, and a norm that adds.
+std::string model(const std::string& mesh) {
+  return "skein graph\nmesh " + mesh + R"(
+parameter table : f32[16, 8]
+parameter norm0 : f32[8]
+parameter up0 : f32[32, 8]
+parameter down0 : f32[8, 32]
+parameter norm1 : f32[8]
+parameter up1 : f32[32, 8]
+parameter down1 : f32[8, 32]
+parameter head : f32[16, 8]
+input tokens : i32[16]
+input labels : i32[16]
+input loss_sum : f64[24]
+forward
+  x = embedding(tokens, table) : f32[16, 8] @embed
+  n0, h0, r0 = rms_norm(x, _, norm0) {epsilon=1e-05} : f32[16, 8], f32[16, 8], f32[16] @layers.0
+  u0 = linear(n0, up0) {bias=false, f32_output=false, parts=1} : f32[16, 32] @layers.0
+  d0 = linear(u0, down0) {bias=false, f32_output=false, parts=1} : f32[16, 8] @layers.0
+  x1 = add(h0, d0) : f32[16, 8] @layers.0
+  n1, h1, r1 = rms_norm(x1, _, norm1) {epsilon=1e-05} : f32[16, 8], f32[16, 8], f32[16] @layers.1
+  u1 = linear(n1, up1) {bias=false, f32_output=false, parts=1} : f32[16, 32] @layers.1
+  d1 = linear(u1, down1) {bias=false, f32_output=false, parts=1} : f32[16, 8] @layers.1
+  x2 = add(h1, d1) : f32[16, 8] @layers.1
+  logits = linear(x2, head) {bias=false, f32_output=false, parts=1} : f32[16, 16] @head
+  e, de = softmax_cross_entropy(logits, labels) {gradient_dtype="f32"} : f32[16], f32[16, 16] @head
+  loss = add_to_sum(loss_sum, e) : f64[24] @head
+output loss
+)";
+}
+
+Placements placed(const Mesh& mesh, std::initializer_list<std::pair<const char*, Placement>> on) {
+  Placements placements(mesh.num_axes(), Placement::replicated());
+  for (const auto& [axis, placement] : on) {
+    if (mesh.find(axis) >= 0) placements[mesh.find(axis)] = placement;
+  }
+  return placements;
+}
+
+Graph sharded(const std::string& mesh_text, std::set<std::string> whole_rows = {}) {
+  const Graph plain = parse_graph(model(mesh_text), all_ops());
+  const Mesh& mesh = plain.mesh();
+  ShardPlan plan;
+  plan.whole_rows = std::move(whole_rows);
+  plan.place = [&](const Value& value) -> std::optional<Placements> {
+    if (value.name == "loss_sum") return placed(mesh, {{"dp", Placement::partial()}});
+    if (value.role == Role::kInput) return placed(mesh, {{"dp", Placement::sharded(0)}});
+    if (value.role != Role::kParameter || value.name.starts_with("norm")) return std::nullopt;
+    return placed(mesh, {{"tp", Placement::sharded(value.name.starts_with("down") ? 1 : 0)}});
+  };
+  return shard(plain, plan);
+}
+
+Graph differentiated(Graph graph) {
+  differentiate(graph, graph.outputs().front());
+  hoist_transient(graph);
+  return graph;
+}
+
+// "axis to" of every redistribution of a phase, in order.
+std::vector<std::string> moves(const Graph& graph, Phase phase) {
+  std::vector<std::string> found;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name == "redistribute" && node.phase == phase) {
+      found.push_back(node.attrs.text("axis") + " " + node.attrs.text("to"));
+    }
+  }
+  return found;
+}
+
+int64_t count(const Graph& graph, std::string_view op) {
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                       [&](const Node& node) { return node.op->name == op; });
+}
+
+using Moves = std::vector<std::string>;
+
+TEST(Shard, SequenceParallelismIsTheCheapestChoice) {
+  const Graph graph = sharded("tp=2");
+  // The embedding's sum and each layer's are scattered over rows; products gather theirs; then the
+  // statistics of the split softmax.
+  EXPECT_EQ(moves(graph, Phase::kForward),
+            (Moves{"tp S0", "tp R", "tp S0", "tp R", "tp S0", "tp R", "tp R"}));
+  EXPECT_EQ(graph.type(graph.find("n0")).placements[0], Placement::sharded(0));
+  EXPECT_EQ(graph.type(graph.find("u0")).placements[0], Placement::sharded(1));
+}
+
+TEST(Shard, WholeRowsAreSummedEverywhere) {
+  const Graph graph = sharded("tp=2", {"tp"});
+  EXPECT_EQ(moves(graph, Phase::kForward), (Moves{"tp R", "tp R", "tp R", "tp R"}));
+  EXPECT_TRUE(graph.type(graph.find("n0")).placements[0].is_replicated());
+}
+
+TEST(Shard, DataParallelismMovesNothingForward) {
+  EXPECT_EQ(moves(sharded("dp=4"), Phase::kForward), Moves{});
+  EXPECT_EQ(to_text(sharded("dp=1 tp=1")), model("dp=1 tp=1"));
+}
+
+TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
+  try {
+    sharded("tp=3");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'table'"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Differentiate, OwedGradientsBecomeTheirValuesPlacement) {
+  const Graph graph = differentiated(sharded("tp=2"));
+  // Backward is the mirror: what was gathered is scattered and what was scattered gathered.
+  EXPECT_EQ(moves(graph, Phase::kBackward),
+            (Moves{"tp S0", "tp R", "tp S0", "tp R", "tp S0", "tp R"}));
+  EXPECT_TRUE(graph.type(graph.find("grad.norm0")).placements[0].is_partial());
+  EXPECT_EQ(graph.type(graph.find("grad.up0")).placements[0], Placement::sharded(0));
+  const Graph whole = differentiated(sharded("tp=2", {"tp"}));
+  EXPECT_EQ(moves(whole, Phase::kBackward), (Moves{"tp R", "tp R", "tp R"}));
+  EXPECT_TRUE(whole.type(whole.find("grad.norm0")).placements[0].is_replicated());
+}
+
+TEST(TakeStage, CutsWhereALayerEnds) {
+  const PipelineShape shape{2, 1, 4};
+  const Graph whole = differentiated(sharded("pp=2"));
+  const auto chunks = chunks_by_layers(2, 2);
+  const Graph first = take_stage(whole, shape, chunks, 0),
+              last = take_stage(whole, shape, chunks, 1);
+  for (const Graph* graph : {&first, &last}) {
+    EXPECT_EQ(count(*graph, "send"), 1);
+    EXPECT_EQ(count(*graph, "receive"), 1);
+    EXPECT_EQ(to_text(parse_graph(to_text(*graph), all_ops())), to_text(*graph));
+  }
+  EXPECT_NE(first.find("table"), kNoValue);
+  EXPECT_EQ(first.find("head"), kNoValue);
+  EXPECT_TRUE(first.outputs().empty());
+  EXPECT_EQ(last.find("table"), kNoValue);
+  EXPECT_EQ(last.nodes().front().chunk, 1);
+  EXPECT_EQ(first.nodes().size() + last.nodes().size(), whole.nodes().size() + 4);
+}
+
+TEST(TakeStage, RefusesWhatSkipsAChunk) {
+  const Graph whole = differentiated(sharded("pp=2"));
+  const auto odd = [](const std::string& scope) { return scope == "layers.0" ? 3 : 0; };
+  EXPECT_THROW(take_stage(whole, PipelineShape{2, 2, 4}, odd, 0), Error);
+}
+
+TEST(Zero, WeightsAreGatheredOnceAScopeAndPhase) {
+  Graph graph = differentiated(sharded("dp=2"));
+  shard_weights(graph);
+  EXPECT_TRUE(graph.type(graph.find("up0")).placements[0].is_flat());
+  // embed, two layers and the head forward; head and layers backward.
+  EXPECT_EQ(moves(graph, Phase::kForward), (Moves{"dp R", "dp R", "dp R", "dp R"}));
+  EXPECT_EQ(moves(graph, Phase::kBackward), (Moves{"dp R", "dp R", "dp R"}));
+}
+
+TEST(Zero, SumsAreReducedWhenTheirScopeIsDone) {
+  Graph graph = differentiated(sharded("dp=2"));
+  reduce_early(graph);
+  EXPECT_EQ(count(graph, "zeros"), 8);
+  EXPECT_EQ(moves(graph, Phase::kBackward), (Moves{"dp F", "dp F", "dp F", "dp F"}));
+  for (const Value& value : graph.values()) {
+    if (value.role == Role::kGradient) {
+      EXPECT_TRUE(value.type.placements[0].is_flat()) << value.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skein
