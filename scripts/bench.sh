@@ -47,6 +47,11 @@ result=$(build/comm_bench --ranks 2)
 echo "$result" >&2
 row "all-reduce of 64 MiB between 2 ranks, GB/s sent" "$(awk '$2 == "all-reduce" && $4 == 67108864 {print $7}' <<< "$result")"
 
+echo "== workers" >&2
+result=$(bench/workers.sh)
+echo "$result" >&2
+row "2 workers x 1 thread against 1 x 2, throughput" "$(awk '/ratio/ {print $3}' <<< "$result")"
+
 echo "== startup" >&2
 result=$(bench/startup.sh)
 row "skein train to the end of step 1, s" "$(field "$result" train_to_end_of_step_1_s)"

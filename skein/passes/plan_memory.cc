@@ -126,10 +126,8 @@ class GraphPlanner {
       offsets_[i] = take(arenas_[i], storage.num_bytes());
     }
     for (size_t id = 0; id < graph_.values().size(); ++id) {
-      const bool is_output = std::find(graph_.outputs().begin(), graph_.outputs().end(),
-                                       static_cast<int>(id)) != graph_.outputs().end();
       const Value& value = graph_.values()[id];
-      if (place(id).storage < 0 || (value.role == Role::kActivation && !is_output)) continue;
+      if (!is_persistent(static_cast<ValueId>(id))) continue;
       const auto [entry, fresh] = set_.named.emplace(value.name, operand(static_cast<int>(id)));
       set_.types.emplace(value.name, value.type);
       if (!fresh && !(entry->second.shape == operand(static_cast<int>(id)).shape &&
@@ -140,11 +138,17 @@ class GraphPlanner {
     }
   }
 
+  bool is_persistent(ValueId id) const {
+    const auto& outputs = graph_.outputs();
+    const bool is_output = std::find(outputs.begin(), outputs.end(), id) != outputs.end();
+    return place(id).storage >= 0 && (graph_.value(id).role != Role::kActivation || is_output);
+  }
+
   // Persistent values that an earlier graph placed keep their place.
   void adopt_known_storages() {
     for (size_t id = 0; id < graph_.values().size(); ++id) {
       const Value& value = graph_.values()[id];
-      if (value.role == Role::kActivation || place(id).storage < 0) continue;
+      if (!is_persistent(static_cast<ValueId>(id))) continue;
       const auto known = set_.named.find(value.name);
       if (known == set_.named.end()) continue;
       const StoragePlace& at = place(id);

@@ -122,6 +122,7 @@ void Trainer::allocate() {
   writer.num_ranks = world_.size();
   std::transform(start_id_.begin(), start_id_.end(), std::back_inserter(writer.save_id),
                  [](unsigned char letter) { return std::tolower(letter); });
+  writer.should_abort = [this] { return failed_.load(); };
   writer_ = std::make_unique<CheckpointWriter>(checkpoint_dir(config_), writer, std::move(specs));
   wait_for_all(world_, "what is left of an earlier start is gone");
 
@@ -228,6 +229,15 @@ bool Trainer::stop_requested() {
 }
 
 TrainOutcome Trainer::run() {
+  try {
+    return train_to_the_end();
+  } catch (...) {
+    failed_ = true;
+    throw;
+  }
+}
+
+TrainOutcome Trainer::train_to_the_end() {
   if (step_ >= config_.run.steps) {
     if (log_) log_->nothing_to_do(step_);
     return TrainOutcome::kFinished;

@@ -10,6 +10,7 @@
 //        ends the run with kInvalid; nothing is saved after it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,7 @@ class Trainer {
   LoaderOptions lanes() const;
   void restore();
   void start_loader(std::span<const LaneState> lanes);
+  TrainOutcome train_to_the_end();
   void train_step();
   void check_finite(const StepResult& result) const;
   void save_checkpoint();
@@ -79,6 +81,7 @@ class Trainer {
   ProgramSet programs_;
   std::unique_ptr<StepRunner> runner_;
   std::vector<StateTensor> state_;
+  std::atomic<bool> failed_ = false;  // saves need not wait for other ranks any more
   std::unique_ptr<CheckpointWriter> writer_;
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
