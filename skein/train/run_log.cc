@@ -102,6 +102,10 @@ void RunLog::raise_ceiling(double model_flops_per_s) {
   constexpr double kSuspicious = 0.8;
   constexpr double kEverySeconds = 10;
   if (model_flops_per_s < kSuspicious * scale_.ceiling_flops) return;
+  if (!scale_.measure_ceiling) {  // at least what was just seen
+    scale_.ceiling_flops = std::max(scale_.ceiling_flops, model_flops_per_s);
+    return;
+  }
   if (unix_time() < ceiling_time_ + kEverySeconds) return;
   scale_.ceiling_flops = std::max(scale_.ceiling_flops, scale_.measure_ceiling());
   ceiling_time_ = unix_time();
