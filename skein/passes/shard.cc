@@ -82,6 +82,7 @@ class Sharder {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (is_activation(inputs[i])) inputs[i] = moved(inputs[i], wanted[i]);
     }
+    placed_.set_scope(node.scope);
   }
 
   // The types of `inputs` as if `axis` were the only one.
@@ -165,12 +166,18 @@ class Sharder {
     // None is: the op itself says what is wrong, when the node is added.
   }
 
+  // In the scope that made it: a layer that is computed again must not settle its input again, which
+  // an all-reduce overwrites.
   ValueId moved(ValueId id, const Placements& wanted) {
     if (placed_.type(id).placements == wanted) return id;
     std::string key;
     for (const Placement placement : wanted) key += placement.to_string() + " ";
     const auto [entry, fresh] = moved_.try_emplace({id, key}, kNoValue);
-    if (fresh) entry->second = redistribute_all(placed_, id, wanted);
+    if (fresh) {
+      const int producer = placed_.value(id).producer;
+      if (producer >= 0) placed_.set_scope(placed_.nodes()[producer].scope);
+      entry->second = redistribute_all(placed_, id, wanted);
+    }
     return entry->second;
   }
 
