@@ -62,7 +62,9 @@ std::vector<ConfigField> make_fields() {
       {"batch", "global_sequences", at<&C::batch, &BatchConfig::global_sequences>,
        "rows in the global batch of one update", between(1, kMaxCount)},
       {"batch", "micro_sequences", at<&C::batch, &BatchConfig::micro_sequences>,
-       "rows that one rank runs at once; divides global_sequences", between(1, kMaxCount)},
+       "rows that a data rank runs at once; global_sequences is a multiple of it times the "
+       "reduction width",
+       between(1, kMaxCount)},
 
       {"optimizer", "learning_rate", at<&C::optimizer, &Optimizer::learning_rate>,
        "the peak, reached after the warm-up", above(0, 1e3)},
@@ -101,7 +103,7 @@ std::vector<ConfigField> make_fields() {
        one_of({"none", "selective", "full"})},
 
       {"parallel", "data", at<&C::parallel, &Parallel::data>,
-       "data-parallel degree; 0: whatever is left", between(0, kMaxCount)},
+       "data-parallel degree; 0: the workers divided by the other degrees", between(0, kMaxCount)},
       {"parallel", "tensor", at<&C::parallel, &Parallel::tensor>, "tensor-parallel degree",
        between(1, kMaxCount)},
       {"parallel", "pipeline", at<&C::parallel, &Parallel::pipeline>, "pipeline stages",
@@ -111,16 +113,17 @@ std::vector<ConfigField> make_fields() {
       {"parallel", "virtual_stages", at<&C::parallel, &Parallel::virtual_stages>,
        "model chunks a pipeline stage holds", between(1, kMaxCount)},
       {"parallel", "sequence", at<&C::parallel, &Parallel::sequence>,
-       "the residual stream is sharded by token over the tensor axis"},
+       "between the products of a layer, activations are sharded by token over the tensor axis"},
       {"parallel", "zero", at<&C::parallel, &Parallel::zero>,
-       "sharded over the data axis: 0 nothing, 1 optimizer state, 2 and gradients, 3 "
-       "and weights",
+       "sharded over the data axis: 0 nothing, 1 optimizer state, 2 and gradients, where a rank "
+       "runs one micro-batch a step, 3 and weights",
        between(0, 3)},
       {"parallel", "kv_replication", at<&C::parallel, &Parallel::kv_replication>,
-       "ranks that share a key-value head; 0: as needed", between(0, kMaxCount)},
+       "tensor ranks that share a key-value head; 0: as needed", between(0, kMaxCount)},
       {"parallel", "reduction_width", at<&C::parallel, &Parallel::reduction_width>,
-       "virtual ranks of the canonical gradient sum; 0: the data degree at the first "
-       "start, kept in checkpoints",
+       "virtual ranks of the canonical gradient sum: the data degree times a power of two, "
+       "or anything with one data rank; 0: that of the checkpoint, at the first start the data "
+       "degree",
        between(0, kMaxCount)},
 
       {"checkpoint", "every_steps", at<&C::checkpoint, &CheckpointConfig::every_steps>,
@@ -133,26 +136,33 @@ std::vector<ConfigField> make_fields() {
       {"checkpoint", "async", at<&C::checkpoint, &CheckpointConfig::async>,
        "write in the background while training goes on"},
       {"checkpoint", "dir", at<&C::checkpoint, &CheckpointConfig::dir>,
-       "where checkpoints go, a folder or s3://…; empty: `checkpoints` in run.dir"},
+       "where checkpoints go, a folder that all ranks see (s3://… is refused so far); empty: "
+       "`checkpoints` in run.dir"},
 
       {"launch", "workers", at<&C::launch, &LaunchConfig::workers>,
-       "workers on this node: processes on CPU, devices on GPU", between(1, 4096)},
+       "workers on this machine, one process each; `skein train` starts them, unless a launcher "
+       "did",
+       between(1, 4096)},
       {"launch", "nodes", at<&C::launch, &LaunchConfig::nodes>,
-       "nodes of the run: `N` or `MIN:MAX`"},
+       "machines of the run, `N` or `MIN:MAX`; other than 1 needs a launcher, whose word counts "
+       "so far"},
       {"launch", "rendezvous", at<&C::launch, &LaunchConfig::rendezvous>,
-       "where supervisors meet: a shared folder or redis://host:port; empty: inside "
-       "run.dir"},
+       "the folder in which ranks meet, shared by all machines (redis://… is refused so far); "
+       "empty: `rendezvous` in run.dir"},
       {"launch", "collective_timeout_s", at<&C::launch, &LaunchConfig::collective_timeout_s>,
        "a collective that takes longer has lost a peer", above(0, 1e6)},
       {"launch", "hang_timeout_s", at<&C::launch, &LaunchConfig::hang_timeout_s>,
-       "a worker silent for longer is taken for dead", above(0, 1e6)},
+       "a worker silent for longer is taken for dead; not used so far", above(0, 1e6)},
       {"launch", "max_restarts", at<&C::launch, &LaunchConfig::max_restarts>,
-       "restarts after failures before giving up", between(0, kMaxSteps)},
+       "restarts after failures before giving up; not used so far: any failure ends the run",
+       between(0, kMaxSteps)},
 
-      {"device", "kind", at<&C::device, &DeviceConfig::kind>, "what to run on",
+      {"device", "kind", at<&C::device, &DeviceConfig::kind>,
+       "what to run on; `auto` is `cpu`, `cuda` is refused so far",
        one_of({"auto", "cpu", "cuda"})},
       {"device", "threads", at<&C::device, &DeviceConfig::threads>,
-       "compute threads of a worker; 0: cores / workers", between(0, 4096)},
+       "compute threads of a worker; 0: OMP_NUM_THREADS, else the cores divided by launch.workers",
+       between(0, 4096)},
 
       {"log", "every_steps", at<&C::log, &LogConfig::every_steps>,
        "steps between progress lines; metrics.jsonl holds every step", between(1, kMaxSteps)},
