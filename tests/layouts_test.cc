@@ -1,0 +1,188 @@
+// Every layout trains the same model: losses and norms of 20 steps as metrics.jsonl prints them, and
+// the last checkpoint, are those of one worker; bit for bit, or where tensor or context parallelism
+// change the order of a sum, within 1e-5 of the loss.
+//
+//   build/layouts_test                             a sample that covers every value of every
+//                                                  dimension and every pair of kinds of parallelism
+//   SKEIN_LAYOUTS=all build/layouts_test           all of them, with a table of failures at the end
+//   SKEIN_LAYOUTS=dp2_tp2 build/layouts_test       those with this in their name
+//   SKEIN_LAYOUTS_SEED=7                           another sample; of all, another order
+//   SKEIN_LAYOUTS_AT_ONCE=4                        how many run at a time, default 1
+#include <atomic>
+#include <mutex>
+
+#include "tests/parallel_job.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kSteps = 20;
+
+const ParallelJob& job() {
+  static const ParallelJob job;
+  return job;
+}
+
+std::string variable(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+uint64_t seed() { return std::stoull(variable("SKEIN_LAYOUTS_SEED", "1")); }
+
+struct Result {
+  Layout layout;
+  std::string problem;  // none: it is as it should be
+  double seconds = 0;
+  Closeness closeness;
+};
+
+// Trains layouts with the same settings, and compares each with one worker.
+class Comparison {
+ public:
+  explicit Comparison(std::string precision, Overrides more = {})
+      : prefix_(precision), base_(ParallelJob::setting(kSteps, precision) + more) {}
+
+  std::vector<Result> run(const std::vector<Layout>& layouts) {
+    for (const Layout& layout : layouts) add_reference(layout);
+    std::atomic<size_t> next = 0, done = 0;
+    std::mutex printing;
+    std::vector<Result> results(layouts.size());
+    const auto work = [&] {
+      for (size_t i = next++; i < layouts.size(); i = next++) {
+        results[i] = compare(layouts[i]);
+        const std::lock_guard lock(printing);
+        fmt::print("[{:>4}/{}] {} {}: {}, {:.1f} s\n", ++done, layouts.size(), prefix_,
+                   layouts[i].name(),
+                   results[i].problem.empty() ? "ok" : "FAILED: " + results[i].problem,
+                   results[i].seconds);
+        std::fflush(stdout);
+      }
+    };
+    std::vector<std::thread> threads;
+    const int at_once = std::stoi(variable("SKEIN_LAYOUTS_AT_ONCE", "1"));
+    for (int i = 0; i < at_once; ++i) threads.emplace_back(work);
+    for (std::thread& thread : threads) thread.join();
+    return results;
+  }
+
+ private:
+  std::string reference_name(const Layout& layout) const {
+    return prefix_ + "_alone_" + alone(layout).name();
+  }
+
+  void add_reference(const Layout& layout) {
+    const std::string name = reference_name(layout);
+    if (curves_.contains(name)) return;
+    job().trained(name, base_ + alone(layout).overrides());
+    curves_[name] = read_curve(job().run(name));
+  }
+
+  Result compare(const Layout& layout) const {
+    Result result;
+    result.layout = layout;
+    const std::string reference = reference_name(layout), name = prefix_ + "_" + layout.name();
+    const Outcome outcome = job().run_for(name, base_ + layout.overrides());
+    result.seconds = outcome.seconds;
+    if (outcome.exit_code != 0) {
+      result.problem = fmt::format("exit code {}: {}", outcome.exit_code,
+                                   fmt::join(outcome.error_lines(), "\n"));
+      return result;
+    }
+    const Curve curve = read_curve(job().run(name));
+    if (layout.keeps_the_bits()) {
+      result.problem = different_bits(curves_.at(reference), curve);
+      if (result.problem.empty()) {
+        result.problem =
+            different_state(job().checkpoint(reference, kSteps), job().checkpoint(name, kSteps));
+      }
+    } else {
+      result.problem = not_close(curves_.at(reference), curve, &result.closeness);
+    }
+    job().remove(name);
+    return result;
+  }
+
+  const std::string prefix_;
+  const Overrides base_;
+  std::map<std::string, Curve> curves_;
+};
+
+void report(const std::vector<Result>& results) {
+  size_t same = 0, close = 0, failed = 0;
+  double seconds = 0;
+  Closeness worst;
+  for (const Result& result : results) {
+    seconds += result.seconds;
+    worst.include(result.closeness);
+    ++(!result.problem.empty() ? failed : result.layout.keeps_the_bits() ? same : close);
+  }
+  fmt::print(
+      "{} layouts in {:.0f} s: {} as one worker bit for bit, {} close (loss within {:.1e}, "
+      "gradient "
+      "norm {:.1e}, weight norm {:.1e}), {} failed\n",
+      results.size(), seconds, same, close, worst.loss, worst.grad_norm, worst.param_norm, failed);
+  for (const Result& result : results) {
+    EXPECT_EQ(result.problem, "") << result.layout.name();
+  }
+}
+
+std::vector<Layout> with_the_bits_of_one_worker() {
+  std::vector<Layout> layouts = all_layouts();
+  std::erase_if(layouts, [](const Layout& layout) { return !layout.keeps_the_bits(); });
+  return layouts;
+}
+
+std::vector<Layout> chosen_layouts() {
+  const std::string choice = variable("SKEIN_LAYOUTS", "");
+  if (choice.empty()) return sample(all_layouts(), Cover::kPairs, seed());
+  std::vector<Layout> layouts = all_layouts();
+  std::shuffle(layouts.begin(), layouts.end(), std::mt19937_64(seed()));
+  if (choice != "all") {
+    std::erase_if(layouts, [&](const Layout& layout) {
+      return layout.name().find(choice) == std::string::npos;
+    });
+  }
+  return layouts;
+}
+
+TEST(Layouts, AreGeneratedAndTheSampleCoversThem) {
+  const std::vector<Layout> all = all_layouts();
+  std::set<std::string> names, values, pairs;
+  for (const Layout& layout : all) {
+    EXPECT_TRUE(names.insert(layout.name()).second) << layout.name() << " twice";
+    EXPECT_LE(layout.num_workers(), 8);
+    values.merge(layout.values());
+    pairs.merge(layout.pairs());
+  }
+  EXPECT_GT(all.size(), 1000u);
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    std::set<std::string> sampled_values, sampled_pairs;
+    for (const Layout& layout : sample(all, Cover::kPairs, seed)) {
+      sampled_values.merge(layout.values());
+      sampled_pairs.merge(layout.pairs());
+    }
+    EXPECT_EQ(sampled_values, values);
+    EXPECT_EQ(sampled_pairs, pairs);
+  }
+}
+
+TEST(Layouts, TrainAsOneWorkerDoes) {
+  const std::vector<Layout> layouts = chosen_layouts();
+  ASSERT_FALSE(layouts.empty()) << "SKEIN_LAYOUTS names none";
+  report(Comparison("fp32").run(layouts));
+}
+
+TEST(Layouts, TrainAsOneWorkerDoesWithStochasticRounding) {
+  if (!variable("SKEIN_LAYOUTS", "").empty()) GTEST_SKIP() << "of the sample";
+  report(Comparison("bf16-sr", {"precision.moments=bf16"})
+             .run(sample(with_the_bits_of_one_worker(), Cover::kValues, seed())));
+}
+
+TEST(Layouts, TrainAsOneWorkerDoesWithMasterWeights) {
+  if (!variable("SKEIN_LAYOUTS", "").empty()) GTEST_SKIP() << "of the sample";
+  report(
+      Comparison("mixed").run(sample(with_the_bits_of_one_worker(), Cover::kValues, seed() + 1)));
+}
+
+}  // namespace
+}  // namespace skein
