@@ -106,6 +106,7 @@ class SkeinProcess {
   }
 
   void send(int signal) { ::kill(pid_, signal); }
+  pid_t pid() const { return pid_; }
 
   // Its end; after `timeout_s` it is killed and the test fails.
   Outcome wait(double timeout_s = 120) {
