@@ -1,0 +1,141 @@
+// Bytes on the wire against the textbook: for each strategy alone, what all ranks together send in a
+// training step is the minimum that the literature gives, exactly.
+#include "skein/train/wire.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "skein/base/exact_sum.h"
+#include "skein/model/llama/parameters.h"
+#include "skein/ops/ops.h"
+#include "skein/train/program_runs.h"
+#include "skein/train/step_programs.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kLayers = 3, kHidden = 64, kVocabulary = 96, kSequence = 64;
+constexpr int64_t kKeyValue = 4 * 8;               // columns of k, and of v
+constexpr int64_t kActivation = 2, kGradient = 4;  // bytes of bf16, fp32
+
+StepSpec spec_of(const Mesh& mesh, int64_t micro_batches) {
+  StepSpec spec;
+  spec.layout.mesh = mesh;
+  spec.layout.reduction_width = mesh.size("dp");
+  LlamaConfig& model = spec.model;
+  model.hidden_size = kHidden;
+  model.num_hidden_layers = kLayers;
+  model.num_attention_heads = 8;
+  model.num_key_value_heads = 4;
+  model.head_dim = 8;
+  model.intermediate_size = 128;
+  model.vocab_size = kVocabulary;
+  model.tie_word_embeddings = false;
+  spec.sequence_length = kSequence;
+  spec.micro_batches = micro_batches;
+  spec.update.precision = Precision::kBF16Stochastic;
+  return spec;
+}
+
+// Bytes that all ranks send in a step over `group` by collectives of `kind`.
+int64_t total(const StepSpec& spec, std::string_view group, CollectiveKind kind) {
+  int64_t bytes = 0;
+  for (int64_t rank = 0; rank < spec.layout.mesh.num_ranks(); ++rank) {
+    StepSpec of_rank = spec;
+    of_rank.layout.rank = rank;
+    of_rank.update.stage = of_rank.layout.stage();
+    of_rank.update.zero = spec.layout.zero;
+    const ProgramSet programs = plan_training(training_graphs(of_rank), of_rank, cpu_kernels());
+    for (const auto& [key, use] : planned_wire(programs, program_runs(of_rank, programs), rank)) {
+      if (key.first == group && key.second == kind) bytes += use.sent_bytes;
+    }
+  }
+  return bytes;
+}
+
+void expect_bytes(const char* what, int64_t found, int64_t textbook) {
+  fmt::print("{:<58} {:>12} {:>12}\n", what, found, textbook);
+  EXPECT_EQ(found, textbook) << what;
+}
+
+// Norms of gradients and weights, and the loss; exact sums.
+constexpr int64_t kSum = exact_sum::kBins * 8;
+
+TEST(Wire, DataParallelism) {
+  const StepSpec base = spec_of(Mesh::standard(1, 4, 1, 1), 2);
+  const int64_t parameters = num_parameters(base.model), n = 4;
+  using enum CollectiveKind;
+  for (const int64_t zero : {1, 2}) {
+    StepSpec spec = base;
+    spec.layout.zero = zero;
+    spec.micro_batches = zero == 2 ? 1 : 2;
+    expect_bytes("data, ZeRO 1 and 2: gradients reduce-scattered once",
+                 total(spec, "dp", kReduceScatter), (n - 1) * kGradient * parameters);
+    expect_bytes("data, ZeRO 1 and 2: weights gathered once", total(spec, "dp", kAllGather),
+                 (n - 1) * kActivation * parameters);
+    expect_bytes("  loss, two norms, label count", total(spec, "dp", kAllReduce),
+                 2 * (n - 1) * (3 * kSum + 4));
+  }
+  StepSpec spec = base;
+  spec.layout.zero = 0;
+  // Squares are the same everywhere then: only the loss and the label count are summed.
+  expect_bytes("data, ZeRO 0: gradients all-reduced once", total(spec, "dp", kAllReduce),
+               2 * (n - 1) * (kGradient * parameters + kSum + 4));
+  spec.layout.zero = 3;
+  const int64_t table = kVocabulary * kHidden;
+  expect_bytes("data, ZeRO 3: weights gathered forward, layers backward again",
+               total(spec, "dp", kAllGather),
+               (n - 1) * kActivation * spec.micro_batches * (2 * parameters - 2 * table));
+}
+
+TEST(Wire, TensorAndSequenceParallelism) {
+  const StepSpec spec = spec_of(Mesh::standard(1, 1, 1, 4), 2);
+  const int64_t t = 4, m = spec.micro_batches;
+  const int64_t rows = kSequence * kHidden * kActivation;  // the residual stream of a micro-batch
+  using enum CollectiveKind;
+  // A layer scatters two sums forward and two gathered inputs' gradients backward; the embedding's
+  // sum forward, the gradient of the head's input.
+  expect_bytes("tensor: scattered, 4 a layer and 2", total(spec, "tp", kReduceScatter),
+               (t - 1) * m * rows * (4 * kLayers + 2));
+  // It gathers two inputs forward, again for backward (not kept), and two gradients; the head's
+  // input, the gradient of the embedding; and 12 bytes a token and rank of softmax statistics.
+  expect_bytes("tensor: gathered, 6 a layer and 2, statistics", total(spec, "tp", kAllGather),
+               (t - 1) * m * (rows * (6 * kLayers + 2) + t * kSequence * 12));
+  expect_bytes("  gradients of norms, two squared norms", total(spec, "tp", kAllReduce),
+               2 * (t - 1) * ((2 * kLayers + 1) * kHidden * kGradient + 2 * kSum));
+  StepSpec kept = spec;
+  kept.recompute = RecomputePolicy::kNone;
+  expect_bytes("tensor, nothing recomputed: gathered, 4 a layer and 2",
+               total(kept, "tp", kAllGather),
+               (t - 1) * m * (rows * (4 * kLayers + 2) + t * kSequence * 12));
+  StepSpec whole = spec;
+  whole.layout.sequence = false;
+  // Megatron's f and g: two all-reduces a layer each way; the embedding, the head's input.
+  expect_bytes("tensor, rows whole: all-reduced, 4 a layer and 2", total(whole, "tp", kAllReduce),
+               2 * (t - 1) * (m * rows * (4 * kLayers + 2) + 2 * kSum));
+}
+
+TEST(Wire, PipelineParallelism) {
+  const StepSpec spec = spec_of(Mesh::standard(3, 1, 1, 1), 4);
+  const int64_t rows = kSequence * kHidden * kActivation;
+  expect_bytes("pipeline: a boundary, forward", total(spec, "pp", CollectiveKind::kSend),
+               2 * spec.micro_batches * rows);
+  expect_bytes("pipeline: a boundary, backward", total(spec, "pp.backward", CollectiveKind::kSend),
+               2 * spec.micro_batches * rows);
+}
+
+TEST(Wire, ContextParallelism) {
+  StepSpec spec = spec_of(Mesh::standard(1, 1, 4, 1), 2);
+  const int64_t c = 4, m = spec.micro_batches;
+  const int64_t keys_and_values = 2 * kSequence * kKeyValue * kActivation;
+  using enum CollectiveKind;
+  expect_bytes("context: keys and values gathered, forward and again",
+               total(spec, "cp", kAllGather), (c - 1) * m * kLayers * 2 * keys_and_values);
+  expect_bytes("context: their gradients scattered", total(spec, "cp", kReduceScatter),
+               (c - 1) * m * kLayers * keys_and_values);
+  expect_bytes("  gradients of weights, the loss", total(spec, "cp", kAllReduce),
+               2 * (c - 1) * (kGradient * num_parameters(spec.model) + kSum));
+}
+
+}  // namespace
+}  // namespace skein
