@@ -1,7 +1,5 @@
 #include "skein/optim/update.h"
 
-#include <set>
-
 #include "skein/base/exact_sum.h"
 #include "skein/base/hash.h"
 #include "skein/ir/verify.h"
@@ -74,8 +72,10 @@ class UpdateBuilder {
     learning_rate_ = scalar("learning_rate", DType::kF32);
     step_ = scalar("step", DType::kI32);
 
-    sum_over_model_axes();
-    for (Bucket& bucket : buckets()) reduce(bucket);
+    for (const Bucket& bucket : buckets()) {
+      reduce(bucket);
+      sum_over_model_axes(bucket);  // of ranges, where there are some: less to move
+    }
     Squares grad_squares;
     std::vector<ValueId> gradients;
     for (Trained& one : trained_) {
@@ -151,35 +151,30 @@ class UpdateBuilder {
     return type.local_bytes(graph_.mesh());
   }
 
-  // Consecutive parameters, up to kBucketBytes of gradient; those that context and tensor ranks had
-  // to add up first in buckets of their own, so that the others need not wait for them.
+  // Consecutive parameters, up to kBucketBytes of gradient.
   std::vector<Bucket> buckets() {
     std::vector<Bucket> all;
-    for (const bool late : {false, true}) {
-      int64_t bytes = kBucketBytes;
-      for (Trained& one : trained_) {
-        if (late_.contains(one.parameter) != late) continue;
-        bytes += whole_gradient_bytes(one);
-        if (bytes > kBucketBytes) {
-          all.emplace_back();
-          bytes = whole_gradient_bytes(one);
-        }
-        all.back().push_back(&one);
+    int64_t bytes = 0;
+    for (Trained& one : trained_) {
+      const int64_t of_one = whole_gradient_bytes(one);
+      if (all.empty() || bytes + of_one > kBucketBytes) {
+        all.emplace_back();
+        bytes = 0;
       }
+      all.back().push_back(&one);
+      bytes += of_one;
     }
     return all;
   }
 
   // What is owed over context and tensor axes, one collective an axis.
-  void sum_over_model_axes() {
+  void sum_over_model_axes(const Bucket& bucket) {
     for (int axis = 0; axis < graph_.mesh().num_axes(); ++axis) {
       if (axis == data_axis_) continue;
       std::vector<ValueId*> owed;
-      for (Trained& one : trained_) {
-        for (ValueId& sum : one.sums) {
-          if (!placement(sum, axis).is_partial()) continue;
-          owed.push_back(&sum);
-          late_.insert(one.parameter);
+      for (Trained* one : bucket) {
+        for (ValueId& sum : one->sums) {
+          if (placement(sum, axis).is_partial()) owed.push_back(&sum);
         }
       }
       redistribute_each(owed, axis, Placement::replicated());
@@ -195,7 +190,7 @@ class UpdateBuilder {
   }
 
   // Over the data axis; then the memory of the full sums is ready for the next step.
-  void reduce(Bucket& bucket) {
+  void reduce(const Bucket& bucket) {
     std::vector<ValueId*> owed;
     std::vector<ValueId> full;
     for (Trained* one : bucket) {
@@ -322,7 +317,6 @@ class UpdateBuilder {
   const int data_axis_;
   const bool pipelined_;
   std::vector<Trained> trained_;
-  std::set<ValueId> late_;  // parameters whose sums were owed over other axes than the data axis
   ValueId learning_rate_ = kNoValue;
   ValueId step_ = kNoValue;
   ValueId num_tokens_ = kNoValue;
