@@ -60,7 +60,7 @@ const Environment kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "5"},
                               {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                               {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                               {"OMPI_MCA_ess_base_jobid", "2889678849"},
-                              {"OMPI_MCA_orte_hnp_uri", "44093.0;tcp://10.0.0.1:34567"},
+                              {"OMPI_MCA_orte_hnp_uri", "44093.0;tcp://127.0.0.1:34567"},
                               {"PMIX_NAMESPACE", "2889678849"}};
 const Environment kSlurm = {
     {"SLURM_JOB_ID", "1234"},      {"SLURM_STEP_ID", "0"},
@@ -134,7 +134,7 @@ TEST(Place, StartIdTellsStartsApartAndIsTheSameOnAllRanks) {
       with(kTorchrunNodes, {{"SKEIN_START_ID", "mine"}}),
       kOpenMpi,
       with(kOpenMpi, {{"PMIX_NAMESPACE", "2889678850"}}),
-      with(kOpenMpi, {{"OMPI_MCA_orte_hnp_uri", "44093.0;tcp://10.0.0.1:34568"}}),
+      with(kOpenMpi, {{"OMPI_MCA_orte_hnp_uri", "44093.0;tcp://127.0.0.1:34568"}}),
       with(kOpenMpi, {{"SKEIN_START_ID", "mine"}}),
       kSlurm,
       with(kSlurm, {{"SLURM_RESTART_COUNT", "1"}}),

@@ -27,7 +27,7 @@ class RunLog {
   struct Scale {
     int64_t num_parameters = 0;
     double flops_per_token = 0;
-    double ceiling_flops = 0;  // this machine's measured matrix-product rate
+    double ceiling_flops = 0;                 // this machine's measured matrix-product rate
     std::function<double()> measure_ceiling;  // empty: it cannot be measured between steps
     ArenaBytes arena_bytes{};
     int64_t snapshot_bytes = 0;
