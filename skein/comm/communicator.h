@@ -64,6 +64,7 @@ struct Collective {
   std::vector<CollectivePart> parts;
   int peer = 0;             // rank in the group
   void* scratch = nullptr;  // collective_scratch_bytes
+  double timeout_s = 0;     // of its wait; 0: the world's
   std::string_view label;   // for messages: "layers.3 l3.attn_norm"; must outlive wait()
 };
 

@@ -6,6 +6,8 @@
 namespace skein {
 namespace {
 
+constexpr double kPatienceSeconds = 3600;
+
 template <typename T>
 T sum(Communicator& world, DType dtype, T value) {
   if (world.size() == 1) return value;
@@ -23,6 +25,7 @@ void broadcast(Communicator& world, int32_t* data, int64_t elements) {
   Collective collective{.kind = CollectiveKind::kBroadcast, .dtype = DType::kI32};
   collective.parts.push_back({.input = data, .output = data, .elements = elements});
   collective.label = "rank 0's decision";
+  collective.timeout_s = kPatienceSeconds;
   world.run(collective);
 }
 
@@ -47,6 +50,7 @@ std::string text_of_rank_0(Communicator& world, const std::string& text) {
 void wait_for_all(Communicator& world, std::string_view why) {
   Collective barrier;
   barrier.label = why;
+  barrier.timeout_s = kPatienceSeconds;
   world.run(barrier);
 }
 

@@ -1,4 +1,7 @@
 // What the ranks of a run must decide alike: small values over the world, between steps.
+//
+// Deadline  text_of_rank_0 and wait_for_all wait for up to an hour: rank 0 may be reading a large
+//           checkpoint, others their part of it. A rank that died is seen at once all the same
 #pragma once
 
 #include <cstdint>

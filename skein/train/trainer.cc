@@ -52,6 +52,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   open_data();
   allocate();
   begin_state();
+  wait_for_all(world_, "every rank is ready to train");
 }
 
 Trainer::~Trainer() = default;

@@ -276,7 +276,8 @@ void GlooCommunicator::wait(Ticket ticket) {
   if (found == pending_.end()) {
     fail(ErrorCode::kInternal, "group '{}' waits for a collective that it did not start", name_);
   }
-  const TimePoint deadline = std::chrono::steady_clock::now() + world_->timeout();
+  const TimePoint deadline =
+      std::chrono::steady_clock::now() + world_->timeout(found->second.collective);
   // Peers that wait for an earlier all-reduce need this rank's sums.
   for (auto at = pending_.begin(); at != std::next(found); ++at) {
     finish_first_phase(at->second, deadline);

@@ -29,8 +29,9 @@ GlooWorld::GlooWorld(const WorldOptions& options) : options_(options), rendezvou
   connect();
 }
 
-std::chrono::milliseconds GlooWorld::timeout() const {
-  return std::chrono::milliseconds(static_cast<int64_t>(options_.timeout_s * 1e3));
+std::chrono::milliseconds GlooWorld::timeout(const Collective& collective) const {
+  const double seconds = collective.timeout_s > 0 ? collective.timeout_s : options_.timeout_s;
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
 }
 
 void GlooWorld::connect() {
@@ -99,7 +100,7 @@ std::string GlooWorld::describe(const LossReport& report) const {
                       " did not take part within {}: it hangs, is stopped, cut off or much "
                       "slower than the others; see its log, or raise "
                       "launch.collective_timeout_s",
-                      format_duration(options_.timeout_s));
+                      format_duration(timeout(collective).count() / 1e3));
   }
   return text + fmt::format(" is gone: its process ended or its connection broke; see its log ({})",
                             report.transport);

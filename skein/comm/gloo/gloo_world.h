@@ -39,7 +39,7 @@ class GlooWorld {
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
-  std::chrono::milliseconds timeout() const;
+  std::chrono::milliseconds timeout(const Collective& collective) const;
 
   // A buffer that reaches all memory: offsets are addresses.
   std::unique_ptr<gloo::transport::UnboundBuffer> new_buffer();
