@@ -103,7 +103,6 @@ TEST(BadInput, Configuration) {
   Arguments plan = job().arguments("plan", "good", {"model.num_attention_heads=3"});
   plan.push_back("--json");
   expect_refused(plan, 2, {"num_attention_heads is 3"});
-  expect_training_refused({"launch.workers=2"}, 1, {"workers", "2", "1"});
   expect_training_refused({"model.hf_config=nowhere.json"}, 1, {"nowhere.json", "No such file"});
   const fs::path model = job().write("model.json", "{\"hidden_size\": 64,");
   expect_training_refused({"model.hf_config=" + model.string()}, 1,

@@ -73,9 +73,10 @@ class SkeinProcess {
   // The largest file that it may write; writing more fails as a full disk does.
   static constexpr rlim_t kNoFileLimit = RLIM_INFINITY;
 
-  explicit SkeinProcess(const Arguments& arguments, rlim_t max_file_bytes = kNoFileLimit)
+  explicit SkeinProcess(const Arguments& arguments, rlim_t max_file_bytes = kNoFileLimit,
+                        const std::string& program = SKEIN_BINARY)
       : start_(std::chrono::steady_clock::now()) {
-    std::vector<const char*> argv = {SKEIN_BINARY};
+    std::vector<const char*> argv = {program.c_str()};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     argv.push_back(nullptr);
     const FileDescriptor out = create(output("out"));
@@ -91,7 +92,7 @@ class SkeinProcess {
         ::signal(SIGXFSZ, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
       }
-      execv(SKEIN_BINARY, const_cast<char**>(argv.data()));
+      execv(program.c_str(), const_cast<char**>(argv.data()));
       _exit(127);
     }
     if (pid_ < 0) throw std::runtime_error("fork failed");

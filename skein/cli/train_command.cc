@@ -13,6 +13,13 @@
 namespace skein {
 namespace {
 
+// Refused before the run folder is touched. A checkpoint's reduction width may still be refused later.
+void check_layout(const Config& config) {
+  const auto tokenizer = Tokenizer::load(config.data.tokenizer);
+  const LlamaConfig model = model_of(config, tokenizer->vocab_size());
+  parallel_layout(config, model, config.launch.workers, 0);
+}
+
 int start_workers(const ConfigOptions& options, const Config& config) {
   WorkerLaunch launch;
   launch.num_workers = static_cast<int>(config.launch.workers);
@@ -39,7 +46,8 @@ int train(const Config& config, const Place& place, const fs::path& rendezvous) 
   const auto world = make_world({.rank = place.rank,
                                  .size = place.size,
                                  .rendezvous = rendezvous.string(),
-                                 .timeout_s = config.launch.collective_timeout_s});
+                                 .timeout_s = config.launch.collective_timeout_s,
+                                 .start_timeout_s = config.launch.collective_timeout_s});
   if (place.size > 1) {
     check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
   }
@@ -57,6 +65,7 @@ int train_command(const ConfigOptions& options) {
          "Slurm or mpirun so far (docs/launching.md), or set launch.nodes to \"1\"",
          config.launch.nodes);
   }
+  if (!found) check_layout(config);
   if (!found && config.launch.workers > 1) return start_workers(options, config);
   const Place place = found.value_or(Place{.start_id = "alone"});
   start_log(config, place);

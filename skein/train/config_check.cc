@@ -88,15 +88,17 @@ void check_optimizer(const Config& config, const Checker& check) {
 void check_parallel(const Config& config, const Checker& check) {
   const ParallelConfig& parallel = config.parallel;
   const int64_t length = config.data.sequence_length;
-  check.require(length % parallel.context == 0,
-                "[data] sequence_length is {}: expected a multiple of [parallel] context, which is "
-                "{}",
-                length, parallel.context);
+  const int64_t pieces = parallel.context == 1 ? 1 : 2 * parallel.context;
+  check.require(length % pieces == 0,
+                "[data] sequence_length is {}: expected a multiple of 2 x [parallel] context = {}, "
+                "since each context rank takes two pieces of a sequence",
+                length, pieces);
   const int64_t tokens = length / parallel.context * config.batch.micro_sequences;
   check.require(!parallel.sequence || tokens % parallel.tensor == 0,
                 "[parallel] tensor is {}: with sequence = true it must divide the {} tokens of a "
-                "micro-batch",
-                parallel.tensor, tokens);
+                "micro-batch (micro_sequences {} x sequence_length {} / context {}): expected a "
+                "divisor, or sequence = false",
+                parallel.tensor, tokens, config.batch.micro_sequences, length, parallel.context);
   check.require(parallel.virtual_stages == 1 || parallel.pipeline > 1,
                 "[parallel] virtual_stages is {} but pipeline is 1: expected more than one stage",
                 parallel.virtual_stages);

@@ -150,7 +150,9 @@ std::vector<ConfigField> make_fields() {
        "the folder in which ranks meet, shared by all machines (redis://… is refused so far); "
        "empty: `rendezvous` in run.dir"},
       {"launch", "collective_timeout_s", at<&C::launch, &LaunchConfig::collective_timeout_s>,
-       "a collective that takes longer has lost a peer", above(0, 1e6)},
+       "a collective that takes longer has lost a peer; so has a start at which not all ranks "
+       "arrive",
+       above(0, 1e6)},
       {"launch", "hang_timeout_s", at<&C::launch, &LaunchConfig::hang_timeout_s>,
        "a worker silent for longer is taken for dead; not used so far", above(0, 1e6)},
       {"launch", "max_restarts", at<&C::launch, &LaunchConfig::max_restarts>,

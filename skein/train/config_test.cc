@@ -173,7 +173,8 @@ TEST(Config, ChecksHowKeysFitTogether) {
   expect("[parallel]\ndata = 4\nreduction_width = 2", "reduction_width is 2");
   expect("[optimizer]\nmin_learning_rate = 1.0", "above learning_rate");
   expect("[optimizer]\ndecay_steps = 0", "schedule = \"constant\"");
-  expect("[data]\nsequence_length = 9\n[parallel]\ncontext = 2", "multiple of [parallel] context");
+  expect("[data]\nsequence_length = 9\n[parallel]\ncontext = 2",
+         "multiple of 2 x [parallel] context = 4");
   expect("[data]\nsequence_length = 9\n[parallel]\ntensor = 2", "must divide the 9 tokens");
   expect("[parallel]\nvirtual_stages = 2", "pipeline is 1");
   expect("[validate]\nevery_steps = 5", "validation is empty");

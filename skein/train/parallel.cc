@@ -65,11 +65,10 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   const int64_t asked = config.parallel.reduction_width;
   const int64_t width = asked > 0 ? asked : stored > 0 && fits(stored) ? stored : data;
   if (!fits(width)) {
-    fail(
-        ErrorCode::kUsage,
-        "[parallel] {} data ranks cannot share a reduction_width of {}: expected a data degree "
-        "that divides it a power of two times (or 1), so that each sums a whole branch of the tree",
-        data, width);
+    fail(ErrorCode::kUsage,
+         "[parallel] reduction_width is {} and there are {} data ranks: expected {} x a power of "
+         "two (or 0), so that each rank sums a whole branch of the tree, or another data degree",
+         width, data, data);
   }
   const int64_t sequences = config.batch.global_sequences, micro = config.batch.micro_sequences;
   if (sequences % (width * micro) != 0) {
@@ -113,12 +112,6 @@ ParallelLayout parallel_layout(const Config& config, const LlamaConfig& model, i
          "expected at most {}",
          parallel.pipeline, parallel.virtual_stages, chunks, model.num_hidden_layers,
          model.num_hidden_layers);
-  }
-  if (config.data.sequence_length % (2 * parallel.context) != 0 && parallel.context > 1) {
-    fail(ErrorCode::kUsage,
-         "[data] sequence_length is {}: expected a multiple of 2 x [parallel] context = {}, since "
-         "each context rank takes two pieces of a sequence",
-         config.data.sequence_length, 2 * parallel.context);
   }
   layout.rank = rank;
   layout.reduction_width = reduction_width(config, data, stored_width);

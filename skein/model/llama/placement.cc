@@ -67,27 +67,30 @@ std::optional<Placements> llama_placements(const Value& value, const Mesh& mesh)
 void check_llama_mesh(const LlamaConfig& config, const Mesh& mesh) {
   const int64_t kv = mesh.find("kv") >= 0 ? mesh.size("kv") : mesh.size("tp");
   const int64_t tensor = mesh.find("kv") >= 0 ? kv * mesh.size("replica") : kv;
-  const auto require = [&](bool holds, std::string_view what, int64_t found, int64_t by) {
+  const auto require = [&](bool holds, std::string_view what, int64_t found,
+                           std::string_view or_else = "") {
     if (holds) return;
     std::string would_do;
     for (int64_t degree = 1; degree <= found && degree <= 64; ++degree) {
-      if (found % degree == 0)
-        would_do += fmt::format("{}{}", would_do.empty() ? "" : ", ", degree);
+      if (found % degree != 0) continue;
+      would_do += fmt::format("{}{}", would_do.empty() ? "" : ", ", degree);
     }
     fail(ErrorCode::kUsage,
-         "parallel.tensor splits the model's {} = {} {} ways: expected a divisor, one of {}", what,
-         found, by, would_do);
+         "parallel.tensor is {} and cannot split the model's {}, which is {}: expected a divisor, "
+         "one of {}{}",
+         tensor, what, found, would_do, or_else);
   };
   require(config.num_attention_heads % tensor == 0, "num_attention_heads",
-          config.num_attention_heads, tensor);
+          config.num_attention_heads);
   require(config.num_key_value_heads % kv == 0, "num_key_value_heads", config.num_key_value_heads,
-          kv);
-  require(config.intermediate_size % tensor == 0, "intermediate_size", config.intermediate_size,
-          tensor);
-  require(config.vocab_size % tensor == 0, "vocab_size", config.vocab_size, tensor);
+          ", or a multiple of it");
+  require(config.intermediate_size % tensor == 0, "intermediate_size", config.intermediate_size);
+  require(config.vocab_size % tensor == 0, "vocab_size", config.vocab_size,
+          fmt::format("; or model.vocab_size = {}, with rows that no token uses",
+                      (config.vocab_size + tensor - 1) / tensor * tensor));
   if (tensor > 1 && (config.attention_bias || config.mlp_bias)) {
     fail(
-        ErrorCode::kUnsupported,
+        ErrorCode::kUsage,
         "parallel.tensor is {} and the model has {}: biases of row-parallel products are not built "
         "yet, set parallel.tensor = 1",
         tensor, config.attention_bias ? "attention_bias" : "mlp_bias");
