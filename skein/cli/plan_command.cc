@@ -1,12 +1,17 @@
 // skein plan CONFIG.toml [--set section.key=value]… [--ranks N] [--hardware FILE.toml] [--json]
 //                        [--rank R] [--timeline FILE.json]
+// skein plan CONFIG.toml --search [--ranks N] [--hardware FILE.toml] [--json]
+// skein plan CONFIG.toml --calibrate FILE.toml [--workers K]
 #include <fmt/format.h>
 
 #include <memory>
 
+#include "skein/base/file.h"
 #include "skein/cli/commands.h"
 #include "skein/schedule/timeline.h"
+#include "skein/train/calibrate.h"
 #include "skein/train/plan.h"
+#include "skein/train/plan_search.h"
 
 namespace skein {
 namespace {
@@ -15,8 +20,11 @@ struct PlanOptions {
   ConfigOptions config;
   std::string hardware;
   std::string timeline;
+  std::string calibrate;
+  int64_t workers = 0;
   int64_t ranks = 0;
   int64_t rank = -1;
+  bool search = false;
   bool json = false;
 };
 
@@ -33,15 +41,41 @@ void add_options(CLI::App& command, PlanOptions& options) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--timeline", options.timeline,
                      "write the predicted schedule here, for ui.perfetto.dev");
+  command.add_flag("--search", options.search,
+                   "rank the layouts that fit by predicted tokens a second");
+  CLI::Option* calibrate = command.add_option(
+      "--calibrate", options.calibrate,
+      "measure this machine with the configuration's model and write its description here");
+  command.add_option("--workers", options.workers, "of --calibrate; default: launch.workers")
+      ->needs(calibrate)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 10));
   command.add_flag("--json", options.json, "print one JSON document");
+}
+
+int run_calibrate(const PlanOptions& options, const Config& config) {
+  const int64_t workers = options.workers > 0 ? options.workers : config.launch.workers;
+  const std::string text = hardware_text(calibrate(config, planned_model(config), workers));
+  write_file_atomic(options.calibrate, text);
+  fmt::print("{}", text);
+  return kExitDone;
 }
 
 int run_plan(const PlanOptions& options) {
   const Config config =
       load_config(options.config.path, options.config.overrides, ConfigUse::kPlan);
+  if (!options.calibrate.empty()) return run_calibrate(options, config);
   std::optional<Hardware> hardware;
   if (!options.hardware.empty()) hardware = load_hardware(options.hardware);
   const PlanRequest request = plan_request(config, options.ranks, hardware);
+  if (options.search) {
+    const SearchResult found = search_layouts(request);
+    if (options.json) {
+      print_json(search_to_json(found));
+    } else {
+      fmt::print("{}", search_to_text(found, request));
+    }
+    return kExitDone;
+  }
   const Plan plan = make_plan(request);
   if (!options.timeline.empty()) write_timeline(plan.step.timeline, options.timeline);
   if (options.json) {

@@ -5,13 +5,17 @@
 namespace skein {
 
 HardwareRates rates_of(const Hardware& hardware, DType dtype) {
-  return {hardware.matmul(dtype).flops_per_s, hardware.memory_bytes_per_s, hardware.launch_s};
+  return {hardware.matmul(dtype).flops_per_s, hardware.memory_bytes_per_s, hardware.launch_s,
+          hardware.op_factors};
 }
 
 double estimate_seconds(const Step& step, const HardwareRates& rates) {
   const auto bytes = static_cast<double>(step.cost.bytes_read + step.cost.bytes_written);
   if (step.cost.flops == 0 && bytes == 0) return 0;  // a view
-  return rates.launch_s + std::max(step.cost.flops / rates.flops_per_s, bytes / rates.bytes_per_s);
+  const auto factor = rates.op_factors.find(step.op->name);
+  return rates.launch_s +
+         (factor == rates.op_factors.end() ? 1.0 : factor->second) *
+             std::max(step.cost.flops / rates.flops_per_s, bytes / rates.bytes_per_s);
 }
 
 double estimate_seconds(const Program& program, const HardwareRates& rates) {

@@ -2,8 +2,8 @@
 // arithmetic and its memory traffic, and what starting an op costs. Collectives are priced by
 // skein/schedule/collective_seconds.h instead: their ops move bytes that are no memory traffic.
 //
-// Formula  seconds = sum over steps of launch_s + max(flops / flops_per_s, bytes / bytes_per_s);
-//          steps without cost (views) take none
+// Formula  seconds = sum over steps of launch_s + factor max(flops / flops_per_s, bytes /
+//          bytes_per_s), with the factor of the step's op; steps without cost (views) take none
 // Source   Williams, Waterman, Patterson, "Roofline", CACM 2009
 #pragma once
 
@@ -16,6 +16,7 @@ struct HardwareRates {
   double flops_per_s = 0;  // measured large matrix product, in the compute dtype
   double bytes_per_s = 0;  // measured copy: bytes read and written
   double launch_s = 0;
+  std::map<std::string, double, std::less<>> op_factors;  // 1 where an op is absent
 };
 
 // Those of one device, with products in `dtype`.

@@ -19,6 +19,8 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
 
+constexpr std::string_view kOps = "ops";  // a section of any keys
+
 enum class Range { kPositive, kNotNegative, kShare };
 
 // One key of the file: where it stands and what it fills.
@@ -138,6 +140,7 @@ void check_names(const toml::table& document, std::span<const Field> fields,
   for (const Field& field : fields) {
     if (!field.section.empty() && top.back() != field.section) top.push_back(field.section);
   }
+  top.push_back(kOps);
   for (const auto& [name, node] : document) {
     const std::vector<std::string_view> own = keys_of(name.str());
     if (std::find(top.begin(), top.end(), name.str()) == top.end())
@@ -154,6 +157,19 @@ void check_names(const toml::table& document, std::span<const Field> fields,
                        own);
       }
     }
+  }
+}
+
+void read_op_factors(const toml::table& document, Hardware& hardware, const std::string& file) {
+  const toml::node* node = document.get(kOps);
+  if (node == nullptr) return;
+  if (!node->is_table()) {
+    fail(ErrorCode::kUsage, "{}: {} is a section: expected a line [{}]", line_of(*node, file), kOps,
+         kOps);
+  }
+  for (const auto& [key, value] : *node->as_table()) {
+    const Field field{kOps, key.str(), &hardware.op_factors[std::string(key.str())]};
+    std::visit(Store{value, field, file}, field.value);
   }
 }
 
@@ -206,6 +222,7 @@ Hardware parse_hardware(std::string_view text, const std::string& name) {
            field.section.empty() ? "the top of the file" : fmt::format("[{}]", field.section));
     }
   }
+  read_op_factors(document, hardware, name);
   check_peaks(hardware, name);
   return hardware;
 }
@@ -224,6 +241,10 @@ std::string hardware_text(const Hardware& hardware) {
     if (field.section != last_section) text += fmt::format("\n[{}]\n", field.section);
     last_section = field.section;
     text += fmt::format("{} = {}\n", field.key, std::visit(Print{}, field.value));
+  }
+  if (!copy.op_factors.empty()) text += fmt::format("\n[{}]\n", kOps);
+  for (const auto& [op, factor] : copy.op_factors) {
+    text += fmt::format("{} = {}\n", toml_string(op), factor);
   }
   return text;
 }

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -45,6 +47,9 @@ struct Hardware {
 
   Link intra_node, inter_node;
   double overlap = 1;  // share of communication that can hide behind computation
+
+  // Seconds of an op over what its work takes at the rates above, by op name; 1 where it is absent.
+  std::map<std::string, double, std::less<>> op_factors;
 
   // f32 for all but bf16.
   const MatmulRate& matmul(DType dtype) const { return dtype == DType::kBF16 ? bf16 : f32; }

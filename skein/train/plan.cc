@@ -1,7 +1,6 @@
 #include "skein/train/plan.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "skein/base/error.h"
 #include "skein/data/tokenizer.h"
@@ -45,15 +44,18 @@ const StagePlan& Plan::busiest() const {
   return largest_by(stages, [](const StagePlan& stage) { return sent_bytes(stage.wire); });
 }
 
+LlamaConfig planned_model(const Config& config) {
+  std::optional<int64_t> vocab_size;
+  if (!config.data.tokenizer.empty())
+    vocab_size = Tokenizer::load(config.data.tokenizer)->vocab_size();
+  return model_of(config, vocab_size);
+}
+
 PlanRequest plan_request(const Config& config, int64_t ranks,
                          const std::optional<Hardware>& hardware) {
   PlanRequest request;
   request.config = config;
-  // A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.
-  std::optional<int64_t> vocab_size;
-  if (!config.data.tokenizer.empty())
-    vocab_size = Tokenizer::load(config.data.tokenizer)->vocab_size();
-  request.model = model_of(config, vocab_size);
+  request.model = planned_model(config);
   request.kernels = training_device(config)->kernels();
   request.ranks = ranks_to_plan(config, ranks);
   request.hardware = hardware ? *hardware : describe_this_machine(config, request.ranks);

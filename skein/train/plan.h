@@ -53,6 +53,9 @@ struct PlanRequest {
   int64_t ranks = 1;
 };
 
+// A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.
+LlamaConfig planned_model(const Config& config);
+
 // The model and the kernels of the configuration. `ranks` 0: as [parallel] and [launch] say; no
 // hardware: this machine, measured.
 PlanRequest plan_request(const Config& config, int64_t ranks,
