@@ -219,7 +219,7 @@ class UpdateBuilder {
       const ValueId rest = add_to_gradient(one, one.sums[i]);
       if (!splits_state()) fill_zero(graph_, {rest});  // else it was, when it was reduced
     }
-    const std::string& name = graph_.value(one.parameter).name;
+    const std::string name = graph_.value(one.parameter).name;  // values move as others are added
     const auto shared = options_.shared_with_stage.find(name);
     if (shared == options_.shared_with_stage.end()) return;
     const TensorType type = graph_.type(one.gradient);
