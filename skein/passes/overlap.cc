@@ -10,6 +10,7 @@ namespace skein {
 namespace {
 
 constexpr std::string_view kAxis = "dp";
+constexpr size_t kInFlight = 2;
 constexpr int64_t kFirstChannel = int64_t{1} << 33;  // beyond those of pipelines
 
 class Overlapper {
@@ -22,9 +23,10 @@ class Overlapper {
       if (is_gather(nodes_[i])) {
         defer_wait(i);
       } else if (early_sums_ && is_sum(nodes_[i])) {
-        start_early(i);
+        find_early_start(i);
       }
     }
+    start_early();
     write();
     verify(graph_, "overlap");
   }
@@ -44,7 +46,7 @@ class Overlapper {
   }
 
   // Behind the last gradient of the bucket, but not before the backward phase.
-  void start_early(size_t index) {
+  void find_early_start(size_t index) {
     const Node& node = nodes_[index];
     int last = -1;
     for (const ValueId id : node.inputs) last = std::max(last, graph_.value(id).producer);
@@ -60,13 +62,33 @@ class Overlapper {
       if (first == nodes_.end()) return;
       after = static_cast<size_t>(first - nodes_.begin());
     }
-    RedistributeHalves halves = split_redistribute(graph_, node, next_channel_++);
-    halves.start.phase = nodes_[after].phase;
-    halves.start.scope = nodes_[after].scope;
-    halves.start.chunk = chunk;
-    halves.start.last_only = true;
-    behind_[after].push_back(std::move(halves.start));
-    replaced_[index] = {std::move(halves.wait)};
+    early_.push_back({after, index});
+  }
+
+  // At most kInFlight at once in a program: then the oldest is waited for.
+  void start_early() {
+    std::stable_sort(early_.begin(), early_.end());
+    std::map<int, std::vector<Waiting>> in_flight;  // by chunk
+    for (const auto& [after, index] : early_) {
+      RedistributeHalves halves = split_redistribute(graph_, nodes_[index], next_channel_++);
+      std::vector<Waiting>& waiting = in_flight[nodes_[after].chunk];
+      if (waiting.size() == kInFlight) {
+        place_early(waiting.front().wait, after);
+        replaced_[waiting.front().index] = {};
+        waiting.erase(waiting.begin());
+      }
+      place_early(halves.start, after);
+      replaced_[index] = {halves.wait};
+      waiting.push_back({index, std::move(halves.wait)});
+    }
+  }
+
+  void place_early(Node node, size_t after) {
+    node.phase = nodes_[after].phase;
+    node.scope = nodes_[after].scope;
+    node.chunk = nodes_[after].chunk;
+    node.last_only = true;
+    behind_[after].push_back(std::move(node));
   }
 
   // A gather ends behind the start of the next one, the last at the end of the update.
@@ -99,11 +121,17 @@ class Overlapper {
     graph_.replace_nodes(std::move(order));
   }
 
+  struct Waiting {
+    size_t index;
+    Node wait;
+  };
+
   Graph& graph_;
   const bool early_sums_;
   const std::vector<Node> nodes_;
   std::map<size_t, std::vector<Node>> replaced_;  // by index
   std::map<size_t, std::vector<Node>> behind_;
+  std::vector<std::pair<size_t, size_t>> early_;  // behind which node, which node
   int64_t next_channel_ = kFirstChannel;
 };
 
