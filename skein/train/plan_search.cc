@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "skein/base/error.h"
@@ -14,6 +15,8 @@ namespace skein {
 namespace {
 
 constexpr int64_t kMostChunks = 8;  // of a stage
+// Larger micro-batches start fewer ops; alignment and what is not split.
+constexpr double kSlack = 0.97;
 constexpr const char* kPolicies[] = {"none", "selective", "full"};
 
 struct Candidate {
@@ -27,7 +30,7 @@ class Search {
 
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
-    for (const char* policy : kPolicies) least_work_[policy] = work_alone(policy);
+    for (const char* policy : kPolicies) sketch_alone(policy);
     enumerate();
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
       return a.least_seconds < b.least_seconds;
@@ -45,18 +48,21 @@ class Search {
   }
 
  private:
-  // Seconds a token of one device that does all the work, with one sequence at a time.
-  double work_alone(const char* recompute) {
+  // Of one device that does all the work, with one sequence at a time: its seconds a token, and the
+  // bytes that a layer keeps of a token.
+  void sketch_alone(const char* recompute) {
     PlanRequest alone = request_;
     alone.ranks = 1;
     alone.config.parallel = {};
     alone.config.batch = {.global_sequences = 1, .micro_sequences = 1};
     alone.config.memory.recompute = recompute;
-    const Plan plan = sketch_plan(alone, sketches_);
-    const ChunkPlan& chunk = plan.stages.front().chunks.front();
-    constexpr double kSlack = 0.98;  // larger micro-batches start fewer ops
-    return kSlack * (chunk.forward.compute + chunk.backward.compute) /
-           static_cast<double>(alone.config.data.sequence_length);
+    const auto tokens = static_cast<double>(alone.config.data.sequence_length);
+    const StagePlan stage = sketch_plan(alone, sketches_).stages.front();
+    const ChunkPlan& chunk = stage.chunks.front();
+    least_work_[recompute] = kSlack * (chunk.forward.compute + chunk.backward.compute) / tokens;
+    least_kept_[recompute] =
+        static_cast<double>(stage.arena_bytes[static_cast<size_t>(Arena::kActivations)]) / tokens /
+        static_cast<double>(request_.model.num_hidden_layers);
   }
 
   // Every combination of degrees; each goes to `candidates_` or is refused with a reason.
@@ -112,26 +118,37 @@ class Search {
              std::string(what));
       return;
     }
-    const int64_t spare = request_.hardware.memory_bytes - least_bytes(config, layout);
-    if (spare < 0) {
-      refuse("weights, gradients and optimizer are too large",
-             fmt::format("{}: too large by {}", layout_text(config), format_bytes(-spare)));
-      return;
-    }
+    if (refuse_large(config, least_bytes(config, layout), "at least ")) return;
     candidates_.push_back({config, least_seconds(config, layout)});
   }
 
-  int64_t least_bytes(const Config& config, const ParallelLayout& layout) const {
-    const auto parameters = static_cast<double>(num_parameters(request_.model));
-    const UpdateOptions update = step_spec(config, request_.model, layout).update;
+  // Weights and their state, and what the first stage keeps of the micro-batches in flight.
+  ArenaBytes least_bytes(const Config& config, const ParallelLayout& layout) const {
+    const StepSpec spec = step_spec(config, request_.model, layout);
+    const PipelineShape shape = pipeline_shape(spec);
     const auto data = static_cast<double>(layout.data_degree());
-    const int64_t split = config.parallel.tensor * config.parallel.pipeline;
-    const double weights = size_of(compute_dtype(update.precision));
-    const double moments =
-        2.0 * size_of(update.moments) + (update.precision == Precision::kMixed ? 4.0 : 0.0);
-    const double bytes = weights / (layout.zero >= 3 ? data : 1) +
-                         4.0 / (layout.zero >= 2 ? data : 1) + moments / data;
-    return static_cast<int64_t>(parameters / static_cast<double>(split) * bytes);
+    const auto tensor = static_cast<double>(config.parallel.tensor);
+    const double parameters = static_cast<double>(num_parameters(request_.model)) / tensor /
+                              static_cast<double>(shape.num_stages);
+    const double moments = 2.0 * size_of(spec.update.moments) +
+                           (spec.update.precision == Precision::kMixed ? 4.0 : 0.0);
+    const bool reduced_early = layout.zero >= 2 && spec.micro_batches == 1;
+    const double tokens = static_cast<double>(spec.micro_sequences * spec.sequence_length) /
+                          static_cast<double>(config.parallel.context);
+    const double layers = static_cast<double>(request_.model.num_hidden_layers *
+                                              std::min(shape.num_stages, shape.micro_batches)) /
+                          static_cast<double>(shape.num_stages);
+    ArenaBytes bytes{};
+    const auto set = [&](Arena arena, double value) {
+      bytes[static_cast<size_t>(arena)] = static_cast<int64_t>(value);
+    };
+    set(Arena::kWeights,
+        parameters * size_of(compute_dtype(spec.update.precision)) / (layout.zero >= 3 ? data : 1));
+    set(Arena::kGradients, parameters * 4 / (reduced_early ? data : 1));
+    set(Arena::kOptimizer, parameters * moments / data);
+    set(Arena::kActivations,
+        kSlack * layers * tokens / tensor * least_kept_.at(config.memory.recompute));
+    return bytes;
   }
 
   // The work of one rank that has it all to itself, the pipeline's idle share, and what tensor ranks exchange
@@ -199,18 +216,19 @@ class Search {
       return;
     }
     const std::lock_guard lock(mutex_);
-    if (!refuse_large(candidate.config, plan)) insert({candidate.config, std::move(plan)});
+    if (!refuse_large(candidate.config, plan.largest().arena_bytes))
+      insert({candidate.config, std::move(plan)});
   }
 
-  bool refuse_large(const Config& config, const Plan& plan) {
-    const StagePlan& stage = plan.largest();
-    const int64_t spare = request_.hardware.memory_bytes - stage.device_bytes();
-    if (spare >= 0) return false;
-    const auto largest = std::max_element(stage.arena_bytes.begin(), stage.arena_bytes.end());
-    const std::string name(arena_name(static_cast<Arena>(largest - stage.arena_bytes.begin())));
+  bool refuse_large(const Config& config, const ArenaBytes& bytes, const char* how = "") {
+    const int64_t excess =
+        std::accumulate(bytes.begin(), bytes.end(), -request_.hardware.memory_bytes);
+    if (excess <= 0) return false;
+    const auto largest = std::max_element(bytes.begin(), bytes.end());
+    const std::string name(arena_name(static_cast<Arena>(largest - bytes.begin())));
     refuse("too large, mostly " + name,
-           fmt::format("{}: too large by {}: {} {}", layout_text(config), format_bytes(-spare),
-                       name, format_bytes(*largest)));
+           fmt::format("{}: {}too large by {}: {} {}", layout_text(config), how,
+                       format_bytes(excess), name, format_bytes(*largest)));
     return true;
   }
 
@@ -231,7 +249,7 @@ class Search {
       PlanRequest request = request_;
       request.config = found.config;
       found.plan = make_plan(request);
-      if (!refuse_large(found.config, found.plan)) insert(std::move(found));
+      if (!refuse_large(found.config, found.plan.largest().arena_bytes)) insert(std::move(found));
     }
     if (result_.best.size() > num_best_) result_.best.resize(num_best_);
   }
@@ -240,7 +258,7 @@ class Search {
   const size_t num_best_;
   std::vector<Candidate> candidates_;
   SketchCache sketches_;
-  std::map<std::string, double> least_work_;  // seconds a token, by recompute policy
+  std::map<std::string, double> least_work_, least_kept_;  // by recompute policy
   SearchResult result_;
   std::mutex mutex_;  // of all below, and of result_ while threads plan
   size_t next_ = 0;
