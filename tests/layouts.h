@@ -13,7 +13,7 @@
 
 namespace skein {
 
-struct Layout {
+struct RunLayout {
   int64_t data = 1, tensor = 1, pipeline = 1, context = 1, virtual_stages = 1, zero = 1;
   bool sequence = true;
   bool tied = false;
@@ -97,9 +97,9 @@ struct Layout {
 // Degrees that divide the model's heads, its sequence and a reduction width of 8; chunks of a
 // pipeline have a layer at least. What makes no difference (sequence without tensor, ZeRO without
 // data parallelism) is listed once.
-inline std::vector<Layout> layouts_of(int64_t num_layers, int64_t max_workers) {
-  std::vector<Layout> all;
-  const auto add_variants = [&](const Layout& base) {
+inline std::vector<RunLayout> layouts_of(int64_t num_layers, int64_t max_workers) {
+  std::vector<RunLayout> all;
+  const auto add_variants = [&](const RunLayout& base) {
     for (int64_t v = 1; base.pipeline * v <= num_layers && (v == 1 || base.pipeline > 1); ++v) {
       for (const int64_t zero : {0, 1, 2, 3}) {
         if (base.data == 1 && zero != 1) continue;
@@ -107,7 +107,7 @@ inline std::vector<Layout> layouts_of(int64_t num_layers, int64_t max_workers) {
           if (base.tensor == 1 && !sequence) continue;
           for (const char* recompute : {"none", "selective", "full"}) {
             for (const bool tied : {false, true}) {
-              Layout layout = base;
+              RunLayout layout = base;
               layout.virtual_stages = v;
               layout.zero = zero;
               layout.sequence = sequence;
@@ -124,7 +124,7 @@ inline std::vector<Layout> layouts_of(int64_t num_layers, int64_t max_workers) {
     for (const int64_t tensor : {1, 2, 4, 8}) {
       for (int64_t pipeline = 1; pipeline <= std::min(max_workers, num_layers); ++pipeline) {
         for (const int64_t context : {1, 2, 4, 8}) {
-          Layout base;
+          RunLayout base;
           base.data = data;
           base.tensor = tensor;
           base.pipeline = pipeline;
@@ -140,12 +140,12 @@ inline std::vector<Layout> layouts_of(int64_t num_layers, int64_t max_workers) {
 
 // All layouts of a model of 5 layers; those of one of 7 layers that need more than 5; and those of
 // one with 2 key-value heads that replicate them and split something else, too.
-inline std::vector<Layout> all_layouts(int64_t max_workers = 8) {
-  std::vector<Layout> all = layouts_of(5, max_workers);
-  for (const Layout& layout : layouts_of(7, max_workers)) {
+inline std::vector<RunLayout> all_layouts(int64_t max_workers = 8) {
+  std::vector<RunLayout> all = layouts_of(5, max_workers);
+  for (const RunLayout& layout : layouts_of(7, max_workers)) {
     if (layout.num_chunks() > 5) all.push_back(layout);
   }
-  for (Layout layout : layouts_of(5, max_workers)) {
+  for (RunLayout layout : layouts_of(5, max_workers)) {
     layout.kv_heads = 2;
     if (layout.tensor == 4 && layout.num_workers() > 4) all.push_back(layout);
   }
@@ -156,27 +156,27 @@ enum class Cover { kValues, kPairs };
 
 // Few and cheap layouts among `from` that together have every value of every dimension that occurs
 // there, and every pair too if so asked. Greedy; `seed` decides among equals.
-inline std::vector<Layout> sample(std::vector<Layout> from, Cover cover, uint64_t seed) {
+inline std::vector<RunLayout> sample(std::vector<RunLayout> from, Cover cover, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::shuffle(from.begin(), from.end(), random);
-  const auto features = [&](const Layout& layout) {
+  const auto features = [&](const RunLayout& layout) {
     std::set<std::string> result = layout.values();
     if (cover == Cover::kPairs) result.merge(layout.pairs());
     return result;
   };
   std::set<std::string> missing;
-  for (const Layout& layout : from) missing.merge(features(layout));
-  std::vector<Layout> chosen;
+  for (const RunLayout& layout : from) missing.merge(features(layout));
+  std::vector<RunLayout> chosen;
   while (!missing.empty()) {
-    const auto gain = [&](const Layout& layout) {
+    const auto gain = [&](const RunLayout& layout) {
       const auto all = features(layout);
       const auto news = std::count_if(all.begin(), all.end(),
                                       [&](const std::string& f) { return missing.contains(f); });
       return static_cast<double>(news) / std::sqrt(layout.core_seconds());
     };
-    const Layout best =
-        *std::max_element(from.begin(), from.end(),
-                          [&](const Layout& a, const Layout& b) { return gain(a) < gain(b); });
+    const RunLayout best = *std::max_element(
+        from.begin(), from.end(),
+        [&](const RunLayout& a, const RunLayout& b) { return gain(a) < gain(b); });
     for (const std::string& feature : features(best)) missing.erase(feature);
     chosen.push_back(best);
   }

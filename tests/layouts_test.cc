@@ -11,6 +11,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "skein/runtime/device.h"
+#include "skein/train/step_programs.h"
 #include "tests/parallel_job.h"
 
 namespace skein {
@@ -30,7 +32,7 @@ std::string variable(const char* name, const std::string& otherwise) {
 uint64_t seed() { return std::stoull(variable("SKEIN_LAYOUTS_SEED", "1")); }
 
 struct Result {
-  Layout layout;
+  RunLayout layout;
   std::string problem;  // none: it is as it should be
   double seconds = 0;
   Closeness closeness;
@@ -42,8 +44,8 @@ class Comparison {
   explicit Comparison(std::string precision, Overrides more = {})
       : prefix_(precision), base_(ParallelJob::setting(kSteps, precision) + more) {}
 
-  std::vector<Result> run(const std::vector<Layout>& layouts) {
-    for (const Layout& layout : layouts) add_reference(layout);
+  std::vector<Result> run(const std::vector<RunLayout>& layouts) {
+    for (const RunLayout& layout : layouts) add_reference(layout);
     std::atomic<size_t> next = 0, done = 0;
     std::mutex printing;
     std::vector<Result> results(layouts.size());
@@ -66,18 +68,18 @@ class Comparison {
   }
 
  private:
-  std::string reference_name(const Layout& layout) const {
+  std::string reference_name(const RunLayout& layout) const {
     return prefix_ + "_alone_" + alone(layout).name();
   }
 
-  void add_reference(const Layout& layout) {
+  void add_reference(const RunLayout& layout) {
     const std::string name = reference_name(layout);
     if (curves_.contains(name)) return;
     job().trained(name, base_ + alone(layout).overrides());
     curves_[name] = read_curve(job().run(name));
   }
 
-  Result compare(const Layout& layout) const {
+  Result compare(const RunLayout& layout) const {
     Result result;
     result.layout = layout;
     const std::string reference = reference_name(layout), name = prefix_ + "_" + layout.name();
@@ -126,19 +128,19 @@ void report(const std::vector<Result>& results) {
   }
 }
 
-std::vector<Layout> with_the_bits_of_one_worker() {
-  std::vector<Layout> layouts = all_layouts();
-  std::erase_if(layouts, [](const Layout& layout) { return !layout.keeps_the_bits(); });
+std::vector<RunLayout> with_the_bits_of_one_worker() {
+  std::vector<RunLayout> layouts = all_layouts();
+  std::erase_if(layouts, [](const RunLayout& layout) { return !layout.keeps_the_bits(); });
   return layouts;
 }
 
-std::vector<Layout> chosen_layouts() {
+std::vector<RunLayout> chosen_layouts() {
   const std::string choice = variable("SKEIN_LAYOUTS", "");
   if (choice.empty()) return sample(all_layouts(), Cover::kPairs, seed());
-  std::vector<Layout> layouts = all_layouts();
+  std::vector<RunLayout> layouts = all_layouts();
   std::shuffle(layouts.begin(), layouts.end(), std::mt19937_64(seed()));
   if (choice != "all") {
-    std::erase_if(layouts, [&](const Layout& layout) {
+    std::erase_if(layouts, [&](const RunLayout& layout) {
       return layout.name().find(choice) == std::string::npos;
     });
   }
@@ -146,9 +148,9 @@ std::vector<Layout> chosen_layouts() {
 }
 
 TEST(Layouts, AreGeneratedAndTheSampleCoversThem) {
-  const std::vector<Layout> all = all_layouts();
+  const std::vector<RunLayout> all = all_layouts();
   std::set<std::string> names, values, pairs;
-  for (const Layout& layout : all) {
+  for (const RunLayout& layout : all) {
     EXPECT_TRUE(names.insert(layout.name()).second) << layout.name() << " twice";
     EXPECT_LE(layout.num_workers(), 8);
     values.merge(layout.values());
@@ -157,7 +159,7 @@ TEST(Layouts, AreGeneratedAndTheSampleCoversThem) {
   EXPECT_GT(all.size(), 1000u);
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     std::set<std::string> sampled_values, sampled_pairs;
-    for (const Layout& layout : sample(all, Cover::kPairs, seed)) {
+    for (const RunLayout& layout : sample(all, Cover::kPairs, seed)) {
       sampled_values.merge(layout.values());
       sampled_pairs.merge(layout.pairs());
     }
@@ -166,8 +168,28 @@ TEST(Layouts, AreGeneratedAndTheSampleCoversThem) {
   }
 }
 
+// Graphs and memory of each, on a rank of some stage: what goes wrong there is found without running.
+TEST(Layouts, AllOfThemBuild) {
+  std::mt19937_64 random(seed());
+  for (const RunLayout& layout : all_layouts()) {
+    const Overrides overrides = ParallelJob::setting(kSteps) + layout.overrides();
+    const Config config = load_config(job().config().string(), overrides);
+    const LlamaConfig model = model_of(config, 320);
+    const auto rank = static_cast<int64_t>(random() % static_cast<uint64_t>(layout.num_workers()));
+    try {
+      const StepSpec spec =
+          step_spec(config, model, parallel_layout(config, model, layout.num_workers(), rank));
+      const auto device = training_device(config);
+      const ProgramSet programs = plan_training(training_graphs(spec), spec, device->kernels());
+      EXPECT_GT(programs.arena_bytes.size(), 0u);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << layout.name() << ", rank " << rank << ": " << error.what();
+    }
+  }
+}
+
 TEST(Layouts, TrainAsOneWorkerDoes) {
-  const std::vector<Layout> layouts = chosen_layouts();
+  const std::vector<RunLayout> layouts = chosen_layouts();
   ASSERT_FALSE(layouts.empty()) << "SKEIN_LAYOUTS names none";
   report(Comparison("fp32").run(layouts));
 }

@@ -21,8 +21,8 @@ Overrides setting() {
                    fmt::format("launch.collective_timeout_s={}", kCollectiveTimeoutS)};
 }
 
-Layout four_workers() {
-  Layout layout;
+RunLayout four_workers() {
+  RunLayout layout;
   layout.data = 2;
   layout.pipeline = 2;
   return layout;
@@ -30,7 +30,7 @@ Layout four_workers() {
 
 const std::string& whole() {
   static const std::string name = [] {
-    job().trained("whole", setting() + Layout().overrides());
+    job().trained("whole", setting() + RunLayout().overrides());
     return std::string("whole");
   }();
   return name;
@@ -122,7 +122,7 @@ std::string fail_worker(const std::string& name, int rank, int signal, const Mom
   return lines.empty() ? "" : lines.front();
 }
 
-void resume_and_compare(const std::string& name, const Layout& layout) {
+void resume_and_compare(const std::string& name, const RunLayout& layout) {
   const Outcome outcome = job().run_for(name, setting() + layout.overrides());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_FALSE(is_saving(name));
@@ -139,7 +139,7 @@ TEST(ParallelFailure, KilledWorker) {
 TEST(ParallelFailure, KilledWhileSaving) {
   const std::string line = fail_worker("saving", 3, SIGKILL, [] { return is_saving("saving"); });
   EXPECT_NE(line.find("skein: rank 3 was killed by signal 9 (SIGKILL)"), std::string::npos) << line;
-  resume_and_compare("saving", Layout());
+  resume_and_compare("saving", RunLayout());
 }
 
 TEST(ParallelFailure, StalledWorker) {
@@ -169,13 +169,13 @@ TEST(ParallelFailure, KilledAtRandomMomentsInRandomLayouts) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(fmt::format("random seed {}", seed));
   std::mt19937_64 random(seed);
-  std::vector<Layout> layouts = all_layouts(asked == nullptr ? 4 : 8);
-  std::erase_if(layouts, [](const Layout& layout) {
+  std::vector<RunLayout> layouts = all_layouts(asked == nullptr ? 4 : 8);
+  std::erase_if(layouts, [](const RunLayout& layout) {
     return !layout.keeps_the_bits() || layout.tied || layout.layers != 5;
   });
   int killed_parents = 0, killed_workers = 0;
   for (int i = 0; i < kills && last_step("random") < kSteps; ++i) {
-    const Layout layout = layouts[random() % layouts.size()];
+    const RunLayout layout = layouts[random() % layouts.size()];
     fmt::print("{} at step {}\n", layout.name(), last_step("random"));
     SkeinProcess process(job().arguments("train", "random", setting() + layout.overrides()));
     // Anywhere between the first moments of a start and some steps on.

@@ -42,8 +42,8 @@ class ParallelJob : public TinyJob {
 };
 
 // One worker that trains the model of `layout`.
-inline Layout alone(const Layout& layout) {
-  Layout one;
+inline RunLayout alone(const RunLayout& layout) {
+  RunLayout one;
   one.recompute = "none";
   one.tied = layout.tied;
   one.layers = layout.layers;

@@ -25,7 +25,7 @@ int64_t number(const char* name, int64_t otherwise) {
 }
 
 struct Pair {
-  Layout before, after;
+  RunLayout before, after;
   std::string precision = "fp32";
 
   std::string name() const {
@@ -36,8 +36,8 @@ struct Pair {
            before.sequence == after.sequence;
   }
   // What sums products in the same order as both, or else the plainest.
-  Layout reference() const {
-    Layout layout = alone(before);
+  RunLayout reference() const {
+    RunLayout layout = alone(before);
     if (!sums_alike()) return layout;
     layout.tensor = before.tensor;
     layout.context = before.context;
@@ -50,10 +50,10 @@ enum class Kind { kBits, kSameTensorAndContext, kAny };
 
 std::vector<Pair> random_pairs(int64_t count, double max_core_seconds, uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<Layout> layouts = all_layouts();
-  std::erase_if(layouts, [&](const Layout& l) { return l.core_seconds() > max_core_seconds; });
+  std::vector<RunLayout> layouts = all_layouts();
+  std::erase_if(layouts, [&](const RunLayout& l) { return l.core_seconds() > max_core_seconds; });
   const auto fits = [](const Pair& pair, Kind kind) {
-    const Layout &a = pair.before, &b = pair.after;
+    const RunLayout &a = pair.before, &b = pair.after;
     if (a.name() == b.name() || alone(a).name() != alone(b).name()) return false;
     if (kind == Kind::kBits) return a.keeps_the_bits() && b.keeps_the_bits();
     if (kind == Kind::kSameTensorAndContext) return pair.sums_alike() && !a.keeps_the_bits();
@@ -80,7 +80,7 @@ Overrides setting(const Pair& pair, int64_t steps) {
 
 // A run in one piece; made once.
 std::string uninterrupted(const Pair& pair) {
-  const Layout layout = pair.reference();
+  const RunLayout layout = pair.reference();
   const std::string name = "whole_" + pair.precision + "_" + layout.name();
   if (fs::exists(job().checkpoint(name, kSteps))) return name;
   const Outcome outcome = job().run_for(name, setting(pair, kSteps) + layout.overrides());
@@ -123,7 +123,7 @@ void check_pair(const Pair& pair) {
   const std::string whole = uninterrupted(pair);
   job().remove("resharded");
   fs::remove_all(job().folder / "export_resharded");
-  const auto run = [&](const Layout& layout, int64_t steps) {
+  const auto run = [&](const RunLayout& layout, int64_t steps) {
     const Outcome outcome = job().run_for("resharded", setting(pair, steps) + layout.overrides());
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   };
