@@ -1,0 +1,116 @@
+// Plans of several ranks: the bytes of every arena and what goes over the wire are what training
+// allocates and sends, to the byte; large meshes are planned within moments.
+#include "tests/testing.h"
+
+namespace skein {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+const TinyJob& job() {
+  static const TinyJob job;
+  return job;
+}
+
+OrderedJson plan(const Overrides& overrides, const Arguments& more = {}) {
+  Arguments arguments = job().arguments("plan", "plan", overrides);
+  arguments.push_back("--json");
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return OrderedJson::parse(TinyJob::must(arguments).out);
+}
+
+// What a rank says that it sent, and in how many steps.
+OrderedJson counted(const std::string& run, int rank) {
+  if (rank == 0) {
+    return read_json_lines(job().run(run) / "events.jsonl").back().at("wire");
+  }
+  const std::string log = read_file(job().run(run) / "logs" / fmt::format("rank-{:05}.log", rank));
+  const size_t at = log.rfind("wire {");
+  if (at == std::string::npos) return nullptr;
+  return OrderedJson::parse(log.substr(at + 5, log.find('\n', at) - at - 5));
+}
+
+struct Case {
+  const char* name;
+  int workers;
+  Overrides overrides;
+};
+
+class PlanParallel : public testing::TestWithParam<Case> {};
+
+TEST_P(PlanParallel, IsWhatTrainingAllocatesAndSends) {
+  const auto& [name, workers, layout] = GetParam();
+  Overrides overrides = layout;
+  overrides.insert(overrides.end(),
+                   {fmt::format("launch.workers={}", workers), "run.steps=2",
+                    "data.validation=" + job().corpus().string(), "validate.batches=1",
+                    "batch.micro_sequences=1", "model.num_hidden_layers=4"});
+  job().trained(name, overrides);
+  const OrderedJson planned = plan(overrides);
+  for (const OrderedJson& event : read_json_lines(job().run(name) / "events.jsonl")) {
+    if (event.at("event") != "start") continue;
+    const OrderedJson& allocated = event.at("allocated_bytes");
+    for (const char* arena :
+         {"weights", "gradients", "optimizer", "activations", "workspace", "inputs", "snapshot"}) {
+      EXPECT_EQ(planned.at("stages")[0].at(std::string(arena) + "_bytes"), allocated.at(arena))
+          << arena;
+    }
+  }
+  for (int rank = 0; rank < workers; ++rank) {
+    SCOPED_TRACE(fmt::format("rank {}", rank));
+    const OrderedJson wire = counted(name, rank);
+    ASSERT_FALSE(wire.is_null());
+    ASSERT_EQ(wire.at("steps"), 2);
+    const OrderedJson of_rank =
+        plan(overrides, {"--rank", fmt::format("{}", rank)}).at("collectives");
+    EXPECT_FALSE(of_rank.empty());
+    OrderedJson expected = of_rank;
+    for (OrderedJson& line : expected) {
+      for (const char* key : {"calls", "sent_bytes"}) {
+        line[key] = 2 * line.at(key).get<int64_t>();
+      }
+    }
+    EXPECT_EQ(wire.at("collectives"), expected);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, PlanParallel,
+    testing::Values(Case{"dp2", 2, {}}, Case{"dp2_zero0", 2, {"parallel.zero=0"}},
+                    Case{"dp2_zero3", 2, {"parallel.zero=3", "memory.recompute=full"}},
+                    Case{"dp2_width4", 2, {"parallel.reduction_width=4"}},
+                    Case{"tp2", 2, {"parallel.tensor=2"}},
+                    Case{"tp4_replicated", 4, {"parallel.tensor=4"}},
+                    Case{"pp2_tied", 2, {"parallel.pipeline=2", "model.tie_word_embeddings=true"}},
+                    Case{
+                        "pp2_interleaved", 2, {"parallel.pipeline=2", "parallel.virtual_stages=2"}},
+                    Case{"cp2", 2, {"parallel.context=2"}},
+                    Case{"dp2_tp2", 4, {"parallel.tensor=2", "precision.mode=mixed"}},
+                    Case{"dp2_pp2", 4, {"parallel.pipeline=2"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+Arguments large(const std::string& config, int ranks) {
+  const fs::path configs = fs::path(SKEIN_SOURCE_DIR) / "configs";
+  const std::string model = config.substr(0, std::string("llama2-70b").size());
+  return {"plan",       (configs / (config + ".toml")).string(),
+          "--set",      "model.hf_config=" + (configs / "models" / (model + ".json")).string(),
+          "--ranks",    fmt::format("{}", ranks),
+          "--hardware", (configs / "hardware/trn1-32xlarge.toml").string(),
+          "--json"};
+}
+
+TEST(PlanLarge, FourThousandRanksWithinTenSeconds) {
+  for (const std::string config : {"llama2-70b-trn1-tp8-pp8", "llama2-70b-trn1-tp32-pp4"}) {
+    const Outcome outcome = TinyJob::must(large(config, 4096));
+    fmt::print("{}: planned in {:.2f} s\n", config, outcome.seconds);
+    EXPECT_LT(outcome.seconds, 10);
+    const OrderedJson json = OrderedJson::parse(outcome.out);
+    EXPECT_EQ(json.at("ranks"), 4096);
+    EXPECT_TRUE(json.at("fits")) << json.at("per_rank");
+    EXPECT_GT(json.at("model_flops_utilization"), 0.1);
+    EXPECT_LT(json.at("model_flops_utilization"), 0.65);
+  }
+}
+
+}  // namespace
+}  // namespace skein
