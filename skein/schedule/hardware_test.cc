@@ -48,6 +48,10 @@ std::string with(const std::string& piece, const std::string& replacement) {
 
 TEST(Hardware, TextReadsBackToTheSameBits) {
   EXPECT_EQ(parse_hardware(hardware_text(example()), "h.toml"), example());
+  Hardware calibrated = example();
+  calibrated.concurrent_devices = 2;
+  calibrated.op_factors = {{"attention", 1.0 / 3}, {"rms_norm", 20.5}};
+  EXPECT_EQ(parse_hardware(hardware_text(calibrated), "h.toml"), calibrated);
   Hardware one_node = example();
   one_node.inter_node = {};
   EXPECT_EQ(parse_hardware(hardware_text(one_node), "h.toml"), one_node);

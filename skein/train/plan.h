@@ -1,13 +1,14 @@
 // `skein plan`: exact bytes, what goes over the wire, and predicted time, before anything is
 // allocated and without the machines. All of it is read off the very programs that training runs.
 //
-// Step     forward and backward of every chunk of every pipeline stage, put in order by the schedule
-//          (skein/schedule/simulate.h); then the update, on all stages at once. What is started and
-//          waited for later hides as far as the hardware overlaps: gradient sums behind the last
-//          backward, gathers of weights behind the update; the last one started never does.
-// Turns    where fewer devices of a node compute at once than it has (Hardware::concurrent_devices),
-//          those of one stage take turns, and all stages together take at least their work divided
-//          by the devices that compute at once.
+// Step     forward and backward of every chunk of every pipeline stage, put in order by the
+//          schedule (skein/schedule/simulate.h); then the update, on all stages at once. What is
+//          started and waited for later hides as far as the hardware overlaps: gradient sums
+//          behind the last backward, gathers of weights behind the update; the last one started
+//          never does.
+// Turns    where fewer devices of a node compute at once than it has
+//          (Hardware::concurrent_devices), those of one stage take turns, and all stages together
+//          take at least their work divided by the devices that compute at once.
 // Utilization  model FLOPs (training_flops_per_token: no recomputation, causal attention by half)
 //          over the advertised peak of all ranks
 // Errors   Error{kUsage} as training would give them: layouts that do not fit model, batch or ranks

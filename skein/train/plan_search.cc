@@ -151,8 +151,8 @@ class Search {
     return bytes;
   }
 
-  // The work of one rank that has it all to itself, the pipeline's idle share, and what tensor ranks exchange
-  // in any case: 4 gathers and 4 sums a layer.
+  // The work of one rank that has it all to itself, the pipeline's idle share, and what tensor
+  // ranks exchange in any case: 4 gathers and 4 sums a layer.
   double least_seconds(const Config& config, const ParallelLayout& layout) const {
     const LlamaConfig& model = request_.model;
     const StepSpec spec = step_spec(config, model, layout);

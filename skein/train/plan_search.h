@@ -3,10 +3,11 @@
 // Layouts  every tensor, pipeline, virtual-stage and context degree that factors the ranks and that
 //          model and batch take, with micro_sequences of 1, 2, 4 and 8, ZeRO 1 to 3 and every
 //          recompute policy. Sequence parallelism is on: it sends as much and keeps less.
-// Method   branch and bound. Each layout has a time that it cannot beat (its arithmetic, its pipeline's
-//          idle share, its tensor collectives) and bytes that it needs at least (weights, gradient
-//          sums, optimizer). What can fit is sketched (skein/train/plan_sketch.h) in the order of those
-//          times, until no layout left can be among the best; the best are then planned in full.
+// Method   branch and bound. Each layout has a time that it cannot beat (its arithmetic, its
+//          pipeline's idle share, its tensor collectives) and bytes that it needs at least
+//          (weights, gradient sums, optimizer). What can fit is sketched
+//          (skein/train/plan_sketch.h) in the order of those times, until no layout left can be
+//          among the best; the best are then planned in full.
 // Threads  as many as there are cores
 #pragma once
 

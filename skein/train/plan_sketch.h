@@ -1,10 +1,10 @@
 // A plan from a few layers: close enough to rank layouts, at a small share of the cost.
 //
-// Method   what a pipeline chunk takes is linear in its layers, and chunks are of three kinds: the first
-//          one, the last one and those between. Each kind is planned with one layer and with two, on a
-//          mesh of at most three stages; every chunk of the layout follows.
-// Exact    but for what does not add up so: buckets of gradients that span chunks, the packing of short
-//          lived memory. Wire, collectives and snapshot are left out.
+// Method   what a pipeline chunk takes is linear in its layers, and chunks are of three kinds: the
+//          first one, the last one and those between. Each kind is planned with one layer and with
+//          two, on a mesh of at most three stages; every chunk of the layout follows.
+// Exact    but for what does not add up so: buckets of gradients that span chunks, the packing of
+//          short lived memory. Wire, collectives and snapshot are left out.
 #pragma once
 
 #include <array>

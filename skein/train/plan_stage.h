@@ -1,9 +1,9 @@
-// What one rank of a pipeline stage holds, sends and takes time for: read off its programs. Ranks of
-// a stage have the same programs but for offsets, so one stands for all of them.
+// What one rank of a pipeline stage holds, sends and takes time for: read off its programs. Ranks
+// of a stage have the same programs but for offsets, so one stands for all of them.
 //
 // Seconds  of a program: every op by skein/schedule/estimate.h, every collective by
-//          skein/schedule/collective_seconds.h with the group's ranks where the mesh puts them. What
-//          the program starts and waits for later (passes/overlap.h) is `hideable`, all other
+//          skein/schedule/collective_seconds.h with the group's ranks where the mesh puts them.
+//          What the program starts and waits for later (passes/overlap.h) is `hideable`, all other
 //          collectives are `blocking`. Between stages, what is sent is the schedule's to time
 //          (skein/schedule/simulate.h).
 // Bytes    of the stage's rank that stores and holds most: the first one on every other axis

@@ -28,8 +28,8 @@ struct WireUse {
 using WireKey = std::pair<std::string, CollectiveKind>;  // group, kind
 using Wire = std::map<WireKey, WireUse>;
 
-// What a step of a program says to others; nothing where it says nothing. Bytes are those of `rank`,
-// which may be any rank of the pipeline stage that the program is of.
+// What a step of a program says to others; nothing where it says nothing. Bytes are those of
+// `rank`, which may be any rank of the pipeline stage that the program is of.
 struct Message {
   std::string group;
   CollectiveKind kind = CollectiveKind::kBarrier;
