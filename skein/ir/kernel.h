@@ -30,8 +30,9 @@ struct KernelCall {
   void* stream = nullptr;             // the device's queue; unused on the CPU
   // Of the mesh axis that the op names in its attr `axis`, where it has one; null while planning.
   Communicator* communicator = nullptr;
-  // Of the channel that the op names in its attr `channel`: what it started and nobody has waited
-  // for; -1: nothing. Kept between calls.
+  // Of the channel that the op names in its attr `channel`: `depth` (1 where it has no such attr)
+  // tickets of what it started and nobody has waited for, and one number more; -1 at first. Kept
+  // between calls.
   int64_t* ticket = nullptr;
 
   bool has_input(int index) const {

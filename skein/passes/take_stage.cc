@@ -13,7 +13,11 @@ class StageTaker {
  public:
   StageTaker(const Graph& whole, const PipelineShape& shape, const ChunkOfScope& chunk_of,
              int64_t stage)
-      : whole_(whole), shape_(shape), stage_(stage), part_(whole.mesh()) {
+      : whole_(whole),
+        shape_(shape),
+        stage_(stage),
+        send_buffers_(send_buffers(shape)),
+        part_(whole.mesh()) {
     for (const Node& node : whole.nodes()) chunk_.push_back(chunk_of(node.scope));
   }
 
@@ -107,14 +111,16 @@ class StageTaker {
 
   void send_to(ValueId id, int from, int to) {
     const std::string name = "send." + whole_.value(id).name;
-    const ValueId buffer = part_.add_input(Role::kInput, name, whole_.type(id));
+    const ValueId buffer =
+        part_.add_input(Role::kInput, name, send_buffer_type(whole_.type(id), send_buffers_));
     send(part_, mine_.at(id), buffer, group(from, to), shape_.stage_of(to),
-         2 * int64_t{from} + (to > from ? 0 : 1));
+         2 * int64_t{from} + (to > from ? 0 : 1), send_buffers_);
   }
 
   const Graph& whole_;
   const PipelineShape& shape_;
   const int64_t stage_;
+  const int64_t send_buffers_;
   Graph part_;
   std::vector<int> chunk_;  // by node
   std::map<ValueId, std::set<int>> crossings_;

@@ -73,7 +73,10 @@ Executor::BoundStep Executor::bind(const Step& step, int64_t slot) {
   BoundStep bound{&kernel->second, &step, bind_views(step, bases_, slot)};
   bound.call.communicator = communicator_of(step);
   if (step.attrs.has("channel")) {
-    bound.call.ticket = &tickets_.try_emplace(step.attrs.integer("channel"), -1).first->second;
+    const int64_t depth = step.attrs.has("depth") ? step.attrs.integer("depth") : 1;
+    auto& tickets = tickets_[step.attrs.integer("channel")];
+    if (tickets.empty()) tickets.resize(depth + 1, -1);
+    bound.call.ticket = tickets.data();
   }
   if (bound.kernel->prepare != nullptr && device_.kind() != "null") {
     bound.call.state = bound.kernel->prepare(bound.call);

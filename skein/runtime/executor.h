@@ -97,7 +97,7 @@ class Executor {
   std::array<void*, kNumArenas> bases_{};
   // By program, then slot.
   std::map<std::string, std::vector<std::vector<BoundStep>>, std::less<>> bound_;
-  std::map<int64_t, int64_t> tickets_;  // by channel
+  std::map<int64_t, std::vector<int64_t>> tickets_;  // by channel
   double communication_seconds_ = 0;
   bool profiling_ = false;
   std::map<std::string, OpTime> profile_;

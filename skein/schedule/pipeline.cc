@@ -133,6 +133,78 @@ std::vector<Task> stage_tasks(const PipelineShape& shape, int64_t stage) {
   return tasks;
 }
 
+namespace {
+
+// All stages' lists, run with receives that block and with sends that block while `capacity` earlier
+// ones of their chunk and direction have not been received.
+class CapacityRun {
+ public:
+  CapacityRun(const PipelineShape& shape, int64_t capacity)
+      : shape_(shape),
+        capacity_(capacity),
+        position_(shape.num_stages),
+        received_(shape.num_stages) {
+    for (int64_t stage = 0; stage < shape.num_stages; ++stage) {
+      tasks_.push_back(stage_tasks(shape, stage));
+    }
+  }
+
+  bool ends() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int64_t stage = 0; stage < shape_.num_stages; ++stage) {
+        while (position_[stage] < tasks_[stage].size() && step(stage)) moved = true;
+      }
+    }
+    for (int64_t stage = 0; stage < shape_.num_stages; ++stage) {
+      if (position_[stage] < tasks_[stage].size()) return false;
+    }
+    return true;
+  }
+
+ private:
+  using Channel = std::pair<TaskKind, int64_t>;  // direction, and the chunk that sends
+
+  bool step(int64_t stage) {
+    const Task& task = tasks_[stage][position_[stage]];
+    const bool forward = task.kind == TaskKind::kForward;
+    const int64_t last = shape_.num_chunks() - 1;
+    const int64_t source = forward ? task.chunk - 1 : task.chunk + 1;
+    bool moved = false;
+    if (!received_[stage]) {
+      if (source >= 0 && source <= last) {
+        int64_t& under_way = under_way_[{task.kind, source}];
+        if (under_way == 0) return false;
+        --under_way;
+      }
+      received_[stage] = moved = true;
+    }
+    if (task.chunk != (forward ? last : 0)) {
+      int64_t& under_way = under_way_[{task.kind, task.chunk}];
+      if (under_way == capacity_) return moved;
+      ++under_way;
+    }
+    received_[stage] = false;
+    ++position_[stage];
+    return true;
+  }
+
+  const PipelineShape& shape_;
+  const int64_t capacity_;
+  std::vector<std::vector<Task>> tasks_;
+  std::vector<size_t> position_;
+  std::vector<bool> received_;  // by stage: what its next task needs
+  std::map<Channel, int64_t> under_way_;
+};
+
+}  // namespace
+
+int64_t send_buffers(const PipelineShape& shape) {
+  int64_t capacity = 1;
+  while (!CapacityRun(shape, capacity).ends()) ++capacity;
+  return capacity;
+}
+
 int64_t max_in_flight(const std::vector<Task>& tasks, int64_t chunk) {
   int64_t slots = 0;
   for (const Task& task : tasks) {

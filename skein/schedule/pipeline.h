@@ -11,7 +11,8 @@
 //           for groups of n. A group has p micro-batches where p divides m, and otherwise up to
 //           2 p - 1: m is dealt to floor(m / p) groups as evenly as can be, the larger ones first.
 //           (One group of m where m < p.)
-// Promises  Any shape runs to its end with sends that do not block and receives that do. Forwards of
+// Promises  Any shape runs to its end with sends that do not block and receives that do; send_buffers
+//           says how much room that takes. Forwards of
 //           a chunk run in the order of micro-batches, and so do backwards. On the last chunk, the
 //           backward of a micro-batch directly follows its forward. Between two stages the boundary
 //           tensors arrive in the order in which they are needed, and so do the gradients; between
@@ -53,6 +54,11 @@ struct Task {
 
 // What `stage` runs in a step, in order: 2 m v tasks.
 std::vector<Task> stage_tasks(const PipelineShape& shape, int64_t stage);
+
+// How many boundary tensors a chunk must be able to have under way in one direction, so that the
+// stages' lists run to their end although a send waits while all its buffers are: 1 but for
+// interleaved schedules of unequal groups. Cost  a few passes over all tasks
+int64_t send_buffers(const PipelineShape& shape);
 
 // How many activation slots `chunk` needs; 0 where the tasks never run it.
 int64_t max_in_flight(const std::vector<Task>& tasks, int64_t chunk);

@@ -236,5 +236,15 @@ TEST(ChunkLayers, FewerLayersThanChunksAreRefused) {
   EXPECT_THROW(chunk_layers(6, 0), Error);
 }
 
+TEST(SendBuffers, OneWhereTheGroupsAreEqual) {
+  for (int64_t p = 1; p <= 6; ++p) {
+    for (int64_t m = 1; m <= 16; ++m) {
+      EXPECT_EQ(send_buffers({p, 1, m}), 1) << p << " " << m;
+      for (int64_t v = 2; v <= 3 && m % p == 0; ++v) EXPECT_EQ(send_buffers({p, v, m}), 1);
+    }
+  }
+  EXPECT_GT(send_buffers({3, 2, 8}), 1);
+}
+
 }  // namespace
 }  // namespace skein

@@ -7,8 +7,8 @@ namespace skein {
 namespace {
 
 std::vector<TensorType> infer_send(const OpCall& call) {
-  call.check(call.input(0) == call.input(1), "{} does not fit {}", call.describe(0),
-             call.describe(1));
+  call.check(call.input(1) == send_buffer_type(call.input(0), call.attrs.integer("depth")),
+             "{} does not fit {}", call.describe(0), call.describe(1));
   return {call.input(1)};
 }
 
@@ -29,11 +29,17 @@ const OpDef kReceive = {.name = "receive", .infer = infer_receive, .cost = cost_
 
 std::vector<const OpDef*> pipeline_ops() { return {&kSend, &kReceive}; }
 
+TensorType send_buffer_type(TensorType x, int64_t depth) {
+  if (x.flat_axis() < 0) x.shape.set_dim(0, x.shape.dim(0) * depth);
+  return x;
+}
+
 ValueId send(Graph& graph, ValueId x, ValueId buffer, std::string_view group, int64_t peer,
-             int64_t channel) {
-  return graph.add1(kSend, {x, buffer},
-                    {{"axis", std::string(group)}, {"peer", peer}, {"channel", channel}},
-                    graph.value(buffer).name);
+             int64_t channel, int64_t depth) {
+  return graph.add1(
+      kSend, {x, buffer},
+      {{"axis", std::string(group)}, {"peer", peer}, {"channel", channel}, {"depth", depth}},
+      graph.value(buffer).name);
 }
 
 ValueId receive(Graph& graph, const TensorType& type, std::string_view group, int64_t peer,

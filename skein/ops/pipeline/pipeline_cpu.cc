@@ -7,8 +7,7 @@
 namespace skein {
 namespace {
 
-Collective message(const KernelCall& call, CollectiveKind kind, void* data) {
-  const View& view = call.outputs[0];
+Collective message(const KernelCall& call, CollectiveKind kind, const View& view, void* data) {
   Collective message{.kind = kind, .dtype = view.dtype};
   const int64_t elements = view.shape.num_elements();
   message.parts.push_back({.input = data, .output = data, .elements = elements});
@@ -29,19 +28,25 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
 }
 
 void run_send(const KernelCall& call) {
-  const View &x = call.inputs[0], &buffer = call.outputs[0];
-  if (*call.ticket >= 0) call.communicator->wait(*call.ticket);
+  const View& x = call.inputs[0];
+  const int64_t depth = call.attrs.integer("depth");
+  int64_t& turn = call.ticket[depth];  // of the send before; -1 before the first
+  turn = (turn + 1) % depth;
+  int64_t& ticket = call.ticket[turn];
+  if (ticket >= 0) call.communicator->wait(ticket);
+  char* buffer = call.outputs[0].as<char>() + turn * x.num_bytes();
   const int64_t size = size_of(x.dtype), row_bytes = x.cols() * size;
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < x.rows(); ++row) {
-    std::memcpy(buffer.as<char>() + row * row_bytes, x.as<const char>() + row * x.row_stride * size,
+    std::memcpy(buffer + row * row_bytes, x.as<const char>() + row * x.row_stride * size,
                 static_cast<size_t>(row_bytes));
   }
-  *call.ticket = call.communicator->start(message(call, CollectiveKind::kSend, buffer.data));
+  ticket = call.communicator->start(message(call, CollectiveKind::kSend, x, buffer));
 }
 
 void run_receive(const KernelCall& call) {
-  call.communicator->run(message(call, CollectiveKind::kReceive, call.outputs[0].data));
+  const View& y = call.outputs[0];
+  call.communicator->run(message(call, CollectiveKind::kReceive, y, y.data));
 }
 
 }  // namespace
