@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "skein/base/file.h"
+#include "skein/cli/calibrate.h"
 #include "skein/cli/commands.h"
 #include "skein/schedule/timeline.h"
-#include "skein/train/calibrate.h"
 #include "skein/train/plan.h"
 #include "skein/train/plan_search.h"
 

@@ -1,6 +1,6 @@
 // The hardware description of this machine as `ranks` workers share it: what a plan without
 // --hardware takes times from. Products and copies are measured now, within half a second, with the
-// threads of one worker; the links between workers are assumed. skein/train/calibrate.h measures
+// threads of one worker; the links between workers are assumed. skein/cli/calibrate.h measures
 // all.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "skein/train/calibrate.h"
+#include "skein/cli/calibrate.h"
 
 #include <omp.h>
 #include <signal.h>
