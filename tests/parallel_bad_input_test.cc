@@ -157,9 +157,10 @@ class Place {
 
 std::unique_ptr<SkeinProcess> start_rank(int rank, int size, const std::string& run,
                                          const Overrides& more = {}) {
+  // Before the variables are set: what makes the job is a process of its own.
+  const Arguments arguments = job().arguments("train", run, ParallelJob::setting(2) + more);
   const Place place(rank, size);
-  return std::make_unique<SkeinProcess>(
-      job().arguments("train", run, ParallelJob::setting(2) + more));
+  return std::make_unique<SkeinProcess>(arguments);
 }
 
 TEST(ParallelBadInput, RankWithAnotherConfiguration) {

@@ -307,8 +307,10 @@ std::vector<ValueId> redistribute(Graph& graph, const std::vector<ValueId>& valu
   inputs.insert(inputs.end(), into.begin(), into.end());
   Attrs attrs{{"axis", std::string(axis)}, {"to", to.to_string()}};
   if (!into.empty()) attrs.set("into", true);
-  const Placement from = graph.type(values[0]).placements.at(graph.mesh().find(axis));
-  if (from.is_sharded() || from.is_flat()) attrs.set("gathers", true);
+  if (const int index = graph.mesh().find(axis); index >= 0) {
+    const Placement from = graph.type(values[0]).placements[index];
+    if (from.is_sharded() || from.is_flat()) attrs.set("gathers", true);
+  }
   std::vector<std::string> names;
   for (size_t i = 0; i < values.size(); ++i) {
     names.push_back(into.empty()
