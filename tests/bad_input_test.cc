@@ -7,7 +7,6 @@ namespace skein {
 namespace {
 
 using Overrides = std::vector<std::string>;
-using Words = std::vector<std::string>;
 
 // The job, with a run `good` of two checkpoints (steps 2 and 4) and its export.
 struct GoodJob : TinyJob {
@@ -42,16 +41,6 @@ void damage_middle(const fs::path& path) {
 
 void truncate_half(const fs::path& path) { fs::resize_file(path, fs::file_size(path) / 2); }
 void empty(const fs::path& path) { fs::resize_file(path, 0); }
-
-void expect_refused(const Outcome& outcome, int exit_code, const Words& words) {
-  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-  const auto lines = outcome.error_lines();
-  ASSERT_EQ(lines.size(), 1u) << outcome.err;
-  for (const std::string& word : words) {
-    EXPECT_NE(lines[0].find(word), std::string::npos) << lines[0] << "\nexpected: " << word;
-  }
-}
 
 void expect_refused(const Arguments& arguments, int exit_code, const Words& words) {
   SCOPED_TRACE(fmt::format("skein {}", fmt::join(arguments, " ")));

@@ -7,8 +7,6 @@
 namespace skein {
 namespace {
 
-using Words = std::vector<std::string>;
-
 // The job, with a run `good` of one checkpoint.
 struct GoodJob : ParallelJob {
   GoodJob() { trained("good", setting(2)); }
@@ -17,16 +15,6 @@ struct GoodJob : ParallelJob {
 const GoodJob& job() {
   static const GoodJob job;
   return job;
-}
-
-void expect_refused(const Outcome& outcome, int exit_code, const Words& words) {
-  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-  const auto lines = outcome.error_lines();
-  ASSERT_EQ(lines.size(), 1u) << outcome.err;
-  for (const std::string& word : words) {
-    EXPECT_NE(lines[0].find(word), std::string::npos) << lines[0] << "\nexpected: " << word;
-  }
 }
 
 // Every file of a run with its bytes.

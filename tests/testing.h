@@ -147,6 +147,18 @@ inline Outcome run_skein(const Arguments& arguments,
   return SkeinProcess(arguments, max_file_bytes).wait();
 }
 
+// A refusal: the exit code, nothing on standard output, and one line that says all of `words`.
+using Words = std::vector<std::string>;
+inline void expect_refused(const Outcome& outcome, int exit_code, const Words& words) {
+  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  const auto lines = outcome.error_lines();
+  ASSERT_EQ(lines.size(), 1u) << outcome.err;
+  for (const std::string& word : words) {
+    EXPECT_NE(lines[0].find(word), std::string::npos) << lines[0] << "\nexpected: " << word;
+  }
+}
+
 // The objects of a JSON-lines file; a last line that is torn is left out.
 inline std::vector<OrderedJson> read_json_lines(const fs::path& path) {
   std::vector<OrderedJson> objects;

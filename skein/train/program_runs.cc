@@ -2,43 +2,73 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 namespace skein {
+namespace {
+
+class StepWriter {
+ public:
+  StepWriter(const StepSpec& spec, const ProgramSet& programs)
+      : spec_(spec), several_(spec.layout.virtual_stages > 1) {
+    for (const Program& program : programs.programs) names_.insert(program.name);
+  }
+
+  std::vector<ProgramRun> write() {
+    const int64_t hosted = spec_.layout.hosted_virtual_ranks();
+    const int64_t micro_batches = spec_.micro_batches / hosted;  // of a virtual rank
+    for (const Task& task : stage_tasks(pipeline_shape(spec_), spec_.layout.stage())) {
+      add_task(task);
+      const bool ends_virtual_rank = (task.micro_batch + 1) % micro_batches == 0;
+      if (hosted > 1 && task.kind == TaskKind::kBackward && ends_virtual_rank) {
+        add_folds(task.chunk, task.micro_batch / micro_batches);
+      }
+    }
+    return std::move(order_);
+  }
+
+ private:
+  void add_task(const Task& task) {
+    const char* kind = task.kind == TaskKind::kForward ? "forward" : "backward";
+    std::string name = chunk_program(fmt::format("{}.last", kind), task.chunk, several_);
+    if (task.micro_batch + 1 < spec_.micro_batches || !names_.contains(name)) {
+      name = chunk_program(kind, task.chunk, several_);
+    }
+    order_.push_back({std::move(name), task.slot, task.micro_batch});
+  }
+
+  // The tree of gradient sums, like a binary counter: a level holds the sum of 2^level virtual ranks
+  // that waits for its right neighbour. After the last one all levels join.
+  void add_folds(int64_t chunk, int64_t virtual_rank) {
+    const auto add = [&](const char* mode, int64_t level) {
+      order_.push_back({chunk_program(fmt::format("{}.{}", mode, level), chunk, several_)});
+    };
+    int64_t level = 0;
+    for (; (virtual_rank >> level & 1) != 0; ++level) add("merge", level);
+    if (virtual_rank + 1 < spec_.layout.hosted_virtual_ranks()) return add("push", level);
+    for (; virtual_rank >> level != 0; ++level) {
+      if ((virtual_rank >> level & 1) != 0) add("merge", level);
+    }
+  }
+
+  const StepSpec& spec_;
+  const bool several_;
+  std::set<std::string, std::less<>> names_;
+  std::vector<ProgramRun> order_;
+};
+
+}  // namespace
+
+std::vector<ProgramRun> step_order(const StepSpec& spec, const ProgramSet& programs) {
+  return StepWriter(spec, programs).write();
+}
 
 ProgramRuns program_runs(const StepSpec& spec, const ProgramSet& programs) {
   ProgramRuns runs;
-  const auto is_there = [&](const std::string& name) {
-    return std::any_of(programs.programs.begin(), programs.programs.end(),
-                       [&](const Program& program) { return program.name == name; });
-  };
-  const bool several = spec.layout.virtual_stages > 1;
-  std::set<int64_t> chunks;
-  for (const Task& task : stage_tasks(pipeline_shape(spec), spec.layout.stage())) {
-    const char* kind = task.kind == TaskKind::kForward ? "forward" : "backward";
-    const std::string last = chunk_program(fmt::format("{}.last", kind), task.chunk, several);
-    const bool is_last = task.micro_batch + 1 == spec.micro_batches && is_there(last);
-    ++runs[is_last ? last : chunk_program(kind, task.chunk, several)];
-    chunks.insert(task.chunk);
+  for (const ProgramRun& run : step_order(spec, programs)) ++runs[run.program];
+  for (const Program& program : programs.programs) {
+    if (program.name == "update") runs["update"] = 1;
   }
-  // Joining n sums takes n - 1 merges; all but the last sum are pushed first, each to the level of
-  // the branch that it completes.
-  const int64_t hosted = spec.layout.hosted_virtual_ranks();
-  for (const int64_t chunk : chunks) {
-    const auto count = [&](const char* mode, int64_t level) {
-      ++runs[chunk_program(fmt::format("{}.{}", mode, level), chunk, several)];
-    };
-    for (int64_t rank = 0; hosted > 1 && rank < hosted; ++rank) {
-      int64_t level = 0;
-      for (; (rank >> level & 1) != 0; ++level) count("merge", level);
-      if (rank + 1 < hosted) count("push", level);
-      for (; rank + 1 == hosted && rank >> level != 0; ++level) {
-        if ((rank >> level & 1) != 0) count("merge", level);
-      }
-    }
-  }
-  if (is_there("update")) runs["update"] = 1;
   return runs;
 }
 

@@ -18,8 +18,8 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
                        const Communicators* communicators)
     : spec_(spec),
       executor_(device, programs, communicators),
-      tasks_(stage_tasks(pipeline_shape(spec), spec.layout.stage())),
-      several_chunks_(spec.layout.virtual_stages > 1) {
+      order_(step_order(spec, programs)),
+      tasks_(stage_tasks(pipeline_shape(spec), spec.layout.stage())) {
   const std::vector<float> table = rope_table(spec.model, spec.sequence_length);
   executor_.upload("rope_table", table.data(), static_cast<int64_t>(table.size() * sizeof(float)));
   const int64_t context = spec.layout.mesh.size("cp");
@@ -72,43 +72,12 @@ int64_t StepRunner::global_label_tokens(const Batch& batch) const {
              : batch.num_label_tokens;
 }
 
-void StepRunner::run_task(const Batch& batch, const Task& task) {
-  upload_micro_batch(batch, task.micro_batch);
-  const bool is_last = task.micro_batch + 1 == spec_.micro_batches;
-  const char* kind = task.kind == TaskKind::kForward ? "forward" : "backward";
-  const std::string last = chunk_program(fmt::format("{}.last", kind), task.chunk, several_chunks_);
-  executor_.run(is_last && executor_.has_program(last)
-                    ? last
-                    : chunk_program(kind, task.chunk, several_chunks_),
-                task.slot);
-}
-
-// The tree of gradient sums, like a binary counter: a level holds the sum of 2^level virtual ranks
-// that waits for its right neighbour. After the last one all levels join.
-void StepRunner::fold_virtual_rank(int64_t chunk, int64_t virtual_rank) {
-  const auto run = [&](const char* mode, int64_t level) {
-    executor_.run(chunk_program(fmt::format("{}.{}", mode, level), chunk, several_chunks_));
-  };
-  const bool last = virtual_rank + 1 == spec_.layout.hosted_virtual_ranks();
-  int64_t level = 0;
-  for (; (virtual_rank >> level & 1) != 0; ++level) run("merge", level);
-  if (!last) return run("push", level);
-  for (; virtual_rank >> level != 0; ++level) {
-    if ((virtual_rank >> level & 1) != 0) run("merge", level);
-  }
-}
-
 void StepRunner::accumulate(const Batch& batch) {
   check_batch(batch);
   uploaded_ = -1;
-  const int64_t hosted = spec_.layout.hosted_virtual_ranks();
-  const int64_t micro_batches = spec_.micro_batches / hosted;  // of a virtual rank
-  for (const Task& task : tasks_) {
-    run_task(batch, task);
-    const bool ends_virtual_rank = (task.micro_batch + 1) % micro_batches == 0;
-    if (hosted > 1 && task.kind == TaskKind::kBackward && ends_virtual_rank) {
-      fold_virtual_rank(task.chunk, task.micro_batch / micro_batches);
-    }
+  for (const ProgramRun& run : order_) {
+    if (run.micro_batch >= 0) upload_micro_batch(batch, run.micro_batch);
+    executor_.run(run.program, run.slot);
   }
 }
 
@@ -135,7 +104,7 @@ void StepRunner::evaluate(const Batch& batch, LossSum& sum) {
   for (const Task& task : tasks_) {
     if (task.kind != TaskKind::kForward) continue;
     upload_micro_batch(batch, task.micro_batch);
-    executor_.run(chunk_program("evaluate", task.chunk, several_chunks_));
+    executor_.run(chunk_program("evaluate", task.chunk, spec_.layout.virtual_stages > 1));
   }
   if (executor_.has_program("evaluate_total"))
     executor_.run("evaluate_total");  // over several ranks

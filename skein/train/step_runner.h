@@ -9,6 +9,7 @@
 
 #include "skein/data/batch.h"
 #include "skein/runtime/executor.h"
+#include "skein/train/program_runs.h"
 #include "skein/train/step_programs.h"
 
 namespace skein {
@@ -46,8 +47,6 @@ class StepRunner {
 
  private:
   void check_batch(const Batch& batch) const;
-  void run_task(const Batch& batch, const Task& task);
-  void fold_virtual_rank(int64_t chunk, int64_t virtual_rank);
   void upload_micro_batch(const Batch& batch, int64_t index);
   double take_loss_sum();
   double download_sum(const char* name) const;
@@ -55,8 +54,8 @@ class StepRunner {
 
   StepSpec spec_;
   Executor executor_;
-  std::vector<Task> tasks_;
-  bool several_chunks_;
+  std::vector<ProgramRun> order_;  // of a training step, up to the update
+  std::vector<Task> tasks_;        // of evaluation: the forwards among them
   // Rows of a micro-batch that this rank holds, over its context axis; empty: all, in order.
   std::vector<int64_t> rows_;
   std::vector<int32_t> picked_;
