@@ -15,6 +15,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/launch/cores.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/runtime/copy_rate.h"
@@ -184,8 +185,8 @@ double mean_over_ranks(Communicator& world, double value) {
   return sum_over_ranks(world, value) / world.size();
 }
 
-Hardware measure(const Config& config, const LlamaConfig& model, Communicator& world) {
-  const WorkerCores cores = share_cores(config, world.size());
+Hardware measure(const Config& config, const LlamaConfig& model, const WorkerCores& cores,
+                 Communicator& world) {
   omp_set_num_threads(static_cast<int>(cores.threads));
   Hardware hardware;
   hardware.name =
@@ -216,6 +217,7 @@ Hardware measure(const Config& config, const LlamaConfig& model, Communicator& w
 [[noreturn]] void become_worker(const WorldOptions& options,
                                 const std::function<void(Communicator&)>& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const BoundToCores bound(cores_of_worker(usable_cores(), options.rank, options.size));
   int code = 0;
   try {
     body(*make_world(options));
@@ -251,9 +253,10 @@ Hardware calibrate(const Config& config, const LlamaConfig& model, int64_t worke
   if (mkdtemp(name.data()) == nullptr) fail(ErrorCode::kIo, "cannot make the folder {}", name);
   const fs::path folder = name;
   const fs::path result = folder / "hardware.toml";
+  const WorkerCores cores = share_cores(config, workers);
   try {
     run_workers(static_cast<int>(workers), folder, [&](Communicator& world) {
-      const Hardware hardware = measure(config, model, world);
+      const Hardware hardware = measure(config, model, cores, world);
       if (world.rank() == 0) write_file_atomic(result, hardware_text(hardware));
     });
     const Hardware hardware = load_hardware(result);

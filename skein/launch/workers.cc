@@ -1,6 +1,5 @@
 #include "skein/launch/workers.h"
 
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "skein/base/log.h"
+#include "skein/launch/cores.h"
 #include "skein/launch/worker_failure.h"
 #include "skein/launch/worker_process.h"
 
@@ -72,14 +72,6 @@ std::string new_start_id() {
   char text[32];
   std::strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &utc);
   return fmt::format("{}-{:08x}", text, std::random_device()());
-}
-
-int num_usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
-    return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return CPU_COUNT(&cores);
 }
 
 void make_folder(const fs::path& path) {
@@ -139,11 +131,15 @@ class Workers {
                          fmt::format("SKEIN_LOCAL_SIZE={}", launch_.num_workers),
                          fmt::format("SKEIN_START_ID={}", start_id_),
                          fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
-    if (launch_.threads > 0 || std::getenv("OMP_NUM_THREADS") == nullptr) {
-      const int share = std::max(1, num_usable_cores() / launch_.num_workers);
-      start.environment.push_back(
-          fmt::format("OMP_NUM_THREADS={}", launch_.threads > 0 ? launch_.threads : share));
-    }
+    const std::vector<int> cores = usable_cores();
+    const int share = std::max(1, static_cast<int>(cores.size()) / launch_.num_workers);
+    const bool told = launch_.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;
+    const int threads = launch_.threads > 0 ? launch_.threads : share;
+    if (!told) start.environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
+    // A run that takes less than the machine may not be alone on it: its cores are not ours to choose.
+    const bool whole_machine = !told && threads == share;
+    const BoundToCores bound(
+        whole_machine ? cores_of_worker(cores, rank, launch_.num_workers) : std::vector<int>{});
     if (rank > 0) start.output = rank_log(launch_.run_dir, rank);
     start.signal_mask = signals_.former();
     workers_.emplace_back(rank, start);

@@ -7,7 +7,8 @@
 // up to `grace_s` for the one that failed otherwise, and names that one.
 //
 // Threads  of a worker: OMP_NUM_THREADS where `threads` is given; where neither says anything, the
-//          cores that this process may use divided by the workers, at least 1.
+//          cores that this process may use divided by the workers, at least 1. Workers that share
+//          out all cores so are bound to theirs (cores.h).
 // Orphans  none: workers die with the parent (prctl PR_SET_PDEATHSIG), and whatever run_workers
 //          throws, every worker has ended before.
 // Signals  are blocked in the parent while it waits; one call at a time, from the main thread.
