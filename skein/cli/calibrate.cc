@@ -13,6 +13,7 @@
 #include <functional>
 #include <vector>
 
+#include "skein/base/batch_scheduling.h"
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/launch/cores.h"
@@ -217,6 +218,7 @@ Hardware measure(const Config& config, const LlamaConfig& model, const WorkerCor
 [[noreturn]] void become_worker(const WorldOptions& options,
                                 const std::function<void(Communicator&)>& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const BatchScheduling scheduling(BatchScheduling::kComputes);
   const BoundToCores bound(cores_of_worker(usable_cores(), options.rank, options.size));
   int code = 0;
   try {

@@ -4,6 +4,7 @@
 // is to start them, or it is alone.
 #include <memory>
 
+#include "skein/base/batch_scheduling.h"
 #include "skein/base/log.h"
 #include "skein/cli/commands.h"
 #include "skein/launch/agreement.h"
@@ -43,6 +44,7 @@ void start_log(const Config& config, const Place& place) {
 }
 
 int train(const Config& config, const Place& place, const fs::path& rendezvous) {
+  const BatchScheduling scheduling(BatchScheduling::kComputes);
   const auto world = make_world({.rank = place.rank,
                                  .size = place.size,
                                  .rendezvous = rendezvous.string(),

@@ -4,11 +4,11 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sched.h>
 
 #include <cstdlib>
 #include <cstring>
 
+#include "skein/base/batch_scheduling.h"
 #include "skein/base/error.h"
 
 namespace skein {
@@ -61,30 +61,10 @@ tcp::attr attributes(bool one_host) {
   return tcp::CreateDeviceAttr(wanted);
 }
 
-// While it lives, threads are made that do not take a core from one that runs, but wait until it
-// sleeps or had its share (SCHED_BATCH, sched(7)). Gloo's thread has to be one: it does not sleep
-// while a connection has bytes and its lock is taken, so that, once it has pushed aside the thread
-// that holds the lock, it spins until the scheduler's next tick. Tensor parallel steps of two
-// workers on two cores take 1.4 times as long with the default.
-class BatchThreads {
- public:
-  BatchThreads() : active_(sched_getscheduler(0) == SCHED_OTHER) { choose(SCHED_BATCH); }
-  BatchThreads(const BatchThreads&) = delete;
-  BatchThreads& operator=(const BatchThreads&) = delete;
-  ~BatchThreads() { choose(SCHED_OTHER); }
-
- private:
-  void choose(int policy) const {
-    const sched_param none = {};
-    if (active_) sched_setscheduler(0, policy, &none);
-  }
-  const bool active_;
-};
-
 }  // namespace
 
 std::shared_ptr<gloo::transport::Device> open_network(bool one_host) {
-  const BatchThreads gloo_thread;
+  const BatchScheduling of_its_thread(BatchScheduling::kMovesBytes);
   try {
     return tcp::CreateDevice(attributes(one_host));
   } catch (const Error&) {
