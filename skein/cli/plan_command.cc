@@ -37,7 +37,7 @@ void add_options(CLI::App& command, PlanOptions& options) {
   command.add_option("--hardware", options.hardware,
                      "a description of the machines (configs/hardware/*.toml); without one, this "
                      "machine is measured");
-  command.add_option("--rank", options.rank, "with --json: list what this rank sends")
+  command.add_option("--rank", options.rank, "with --json: list what this rank holds and sends")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--timeline", options.timeline,
                      "write the predicted schedule here, for ui.perfetto.dev");
@@ -79,9 +79,9 @@ int run_plan(const PlanOptions& options) {
   const Plan plan = make_plan(request);
   if (!options.timeline.empty()) write_timeline(plan.step.timeline, options.timeline);
   if (options.json) {
-    OrderedJson json = plan_to_json(plan);
-    if (options.rank >= 0) json["collectives"] = wire_to_json(wire_of_rank(request, options.rank));
-    print_json(json);
+    std::optional<StagePlan> of_rank;
+    if (options.rank >= 0) of_rank = plan_of_rank(request, options.rank);
+    print_json(plan_to_json(plan, of_rank));
   } else {
     fmt::print("{}", plan_to_text(plan));
   }

@@ -143,14 +143,18 @@ Plan make_plan(const PlanRequest& request) {
   return plan;
 }
 
-Wire wire_of_rank(const PlanRequest& request, int64_t rank) {
+StagePlan plan_of_rank(const PlanRequest& request, int64_t rank) {
   if (rank < 0 || rank >= request.ranks) {
     fail(ErrorCode::kUsage, "--rank is {}: expected 0 to {}", rank, request.ranks - 1);
   }
   const ParallelLayout layout = parallel_layout(request.config, request.model, request.ranks, rank);
   const StepSpec spec = step_spec(request.config, request.model, layout);
-  const ProgramSet programs = plan_training(training_graphs(spec), spec, request.kernels);
-  return planned_wire(programs, program_runs(spec, programs), rank);
+  const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
+  const TrainingGraphs graphs = training_graphs(spec);
+  StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing);
+  const ProgramSet programs = plan_training(graphs, spec, request.kernels);
+  plan.wire = planned_wire(programs, program_runs(spec, programs), rank);  // not the largest
+  return plan;
 }
 
 }  // namespace skein

@@ -70,10 +70,11 @@ StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& s
 // Fills what follows from the stages: step, tokens_per_second, model_flops_utilization.
 void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec);
 
-// What one rank sends in a step, whichever it is.
-Wire wire_of_rank(const PlanRequest& request, int64_t rank);
+// What one rank holds and sends in a step, whichever it is.
+StagePlan plan_of_rank(const PlanRequest& request, int64_t rank);
 
-OrderedJson plan_to_json(const Plan& plan);
+// `of_rank`: its bytes, too, and its collectives instead of those of the rank that sends most.
+OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_rank = std::nullopt);
 std::string plan_to_text(const Plan& plan);
 
 }  // namespace skein

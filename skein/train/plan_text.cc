@@ -85,7 +85,7 @@ std::string wire_text(const StagePlan& stage) {
 
 }  // namespace
 
-OrderedJson plan_to_json(const Plan& plan) {
+OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_rank) {
   OrderedJson json;
   json["ranks"] = plan.ranks();
   json["parameters"] = plan.num_parameters;
@@ -100,7 +100,8 @@ OrderedJson plan_to_json(const Plan& plan) {
   json["bubble_fraction"] = plan.step.timeline.bubble_fraction;
   json["tokens_per_second"] = plan.tokens_per_second;
   json["model_flops_utilization"] = plan.model_flops_utilization;
-  json["collectives"] = collectives_to_json(plan.busiest());
+  if (of_rank) json["rank"] = bytes_to_json(*of_rank);
+  json["collectives"] = collectives_to_json(of_rank ? *of_rank : plan.busiest());
   json["stages"] = OrderedJson::array();
   for (const StagePlan& stage : plan.stages) {
     OrderedJson line = bytes_to_json(stage);

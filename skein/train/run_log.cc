@@ -19,6 +19,15 @@ fs::path create_run_folder(const Config& config) {
 
 }  // namespace
 
+OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes) {
+  OrderedJson json = OrderedJson::object();
+  for (int i = 0; i < kNumArenas; ++i) {
+    json[std::string(arena_name(static_cast<Arena>(i)))] = arena_bytes[i];
+  }
+  json["snapshot"] = snapshot_bytes;
+  return json;
+}
+
 RunLog::RunLog(const Config& config)
     : config_(config),
       dir_(create_run_folder(config)),
@@ -57,17 +66,13 @@ void RunLog::start(int64_t step, const std::string& from) {
   }
   for (const auto& [at, norm] : norms) spikes_.observe(norm);
 
-  OrderedJson allocated = OrderedJson::object();
-  for (int i = 0; i < kNumArenas; ++i) {
-    allocated[std::string(arena_name(static_cast<Arena>(i)))] = scale_.arena_bytes[i];
-  }
-  allocated["snapshot"] = scale_.snapshot_bytes;
   events_.append("start", {{"step", step},
                            {"from", from},
                            {"version", kVersion},
                            {"parameters", scale_.num_parameters},
                            {"ceiling_flops", scale_.ceiling_flops},
-                           {"allocated_bytes", allocated}});
+                           {"allocated_bytes",
+                            allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)}});
   if (step > 0) {
     say(fmt::format("resuming after step {} from {}", step, from));
   } else {

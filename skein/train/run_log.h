@@ -18,6 +18,9 @@
 
 namespace skein {
 
+// {"weights": bytes, …, "snapshot": bytes}: what a rank allocated.
+OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes);
+
 class RunLog {
  public:
   // Creates the run folder and writes config.toml.

@@ -136,7 +136,12 @@ void Trainer::allocate() {
   if (world_.size() == 1) scale.measure_ceiling = [this, dtype] { return measure_ceiling(dtype); };
   scale.arena_bytes = programs_.arena_bytes;
   scale.snapshot_bytes = writer_->snapshot_bytes();
-  if (log_) log_->set_scale(scale);
+  if (log_) {
+    log_->set_scale(scale);
+  } else {
+    const OrderedJson allocated = allocated_to_json(scale.arena_bytes, scale.snapshot_bytes);
+    log::info("allocated {}", allocated.dump());
+  }
 }
 
 // All ranks at once, as they compute.
