@@ -22,6 +22,14 @@ void start(const std::string& file) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+void error_to_file(const std::string& text) {
+  const auto logger = spdlog::default_logger();
+  for (size_t i = 1; i < logger->sinks().size(); ++i) {  // the first is standard error
+    logger->sinks()[i]->log({logger->name(), spdlog::level::err, text});
+    logger->sinks()[i]->flush();
+  }
+}
+
 bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 }  // namespace skein::log

@@ -16,6 +16,9 @@ using spdlog::warn;
 // that file as well. Called once by the command; until then spdlog's default logger serves.
 void start(const std::string& file = "");
 
+// An error for the log file alone, where somebody else tells it on the terminal.
+void error_to_file(const std::string& text);
+
 // True if standard error is a terminal: only then are lines redrawn or coloured.
 bool on_terminal();
 

@@ -247,7 +247,11 @@ class Workers {
 };
 
 int failed_as_worker(const Place& place, const fs::path& rendezvous_folder, const Error& error) {
-  log::error("{}", error.what());
+  if (place.rank == 0) {
+    log::error_to_file(error.what());  // it shares the terminal with the parent, who tells the cause
+  } else {
+    log::error("{}", error.what());
+  }
   try {
     report_failure(rendezvous_folder, place.rank, error);
   } catch (const std::exception& problem) {

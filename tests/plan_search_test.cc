@@ -1,0 +1,71 @@
+// `skein plan --search` and `--calibrate`, as a user runs them.
+#include "skein/schedule/hardware.h"
+#include "tests/testing.h"
+
+namespace skein {
+namespace {
+
+const TinyJob& job() {
+  static const TinyJob job;
+  return job;
+}
+
+OrderedJson json_of(const std::vector<std::string>& overrides, const Arguments& more) {
+  Arguments arguments = job().arguments("plan", "plan", overrides);
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  arguments.push_back("--json");
+  return OrderedJson::parse(TinyJob::must(arguments).out);
+}
+
+std::string h100() {
+  return (fs::path(SKEIN_SOURCE_DIR) / "configs/hardware/h100-8x.toml").string();
+}
+
+TEST(PlanSearch, ListsLayoutsThatFitTheBestFirstAndAgreesWithThePlanOfEach) {
+  const std::vector<std::string> model = {"model.num_hidden_layers=4", "batch.global_sequences=32"};
+  const OrderedJson found = json_of(model, {"--search", "--ranks", "8", "--hardware", h100()});
+  ASSERT_GT(found.size(), 1u);
+  double rate = 1e300;
+  for (const OrderedJson& layout : found) {
+    EXPECT_TRUE(layout.at("fits")) << layout;
+    EXPECT_EQ(layout.at("ranks"), 8);
+    EXPECT_LE(layout.at("tokens_per_second"), rate);
+    rate = layout.at("tokens_per_second");
+  }
+  // A layout of the list is no worse than the data parallel one, which is among what was searched.
+  const OrderedJson plain = json_of(model, {"--ranks", "8", "--hardware", h100()});
+  EXPECT_GE(found[0].at("tokens_per_second"), plain.at("tokens_per_second"));
+}
+
+TEST(PlanSearch, SaysWhyNothingFits) {
+  const fs::path hardware = job().folder / "small.toml";
+  Hardware small = load_hardware(h100());
+  small.memory_bytes = 4096;
+  std::ofstream(hardware) << hardware_text(small);
+  Arguments arguments = job().arguments("plan", "plan", {});
+  arguments.insert(arguments.end(), {"--search", "--ranks", "8", "--hardware", hardware.string()});
+  const std::string text = TinyJob::must(arguments).out;
+  for (const char* word : {"none fits", "too large, mostly weights", "for example tensor"}) {
+    EXPECT_NE(text.find(word), std::string::npos) << text;
+  }
+  EXPECT_TRUE(json_of({}, {"--search", "--ranks", "8", "--hardware", hardware.string()}).empty());
+}
+
+TEST(Calibrate, WritesADescriptionThatPlansUse) {
+  const fs::path file = job().folder / "measured.toml";
+  Arguments arguments = job().arguments("plan", "plan", {});
+  arguments.insert(arguments.end(), {"--calibrate", file.string(), "--workers", "2"});
+  TinyJob::must(arguments);
+  const Hardware measured = load_hardware(file);
+  EXPECT_EQ(measured.devices_per_node, 2);
+  EXPECT_GT(measured.intra_node.bytes_per_s, 1e6);
+  EXPECT_GT(measured.intra_node.latency_s, 0);
+  EXPECT_TRUE(measured.op_factors.contains("attention")) << hardware_text(measured);
+  const OrderedJson plan = json_of({"launch.workers=2"}, {"--hardware", file.string()});
+  EXPECT_EQ(plan.at("hardware"), measured.name);
+  EXPECT_GT(plan.at("step_seconds"), 0);
+  EXPECT_LT(plan.at("step_seconds"), 10);
+}
+
+}  // namespace
+}  // namespace skein
