@@ -21,7 +21,8 @@ std::vector<int> usable_cores() {
 std::vector<int> cores_of_worker(const std::vector<int>& cores, int index, int count) {
   const int num_cores = static_cast<int>(cores.size());
   if (num_cores < count) return {};
-  return {cores.begin() + num_cores * index / count, cores.begin() + num_cores * (index + 1) / count};
+  return {cores.begin() + num_cores * index / count,
+          cores.begin() + num_cores * (index + 1) / count};
 }
 
 BoundToCores::BoundToCores(const std::vector<int>& cores) {

@@ -138,8 +138,8 @@ class Workers {
     if (!told) start.environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
     // A run that takes less than the machine may not be alone on it: its cores are not ours to choose.
     const bool whole_machine = !told && threads == share;
-    const BoundToCores bound(
-        whole_machine ? cores_of_worker(cores, rank, launch_.num_workers) : std::vector<int>{});
+    const BoundToCores bound(whole_machine ? cores_of_worker(cores, rank, launch_.num_workers)
+                                           : std::vector<int>{});
     if (rank > 0) start.output = rank_log(launch_.run_dir, rank);
     start.signal_mask = signals_.former();
     workers_.emplace_back(rank, start);
@@ -248,7 +248,8 @@ class Workers {
 
 int failed_as_worker(const Place& place, const fs::path& rendezvous_folder, const Error& error) {
   if (place.rank == 0) {
-    log::error_to_file(error.what());  // it shares the terminal with the parent, who tells the cause
+    log::error_to_file(
+        error.what());  // it shares the terminal with the parent, who tells the cause
   } else {
     log::error("{}", error.what());
   }

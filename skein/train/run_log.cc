@@ -66,13 +66,13 @@ void RunLog::start(int64_t step, const std::string& from) {
   }
   for (const auto& [at, norm] : norms) spikes_.observe(norm);
 
-  events_.append("start", {{"step", step},
-                           {"from", from},
-                           {"version", kVersion},
-                           {"parameters", scale_.num_parameters},
-                           {"ceiling_flops", scale_.ceiling_flops},
-                           {"allocated_bytes",
-                            allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)}});
+  events_.append(
+      "start", {{"step", step},
+                {"from", from},
+                {"version", kVersion},
+                {"parameters", scale_.num_parameters},
+                {"ceiling_flops", scale_.ceiling_flops},
+                {"allocated_bytes", allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)}});
   if (step > 0) {
     say(fmt::format("resuming after step {} from {}", step, from));
   } else {
