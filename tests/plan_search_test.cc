@@ -63,8 +63,19 @@ TEST(Calibrate, WritesADescriptionThatPlansUse) {
   EXPECT_TRUE(measured.op_factors.contains("attention")) << hardware_text(measured);
   const OrderedJson plan = json_of({"launch.workers=2"}, {"--hardware", file.string()});
   EXPECT_EQ(plan.at("hardware"), measured.name);
+  EXPECT_EQ(plan.at("per_rank"), json_of({"launch.workers=2"}, {}).at("per_rank"));
   EXPECT_GT(plan.at("step_seconds"), 0);
   EXPECT_LT(plan.at("step_seconds"), 10);
+}
+
+TEST(PlanSearch, RefusesFactorsOfOpsThatNobodyHas) {
+  const fs::path hardware = job().folder / "typing.toml";
+  Hardware mistyped = load_hardware(h100());
+  mistyped.op_factors["lineer"] = 1.8;
+  std::ofstream(hardware) << hardware_text(mistyped);
+  Arguments arguments = job().arguments("plan", "plan", {});
+  arguments.insert(arguments.end(), {"--hardware", hardware.string()});
+  expect_refused(run_skein(arguments), 2, {"lineer", "did you mean linear?"});
 }
 
 }  // namespace

@@ -20,9 +20,12 @@ void check_ranks(const CheckpointWriterOptions& options) {
     fail(ErrorCode::kInvalid, "[checkpoint] rank {} of {} cannot save", options.rank,
          options.num_ranks);
   }
-  if (id.empty() || id.size() > 100 ||
+  constexpr size_t kMostCharacters = 200;  // a file name has 255
+  if (id.empty() || id.size() > kMostCharacters ||
       id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") != id.npos) {
-    fail(ErrorCode::kInvalid, "[checkpoint] save_id \"{}\" is not made of a-z, 0-9, _ and -", id);
+    fail(ErrorCode::kInvalid,
+         "[checkpoint] save_id \"{}\" is not made of up to {} of a-z, 0-9, _ and -", id,
+         kMostCharacters);
   }
 }
 

@@ -5,7 +5,8 @@
 //
 // Accumulation  in the dtype (i32 wraps); bf16 in fp32, rounded once
 // Memory    `result` may be one of the terms, or overlap none
-// Cost      memory-bound: each term is read once, the result written once; 13 blocks of 8 KiB of stack
+// Cost      memory-bound: each term is read once, the result written once; 16 blocks of 4 KiB
+//           of stack a thread (f64: 8 KiB)
 // Threads   OpenMP, over elements; the bits do not depend on how many
 #pragma once
 

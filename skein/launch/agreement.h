@@ -1,7 +1,7 @@
 // Whether all ranks mean the same run: before anything is allocated, each says what it was started
 // with, and a rank with another configuration, program or mesh is refused on every rank.
 //
-// Cost     one all-gather of 16 bytes a rank; where they differ, one of the longest text
+// Cost     one all-gather of 32 bytes a rank; where they differ, one of the longest text
 // Errors   Error{kUsage}, the same on every rank: which rank differs from the others in what, and the
 //          first line that differs. Where two groups are as large, those that agree with the lower
 //          rank are "the others".

@@ -159,8 +159,12 @@ class Workers {
     const bool by_us = WIFSIGNALED(status) && ending_ &&
                        (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
     if (by_us) return;
-    if (WIFSIGNALED(status) && asked_to_stop_ &&
-        (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGUSR1)) {
+    // Ctrl-C on a terminal may reach a worker before it reaches this process.
+    const bool stopped_by_signal =
+        WIFSIGNALED(status) &&
+        (WTERMSIG(status) == SIGINT ||
+         (asked_to_stop_ && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGUSR1)));
+    if (stopped_by_signal) {
       stopped_ = stopped_early_ = true;  // before it trained: there is nothing to save
       end_others();
       return;

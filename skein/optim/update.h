@@ -12,7 +12,8 @@
 //             1  gradients reduce-scattered to ranges (Flat), optimizer state of that range alone,
 //                the updated ranges of the weights all-gathered
 //             2, 3  as 1; passes/zero.h has changed the graph before
-//           in buckets of up to kBucketBytes of fp32 gradient: the scratch of a sum is bounded by it
+//           in buckets of up to kBucketBytes of fp32 gradient, or of one parameter that is larger:
+//           the scratch of a sum is bounded by the largest
 #pragma once
 
 #include <functional>

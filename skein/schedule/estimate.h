@@ -26,13 +26,4 @@ double estimate_seconds(const Step& step, const HardwareRates& rates);
 double estimate_seconds(const Program& program, const HardwareRates& rates);
 double estimate_seconds(const Program& program, const Hardware& hardware, DType dtype);
 
-struct TrainingEstimate {
-  double step_seconds = 0;
-  double flops_per_step = 0;  // executed, recomputation included
-};
-
-// `forward` and `backward` once a micro-batch, `update` once a step.
-TrainingEstimate estimate_step(const ProgramSet& programs, int64_t num_micro_batches,
-                               const HardwareRates& rates);
-
 }  // namespace skein

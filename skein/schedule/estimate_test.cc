@@ -31,16 +31,5 @@ TEST(Estimate, StepsWithoutWorkAreNoKernels) {
   EXPECT_EQ(estimate_seconds(step(0, 0, 0), rates_of(hardware(), DType::kBF16)), 0);
 }
 
-TEST(Estimate, ForwardAndBackwardOnceAMicroBatch) {
-  ProgramSet set;
-  set.programs = {{"forward", {step(100, 0, 0)}},
-                  {"backward", {step(200, 0, 0)}},
-                  {"update", {step(0, 0, 4)}},
-                  {"evaluate", {step(1e9, 0, 0)}}};
-  const TrainingEstimate estimate = estimate_step(set, 3, rates_of(hardware(), DType::kBF16));
-  EXPECT_DOUBLE_EQ(estimate.step_seconds, 3 * (1.5 + 2.5) + 1.5);
-  EXPECT_DOUBLE_EQ(estimate.flops_per_step, 900);
-}
-
 }  // namespace
 }  // namespace skein

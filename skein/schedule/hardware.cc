@@ -249,8 +249,4 @@ std::string hardware_text(const Hardware& hardware) {
   return text;
 }
 
-double overlapped_seconds(double compute_s, double communication_s, const Hardware& hardware) {
-  return std::max(compute_s + (1 - hardware.overlap) * communication_s, communication_s);
-}
-
 }  // namespace skein

@@ -63,9 +63,4 @@ Hardware load_hardware(const std::filesystem::path& path);
 // The description as TOML; parse_hardware reads back the same bits.
 std::string hardware_text(const Hardware& hardware);
 
-// Computation and the communication beside it: what can overlap does.
-//
-// Formula  max(compute + (1 - overlap) communication, communication)
-double overlapped_seconds(double compute_s, double communication_s, const Hardware& hardware);
-
 }  // namespace skein

@@ -129,17 +129,5 @@ TEST(Hardware, MissingAndOversizedFiles) {
   fs::remove(path);
 }
 
-TEST(Hardware, OverlapHidesItsShare) {
-  Hardware h;
-  h.overlap = 1;
-  EXPECT_DOUBLE_EQ(overlapped_seconds(10, 4, h), 10);
-  EXPECT_DOUBLE_EQ(overlapped_seconds(10, 14, h), 14);
-  h.overlap = 0;
-  EXPECT_DOUBLE_EQ(overlapped_seconds(10, 4, h), 14);
-  h.overlap = 0.75;
-  EXPECT_DOUBLE_EQ(overlapped_seconds(10, 4, h), 11);
-  EXPECT_DOUBLE_EQ(overlapped_seconds(1, 10, h), 10);
-}
-
 }  // namespace
 }  // namespace skein

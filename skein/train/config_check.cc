@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -63,6 +64,12 @@ void check_batch(const Config& config, const Checker& check) {
                 "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
                 "multiple of [parallel] data, which is {}",
                 global, micro_batches, micro, parallel.data);
+  constexpr int64_t kMostTokens = (int64_t{1} << 31) - 1;  // counted in 32 bits
+  check.require(global <= kMostTokens / config.data.sequence_length,
+                "[batch] global_sequences {} x [data] sequence_length {} is {} tokens: expected at "
+                "most {}",
+                global, config.data.sequence_length, global * config.data.sequence_length,
+                kMostTokens);
   const int64_t width = parallel.reduction_width;
   check.require(width == 0 || micro_batches % width == 0,
                 "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
@@ -87,6 +94,17 @@ void check_optimizer(const Config& config, const Checker& check) {
 
 void check_parallel(const Config& config, const Checker& check) {
   const ParallelConfig& parallel = config.parallel;
+  constexpr int64_t kMostRanks = int64_t{1} << 24;
+  int64_t ranks = 1;
+  for (const int64_t degree : {std::max<int64_t>(1, parallel.data), parallel.tensor,
+                               parallel.pipeline, parallel.context}) {
+    check.require(
+        ranks <= kMostRanks / degree,
+        "[parallel] data {} x tensor {} x pipeline {} x context {} is more than {} ranks: "
+        "expected smaller degrees",
+        parallel.data, parallel.tensor, parallel.pipeline, parallel.context, kMostRanks);
+    ranks *= degree;
+  }
   const int64_t length = config.data.sequence_length;
   const int64_t pieces = parallel.context == 1 ? 1 : 2 * parallel.context;
   check.require(length % pieces == 0,

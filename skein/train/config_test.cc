@@ -177,6 +177,9 @@ TEST(Config, ChecksHowKeysFitTogether) {
          "multiple of 2 x [parallel] context = 4");
   expect("[data]\nsequence_length = 9\n[parallel]\ntensor = 2", "must divide the 9 tokens");
   expect("[parallel]\nvirtual_stages = 2", "pipeline is 1");
+  expect("[parallel]\ntensor = 4194304\npipeline = 2097152\ncontext = 2097152", "smaller degrees");
+  expect("[batch]\nglobal_sequences = 16384\n[data]\nsequence_length = 131072",
+         "is 2147483648 tokens: expected at most 2147483647");
   expect("[validate]\nevery_steps = 5", "validation is empty");
   expect("[model]\nhf_config = \"\"", "says nothing about the model");
   expect("[run]\ndir = \"\"", "dir is empty");

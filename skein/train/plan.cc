@@ -1,13 +1,14 @@
 #include "skein/train/plan.h"
 
+#include <omp.h>
+
 #include <algorithm>
 
 #include "skein/base/error.h"
+#include "skein/base/nearest.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/llama/parameters.h"
-#include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/ops/ops.h"
-#include "skein/runtime/copy_rate.h"
 #include "skein/train/this_machine.h"
 
 namespace skein {
@@ -24,6 +25,18 @@ int64_t ranks_to_plan(const Config& config, int64_t asked) {
   return std::max<int64_t>(config.launch.workers, configured_ranks(config.parallel));
 }
 
+// Times of ops that nobody has would change nothing.
+void check_op_names(const Hardware& hardware) {
+  std::vector<std::string_view> names;
+  for (const OpDef* op : all_ops()) names.emplace_back(op->name);
+  for (const auto& [name, factor] : hardware.op_factors) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string_view nearest = nearest_name(name, names);
+    fail(ErrorCode::kUsage, "hardware '{}': [ops] {} is no op{}", hardware.name, name,
+         nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+  }
+}
+
 // The first rank of each stage.
 std::vector<int64_t> stage_ranks(const Mesh& mesh) {
   std::vector<int64_t> ranks;
@@ -38,6 +51,10 @@ std::vector<int64_t> stage_ranks(const Mesh& mesh) {
 
 const StagePlan& Plan::largest() const {
   return largest_by(stages, [](const StagePlan& stage) { return stage.total_bytes(); });
+}
+
+const StagePlan& Plan::fullest() const {
+  return largest_by(stages, [](const StagePlan& stage) { return stage.device_bytes(); });
 }
 
 const StagePlan& Plan::busiest() const {
@@ -59,6 +76,10 @@ PlanRequest plan_request(const Config& config, int64_t ranks,
   request.kernels = training_device(config)->kernels();
   request.ranks = ranks_to_plan(config, ranks);
   request.hardware = hardware ? *hardware : describe_this_machine(config, request.ranks);
+  check_op_names(request.hardware);
+  const int64_t on_node = std::min(request.ranks, request.hardware.devices_per_node);
+  request.threads = static_cast<int>(share_cores(config, on_node).threads);
+  omp_set_num_threads(request.threads);
   return request;
 }
 

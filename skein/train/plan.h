@@ -42,7 +42,8 @@ struct Plan {
   double model_flops_utilization = 0;
 
   int64_t ranks() const { return layout.mesh.num_ranks(); }
-  const StagePlan& largest() const;  // in bytes
+  const StagePlan& largest() const;  // in bytes, the host's among them
+  const StagePlan& fullest() const;  // in bytes of the device: what decides whether it fits
   const StagePlan& busiest() const;  // on the wire
 };
 
@@ -52,6 +53,7 @@ struct PlanRequest {
   Hardware hardware;
   KernelTable kernels;
   int64_t ranks = 1;
+  int threads = 1;  // of a rank on this machine: kernels' scratch depends on it
 };
 
 // A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.

@@ -1,5 +1,7 @@
 #include "skein/train/plan_search.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <chrono>
 #include <mutex>
@@ -86,6 +88,7 @@ class Search {
   void enumerate_variants(int64_t tensor, int64_t pipeline, int64_t context) {
     Config config = request_.config;
     config.parallel = {.tensor = tensor, .pipeline = pipeline, .context = context};
+    config.parallel.reduction_width = request_.config.parallel.reduction_width;
     const int64_t data = request_.ranks / (tensor * pipeline * context);
     for (const int64_t micro : {1, 2, 4, 8}) {
       if (micro > 1 && config.batch.global_sequences % (data * micro) != 0) continue;
@@ -197,6 +200,7 @@ class Search {
   }
 
   void plan_candidates() try {
+    omp_set_num_threads(request_.threads);  // of this thread, as in plan_request
     while (const Candidate* candidate = next()) plan_candidate(*candidate);
   } catch (...) {
     const std::lock_guard lock(mutex_);
@@ -216,7 +220,7 @@ class Search {
       return;
     }
     const std::lock_guard lock(mutex_);
-    if (!refuse_large(candidate.config, plan.largest().arena_bytes))
+    if (!refuse_large(candidate.config, plan.fullest().arena_bytes))
       insert({candidate.config, std::move(plan)});
   }
 
@@ -249,7 +253,7 @@ class Search {
       PlanRequest request = request_;
       request.config = found.config;
       found.plan = make_plan(request);
-      if (!refuse_large(found.config, found.plan.largest().arena_bytes)) insert(std::move(found));
+      if (!refuse_large(found.config, found.plan.fullest().arena_bytes)) insert(std::move(found));
     }
     if (result_.best.size() > num_best_) result_.best.resize(num_best_);
   }
@@ -282,10 +286,13 @@ OrderedJson search_to_json(const SearchResult& result) {
   OrderedJson list = OrderedJson::array();
   for (const auto& [config, plan] : result.best) {
     OrderedJson json = plan_to_json(plan);
-    json["set"] = {{"parallel.tensor", config.parallel.tensor},
+    json["set"] = {{"parallel.data", plan.layout.data_degree()},
+                   {"parallel.tensor", config.parallel.tensor},
                    {"parallel.pipeline", config.parallel.pipeline},
                    {"parallel.virtual_stages", config.parallel.virtual_stages},
                    {"parallel.context", config.parallel.context},
+                   {"parallel.sequence", config.parallel.sequence},
+                   {"parallel.kv_replication", config.parallel.kv_replication},
                    {"parallel.zero", config.parallel.zero},
                    {"batch.micro_sequences", config.batch.micro_sequences},
                    {"memory.recompute", config.memory.recompute}};
@@ -309,7 +316,7 @@ std::string search_to_text(const SearchResult& result, const PlanRequest& reques
         "{:>6} {:>8} {:>5} {:>4} {:>7} {:>5} {:>4} {:>9}  {:>9} {:>8} {:>10} {:>4.0f}% {:>5.1f}%\n",
         p.tensor, p.pipeline, plan.layout.data_degree(), p.context, p.virtual_stages,
         config.batch.micro_sequences, p.zero, config.memory.recompute,
-        format_bytes(plan.largest().device_bytes()),
+        format_bytes(plan.fullest().device_bytes()),
         fmt::format("{:.3g} s", plan.step.step_seconds), format_count(plan.tokens_per_second),
         100 * plan.model_flops_utilization, 100 * plan.step.timeline.bubble_fraction);
   }

@@ -94,7 +94,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["zero"] = plan.layout.zero;
   json["hardware"] = plan.hardware.name;
   json["per_rank"] = bytes_to_json(plan.largest());
-  json["fits"] = plan.largest().device_bytes() <= plan.hardware.memory_bytes;
+  json["fits"] = plan.fullest().device_bytes() <= plan.hardware.memory_bytes;
   json["step_seconds"] = plan.step.step_seconds;
   json["update_seconds"] = plan.step.update_seconds;
   json["bubble_fraction"] = plan.step.timeline.bubble_fraction;
@@ -119,7 +119,7 @@ std::string plan_to_text(const Plan& plan) {
                   ranks == 1 ? "" : "s", plan.layout.mesh.to_string(), plan.hardware.name,
                   plan.stages.size() > 1 ? ", of the largest stage" : "");
   text += memory_text(plan.largest());
-  const int64_t spare = plan.hardware.memory_bytes - plan.largest().device_bytes();
+  const int64_t spare = plan.hardware.memory_bytes - plan.fullest().device_bytes();
   text += spare >= 0 ? fmt::format("  fits {} of device memory, {} to spare\n",
                                    format_bytes(plan.hardware.memory_bytes), format_bytes(spare))
                      : fmt::format("  does not fit {} of device memory: too large by {}\n",

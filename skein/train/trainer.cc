@@ -341,6 +341,8 @@ void Trainer::save_checkpoint() {
   const double stall = writer_->begin(std::move(state), state_views(runner_->executor(), state_));
   stall_seconds_ += stall;
   saved_step_ = step_;
+  // A rank may have waited long for its storage: not within the deadline of a step's collectives.
+  wait_for_all(world_, "every rank has begun to save");
 }
 
 void Trainer::collect_saves() {

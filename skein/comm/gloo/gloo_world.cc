@@ -3,7 +3,9 @@
 #include <gloo/transport/address.h>
 #include <gloo/transport/device.h>
 #include <gloo/transport/pair.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 #include <limits>
 
@@ -22,10 +24,28 @@ void ignore_broken_pipes() {
   }
 }
 
+// A connection to each peer, and whatever else a process opens.
+void need_descriptors(int num_ranks) {
+  constexpr rlim_t kOthers = 256;
+  const rlim_t needed = static_cast<rlim_t>(num_ranks) + kOthers;
+  struct rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max < needed) {
+    fail(
+        ErrorCode::kUsage,
+        "a world of {} ranks needs {} open files a process, and the limit is {}: raise it (`ulimit "
+        "-Hn`, LimitNOFILE)",
+        num_ranks, needed, limit.rlim_max);
+  }
+}
+
 }  // namespace
 
 GlooWorld::GlooWorld(const WorldOptions& options) : options_(options), rendezvous_(options) {
   ignore_broken_pipes();
+  need_descriptors(size());
   connect();
 }
 
