@@ -7,6 +7,7 @@
 //   SKEIN_LAYOUTS=all build/layouts_test           all of them, with a table of failures at the end
 //   SKEIN_LAYOUTS=dp2_tp2 build/layouts_test       those with this in their name
 //   SKEIN_LAYOUTS_SEED=7                           another sample; of all, another order
+//   SKEIN_LAYOUTS_FROM=705                         goes on with the 705th of that order
 //   SKEIN_LAYOUTS_AT_ONCE=4                        how many run at a time, default 1
 #include <atomic>
 #include <mutex>
@@ -144,6 +145,8 @@ std::vector<RunLayout> chosen_layouts() {
       return layout.name().find(choice) == std::string::npos;
     });
   }
+  const size_t skipped = std::stoul(variable("SKEIN_LAYOUTS_FROM", "1")) - 1;
+  layouts.erase(layouts.begin(), layouts.begin() + std::min(skipped, layouts.size()));
   return layouts;
 }
 
