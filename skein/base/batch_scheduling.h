@@ -5,7 +5,7 @@
 // ignored before). Where ranks share cores, that decides their speed: a thread that is interrupted
 // in the middle of a send holds a lock, for which Gloo's thread then spins on the other core until
 // the scheduler's next tick, and with each collective all other ranks wait for the two.
-// bench/workers.sh, tensor 2 on two cores: 1.4 times as long without.
+// Two tensor ranks on two cores (bench/predict.sh): steps of 1.4 times the length without.
 //
 // Threads that already have another policy than the default keep it; so does everything where the
 // system refuses.

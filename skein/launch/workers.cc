@@ -251,9 +251,8 @@ class Workers {
 };
 
 int failed_as_worker(const Place& place, const fs::path& rendezvous_folder, const Error& error) {
-  if (place.rank == 0) {
-    log::error_to_file(
-        error.what());  // it shares the terminal with the parent, who tells the cause
+  if (place.rank == 0) {  // it shares the terminal with the parent, who tells the cause
+    log::error_to_file(error.what());
   } else {
     log::error("{}", error.what());
   }
