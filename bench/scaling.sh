@@ -11,7 +11,6 @@ skein=${1:-build/skein}
 largest_nodes=64
 largest_batch=1024 # sequences of 4,096 tokens a step on 64 nodes
 
-
 printf '%-15s %5s %6s %6s %12s %12s %11s   %s\n' hardware nodes ranks batch tokens/s a_device efficiency layout
 for line in ${SKEIN_SCALING:-h100-8x:8:8,64 trn1-32xlarge:32:16,64}; do
   IFS=: read -r hardware devices node_counts <<<"$line"
