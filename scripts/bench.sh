@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every benchmark, ending in one table. Takes about 10 minutes on 2 cores; the comparison with PyTorch
+# Every benchmark, ending in one table. Takes about 20 minutes on 2 cores; the comparison with PyTorch
 # and the precision curves only run where they are asked for.
 #
 #   scripts/bench.sh [--torch PYTHON] [--precision]
@@ -51,6 +51,20 @@ echo "== workers" >&2
 result=$(bench/workers.sh)
 echo "$result" >&2
 row "2 workers x 1 thread against 1 x 2, throughput" "$(awk '/ratio/ {print $3}' <<< "$result")"
+
+echo "== predict" >&2
+result=$(bench/predict.sh)
+echo "$result" >&2
+while read -r layout _ _ ratio _; do
+  row "predicted over measured step, $layout" "$ratio"
+done < <(tail -n +2 <<< "$result")
+
+echo "== scaling" >&2
+result=$(bench/scaling.sh)
+echo "$result" >&2
+while read -r hardware nodes _ _ rate _ efficiency _; do
+  row "Llama 2 70B on $nodes nodes of $hardware, predicted tokens/s" "$rate ($efficiency)"
+done < <(tail -n +2 <<< "$result")
 
 echo "== startup" >&2
 result=$(bench/startup.sh)
