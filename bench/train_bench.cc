@@ -1,21 +1,36 @@
 // Throughput of whole training steps (micro-batches forward and backward, then the update) on
-// random tokens, against the matrix-product rate that oneDNN reaches on this machine in the same
-// run.
+// random tokens, against the matrix-product rate that the device reaches in the same run.
 //
-//   train_bench --size a|b [--sequences N] [--micro N] [--steps K] [--warmup K] [--threads N]
-//               [--precision bf16-sr] [--recompute none] [--profile]
+//   train_bench --size tiny|a|b|0.5b|1b|7b [--device cpu|cuda|auto] [--sequences N] [--micro N]
+//               [--steps K] [--warmup K] [--threads N] [--precision bf16-sr] [--moments fp32|bf16]
+//               [--recompute none] [--peak-tflops 989] [--profile]
 //
-// Prints one JSON line: the median over steps. --profile adds a table of time by op.
+//   a, b    for a CPU: 8 and 12 layers, T 1024
+//   0.5b    0.47 billion parameters, T 1024: small enough that starting kernels counts
+//   1b      TinyLlama 1.1B: grouped keys and values, T 2048
+//   7b      Llama 2 7B, T 4096
+//   tiny    tries the benchmark out
+//
+// Prints one JSON line; times are the median over steps. A model FLOP is one of
+// training_flops_per_token: 6 per weight of a matrix and token, causal attention at half of T x T,
+// nothing for what is computed again. On a GPU also its share of --peak-tflops (989: dense bf16 of
+// an H100 or H200, by the data sheet). first_step_s is the time from the program's start to the end
+// of its first step. --profile adds a table of time by op; the steps are slower for it.
+// Exit code 2: the command line, a mode that this build does not have, or no such device.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <random>
 
 #include "skein/model/llama/parameters.h"
 #include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/ops/ops.h"
+#include "skein/runtime/cuda_backend.h"
+#include "skein/train/device_ceiling.h"
 #include "skein/train/initialize.h"
 #include "skein/train/step_runner.h"
 
@@ -24,28 +39,44 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 struct Options {
   std::string size = "a";
+  std::string device = "cpu";
   int64_t sequences = 2;
   int64_t micro = 1;
   int64_t steps = 8;
   int64_t warmup = 2;
   int threads = 2;
   std::string precision = "bf16-sr";
+  std::string moments = "fp32";
   std::string recompute = "none";
+  double peak_tflops = 989;
   bool profile = false;
 };
 
-LlamaConfig model_of_size(const std::string& size) {
+struct Size {
+  int64_t hidden, layers, heads, kv_heads, intermediate, vocabulary, length;
+};
+const std::map<std::string, Size> kSizes = {
+    {"tiny", {64, 2, 4, 2, 176, 512, 64}},        {"a", {512, 8, 8, 8, 1408, 4096, 1024}},
+    {"b", {768, 12, 12, 12, 2048, 32000, 1024}},  {"0.5b", {1024, 24, 16, 16, 4096, 32000, 1024}},
+    {"1b", {2048, 22, 32, 4, 5632, 32000, 2048}}, {"7b", {4096, 32, 32, 32, 11008, 32000, 4096}},
+};
+
+LlamaConfig model_of_size(const Size& size) {
   LlamaConfig config;
-  const bool small = size == "a";
-  config.hidden_size = small ? 512 : 768;
-  config.num_hidden_layers = small ? 8 : 12;
-  config.num_attention_heads = config.num_key_value_heads = small ? 8 : 12;
-  config.head_dim = 64;
-  config.intermediate_size = small ? 1408 : 2048;
-  config.vocab_size = small ? 4096 : 32000;
-  config.max_position_embeddings = 1024;
+  config.hidden_size = size.hidden;
+  config.num_hidden_layers = size.layers;
+  config.num_attention_heads = size.heads;
+  config.num_key_value_heads = size.kv_heads;
+  config.head_dim = size.hidden / size.heads;
+  config.intermediate_size = size.intermediate;
+  config.vocab_size = size.vocabulary;
+  config.max_position_embeddings = size.length;
   return config;
 }
 
@@ -62,77 +93,166 @@ Batch random_batch(const LlamaConfig& model, int64_t sequences) {
   return batch;
 }
 
-void print_profile(const Executor& executor) {
+void print_profile(const std::map<std::string, OpTime>& profile) {
   double total = 0;
-  std::vector<std::pair<std::string, OpTime>> rows(executor.profile().begin(),
-                                                   executor.profile().end());
+  std::vector<std::pair<std::string, OpTime>> rows(profile.begin(), profile.end());
   for (const auto& [name, time] : rows) total += time.seconds;
   std::sort(rows.begin(), rows.end(),
             [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   fmt::print(stderr, "{:<24} {:>6} {:>9} {:>6} {:>9} {:>8}\n", "op", "calls", "ms", "%", "GFLOP/s",
              "GB/s");
   for (const auto& [name, time] : rows) {
+    const double seconds = std::max(time.seconds, 1e-9);
     fmt::print(stderr, "{:<24} {:>6} {:>9.2f} {:>6.1f} {:>9.1f} {:>8.2f}\n", name, time.calls,
-               time.seconds * 1e3, 100 * time.seconds / total, time.flops / time.seconds / 1e9,
-               time.bytes / time.seconds / 1e9);
+               time.seconds * 1e3, 100 * time.seconds / total, time.flops / seconds / 1e9,
+               time.bytes / seconds / 1e9);
   }
 }
 
-int run(const Options& options) {
+std::unique_ptr<Device> make_bench_device(const Options& options) {
+  const bool cuda = options.device == "cuda" || (options.device == "auto" && has_cuda());
+  return make_device({.kind = cuda ? "cuda" : "cpu", .threads = options.threads},
+                     cuda ? cuda_kernels() : cpu_kernels());
+}
+
+StepSpec make_spec(const Options& options) {
   StepSpec spec;
-  spec.model = model_of_size(options.size);
+  spec.model = model_of_size(kSizes.at(options.size));
   spec.micro_sequences = options.micro;
   spec.micro_batches = options.sequences / options.micro;
   spec.sequence_length = spec.model.max_position_embeddings;
   spec.recompute = parse_recompute_policy(options.recompute);
   spec.update.precision = parse_precision(options.precision);
-  const auto device = make_device({.kind = "cpu", .threads = options.threads}, cpu_kernels());
+  spec.fp8 = options.precision == "fp8";
+  spec.update.moments = options.moments == "bf16" ? DType::kBF16 : DType::kF32;
+  return spec;
+}
+
+// Of memory that the device's programs live in.
+int64_t peak_bytes(const Device& device) {
+  if (device.kind() == "cuda") return used_cuda_bytes();  // nothing is given back before the end
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+struct Measured {
+  std::vector<double> step_seconds, ceilings;
+  double first_step_seconds = 0;
+  double loss = 0;  // of the last step
+};
+
+// The first step alone; then, as the trainer does, the next one is started before the last has
+// finished, where the device works behind the host.
+Measured measure(StepRunner& runner, const Batch& batch, const Options& options, DType dtype,
+                 Clock::time_point program_start) {
+  Device& device = runner.executor().device();
+  const bool is_cpu = device.kind() == "cpu";
+  const int64_t num_steps = options.warmup + options.steps;
+  Measured measured;
+  Clock::time_point clock;
+  const auto finish_one = [&](int64_t step) {
+    measured.loss = runner.finish().loss;
+    const double took = seconds_since(clock);
+    clock = Clock::now();
+    if (step == 0) measured.first_step_seconds = seconds_since(program_start);
+    if (step < options.warmup) return;
+    measured.step_seconds.push_back(took);
+    // Beside each step, so that a machine whose speed drifts is compared with itself.
+    if (is_cpu) measured.ceilings.push_back(measure_matmul_ceiling_flops(dtype, 0.1));
+  };
+  int64_t finished = 0;
+  for (int64_t step = 0; step < num_steps; ++step) {
+    if (step == options.warmup && options.profile) runner.executor().start_profile();
+    if (runner.num_under_way() == 0) clock = Clock::now();
+    runner.start(batch, step + 1, 1e-4f);
+    const bool pauses = step == 0 || step + 1 == num_steps;
+    while (runner.num_under_way() > (pauses ? 0 : device.depth() - 1)) finish_one(finished++);
+  }
+  return measured;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+void run(const Options& options, Clock::time_point program_start) {
+  const StepSpec spec = make_spec(options);
+  const auto device = make_bench_device(options);
+  const bool is_cpu = device->kind() == "cpu";
+  const DType dtype = compute_dtype(spec.update.precision);
+  // On a GPU before the arenas take its memory.
+  double ceiling = is_cpu ? measure_matmul_ceiling_flops(dtype, 0.3)
+                          : measure_device_ceiling_flops(*device, dtype);
   const ProgramSet programs = plan_training(training_graphs(spec), spec, device->kernels());
   StepRunner runner(*device, programs, spec);
   initialize_parameters(runner.executor(), spec.model, {});
   const Batch batch = random_batch(spec.model, options.sequences);
 
-  const DType dtype = compute_dtype(spec.update.precision);
-  std::vector<double> seconds, ceilings{measure_matmul_ceiling_flops(dtype, 0.3)};
-  for (int64_t step = 0; step < options.warmup + options.steps; ++step) {
-    if (step == options.warmup && options.profile) runner.executor().start_profile();
-    const auto start = Clock::now();
-    runner.train(batch, step + 1, 1e-4f);
-    const double took = std::chrono::duration<double>(Clock::now() - start).count();
-    if (step >= options.warmup) seconds.push_back(took);
-    // Beside each step, so that a machine whose speed drifts is compared with itself.
-    if (step >= options.warmup) ceilings.push_back(measure_matmul_ceiling_flops(dtype, 0.1));
+  Measured measured = measure(runner, batch, options, dtype, program_start);
+  if (is_cpu) {
+    measured.ceilings.push_back(ceiling);
+    ceiling = median(measured.ceilings);
   }
-  const auto median = [](std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    return values[values.size() / 2];
-  };
-  const double tokens_per_s = static_cast<double>(batch.tokens.size()) / median(seconds);
-  const double ceiling = median(ceilings);
+  const double tokens_per_s =
+      static_cast<double>(batch.tokens.size()) / median(measured.step_seconds);
   const double flops = training_flops_per_token(spec.model, spec.sequence_length) * tokens_per_s;
-  fmt::print(
+  int64_t arena_bytes = 0;
+  for (const int64_t bytes : programs.arena_bytes) arena_bytes += bytes;
+  std::string line = fmt::format(
       "{{\"size\": \"{}\", \"tokens_per_s\": {:.1f}, \"matmul_tflops\": {:.3f}, "
-      "\"share_of_matmul\": {:.4f}, \"model_tflops\": {:.3f}}}\n",
+      "\"share_of_matmul\": {:.4f}, \"model_tflops\": {:.3f}",
       options.size, tokens_per_s, ceiling / 1e12, flops / ceiling, flops / 1e12);
-  if (options.profile) print_profile(runner.executor());
-  return 0;
+  if (!is_cpu) {
+    line += fmt::format(", \"peak_tflops\": {:g}, \"share_of_peak\": {:.4f}", options.peak_tflops,
+                        flops / 1e12 / options.peak_tflops);
+  }
+  fmt::print(
+      "{}, \"step_ms\": {:.3f}, \"first_step_s\": {:.3f}, \"peak_bytes\": {}, "
+      "\"arena_bytes\": {}, \"loss\": {:.4f}, \"device\": \"{}\", \"parameters\": {}, "
+      "\"sequences\": {}, \"micro\": {}, \"precision\": \"{}\", \"moments\": \"{}\", "
+      "\"recompute\": \"{}\"}}\n",
+      line, median(measured.step_seconds) * 1e3, measured.first_step_seconds, peak_bytes(*device),
+      arena_bytes, measured.loss, device->kind(), num_parameters(spec.model), options.sequences,
+      options.micro, options.precision, options.moments, options.recompute);
+  if (options.profile) print_profile(runner.executor().profile());
 }
 
 }  // namespace
 }  // namespace skein
 
 int main(int argc, char** argv) {
+  const auto program_start = skein::Clock::now();
   CLI::App app("Throughput of training steps");
   skein::Options options;
-  app.add_option("--size", options.size)->check(CLI::IsMember({"a", "b"}));
-  app.add_option("--sequences", options.sequences);
-  app.add_option("--micro", options.micro);
-  app.add_option("--steps", options.steps);
-  app.add_option("--warmup", options.warmup);
+  app.add_option("--size", options.size)->check(CLI::IsMember(skein::kSizes));
+  app.add_option("--device", options.device)->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  app.add_option("--sequences", options.sequences)->check(CLI::PositiveNumber);
+  app.add_option("--micro", options.micro)->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
+  app.add_option("--warmup", options.warmup)->check(CLI::NonNegativeNumber);
   app.add_option("--threads", options.threads);
   app.add_option("--precision", options.precision);
+  app.add_option("--moments", options.moments)->check(CLI::IsMember({"fp32", "bf16"}));
   app.add_option("--recompute", options.recompute);
+  app.add_option("--peak-tflops", options.peak_tflops)->check(CLI::PositiveNumber);
   app.add_flag("--profile", options.profile);
-  CLI11_PARSE(app, argc, argv);
-  return skein::run(options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  try {
+    if (options.sequences % options.micro != 0) {
+      skein::fail(skein::ErrorCode::kUsage, "--micro must divide --sequences");
+    }
+    skein::run(options, program_start);
+  } catch (const skein::Error& error) {
+    fmt::print(stderr, "train_bench: {}\n", error.what());
+    const bool refused =
+        error.code() == skein::ErrorCode::kUsage || error.code() == skein::ErrorCode::kUnsupported;
+    return refused ? 2 : 1;
+  }
+  return 0;
 }

@@ -38,3 +38,17 @@ if [ ! -f "$arrow_dir/.done" ]; then
   rm -rf .deps/wheel
   touch "$arrow_dir/.done"
 fi
+
+# The CUDA backend is compiled against the headers of cuDNN's frontend, out of its wheel.
+frontend_version=1.32.0
+frontend_dir=.deps/cudnn-frontend-$frontend_version
+if command -v nvcc >/dev/null && [ "${SKEIN_CUDA:-}" != OFF ] && [ ! -f "$frontend_dir/.done" ]; then
+  echo "setup: unpacking the headers of cuDNN's frontend $frontend_version from its wheel" >&2
+  rm -rf "$frontend_dir" .deps/wheel
+  mkdir -p .deps/wheel "$frontend_dir"
+  python3 -m pip download --quiet --no-deps --only-binary=:all: --python-version 3.11 \
+    --implementation cp --platform manylinux_2_28_x86_64 -d .deps/wheel "nvidia-cudnn-frontend==$frontend_version" >&2
+  unzip -q .deps/wheel/nvidia_cudnn_frontend-*.whl 'include/*' -d "$frontend_dir"
+  rm -rf .deps/wheel
+  touch "$frontend_dir/.done"
+fi

@@ -67,7 +67,7 @@ TEST(BadInput, Configuration) {
       {"run.steps=many", {"run.steps=many", "expected a whole number"}},
       {"run.steps=1.5", {"steps in [run] is 1.5", "expected a whole number"}},
       {"checkpoint.async=\"no\"", {"async", "true or false, without quotes"}},
-      {"precision.mode=fp8", {"mode in [precision]", "fp8", "fp32, bf16, bf16-sr, mixed"}},
+      {"precision.mode=fp4", {"mode in [precision]", "fp4", "fp32, bf16, bf16-sr, mixed, fp8"}},
       {"optimizer.learning_rate=1e30", {"learning_rate", "1e+30", "a number above 0 to 1000"}},
       {"model.num_attention_heads=3", {"num_attention_heads is 3", "divisor of hidden_size 64"}},
       {"model.num_key_value_heads=3",

@@ -89,6 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"fp32", {"precision.mode=fp32"}}, Case{"bf16", {"precision.mode=bf16"}},
         Case{"bf16_sr", {"precision.mode=bf16-sr"}}, Case{"mixed", {"precision.mode=mixed"}},
+        Case{"fp8", {"precision.mode=fp8"}},
         Case{"bf16_sr_bf16_moments", {"precision.mode=bf16-sr", "precision.moments=bf16"}},
         Case{"odd_fp32", kOddSizes + Overrides{"precision.mode=fp32"}},
         Case{"odd_bf16_sr", kOddSizes + Overrides{"precision.mode=bf16-sr"}},
@@ -98,6 +99,20 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"long_fp32", kLong + Overrides{"precision.mode=fp32"}, 3},
         Case{"long_bf16_sr", kLong + Overrides{"precision.mode=bf16-sr"}, 3}),
     [](const auto& info) { return std::string(info.param.name); });
+
+TEST(BitIdentity, OverOffloadedActivations) {
+  const Overrides base = kLarger + Overrides{"model.hidden_size=640", "model.num_hidden_layers=3",
+                                             "run.steps=3", "batch.micro_sequences=4"};
+  job().trained("on_device", base + Overrides{"memory.recompute=none"});
+  for (const char* recompute : {"none", "selective", "full"}) {
+    const std::string run = fmt::format("offloaded_{}", recompute);
+    job().trained(run, base + Overrides{"memory.offload_activations=true",
+                                        fmt::format("memory.recompute={}", recompute)});
+    const OrderedJson start = read_json_lines(job().run(run) / "events.jsonl").front();
+    EXPECT_GT(start.at("allocated_bytes").at("host_activations"), 0) << start.dump();
+    expect_same_bits("on_device", run, 3);
+  }
+}
 
 TEST(BitIdentity, SeedsMatter) {
   job().trained("seed_1", {"run.seed=1"});

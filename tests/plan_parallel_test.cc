@@ -67,8 +67,8 @@ TEST_P(PlanParallel, IsWhatTrainingAllocatesAndSends) {
     const OrderedJson planned = plan(overrides, {"--rank", fmt::format("{}", rank)});
     const OrderedJson held = allocated(name, rank);
     ASSERT_FALSE(held.is_null());
-    for (const char* arena :
-         {"weights", "gradients", "optimizer", "activations", "workspace", "inputs", "snapshot"}) {
+    for (const char* arena : {"weights", "gradients", "optimizer", "activations",
+                              "host_activations", "workspace", "inputs", "snapshot"}) {
       EXPECT_EQ(planned.at("rank").at(std::string(arena) + "_bytes"), held.at(arena)) << arena;
     }
     OrderedJson expected = planned.at("collectives");
@@ -89,6 +89,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"dp2_zero3", 2, {"parallel.zero=3", "memory.recompute=full"}},
                     Case{"dp2_width4", 2, {"parallel.reduction_width=4"}},
                     Case{"tp2", 2, {"parallel.tensor=2"}},
+                    Case{"pp2_offloaded",
+                         2,
+                         {"parallel.pipeline=2", "memory.offload_activations=true",
+                          "model.intermediate_size=2800", "data.sequence_length=250"}},
                     Case{"tp4_replicated", 4, {"parallel.tensor=4"}},
                     Case{"pp2_tied", 2, {"parallel.pipeline=2", "model.tie_word_embeddings=true"}},
                     Case{

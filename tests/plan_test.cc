@@ -12,6 +12,16 @@ const TinyJob& job() {
 
 using Overrides = std::vector<std::string>;
 
+Overrides operator+(Overrides a, const Overrides& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Activations large enough to be offloaded.
+const Overrides kOffloaded = {"model.hidden_size=640", "model.intermediate_size=704",
+                              "model.num_hidden_layers=4", "data.sequence_length=250",
+                              "batch.micro_sequences=4"};
+
 OrderedJson plan(const std::string& name, const Overrides& overrides) {
   Arguments arguments = job().arguments("plan", name, overrides);
   arguments.push_back("--json");
@@ -43,6 +53,7 @@ TEST(Plan, BytesAreWhatTrainingAllocates) {
        {"data.sequence_length=2500", "model.max_position_embeddings=4096",
         "batch.global_sequences=2", "batch.micro_sequences=1"}},
       {"validating", {"data.validation=" + corpus, "validate.batches=1", "device.threads=1"}},
+      {"offloaded", kOffloaded + Overrides{"memory.offload_activations=true"}},
   };
   for (const auto& [name, overrides] : cases) {
     SCOPED_TRACE(name);
@@ -55,16 +66,30 @@ TEST(Plan, BytesAreWhatTrainingAllocates) {
     job().trained(name, all);
     const OrderedJson allocated = allocated_bytes(name);
     int64_t total = planned.at("loader_bytes");
-    for (const char* arena :
-         {"weights", "gradients", "optimizer", "activations", "workspace", "inputs", "snapshot"}) {
+    for (const char* arena : {"weights", "gradients", "optimizer", "activations",
+                              "host_activations", "workspace", "inputs", "snapshot"}) {
       EXPECT_EQ(planned.at(std::string(arena) + "_bytes"), allocated.at(arena)) << arena;
       total += allocated.at(arena).get<int64_t>();
     }
-    EXPECT_EQ(allocated.size(), 7u) << allocated.dump();
+    EXPECT_EQ(allocated.size(), 8u) << allocated.dump();
     EXPECT_EQ(planned.at("total_bytes"), total);
     EXPECT_GT(planned.at("weights_bytes"), 0);
     EXPECT_GT(planned.at("workspace_bytes"), 0);
   }
+}
+
+TEST(Plan, OffloadingMovesActivationsToHostMemory) {
+  const auto bytes = [](bool offload, const char* key) {
+    const std::string set = fmt::format("memory.offload_activations={}", offload);
+    return plan("offloading", kOffloaded + Overrides{set}).at("per_rank").at(key).get<int64_t>();
+  };
+  EXPECT_EQ(bytes(false, "host_activations_bytes"), 0);
+  const int64_t gone = bytes(false, "activations_bytes") - bytes(true, "activations_bytes");
+  EXPECT_GT(gone, bytes(false, "activations_bytes") / 2);
+  // Aligned one by one, values that share a matrix on the device take a few bytes more.
+  EXPECT_NEAR(static_cast<double>(bytes(true, "host_activations_bytes")), static_cast<double>(gone),
+              4096);
+  EXPECT_LT(bytes(true, "device_bytes"), bytes(false, "device_bytes"));
 }
 
 TEST(Plan, ResidentMemoryStaysBelowIt) {

@@ -67,6 +67,12 @@ struct Outcome {
   }
 };
 
+// The program under test: build/skein, or another build of it.
+inline std::string default_program() {
+  const char* other = std::getenv("SKEIN_TEST_PROGRAM");
+  return other == nullptr ? SKEIN_BINARY : other;
+}
+
 // A running skein. Standard output and error go to files, so that it never waits for a reader.
 class SkeinProcess {
  public:
@@ -74,7 +80,7 @@ class SkeinProcess {
   static constexpr rlim_t kNoFileLimit = RLIM_INFINITY;
 
   explicit SkeinProcess(const Arguments& arguments, rlim_t max_file_bytes = kNoFileLimit,
-                        const std::string& program = SKEIN_BINARY)
+                        const std::string& program = default_program())
       : start_(std::chrono::steady_clock::now()) {
     std::vector<const char*> argv = {program.c_str()};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());

@@ -26,8 +26,8 @@ constexpr double power_of_two(int exponent) {
 }
 
 // `bins` holds kBins numbers, all zero at the start.
-inline void add(double* bins, double term) {
-  if (!(std::abs(term) < power_of_two(kLeastExponent + kBins * kBinBits))) {
+constexpr void add(double* bins, double term) {
+  if (!((term < 0 ? -term : term) < power_of_two(kLeastExponent + kBins * kBinBits))) {
     bins[kBins - 1] = std::numeric_limits<double>::quiet_NaN();
     return;
   }
@@ -42,7 +42,7 @@ inline void add(double* bins, double term) {
   }
 }
 
-inline void add_all(double* bins, const double* others) {
+constexpr void add_all(double* bins, const double* others) {
   for (int bin = 0; bin < kBins; ++bin) bins[bin] += others[bin];
 }
 

@@ -26,12 +26,12 @@ class Philox {
   using Block = std::array<uint32_t, 4>;
 
   // `stream` tells parameters (or lanes) apart, `step` training steps.
-  Philox(uint64_t seed, RandomPurpose purpose, uint32_t stream, uint32_t step)
+  constexpr Philox(uint64_t seed, RandomPurpose purpose, uint32_t stream, uint32_t step)
       : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
         high_{stream, step ^ (static_cast<uint32_t>(purpose) << 28)} {}
 
   // The four words of block `index`: elements 4*index .. 4*index+3 of the stream.
-  Block block(uint64_t index) const {
+  constexpr Block block(uint64_t index) const {
     Block counter{static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), high_[0],
                   high_[1]};
     uint32_t key0 = key_[0], key1 = key_[1];
@@ -49,10 +49,10 @@ class Philox {
   }
 
   // The 32-bit word of element `index`.
-  uint32_t word(uint64_t index) const { return block(index / 4)[index % 4]; }
+  constexpr uint32_t word(uint64_t index) const { return block(index / 4)[index % 4]; }
 
   // Uniform in (0, 1], never 0.
-  static float to_uniform(uint32_t word) {
+  static constexpr float to_uniform(uint32_t word) {
     return (static_cast<float>(word >> 8) + 1.0f) * 0x1p-24f;
   }
 

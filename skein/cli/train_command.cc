@@ -53,7 +53,7 @@ int train(const Config& config, const Place& place, const fs::path& rendezvous) 
   if (place.size > 1) {
     check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
   }
-  const TrainOutcome outcome = Trainer(config, *world, place.start_id).run();
+  const TrainOutcome outcome = Trainer(config, *world, place.start_id, place.local_rank).run();
   return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
 }
 

@@ -42,6 +42,15 @@ int64_t scratch_slot_bytes(const Collective& collective, const CollectivePart& p
   return round_up(share_elements(collective, part, size) * size_of(collective.dtype), kAlignment);
 }
 
+int64_t scratch_offset(const Collective& collective, size_t part, int size, int rank, int peer) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < part; ++i) {
+    offset += (size - 1) * scratch_slot_bytes(collective, collective.parts[i], size);
+  }
+  const int index = peer < rank ? peer : peer - 1;
+  return offset + index * scratch_slot_bytes(collective, collective.parts[part], size);
+}
+
 int64_t collective_scratch_bytes(const Collective& collective, int size) {
   int64_t bytes = 0;
   if (collective.kind == CollectiveKind::kReduceScatter ||
@@ -120,6 +129,18 @@ void check_collective(const Collective& collective, int rank, int size) {
          describe(collective), size, collective_scratch_bytes(collective, size));
   }
   for (const CollectivePart& part : collective.parts) check_part(collective, part, size);
+}
+
+void check_members(const std::vector<int>& members, const Communicator& whole,
+                   const std::string& name) {
+  const bool ascending =
+      std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end();
+  const bool inside = !members.empty() && members.front() >= 0 && members.back() < whole.size();
+  if (!ascending || !inside || !std::binary_search(members.begin(), members.end(), whole.rank())) {
+    fail(ErrorCode::kInternal,
+         "group '{}' of '{}': [{}] are not ascending ranks of {}, rank {} among them", name,
+         whole.name(), fmt::join(members, ", "), whole.size(), whole.rank());
+  }
 }
 
 }  // namespace skein

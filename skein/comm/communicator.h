@@ -13,6 +13,9 @@
 //           order that all ranks share. A send may end only once its peer started the receive:
 //           neighbours that exchange start both before they wait for either. A call that throws has
 //           let go of all buffers.
+// Queues    On a device that runs behind the host (nccl) neither call waits for it: start() puts the
+//           collective behind what is in the device's queue, in a queue of its own, and wait() puts
+//           it in front of what comes into the device's queue next.
 // Cost      bytes that a rank sends, n ranks, x bytes whole: all-gather, reduce-scatter and
 //           all-to-all (n-1)/n x, all-reduce 2 (n-1)/n x, broadcast (n-1) x at the root, send x.
 //           Ranges past the end of a tensor that n does not divide are not sent: rank r's share of an
@@ -20,7 +23,12 @@
 // Errors    Error{kPeerLost}: at once where a peer's process ended, at the deadline where it is silent;
 //           names operation, label, step, peer and what to do. After one, the whole world is dead:
 //           every later call fails at once with the same cause. Error{kInternal}: a malformed call.
+//           Where wait() does not wait, the deadline begins when the device comes to the wait. Then
+//           all its collectives are cut short, and what it computes from there on is not valid: the
+//           error comes from check(), which the host calls after it waited for the device and before
+//           it uses a result, or from the next start() or wait() if that is earlier.
 // Threads   start and wait belong to one thread; different groups may be used by different threads.
+//           end() may be called by any.
 // Source    Patarasuk and Yuan 2009 (bytes of ring algorithms); Demmel and Nguyen 2015 (order)
 #pragma once
 
@@ -102,6 +110,17 @@ class Communicator {
   virtual void set_step(int64_t step) = 0;
   // By kind, since construction; counted by what is handed to the transport.
   virtual WireCount count(CollectiveKind kind) const = 0;
+
+  // Says that collectives of this kind, and with this peer, will come. What has been announced is
+  // connected before the first start(), whatever the order in which ranks start; what has not, when
+  // it is started, and then start() waits for the ranks that take part.
+  virtual void prepare(const Collective&) {}
+
+  // Throws where the world is dead, or one of the group's processes ended: does not wait.
+  // `during`: what the message names.
+  virtual void check(const Collective& /*during*/) {}
+  // Ends the world for all its ranks; their calls fail with this cause. The first cause stays.
+  virtual void end(const std::string& /*cause*/) noexcept {}
 };
 
 struct WorldOptions {
@@ -119,5 +138,23 @@ struct WorldOptions {
 // Errors  Error{kPeerLost} naming the ranks that did not arrive; Error{kUsage} for a rank that came
 //         twice, another world size, an interface that is not there
 std::unique_ptr<Communicator> make_world(const WorldOptions& options);
+
+enum class Sums : uint8_t {
+  kCanonical,  // in the order above: the same bits on every transport and layout
+  kFast,       // added by the network, where shares are equal: in the order that NCCL chooses by
+               // ranks, size and topology, bf16 rounded between. Other layouts give other bits
+};
+
+struct NcclOptions {
+  void* stream = nullptr;  // the queue of the current device, which computes
+  double timeout_s = 60;   // of one wait, and for all members of a group to connect
+  Sums sums = Sums::kCanonical;
+};
+
+// The ranks of `host` once more, for memory of their GPUs: over NCCL, which is loaded where there are
+// several ranks. `host`, which must outlive it and stay the caller's, carries what ranks tell each
+// other beside, and tells of processes that end; a world that ends takes it along.
+// Errors  Error{kUnsupported}: a build without CUDA; no NCCL on this machine, and what to install
+std::unique_ptr<Communicator> make_nccl_world(Communicator& host, const NcclOptions& options);
 
 }  // namespace skein

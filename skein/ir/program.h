@@ -14,14 +14,15 @@
 namespace skein {
 
 enum class Arena {
-  kWeights,      // parameters in the compute dtype
-  kGradients,    // their fp32 sums
-  kOptimizer,    // moments, master weights
-  kInputs,       // the batch, step scalars, results that the host reads
-  kActivations,  // kept from forward to backward, for one micro-batch in flight
-  kWorkspace,    // everything else: overlapping lifetimes share memory; kernels' scratch
+  kWeights,          // parameters in the compute dtype
+  kGradients,        // their fp32 sums
+  kOptimizer,        // moments, master weights
+  kInputs,           // the batch, step scalars, results that the host reads
+  kActivations,      // kept from forward to backward, for one micro-batch in flight
+  kWorkspace,        // everything else: overlapping lifetimes share memory; kernels' scratch
+  kHostActivations,  // kept as well, in memory of the host: what `stash` gives (ops/offload)
 };
-inline constexpr int kNumArenas = 6;
+inline constexpr int kNumArenas = 7;
 std::string_view arena_name(Arena arena);
 
 using ArenaBytes = std::array<int64_t, kNumArenas>;
@@ -68,6 +69,8 @@ struct ProgramSet {
   Mesh mesh;
   int64_t rank = 0;
   ArenaBytes arena_bytes{};
+  // Arenas in memory of the host that the device reads and writes in place.
+  std::array<bool, kNumArenas> on_host{};
   std::vector<Program> programs;
   // Graph inputs and outputs, by name: what the host, checkpoints and other programs may touch.
   std::map<std::string, Operand, std::less<>> named;

@@ -327,9 +327,11 @@ class UpdateBuilder {
 Precision parse_precision(std::string_view mode) {
   if (mode == "fp32") return Precision::kF32;
   if (mode == "bf16") return Precision::kBF16;
-  if (mode == "bf16-sr") return Precision::kBF16Stochastic;
+  // What fp8 products change is not the update.
+  if (mode == "bf16-sr" || mode == "fp8") return Precision::kBF16Stochastic;
   if (mode == "mixed") return Precision::kMixed;
-  fail(ErrorCode::kUsage, "precision.mode is '{}': expected fp32, bf16, bf16-sr or mixed", mode);
+  fail(ErrorCode::kUsage, "precision.mode is '{}': expected fp32, bf16, bf16-sr, mixed or fp8",
+       mode);
 }
 
 DType compute_dtype(Precision precision) {

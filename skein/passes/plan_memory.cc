@@ -4,6 +4,7 @@
 #include <set>
 
 #include "skein/base/units.h"
+#include "skein/ops/offload/offload.h"
 #include "skein/passes/storage.h"
 
 namespace skein {
@@ -31,6 +32,7 @@ struct Lifetime {
   Phase first_phase = Phase::kForward;
   Phase last_phase = Phase::kForward;
   int chunk = 0;
+  bool on_host = false;  // what `stash` gives
 };
 
 // Offsets such that intervals that overlap in time do not overlap in memory: largest first, each in
@@ -102,6 +104,7 @@ class GraphPlanner {
           life.last_phase = node.phase;
         }
       }
+      if (node.op == &kStash) lifetimes_[place(node.outputs.front()).storage].on_host = true;
     }
   }
 
@@ -163,22 +166,35 @@ class GraphPlanner {
     }
   }
 
-  // Chunk by chunk; within a chunk a region a slot.
   void place_activations() {
+    for (const int chunk : chunks()) {
+      for (size_t i = 0; i < lifetimes_.size(); ++i) {
+        const Lifetime& life = lifetimes_[i];
+        if (!is_kept(i) || life.chunk != chunk || life.last_phase != Phase::kUpdate) continue;
+        arenas_[i] = Arena::kGradients;  // gradients on their way to their range
+        offsets_[i] = take(Arena::kGradients, assignment_.storages[i].num_bytes());
+      }
+    }
+    place_kept(Arena::kActivations, /*on_host=*/false);
+    place_kept(Arena::kHostActivations, /*on_host=*/true);
+  }
+
+  bool is_kept(size_t storage) const {
+    const Lifetime& life = lifetimes_[storage];
+    return offsets_[storage] < 0 && life.first >= 0 && life.first_phase != life.last_phase;
+  }
+
+  // Chunk by chunk; within a chunk a region a slot.
+  void place_kept(Arena arena, bool on_host) {
     int64_t bytes = 0;
     for (const int chunk : chunks()) {
       const int64_t first = bytes;
       std::vector<size_t> kept;
       for (size_t i = 0; i < lifetimes_.size(); ++i) {
-        const Lifetime& life = lifetimes_[i];
-        if (offsets_[i] >= 0 || life.first < 0 || life.first_phase == life.last_phase) continue;
-        if (life.chunk != chunk) continue;
-        if (life.last_phase == Phase::kUpdate) {  // gradients on their way to their range
-          arenas_[i] = Arena::kGradients;
-          offsets_[i] = take(Arena::kGradients, assignment_.storages[i].num_bytes());
+        if (!is_kept(i) || lifetimes_[i].chunk != chunk || lifetimes_[i].on_host != on_host) {
           continue;
         }
-        arenas_[i] = Arena::kActivations;
+        arenas_[i] = arena;
         offsets_[i] = bytes;
         bytes = round_up(bytes + assignment_.storages[i].num_bytes(), kArenaAlignment);
         kept.push_back(i);
@@ -186,7 +202,7 @@ class GraphPlanner {
       for (const size_t i : kept) slot_bytes_[i] = bytes - first;
       bytes = first + (bytes - first) * slots(chunk);
     }
-    grow(Arena::kActivations, bytes);
+    grow(arena, bytes);
   }
 
   std::set<int> chunks() const {
@@ -324,6 +340,7 @@ ProgramSet plan_memory(const std::vector<GraphToPlan>& graphs, const KernelTable
   ProgramSet set;
   set.mesh = graphs.front().graph->mesh();
   set.rank = rank;
+  set.on_host[static_cast<size_t>(Arena::kHostActivations)] = true;
   for (const GraphToPlan& request : graphs) GraphPlanner(request, kernels, set).run();
   return set;
 }

@@ -3,6 +3,7 @@
 //
 //   weights, gradients, optimizer, inputs   one after the other, in the order of the graph
 //   activations                             what backward reads of forward, one after the other
+//   host activations                        the same, of what `stash` gives; always in host memory
 //   workspace                               by lifetime: values that are never alive together share
 //                                           memory; behind them the largest scratch of any kernel
 //

@@ -5,7 +5,11 @@
 //          program is writing
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,30 +17,85 @@
 
 namespace skein {
 
+// What a device started once and can start again at once.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay() = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
 
-  virtual const std::string& kind() const = 0;  // "cpu", "null"
+  virtual const std::string& kind() const = 0;  // "cpu", "cuda", "null"
   virtual const KernelTable& kernels() const = 0;
 
   // Zeroed memory, resident at once. Throws Error{kNoSpace} naming the size and what is free.
   virtual void* allocate(int64_t bytes, const std::string& what) = 0;
   virtual void release(void* memory, int64_t bytes) = 0;
+  // The same in memory of the host, which kernels read and write in place, more slowly.
+  virtual void* allocate_on_host(int64_t bytes, const std::string& what) {
+    return allocate(bytes, what);
+  }
+  virtual void release_on_host(void* memory, int64_t bytes) { release(memory, bytes); }
 
+  // In the order of what is started around them; `host` is free again when the call returns.
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
-  // Waits until everything that was started has finished.
+  // Waits until everything that was started has finished. An error of what ran meanwhile comes here.
   virtual void synchronize() = 0;
+
+  // ---- what a device has that runs behind the host; the defaults are of one that does not ----
+
+  // The queue that kernels are started on, KernelCall::stream.
+  virtual void* stream() const { return nullptr; }
+  // Steps that may be under way at once: their results are read so many steps late, less one.
+  virtual int depth() const { return 1; }
+  // Rows and columns of a product that is large for it.
+  virtual int64_t ceiling_size() const { return 1024; }
+  // Whether to wait after each op, so that an error names the op that made it.
+  virtual bool checks_ops() const { return false; }
+
+  // Memory of the host that `download_later` reaches.
+  virtual void* allocate_host(int64_t bytes) { return std::malloc(static_cast<size_t>(bytes)); }
+  virtual void release_host(void* memory) { std::free(memory); }
+  // Done once a later mark() has been waited for.
+  virtual void download_later(void* host, const void* device, int64_t bytes) {
+    std::memcpy(host, device, static_cast<size_t>(bytes));
+  }
+  // Of all that was started so far.
+  virtual int64_t mark() { return 0; }
+  virtual void wait(int64_t) {}
+
+  // Points of the queue, for timing: seconds from an origin of the device's own, known after
+  // synchronize().
+  virtual int64_t stamp() {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  }
+  virtual double seconds_at(int64_t stamp) { return static_cast<double>(stamp) * 1e-9; }
+  virtual void forget_stamps() {}
+  // Names what is started in between, for a profiler that is attached.
+  virtual void begin_range(const std::string&) {}
+  virtual void end_range() {}
+
+  // What `steps` starts, kept instead of run: no copies from or to the host, no waiting. Null: this
+  // device does not record, and `steps` was not called.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>&) { return nullptr; }
 };
 
 struct DeviceOptions {
-  std::string kind = "cpu";  // cpu | null
+  std::string kind = "cpu";  // cpu | cuda | null
   int threads = 0;           // 0: all cores
+  int index = 0;             // of the GPU
+  bool check_ops = false;    // see Device::checks_ops
 };
 
-// Errors  kUnsupported for a kind that this build lacks
+// Errors  kUnsupported for a kind that this build or this machine lacks
 std::unique_ptr<Device> make_device(const DeviceOptions& options, KernelTable kernels);
+
+// Whether make_device would give a GPU.
+bool has_cuda();
 
 }  // namespace skein

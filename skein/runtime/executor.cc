@@ -41,26 +41,39 @@ Executor::Executor(Device& device, const ProgramSet& programs, const Communicato
     : device_(device), programs_(programs), communicators_(communicators) {
   try {
     for (int i = 0; i < kNumArenas; ++i) {
-      const Arena arena = static_cast<Arena>(i);
-      bases_[i] = device.allocate(programs.arena_bytes[i],
-                                  fmt::format("the arena '{}'", arena_name(arena)));
+      const std::string what = fmt::format("the arena '{}'", arena_name(static_cast<Arena>(i)));
+      const int64_t bytes = programs.arena_bytes[i];
+      bases_[i] =
+          programs.on_host[i] ? device.allocate_on_host(bytes, what) : device.allocate(bytes, what);
     }
     for (const Program& program : programs.programs) bind(program);
   } catch (...) {
-    for (int i = 0; i < kNumArenas; ++i) device_.release(bases_[i], programs_.arena_bytes[i]);
+    release_arenas();
     throw;
   }
 }
 
-Executor::~Executor() {
-  for (int i = 0; i < kNumArenas; ++i) device_.release(bases_[i], programs_.arena_bytes[i]);
+Executor::~Executor() { release_arenas(); }
+
+void Executor::release_arenas() {
+  for (int i = 0; i < kNumArenas; ++i) {
+    if (programs_.on_host[i]) {
+      device_.release_on_host(bases_[i], programs_.arena_bytes[i]);
+    } else {
+      device_.release(bases_[i], programs_.arena_bytes[i]);
+    }
+  }
 }
 
 void Executor::bind(const Program& program) {
-  std::vector<std::vector<BoundStep>>& slots = bound_[program.name];
+  std::vector<BoundProgram>& slots = bound_[program.name];
   for (int64_t slot = 0; slot < program.num_slots; ++slot) {
-    slots.emplace_back();
-    for (const Step& step : program.steps) slots.back().push_back(bind(step, slot));
+    BoundProgram& bound = slots.emplace_back();
+    bound.program = &program;
+    for (const Step& step : program.steps) {
+      bound.steps.push_back(bind(step, slot));
+      bound.communicates |= bound.steps.back().call.communicator != nullptr;
+    }
   }
 }
 
@@ -72,6 +85,7 @@ Executor::BoundStep Executor::bind(const Step& step, int64_t slot) {
   }
   BoundStep bound{&kernel->second, &step, bind_views(step, bases_, slot)};
   bound.call.communicator = communicator_of(step);
+  bound.call.stream = device_.stream();
   if (step.attrs.has("channel")) {
     const int64_t depth = step.attrs.has("depth") ? step.attrs.integer("depth") : 1;
     auto& tickets = tickets_[step.attrs.integer("channel")];
@@ -94,11 +108,26 @@ void Executor::run(std::string_view program, int64_t slot) {
   const auto found = bound_.find(program);
   if (found == bound_.end()) fail(ErrorCode::kInternal, "there is no program '{}'", program);
   if (device_.kind() == "null") return;
-  const std::vector<BoundStep>& steps = found->second.at(static_cast<size_t>(slot));
-  if (profiling_) return run_profiled(steps);
+  BoundProgram& bound = found->second.at(static_cast<size_t>(slot));
+  if (profiling_) return run_profiled(*bound.program, slot, bound.steps);
+  if (bound.ran && !bound.communicates && bound.recording == nullptr && !device_.checks_ops()) {
+    bound.recording = device_.record([&] { run_steps(bound.steps, program); });
+  }
+  bound.ran = true;
+  device_.begin_range(bound.program->name);
+  if (bound.recording != nullptr) {
+    bound.recording->replay();
+  } else {
+    run_steps(bound.steps, program);
+  }
+  device_.end_range();
+}
+
+void Executor::run_steps(const std::vector<BoundStep>& steps, std::string_view program) {
   for (const BoundStep& bound : steps) {
     try {
       run_step(bound);
+      if (device_.checks_ops()) device_.synchronize();
     } catch (const std::exception& error) {
       const auto* known = dynamic_cast<const Error*>(&error);
       if (known != nullptr && known->code() == ErrorCode::kPeerLost) throw;
@@ -116,17 +145,39 @@ void Executor::run_step(const BoundStep& bound) {
   communication_seconds_ += took.count();
 }
 
-void Executor::run_profiled(const std::vector<BoundStep>& steps) {
+void Executor::run_profiled(const Program& program, int64_t slot,
+                            const std::vector<BoundStep>& steps) {
   for (const BoundStep& bound : steps) {
-    const auto start = std::chrono::steady_clock::now();
-    bound.kernel->run(bound.call);
-    device_.synchronize();
-    OpTime& time = profile_[std::string(bound.step->op->name)];
-    time.calls += 1;
-    time.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    time.flops += bound.step->cost.flops;
-    time.bytes += static_cast<double>(bound.step->cost.bytes_read + bound.step->cost.bytes_written);
+    device_.begin_range(describe(*bound.step));
+    const int64_t start = device_.stamp();
+    run_step(bound);
+    stamped_.push_back({bound.step, &program, slot, start, device_.stamp()});
+    device_.end_range();
   }
+}
+
+std::vector<OpSpan> Executor::take_spans() {
+  device_.synchronize();
+  std::vector<OpSpan> spans;
+  for (const StampedStep& stamped : stamped_) {
+    spans.push_back({stamped.step, stamped.program->name, stamped.slot,
+                     device_.seconds_at(stamped.start), device_.seconds_at(stamped.end)});
+  }
+  stamped_.clear();
+  device_.forget_stamps();
+  return spans;
+}
+
+const std::map<std::string, OpTime>& Executor::profile() {
+  for (const OpSpan& span : take_spans()) {
+    OpTime& time = profile_[std::string(span.step->op->name)];
+    const Cost& cost = span.step->cost;
+    time.calls += 1;
+    time.seconds += span.end - span.start;
+    time.flops += cost.flops;
+    time.bytes += static_cast<double>(cost.bytes_read + cost.bytes_written);
+  }
+  return profile_;
 }
 
 View Executor::view(std::string_view name) const {
@@ -134,20 +185,26 @@ View Executor::view(std::string_view name) const {
   return operand.view(bases_[static_cast<int>(operand.arena)]);
 }
 
-void Executor::upload(std::string_view name, const void* host, int64_t bytes) {
-  const View target = view(name);
-  if (bytes != target.num_bytes()) {
-    fail(ErrorCode::kInternal, "'{}' has {} bytes, {} were given", name, target.num_bytes(), bytes);
+// Of a value whose size the caller knows.
+View Executor::sized_view(std::string_view name, int64_t bytes) const {
+  const View found = view(name);
+  if (bytes != found.num_bytes()) {
+    fail(ErrorCode::kInternal, "'{}' has {} bytes, not {}", name, found.num_bytes(), bytes);
   }
-  device_.upload(target.data, host, bytes);
+  return found;
+}
+
+void Executor::upload(std::string_view name, const void* host, int64_t bytes) {
+  device_.upload(sized_view(name, bytes).data, host, bytes);
 }
 
 void Executor::download(std::string_view name, void* host, int64_t bytes) const {
-  const View source = view(name);
-  if (bytes != source.num_bytes()) {
-    fail(ErrorCode::kInternal, "'{}' has {} bytes, {} were asked", name, source.num_bytes(), bytes);
-  }
-  device_.download(host, source.data, bytes);
+  device_.download(host, sized_view(name, bytes).data, bytes);
+}
+
+void Executor::fill_zero(std::string_view name) {
+  const View target = view(name);
+  device_.fill_zero(target.data, target.num_bytes());
 }
 
 }  // namespace skein

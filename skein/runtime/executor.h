@@ -1,4 +1,6 @@
-// Runs programs: a loop over bound steps. Everything is allocated and prepared at construction.
+// Runs programs: a loop over bound steps. Everything is allocated and prepared at construction. A
+// device that records (CUDA graphs) runs a program step by step the first time, and at once from then
+// on, unless its steps communicate.
 //
 // Errors  kNoSpace where an arena does not fit; kUnsupported where the device has no kernel for an
 //         op; kPeerLost, as it is, from a step that communicates.
@@ -8,6 +10,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +22,15 @@
 
 namespace skein {
 
-// Seconds spent by op, over all runs since `start_profile`.
+// An op that ran, in seconds from an origin of the device's own.
+struct OpSpan {
+  const Step* step = nullptr;
+  std::string_view program;
+  int64_t slot = 0;
+  double start = 0, end = 0;
+};
+
+// Seconds spent by op.
 struct OpTime {
   int64_t calls = 0;
   double seconds = 0;
@@ -59,6 +70,7 @@ class Executor {
   }
   void upload(std::string_view name, const void* host, int64_t bytes);
   void download(std::string_view name, void* host, int64_t bytes) const;
+  void fill_zero(std::string_view name);
   template <typename T>
   void upload_scalar(std::string_view name, T value) {
     upload(name, &value, sizeof(T));
@@ -70,14 +82,25 @@ class Executor {
     return value;
   }
 
+  // `to` is in memory of Device::allocate_host; it holds the value once a later mark() was waited for.
+  template <typename T>
+  void download_later(std::string_view name, T& to) const {
+    device_.download_later(&to, sized_view(name, sizeof(T)).data, sizeof(T));
+  }
+
   const ArenaBytes& arena_bytes() const { return programs_.arena_bytes; }
   Device& device() { return device_; }
 
   // Seconds spent in steps that communicate since this was asked last: what they move and wait for.
   double take_communication_seconds() { return std::exchange(communication_seconds_, 0.0); }
 
+  // From here on ops are timed one by one, and programs are not replayed.
   void start_profile() { profiling_ = true; }
-  const std::map<std::string, OpTime>& profile() const { return profile_; }
+  void stop_profile() { profiling_ = false; }
+  // What ran since the last call; waits for it.
+  std::vector<OpSpan> take_spans();
+  // By op, since start_profile.
+  const std::map<std::string, OpTime>& profile();
 
  private:
   struct BoundStep {
@@ -85,21 +108,38 @@ class Executor {
     const Step* step;
     KernelCall call;
   };
+  // A program in one of its slots.
+  struct BoundProgram {
+    std::vector<BoundStep> steps;
+    const Program* program = nullptr;
+    bool communicates = false;
+    bool ran = false;
+    std::unique_ptr<Recording> recording;
+  };
+  void release_arenas();
+  View sized_view(std::string_view name, int64_t bytes) const;
   void bind(const Program& program);
   BoundStep bind(const Step& step, int64_t slot);
   Communicator* communicator_of(const Step& step) const;  // null: it needs none
-  void run_profiled(const std::vector<BoundStep>& steps);
+  void run_profiled(const Program& program, int64_t slot, const std::vector<BoundStep>& steps);
+  void run_steps(const std::vector<BoundStep>& steps, std::string_view program);
   void run_step(const BoundStep& bound);
 
   Device& device_;
   const ProgramSet& programs_;
   const Communicators* communicators_;
   std::array<void*, kNumArenas> bases_{};
-  // By program, then slot.
-  std::map<std::string, std::vector<std::vector<BoundStep>>, std::less<>> bound_;
-  std::map<int64_t, std::vector<int64_t>> tickets_;  // by channel
+  std::map<std::string, std::vector<BoundProgram>, std::less<>> bound_;  // [slot]
+  std::map<int64_t, std::vector<int64_t>> tickets_;                      // by channel
   double communication_seconds_ = 0;
+  struct StampedStep {
+    const Step* step;
+    const Program* program;
+    int64_t slot;
+    int64_t start, end;
+  };
   bool profiling_ = false;
+  std::vector<StampedStep> stamped_;
   std::map<std::string, OpTime> profile_;
 };
 

@@ -1,61 +1,14 @@
 #include "skein/schedule/timeline.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <iterator>
-#include <span>
 #include <string_view>
 
-#include "skein/base/error.h"
-#include "skein/base/file.h"
+#include "skein/base/trace_file.h"
 
 namespace skein {
 namespace {
-
-constexpr size_t kFlushBytes = size_t{1} << 18;
-
-// The events of a trace, written as they come.
-class TraceFile {
- public:
-  explicit TraceFile(const fs::path& path) : path_(path) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    const int error = errno;
-    if (fd < 0)
-      fail(errno_code(error), "timeline: cannot open {}: {}", path.string(), errno_text(error));
-    file_ = FileDescriptor(fd);
-    write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-  }
-
-  template <typename... Args>
-  void event(fmt::format_string<Args...> format, Args&&... args) {
-    write(first_ ? "\n{" : ",\n{");
-    first_ = false;
-    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
-    write("}");
-    if (buffer_.size() >= kFlushBytes) flush();
-  }
-
-  void end() {
-    write("\n]}\n");
-    flush();
-  }
-
- private:
-  void write(std::string_view text) { buffer_.append(text.data(), text.data() + text.size()); }
-
-  void flush() {
-    write_all(file_.get(), std::as_bytes(std::span(buffer_.data(), buffer_.size())), path_);
-    buffer_.clear();
-  }
-
-  fs::path path_;
-  FileDescriptor file_;
-  fmt::memory_buffer buffer_;
-  bool first_ = true;
-};
 
 double microseconds(double seconds) { return seconds * 1e6; }
 

@@ -34,7 +34,7 @@ struct bfloat16 {
 
   bfloat16() = default;
   // Round to nearest, ties to even; NaN stays NaN.
-  explicit bfloat16(float value) {
+  constexpr explicit bfloat16(float value) {
     const uint32_t word = std::bit_cast<uint32_t>(value);
     if ((word & 0x7fffffffu) > 0x7f800000u) {
       bits = static_cast<uint16_t>((word >> 16) | 0x40);
@@ -42,7 +42,7 @@ struct bfloat16 {
       bits = static_cast<uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
     }
   }
-  explicit operator float() const {
+  constexpr explicit operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
   bool operator==(const bfloat16&) const = default;

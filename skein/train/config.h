@@ -75,6 +75,8 @@ struct PrecisionConfig {
 
 struct MemoryConfig {
   std::string recompute = "selective";
+  bool offload_optimizer = false;
+  bool offload_activations = false;
   bool operator==(const MemoryConfig&) const = default;
 };
 
@@ -88,6 +90,7 @@ struct ParallelConfig {
   int64_t zero = 1;
   int64_t kv_replication = 0;
   int64_t reduction_width = 0;
+  std::string sums = "canonical";
   bool operator==(const ParallelConfig&) const = default;
 };
 
@@ -113,6 +116,7 @@ struct LaunchConfig {
 struct DeviceConfig {
   std::string kind = "auto";
   int64_t threads = 0;
+  bool check_ops = false;
   bool operator==(const DeviceConfig&) const = default;
 };
 
@@ -120,6 +124,7 @@ struct LogConfig {
   int64_t every_steps = 1;
   bool tensorboard = true;
   std::string prometheus;
+  int64_t trace_step = 0;
   bool operator==(const LogConfig&) const = default;
 };
 

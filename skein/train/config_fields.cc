@@ -93,14 +93,22 @@ std::vector<ConfigField> make_fields() {
 
       {"precision", "mode", at<&C::precision, &PrecisionConfig::mode>,
        "`bf16-sr`: bf16 weights with stochastic rounding and no master copy; `mixed`: "
-       "bf16 with fp32 master weights",
-       one_of({"fp32", "bf16", "bf16-sr", "mixed"})},
+       "bf16 with fp32 master weights; `fp8`: as bf16-sr, the matrix products of the layers from "
+       "8-bit operands",
+       one_of({"fp32", "bf16", "bf16-sr", "mixed", "fp8"})},
       {"precision", "moments", at<&C::precision, &PrecisionConfig::moments>,
        "type of AdamW's moments", one_of({"fp32", "bf16"})},
 
       {"memory", "recompute", at<&C::memory, &MemoryConfig::recompute>,
        "what the backward pass computes again instead of keeping",
        one_of({"none", "selective", "full"})},
+      {"memory", "offload_optimizer", at<&C::memory, &MemoryConfig::offload_optimizer>,
+       "keep moments and master weights in pinned host memory, which a GPU updates in place; "
+       "slower"},
+      {"memory", "offload_activations", at<&C::memory, &MemoryConfig::offload_activations>,
+       "keep what the backward pass reads of the forward pass, where it is at least 1 MiB, in "
+       "pinned "
+       "host memory; each copy is waited for: slower"},
 
       {"parallel", "data", at<&C::parallel, &Parallel::data>,
        "data-parallel degree; 0: the workers divided by the other degrees", between(0, kMaxCount)},
@@ -125,6 +133,10 @@ std::vector<ConfigField> make_fields() {
        "or anything with one data rank; 0: that of the checkpoint, at the first start the data "
        "degree",
        between(0, kMaxCount)},
+      {"parallel", "sums", at<&C::parallel, &Parallel::sums>,
+       "`canonical`: gradients of GPUs are summed in one order, the same bits on every layout; "
+       "`fast`: as NCCL sums them",
+       one_of({"canonical", "fast"})},
 
       {"checkpoint", "every_steps", at<&C::checkpoint, &CheckpointConfig::every_steps>,
        "steps between checkpoints; 0: only when the run ends or is stopped", between(0, kMaxSteps)},
@@ -160,11 +172,13 @@ std::vector<ConfigField> make_fields() {
        between(0, kMaxSteps)},
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,
-       "what to run on; `auto` is `cpu`, `cuda` is refused so far",
+       "what to run on; `auto` is `cuda` where this build and this machine have it, else `cpu`",
        one_of({"auto", "cpu", "cuda"})},
       {"device", "threads", at<&C::device, &DeviceConfig::threads>,
        "compute threads of a worker; 0: OMP_NUM_THREADS, else the cores divided by launch.workers",
        between(0, 4096)},
+      {"device", "check_ops", at<&C::device, &DeviceConfig::check_ops>,
+       "wait after each op on a GPU, so that an error names the op that made it; slow"},
 
       {"log", "every_steps", at<&C::log, &LogConfig::every_steps>,
        "steps between progress lines; metrics.jsonl holds every step", between(1, kMaxSteps)},
@@ -172,6 +186,10 @@ std::vector<ConfigField> make_fields() {
        "write TensorBoard event files to run.dir/tensorboard"},
       {"log", "prometheus", at<&C::log, &LogConfig::prometheus>,
        "serve metrics for Prometheus at this host:port; empty: do not"},
+      {"log", "trace_step", at<&C::log, &LogConfig::trace_step>,
+       "the step whose ops are timed one by one, into trace-RANK.json in run.dir, for "
+       "ui.perfetto.dev; 0: none",
+       between(0, kMaxSteps)},
 
       {"validate", "every_steps", at<&C::validate, &ValidateConfig::every_steps>,
        "steps between validations; 0: only at the end, and only with data.validation",

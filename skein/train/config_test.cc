@@ -103,7 +103,7 @@ TEST(Config, NamesLineFoundAndExpected) {
             "268435455");
   EXPECT_EQ(error_of("[precision]\nmode = \"fp16\"\n"),
             "demo.toml:2: mode in [precision] is \"fp16\" (a string): expected one of: fp32, bf16, "
-            "bf16-sr, mixed");
+            "bf16-sr, mixed, fp8");
   EXPECT_EQ(
       error_of("[optimizer]\nbeta2 = 1.0\n"),
       "demo.toml:2: beta2 in [optimizer] is 1 (a float): expected a number from 0 to below 1");
@@ -140,7 +140,8 @@ TEST(Config, SuggestsTheNearestName) {
             "--set batch.global_sequence=4: unknown key global_sequence in [batch]: did you mean "
             "global_sequences?");
   EXPECT_EQ(error_of("[memory]\nzzzzzzzz = 1\n"),
-            "demo.toml:2: unknown key zzzzzzzz in [memory]: [memory] has recompute");
+            "demo.toml:2: unknown key zzzzzzzz in [memory]: [memory] has recompute, "
+            "offload_optimizer, offload_activations");
   EXPECT_EQ(error_of("[zzzzzzzz]\n").substr(0, 60),
             "demo.toml:1: unknown section [zzzzzzzz]: expected one of run");
   EXPECT_EQ(error_of("steps = 3\n"),
@@ -302,7 +303,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 57u);  // the keys of Config
+  EXPECT_EQ(names.size(), 62u);  // the keys of Config
 }
 
 TEST(NearestName, CountsEdits) {

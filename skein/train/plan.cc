@@ -73,7 +73,7 @@ PlanRequest plan_request(const Config& config, int64_t ranks,
   PlanRequest request;
   request.config = config;
   request.model = planned_model(config);
-  request.kernels = training_device(config)->kernels();
+  request.kernels = training_kernels(config);
   request.ranks = ranks_to_plan(config, ranks);
   request.hardware = hardware ? *hardware : describe_this_machine(config, request.ranks);
   check_op_names(request.hardware);

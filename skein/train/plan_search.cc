@@ -26,6 +26,14 @@ struct Candidate {
   double least_seconds = 0;
 };
 
+ArenaBytes on_device(const StagePlan& stage) {
+  ArenaBytes bytes = stage.arena_bytes;
+  for (size_t arena = 0; arena < bytes.size(); ++arena) {
+    if (stage.on_host[arena]) bytes[arena] = 0;
+  }
+  return bytes;
+}
+
 class Search {
  public:
   Search(const PlanRequest& request, size_t num_best) : request_(request), num_best_(num_best) {}
@@ -148,9 +156,11 @@ class Search {
     set(Arena::kWeights,
         parameters * size_of(compute_dtype(spec.update.precision)) / (layout.zero >= 3 ? data : 1));
     set(Arena::kGradients, parameters * 4 / (reduced_early ? data : 1));
-    set(Arena::kOptimizer, parameters * moments / data);
-    set(Arena::kActivations,
-        kSlack * layers * tokens / tensor * least_kept_.at(config.memory.recompute));
+    if (!config.memory.offload_optimizer) set(Arena::kOptimizer, parameters * moments / data);
+    if (!config.memory.offload_activations) {  // else what stays depends on the sizes of the values
+      set(Arena::kActivations,
+          kSlack * layers * tokens / tensor * least_kept_.at(config.memory.recompute));
+    }
     return bytes;
   }
 
@@ -220,7 +230,7 @@ class Search {
       return;
     }
     const std::lock_guard lock(mutex_);
-    if (!refuse_large(candidate.config, plan.fullest().arena_bytes))
+    if (!refuse_large(candidate.config, on_device(plan.fullest())))
       insert({candidate.config, std::move(plan)});
   }
 
@@ -253,7 +263,7 @@ class Search {
       PlanRequest request = request_;
       request.config = found.config;
       found.plan = make_plan(request);
-      if (!refuse_large(found.config, found.plan.fullest().arena_bytes)) insert(std::move(found));
+      if (!refuse_large(found.config, on_device(found.plan.fullest()))) insert(std::move(found));
     }
     if (result_.best.size() > num_best_) result_.best.resize(num_best_);
   }

@@ -8,6 +8,7 @@ namespace skein {
 namespace {
 
 constexpr size_t kActivations = static_cast<size_t>(Arena::kActivations);
+constexpr size_t kHostActivations = static_cast<size_t>(Arena::kHostActivations);
 constexpr size_t kWorkspace = static_cast<size_t>(Arena::kWorkspace);
 
 // Stages of the small mesh on which every kind of chunk is found.
@@ -27,8 +28,9 @@ StagePlan plan_chunk(const PlanRequest& request, int64_t stages, int64_t layers,
   const StepSpec spec = step_spec(small.config, small.model, layout);
   const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
   StagePlan plan = plan_stage(spec, training_graphs(spec), request.kernels, pricing);
-  plan.arena_bytes[kActivations] /=
+  const int64_t slots =
       max_in_flight(stage_tasks(pipeline_shape(spec), stage), plan.chunks.front().chunk);
+  for (const size_t arena : {kActivations, kHostActivations}) plan.arena_bytes[arena] /= slots;
   return plan;
 }
 
@@ -70,10 +72,12 @@ void add_chunk(StagePlan& stage, const ChunkSketch& sketch, int64_t chunk, int64
   const auto& [one, two] = sketch;
   for (size_t arena = 0; arena < stage.arena_bytes.size(); ++arena) {
     const int64_t bytes = extrapolate(one.arena_bytes[arena], two.arena_bytes[arena], layers);
+    const bool is_kept = arena == kActivations || arena == kHostActivations;
     int64_t& sum = stage.arena_bytes[arena];
     sum = arena == kWorkspace ? std::max(sum, two.arena_bytes[arena])
-                              : sum + bytes * (arena == kActivations ? slots : 1);
+                              : sum + bytes * (is_kept ? slots : 1);
   }
+  stage.on_host = one.on_host;
   const ChunkPlan &a = one.chunks.front(), &b = two.chunks.front();
   stage.chunks.push_back({chunk, extrapolate(a.forward, b.forward, layers),
                           extrapolate(a.backward, b.backward, layers),

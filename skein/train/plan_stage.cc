@@ -1,6 +1,7 @@
 #include "skein/train/plan_stage.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "skein/base/error.h"
 #include "skein/checkpoint/checkpoint_writer.h"
@@ -116,8 +117,12 @@ ProgramSeconds Pricing::program(const Program& program, int64_t rank, int64_t ti
 
 int64_t StagePlan::device_bytes() const {
   int64_t total = 0;
-  for (const int64_t bytes : arena_bytes) total += bytes;
+  for (int i = 0; i < kNumArenas; ++i) total += on_host[i] ? 0 : arena_bytes[i];
   return total;
+}
+
+int64_t StagePlan::total_bytes() const {
+  return std::accumulate(arena_bytes.begin(), arena_bytes.end(), snapshot_bytes + loader_bytes);
 }
 
 StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const KernelTable& kernels,
@@ -128,6 +133,7 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
   StagePlan plan;
   plan.stage = spec.layout.stage();
   plan.arena_bytes = programs.arena_bytes;
+  plan.on_host = programs.on_host;
   plan.snapshot_bytes = snapshot_bytes(graphs, spec);
   plan.loader_bytes = LoaderOptions{}.num_batches *
                       Batch::bytes(spec.micro_batches * spec.micro_sequences, spec.sequence_length);

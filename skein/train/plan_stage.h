@@ -56,6 +56,7 @@ struct ChunkPlan {
 struct StagePlan {
   int64_t stage = 0;
   ArenaBytes arena_bytes{};
+  std::array<bool, kNumArenas> on_host{};
   int64_t snapshot_bytes = 0;  // host memory that saving needs
   int64_t loader_bytes = 0;    // batches made ahead
   std::vector<ChunkPlan> chunks;
@@ -64,7 +65,7 @@ struct StagePlan {
   std::map<WireKey, double> collective_seconds;
 
   int64_t device_bytes() const;
-  int64_t total_bytes() const { return device_bytes() + snapshot_bytes + loader_bytes; }
+  int64_t total_bytes() const;  // with what lies in host memory
 };
 
 // Of the stage of the spec's rank, which is the first one of it on every other axis.

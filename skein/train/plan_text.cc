@@ -13,6 +13,7 @@ OrderedJson bytes_to_json(const StagePlan& stage) {
           {"gradients_bytes", arena(stage, Arena::kGradients)},
           {"optimizer_bytes", arena(stage, Arena::kOptimizer)},
           {"activations_bytes", arena(stage, Arena::kActivations)},
+          {"host_activations_bytes", arena(stage, Arena::kHostActivations)},
           {"workspace_bytes", arena(stage, Arena::kWorkspace)},
           {"inputs_bytes", arena(stage, Arena::kInputs)},
           {"snapshot_bytes", stage.snapshot_bytes},
@@ -44,8 +45,14 @@ std::string memory_text(const StagePlan& stage) {
   };
   line("weights", arena(stage, Arena::kWeights), "");
   line("gradients", arena(stage, Arena::kGradients), "fp32 sums");
-  line("optimizer", arena(stage, Arena::kOptimizer), "moments, master weights");
+  line("optimizer", arena(stage, Arena::kOptimizer),
+       stage.on_host[static_cast<size_t>(Arena::kOptimizer)]
+           ? "moments, master weights: in host memory"
+           : "moments, master weights");
   line("activations", arena(stage, Arena::kActivations), "kept from forward to backward");
+  if (arena(stage, Arena::kHostActivations) > 0) {
+    line("", arena(stage, Arena::kHostActivations), "kept so in host memory");
+  }
   line("workspace", arena(stage, Arena::kWorkspace), "everything short-lived, kernels' scratch");
   line("inputs", arena(stage, Arena::kInputs), "the micro-batch, scalars");
   line("snapshot", stage.snapshot_bytes, "host: what saving needs");

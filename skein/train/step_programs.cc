@@ -10,10 +10,12 @@
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/lower.h"
+#include "skein/passes/offload.h"
 #include "skein/passes/overlap.h"
 #include "skein/passes/plan_memory.h"
 #include "skein/passes/shard.h"
 #include "skein/passes/take_stage.h"
+#include "skein/passes/use_fp8.h"
 #include "skein/passes/zero.h"
 
 namespace skein {
@@ -61,11 +63,29 @@ LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_voca
   }
 }
 
-std::unique_ptr<Device> training_device(const Config& config) {
+std::string device_kind(const Config& config) {
+  if (config.device.kind != "auto") return config.device.kind;
+  return has_cuda() ? "cuda" : "cpu";
+}
+
+KernelTable training_kernels(const Config& config) {
+  if (device_kind(config) == "cpu") return cpu_kernels();
+  KernelTable kernels = cuda_kernels();
+  if (kernels.empty()) {
+    fail(ErrorCode::kUnsupported,
+         "device.kind is 'cuda', and this build has no CUDA: install the CUDA 13 toolkit, see that "
+         "nvcc is on the PATH and run scripts/build.sh again, or use device.kind = \"cpu\"");
+  }
+  return kernels;
+}
+
+std::unique_ptr<Device> training_device(const Config& config, int local_rank) {
   DeviceOptions options;
-  options.kind = config.device.kind == "auto" ? "cpu" : config.device.kind;
+  options.kind = device_kind(config);
   options.threads = static_cast<int>(config.device.threads);
-  return make_device(options, cpu_kernels());
+  options.index = local_rank;
+  options.check_ops = config.device.check_ops;
+  return make_device(options, training_kernels(config));
 }
 
 StepSpec step_spec(const Config& config, const LlamaConfig& model, const ParallelLayout& layout) {
@@ -77,7 +97,10 @@ StepSpec step_spec(const Config& config, const LlamaConfig& model, const Paralle
   spec.micro_sequences = config.batch.micro_sequences;
   spec.sequence_length = config.data.sequence_length;
   spec.recompute = parse_recompute_policy(config.memory.recompute);
+  spec.offload_optimizer = config.memory.offload_optimizer;
+  spec.offload_activations = config.memory.offload_activations;
   UpdateOptions& update = spec.update;
+  spec.fp8 = config.precision.mode == "fp8";
   update.precision = parse_precision(config.precision.mode);
   update.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
   update.beta1 = config.optimizer.beta1;
@@ -189,11 +212,13 @@ TrainingGraphs training_graphs(const StepSpec& spec) {
   differentiate(whole, whole.outputs().front());
   hoist_transient(whole);
   recompute(whole, spec.recompute);
+  if (spec.fp8) use_fp8(whole);
   if (spec.layout.zero >= 2 && spec.micro_batches == 1) reduce_early(whole);
   if (spec.layout.zero >= 3) shard_weights(whole);
   Graph training = stage_of(std::move(whole), spec);
   append_update(training, update_options(spec));
   lower(training);
+  if (spec.offload_activations) offload(training);
   overlap(training, /*early_sums=*/spec.layout.hosted_virtual_ranks() == 1);
   return {std::move(training), std::move(evaluation)};
 }
@@ -219,7 +244,9 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
       }
     }
   }
-  return plan_memory(requests, kernels, spec.layout.rank);
+  ProgramSet programs = plan_memory(requests, kernels, spec.layout.rank);
+  programs.on_host[static_cast<size_t>(Arena::kOptimizer)] = spec.offload_optimizer;
+  return programs;
 }
 
 ProgramSet scoring_programs(const LlamaConfig& model, DType compute_dtype, int64_t sequence_length,

@@ -1,7 +1,7 @@
 // From a configuration to the programs of a run: the list of passes, in order.
 //
 //   build_llama → shard → differentiate → hoist_transient → recompute → reduce_early, shard_weights →
-//               take_stage → append_update → lower → overlap → plan_memory
+//               take_stage → append_update → lower → offload → overlap → plan_memory
 //
 // Programs  forward, backward (a micro-batch each; "forward.<chunk>" where a stage has several
 //           chunks; "backward.last" for the last micro-batch, where sums start there), update (a step); evaluate (a micro-batch's loss alone), evaluate_total; and
@@ -34,14 +34,21 @@ struct StepSpec {
   int64_t micro_batches = 1;  // of this rank, in a step
   RecomputePolicy recompute = RecomputePolicy::kSelective;
   UpdateOptions update;
+  bool offload_optimizer = false;
+  bool offload_activations = false;
+  bool fp8 = false;  // products of the layers from 8-bit operands, in training
 };
 
 // The model of [model]; a vocab_size that it does not name is the tokenizer's. Throws Error{kUsage}
 // where it cannot be.
 LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size);
 
-// The device of [device]. Kernels' scratch depends on its threads: planning needs it as well.
-std::unique_ptr<Device> training_device(const Config& config);
+// "cpu" or "cuda".
+std::string device_kind(const Config& config);
+// The kernels of [device]; planning needs no more. Throws Error{kUnsupported} in a build without them.
+KernelTable training_kernels(const Config& config);
+// The device of [device] for the worker `local_rank` of this node.
+std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0);
 
 StepSpec step_spec(const Config& config, const LlamaConfig& model,
                    const ParallelLayout& layout = {});

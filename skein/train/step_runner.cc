@@ -1,18 +1,11 @@
 #include "skein/train/step_runner.h"
 
-#include <array>
 #include <cmath>
 
-#include "skein/base/exact_sum.h"
 #include "skein/model/llama/llama.h"
 #include "skein/ops/zigzag/zigzag.h"
 
 namespace skein {
-namespace {
-
-using Bins = std::array<double, exact_sum::kBins>;
-
-}  // namespace
 
 StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpec& spec,
                        const Communicators* communicators)
@@ -28,7 +21,11 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
                         spec.layout.coordinate("cp"));
     picked_.resize(rows_.size());
   }
+  outcomes_ = static_cast<Outcome*>(
+      device.allocate_host(device.depth() * static_cast<int64_t>(sizeof(Outcome))));
 }
+
+StepRunner::~StepRunner() { executor_.device().release_host(outcomes_); }
 
 void StepRunner::check_batch(const Batch& batch) const {
   if (batch.sequences != spec_.micro_batches * spec_.micro_sequences ||
@@ -56,14 +53,10 @@ void StepRunner::upload_micro_batch(const Batch& batch, int64_t index) {
   upload("attention_start", batch.attention_starts, true);
 }
 
-double StepRunner::download_sum(const char* name) const {
-  return exact_sum::total(executor_.download_scalar<Bins>(name).data());
-}
-
 double StepRunner::take_loss_sum() {
-  const double sum = download_sum("loss_sum");
-  executor_.upload_scalar("loss_sum", Bins{});
-  return sum;
+  const auto bins = executor_.download_scalar<decltype(Outcome::loss_sum)>("loss_sum");
+  executor_.fill_zero("loss_sum");
+  return exact_sum::total(bins.data());
 }
 
 int64_t StepRunner::global_label_tokens(const Batch& batch) const {
@@ -81,18 +74,44 @@ void StepRunner::accumulate(const Batch& batch) {
   }
 }
 
-StepResult StepRunner::train(const Batch& batch, int64_t step, float learning_rate) {
+void StepRunner::start(const Batch& batch, int64_t step, float learning_rate) {
+  Device& device = executor_.device();
+  if (num_under_way() >= device.depth()) {
+    fail(ErrorCode::kInternal, "{} steps are under way already", num_under_way());
+  }
   executor_.upload_scalar<float>("learning_rate", learning_rate);
   executor_.upload_scalar<int32_t>("step", static_cast<int32_t>(step));
   executor_.upload_scalar<int32_t>("num_label_tokens",
                                    static_cast<int32_t>(batch.num_label_tokens));
   accumulate(batch);
   executor_.run("update");
+  collect(batch, outcomes_[started_ % device.depth()]);
+  ++started_;
+}
+
+void StepRunner::collect(const Batch& batch, Outcome& outcome) {
+  outcome.num_label_tokens = static_cast<int32_t>(batch.num_label_tokens);
+  if (executor_.has("global_label_tokens")) {
+    executor_.download_later("global_label_tokens", outcome.num_label_tokens);
+  }
+  executor_.download_later("loss_sum", outcome.loss_sum);
+  executor_.fill_zero("loss_sum");
+  executor_.download_later("grad_norm", outcome.grad_norm);
+  executor_.download_later("param_norm_squared", outcome.param_norm_squared);
+  outcome.mark = executor_.device().mark();
+}
+
+StepResult StepRunner::finish() {
+  const Outcome& outcome = outcomes_[finished_ % executor_.device().depth()];
+  executor_.device().wait(outcome.mark);
+  ++finished_;
   StepResult result;
-  result.num_label_tokens = global_label_tokens(batch);
-  result.loss = take_loss_sum() / static_cast<double>(result.num_label_tokens);
-  result.grad_norm = executor_.download_scalar<float>("grad_norm");
-  result.param_norm = static_cast<float>(std::sqrt(download_sum("param_norm_squared")));
+  result.num_label_tokens = outcome.num_label_tokens;
+  result.loss =
+      exact_sum::total(outcome.loss_sum.data()) / static_cast<double>(result.num_label_tokens);
+  result.grad_norm = outcome.grad_norm;
+  result.param_norm =
+      static_cast<float>(std::sqrt(exact_sum::total(outcome.param_norm_squared.data())));
   return result;
 }
 

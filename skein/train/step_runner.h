@@ -4,9 +4,11 @@
 // With several ranks every method is collective: all ranks call it, each with its own lanes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "skein/base/exact_sum.h"
 #include "skein/data/batch.h"
 #include "skein/runtime/executor.h"
 #include "skein/train/program_runs.h"
@@ -27,9 +29,20 @@ class StepRunner {
   // Allocates and prepares everything; `programs` and `communicators` must outlive the runner.
   StepRunner(Device& device, const ProgramSet& programs, const StepSpec& spec,
              const Communicators* communicators = nullptr);
+  ~StepRunner();
+  StepRunner(const StepRunner&) = delete;
+  StepRunner& operator=(const StepRunner&) = delete;
 
-  // `step` counts from 1. The batch holds this rank's lanes, in order.
-  StepResult train(const Batch& batch, int64_t step, float learning_rate);
+  // Starts a step; `step` counts from 1. The batch holds this rank's lanes, in order, and is free
+  // again on return. Up to the device's depth() steps may be under way.
+  void start(const Batch& batch, int64_t step, float learning_rate);
+  // The result of the oldest step under way; waits for it.
+  StepResult finish();
+  int64_t num_under_way() const { return started_ - finished_; }
+  StepResult train(const Batch& batch, int64_t step, float learning_rate) {
+    start(batch, step, learning_rate);
+    return finish();
+  }
 
   // The micro-batches alone: adds to the gradient sums and the sum of losses. `train` ends them.
   void accumulate(const Batch& batch);
@@ -46,14 +59,25 @@ class StepRunner {
   const StepSpec& spec() const { return spec_; }
 
  private:
+  // What a step leaves on the device, copied to the host behind it.
+  struct Outcome {
+    std::array<double, exact_sum::kBins> loss_sum;
+    std::array<double, exact_sum::kBins> param_norm_squared;
+    float grad_norm;
+    int32_t num_label_tokens;
+    int64_t mark;
+  };
+
   void check_batch(const Batch& batch) const;
   void upload_micro_batch(const Batch& batch, int64_t index);
   double take_loss_sum();
-  double download_sum(const char* name) const;
   int64_t global_label_tokens(const Batch& batch) const;
+  void collect(const Batch& batch, Outcome& outcome);
 
   StepSpec spec_;
   Executor executor_;
+  Outcome* outcomes_ = nullptr;  // depth() of them, in memory that the device copies to
+  int64_t started_ = 0, finished_ = 0;
   std::vector<ProgramRun> order_;  // of a training step, up to the update
   std::vector<Task> tasks_;        // of evaluation: the forwards among them
   // Rows of a micro-batch that this rank holds, over its context axis; empty: all, in order.

@@ -9,10 +9,11 @@
 #include "skein/base/log.h"
 #include "skein/base/version.h"
 #include "skein/model/llama/parameters.h"
-#include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/train/consensus.h"
+#include "skein/train/device_ceiling.h"
 #include "skein/train/initialize.h"
 #include "skein/train/model_source.h"
+#include "skein/train/op_trace.h"
 
 namespace skein {
 namespace {
@@ -35,10 +36,11 @@ void refuse_what_is_not_there_yet(const Config& config) {
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, Communicator& world, std::string start_id)
+Trainer::Trainer(const Config& config, Communicator& world, std::string start_id, int local_rank)
     : config_((refuse_what_is_not_there_yet(config), config)),
       world_(world),
       start_id_(std::move(start_id)),
+      local_rank_(local_rank),
       schedule_(learning_rate_schedule(config.optimizer)) {
   if (is_first()) {
     lock_.emplace(config.run.dir);
@@ -80,7 +82,15 @@ void Trainer::lay_out() {
         "in another order from here, and losses may differ in their last bits",
         stored, layout_.reduction_width);
   }
-  communicators_ = split_by_axis(world_, layout_.mesh);
+  device_ = training_device(config_, local_rank_);
+  if (world_.size() > 1 && device_->kind() == "cuda") {
+    NcclOptions options;
+    options.stream = device_->stream();
+    options.timeout_s = config_.launch.collective_timeout_s;
+    options.sums = config_.parallel.sums == "fast" ? Sums::kFast : Sums::kCanonical;
+    device_world_ = make_nccl_world(world_, options);
+  }
+  communicators_ = split_by_axis(device_world_ ? *device_world_ : world_, layout_.mesh);
 }
 
 // This rank's share of the global batch.
@@ -105,8 +115,9 @@ void Trainer::open_data() {
 }
 
 void Trainer::allocate() {
-  device_ = training_device(config_);
   const StepSpec spec = step_spec(config_, model_, layout_);
+  const DType dtype = compute_dtype(spec.update.precision);
+  const double ceiling_flops = measure_ceiling(dtype);  // while there is memory for it
   const TrainingGraphs graphs = training_graphs(spec);
   programs_ = plan_training(graphs, spec, device_->kernels());
   runner_ = std::make_unique<StepRunner>(*device_, programs_, spec, &communicators_);
@@ -123,6 +134,11 @@ void Trainer::allocate() {
   writer.num_ranks = world_.size();
   std::transform(start_id_.begin(), start_id_.end(), std::back_inserter(writer.save_id),
                  [](unsigned char letter) { return std::tolower(letter); });
+  if (device_->kind() != "cpu") {
+    writer.copy = [this](void* to, const void* from, size_t bytes) {
+      device_->download(to, from, static_cast<int64_t>(bytes));
+    };
+  }
   writer.should_abort = [this] { return failed_.load(); };
   writer_ = std::make_unique<CheckpointWriter>(checkpoint_dir(config_), writer, std::move(specs));
   wait_for_all(world_, "what is left of an earlier start is gone");
@@ -130,10 +146,11 @@ void Trainer::allocate() {
   RunLog::Scale scale;
   scale.num_parameters = num_parameters(model_);
   scale.flops_per_token = training_flops_per_token(model_, config_.data.sequence_length);
-  const DType dtype = compute_dtype(spec.update.precision);
-  scale.ceiling_flops = measure_ceiling(dtype);
-  // Of several ranks it is a collective measurement, which a step does not interrupt.
-  if (world_.size() == 1) scale.measure_ceiling = [this, dtype] { return measure_ceiling(dtype); };
+  scale.ceiling_flops = ceiling_flops;
+  // Of several ranks it is a collective measurement, which a step does not interrupt; a GPU has no
+  // memory left for it.
+  if (world_.size() == 1 && device_->kind() == "cpu")
+    scale.measure_ceiling = [this, dtype] { return measure_ceiling(dtype); };
   scale.arena_bytes = programs_.arena_bytes;
   scale.snapshot_bytes = writer_->snapshot_bytes();
   if (log_) {
@@ -147,7 +164,7 @@ void Trainer::allocate() {
 // All ranks at once, as they compute.
 double Trainer::measure_ceiling(DType dtype) {
   wait_for_all(world_, "the ceiling is measured");
-  return sum_over_ranks(world_, measure_matmul_ceiling_flops(dtype, 0.15));
+  return sum_over_ranks(world_, measure_device_ceiling_flops(*device_, dtype));
 }
 
 void Trainer::begin_state() {
@@ -213,7 +230,7 @@ void Trainer::restore() {
          reader.path().string(), state.seed, config_.run.seed);
   }
   restore_state(reader, state_, runner_->executor());
-  step_ = saved_step_ = state.step;
+  begun_ = step_ = saved_step_ = state.step;
   tokens_ = state.tokens_seen;
   const std::vector<LaneState> lanes =
       lanes_from_json(state.lanes, training_data_->context(), reader.path().string());
@@ -248,12 +265,17 @@ TrainOutcome Trainer::train_to_the_end() {
     if (log_) log_->nothing_to_do(step_);
     return TrainOutcome::kFinished;
   }
-  while (step_ < config_.run.steps && !stop_requested()) {
-    train_step();
-    if (due(config_.validate.every_steps)) validate();
-    if (due(config_.checkpoint.every_steps)) save_checkpoint();
+  while (begun_ < config_.run.steps && !stop_requested()) {
+    start_step();
+    const bool validates = due(config_.validate.every_steps);
+    const bool saves = due(config_.checkpoint.every_steps);
+    const bool pauses = validates || saves || begun_ == config_.run.steps;
+    finish_steps(pauses ? 0 : device_->depth() - 1);
+    if (validates) validate();
+    if (saves) save_checkpoint();
     collect_saves();
   }
+  finish_steps(0);
   const bool stopped = step_ < config_.run.steps;
   if (!stopped && validation_data_ && !due(config_.validate.every_steps)) validate();
   if (saved_step_ != step_) save_checkpoint();
@@ -271,15 +293,44 @@ TrainOutcome Trainer::train_to_the_end() {
   return stopped ? TrainOutcome::kStopped : TrainOutcome::kFinished;
 }
 
-void Trainer::train_step() {
-  const auto start = Clock::now();
+void Trainer::start_step() {
+  if (under_way_.empty()) step_clock_ = Clock::now();
   double wait_seconds = 0;
-  world_.set_step(step_ + 1);
+  world_.set_step(begun_ + 1);
+  if (device_world_) device_world_->set_step(begun_ + 1);
   const Batch& batch = loader_->next(&wait_seconds);
-  const float learning_rate = schedule_.at(step_ + 1);
+  const float learning_rate = schedule_.at(begun_ + 1);
   const Wire before = counted_wire(communicators_);
-  const StepResult result = runner_->train(batch, step_ + 1, learning_rate);
+  const bool traced = begun_ + 1 == config_.log.trace_step;
+  if (traced) {
+    finish_steps(0);
+    runner_->executor().start_profile();
+  }
+  runner_->start(batch, begun_ + 1, learning_rate);
   add_difference(wire_, counted_wire(communicators_), before);
+  under_way_.push_back({learning_rate, wait_seconds});
+  ++begun_;
+  if (traced) write_trace();
+}
+
+void Trainer::write_trace() {
+  Executor& executor = runner_->executor();
+  executor.stop_profile();
+  const fs::path path = fs::path(config_.run.dir) / fmt::format("trace-{}.json", world_.rank());
+  write_op_trace(executor.take_spans(), world_.rank(), path);
+  if (is_first()) log::info("the ops of step {} are in {}", begun_, path.string());
+}
+
+// Until at most `remaining` are under way.
+void Trainer::finish_steps(int remaining) {
+  while (static_cast<int>(under_way_.size()) > remaining) finish_step();
+}
+
+void Trainer::finish_step() {
+  const StepUnderWay step = under_way_.front();
+  under_way_.pop_front();
+  const StepResult result = runner_->finish();
+  if (device_world_) device_world_->check({.label = "a training step"});
   check_finite(result);
   ++step_;
   ++counted_steps_;
@@ -288,15 +339,16 @@ void Trainer::train_step() {
   StepMetrics metrics;
   metrics.step = step_;
   metrics.loss = static_cast<float>(result.loss);
-  metrics.learning_rate = learning_rate;
+  metrics.learning_rate = step.learning_rate;
   metrics.grad_norm = result.grad_norm;
   metrics.param_norm = result.param_norm;
   metrics.tokens = tokens_;
   metrics.comm_exposed_ms =
       static_cast<float>(runner_->executor().take_communication_seconds() * 1e3);
-  metrics.data_wait_ms = static_cast<float>(wait_seconds * 1e3);
+  metrics.data_wait_ms = static_cast<float>(step.wait_seconds * 1e3);
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
-  const double seconds = seconds_since(start) + stall_seconds_;
+  const double seconds = seconds_since(step_clock_) + stall_seconds_;
+  step_clock_ = Clock::now();
   stall_seconds_ = 0;
   if (log_) {
     log_->step(metrics, seconds, config_.batch.global_sequences * config_.data.sequence_length);

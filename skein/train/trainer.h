@@ -11,6 +11,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,8 +34,9 @@ enum class TrainOutcome { kFinished, kStopped };
 class Trainer {
  public:
   // `world`: all ranks of the run; it must outlive the trainer. `start_id`: the same on all of them
-  // and another one at each start.
-  Trainer(const Config& config, Communicator& world, std::string start_id = "alone");
+  // and another one at each start. `local_rank`: among the ranks of this node; its GPU.
+  Trainer(const Config& config, Communicator& world, std::string start_id = "alone",
+          int local_rank = 0);
   ~Trainer();
 
   // Runs to run.steps, or until a signal asks to stop; either way the state is saved.
@@ -51,12 +54,15 @@ class Trainer {
   void restore();
   void start_loader(std::span<const LaneState> lanes);
   TrainOutcome train_to_the_end();
-  void train_step();
+  void start_step();
+  void write_trace();
+  void finish_steps(int remaining);
+  void finish_step();
   void check_finite(const StepResult& result) const;
   void save_checkpoint();
   void collect_saves();
   void validate();
-  bool due(int64_t every_steps) const { return every_steps > 0 && step_ % every_steps == 0; }
+  bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double measure_ceiling(DType dtype);
   bool stop_requested();
   bool is_first() const { return world_.rank() == 0; }
@@ -66,6 +72,7 @@ class Trainer {
   Config config_;
   Communicator& world_;
   std::string start_id_;
+  int local_rank_;
   std::optional<RunLock> lock_;  // rank 0's
   StopSignals signals_;
   std::optional<RunLog> log_;  // rank 0's
@@ -76,8 +83,9 @@ class Trainer {
   std::unique_ptr<ValidationBatches> validation_batches_;
   std::unique_ptr<CheckpointReader> checkpoint_;  // to go on from, until that is done
   ParallelLayout layout_;
-  Communicators communicators_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<Communicator> device_world_;  // of the GPUs of several ranks; else null
+  Communicators communicators_;
   ProgramSet programs_;
   std::unique_ptr<StepRunner> runner_;
   std::vector<StateTensor> state_;
@@ -86,7 +94,15 @@ class Trainer {
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
   bool stop_requested_ = false;
-  int64_t step_ = 0;  // updates done
+  // Begun, and not read back yet: a device may run behind the host.
+  struct StepUnderWay {
+    float learning_rate;
+    double wait_seconds;
+  };
+  std::deque<StepUnderWay> under_way_;
+  std::chrono::steady_clock::time_point step_clock_;  // since the last step ended
+  int64_t begun_ = 0;                                 // updates begun
+  int64_t step_ = 0;                                  // updates known to be done
   int64_t tokens_ = 0;
   Wire wire_;                         // of the training steps since this start
   int64_t counted_steps_ = 0;         // that it is of

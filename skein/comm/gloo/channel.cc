@@ -71,4 +71,10 @@ void Channel::wait_received(int64_t number, TimePoint deadline) {
                [&](auto left) { buffer_->waitRecv(nullptr, left); });
 }
 
+// A wait for the standing receive that is aborted beforehand: it looks for a lost peer, and ends.
+void Channel::check() {
+  buffer_->abortWaitRecv();
+  buffer_->waitRecv(nullptr, std::chrono::hours(1));
+}
+
 }  // namespace skein

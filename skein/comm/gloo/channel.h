@@ -32,6 +32,9 @@ class Channel {
   void wait_sent(int64_t number, TimePoint deadline);
   void wait_received(int64_t number, TimePoint deadline);
 
+  // Throws where the peer is gone; does not wait. Of a channel that carries no messages.
+  void check();
+
  private:
   uint64_t slot(int64_t number, int64_t bytes, uint64_t tag) const;
   template <typename Wait>

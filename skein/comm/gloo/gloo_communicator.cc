@@ -49,14 +49,7 @@ GlooCommunicator::~GlooCommunicator() {
 
 std::unique_ptr<Communicator> GlooCommunicator::group(const std::vector<int>& members,
                                                       const std::string& name) {
-  const bool ascending =
-      std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end();
-  const bool inside = !members.empty() && members.front() >= 0 && members.back() < size();
-  if (!ascending || !inside || !std::binary_search(members.begin(), members.end(), rank_)) {
-    fail(ErrorCode::kInternal,
-         "group '{}' of '{}': [{}] are not ascending ranks of {}, rank {} among them", name, name_,
-         fmt::join(members, ", "), size(), rank_);
-  }
+  check_members(members, *this, name);
   if (members.size() == 1) return std::make_unique<LocalCommunicator>(name);
   std::vector<int> world_ranks;
   for (const int member : members) world_ranks.push_back(world_ranks_[static_cast<size_t>(member)]);
@@ -115,15 +108,8 @@ void GlooCommunicator::receive(Pending& pending, Stream stream, int peer, void* 
   wire(pending).received_bytes += bytes;
 }
 
-// Others' terms of a sum lie in scratch: part after part, rank after rank without this one.
 char* GlooCommunicator::scratch_slot(const Collective& collective, size_t part, int peer) const {
-  int64_t offset = 0;
-  for (size_t i = 0; i < part; ++i) {
-    offset += (size() - 1) * scratch_slot_bytes(collective, collective.parts[i], size());
-  }
-  const int index = peer < rank_ ? peer : peer - 1;
-  offset += index * scratch_slot_bytes(collective, collective.parts[part], size());
-  return at(collective.scratch, offset);
+  return at(collective.scratch, scratch_offset(collective, part, size(), rank_, peer));
 }
 
 // From the next rank on, so that not all begin with rank 0.
@@ -289,6 +275,14 @@ void GlooCommunicator::wait(Ticket ticket) {
   await(pending, pending.second_receives, false, deadline);
   await(pending, pending.sends, true, deadline);
   pending_.erase(found);
+}
+
+void GlooCommunicator::check(const Collective& during) {
+  world_->check_alive();
+  const Pending pending{.collective = during};
+  for_each_peer([&](int peer) {
+    guarded(pending, peer, TimePoint::max(), [&] { channel(kWatch, peer).check(); });
+  });
 }
 
 }  // namespace skein

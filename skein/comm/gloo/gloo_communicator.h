@@ -30,13 +30,15 @@ class GlooCommunicator : public Communicator {
   void wait(Ticket ticket) override;
   std::unique_ptr<Communicator> group(const std::vector<int>& members,
                                       const std::string& name) override;
+  void check(const Collective& during) override;
+  void end(const std::string& cause) noexcept override { world_->end(cause); }
   void set_step(int64_t step) override { world_->set_step(step); }
   WireCount count(CollectiveKind kind) const override { return counts_[static_cast<size_t>(kind)]; }
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
   // Messages of one stream between two ranks are posted in the same order at both ends.
-  enum Stream : uint8_t { kCollectives, kSecondPhases, kPointToPoint, kNumStreams };
+  enum Stream : uint8_t { kCollectives, kSecondPhases, kPointToPoint, kWatch, kNumStreams };
   struct Message {
     Stream stream;
     int peer;

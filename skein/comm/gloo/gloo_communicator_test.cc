@@ -3,123 +3,13 @@
 #include <memory>
 
 #include "skein/base/error.h"
-#include "skein/comm/shares.h"
 #include "skein/comm/testing/ranks.h"
-#include "skein/comm/testing/terms.h"
+#include "skein/comm/testing/trial.h"
 
 namespace skein::comm_test {
 namespace {
 
 using Kind = CollectiveKind;
-constexpr Kind kKinds[] = {Kind::kAllGather, Kind::kReduceScatter, Kind::kAllReduce,
-                           Kind::kAllToAll,  Kind::kBroadcast,     Kind::kBarrier};
-constexpr DType kDTypes[] = {DType::kF32, DType::kF64, DType::kI32, DType::kBF16};
-
-// One collective with its memory, and what must come out of it.
-class Trial {
- public:
-  Trial(Communicator& group, Kind kind, DType dtype, std::vector<int64_t> sizes, bool in_place,
-        uint64_t seed)
-      : group_(group), seed_(seed) {
-    call_ = {.kind = kind, .dtype = dtype, .label = "trial"};
-    call_.peer = static_cast<int>(seed % static_cast<uint64_t>(group.size()));
-    for (int64_t elements : sizes) {
-      const int64_t n = group.size(), share = (elements + n - 1) / n;
-      if (kind == Kind::kAllToAll) elements = share * n;
-      const bool shared = kind != Kind::kAllReduce && kind != Kind::kBroadcast;
-      if (kind != Kind::kBarrier)
-        call_.parts.push_back({.elements = elements, .share = shared ? share : 0});
-    }
-    memory_.resize(2 * call_.parts.size());
-    for (size_t i = 0; i < call_.parts.size(); ++i) prepare(i, in_place);
-    scratch_.resize(static_cast<size_t>(collective_scratch_bytes(call_, group.size())));
-    call_.scratch = scratch_.data();
-  }
-
-  Communicator::Ticket start() { return ticket_ = group_.start(call_); }
-  void wait() { group_.wait(ticket_); }
-
-  void run_and_check() {
-    const WireCount before = group_.count(call_.kind);
-    start();
-    wait();
-    check();
-    const WireCount after = group_.count(call_.kind);
-    EXPECT_EQ(after.calls - before.calls, 1);
-    EXPECT_EQ(after.sent_bytes - before.sent_bytes,
-              collective_sent_bytes(call_, group_.rank(), group_.size()))
-        << collective_name(call_.kind);
-  }
-
-  void check() const {
-    for (size_t i = 0; i < call_.parts.size(); ++i) {
-      const Bytes expected = expected_of(i);
-      const auto* output = static_cast<const char*>(call_.parts[i].output);
-      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), output))
-          << collective_name(call_.kind) << " of " << call_.parts[i].elements << " "
-          << dtype_name(call_.dtype) << " over " << group_.size() << ", part " << i;
-    }
-  }
-
- private:
-  Bytes whole_of(int rank, size_t part) const {
-    return term(call_.dtype, call_.parts[part].elements,
-                seed_ * 1000 + part * 100 + static_cast<uint64_t>(rank));
-  }
-  Bytes share_bytes(const Bytes& whole, size_t part, int rank) const {
-    const auto [begin, bytes] = share_of(call_, call_.parts[part], group_.size(), rank);
-    return {whole.begin() + begin, whole.begin() + begin + bytes};
-  }
-
-  void prepare(size_t i, bool in_place) {
-    CollectivePart& part = call_.parts[i];
-    Bytes &input = memory_[2 * i], &output = memory_[2 * i + 1];
-    const Bytes whole = whole_of(group_.rank(), i);
-    const auto own = share_of(call_, part, group_.size(), group_.rank());
-    output.assign(whole.size(), 0x55);
-    input = call_.kind == Kind::kAllGather ? share_bytes(whole, i, group_.rank()) : whole;
-    part.input = input.data();
-    part.output = output.data();
-    if (!in_place) return;
-    if (call_.kind == Kind::kAllGather) {
-      std::copy(input.begin(), input.end(), output.begin() + own.begin);
-      part.input = output.data() + own.begin;
-    } else if (call_.kind == Kind::kReduceScatter) {
-      part.output = input.data() + own.begin;
-    } else if (call_.kind == Kind::kAllReduce || call_.kind == Kind::kBroadcast) {
-      part.output = input.data();
-    }
-  }
-
-  Bytes expected_of(size_t i) const {
-    std::vector<Bytes> all;
-    for (int rank = 0; rank < group_.size(); ++rank) all.push_back(whole_of(rank, i));
-    Bytes joined;
-    switch (call_.kind) {
-      case Kind::kAllReduce:
-        return serial_sum(call_.dtype, all);
-      case Kind::kReduceScatter:
-        return share_bytes(serial_sum(call_.dtype, all), i, group_.rank());
-      case Kind::kBroadcast:
-        return all[static_cast<size_t>(call_.peer)];
-      default:
-        break;
-    }
-    for (int rank = 0; rank < group_.size(); ++rank) {
-      const int which = call_.kind == Kind::kAllToAll ? group_.rank() : rank;
-      const Bytes share = share_bytes(all[static_cast<size_t>(rank)], i, which);
-      joined.insert(joined.end(), share.begin(), share.end());
-    }
-    return joined;
-  }
-
-  Communicator& group_;
-  uint64_t seed_;
-  Collective call_;
-  std::vector<Bytes> memory_;  // input, output of each part
-  Bytes scratch_;
-  Communicator::Ticket ticket_ = -1;
-};
 
 class EverySize : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, EverySize, testing::Range(1, 6));
@@ -128,8 +18,8 @@ TEST_P(EverySize, EveryKindDtypeAndShape) {
   run_ranks(GetParam(), [](const WorldOptions& options) {
     const auto world = make_world(options);
     uint64_t seed = 0;
-    for (const Kind kind : kKinds) {
-      for (const DType dtype : kDTypes) {
+    for (const Kind kind : kTrialKinds) {
+      for (const DType dtype : kTrialDTypes) {
         for (const std::vector<int64_t>& sizes :
              {std::vector<int64_t>{0}, {1}, {3, 0, 7}, {1000}, {17, 70001}}) {
           for (const bool in_place : {false, true}) {
@@ -154,7 +44,7 @@ TEST_P(EverySize, ManyInFlightInTwoGroupsWaitedForBackwards) {
       std::vector<std::unique_ptr<Trial>> trials;
       for (uint64_t i = 0; i < 30; ++i) {
         Communicator& group = i % 2 == 0 ? *world : *second;
-        trials.push_back(std::make_unique<Trial>(group, kKinds[i / 2 % 6], kDTypes[i % 4],
+        trials.push_back(std::make_unique<Trial>(group, kTrialKinds[i / 2 % 6], kTrialDTypes[i % 4],
                                                  std::vector<int64_t>{37, 5000}, i % 3 == 0, i));
         trials.back()->start();
       }

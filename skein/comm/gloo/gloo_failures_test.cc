@@ -164,6 +164,44 @@ TEST(GlooFailures, GivingUpInTheMiddleLetsGoOfTheMemory) {
   });
 }
 
+// What `check` says in the end.
+std::string loss_seen_by(Communicator& group) {
+  return loss_of([&] {
+    for (;;) {
+      group.check({.kind = Kind::kSend, .label = "boundary"});
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+}
+
+TEST(GlooFailures, ACheckWaitsForNobodyAndSeesADeadPeer) {
+  Ranks ranks(3, [](const WorldOptions& options) {
+    const auto world = make_world(options);
+    const auto dp = world->group({0, 1, 2}, "dp");
+    const auto start = Clock::now();
+    for (int i = 0; i < 100; ++i) dp->check({});
+    EXPECT_LT(seconds_since(start), 1);
+    world->run({});
+    if (options.rank == 2) die();
+    expect_says(loss_seen_by(*dp), {"[send] boundary", "world rank 2"});
+    EXPECT_LT(seconds_since(start), 3);
+  });
+  EXPECT_TRUE(ranks.passed(0));
+  EXPECT_TRUE(ranks.passed(1));
+}
+
+TEST(GlooFailures, AnEndIsToldToAll) {
+  run_ranks(2, [](const WorldOptions& options) {
+    const auto world = make_world(options);
+    const auto dp = world->group({0, 1}, "dp");
+    dp->check({});
+    world->run({});
+    if (options.rank == 1) dp->end("the first cause");
+    EXPECT_EQ(loss_seen_by(*dp), "the first cause");
+    EXPECT_EQ(loss_of([&] { world->run({}); }), "the first cause");
+  });
+}
+
 TEST(GlooFailures, AnAbsentRankIsNamed) {
   Ranks ranks(
       4,

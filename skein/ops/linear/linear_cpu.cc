@@ -1,43 +1,20 @@
 #include <algorithm>
 
 #include "skein/ir/kernel.h"
+#include "skein/ops/linear/adjacent.h"
 #include "skein/ops/linear/column_sum_cpu.h"
+#include "skein/ops/linear/fp8_cpu.h"
+#include "skein/ops/linear/fp8_operands.h"
 #include "skein/ops/linear/linear.h"
 #include "skein/ops/linear/matmul_cpu.h"
 
 namespace skein {
 namespace {
 
+using adjacent::for_each_run;
+using adjacent::num_parts;
+
 static_assert(kMaxMatmulTerms >= kMaxLinearParts);
-
-int num_parts(const KernelCall& call) { return static_cast<int>(call.attrs.integer("parts")); }
-
-const char* bytes_at(const View& view, int64_t elements) {
-  return view.as<const char>() + elements * size_of(view.dtype);
-}
-
-// Whether `b` continues `a` to the right, or below, as one matrix.
-bool right_of(const View& a, const View& b) {
-  return b.row_stride == a.row_stride && b.data == bytes_at(a, a.cols()) &&
-         a.row_stride >= a.cols() + b.cols();
-}
-bool below(const View& a, const View& b) {
-  return b.row_stride == a.row_stride && b.cols() == a.cols() &&
-         b.data == bytes_at(a, a.rows() * a.row_stride);
-}
-bool vector_after(const View& a, const View& b) { return b.data == bytes_at(a, a.cols()); }
-
-// Splits parts into the longest runs that are one matrix; calls run(begin, sum of their sizes).
-template <typename JoinsNext, typename Size, typename Run>
-void for_each_run(int parts, JoinsNext joins_next, Size size, Run run) {
-  for (int begin = 0; begin < parts;) {
-    int end = begin + 1;
-    int64_t total = size(begin);
-    for (; end < parts && joins_next(end - 1); ++end) total += size(end);
-    run(begin, total);
-    begin = end;
-  }
-}
 
 // Enough however the parts turn out to lie.
 template <typename MakeMatmul, typename Size>
@@ -66,15 +43,9 @@ Matmul forward_matmul(const KernelCall& call, int part, int64_t cols) {
 }
 
 void run_forward(const KernelCall& call) {
-  const int parts = num_parts(call);
-  const bool bias = call.attrs.flag("bias");
-  const auto joins_next = [&](int i) {
-    return right_of(call.outputs[i], call.outputs[i + 1]) &&
-           below(call.inputs[1 + i], call.inputs[2 + i]) &&
-           (!bias || vector_after(call.inputs[1 + parts + i], call.inputs[2 + parts + i]));
-  };
   for_each_run(
-      parts, joins_next, [&](int i) { return call.outputs[i].cols(); },
+      num_parts(call), [&](int i) { return adjacent::joined_in_linear(call, i); },
+      [&](int i) { return call.outputs[i].cols(); },
       [&](int begin, int64_t cols) {
         run_matmul(forward_matmul(call, begin, cols), call.scratch);
       });
@@ -104,11 +75,7 @@ Matmul dx_matmul(const KernelCall& call, JoinsNext joins_next) {
 }
 
 void run_dx(const KernelCall& call) {
-  const int parts = num_parts(call);
-  const auto joins_next = [&](int i) {
-    return right_of(call.inputs[i], call.inputs[i + 1]) &&
-           below(call.inputs[parts + i], call.inputs[parts + i + 1]);
-  };
+  const auto joins_next = [&](int i) { return adjacent::joined_in_dx(call, i); };
   run_matmul(dx_matmul(call, joins_next), call.scratch);
 }
 
@@ -127,12 +94,9 @@ Matmul dw_matmul(const KernelCall& call, int part, int64_t rows) {
 }
 
 void run_dw(const KernelCall& call) {
-  const auto joins_next = [&](int i) {
-    return right_of(call.inputs[i], call.inputs[i + 1]) &&
-           below(call.outputs[i], call.outputs[i + 1]);
-  };
   for_each_run(
-      num_parts(call), joins_next, [&](int i) { return call.inputs[i].cols(); },
+      num_parts(call), [&](int i) { return adjacent::joined_in_dw(call, i); },
+      [&](int i) { return call.inputs[i].cols(); },
       [&](int begin, int64_t rows) { run_matmul(dw_matmul(call, begin, rows), call.scratch); });
 }
 
@@ -150,12 +114,41 @@ void run_db(const KernelCall& call) {
   }
 }
 
+// ---- as they are, or on operands rounded to 8 bits
+
+void run_product(const KernelCall& call, std::string_view op, void (*run)(const KernelCall&)) {
+  if (!is_fp8(call)) return run(call);
+  round_fp8_operands(call, op);
+  run(with_fp8_operands(call, op));
+}
+
+int64_t product_scratch_bytes(const KernelCall& call, std::string_view op,
+                              int64_t (*bytes)(const KernelCall&)) {
+  if (!is_fp8(call)) return bytes(call);
+  return fp8_operand_bytes(call, op) + bytes(with_fp8_operands(call, op));
+}
+
 }  // namespace
 
 void add_linear_cpu_kernels(KernelTable& table) {
-  table["linear"] = {.run = run_forward, .scratch_bytes = forward_scratch_bytes};
-  table["linear_dx"] = {.run = run_dx, .scratch_bytes = dx_scratch_bytes};
-  table["linear_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes};
+  table["linear"] = {
+      .run = [](const KernelCall& call) { run_product(call, "linear", run_forward); },
+      .scratch_bytes =
+          [](const KernelCall& call) {
+            return product_scratch_bytes(call, "linear", forward_scratch_bytes);
+          }};
+  table["linear_dx"] = {
+      .run = [](const KernelCall& call) { run_product(call, "linear_dx", run_dx); },
+      .scratch_bytes =
+          [](const KernelCall& call) {
+            return product_scratch_bytes(call, "linear_dx", dx_scratch_bytes);
+          }};
+  table["linear_dw"] = {
+      .run = [](const KernelCall& call) { run_product(call, "linear_dw", run_dw); },
+      .scratch_bytes =
+          [](const KernelCall& call) {
+            return product_scratch_bytes(call, "linear_dw", dw_scratch_bytes);
+          }};
   table["linear_db"] = {.run = run_db};
 }
 

@@ -1,5 +1,6 @@
 #include "skein/ops/linear/linear.h"
 
+#include "skein/ops/linear/fp8_operands.h"
 #include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/ops/testing/op_harness.h"
 
@@ -72,6 +73,82 @@ TEST(Linear, StoresF32WhenAsked) {
   check_forward(test, test.reference(test.inputs));
 }
 
+// Operands as products of 8 bits see them.
+Tensors rounded_to_fp8(Tensors in, std::string_view op, int parts) {
+  for (const Fp8Group& group : fp8_groups(op, parts)) {
+    const auto begin = in.begin() + group.begin, end = begin + group.count;
+    double largest = 0;
+    for (auto tensor = begin; tensor != end; ++tensor) {
+      for (const double value : tensor->values) largest = std::max(largest, std::abs(value));
+    }
+    const int exponent = fp8_scale_exponent(static_cast<float>(largest), group.format);
+    for (auto tensor = begin; tensor != end; ++tensor) {
+      for (double& value : tensor->values) {
+        const auto scaled = static_cast<float>(std::ldexp(value, exponent));
+        value = std::ldexp(from_fp8(to_fp8(scaled, group.format), group.format), -exponent);
+      }
+    }
+  }
+  return in;
+}
+
+OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vector<int64_t>& out) {
+  const int parts = static_cast<int>(out.size());
+  OpCase test = make_case(DType::kBF16, tokens, in, out, false);
+  test.attrs.set("fp8", true);
+  test.reference = [=](const Tensors& inputs) {
+    return reference(rounded_to_fp8(inputs, "linear", parts), parts, false);
+  };
+  if (&op == &kLinear) return test;
+  const Tensor x = test.inputs[0];
+  const Tensors w(test.inputs.begin() + 1, test.inputs.end());
+  test = {.op = &op, .attrs = {{"parts", int64_t{parts}}, {"fp8", true}}};
+  test.phase = Phase::kBackward;
+  for (int i = 0; i < parts; ++i) {
+    test.inputs.push_back(random_tensor(DType::kBF16, {tokens, out[i]}, 30 + i, 1e-4));
+  }
+  if (&op == &kLinearDx) {
+    test.inputs.insert(test.inputs.end(), w.begin(), w.end());
+  } else {
+    test.inputs.push_back(x);
+    for (int i = 0; i < parts; ++i) {
+      test.inputs.push_back(
+          random_tensor(DType::kF32, {out[i], in}, 40 + i, 1e-3, Role::kGradient));
+    }
+  }
+  test.reference = [=, &op](const Tensors& inputs) {
+    const Tensors seen = rounded_to_fp8(inputs, op.name, parts);
+    Outputs outputs;
+    if (&op == &kLinearDx) outputs.emplace_back(tokens * in);
+    for (int part = 0; part < parts; ++part) {
+      const Tensor &dy = seen[part], &other = seen[&op == &kLinearDx ? parts + part : parts];
+      if (&op == &kLinearDw) outputs.push_back(seen[parts + 1 + part].values);
+      for (int64_t t = 0; t < tokens; ++t) {
+        for (int64_t o = 0; o < out[part]; ++o) {
+          for (int64_t k = 0; k < in; ++k) {
+            if (&op == &kLinearDx) {
+              outputs[0][t * in + k] += dy.at(t, o) * other.at(o, k);
+            } else {
+              outputs[part][o * in + k] += dy.at(t, o) * other.at(t, k);
+            }
+          }
+        }
+      }
+    }
+    return outputs;
+  };
+  return test;
+}
+
+TEST(Linear, MultipliesOperandsOf8BitsWhenAsked) {
+  for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDw}) {
+    for (const OpCase& test :
+         {make_fp8_case(*op, 32, 48, {16, 32}), make_fp8_case(*op, 13, 37, {5, 8})}) {
+      check_forward(test, test.reference(test.inputs));
+    }
+  }
+}
+
 // Runs one kernel with operands that lie in buffers as wide as all parts together, side by side or
 // `gap` elements apart; reads the results back.
 class PartsTest : public testing::TestWithParam<DType> {
@@ -82,36 +159,56 @@ class PartsTest : public testing::TestWithParam<DType> {
 
   struct Matrix {
     Matrix(DType dtype, int64_t rows, int64_t cols, uint32_t stream)
-        : dtype(dtype), cols(cols), bytes(rows * cols * size_of(dtype)) {
-      const Tensor values = random_tensor(dtype, {rows, cols}, stream);
-      for (int64_t i = 0; i < rows * cols; ++i) {
-        const float value = static_cast<float>(values[i]);
-        if (dtype == DType::kF32) std::memcpy(&bytes[i * 4], &value, 4);
-        if (dtype == DType::kBF16) {
-          const bfloat16 half(value);
-          std::memcpy(&bytes[i * 2], &half, 2);
-        }
-      }
+        : dtype(dtype),
+          cols(cols),
+          data(static_cast<uint8_t*>(test_device().allocate(rows * cols * size_of(dtype)))) {
+      GraphRun::fill(view(0, 0, rows, cols), random_tensor(dtype, {rows, cols}, stream).values);
     }
+    ~Matrix() { test_device().release(data); }
+    Matrix(const Matrix&) = delete;
+    Matrix& operator=(const Matrix&) = delete;
     View view(int64_t row, int64_t col, int64_t rows, int64_t num_cols) {
-      return {bytes.data() + (row * cols + col) * size_of(dtype), dtype, Shape{rows, num_cols},
-              cols};
+      return {data + (row * cols + col) * size_of(dtype), dtype, Shape{rows, num_cols}, cols};
     }
     DType dtype;
     int64_t cols;
-    std::vector<uint8_t> bytes;
+    uint8_t* data;
   };
 
   static void run(const char* name, KernelCall call) {
-    const Kernel kernel = cpu_kernels().at(name);
-    std::vector<uint8_t> scratch(kernel.scratch_bytes(call) + 64);
-    call.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+    const Kernel& kernel = test_device().kernels.at(name);
+    call.stream = test_device().stream;
+    const int64_t scratch = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call);
+    void* const memory = test_device().allocate(scratch + 64);
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    call.scratch = static_cast<char*>(memory) + (64 - address % 64) % 64;
     kernel.run(call);
+    test_device().synchronize();
+    test_device().release(memory);
+  }
+
+  static std::vector<double> values_of(const std::vector<View>& views) {
+    std::vector<double> values;
+    for (const View& view : views) {
+      const std::vector<double> part = GraphRun::values_of(view);
+      values.insert(values.end(), part.begin(), part.end());
+    }
+    return values;
+  }
+
+  // To the bit on the CPU; elsewhere each product may add in an order of its own.
+  static void expect_same(const std::vector<std::vector<double>>& results, DType dtype) {
+    if (test_device().is_cpu) {
+      EXPECT_TRUE(results[0] == results[1]);
+    } else {
+      const double tolerance = dtype == DType::kBF16 ? 0x1p-7 : 1e-6;
+      expect_close(results[0], results[1], DType::kF32, tolerance, "adjacent");
+    }
   }
 };
 
 TEST_P(PartsTest, ForwardIsTheSameAdjacentOrApart) {
-  std::vector<std::vector<uint8_t>> results;
+  std::vector<std::vector<double>> results;
   for (const int64_t gap : {int64_t{0}, kMaxGap}) {
     Matrix x(GetParam(), kTokens, kIn, 1), w(GetParam(), kTotal, kIn, 2);
     Matrix y(GetParam(), kTokens, kTotal + 2 * kMaxGap, 3);
@@ -125,19 +222,13 @@ TEST_P(PartsTest, ForwardIsTheSameAdjacentOrApart) {
       y_at += out + gap;
     }
     run("linear", call);
-    std::vector<uint8_t>& result = results.emplace_back();
-    for (const View& part : call.outputs) {
-      for (int64_t row = 0; row < kTokens; ++row) {
-        const uint8_t* begin = part.as<uint8_t>() + row * part.row_stride * size_of(part.dtype);
-        result.insert(result.end(), begin, begin + part.cols() * size_of(part.dtype));
-      }
-    }
+    results.push_back(values_of(call.outputs));
   }
-  EXPECT_TRUE(results[0] == results[1]);
+  expect_same(results, GetParam());
 }
 
 TEST_P(PartsTest, InputGradientIsTheSameAdjacentOrApart) {
-  std::vector<std::vector<uint8_t>> results;
+  std::vector<std::vector<double>> results;
   for (const int64_t gap : {int64_t{0}, kMaxGap}) {
     Matrix packed(GetParam(), kTokens, kTotal, 1), dy(GetParam(), kTokens, kTotal + 2 * kMaxGap, 4);
     Matrix w(GetParam(), kTotal, kIn, 2), dx(GetParam(), kTokens, kIn, 3);
@@ -146,11 +237,7 @@ TEST_P(PartsTest, InputGradientIsTheSameAdjacentOrApart) {
     std::vector<View> weights;
     for (const int64_t out : kOut) {
       const View from = packed.view(0, at, kTokens, out), to = dy.view(0, dy_at, kTokens, out);
-      for (int64_t row = 0; row < kTokens; ++row) {
-        const int64_t size = size_of(GetParam());
-        std::memcpy(to.as<uint8_t>() + row * to.row_stride * size,
-                    from.as<uint8_t>() + row * from.row_stride * size, out * size);
-      }
+      GraphRun::fill(to, GraphRun::values_of(from));
       call.inputs.push_back(to);
       weights.push_back(w.view(at, 0, out, kIn));
       at += out;
@@ -159,13 +246,13 @@ TEST_P(PartsTest, InputGradientIsTheSameAdjacentOrApart) {
     call.inputs.insert(call.inputs.end(), weights.begin(), weights.end());
     call.outputs = {dx.view(0, 0, kTokens, kIn)};
     run("linear_dx", call);
-    results.push_back(dx.bytes);
+    results.push_back(values_of(call.outputs));
   }
-  EXPECT_TRUE(results[0] == results[1]);
+  expect_same(results, GetParam());
 }
 
 TEST_P(PartsTest, WeightGradientIsTheSameAdjacentOrApart) {
-  std::vector<std::vector<uint8_t>> results;
+  std::vector<std::vector<double>> results;
   for (const int64_t gap : {int64_t{0}, int64_t{1}}) {
     Matrix dy(GetParam(), kTokens, kTotal, 1), x(GetParam(), kTokens, kIn, 2);
     Matrix initial(DType::kF32, kTotal, kIn, 3), g(DType::kF32, kTotal + 2, kIn, 4);
@@ -175,7 +262,7 @@ TEST_P(PartsTest, WeightGradientIsTheSameAdjacentOrApart) {
     for (const int64_t out : kOut) {
       call.inputs.push_back(dy.view(0, at, kTokens, out));
       sums.push_back(g.view(g_at, 0, out, kIn));
-      std::memcpy(sums.back().data, initial.view(at, 0, out, kIn).data, out * kIn * 4);
+      GraphRun::fill(sums.back(), GraphRun::values_of(initial.view(at, 0, out, kIn)));
       at += out;
       g_at += out + gap;
     }
@@ -183,12 +270,30 @@ TEST_P(PartsTest, WeightGradientIsTheSameAdjacentOrApart) {
     call.inputs.insert(call.inputs.end(), sums.begin(), sums.end());
     call.outputs = sums;
     run("linear_dw", call);
-    std::vector<uint8_t>& result = results.emplace_back();
-    for (const View& sum : sums) {
-      result.insert(result.end(), sum.as<uint8_t>(), sum.as<uint8_t>() + sum.num_bytes());
-    }
+    results.push_back(values_of(sums));
   }
-  EXPECT_TRUE(results[0] == results[1]);
+  expect_same(results, DType::kF32);
+}
+
+TEST_P(PartsTest, BiasGradientIsTheSameAdjacentOrApart) {
+  constexpr int64_t kMany = 700;
+  std::vector<std::vector<double>> results;
+  for (const int64_t gap : {int64_t{0}, int64_t{8}}) {
+    Matrix dy(GetParam(), kMany, kTotal, 1), h(DType::kF32, 1, kTotal + 2 * 8, 4);
+    KernelCall call{.attrs = {{"parts", int64_t{3}}}};
+    int64_t at = 0, h_at = 0;
+    for (const int64_t out : kOut) {
+      call.inputs.push_back(dy.view(0, at, kMany, out));
+      call.outputs.push_back(View::contiguous(h.view(0, h_at, 1, out).data, DType::kF32, {out}));
+      GraphRun::fill(call.outputs.back(), random_tensor(DType::kF32, {out}, 5).values);
+      at += out;
+      h_at += out + gap;
+    }
+    call.inputs.insert(call.inputs.end(), call.outputs.begin(), call.outputs.end());
+    run("linear_db", call);
+    results.push_back(values_of(call.outputs));
+  }
+  expect_same(results, DType::kF32);
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, PartsTest, testing::Values(DType::kF32, DType::kBF16),

@@ -1,4 +1,4 @@
-// Runs a small graph on the CPU kernels, in memory that shows who writes where it should not. On a
+// Runs a small graph on the kernels of the device under test, in memory that shows who writes where it should not. On a
 // mesh of several ranks it runs one of them, without collectives: `inputs` are that rank's parts,
 // as local_part() cuts them.
 #pragma once
@@ -16,7 +16,7 @@
 #include "hwy/targets.h"
 #include "skein/base/philox.h"
 #include "skein/ir/graph.h"
-#include "skein/ops/ops.h"
+#include "skein/ops/testing/test_device.h"
 
 namespace skein::op_test {
 
@@ -92,30 +92,33 @@ class Buffer {
   static constexpr int64_t kGuardBytes = 256;
   static constexpr uint8_t kFill = 0xff;  // NaN in every float type
 
-  explicit Buffer(int64_t num_bytes)
-      : bytes_(num_bytes + 2 * kGuardBytes + 64, kFill), owned_(bytes_.size(), false) {
-    const auto address = reinterpret_cast<uintptr_t>(bytes_.data() + kGuardBytes);
-    data_ = bytes_.data() + kGuardBytes + (64 - address % 64) % 64;
+  explicit Buffer(int64_t num_bytes) : owned_(num_bytes + 2 * kGuardBytes + 64) {
+    bytes_ = static_cast<uint8_t*>(test_device().allocate(static_cast<int64_t>(owned_.size())));
+    std::fill_n(bytes_, owned_.size(), kFill);
+    const auto address = reinterpret_cast<uintptr_t>(bytes_ + kGuardBytes);
+    data_ = bytes_ + kGuardBytes + (64 - address % 64) % 64;
   }
+  ~Buffer() { test_device().release(bytes_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
   uint8_t* data() { return data_; }
   void own(const View& view) {
-    const int64_t begin = static_cast<uint8_t*>(view.data) - bytes_.data();
+    const int64_t begin = static_cast<uint8_t*>(view.data) - bytes_;
     const int64_t size = size_of(view.dtype);
     for (int64_t row = 0; row < view.rows(); ++row) {
       const auto at = owned_.begin() + begin + row * view.row_stride * size;
-      std::fill(at, at + view.cols() * size, true);
+      std::fill(at, at + view.cols() * size, uint8_t{0xff});
     }
   }
   bool intact() const {
-    for (size_t i = 0; i < bytes_.size(); ++i) {
-      if (!owned_[i] && bytes_[i] != kFill) return false;
-    }
-    return true;
+    uint8_t changed = 0;  // without a branch: scratch may be large
+    for (size_t i = 0; i < owned_.size(); ++i) changed |= (bytes_[i] ^ kFill) & ~owned_[i];
+    return changed == 0;
   }
 
  private:
-  std::vector<uint8_t> bytes_;
-  std::vector<bool> owned_;
+  std::vector<uint8_t> owned_;  // 0xff, or 0
+  uint8_t* bytes_;
   uint8_t* data_;
 };
 
@@ -137,7 +140,7 @@ class GraphRun {
       fill(views_[id], tensor.values);
     }
     omp_set_num_threads(options.num_threads);
-    const KernelTable kernels = cpu_kernels();
+    const KernelTable& kernels = test_device().kernels;
     if (options.simd_target != 0) hwy::GetChosenTarget().Update(options.simd_target);
     for (const Node& node : graph.nodes()) run(node, kernels);
     hwy::GetChosenTarget().DeInit();
@@ -238,9 +241,9 @@ class GraphRun {
   void run(const Node& node, const KernelTable& kernels) {
     place_outputs(node);
     const auto found = kernels.find(node.op->name);
-    if (found == kernels.end()) fail(ErrorCode::kInternal, "no CPU kernel '{}'", node.op->name);
+    if (found == kernels.end()) fail(ErrorCode::kInternal, "no kernel '{}'", node.op->name);
     const Kernel& kernel = found->second;
-    KernelCall call{.attrs = node.attrs};
+    KernelCall call{.attrs = node.attrs, .stream = test_device().stream};
     if (node.op->localize != nullptr) {
       node.op->localize(graph_.call(node), options_.rank, call.attrs);
     }
@@ -255,6 +258,7 @@ class GraphRun {
     buffer.own(View::contiguous(buffer.data(), DType::kBF16, Shape{(scratch + 1) / 2}));
     if (scratch > 0) call.scratch = buffer.data();
     kernel.run(call);
+    test_device().synchronize();
   }
 
   const Graph& graph_;

@@ -20,7 +20,7 @@ class RankRun {
  public:
   // `inputs` are whole; of a Partial one, the first rank of the axis holds all and the others 0.
   RankRun(const Graph& graph, const std::map<ValueId, Tensor>& inputs, int64_t row_padding = 0)
-      : graph_(graph), row_padding_(row_padding), kernels_(cpu_kernels()) {
+      : graph_(graph), row_padding_(row_padding), kernels_(test_device().kernels) {
     views_.assign(graph.mesh().num_ranks(), std::vector<View>(graph.values().size()));
     for (const auto& [id, tensor] : inputs) {
       for (int64_t rank = 0; rank < num_ranks(); ++rank) fill_input(rank, id, tensor);
@@ -140,7 +140,7 @@ class RankRun {
   void run(const Node& node, int64_t rank) {
     place_outputs(node, rank);
     const Kernel& kernel = kernels_.at(node.op->name);
-    KernelCall call{.attrs = node.attrs};
+    KernelCall call{.attrs = node.attrs, .stream = test_device().stream};
     if (node.op->localize != nullptr) node.op->localize(graph_.call(node), rank, call.attrs);
     for (const ValueId id : node.inputs) {
       call.inputs.push_back(id < 0 ? View{} : views_[rank][id]);
@@ -148,10 +148,10 @@ class RankRun {
     for (const ValueId id : node.outputs) call.outputs.push_back(views_[rank][id]);
     if (kernel.prepare != nullptr) call.state = kernel.prepare(call);
     const int64_t bytes = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call);
-    if (static_cast<int64_t>(scratch_.size()) < bytes + 64) scratch_.resize(bytes + 64, 0xff);
-    const auto address = reinterpret_cast<uintptr_t>(scratch_.data());
-    call.scratch = scratch_.data() + (64 - address % 64) % 64;
+    call.scratch = new_buffer(bytes).data();
+    buffers_.back()->own(View::contiguous(call.scratch, DType::kBF16, Shape{(bytes + 1) / 2}));
     kernel.run(call);
+    test_device().synchronize();
   }
 
   // What the ranks of one axis hold together, as collectives do it: parts of `dim` one behind the
@@ -209,10 +209,9 @@ class RankRun {
 
   const Graph& graph_;
   int64_t row_padding_;
-  KernelTable kernels_;
+  const KernelTable& kernels_;
   std::vector<std::vector<View>> views_;  // [rank][value]
   std::vector<std::unique_ptr<Buffer>> buffers_;
-  std::vector<uint8_t> scratch_;
 };
 
 // "S0 R P" as the placements of a mesh's axes.

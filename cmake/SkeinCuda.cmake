@@ -1,0 +1,57 @@
+# The CUDA backend: skein_cuda, which every program links. It is one of
+#   real       where nvcc is found (SKEIN_CUDA=OFF, as a variable or in the environment, turns it off);
+#              cuBLASLt, cuDNN and NCCL are loaded when a GPU is used, not when a program starts
+#   absent     elsewhere: device.kind = "cuda" is an error that says so
+# and beside it, for the tests, always skein_cuda_emulated: the same sources compiled as C++ against
+# tests/cuda_emulation, where kernels run on the CPU.
+set(SKEIN_CUDA "$ENV{SKEIN_CUDA}" CACHE STRING "OFF: no CUDA backend; otherwise where nvcc is found")
+set(SKEIN_CUDA_ARCHITECTURES 90 CACHE STRING "compute capability of the CUDA kernels")
+# What belongs to no room's library: kernels and what knows CUDA, and the errors that stand for them.
+set(SKEIN_CUDA_SOURCES "/ops/cuda/|/runtime/cuda/|/comm/nccl/|_without_cuda\\.cc$")
+
+include(CheckLanguage)
+if(NOT SKEIN_CUDA STREQUAL "OFF" AND NOT SKEIN_FUZZ AND NOT SKEIN_SANITIZE)
+  check_language(CUDA)
+endif()
+if(CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_ARCHITECTURES ${SKEIN_CUDA_ARCHITECTURES})
+  enable_language(CUDA)
+  # CMake 3.25 does not know that nvcc has it.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA_STANDARD 20)
+  list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES /usr/include)  # as -isystem it hides math.h
+  find_package(CUDAToolkit REQUIRED)
+  if(CCACHE)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+  endif()
+  message(STATUS "CUDA ${CMAKE_CUDA_COMPILER_VERSION}, for sm_${SKEIN_CUDA_ARCHITECTURES}")
+else()
+  message(STATUS "no CUDA backend")
+endif()
+
+# `real`: sources of the backend; `absent`: of what stands for it.
+function(skein_cuda)
+  if(CMAKE_CUDA_COMPILER)
+    skein_cuda_sources(sources)
+    add_library(skein_cuda OBJECT ${sources})
+    target_link_libraries(skein_cuda PUBLIC skein_ops skein_runtime CUDA::cudart_static ${CMAKE_DL_LIBS})
+    target_compile_definitions(skein_cuda PRIVATE SKEIN_CUDA_ARCHITECTURES=${SKEIN_CUDA_ARCHITECTURES})
+    target_compile_definitions(skein_cuda PRIVATE FMT_USE_CONSTEXPR=1)  # fmt 9 guesses wrong for nvcc
+    set(host_options -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas,-ffp-contract=off)
+    target_compile_options(skein_cuda PRIVATE
+      "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo;-Xcompiler=${host_options}>")
+  else()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS skein/*_without_cuda.cc)
+    add_library(skein_cuda OBJECT ${sources})
+    target_link_libraries(skein_cuda PUBLIC skein_ops skein_runtime)
+  endif()
+endfunction()
+
+function(skein_cuda_sources result)
+  set(root ${CMAKE_SOURCE_DIR}/skein)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/ops/*_cuda.cu ${root}/ops/cuda/*.cc
+       ${root}/runtime/cuda/*.cc ${root}/comm/nccl/*.cc ${root}/comm/nccl/*.cu)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  set(${result} ${sources} PARENT_SCOPE)
+endfunction()

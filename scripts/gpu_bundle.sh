@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Packs what scripts/gpu_check.sh needs for a machine that has a GPU and nothing of what
+# scripts/setup.sh installs: the programs, the shared libraries that they need, the goldens.
+#
+#   scripts/gpu_bundle.sh [--no-build] [DIR]       DIR: build/gpu-bundle
+#
+#   --no-build    takes what is in build/ as it is
+#
+# The folder holds gpu_check.sh, to be run there, and an archive that it unpacks. At most 60 MB. What is
+# left to the other machine: glibc (how new is printed), the driver, cuBLASLt and cuDNN, python3.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=yes
+if [ "${1:-}" = --no-build ]; then
+  build=''
+  shift
+fi
+dir=${1:-build/gpu-bundle}
+max_bytes=60000000
+programs=(skein skein_cuda_test llama_goldens_test bit_identity_test train_bench kernel_bench)
+
+[ -z "$build" ] || scripts/build.sh release "${programs[@]}"
+if ! grep -q '^CMAKE_CUDA_COMPILER:.*=/' build/CMakeCache.txt 2>/dev/null; then
+  echo "gpu_bundle: build/ has no CUDA backend: nvcc was not found when it was configured" >&2
+  exit 1
+fi
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+mkdir -p "$stage/build/lib" "$stage/bench" "$stage/scripts" "$stage/tests/goldens"
+missing=()
+for program in "${programs[@]}"; do
+  [ -x "build/$program" ] || { missing+=("$program"); continue; }
+  strip --strip-unneeded -o "$stage/build/$program" "build/$program"
+done
+((${#missing[@]} == 0)) || { echo "gpu_bundle: build/ lacks ${missing[*]}" >&2; exit 1; }
+
+# Everything that the programs load but glibc and the driver.
+libraries=$(ldd "${programs[@]/#/build/}")
+if grep -q 'not found' <<< "$libraries"; then
+  echo "gpu_bundle: ldd says$(grep -m 1 'not found' <<< "$libraries")" >&2
+  exit 1
+fi
+left_there='^(ld-linux-x86-64|libc|libm|libpthread|libdl|librt|libresolv|libutil|libcuda|libnvidia-.*)\.so'
+awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' <<< "$libraries" | sort -u | while read -r name path; do
+  [[ $name =~ $left_there ]] || strip --strip-unneeded -o "$stage/build/lib/$name" "$path"
+done
+
+cp -r tests/goldens/llama "$stage/tests/goldens/"
+cp bench/compare_torch.py bench/compare_torch_gpu.sh "$stage/bench/"
+cp scripts/gpu_check.sh scripts/gpu_results.py "$stage/scripts/"
+cp LICENSE "$stage/"
+git describe --always --dirty --abbrev=40 > "$stage/COMMIT" 2>/dev/null || echo unknown > "$stage/COMMIT"
+find "$stage/build" -type f -exec objdump -T {} + 2>/dev/null | grep -oP 'GLIBC_\K2\.[0-9.]+' |
+  sort -uV | tail -n 1 > "$stage/GLIBC"
+
+rm -rf "$dir"
+mkdir -p "$dir"
+tar -C "$stage" --sort=name --owner=0 --group=0 --mtime=@0 -cf - . | gzip -9n > "$dir/skein-gpu.tar.gz"
+cp scripts/gpu_check.sh "$dir/"
+
+bytes=$(du -sb "$dir" | cut -f1)
+if ((bytes > max_bytes)); then
+  echo "gpu_bundle: $dir has $bytes bytes, at most $max_bytes may be; the largest files in it, in bytes and packed:" >&2
+  find "$stage" -type f -printf '%s %P\n' | sort -rn | head -n 10 | while read -r size file; do
+    printf '  %10d %10d  %s\n' "$size" "$(gzip -9c "$stage/$file" | wc -c)" "$file" >&2
+  done
+  exit 1
+fi
+echo "$dir: $bytes bytes, commit $(cat "$stage/COMMIT"), needs glibc $(cat "$stage/GLIBC") or later" >&2
+echo "there: gpu_check.sh [RESULTS.json]" >&2

@@ -1,0 +1,277 @@
+#!/usr/bin/env bash
+# Everything that only a GPU can show, in one go of under 10 minutes: tests, compute-sanitizer, rates of
+# kernels, losses beside the CPU's, training speed beside PyTorch's. docs/gpu.md says how to read it.
+#
+#   scripts/gpu_check.sh [RESULTS.json]      in a checkout that is built
+#   gpu_check.sh [RESULTS.json]              in a folder that scripts/gpu_bundle.sh made
+#
+#   RESULTS.json   default bench/results/<device>-<date>.json, or in $OUT; the log goes beside it
+#
+# SECTIONS   some of: kernels-test goldens bits losses kernels train sanitizer (default: all)
+# SECONDS_IN_ALL  what they share (570)      PYTHON  a python3, for PyTorch one that has it (python3)
+#
+# Every section has a time of its own; one that fails or hangs is recorded, and the next one runs.
+# Exit code 0: every test passed; 1: one failed or did not come to its end; 77: there is no GPU. A figure
+# that misses its target is shown, and fails nothing.
+#
+# SKEIN_GPU_CHECK_DRY=1 tries this script out on the CUDA emulation of the tests, with tiny sizes.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+results=${1:-}
+[ -z "$results" ] || results=$(realpath -m "$results")
+
+dry=${SKEIN_GPU_CHECK_DRY:-}
+if [ -z "$dry" ] && ! compgen -G '/dev/nvidia[0-9]*' > /dev/null && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then
+  echo "gpu_check: there is no NVIDIA GPU here; nothing was checked" >&2
+  exit 77
+fi
+
+# A bundle unpacks itself, and runs what it holds.
+if [ -f "$here/skein-gpu.tar.gz" ]; then
+  unpacked=$(mktemp -d)
+  trap 'rm -rf "$unpacked"' EXIT
+  tar -xzf "$here/skein-gpu.tar.gz" -C "$unpacked" || exit 1
+  OUT=${OUT:-$here/results} "$unpacked/scripts/gpu_check.sh" ${results:+"$results"}
+  exit
+fi
+cd "$here/.." || exit 1
+root=$PWD
+
+PYTHON=${PYTHON:-python3}
+SECTIONS=${SECTIONS:-kernels-test goldens bits losses kernels train sanitizer}
+deadline=$((SECONDS + ${SECONDS_IN_ALL:-570}))
+command -v "$PYTHON" > /dev/null || { echo "gpu_check: $PYTHON is not there: set PYTHON" >&2; exit 1; }
+if [ -f GLIBC ]; then
+  needed=$(cat GLIBC) found=$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)
+  if [ "$(printf '%s\n' "$needed" "$found" | sort -V | head -n 1)" != "$needed" ]; then
+    echo "gpu_check: this bundle needs glibc $needed or later, and here is $found" >&2
+    exit 1
+  fi
+fi
+
+# ---- the programs ----
+skein=build/skein kernels_test=build/skein_cuda_test goldens_test=build/llama_goldens_test
+train_bench=build/train_bench kernel_bench=build/kernel_bench bits_test=build/bit_identity_test
+device=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
+sizes='7b 1b 0.5b' bench_options=() fp32_steps=20 sr_steps=200
+test_filter='*'
+goldens_filter='*'
+bits_filter='*/fp32:*/bf16_sr:*/larger_bf16_sr:Interrupted.SignalsSaveAndExitWith75'
+# compute-sanitizer slows a kernel down some hundred times.
+memcheck_filter='*MeetsItsReference:*MatchesTheDefinition:SumSquares.AddsUpAllSquares:CudaDevice.*-AttentionPortable*'
+racecheck_filter="*MeetsItsReference:SumSquares.AddsUpAllSquares-Linear*"
+if [ -n "$dry" ]; then
+  skein=build/skein_on_emulated_cuda kernels_test=build/skein_cuda_emulated_test
+  goldens_test=build/llama_goldens_on_emulated_cuda_test
+  train_bench=${TRAIN_BENCH:-build/train_bench_on_emulated_cuda}
+  kernel_bench=${KERNEL_BENCH:-build/kernel_bench_on_emulated_cuda}
+  device='emulated CUDA' sizes=tiny bench_options=(--small --seconds 0.001) fp32_steps=3 sr_steps=3
+  test_filter='Add.*:CudaDevice.*' goldens_filter='*multi_head' bits_filter='*SeedsMatter'
+fi
+device=${device:-unknown GPU}
+name=$(tr '[:upper:] ' '[:lower:]-' <<< "$device" | tr -cd 'a-z0-9-')-$(date -u +%Y-%m-%d)
+results=${results:-${OUT:-bench/results}/$name.json}
+mkdir -p "$(dirname "$results")" || exit 1
+log=${results%.json}.log
+: > "$log" || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export SKEIN_CACHE=$work/cache  # so that a first start is one
+
+# Of our programs only: a python brings its own.
+libraries=$root/build/lib
+cuda_libraries=$("$PYTHON" - 2>> "$log" <<'FOLDERS'
+import glob
+import os
+import sys
+
+# Of the toolkit, and what the wheels of PyTorch bring.
+patterns = ["/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64"]
+patterns += [os.path.join(path, "nvidia", "*", "lib") for path in sys.path if path]
+print(":".join(folder for pattern in patterns for folder in sorted(glob.glob(pattern))))
+FOLDERS
+)
+[ -n "$dry" ] || libraries+=:$cuda_libraries
+libraries+=${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# wrap PROGRAM: the name of a command that is PROGRAM with its libraries.
+wrap() {
+  local program=$root/$1 command=$work/bin/${1##*/}
+  [[ $1 != /* ]] || program=$1
+  mkdir -p "$work/bin"
+  printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$libraries" "$program" > "$command"
+  chmod +x "$command"
+  echo "$command"
+}
+
+# ---- sections ----
+say() { echo "$*" | tee -a "$log" >&2; }
+# record KIND NAME STATUS SECONDS NOTE; KIND: test, or measurement
+record() {
+  printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "${5//[$'\t\n']/ }" >> "$work/records"
+  say "  $2: $3$([ -z "$4" ] || echo ", $4 s")${5:+: $5}"
+}
+wanted() { [[ " $SECTIONS " == *" $1 "* ]]; }
+is_there() {  # is_there KIND NAME PROGRAM: or it is recorded that it is not
+  [ -x "$3" ] && return
+  record "$1" "$2" 'not there' '' "$3"
+  return 1
+}
+last_line() { grep -v '^ *$' "$work/output" | tail -n 1; }
+# run KIND NAME SECONDS COMMAND…: within its time; output goes to the log, and is in $work/output.
+run() {
+  local kind=$1 what=$2 limit=$3 left=$((deadline - SECONDS)) start=$SECONDS code note=''
+  shift 3
+  ((left > 10)) || { record "$kind" "$what" 'no time' '' "nothing is left of SECONDS_IN_ALL"; return 1; }
+  ((limit < left)) || limit=$left
+  echo "== $what: $*" >> "$log"
+  timeout --kill-after=5 "$limit" "$@" > "$work/output" 2>&1
+  code=$?
+  cat "$work/output" >> "$log"
+  if grep -q 'Device not supported' "$work/output"; then  # compute-sanitizer, in some virtual machines
+    record "$kind" "$what" skipped '' "$(grep -m 1 'Device not supported' "$work/output")"
+  elif ((code == 0)); then
+    record "$kind" "$what" passed $((SECONDS - start)) ''
+  elif ((code == 2)) && [ "$kind" = measurement ]; then
+    record "$kind" "$what" 'not there' '' "$(last_line)"
+  elif ((code == 124 || code == 137)); then
+    record "$kind" "$what" timeout $((SECONDS - start)) "not done after $limit s"
+  else
+    note=$(sed -n 's/^\[  FAILED  \] \([^ ,]*\).*/\1/p' "$work/output" | sort -u | head -n 5)
+    record "$kind" "$what" failed $((SECONDS - start)) "${note:-$(last_line)}"
+  fi
+  return $code
+}
+
+say "device     $device, driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)"
+say "toolkit    $(nvcc --version 2>/dev/null | sed -n 's/.*release \([^,]*\),.*/\1/p')"
+say "libraries  ${cuda_libraries:-none found; cuBLASLt and cuDNN must be where the loader looks by itself}"
+say "results    $results"
+{ nvidia-smi; uname -a; free -g; nproc; } >> "$log" 2>&1
+
+check_kernels() {
+  is_there test kernels-test "$kernels_test" || return
+  run test kernels-test 150 "$(wrap "$kernels_test")" --gtest_filter="$test_filter" --gtest_brief=1
+}
+
+check_goldens() {
+  is_there test goldens "$goldens_test" || return
+  run test goldens 90 env SKEIN_TEST_DEVICE=cuda "SKEIN_TEST_GOLDENS=$root/tests/goldens/llama" \
+    "$(wrap "$goldens_test")" --gtest_filter="$goldens_filter"
+}
+
+check_bits() {
+  is_there test bits "$bits_test" && is_there test bits "$skein" || return
+  run test bits 150 env "SKEIN_TEST_PROGRAM=$(wrap "$skein")" "$(wrap "$bits_test")" \
+    --gtest_filter="$bits_filter" --gtest_brief=1
+}
+
+check_sanitizer() {
+  local sanitizer tool filter
+  is_there test sanitizer "$kernels_test" || return
+  sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) ||
+    { record test sanitizer skipped '' "compute-sanitizer is not there"; return; }
+  for tool in memcheck racecheck; do
+    filter=$memcheck_filter
+    [ $tool = memcheck ] || filter=$racecheck_filter
+    run test $tool 90 env "LD_LIBRARY_PATH=$libraries" "$sanitizer" --tool $tool --error-exitcode 9 \
+      "$root/$kernels_test" --gtest_filter="$filter" --gtest_brief=1
+  done
+}
+
+# The job of tests/testing.h: words of a made-up language, a model of 100 thousand parameters.
+make_job() {
+  mkdir -p "$work/job" && cd "$work/job" || return 1
+  "$PYTHON" - > documents.jsonl <<'DOCUMENTS' || return 1
+import json
+import random
+
+draw = random.Random(1)
+words = ["".join(draw.choices("etaoinshrdlucm", k=draw.randint(2, 8))) for _ in range(400)]
+for _ in range(600):
+    print(json.dumps({"text": " ".join(draw.choices(words, k=draw.randint(5, 300)))}))
+DOCUMENTS
+  "$1" data ingest --out corpus.arrow documents.jsonl || return 1
+  "$1" data tokenizer --vocab-size 320 --out tokenizer corpus.arrow || return 1
+  cat > job.toml <<'JOB'
+[model]
+hidden_size = 64
+intermediate_size = 176
+num_hidden_layers = 2
+num_attention_heads = 4
+num_key_value_heads = 2
+max_position_embeddings = 256
+[data]
+train = "corpus.arrow"
+tokenizer = "tokenizer"
+sequence_length = 64
+[batch]
+global_sequences = 4
+micro_sequences = 2
+[optimizer]
+learning_rate = 1e-3
+warmup_steps = 4
+decay_steps = 1000
+[checkpoint]
+every_steps = 0
+[log]
+tensorboard = false
+JOB
+}
+# train_both SKEIN MODE STEPS
+train_both() {
+  local kind
+  for kind in cpu cuda; do
+    (cd "$work/job" && "$1" train job.toml --set "device.kind=$kind" --set "precision.mode=$2" \
+      --set "run.steps=$3" --set "run.dir=$2-$kind") || return 1
+  done
+}
+export -f make_job train_both
+export work PYTHON
+
+check_losses() {
+  is_there test losses "$skein" || return
+  local command
+  command=$(wrap "$skein")
+  run test losses-job 60 bash -c 'make_job "$0"' "$command" || return
+  run test losses-fp32 90 bash -c 'train_both "$0" fp32 "$1"' "$command" $fp32_steps
+  run test losses-bf16-sr 120 bash -c 'train_both "$0" bf16-sr "$1"' "$command" $sr_steps
+}
+
+measure_kernels() {
+  is_there measurement kernels "$kernel_bench" || return
+  run measurement kernels 120 "$(wrap "$kernel_bench")" --device cuda "${bench_options[@]}"
+  grep '^{' "$work/output" > "$work/kernels"
+}
+
+measure_train() {
+  is_there measurement train "$train_bench" || return
+  local size
+  export SKEIN RUNS=$work/runs PYTHON LIMIT=150
+  SKEIN=$(wrap "$train_bench")
+  [ -z "$dry" ] || export MODES=''
+  for size in $sizes; do
+    run measurement "train-$size" 200 bench/compare_torch_gpu.sh "$size"
+  done
+  size=${sizes%% *}
+  run measurement "train-$size-fp8" 60 env MODES= ROUNDS=1 PRECISION=fp8 bench/compare_torch_gpu.sh "$size"
+}
+
+! wanted kernels-test || check_kernels
+! wanted goldens || check_goldens
+! wanted losses || check_losses
+! wanted kernels || measure_kernels
+! wanted train || measure_train
+! wanted bits || check_bits
+! wanted sanitizer || check_sanitizer
+
+# ---- what came out ----
+export results device work
+seconds=$SECONDS commit=$(cat COMMIT 2>/dev/null || git describe --always --dirty --abbrev=40 2>/dev/null)
+driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*Driver Version: \([0-9.]*\).*/\1/p')
+cuda=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9.]*\).*/\1/p')
+torch=$("$PYTHON" -c 'import torch; print(torch.__version__)' 2>/dev/null)
+export seconds commit driver cuda torch
+"$PYTHON" scripts/gpu_results.py | tee -a "$log"
+code=${PIPESTATUS[0]}
+echo "gpu_check: $results" >&2
+exit "$code"

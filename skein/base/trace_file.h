@@ -1,0 +1,46 @@
+// A trace for Perfetto (ui.perfetto.dev) and chrome://tracing, event by event.
+//
+// Format   the JSON object format of Chrome's trace events, one event a line
+// Memory   constant: events go to the file as they come
+// Errors   Error{kIo | kNoSpace | kNotFound} naming the path; what is there then is cut short
+// Source   "Trace Event Format", the Chromium project
+#pragma once
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+class TraceFile {
+ public:
+  // Replaces the file.
+  explicit TraceFile(const fs::path& path);
+
+  // What stands between the braces of an event.
+  template <typename... Args>
+  void event(fmt::format_string<Args...> format, Args&&... args) {
+    begin_event();
+    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
+    end_event();
+  }
+
+  void end();
+
+ private:
+  void begin_event();
+  void end_event();
+  void write(std::string_view text) { buffer_.append(text.data(), text.data() + text.size()); }
+  void flush();
+
+  fs::path path_;
+  FileDescriptor file_;
+  fmt::memory_buffer buffer_;
+  bool first_ = true;
+};
+
+}  // namespace skein

@@ -1,0 +1,111 @@
+#include "skein/comm/nccl/nccl_world.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "skein/comm/nccl/nccl_lane.h"
+
+namespace skein {
+
+NcclWorld::NcclWorld(Communicator& host, const NcclOptions& options)
+    : host_(host), options_(options) {
+  cuda::check(cudaGetDevice(&device_), "cudaGetDevice");
+  if (host.size() == 1) return;
+  NcclLibrary::get();
+  watcher_ = std::thread([this] { watch(); });
+}
+
+NcclWorld::~NcclWorld() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (watcher_.joinable()) watcher_.join();
+}
+
+int NcclWorld::count_meeting(const std::vector<int>& world_ranks, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return meetings_[fmt::format("{} {}", fmt::join(world_ranks, ","), name)]++;
+}
+
+void NcclWorld::announce(NcclLane* lane) {
+  const std::lock_guard lock(mutex_);
+  announced_.push_back(lane);
+  has_announced_ = true;
+}
+
+void NcclWorld::connect_announced() {
+  if (!has_announced_) return;
+  const std::lock_guard connecting(connecting_);
+  std::vector<NcclLane*> announced;
+  {
+    const std::lock_guard lock(mutex_);
+    announced = std::exchange(announced_, {});
+  }
+  std::sort(announced.begin(), announced.end(),
+            [](const NcclLane* a, const NcclLane* b) { return a->key() < b->key(); });
+  for (NcclLane* lane : announced) {
+    lane->connect();
+    const std::lock_guard lock(mutex_);
+    lanes_.push_back(lane);
+  }
+  const std::lock_guard lock(mutex_);
+  has_announced_ = !announced_.empty();
+}
+
+void NcclWorld::remove(NcclLane* lane) {
+  std::erase(announced_, lane);
+  std::erase(lanes_, lane);
+}
+
+void NcclWorld::check_alive() const {
+  if (!ended_) return;
+  const std::lock_guard lock(mutex_);
+  throw Error(ErrorCode::kPeerLost, cause_);
+}
+
+void NcclWorld::lose(const std::string& cause) {
+  end(cause);
+  check_alive();
+  throw Error(ErrorCode::kPeerLost, cause);
+}
+
+void NcclWorld::end(const std::string& cause) noexcept {
+  constexpr auto kPatience = std::chrono::seconds(5);
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    cause_ = cause;
+    ended_ = true;
+  }
+  host_.end(cause);
+  // A call that hangs within NCCL is ended by what follows.
+  std::unique_lock posting(posting_, std::defer_lock);
+  static_cast<void>(posting.try_lock_for(kPatience));
+  const std::lock_guard lock(mutex_);
+  if (lanes_.empty()) return;
+  // All in one group: each is told before NCCL waits for any, and tidies up the device.
+  const NcclLibrary& nccl = NcclLibrary::get();
+  nccl.group_start();
+  for (NcclLane* lane : lanes_) lane->disconnect();
+  nccl.group_end();
+}
+
+void NcclWorld::watch() {
+  constexpr auto kInterval = std::chrono::milliseconds(100);
+  cudaSetDevice(device_);
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kInterval, [this] { return stopping_; })) {
+    std::optional<std::string> cause;
+    for (size_t i = 0; i < lanes_.size() && !cause && !ended_; ++i) cause = lanes_[i]->look();
+    if (!cause) continue;
+    lock.unlock();
+    end(*cause);
+    lock.lock();
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,80 @@
+// What all groups of a process share over NCCL: the device, lanes that wait to be connected, a thread
+// that looks at what is under way, and the end of the world.
+//
+// Lanes    are connected in the order of their keys, all that were announced before anything runs:
+//          members that come with different sets meet in the same order, and nothing that NCCL does
+//          to the device while it connects waits for a collective
+// Looking  ten times a second: peers that ended (through the host's world), errors that NCCL saw,
+//          deadlines that passed. Any of them ends the world: the cause is told to all ranks, and
+//          NCCL's kernels are made to end
+// Locks    who talks to NCCL holds posting(); mutex() guards lanes and what is under way in them;
+//          posting() is taken first
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "skein/base/check_cuda.h"
+#include "skein/comm/communicator.h"
+
+namespace skein {
+
+class NcclLane;
+
+class NcclWorld {
+ public:
+  NcclWorld(Communicator& host, const NcclOptions& options);
+  ~NcclWorld();
+  NcclWorld(const NcclWorld&) = delete;
+  NcclWorld& operator=(const NcclWorld&) = delete;
+
+  Communicator& host() const { return host_; }
+  const NcclOptions& options() const { return options_; }
+  cudaStream_t queue() const { return static_cast<cudaStream_t>(options_.stream); }
+  int device() const { return device_; }
+  std::timed_mutex& posting() { return posting_; }
+  std::mutex& mutex() { return mutex_; }
+
+  void set_step(int64_t step) { step_ = step; }
+  int64_t step() const { return step_; }
+
+  // How often these ranks made a group of this name before: the same on all of them.
+  int count_meeting(const std::vector<int>& world_ranks, const std::string& name);
+  void announce(NcclLane* lane);
+  void connect_announced();
+  void remove(NcclLane* lane);  // the mutex is held
+
+  bool has_ended() const { return ended_; }
+  void check_alive() const;  // throws the cause of the end
+  // Ends the world and throws why. The first cause stays.
+  [[noreturn]] void lose(const std::string& cause);
+  void end(const std::string& cause) noexcept;
+
+ private:
+  void watch();
+
+  Communicator& host_;
+  const NcclOptions options_;
+  int device_ = 0;
+  std::atomic<int64_t> step_{-1};
+  std::atomic<bool> ended_{false};
+  std::atomic<bool> has_announced_{false};
+  std::mutex connecting_;
+  std::timed_mutex posting_;
+  mutable std::mutex mutex_;
+  std::string cause_;
+  std::map<std::string, int> meetings_;
+  std::vector<NcclLane*> announced_, lanes_;
+  bool stopping_ = false;
+  std::condition_variable wake_;
+  std::thread watcher_;
+};
+
+}  // namespace skein

@@ -1,0 +1,267 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "skein/base/error.h"
+#include "skein/base/philox.h"
+#include "skein/ops/cuda/device_cuda.h"
+#include "skein/ops/cuda/launch_cuda.h"
+
+namespace skein {
+namespace {
+
+using namespace cuda;  // NOLINT(google-build-using-namespace)
+
+constexpr int kThreads = 256;
+constexpr int kBlocksEach = 5;  // of a multiprocessor
+constexpr int kPack = 4;        // elements of a block of Philox, and of 16 bytes of f32
+
+// One update, but for the numbers that only the device knows.
+struct AdamwUpdate {
+  const void* weight;
+  void* new_weight;  // may be `weight`
+  float* gradient;
+  void* exp_avg;
+  void* exp_avg_sq;
+  float* master;  // null: none
+  const float *scale, *learning_rate;
+  const int32_t* step;
+  double beta1, beta2, weight_decay;
+  float one_minus_beta1, beta2_f32, one_minus_beta2, epsilon;
+  uint32_t seed_low, seed_high;  // not one number: nvcc would then do half of Philox in 64 bits
+  uint32_t stream;
+  int64_t count, padded_count;
+  // Where the elements are in the whole parameter: see `localize`.
+  uint64_t range_begin, first_element, run_elements, run_stride;
+};
+
+enum class WeightKind { kF32, kBF16, kNoisyBF16, kBF16WithMaster };
+
+// What is the same for all elements, and only the device knows.
+struct Factors {
+  uint32_t step;
+  float scale;
+  float decay;             // 1 - learning_rate weight_decay
+  float step_size;         // learning_rate / (1 - beta1^step)
+  float inverse_root_bc2;  // 1 / sqrt(1 - beta2^step)
+};
+
+// Every thread of the block calls. Two warps raise to the power of `step`, which takes a while.
+__device__ Factors make_factors(const AdamwUpdate& u) {
+  __shared__ float corrections[2];
+  const int32_t step = *u.step;
+  const float scale = *u.scale;
+  const double learning_rate = *u.learning_rate;
+  if (threadIdx.x == 0 || threadIdx.x == 32) {
+    const bool first = threadIdx.x == 0;
+    const double correction = 1 - pow(first ? u.beta1 : u.beta2, static_cast<double>(step));
+    corrections[first ? 0 : 1] =
+        static_cast<float>(first ? learning_rate / correction : 1 / sqrt(correction));
+  }
+  __syncthreads();
+  return {.step = static_cast<uint32_t>(step),
+          .scale = scale,
+          .decay = static_cast<float>(1 - __dmul_rn(learning_rate, u.weight_decay)),
+          .step_size = corrections[0],
+          .inverse_root_bc2 = corrections[1]};
+}
+
+// Of the whole parameter.
+__device__ uint64_t element_of(const AdamwUpdate& u, int64_t at) {
+  const uint64_t in_box = u.range_begin + at;
+  if (in_box < u.run_elements) return u.first_element + in_box;  // often there is one run
+  return u.first_element + in_box / u.run_elements * u.run_stride + in_box % u.run_elements;
+}
+
+// Operation by operation as adamw_cpu.cc: a bf16 weight then rounds the same way on both.
+__device__ void update_element(const AdamwUpdate& u, const Factors& f, float gradient, float& w,
+                               float& m, float& v) {
+  const float g = __fmul_rn(gradient, f.scale);
+  m = __fmaf_rn(u.one_minus_beta1, __fsub_rn(g, m), m);
+  v = __fmaf_rn(__fmul_rn(u.one_minus_beta2, g), g, __fmul_rn(u.beta2_f32, v));
+  const float denominator = __fmaf_rn(__fsqrt_rn(v), f.inverse_root_bc2, u.epsilon);
+  w = __fmaf_rn(-f.step_size, __fdiv_rn(m, denominator), __fmul_rn(w, f.decay));
+}
+
+// The words of the n elements from `element` on: a whole block, or one.
+template <int n>
+__device__ void draw(uint32_t (&words)[n], const Philox& philox, uint64_t element) {
+  const Philox::Block block = philox.block(element / kPack);
+  if constexpr (n == kPack) {
+    for (int i = 0; i < n; ++i) words[i] = block[i];
+  } else {  // chosen, not indexed: registers have no addresses
+    const uint32_t low = element % 2 == 0 ? block[0] : block[1];
+    const uint32_t high = element % 2 == 0 ? block[2] : block[3];
+    words[0] = element % 4 < 2 ? low : high;
+  }
+}
+
+// One of the two bf16 around each value: adds 16 bits of noise below the bf16.
+template <int n>
+__device__ Pack<bfloat16, n> round_with(const float (&values)[n], const uint32_t (&noise)[n],
+                                        int shift) {
+  uint32_t words[n];  // whose upper halves are the bf16
+  for (int i = 0; i < n; ++i) {
+    const uint32_t bits = __float_as_uint(values[i]);
+    const bool is_nan = values[i] != values[i];
+    words[i] = is_nan ? bits | 0x00400000u : bits + (noise[i] >> shift & 0xffff);
+  }
+  if constexpr (n == 1) {
+    return std::bit_cast<Pack<bfloat16, 1>>(static_cast<uint16_t>(words[0] >> 16));
+  } else {
+    Pack<uint32_t, n / 2> pairs;
+    for (int i = 0; i < n; i += 2) {
+      pairs.at[i / 2] = words[i] >> 16 | (words[i + 1] & 0xffff0000u);
+    }
+    return std::bit_cast<Pack<bfloat16, n>>(pairs);
+  }
+}
+
+// n elements a thread and turn, a pack or one.
+template <WeightKind kind, typename M, int n>
+__global__ void __launch_bounds__(kThreads, kBlocksEach) update_elements(const AdamwUpdate u) {
+  using W = std::conditional_t<kind == WeightKind::kF32, float, bfloat16>;
+  const Factors factors = make_factors(u);
+  const uint64_t seed = uint64_t{u.seed_high} << 32 | u.seed_low;
+  const Philox weight_philox(seed, RandomPurpose::kStochasticRounding, u.stream, factors.step);
+  const Philox moment_philox(seed, RandomPurpose::kMomentRounding, u.stream, factors.step);
+  const int64_t turn = int64_t{gridDim.x} * kThreads * n;
+  int64_t at = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * n;
+  for (; at < u.count; at += turn) {
+    W* const new_weight = static_cast<W*>(u.new_weight) + at;
+    float* const gradient = u.gradient + at;
+    M* const exp_avg = static_cast<M*>(u.exp_avg) + at;
+    M* const exp_avg_sq = static_cast<M*>(u.exp_avg_sq) + at;
+    float g[n], w[n], m[n], v[n];
+    to_floats(g, load_pack<n>(gradient));
+    if constexpr (kind == WeightKind::kBF16WithMaster) {
+      to_floats(w, load_pack<n>(u.master + at));
+    } else {
+      to_floats(w, load_pack<n>(static_cast<const W*>(u.weight) + at));
+    }
+    to_floats(m, load_pack<n>(exp_avg));
+    to_floats(v, load_pack<n>(exp_avg_sq));
+    for (int i = 0; i < n; ++i) update_element(u, factors, g[i], w[i], m[i], v[i]);
+
+    const uint64_t element = element_of(u, at);
+    uint32_t noise[n];
+    store_pack(gradient, Pack<float, n>{});
+    if constexpr (std::is_same_v<M, bfloat16>) {
+      draw(noise, moment_philox, element);
+      store_pack(exp_avg, round_with(m, noise, 0));
+      store_pack(exp_avg_sq, round_with(v, noise, 16));
+    } else {
+      store_pack(exp_avg, from_floats<M>(m));
+      store_pack(exp_avg_sq, from_floats<M>(v));
+    }
+    if constexpr (kind == WeightKind::kBF16WithMaster) {
+      store_pack(u.master + at, from_floats<float>(w));
+    }
+    if constexpr (kind == WeightKind::kNoisyBF16) {
+      draw(noise, weight_philox, element);
+      store_pack(new_weight, round_with(w, noise, 0));
+    } else {
+      store_pack(new_weight, from_floats<W>(w));
+    }
+  }
+  for (; at < u.padded_count; at += turn) {
+    store_pack(static_cast<W*>(u.new_weight) + at, Pack<W, n>{});
+    store_pack(u.gradient + at, Pack<float, n>{});
+  }
+}
+
+std::shared_ptr<const void> prepare(const KernelCall& call) {
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (!call.inputs[i].is_contiguous() || !call.outputs[i].is_contiguous()) {
+      fail(ErrorCode::kInternal, "[adamw] operand {} has gaps between its rows", i);
+    }
+  }
+  return nullptr;
+}
+
+// Without `localize` the operands are the whole.
+int64_t local_attr(const KernelCall& call, std::string_view name, int64_t whole) {
+  return call.attrs.has(name) ? call.attrs.integer(name) : whole;
+}
+
+AdamwUpdate make_update(const KernelCall& call) {
+  const Attrs& attrs = call.attrs;
+  const double beta1 = attrs.real("beta1"), beta2 = attrs.real("beta2");
+  const auto seed = static_cast<uint64_t>(attrs.integer("seed"));
+  const int64_t padded_count = call.outputs[0].shape.num_elements();
+  const int64_t count = local_attr(call, "range_count", padded_count);
+  const int64_t weight_bytes = size_of(call.outputs[0].dtype);
+  return {
+      .weight =
+          call.inputs[0].as<const uint8_t>() + local_attr(call, "weight_begin", 0) * weight_bytes,
+      .new_weight = call.outputs[0].data,
+      .gradient = call.outputs[1].as<float>(),
+      .exp_avg = call.outputs[2].data,
+      .exp_avg_sq = call.outputs[3].data,
+      .master = call.has_input(4) ? call.outputs[4].as<float>() : nullptr,
+      .scale = call.inputs[5].as<const float>(),
+      .learning_rate = call.inputs[6].as<const float>(),
+      .step = call.inputs[7].as<const int32_t>(),
+      .beta1 = beta1,
+      .beta2 = beta2,
+      .weight_decay = attrs.real("weight_decay"),
+      .one_minus_beta1 = static_cast<float>(1 - beta1),
+      .beta2_f32 = static_cast<float>(beta2),
+      .one_minus_beta2 = static_cast<float>(1 - beta2),
+      .epsilon = static_cast<float>(attrs.real("epsilon")),
+      .seed_low = static_cast<uint32_t>(seed),
+      .seed_high = static_cast<uint32_t>(seed >> 32),
+      .stream = static_cast<uint32_t>(attrs.integer("stream")),
+      .count = count,
+      .padded_count = padded_count,
+      .range_begin = static_cast<uint64_t>(local_attr(call, "range_begin", 0)),
+      .first_element = static_cast<uint64_t>(local_attr(call, "first_element", 0)),
+      .run_elements = static_cast<uint64_t>(local_attr(call, "run_elements", count)),
+      .run_stride = static_cast<uint64_t>(local_attr(call, "run_stride", 0)),
+  };
+}
+
+// Whether all can be moved in packs, each with the noise of one block.
+bool has_packs(const AdamwUpdate& u) {
+  const void* const operands[] = {u.weight,  u.new_weight, u.gradient,
+                                  u.exp_avg, u.exp_avg_sq, u.master};
+  for (const void* operand : operands) {
+    if (reinterpret_cast<uintptr_t>(operand) % (kPack * sizeof(float)) != 0) return false;
+  }
+  const bool one_run = u.range_begin + u.count <= u.run_elements;
+  const auto fits = [](uint64_t elements) { return elements % kPack == 0; };
+  return fits(u.count) && fits(u.padded_count) && fits(u.range_begin) && fits(u.first_element) &&
+         (one_run || (fits(u.run_elements) && fits(u.run_stride)));
+}
+
+template <WeightKind kind, typename M>
+void launch_update(const KernelCall& call, const AdamwUpdate& u) {
+  const bool packs = has_packs(u);
+  const unsigned blocks = blocks_for(u.padded_count, kThreads * (packs ? kPack : 1));
+  launch(call, std::min(blocks, resident_blocks(kBlocksEach)), kThreads,
+         packs ? update_elements<kind, M, kPack> : update_elements<kind, M, 1>, u);
+}
+
+void run(const KernelCall& call) {
+  const AdamwUpdate update = make_update(call);
+  with_type(call.outputs[2].dtype, [&](auto moment) {
+    using M = decltype(moment);
+    if (call.outputs[0].dtype == DType::kF32) {
+      launch_update<WeightKind::kF32, M>(call, update);
+    } else if (update.master != nullptr) {
+      launch_update<WeightKind::kBF16WithMaster, M>(call, update);
+    } else if (call.attrs.flag("stochastic_rounding")) {
+      launch_update<WeightKind::kNoisyBF16, M>(call, update);
+    } else {
+      launch_update<WeightKind::kBF16, M>(call, update);
+    }
+  });
+}
+
+}  // namespace
+
+void add_adamw_cuda_kernels(KernelTable& table) {
+  table["adamw"] = {.run = run, .prepare = prepare};
+}
+
+}  // namespace skein

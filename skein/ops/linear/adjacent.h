@@ -1,0 +1,63 @@
+// Which operands of linear and its derivatives lie as one matrix: wq, wk, wv below each other, their
+// outputs side by side. Kernels run each longest run of such parts as one product.
+#pragma once
+
+#include "skein/ir/kernel.h"
+
+namespace skein::adjacent {
+
+inline const char* bytes_at(const View& view, int64_t elements) {
+  return view.as<const char>() + elements * size_of(view.dtype);
+}
+
+// Whether `b` continues `a` to the right, or below, as one matrix.
+inline bool right_of(const View& a, const View& b) {
+  return b.row_stride == a.row_stride && b.data == bytes_at(a, a.cols()) &&
+         a.row_stride >= a.cols() + b.cols();
+}
+inline bool below(const View& a, const View& b) {
+  return b.row_stride == a.row_stride && b.cols() == a.cols() &&
+         b.data == bytes_at(a, a.rows() * a.row_stride);
+}
+inline bool vector_after(const View& a, const View& b) { return b.data == bytes_at(a, a.cols()); }
+
+inline int num_parts(const KernelCall& call) {
+  return static_cast<int>(call.attrs.integer("parts"));
+}
+
+// Whether parts i and i + 1 are one matrix in all that an op reads and writes of them. `copied`: what
+// it multiplies are copies, which are.
+inline bool joined_in_linear(const KernelCall& call, int i, bool copied = false) {
+  const int parts = num_parts(call);
+  return right_of(call.outputs[i], call.outputs[i + 1]) &&
+         (copied || below(call.inputs[1 + i], call.inputs[2 + i])) &&
+         (!call.attrs.flag("bias") ||
+          vector_after(call.inputs[1 + parts + i], call.inputs[2 + parts + i]));
+}
+inline bool joined_in_dx(const KernelCall& call, int i, bool copied = false) {
+  const int parts = num_parts(call);
+  return copied || (right_of(call.inputs[i], call.inputs[i + 1]) &&
+                    below(call.inputs[parts + i], call.inputs[parts + i + 1]));
+}
+inline bool joined_in_dw(const KernelCall& call, int i, bool copied = false) {
+  return (copied || right_of(call.inputs[i], call.inputs[i + 1])) &&
+         below(call.outputs[i], call.outputs[i + 1]);
+}
+inline bool joined_in_db(const KernelCall& call, int i) {
+  return right_of(call.inputs[i], call.inputs[i + 1]) &&
+         vector_after(call.outputs[i], call.outputs[i + 1]);
+}
+
+// Splits parts into the longest runs that are one matrix; calls run(begin, sum of their sizes).
+template <typename JoinsNext, typename Size, typename Run>
+void for_each_run(int parts, JoinsNext joins_next, Size size, Run run) {
+  for (int begin = 0; begin < parts;) {
+    int end = begin + 1;
+    int64_t total = size(begin);
+    for (; end < parts && joins_next(end - 1); ++end) total += size(end);
+    run(begin, total);
+    begin = end;
+  }
+}
+
+}  // namespace skein::adjacent

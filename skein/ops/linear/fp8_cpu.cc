@@ -1,0 +1,87 @@
+#include "skein/ops/linear/fp8_cpu.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "skein/base/units.h"
+#include "skein/ops/linear/fp8_operands.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t dense_bytes(const View& view) { return round_up(view.num_bytes(), kAlignment); }
+
+std::vector<Fp8Group> groups_of(const KernelCall& call, std::string_view op) {
+  return fp8_groups(op, static_cast<int>(call.attrs.integer("parts")));
+}
+
+const bfloat16* row_of(const View& view, int64_t row) {
+  return view.as<const bfloat16>() + row * view.row_stride;
+}
+
+float largest_magnitude(const View& view) {
+  float largest = 0;
+#pragma omp parallel for reduction(max : largest) schedule(static)
+  for (int64_t row = 0; row < view.rows(); ++row) {
+    const bfloat16* x = row_of(view, row);
+    for (int64_t col = 0; col < view.cols(); ++col) {
+      largest = std::max(largest, std::fabs(static_cast<float>(x[col])));
+    }
+  }
+  return largest;
+}
+
+void round_view(const View& from, const View& to, int exponent, const Fp8Format& format) {
+  const float scale = power_of_two_f32(exponent), inverse = power_of_two_f32(-exponent);
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < from.rows(); ++row) {
+    const bfloat16* x = row_of(from, row);
+    bfloat16* y = to.as<bfloat16>() + row * to.row_stride;
+    for (int64_t col = 0; col < from.cols(); ++col) {
+      y[col] = bfloat16(round_to_fp8(static_cast<float>(x[col]) * scale, format) * inverse);
+    }
+  }
+}
+
+}  // namespace
+
+KernelCall with_fp8_operands(const KernelCall& call, std::string_view op) {
+  KernelCall rounded = call;
+  auto* next = static_cast<char*>(call.scratch);
+  for (const Fp8Group& group : groups_of(call, op)) {
+    for (int i = group.begin; i < group.begin + group.count; ++i) {
+      View& view = rounded.inputs[i];
+      view = View::contiguous(next, view.dtype, view.shape);
+      next += dense_bytes(view);
+    }
+  }
+  rounded.scratch = next;
+  return rounded;
+}
+
+int64_t fp8_operand_bytes(const KernelCall& call, std::string_view op) {
+  int64_t bytes = 0;
+  for (const Fp8Group& group : groups_of(call, op)) {
+    for (int i = 0; i < group.count; ++i) bytes += dense_bytes(call.inputs[group.begin + i]);
+  }
+  return bytes;
+}
+
+void round_fp8_operands(const KernelCall& call, std::string_view op) {
+  const KernelCall rounded = with_fp8_operands(call, op);
+  for (const Fp8Group& group : groups_of(call, op)) {
+    const int end = group.begin + group.count;
+    float largest = 0;
+    for (int i = group.begin; i < end; ++i) {
+      largest = std::max(largest, largest_magnitude(call.inputs[i]));
+    }
+    const int exponent = fp8_scale_exponent(largest, group.format);
+    for (int i = group.begin; i < end; ++i) {
+      round_view(call.inputs[i], rounded.inputs[i], exponent, group.format);
+    }
+  }
+}
+
+}  // namespace skein

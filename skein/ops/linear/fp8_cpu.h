@@ -1,0 +1,18 @@
+// The `fp8` mode of linear and its derivatives on the CPU: operands are copied to scratch, rounded as
+// 8-bit products would see them, and multiplied in bf16, which holds them exactly.
+#pragma once
+
+#include <string_view>
+
+#include "skein/ir/kernel.h"
+
+namespace skein {
+
+// The call with its operands in scratch, dense, and the scratch behind them. Of null addresses too.
+KernelCall with_fp8_operands(const KernelCall& call, std::string_view op);
+int64_t fp8_operand_bytes(const KernelCall& call, std::string_view op);
+
+// Fills them from `call`.
+void round_fp8_operands(const KernelCall& call, std::string_view op);
+
+}  // namespace skein

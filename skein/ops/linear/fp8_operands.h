@@ -1,0 +1,33 @@
+// Which operands of linear and its derivatives are rounded to 8 bits where the node says `fp8`.
+//
+// Formula  operands of one group share one scale: 2^k times their largest magnitude is just in range.
+//          Values and weights are E4M3, gradients that arrive E5M2 (skein/tensor/fp8.h). Products are
+//          summed in fp32; outputs, biases and gradient sums stay as they are
+// Placement a rank's parts have scales of their own
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "skein/ir/kernel.h"
+#include "skein/tensor/fp8.h"
+
+namespace skein {
+
+inline bool is_fp8(const KernelCall& call) {
+  return call.attrs.has("fp8") && call.attrs.flag("fp8");
+}
+
+struct Fp8Group {
+  int begin = 0, count = 0;  // among the inputs
+  Fp8Format format;
+};
+
+// Of "linear", "linear_dx" or "linear_dw" with this number of parts.
+inline std::vector<Fp8Group> fp8_groups(std::string_view op, int parts) {
+  if (op == "linear") return {{0, 1, kE4M3}, {1, parts, kE4M3}};
+  if (op == "linear_dx") return {{0, parts, kE5M2}, {parts, parts, kE4M3}};
+  return {{0, parts, kE5M2}, {parts, 1, kE4M3}};
+}
+
+}  // namespace skein

@@ -1,0 +1,254 @@
+#include <algorithm>
+
+#include "skein/ops/cuda/device_cuda.h"
+#include "skein/ops/cuda/launch_cuda.h"
+#include "skein/ops/linear/adjacent.h"
+#include "skein/ops/linear/matmul_cuda.h"
+#include "skein/ops/linear/operands_cuda.h"
+
+namespace skein {
+namespace {
+
+using namespace cuda;  // NOLINT(google-build-using-namespace)
+using adjacent::for_each_run;
+using adjacent::num_parts;
+
+// ---- y_i = x w_i^T + b_i
+
+void run_forward(const KernelCall& call) {
+  const int parts = num_parts(call);
+  const View& x = call.inputs[0];
+  const CudaLinearOperands operands(call, "linear");
+  operands.make();
+  for_each_run(
+      parts, [&](int i) { return adjacent::joined_in_linear(call, i, operands.are_copies()); },
+      [&](int i) { return call.outputs[i].cols(); },
+      [&](int begin, int64_t cols) {
+        const View& y = call.outputs[begin];
+        CudaMatmul matmul{x.rows(), cols, x.cols()};
+        matmul.a = operands.of(0);
+        matmul.b = operands.of(1 + begin);
+        matmul.c = {y.data, y.dtype, y.row_stride};
+        if (call.attrs.flag("bias")) {
+          const View& bias = call.inputs[1 + parts + begin];
+          matmul.c.bias = bias.data;
+          matmul.c.bias_dtype = bias.dtype;
+        }
+        run_cuda_matmul(matmul, operands.rest_of_scratch(), call.stream);
+      });
+}
+
+int64_t forward_scratch_bytes(const KernelCall& call) {
+  int64_t bias_cols = 0;
+  if (call.attrs.flag("bias")) {
+    for (const View& y : call.outputs) bias_cols += y.cols();
+  }
+  return CudaLinearOperands(call, "linear").num_bytes() + cuda_matmul_scratch_bytes(bias_cols);
+}
+
+// ---- dx = sum_i dy_i w_i
+
+// Several products of bf16 are added in f32, in scratch memory, and rounded once.
+bool adds_in_scratch(const KernelCall& call) {
+  int runs = 0;
+  for_each_run(
+      num_parts(call), [&](int i) { return adjacent::joined_in_dx(call, i, is_fp8(call)); },
+      [](int) { return int64_t{0}; }, [&](int, int64_t) { ++runs; });
+  return runs > 1 && call.outputs[0].dtype != DType::kF32;
+}
+
+template <int n>
+__global__ void round_rows(const float* from, bfloat16* to, int64_t to_stride, int64_t rows,
+                           int64_t cols) {
+  const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
+  if (col >= cols) return;
+  for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+    const Pack<float, n> sums = load_pack<n>(from + row * cols + col);
+    Pack<bfloat16, n> rounded;
+    for (int i = 0; i < n; ++i) rounded.at[i] = from_float<bfloat16>(sums.at[i]);
+    store_pack(to + row * to_stride + col, rounded);
+  }
+}
+
+template <int n>
+void launch_round_rows(const KernelCall& call, const float* sums) {
+  constexpr int kThreads = 128;
+  const View& dx = call.outputs[0];
+  const dim3 grid(blocks_for(dx.cols(), int64_t{kThreads} * n),
+                  static_cast<unsigned>(std::min<int64_t>(dx.rows(), 65535)));
+  launch(call, grid, kThreads, round_rows<n>, sums, dx.as<bfloat16>(), dx.row_stride, dx.rows(),
+         dx.cols());
+}
+
+void run_dx(const KernelCall& call) {
+  const int parts = num_parts(call);
+  const View& dx = call.outputs[0];
+  const CudaLinearOperands operands(call, "linear_dx");
+  operands.make();
+  const bool in_scratch = adds_in_scratch(call);
+  float* const sums =
+      reinterpret_cast<float*>(static_cast<char*>(call.scratch) + cuda_matmul_scratch_bytes(0));
+  MatmulStore store = {dx.data, dx.dtype, dx.row_stride};
+  if (in_scratch) store = {sums, DType::kF32, dx.cols()};
+  for_each_run(
+      parts, [&](int i) { return adjacent::joined_in_dx(call, i, operands.are_copies()); },
+      [&](int i) { return call.inputs[i].cols(); },
+      [&](int begin, int64_t depth) {
+        CudaMatmul matmul{dx.rows(), dx.cols(), depth};
+        matmul.a = operands.of(begin);
+        matmul.b = operands.of(parts + begin);
+        matmul.c = store;
+        matmul.c.accumulate = begin > 0;
+        run_cuda_matmul(matmul, operands.rest_of_scratch(), call.stream);
+      });
+  if (!in_scratch) return;
+  constexpr int kPack = kPackOf<bfloat16>;
+  if (are_packable(kPack, View::contiguous(sums, DType::kF32, dx.shape), dx)) {
+    launch_round_rows<kPack>(call, sums);
+  } else {
+    launch_round_rows<1>(call, sums);
+  }
+}
+
+int64_t dx_scratch_bytes(const KernelCall& call) {
+  const int64_t sums = adds_in_scratch(call) ? call.outputs[0].shape.num_elements() : 0;
+  return CudaLinearOperands(call, "linear_dx").num_bytes() + cuda_matmul_scratch_bytes(0) +
+         sums * size_of(DType::kF32);
+}
+
+// ---- g_i += dy_i^T x
+
+void run_dw(const KernelCall& call) {
+  const int parts = num_parts(call);
+  const View& x = call.inputs[parts];
+  const CudaLinearOperands operands(call, "linear_dw");
+  operands.make();
+  for_each_run(
+      parts, [&](int i) { return adjacent::joined_in_dw(call, i, operands.are_copies()); },
+      [&](int i) { return call.inputs[i].cols(); },
+      [&](int begin, int64_t rows) {
+        const View& g = call.outputs[begin];
+        CudaMatmul matmul{rows, x.cols(), x.rows()};
+        matmul.a = operands.of(begin);
+        matmul.b = operands.of(parts);
+        matmul.c = {g.data, g.dtype, g.row_stride, true};
+        run_cuda_matmul(matmul, operands.rest_of_scratch(), call.stream);
+      });
+}
+
+int64_t dw_scratch_bytes(const KernelCall& call) {
+  return CudaLinearOperands(call, "linear_dw").num_bytes() + cuda_matmul_scratch_bytes(0);
+}
+
+// ---- h_i += column sums of dy_i: of chunks of rows first, then of the chunks, in a fixed order
+
+constexpr int kWarps = 8;
+constexpr int kThreads = 32 * kWarps;
+constexpr int kUnroll = 4;
+constexpr int64_t kBlocks = 4 * 132;  // about four on every multiprocessor of an H100
+constexpr int64_t kTileCols = 32 * kPackOf<bfloat16>;
+constexpr int64_t kMaxChunks = 128;
+constexpr int64_t kLeastChunkRows = 64;
+
+int64_t chunks_of(int64_t rows, int64_t cols) {
+  const int64_t most = std::min(kMaxChunks, (rows + kLeastChunkRows - 1) / kLeastChunkRows);
+  return std::max<int64_t>(std::min(kBlocks / blocks_for(cols, kTileCols), most), 1);
+}
+
+// One lane a pack of n columns, a warp every kWarps-th row of the chunk.
+template <typename T, int n>
+__global__ void __launch_bounds__(kThreads)
+    sum_chunks(const T* from, int64_t stride, float* sums_of_chunks, int64_t rows, int64_t cols,
+               int64_t chunk_rows) {
+  __shared__ Pack<float, n> of_warps[kWarps][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t first_col = int64_t{blockIdx.x} * 32 * n, col = first_col + lane * n;
+  const int64_t first = blockIdx.y * chunk_rows;
+  const int64_t end = first + chunk_rows < rows ? first + chunk_rows : rows;
+  Pack<float, n> sums = {};
+  for (int64_t row = first + warp; row < end && col < cols; row += kUnroll * kWarps) {
+    Pack<T, n> values[kUnroll] = {};  // all on their way at once
+    for (int u = 0; u < kUnroll; ++u) {
+      const int64_t r = row + u * kWarps;
+      if (r < end) values[u] = load_pack<n>(from + r * stride + col);
+    }
+    for (int u = 0; u < kUnroll; ++u) {
+      for (int i = 0; i < n; ++i) sums.at[i] += to_float(values[u].at[i]);
+    }
+  }
+  of_warps[warp][lane] = sums;
+  __syncthreads();
+  for (int i = threadIdx.x; i < 32 * n && first_col + i < cols; i += kThreads) {
+    float total = 0;
+    for (int w = 0; w < kWarps; ++w) total += of_warps[w][i / n].at[i % n];
+    sums_of_chunks[blockIdx.y * cols + first_col + i] = total;
+  }
+}
+
+// 32 columns a block; a warp takes every kWarps-th chunk.
+__global__ void __launch_bounds__(kThreads)
+    add_chunks(const float* sums_of_chunks, int64_t chunks, int64_t cols, float* sums) {
+  __shared__ float of_warps[kWarps][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t col = int64_t{blockIdx.x} * 32 + lane;
+  float sum = 0;
+  if (col < cols) {
+    for (int64_t chunk = warp; chunk < chunks; chunk += kWarps) {
+      sum += sums_of_chunks[chunk * cols + col];
+    }
+  }
+  of_warps[warp][lane] = sum;
+  __syncthreads();
+  if (warp > 0 || col >= cols) return;
+  float total = 0;
+  for (int w = 0; w < kWarps; ++w) total += of_warps[w][lane];
+  sums[col] += total;
+}
+
+template <typename T, int n>
+void launch_sums(const KernelCall& call, const View& dy, float* sums) {
+  const int64_t rows = dy.rows(), cols = dy.cols();
+  const int64_t chunks = chunks_of(rows, cols), chunk_rows = (rows + chunks - 1) / chunks;
+  auto* const of_chunks = static_cast<float*>(call.scratch);
+  const dim3 grid(blocks_for(cols, 32 * n), static_cast<unsigned>(chunks));
+  launch(call, grid, kThreads, sum_chunks<T, n>, dy.as<const T>(), dy.row_stride, of_chunks, rows,
+         cols, chunk_rows);
+  launch(call, blocks_for(cols, 32), kThreads, add_chunks, of_chunks, chunks, cols, sums);
+}
+
+void run_db(const KernelCall& call) {
+  for_each_run(
+      num_parts(call), [&](int i) { return adjacent::joined_in_db(call, i); },
+      [&](int i) { return call.inputs[i].cols(); },
+      [&](int begin, int64_t cols) {
+        View dy = call.inputs[begin];
+        dy.shape = Shape{dy.rows(), cols};
+        float* const sums = call.outputs[begin].as<float>();
+        with_type(dy.dtype, [&](auto type) {
+          using T = decltype(type);
+          if (are_packable(kPackOf<T>, dy)) {
+            launch_sums<T, kPackOf<T>>(call, dy, sums);
+          } else {
+            launch_sums<T, 1>(call, dy, sums);
+          }
+        });
+      });
+}
+
+// chunks_of(rows, cols) * cols is at most that, for every run of parts.
+int64_t db_scratch_bytes(const KernelCall& call) {
+  int64_t cols = 0;
+  for (int i = 0; i < num_parts(call); ++i) cols += call.inputs[i].cols();
+  return std::max(cols, kBlocks * kTileCols) * size_of(DType::kF32);
+}
+
+}  // namespace
+
+void add_linear_cuda_kernels(KernelTable& table) {
+  table["linear"] = {.run = run_forward, .scratch_bytes = forward_scratch_bytes};
+  table["linear_dx"] = {.run = run_dx, .scratch_bytes = dx_scratch_bytes};
+  table["linear_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes};
+  table["linear_db"] = {.run = run_db, .scratch_bytes = db_scratch_bytes};
+}
+
+}  // namespace skein

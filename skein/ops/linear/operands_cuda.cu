@@ -1,0 +1,318 @@
+#include "skein/ops/linear/operands_cuda.h"
+
+#ifdef __CUDACC__
+#include <cuda_fp8.h>
+#endif
+
+#include <algorithm>
+
+#include "skein/base/units.h"
+#include "skein/ops/cuda/device_cuda.h"
+#include "skein/ops/cuda/launch_cuda.h"
+#include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/linear/adjacent.h"
+#include "skein/ops/linear/linear.h"
+
+namespace skein {
+
+using namespace cuda;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+// ---- kernels: a block takes a tile of a part
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr int kPack = kPackOf<bfloat16>;
+
+struct Tile {
+  int rows, cols;
+};
+constexpr Tile kRead = {8 * kWarps, 32 * kPack};   // of find_largest
+constexpr Tile kRound = {4 * kWarps, 32 * kPack};  // of round_parts
+constexpr Tile kTranspose = {16 * kWarps, 8 * kPack};
+
+struct Part {
+  const bfloat16* from;
+  int64_t from_stride, rows, cols;
+  void* to;  // `transposed`: [cols, rows]
+  int64_t to_stride;
+  int group;
+  bool transposed;
+};
+struct PartList {
+  static constexpr int kCapacity = 2 * kMaxLinearParts;
+  Part parts[kCapacity];
+  unsigned first_block[kCapacity + 1];  // blocks before each part, and all
+  int size;
+  Fp8Format formats[2];   // of the groups
+  unsigned* largest;      // magnitude of each group: the bits of the float
+  float* inverse_scales;  // of each group
+};
+static_assert(sizeof(PartList) <= 4096);
+
+__device__ int part_of_block(const PartList& list) {
+  int which = 0, end = list.size;  // the part is one of [which, end)
+  while (end - which > 1) {
+    const int middle = (which + end) / 2;
+    (list.first_block[middle] <= blockIdx.x ? which : end) = middle;
+  }
+  return which;
+}
+
+// Elements from `col` on. Beyond the part's last row or column: any of its elements, so that loads
+// need no condition and all are on their way at once. `packed`: whole packs can be read.
+template <bool packed>
+__device__ Pack<bfloat16, kPack> load(const Part& part, int64_t row, int64_t col) {
+  const bfloat16* from = part.from + (row < part.rows ? row : part.rows - 1) * part.from_stride;
+  if constexpr (packed) return load_pack<kPack>(from + (col < part.cols ? col : 0));
+  Pack<bfloat16, kPack> pack;
+  for (int i = 0; i < kPack; ++i) pack.at[i] = from[col + i < part.cols ? col + i : 0];
+  return pack;
+}
+
+template <bool packed>
+__global__ void __launch_bounds__(kThreads) find_largest(PartList list) {
+  constexpr int kLoads = kRead.rows / kWarps;
+  const int which = part_of_block(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const Part& part = list.parts[which];
+  const unsigned block = blockIdx.x - list.first_block[which];
+  const unsigned tiles = static_cast<unsigned>((part.cols + kRead.cols - 1) / kRead.cols);
+  const int64_t row = int64_t{block / tiles} * kRead.rows + warp;
+  const int64_t col = int64_t{block % tiles} * kRead.cols + lane * kPack;
+  Pack<bfloat16, kPack> packs[kLoads];
+  for (int i = 0; i < kLoads; ++i) packs[i] = load<packed>(part, row + i * kWarps, col);
+  float largest = 0;
+  for (int i = 0; i < kLoads; ++i) {
+    float values[kPack];
+    to_floats(values, packs[i]);
+    for (const float value : values) largest = fmaxf(largest, fabsf(value));  // ignores NaN
+  }
+  largest = block_max(largest);
+  // Of floats that are not negative, the order is that of their bits.
+  if (threadIdx.x == 0) atomicMax(list.largest + part.group, __float_as_uint(largest));
+}
+
+// Four codes, the first one in the lowest bits.
+__device__ uint32_t round_four(float a, float b, float c, float d, const Fp8Format& format) {
+#ifdef __CUDA_ARCH__
+  const __nv_fp8_interpretation_t type = format.mantissa_bits == 3 ? __NV_E4M3 : __NV_E5M2;
+  const uint32_t low = __nv_cvt_float2_to_fp8x2(make_float2(a, b), __NV_SATFINITE, type);
+  const uint32_t high = __nv_cvt_float2_to_fp8x2(make_float2(c, d), __NV_SATFINITE, type);
+  return low | high << 16;
+#else
+  return to_fp8(a, format) | to_fp8(b, format) << 8 | to_fp8(c, format) << 16 |
+         static_cast<uint32_t>(to_fp8(d, format)) << 24;
+#endif
+}
+
+struct Scale {
+  Fp8Format format;
+  float scale, inverse;
+};
+
+template <bool packed>
+__device__ void store(uint8_t* to, const float (&values)[kPack], int64_t, const Scale& scale) {
+  float scaled[kPack];
+  for (int i = 0; i < kPack; ++i) scaled[i] = values[i] * scale.scale;
+  Pack<uint32_t, 2> codes;
+  codes.at[0] = round_four(scaled[0], scaled[1], scaled[2], scaled[3], scale.format);
+  codes.at[1] = round_four(scaled[4], scaled[5], scaled[6], scaled[7], scale.format);
+  *reinterpret_cast<Pack<uint32_t, 2>*>(to) = codes;
+}
+template <bool packed>
+__device__ void store(bfloat16* to, const float (&values)[kPack], int64_t count,
+                      const Scale& scale) {
+  float rounded[kPack];
+  for (int i = 0; i < kPack; ++i) {
+    rounded[i] = round_to_fp8(values[i] * scale.scale, scale.format) * scale.inverse;
+  }
+  const auto pack = from_floats<bfloat16>(rounded);
+  if constexpr (packed) {
+    store_pack_global(to, pack);
+  } else {
+    for (int i = 0; i < kPack && i < count; ++i) to[i] = pack.at[i];
+  }
+}
+
+// 4 x 8 elements a thread. Words of four rows of one column meet in shared memory, of which each row
+// is a column: 16 bytes of it are in turn moved by the column, so that no bank is met twice.
+__device__ void store_transposed(const Part& part, int64_t first_row, int64_t first_col,
+                                 const float (&values)[4][kPack], const Scale& scale) {
+  constexpr int kUnits = kTranspose.rows / 16;
+  __shared__ Pack<uint32_t, 4> columns[kTranspose.cols][kUnits];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int i = 0; i < kPack; ++i) {
+    columns[lane % 8 * kPack + i][warp ^ (lane % 8)].at[lane / 8] =
+        round_four(values[0][i] * scale.scale, values[1][i] * scale.scale,
+                   values[2][i] * scale.scale, values[3][i] * scale.scale, scale.format);
+  }
+  __syncthreads();
+  for (int i = 0; i < kTranspose.cols * kUnits / kThreads; ++i) {
+    const int at = i * kThreads + threadIdx.x, col = at / kUnits, unit = at % kUnits;
+    const int64_t to_row = first_col + col, to_col = first_row + unit * 16;
+    if (to_row >= part.cols || to_col >= part.rows) continue;  // rows: a multiple of 16
+    *reinterpret_cast<Pack<uint32_t, 4>*>(static_cast<uint8_t*>(part.to) + to_row * part.to_stride +
+                                          to_col) = columns[col][unit ^ (col / kPack)];
+  }
+}
+
+template <typename To, bool packed>
+__global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
+  constexpr int kLoads = 4;
+  const int which = part_of_block(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const Part& part = list.parts[which];
+  const unsigned block = blockIdx.x - list.first_block[which];
+  const bool transposed = std::is_same_v<To, uint8_t> && part.transposed;
+  const Tile tile = transposed ? kTranspose : kRound;
+  const unsigned tiles = static_cast<unsigned>((part.cols + tile.cols - 1) / tile.cols);
+  const int64_t first_row = int64_t{block / tiles} * tile.rows;
+  const int64_t first_col = int64_t{block % tiles} * tile.cols;
+  const int64_t row = first_row + (transposed ? warp * 16 + lane / 8 * 4 : warp);
+  const int64_t col = first_col + (transposed ? lane % 8 : lane) * kPack;
+  const int step = transposed ? 1 : kWarps;
+  Pack<bfloat16, kPack> packs[kLoads];
+  for (int i = 0; i < kLoads; ++i) packs[i] = load<packed>(part, row + i * step, col);
+
+  Scale scale = {list.formats[part.group]};
+  const int exponent = fp8_scale_exponent(__uint_as_float(list.largest[part.group]), scale.format);
+  scale.scale = power_of_two_f32(exponent);
+  scale.inverse = power_of_two_f32(-exponent);
+  if (block == 0 && threadIdx.x == 0) list.inverse_scales[part.group] = scale.inverse;
+
+  float values[kLoads][kPack];
+  for (int i = 0; i < kLoads; ++i) to_floats(values[i], packs[i]);
+  if constexpr (std::is_same_v<To, uint8_t>) {
+    if (transposed) return store_transposed(part, first_row, first_col, values, scale);
+  }
+  for (int i = 0; i < kLoads; ++i) {
+    if (row + i * step >= part.rows || col >= part.cols) continue;
+    To* const to = static_cast<To*>(part.to) + (row + i * step) * part.to_stride + col;
+    store<packed>(to, values[i], part.cols - col, scale);
+  }
+}
+
+// Deals out a block a tile.
+void set_blocks(PartList& list, Tile tile, Tile transposed) {
+  list.first_block[0] = 0;
+  for (int i = 0; i < list.size; ++i) {
+    const Part& part = list.parts[i];
+    const Tile size = part.transposed ? transposed : tile;
+    list.first_block[i + 1] =
+        list.first_block[i] + blocks_for(part.rows, size.rows) * blocks_for(part.cols, size.cols);
+  }
+}
+
+// ---- sizes
+
+constexpr int64_t kHeaderBytes = 64;  // largest magnitudes, inverse scales
+constexpr int64_t kAlignment = 64;
+
+bool is_multiple(int64_t size) { return size % kCudaFp8Multiple == 0; }
+
+// Whether depth, and columns of every output, are what 8-bit products need.
+bool fits_8_bits(const KernelCall& call, std::string_view op, int parts) {
+  if (op == "linear_dw") {
+    const View& x = call.inputs[parts];
+    return is_multiple(x.rows()) && is_multiple(x.cols());
+  }
+  const bool bias = op == "linear" && call.attrs.flag("bias");
+  if (bias && call.outputs[0].dtype != DType::kBF16) return false;
+  const auto weights = call.inputs.begin() + (op == "linear" ? 1 : parts);
+  return std::all_of(weights, weights + parts,
+                     [](const View& w) { return is_multiple(w.rows()) && is_multiple(w.cols()); });
+}
+
+}  // namespace
+
+CudaLinearOperands::CudaLinearOperands(const KernelCall& call, std::string_view op)
+    : call_(call), op_(op), parts_(adjacent::num_parts(call)) {
+  if (!is_fp8(call)) return;
+  in_8_bits_ = fits_8_bits(call, op, parts_);
+  num_bytes_ = kHeaderBytes;
+  for (const Fp8Group& of : fp8_groups(op, parts_)) {
+    Group& group = groups_.emplace_back(Group{of});
+    int64_t rows = 0, cols = 0;
+    for (int i = of.begin; i < of.begin + of.count; ++i) {
+      const View& part = call.inputs[i];
+      rows = is_side_by_side(i) ? part.rows() : rows + part.rows();
+      cols = is_side_by_side(i) ? cols + part.cols() : part.cols();
+    }
+    if (is_transposed(of.begin)) std::swap(rows, cols);
+    group.row_stride = in_8_bits_ ? cols : round_up(cols, kPack);
+    group.offset = num_bytes_;
+    num_bytes_ += round_up(rows * group.row_stride * (in_8_bits_ ? 1 : 2), kAlignment);
+  }
+}
+
+bool CudaLinearOperands::depth_is_row(int input) const {
+  return op_ == "linear_dw" || (op_ == "linear_dx" && input >= parts_);
+}
+
+bool CudaLinearOperands::is_side_by_side(int input) const {
+  return op_ != "linear" && input < parts_;
+}
+
+int CudaLinearOperands::group_with(int input) const { return input < groups_[1].begin ? 0 : 1; }
+
+void* CudaLinearOperands::copy_of(int input) const {
+  const Group& group = groups_[group_with(input)];
+  int64_t before = 0;
+  for (int i = group.begin; i < input; ++i) {
+    before += is_side_by_side(i) ? call_.inputs[i].cols() : call_.inputs[i].rows();
+  }
+  if (is_side_by_side(input) == is_transposed(input)) before *= group.row_stride;
+  return static_cast<char*>(call_.scratch) + group.offset + before * (in_8_bits_ ? 1 : 2);
+}
+
+void CudaLinearOperands::make() const {
+  if (!are_copies()) return;
+  PartList list = {};
+  list.largest = largest();
+  list.inverse_scales = inverse_scales();
+  bool packed = true;
+  for (int g = 0; g < 2; ++g) {
+    const Group& group = groups_[g];
+    list.formats[g] = group.format;
+    for (int i = group.begin; i < group.begin + group.count; ++i) {
+      const View& from = call_.inputs[i];
+      void* const to = copy_of(i);
+      list.parts[list.size++] = {from.as<const bfloat16>(),
+                                 from.row_stride,
+                                 from.rows(),
+                                 from.cols(),
+                                 to,
+                                 group.row_stride,
+                                 g,
+                                 is_transposed(i)};
+      packed = packed && are_packable(kPack, from) &&
+               (in_8_bits_ || reinterpret_cast<uintptr_t>(to) % sizeof(Pack<bfloat16, kPack>) == 0);
+    }
+  }
+  check(cudaMemsetAsync(list.largest, 0, 2 * sizeof(unsigned), stream_of(call_)),
+        "cudaMemsetAsync");
+  set_blocks(list, kRead, kRead);
+  launch(call_, list.first_block[list.size], kThreads,
+         packed ? find_largest<true> : find_largest<false>, list);
+  set_blocks(list, kRound, kTranspose);
+  const auto round = in_8_bits_ ? packed ? round_parts<uint8_t, true> : round_parts<uint8_t, false>
+                     : packed ? round_parts<bfloat16, true>
+                                : round_parts<bfloat16, false>;
+  launch(call_, list.first_block[list.size], kThreads, round, list);
+}
+
+CudaMatmulOperand CudaLinearOperands::of(int input) const {
+  const View& view = call_.inputs[input];
+  if (!are_copies()) return {view.data, view.dtype, view.row_stride, depth_is_row(input)};
+  const int g = group_with(input);
+  CudaMatmulOperand operand = {copy_of(input), DType::kBF16, groups_[g].row_stride};
+  if (in_8_bits_) {
+    operand.fp8 = groups_[g].format;
+    operand.inverse_scale = inverse_scales() + g;
+  } else {
+    operand.depth_is_row = depth_is_row(input);
+  }
+  return operand;
+}
+
+}  // namespace skein

@@ -1,0 +1,172 @@
+#include "skein/ops/redistribute/redistribute.h"
+#include "skein/ops/testing/group_run.h"
+
+namespace skein {
+namespace {
+
+using namespace op_test;
+
+struct Case {
+  const char *from, *to;
+  DType dtype = DType::kF32;
+  int64_t row_padding = 0;
+  bool split = false;  // start and wait
+};
+
+constexpr double kGarbage = 77;  // in the padding of a Flat share
+
+TensorType type_of(const Case& c, const Shape& shape, const Mesh& mesh, const char* placement) {
+  TensorType type = TensorType::replicated(c.dtype, shape, mesh);
+  type.placements[3] = Placement::parse(placement);
+  return type;
+}
+
+// Integers, which bf16 holds; the terms of a Partial value differ by rank.
+double element(int64_t i) { return static_cast<double>(i * 7 % 61 - 30); }
+double sum_of_terms(int64_t i, int64_t ranks) {
+  return element(i) * static_cast<double>(ranks * (ranks + 1) / 2);
+}
+
+class Redistribution {
+ public:
+  Redistribution(GroupRank& rank, int size, const Case& c, const std::vector<Shape>& shapes)
+      : rank_(rank), size_(size), case_(c), graph_(Mesh::standard(1, 1, 1, size)) {
+    std::vector<ValueId> inputs;
+    for (const Shape& shape : shapes) {
+      inputs.push_back(graph_.add_input(Role::kInput, fmt::format("x{}", inputs.size()),
+                                        type_of(c, shape, graph_.mesh(), c.from)));
+    }
+    outputs_ = redistribute(graph_, inputs, "tp", Placement::parse(c.to));
+    for (const ValueId id : inputs) {
+      views_[id] = allocate(id);
+      rank_.write(views_[id], input_values(id));
+    }
+    const Node node = graph_.nodes().back();
+    if (node.op->layout != nullptr) {
+      for (const Alias& alias : node.op->layout(graph_.call(node)).aliases) {
+        views_[node.outputs.at(alias.output)] = views_[node.inputs.at(alias.input)];
+      }
+    }
+    for (const ValueId id : outputs_) {
+      if (!views_.contains(id)) views_[id] = allocate(id);
+    }
+  }
+
+  void run_and_check() {
+    Node node = graph_.nodes().back();
+    if (case_.split) {
+      const RedistributeHalves halves = split_redistribute(graph_, node, 0);
+      // What the start gives lies where the results of the whole do.
+      for (size_t i = 0; i < outputs_.size(); ++i) {
+        views_[halves.start.outputs[i]] = views_[outputs_[i]];
+      }
+      const ValueId staging = halves.start.outputs.back();
+      views_[staging] = rank_.allocate(case_.dtype, graph_.type(staging).shape);
+      bind_and_run({halves.start, halves.wait});
+    } else {
+      bind_and_run({node});
+    }
+    for (const ValueId id : outputs_) {
+      EXPECT_EQ(rank_.read(views_[id]), expected(id))
+          << case_.from << " to " << case_.to << ", " << dtype_name(case_.dtype) << " "
+          << graph_.type(id).shape.to_string() << " over " << size_ << ", rank " << rank_.rank;
+    }
+  }
+
+ private:
+  View allocate(ValueId id) {
+    return rank_.allocate(case_.dtype, graph_.type(id).local_shape(graph_.mesh()),
+                          case_.row_padding);
+  }
+
+  std::vector<double> input_values(ValueId id) const {
+    const TensorType& type = graph_.type(id);
+    const double factor = type.placements[3].is_partial() ? rank_.rank + 1 : 1;
+    std::vector<double> values;
+    for (const int64_t at : local_elements(type, graph_.mesh(), rank_.rank)) {
+      values.push_back(at < 0 ? kGarbage : factor * element(at));
+    }
+    return values;
+  }
+
+  std::vector<double> expected(ValueId id) const {
+    const bool summed = std::string_view(case_.from) == "P";
+    std::vector<double> values;
+    for (const int64_t at : local_elements(graph_.type(id), graph_.mesh(), rank_.rank)) {
+      const double whole = summed ? sum_of_terms(at, size_) : element(at);
+      values.push_back(at < 0 ? 0.0 : round_to(case_.dtype, whole));
+    }
+    return values;
+  }
+
+  std::vector<View> views(const std::vector<ValueId>& ids) const {
+    std::vector<View> result;
+    for (const ValueId id : ids) result.push_back(views_.at(id));
+    return result;
+  }
+
+  void bind_and_run(const std::vector<Node>& nodes) {
+    int64_t tickets[2] = {-1, -1};
+    std::vector<KernelCall> calls;
+    for (const Node& node : nodes) {
+      calls.push_back(rank_.bind(graph_, node, views(node.inputs), views(node.outputs), tickets));
+    }
+    for (size_t i = 0; i < nodes.size(); ++i) rank_.run(nodes[i], calls[i]);
+  }
+
+  GroupRank& rank_;
+  int64_t size_;
+  Case case_;
+  Graph graph_;
+  std::vector<ValueId> outputs_;
+  std::map<ValueId, View> views_;
+};
+
+class RedistributeRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, RedistributeRanks, testing::Range(2, 5));
+
+TEST_P(RedistributeRanks, MovesEveryPlacement) {
+  const int size = GetParam();
+  run_group(size, "tp", [&](GroupRank& rank) {
+    const std::vector<Shape> shapes = {{24, 36}, {12, 12}, {24}};
+    const std::vector<Shape> matrices(shapes.begin(), shapes.begin() + 2);
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const int64_t row_padding : {0, 3, 8}) {
+        for (const auto& [from, to] :
+             {std::pair{"P", "S0"}, {"P", "R"}, {"S0", "R"}, {"R", "S0"}}) {
+          Redistribution(rank, size, {from, to, dtype, row_padding}, shapes).run_and_check();
+        }
+        Redistribution(rank, size, {"R", "S1", dtype, row_padding}, matrices).run_and_check();
+      }
+      for (const auto& [from, to] : {std::pair{"R", "F"}, {"F", "R"}, {"P", "F"}}) {
+        Redistribution(rank, size, {from, to, dtype}, {{25, 300}, {7}, {4096}}).run_and_check();
+      }
+    }
+  });
+}
+
+TEST_P(RedistributeRanks, InTwoHalves) {
+  const int size = GetParam();
+  run_group(size, "tp", [&](GroupRank& rank) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const auto& [from, to] :
+           {std::pair{"P", "R"}, {"P", "F"}, {"F", "R"}, {"P", "S0"}, {"S0", "R"}}) {
+        Redistribution(rank, size, {from, to, dtype, 0, true}, {{24, 36}, {12}}).run_and_check();
+      }
+    }
+  });
+}
+
+// More values than a launch holds.
+TEST(RedistributeManyValues, MovesAll) {
+  run_group(2, "tp", [&](GroupRank& rank) {
+    std::vector<Shape> shapes;
+    for (int64_t i = 1; i <= 100; ++i) shapes.push_back({2 * i, i % 5 + 1});
+    for (const auto& [from, to] : {std::pair{"S0", "R"}, {"R", "S0"}, {"P", "R"}}) {
+      Redistribution(rank, 2, {from, to, DType::kBF16, 1}, shapes).run_and_check();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace skein

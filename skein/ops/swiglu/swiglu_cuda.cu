@@ -1,0 +1,144 @@
+#include <algorithm>
+
+#include "skein/ops/cuda/device_cuda.h"
+#include "skein/ops/cuda/launch_cuda.h"
+
+namespace skein {
+namespace {
+
+using namespace cuda;  // NOLINT(google-build-using-namespace)
+
+constexpr int kThreads = 256;
+constexpr int kRows =
+    2;  // that a thread reads before it computes; the launch bounds leave registers for them
+
+// 1 + e^-x, and a quotient. Of a bf16 result the last bits do not show, and being exact in them takes
+// more instructions than memory leaves time for.
+template <typename T>
+__device__ float one_plus_exp(float x) {
+  if constexpr (sizeof(T) == 2) return 1.0f + __expf(-x);
+  return 1.0f + expf(-x);
+}
+template <typename T>
+__device__ float divide(float x, float y) {
+  if constexpr (sizeof(T) == 2) return __fdividef(x, y);
+  return x / y;
+}
+
+// One thread a pack of n columns of kRows rows; blockIdx.y steps over the rows. The last row may be
+// done twice.
+template <typename T, int n>
+__global__ void __launch_bounds__(kThreads, 5)
+    forward(RowsOf<const T> gate, RowsOf<const T> up, RowsOf<T> y, int64_t rows, int64_t cols) {
+  const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
+  if (col >= cols) return;
+  for (int64_t first = int64_t{blockIdx.y} * kRows; first < rows; first += gridDim.y * kRows) {
+    Pack<T, n> gates[kRows], ups[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int64_t row = std::min(first + i, rows - 1);
+      gates[i] = load_pack<n>(gate.at(row) + col);
+      ups[i] = load_pack<n>(up.at(row) + col);
+    }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      float g[n], u[n], result[n];
+      to_floats(g, gates[i]);
+      to_floats(u, ups[i]);
+      for (int j = 0; j < n; ++j) {
+        result[j] = divide<T>(g[j], one_plus_exp<T>(g[j])) * u[j];
+      }
+      store_pack(y.at(std::min(first + i, rows - 1)) + col, from_floats<T>(result));
+    }
+  }
+}
+
+// As `forward`.
+template <typename T, int n>
+__global__ void __launch_bounds__(kThreads, 4)
+    backward(RowsOf<const T> dy, RowsOf<const T> gate, RowsOf<const T> up, RowsOf<T> dgate,
+             RowsOf<T> dup, int64_t rows, int64_t cols) {
+  const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
+  if (col >= cols) return;
+  for (int64_t first = int64_t{blockIdx.y} * kRows; first < rows; first += gridDim.y * kRows) {
+    Pack<T, n> dys[kRows], gates[kRows], ups[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int64_t row = std::min(first + i, rows - 1);
+      dys[i] = load_pack<n>(dy.at(row) + col);
+      gates[i] = load_pack<n>(gate.at(row) + col);
+      ups[i] = load_pack<n>(up.at(row) + col);
+    }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      float d[n], g[n], u[n], of_gate[n], of_up[n];
+      to_floats(d, dys[i]);
+      to_floats(g, gates[i]);
+      to_floats(u, ups[i]);
+      for (int j = 0; j < n; ++j) {
+        const float s = divide<T>(1.0f, one_plus_exp<T>(g[j]));
+        const float grad_s = d[j] * s;
+        of_up[j] = grad_s * g[j];
+        of_gate[j] = grad_s * u[j] * fmaf(g[j], 1.0f - s, 1.0f);
+      }
+      const int64_t row = std::min(first + i, rows - 1);
+      store_pack(dgate.at(row) + col, from_floats<T>(of_gate));
+      store_pack(dup.at(row) + col, from_floats<T>(of_up));
+    }
+  }
+}
+
+dim3 grid_for(const View& y, unsigned threads, int n) {
+  return dim3(blocks_for(y.cols(), int64_t{threads} * n),
+              std::min(blocks_for(y.rows(), kRows), 65535u));
+}
+
+template <typename T, int n>
+void launch_forward(const KernelCall& call) {
+  const View& y = call.outputs[0];
+  const unsigned threads = threads_for(blocks_for(y.cols(), n), kThreads);
+  launch(call, grid_for(y, threads, n), threads, forward<T, n>, rows_of<const T>(call.inputs[0]),
+         rows_of<const T>(call.inputs[1]), rows_of<T>(y), y.rows(), y.cols());
+}
+
+template <typename T, int n>
+void launch_backward(const KernelCall& call) {
+  const View& dgate = call.outputs[0];
+  const unsigned threads = threads_for(blocks_for(dgate.cols(), n), kThreads);
+  launch(call, grid_for(dgate, threads, n), threads, backward<T, n>,
+         rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
+         rows_of<const T>(call.inputs[2]), rows_of<T>(dgate), rows_of<T>(call.outputs[1]),
+         dgate.rows(), dgate.cols());
+}
+
+void run(const KernelCall& call) {
+  with_type(call.outputs[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    if (are_packable(kPackOf<T>, call.inputs[0], call.inputs[1], call.outputs[0])) {
+      launch_forward<T, kPackOf<T>>(call);
+    } else {
+      launch_forward<T, 1>(call);
+    }
+  });
+}
+
+void run_backward(const KernelCall& call) {
+  with_type(call.outputs[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    if (are_packable(kPackOf<T>, call.inputs[0], call.inputs[1], call.inputs[2], call.outputs[0],
+                     call.outputs[1])) {
+      launch_backward<T, kPackOf<T>>(call);
+    } else {
+      launch_backward<T, 1>(call);
+    }
+  });
+}
+
+}  // namespace
+
+void add_swiglu_cuda_kernels(KernelTable& table) {
+  table["swiglu"] = {.run = run};
+  table["swiglu_backward"] = {.run = run_backward};
+}
+
+}  // namespace skein

@@ -1,0 +1,28 @@
+// Keeps large activations in host memory from forward to backward (ops/offload).
+//
+// What     every storage of at least `least_bytes` on a rank that forward writes and backward reads,
+//          but for what backward reads within its first `num_soon` nodes: it would be back at once
+//          (not where backward waits for another stage). A storage goes as a whole: so q, k and v,
+//          which share one, go together
+// Where    stash right behind the last forward node that touches the storage, fetch right before
+//          the first backward node that reads the value: on the device it lives in the workspace,
+//          twice, for as long as it is used
+// Order    the copies stand in the step's order and are waited for; none runs ahead of its use
+// Numbers  the same bits come back: losses and gradients do not change by a bit
+#pragma once
+
+#include <cstdint>
+
+#include "skein/ir/graph.h"
+
+namespace skein {
+
+struct OffloadOptions {
+  int64_t least_bytes = int64_t{1} << 20;  // below, starting a copy costs more than the memory
+  int num_soon = 8;                        // of the backward nodes
+};
+
+// After lower, which drops what nothing reads, and before overlap.
+void offload(Graph& graph, const OffloadOptions& options = {});
+
+}  // namespace skein

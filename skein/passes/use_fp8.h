@@ -1,0 +1,11 @@
+// Has the matrix products of the layers, forward and backward, computed from 8-bit operands
+// (skein/ops/linear/fp8_operands.h). The head, attention and everything else stay as they are.
+#pragma once
+
+#include "skein/ir/graph.h"
+
+namespace skein {
+
+void use_fp8(Graph& graph);
+
+}  // namespace skein

@@ -1,0 +1,297 @@
+#include "skein/runtime/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "skein/base/check_cuda.h"
+#include "skein/base/units.h"
+#include "skein/runtime/cuda_backend.h"
+
+#ifndef SKEIN_CUDA_EMULATED
+#include <nvtx3/nvToolsExt.h>
+#endif
+#ifndef SKEIN_CUDA_ARCHITECTURES
+#define SKEIN_CUDA_ARCHITECTURES 90
+#endif
+
+namespace skein {
+
+using cuda::check;
+
+namespace {
+
+constexpr int64_t kStagingBytes = int64_t{64} << 20;
+constexpr int64_t kReaderBytes = int64_t{8} << 20;
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// One clear line where there is nothing to run on.
+void check_driver() {
+  int count = 0, driver = 0, toolkit = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) return;
+  cudaGetLastError();
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&toolkit);
+  if (driver == 0) {
+    fail(ErrorCode::kUnsupported,
+         "device.kind is 'cuda', and there is no NVIDIA driver here: install one for CUDA {} or "
+         "later (in a container, start it with --gpus all), or use device.kind = \"cpu\"",
+         version_text(toolkit));
+  }
+  if (driver < toolkit) {
+    fail(ErrorCode::kUnsupported,
+         "the NVIDIA driver is made for CUDA {}, this build needs {} or later: update the driver",
+         version_text(driver), version_text(toolkit));
+  }
+  fail(ErrorCode::kUnsupported,
+       "device.kind is 'cuda', and the driver shows no GPU ({}): look at nvidia-smi and at "
+       "CUDA_VISIBLE_DEVICES, or use device.kind = \"cpu\"",
+       cudaGetErrorString(error));
+}
+
+void check_device(int index) {
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  if (index >= count) {
+    fail(ErrorCode::kUnsupported,
+         "this rank needs GPU {}, and there are {}: start at most {} workers a node, or look at "
+         "CUDA_VISIBLE_DEVICES",
+         index, count, count);
+  }
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  const int capability = properties.major * 10 + properties.minor;
+  if (capability < SKEIN_CUDA_ARCHITECTURES) {
+    fail(ErrorCode::kUnsupported,
+         "GPU {} ({}) has compute capability {}.{}, this build has kernels for {}.{} and later: "
+         "build with cmake -DSKEIN_CUDA_ARCHITECTURES={}",
+         index, properties.name, properties.major, properties.minor, SKEIN_CUDA_ARCHITECTURES / 10,
+         SKEIN_CUDA_ARCHITECTURES % 10, capability);
+  }
+}
+
+class GraphRecording final : public Recording {
+ public:
+  GraphRecording(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+    const cudaError_t error = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(error, "cudaGraphInstantiate");
+  }
+  ~GraphRecording() override { cudaGraphExecDestroy(executable_); }
+  void replay() override { check(cudaGraphLaunch(executable_, stream_), "cudaGraphLaunch"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+}  // namespace
+
+int num_cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();
+  return 0;
+}
+
+std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options, KernelTable kernels) {
+  return std::make_unique<CudaDevice>(options, std::move(kernels));
+}
+
+CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
+    : kernels_(std::move(kernels)), index_(options.index), check_ops_(options.check_ops) {
+  check_driver();
+  check_device(index_);
+  check(cudaSetDevice(index_), "cudaSetDevice");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  staging_ = std::make_unique<StagingRing>(kStagingBytes);
+}
+
+CudaDevice::~CudaDevice() {
+  staging_.reset();
+  for (const auto& [mark, event] : marks_) cudaEventDestroy(event);
+  for (const cudaEvent_t event : events_) cudaEventDestroy(event);
+  for (const cudaEvent_t event : stamps_) cudaEventDestroy(event);
+  for (const auto& reader : readers_) {
+    cudaEventDestroy(reader->written);
+    cudaStreamDestroy(reader->stream);
+    cudaFreeHost(reader->pinned);
+  }
+  cudaStreamDestroy(stream_);
+}
+
+void* CudaDevice::allocate(int64_t bytes, const std::string& what) {
+  if (bytes == 0) return nullptr;
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, static_cast<size_t>(bytes));
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    fail(ErrorCode::kNoSpace,
+         "{} needs {}, and GPU {} has {} of its {} left: use a smaller batch.micro_sequences, "
+         "memory.recompute = \"full\" or more GPUs (`skein plan` shows what each would take); "
+         "nvidia-smi shows what other processes hold",
+         what, format_bytes(bytes), index_, format_bytes(static_cast<int64_t>(free)),
+         format_bytes(static_cast<int64_t>(total)));
+  }
+  check(error, "cudaMalloc");
+  fill_zero(memory, bytes);
+  return memory;
+}
+
+void CudaDevice::release(void* memory, int64_t) { cudaFree(memory); }
+
+void* CudaDevice::allocate_on_host(int64_t bytes, const std::string& what) {
+  if (bytes == 0) return nullptr;
+  void* memory = nullptr;
+  const cudaError_t error =
+      cudaHostAlloc(&memory, static_cast<size_t>(bytes), cudaHostAllocPortable);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    fail(ErrorCode::kNoSpace,
+         "{} needs {} of pinned host memory, which the system does not give ({}): look at the free "
+         "memory and at `ulimit -l`, or set what [memory] offloads to false",
+         what, format_bytes(bytes), cudaGetErrorString(error));
+  }
+  std::memset(memory, 0, static_cast<size_t>(bytes));
+  return memory;
+}
+
+void CudaDevice::release_on_host(void* memory, int64_t) { cudaFreeHost(memory); }
+
+void CudaDevice::upload(void* device, const void* host, int64_t bytes) {
+  staging_->upload(device, host, bytes, stream_);
+}
+
+void CudaDevice::fill_zero(void* device, int64_t bytes) {
+  check(cudaMemsetAsync(device, 0, static_cast<size_t>(bytes), stream_), "cudaMemset");
+}
+
+// An error here is of something that was started before.
+void CudaDevice::check_ran(cudaError_t error) const {
+  if (error == cudaSuccess) return;
+  fail(ErrorCode::kInternal, "GPU {}: {} ({}) in an op that was started before{}", index_,
+       cudaGetErrorString(error), cudaGetErrorName(error),
+       check_ops_ ? "" : "; run again with device.check_ops = true, and the error names the op");
+}
+
+void CudaDevice::synchronize() { check_ran(cudaStreamSynchronize(stream_)); }
+
+std::unique_ptr<CudaDevice::Reader> CudaDevice::take_reader() {
+  const std::lock_guard<std::mutex> lock(readers_mutex_);
+  if (!readers_.empty()) {
+    auto reader = std::move(readers_.back());
+    readers_.pop_back();
+    return reader;
+  }
+  check(cudaSetDevice(index_), "cudaSetDevice");  // a thread that is new to CUDA
+  auto reader = std::make_unique<Reader>();
+  void* pinned = nullptr;
+  check(cudaStreamCreateWithFlags(&reader->stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  check(cudaEventCreateWithFlags(&reader->written, cudaEventDisableTiming), "cudaEventCreate");
+  check(cudaHostAlloc(&pinned, kReaderBytes, cudaHostAllocPortable), "pinned memory for reading");
+  reader->pinned = static_cast<char*>(pinned);
+  return reader;
+}
+
+// Any number of threads at once, each on a stream of its own.
+void CudaDevice::download(void* host, const void* device, int64_t bytes) {
+  auto reader = take_reader();
+  check(cudaEventRecord(reader->written, stream_), "cudaEventRecord");
+  check(cudaStreamWaitEvent(reader->stream, reader->written, 0), "cudaStreamWaitEvent");
+  for (int64_t done = 0; done < bytes; done += kReaderBytes) {
+    const auto piece = static_cast<size_t>(std::min(kReaderBytes, bytes - done));
+    check(cudaMemcpyAsync(reader->pinned, static_cast<const char*>(device) + done, piece,
+                          cudaMemcpyDefault, reader->stream),
+          "a download");
+    check_ran(cudaStreamSynchronize(reader->stream));
+    std::memcpy(static_cast<char*>(host) + done, reader->pinned, piece);
+  }
+  const std::lock_guard<std::mutex> lock(readers_mutex_);
+  readers_.push_back(std::move(reader));
+}
+
+#ifdef SKEIN_CUDA_EMULATED
+int64_t CudaDevice::ceiling_size() const { return 64; }
+#else
+int64_t CudaDevice::ceiling_size() const { return 8192; }
+#endif
+
+void* CudaDevice::allocate_host(int64_t bytes) {
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, static_cast<size_t>(bytes), cudaHostAllocPortable),
+        "pinned memory for results");
+  return memory;
+}
+
+void CudaDevice::release_host(void* memory) { cudaFreeHost(memory); }
+
+void CudaDevice::download_later(void* host, const void* device, int64_t bytes) {
+  check(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDefault, stream_),
+        "a download");
+}
+
+int64_t CudaDevice::mark() {
+  if (events_.empty()) {
+    events_.emplace_back();
+    const unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync;
+    check(cudaEventCreateWithFlags(&events_.back(), flags), "cudaEventCreate");
+  }
+  check(cudaEventRecord(events_.back(), stream_), "cudaEventRecord");
+  marks_.emplace_back(++last_mark_, events_.back());
+  events_.pop_back();
+  return last_mark_;
+}
+
+void CudaDevice::wait(int64_t mark) {
+  while (!marks_.empty() && marks_.front().first <= mark) {
+    check_ran(cudaEventSynchronize(marks_.front().second));
+    events_.push_back(marks_.front().second);
+    marks_.pop_front();
+  }
+}
+
+int64_t CudaDevice::stamp() {
+  if (num_stamps_ == stamps_.size()) {
+    stamps_.emplace_back();
+    check(cudaEventCreateWithFlags(&stamps_.back(), cudaEventDefault), "cudaEventCreate");
+  }
+  check(cudaEventRecord(stamps_[num_stamps_], stream_), "cudaEventRecord");
+  return static_cast<int64_t>(num_stamps_++);
+}
+
+double CudaDevice::seconds_at(int64_t stamp) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, stamps_[0], stamps_[static_cast<size_t>(stamp)]),
+        "cudaEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+#ifdef SKEIN_CUDA_EMULATED
+void CudaDevice::begin_range(const std::string&) {}
+void CudaDevice::end_range() {}
+#else
+void CudaDevice::begin_range(const std::string& name) { nvtxRangePushA(name.c_str()); }
+void CudaDevice::end_range() { nvtxRangePop(); }
+#endif
+
+std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& steps) {
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+        "cudaStreamBeginCapture");
+  cudaGraph_t graph = nullptr;
+  try {
+    steps();
+  } catch (...) {
+    cudaStreamEndCapture(stream_, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  check(cudaStreamEndCapture(stream_, &graph), "recording the steps as a CUDA graph");
+  return std::make_unique<GraphRecording>(graph, stream_);
+}
+
+}  // namespace skein

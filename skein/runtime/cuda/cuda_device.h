@@ -1,0 +1,74 @@
+// One NVIDIA GPU: plain memory, one stream for everything that a step does, one more for reading
+// back what no step writes.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "skein/runtime/cuda/staging.h"
+#include "skein/runtime/device.h"
+
+namespace skein {
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(const DeviceOptions& options, KernelTable kernels);
+  ~CudaDevice() override;
+
+  const std::string& kind() const override { return kind_; }
+  const KernelTable& kernels() const override { return kernels_; }
+  void* allocate(int64_t bytes, const std::string& what) override;
+  void release(void* memory, int64_t bytes) override;
+  void* allocate_on_host(int64_t bytes, const std::string& what) override;
+  void release_on_host(void* memory, int64_t bytes) override;
+  void upload(void* device, const void* host, int64_t bytes) override;
+  void download(void* host, const void* device, int64_t bytes) override;
+  void fill_zero(void* device, int64_t bytes) override;
+  void synchronize() override;
+
+  void* stream() const override { return stream_; }
+  int depth() const override { return 2; }
+  int64_t ceiling_size() const override;
+  bool checks_ops() const override { return check_ops_; }
+  void* allocate_host(int64_t bytes) override;
+  void release_host(void* memory) override;
+  void download_later(void* host, const void* device, int64_t bytes) override;
+  int64_t mark() override;
+  void wait(int64_t mark) override;
+  int64_t stamp() override;
+  double seconds_at(int64_t stamp) override;
+  void forget_stamps() override { num_stamps_ = 0; }
+  void begin_range(const std::string& name) override;
+  void end_range() override;
+  std::unique_ptr<Recording> record(const std::function<void()>& steps) override;
+
+ private:
+  // A way to the host for one thread at a time.
+  struct Reader {
+    cudaStream_t stream = nullptr;
+    cudaEvent_t written = nullptr;  // on the device's stream: what is read is complete
+    char* pinned = nullptr;
+  };
+  std::unique_ptr<Reader> take_reader();
+  void check_ran(cudaError_t error) const;
+
+  std::string kind_ = "cuda";
+  KernelTable kernels_;
+  int index_;
+  bool check_ops_;
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<StagingRing> staging_;
+  std::mutex readers_mutex_;
+  std::vector<std::unique_ptr<Reader>> readers_;  // unused
+  std::deque<std::pair<int64_t, cudaEvent_t>> marks_;
+  std::vector<cudaEvent_t> events_;  // unused
+  int64_t last_mark_ = 0;
+  std::vector<cudaEvent_t> stamps_;  // the first num_stamps_ are of the queue
+  size_t num_stamps_ = 0;
+};
+
+}  // namespace skein

@@ -1,0 +1,41 @@
+// Pinned host memory that uploads pass through: a ring, so that the host goes on while earlier
+// copies wait for their turn on the device.
+//
+// Cost     one copy within the host an upload; waits only when the ring is full of copies that the
+//          device has not made yet
+// Threads  one
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace skein {
+
+class StagingRing {
+ public:
+  explicit StagingRing(int64_t bytes);
+  ~StagingRing();
+  StagingRing(const StagingRing&) = delete;
+  StagingRing& operator=(const StagingRing&) = delete;
+
+  void upload(void* device, const void* host, int64_t bytes, cudaStream_t stream);
+
+ private:
+  struct Piece {
+    int64_t end;  // of the bytes that the ring has given out since it began
+    cudaEvent_t copied;
+  };
+  char* reserve(int64_t bytes);
+  void upload_piece(char* device, const char* host, int64_t bytes, cudaStream_t stream);
+
+  int64_t size_;
+  char* memory_ = nullptr;
+  int64_t begin_ = 0, end_ = 0;  // given out, and not free again yet
+  std::deque<Piece> pieces_;
+  std::vector<cudaEvent_t> events_;  // unused
+};
+
+}  // namespace skein

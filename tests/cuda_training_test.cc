@@ -1,0 +1,166 @@
+// Whole runs on device.kind = "cuda" against the CPU and against each other: on the emulated device,
+// or with SKEIN_TEST_PROGRAM=build/skein on a GPU.
+#include "tests/testing.h"
+
+namespace skein {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+Overrides operator+(Overrides a, const Overrides& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+const TinyJob& job() {
+  static const TinyJob job;
+  return job;
+}
+
+std::string cuda_program() {
+  const char* given = std::getenv("SKEIN_TEST_PROGRAM");
+  return given != nullptr ? given : fs::path(SKEIN_BINARY).parent_path() / "skein_on_emulated_cuda";
+}
+
+void must(const Outcome& outcome, const std::string& name) {
+  ASSERT_EQ(outcome.exit_code, 0) << name << "\n" << outcome.err;
+}
+
+void train_on_cpu(const std::string& name, const Overrides& overrides) {
+  const Arguments arguments =
+      job().arguments("train", name, overrides + Overrides{"device.kind=cpu"});
+  must(SkeinProcess(arguments, SkeinProcess::kNoFileLimit, SKEIN_BINARY).wait(600), name);
+}
+
+Arguments cuda_arguments(const std::string& name, const Overrides& overrides) {
+  return job().arguments("train", name, overrides + Overrides{"device.kind=cuda"});
+}
+
+void train_on_cuda(const std::string& name, const Overrides& overrides) {
+  setenv("SKEIN_CACHE", job().folder.path().c_str(), 0);
+  must(SkeinProcess(cuda_arguments(name, overrides), SkeinProcess::kNoFileLimit, cuda_program())
+           .wait(600),
+       name);
+}
+
+std::map<int64_t, double> numbers(const std::string& name, const char* key) {
+  std::map<int64_t, double> values;
+  for (const OrderedJson& line : read_json_lines(job().run(name) / "metrics.jsonl")) {
+    values[line.at("step")] = line.at(key);
+  }
+  return values;
+}
+
+// Of all steps, relative.
+double largest_difference(const std::string& a, const std::string& b, const char* key) {
+  const auto expected = numbers(a, key), found = numbers(b, key);
+  EXPECT_FALSE(expected.empty());
+  EXPECT_EQ(expected.size(), found.size());
+  double largest = 0;
+  for (const auto& [step, value] : expected) {
+    largest = std::max(largest, std::fabs(found.at(step) - value) / std::fabs(value));
+  }
+  return largest;
+}
+
+void expect_same_run(const std::string& a, const std::string& b, int64_t step) {
+  EXPECT_EQ(read_curve(job().run(a)), read_curve(job().run(b))) << a << ", " << b;
+  EXPECT_TRUE(read_weights(job().checkpoint(a, step)) == read_weights(job().checkpoint(b, step)))
+      << a << ", " << b;
+}
+
+struct Case {
+  const char* name;
+  Overrides overrides;
+  double loss, norm;  // largest relative differences
+};
+
+class CudaTraining : public testing::TestWithParam<Case> {};
+
+TEST_P(CudaTraining, HasTheLossesOfTheCpu) {
+  const auto& [name, overrides, loss, norm] = GetParam();
+  const Overrides all = overrides + Overrides{"run.steps=20"};
+  train_on_cpu(fmt::format("cpu_{}", name), all);
+  train_on_cuda(fmt::format("cuda_{}", name), all);
+  const auto difference = [&](const char* key) {
+    return largest_difference(fmt::format("cpu_{}", name), fmt::format("cuda_{}", name), key);
+  };
+  fmt::print("{}: loss {:.1e}, gradient norm {:.1e}\n", name, difference("loss"),
+             difference("grad_norm"));
+  EXPECT_LT(difference("loss"), loss);
+  EXPECT_LT(difference("grad_norm"), norm);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Precisions, CudaTraining,
+    testing::Values(Case{"fp32", {"precision.mode=fp32"}, 1e-5, 1e-4},
+                    Case{"fp32_none", {"precision.mode=fp32", "memory.recompute=none"}, 1e-5, 1e-4},
+                    Case{"mixed", {"precision.mode=mixed"}, 5e-3, 5e-2},
+                    Case{"bf16_sr", {"precision.mode=bf16-sr"}, 5e-3, 5e-2},
+                    Case{"moments", {"precision.moments=bf16"}, 5e-3, 5e-2},
+                    Case{"fp8", {"precision.mode=fp8"}, 5e-3, 5e-2}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(CudaRun, HasTheSameBitsHoweverItRuns) {
+  train_on_cuda("reference", {});
+  train_on_cuda("again", {});
+  train_on_cuda("op_by_op", {"device.check_ops=true"});
+  train_on_cuda("full", {"memory.recompute=full"});
+  train_on_cuda("on_host", {"memory.offload_optimizer=true"});
+  train_on_cuda("traced", {"log.trace_step=3", "validate.every_steps=2",
+                           "data.validation=" + job().corpus().string()});
+  for (const char* name : {"again", "op_by_op", "full", "on_host", "traced"}) {
+    expect_same_run("reference", name, 6);
+  }
+  const Json trace = Json::parse(read_file(job().run("traced") / "trace-0.json"));
+  std::set<std::string> programs;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") programs.insert(event.at("cat"));
+  }
+  EXPECT_EQ(programs, (std::set<std::string>{"forward", "backward", "update"}));
+}
+
+TEST(CudaRun, GoesOnAfterAKillWithTheSameBits) {
+  const Overrides saving = {"run.steps=12", "checkpoint.every_steps=2", "checkpoint.keep=2"};
+  train_on_cuda("whole", saving);
+  {
+    SkeinProcess process(cuda_arguments("killed", saving), SkeinProcess::kNoFileLimit,
+                         cuda_program());
+    for (int i = 0; i < 60'000 && !fs::exists(job().checkpoint("killed", 4)); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    process.send(SIGKILL);
+    process.wait();
+  }
+  train_on_cuda("killed", saving);
+  expect_same_run("whole", "killed", 12);
+}
+
+// A checkpoint belongs to no device.
+TEST(CudaRun, ACheckpointGoesOnOnTheOtherDevice) {
+  const Overrides fp32 = {"precision.mode=fp32"};
+  train_on_cpu("moved", fp32 + Overrides{"run.steps=3"});
+  train_on_cuda("moved", fp32 + Overrides{"run.steps=6"});
+  train_on_cpu("stayed", fp32 + Overrides{"run.steps=6"});
+  EXPECT_LT(largest_difference("stayed", "moved", "loss"), 1e-5);
+}
+
+TEST(CudaRun, SaysWhatIsMissing) {
+  const auto refusal = [&](const Overrides& overrides) {
+    return SkeinProcess(cuda_arguments("refused", overrides), SkeinProcess::kNoFileLimit,
+                        cuda_program())
+        .wait();
+  };
+  setenv("CUDA_EMULATION_DEVICES", "0", 1);
+  const Outcome without_gpu = refusal({});
+  unsetenv("CUDA_EMULATION_DEVICES");
+  if (std::getenv("SKEIN_TEST_PROGRAM") == nullptr) {
+    expect_refused(without_gpu, 1, {"device.kind is 'cuda'", "no GPU", "nvidia-smi"});
+    setenv("CUDA_EMULATION_MEMORY", "2000000", 1);
+    expect_refused(refusal({}), 1, {"needs", "left", "batch.micro_sequences", "nvidia-smi"});
+    unsetenv("CUDA_EMULATION_MEMORY");
+  }
+}
+
+}  // namespace
+}  // namespace skein
