@@ -1,6 +1,6 @@
 // One op bound to memory of a device, with made-up numbers in it: what the benchmarks of kernels
-// call. Operands lie as the op's layout wants them, side by side where it says so, and as a step has
-// them where the case adds to that.
+// call. Operands lie as the op's layout wants them, side by side where it says so, and as a step
+// has them where the case adds to that.
 #pragma once
 
 #include <algorithm>
@@ -90,8 +90,8 @@ class BoundOp {
       call_.outputs[alias.output] = call_.inputs[alias.input];
     }
     place(call_.outputs, layout, nullptr);
-    if (kernel_.prepare != nullptr) call_.state = kernel_.prepare(call_);
     if (kernel_.scratch_bytes != nullptr) call_.scratch = allocate(kernel_.scratch_bytes(call_));
+    if (kernel_.prepare != nullptr) call_.state = kernel_.prepare(call_);
   }
 
   void* allocate(int64_t num_bytes) {
@@ -107,7 +107,8 @@ class BoundOp {
     return type == nullptr ? View{} : View::contiguous(nullptr, type->dtype, type->shape);
   }
 
-  // Memory for those that have none yet, bundles first; numbers for `inputs`, where these are they.
+  // Memory for those that have none yet, bundles first. `inputs`: null where these are outputs, and
+  // get no numbers.
   void place(std::vector<View>& views, const Layout& layout, const std::vector<OpInput>* inputs) {
     for (const Bundle& bundle : layout.bundles) {
       if (bundle.outputs == (inputs == nullptr)) place_bundle(views, bundle);
@@ -140,7 +141,7 @@ class BoundOp {
   }
 
   void fill(void* memory, DType dtype, int64_t count, int64_t id_limit) {
-    constexpr int64_t kBlock = int64_t{1} << 20;  // the numbers repeat after so many
+    constexpr int64_t kBlock = int64_t{1} << 18;  // the numbers repeat after so many
     const std::vector<char> numbers = made_up(dtype, std::min(count, kBlock), id_limit);
     const int64_t size = size_of(dtype);
     for (int64_t done = 0; done < count; done += kBlock) {
@@ -153,12 +154,14 @@ class BoundOp {
   static std::vector<char> made_up(DType dtype, int64_t count, int64_t id_limit) {
     std::vector<char> bytes(static_cast<size_t>(count * size_of(dtype)));
     const Philox random(1, RandomPurpose::kInitialize, 0, 0);
+    Philox::Block words{};
     const auto put = [&](int64_t i, auto value) {
       std::memcpy(bytes.data() + i * static_cast<int64_t>(sizeof(value)), &value, sizeof(value));
     };
     for (int64_t i = 0; i < count; ++i) {
-      const uint32_t word = random.word(static_cast<uint64_t>(i));
-      const float value = count == 1 ? 0x1p-10f : random.to_uniform(word) - 0.5f;
+      if (i % 4 == 0) words = random.block(static_cast<uint64_t>(i / 4));
+      const uint32_t word = words[i % 4];
+      const float value = count == 1 ? 0x1p-10f : Philox::to_uniform(word) - 0.5f;
       switch (dtype) {
         case DType::kF32:
           put(i, std::fabs(value));

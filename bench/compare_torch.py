@@ -2,14 +2,14 @@
 """PyTorch's side of bench/compare_torch.sh and bench/compare_torch_gpu.sh: trains a Llama on random
 tokens and prints its speed.
 
-    compare_torch.py --mode eager|compile|layers|graphs --size tiny|a|b|0.5b|1b|7b [--device cpu|cuda]
-                     [--sequences N] [--micro N] [--steps N] …
+    compare_torch.py --mode eager|compile|layers|graphs --size tiny|a|b|0.5b|1b|7b
+                     [--device cpu|cuda] [--sequences N] [--micro N] [--steps N] ...
 
 Written for PyTorch's speed: bf16 weights, gradients and optimizer state (fewer bytes than Skein's,
 which keeps moments in fp32 and rounds stochastically), one matrix for q, k, v and one for gate and
-up, causal scaled_dot_product_attention, fused AdamW, gradient clipping. Modes: `compile` compiles the
-model as one, `layers` each layer (the same code for all of them: compiled in seconds, and as fast
-where layers are large), `graphs` the model as one, with CUDA graphs. On a GPU attention is flash
+up, causal scaled_dot_product_attention, fused AdamW, gradient clipping. `compile` compiles the
+model as one, `layers` each layer (the same code for all: compiled in seconds, and as fast where
+layers are large), `graphs` the model as one, with CUDA graphs. On a GPU attention is flash
 attention or cuDNN's, whichever is faster at the size, tried before training. One line of JSON on
 standard output; a model FLOP counts as in Skein: 6 per weight of a matrix and token, and causal
 attention at half of T x T.
@@ -162,8 +162,8 @@ def attention_seconds(size, micro):
 
 
 def fastest_attention(size, micro):
-    """Of the implementations of attention that this PyTorch and GPU have: its name, and a context in
-    which it is the one taken."""
+    """The name of the faster attention that this PyTorch and GPU have, and a context in which it is
+    the one taken."""
     try:
         from torch.nn.attention import SDPBackend, sdpa_kernel
     except ImportError:  # before 2.3

@@ -1,16 +1,16 @@
-// The kernels of a step at the shapes of Llama 2 7B, against what the device reaches in the same run:
-// those that only move memory against copying, products and attention against a large product.
+// The kernels of a step at the shapes of Llama 2 7B, against what the device reaches in the same
+// run: those that only move memory against copying, products and attention against a large product.
 //
 //   kernel_bench [--device cuda|cpu|auto] [--filter TEXT] [--small] [--seconds 0.1]
 //
 //   --filter   the kernels whose name contains TEXT
 //   --small    shapes that try the benchmark out
 //
-// Prints one JSON line of the device, then one a kernel: `us` is the median over rounds of the time of
-// one call among many that follow each other without a pause, `gb_per_s` the bytes of the op's own
-// cost rule (read plus written) in that time, `ratio` that over the copy's; `tflops` the flops of the
-// cost rule, `share_of_matmul` that over the product's. Successive calls use different memory, more
-// than a cache holds. Exit code 1 where a kernel failed.
+// Prints one JSON line of the device, then one a kernel: `us` is the time of one call among many
+// that follow each other without a pause, the median over rounds; `gb_per_s` the bytes of the op's
+// own cost rule (read plus written) in that time, `ratio` that over the copy's; `tflops` the flops
+// of the cost rule, `share_of_matmul` that over the product's. Successive calls use different
+// memory, more than a cache holds. Exit code 1 where a kernel failed.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

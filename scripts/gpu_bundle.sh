@@ -56,15 +56,15 @@ find "$stage/build" -type f -exec objdump -T {} + 2>/dev/null | grep -oP 'GLIBC_
 
 rm -rf "$dir"
 mkdir -p "$dir"
-tar -C "$stage" --sort=name --owner=0 --group=0 --mtime=@0 -cf - . | gzip -9n > "$dir/skein-gpu.tar.gz"
+# The programs side by side: most of each is kernels that the others have too, which xz finds again.
+tar -C "$stage" --owner=0 --group=0 --mtime=@0 --sort=name -cf - "${programs[@]/#/build/}" build/lib \
+  bench scripts tests LICENSE COMMIT GLIBC | xz --lzma2=preset=6,dict=64MiB > "$dir/skein-gpu.tar.xz"
 cp scripts/gpu_check.sh "$dir/"
 
 bytes=$(du -sb "$dir" | cut -f1)
 if ((bytes > max_bytes)); then
-  echo "gpu_bundle: $dir has $bytes bytes, at most $max_bytes may be; the largest files in it, in bytes and packed:" >&2
-  find "$stage" -type f -printf '%s %P\n' | sort -rn | head -n 10 | while read -r size file; do
-    printf '  %10d %10d  %s\n' "$size" "$(gzip -9c "$stage/$file" | wc -c)" "$file" >&2
-  done
+  echo "gpu_bundle: $dir has $bytes bytes, at most $max_bytes may be; the largest files before packing:" >&2
+  find "$stage" -type f -printf '%s %P\n' | sort -rn | head -n 10 >&2
   exit 1
 fi
 echo "$dir: $bytes bytes, commit $(cat "$stage/COMMIT"), needs glibc $(cat "$stage/GLIBC") or later" >&2

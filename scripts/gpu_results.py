@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The end of scripts/gpu_check.sh: from what its sections left to one file of results and a table.
 
-Reads, in the folder $work: records (one line a section: kind, name, status, seconds, note, by tabs),
+Reads, in the folder $work: records (a line a section: kind, name, status, seconds, note, by tabs),
 kernels (what kernel_bench printed), runs (what compare_torch_gpu.sh appended), job/*/metrics.jsonl.
 Writes $results. Exit code 1 where a test did not pass.
 """
@@ -107,7 +107,8 @@ def main():
     bad = any(section["kind"] == "test" and section["status"] not in ("passed", "skipped")
               for section in sections)
     now = datetime.datetime.now(datetime.timezone.utc)
-    result = {key: os.environ.get(key, "") for key in ("device", "driver", "cuda", "torch", "commit")}
+    result = {key: os.environ.get(key, "")
+              for key in ("device", "gpu", "driver", "cuda", "torch", "commit")}
     result |= {"date": now.isoformat(timespec="seconds"), "seconds": int(os.environ["seconds"]),
                "passed": not bad, "sections": sections, "figures": figures, "kernels": kernels,
                "runs": runs}

@@ -11,6 +11,8 @@ namespace skein {
 // GPUs that the driver shows to this process; 0 where there is no driver, or no CUDA in this build.
 int num_cuda_devices();
 
+void expect_several_cuda_ranks();
+
 // Errors  kUnsupported: no CUDA in this build, no driver, a driver that is too old, no such GPU, an
 //         architecture that the build has no kernels for; each with what to do
 std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options, KernelTable kernels);

@@ -17,6 +17,8 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options, KernelTable ke
        options.kind);
 }
 
+void expect_several_ranks() { expect_several_cuda_ranks(); }
+
 bool has_cuda() { return num_cuda_devices() > 0; }
 
 }  // namespace skein

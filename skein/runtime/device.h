@@ -95,6 +95,10 @@ struct DeviceOptions {
 // Errors  kUnsupported for a kind that this build or this machine lacks
 std::unique_ptr<Device> make_device(const DeviceOptions& options, KernelTable kernels);
 
+// Where a run has several ranks, called before anything else of this room: a GPU then loads kernels
+// when it is opened, and not behind a collective that waits for another rank.
+void expect_several_ranks();
+
 // Whether make_device would give a GPU.
 bool has_cuda();
 

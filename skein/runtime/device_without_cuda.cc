@@ -5,6 +5,8 @@ namespace skein {
 
 int num_cuda_devices() { return 0; }
 
+void expect_several_cuda_ranks() {}
+
 std::unique_ptr<Device> make_cuda_device(const DeviceOptions&, KernelTable) {
   fail(ErrorCode::kUnsupported, "this build has no CUDA");
 }

@@ -57,7 +57,8 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   wait_for_all(world_, "every rank is ready to train");
 }
 
-Trainer::~Trainer() = default;
+// Groups first: freeing a GPU's memory would wait for what a lost peer never ends.
+Trainer::~Trainer() { communicators_.clear(); }
 
 void Trainer::open_model() {
   tokenizer_ = Tokenizer::load(config_.data.tokenizer);
@@ -82,6 +83,7 @@ void Trainer::lay_out() {
         "in another order from here, and losses may differ in their last bits",
         stored, layout_.reduction_width);
   }
+  if (world_.size() > 1) expect_several_ranks();
   device_ = training_device(config_, local_rank_);
   if (world_.size() > 1 && device_->kind() == "cuda") {
     NcclOptions options;

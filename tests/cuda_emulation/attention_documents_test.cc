@@ -98,6 +98,27 @@ TEST_F(AttentionDocuments, TheLongestAreInTheTable) {
   }
 }
 
+TEST_F(AttentionDocuments, RowsOfTheTableAreCopied) {
+  make_starts(3, 700, 0.05);
+  find();
+  constexpr int kCols = 24, kStride = 40, kTokens = 3 * 700;
+  std::vector<uint16_t> from(kTokens * kCols), to(kTokens * kStride, 7);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<uint16_t>(i + 100);
+  copy_rows_in_table({}, problem_, table_, {from.data(), kCols}, {to.data(), kStride}, kCols);
+  ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  int num_copied = 0;
+  for (int row = 0; row < kTokens; ++row) {
+    const bool copied = table_.is_in_table[row] != 0;
+    num_copied += copied ? 1 : 0;
+    for (int col = 0; col < kStride; ++col) {
+      const bool inside = copied && col < kCols;
+      ASSERT_EQ(to[row * kStride + col], inside ? from[row * kCols + col] : 7);
+    }
+  }
+  EXPECT_GT(num_copied, 0);
+  EXPECT_LT(num_copied, kTokens);
+}
+
 // Rows of documents in the table keep what they held; the others are as without a table.
 TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {

@@ -1,5 +1,7 @@
 #include "nccl.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -71,6 +73,7 @@ namespace {
 using Comm = std::shared_ptr<NcclEmulationComm>;
 
 std::map<std::string, std::shared_ptr<Clique>> cliques;  // that are being made, by id
+std::string own_ids() { return "process " + std::to_string(::getpid()) + " clique "; }
 std::map<ncclComm_t, Comm> comms;
 
 struct Enqueued {
@@ -305,11 +308,12 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   static int count = 0;
   const Lock lock(cuda_emulation::device_mutex());
   *id = {};
-  std::snprintf(id->internal, sizeof(id->internal), "clique %d", ++count);
+  std::snprintf(id->internal, sizeof(id->internal), "%s%d", own_ids().c_str(), ++count);
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
+  if (std::string(id.internal).rfind(own_ids(), 0) != 0) return ncclSystemError;
   Lock lock(cuda_emulation::device_mutex());
   std::shared_ptr<Clique>& making = cliques[id.internal];
   if (making == nullptr) making = std::make_shared<Clique>(Clique{.size = size});
@@ -350,6 +354,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 }
 
 const char* ncclGetErrorString(ncclResult_t result) {
-  return result == ncclSuccess ? "no error" : "an error of the emulation";
+  return result == ncclSuccess       ? "no error"
+         : result == ncclSystemError ? "ranks of an emulated NCCL are threads of one process"
+                                     : "an error of the emulation";
 }
 const char* ncclGetLastError(ncclComm_t) { return ""; }

@@ -81,7 +81,7 @@ int64_t backward_scratch_bytes(const KernelCall& call) {
 constexpr int kDeltaThreads = 256;
 
 // A warp for each query row and head.
-template <typename T>
+template <typename T, int n>
 __global__ void __launch_bounds__(kDeltaThreads) sum_delta_rows(Problem problem) {
   const int64_t unit = (int64_t{blockIdx.x} * kDeltaThreads + threadIdx.x) / warpSize;
   if (unit >= problem.num_query_rows() * problem.heads) return;
@@ -90,19 +90,24 @@ __global__ void __launch_bounds__(kDeltaThreads) sum_delta_rows(Problem problem)
   const T* grad = row_at<const T>(problem.grad, row, head * problem.head_dim);
   const T* o = row_at<const T>(problem.o, row, head * problem.head_dim);
   float sum = 0;
-  for (int dim = static_cast<int>(threadIdx.x) % warpSize; dim < problem.head_dim;
-       dim += warpSize) {
-    sum += cuda::to_float(grad[dim]) * cuda::to_float(o[dim]);
+  for (int dim = static_cast<int>(threadIdx.x) % warpSize * n; dim < problem.head_dim;
+       dim += warpSize * n) {
+    const auto left = cuda::load_pack<n>(grad + dim), right = cuda::load_pack<n>(o + dim);
+    for (int i = 0; i < n; ++i) sum += cuda::to_float(left.at[i]) * cuda::to_float(right.at[i]);
   }
   sum = cuda::warp_reduce(sum, cuda::Sum());
   if (threadIdx.x % warpSize == 0) problem.delta[unit] = sum;
 }
 
 void sum_delta(const KernelCall& call, const Problem& problem) {
-  const int64_t warps = problem.num_query_rows() * problem.heads;
+  const unsigned blocks =
+      cuda::blocks_for(problem.num_query_rows() * problem.heads, kDeltaThreads / 32);
   cuda::with_type(call.outputs[0].dtype, [&](auto type) {
-    cuda::launch(call, cuda::blocks_for(warps, kDeltaThreads / 32), kDeltaThreads,
-                 sum_delta_rows<decltype(type)>, problem);
+    using T = decltype(type);
+    constexpr int kPack = cuda::kPackOf<T>;
+    const bool packable = are_heads_packable(kPack, sizeof(T), problem);
+    cuda::launch(call, blocks, kDeltaThreads,
+                 packable ? sum_delta_rows<T, kPack> : sum_delta_rows<T, 1>, problem);
   });
 }
 

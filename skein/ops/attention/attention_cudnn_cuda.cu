@@ -38,6 +38,7 @@ using Tensor = std::shared_ptr<Tensor_attributes>;
 constexpr size_t kLeastVersion = 91200;
 constexpr size_t kLeastForHopperBackward = 92500;
 constexpr int64_t kHeadDimMultiple = 16;
+constexpr int kPack = 8;  // elements of 16 bytes
 constexpr int64_t kAlignment = 256;
 
 // What the tensors of a graph are called: an operand, and its offsets, are these and its number.
@@ -281,45 +282,80 @@ bool is_wanted() {
 }
 
 // By shapes and strides.
-bool is_for_cudnn(DType dtype, const Problem& problem, const DocumentTable& table) {
-  constexpr int64_t kPack = 8;  // elements of 16 bytes
+bool is_for_cudnn(DType dtype, const Problem& problem) {
   bool aligned = true;
   for (int i = 0; i < kNumOperands; ++i) {
-    aligned = aligned && (i == kLse || table.strides[i] % kPack == 0);
+    const auto operand = static_cast<Operand>(i);
+    aligned = aligned && (operand == kLse || rows_of(problem, operand).stride % kPack == 0);
   }
   return is_wanted() && dtype == DType::kBF16 && problem.parts == 1 && aligned &&
          problem.head_dim % kHeadDimMultiple == 0;
 }
 
+// Where everything is in scratch memory. With null memory it only counts.
+//
+// With shared kv heads cuDNN keeps dk and dv of every query head, their rows as far apart as those of
+// dk and dv, times the query heads of a kv head. Where these are columns of a wider matrix, it writes
+// them to rows without gaps first.
+struct Placement {
+  Placement(const Problem& wanted, bool backward, void* memory) : problem(wanted), memory_(memory) {
+    const int64_t cols = int64_t{problem.kv_heads} * problem.head_dim;
+    const int64_t bytes = problem.num_query_rows() * cols * size_of(DType::kBF16);
+    for (Rows* rows : {&problem.dk, &problem.dv}) {
+      if (backward && problem.group_size() > 1 && rows->stride > cols) *rows = {take(bytes), cols};
+    }
+    table = place_document_table(problem, take(document_table_bytes(problem)));
+    workspace = take(Description{problem, table, backward}.workspace_bytes());
+  }
+  int64_t bytes() const { return used_; }
+
+  Problem problem;  // as cuDNN sees it
+  DocumentTable table;
+  void* workspace;
+
+ private:
+  void* take(int64_t bytes) {
+    const int64_t at = round_up(reinterpret_cast<int64_t>(memory_)) + used_;
+    used_ += round_up(bytes);
+    return memory_ == nullptr ? nullptr : reinterpret_cast<void*>(at);
+  }
+
+  void* memory_;
+  int64_t used_ = 0;
+};
+
 }  // namespace
 
 int64_t cudnn_scratch_bytes(DType dtype, const Problem& problem, bool backward) {
-  const DocumentTable table = place_document_table(problem, nullptr);
-  if (!is_for_cudnn(dtype, problem, table)) return 0;
-  const Description description = {problem, table, backward};
-  return round_up(document_table_bytes(problem)) + kAlignment + description.workspace_bytes();
+  if (!is_for_cudnn(dtype, problem)) return 0;
+  return Placement(problem, backward, nullptr).bytes() + kAlignment;
 }
 
 Problem start_cudnn(const KernelCall& call, const Problem& problem, bool backward, void* scratch) {
-  const DocumentTable table = place_document_table(problem, scratch);
-  if (!is_for_cudnn(call.outputs[0].dtype, problem, table)) return problem;
-  if (!are_heads_packable(8, sizeof(bfloat16), problem)) return problem;
+  if (!is_for_cudnn(call.outputs[0].dtype, problem)) return problem;
+  if (!are_heads_packable(kPack, sizeof(bfloat16), problem)) return problem;
   Cudnn* const cudnn = Cudnn::get();
   if (cudnn == nullptr) return problem;
-  const fe::graph::Graph* plan = cudnn->plan(call, {problem, table, backward});
+  const Placement placement(problem, backward, scratch);
+  const DocumentTable& table = placement.table;
+  const fe::graph::Graph* plan = cudnn->plan(call, {placement.problem, table, backward});
   if (plan == nullptr) return problem;
 
   find_documents(call, problem, table);
   std::unordered_map<int64_t, void*> tensors = {{kQueryLengths, table.lengths},
                                                 {kKeyLengths, table.lengths}};
   for (int i = 0; i < kNumOperands; ++i) {
-    const Rows& rows = rows_of(problem, static_cast<Operand>(i));
+    const Rows& rows = rows_of(placement.problem, static_cast<Operand>(i));
     if (rows.data == nullptr) continue;
     tensors[kOperands + i] = rows.data;
     tensors[kOffsets + i] = table.offsets[i];
   }
-  const int64_t table_end = reinterpret_cast<int64_t>(scratch) + document_table_bytes(problem);
-  cudnn->execute(call, *plan, tensors, reinterpret_cast<void*>(round_up(table_end)));
+  cudnn->execute(call, *plan, tensors, placement.workspace);
+  const int64_t cols = int64_t{problem.kv_heads} * problem.head_dim;
+  for (const Operand operand : {kDk, kDv}) {
+    const Rows &from = rows_of(placement.problem, operand), &to = rows_of(problem, operand);
+    if (from.data != to.data) copy_rows_in_table(call, problem, table, from, to, cols);
+  }
   Problem rest = problem;
   rest.elsewhere = table.is_in_table;
   return rest;

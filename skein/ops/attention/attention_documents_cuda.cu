@@ -1,4 +1,5 @@
 #include "skein/ops/attention/attention_documents_cuda.h"
+#include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 
 namespace skein::attention_cuda {
@@ -119,6 +120,21 @@ __global__ void __launch_bounds__(kThreads) fill_table(TableArgs args) {
   }
 }
 
+constexpr int kPack = 8;  // bf16
+constexpr int kCopyThreads = 128;
+
+// One thread a pack; blockIdx.y steps over the rows.
+__global__ void __launch_bounds__(kCopyThreads)
+    copy_rows(const uint8_t* is_copied, Rows from, Rows to, int64_t rows, int64_t cols) {
+  const int64_t col = (int64_t{blockIdx.x} * kCopyThreads + threadIdx.x) * kPack;
+  if (col >= cols) return;
+  for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+    if (is_copied[row] == 0) continue;
+    cuda::store_pack(row_at<uint16_t>(to, row, col),
+                     cuda::load_pack<kPack>(row_at<const uint16_t>(from, row, col)));
+  }
+}
+
 // Gives out parts of memory; with a null base it only counts.
 class Memory {
  public:
@@ -186,6 +202,14 @@ void find_documents(const KernelCall& call, const Problem& problem, const Docume
   const TableArgs args = {problem.start, problem.sequence_length,
                           static_cast<int>(num_tokens(problem)), table};
   cuda::launch(call, 1, kThreads, fill_table, args);
+}
+
+void copy_rows_in_table(const KernelCall& call, const Problem& problem, const DocumentTable& table,
+                        const Rows& from, const Rows& to, int64_t cols) {
+  const int64_t rows = num_tokens(problem);
+  const dim3 grid(cuda::blocks_for(cols, kCopyThreads * kPack),
+                  static_cast<unsigned>(rows < 65535 ? rows : 65535));
+  cuda::launch(call, grid, kCopyThreads, copy_rows, table.is_in_table, from, to, rows, cols);
 }
 
 }  // namespace skein::attention_cuda

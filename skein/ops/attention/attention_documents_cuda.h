@@ -31,4 +31,8 @@ DocumentTable place_document_table(const Problem& problem, void* memory);
 
 void find_documents(const KernelCall& call, const Problem& problem, const DocumentTable& table);
 
+// The rows of documents in the table, of `cols` bf16 in packs of 8.
+void copy_rows_in_table(const KernelCall& call, const Problem& problem, const DocumentTable& table,
+                        const Rows& from, const Rows& to, int64_t cols);
+
 }  // namespace skein::attention_cuda

@@ -66,7 +66,7 @@ template <int n, typename T>
 __device__ void store_pack(T* to, const Pack<T, n>& pack) {
   *reinterpret_cast<Pack<T, n>*>(to) = pack;
 }
-// Into global memory, 16 bytes an access for certain: under a condition, nvcc may take a plain store
+// Into global memory, 16 bytes an access for certain: under a condition, nvcc takes a plain store
 // apart.
 template <int n, typename T>
 __device__ void store_pack_global(T* to, const Pack<T, n>& pack) {

@@ -19,8 +19,8 @@ int64_t first_row(const KernelCall& call) {
 constexpr int kThreads = 256;
 constexpr int kTokens = 4;  // that a thread reads before it writes
 
-// One thread a pack of n columns of kTokens tokens; blockIdx.y steps over the tokens. The last token
-// may be done twice.
+// One thread a pack of n columns of kTokens tokens; blockIdx.y steps over the tokens. The last
+// token may be done twice.
 template <typename T, int n>
 __global__ void __launch_bounds__(kThreads, 4)
     pick_rows(const int32_t* tokens, int64_t num_tokens, RowsOf<const T> table, int64_t first_row,
@@ -72,8 +72,9 @@ void run(const KernelCall& call) {
 // ---- backward ----
 //
 // The tokens are sorted by their row of the table, in order where rows are equal, and cut into
-// windows. A block adds a window's gradients row after row and writes each row once. Where a row goes
-// on from the window before, its sum is left in `partial`, and one more kernel adds those in order.
+// windows. A block adds a window's gradients row after row and writes each row once. Where a row
+// goes on from the window before, its sum is left in `partial`, and one more kernel adds those in
+// order. So a row that most tokens have keeps many blocks busy, not one.
 
 // A token and its row: (row << 32) | token. All differ.
 using Key = uint64_t;

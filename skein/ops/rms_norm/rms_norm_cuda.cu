@@ -9,9 +9,9 @@ namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
-// A row is spread over warps, and each warp has some packs of n columns a thread, side by side. With
-// kPacks > 0 they are as many and stay in registers. With 0 they are any number, unaligned perhaps,
-// and are read at each use. How a row is spread, and so the bits, depends on its length alone.
+// A row is spread over warps, and each warp has some packs of n columns a thread, side by side.
+// With kPacks > 0 they are as many, and aligned. With 0 they are any number, unaligned perhaps, and
+// are read at each use. How a row is spread, and so the bits, depends on its length alone.
 template <int kPacks, int n, typename Body>
 __device__ void for_packs(int thread, int num_packs, const Body& body) {
   const int packs = kPacks > 0 ? kPacks : num_packs;
@@ -147,16 +147,16 @@ void run(const KernelCall& call) {
 
 // ---- backward ----
 
-// Tokens of one partial sum of dw: enough that writing it is little beside reading them. The sums are
-// added as a binary tree, which has those of 64 tokens among its nodes.
+// Tokens of one partial sum of dw: enough that writing it is little beside reading them. The sums
+// are added as a binary tree, which has those of 64 tokens among its nodes.
 int group_tokens(const View& dx) { return dx.cols() * size_of(dx.dtype) <= 1024 ? 8 : 16; }
 
 // Wider weights take more registers.
 template <typename T, typename W>
 constexpr int kMostThreads = sizeof(W) > sizeof(T) ? 512 : 1024;
 
-// One group of tokens a block, kRows at once. dy and h are read twice, the second time out of the L1
-// cache, since keeping them would leave registers for fewer blocks.
+// One group of tokens a block, kRows at once. dy and h are read twice, the second time out of the
+// L1 cache, since keeping them would leave registers for fewer blocks.
 template <typename T, typename W, int kPacks, int kRows, bool has_dh>
 __global__ void __launch_bounds__(kRows > 1    ? 256
                                   : kPacks > 0 ? kMostThreads<T, W>

@@ -21,9 +21,9 @@ struct Problem {
   float sign;          // of the sines
 };
 
-// A block is (packs of half a head) x (heads) x (tokens); a thread turns kHeads heads, as far apart as
-// the block has threads for heads. Its heads are on their way while the block waits for positions and
-// then for cosines and sines, which it shares.
+// A block is (packs of half a head) x (heads) x (tokens); a thread turns kHeads heads, as far apart
+// as the block has threads for heads. Its heads are on their way while the block waits for
+// positions and then for cosines and sines, which it shares.
 template <typename T, int n>
 __global__ void __launch_bounds__(kThreads, 3)
     turn(const Problem problem, RowsOf<T> q, RowsOf<T> k) {

@@ -10,9 +10,9 @@ namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
-// One block a row, in rounds of kRound packs a thread; each round is on its way while the one before
-// is computed. The row is read again for the gradient, the last round first, out of the caches: two
-// rows a multiprocessor leave them room.
+// One block a row, in rounds of kRound packs a thread; each round is on its way while the one
+// before is computed. The row is read again for the gradient, the last round first, out of the
+// caches: two rows a multiprocessor leave them room.
 constexpr int kMostThreads = 512;
 constexpr int kRound = 4;
 
@@ -20,8 +20,8 @@ template <int n>
 __device__ int round_cols() {
   return kRound * n * static_cast<int>(blockDim.x);
 }
-// The first column of a thread's packs in a round; each warp has its packs side by side, so the others
-// follow at distances that are known when this is compiled.
+// The first column of a thread's packs in a round; each warp has its packs side by side, so the
+// others follow at distances that are known when this is compiled.
 template <int n>
 __device__ int first_col() {
   const int thread = static_cast<int>(threadIdx.x);

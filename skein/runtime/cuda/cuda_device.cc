@@ -1,6 +1,7 @@
 #include "skein/runtime/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "skein/base/check_cuda.h"
@@ -95,6 +96,13 @@ int num_cuda_devices() {
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
   cudaGetLastError();
   return 0;
+}
+
+// Read by the driver when it starts. A group of ranks has streams of its own, which must not share
+// queues either.
+void expect_several_cuda_ranks() {
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
 std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options, KernelTable kernels) {
