@@ -14,7 +14,11 @@
 namespace skein {
 namespace {
 
-const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "tests/goldens/llama";
+fs::path goldens() {
+  const char* elsewhere = std::getenv("SKEIN_TEST_GOLDENS");
+  return elsewhere ? fs::path(elsewhere) : fs::path(SKEIN_SOURCE_DIR) / "tests/goldens/llama";
+}
+const fs::path kGoldens = goldens();
 
 std::unique_ptr<Device> test_device() {
   const char* kind = std::getenv("SKEIN_TEST_DEVICE");
