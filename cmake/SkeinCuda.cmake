@@ -51,7 +51,7 @@ endfunction()
 function(skein_cuda_sources result)
   set(root ${CMAKE_SOURCE_DIR}/skein)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/ops/*_cuda.cu ${root}/ops/cuda/*.cc
-       ${root}/runtime/cuda/*.cc ${root}/comm/nccl/*.cc ${root}/comm/nccl/*.cu)
+       ${root}/runtime/cuda/*.cc ${root}/runtime/cuda/*.cu ${root}/comm/nccl/*.cc ${root}/comm/nccl/*.cu)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()

@@ -88,9 +88,11 @@ else
   row "against PyTorch" "not run: --torch PYTHON"
 fi
 if [ -n "$precision" ]; then
-  bench/precision.sh | tee /dev/stderr | tail -n +2 | while read -r mode loss change; do
-    row "validation loss, $mode" "$loss ($change)"
-  done
+  while read -r mode loss change; do
+    row "validation loss, $mode" "$loss $change"
+  done < <(bench/precision.sh | tee /dev/stderr | awk '
+    NR == 1 {for (i = 2; i <= NF; ++i) mode[i - 1] = $i}
+    $1 == "validation" {print mode[1], $2; for (i = 3; i < NF; i += 2) print mode[(i + 1) / 2], $i, $(i + 1)}')
 else
   row "precision curves" "not run: --precision"
 fi

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -19,8 +20,8 @@ struct Outcome {
 };
 
 Outcome run_skein(const std::string& arguments) {
-  const std::string out = testing::TempDir() + "/command_line.out";
-  const std::string err = testing::TempDir() + "/command_line.err";
+  const std::string name = fmt::format("{}/command_line-{}", testing::TempDir(), ::getpid());
+  const std::string out = name + ".out", err = name + ".err";
   const int status =
       std::system(fmt::format("{} {} >{} 2>{}", SKEIN_BINARY, arguments, out, err).c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out), read_file(err)};

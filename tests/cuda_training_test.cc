@@ -1,5 +1,7 @@
 // Whole runs on device.kind = "cuda" against the CPU and against each other: on the emulated device,
 // or with SKEIN_TEST_PROGRAM=build/skein on a GPU.
+#include <gmock/gmock.h>
+
 #include "tests/testing.h"
 
 namespace skein {
@@ -134,6 +136,31 @@ TEST(CudaRun, GoesOnAfterAKillWithTheSameBits) {
   }
   train_on_cuda("killed", saving);
   expect_same_run("whole", "killed", 12);
+}
+
+// The emulation breaks a kernel; a GPU would have to be broken.
+TEST(CudaRun, AnErrorBehindTheHostSaysWhereAndLosesNothing) {
+  if (std::getenv("SKEIN_TEST_PROGRAM") != nullptr) GTEST_SKIP() << "not on the emulation";
+  const Overrides saving = {"checkpoint.every_steps=1"};
+  const auto error_of = [&](const char* kernel, const Overrides& overrides) {
+    setenv("CUDA_EMULATION_FAIL_KERNEL", kernel, 1);
+    const Outcome outcome = SkeinProcess(cuda_arguments("broken", saving + overrides),
+                                         SkeinProcess::kNoFileLimit, cuda_program())
+                                .wait(600);
+    unsetenv("CUDA_EMULATION_FAIL_KERNEL");
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(error_of("700", {}),
+              testing::ContainsRegex("cudaErrorIllegalAddress\\) in step [0-9]+, in ops [0-9]+ to "
+                                     "[0-9]+ of program '[a-z]+', \\[[a-z_]+\\] .*: run again with "
+                                     "device.check_ops = true"));
+  EXPECT_THAT(error_of("100", {"device.check_ops=true"}),
+              testing::ContainsRegex("step [0-9]+: \\[[a-z_]+\\] .* in program [a-z]+: GPU 0: "
+                                     ".*cudaErrorIllegalAddress"));
+  train_on_cuda("broken", saving);
+  train_on_cuda("unbroken", saving);
+  expect_same_run("unbroken", "broken", 6);
 }
 
 // A checkpoint belongs to no device.

@@ -31,6 +31,18 @@ TEST(Philox, NormalsHaveMeanZeroAndVarianceOne) {
   EXPECT_NEAR(squares / kDraws, 1, 0.01);
 }
 
+TEST(Philox, LogarithmAndAnglesAreThoseOfTheLibrary) {
+  constexpr double kTurn = 6.283185307179586;
+  for (uint32_t i = 1; i <= 1u << 24; i += i < 1000 || i > (1u << 24) - 1000 ? 1 : 37) {
+    const float u = static_cast<float>(i) * 0x1p-24f;
+    const double log = std::log(static_cast<double>(u));
+    ASSERT_NEAR(log_of_uniform(u), log, 1e-7 * std::abs(log)) << u;
+    const auto [cosine, sine] = cos_sin_of_turn(u);
+    ASSERT_NEAR(cosine, std::cos(kTurn * u), 1e-7) << u;
+    ASSERT_NEAR(sine, std::sin(kTurn * u), 1e-7) << u;
+  }
+}
+
 TEST(Philox, PurposesAreDifferentStreams) {
   EXPECT_NE(Philox(1, RandomPurpose::kInitialize, 0, 0).word(0),
             Philox(1, RandomPurpose::kStochasticRounding, 0, 0).word(0));

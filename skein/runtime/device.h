@@ -80,6 +80,14 @@ class Device {
   virtual void begin_range(const std::string&) {}
   virtual void end_range() {}
 
+  // Where the device is, for the message of an error that comes behind the host: a place is passed
+  // when everything that was started before it has finished.
+  virtual int64_t name_place(const std::string&) { return 0; }
+  virtual void pass_place(int64_t) {}
+  virtual void pass_step(int64_t) {}
+  // An error behind the host, and where it was; empty: there is none.
+  virtual std::string failure() const { return {}; }
+
   // What `steps` starts, kept instead of run: no copies from or to the host, no waiting. Null: this
   // device does not record, and `steps` was not called.
   virtual std::unique_ptr<Recording> record(const std::function<void()>&) { return nullptr; }

@@ -1,11 +1,15 @@
 #include "skein/runtime/executor.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "skein/base/error.h"
 
 namespace skein {
 namespace {
+
+// So that noting where a device is costs little beside them.
+constexpr size_t kStepsBetweenPlaces = 32;
 
 std::string describe(const Step& step) {
   std::string text = fmt::format("[{}]", step.op->name);
@@ -67,14 +71,27 @@ void Executor::release_arenas() {
 
 void Executor::bind(const Program& program) {
   std::vector<BoundProgram>& slots = bound_[program.name];
+  const std::vector<int64_t> places = name_places(program);
   for (int64_t slot = 0; slot < program.num_slots; ++slot) {
     BoundProgram& bound = slots.emplace_back();
     bound.program = &program;
+    bound.places = places;
     for (const Step& step : program.steps) {
       bound.steps.push_back(bind(step, slot));
       bound.communicates |= bound.steps.back().call.communicator != nullptr;
     }
   }
+}
+
+std::vector<int64_t> Executor::name_places(const Program& program) {
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < program.steps.size(); i += kStepsBetweenPlaces) {
+    const size_t last = std::min(i + kStepsBetweenPlaces, program.steps.size()) - 1;
+    places.push_back(device_.name_place(fmt::format("in ops {} to {} of program '{}', {} to {}", i,
+                                                    last, program.name, describe(program.steps[i]),
+                                                    describe(program.steps[last]))));
+  }
+  return places;
 }
 
 Executor::BoundStep Executor::bind(const Step& step, int64_t slot) {
@@ -111,28 +128,32 @@ void Executor::run(std::string_view program, int64_t slot) {
   BoundProgram& bound = found->second.at(static_cast<size_t>(slot));
   if (profiling_) return run_profiled(*bound.program, slot, bound.steps);
   if (bound.ran && !bound.communicates && bound.recording == nullptr && !device_.checks_ops()) {
-    bound.recording = device_.record([&] { run_steps(bound.steps, program); });
+    bound.recording = device_.record([&] { run_steps(bound); });
   }
   bound.ran = true;
   device_.begin_range(bound.program->name);
   if (bound.recording != nullptr) {
     bound.recording->replay();
   } else {
-    run_steps(bound.steps, program);
+    run_steps(bound);
   }
   device_.end_range();
 }
 
-void Executor::run_steps(const std::vector<BoundStep>& steps, std::string_view program) {
-  for (const BoundStep& bound : steps) {
+void Executor::run_steps(const BoundProgram& program) {
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const BoundStep& bound = program.steps[i];
     try {
+      if (i % kStepsBetweenPlaces == 0) device_.pass_place(program.places[i / kStepsBetweenPlaces]);
       run_step(bound);
       if (device_.checks_ops()) device_.synchronize();
     } catch (const std::exception& error) {
       const auto* known = dynamic_cast<const Error*>(&error);
       if (known != nullptr && known->code() == ErrorCode::kPeerLost) throw;
-      fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.step), program,
-           error.what());
+      const std::string behind = device_.failure();
+      if (!behind.empty()) fail(ErrorCode::kInternal, "{}", behind);
+      fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.step),
+           program.program->name, error.what());
     }
   }
 }

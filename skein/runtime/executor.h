@@ -4,7 +4,8 @@
 //
 // Errors  kNoSpace where an arena does not fit; kUnsupported where the device has no kernel for an
 //         op; kPeerLost, as it is, from a step that communicates.
-//         An error inside a step names the op, its shapes and the step.
+//         An error inside a step names the op and its shapes; one that a device finds behind the host,
+//         the ops that it can be of.
 #pragma once
 
 #include <array>
@@ -112,6 +113,7 @@ class Executor {
   struct BoundProgram {
     std::vector<BoundStep> steps;
     const Program* program = nullptr;
+    std::vector<int64_t> places;  // every so many steps, for Device::pass_place
     bool communicates = false;
     bool ran = false;
     std::unique_ptr<Recording> recording;
@@ -122,7 +124,8 @@ class Executor {
   BoundStep bind(const Step& step, int64_t slot);
   Communicator* communicator_of(const Step& step) const;  // null: it needs none
   void run_profiled(const Program& program, int64_t slot, const std::vector<BoundStep>& steps);
-  void run_steps(const std::vector<BoundStep>& steps, std::string_view program);
+  std::vector<int64_t> name_places(const Program& program);
+  void run_steps(const BoundProgram& program);
   void run_step(const BoundStep& bound);
 
   Device& device_;

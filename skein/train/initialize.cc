@@ -1,13 +1,13 @@
 #include "skein/train/initialize.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
 #include "skein/base/hash.h"
 #include "skein/base/philox.h"
 #include "skein/base/units.h"
+#include "skein/ops/simd/normals_cpu.h"
 
 namespace skein {
 namespace {
@@ -30,21 +30,15 @@ void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const Initial
     return;
   }
   const auto stream = static_cast<uint32_t>(hash_name(spec.name));
-  const Philox philox(options.seed, RandomPurpose::kInitialize, stream, 0);
   const auto scale = static_cast<float>(standard_deviation(spec, num_layers, options));
   const int64_t count = static_cast<int64_t>(out.size());
   constexpr int64_t kPiece = 1 << 14;
 #pragma omp parallel for schedule(static)
   for (int64_t piece = 0; piece < ceil_div(count, kPiece); ++piece) {
-    const int64_t end = std::min(count, (piece + 1) * kPiece);
-    int64_t i = piece * kPiece;
-    while (i < end) {
-      const auto element = static_cast<uint64_t>(begin + i);
-      const std::array<float, 4> normals = philox.normals(element / 4);
-      for (uint64_t lane = element % 4; lane < 4 && i < end; ++lane) {
-        out[i++] = scale * normals[lane];
-      }
-    }
+    const int64_t at = piece * kPiece;
+    draw_normals(options.seed, RandomPurpose::kInitialize, stream,
+                 static_cast<uint64_t>(begin + at), scale,
+                 out.subspan(at, std::min(kPiece, count - at)));
   }
 }
 
@@ -74,8 +68,9 @@ void upload_parameter(Executor& executor, const std::string& name, int64_t begin
     const std::span<const float> part = values.subspan(first - begin, last - first);
     const void* source = part.data();
     if (view.dtype == DType::kBF16) {
-      rounded.clear();
-      for (const float value : part) rounded.emplace_back(value);
+      rounded.resize(part.size());
+#pragma omp parallel for schedule(static)
+      for (size_t i = 0; i < part.size(); ++i) rounded[i] = bfloat16(part[i]);
       source = rounded.data();
     }
     const int64_t size = size_of(view.dtype);

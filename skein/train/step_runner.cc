@@ -79,6 +79,7 @@ void StepRunner::start(const Batch& batch, int64_t step, float learning_rate) {
   if (num_under_way() >= device.depth()) {
     fail(ErrorCode::kInternal, "{} steps are under way already", num_under_way());
   }
+  device.pass_step(step);
   executor_.upload_scalar<float>("learning_rate", learning_rate);
   executor_.upload_scalar<int32_t>("step", static_cast<int32_t>(step));
   executor_.upload_scalar<int32_t>("num_label_tokens",

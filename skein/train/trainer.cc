@@ -34,6 +34,19 @@ void refuse_what_is_not_there_yet(const Config& config) {
   }
 }
 
+// An error inside a step says which one; one that came behind the host, where it was.
+template <typename Work>
+auto in_step(int64_t step, const Device& device, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kPeerLost) throw;
+    const std::string behind = device.failure();
+    if (!behind.empty()) fail(ErrorCode::kInternal, "{}", behind);
+    fail(error.code(), "step {}: {}", step, error.what());
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const Config& config, Communicator& world, std::string start_id, int local_rank)
@@ -308,7 +321,7 @@ void Trainer::start_step() {
     finish_steps(0);
     runner_->executor().start_profile();
   }
-  runner_->start(batch, begun_ + 1, learning_rate);
+  in_step(begun_ + 1, *device_, [&] { runner_->start(batch, begun_ + 1, learning_rate); });
   add_difference(wire_, counted_wire(communicators_), before);
   under_way_.push_back({learning_rate, wait_seconds});
   ++begun_;
@@ -331,7 +344,7 @@ void Trainer::finish_steps(int remaining) {
 void Trainer::finish_step() {
   const StepUnderWay step = under_way_.front();
   under_way_.pop_front();
-  const StepResult result = runner_->finish();
+  const StepResult result = in_step(step_ + 1, *device_, [&] { return runner_->finish(); });
   if (device_world_) device_world_->check({.label = "a training step"});
   check_finite(result);
   ++step_;

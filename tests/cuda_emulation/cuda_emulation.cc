@@ -249,6 +249,17 @@ thread_local cudaStream_t capturing_stream = nullptr;
 thread_local bool capture_failed = false;
 thread_local cudaError_t last_error = cudaSuccess;
 
+// CUDA_EMULATION_FAIL_KERNEL=n: the nth kernel of the process reads where it may not. As on a GPU
+// nothing runs after it, and every call that looks says so.
+cudaError_t broken = cudaSuccess;
+bool fails_now() {
+  static int64_t left = [] {
+    const char* text = std::getenv("CUDA_EMULATION_FAIL_KERNEL");
+    return text != nullptr ? std::strtoll(text, nullptr, 10) : -1;
+  }();
+  return left > 0 && --left == 0;
+}
+
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 cudaError_t result(cudaError_t error) {
@@ -329,10 +340,11 @@ cudaError_t enqueue(cudaStream_t stream, Work work) {
     capture->works.push_back(std::move(work));
     return cudaSuccess;
   }
-  return enqueue_step(stream, [work = std::move(work)] {
-    work();
+  const cudaError_t error = enqueue_step(stream, [work = std::move(work)] {
+    if (broken == cudaSuccess) work();
     return true;
   });
+  return error != cudaSuccess ? error : result(broken);
 }
 
 cudaError_t enqueue_step(cudaStream_t stream, Step step) {
@@ -361,6 +373,10 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, Work thread) {
     return result(cudaErrorInvalidValue);
   }
   return enqueue(config.stream, [grid, threads, count, thread = std::move(thread)] {
+    if (fails_now()) {
+      broken = cudaErrorIllegalAddress;
+      return;
+    }
     gridDim = grid;
     blockDim = threads;
     for (unsigned z = 0; z < grid.z; ++z) {
@@ -401,10 +417,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const Lock lock(mutex);
   if (capture != nullptr) return forbidden();
   run_all(of(stream));
-  return cudaSuccess;
+  return result(broken);
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const Lock lock(mutex);
+  if (broken != cudaSuccess) return result(broken);
   if (of(stream).queue.empty()) return cudaSuccess;
   advance(of(stream));  // time goes by
   return cudaErrorNotReady;
@@ -416,7 +433,7 @@ cudaError_t cudaDeviceSynchronize() {
   for (const cudaStream_t stream : all) {
     if (streams.contains(stream) && stream->device == current_device) run_all(*stream);
   }
-  return cudaSuccess;
+  return result(broken);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -461,7 +478,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (capture != nullptr) return forbidden();
   if (event->recorded && streams.contains(event->stream))
     run_until(*event->stream, event->position);
-  return cudaSuccess;
+  return result(broken);
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   const Lock lock(mutex);
@@ -510,7 +527,9 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   return cuda_emulation::enqueue(stream, [executable] {
-    for (const Work& work : executable->works) work();
+    for (const Work& work : executable->works) {
+      if (broken == cudaSuccess) work();
+    }
   });
 }
 
@@ -667,6 +686,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorNotReady";
     case cudaErrorInvalidDevice:
       return "cudaErrorInvalidDevice";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
     default:
       return "cudaErrorInvalidValue";
   }

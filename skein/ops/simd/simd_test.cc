@@ -7,6 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "skein/ops/simd/simd_test.cc"
 #include "hwy/foreach_target.h"
+#include "skein/ops/simd/normals_cpu.h"
 #include "skein/ops/simd/philox-inl.h"
 #include "skein/ops/simd/simd-inl.h"
 
@@ -142,6 +143,24 @@ TEST_F(Simd, PhiloxIsThatOfBase) {
         std::vector<uint32_t> words(count);
         HWY_DYNAMIC_DISPATCH(random_words)(seed, 0xfedcba98u, 77, first, count, words.data());
         for (size_t i = 0; i < count; ++i) ASSERT_EQ(words[i], philox.word(first + i)) << i;
+      }
+    }
+  });
+}
+
+TEST_F(Simd, NormalsAreThoseOfBase) {
+  const Philox philox(0x123456789abcdef0, RandomPurpose::kInitialize, 0xfedcba98u, 0);
+  on_every_target([&] {
+    for (const uint64_t first : {uint64_t{0}, uint64_t{1}, uint64_t{6}, uint64_t{1} << 34}) {
+      for (const size_t count : {1u, 3u, 4u, 31u, 1024u, 5000u}) {
+        std::vector<float> normals(count);
+        draw_normals(0x123456789abcdef0, RandomPurpose::kInitialize, 0xfedcba98u, first, 0.02f,
+                     normals);
+        for (size_t i = 0; i < count; ++i) {
+          ASSERT_EQ(std::bit_cast<uint32_t>(normals[i]),
+                    std::bit_cast<uint32_t>(0.02f * philox.normal(first + i)))
+              << i;
+        }
       }
     }
   });

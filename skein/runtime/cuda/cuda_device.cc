@@ -22,6 +22,7 @@ using cuda::check;
 namespace {
 
 constexpr int64_t kStagingBytes = int64_t{64} << 20;
+constexpr int64_t kInputRingBytes = int64_t{4} << 20;  // on the GPU as well
 constexpr int64_t kReaderBytes = int64_t{8} << 20;
 
 std::string version_text(int version) {
@@ -115,11 +116,14 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
   check_device(index_);
   check(cudaSetDevice(index_), "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  staging_ = std::make_unique<StagingRing>(kStagingBytes);
+  progress_ = std::make_unique<Progress>();
+  staging_ = std::make_unique<StagingRing>(kStagingBytes, StagingRing::Way::kInOrder);
+  inputs_ = std::make_unique<StagingRing>(kInputRingBytes, StagingRing::Way::kAhead);
 }
 
 CudaDevice::~CudaDevice() {
   staging_.reset();
+  inputs_.reset();
   for (const auto& [mark, event] : marks_) cudaEventDestroy(event);
   for (const cudaEvent_t event : events_) cudaEventDestroy(event);
   for (const cudaEvent_t event : stamps_) cudaEventDestroy(event);
@@ -171,20 +175,33 @@ void* CudaDevice::allocate_on_host(int64_t bytes, const std::string& what) {
 
 void CudaDevice::release_on_host(void* memory, int64_t) { cudaFreeHost(memory); }
 
+// What a step reads is small; what is large is not waited for by a GPU that has nothing else to do.
 void CudaDevice::upload(void* device, const void* host, int64_t bytes) {
-  staging_->upload(device, host, bytes, stream_);
+  StagingRing& ring = bytes <= inputs_->largest_piece() ? *inputs_ : *staging_;
+  ring.upload(device, host, bytes, stream_);
 }
 
 void CudaDevice::fill_zero(void* device, int64_t bytes) {
   check(cudaMemsetAsync(device, 0, static_cast<size_t>(bytes), stream_), "cudaMemset");
 }
 
+std::string CudaDevice::describe(cudaError_t error) const {
+  const std::string what =
+      fmt::format("GPU {}: {} ({})", index_, cudaGetErrorString(error), cudaGetErrorName(error));
+  if (check_ops_) return what;  // who waits knows the op
+  return what + progress_->text() +
+         ": run again with device.check_ops = true to see which op it is";
+}
+
 // An error here is of something that was started before.
 void CudaDevice::check_ran(cudaError_t error) const {
-  if (error == cudaSuccess) return;
-  fail(ErrorCode::kInternal, "GPU {}: {} ({}) in an op that was started before{}", index_,
-       cudaGetErrorString(error), cudaGetErrorName(error),
-       check_ops_ ? "" : "; run again with device.check_ops = true, and the error names the op");
+  if (error != cudaSuccess) fail(ErrorCode::kInternal, "{}", describe(error));
+}
+
+std::string CudaDevice::failure() const {
+  if (recording_ || check_ops_) return {};
+  const cudaError_t error = cudaStreamQuery(stream_);
+  return error == cudaSuccess || error == cudaErrorNotReady ? "" : describe(error);
 }
 
 void CudaDevice::synchronize() { check_ran(cudaStreamSynchronize(stream_)); }
@@ -291,9 +308,12 @@ std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& steps
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
   cudaGraph_t graph = nullptr;
+  recording_ = true;
   try {
     steps();
+    recording_ = false;
   } catch (...) {
+    recording_ = false;
     cudaStreamEndCapture(stream_, &graph);
     if (graph != nullptr) cudaGraphDestroy(graph);
     throw;

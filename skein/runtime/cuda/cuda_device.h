@@ -1,5 +1,5 @@
-// One NVIDIA GPU: plain memory, one stream for everything that a step does, one more for reading
-// back what no step writes.
+// One NVIDIA GPU: plain memory, one stream for everything that a step does, one that brings inputs
+// while it works, more for reading back what no step writes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "skein/runtime/cuda/progress.h"
 #include "skein/runtime/cuda/staging.h"
 #include "skein/runtime/device.h"
 
@@ -44,6 +45,10 @@ class CudaDevice final : public Device {
   void forget_stamps() override { num_stamps_ = 0; }
   void begin_range(const std::string& name) override;
   void end_range() override;
+  int64_t name_place(const std::string& place) override { return progress_->name(place); }
+  void pass_place(int64_t place) override { progress_->pass_place(place, stream_); }
+  void pass_step(int64_t step) override { progress_->pass_step(step, stream_); }
+  std::string failure() const override;
   std::unique_ptr<Recording> record(const std::function<void()>& steps) override;
 
  private:
@@ -55,13 +60,16 @@ class CudaDevice final : public Device {
   };
   std::unique_ptr<Reader> take_reader();
   void check_ran(cudaError_t error) const;
+  std::string describe(cudaError_t error) const;
 
   std::string kind_ = "cuda";
   KernelTable kernels_;
   int index_;
   bool check_ops_;
   cudaStream_t stream_ = nullptr;
-  std::unique_ptr<StagingRing> staging_;
+  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<StagingRing> staging_, inputs_;
+  bool recording_ = false;
   std::mutex readers_mutex_;
   std::vector<std::unique_ptr<Reader>> readers_;  // unused
   std::deque<std::pair<int64_t, cudaEvent_t>> marks_;

@@ -14,11 +14,16 @@ namespace {
 constexpr int64_t kAlignment = 256;
 }  // namespace
 
-StagingRing::StagingRing(int64_t bytes) : size_(bytes) {
+StagingRing::StagingRing(int64_t bytes, Way way) : size_(bytes) {
   void* memory = nullptr;
   check(cudaHostAlloc(&memory, static_cast<size_t>(bytes), cudaHostAllocDefault),
         "pinned memory for uploads");
   memory_ = static_cast<char*>(memory);
+  if (way == Way::kInOrder) return;
+  check(cudaMalloc(&memory, static_cast<size_t>(bytes)), "memory for inputs");
+  ahead_ = static_cast<char*>(memory);
+  check(cudaStreamCreateWithFlags(&ahead_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  check(cudaEventCreateWithFlags(&arrived_, cudaEventDisableTiming), "cudaEventCreate");
 }
 
 StagingRing::~StagingRing() {
@@ -27,6 +32,11 @@ StagingRing::~StagingRing() {
     cudaEventDestroy(piece.copied);
   }
   for (const cudaEvent_t event : events_) cudaEventDestroy(event);
+  if (ahead_ != nullptr) {
+    cudaEventDestroy(arrived_);
+    cudaStreamDestroy(ahead_stream_);
+    cudaFree(ahead_);
+  }
   cudaFreeHost(memory_);
 }
 
@@ -48,7 +58,17 @@ char* StagingRing::reserve(int64_t bytes) {
 void StagingRing::upload_piece(char* device, const char* host, int64_t bytes, cudaStream_t stream) {
   char* staged = reserve(bytes);
   std::memcpy(staged, host, static_cast<size_t>(bytes));
-  check(cudaMemcpyAsync(device, staged, static_cast<size_t>(bytes), cudaMemcpyDefault, stream),
+  const char* from = staged;
+  if (ahead_ != nullptr) {
+    char* ahead = ahead_ + (staged - memory_);
+    check(cudaMemcpyAsync(ahead, staged, static_cast<size_t>(bytes), cudaMemcpyDefault,
+                          ahead_stream_),
+          "an upload");
+    check(cudaEventRecord(arrived_, ahead_stream_), "cudaEventRecord");
+    check(cudaStreamWaitEvent(stream, arrived_, 0), "cudaStreamWaitEvent");
+    from = ahead;
+  }
+  check(cudaMemcpyAsync(device, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream),
         "an upload");
   if (events_.empty()) {
     events_.emplace_back();
@@ -61,7 +81,7 @@ void StagingRing::upload_piece(char* device, const char* host, int64_t bytes, cu
 
 void StagingRing::upload(void* device, const void* host, int64_t bytes, cudaStream_t stream) {
   for (int64_t done = 0; done < bytes;) {
-    const int64_t piece = std::min(bytes - done, size_ / 4);
+    const int64_t piece = std::min(bytes - done, largest_piece());
     upload_piece(static_cast<char*>(device) + done, static_cast<const char*>(host) + done, piece,
                  stream);
     done += piece;

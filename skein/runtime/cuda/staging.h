@@ -2,7 +2,9 @@
 // copies wait for their turn on the device.
 //
 // Cost     one copy within the host an upload; waits only when the ring is full of copies that the
-//          device has not made yet
+//          device has not made yet. kAhead: a ring of the same size on the device, which a stream of
+//          its own fills while the caller's stream is still busy; in its turn only a copy within the
+//          device is left
 // Threads  one
 #pragma once
 
@@ -16,12 +18,15 @@ namespace skein {
 
 class StagingRing {
  public:
-  explicit StagingRing(int64_t bytes);
+  enum class Way { kInOrder, kAhead };
+  StagingRing(int64_t bytes, Way way);
   ~StagingRing();
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
 
+  // `host` is free again when it returns; `device` is written in the order of `stream`.
   void upload(void* device, const void* host, int64_t bytes, cudaStream_t stream);
+  int64_t largest_piece() const { return size_ / 4; }
 
  private:
   struct Piece {
@@ -33,6 +38,9 @@ class StagingRing {
 
   int64_t size_;
   char* memory_ = nullptr;
+  char* ahead_ = nullptr;  // on the device, byte by byte what memory_ is on the host; or null
+  cudaStream_t ahead_stream_ = nullptr;
+  cudaEvent_t arrived_ = nullptr;
   int64_t begin_ = 0, end_ = 0;  // given out, and not free again yet
   std::deque<Piece> pieces_;
   std::vector<cudaEvent_t> events_;  // unused

@@ -1,0 +1,53 @@
+#include "skein/base/check_cuda.h"
+#include "skein/runtime/cuda/progress.h"
+
+namespace skein {
+
+using cuda::check;
+
+namespace {
+
+__global__ void write_word(int64_t* word, int64_t value) { *word = value; }
+
+void write_later(volatile int64_t* word, int64_t value, cudaStream_t stream) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = config.blockDim = dim3(1);
+  config.stream = stream;
+  check(cudaLaunchKernelEx(&config, write_word, const_cast<int64_t*>(word), value),
+        "where the GPU is");
+}
+
+}  // namespace
+
+Progress::Progress() {
+  void* memory = nullptr;
+  check(cudaHostAlloc(&memory, sizeof(Words), cudaHostAllocPortable), "pinned memory");
+  words_ = static_cast<volatile Words*>(memory);
+  words_->step = 0;
+  words_->place = 0;
+}
+
+Progress::~Progress() { cudaFreeHost(const_cast<Words*>(words_)); }
+
+int64_t Progress::name(const std::string& place) {
+  places_.push_back(place);
+  return static_cast<int64_t>(places_.size()) - 1;
+}
+
+void Progress::pass_place(int64_t place, cudaStream_t stream) {
+  write_later(&words_->place, place, stream);
+}
+
+void Progress::pass_step(int64_t step, cudaStream_t stream) {
+  write_later(&words_->step, step, stream);
+}
+
+std::string Progress::text() const {
+  std::string text;
+  if (words_->step != 0) text += fmt::format(" in step {}", words_->step);
+  const std::string& place = places_.at(static_cast<size_t>(words_->place));
+  if (!place.empty()) text += (text.empty() ? " " : ", ") + place;
+  return text;
+}
+
+}  // namespace skein

@@ -1,0 +1,37 @@
+// Where a GPU is, in memory of the host that outlives what goes wrong on the GPU.
+//
+// Cost     a kernel of one thread a place, some 2 us of the stream
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace skein {
+
+class Progress {
+ public:
+  Progress();
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // The number of a place that is called so.
+  int64_t name(const std::string& place);
+  void pass_place(int64_t place, cudaStream_t stream);
+  void pass_step(int64_t step, cudaStream_t stream);
+
+  // " in step 17, between …"; empty before the first of them.
+  std::string text() const;
+
+ private:
+  struct Words {
+    int64_t step, place;
+  };
+  volatile Words* words_ = nullptr;
+  std::vector<std::string> places_{""};  // 0: none yet
+};
+
+}  // namespace skein
