@@ -108,7 +108,8 @@ TEST(CudaRun, HasTheSameBitsHoweverItRuns) {
   train_on_cuda("again", {});
   train_on_cuda("op_by_op", {"device.check_ops=true"});
   train_on_cuda("full", {"memory.recompute=full"});
-  train_on_cuda("on_host", {"memory.offload_optimizer=true"});
+  train_on_cuda("on_host", {"memory.offload_optimizer=true", "memory.offload_activations=true",
+                            "memory.offload_min_bytes=1"});
   train_on_cuda("traced", {"log.trace_step=3", "validate.every_steps=2",
                            "data.validation=" + job().corpus().string()});
   for (const char* name : {"again", "op_by_op", "full", "on_host", "traced"}) {

@@ -13,6 +13,9 @@
 namespace skein {
 namespace {
 
+constexpr size_t kAhead = 2;                         // places whose copies are under way
+constexpr int64_t kFirstChannel = int64_t{1} << 34;  // beyond those of collectives
+
 class Offloader {
  public:
   Offloader(Graph& graph, const OffloadOptions& options)
@@ -25,6 +28,7 @@ class Offloader {
   void run() {
     find_lives();
     find_copies();
+    place_copies();
     write();
     verify(graph_, "offload");
   }
@@ -39,10 +43,13 @@ class Offloader {
   };
   struct Copy {
     ValueId value;
-    int before;  // node
+    int used;  // the first node of backward that reads it
     ValueId stashed = kNoValue;
     ValueId fetched = kNoValue;
   };
+  // The copies, by index, that begin or end before or behind a node.
+  using Copies = std::vector<size_t>;
+  using AtNode = std::map<int, Copies>;
 
   int storage_of(ValueId id) const { return assignment_.places.at(id).storage; }
 
@@ -102,18 +109,58 @@ class Offloader {
            graph_.type(a) == graph_.type(b);
   }
 
-  void write() {
-    std::vector<Node> order;
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      const int index = static_cast<int>(i);
-      Node node = nodes_[i];
-      for (Copy& copy : copies_) {
-        if (copy.before != index) continue;
-        copy.fetched = add(node, Phase::kBackward, [&] {
-          return fetch(graph_, copy.stashed, "fetch." + graph_.value(copy.value).name);
-        });
-        order.push_back(graph_.nodes().back());
+  void place_copies() {
+    std::map<int, AtNode> stashes, fetches;  // by chunk
+    for (size_t i = 0; i < copies_.size(); ++i) {
+      const int last_forward = lives_[storage_of(copies_[i].value)].last_forward;
+      stashes[nodes_[last_forward].chunk][last_forward].push_back(i);
+      fetches[nodes_[copies_[i].used].chunk][copies_[i].used].push_back(i);
+      begins_behind_[last_forward].push_back(i);
+      ends_before_[copies_[i].used].push_back(i);
+    }
+    for (const auto& [chunk, places] : stashes) {
+      const int end = last_node(Phase::kForward, chunk);
+      for (auto place = places.begin(); place != places.end(); ++place) {
+        append(ends_behind_[ahead_of(place, places.end(), end)], place->second);
       }
+    }
+    for (const auto& [chunk, places] : fetches) {
+      const int begin = first_node(Phase::kBackward, chunk);
+      for (auto place = places.rbegin(); place != places.rend(); ++place) {
+        append(begins_before_[ahead_of(place, places.rend(), begin)], place->second);
+      }
+    }
+  }
+
+  // The node of the place kAhead further on, or the last there is.
+  template <typename Iterator>
+  static int ahead_of(Iterator place, Iterator end, int last) {
+    for (size_t i = 0; i < kAhead; ++i) {
+      if (++place == end) return last;
+    }
+    return place->first;
+  }
+  static void append(Copies& to, const Copies& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  }
+  int first_node(Phase phase, int chunk) const {
+    return find_node(nodes_.begin(), nodes_.end(), phase, chunk) - nodes_.begin();
+  }
+  int last_node(Phase phase, int chunk) const {
+    return nodes_.rend() - find_node(nodes_.rbegin(), nodes_.rend(), phase, chunk) - 1;
+  }
+  template <typename Iterator>
+  static Iterator find_node(Iterator begin, Iterator end, Phase phase, int chunk) {
+    return std::find_if(
+        begin, end, [&](const Node& node) { return node.phase == phase && node.chunk == chunk; });
+  }
+
+  void write() {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      Node node = nodes_[i];
+      const int index = static_cast<int>(i);
+      for (const size_t copy : begins_before_[index]) begin_fetch(copy, node);
+      for (const size_t copy : ends_before_[index]) finish_fetch(copy, node);
       if (node.phase == Phase::kBackward) {
         for (ValueId& id : node.inputs) {
           if (const auto found = copy_of_.find(id); found != copy_of_.end()) {
@@ -121,25 +168,46 @@ class Offloader {
           }
         }
       }
-      order.push_back(node);
-      for (Copy& copy : copies_) {
-        if (lives_[storage_of(copy.value)].last_forward != index) continue;
-        copy.stashed = add(node, Phase::kForward, [&] {
-          return stash(graph_, copy.value, "stash." + graph_.value(copy.value).name);
-        });
-        order.push_back(graph_.nodes().back());
-      }
+      order_.push_back(node);
+      for (const size_t copy : begins_behind_[index]) begin_stash(copy, node);
+      for (const size_t copy : ends_behind_[index]) finish_stash(copy, node);
     }
-    graph_.replace_nodes(std::move(order));
+    graph_.replace_nodes(std::move(order_));
   }
 
-  // Beside `node`: in its scope and chunk.
+  void begin_stash(size_t index, const Node& beside) {
+    Copy& copy = copies_[index];
+    append_node(beside, [&] {
+      copy.stashed = stash(graph_, copy.value, channel(index), "stash." + name(copy));
+    });
+  }
+  void finish_stash(size_t index, const Node& beside) {
+    append_node(beside, [&] { end_stash(graph_, copies_[index].value, channel(index)); });
+  }
+  void begin_fetch(size_t index, const Node& beside) {
+    Copy& copy = copies_[index];
+    append_node(beside, [&] {
+      copy.fetched = fetch(graph_, copy.stashed, channel(index), "begin_fetch." + name(copy));
+    });
+  }
+  void finish_fetch(size_t index, const Node& beside) {
+    Copy& copy = copies_[index];
+    append_node(beside, [&] {
+      copy.fetched = end_fetch(graph_, copy.fetched, channel(index), "fetch." + name(copy));
+    });
+  }
+
+  static int64_t channel(size_t copy) { return kFirstChannel + static_cast<int64_t>(copy); }
+  const std::string& name(const Copy& copy) const { return graph_.value(copy.value).name; }
+
+  // In the scope, phase and chunk of the node `beside`.
   template <typename Append>
-  ValueId add(const Node& node, Phase phase, const Append& append) {
-    graph_.set_scope(node.scope);
-    graph_.set_phase(phase);
-    graph_.set_chunk(node.chunk);
-    return append();
+  void append_node(const Node& beside, const Append& append) {
+    graph_.set_scope(beside.scope);
+    graph_.set_phase(beside.phase);
+    graph_.set_chunk(beside.chunk);
+    append();
+    order_.push_back(graph_.nodes().back());
   }
 
   Graph& graph_;
@@ -150,6 +218,8 @@ class Offloader {
   std::set<int> waiting_;    // chunks whose backward begins when another stage is done
   std::vector<Copy> copies_;
   std::map<ValueId, size_t> copy_of_;
+  AtNode begins_behind_, ends_behind_, begins_before_, ends_before_;
+  std::vector<Node> order_;
 };
 
 }  // namespace

@@ -4,10 +4,13 @@
 //          but for what backward reads within its first `num_soon` nodes: it would be back at once
 //          (not where backward waits for another stage). A storage goes as a whole: so q, k and v,
 //          which share one, go together
-// Where    stash right behind the last forward node that touches the storage, fetch right before
+// Where    stash right behind the last forward node that touches the storage, fetch_end right before
 //          the first backward node that reads the value: on the device it lives in the workspace,
-//          twice, for as long as it is used
-// Order    the copies stand in the step's order and are waited for; none runs ahead of its use
+//          twice, for as long as it is used or copied
+// Ahead    the copies of two such places at most are under way beside the computation: a stash ends
+//          where the second one behind it begins, and a fetch begins where the second one before it
+//          is used. So the device holds what two places more need; backward's first fetches begin
+//          with it
 // Numbers  the same bits come back: losses and gradients do not change by a bit
 #pragma once
 

@@ -87,31 +87,80 @@ TEST(Offload, LeavesWhatIsBackAtOnce) {
   EXPECT_EQ(stashed(graph), (Names{"y", "q", "k", "v", "h", "z"}));
 }
 
-TEST(Offload, CopiesBesideTheFirstAndLastReader) {
-  Graph graph = training_graph();
-  offload(graph, {.least_bytes = 1, .num_soon = 0});
-  std::map<ValueId, const Node*> stash_of;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+// Where the ops of the copy that begins at node `begin` stand.
+size_t end_of(const Graph& graph, size_t begin, const OpDef& op) {
+  for (size_t i = begin + 1; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    if (node.op == &kStash) {
-      EXPECT_EQ(node.phase, Phase::kForward);
-      stash_of[node.outputs.front()] = &node;
-      // Nothing in forward reads it any more.
-      for (size_t later = i + 1; later < graph.nodes().size(); ++later) {
-        const Node& other = graph.nodes()[later];
-        if (other.op == &kStash) continue;
-        for (const ValueId id : other.inputs) EXPECT_NE(id, node.inputs.front());
-      }
-    } else if (node.op == &kFetch) {
-      EXPECT_EQ(node.phase, Phase::kBackward);
-      ASSERT_TRUE(stash_of.contains(node.inputs.front()));
-      size_t reader = i + 1;
-      while (graph.nodes()[reader].op == &kFetch) ++reader;
-      const auto& inputs = graph.nodes()[reader].inputs;
-      EXPECT_NE(std::find(inputs.begin(), inputs.end(), node.outputs.front()), inputs.end());
-      EXPECT_EQ(node.scope, graph.nodes()[reader].scope);
+    if (node.op == &op &&
+        node.inputs.front() == (op.name == "stash_end" ? graph.nodes()[begin].inputs.front()
+                                                       : graph.nodes()[begin].outputs.front())) {
+      EXPECT_EQ(node.attrs.integer("channel"), graph.nodes()[begin].attrs.integer("channel"));
+      return i;
     }
   }
+  ADD_FAILURE() << "it does not end";
+  return begin;
+}
+
+TEST(Offload, StashesBehindTheLastReader) {
+  Graph graph = training_graph();
+  offload(graph, {.least_bytes = 1, .num_soon = 0});
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    if (node.op != &kStash) continue;
+    EXPECT_EQ(node.phase, Phase::kForward);
+    EXPECT_EQ(graph.nodes()[end_of(graph, i, kStashEnd)].phase, Phase::kForward);
+    for (size_t later = i + 1; later < graph.nodes().size(); ++later) {
+      const Node& other = graph.nodes()[later];
+      if (other.op == &kStash || other.op == &kStashEnd) continue;
+      for (const ValueId id : other.inputs) EXPECT_NE(id, node.inputs.front());
+    }
+  }
+}
+
+TEST(Offload, FetchesBeforeTheFirstReader) {
+  Graph graph = training_graph();
+  offload(graph, {.least_bytes = 1, .num_soon = 0});
+  int num_fetched = 0;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    if (node.op != &kFetch) continue;
+    ++num_fetched;
+    EXPECT_EQ(node.phase, Phase::kBackward);
+    const size_t end = end_of(graph, i, kFetchEnd);
+    size_t reader = end + 1;
+    while (graph.nodes()[reader].op == &kFetchEnd) ++reader;
+    const auto& inputs = graph.nodes()[reader].inputs;
+    EXPECT_NE(std::find(inputs.begin(), inputs.end(), graph.nodes()[end].outputs.front()),
+              inputs.end());
+    EXPECT_EQ(graph.nodes()[end].scope, graph.nodes()[reader].scope);
+  }
+  EXPECT_EQ(num_fetched, 13);
+}
+
+// Each copy has the computation between two places to hide behind.
+TEST(Offload, CopiesBesideTheComputation) {
+  Graph graph = training_graph();
+  offload(graph, {.least_bytes = 32 * 64 * 2, .num_soon = 0});
+  const auto computed_within = [&](const OpDef& begin, const OpDef& end) {
+    std::vector<int> counts;
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      if (graph.nodes()[i].op != &begin) continue;
+      int count = 0;
+      for (size_t j = i; j < end_of(graph, i, end); ++j) {
+        const OpDef* op = graph.nodes()[j].op;
+        count += op != &kStash && op != &kStashEnd && op != &kFetch && op != &kFetchEnd;
+      }
+      counts.push_back(count);
+    }
+    return counts;
+  };
+  // y until h begins; q, k and v until z; h until g and u; z until s; g and u until d.m; the last two
+  // until the end of forward.
+  EXPECT_EQ(computed_within(kStash, kStashEnd), (std::vector<int>{3, 3, 3, 3, 2, 2, 5, 5, 5, 1}));
+  // The first two places from the beginning of backward, the others from the use of the second one
+  // before them.
+  EXPECT_EQ(computed_within(kFetch, kFetchEnd), (std::vector<int>{3, 2, 2, 0, 0, 5, 5, 5, 5, 3}));
 }
 
 TEST(Offload, ActivationsLieInHostMemory) {

@@ -77,6 +77,7 @@ struct MemoryConfig {
   std::string recompute = "selective";
   bool offload_optimizer = false;
   bool offload_activations = false;
+  int64_t offload_min_bytes = int64_t{1} << 20;
   bool operator==(const MemoryConfig&) const = default;
 };
 

@@ -106,9 +106,10 @@ std::vector<ConfigField> make_fields() {
        "keep moments and master weights in pinned host memory, which a GPU updates in place; "
        "slower"},
       {"memory", "offload_activations", at<&C::memory, &MemoryConfig::offload_activations>,
-       "keep what the backward pass reads of the forward pass, where it is at least 1 MiB, in "
-       "pinned "
-       "host memory; each copy is waited for: slower"},
+       "keep what the backward pass reads of the forward pass in pinned host memory; a GPU copies "
+       "beside its computation, and waits where the link to the host is too slow for it"},
+      {"memory", "offload_min_bytes", at<&C::memory, &MemoryConfig::offload_min_bytes>,
+       "activations that are smaller on a rank stay on the device", between(1, kMaxInteger)},
 
       {"parallel", "data", at<&C::parallel, &Parallel::data>,
        "data-parallel degree; 0: the workers divided by the other degrees", between(0, kMaxCount)},

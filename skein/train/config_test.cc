@@ -141,7 +141,7 @@ TEST(Config, SuggestsTheNearestName) {
             "global_sequences?");
   EXPECT_EQ(error_of("[memory]\nzzzzzzzz = 1\n"),
             "demo.toml:2: unknown key zzzzzzzz in [memory]: [memory] has recompute, "
-            "offload_optimizer, offload_activations");
+            "offload_optimizer, offload_activations, offload_min_bytes");
   EXPECT_EQ(error_of("[zzzzzzzz]\n").substr(0, 60),
             "demo.toml:1: unknown section [zzzzzzzz]: expected one of run");
   EXPECT_EQ(error_of("steps = 3\n"),
@@ -303,7 +303,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 62u);  // the keys of Config
+  EXPECT_EQ(names.size(), 63u);  // the keys of Config
 }
 
 TEST(NearestName, CountsEdits) {

@@ -36,6 +36,7 @@ struct StepSpec {
   UpdateOptions update;
   bool offload_optimizer = false;
   bool offload_activations = false;
+  int64_t offload_min_bytes = int64_t{1} << 20;
   bool fp8 = false;  // products of the layers from 8-bit operands, in training
 };
 

@@ -145,6 +145,8 @@ void NcclLane::connect_now(Connecting& how) {
   greeting.end();
   if (both_ways) {
     check_nccl(nccl.all_reduce(how.spare, how.spare, 1, ncclInt32, ncclSum, comm, how.stream));
+    // Its ring is not made by the all-reduce where that takes a tree.
+    check_nccl(nccl.all_gather(how.spare, how.spare + kSpareFront, 1, ncclInt8, comm, how.stream));
   }
   cuda::check(cudaStreamSynchronize(how.stream), "connecting NCCL");
 }

@@ -14,7 +14,7 @@ namespace {
 #else
 
 constexpr const char* kNames[] = {"libnccl.so.2", "/usr/local/cuda/lib64/libnccl.so.2"};
-constexpr const char* kAdvice = "install NVIDIA's package libnccl2, 2.13 or later, on every node";
+constexpr const char* kAdvice = "install NVIDIA's package libnccl2, 2.19 or later, on every node";
 
 // Never unloaded.
 void* open_library() {

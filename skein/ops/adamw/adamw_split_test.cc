@@ -141,7 +141,7 @@ TEST(AdamwSplit, HasTheBitsOfTheWhole) {
       {"rows, flat, gathered", 2, 2, kFlat, kRows, true},
       {"columns, flat, gathered", 3, 4, kFlat, kCols, true},
   };
-  for (const Shape& shape : {Shape{12, 700}, Shape{6, 4, 93}}) {
+  for (const Shape& shape : {Shape{12, 700}, Shape{12, 720}, Shape{6, 4, 93}}) {
     for (const Precision& precision : kPrecisions) {
       const Outputs want = SplitRun(precision, kWholeParameter, shape).outputs();
       for (const Split& split : splits) {

@@ -42,6 +42,34 @@ TEST(Embedding, StaysInsideOfTheTable) {
             .reference = reference});
 }
 
+// More tokens than one block sorts, of few rows: what the sorted parts are merged for, and rows whose
+// tokens fill several windows, one of them most.
+TEST(Embedding, GradientOfManyTokensOfFewRows) {
+  const int64_t num_tokens = 700, vocabulary = 50;
+  for (const int64_t cols : {33, 128}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      Tensor tokens = random_ids({num_tokens}, vocabulary);
+      for (int64_t i = 0; i < num_tokens; ++i) {
+        if (i % 3 != 0) tokens.values[i] = 17;
+        if (i % 97 == 5) tokens.values[i] = i % 2 == 0 ? -1 : vocabulary;
+      }
+      const Tensor dx = random_tensor(dtype, {num_tokens, cols}, 2);
+      const Tensor sum = random_tensor(DType::kF32, {vocabulary, cols}, 3, 1.0, Role::kGradient);
+      OpCase test{.op = &kEmbeddingDw,
+                  .inputs = {tokens, dx, sum},
+                  .tolerance = 1e-5,
+                  .phase = Phase::kBackward};
+      Outputs want = {sum.values};
+      for (int64_t i = 0; i < num_tokens; ++i) {
+        const auto row = static_cast<int64_t>(tokens[i]);
+        if (row < 0 || row >= vocabulary) continue;
+        for (int64_t col = 0; col < cols; ++col) want[0][row * cols + col] += dx.at(i, col);
+      }
+      check_forward(test, want);
+    }
+  }
+}
+
 // Every rank's part of the table, on a mesh where dp splits the tokens and two axes the vocabulary.
 TEST(Embedding, TableSplitOverTheVocabulary) {
   Tensor tokens = random_ids({24}, 16);

@@ -7,16 +7,28 @@ namespace {
 
 using namespace op_test;
 
-Outputs reference(const Tensors& in) { return {in[0].values}; }
-
+// There and back, two at once, as the pass places them.
 TEST(Offload, CopiesEveryShapeAndStaysInside) {
-  for (const OpDef* op : {&kStash, &kFetch}) {
-    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI32, DType::kF64}) {
-      for (const Shape& shape : {Shape{1, 1}, Shape{17, 33}, Shape{9, 1408}, Shape{37}}) {
-        const Tensor x =
-            dtype == DType::kI32 ? random_ids(shape, 1000) : random_tensor(dtype, shape);
-        check_op({.op = op, .inputs = {x}, .reference = reference, .tolerance = 0});
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI32, DType::kF64}) {
+    for (const Shape& shape : {Shape{1, 1}, Shape{17, 33}, Shape{9, 1408}, Shape{37}}) {
+      Graph graph(Mesh::standard(1, 1, 1, 1));
+      std::map<ValueId, Tensor> inputs;
+      std::vector<ValueId> values, stashed, back;
+      for (int i = 0; i < 2; ++i) {
+        const TensorType type = TensorType::replicated(dtype, shape, graph.mesh());
+        values.push_back(graph.add_input(Role::kInput, fmt::format("x{}", i), type));
+        inputs[values[i]] =
+            dtype == DType::kI32 ? random_ids(shape, 1000, i) : random_tensor(dtype, shape, i);
+        stashed.push_back(stash(graph, values[i], i, fmt::format("stash{}", i)));
       }
+      for (int i = 0; i < 2; ++i) end_stash(graph, values[i], i);
+      for (int i = 0; i < 2; ++i) {
+        back.push_back(fetch(graph, stashed[i], 2 + i, fmt::format("fetch{}", i)));
+      }
+      for (int i = 0; i < 2; ++i) back[i] = end_fetch(graph, back[i], 2 + i, fmt::format("y{}", i));
+      verify(graph, "the test");
+      const GraphRun run(graph, inputs, {.row_padding = 3});
+      for (int i = 0; i < 2; ++i) EXPECT_EQ(run.read(back[i]), inputs[values[i]].values);
     }
   }
 }
@@ -31,7 +43,10 @@ TEST(Offload, KeepsEveryPlacement) {
       type.placements.at(3) = second;
       const std::string name = fmt::format("x{}", graph.values().size());
       const ValueId x = graph.add_input(Role::kGradient, name, type);
-      const ValueId stashed = stash(graph, x, "stashed"), back = fetch(graph, stashed, "back");
+      const ValueId stashed = stash(graph, x, 0, name + ".stashed");
+      end_stash(graph, x, 0);
+      const ValueId back =
+          end_fetch(graph, fetch(graph, stashed, 1, name + ".begun"), 1, name + ".back");
       EXPECT_EQ(graph.type(stashed), type);
       EXPECT_EQ(graph.type(back), type);
     }

@@ -155,8 +155,18 @@ int group_tokens(const View& dx) { return dx.cols() * size_of(dx.dtype) <= 1024 
 template <typename T, typename W>
 constexpr int kMostThreads = sizeof(W) > sizeof(T) ? 512 : 1024;
 
+// Has a row, of whole packs, brought into the L2 cache.
+template <typename T>
+__device__ void prefetch([[maybe_unused]] const T* row, [[maybe_unused]] int cols) {
+#ifdef __CUDA_ARCH__
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(row)),
+               "r"(cols * static_cast<int>(sizeof(T))));
+#endif
+}
+
 // One group of tokens a block, kRows at once. dy and h are read twice, the second time out of the
-// L1 cache, since keeping them would leave registers for fewer blocks.
+// L1 cache, since keeping them would leave registers for fewer blocks. So would reading the next
+// rows early: they are brought nearer, into the L2 cache.
 template <typename T, typename W, int kPacks, int kRows, bool has_dh>
 __global__ void __launch_bounds__(kRows > 1    ? 256
                                   : kPacks > 0 ? kMostThreads<T, W>
@@ -214,6 +224,14 @@ __global__ void __launch_bounds__(kRows > 1    ? 256
         }
       }
     });
+    if constexpr (is_kept) {
+      const int next = first + kRows + static_cast<int>(threadIdx.x);
+      if (threadIdx.x < kRows && next < num_rows) {
+        prefetch(dy.at(begin + next), cols);
+        prefetch(h.at(begin + next), cols);
+        if constexpr (has_dh) prefetch(dh.at(begin + next), cols);
+      }
+    }
     block_sums(dots);
 
     if constexpr (is_kept) each(fetch);

@@ -33,6 +33,7 @@ OpCase make_case(DType dtype, DType weight_dtype, int64_t rows, int64_t cols, bo
                  delta ? random_tensor(dtype, {rows, cols}, 2) : Tensor{},
                  random_tensor(weight_dtype, {cols}, 3, 1.0, Role::kParameter)};
   test.tolerance = dtype == DType::kBF16 ? 4e-3 : 1e-6;
+  if (cols == 1) test.grad_tolerance_f32 = 1e-3;  // what is left where dx cancels but for epsilon
   return test;
 }
 

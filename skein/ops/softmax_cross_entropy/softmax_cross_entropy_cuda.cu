@@ -28,6 +28,19 @@ __device__ int first_col() {
   return (thread / 32 * kRound * 32 + thread % 32) * n;
 }
 
+// e^x for x <= 0, and 0 where that is not a normal number: numbers below those would take three more
+// instructions a logit, and instructions are what this kernel is short of.
+__device__ float exp_or_zero(float x) {
+#ifdef __CUDA_ARCH__
+  constexpr float kLog2E = 1.44269504f;
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * kLog2E));
+  return result;
+#else
+  return __expf(x);
+#endif
+}
+
 // A round's packs of a thread. They wait as words: elements of bf16 would take a register each.
 template <typename T, int n>
 struct Round {
@@ -74,16 +87,16 @@ struct Sums {
         round.get(x[i], first + i);
         for (int j = 0; j < n; ++j) most = fmaxf(most, x[i][j]);
       }
-      sum *= __expf(before - shift(most));
+      sum *= exp_or_zero(before - shift(most));
       for (int i = 0; i < kAtOnce; ++i) {
-        for (int j = 0; j < n; ++j) sum += __expf(x[i][j] - shift(most));
+        for (int j = 0; j < n; ++j) sum += exp_or_zero(x[i][j] - shift(most));
       }
     }
   }
 
   __device__ Sums of_block() const {
     const float all = block_max(most);
-    return {all, block_sum(sum * __expf(most - shift(all)))};
+    return {all, block_sum(sum * exp_or_zero(most - shift(all)))};
   }
 };
 
@@ -125,7 +138,7 @@ __device__ void write_gradient(const Row& row, const T* x, int cols, G* gradient
     for (int i = 0; i < kRound; ++i) {
       float values[n];
       round.get(values, i);
-      for (int j = 0; j < n; ++j) values[j] = __expf(values[j] - row.most) * scale;
+      for (int j = 0; j < n; ++j) values[j] = exp_or_zero(values[j] - row.most) * scale;
       const int offset = i * 32 * n;
       if (col + offset < cols) {
         store_pack_global(gradient + col + offset, from_floats<G>(values));

@@ -253,6 +253,7 @@ class GraphRun {
     for (View& view : plan.inputs) view.data = nullptr;
     for (View& view : plan.outputs) view.data = nullptr;
     if (kernel.prepare != nullptr) call.state = plan.state = kernel.prepare(plan);
+    states_.push_back(call.state);
     const int64_t scratch = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(plan);
     Buffer& buffer = new_buffer(scratch);
     buffer.own(View::contiguous(buffer.data(), DType::kBF16, Shape{(scratch + 1) / 2}));
@@ -265,6 +266,7 @@ class GraphRun {
   Options options_;
   std::vector<View> views_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::vector<std::shared_ptr<const void>> states_;  // which nodes may share
 };
 
 }  // namespace skein::op_test

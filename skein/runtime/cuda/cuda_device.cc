@@ -207,13 +207,13 @@ std::string CudaDevice::failure() const {
 void CudaDevice::synchronize() { check_ran(cudaStreamSynchronize(stream_)); }
 
 std::unique_ptr<CudaDevice::Reader> CudaDevice::take_reader() {
+  check(cudaSetDevice(index_), "cudaSetDevice");  // in a thread that may be new to CUDA
   const std::lock_guard<std::mutex> lock(readers_mutex_);
   if (!readers_.empty()) {
     auto reader = std::move(readers_.back());
     readers_.pop_back();
     return reader;
   }
-  check(cudaSetDevice(index_), "cudaSetDevice");  // a thread that is new to CUDA
   auto reader = std::make_unique<Reader>();
   void* pinned = nullptr;
   check(cudaStreamCreateWithFlags(&reader->stream, cudaStreamNonBlocking), "cudaStreamCreate");
