@@ -7,7 +7,7 @@
 set(SKEIN_CUDA "$ENV{SKEIN_CUDA}" CACHE STRING "OFF: no CUDA backend; otherwise where nvcc is found")
 set(SKEIN_CUDA_ARCHITECTURES 90 CACHE STRING "compute capability of the CUDA kernels")
 # What belongs to no room's library: kernels and what knows CUDA, and the errors that stand for them.
-set(SKEIN_CUDA_SOURCES "/ops/cuda/|/runtime/cuda/|/comm/nccl/|_without_cuda\\.cc$")
+set(SKEIN_CUDA_SOURCES "/ops/cuda/|/runtime/cuda/|/comm/nccl/|_cuda\\.cc$")
 
 include(CheckLanguage)
 if(NOT SKEIN_CUDA STREQUAL "OFF" AND NOT SKEIN_FUZZ AND NOT SKEIN_SANITIZE)
@@ -36,6 +36,15 @@ function(skein_cuda)
     skein_cuda_sources(sources)
     add_library(skein_cuda OBJECT ${sources})
     target_link_libraries(skein_cuda PUBLIC skein_ops skein_runtime CUDA::cudart_static ${CMAKE_DL_LIBS})
+    file(GLOB cudnn_frontend ${CMAKE_SOURCE_DIR}/.deps/cudnn-frontend-*/include)
+    find_path(SKEIN_CUDNN_HEADERS cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    if(cudnn_frontend AND SKEIN_CUDNN_HEADERS)
+      target_include_directories(skein_cuda SYSTEM PRIVATE ${cudnn_frontend} ${SKEIN_CUDNN_HEADERS})
+      set_source_files_properties(${CMAKE_SOURCE_DIR}/skein/ops/attention/attention_cudnn_cuda.cc
+                                  PROPERTIES COMPILE_DEFINITIONS SKEIN_CUDNN)
+    else()
+      message(STATUS "no cuDNN: its headers, or those of its frontend (scripts/setup.sh), are not there")
+    endif()
     target_compile_definitions(skein_cuda PRIVATE SKEIN_CUDA_ARCHITECTURES=${SKEIN_CUDA_ARCHITECTURES})
     target_compile_definitions(skein_cuda PRIVATE FMT_USE_CONSTEXPR=1)  # fmt 9 guesses wrong for nvcc
     set(host_options -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas,-ffp-contract=off)
@@ -50,8 +59,8 @@ endfunction()
 
 function(skein_cuda_sources result)
   set(root ${CMAKE_SOURCE_DIR}/skein)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/ops/*_cuda.cu ${root}/ops/cuda/*.cc
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/ops/*_cuda.cu ${root}/ops/*_cuda.cc ${root}/ops/cuda/*.cc
        ${root}/runtime/cuda/*.cc ${root}/runtime/cuda/*.cu ${root}/comm/nccl/*.cc ${root}/comm/nccl/*.cu)
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$|_without_cuda\\.cc$")
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()

@@ -5,7 +5,7 @@
 #
 #   1. rooms      a room includes itself and the rooms below it, transitively ("rooms" in the script)
 #   2. backends   runtime/<kind>/ is included only by itself and by runtime/device.cc
-#   3. CUDA       its headers only in *_cuda.{cu,h}, runtime/cuda/ and comm/nccl/
+#   3. CUDA       its headers only in *_cuda.{cu,cc,h}, runtime/cuda/ and comm/nccl/
 #   4. exits      exit, _exit, abort, terminate: only in cli/
 #   5. headers    begin with a comment that says what they are, then #pragma once
 #                 (*-inl.h, which are included several times, have no #pragma once)
@@ -53,8 +53,8 @@ function check_include(path,   parts, depth, to) {
   if (path ~ /(^|\/)\.\.?\//) report("includes \"" path "\": write the path from the root, skein/...")
   if (path ~ /^(cuda|cublas|cudnn|curand|nccl|nvml|nvToolsExt)[A-Za-z0-9_]*\.(h|hpp|cuh)$/ ||
       path ~ /^(cub|cuda|cooperative_groups|cutlass|cute|nvtx3|thrust)\//)
-    if (FILENAME !~ /_cuda\.(cu|h)$/ && FILENAME !~ /^skein\/(runtime\/cuda|comm\/nccl)\//)
-      report("includes \"" path "\": CUDA headers belong in *_cuda.{cu,h}, runtime/cuda and comm/nccl")
+    if (FILENAME !~ /_cuda\.(cu|cc|h)$/ && FILENAME !~ /^skein\/(runtime\/cuda|comm\/nccl)\//)
+      report("includes \"" path "\": CUDA headers belong in *_cuda.{cu,cc,h}, runtime/cuda and comm/nccl")
   depth = split(path, parts, "/")
   if (parts[1] != "skein" || depth < 3 || is_test) return
   to = parts[2]

@@ -95,9 +95,9 @@ import glob
 import os
 import sys
 
-# Of the toolkit, and what the wheels of PyTorch bring.
-patterns = ["/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64"]
-patterns += [os.path.join(path, "nvidia", "*", "lib") for path in sys.path if path]
+# What the wheels of PyTorch bring, so that both use the same; then the toolkit's.
+patterns = [os.path.join(path, "nvidia", "*", "lib") for path in sys.path if path]
+patterns += ["/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64"]
 print(":".join(folder for pattern in patterns for folder in sorted(glob.glob(pattern))))
 FOLDERS
 )

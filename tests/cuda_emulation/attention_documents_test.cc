@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -145,7 +146,7 @@ TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
       problem_.k = {inputs[1].data(), cols};
       problem_.v = {inputs[2].data(), cols};
       problem_.grad = {inputs[3].data(), cols};
-      std::vector<float> delta(tokens * 2, 0.25f), lse(tokens * 2);
+      std::vector<float> delta(tokens * 2), lse(tokens * 2);
       problem_.delta = delta.data();
       problem_.lse = {lse.data(), 2};
 
@@ -166,7 +167,9 @@ TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
         call.outputs.resize(1);
         call.outputs[0].dtype = dtype;
         const bool plain = dtype == DType::kF32;
+        std::fill(delta.begin(), delta.end(), std::numeric_limits<float>::quiet_NaN());
         (plain ? run_plain_forward : run_tensor_core_forward)(call, problem_);
+        sum_delta(call, problem_);
         (plain ? run_plain_backward : run_tensor_core_backward)(call, problem_);
         ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
       }

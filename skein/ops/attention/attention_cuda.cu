@@ -3,6 +3,7 @@
 #include "skein/ops/attention/attention_cudnn_cuda.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
+#include "skein/ops/cuda/reduce_cuda.h"
 
 namespace skein {
 namespace attention_cuda {
@@ -80,35 +81,29 @@ int64_t backward_scratch_bytes(const KernelCall& call) {
 
 constexpr int kDeltaThreads = 256;
 
-// A warp for each query row and head.
+// A thread block for each query row, a warp for each of its heads. Rows that are computed elsewhere
+// get zeros: they lie in blocks with others, where what is multiplied by zero must be finite.
 template <typename T, int n>
 __global__ void __launch_bounds__(kDeltaThreads) sum_delta_rows(Problem problem) {
-  const int64_t unit = (int64_t{blockIdx.x} * kDeltaThreads + threadIdx.x) / warpSize;
-  if (unit >= problem.num_query_rows() * problem.heads) return;
-  const int64_t row = unit / problem.heads, head = unit % problem.heads;
-  if (problem.elsewhere != nullptr && problem.elsewhere[row] != 0) return;
-  const T* grad = row_at<const T>(problem.grad, row, head * problem.head_dim);
-  const T* o = row_at<const T>(problem.o, row, head * problem.head_dim);
-  float sum = 0;
-  for (int dim = static_cast<int>(threadIdx.x) % warpSize * n; dim < problem.head_dim;
-       dim += warpSize * n) {
-    const auto left = cuda::load_pack<n>(grad + dim), right = cuda::load_pack<n>(o + dim);
-    for (int i = 0; i < n; ++i) sum += cuda::to_float(left.at[i]) * cuda::to_float(right.at[i]);
+  const int64_t row = blockIdx.x;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % warpSize;
+  float* const deltas = problem.delta + row * problem.heads;
+  if (problem.elsewhere != nullptr && problem.elsewhere[row] != 0) {
+    for (int head = thread; head < problem.heads; head += kDeltaThreads) deltas[head] = 0;
+    return;
   }
-  sum = cuda::warp_reduce(sum, cuda::Sum());
-  if (threadIdx.x % warpSize == 0) problem.delta[unit] = sum;
-}
-
-void sum_delta(const KernelCall& call, const Problem& problem) {
-  const unsigned blocks =
-      cuda::blocks_for(problem.num_query_rows() * problem.heads, kDeltaThreads / 32);
-  cuda::with_type(call.outputs[0].dtype, [&](auto type) {
-    using T = decltype(type);
-    constexpr int kPack = cuda::kPackOf<T>;
-    const bool packable = are_heads_packable(kPack, sizeof(T), problem);
-    cuda::launch(call, blocks, kDeltaThreads,
-                 packable ? sum_delta_rows<T, kPack> : sum_delta_rows<T, 1>, problem);
-  });
+  for (int head = thread / warpSize; head < problem.heads; head += kDeltaThreads / warpSize) {
+    const int64_t col = int64_t{head} * problem.head_dim;
+    const T* grad = row_at<const T>(problem.grad, row, col);
+    const T* o = row_at<const T>(problem.o, row, col);
+    float sum = 0;
+    for (int dim = lane * n; dim < problem.head_dim; dim += warpSize * n) {
+      const auto left = cuda::load_pack<n>(grad + dim), right = cuda::load_pack<n>(o + dim);
+      for (int i = 0; i < n; ++i) sum += cuda::to_float(left.at[i]) * cuda::to_float(right.at[i]);
+    }
+    sum = cuda::warp_reduce(sum, cuda::Sum());
+    if (lane == 0) deltas[head] = sum;
+  }
 }
 
 bool is_for_tensor_cores(const KernelCall& call, const Problem& problem) {
@@ -137,6 +132,17 @@ void run_backward(const KernelCall& call) {
 }
 
 }  // namespace
+
+void sum_delta(const KernelCall& call, const Problem& problem) {
+  const unsigned blocks = cuda::blocks_for(problem.num_query_rows(), 1);
+  cuda::with_type(call.outputs[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    constexpr int kPack = cuda::kPackOf<T>;
+    const bool packable = are_heads_packable(kPack, sizeof(T), problem);
+    cuda::launch(call, blocks, kDeltaThreads,
+                 packable ? sum_delta_rows<T, kPack> : sum_delta_rows<T, 1>, problem);
+  });
+}
 
 bool are_heads_packable(int n, int bytes, const Problem& problem) {
   bool packable = problem.head_dim % n == 0;

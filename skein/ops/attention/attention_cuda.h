@@ -11,7 +11,6 @@
 #include <cstdint>
 
 #include "skein/ir/kernel.h"
-#include "skein/ops/cuda/reduce_cuda.h"
 
 namespace skein::attention_cuda {
 
@@ -124,22 +123,6 @@ __device__ inline bool all_visible(const Problem& problem, const int32_t* starts
   return starts[first] == starts[last] && (!problem.causal || keys.end <= queries.begin + 1);
 }
 
-// The positions from the first to the last of a range that these kernels compute, by every lane of a
-// warp; others between them are not to be stored. Empty: none.
-__device__ inline Range own_positions(const Problem& problem, int sequence, Range range) {
-  if (problem.elsewhere == nullptr) return range;
-  Range own = {range.end, range.begin};
-  for (int first = range.begin; first < range.end; first += warpSize) {
-    const int position = first + static_cast<int>(threadIdx.x) % warpSize;
-    const bool mine = position < range.end && !problem.is_elsewhere(sequence, position);
-    const unsigned lanes = __ballot_sync(cuda::kAllLanes, mine);
-    if (lanes == 0) continue;
-    if (own.begin == range.end) own.begin = first + __ffs(static_cast<int>(lanes)) - 1;
-    own.end = first + warpSize - __clz(static_cast<int>(lanes));
-  }
-  return own;
-}
-
 // Adjacent rows of one head.
 struct HeadRows {
   const Rows& rows;
@@ -149,6 +132,9 @@ struct HeadRows {
 
 // Whether each head of each row is whole packs of `n` elements of `bytes`.
 bool are_heads_packable(int n, int bytes, const Problem& problem);
+
+// Problem::delta; zeros for rows that are computed elsewhere.
+void sum_delta(const KernelCall& call, const Problem& problem);
 
 // Our own kernels; backward finds delta computed. Products on the plain units: f32 and bf16.
 constexpr int kMaxHeadDim = 256;

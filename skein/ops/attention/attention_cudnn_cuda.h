@@ -2,12 +2,13 @@
 // (attention_documents_cuda.h), our own kernels those that have none. Both give the same bits in
 // every run.
 //
-// Needs     libcudnn.so.9, which is loaded at the first run; without it, or where it is too old, one
-//           warning says so, and our own kernels compute everything. SKEIN_ATTENTION=plain in the
-//           environment does without cuDNN.
-// Limits    head_dim a multiple of 16; whole sequences to a rank (`parts` == 1). Backward on compute
-//           capability 9 needs cuDNN 9.25: older ones are deterministic only with memory for all
-//           pairs.
+// Needs     libcudnn.so.9, which is loaded at the first run; without it, or where it is older than
+//           9.25, one warning says so, and our own kernels compute everything. Older ones do not
+//           allow entries of no length, and on compute capability 9 their backward is deterministic
+//           only with memory for all pairs. SKEIN_ATTENTION=plain in the environment does without
+//           cuDNN.
+// Limits    head_dim a multiple of 16; whole sequences to a rank (`parts` == 1), of more than one
+//           token
 // Plans     are built at the first run of a shape that does not record, and kept: nodes of one shape
 //           share one
 #pragma once

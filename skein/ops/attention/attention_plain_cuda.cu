@@ -3,6 +3,7 @@
 //
 // Source  Dao, "FlashAttention-2", arXiv:2307.08691
 #include "skein/ops/attention/attention_cuda.h"
+#include "skein/ops/attention/own_positions_cuda.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"

@@ -7,6 +7,7 @@
 #include <mma.h>
 
 #include "skein/ops/attention/attention_cuda.h"
+#include "skein/ops/attention/own_positions_cuda.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
@@ -71,18 +72,75 @@ __device__ Places find_places(Floats& memory) {
   return places;
 }
 
-// Zeros beyond the rows and head_dim.
+#ifdef __CUDA_ARCH__
+__device__ uint32_t shared_address(const void* data) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(data));
+}
+#endif
+
+// wmma::load_matrix_sync, from shared memory for certain. Of bf16, nvcc takes that for a load from
+// anywhere, which is four small loads a lane instead of one for the warp (ldmatrix).
+template <typename Tile>
+__device__ void load_tile(Tile& to, const __nv_bfloat16* from, int stride) {
+#ifdef __CUDA_ARCH__
+  static_assert(sizeof(to.x) == 4 * sizeof(uint32_t));
+  auto* const words = reinterpret_cast<uint32_t*>(to.x);
+#define SKEIN_LOAD_TILE(tile)                                                         \
+  asm volatile("wmma.load." tile ".m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;" \
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])       \
+               : "r"(shared_address(from)), "r"(stride)                               \
+               : "memory")
+  if constexpr (std::is_same_v<Tile, Left>) {
+    SKEIN_LOAD_TILE("a.sync.aligned.row");
+  } else if constexpr (std::is_same_v<Tile, Right>) {
+    SKEIN_LOAD_TILE("b.sync.aligned.row");
+  } else {
+    static_assert(std::is_same_v<Tile, RightTransposed>);
+    SKEIN_LOAD_TILE("b.sync.aligned.col");
+  }
+#undef SKEIN_LOAD_TILE
+#else
+  wmma::load_matrix_sync(to, from, stride);
+#endif
+}
+
+// Into shared memory; zeros if not `inside`. 16 bytes are on their way until wait_for_copies(), and
+// take no register.
+template <int n>
+__device__ void copy_pack(uint16_t* to, const uint16_t* from, bool inside) {
+#ifdef __CUDA_ARCH__
+  if constexpr (n * sizeof(uint16_t) == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(shared_address(to)), "l"(__cvta_generic_to_global(from)),
+                   "r"(inside ? 16 : 0)
+                 : "memory");
+    return;
+  }
+#endif
+  store_pack(to, inside ? load_pack<n>(from) : Pack<uint16_t, n>{});
+}
+// A barrier, behind which the copies of all threads are there.
+__device__ void wait_for_copies() {
+#ifdef __CUDA_ARCH__
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+  __syncthreads();
+}
+
+// Zeros beyond the rows and head_dim. There after wait_for_copies().
 template <int n, int threads, int rows, int cols>
 __device__ void load_rows(const HeadRows& from, int head_dim, Matrix<rows, cols>& to) {
+  constexpr int kPacks = cols / n, kRowsAtOnce = threads / kPacks;
+  static_assert(threads % kPacks == 0 && rows % kRowsAtOnce == 0);
+  const int row_of_thread = static_cast<int>(threadIdx.x) / kPacks;
+  const int dim = static_cast<int>(threadIdx.x) % kPacks * n;
 #pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < rows * cols / n; i += threads) {
-    const int row = i / (cols / n), dim = i % (cols / n) * n;
-    Pack<uint16_t, n> pack = {};
-    if (row < from.num_rows && dim < head_dim) {
-      pack = load_pack<n>(
-          row_at<const uint16_t>(from.rows, from.first_row + row, from.first_col + dim));
-    }
-    store_pack(&to.bits[row][dim], pack);
+  for (int first = 0; first < rows; first += kRowsAtOnce) {
+    const int row = first + row_of_thread;
+    copy_pack<n>(&to.bits[row][dim],
+                 row_at<const uint16_t>(from.rows, from.first_row + row, from.first_col + dim),
+                 row < from.num_rows && dim < head_dim);
   }
 }
 
@@ -90,7 +148,7 @@ template <int rows, int cols>
 __device__ void load_left(const Matrix<rows, cols>& from, int first_row,
                           Left (&left)[cols / kTile]) {
   for (int i = 0; i < cols / kTile; ++i) {
-    wmma::load_matrix_sync(left[i], from.at(first_row, i * kTile), from.kStride);
+    load_tile(left[i], from.at(first_row, i * kTile), from.kStride);
   }
 }
 
@@ -102,7 +160,7 @@ __device__ void multiply(const Left (&left)[cols / kTile], const Matrix<rows, co
 #pragma unroll
   for (int i = 0; i < cols / kTile; ++i) {
     RightTransposed tile;
-    wmma::load_matrix_sync(tile, right.at(first_row, i * kTile), right.kStride);
+    load_tile(tile, right.at(first_row, i * kTile), right.kStride);
     wmma::mma_sync(product, left[i], tile, product);
   }
 }
@@ -115,11 +173,11 @@ __device__ void accumulate(const __nv_bfloat16* weights, int weights_stride,
 #pragma unroll 1
   for (int first = 0; first < num; first += kTile) {
     Left left;
-    wmma::load_matrix_sync(left, weights + first, weights_stride);
+    load_tile(left, weights + first, weights_stride);
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       Right tile;
-      wmma::load_matrix_sync(tile, terms.at(first, first_col + i * kTile), terms.kStride);
+      load_tile(tile, terms.at(first, first_col + i * kTile), terms.kStride);
       wmma::mma_sync(sums[i], left, tile, sums[i]);
     }
   }
@@ -198,6 +256,11 @@ struct RunningSoftmax {
     const int half_col = lane() % 2 * kHalf;
     const float factor = problem.scale * kLog2E;
     const bool all = keys.end - keys.begin == kBlock && all_visible(problem, starts, queries, keys);
+    // Of the keys up to `last`, those of the query's document are visible.
+    const int start = query < queries.end ? starts[query] : 0;
+    const int last = query >= queries.end                 ? -1
+                     : problem.causal && query < keys.end ? query
+                                                          : keys.end - 1;
     float values[kHalf];
     float most = -INFINITY;
 #pragma unroll
@@ -205,8 +268,7 @@ struct RunningSoftmax {
       const Pack<float, 4> pack = load_pack<4>(&scores.at[half_row()][half_col + i]);
       for (int j = 0; j < 4; ++j) {
         const int key = keys.begin + half_col + i + j;
-        const bool visible = all || (query < queries.end && key < keys.end &&
-                                     is_visible(problem, starts, query, key));
+        const bool visible = all || (key <= last && starts[key] == start);
         values[i + j] = visible ? pack.at[j] * factor : -INFINITY;
         most = Max()(most, values[i + j]);
       }
@@ -218,6 +280,7 @@ struct RunningSoftmax {
     const float shrink = exp2f(largest - offset);
     largest = most;
     total *= shrink;
+    __syncwarp();  // the lane beside has read what is written here
     auto* row = reinterpret_cast<uint16_t*>(scores.at[half_row()]) + half_col;
 #pragma unroll
     for (int i = 0; i < kHalf; i += 8) {
@@ -235,7 +298,7 @@ struct RunningSoftmax {
 };
 
 template <int n, int kDims>
-__global__ void __launch_bounds__(kThreads) attend(Problem problem) {
+__global__ void __launch_bounds__(kThreads, kDims == 64 ? 4 : 3) attend(Problem problem) {
   __shared__ ForwardMemory<kDims> memory;
   const auto [sequence, head, place] = unit_of(problem, problem.heads);
   // The last queries, which have the most keys, go first.
@@ -252,7 +315,7 @@ __global__ void __launch_bounds__(kThreads) attend(Problem problem) {
   const Places places = find_places(scores);
   __syncthreads();
   load_rows<n, kThreads>(q, problem.head_dim, memory.q);
-  __syncthreads();
+  wait_for_copies();
   Left left[kDims / kTile];
   load_left(memory.q, first_row_of_warp(), left);
   Sum sums[kDims / kTile];
@@ -267,7 +330,7 @@ __global__ void __launch_bounds__(kThreads) attend(Problem problem) {
     const int num_keys = keys.end - keys.begin;
     __syncthreads();
     load_rows<n, kThreads>({problem.k, key_row, kv_col, num_keys}, problem.head_dim, memory.terms);
-    __syncthreads();
+    wait_for_copies();
 #pragma unroll 1
     for (int first = 0; first < kBlock; first += kTile) {
       Sum product;
@@ -283,7 +346,7 @@ __global__ void __launch_bounds__(kThreads) attend(Problem problem) {
       const float factor = factors[places.row(i)];
       for (Sum& sum : sums) sum.x[i] *= factor;
     }
-    __syncthreads();
+    wait_for_copies();
     accumulate<kBlock>(reinterpret_cast<const __nv_bfloat16*>(&scores), kWeightsStride,
                        memory.terms, 0, sums);
   }
@@ -325,7 +388,7 @@ struct QueryMemory {
 };
 
 template <int n, int kDims>
-__global__ void __launch_bounds__(kThreads) sum_dq(Problem problem) {
+__global__ void __launch_bounds__(kThreads, kDims == 64 ? 3 : 2) sum_dq(Problem problem) {
   __shared__ QueryMemory<kDims> memory;
   const auto [sequence, head, place] = unit_of(problem, problem.heads);
   const Range queries = problem.query_range(problem.num_query_blocks() - 1 - place);
@@ -342,7 +405,7 @@ __global__ void __launch_bounds__(kThreads) sum_dq(Problem problem) {
   load_rows<n, kThreads>({problem.grad, q.first_row, q.first_col, q.num_rows}, problem.head_dim,
                          memory.grad);
   load_statistics(problem, head, q.first_row, q.num_rows, memory.log2_sums, memory.deltas);
-  __syncthreads();
+  wait_for_copies();
   Left left_q[kDims / kTile], left_grad[kDims / kTile];
   load_left(memory.q, first_row_of_warp(), left_q);
   load_left(memory.grad, first_row_of_warp(), left_grad);
@@ -359,7 +422,7 @@ __global__ void __launch_bounds__(kThreads) sum_dq(Problem problem) {
     __syncthreads();
     load_rows<n, kThreads>({problem.k, key_row, kv_col, num_keys}, problem.head_dim, memory.k);
     load_rows<n, kThreads>({problem.v, key_row, kv_col, num_keys}, problem.head_dim, memory.v);
-    __syncthreads();
+    wait_for_copies();
     const bool all = num_keys == kBlock && all_visible(problem, starts, queries, keys);
 #pragma unroll 1
     for (int first = 0; first < kBlock; first += kTile) {
@@ -398,7 +461,7 @@ struct KeyMemory {
 };
 
 template <int n, int kDims>
-__global__ void __launch_bounds__(kKeyThreads) sum_dk_dv(Problem problem) {
+__global__ void __launch_bounds__(kKeyThreads, kDims == 64 ? 2 : 1) sum_dk_dv(Problem problem) {
   __shared__ KeyMemory<kDims> memory;
   // The first keys, which have the most queries, go first.
   const auto [sequence, kv_head, place] = unit_of(problem, problem.kv_heads);
@@ -413,12 +476,12 @@ __global__ void __launch_bounds__(kKeyThreads) sum_dk_dv(Problem problem) {
   Left left_k[kDims / kTile], left_v[kDims / kTile];
   __syncthreads();
   load_rows<n, kKeyThreads>(k, problem.head_dim, memory.keys);
-  __syncthreads();
+  wait_for_copies();
   load_left(memory.keys, first_row_of_warp(), left_k);
   __syncthreads();
   load_rows<n, kKeyThreads>({problem.v, k.first_row, k.first_col, k.num_rows}, problem.head_dim,
                             memory.keys);
-  __syncthreads();
+  wait_for_copies();
   load_left(memory.keys, first_row_of_warp(), left_v);
   Matrix<kTile, kStep>&p = memory.p[warp() % kWarps], &ds = memory.ds[warp() % kWarps];
   const int half = warp() / kWarps, first_dim = half * (kDims / 2);
@@ -437,7 +500,7 @@ __global__ void __launch_bounds__(kKeyThreads) sum_dk_dv(Problem problem) {
     load_rows<n, kKeyThreads>({problem.grad, first_row, q_col, num_queries}, problem.head_dim,
                               memory.grad);
     load_statistics(problem, head, first_row, num_queries, memory.log2_sums, memory.deltas);
-    __syncthreads();
+    wait_for_copies();
     const bool all = num_queries == kStep && keys.end - keys.begin == kBlock &&
                      all_visible(problem, starts, queries, keys);
     Sum scores, products;

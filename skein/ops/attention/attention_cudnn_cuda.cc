@@ -1,6 +1,6 @@
 #include "skein/ops/attention/attention_cudnn_cuda.h"
 
-#if !defined(SKEIN_CUDA_EMULATED) && __has_include(<cudnn_frontend.h>) && __has_include(<cudnn.h>)
+#ifdef SKEIN_CUDNN
 
 #include <dlfcn.h>
 
@@ -35,17 +35,19 @@ namespace fe = cudnn_frontend;
 using fe::graph::Tensor_attributes;
 using Tensor = std::shared_ptr<Tensor_attributes>;
 
-constexpr size_t kLeastVersion = 91200;
-constexpr size_t kLeastForHopperBackward = 92500;
+constexpr size_t kLeastVersion = 92500;
 constexpr int64_t kHeadDimMultiple = 16;
 constexpr int kPack = 8;  // elements of 16 bytes
 constexpr int64_t kAlignment = 256;
+constexpr int64_t kRowsAlignment = 64;
 
 // What the tensors of a graph are called: an operand, and its offsets, are these and its number.
 constexpr int64_t kOperands = 1, kOffsets = 101;
 constexpr int64_t kQueryLengths = 201, kKeyLengths = 202;
 
-int64_t round_up(int64_t value) { return (value + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t round_up(int64_t value, int64_t multiple = kAlignment) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 // ---- what is asked of cuDNN
 
@@ -124,8 +126,8 @@ struct Description {
     if (backward) {
       auto wanted = attributes<fe::graph::SDPA_backward_attributes>(graph);
       wanted.set_deterministic_algorithm(true)
-          .set_max_total_seq_len_q(problem.num_query_rows())
-          .set_max_total_seq_len_kv(problem.num_query_rows());
+          .set_max_total_seq_len_q(workspace_rows())
+          .set_max_total_seq_len_kv(workspace_rows());
       const Tensor o = input(graph, kO), grad = input(graph, kGrad), lse = input(graph, kLse);
       const auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, o, grad, lse, wanted);
       output(graph, kDq, dq);
@@ -140,10 +142,14 @@ struct Description {
     }
   }
 
+  // Of every sum in the workspace. A multiple, as what the engine keeps lies right behind the sums and
+  // holds tensor maps, which must be aligned.
+  int64_t workspace_rows() const { return round_up(problem.num_query_rows(), kRowsAlignment); }
+
   // At least what a plan needs: sums of dq and, with shared kv heads, dk and dv of every query head,
   // in fp32; delta; what orders the sums of dq; and room for what the library keeps besides.
   int64_t workspace_bytes() const {
-    const int64_t entries = table.num_entries, rows = problem.num_query_rows();
+    const int64_t entries = table.num_entries, rows = workspace_rows();
     int64_t bytes = (int64_t{4} << 20) + entries * 1024;
     if (!backward) return bytes;
     int64_t elements = table.strides[kDq] + table.strides[kLse];
@@ -156,6 +162,9 @@ struct Description {
 };
 
 // ---- the library
+
+// Messages of the library may end in empty lines.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string version_text(size_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
@@ -244,13 +253,9 @@ class Cudnn {
           "own kernels, not on cuDNN {}: {}",
           description.backward ? "backward" : "forward", problem.head_dim, problem.heads,
           problem.kv_heads, problem.num_sequences, problem.sequence_length, version_text(version_),
-          why);
+          first_line(why));
       return nullptr;
     };
-    if (description.backward && capability_ / 10 == 9 && version_ < kLeastForHopperBackward) {
-      return say(fmt::format("a repeatable one on this GPU needs {} or later",
-                             version_text(kLeastForHopperBackward)));
-    }
     try {
       auto graph = std::make_unique<fe::graph::Graph>();
       graph->set_sm_version(capability_);
@@ -281,7 +286,8 @@ bool is_wanted() {
   return wanted == nullptr || std::string(wanted) != "plain";
 }
 
-// By shapes and strides.
+// By shapes and strides. Sequences of one token: cuDNN has no backward, and 9.26 and 9.27 leave out
+// part of lse.
 bool is_for_cudnn(DType dtype, const Problem& problem) {
   bool aligned = true;
   for (int i = 0; i < kNumOperands; ++i) {
@@ -289,7 +295,7 @@ bool is_for_cudnn(DType dtype, const Problem& problem) {
     aligned = aligned && (operand == kLse || rows_of(problem, operand).stride % kPack == 0);
   }
   return is_wanted() && dtype == DType::kBF16 && problem.parts == 1 && aligned &&
-         problem.head_dim % kHeadDimMultiple == 0;
+         problem.sequence_length > 1 && problem.head_dim % kHeadDimMultiple == 0;
 }
 
 // Where everything is in scratch memory. With null memory it only counts.
