@@ -190,5 +190,21 @@ TEST(CudaRun, SaysWhatIsMissing) {
   }
 }
 
+// Llama 2 7B with nothing computed again, 4,096 tokens.
+TEST(CudaPlan, SevenBillionWeightsFitOneGpu) {
+  const std::string configs = std::string(SKEIN_SOURCE_DIR) + "/configs";
+  const Outcome outcome =
+      SkeinProcess({"plan", configs + "/llama2-7b-h200.toml", "--hardware",
+                    configs + "/hardware/h200-8x.toml", "--json", "--set",
+                    "model.hf_config=\"" + configs + "/models/llama2-7b.json\""},
+                   SkeinProcess::kNoFileLimit, cuda_program())
+          .wait();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json plan = Json::parse(outcome.out);
+  EXPECT_TRUE(plan.at("fits"));
+  EXPECT_LT(plan.at("per_rank").at("device_bytes").get<int64_t>(),
+            int64_t{115} * 1000 * 1000 * 1000);
+}
+
 }  // namespace
 }  // namespace skein
