@@ -5,7 +5,7 @@
 #   scripts/bench.sh [--torch PYTHON] [--precision]
 #
 #   --torch PYTHON   a python that has torch: bench/compare_torch.sh, some 15 minutes more
-#   --precision      bench/precision.sh, 1,000 steps in each mode, some 30 minutes more
+#   --precision      bench/precision.sh, 1,000 steps in each mode, some 40 minutes more
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python='' precision=''
@@ -88,11 +88,14 @@ else
   row "against PyTorch" "not run: --torch PYTHON"
 fi
 if [ -n "$precision" ]; then
+  results=$(bench/precision.sh)
+  echo "$results" >&2
   while read -r mode loss change; do
     row "validation loss, $mode" "$loss $change"
-  done < <(bench/precision.sh | tee /dev/stderr | awk '
-    NR == 1 {for (i = 2; i <= NF; ++i) mode[i - 1] = $i}
-    $1 == "validation" {print mode[1], $2; for (i = 3; i < NF; i += 2) print mode[(i + 1) / 2], $i, $(i + 1)}')
+  done < <(awk '
+    $1 == "steps" {for (i = 2; i <= NF; ++i) mode[i - 1] = $i}
+    $1 == "validation" {print mode[1], $2; for (i = 3; i < NF; i += 2) print mode[(i + 1) / 2], $i, $(i + 1)}
+    ' <<< "$results")
 else
   row "precision curves" "not run: --precision"
 fi

@@ -14,7 +14,8 @@
 # Exit code 0: every test passed; 1: one failed, was not there or did not come to its end; 2: no such
 # section; 77: there is no GPU. A figure that misses its target is shown, and fails nothing.
 #
-# SKEIN_GPU_CHECK_DRY=1 tries this script out on the CUDA emulation of the tests, with tiny sizes.
+# SKEIN_GPU_CHECK_DRY=1 tries this script out on the CUDA emulation of the tests, with tiny sizes; then
+# measurements must pass as well.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 results=${1:-}
@@ -177,6 +178,7 @@ check_bits() {
 
 check_sanitizer() {
   local sanitizer
+  [ -z "$dry" ] || { record test sanitizer skipped '' "the emulation has nothing for it"; return; }
   is_there test sanitizer "$kernels_test" || return
   sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) ||
     { record test sanitizer skipped '' "compute-sanitizer is not there"; return; }

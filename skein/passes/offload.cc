@@ -121,13 +121,16 @@ class Offloader {
     for (const auto& [chunk, places] : stashes) {
       const int end = last_node(Phase::kForward, chunk);
       for (auto place = places.begin(); place != places.end(); ++place) {
-        append(ends_behind_[ahead_of(place, places.end(), end)], place->second);
+        Copies& copies = ends_behind_[ahead_of(place, places.end(), end)];
+        copies.insert(copies.end(), place->second.begin(), place->second.end());
       }
     }
     for (const auto& [chunk, places] : fetches) {
       const int begin = first_node(Phase::kBackward, chunk);
       for (auto place = places.rbegin(); place != places.rend(); ++place) {
-        append(begins_before_[ahead_of(place, places.rend(), begin)], place->second);
+        Copies& copies = begins_before_[ahead_of(place, places.rend(), begin)];
+        copies.insert(copies.begin(), place->second.begin(),
+                      place->second.end());  // first used first
       }
     }
   }
@@ -139,9 +142,6 @@ class Offloader {
       if (++place == end) return last;
     }
     return place->first;
-  }
-  static void append(Copies& to, const Copies& from) {
-    to.insert(to.end(), from.begin(), from.end());
   }
   int first_node(Phase phase, int chunk) const {
     return find_node(nodes_.begin(), nodes_.end(), phase, chunk) - nodes_.begin();

@@ -160,7 +160,7 @@ TEST(Offload, CopiesBesideTheComputation) {
   EXPECT_EQ(computed_within(kStash, kStashEnd), (std::vector<int>{3, 3, 3, 3, 2, 2, 5, 5, 5, 1}));
   // The first two places from the beginning of backward, the others from the use of the second one
   // before them.
-  EXPECT_EQ(computed_within(kFetch, kFetchEnd), (std::vector<int>{3, 2, 2, 0, 0, 5, 5, 5, 5, 3}));
+  EXPECT_EQ(computed_within(kFetch, kFetchEnd), (std::vector<int>{0, 0, 2, 2, 3, 5, 5, 5, 5, 3}));
 }
 
 TEST(Offload, ActivationsLieInHostMemory) {

@@ -88,7 +88,8 @@ class Device {
   // An error behind the host, and where it was; empty: there is none.
   virtual std::string failure() const { return {}; }
 
-  // What `steps` starts, kept instead of run: no copies from or to the host, no waiting. Null: this
+  // What `steps` starts, kept instead of run: no copies from or to memory of the host
+  // that the device did not allocate, no waiting. Null: this
   // device does not record, and `steps` was not called.
   virtual std::unique_ptr<Recording> record(const std::function<void()>&) { return nullptr; }
 };

@@ -125,17 +125,28 @@ void Executor::run(std::string_view program, int64_t slot) {
   const auto found = bound_.find(program);
   if (found == bound_.end()) fail(ErrorCode::kInternal, "there is no program '{}'", program);
   if (device_.kind() == "null") return;
-  BoundProgram& bound = found->second.at(static_cast<size_t>(slot));
-  if (profiling_) return run_profiled(*bound.program, slot, bound.steps);
-  if (bound.ran && !bound.communicates && bound.recording == nullptr && !device_.checks_ops()) {
-    bound.recording = device_.record([&] { run_steps(bound); });
+  try {
+    start(found->second.at(static_cast<size_t>(slot)), slot);
+  } catch (const Error& error) {
+    // What fails to start after an error behind the host is not to blame.
+    const std::string behind = error.code() == ErrorCode::kPeerLost ? "" : device_.failure();
+    if (behind.empty()) throw;
+    fail(ErrorCode::kInternal, "{}", behind);
   }
-  bound.ran = true;
-  device_.begin_range(bound.program->name);
-  if (bound.recording != nullptr) {
-    bound.recording->replay();
+}
+
+void Executor::start(BoundProgram& program, int64_t slot) {
+  if (profiling_) return run_profiled(program, slot);
+  if (program.ran && !program.communicates && program.recording == nullptr &&
+      !device_.checks_ops()) {
+    program.recording = device_.record([&] { run_steps(program); });
+  }
+  program.ran = true;
+  device_.begin_range(program.program->name);
+  if (program.recording != nullptr) {
+    program.recording->replay();
   } else {
-    run_steps(bound);
+    run_steps(program);
   }
   device_.end_range();
 }
@@ -144,18 +155,33 @@ void Executor::run_steps(const BoundProgram& program) {
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const BoundStep& bound = program.steps[i];
     try {
-      if (i % kStepsBetweenPlaces == 0) device_.pass_place(program.places[i / kStepsBetweenPlaces]);
+      pass_place(program, i);
       run_step(bound);
       if (device_.checks_ops()) device_.synchronize();
     } catch (const std::exception& error) {
       const auto* known = dynamic_cast<const Error*>(&error);
       if (known != nullptr && known->code() == ErrorCode::kPeerLost) throw;
-      const std::string behind = device_.failure();
-      if (!behind.empty()) fail(ErrorCode::kInternal, "{}", behind);
       fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.step),
            program.program->name, error.what());
     }
   }
+}
+
+void Executor::run_profiled(const BoundProgram& program, int64_t slot) {
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const BoundStep& bound = program.steps[i];
+    pass_place(program, i);
+    device_.begin_range(describe(*bound.step));
+    const int64_t start = device_.stamp();
+    run_step(bound);
+    stamped_.push_back({bound.step, program.program, slot, start, device_.stamp()});
+    device_.end_range();
+  }
+}
+
+void Executor::pass_place(const BoundProgram& program, size_t step) {
+  if (step % kStepsBetweenPlaces == 0)
+    device_.pass_place(program.places[step / kStepsBetweenPlaces]);
 }
 
 void Executor::run_step(const BoundStep& bound) {
@@ -164,17 +190,6 @@ void Executor::run_step(const BoundStep& bound) {
   bound.kernel->run(bound.call);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   communication_seconds_ += took.count();
-}
-
-void Executor::run_profiled(const Program& program, int64_t slot,
-                            const std::vector<BoundStep>& steps) {
-  for (const BoundStep& bound : steps) {
-    device_.begin_range(describe(*bound.step));
-    const int64_t start = device_.stamp();
-    run_step(bound);
-    stamped_.push_back({bound.step, &program, slot, start, device_.stamp()});
-    device_.end_range();
-  }
 }
 
 std::vector<OpSpan> Executor::take_spans() {

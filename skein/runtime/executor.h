@@ -123,9 +123,11 @@ class Executor {
   void bind(const Program& program);
   BoundStep bind(const Step& step, int64_t slot);
   Communicator* communicator_of(const Step& step) const;  // null: it needs none
-  void run_profiled(const Program& program, int64_t slot, const std::vector<BoundStep>& steps);
   std::vector<int64_t> name_places(const Program& program);
+  void start(BoundProgram& program, int64_t slot);
   void run_steps(const BoundProgram& program);
+  void run_profiled(const BoundProgram& program, int64_t slot);
+  void pass_place(const BoundProgram& program, size_t step);
   void run_step(const BoundStep& bound);
 
   Device& device_;

@@ -109,7 +109,9 @@ std::vector<ConfigField> make_fields() {
        "keep what the backward pass reads of the forward pass in pinned host memory; a GPU copies "
        "beside its computation, and waits where the link to the host is too slow for it"},
       {"memory", "offload_min_bytes", at<&C::memory, &MemoryConfig::offload_min_bytes>,
-       "activations that are smaller on a rank stay on the device", between(1, kMaxInteger)},
+       "activations that are smaller on a rank stay on the device; what lies side by side, as q, k "
+       "and v, counts as one",
+       between(1, kMaxInteger)},
 
       {"parallel", "data", at<&C::parallel, &Parallel::data>,
        "data-parallel degree; 0: the workers divided by the other degrees", between(0, kMaxCount)},

@@ -385,7 +385,9 @@ void Trainer::validate() {
   const auto start = Clock::now();
   StepRunner::LossSum sum;
   validation_batches_->rewind();
-  while (const Batch* batch = validation_batches_->next()) runner_->evaluate(*batch, sum);
+  while (const Batch* batch = validation_batches_->next()) {
+    in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
+  }
   if (log_) log_->validation(step_, sum.mean(), sum.num_tokens, seconds_since(start));
 }
 

@@ -221,11 +221,15 @@ struct CudaEmulationStream {
   bool running = false;
   int64_t stuck_at = -1;  // of num_changes: nothing has happened since that could help it on
 };
+// What a stream of a capture is behind: so many works of each stream.
+using Behind = std::map<cudaStream_t, int64_t>;
 struct CudaEmulationEvent {
   cudaStream_t stream = nullptr;
   int64_t position = 0;  // of its stream's queue that it stands behind
   std::chrono::steady_clock::time_point time;
   bool recorded = false;
+  int64_t capture = 0;  // in which it was recorded last; 0: in none
+  Behind behind;
 };
 struct CudaEmulationGraph {
   std::vector<Work> works;
@@ -246,6 +250,8 @@ thread_local int current_device = 0;
 std::map<const char*, size_t> device_memory, pinned_memory;  // by address
 thread_local CudaEmulationGraph* capture = nullptr;
 thread_local cudaStream_t capturing_stream = nullptr;
+thread_local int64_t capture_number = 0, num_captures = 0;  // 0: none
+thread_local std::map<cudaStream_t, Behind> captured;       // the streams that take part
 thread_local bool capture_failed = false;
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -337,6 +343,8 @@ namespace cuda_emulation {
 cudaError_t enqueue(cudaStream_t stream, Work work) {
   const Lock lock(mutex);
   if (capture != nullptr) {
+    if (!captured.contains(stream)) return forbidden();
+    ++captured[stream][stream];
     capture->works.push_back(std::move(work));
     return cudaSuccess;
   }
@@ -446,7 +454,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Lock lock(mutex);
-  if (capture != nullptr) return cudaSuccess;  // works of all streams are captured in their order
+  event->capture = capture_number;
+  if (capture != nullptr) {  // works of all its streams are captured in the order of the calls
+    if (!captured.contains(stream)) return forbidden();
+    event->behind = captured[stream];
+    return cudaSuccess;
+  }
   cuda_emulation::enqueue(stream, [event] { event->time = std::chrono::steady_clock::now(); });
   event->stream = &of(stream);
   event->position = of(stream).enqueued;
@@ -455,7 +468,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Lock lock(mutex);
-  if (capture != nullptr || !event->recorded) return cudaSuccess;
+  if (event->capture != capture_number) {
+    return capture != nullptr ? forbidden() : result(cudaErrorCapturedEvent);
+  }
+  if (capture != nullptr) {
+    Behind& mine = captured[stream];
+    for (const auto& [other, works] : event->behind) mine[other] = std::max(mine[other], works);
+    return cudaSuccess;
+  }
+  if (!event->recorded) return cudaSuccess;
   const cudaStream_t from = event->stream;
   const int64_t position = event->position;
   if (from == &of(stream)) return cudaSuccess;
@@ -493,6 +514,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (capture != nullptr || stream == nullptr) return result(cudaErrorStreamCaptureUnsupported);
   capture = new CudaEmulationGraph;
   capturing_stream = stream;
+  capture_number = ++num_captures;
+  captured = {{stream, {}}};
   capture_failed = false;
   return cudaSuccess;
 }
@@ -500,9 +523,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const Lock lock(mutex);
   *graph = nullptr;
   if (capture == nullptr || stream != capturing_stream) return result(cudaErrorInvalidValue);
-  std::unique_ptr<CudaEmulationGraph> captured(std::exchange(capture, nullptr));
+  std::unique_ptr<CudaEmulationGraph> works(std::exchange(capture, nullptr));
+  capture_number = 0;
   if (capture_failed) return result(cudaErrorStreamCaptureInvalidated);
-  *graph = captured.release();
+  for (auto& [other, behind] : captured) {
+    if (captured[stream][other] < behind[other]) return result(cudaErrorStreamCaptureUnjoined);
+  }
+  *graph = works.release();
   return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
@@ -682,6 +709,10 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureInvalidated:
       return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
     case cudaErrorNotReady:
       return "cudaErrorNotReady";
     case cudaErrorInvalidDevice:

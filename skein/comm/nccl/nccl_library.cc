@@ -16,11 +16,23 @@ namespace {
 constexpr const char* kNames[] = {"libnccl.so.2", "/usr/local/cuda/lib64/libnccl.so.2"};
 constexpr const char* kAdvice = "install NVIDIA's package libnccl2, 2.19 or later, on every node";
 
+constexpr int kLeastVersion = 21900;  // from here on another thread may abort a communicator safely
+
+void check_version(void* library) {
+  int version = 0;
+  const auto get = reinterpret_cast<decltype(&::ncclGetVersion)>(dlsym(library, "ncclGetVersion"));
+  if (get != nullptr && get(&version) == ncclSuccess && version >= kLeastVersion) return;
+  fail(ErrorCode::kUnsupported, "the NCCL that is installed is too old ({}): {}", version, kAdvice);
+}
+
 // Never unloaded.
 void* open_library() {
   std::string why;
   for (const char* name : kNames) {
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+      check_version(library);
+      return library;
+    }
     const char* error = dlerror();
     if (why.empty() && error != nullptr) why = error;
   }

@@ -20,7 +20,8 @@ extern const OpDef kStashEnd;  // (x) -> (): y is whole
 extern const OpDef kFetch;     // (y) -> x on the device again, begun
 extern const OpDef kFetchEnd;  // (x) -> x, whole, in the same memory
 
-// The two ends of a copy name the same `channel`; within a program a channel is one copy.
+// The two ends of a copy name the same `channel`; within a program a channel is one copy. (In another
+// program it may be another: the way back, say.)
 ValueId stash(Graph& graph, ValueId x, int64_t channel, const std::string& name);
 void end_stash(Graph& graph, ValueId x, int64_t channel);
 ValueId fetch(Graph& graph, ValueId stashed, int64_t channel, const std::string& name);

@@ -1,5 +1,7 @@
 #include "skein/ops/simd/normals_cpu.h"
 
+#include <cstring>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "skein/ops/simd/normals_cpu.cc"
 #include "hwy/foreach_target.h"
