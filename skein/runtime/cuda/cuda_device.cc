@@ -114,11 +114,18 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
     : kernels_(std::move(kernels)), index_(options.index), check_ops_(options.check_ops) {
   check_driver();
   check_device(index_);
-  check(cudaSetDevice(index_), "cudaSetDevice");
+  const cudaError_t opened = cudaSetDevice(index_);
+  if (opened == cudaErrorMemoryAllocation) {
+    fail(ErrorCode::kNoSpace,
+         "GPU {} has too little memory left to begin on: nvidia-smi shows which processes hold it",
+         index_);
+  }
+  check(opened, "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   progress_ = std::make_unique<Progress>();
-  staging_ = std::make_unique<StagingRing>(kStagingBytes, StagingRing::Way::kInOrder);
-  inputs_ = std::make_unique<StagingRing>(kInputRingBytes, StagingRing::Way::kAhead);
+  staging_ = std::make_unique<StagingRing>(kStagingBytes, nullptr);
+  inputs_ = std::make_unique<StagingRing>(
+      kInputRingBytes, allocate_unfilled(kInputRingBytes, "what is on its way to the GPU"));
 }
 
 CudaDevice::~CudaDevice() {
@@ -137,6 +144,12 @@ CudaDevice::~CudaDevice() {
 
 void* CudaDevice::allocate(int64_t bytes, const std::string& what) {
   if (bytes == 0) return nullptr;
+  void* memory = allocate_unfilled(bytes, what);
+  fill_zero(memory, bytes);
+  return memory;
+}
+
+void* CudaDevice::allocate_unfilled(int64_t bytes, const std::string& what) {
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   void* memory = nullptr;
@@ -151,7 +164,6 @@ void* CudaDevice::allocate(int64_t bytes, const std::string& what) {
          format_bytes(static_cast<int64_t>(total)));
   }
   check(error, "cudaMalloc");
-  fill_zero(memory, bytes);
   return memory;
 }
 

@@ -61,6 +61,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Reader> take_reader();
   void check_ran(cudaError_t error) const;
   std::string describe(cudaError_t error) const;
+  void* allocate_unfilled(int64_t bytes, const std::string& what);
 
   std::string kind_ = "cuda";
   KernelTable kernels_;

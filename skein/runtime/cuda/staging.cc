@@ -14,14 +14,13 @@ namespace {
 constexpr int64_t kAlignment = 256;
 }  // namespace
 
-StagingRing::StagingRing(int64_t bytes, Way way) : size_(bytes) {
+StagingRing::StagingRing(int64_t bytes, void* ahead)
+    : size_(bytes), ahead_(static_cast<char*>(ahead)) {
   void* memory = nullptr;
   check(cudaHostAlloc(&memory, static_cast<size_t>(bytes), cudaHostAllocDefault),
         "pinned memory for uploads");
   memory_ = static_cast<char*>(memory);
-  if (way == Way::kInOrder) return;
-  check(cudaMalloc(&memory, static_cast<size_t>(bytes)), "memory for inputs");
-  ahead_ = static_cast<char*>(memory);
+  if (ahead_ == nullptr) return;
   check(cudaStreamCreateWithFlags(&ahead_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   check(cudaEventCreateWithFlags(&arrived_, cudaEventDisableTiming), "cudaEventCreate");
 }

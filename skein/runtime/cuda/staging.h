@@ -2,9 +2,8 @@
 // copies wait for their turn on the device.
 //
 // Cost     one copy within the host an upload; waits only when the ring is full of copies that the
-//          device has not made yet. kAhead: a ring of the same size on the device, which a stream of
-//          its own fills while the caller's stream is still busy; in its turn only a copy within the
-//          device is left
+//          device has not made yet. With memory ahead, a stream of its own fills that while the
+//          caller's stream is still busy; in its turn only a copy within the device is left
 // Threads  one
 #pragma once
 
@@ -18,8 +17,8 @@ namespace skein {
 
 class StagingRing {
  public:
-  enum class Way { kInOrder, kAhead };
-  StagingRing(int64_t bytes, Way way);
+  // `ahead`: as many bytes on the device, of cudaMalloc, which the ring frees; or null.
+  StagingRing(int64_t bytes, void* ahead);
   ~StagingRing();
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
@@ -38,7 +37,7 @@ class StagingRing {
 
   int64_t size_;
   char* memory_ = nullptr;
-  char* ahead_ = nullptr;  // on the device, byte by byte what memory_ is on the host; or null
+  char* ahead_;  // on the device, byte by byte what memory_ is on the host; or null
   cudaStream_t ahead_stream_ = nullptr;
   cudaEvent_t arrived_ = nullptr;
   int64_t begin_ = 0, end_ = 0;  // given out, and not free again yet
