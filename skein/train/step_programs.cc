@@ -10,7 +10,6 @@
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/lower.h"
-#include "skein/passes/offload.h"
 #include "skein/passes/overlap.h"
 #include "skein/passes/plan_memory.h"
 #include "skein/passes/shard.h"
@@ -98,8 +97,9 @@ StepSpec step_spec(const Config& config, const LlamaConfig& model, const Paralle
   spec.sequence_length = config.data.sequence_length;
   spec.recompute = parse_recompute_policy(config.memory.recompute);
   spec.offload_optimizer = config.memory.offload_optimizer;
-  spec.offload_activations = config.memory.offload_activations;
-  spec.offload_min_bytes = config.memory.offload_min_bytes;
+  if (config.memory.offload_activations) {
+    spec.offload_activations = OffloadOptions{.least_bytes = config.memory.offload_min_bytes};
+  }
   UpdateOptions& update = spec.update;
   spec.fp8 = config.precision.mode == "fp8";
   update.precision = parse_precision(config.precision.mode);
@@ -219,7 +219,7 @@ TrainingGraphs training_graphs(const StepSpec& spec) {
   Graph training = stage_of(std::move(whole), spec);
   append_update(training, update_options(spec));
   lower(training);
-  if (spec.offload_activations) offload(training, {.least_bytes = spec.offload_min_bytes});
+  if (spec.offload_activations) offload(training, *spec.offload_activations);
   overlap(training, /*early_sums=*/spec.layout.hosted_virtual_ranks() == 1);
   return {std::move(training), std::move(evaluation)};
 }

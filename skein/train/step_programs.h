@@ -18,6 +18,7 @@
 #include "skein/ir/program.h"
 #include "skein/model/llama/config.h"
 #include "skein/optim/update.h"
+#include "skein/passes/offload.h"
 #include "skein/passes/recompute.h"
 #include "skein/runtime/device.h"
 #include "skein/schedule/pipeline.h"
@@ -35,8 +36,7 @@ struct StepSpec {
   RecomputePolicy recompute = RecomputePolicy::kSelective;
   UpdateOptions update;
   bool offload_optimizer = false;
-  bool offload_activations = false;
-  int64_t offload_min_bytes = int64_t{1} << 20;
+  std::optional<OffloadOptions> offload_activations;  // none: they stay on the device
   bool fp8 = false;  // products of the layers from 8-bit operands, in training
 };
 

@@ -19,6 +19,13 @@ bool advance(cudaStream_t stream);
 // Tells who waits that a step may get on now. The mutex is held.
 void note_change();
 
+// Runs a kernel's function as every thread of one block (thread_block.cc), whose blockDim, gridDim and
+// blockIdx are set.
+void run_block(const std::function<void()>& thread, unsigned num_threads);
+
+// Ends the program, which would hang, or compute nonsense, without an error of CUDA's.
+[[noreturn]] void die(const char* what);
+
 // Held by whoever runs or enqueues; once by who waits for something to change.
 std::recursive_mutex& device_mutex();
 std::condition_variable_any& something_changed();

@@ -46,11 +46,6 @@ struct Clique {
   std::multiset<cudaStream_t> streams;  // with calls that are enqueued and have not ended
 };
 
-[[noreturn]] void die(const char* what) {
-  std::fprintf(stderr, "nccl emulation: %s\n", what);
-  std::abort();
-}
-
 size_t size_of(ncclDataType_t type) {
   return type == ncclInt8 ? 1 : type == ncclBfloat16 ? 2 : type == ncclFloat64 ? 8 : 4;
 }
@@ -113,7 +108,7 @@ void add(const std::vector<const Call*>& terms, size_t begin, size_t count, void
     case ncclBfloat16:
       return add_rows<skein::bfloat16>(terms, begin, count, to);
     default:
-      die("a sum of a type that is not emulated");
+      cuda_emulation::die("nccl: a sum of a type that is not emulated");
   }
 }
 
@@ -125,7 +120,7 @@ void run_collective(const std::map<int, std::shared_ptr<Call>>& by_rank) {
   for (const Call* call : calls) {
     if (call->kind != first.kind || call->count != first.count || call->type != first.type ||
         call->peer != first.peer) {
-      die("ranks take part in different collectives");
+      cuda_emulation::die("nccl: ranks take part in different collectives");
     }
   }
   const size_t bytes = bytes_of(first), n = calls.size();
@@ -168,7 +163,8 @@ void match(Clique& clique) {
     auto& receives = clique.receives[pair];
     while (!sends.empty() && !receives.empty()) {
       const Call &send = *sends.front(), &receive = *receives.front();
-      if (bytes_of(send) != bytes_of(receive)) die("a message is not as long as its receiver says");
+      if (bytes_of(send) != bytes_of(receive))
+        cuda_emulation::die("nccl: a message is not as long as its receiver says");
       std::memmove(receive.to, send.from, bytes_of(send));
       sends.front()->done = receives.front()->done = true;
       sends.pop_front();
