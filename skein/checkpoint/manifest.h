@@ -15,6 +15,7 @@
 
 #include "skein/base/json.h"
 #include "skein/checkpoint/slice.h"
+#include "skein/checkpoint/timeline.h"
 #include "skein/tensor/dtype.h"
 
 namespace skein {
@@ -28,6 +29,7 @@ struct TrainingState {
   uint64_t seed = 0;
   int64_t tokens_seen = 0;
   int64_t reduction_width = 1;
+  Timeline timeline;
   Json lanes;          // opaque here, but for merge_parts
   Json configuration;  // opaque here
   std::string skein_version;

@@ -23,6 +23,14 @@ class Fields {
     }
   }
 
+  // nullptr where it is not there.
+  const Json* find(const char* key) {
+    const auto found = json_.find(key);
+    if (found == json_.end()) return nullptr;
+    ++num_read_;
+    return &*found;
+  }
+
   const Json& get(const char* key) {
     ++num_read_;
     const auto found = json_.find(key);
@@ -230,6 +238,9 @@ TrainingState parse_state(Fields& fields) {
   state.seed = fields.unsigned_integer("seed");
   state.tokens_seen = fields.integer("tokens_seen", 0);
   state.reduction_width = fields.integer("reduction_width", 1);
+  if (const Json* timeline = fields.find("timeline")) {  // not in those of older versions
+    state.timeline = parse_timeline(*timeline, fields.where() + ": timeline");
+  }
   state.lanes = fields.get("lanes");
   state.configuration = fields.get("configuration");
   return state;

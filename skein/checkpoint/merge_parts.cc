@@ -18,6 +18,7 @@ void check_same_state(const TrainingState& own, const TrainingState& other, size
   check("schedule_step", own.schedule_step, other.schedule_step);
   check("seed", own.seed, other.seed);
   check("reduction_width", own.reduction_width, other.reduction_width);
+  check("run_id", own.timeline.run_id, other.timeline.run_id);
 }
 
 // A rank's lanes, to be joined with others'.
