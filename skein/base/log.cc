@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "skein/base/error.h"
+
 namespace skein::log {
 
 void start(const std::string& file) {
@@ -14,7 +16,11 @@ void start(const std::string& file) {
   sinks.push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   sinks.back()->set_pattern("%^%L%$ %H:%M:%S %v");
   if (!file.empty()) {
-    sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
+    try {
+      sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
+    } catch (const spdlog::spdlog_ex& error) {
+      fail(ErrorCode::kIo, "cannot write the log {}: {}", file, error.what());
+    }
     sinks.back()->set_pattern("%L %Y-%m-%dT%H:%M:%S.%e%z %v");
   }
   auto logger = std::make_shared<spdlog::logger>("skein", sinks.begin(), sinks.end());

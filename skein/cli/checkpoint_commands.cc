@@ -77,7 +77,7 @@ void add_inspection(CLI::App& group, CommandContext& context, const char* name, 
                     int (*run)(const Options&)) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = group.add_subcommand(name, help);
-  command->add_option("RUN_OR_CHECKPOINT", options->path, "a run folder or one checkpoint")
+  as_path(command->add_option("RUN_OR_CHECKPOINT", options->path, "a run folder or one checkpoint"))
       ->required();
   command->add_flag("--json", options->json, "print one JSON document");
   command->callback(
@@ -91,9 +91,10 @@ void add_export(CLI::App& group, CommandContext& context) {
   };
   const auto options = std::make_shared<ExportOptions>();
   CLI::App* command = group.add_subcommand("export", "Write a Hugging Face model folder");
-  command->add_option("CHECKPOINT", options->checkpoint, "a checkpoint, or a run: its newest")
+  as_path(
+      command->add_option("CHECKPOINT", options->checkpoint, "a checkpoint, or a run: its newest"))
       ->required();
-  command->add_option("--out", options->out, "the new folder")->required();
+  as_path(command->add_option("--out", options->out, "the new folder"))->required();
   command->callback([&context, options] {
     context.run = [options] {
       const ModelSource source(options->checkpoint);

@@ -2,9 +2,38 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <optional>
+
+#include "skein/base/error.h"
+#include "skein/base/paths.h"
 
 namespace skein {
+namespace {
+
+// Finite, and nothing behind it.
+std::optional<double> parse_number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+CLI::Validator number_check(const std::string& expected,
+                            const std::function<bool(const std::string&)>& fits) {
+  return CLI::Validator(
+      [expected, fits](const std::string& text) {
+        return fits(text) ? std::string() : fmt::format("{} is not {}", text, expected);
+      },
+      "");
+}
+
+}  // namespace
 
 CLI::App& command_group(CLI::App& app, const std::string& name, const std::string& help) {
   for (CLI::App* group : app.get_subcommands({})) {
@@ -16,12 +45,74 @@ CLI::App& command_group(CLI::App& app, const std::string& name, const std::strin
 }
 
 void ConfigOptions::add_to(CLI::App& command) {
-  command.add_option("CONFIG.toml", path, "the configuration")->required();
-  command.add_option("--set", overrides, "section.key=value, over what the file says");
+  CLI::Option* file = as_path(command.add_option("CONFIG.toml", path, "the configuration"));
+  file->required()->check(CLI::Validator(
+      [](const std::string& text) {
+        if (!looks_like_override(text) || fs::exists(text)) return std::string();
+        return fmt::format("expected a file, found {}: did you mean --set {}?", text, text);
+      },
+      ""));
+  command.add_option("--set", overrides, "section.key=value, over what the file says; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);  // one value each: what follows may be CONFIG.toml
 }
 
 void print_json(const OrderedJson& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
+}
+
+void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  const int number = errno;
+  fail(number == 0 ? ErrorCode::kIo : errno_code(number),
+       "cannot write to standard output{}{}: what was printed is not whole",
+       number == 0 ? "" : ": ", number == 0 ? "" : errno_text(number));
+}
+
+CLI::Option* as_path(CLI::Option* option) {
+  return option->type_name("PATH")->transform(CLI::Validator(
+      [](std::string& text) {
+        try {
+          text = expand_home(text, "the path");
+        } catch (const Error& error) {
+          return std::string(error.what());
+        }
+        return std::string();
+      },
+      ""));
+}
+
+CLI::Validator whole_number_from(int64_t minimum, int64_t maximum) {
+  const std::string expected = maximum == INT64_MAX
+                                   ? fmt::format("a whole number from {}", minimum)
+                                   : fmt::format("a whole number from {} to {}", minimum, maximum);
+  return number_check(expected, [=](const std::string& text) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() && value >= minimum &&
+           value <= maximum;
+  });
+}
+
+CLI::Validator number_from(double minimum) {
+  return number_check(fmt::format("a number from {}", minimum), [=](const std::string& text) {
+    const std::optional<double> value = parse_number(text);
+    return value && *value >= minimum;
+  });
+}
+
+CLI::Validator number_between(double minimum, double maximum) {
+  return number_check(fmt::format("a number from {} to {}", minimum, maximum),
+                      [=](const std::string& text) {
+                        const std::optional<double> value = parse_number(text);
+                        return value && *value >= minimum && *value <= maximum;
+                      });
+}
+
+bool looks_like_override(const std::string& text) {
+  const size_t dot = text.find('.'), equals = text.find('=');
+  return dot != std::string::npos && equals != std::string::npos && dot > 0 && dot < equals;
 }
 
 }  // namespace skein

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -36,5 +37,21 @@ struct ConfigOptions {
 
 // Prints one JSON document on standard output.
 void print_json(const OrderedJson& json);
+
+// Throws Error{kIo | kNoSpace} where standard output did not take all that was printed. main calls
+// it behind every command; a command that prints while it works, where it would go on for nothing.
+void flush_output();
+
+// The same option, whose text is a path: ~ is the home folder, shells complete files.
+CLI::Option* as_path(CLI::Option* option);
+
+// Checks of a number's range, which a refusal says in words: "--step: 0 is not a whole number
+// from 1".
+CLI::Validator whole_number_from(int64_t minimum, int64_t maximum = INT64_MAX);
+CLI::Validator number_from(double minimum);
+CLI::Validator number_between(double minimum, double maximum);
+
+// section.key=value, as --set takes it.
+bool looks_like_override(const std::string& text);
 
 }  // namespace skein

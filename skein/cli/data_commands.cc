@@ -51,14 +51,14 @@ void add_ingest(CLI::App& group, CommandContext& context) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       group.add_subcommand("ingest", "Turn text, JSONL, Parquet and Arrow into one corpus file");
-  command->add_option("INPUT", options->inputs, "files or folders")->required();
-  command->add_option("--out", options->out, "the corpus to write")->required();
-  command->add_option("--validation-out", options->validation_out,
-                      "hold some documents out into this corpus");
+  as_path(command->add_option("INPUT", options->inputs, "files or folders"))->required();
+  as_path(command->add_option("--out", options->out, "the corpus to write"))->required();
+  as_path(command->add_option("--validation-out", options->validation_out,
+                              "hold some documents out into this corpus"));
   command
       ->add_option("--validation-fraction", options->ingest.validation_fraction,
                    "of the documents that are held out, 0.01")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_between(0, 1));
   command->add_flag("--skip-invalid-lines", options->ingest.skip_invalid_lines,
                     "pass over JSONL lines that are not valid instead of stopping");
   command->callback([&context, options] {
@@ -82,12 +82,14 @@ void add_tokenizer(CLI::App& group, CommandContext& context) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* command = group.add_subcommand("tokenizer", "Train a SentencePiece BPE tokenizer");
-  command->add_option("FILE.arrow", options->corpus, "the corpus to learn from")->required();
+  as_path(command->add_option("FILE.arrow", options->corpus, "the corpus to learn from"))
+      ->required();
   command->add_option("--vocab-size", options->vocab_size, "number of tokens")
       ->required()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--out", options->out, "the folder to write")->required();
-  command->add_option("--seed", options->train.seed, "which documents are sampled, 1");
+      ->check(whole_number_from(1));
+  as_path(command->add_option("--out", options->out, "the folder to write"))->required();
+  command->add_option("--seed", options->train.seed, "which documents are sampled, 1")
+      ->check(whole_number_from(0));
   command->callback([&context, options] {
     context.run = [options] {
       train_tokenizer(Corpus(options->corpus), options->vocab_size, options->out, options->train);
@@ -116,7 +118,7 @@ void add_sample(CLI::App& group, CommandContext& context) {
   options->config.add_to(*command);
   command->add_option("--step", options->step, "the first step is 1")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number_from(1));
   command->add_flag("--json", options->json, "print one JSON document");
   command->callback([&context, options] {
     context.run = [options] {
@@ -142,8 +144,8 @@ void add_stats(CLI::App& group, CommandContext& context) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* command = group.add_subcommand("stats", "Tell what is in a corpus");
-  command->add_option("FILE.arrow", options->corpus, "the corpus")->required();
-  command->add_option("--tokenizer", options->tokenizer, "count tokens, too");
+  as_path(command->add_option("FILE.arrow", options->corpus, "the corpus"))->required();
+  as_path(command->add_option("--tokenizer", options->tokenizer, "count tokens, too"));
   command->add_flag("--json", options->json, "print one JSON document");
   command->callback([&context, options] {
     context.run = [options] {

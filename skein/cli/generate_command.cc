@@ -31,7 +31,7 @@ class TextPrinter {
   void show(const std::string& text) {
     if (text.size() <= shown_) return;
     std::fwrite(text.data() + shown_, 1, text.size() - shown_, stdout);
-    std::fflush(stdout);
+    flush_output();
     shown_ = text.size();
   }
 
@@ -51,18 +51,19 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("generate", "Continue a text");
-  command->add_option("--model", options->model, "a Hugging Face folder, a checkpoint or a run")
+  as_path(command->add_option("--model", options->model,
+                              "a Hugging Face folder, a checkpoint or a run"))
       ->required();
   command->add_option("--prompt", options->prompt, "the text to continue")->required();
   GenerateOptions& generate = options->generate;
   command->add_option("--max-tokens", generate.max_tokens, "new tokens at most, 128")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number_from(1));
   command->add_option("--temperature", generate.temperature, "0: always the likeliest token; 0.8")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from(0));
   command->add_option("--top-p", generate.top_p, "probability mass that is drawn from, 0.95")
-      ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--seed", generate.seed, "of the draws, 1");
-  command->add_option("--threads", options->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+      ->check(number_between(0, 1));
+  command->add_option("--seed", generate.seed, "of the draws, 1")->check(whole_number_from(0));
+  command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
   command->callback([&context, options] {
     context.run = [options] {
       const ModelSource source(options->model);

@@ -1,16 +1,19 @@
 // The skein program: reads the command line, runs one command, turns what it throws into a line on
 // standard error and an exit code.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <new>
+#include <memory>
+#include <sstream>
 #include <string_view>
-#include <vector>
 
-#include "skein/base/error.h"
-#include "skein/base/nearest.h"
+#include "skein/base/exception.h"
 #include "skein/cli/commands.h"
+#include "skein/cli/examples.h"
+#include "skein/cli/parse_error.h"
 #include "skein/cli/version.h"
 
 namespace skein {
@@ -20,8 +23,9 @@ using AddCommand = void (*)(CLI::App&, CommandContext&);
 
 // Every command, in the order in which --help lists them.
 constexpr AddCommand kCommands[] = {
-    add_train_command, add_plan_command,     add_data_commands,  add_checkpoint_commands,
-    add_score_command, add_generate_command, add_report_command, add_version_command,
+    add_train_command,       add_plan_command,       add_data_commands,
+    add_checkpoint_commands, add_score_command,      add_generate_command,
+    add_report_command,      add_completion_command, add_version_command,
 };
 
 // One line of UTF-8, whatever names and bytes from outside the message repeats.
@@ -34,60 +38,63 @@ void print_error(std::string_view message) {
   fmt::print(stderr, "skein: {}\n", line);
 }
 
-// "did you mean …?" for a command that is not there; "" otherwise.
-std::string suggest_command(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* group = &app;
-  for (int i = 1; i < argc; ++i) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : group->get_subcommands({})) names.push_back(command->get_name());
-    if (names.empty() || argv[i][0] == '-') return "";
-    const std::vector<std::string_view> candidates(names.begin(), names.end());
-    const auto found = std::find(names.begin(), names.end(), argv[i]);
-    if (found == names.end()) {
-      const std::string_view nearest = nearest_name(argv[i], candidates);
-      if (nearest.empty()) return fmt::format("there is no command {}", argv[i]);
-      return fmt::format("there is no command {}: did you mean {}?", argv[i], nearest);
-    }
-    group = group->get_subcommand(*found);
-  }
-  return "";
-}
-
 int parse_failed(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  const std::string suggestion = suggest_command(app, argc, argv);
-  print_error(suggestion.empty() ? error.what() : suggestion);
+  print_error(explain_parse_error(app, error, argc, argv));
   fmt::print(stderr, "Run with --help for the commands and their options.\n");
   return kExitUsage;
 }
 
-int run_command(const CommandContext& context) {
+// An exit code, or what was thrown turned into a line and one. What was printed must have arrived.
+int run_command(const std::function<int()>& run) {
   try {
-    return context.run();
-  } catch (const Error& error) {
+    const int code = run();
+    flush_output();
+    return code;
+  } catch (const std::exception& exception) {
+    const Error error = to_error(exception);
     print_error(error.what());
     return error.code() == ErrorCode::kUsage ? kExitUsage : kExitFailed;
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory");
-  } catch (const std::exception& error) {
-    print_error(fmt::format("internal error: {}", error.what()));
   }
-  return kExitFailed;
+}
+
+// A file that is opened while one of the three is closed would take its place, and its output.
+void keep_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // Read-only: writing to a stream that was closed stays an error.
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY) < 0) return;
+  }
+}
+
+// Kinds of values as --help calls them.
+void name_kinds(CLI::App& app) {
+  const auto formatter = std::make_shared<CLI::Formatter>();
+  for (const char* number : {"INT", "UINT", "FLOAT"}) formatter->label(number, "N");
+  formatter->label("SUBCOMMAND", "COMMAND");
+  app.formatter(formatter);
 }
 
 int skein_main(int argc, char** argv) {
+  keep_standard_streams();
   CLI::App app("Pre-trains language models of the Llama family, from raw text to a checkpoint.");
   app.name("skein");
+  name_kinds(app);  // before the commands, which inherit it
   app.require_subcommand(1);
-  app.set_version_flag("--version", version_text());
+  app.set_version_flag("--version", version_text(), "Print the version and how it was built");
   CommandContext context;
   for (const AddCommand add_command : kCommands) add_command(app, context);
+  add_examples(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return parse_failed(app, error, argc, argv);
+    if (error.get_exit_code() != 0) return parse_failed(app, error, argc, argv);
+    std::ostringstream text;  // of --help or --version
+    app.exit(error, text, text);
+    context.run = [text = text.str()] {
+      fmt::print("{}", text);
+      return kExitDone;
+    };
   }
-  return run_command(context);
+  return run_command(context.run);
 }
 
 }  // namespace

@@ -33,22 +33,23 @@ void add_options(CLI::App& command, PlanOptions& options) {
   command
       .add_option("--ranks", options.ranks,
                   "plan for this many ranks; parallel.data = 0 takes what is left")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
-  command.add_option("--hardware", options.hardware,
-                     "a description of the machines (configs/hardware/*.toml); without one, this "
-                     "machine is measured");
+      ->check(whole_number_from(1, int64_t{1} << 24));
+  as_path(command.add_option(
+      "--hardware", options.hardware,
+      "a description of the machines (configs/hardware/*.toml); without one, this machine is "
+      "measured"));
   command.add_option("--rank", options.rank, "with --json: list what this rank holds and sends")
-      ->check(CLI::NonNegativeNumber);
-  command.add_option("--timeline", options.timeline,
-                     "write the predicted schedule here, for ui.perfetto.dev");
+      ->check(whole_number_from(0));
+  as_path(command.add_option("--timeline", options.timeline,
+                             "write the predicted schedule here, for ui.perfetto.dev"));
   command.add_flag("--search", options.search,
                    "rank the layouts that fit by predicted tokens a second");
-  CLI::Option* calibrate = command.add_option(
+  CLI::Option* calibrate = as_path(command.add_option(
       "--calibrate", options.calibrate,
-      "measure this machine with the configuration's model and write its description here");
+      "measure this machine with the configuration's model and write its description here"));
   command.add_option("--workers", options.workers, "of --calibrate; default: launch.workers")
       ->needs(calibrate)
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 10));
+      ->check(whole_number_from(1, int64_t{1} << 10));
   command.add_flag("--json", options.json, "print one JSON document");
 }
 

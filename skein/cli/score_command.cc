@@ -41,11 +41,13 @@ void add_score_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("score", "Print the log-probability of each token given those before it");
-  command->add_option("--model", options->model, "a Hugging Face folder, a checkpoint or a run")
+  as_path(command->add_option("--model", options->model,
+                              "a Hugging Face folder, a checkpoint or a run"))
       ->required();
-  command->add_option("--tokens", options->tokens, "a JSON file: a list of lists of token ids")
+  as_path(
+      command->add_option("--tokens", options->tokens, "a JSON file: a list of lists of token ids"))
       ->required();
-  command->add_option("--threads", options->threads, "0: all cores")->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
   command->callback([&context, options] {
     context.run = [options] {
       const auto sequences = read_sequences(options->tokens);

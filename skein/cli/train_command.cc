@@ -6,13 +6,23 @@
 
 #include "skein/base/batch_scheduling.h"
 #include "skein/base/log.h"
+#include "skein/base/paths.h"
 #include "skein/cli/commands.h"
 #include "skein/launch/agreement.h"
 #include "skein/launch/workers.h"
+#include "skein/train/config_notes.h"
 #include "skein/train/trainer.h"
 
 namespace skein {
 namespace {
+
+void check_folders(const Config& config) {
+  require_writable_folder(config.run.dir, "run.dir");
+  const std::string& checkpoints = config.checkpoint.dir;
+  if (!checkpoints.empty() && !checkpoints.starts_with("s3://")) {
+    require_writable_folder(checkpoints, "checkpoint.dir");
+  }
+}
 
 // Refused before the run folder is touched. A checkpoint's reduction width may still be refused later.
 void check_layout(const Config& config) {
@@ -41,6 +51,8 @@ void start_log(const Config& config, const Place& place) {
   // The parent has led standard error of the other ranks to that file already.
   const bool is_redirected = place.parent_pid != 0 && place.rank > 0;
   log::start(is_redirected ? "" : file.string());
+  if (place.rank > 0) return;
+  for (const std::string& note : settings_without_effect(config)) log::warn("{}", note);
 }
 
 int train(const Config& config, const Place& place, const fs::path& rendezvous) {
@@ -59,6 +71,7 @@ int train(const Config& config, const Place& place, const fs::path& rendezvous) 
 
 int train_command(const ConfigOptions& options) {
   const Config config = load_config(options.path, options.overrides);
+  check_folders(config);
   const std::optional<Place> found = place_from_environment();
   if (found) check_workers(*found, config.launch.workers);
   if (!found && config.launch.nodes != "1") {

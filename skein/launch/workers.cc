@@ -10,10 +10,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
-#include <new>
 #include <random>
 #include <utility>
 
+#include "skein/base/exception.h"
 #include "skein/base/log.h"
 #include "skein/launch/cores.h"
 #include "skein/launch/worker_failure.h"
@@ -283,14 +283,8 @@ int run_as_worker(const Place& place, const fs::path& rendezvous_folder,
   try {
     die_with_parent(place.parent_pid);
     return body();
-  } catch (const Error& error) {
-    return failed_as_worker(place, rendezvous_folder, error);
-  } catch (const std::bad_alloc&) {
-    return failed_as_worker(place, rendezvous_folder, Error(ErrorCode::kNoSpace, "out of memory"));
-  } catch (const std::exception& error) {
-    return failed_as_worker(
-        place, rendezvous_folder,
-        Error(ErrorCode::kInternal, fmt::format("internal error: {}", error.what())));
+  } catch (const std::exception& exception) {
+    return failed_as_worker(place, rendezvous_folder, to_error(exception));
   }
 }
 

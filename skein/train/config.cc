@@ -7,6 +7,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/base/paths.h"
 #include "skein/base/toml.h"
 #include "skein/train/config_fields.h"
 
@@ -175,6 +176,10 @@ class ConfigReader {
     bool stored = false;
     if (known.field) {
       stored = std::visit(Store{node, known.field->limits}, known.field->value(config_));
+      if (stored && known.field->limits.is_path) {
+        std::string* path = std::get<std::string*>(known.field->value(config_));
+        *path = expand_home(*path, fmt::format("{}: {} in [{}]", where, key, section));
+      }
       if (section == "model" && key == "hf_config") hf_config_given_ = true;
     } else {
       Json json = to_json(node);

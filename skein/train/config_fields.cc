@@ -18,7 +18,8 @@ constexpr double kMaxSteps = (1 << 28) - 1;
 constexpr double kMaxInteger = 9e15;  // exact as a double
 constexpr double kMaxCount = 1 << 24;
 
-ConfigLimits required() { return {.required = true}; }
+ConfigLimits required_path() { return {.required = true, .is_path = true}; }
+ConfigLimits a_path() { return {.is_path = true}; }
 ConfigLimits one_of(std::vector<std::string_view> choices) { return {std::move(choices)}; }
 ConfigLimits between(double minimum, double maximum) { return {{}, minimum, maximum}; }
 ConfigLimits above(double minimum, double maximum) { return {{}, minimum, maximum, true}; }
@@ -29,31 +30,33 @@ ConfigLimits from_below(double minimum, double maximum) {
 std::vector<ConfigField> make_fields() {
   return {
       {"run", "dir", at<&C::run, &RunConfig::dir>,
-       "folder of the run: metrics, events, checkpoints, logs"},
+       "folder of the run: metrics, events, checkpoints, logs", a_path()},
       {"run", "seed", at<&C::run, &RunConfig::seed>,
        "seed of weights, data order and stochastic rounding", between(0, kMaxInteger)},
       {"run", "steps", at<&C::run, &RunConfig::steps>, "optimizer updates in the whole run",
        between(1, kMaxSteps)},
       {"run", "resume", at<&C::run, &RunConfig::resume>,
        "`auto`: continue from the newest good checkpoint of the run; `never`: start "
-       "anew; or the path of a checkpoint"},
+       "anew; or the path of a checkpoint",
+       a_path()},
 
       {"model", "hf_config", at<&C::model, &ModelConfig::hf_config>,
        "a Hugging Face config.json; left out where its keys stand here and this key "
-       "does not"},
+       "does not",
+       a_path()},
       {"model", "init_from", at<&C::model, &ModelConfig::init_from>,
-       "a Hugging Face folder or a checkpoint to take the initial weights from"},
+       "a Hugging Face folder or a checkpoint to take the initial weights from", a_path()},
       {"model", "init_std", at<&C::model, &ModelConfig::init_std>,
        "standard deviation of the initial weights", between(0, 10)},
       {"model", "scaled_init", at<&C::model, &ModelConfig::scaled_init>,
        "output projections of attention and MLP start with init_std / sqrt(2 * layers)"},
 
       {"data", "train", at<&C::data, &DataConfig::train>,
-       "the corpus: an Arrow stream file written by `skein data ingest`", required()},
+       "the corpus: an Arrow stream file written by `skein data ingest`", required_path()},
       {"data", "tokenizer", at<&C::data, &DataConfig::tokenizer>, "folder of the tokenizer",
-       required()},
+       required_path()},
       {"data", "validation", at<&C::data, &DataConfig::validation>,
-       "a corpus to validate on; empty: none"},
+       "a corpus to validate on; empty: none", a_path()},
       {"data", "sequence_length", at<&C::data, &DataConfig::sequence_length>,
        "tokens in a row of the batch", between(2, kMaxCount)},
       {"data", "document_mask", at<&C::data, &DataConfig::document_mask>,
@@ -152,7 +155,8 @@ std::vector<ConfigField> make_fields() {
        "write in the background while training goes on"},
       {"checkpoint", "dir", at<&C::checkpoint, &CheckpointConfig::dir>,
        "where checkpoints go, a folder that all ranks see (s3://… is refused so far); empty: "
-       "`checkpoints` in run.dir"},
+       "`checkpoints` in run.dir",
+       a_path()},
 
       {"launch", "workers", at<&C::launch, &LaunchConfig::workers>,
        "workers on this machine, one process each; `skein train` starts them, unless a launcher "
@@ -163,15 +167,16 @@ std::vector<ConfigField> make_fields() {
        "so far"},
       {"launch", "rendezvous", at<&C::launch, &LaunchConfig::rendezvous>,
        "the folder in which ranks meet, shared by all machines (redis://… is refused so far); "
-       "empty: `rendezvous` in run.dir"},
+       "empty: `rendezvous` in run.dir",
+       a_path()},
       {"launch", "collective_timeout_s", at<&C::launch, &LaunchConfig::collective_timeout_s>,
        "a collective that takes longer has lost a peer; so has a start at which not all ranks "
        "arrive",
        above(0, 1e6)},
       {"launch", "hang_timeout_s", at<&C::launch, &LaunchConfig::hang_timeout_s>,
-       "a worker silent for longer is taken for dead; not used so far", above(0, 1e6)},
+       "a worker silent for longer is taken for dead; has no effect yet", above(0, 1e6)},
       {"launch", "max_restarts", at<&C::launch, &LaunchConfig::max_restarts>,
-       "restarts after failures before giving up; not used so far: any failure ends the run",
+       "restarts after failures before giving up; has no effect yet: any failure ends the run",
        between(0, kMaxSteps)},
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,
@@ -184,7 +189,9 @@ std::vector<ConfigField> make_fields() {
        "wait after each op on a GPU, so that an error names the op that made it; slow"},
 
       {"log", "every_steps", at<&C::log, &LogConfig::every_steps>,
-       "steps between progress lines; metrics.jsonl holds every step", between(1, kMaxSteps)},
+       "steps between progress lines; metrics.jsonl holds every step. On a terminal one line is "
+       "redrawn instead, at most ten times a second",
+       between(1, kMaxSteps)},
       {"log", "tensorboard", at<&C::log, &LogConfig::tensorboard>,
        "write TensorBoard event files to run.dir/tensorboard"},
       {"log", "prometheus", at<&C::log, &LogConfig::prometheus>,

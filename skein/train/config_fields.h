@@ -24,6 +24,7 @@ struct ConfigLimits {
   bool above_minimum = false;  // the minimum itself is refused
   bool below_maximum = false;  // the maximum itself is refused
   bool required = false;       // has no usable default
+  bool is_path = false;        // ~ is expanded; completed by a shell
 };
 
 struct ConfigField {

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kPlainWidth = 200;
 constexpr double kRedrawSeconds = 0.1;
-constexpr double kShortestPauseSeconds = 1, kLongestPauseSeconds = 30, kPauseShare = 1.0 / 30;
 constexpr double kAverageSteps = 50;
 
 int terminal_width(std::FILE* out) {
@@ -62,19 +61,14 @@ Progress::Progress(std::FILE* out, bool on_terminal, int64_t total_steps, int64_
 
 bool Progress::is_due(int64_t step, double now_s) const {
   if (!started_ || step >= total_steps_) return true;
-  const double pause = now_s - last_shown_s_;
-  if (on_terminal_) return pause >= kRedrawSeconds;
-  const double least =
-      std::clamp((now_s - start_s_) * kPauseShare, kShortestPauseSeconds, kLongestPauseSeconds);
-  return step % every_steps_ == 0 && pause >= least;
+  if (on_terminal_) return now_s - last_shown_s_ >= kRedrawSeconds;
+  return step % every_steps_ == 0;
 }
 
 void Progress::update(const StepMetrics& metrics, double now_s) {
   if (started_) {
     const double seconds = now_s - last_update_s_;
     step_seconds_ += (seconds - step_seconds_) / (step_seconds_ == 0 ? 1 : kAverageSteps);
-  } else {
-    start_s_ = now_s;
   }
   last_update_s_ = now_s;
   const bool due = is_due(metrics.step, now_s);

@@ -25,9 +25,9 @@ struct ProgressLine {
 // dropped, the least important first: lr, grad, ceiling, tokens/s, left.
 std::string render_progress(const ProgressLine& line, int width);
 
-// Shows steps on `out`. On a terminal the line is redrawn, at most ten times a second; elsewhere
-// every `every_steps` steps, but no sooner than a thirtieth of the time gone by (1 to 30 s), so
-// that a log of a long run stays short. The first and the last step are always shown.
+// Shows steps on `out`. On a terminal the line is redrawn after any step, at most ten times a
+// second; elsewhere there is a line every `every_steps` steps. The first and the last step are
+// always shown.
 // Threads  one at a time.
 class Progress {
  public:
@@ -51,7 +51,6 @@ class Progress {
   int64_t every_steps_;
   bool drawn_ = false;  // a line without its end is on the terminal
   bool started_ = false;
-  double start_s_ = 0;
   double last_update_s_ = 0;
   double last_shown_s_ = 0;
   double step_seconds_ = 0;  // moving average over about 50 steps; 0: not known yet

@@ -60,15 +60,13 @@ std::string shown(bool on_terminal, int64_t total_steps, int64_t every_steps,
 
 int64_t count(const std::string& text, char c) { return std::count(text.begin(), text.end(), c); }
 
-TEST(Progress, PlainLinesThinOut) {
-  const std::string text = shown(false, 100000, 1, [](Progress& progress) {
-    for (int step = 1; step <= 100000; ++step) progress.update({.step = step}, 0.1 * step);
+TEST(Progress, PlainLinesComeHoweverFastStepsAre) {
+  const std::string text = shown(false, 1000, 1, [](Progress& progress) {
+    for (int step = 1; step <= 1000; ++step) progress.update({.step = step}, 0.001 * step);
   });
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_EQ(text.find("step      1/100000"), 0u);
-  EXPECT_NE(text.find("step 100000/100000"), std::string::npos);
-  EXPECT_GT(count(text, '\n'), 300);  // about one in 30 s
-  EXPECT_LT(count(text, '\n'), 500);
+  EXPECT_EQ(text.find("step    1/1000"), 0u);
+  EXPECT_EQ(count(text, '\n'), 1000);
 }
 
 TEST(Progress, PlainLinesKeepToEverySteps) {

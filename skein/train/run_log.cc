@@ -179,6 +179,8 @@ void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire)
   OrderedJson fields = {{"step", step}, {"reason", why}};
   if (!wire.is_null()) fields["wire"] = wire;
   events_.append("stop", fields);
+  if (why != "done")
+    say(fmt::format("stopped by {} at step {}, saved; run again to continue", why, step));
 }
 
 }  // namespace skein

@@ -1,0 +1,38 @@
+# cmake --install BUILD --prefix DIR: the program, Arrow's libraries beside it, configurations, the
+# documentation, the manual page, completions. What the program says of itself is asked of it then.
+#
+# DT_RPATH, not DT_RUNPATH, so that scripts/package.sh can put every other library there, too: it
+# holds for the libraries of libraries as well.
+include(GNUInstallDirs)
+
+function(skein_install)
+  set_target_properties(skein PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/skein")
+  target_link_options(skein PRIVATE -Wl,--disable-new-dtags)
+  install(TARGETS skein RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES $<TARGET_FILE:ArrowWheel::arrow> $<TARGET_FILE:ArrowWheel::parquet>
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/skein)
+  install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/skein)
+  install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+
+  set(said ${CMAKE_BINARY_DIR}/share)
+  set(manual ${said}/skein.1)
+  set(of_bash ${said}/skein.bash)
+  set(of_zsh ${said}/_skein)
+  set(of_fish ${said}/skein.fish)
+  install(CODE "
+    file(MAKE_DIRECTORY ${said})
+    foreach(question \"manual:${manual}\" \"completion bash:${of_bash}\" \"completion zsh:${of_zsh}\"
+                     \"completion fish:${of_fish}\")
+      string(REGEX MATCH \"^([^:]*):(.*)$\" _ \"\${question}\")
+      set(file \"\${CMAKE_MATCH_2}\")
+      separate_arguments(command UNIX_COMMAND \"\${CMAKE_MATCH_1}\")
+      execute_process(COMMAND ${CMAKE_BINARY_DIR}/skein \${command} OUTPUT_FILE \"\${file}\"
+                      COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()")
+  install(FILES ${manual} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${of_bash} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          RENAME skein)
+  install(FILES ${of_zsh} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${of_fish} DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endfunction()

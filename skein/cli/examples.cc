@@ -1,0 +1,105 @@
+#include "skein/cli/examples.h"
+
+#include <string_view>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+struct Examples {
+  std::string_view command;
+  std::string_view text;  // lines, each a command line or a remark behind #
+};
+
+constexpr Examples kExamples[] = {
+    {"train",
+     "skein train run.toml\n"
+     "skein train run.toml --set run.steps=1000 --set optimizer.learning_rate=1e-3\n"
+     "skein train run.toml --set launch.workers=4 --set parallel.tensor=2\n"
+     "skein train runs/mine/config.toml        # goes on with a run"},
+    {"plan",
+     "skein plan run.toml\n"
+     "skein plan run.toml --ranks 512 --hardware configs/hardware/h100-8x.toml\n"
+     "skein plan run.toml --ranks 512 --hardware configs/hardware/h100-8x.toml --search\n"
+     "skein plan run.toml --calibrate this-machine.toml --workers 2"},
+    {"data ingest",
+     "skein data ingest --out corpus.arrow texts/ more.jsonl.gz table.parquet\n"
+     "skein data ingest --out corpus.arrow --validation-out validation.arrow texts/"},
+    {"data tokenizer", "skein data tokenizer --vocab-size 32000 --out tokenizer corpus.arrow"},
+    {"data sample",
+     "skein data sample run.toml --step 1\n"
+     "skein data sample run.toml --step 1000 --json > step.json"},
+    {"data stats", "skein data stats corpus.arrow --tokenizer tokenizer"},
+    {"checkpoint list", "skein checkpoint list runs/mine"},
+    {"checkpoint verify",
+     "skein checkpoint verify runs/mine\n"
+     "skein checkpoint verify runs/mine/checkpoints/step-00001000 --json"},
+    {"checkpoint export",
+     "skein checkpoint export runs/mine --out hf        # the newest good checkpoint\n"
+     "skein checkpoint export runs/mine/checkpoints/step-00001000 --out hf"},
+    {"score",
+     "echo '[[1, 15043, 3186]]' > tokens.json\n"
+     "skein score --model hf --tokens tokens.json"},
+    {"generate",
+     "skein generate --model hf --prompt 'Once upon a time'\n"
+     "skein generate --model runs/mine --prompt '#include <' --temperature 0 --max-tokens 50"},
+    {"report",
+     "skein report runs/mine\n"
+     "skein report runs/mine --json"},
+    {"version", "skein version --json"},
+    {"completion",
+     "source <(skein completion bash)\n"
+     "skein completion zsh > ~/.zfunc/_skein\n"
+     "skein completion fish > ~/.config/fish/completions/skein.fish"},
+};
+
+constexpr std::string_view kOfTheProgram =
+    "Exit codes: 0 done; 1 failed; 2 the command line or a configuration is wrong; 75 stopped by "
+    "a\n"
+    "signal after saving, run again to continue.\n"
+    "\n"
+    "Examples:\n"
+    "  skein data ingest --out corpus.arrow texts/\n"
+    "  skein data tokenizer --vocab-size 4096 --out tokenizer corpus.arrow\n"
+    "  skein plan run.toml\n"
+    "  skein train run.toml\n"
+    "  skein checkpoint export runs/mine --out hf\n"
+    "  skein generate --model hf --prompt 'Once upon a time'\n"
+    "\n"
+    "skein COMMAND --help tells more of one command.";
+
+std::string indented(std::string_view text) {
+  std::string result = "Examples:\n  ";
+  for (const char letter : text) {
+    result += letter;
+    if (letter == '\n') result += "  ";
+  }
+  return result;
+}
+
+void add_examples_below(CLI::App& group, const std::string& prefix) {
+  for (CLI::App* command : group.get_subcommands({})) {
+    const std::string name = prefix + command->get_name();
+    if (!command->get_subcommands({}).empty()) {
+      add_examples_below(*command, name + " ");
+      continue;
+    }
+    if (command->get_group().empty()) continue;  // hidden
+    for (const Examples& examples : kExamples) {
+      if (examples.command == name) command->footer(indented(examples.text));
+    }
+    if (command->get_footer().empty()) {
+      fail(ErrorCode::kInternal, "the command {} has no examples in skein/cli/examples.cc", name);
+    }
+  }
+}
+
+}  // namespace
+
+void add_examples(CLI::App& app) {
+  app.footer(std::string(kOfTheProgram));
+  add_examples_below(app, "");
+}
+
+}  // namespace skein

@@ -1,0 +1,13 @@
+// The manual page, from what the command line knows of itself.
+#pragma once
+
+#include <string>
+
+#include "skein/cli/command.h"
+
+namespace skein {
+
+// skein(1) in roff, for `man`.
+std::string manual_page(const CLI::App& app);
+
+}  // namespace skein

@@ -1,0 +1,125 @@
+#include "skein/cli/parse_error.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "skein/base/nearest.h"
+#include "skein/train/config_notes.h"
+
+namespace skein {
+namespace {
+
+// "there is no command …" for the first one that is not there; "" where all are.
+std::string explain_command(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* group = &app;
+  for (int i = 1; i < argc; ++i) {
+    std::vector<std::string> names;
+    const CLI::App* found = nullptr;
+    for (const CLI::App* command : group->get_subcommands({})) {
+      if (command->get_name() == argv[i]) found = command;
+      if (!command->get_group().empty()) names.push_back(command->get_name());  // not hidden
+    }
+    if (names.empty() || argv[i][0] == '-') return "";
+    if (found == nullptr) {
+      const std::vector<std::string_view> candidates(names.begin(), names.end());
+      const std::string_view nearest = nearest_name(argv[i], candidates);
+      if (nearest.empty()) return fmt::format("there is no command {}", argv[i]);
+      return fmt::format("there is no command {}: did you mean {}?", argv[i], nearest);
+    }
+    group = found;
+  }
+  return "";
+}
+
+// The command that was reached, and "data ingest", its name.
+struct Reached {
+  const CLI::App* command;
+  std::string name;
+};
+
+Reached reached_command(const CLI::App& app) {
+  Reached reached{&app, ""};
+  while (!reached.command->get_subcommands().empty()) {
+    reached.command = reached.command->get_subcommands().front();
+    reached.name += (reached.name.empty() ? "" : " ") + reached.command->get_name();
+  }
+  return reached;
+}
+
+bool takes_overrides(const CLI::App& command) {
+  return command.get_option_no_throw("--set") != nullptr;
+}
+
+// What stands behind the option on the command line: "5" of "--steps 5" and of "--steps=5".
+std::string value_behind(const std::string& text, int argc, char** argv) {
+  const size_t equals = text.find('=');
+  std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+  for (int i = 1; i + 1 < argc && equals == std::string::npos; ++i) {
+    if (argv[i] == text && argv[i + 1][0] != '-') value = argv[i + 1];
+  }
+  return value.empty() ? "…" : value;
+}
+
+// Of the unknown option `text`.
+std::string explain_option(const Reached& reached, const std::string& text, int argc, char** argv) {
+  const std::string dashed = text.substr(0, text.find('='));
+  const std::string name = dashed.substr(std::min(dashed.find_first_not_of('-'), dashed.size()));
+  const std::string start =
+      fmt::format("{} has no option {}", reached.name.empty() ? "skein" : reached.name, dashed);
+  std::vector<std::string> own;
+  for (const CLI::Option* option : reached.command->get_options()) {
+    for (const std::string& long_name : option->get_lnames()) own.push_back(long_name);
+  }
+  const std::vector<std::string_view> candidates(own.begin(), own.end());
+  std::string_view nearest = nearest_name(name, candidates);
+  std::vector<std::string> keys;
+  if (takes_overrides(*reached.command)) keys = keys_meant_by(name);
+  // A key that is named so goes before an option that is named nearly so.
+  const auto distance = [&](const std::string& key) {
+    return std::min(edit_distance(name, key), edit_distance(name, key.substr(key.find('.') + 1)));
+  };
+  if (!keys.empty() && !nearest.empty() && edit_distance(name, nearest) < distance(keys[0])) {
+    keys.clear();
+  }
+  if (!keys.empty()) {
+    const std::string value = value_behind(text, argc, argv);
+    std::vector<std::string> forms;
+    for (const std::string& key : keys) forms.push_back(fmt::format("--set {}={}", key, value));
+    return fmt::format("{}: did you mean {}?", start, fmt::join(forms, " or "));
+  }
+  if (!nearest.empty()) return fmt::format("{}: did you mean --{}?", start, nearest);
+  return fmt::format("{}: skein {}--help lists them", start,
+                     reached.name.empty() ? "" : reached.name + " ");
+}
+
+// Of arguments that nobody asked for; "" where there are none.
+std::string explain_extras(const CLI::App& app, int argc, char** argv) {
+  const Reached reached = reached_command(app);
+  const std::vector<std::string> extras = reached.command->remaining();
+  for (const std::string& extra : extras) {
+    if (extra.starts_with('-')) return explain_option(reached, extra, argc, argv);
+  }
+  if (extras.empty()) return "";
+  if (takes_overrides(*reached.command) && looks_like_override(extras[0])) {
+    return fmt::format("{} stands alone: did you mean --set {}?", extras[0], extras[0]);
+  }
+  return fmt::format("{} does not expect {}: quote a value that has spaces", reached.name,
+                     fmt::join(extras, " "));
+}
+
+}  // namespace
+
+std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error, int argc,
+                                char** argv) {
+  std::string text = explain_command(app, argc, argv);
+  const bool has_extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                          app.get_subcommands().empty();  // "skein --vrsion"
+  if (text.empty() && has_extras) text = explain_extras(app, argc, argv);
+  return text.empty() ? error.what() : text;
+}
+
+}  // namespace skein
