@@ -13,7 +13,9 @@ include(CheckLanguage)
 if(NOT SKEIN_CUDA STREQUAL "OFF" AND NOT SKEIN_FUZZ AND NOT SKEIN_SANITIZE)
   check_language(CUDA)
 endif()
-if(CMAKE_CUDA_COMPILER)
+set(SKEIN_HAS_CUDA OFF)
+if(CMAKE_CUDA_COMPILER AND NOT SKEIN_CUDA STREQUAL "OFF")  # it stays in the cache when turned off
+  set(SKEIN_HAS_CUDA ON)
   set(CMAKE_CUDA_ARCHITECTURES ${SKEIN_CUDA_ARCHITECTURES})
   enable_language(CUDA)
   # CMake 3.25 does not know that nvcc has it.
@@ -32,7 +34,7 @@ endif()
 
 # `real`: sources of the backend; `absent`: of what stands for it.
 function(skein_cuda)
-  if(CMAKE_CUDA_COMPILER)
+  if(SKEIN_HAS_CUDA)
     skein_cuda_sources(sources)
     add_library(skein_cuda OBJECT ${sources})
     target_link_libraries(skein_cuda PUBLIC skein_ops skein_runtime CUDA::cudart_static ${CMAKE_DL_LIBS})

@@ -8,7 +8,8 @@ shift $(($# > 0 ? 1 : 0))
 targets=()
 [ $# = 0 ] || targets=(--target "$@")
 scripts/setup.sh
-cmake --preset "$preset" >&2
+# SKEIN_CUDA=OFF: without the CUDA backend; otherwise where nvcc is found. Unset: as it was.
+cmake --preset "$preset" ${SKEIN_CUDA+-DSKEIN_CUDA="$SKEIN_CUDA"} >&2
 build_dir=build
 [ "$preset" = release ] || build_dir=build-$preset
 cmake --build "$build_dir" "${targets[@]}" >&2

@@ -14,6 +14,10 @@ began=$SECONDS
 say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 
 say "1/7  Build"
+if [ -z "${SKEIN_CUDA+set}" ] && [ ! -e build/CMakeCache.txt ] && [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ]; then
+  echo "no GPU driver here: building without CUDA; SKEIN_CUDA=ON scripts/build.sh builds with it" >&2
+  export SKEIN_CUDA=OFF
+fi
 scripts/build.sh release skein
 skein=build/skein
 

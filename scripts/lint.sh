@@ -140,9 +140,12 @@ check_tidy() {
     return
   fi
   num_tidied=${#chosen[@]}
+  # clang-tidy reads no precompiled header of g++.
+  mkdir -p "$build_dir/tidy"
+  sed -E 's/ -fpch-preprocess| -Winvalid-pch| -include [^ ]*cmake_pch\.hxx//g' "$database" >"$build_dir/tidy/compile_commands.json"
   # shellcheck disable=SC2016  # for the inner shell
   output=$(printf '%s\0' "${chosen[@]}" | xargs -0 -P "$(nproc)" -I{} \
-    sh -c 'found=$(clang-tidy-14 -p "$1" --quiet "$2" 2>/dev/null) || printf "%s\n" "${found:-$2: error: did not run}"' sh "$build_dir" {})
+    sh -c 'found=$(clang-tidy-14 -p "$1" --quiet "$2" 2>/dev/null) || printf "%s\n" "${found:-$2: error: did not run}"' sh "$build_dir/tidy" {})
   violations "clang-tidy" < <(grep -E '(error|warning): ' <<<"$output" | sed "s|^$PWD/||" | sort -u)
 }
 

@@ -2,5 +2,6 @@
 # Installs what is missing, builds, and runs every test that needs no GPU. The last lines are ctest's summary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/build.sh release
-ctest --test-dir build --output-on-failure --no-tests=error "$@"
+SKEIN_CUDA=${SKEIN_CUDA-} scripts/build.sh release
+# As many at a time as there are cores; tests whose outcome is a time run alone (cmake/SkeinRoom.cmake).
+ctest --test-dir build -j "$(nproc)" --output-on-failure --no-tests=error "$@"

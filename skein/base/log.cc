@@ -2,6 +2,7 @@
 
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <memory>
@@ -10,6 +11,28 @@
 #include "skein/base/error.h"
 
 namespace skein::log {
+namespace {
+
+spdlog::level::level_enum spdlog_level(Level level) {
+  switch (level) {
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarn:
+      return spdlog::level::warn;
+    case Level::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+void write(Level level, std::string_view line) {
+  spdlog::default_logger_raw()->log(spdlog_level(level),
+                                    spdlog::string_view_t(line.data(), line.size()));
+}
 
 void start(const std::string& file) {
   std::vector<spdlog::sink_ptr> sinks;

@@ -1,16 +1,35 @@
 // Human text, to standard error. Standard output belongs to results (`--json`).
 #pragma once
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace skein::log {
 
-using spdlog::debug;
-using spdlog::error;
-using spdlog::info;
-using spdlog::warn;
+enum class Level { kDebug, kInfo, kWarn, kError };
+
+// One line. What writes it, and its headers, stay in log.cc.
+void write(Level level, std::string_view line);
+
+template <typename... Args>
+void debug(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void info(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void warn(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::kWarn, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void error(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::kError, fmt::format(format, std::forward<Args>(args)...));
+}
 
 // Sends log lines to standard error (colour only on a terminal) and, where `file` is not empty, to
 // that file as well. Called once by the command; until then spdlog's default logger serves.

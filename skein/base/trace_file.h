@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -25,7 +24,7 @@ class TraceFile {
   template <typename... Args>
   void event(fmt::format_string<Args...> format, Args&&... args) {
     begin_event();
-    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
+    write(fmt::format(format, std::forward<Args>(args)...));
     end_event();
   }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 namespace skein {
@@ -28,7 +27,7 @@ constexpr FloatKey kAfterTokens[] = {
     {"model_flops_utilization", &StepMetrics::model_flops_utilization}};
 
 void append_float(std::string& line, const FloatKey& key, const StepMetrics& metrics) {
-  fmt::format_to(std::back_inserter(line), ", \"{}\": {}", key.key, json_float(metrics.*key.value));
+  line += fmt::format(", \"{}\": {}", key.key, json_float(metrics.*key.value));
 }
 
 // False where the value is there but is no number.
@@ -48,9 +47,9 @@ bool read_float(const Json& json, const FloatKey& key, StepMetrics& metrics) {
 std::string metrics_line(const StepMetrics& metrics) {
   std::string line = fmt::format("{{\"step\": {}", metrics.step);
   for (const FloatKey& key : kBeforeTokens) append_float(line, key, metrics);
-  fmt::format_to(std::back_inserter(line), ", \"tokens\": {}", metrics.tokens);
+  line += fmt::format(", \"tokens\": {}", metrics.tokens);
   for (const FloatKey& key : kAfterTokens) append_float(line, key, metrics);
-  fmt::format_to(std::back_inserter(line), ", \"time\": {}}}", metrics.time);
+  line += fmt::format(", \"time\": {}}}", metrics.time);
   return line;
 }
 

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -28,12 +27,11 @@ constexpr size_t kMaxRequestBytes = 8192;
 template <typename Number>
 void append_metric(std::string& text, const char* name, const char* type, const char* help,
                    Number value) {
-  fmt::format_to(std::back_inserter(text), "# HELP skein_{0} {2}\n# TYPE skein_{0} {1}\nskein_{0} ",
-                 name, type, help);
+  text += fmt::format("# HELP skein_{0} {2}\n# TYPE skein_{0} {1}\nskein_{0} ", name, type, help);
   if (!std::isfinite(static_cast<double>(value))) {
     text += std::isnan(static_cast<double>(value)) ? "NaN\n" : value > 0 ? "+Inf\n" : "-Inf\n";
   } else {
-    fmt::format_to(std::back_inserter(text), "{}\n", value);
+    text += fmt::format("{}\n", value);
   }
 }
 
