@@ -22,7 +22,8 @@ class RanksState {
   };
 
   // A matrix and a norm that all hold, a matrix split over tp, and ZeRO state of each.
-  explicit RanksState(Mesh mesh) : mesh_(std::move(mesh)) {
+  // `indexed`: its ranks write index.bin.
+  explicit RanksState(Mesh mesh, bool indexed = false) : mesh_(std::move(mesh)), indexed_(indexed) {
     const Placement flat = Placement::flat(), rows = Placement::sharded(0),
                     cols = Placement::sharded(1);
     add("embed.weight", DType::kF32, {60, 96}, {});
@@ -35,6 +36,7 @@ class RanksState {
   }
 
   const Mesh& mesh() const { return mesh_; }
+  bool indexed() const { return indexed_; }
   int num_ranks() const { return static_cast<int>(mesh_.num_ranks()); }
   const std::vector<Tensor>& tensors() const { return tensors_; }
 
@@ -118,6 +120,7 @@ class RanksState {
   }
 
   Mesh mesh_;
+  bool indexed_ = false;
   std::vector<Tensor> tensors_;
 };
 
@@ -128,6 +131,7 @@ class Rank {
       : state_(state), rank_(rank), tensors_(state.tensors().size()) {
     options.rank = rank;
     options.num_ranks = state.num_ranks();
+    if (state.indexed()) options.index_from_ranks = 2;
     if (options.save_id.empty()) options.save_id = "test";
     writer_ = std::make_unique<CheckpointWriter>(dir, options, state.specs(rank));
   }

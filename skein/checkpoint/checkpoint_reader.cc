@@ -1,30 +1,101 @@
 #include "skein/checkpoint/checkpoint_reader.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
+
 #include "skein/base/hash.h"
 #include "skein/checkpoint/convert.h"
 #include "skein/checkpoint/safetensors.h"
 
 namespace skein {
+namespace {
+
+// The smallest box around them.
+Slice hull(const std::vector<Slice>& boxes) {
+  Slice all = boxes.front();
+  for (const Slice& box : boxes) {
+    for (int dim = 0; dim < all.shape.rank(); ++dim) {
+      const int64_t begin = std::min(all.offset[dim], box.offset[dim]);
+      const int64_t end =
+          std::max(all.offset[dim] + all.shape.dim(dim), box.offset[dim] + box.shape.dim(dim));
+      all.offset[dim] = begin;
+      all.shape.set_dim(dim, end - begin);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+// Elements of one tensor as they are to lie one behind the other.
+struct CheckpointReader::Request {
+  std::vector<Slice> boxes;
+  DType dtype;
+  std::span<std::byte> target;
+};
 
 CheckpointReader::CheckpointReader(const fs::path& path) : path_(path) {
   const fs::path file = path / "manifest.json";
   manifest_ = parse_manifest(read_file(file), file.string());
-  for (size_t i = 0; i < manifest_.tensors.size(); ++i) index_[manifest_.tensors[i].name] = i;
-  for (size_t i = 0; i < manifest_.files.size(); ++i) file_index_[manifest_.files[i].name] = i;
+  if (manifest_.index) {
+    open_index();
+  } else {
+    own_index_ = shard_index_of(manifest_, "");
+    shards_.emplace(std::as_bytes(std::span(own_index_)), file.string());
+  }
+  for (size_t i = 0; i < manifest_.tensors.size(); ++i) {
+    tensors_[manifest_.tensors[i].name] = static_cast<int64_t>(i);
+  }
+}
+
+// The manifest vouches for the head of the index, and the head for its blocks.
+void CheckpointReader::open_index() {
+  const fs::path file = path_ / kIndexName;
+  index_file_ = MappedFile(file);
+  const auto bytes = index_file_.bytes();
+  if (static_cast<int64_t>(bytes.size()) != manifest_.index->file_bytes) {
+    fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", file.string(), bytes.size(),
+         manifest_.index->file_bytes);
+  }
+  // Little of it is read, here and there: nothing ahead.
+  ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_RANDOM);
+  shards_.emplace(bytes, file.string());
+  if (shards_->head_bytes() != manifest_.index->head_bytes ||
+      hex_of_digest(shards_->head_digest()) != manifest_.index->head_xxh3_128) {
+    fail(ErrorCode::kCorrupt, "{} is not the index that manifest.json names: its head is {}, {}",
+         file.string(), hex_of_digest(shards_->head_digest()), manifest_.index->head_xxh3_128);
+  }
+  bool agrees = shards_->num_tensors() == static_cast<int64_t>(manifest_.tensors.size());
+  for (int64_t i = 0; agrees && i < shards_->num_tensors(); ++i) {
+    const IndexTensor stored = shards_->tensor(i);
+    const ManifestTensor& listed = manifest_.tensors[static_cast<size_t>(i)];
+    agrees =
+        stored.name == listed.name && stored.dtype == listed.dtype && stored.shape == listed.shape;
+  }
+  if (!agrees) {
+    fail(ErrorCode::kCorrupt, "{} and manifest.json name other tensors", file.string());
+  }
+}
+
+int64_t CheckpointReader::total_bytes() const {
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < shards_->num_files(); ++i) bytes += shards_->file(i).file_bytes;
+  return bytes;
 }
 
 const ManifestTensor* CheckpointReader::find(std::string_view name) const {
-  const auto found = index_.find(std::string(name));
-  return found == index_.end() ? nullptr : &manifest_.tensors[found->second];
+  const auto found = tensors_.find(std::string(name));
+  return found == tensors_.end() ? nullptr : &manifest_.tensors[found->second];
 }
 
-const MappedFile& CheckpointReader::file(const std::string& name) const {
+const MappedFile& CheckpointReader::file(uint32_t i) const {
   const std::lock_guard lock(maps_->mutex);
-  const auto known = maps_->files.find(name);
+  const auto known = maps_->files.find(i);
   if (known != maps_->files.end()) return known->second;
-  const fs::path path = path_ / name;
+  const ManifestFile expected = shards_->file(i);
+  const fs::path path = path_ / expected.name;
   MappedFile file(path);
-  const ManifestFile& expected = manifest_.files[file_index_.at(name)];
   if (static_cast<int64_t>(file.bytes().size()) != expected.file_bytes) {
     fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), file.bytes().size(),
          expected.file_bytes);
@@ -32,52 +103,100 @@ const MappedFile& CheckpointReader::file(const std::string& name) const {
   if (xxh3_128_hex(file.bytes().first(expected.header_bytes)) != expected.header_xxh3_128) {
     fail(ErrorCode::kCorrupt, "{}: its header does not match its checksum", path.string());
   }
-  return maps_->files.emplace(name, std::move(file)).first->second;
+  return maps_->files.emplace(i, std::move(file)).first->second;
+}
+
+// Copies what the shard has of the request; how many elements that is.
+int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard& shard,
+                                     const Request& request) const {
+  struct Copy {
+    int64_t from, to, count;
+  };
+  std::vector<Copy> copies;
+  int64_t stored_at = 0, copied = 0;
+  for (const Slice& stored : boxes_of_range(tensor.boxes[shard.box], shard.range)) {
+    int64_t target_at = 0;
+    for (const Slice& box : request.boxes) {
+      for_each_run(stored, box, [&](int64_t from, int64_t to, int64_t count) {
+        copies.push_back({stored_at + from, target_at + to, count});
+        copied += count;
+      });
+      target_at += box.shape.num_elements();
+    }
+    stored_at += stored.shape.num_elements();
+  }
+  if (copies.empty()) return 0;
+  const MappedFile& mapped = file(shard.file);
+  const int64_t element_bytes = size_of(tensor.dtype);
+  const auto bytes = mapped.bytes().subspan(shard.begin, shard.range.count * element_bytes);
+  if (copied == shard.range.count && digest_of_hex(xxh3_128_hex(bytes)) != shard.xxh3_128) {
+    fail(ErrorCode::kCorrupt, "{}: tensor \"{}\" {} does not match its checksum",
+         mapped.path().string(), tensor.name, describe(tensor, shard));
+  }
+  for (const Copy& copy : copies) {
+    convert_elements(to_safetensors_dtype(tensor.dtype), bytes.data() + copy.from * element_bytes,
+                     request.dtype, request.target.data() + copy.to * size_of(request.dtype),
+                     copy.count);
+  }
+  mapped.forget(bytes);  // a checkpoint is as large as the state that it fills
+  return copied;
+}
+
+std::vector<IndexShard> CheckpointReader::find_shards(std::string_view name, const Box& box,
+                                                      FlatRange range) const {
+  const IndexTensor tensor = shards_->tensor(tensors_.at(std::string(name)));
+  const std::vector<Slice> wanted = boxes_of_range(box, range);
+  std::vector<IndexShard> found;
+  if (wanted.empty()) return found;
+  const auto meets = [&](const Slice& stored) {
+    return std::any_of(wanted.begin(), wanted.end(),
+                       [&](const Slice& part) { return intersect(stored, part).has_value(); });
+  };
+  shards_->for_each_near(tensor, hull(wanted), [&](const IndexShard& shard) {
+    const auto stored = boxes_of_range(tensor.boxes[shard.box], shard.range);
+    if (std::any_of(stored.begin(), stored.end(), meets)) found.push_back(shard);
+  });
+  index_file_.forget(shards_->shards_of(tensor));
+  return found;
 }
 
 void CheckpointReader::read(std::string_view name, const Slice& box, DType dtype,
                             std::span<std::byte> target) const {
   const ManifestTensor* tensor = find(name);
-  if (tensor == nullptr) {
-    fail(ErrorCode::kNotFound, "{} has no tensor \"{}\"", path_.string(), name);
+  if (tensor != nullptr && !box.inside(tensor->shape)) {
+    fail(ErrorCode::kInvalid, "{}: tensor \"{}\" is {} {}: cannot read {} of it", path_.string(),
+         name, dtype_name(tensor->dtype), tensor->shape.to_string(), box.to_string());
   }
-  const std::string_view stored = to_safetensors_dtype(tensor->dtype);
-  if (!box.inside(tensor->shape) || !can_convert(stored, dtype)) {
-    fail(ErrorCode::kInvalid, "{}: tensor \"{}\" is {} {}: cannot read {} of it as {}",
-         path_.string(), name, dtype_name(tensor->dtype), tensor->shape.to_string(),
-         box.to_string(), dtype_name(dtype));
-  }
-  if (static_cast<int64_t>(target.size()) != box.shape.num_elements() * size_of(dtype)) {
-    fail(ErrorCode::kInternal, "tensor \"{}\": {} bytes given for {} of {}", name, target.size(),
-         dtype_name(dtype), box.shape.to_string());
-  }
-  for (const Shard& shard : tensor->shards) {
-    const std::optional<Slice> shared = intersect(shard.slice, box);
-    if (!shared) continue;
-    const MappedFile& mapped = file(shard.file);
-    const auto bytes = mapped.bytes().subspan(shard.begin, shard.end - shard.begin);
-    if (*shared == shard.slice && xxh3_128_hex(bytes) != shard.xxh3_128) {
-      fail(ErrorCode::kCorrupt, "{}: tensor \"{}\" {} does not match its checksum",
-           (path_ / shard.file).string(), name, shard.slice.to_string());
-    }
-    for_each_run(shard.slice, box, [&](int64_t from, int64_t to, int64_t count) {
-      convert_elements(stored, bytes.data() + from * size_of(tensor->dtype), dtype,
-                       target.data() + to * size_of(dtype), count);
-    });
-    mapped.forget(bytes);  // a checkpoint is as large as the state that it fills
-  }
+  read_range(name, box, {0, box.shape.num_elements()}, dtype, target);
 }
 
 void CheckpointReader::read_range(std::string_view name, const Box& box, FlatRange range,
                                   DType dtype, std::span<std::byte> target) const {
+  const auto found = tensors_.find(std::string(name));
+  if (found == tensors_.end()) {
+    fail(ErrorCode::kNotFound, "{} has no tensor \"{}\"", path_.string(), name);
+  }
+  const IndexTensor tensor = shards_->tensor(found->second);
+  if (!Slice::of(box).inside(tensor.shape) ||
+      !can_convert(to_safetensors_dtype(tensor.dtype), dtype)) {
+    fail(ErrorCode::kInvalid, "{}: tensor \"{}\" is {} {}: cannot read {} of it as {}",
+         path_.string(), name, dtype_name(tensor.dtype), tensor.shape.to_string(),
+         Slice::of(box).to_string(), dtype_name(dtype));
+  }
   if (static_cast<int64_t>(target.size()) != range.count * size_of(dtype)) {
     fail(ErrorCode::kInternal, "tensor \"{}\": {} bytes given for {} elements of {}", name,
          target.size(), range.count, dtype_name(dtype));
   }
-  for (const Slice& part : boxes_of_range(box, range)) {
-    const auto bytes = static_cast<size_t>(part.shape.num_elements() * size_of(dtype));
-    read(name, part, dtype, target.first(bytes));
-    target = target.subspan(bytes);
+  const Request request{boxes_of_range(box, range), dtype, target};
+  if (request.boxes.empty()) return;
+  int64_t copied = 0;
+  shards_->for_each_near(tensor, hull(request.boxes), [&](const IndexShard& shard) {
+    copied += copy_shard(tensor, shard, request);
+  });
+  index_file_.forget(shards_->shards_of(tensor));
+  if (copied != range.count) {
+    fail(ErrorCode::kCorrupt, "{}: its shards hold {} of the {} elements of tensor \"{}\" {}",
+         path_.string(), copied, range.count, name, Slice::of(box).to_string());
   }
 }
 

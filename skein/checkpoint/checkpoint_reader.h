@@ -3,6 +3,7 @@
 // Errors   CheckpointReader throws: Error{kNotFound} for a missing file or tensor, kInvalid for a
 //          manifest or a request that is not right, kCorrupt for bytes that do not match their
 //          checksum. verify_checkpoint returns them: recovery branches on it.
+// Memory   the manifest; of an index its head, and the blocks of shards that are asked for
 // Threads  a CheckpointReader may be read by several threads.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "skein/base/error.h"
 #include "skein/checkpoint/checkpoint_folder.h"
 #include "skein/checkpoint/manifest.h"
+#include "skein/checkpoint/shard_index.h"
 
 namespace skein {
 
@@ -44,9 +46,15 @@ class CheckpointReader {
   explicit CheckpointReader(const fs::path& path);
 
   const fs::path& path() const { return path_; }
+  // Its shards and files are `shards()` where they are many: there the manifest has none.
   const Manifest& manifest() const { return manifest_; }
+  const ShardIndex& shards() const { return *shards_; }
   const TrainingState& state() const { return manifest_.state; }
+  int64_t total_bytes() const;                              // of all files of tensors
   const ManifestTensor* find(std::string_view name) const;  // nullptr where there is none
+
+  // Those that hold elements of a range of a box of a tensor; opens none of their files.
+  std::vector<IndexShard> find_shards(std::string_view name, const Box& box, FlatRange range) const;
 
   // Fills `target` (dense, row-major) with a box of a tensor, assembled from whichever shards hold
   // it, reading only the bytes it needs; checksums of shards that are read whole are compared.
@@ -61,17 +69,23 @@ class CheckpointReader {
                   std::span<std::byte> target) const;
 
  private:
-  const MappedFile& file(const std::string& name) const;
+  struct Request;
+  const MappedFile& file(uint32_t i) const;
+  void open_index();
+  int64_t copy_shard(const IndexTensor& tensor, const IndexShard& shard,
+                     const Request& request) const;
 
   fs::path path_;
   Manifest manifest_;
-  std::unordered_map<std::string, size_t> index_;
-  std::unordered_map<std::string, size_t> file_index_;
+  std::string own_index_;  // made from a manifest that lists its shards
+  MappedFile index_file_;
+  std::optional<ShardIndex> shards_;
+  std::unordered_map<std::string, int64_t> tensors_;  // in the manifest and in shards_
 
   // Files are mapped when they are first needed.
   struct Maps {
     std::mutex mutex;
-    std::map<std::string, MappedFile> files;
+    std::map<uint32_t, MappedFile> files;
   };
   std::unique_ptr<Maps> maps_ = std::make_unique<Maps>();
 };

@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "skein/base/hash.h"
-#include "skein/checkpoint/merge_parts.h"
+#include "skein/checkpoint/save_part.h"
 #include "skein/checkpoint/shared_save.h"
 
 namespace skein {
@@ -15,10 +15,21 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// What is stored of a tensor: in manifest.json boxes, each by itself; in an index one range.
+std::vector<Shard> shards_of(const TensorSpec& spec, bool in_boxes) {
+  std::vector<Shard> shards;
+  if (in_boxes) {
+    for (const Slice& box : spec.stored_boxes()) shards.push_back({.slice = box});
+  } else {
+    shards.push_back({.slice = spec.slice, .range = spec.stored_range()});
+  }
+  return shards;
+}
+
 // Writes one file of the checkpoint; adds it and its shards to the manifest.
 void write_shard_file(const fs::path& folder, const CheckpointLayout& layout,
                       const CheckpointFile& file, std::span<const std::byte> snapshot,
-                      const FileOps& ops, Manifest& manifest) {
+                      bool in_boxes, const FileOps& ops, Manifest& manifest) {
   const std::string& header = file.layout.header;
   manifest.files.push_back({file.name, file.layout.file_bytes, static_cast<int64_t>(header.size()),
                             xxh3_128_hex(std::as_bytes(std::span(header)))});
@@ -26,20 +37,19 @@ void write_shard_file(const fs::path& folder, const CheckpointLayout& layout,
   for (const size_t position : file.layout.order) {
     const size_t index = file.specs[position];
     const TensorSpec& spec = layout.specs[index];
-    const std::vector<Slice> boxes = spec.stored_boxes();
+    std::vector<Shard> shards = shards_of(spec, in_boxes);
     std::vector<int64_t> bytes;
-    for (const Slice& box : boxes) {
-      bytes.push_back(box.shape.num_elements() * size_of(spec.dtype));
-    }
+    for (const Shard& shard : shards) bytes.push_back(shard.elements().count * size_of(spec.dtype));
     const std::vector<std::string> checksums = writer.write_pieces(
         snapshot.subspan(layout.snapshot_begin[index], layout.spec_bytes[index]), bytes);
-    ManifestTensor tensor{spec.name, spec.dtype, spec.shape, {}};
     int64_t begin = file.layout.begin[position];
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      tensor.shards.push_back({file.name, boxes[i], begin, begin + bytes[i], checksums[i]});
-      begin += bytes[i];
+    for (size_t i = 0; i < shards.size(); ++i) {
+      shards[i].file = file.name;
+      shards[i].begin = begin;
+      shards[i].end = begin += bytes[i];
+      shards[i].xxh3_128 = checksums[i];
     }
-    manifest.tensors.push_back(std::move(tensor));
+    manifest.tensors.push_back({spec.name, spec.dtype, spec.shape, std::move(shards)});
   }
   writer.finish();
 }
@@ -64,11 +74,16 @@ void apply_retention(const fs::path& dir, const RetentionPolicy& policy, const F
   }
 }
 
+// The table of shards is a file of its own.
+bool has_index(const SaveJob& job) {
+  return job.options.num_ranks > 1 && job.options.num_ranks >= job.options.index_from_ranks;
+}
+
 // All files of this rank, and the tensors that it knows of, also those that others store.
 Manifest write_files(const fs::path& folder, const SaveJob& job, const TrainingState& state) {
   Manifest manifest{.state = state};
   for (const CheckpointFile& file : job.layout.files) {
-    write_shard_file(folder, job.layout, file, job.snapshot, job.ops, manifest);
+    write_shard_file(folder, job.layout, file, job.snapshot, !has_index(job), job.ops, manifest);
   }
   for (size_t i = 0; i < job.layout.specs.size(); ++i) {
     const TensorSpec& spec = job.layout.specs[i];
@@ -80,11 +95,11 @@ Manifest write_files(const fs::path& folder, const SaveJob& job, const TrainingS
 }
 
 // Rank 0, when everything that the manifest names is durable in `partial`.
-SavedCheckpoint commit(const SaveJob& job, const Manifest& manifest, const fs::path& partial,
-                       const fs::path& path) {
+SavedCheckpoint commit(const SaveJob& job, const Manifest& manifest, int64_t total_bytes,
+                       const fs::path& partial, const fs::path& path) {
   write_manifest(partial / "manifest.json", manifest, job.ops);
   job.ops.sync_folder(partial);
-  SavedCheckpoint saved{manifest.state.step, path, manifest.total_bytes()};
+  SavedCheckpoint saved{manifest.state.step, path, total_bytes};
   if (const auto problem = commit_folder(partial, path, job.ops)) {
     saved.warning = fmt::format("saved, but {}", problem->what());
   }
@@ -113,29 +128,37 @@ SharedSave shared_save(const SaveJob& job, int64_t step) {
           job.ops};
 }
 
-// A file that is not there would make a checkpoint that does not verify.
-void check_files(const fs::path& folder, const Manifest& manifest) {
-  for (const ManifestFile& file : manifest.files) {
+// A file that is not there would make a checkpoint that does not verify. How much they hold.
+int64_t check_files(const fs::path& folder, const SavePart& part) {
+  int64_t total_bytes = 0;
+  for (int64_t i = 0; i < part.index().num_files(); ++i) {
+    const ManifestFile file = part.index().file(i);
     std::error_code error;
     const auto bytes = fs::file_size(folder / file.name, error);
     if (error || static_cast<int64_t>(bytes) != file.file_bytes) {
       fail(ErrorCode::kIo, "{}: {}, expected a file of {} bytes", (folder / file.name).string(),
            error ? error.message() : fmt::format("{} bytes", bytes), file.file_bytes);
     }
+    total_bytes += file.file_bytes;
   }
+  return total_bytes;
 }
 
-SavedCheckpoint merge_and_commit(const SaveJob& job, SharedSave& shared, Manifest own) {
-  std::vector<Manifest> parts = shared.collect();
+SavedCheckpoint merge_and_commit(const SaveJob& job, SharedSave& shared, const Manifest& own) {
+  std::vector<SavePart> parts = shared.collect();
   try {  // all ranks have met: nobody looks at an earlier save any more
     clean_unfinished(job.dir, job.ops, shared.partial());
   } catch (const Error&) {
     // The next save or start removes it.
   }
-  parts.insert(parts.begin(), std::move(own));
-  const Manifest manifest = merge_parts(std::move(parts));
-  check_files(shared.partial(), manifest);
-  return commit(job, manifest, shared.partial(), shared.path());
+  parts.insert(parts.begin(), SavePart(own));
+  int64_t total_bytes = 0;
+  for (const SavePart& part : parts) total_bytes += check_files(shared.partial(), part);
+  const Manifest manifest =
+      has_index(job) ? join_parts(std::move(parts), shared.partial() / kIndexName, job.ops)
+                     : join_parts(std::move(parts));
+  shared.remove_parts();
+  return commit(job, manifest, total_bytes, shared.partial(), shared.path());
 }
 
 }  // namespace
@@ -147,7 +170,8 @@ Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& stat
   try {
     job.ops.remove_tree(partial);
     job.ops.make_folder(partial);
-    SavedCheckpoint saved = commit(job, write_files(partial, job, state), partial, path);
+    const Manifest manifest = write_files(partial, job, state);
+    SavedCheckpoint saved = commit(job, manifest, manifest.total_bytes(), partial, path);
     saved.write_seconds = seconds_since(start);
     apply_retention(job.dir, job.options.retention, job.ops, saved);
     return saved;
@@ -167,9 +191,9 @@ Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& sta
   SavedCheckpoint saved{state.step, shared.path()};
   try {
     shared.open();
-    Manifest own = write_files(shared.partial(), job, state);
+    const Manifest own = write_files(shared.partial(), job, state);
     if (job.options.rank == 0) {
-      saved = merge_and_commit(job, shared, std::move(own));
+      saved = merge_and_commit(job, shared, own);
     } else {
       job.ops.sync_folder(shared.partial());
       saved.num_bytes = own.total_bytes();

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <numeric>
 #include <thread>
-#include <unordered_map>
 
 #include "skein/base/hash.h"
 #include "skein/checkpoint/checkpoint_reader.h"
@@ -19,14 +19,6 @@ namespace {
 
 constexpr size_t kReadBytes = size_t{4} << 20;
 constexpr int kMaxThreads = 8;
-
-// A range of bytes and the checksum that it should have.
-struct Piece {
-  const ManifestFile* file;
-  std::string label;  // "its header", "tensor \"x\" [0:4]"
-  int64_t begin, end;
-  std::string xxh3_128;
-};
 
 void read_exactly(int fd, int64_t begin, std::span<std::byte> target, const fs::path& path) {
   size_t done = 0;
@@ -51,85 +43,153 @@ FileDescriptor open_file(const fs::path& path) {
   return file;
 }
 
-void verify_piece(const fs::path& folder, const Piece& piece, std::vector<std::byte>& buffer) {
-  const fs::path path = folder / piece.file->name;
+// The index is mapped: a disk that cannot read it is found here, as an error and not a signal.
+void read_through(const fs::path& path) {
   const FileDescriptor file = open_file(path);
-  Xxh3Stream hash;
-  for (int64_t at = piece.begin; at < piece.end;) {
-    const auto part = std::span(buffer).first(std::min<size_t>(buffer.size(), piece.end - at));
-    read_exactly(file.get(), at, part, path);
-    hash.update(part);
-    at += static_cast<int64_t>(part.size());
-  }
-  if (hash.hex() != piece.xxh3_128) {
-    fail(ErrorCode::kCorrupt, "{}: {} has checksum {}, expected {}", path.string(), piece.label,
-         hash.hex(), piece.xxh3_128);
+  std::vector<std::byte> buffer(kReadBytes);
+  for (ssize_t count = 1; count > 0;) {
+    count = ::read(file.get(), buffer.data(), buffer.size());
+    if (count < 0) fail(errno_code(errno), "cannot read {}: {}", path.string(), errno_text(errno));
   }
 }
 
-void verify_sizes(const fs::path& folder, const Manifest& manifest) {
-  for (const ManifestFile& file : manifest.files) {
-    const fs::path path = folder / file.name;
+// What is verified of a checkpoint: headers of its files, then its shards, counted through.
+class Pieces {
+ public:
+  Pieces(const fs::path& folder, const ShardIndex& index) : folder_(folder), index_(index) {
+    for (int64_t i = 0; i < index.num_files(); ++i) files_.push_back(index.file(i));
+    for (int64_t i = 0; i < index.num_tensors(); ++i) tensors_.push_back(index.tensor(i));
+  }
+
+  const fs::path& folder() const { return folder_; }
+  const std::vector<ManifestFile>& files() const { return files_; }
+  fs::path path(size_t file) const { return folder_ / files_[file].name; }
+  size_t size() const { return files_.size() + static_cast<size_t>(index_.num_shards()); }
+
+  // Of shard `i` of all of them.
+  struct Place {
+    const IndexTensor* tensor;
+    IndexShard shard;
+  };
+  Place place(int64_t i) const {
+    const auto behind = std::upper_bound(tensors_.begin(), tensors_.end(), i,
+                                         [](int64_t value, const auto& tensor) {
+                                           return value < tensor.first_shard + tensor.num_shards;
+                                         });
+    return {&*behind, index_.shard(*behind, i - behind->first_shard)};
+  }
+  int64_t end_of(const Place& place) const { return index_.end_of(*place.tensor, place.shard); }
+
+  void verify(size_t piece, std::vector<std::byte>& buffer) const {
+    if (piece < files_.size()) {
+      const ManifestFile& file = files_[piece];
+      const std::string found = hash_of(piece, 0, file.header_bytes, buffer);
+      if (found != file.header_xxh3_128) {
+        refuse(path(piece), "its header", found, file.header_xxh3_128);
+      }
+      return;
+    }
+    const Place at = place(static_cast<int64_t>(piece - files_.size()));
+    const std::string found = hash_of(at.shard.file, at.shard.begin, end_of(at), buffer);
+    const std::string expected = hex_of_digest(at.shard.xxh3_128);
+    if (found == expected) return;
+    refuse(path(at.shard.file),
+           fmt::format("tensor \"{}\" {}", at.tensor->name, describe(*at.tensor, at.shard)), found,
+           expected);
+  }
+
+ private:
+  [[noreturn]] static void refuse(const fs::path& path, const std::string& what,
+                                  const std::string& found, const std::string& expected) {
+    fail(ErrorCode::kCorrupt, "{}: {} has checksum {}, expected {}", path.string(), what, found,
+         expected);
+  }
+
+  std::string hash_of(size_t file, int64_t begin, int64_t end,
+                      std::vector<std::byte>& buffer) const {
+    const fs::path path = this->path(file);
+    const FileDescriptor opened = open_file(path);
+    Xxh3Stream hash;
+    for (int64_t at = begin; at < end;) {
+      const auto part = std::span(buffer).first(std::min<size_t>(buffer.size(), end - at));
+      read_exactly(opened.get(), at, part, path);
+      hash.update(part);
+      at += static_cast<int64_t>(part.size());
+    }
+    return hash.hex();
+  }
+
+  fs::path folder_;
+  const ShardIndex& index_;
+  std::vector<ManifestFile> files_;
+  std::vector<IndexTensor> tensors_;
+};
+
+void verify_sizes(const Pieces& pieces) {
+  for (size_t i = 0; i < pieces.files().size(); ++i) {
+    const fs::path path = pieces.path(i);
     struct stat status {};
-    if (::fstat(open_file(path).get(), &status) != 0 || status.st_size != file.file_bytes) {
+    const int64_t expected = pieces.files()[i].file_bytes;
+    if (::fstat(open_file(path).get(), &status) != 0 || status.st_size != expected) {
       fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), status.st_size,
-           file.file_bytes);
+           expected);
     }
   }
 }
 
 // The shards that one file holds of one tensor are one tensor of its header: of their shape where
-// it is one, of one dim where they are several.
-bool header_agrees(const SafetensorsEntry& entry, const ManifestTensor& tensor,
-                   std::span<const Shard> shards) {
+// they are one box, of one dim where they are not.
+bool header_agrees(const SafetensorsEntry& entry, const Pieces& pieces,
+                   std::span<const Pieces::Place> places) {
   int64_t elements = 0, end = entry.begin;
-  for (const Shard& shard : shards) {
-    if (shard.begin != end) return false;
-    end = shard.end;
-    elements += shard.slice.shape.num_elements();
+  for (const Pieces::Place& place : places) {
+    if (place.shard.begin != end) return false;
+    end = pieces.end_of(place);
+    elements += place.shard.range.count;
   }
-  const Shape shape = shards.size() == 1 ? shards[0].slice.shape : Shape{elements};
+  const IndexTensor& tensor = *places[0].tensor;
+  Shape shape = {elements};
+  if (places.size() == 1) {
+    const auto boxes = boxes_of_range(tensor.boxes[places[0].shard.box], places[0].shard.range);
+    if (boxes.size() == 1) shape = boxes[0].shape;
+  }
   return end == entry.end && entry.shape == shape &&
          entry.dtype == to_safetensors_dtype(tensor.dtype);
 }
 
-// Each file's own header says what the manifest says.
-void verify_headers(const fs::path& folder, const Manifest& manifest) {
-  std::unordered_map<std::string, SafetensorsFile> files;
-  for (const ManifestFile& file : manifest.files) {
-    files.emplace(file.name, SafetensorsFile(folder / file.name));
-  }
-  for (const ManifestTensor& tensor : manifest.tensors) {
-    const std::span<const Shard> shards(tensor.shards);
-    for (size_t i = 0, end = 0; i < shards.size(); i = end) {
-      while (end < shards.size() && shards[end].file == shards[i].file) ++end;
-      const SafetensorsEntry* entry = files.at(shards[i].file).find(tensor.name);
-      if (entry == nullptr || !header_agrees(*entry, tensor, shards.subspan(i, end - i))) {
-        fail(ErrorCode::kCorrupt, "{}: its header and manifest.json disagree about tensor \"{}\"",
-             (folder / shards[i].file).string(), tensor.name);
-      }
+// A file's own header says what the table of shards says.
+void verify_header(const Pieces& pieces, size_t file, std::vector<Pieces::Place> places) {
+  std::sort(places.begin(), places.end(), [](const Pieces::Place& a, const Pieces::Place& b) {
+    return a.shard.begin < b.shard.begin;
+  });
+  const SafetensorsFile header(pieces.path(file));
+  for (size_t i = 0, end = 0; i < places.size(); i = end) {
+    while (end < places.size() && places[end].tensor == places[i].tensor) ++end;
+    const SafetensorsEntry* entry = header.find(places[i].tensor->name);
+    if (entry == nullptr || !header_agrees(*entry, pieces, std::span(places).subspan(i, end - i))) {
+      fail(ErrorCode::kCorrupt, "{}: its header and manifest.json disagree about tensor \"{}\"",
+           pieces.path(file).string(), places[i].tensor->name);
     }
   }
 }
 
-std::vector<Piece> list_pieces(const Manifest& manifest) {
-  std::vector<Piece> pieces;
-  std::unordered_map<std::string, const ManifestFile*> files;
-  for (const ManifestFile& file : manifest.files) {
-    files[file.name] = &file;
-    pieces.push_back({&file, "its header", 0, file.header_bytes, file.header_xxh3_128});
+// File by file: the headers of thousands do not fit in memory.
+void verify_headers(const Pieces& pieces, int64_t num_shards) {
+  std::vector<uint32_t> first(pieces.files().size() + 1), order(static_cast<size_t>(num_shards));
+  const auto file_of = [&](int64_t i) { return pieces.place(i).shard.file; };
+  for (int64_t i = 0; i < num_shards; ++i) ++first[file_of(i) + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<uint32_t> next = first;
+  for (int64_t i = 0; i < num_shards; ++i) order[next[file_of(i)]++] = static_cast<uint32_t>(i);
+  for (size_t file = 0; file < pieces.files().size(); ++file) {
+    std::vector<Pieces::Place> places;
+    for (uint32_t i = first[file]; i < first[file + 1]; ++i)
+      places.push_back(pieces.place(order[i]));
+    verify_header(pieces, file, std::move(places));
   }
-  for (const ManifestTensor& tensor : manifest.tensors) {
-    for (const Shard& shard : tensor.shards) {
-      pieces.push_back({files.at(shard.file),
-                        fmt::format("tensor \"{}\" {}", tensor.name, shard.slice.to_string()),
-                        shard.begin, shard.end, shard.xxh3_128});
-    }
-  }
-  return pieces;
 }
 
-void verify_pieces(const fs::path& folder, const std::vector<Piece>& pieces, int num_threads) {
+void verify_pieces(const Pieces& pieces, int num_threads) {
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   std::pair<size_t, std::optional<Error>> first = {pieces.size(), std::nullopt};
@@ -137,7 +197,7 @@ void verify_pieces(const fs::path& folder, const std::vector<Piece>& pieces, int
     std::vector<std::byte> buffer(kReadBytes);
     for (size_t i = next++; i < pieces.size(); i = next++) {
       try {
-        verify_piece(folder, pieces[i], buffer);
+        pieces.verify(i, buffer);
       } catch (const Error& error) {
         const std::lock_guard lock(mutex);
         if (i < first.first) first = {i, error};
@@ -157,24 +217,25 @@ void verify_pieces(const fs::path& folder, const std::vector<Piece>& pieces, int
 Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads) {
   return try_run([&] {
     const auto start = std::chrono::steady_clock::now();
-    const fs::path file = path / "manifest.json";
-    const Manifest manifest = parse_manifest(read_file(file), file.string());
+    const CheckpointReader reader(path);
+    const ShardIndex& index = reader.shards();
     const auto named = parse_checkpoint_name(path.filename().string());
-    if (named && *named != manifest.state.step) {
-      fail(ErrorCode::kCorrupt, "{} says step {}, but its folder is {}", file.string(),
-           manifest.state.step, path.filename().string());
+    if (named && *named != reader.state().step) {
+      fail(ErrorCode::kCorrupt, "{} says step {}, but its folder is {}",
+           (path / "manifest.json").string(), reader.state().step, path.filename().string());
     }
-    const std::vector<Piece> pieces = list_pieces(manifest);
     if (num_threads <= 0) {
       num_threads =
           std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
     }
-    verify_sizes(path, manifest);
-    verify_pieces(path, pieces, num_threads);
-    verify_headers(path, manifest);
+    if (reader.manifest().index) read_through(path / kIndexName);
+    check_whole(index);
+    const Pieces pieces(path, index);
+    verify_sizes(pieces);
+    verify_pieces(pieces, num_threads);
+    verify_headers(pieces, index.num_shards());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    return VerifyReport{manifest.state.step, manifest.total_bytes(),
-                        static_cast<int64_t>(pieces.size() - manifest.files.size()),
+    return VerifyReport{reader.state().step, reader.total_bytes(), index.num_shards(),
                         seconds.count()};
   });
 }

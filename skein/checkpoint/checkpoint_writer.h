@@ -8,7 +8,8 @@
 //          system alone: every rank begins the same saves in the same order, and all get the same
 //          outcome. Only rank 0 cleans up, commits and applies retention; so the others' writers
 //          are to be used only when rank 0's was constructed (a barrier). See shared_save.h.
-// Memory   snapshot_bytes, exactly, from construction on; a save adds the text of the manifest.
+// Memory   snapshot_bytes, exactly, from construction on; a save adds the text of the manifest, on
+//          rank 0 of several what the others say that they wrote.
 // Errors   The constructor throws. A save that fails is a Result from poll(): its partial folder is
 //          removed, earlier checkpoints are untouched, and the next save may be tried as if nothing
 //          had happened. A rank that fails fails the save for all: rank 0's error names it.
@@ -39,6 +40,8 @@ struct CheckpointWriterOptions {
   int num_ranks = 1;
   // The same on all ranks and another one at each start, of a-z, 0-9, _ and -; only for several.
   std::string save_id;
+  // So many ranks or more write index.bin: their shards would make a manifest.json too large to read.
+  int index_from_ranks = 9;
   double deadline_s = 600;             // for the slowest rank to have written
   std::function<bool()> should_abort;  // asked while waiting for other ranks; by the writing thread
   CopyFunction copy;                   // memcpy where empty; may be called by two threads at once

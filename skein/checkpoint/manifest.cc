@@ -15,9 +15,27 @@ OrderedJson to_json(const ManifestFile& file) {
           {"header_xxh3_128", file.header_xxh3_128}};
 }
 
+struct WithoutShards {
+  const ManifestTensor* tensor;
+};
+
+OrderedJson to_json(const WithoutShards& listed) {
+  return {{"name", listed.tensor->name},
+          {"dtype", dtype_name(listed.tensor->dtype)},
+          {"shape", listed.tensor->shape.dims()}};
+}
+
+OrderedJson to_json(const ManifestIndex& index) {
+  return {{"file", kIndexName},
+          {"file_bytes", index.file_bytes},
+          {"head_bytes", index.head_bytes},
+          {"head_xxh3_128", index.head_xxh3_128}};
+}
+
 OrderedJson to_json(const ManifestTensor& tensor) {
   OrderedJson shards = OrderedJson::array();
   for (const Shard& shard : tensor.shards) {
+    if (shard.range) fail(ErrorCode::kInternal, "manifest.json holds boxes, not ranges of them");
     shards.push_back({{"file", shard.file},
                       {"offset", shard.slice.offset},
                       {"shape", shard.slice.shape.dims()},
@@ -49,7 +67,8 @@ std::string manifest_text(const Manifest& manifest) {
   };
   try {
     add("format", "\"skein-checkpoint\"");
-    add("format_version", std::to_string(kManifestVersion));
+    add("format_version",
+        std::to_string(manifest.index ? kIndexedManifestVersion : kManifestVersion));
     add("skein_version", Json(state.skein_version).dump());
     add("step", std::to_string(state.step));
     add("schedule_step", std::to_string(state.schedule_step));
@@ -60,8 +79,15 @@ std::string manifest_text(const Manifest& manifest) {
     if (state.timeline != Timeline{}) add("timeline", timeline_json(state.timeline).dump());
     add("lanes", state.lanes.dump());
     add("configuration", state.configuration.dump());
-    add("files", list_text(manifest.files));
-    body += "\"tensors\": " + list_text(manifest.tensors) + "}\n";
+    if (manifest.index) {
+      add("index", to_json(*manifest.index).dump());
+      std::vector<WithoutShards> tensors;
+      for (const ManifestTensor& tensor : manifest.tensors) tensors.push_back({&tensor});
+      body += "\"tensors\": " + list_text(tensors) + "}\n";
+    } else {
+      add("files", list_text(manifest.files));
+      body += "\"tensors\": " + list_text(manifest.tensors) + "}\n";
+    }
   } catch (const Json::exception& error) {
     fail(ErrorCode::kInvalid, "manifest.json cannot be written: {}", error.what());
   }

@@ -21,6 +21,8 @@
 namespace skein {
 
 constexpr int kManifestVersion = 1;
+constexpr int kIndexedManifestVersion = 2;  // files and shards are in kIndexName
+constexpr const char* kIndexName = "index.bin";
 
 // Everything but the tensors that a run needs to go on exactly where it stopped.
 struct TrainingState {
@@ -40,14 +42,16 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
-// One contiguous piece of a file that holds one box of one tensor.
+// One contiguous piece of a file that holds one box of one tensor, or a range of its elements.
 struct Shard {
   std::string file;
   Slice slice;
   int64_t begin = 0;  // bytes from the start of the file
   int64_t end = 0;
   std::string xxh3_128;
+  std::optional<FlatRange> range = std::nullopt;  // in an index only; nothing: all of the box
 
+  FlatRange elements() const { return range.value_or(FlatRange{0, slice.shape.num_elements()}); }
   bool operator==(const Shard&) const = default;
 };
 
@@ -69,8 +73,18 @@ struct ManifestFile {
   bool operator==(const ManifestFile&) const = default;
 };
 
+// Where files and shards are told where they are many: shard_index.h.
+struct ManifestIndex {
+  int64_t file_bytes = 0;
+  int64_t head_bytes = 0;
+  std::string head_xxh3_128;
+
+  bool operator==(const ManifestIndex&) const = default;
+};
+
 struct Manifest {
   TrainingState state;
+  std::optional<ManifestIndex> index;  // then there are no files here, and tensors have no shards
   std::vector<ManifestFile> files;
   std::vector<ManifestTensor> tensors;
 
@@ -82,12 +96,11 @@ struct Manifest {
 
 std::string manifest_text(const Manifest& manifest);
 
-// Of a whole checkpoint, or of the files of one rank, which need not cover any tensor.
-enum class ManifestScope { kWhole, kPart };
+// A plain name that ends in .safetensors.
+bool is_shard_file_name(std::string_view name);
 
 // Checks every promise that the manifest can keep by itself: boxes tile their tensors, shards tile
 // their files, names are unique and stay inside the folder.
-Manifest parse_manifest(std::string_view text, const std::string& what,
-                        ManifestScope scope = ManifestScope::kWhole);
+Manifest parse_manifest(std::string_view text, const std::string& what);
 
 }  // namespace skein

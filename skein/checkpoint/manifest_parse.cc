@@ -111,10 +111,8 @@ class Fields {
 };
 
 void check_file_name(const Fields& fields, const char* key, const std::string& name) {
-  const bool plain = name.size() > 12 && name.size() < 256 && name.ends_with(".safetensors") &&
-                     name.front() != '.' &&
-                     name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
-  if (!plain) fields.wrong(key, Json(name), "the name of a .safetensors file in this folder");
+  if (!is_shard_file_name(name))
+    fields.wrong(key, Json(name), "the name of a .safetensors file in this folder");
 }
 
 ManifestFile parse_file(const Json& json, const std::string& where) {
@@ -150,7 +148,7 @@ Shard parse_shard(const Json& json, const std::string& where, const ManifestTens
   return shard;
 }
 
-ManifestTensor parse_tensor(const Json& json, const std::string& where, ManifestScope scope) {
+ManifestTensor parse_tensor(const Json& json, const std::string& where, bool has_shards) {
   Fields fields(json, where);
   ManifestTensor tensor;
   tensor.name = fields.text("name");
@@ -162,6 +160,10 @@ ManifestTensor parse_tensor(const Json& json, const std::string& where, Manifest
   if (!checked_bytes(tensor.shape, size_of(tensor.dtype))) {
     fields.wrong("shape", json.at("shape"), "a size that can be real");
   }
+  if (!has_shards) {
+    fields.finish();
+    return tensor;
+  }
   const Json& shards = fields.array("shards");
   fields.finish();
   std::vector<Slice> boxes;
@@ -170,8 +172,7 @@ ManifestTensor parse_tensor(const Json& json, const std::string& where, Manifest
         parse_shard(shards[i], fmt::format("{}: shards[{}]", where, i), tensor));
     boxes.push_back(tensor.shards.back().slice);
   }
-  if (scope == ManifestScope::kPart) return tensor;
-  const std::string problem = tiling_error(tensor.shape, std::move(boxes));
+  const std::string problem = tiling_error(tensor.shape, boxes);
   if (!problem.empty()) fail(ErrorCode::kInvalid, "{}: {}", where, problem);
   return tensor;
 }
@@ -246,9 +247,25 @@ TrainingState parse_state(Fields& fields) {
   return state;
 }
 
+ManifestIndex parse_index(const Json& json, const std::string& where) {
+  Fields fields(json, where);
+  const std::string file = fields.text("file");
+  ManifestIndex index{.file_bytes = fields.integer("file_bytes", 1),
+                      .head_bytes = fields.integer("head_bytes", 1),
+                      .head_xxh3_128 = fields.checksum("head_xxh3_128")};
+  fields.finish();
+  if (file != kIndexName) fields.wrong("file", Json(file), fmt::format("\"{}\"", kIndexName));
+  return index;
+}
+
 }  // namespace
 
-Manifest parse_manifest(std::string_view text, const std::string& what, ManifestScope scope) {
+bool is_shard_file_name(std::string_view name) {
+  return name.size() > 12 && name.size() < 256 && name.ends_with(".safetensors") &&
+         name.front() != '.' && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
+Manifest parse_manifest(std::string_view text, const std::string& what) {
   check_checksum(text, what);
   const Json json = parse_json(text, what);
   Fields fields(json, what);
@@ -256,13 +273,16 @@ Manifest parse_manifest(std::string_view text, const std::string& what, Manifest
   const std::string format = fields.text("format");
   if (format != "skein-checkpoint") fields.wrong("format", Json(format), "\"skein-checkpoint\"");
   const int64_t version = fields.integer("format_version", 1);
-  if (version > kManifestVersion) {
+  if (version > kIndexedManifestVersion) {
     fail(ErrorCode::kUnsupported, "{}: format_version {} is newer than {}: use a newer skein", what,
-         version, kManifestVersion);
+         version, kIndexedManifestVersion);
   }
   Manifest manifest;
   manifest.state = parse_state(fields);
-  const Json& files = fields.array("files");
+  const bool is_indexed = version == kIndexedManifestVersion;
+  if (is_indexed) manifest.index = parse_index(fields.get("index"), what + ": index");
+  const Json none = Json::array();
+  const Json& files = is_indexed ? none : fields.array("files");
   const Json& tensors = fields.array("tensors");
   fields.finish();
   for (size_t i = 0; i < files.size(); ++i) {
@@ -271,7 +291,7 @@ Manifest parse_manifest(std::string_view text, const std::string& what, Manifest
   std::set<std::string> names;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const std::string where = fmt::format("{}: tensors[{}]", what, i);
-    manifest.tensors.push_back(parse_tensor(tensors[i], where, scope));
+    manifest.tensors.push_back(parse_tensor(tensors[i], where, !is_indexed));
     if (!names.insert(manifest.tensors.back().name).second) {
       fail(ErrorCode::kInvalid, "{}: tensor \"{}\" is listed twice", where,
            manifest.tensors.back().name);

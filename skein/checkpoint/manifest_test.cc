@@ -78,7 +78,7 @@ TEST(Manifest, RefusesWhatDoesNotAddUp) {
   };
   const std::vector<Case> cases = {
       {"/format", "other", "expected \"skein-checkpoint\""},
-      {"/format_version", 2, "newer"},
+      {"/format_version", 3, "newer"},
       {"/format_version", 0, "at least 1"},
       {"/step", -1, "step is -1, expected an integer of at least 0"},
       {"/step", "3", "step is string"},

@@ -30,22 +30,22 @@ Json& lane_array(Json& lanes, size_t rank) {
   return *found;
 }
 
-Json merge_lanes(std::vector<Manifest>& parts) {
+Json merge_lanes(std::vector<TrainingState>& parts) {
   std::vector<size_t> ranks;
   for (size_t rank = 0; rank < parts.size(); ++rank) {
-    if (parts[rank].state.first_lane) ranks.push_back(rank);
+    if (parts[rank].first_lane) ranks.push_back(rank);
   }
   if (ranks.empty()) fail(ErrorCode::kInvalid, "no rank saved the lanes");
-  const auto first_lane = [&](size_t rank) { return *parts[rank].state.first_lane; };
+  const auto first_lane = [&](size_t rank) { return *parts[rank].first_lane; };
   std::stable_sort(ranks.begin(), ranks.end(),
                    [&](size_t a, size_t b) { return first_lane(a) < first_lane(b); });
-  Json merged = std::move(parts[ranks[0]].state.lanes);
+  Json merged = std::move(parts[ranks[0]].lanes);
   if (ranks.size() == 1 && first_lane(ranks[0]) == 0) return merged;
   Json all = Json::array();
   std::swap(all, lane_array(merged, ranks[0]));
   for (const size_t rank : ranks) {
     if (rank != ranks[0]) {
-      Json& lanes = parts[rank].state.lanes;
+      Json& lanes = parts[rank].lanes;
       Json own = Json::array();
       std::swap(own, lane_array(lanes, rank));
       if (lanes != merged) {
@@ -68,14 +68,31 @@ Json merge_lanes(std::vector<Manifest>& parts) {
 
 }  // namespace
 
+TrainingState merge_states(std::vector<TrainingState> states) {
+  for (size_t rank = 0; rank < states.size(); ++rank) {
+    check_same_state(states.at(0), states[rank], rank);
+  }
+  Json lanes = merge_lanes(states);
+  TrainingState merged = std::move(states[0]);
+  merged.lanes = std::move(lanes);
+  merged.first_lane = 0;
+  return merged;
+}
+
+void check_same_tensor(size_t rank, const ManifestTensor& tensor, DType dtype, const Shape& shape) {
+  if (dtype == tensor.dtype && shape == tensor.shape) return;
+  fail(ErrorCode::kInvalid, "rank {} saved tensor \"{}\" as {} {}, another rank as {} {}", rank,
+       tensor.name, dtype_name(tensor.dtype), tensor.shape.to_string(), dtype_name(dtype),
+       shape.to_string());
+}
+
 Manifest merge_parts(std::vector<Manifest> parts) {
-  Manifest merged{.state = parts.at(0).state};
-  merged.state.lanes = merge_lanes(parts);
-  merged.state.first_lane = 0;
+  std::vector<TrainingState> states;
+  for (Manifest& part : parts) states.push_back(std::move(part.state));
+  Manifest merged{.state = merge_states(std::move(states))};
   std::unordered_map<std::string, size_t> index;
   for (size_t rank = 0; rank < parts.size(); ++rank) {
     Manifest& part = parts[rank];
-    check_same_state(merged.state, part.state, rank);
     std::move(part.files.begin(), part.files.end(), std::back_inserter(merged.files));
     for (ManifestTensor& tensor : part.tensors) {
       const auto [known, is_new] = index.emplace(tensor.name, merged.tensors.size());
@@ -84,11 +101,7 @@ Manifest merge_parts(std::vector<Manifest> parts) {
         continue;
       }
       ManifestTensor& whole = merged.tensors[known->second];
-      if (whole.dtype != tensor.dtype || whole.shape != tensor.shape) {
-        fail(ErrorCode::kInvalid, "rank {} saved tensor \"{}\" as {} {}, another rank as {} {}",
-             rank, tensor.name, dtype_name(tensor.dtype), tensor.shape.to_string(),
-             dtype_name(whole.dtype), whole.shape.to_string());
-      }
+      check_same_tensor(rank, tensor, whole.dtype, whole.shape);
       std::move(tensor.shards.begin(), tensor.shards.end(), std::back_inserter(whole.shards));
     }
   }

@@ -14,4 +14,10 @@ namespace skein {
 // lanes that do not follow on; what parse_manifest throws where a tensor is not covered once.
 Manifest merge_parts(std::vector<Manifest> parts);
 
+// The state and the lanes alone.
+TrainingState merge_states(std::vector<TrainingState> states);
+
+// Throws Error{kInvalid} where `rank` saved another dtype or shape than ranks before it.
+void check_same_tensor(size_t rank, const ManifestTensor& tensor, DType dtype, const Shape& shape);
+
 }  // namespace skein

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 // A rank that gives up after it has published says why only behind the rename.
 constexpr double kReasonSeconds = 0.2;
 
-std::string part_name(int rank) { return fmt::format("part-{:05d}.json", rank); }
+std::string part_name(int rank) { return fmt::format("part-{:05d}.bin", rank); }
 std::string failure_name(int rank) { return fmt::format("failed-{:05d}", rank); }
 
 void write_text(const fs::path& path, std::string_view text, const FileOps& ops) {
@@ -87,20 +87,6 @@ int part_rank(const std::string& name) {
   return rank >= 0 && name == part_name(rank) ? rank : -1;
 }
 
-Manifest read_part(const fs::path& path) {
-  Manifest part = parse_manifest(read_file(path), path.string(), ManifestScope::kPart);
-  const Json sent = std::move(part.state.lanes);
-  const auto first = sent.find("first_lane"), lanes = sent.find("lanes");
-  if (!sent.is_object() || first == sent.end() || lanes == sent.end() ||
-      !(first->is_null() || first->is_number_integer())) {
-    fail(ErrorCode::kInvalid, "{}: \"lanes\" is not what a rank writes", path.string());
-  }
-  part.state.lanes = *lanes;
-  part.state.first_lane.reset();
-  if (!first->is_null()) part.state.first_lane = first->get<int64_t>();
-  return part;
-}
-
 }  // namespace
 
 SharedSave::SharedSave(SharedSaveOptions options, const FileOps& ops)
@@ -125,23 +111,19 @@ void SharedSave::open() {
   id_ = folder_id(partial_);
 }
 
-void SharedSave::publish(const Manifest& part) {
-  Manifest sent = part;
-  const auto& first = part.state.first_lane;
-  sent.state.lanes = Json{{"first_lane", first ? Json(*first) : Json()},
-                          {"lanes", first ? part.state.lanes : Json()}};
+void SharedSave::publish(const Manifest& own) {
   const fs::path path = partial_ / part_name(options_.rank);
   const fs::path unfinished = path.string() + ".tmp";
-  write_text(unfinished, manifest_text(sent), ops_);
+  write_text(unfinished, part_bytes(own), ops_);
   published_ = true;  // from here on rank 0 may commit, whatever happens to this rank
   ops_.rename(unfinished, path);
 }
 
-void SharedSave::read_parts(std::vector<std::optional<Manifest>>& parts, int& num_missing) const {
+void SharedSave::read_parts(std::vector<std::optional<SavePart>>& parts, int& num_missing) const {
   for (const fs::path& path : entries(partial_)) {
     const int rank = part_rank(path.filename().string());
     if (rank < 1 || rank >= options_.num_ranks || parts[rank]) continue;
-    parts[rank] = read_part(path);
+    parts[rank].emplace(MappedFile(path));
     --num_missing;
   }
 }
@@ -158,25 +140,28 @@ void SharedSave::check_patience(double seconds, const std::string& waiting_for) 
   }
 }
 
-std::vector<Manifest> SharedSave::collect() {
-  std::vector<std::optional<Manifest>> parts(options_.num_ranks);
+std::vector<SavePart> SharedSave::collect() {
+  std::vector<std::optional<SavePart>> parts(options_.num_ranks);
   int num_missing = options_.num_ranks - 1;
   for (Patience patience;; patience.sleep()) {
     if (failed()) throw reason(Error(ErrorCode::kPeerLost, "another rank gave up"));
     read_parts(parts, num_missing);
     if (num_missing == 0) break;
-    const auto first = std::find(parts.begin() + 1, parts.end(), std::nullopt) - parts.begin();
+    const auto is_missing = [](const auto& part) { return !part.has_value(); };
+    const auto first = std::find_if(parts.begin() + 1, parts.end(), is_missing) - parts.begin();
     check_patience(patience.seconds(),
                    fmt::format("waiting for the part of rank {}{}", first,
                                num_missing > 1 ? fmt::format(" and {} others", num_missing - 1)
                                                : std::string()));
   }
-  std::vector<Manifest> result;
-  for (int rank = 1; rank < options_.num_ranks; ++rank) {
-    result.push_back(std::move(*parts[rank]));
-    ops_.remove_tree(partial_ / part_name(rank));
-  }
+  std::vector<SavePart> result;
+  for (int rank = 1; rank < options_.num_ranks; ++rank) result.push_back(std::move(*parts[rank]));
   return result;
+}
+
+void SharedSave::remove_parts() {
+  for (int rank = 1; rank < options_.num_ranks; ++rank)
+    ops_.remove_tree(partial_ / part_name(rank));
 }
 
 std::optional<Error> SharedSave::wait_for_commit() {

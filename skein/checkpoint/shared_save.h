@@ -1,7 +1,7 @@
 // One checkpoint saved by several ranks that share a file system and nothing else.
 //
 //   step-00000040.<save>-1.partial   every rank writes its files here; every rank but 0 then adds
-//                                    part-<rank>.json, a manifest of what it wrote
+//                                    part-<rank>.bin, an index of what it wrote (save_part.h)
 //   step-00000040.<save>-1.failed    the same folder, once a rank has given up; failed-<rank> in it
 //                                    says why. Kept until all ranks have met in a later save, so
 //                                    that one that comes late finds out
@@ -27,6 +27,7 @@
 #include "skein/base/error.h"
 #include "skein/checkpoint/file_ops.h"
 #include "skein/checkpoint/manifest.h"
+#include "skein/checkpoint/save_part.h"
 
 namespace skein {
 
@@ -51,9 +52,11 @@ class SharedSave {
   // Makes the partial folder, or finds it.
   void open();
   // Rank r > 0: announces that its files are durable.
-  void publish(const Manifest& part);
+  void publish(const Manifest& own);
   // Rank 0: waits for the parts of ranks 1, 2, …, in this order.
-  std::vector<Manifest> collect();
+  std::vector<SavePart> collect();
+  // Rank 0, when they were read and let go: NFS keeps a file that is mapped under another name.
+  void remove_parts();
   // Rank r > 0, after publish(): waits until rank 0 has committed; what went wrong where it did
   // not.
   std::optional<Error> wait_for_commit();
@@ -69,7 +72,7 @@ class SharedSave {
   bool failed() const { return folder_id(failed_).has_value(); }
   Error reason(const Error& unknown) const;
   void rename_to_failed(const Error& error);
-  void read_parts(std::vector<std::optional<Manifest>>& parts, int& num_missing) const;
+  void read_parts(std::vector<std::optional<SavePart>>& parts, int& num_missing) const;
   void check_patience(double seconds, const std::string& waiting_for) const;
 
   SharedSaveOptions options_;

@@ -29,12 +29,14 @@ struct Scenario {
   int num_ranks;
   int64_t step;
   bool can_exchange = true;  // two names, on this file system
+  bool indexed = false;      // their shards are in index.bin
 
-  RanksState state() const { return RanksState(Mesh::standard(1, num_ranks, 1, 1)); }
+  RanksState state() const { return RanksState(Mesh::standard(1, num_ranks, 1, 1), indexed); }
   // Saved once and copied: the tests need it hundreds of times.
   void prepare(const fs::path& dir) const {
-    static std::map<int, TempFolder> prepared;
-    const auto [entry, is_new] = prepared.try_emplace(num_ranks, TempFolder::Where::kMemory);
+    static std::map<std::pair<int, bool>, TempFolder> prepared;
+    const auto [entry, is_new] =
+        prepared.try_emplace({num_ranks, indexed}, TempFolder::Where::kMemory);
     if (is_new) {
       const RanksState state = this->state();
       Ranks ranks(state, entry->second.path());
@@ -130,7 +132,8 @@ std::vector<int> run_ranks(const Scenario& scenario, const fs::path& dir, int ki
 }
 
 TEST(SharedSaveCrash, SurvivesAKillOfAnyRankBeforeEveryFileOperation) {
-  for (const Scenario& scenario : {Scenario{3, 3}, Scenario{2, 2}, Scenario{2, 2, false}}) {
+  for (const Scenario& scenario :
+       {Scenario{3, 3}, Scenario{2, 2}, Scenario{2, 2, false}, Scenario{3, 3, true, true}}) {
     for (int killed = 0; killed < scenario.num_ranks; ++killed) {
       if (killed > 0 && !scenario.can_exchange) continue;  // only rank 0 exchanges
       int num_kills = 0;
@@ -205,7 +208,8 @@ void expect_agreement(const Scenario& scenario, int failing, int fail_at, bool f
 }
 
 TEST(SharedSaveCrash, AllRanksAgreeOnAnErrorOfEveryFileOperation) {
-  for (const Scenario& scenario : {Scenario{3, 3}, Scenario{2, 2}, Scenario{2, 2, false}}) {
+  for (const Scenario& scenario :
+       {Scenario{3, 3}, Scenario{2, 2}, Scenario{2, 2, false}, Scenario{3, 3, true, true}}) {
     for (int failing = 0; failing < scenario.num_ranks; ++failing) {
       int fail_at = 0;
       for (bool happened = true; happened; ++fail_at) {
@@ -223,7 +227,7 @@ TEST(SharedSaveCrash, ARankThatCanDoNothingAnyMoreIsGivenUp) {
     bool happened = true;
     for (int fail_at = 0; happened && fail_at < 20; fail_at += 3) {
       SCOPED_TRACE(fmt::format("rank {} from {} on", failing, fail_at));
-      expect_agreement({2, 3}, failing, fail_at, true, happened);
+      expect_agreement({2, 3, true, failing == 0}, failing, fail_at, true, happened);
     }
   }
 }

@@ -50,22 +50,69 @@ TEST(SharedSave, MakesOneCheckpointWithoutDuplicates) {
   int64_t of_others = 0;
   for (int rank = 1; rank < 4; ++rank) of_others += Result(results[rank]).value().num_bytes;
   EXPECT_LT(of_others, Result(results[0]).value().num_bytes);
-  EXPECT_EQ(Result(results[0]).value().num_bytes, reader.manifest().total_bytes());
+  EXPECT_EQ(Result(results[0]).value().num_bytes, reader.total_bytes());
 }
 
 TEST(SharedSave, AnyLayoutLoadsAnyOther) {
   const std::vector<Mesh> meshes = {Mesh::standard(1, 1, 1, 1), Mesh::standard(1, 3, 1, 1),
                                     Mesh::standard(1, 1, 1, 4), Mesh::standard(1, 2, 2, 2),
                                     Mesh::standard(1, 4, 1, 2)};
-  for (const Mesh& saved : meshes) {
-    const TempFolder folder(TempFolder::Where::kMemory);
-    const RanksState state(saved);
-    Ranks(state, folder.path()).expect_save(1);
-    state.expect_saved(folder / "step-00000001", 1);
-    for (const Mesh& loaded : meshes) {
-      SCOPED_TRACE(saved.to_string() + " into " + loaded.to_string());
-      RanksState(loaded).expect_loads(folder / "step-00000001", 1);
+  for (const bool indexed : {false, true}) {
+    for (const Mesh& saved : meshes) {
+      const TempFolder folder(TempFolder::Where::kMemory);
+      const RanksState state(saved, indexed);
+      Ranks(state, folder.path()).expect_save(1);
+      const fs::path path = folder / "step-00000001";
+      EXPECT_EQ(fs::exists(path / "index.bin"), indexed && saved.num_ranks() > 1);
+      state.expect_saved(path, 1);
+      for (const Mesh& loaded : meshes) {
+        SCOPED_TRACE(saved.to_string() + " into " + loaded.to_string());
+        RanksState(loaded).expect_loads(path, 1);
+      }
     }
+  }
+}
+
+TEST(SharedSave, FromNineRanksOnTheShardsAreInAnIndex) {
+  for (const int num_ranks : {8, 9}) {
+    const TempFolder folder(TempFolder::Where::kMemory);
+    const RanksState state(Mesh::standard(1, num_ranks, 1, 1));
+    Ranks ranks(state, folder.path());
+    const auto results = ranks.save(1);
+    const fs::path path = folder / "step-00000001";
+    state.expect_saved(path, 1);
+    const CheckpointReader reader(path);
+    EXPECT_EQ(fs::exists(path / "index.bin"), num_ranks == 9);
+    EXPECT_EQ(Result(results[0]).value().num_bytes, reader.total_bytes());
+    // manifest.json tells people what there is, either way.
+    const Json manifest = parse_json(read_file(path / "manifest.json"), "manifest.json");
+    EXPECT_EQ(manifest.at("format_version"), num_ranks == 9 ? 2 : 1);
+    EXPECT_EQ(manifest.at("tensors").size(), state.tensors().size());
+    EXPECT_EQ(manifest.at("tensors")[0].contains("shards"), num_ranks == 8);
+    EXPECT_TRUE(manifest.at("tensors")[0].contains("shape"));
+  }
+}
+
+// A tensor that every rank has and none stores is missing, not forgotten.
+TEST(SharedSave, ATensorThatNobodyStoresFailsTheSave) {
+  for (const bool indexed : {false, true}) {
+    std::vector<SavePart> parts;
+    for (int rank = 0; rank < 2; ++rank) {
+      const TempFolder folder;
+      const RanksState state(Mesh::standard(1, 2, 1, 1));
+      Manifest own{.state = state.state(1, rank)};
+      own.tensors = {{"w", DType::kF32, {4}, {}}, {"gone", DType::kF32, {4}, {}}};
+      const std::string file = fmt::format("weights-{:05d}-00000.safetensors", rank);
+      own.files = {{file, 108, 100, std::string(32, 'a')}};
+      own.tensors[0].shards = {{file, {{2 * rank}, {2}}, 100, 108, std::string(32, 'b')}};
+      parts.emplace_back(own);
+    }
+    const TempFolder folder;
+    EXPECT_THAT(error_of([&] {
+                  indexed ? join_parts(std::move(parts), folder / "index.bin", FileOps())
+                          : join_parts(std::move(parts));
+                }),
+                HasSubstr("rank 0 has a tensor"));
   }
 }
 

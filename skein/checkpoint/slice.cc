@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "skein/base/error.h"
+#include "skein/checkpoint/cover_sum.h"
 
 namespace skein {
 
@@ -45,9 +46,6 @@ std::optional<Slice> intersect(const Slice& a, const Slice& b) {
   return shared;
 }
 
-namespace {
-
-// Index of the shared box's first element inside `box`, counted in elements.
 int64_t index_inside(const Slice& box, const std::vector<int64_t>& position) {
   int64_t index = 0;
   for (int dim = 0; dim < box.shape.rank(); ++dim) {
@@ -55,8 +53,6 @@ int64_t index_inside(const Slice& box, const std::vector<int64_t>& position) {
   }
   return index;
 }
-
-}  // namespace
 
 namespace {
 
@@ -119,20 +115,16 @@ void for_each_run(const Slice& source, const Slice& target, const RunFunction& r
   }
 }
 
-std::string tiling_error(const Shape& global, std::vector<Slice> boxes) {
-  int64_t covered = 0;
-  for (const Slice& box : boxes) {
-    if (!box.inside(global)) {
-      return fmt::format("slice {} does not lie inside {}", box.to_string(), global.to_string());
-    }
-    if (__builtin_add_overflow(covered, box.shape.num_elements(), &covered)) {
-      return "its slices hold more elements than can be counted";
-    }
-  }
+namespace {
+
+// For the message: two of `boxes` that overlap, if they are soon found.
+std::string overlap_found(const Shape& global, std::vector<Slice> boxes) {
+  constexpr int64_t kMaxPairs = 1'000'000;
   std::sort(boxes.begin(), boxes.end(),
             [](const Slice& a, const Slice& b) { return a.offset < b.offset; });
+  int64_t num_pairs = 0;
   for (size_t i = 0; i < boxes.size(); ++i) {
-    for (size_t j = i + 1; j < boxes.size(); ++j) {
+    for (size_t j = i + 1; j < boxes.size() && num_pairs++ < kMaxPairs; ++j) {
       if (global.rank() > 0 && boxes[j].offset[0] >= boxes[i].offset[0] + boxes[i].shape.dim(0)) {
         break;
       }
@@ -141,10 +133,32 @@ std::string tiling_error(const Shape& global, std::vector<Slice> boxes) {
       }
     }
   }
+  return "";
+}
+
+}  // namespace
+
+std::string tiling_error(const Shape& global, const std::vector<Slice>& boxes) {
+  int64_t covered = 0;
+  CoverSum sum, whole;
+  for (const Slice& box : boxes) {
+    if (!box.inside(global)) {
+      return fmt::format("slice {} does not lie inside {}", box.to_string(), global.to_string());
+    }
+    if (__builtin_add_overflow(covered, box.shape.num_elements(), &covered)) {
+      return "its slices hold more elements than can be counted";
+    }
+    sum.add(box.offset, box.shape.dims());
+  }
+  whole.add(Slice::whole(global).offset, global.dims());
+  // Of a scalar every box is the same sum: count them.
+  if (sum == whole && covered == global.num_elements()) return "";
+  std::string overlap = overlap_found(global, boxes);
+  if (!overlap.empty()) return overlap;
   if (covered != global.num_elements()) {
     return fmt::format("its slices cover {} of {} elements", covered, global.num_elements());
   }
-  return "";
+  return "its slices overlap and leave gaps";
 }
 
 std::optional<int64_t> checked_product(int64_t a, int64_t b) {

@@ -13,6 +13,10 @@
 
 namespace skein {
 
+inline bool operator==(const FlatRange& a, const FlatRange& b) {
+  return a.begin == b.begin && a.count == b.count;
+}
+
 struct Slice {
   std::vector<int64_t> offset;
   Shape shape;
@@ -32,6 +36,9 @@ struct Slice {
 // The box that both share; nothing where they do not meet.
 std::optional<Slice> intersect(const Slice& a, const Slice& b);
 
+// Which element of `box`, row by row, stands at `position` of the tensor.
+int64_t index_inside(const Slice& box, const std::vector<int64_t>& position);
+
 // The boxes that make up a range of the elements of `box`, in the order of those elements: for a
 // matrix the end of a row, whole rows, the beginning of a row; at most 2 rank - 1. None for an
 // empty range. Throws Error{kInvalid} where the range leaves the box.
@@ -43,8 +50,8 @@ using RunFunction = std::function<void(int64_t source_index, int64_t target_inde
 void for_each_run(const Slice& source, const Slice& target, const RunFunction& run);
 
 // Empty if the boxes, each inside `global`, cover it exactly once; else what is wrong, for people.
-// Cost: n log n for boxes split along the first dim.
-std::string tiling_error(const Shape& global, std::vector<Slice> boxes);
+// Cost: one pass where they do (cover_sum.h); where not, a sort and at most 10^6 pairs for the message.
+std::string tiling_error(const Shape& global, const std::vector<Slice>& boxes);
 
 // a * b where both are >= 0 and the product fits an int64_t.
 std::optional<int64_t> checked_product(int64_t a, int64_t b);

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <random>
 
 #include "skein/base/philox.h"
 
@@ -137,6 +140,67 @@ TEST(Slice, TilingIsExact) {
   EXPECT_NE(tiling_error({4, 4}, {{{0, 0}, {5, 4}}}), "");
   EXPECT_NE(tiling_error({4}, {{{4}, {0}}}), "");
   EXPECT_NE(tiling_error({4}, {{{INT64_MAX}, {1}}}), "");
+}
+
+// Boxes that split `box` at random, twice at most in a dim.
+void split_at_random(std::mt19937& random, const Slice& box, int depth, std::vector<Slice>& boxes) {
+  const int dim = static_cast<int>(random() % box.shape.rank());
+  const int64_t size = box.shape.dim(dim);
+  if (depth == 0 || size == 1) return boxes.push_back(box);
+  const auto cut = static_cast<int64_t>(1 + random() % (size - 1));
+  Slice low = box, high = box;
+  low.shape.set_dim(dim, cut);
+  high.offset[dim] += cut;
+  high.shape.set_dim(dim, size - cut);
+  split_at_random(random, low, depth - 1, boxes);
+  split_at_random(random, high, depth - 1, boxes);
+}
+
+bool covers_once(const Shape& global, const std::vector<Slice>& boxes) {
+  std::vector<int> times(global.num_elements());
+  for (const Slice& box : boxes) {
+    for_each_run(Slice::whole(global), box, [&](int64_t from, int64_t, int64_t count) {
+      for (int64_t i = from; i < from + count; ++i) ++times[i];
+    });
+  }
+  return std::all_of(times.begin(), times.end(), [](int n) { return n == 1; });
+}
+
+TEST(Slice, TilingAgreesWithCountingElementByElement) {
+  std::mt19937 random(7);
+  int num_wrong = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const Shape global = trial % 3 == 0 ? Shape{11} : trial % 3 == 1 ? Shape{6, 5} : Shape{3, 4, 5};
+    std::vector<Slice> boxes;
+    split_at_random(random, Slice::whole(global), static_cast<int>(random() % 5), boxes);
+    std::shuffle(boxes.begin(), boxes.end(), random);
+    for (auto changes = random() % 3; changes > 0; --changes) {  // some cancel, most do not
+      Slice& box = boxes[random() % boxes.size()];
+      const int dim = static_cast<int>(random() % global.rank());
+      if (random() % 2 == 0) {
+        box.offset[dim] += box.offset[dim] + box.shape.dim(dim) < global.dim(dim) ? 1 : 0;
+      } else {
+        box = boxes[random() % boxes.size()];
+      }
+    }
+    const bool right = covers_once(global, boxes);
+    num_wrong += right ? 0 : 1;
+    EXPECT_EQ(tiling_error(global, boxes).empty(), right) << trial;
+  }
+  EXPECT_GT(num_wrong, 500);
+}
+
+// Rows that begin in one place, which a scan of neighbours takes for candidates, all of them.
+TEST(Slice, TilingOfManyColumnsIsAPass) {
+  constexpr int64_t kColumns = 400'000;
+  std::vector<Slice> boxes;
+  for (int64_t column = 0; column < kColumns; ++column) boxes.push_back({{0, column}, {1, 1}});
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(tiling_error({1, kColumns}, boxes), "");
+  boxes.back() = boxes.front();
+  EXPECT_NE(tiling_error({1, kColumns}, boxes), "");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(seconds.count(), 5);  // 10^11 pairs take minutes
 }
 
 TEST(Slice, PrintsWhateverItHolds) {

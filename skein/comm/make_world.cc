@@ -1,8 +1,19 @@
+#include <numeric>
+
 #include "skein/base/error.h"
 #include "skein/comm/gloo/gloo_communicator.h"
+#include "skein/comm/gloo/tree_communicator.h"
 #include "skein/comm/local/local_communicator.h"
 
 namespace skein {
+namespace {
+
+// So many ranks are all connected with each other; of more, each with those that it works with, and
+// with its neighbours in a tree.
+constexpr int kMostConnectedRanks = 16;
+constexpr int kFanOut = 8;
+
+}  // namespace
 
 std::unique_ptr<Communicator> make_world(const WorldOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
@@ -10,9 +21,14 @@ std::unique_ptr<Communicator> make_world(const WorldOptions& options) {
          options.size);
   }
   if (options.size == 1) return std::make_unique<LocalCommunicator>("world");
-  std::vector<int> ranks;
-  for (int rank = 0; rank < options.size; ++rank) ranks.push_back(rank);
-  return std::make_unique<GlooCommunicator>(std::make_shared<GlooWorld>(options), ranks, "world");
+  auto world = std::make_shared<GlooWorld>(options);
+  if (options.size > kMostConnectedRanks) {
+    return std::make_unique<TreeCommunicator>(std::move(world), kFanOut);
+  }
+  std::vector<int> ranks(static_cast<size_t>(options.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  world->connect(ranks);  // so that each sees at once where another one dies
+  return std::make_unique<GlooCommunicator>(std::move(world), ranks, "world");
 }
 
 }  // namespace skein

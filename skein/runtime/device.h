@@ -29,6 +29,8 @@ class Device {
   virtual ~Device() = default;
 
   virtual const std::string& kind() const = 0;  // "cpu", "cuda", "null"
+  // What the backend knows of what decides how its kernels round: "cuda NVIDIA H100 9.0".
+  virtual std::string arithmetic() const { return kind(); }
   virtual const KernelTable& kernels() const = 0;
 
   // Zeroed memory, resident at once. Throws Error{kNoSpace} naming the size and what is free.

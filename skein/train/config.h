@@ -117,6 +117,7 @@ struct LaunchConfig {
 struct DeviceConfig {
   std::string kind = "auto";
   int64_t threads = 0;
+  std::string cpu = "auto";
   bool check_ops = false;
   bool operator==(const DeviceConfig&) const = default;
 };

@@ -303,7 +303,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 63u);  // the keys of Config
+  EXPECT_EQ(names.size(), 64u);  // the keys of Config
 }
 
 TEST(NearestName, CountsEdits) {

@@ -1,6 +1,8 @@
 #include "skein/train/consensus.h"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <vector>
 
 namespace skein {
@@ -45,6 +47,33 @@ std::string text_of_rank_0(Communicator& world, const std::string& text) {
   if (world.rank() == 0) std::memcpy(words.data(), text.data(), text.size());
   broadcast(world, words.data(), static_cast<int64_t>(words.size()));
   return {reinterpret_cast<const char*>(words.data()), static_cast<size_t>(size)};
+}
+
+std::vector<std::string> texts_of_all(Communicator& world, const std::string& text) {
+  if (world.size() == 1) return {text};
+  const auto gather = [&](std::span<const int32_t> mine) {
+    std::vector<int32_t> all(mine.size() * static_cast<size_t>(world.size()));
+    Collective collective{.kind = CollectiveKind::kAllGather, .dtype = DType::kI32};
+    collective.parts.push_back({.input = mine.data(),
+                                .output = all.data(),
+                                .elements = static_cast<int64_t>(all.size()),
+                                .share = static_cast<int64_t>(mine.size())});
+    collective.label = "what all ranks say";
+    world.run(collective);
+    return all;
+  };
+  const auto own_size = static_cast<int32_t>(text.size());
+  const std::vector<int32_t> sizes = gather({&own_size, 1});
+  const auto longest = static_cast<size_t>(*std::max_element(sizes.begin(), sizes.end()));
+  std::vector<int32_t> words(longest / 4 + 1);
+  std::memcpy(words.data(), text.data(), text.size());
+  const std::vector<int32_t> all = gather(words);
+  std::vector<std::string> texts;
+  for (size_t rank = 0; rank < sizes.size(); ++rank) {
+    texts.emplace_back(reinterpret_cast<const char*>(all.data() + rank * words.size()),
+                       static_cast<size_t>(sizes[rank]));
+  }
+  return texts;
 }
 
 void wait_for_all(Communicator& world, std::string_view why) {

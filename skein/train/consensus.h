@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "skein/comm/communicator.h"
 
@@ -17,6 +18,9 @@ double sum_over_ranks(Communicator& world, double value);
 
 // Rank 0's text, on every rank.
 std::string text_of_rank_0(Communicator& world, const std::string& text);
+
+// Everyone's text, in order of ranks.
+std::vector<std::string> texts_of_all(Communicator& world, const std::string& text);
 
 void wait_for_all(Communicator& world, std::string_view why);
 

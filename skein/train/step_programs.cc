@@ -7,6 +7,7 @@
 #include "skein/model/llama/placement.h"
 #include "skein/ops/fold/fold.h"
 #include "skein/ops/ops.h"
+#include "skein/ops/simd/cpu_kind.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/lower.h"
@@ -68,7 +69,10 @@ std::string device_kind(const Config& config) {
 }
 
 KernelTable training_kernels(const Config& config) {
-  if (device_kind(config) == "cpu") return cpu_kernels();
+  if (device_kind(config) == "cpu") {
+    limit_cpu_kind(config.device.cpu);
+    return cpu_kernels();
+  }
   KernelTable kernels = cuda_kernels();
   if (kernels.empty()) {
     fail(ErrorCode::kUnsupported,

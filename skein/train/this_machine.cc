@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/simd/cpu_kind.h"
 #include "skein/runtime/copy_rate.h"
 #include "skein/train/step_programs.h"
 
@@ -29,6 +30,7 @@ WorkerCores share_cores(const Config& config, int64_t workers) {
 }
 
 Hardware describe_this_machine(const Config& config, int64_t ranks) {
+  limit_cpu_kind(config.device.cpu);
   Hardware hardware;
   hardware.name = "this machine, measured now; links between workers assumed";
   hardware.devices_per_node = std::min(ranks, kLargestNode);

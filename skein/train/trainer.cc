@@ -14,6 +14,7 @@
 #include "skein/train/initialize.h"
 #include "skein/train/model_source.h"
 #include "skein/train/op_trace.h"
+#include "skein/train/same_arithmetic.h"
 
 namespace skein {
 namespace {
@@ -98,6 +99,7 @@ void Trainer::lay_out() {
   }
   if (world_.size() > 1) expect_several_ranks();
   device_ = training_device(config_, local_rank_);
+  check_same_arithmetic(world_, *device_);
   if (world_.size() > 1 && device_->kind() == "cuda") {
     NcclOptions options;
     options.stream = device_->stream();

@@ -35,6 +35,7 @@ GlooCommunicator::GlooCommunicator(std::shared_ptr<GlooWorld> world, std::vector
   rank_ = static_cast<int>(self - world_ranks_.begin());
   id_ = world_->new_group_id(world_ranks_, name_);
   channels_.resize(world_ranks_.size());
+  announced_.resize(world_ranks_.size());
 }
 
 GlooCommunicator::~GlooCommunicator() {
@@ -74,6 +75,43 @@ auto GlooCommunicator::guarded(const Pending& pending, int peer, TimePoint deadl
   }
 }
 
+// Whether the collective has a message between this rank and `peer`.
+bool GlooCommunicator::talks_with(const Collective& collective, int peer) const {
+  if (peer == rank_) return false;
+  switch (collective.kind) {
+    case Kind::kSend:
+    case Kind::kReceive:
+      return peer == collective.peer;
+    case Kind::kBroadcast:
+      return rank_ == collective.peer || peer == collective.peer;
+    default:
+      return true;
+  }
+}
+
+void GlooCommunicator::prepare(const Collective& collective) {
+  if (PackedParts::is_worth(collective, size())) {
+    packing_.expect(PackedParts::bytes(collective));
+  }
+  for (int peer = 0; peer < size(); ++peer) {
+    if (talks_with(collective, peer)) announced_[static_cast<size_t>(peer)] = true;
+  }
+}
+
+// At the first collective with a peer that has no connection yet, with all that were announced.
+void GlooCommunicator::connect(const Collective& collective) {
+  std::vector<int> peers;
+  bool is_missing = false;
+  for (int peer = 0; peer < size(); ++peer) {
+    const int world_rank = world_ranks_[static_cast<size_t>(peer)];
+    if (peer == rank_ || world_->is_connected(world_rank)) continue;
+    const bool is_needed = talks_with(collective, peer);
+    is_missing = is_missing || is_needed;
+    if (is_needed || announced_[static_cast<size_t>(peer)]) peers.push_back(world_rank);
+  }
+  if (is_missing) world_->connect(peers, {.collective = &collective, .group = name_});
+}
+
 Channel& GlooCommunicator::channel(Stream stream, int peer) {
   std::unique_ptr<Channel>& channel = channels_[static_cast<size_t>(peer)][stream];
   if (channel == nullptr) {
@@ -94,6 +132,7 @@ void GlooCommunicator::send(Pending& pending, Stream stream, int peer, const voi
     return channel(stream, peer).send(data, bytes, tag_of(pending.collective));
   });
   pending.sends.push_back({stream, peer, number});
+  ++num_messages_;
   wire(pending).sent_bytes += bytes;
 }
 
@@ -110,6 +149,27 @@ void GlooCommunicator::receive(Pending& pending, Stream stream, int peer, void* 
 
 char* GlooCommunicator::scratch_slot(const Collective& collective, size_t part, int peer) const {
   return at(collective.scratch, scratch_offset(collective, part, size(), rank_, peer));
+}
+
+// All receives and sends of a first phase, one a peer, and the receives of a second one.
+void GlooCommunicator::post_packed(Pending& pending) {
+  PackedParts& packed = *pending.packed;
+  const bool gathers = pending.collective.kind == Kind::kAllGather;
+  for_each_peer([&](int peer) {
+    const auto to = gathers ? packed.of_peer(peer) : packed.term_of(peer);
+    receive(pending, kCollectives, peer, to.data(), std::ssize(to));
+  });
+  if (pending.collective.kind == Kind::kAllReduce) {
+    for_each_peer([&](int peer) {
+      const auto to = packed.of_peer(peer);
+      receive(pending, kSecondPhases, peer, to.data(), std::ssize(to));
+    });
+  }
+  if (gathers) packed.pack_own();
+  for_each_peer([&](int peer) {
+    const auto from = gathers ? packed.own() : packed.pack_for(peer);
+    send(pending, kCollectives, peer, from.data(), std::ssize(from));
+  });
 }
 
 // From the next rank on, so that not all begin with rank 0.
@@ -190,10 +250,16 @@ void GlooCommunicator::post_sends(Pending& pending, const CollectivePart& part) 
 Communicator::Ticket GlooCommunicator::start(const Collective& collective) {
   world_->check_alive();
   check_collective(collective, rank_, size());
+  connect(collective);
   const Ticket ticket = next_ticket_++;
   Pending& pending = pending_[ticket];
   pending.collective = collective;
   wire(pending).calls += 1;
+  if (PackedParts::is_worth(collective, size())) {
+    pending.packed = std::make_unique<PackedParts>(pending.collective, rank_, size(), packing_);
+    post_packed(pending);
+    return ticket;
+  }
   post_receives(pending);
   post_sends(pending);
   return ticket;
@@ -219,7 +285,9 @@ void GlooCommunicator::sum(const Pending& pending) {
     const auto [begin, bytes] = share_of(collective, part, size(), rank_);
     for (int peer = 0; peer < size(); ++peer) {
       terms[static_cast<size_t>(peer)] =
-          peer == rank_ ? at(part.input, begin) : scratch_slot(collective, i, peer);
+          peer == rank_    ? at(part.input, begin)
+          : pending.packed ? static_cast<const void*>(pending.packed->term_of(peer, i))
+                           : scratch_slot(collective, i, peer);
     }
     void* result = at(part.output, collective.kind == Kind::kAllReduce ? begin : 0);
     tree_sum(collective.dtype, terms, result, bytes / size_of(collective.dtype));
@@ -248,6 +316,14 @@ void GlooCommunicator::finish_first_phase(Pending& pending, TimePoint deadline) 
   await(pending, pending.receives, false, deadline);
   sum(pending);
   pending.summed = true;
+  if (pending.packed) {
+    pending.packed->pack_own();
+    for_each_peer([&](int peer) {
+      const auto own = pending.packed->own();
+      send(pending, kSecondPhases, peer, own.data(), std::ssize(own));
+    });
+    return;
+  }
   for (const CollectivePart& part : collective.parts) {
     const auto [begin, bytes] = share_of(collective, part, size(), rank_);
     for_each_peer([&, begin = begin, bytes = bytes](int peer) {
@@ -273,6 +349,7 @@ void GlooCommunicator::wait(Ticket ticket) {
   await(pending, pending.receives, false, deadline);
   if (pending.collective.kind == Kind::kReduceScatter) sum(pending);
   await(pending, pending.second_receives, false, deadline);
+  if (pending.packed) pending.packed->unpack();
   await(pending, pending.sends, true, deadline);
   pending_.erase(found);
 }
@@ -281,6 +358,7 @@ void GlooCommunicator::check(const Collective& during) {
   world_->check_alive();
   const Pending pending{.collective = during};
   for_each_peer([&](int peer) {
+    if (!world_->is_connected(world_ranks_[static_cast<size_t>(peer)])) return;
     guarded(pending, peer, TimePoint::max(), [&] { channel(kWatch, peer).check(); });
   });
 }

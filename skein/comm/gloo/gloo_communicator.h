@@ -13,6 +13,7 @@
 #include "skein/comm/communicator.h"
 #include "skein/comm/gloo/channel.h"
 #include "skein/comm/gloo/gloo_world.h"
+#include "skein/comm/gloo/packed_parts.h"
 
 namespace skein {
 
@@ -30,10 +31,12 @@ class GlooCommunicator : public Communicator {
   void wait(Ticket ticket) override;
   std::unique_ptr<Communicator> group(const std::vector<int>& members,
                                       const std::string& name) override;
+  void prepare(const Collective& collective) override;
   void check(const Collective& during) override;
   void end(const std::string& cause) noexcept override { world_->end(cause); }
   void set_step(int64_t step) override { world_->set_step(step); }
   WireCount count(CollectiveKind kind) const override { return counts_[static_cast<size_t>(kind)]; }
+  int64_t num_messages() const { return num_messages_; }  // sent, since construction
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -48,8 +51,11 @@ class GlooCommunicator : public Communicator {
     Collective collective;
     std::vector<Message> receives, second_receives, sends;
     bool summed = false;
+    std::unique_ptr<PackedParts> packed = nullptr;  // where one message a peer carries all parts
   };
 
+  bool talks_with(const Collective& collective, int peer) const;
+  void connect(const Collective& collective);
   Channel& channel(Stream stream, int peer);
   WireCount& wire(const Pending& pending);
   template <typename Visit>
@@ -60,6 +66,7 @@ class GlooCommunicator : public Communicator {
   void post_receives(Pending& pending, size_t part);
   void post_sends(Pending& pending);
   void post_sends(Pending& pending, const CollectivePart& part);
+  void post_packed(Pending& pending);
   void finish_first_phase(Pending& pending, TimePoint deadline);
   void sum(const Pending& pending);
   void copy_own(const Pending& pending);
@@ -75,9 +82,12 @@ class GlooCommunicator : public Communicator {
   int rank_ = 0;
   uint64_t id_ = 0;
   Ticket next_ticket_ = 0;
+  PackingMemory packing_;
+  std::vector<bool> announced_;        // by peer: collectives with it will come
   std::map<Ticket, Pending> pending_;  // started, not ended, in order
   std::vector<std::array<std::unique_ptr<Channel>, kNumStreams>> channels_;  // by peer
   std::array<WireCount, 8> counts_{};
+  int64_t num_messages_ = 0;
 };
 
 }  // namespace skein

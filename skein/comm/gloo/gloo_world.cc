@@ -24,29 +24,33 @@ void ignore_broken_pipes() {
   }
 }
 
-// A connection to each peer, and whatever else a process opens.
-void need_descriptors(int num_ranks) {
+// Connections, and whatever else a process opens.
+void need_descriptors(int num_connections) {
   constexpr rlim_t kOthers = 256;
-  const rlim_t needed = static_cast<rlim_t>(num_ranks) + kOthers;
+  const rlim_t needed = static_cast<rlim_t>(num_connections) + kOthers;
   struct rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   limit.rlim_cur = std::min(needed, limit.rlim_max);
   setrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_max < needed) {
-    fail(
-        ErrorCode::kUsage,
-        "a world of {} ranks needs {} open files a process, and the limit is {}: raise it (`ulimit "
-        "-Hn`, LimitNOFILE)",
-        num_ranks, needed, limit.rlim_max);
+    fail(ErrorCode::kUsage,
+         "a rank that is connected with {} others needs {} open files, and the limit is {}: raise "
+         "it "
+         "(`ulimit -Hn`, LimitNOFILE)",
+         num_connections, needed, limit.rlim_max);
   }
 }
 
 }  // namespace
 
-GlooWorld::GlooWorld(const WorldOptions& options) : options_(options), rendezvous_(options) {
+GlooWorld::GlooWorld(const WorldOptions& options)
+    : options_(options),
+      rendezvous_(options),
+      published_(static_cast<size_t>(options.size)),
+      connected_(static_cast<size_t>(options.size)) {
   ignore_broken_pipes();
-  need_descriptors(size());
-  connect();
+  const bool one_host = rendezvous_.arrive();
+  context_ = open_network(one_host)->createContext(rank(), size());
 }
 
 std::chrono::milliseconds GlooWorld::timeout(const Collective& collective) const {
@@ -54,35 +58,62 @@ std::chrono::milliseconds GlooWorld::timeout(const Collective& collective) const
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
 }
 
-void GlooWorld::connect() {
-  const bool one_host = rendezvous_.arrive();
-  context_ = open_network(one_host)->createContext(rank(), size());
-  context_->setTimeout(rendezvous_.time_left());
-  // One listening address for each peer, in the order of their ranks, without a gap for this one.
-  std::vector<char> mine;
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank()) continue;
-    const std::vector<char> address = context_->createPair(peer)->address().bytes();
-    mine.insert(mine.end(), address.begin(), address.end());
+void GlooWorld::publish(const std::vector<int>& world_ranks) {
+  std::map<int, std::vector<char>> addresses;
+  {
+    const std::lock_guard lock(mutex_);  // against end(), which visits all pairs
+    context_->setTimeout(std::chrono::milliseconds(int64_t(options_.start_timeout_s * 1e3)));
+    for (const int peer : world_ranks) {
+      if (published_[static_cast<size_t>(peer)]) continue;
+      addresses[peer] = context_->createPair(peer)->address().bytes();
+      published_[static_cast<size_t>(peer)] = true;
+    }
   }
-  rendezvous_.publish_addresses(mine);
-  const auto address_bytes = static_cast<int64_t>(mine.size()) / (size() - 1);
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank()) continue;
-    const std::vector<char> theirs = rendezvous_.wait_for_addresses(peer);
-    if (theirs.size() != mine.size()) {
-      fail(ErrorCode::kInvalid, "rank {} published {} bytes of addresses, expected {}", peer,
-           theirs.size(), mine.size());
+  if (!addresses.empty()) rendezvous_.publish_addresses(addresses);
+}
+
+void GlooWorld::connect(int world_rank, LossReport& loss) {
+  using std::chrono::milliseconds;
+  loss.world_peer = loss.peer = world_rank;
+  const auto patience = loss.collective ? timeout(*loss.collective) : rendezvous_.time_left();
+  std::optional<std::vector<char>> address;
+  std::optional<std::string> cause;
+  const auto look = [&] {
+    check_alive();
+    address = rendezvous_.address_of(world_rank);
+    if (!address) cause = rendezvous_.cause_of(world_rank, milliseconds(0));
+    return address || cause;
+  };
+  if (!wait_until(look, std::chrono::steady_clock::now() + patience) || cause) {
+    if (loss.collective == nullptr && !cause) {
+      fail(ErrorCode::kPeerLost, "{}", rendezvous_.missing_text({world_rank}));
     }
-    const auto at = theirs.begin() + (rank() - (rank() > peer ? 1 : 0)) * address_bytes;
-    try {
-      context_->getPair(peer)->connect({at, at + address_bytes});
-    } catch (const std::exception& error) {
-      fail(ErrorCode::kPeerLost,
-           "rank {} arrived but cannot be reached from rank {}: {}; see its log, or choose another "
-           "interface with SKEIN_NETWORK_INTERFACE",
-           peer, rank(), error.what());
-    }
+    if (loss.collective == nullptr) throw Error(ErrorCode::kPeerLost, *cause);
+    loss.timed_out = !cause;
+    lose(loss);
+  }
+  try {
+    context_->getPair(world_rank)->connect(*address);
+  } catch (const std::exception& error) {
+    fail(ErrorCode::kPeerLost,
+         "rank {} arrived but cannot be reached from rank {}: {}; see its log, or choose another "
+         "interface with SKEIN_NETWORK_INTERFACE",
+         world_rank, rank(), error.what());
+  }
+  connected_[static_cast<size_t>(world_rank)].store(true, std::memory_order_release);
+}
+
+void GlooWorld::connect(const std::vector<int>& world_ranks, LossReport loss) {
+  const std::lock_guard lock(connecting_);
+  std::vector<int> missing;
+  for (const int peer : world_ranks) {
+    if (peer != rank() && !is_connected(peer)) missing.push_back(peer);
+  }
+  need_descriptors(num_connections_ + static_cast<int>(missing.size()));
+  publish(missing);
+  for (const int peer : missing) {
+    connect(peer, loss);
+    ++num_connections_;
   }
 }
 
@@ -131,7 +162,9 @@ void GlooWorld::lose(const LossReport& report) {
   std::string cause = describe(report);
   if (!report.timed_out) {
     // A peer that ended the world knows the first cause; only a death is told by nobody.
-    if (const auto first = rendezvous_.cause_of(report.world_peer)) cause = *first;
+    constexpr auto kMoment = std::chrono::milliseconds(100);
+    // A rank whose deadline passed closes its connections a moment before it can say why.
+    if (const auto first = rendezvous_.cause_of(report.world_peer, kMoment)) cause = *first;
   }
   end(cause);
   check_alive();
@@ -148,6 +181,7 @@ void GlooWorld::end(const std::string& cause) noexcept {
   rendezvous_.publish_cause(cause);
   // Gloo's way to close all pairs and wake every waiter: a wait that times out.
   try {
+    const std::lock_guard lock(mutex_);
     new_buffer()->waitRecv(nullptr, std::chrono::milliseconds(0));
   } catch (const std::exception&) {
   }

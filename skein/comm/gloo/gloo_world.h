@@ -1,5 +1,6 @@
-// The connections of one process to all others: a full mesh of Gloo's TCP pairs, moved by Gloo's own
-// thread, shared by all groups; and the end of the world, which is one for all groups.
+// The connections of one process to those that it talks with: Gloo's TCP pairs, moved by Gloo's own
+// thread, made when a group needs them and shared by all groups; and the end of the world, which is
+// one for all groups.
 //
 // Threads   groups may be used by different threads
 // Source    gloo/transport/unbound_buffer.h: sends and receives matched by (rank, slot)
@@ -34,7 +35,7 @@ struct LossReport {
 
 class GlooWorld {
  public:
-  // Meets all ranks. Errors: see make_world.
+  // Meets all ranks, and connects with none. Errors: see make_world.
   explicit GlooWorld(const WorldOptions& options);
 
   int rank() const { return options_.rank; }
@@ -47,6 +48,16 @@ class GlooWorld {
   // The same on every member, without asking: a hash of members, name and how often they met before.
   uint64_t new_group_id(const std::vector<int>& world_ranks, const std::string& name);
 
+  // Connects with those of `world_ranks` that are not connected yet; they have to do the same. What
+  // they are to be reached at is published for all of them first, so the order of calls of different
+  // ranks does not matter. `loss` is reported where one does not come; without a collective in it, as
+  // one that did not arrive.
+  void connect(const std::vector<int>& world_ranks, LossReport loss = {});
+  bool is_connected(int world_rank) const {
+    return connected_[static_cast<size_t>(world_rank)].load(std::memory_order_acquire);
+  }
+  int num_connections() const { return num_connections_; }
+
   void set_step(int64_t step) { step_ = step; }
 
   void check_alive() const;  // throws the cause of the end
@@ -56,12 +67,17 @@ class GlooWorld {
   void end(const std::string& cause) noexcept;
 
  private:
-  void connect();
+  void publish(const std::vector<int>& world_ranks);
+  void connect(int world_rank, LossReport& loss);
   std::string describe(const LossReport& report) const;
 
   const WorldOptions options_;
   Rendezvous rendezvous_;
   std::shared_ptr<gloo::transport::Context> context_;
+  std::mutex connecting_;  // one thread at a time makes pairs
+  std::vector<bool> published_;
+  std::vector<std::atomic<bool>> connected_;
+  std::atomic<int> num_connections_{0};
   std::atomic<int64_t> step_{-1};
   std::atomic<bool> ended_{false};
   mutable std::mutex mutex_;

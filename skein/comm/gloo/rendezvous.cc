@@ -1,12 +1,16 @@
 #include "skein/comm/gloo/rendezvous.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
 #include <thread>
 
 #include "skein/base/error.h"
-#include "skein/base/file.h"
+#include "skein/base/hash.h"
 #include "skein/base/units.h"
 
 namespace skein {
@@ -15,11 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-std::string key_of(const char* kind, int rank) { return fmt::format("{}.{}", kind, rank); }
-
-std::vector<char> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-
-std::string text_of(const std::vector<char>& bytes) { return {bytes.begin(), bytes.end()}; }
+constexpr std::string_view kTable = "table";
 
 // Equal where a loopback interface is shared: same running kernel, same network namespace.
 std::string network_namespace() {
@@ -29,7 +29,50 @@ std::string network_namespace() {
   return boot + " " + fs::read_symlink("/proc/self/ns/net", ignored).string();
 }
 
+// Under its name at once and whole. Not for a power cut: a start that is cut is started anew.
+void write_whole(const fs::path& path, std::string_view text) {
+  const fs::path unfinished = path.string() + ".tmp";
+  {
+    const FileDescriptor file(
+        ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (file.get() < 0) {
+      fail(errno_code(errno), "cannot write {}: {}", unfinished.string(), errno_text(errno));
+    }
+    write_all(file.get(), std::as_bytes(std::span(text)), unfinished);
+  }
+  fs::rename(unfinished, path);
+}
+
+std::optional<std::string> read_whole(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  return read_file(path);
+}
+
+struct Slot {
+  uint64_t bytes = 0;
+  char address[Rendezvous::kSlotBytes - 16] = {};
+  uint64_t checksum = 0;  // of all before it: a slot is read while it is written
+
+  uint64_t expected() const {
+    return hash_name({reinterpret_cast<const char*>(this), sizeof(Slot) - sizeof(checksum)});
+  }
+};
+static_assert(sizeof(Slot) == Rendezvous::kSlotBytes);
+
 }  // namespace
+
+bool wait_until(const std::function<bool()>& done, Clock::time_point deadline) {
+  constexpr auto kLongest = std::chrono::microseconds(250'000);
+  auto pause = std::chrono::microseconds(500);
+  while (!done()) {
+    const auto now = Clock::now();
+    if (now >= deadline) return false;
+    std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - now));
+    pause = std::min(pause * 3 / 2, kLongest);
+  }
+  return true;
+}
 
 Rendezvous::Rendezvous(const WorldOptions& options)
     : options_(options),
@@ -40,7 +83,10 @@ Rendezvous::Rendezvous(const WorldOptions& options)
     fail(errno_code(error.value()), "cannot make the rendezvous folder '{}': {}",
          options.rendezvous, error.message());
   }
-  store_ = std::make_unique<Store>(options.rendezvous);
+}
+
+fs::path Rendezvous::file_of(const char* kind, int rank) const {
+  return fs::path(options_.rendezvous) / fmt::format("{}-{:05d}", kind, rank);
 }
 
 milliseconds Rendezvous::time_left() const {
@@ -48,86 +94,134 @@ milliseconds Rendezvous::time_left() const {
                   std::chrono::duration_cast<milliseconds>(deadline_ - Clock::now()));
 }
 
-bool Rendezvous::wait_for(const std::string& key) {
-  while (!store_->has(key)) {
-    if (Clock::now() >= deadline_) return false;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return true;
-}
-
-void Rendezvous::fail_missing(int first_missing, const char* kind) {
-  constexpr int kNamed = 8;
-  std::vector<int> missing;
-  for (int rank = first_missing; rank < options_.size; ++rank) {
-    if (!store_->has(key_of(kind, rank))) missing.push_back(rank);
-  }
+std::string Rendezvous::missing_text(const std::vector<int>& missing) const {
+  constexpr size_t kNamed = 8;
   std::string names;
   for (size_t i = 0; i < missing.size() && i < kNamed; ++i) {
     names += fmt::format("{}{}", i == 0 ? "" : ", ", missing[i]);
   }
   if (missing.size() > kNamed) names += fmt::format(" and {} more", missing.size() - kNamed);
-  fail(ErrorCode::kPeerLost,
-       "rank{} {} of {} did not arrive within {}: see {} log{}, and whether every worker has the "
-       "same rendezvous folder ('{}')",
-       missing.size() == 1 ? "" : "s", names, options_.size,
-       format_duration(options_.start_timeout_s), missing.size() == 1 ? "its" : "their",
-       missing.size() == 1 ? "" : "s", options_.rendezvous);
+  const bool one = missing.size() == 1;
+  return fmt::format(
+      "rank{} {} of {} did not arrive within {}: see {} log{}, and whether every worker has the "
+      "same rendezvous folder ('{}')",
+      one ? "" : "s", names, options_.size, format_duration(options_.start_timeout_s),
+      one ? "its" : "their", one ? "" : "s", options_.rendezvous);
+}
+
+void Rendezvous::fail_missing() const {
+  std::vector<int> missing;
+  std::error_code error;
+  for (int rank = 0; rank < options_.size; ++rank) {
+    if (!fs::exists(file_of("arrived", rank), error)) missing.push_back(rank);
+  }
+  if (missing.empty()) missing = {0};  // which did not tell that all are here
+  fail(ErrorCode::kPeerLost, "{}", missing_text(missing));
+}
+
+std::string Rendezvous::collect() const {
+  const std::string mine = read_file(file_of("arrived", 0));
+  std::vector<bool> known(static_cast<size_t>(options_.size));
+  int num_known = 0;
+  bool one_host = true;
+  std::string wrong;
+  const auto look = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(options_.rendezvous)) {
+      names.insert(entry.path().filename().string());
+    }
+    for (int rank = 0; rank < options_.size && wrong.empty(); ++rank) {
+      const fs::path file = file_of("arrived", rank);
+      if (known[static_cast<size_t>(rank)] || !names.contains(file.filename().string())) continue;
+      const std::string theirs = read_file(file);
+      const std::string size = theirs.substr(0, theirs.find(' '));
+      if (size != fmt::to_string(options_.size)) {
+        wrong = fmt::format("rank {} was started in a world of {} ranks, rank 0 in one of {}", rank,
+                            size, options_.size);
+      }
+      one_host = one_host && theirs == mine;
+      known[static_cast<size_t>(rank)] = true;
+      ++num_known;
+    }
+    return num_known == options_.size || !wrong.empty();
+  };
+  if (!wait_until(look, deadline_)) fail_missing();
+  return wrong.empty() ? fmt::format("{} {}", options_.size, one_host ? 1 : 0) : wrong;
 }
 
 bool Rendezvous::arrive() {
-  const std::string mine = fmt::format("{} {}", options_.size, network_namespace());
-  const std::string key = key_of("arrived", options_.rank);
-  if (store_->has(key)) {
+  const fs::path arrived = file_of("arrived", options_.rank);
+  if (fs::exists(arrived)) {
     fail(
         ErrorCode::kUsage,
         "rank {} is already in the rendezvous folder '{}': give each start a fresh folder and each "
         "worker its own rank",
         options_.rank, options_.rendezvous);
   }
-  store_->set(key, bytes_of(mine));
-  bool one_host = true;
-  for (int rank = 0; rank < options_.size; ++rank) {
-    if (!wait_for(key_of("arrived", rank))) fail_missing(rank, "arrived");
-    const std::string theirs = text_of(store_->get(key_of("arrived", rank)));
-    const std::string size = theirs.substr(0, theirs.find(' '));
-    if (size != fmt::to_string(options_.size)) {
-      fail(ErrorCode::kUsage, "rank {} was started in a world of {} ranks, rank {} in one of {}",
-           rank, size, options_.rank, options_.size);
-    }
-    one_host = one_host && theirs == mine;
+  write_whole(arrived, fmt::format("{} {}", options_.size, network_namespace()));
+  const fs::path table = fs::path(options_.rendezvous) / kTable;
+  if (options_.rank == 0) write_whole(table, collect());
+  std::optional<std::string> text;
+  const auto look = [&] {
+    text = read_whole(table);
+    return text.has_value();
+  };
+  if (!wait_until(look, deadline_)) fail_missing();
+  if (text->find_first_not_of("0123456789 ") != text->npos) fail(ErrorCode::kUsage, "{}", *text);
+  const std::string size = text->substr(0, text->find(' '));
+  if (size != fmt::to_string(options_.size)) {
+    fail(ErrorCode::kUsage, "rank 0 was started in a world of {} ranks, rank {} in one of {}", size,
+         options_.rank, options_.size);
   }
-  return one_host;
+  return text->ends_with(" 1");
 }
 
-void Rendezvous::publish_addresses(const std::vector<char>& bytes) {
-  store_->set(key_of("addresses", options_.rank), bytes);
+void Rendezvous::publish_addresses(const std::map<int, std::vector<char>>& addresses) {
+  const fs::path path = file_of("addresses", options_.rank);
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  for (const auto& [peer, address] : addresses) {
+    Slot slot;
+    if (address.size() > sizeof(slot.address)) {
+      fail(ErrorCode::kInternal, "an address of {} bytes does not fit its slot", address.size());
+    }
+    slot.bytes = address.size();
+    std::memcpy(slot.address, address.data(), address.size());
+    slot.checksum = slot.expected();
+    if (file.get() < 0 || ::pwrite(file.get(), &slot, sizeof(slot), peer * kSlotBytes) !=
+                              static_cast<ssize_t>(sizeof(slot))) {
+      fail(errno_code(errno), "cannot write {}: {}", path.string(), errno_text(errno));
+    }
+  }
 }
 
-std::vector<char> Rendezvous::wait_for_addresses(int rank) {
-  if (!wait_for(key_of("addresses", rank))) fail_missing(rank, "addresses");
-  return store_->get(key_of("addresses", rank));
+// Opened each time: over NFS that asks the server.
+std::optional<std::vector<char>> Rendezvous::address_of(int rank) const {
+  const FileDescriptor file(::open(file_of("addresses", rank).c_str(), O_RDONLY | O_CLOEXEC));
+  Slot slot;
+  if (file.get() < 0 || ::pread(file.get(), &slot, sizeof(slot), options_.rank * kSlotBytes) !=
+                            static_cast<ssize_t>(sizeof(slot))) {
+    return std::nullopt;
+  }
+  if (slot.bytes == 0 || slot.bytes > sizeof(slot.address) || slot.checksum != slot.expected()) {
+    return std::nullopt;
+  }
+  return std::vector<char>(slot.address, slot.address + slot.bytes);
 }
 
 void Rendezvous::publish_cause(const std::string& cause) noexcept {
   try {
-    const std::string key = key_of("cause", options_.rank);
-    if (!store_->has(key)) store_->set(key, bytes_of(cause));
+    const fs::path path = file_of("cause", options_.rank);
+    if (!fs::exists(path)) write_whole(path, cause);
   } catch (const std::exception&) {  // the folder may be gone; the cause is thrown here anyway
   }
 }
 
-std::optional<std::string> Rendezvous::cause_of(int rank) noexcept {
-  // A rank whose deadline passed closes its connections a moment before it can say why.
-  constexpr auto kMoment = milliseconds(100);
-  const auto until = Clock::now() + kMoment;
+std::optional<std::string> Rendezvous::cause_of(int rank, milliseconds moment) const noexcept {
   try {
-    const std::string key = key_of("cause", rank);
-    while (!store_->has(key)) {
-      if (Clock::now() >= until) return std::nullopt;
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-    return text_of(store_->get(key));
+    std::optional<std::string> cause;
+    wait_until([&] { return (cause = read_whole(file_of("cause", rank))).has_value(); },
+               Clock::now() + moment);
+    return cause;
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -1,51 +1,64 @@
-// How ranks find each other: a folder that all see, through Gloo's FileStore. Each publishes that it
-// is here, then its addresses, and, if it ends the world, why.
+// How ranks find each other: a folder that all see. Each says in a small file that it is here; rank 0
+// reads these, and writes one table that says so to all. Where two ranks connect, each reads one slot
+// of the other's file of addresses.
 //
+//   arrived-00003     "<world size> <network namespace>"
+//   table             rank 0: "<world size> <1 if all share a namespace>", or what is wrong
+//   addresses-00003   slot p, of kSlotBytes: where rank p reaches rank 3
+//   cause-00003       why rank 3 ended the world
+//
+// Cost    of n ranks with c connections each: n small files; rank 0 lists the folder and reads each
+//         once; a rank waits for the table, reads it, and c slots. Waits ask ever less often
 // Errors  Error{kPeerLost} naming who did not come within start_timeout_s of construction;
 //         Error{kUsage} for a rank that came twice, or with another world size; Error{kIo}
 #pragma once
 
-#include <gloo/rendezvous/file_store.h>
-
 #include <chrono>
-#include <memory>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "skein/base/file.h"
 #include "skein/comm/communicator.h"
 
 namespace skein {
 
 class Rendezvous {
  public:
+  static constexpr int64_t kSlotBytes = 192;  // length, address, checksum
+
   explicit Rendezvous(const WorldOptions& options);
 
   // Publishes this rank and waits for all. True if all share one network namespace, and so loopback.
   bool arrive();
 
-  void publish_addresses(const std::vector<char>& bytes);
-  std::vector<char> wait_for_addresses(int rank);
+  // By the peer that is to reach this rank there.
+  void publish_addresses(const std::map<int, std::vector<char>>& addresses);
+  // Where this rank reaches `rank`; nothing where it has not said so yet.
+  std::optional<std::vector<char>> address_of(int rank) const;
 
   // Why this rank ended the world, for its peers' messages; only the first is kept.
   void publish_cause(const std::string& cause) noexcept;
   // What `rank` published, if it does within a moment.
-  std::optional<std::string> cause_of(int rank) noexcept;
+  std::optional<std::string> cause_of(int rank, std::chrono::milliseconds moment) const noexcept;
 
   std::chrono::milliseconds time_left() const;
 
- private:
-  struct Store : gloo::rendezvous::FileStore {
-    using FileStore::FileStore;
-    bool has(const std::string& key) { return check({key}); }
-  };
+  // "rank 2 of 4 did not arrive …"
+  std::string missing_text(const std::vector<int>& ranks) const;
 
-  bool wait_for(const std::string& key);  // false at the deadline
-  [[noreturn]] void fail_missing(int first_missing, const char* kind);
+ private:
+  fs::path file_of(const char* kind, int rank) const;
+  std::string collect() const;  // rank 0: the table
+  [[noreturn]] void fail_missing() const;
 
   const WorldOptions options_;
   const std::chrono::steady_clock::time_point deadline_;
-  std::unique_ptr<Store> store_;
 };
+
+// Asks `done` now, and then ever less often, up to 4 times a second; false at the deadline.
+bool wait_until(const std::function<bool()>& done, std::chrono::steady_clock::time_point deadline);
 
 }  // namespace skein

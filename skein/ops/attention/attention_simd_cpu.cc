@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "skein/ops/attention/attention_cpu.h"
+#include "skein/ops/simd/cpu_kind.h"
 #include "skein/ops/simd/simd-inl.h"
 
 #ifndef SKEIN_UNROLL
@@ -71,13 +72,7 @@ namespace skein::attention_cpu {
 
 HWY_EXPORT(choose);
 
-bool machine_has_bf16_dot() {
-#if HWY_ARCH_X86_64
-  return __builtin_cpu_supports("avx512bf16") != 0;
-#else
-  return false;
-#endif
-}
+bool machine_has_bf16_dot() { return cpu_uses_bf16_dot(); }
 
 const Kernels& kernels_for(DType dtype, bool bf16_dot) {
   return HWY_DYNAMIC_DISPATCH(choose)(dtype, bf16_dot && machine_has_bf16_dot());

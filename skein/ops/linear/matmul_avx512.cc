@@ -1,5 +1,6 @@
 // The AVX-512 path: vdpbf16ps for bf16, fused multiply-add for f32; 6 x 64 sums in registers.
 #include "skein/ops/linear/matmul_kernel.h"
+#include "skein/ops/simd/cpu_kind.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -315,11 +316,9 @@ constexpr MatmulKernel kBF16Kernel = {kTileRows,    kPanelCols,       2,        
 namespace skein {
 
 std::optional<MatmulKernel> avx512_matmul_kernel(DType dtype) {
-  const bool has_f32 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (!has_f32) return std::nullopt;
+  if (!cpu_uses_avx512()) return std::nullopt;
   if (dtype == DType::kF32) return kF32Kernel;
-  if (!__builtin_cpu_supports("avx512bf16")) return std::nullopt;
+  if (!cpu_uses_bf16_dot()) return std::nullopt;
   return kBF16Kernel;
 }
 

@@ -58,7 +58,7 @@ struct MatmulKernel {
   void (*store)(const float* sums, int rows, int cols, const MatmulStore& to) = nullptr;
 };
 
-// AVX-512 with bf16 dot products (x86); none where the CPU or the build lacks them.
+// AVX-512 with bf16 dot products (x86); none where the CPU lacks them or is limited.
 std::optional<MatmulKernel> avx512_matmul_kernel(DType dtype);
 // Any CPU, at the width of its vectors. bf16 is widened while packing.
 MatmulKernel portable_matmul_kernel(DType dtype);

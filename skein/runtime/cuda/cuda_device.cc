@@ -54,7 +54,8 @@ void check_driver() {
        cudaGetErrorString(error));
 }
 
-void check_device(int index) {
+// What it is.
+std::string check_device(int index) {
   int count = 0;
   check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
   if (index >= count) {
@@ -73,6 +74,7 @@ void check_device(int index) {
          index, properties.name, properties.major, properties.minor, SKEIN_CUDA_ARCHITECTURES / 10,
          SKEIN_CUDA_ARCHITECTURES % 10, capability);
   }
+  return fmt::format("cuda {} {}.{}", properties.name, properties.major, properties.minor);
 }
 
 class GraphRecording final : public Recording {
@@ -113,7 +115,7 @@ std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options, KernelTab
 CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
     : kernels_(std::move(kernels)), index_(options.index), check_ops_(options.check_ops) {
   check_driver();
-  check_device(index_);
+  arithmetic_ = check_device(index_);
   const cudaError_t opened = cudaSetDevice(index_);
   if (opened == cudaErrorMemoryAllocation) {
     fail(ErrorCode::kNoSpace,

@@ -21,6 +21,7 @@ class CudaDevice final : public Device {
   ~CudaDevice() override;
 
   const std::string& kind() const override { return kind_; }
+  std::string arithmetic() const override { return arithmetic_; }
   const KernelTable& kernels() const override { return kernels_; }
   void* allocate(int64_t bytes, const std::string& what) override;
   void release(void* memory, int64_t bytes) override;
@@ -64,6 +65,7 @@ class CudaDevice final : public Device {
   void* allocate_unfilled(int64_t bytes, const std::string& what);
 
   std::string kind_ = "cuda";
+  std::string arithmetic_;
   KernelTable kernels_;
   int index_;
   bool check_ops_;

@@ -1,0 +1,106 @@
+// What one of thousands of ranks opens when it starts and says when it saves, and what rank 0 joins: a
+// checkpoint of a Llama 2 70B by made-up ranks, without the bytes of its tensors.
+//
+//   start_bench [--pp N] [--dp N] [--tp N] [--dir FOLDER]       4 x 128 x 8 = 4,096 ranks
+//
+// Prints a table: seconds, and the most memory beyond what the process had.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <fstream>
+
+#include "skein/base/units.h"
+#include "skein/checkpoint/made_up_ranks.h"
+
+namespace skein {
+namespace {
+
+using test::MadeUpRanks;
+
+struct Options {
+  int64_t pp = 4, dp = 128, tp = 8;
+  std::string dir;
+};
+
+template <typename Work>
+void measure(const std::string& what, const Work& work) {
+  double seconds = 0;
+  const int64_t bytes = test::peak_bytes([&] {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+  fmt::print("{:<58} {:>8.3f} s {:>10}\n", what, seconds,
+             format_bytes(std::max<int64_t>(bytes, 0)));
+  std::fflush(stdout);
+}
+
+void print_size(const std::string& what, const fs::path& path) {
+  fmt::print("{:<58} {:>21}\n", what, format_bytes(static_cast<int64_t>(fs::file_size(path))));
+}
+
+fs::path part_path(const fs::path& dir, int64_t rank) {
+  return dir / fmt::format("part-{:05d}.bin", rank);
+}
+
+void write(const fs::path& path, const std::string& bytes, const FileOps& ops) {
+  const FileDescriptor file = ops.create(path);
+  ops.write(file.get(), std::as_bytes(std::span(bytes)), path);
+  ops.sync(file.get(), path);
+}
+
+int run(const Options& options) {
+  const fs::path dir = options.dir.empty()
+                           ? fs::temp_directory_path() / fmt::format("skein-start-{}", ::getpid())
+                           : fs::path(options.dir);
+  fs::create_directories(dir);
+  const FileOps ops;
+  const MadeUpRanks ranks(Mesh::standard(options.pp, options.dp, 1, options.tp), {});
+  const int64_t some = ranks.num_ranks() / 2 + 1;
+  fmt::print("{} ranks (pp {} x dp {} x tp {})\n", ranks.num_ranks(), options.pp, options.dp,
+             options.tp);
+  for (int64_t rank = 1; rank < ranks.num_ranks(); ++rank) {
+    if (rank != some) std::ofstream(part_path(dir, rank)) << part_bytes(ranks.stored(rank));
+  }
+  const Manifest own = ranks.stored(some);
+  measure("a save: what a rank says of its files, made and written",
+          [&] { write(part_path(dir, some), part_bytes(own), ops); });
+  print_size("  its size", part_path(dir, some));
+  Manifest manifest;
+  measure("a save: rank 0 joins what all say, and checks it", [&] {
+    std::vector<SavePart> parts;
+    parts.emplace_back(ranks.stored(0));
+    for (int64_t rank = 1; rank < ranks.num_ranks(); ++rank) {
+      parts.emplace_back(MappedFile(part_path(dir, rank)));
+    }
+    manifest = join_parts(std::move(parts), dir / kIndexName, ops);
+    write(dir / "manifest.json", manifest_text(manifest), ops);
+  });
+  print_size("  manifest.json", dir / "manifest.json");
+  print_size("  index.bin", dir / kIndexName);
+  for (const int64_t rank : {int64_t{0}, some}) {
+    MadeUpRanks::Found found;
+    measure(fmt::format("a start: rank {} opens it and finds what it reads", rank), [&] {
+      const CheckpointReader reader(dir);
+      found = ranks.find_what_a_rank_reads(reader, rank);
+    });
+    if (found.near < found.needed) throw std::runtime_error("not all was found");
+  }
+  if (options.dir.empty()) fs::remove_all(dir);
+  return 0;
+}
+
+}  // namespace
+}  // namespace skein
+
+int main(int argc, char** argv) {
+  skein::Options options;
+  CLI::App app("What a rank opens and says at scale");
+  app.add_option("--pp", options.pp);
+  app.add_option("--dp", options.dp);
+  app.add_option("--tp", options.tp);
+  app.add_option("--dir", options.dir);
+  CLI11_PARSE(app, argc, argv);
+  return skein::run(options);
+}

@@ -1,0 +1,28 @@
+// Whether boxes, however many and in whatever order, cover another one exactly once: one pass, 8 bytes.
+//
+//   sum over boxes of prod over dims of (r(dim, end) - r(dim, begin))  mod 2^61 - 1
+//
+// r is a random number for each dim and index, other ones in each process. Two sets of boxes that
+// cover every element equally often have equal sums, since the corners where boxes meet cancel. Two
+// that do not have unequal polynomials in the r's, which agree with a chance of at most rank / 2^61,
+// so nobody can write a file that passes by design.
+//
+// Source   Schwartz 1980, Zippel 1979
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace skein {
+
+class CoverSum {
+ public:
+  void add(std::span<const int64_t> begin, std::span<const int64_t> sizes);
+  void add(int64_t begin, int64_t end);  // of one dim
+  bool operator==(const CoverSum&) const = default;
+
+ private:
+  uint64_t sum_ = 0;
+};
+
+}  // namespace skein

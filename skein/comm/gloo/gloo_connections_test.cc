@@ -1,0 +1,205 @@
+// Who is connected with whom, how many messages that takes, and what a start costs among thousands.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+
+#include "skein/base/error.h"
+#include "skein/comm/gloo/tree_communicator.h"
+#include "skein/comm/testing/ranks.h"
+#include "skein/comm/testing/trial.h"
+
+namespace skein::comm_test {
+namespace {
+
+using Kind = CollectiveKind;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+TEST(GlooConnections, ATreeOfAnyShapeDoesWhatAllToAllDoes) {
+  for (const int fan_out : {1, 2, 3, 8}) {
+    run_ranks(7, [fan_out](const WorldOptions& options) {
+      const auto connections = std::make_shared<GlooWorld>(options);
+      TreeCommunicator world(connections, fan_out);
+      EXPECT_EQ(world.size(), 7);
+      uint64_t seed = 0;  // which chooses the root of a broadcast
+      for (const Kind kind :
+           {Kind::kAllGather, Kind::kAllReduce, Kind::kBroadcast, Kind::kBarrier}) {
+        for (int i = 0; i < 8; ++i) {
+          Trial trial(world, kind, kTrialDTypes[i % 4], {3, 0, 70, 1001}, i % 2 == 0, ++seed);
+          trial.start();
+          trial.wait();
+          trial.check();
+        }
+        EXPECT_EQ(world.count(kind).calls, 8);
+      }
+      EXPECT_LE(connections->num_connections(), fan_out + 1);
+      Trial(world, Kind::kAllToAll, DType::kF32, {70}, false, 1).run_and_check();
+      EXPECT_EQ(connections->num_connections(), 6);
+    });
+  }
+}
+
+TEST(GlooConnections, OnlyWithThoseThatARankWorksWith) {
+  run_ranks(8, [](const WorldOptions& options) {
+    const auto connections = std::make_shared<GlooWorld>(options);
+    TreeCommunicator world(connections, 2);
+    world.run({});
+    const int r = options.rank;
+    // Two stages of four data ranks.
+    const int first = r / 4 * 4;
+    const auto dp = world.group({first, first + 1, first + 2, first + 3}, "dp");
+    const auto pp = world.group({r % 4, r % 4 + 4}, "pp");
+    const int before = connections->num_connections();
+    dp->check({});
+    EXPECT_EQ(connections->num_connections(), before);
+    Trial(*dp, Kind::kReduceScatter, DType::kF32, {1000}, false, 1).run_and_check();
+    int32_t word = r;
+    Collective message{.kind = r < 4 ? Kind::kSend : Kind::kReceive, .dtype = DType::kI32};
+    message.peer = r < 4 ? 1 : 0;
+    message.parts.push_back({.input = &word, .output = &word, .elements = 1});
+    pp->run(message);
+    EXPECT_EQ(word, r % 4);
+    int needed = 0;
+    for (int other = 0; other < 8; ++other) {
+      const bool tree =
+          other != r && ((r - 1) / 2 == other || (other - 1) / 2 == r) && !(r == 0 && other == 0);
+      const bool group = other != r && (other / 4 == r / 4 || other % 4 == r % 4);
+      const bool is_parent_of_0 = r == 0 && other == 0;
+      if ((tree && !is_parent_of_0) || group) ++needed;
+      EXPECT_EQ(connections->is_connected(other), tree || group) << r << " and " << other;
+    }
+    EXPECT_EQ(connections->num_connections(), needed);
+    EXPECT_LT(needed, 7);
+  });
+}
+
+// Each begins with another neighbour: what was announced is connected first.
+TEST(GlooConnections, ARingThatBeginsWithSendsDoesNotWaitForItself) {
+  run_ranks(4, [](const WorldOptions& options) {
+    const auto connections = std::make_shared<GlooWorld>(options);
+    GlooCommunicator ring(connections, {0, 1, 2, 3}, "ring");
+    int32_t out = options.rank, in = -1;
+    Collective send{.kind = Kind::kSend, .dtype = DType::kI32, .peer = (options.rank + 1) % 4};
+    Collective receive{
+        .kind = Kind::kReceive, .dtype = DType::kI32, .peer = (options.rank + 3) % 4};
+    send.parts.push_back({.input = &out, .elements = 1});
+    receive.parts.push_back({.output = &in, .elements = 1});
+    ring.prepare(send);
+    ring.prepare(receive);
+    EXPECT_EQ(connections->num_connections(), 0);
+    const auto sent = ring.start(send), received = ring.start(receive);
+    ring.wait(sent);
+    ring.wait(received);
+    EXPECT_EQ(in, (options.rank + 3) % 4);
+    EXPECT_EQ(connections->num_connections(), 2);
+  });
+}
+
+TEST(GlooConnections, ARankThatDoesNotConnectIsLostAtTheDeadline) {
+  run_ranks(2, [](WorldOptions options) {
+    options.timeout_s = 0.3;
+    const auto connections = std::make_shared<GlooWorld>(options);
+    GlooCommunicator group(connections, {0, 1}, "dp");
+    if (options.rank == 1) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      return;
+    }
+    try {
+      group.run({.label = "first"});
+      ADD_FAILURE() << "nobody was there";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+      EXPECT_NE(std::string(error.what()).find("rank 1 of 'dp'"), std::string::npos)
+          << error.what();
+      EXPECT_NE(std::string(error.what()).find("did not take part within"), std::string::npos);
+    }
+  });
+}
+
+TEST(GlooConnections, ADeathEndsATreeForAll) {
+  Ranks ranks(7, [](WorldOptions options) {
+    options.timeout_s = 20;
+    TreeCommunicator world(std::make_shared<GlooWorld>(options), 2);
+    world.run({});
+    if (options.rank == 5) raise(SIGKILL);
+    const auto start = Clock::now();
+    try {
+      for (;;) world.run({.label = "next"});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+    }
+    EXPECT_LT(seconds_since(start), 10);
+  });
+  for (const int rank : {0, 1, 2, 3, 4, 6}) EXPECT_TRUE(ranks.passed(rank)) << rank;
+}
+
+// A bucket of 40 parameters: one message a peer and phase, not 40. The bytes are what they were.
+TEST(GlooConnections, ABucketIsOneMessageAPeer) {
+  run_ranks(4, [](const WorldOptions& options) {
+    const auto connections = std::make_shared<GlooWorld>(options);
+    GlooCommunicator dp(connections, {0, 1, 2, 3}, "dp");
+    std::vector<int64_t> sizes;
+    for (int64_t i = 0; i < 40; ++i) sizes.push_back(1 + i * 37 % 4000);
+    const auto messages_of = [&](Kind kind, const std::vector<int64_t>& elements) {
+      const int64_t before = dp.num_messages();
+      Trial(dp, kind, DType::kF32, elements, true, 5).run_and_check();
+      return dp.num_messages() - before;
+    };
+    EXPECT_EQ(messages_of(Kind::kReduceScatter, sizes), 3);
+    EXPECT_EQ(messages_of(Kind::kAllGather, sizes), 3);
+    EXPECT_EQ(messages_of(Kind::kAllReduce, sizes), 6);
+    sizes.push_back(200'000);  // a share that is worth a message of its own: nothing is copied
+    EXPECT_GT(messages_of(Kind::kReduceScatter, sizes), 3 * 30);
+  });
+}
+
+// 4,096 ranks, of which this is one: the others' files lie there as they would.
+TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
+  constexpr int kRanks = 4096;
+  std::string folder = (std::filesystem::temp_directory_path() / "skein-world-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto options = [&](int rank) {
+    return WorldOptions{.rank = rank, .size = kRanks, .rendezvous = folder, .start_timeout_s = 30};
+  };
+  // What a rank says of itself, of a world of one.
+  const std::string alone = folder + "/alone";
+  Rendezvous({.rank = 0, .size = 1, .rendezvous = alone}).arrive();
+  std::string said;
+  std::getline(std::ifstream(alone + "/arrived-00000"), said);
+  said = "4096" + said.substr(1);
+  for (int rank = 1; rank < kRanks - 1; ++rank) {
+    std::ofstream(folder + fmt::format("/arrived-{:05d}", rank)) << said;
+  }
+  std::thread last([&] {  // finds nothing, waits, and is told by rank 0
+    const auto start = Clock::now();
+    Rendezvous rendezvous(options(kRanks - 1));
+    EXPECT_TRUE(rendezvous.arrive());
+    EXPECT_LT(seconds_since(start), 10);
+  });
+  const auto start = Clock::now();
+  Rendezvous first(options(0));
+  EXPECT_TRUE(first.arrive());
+  const double collecting = seconds_since(start);
+  last.join();
+  EXPECT_LT(collecting, 10);  // of a busy machine
+  EXPECT_LT(std::filesystem::file_size(folder + "/table"), 100u);
+
+  // 512 data ranks, 8 tensor ranks, two neighbours in a pipeline: a slot of each.
+  const std::vector<char> address(136, 'a');
+  for (int peer = 1; peer <= 521; ++peer)
+    Rendezvous(options(peer)).publish_addresses({{0, address}});
+  const auto reading = Clock::now();
+  for (int peer = 1; peer <= 521; ++peer) EXPECT_EQ(first.address_of(peer), address);
+  EXPECT_LT(seconds_since(reading), 2);
+  EXPECT_FALSE(first.address_of(600).has_value());
+  std::printf("of 4096 ranks: rank 0 told all in %.3f s; 521 addresses in %.3f s\n", collecting,
+              seconds_since(reading));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace skein::comm_test

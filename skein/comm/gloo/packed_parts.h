@@ -1,0 +1,68 @@
+// Collectives of many small tensors, as the gradients of a bucket over hundreds of ranks: what goes to
+// one peer of all of them is one message, packed without gaps, part after part. The bytes on the wire
+// stay the same; what is summed lies in the collective's scratch, peer after peer.
+//
+// Cost    one copy of what is sent, and of what a gather or second phase receives
+// Memory  PackingMemory: as much again as the whole of a collective that is under way
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "skein/comm/communicator.h"
+
+namespace skein {
+
+// Memory that is kept from one collective to the next.
+class PackingMemory {
+ public:
+  using Block = std::vector<char>;
+  // That collectives of so many bytes will come: a few of them have memory from here on.
+  void expect(int64_t bytes);
+  std::unique_ptr<Block> take(int64_t bytes);
+  void give_back(std::unique_ptr<Block> block) { free_.push_back(std::move(block)); }
+
+ private:
+  int64_t expected_bytes_ = 0;
+  std::vector<std::unique_ptr<Block>> free_;
+};
+
+class PackedParts {
+ public:
+  // Several parts, of which each rank's share is small. The same on every rank.
+  static bool is_worth(const Collective& collective, int size);
+  static int64_t bytes(const Collective& collective);  // of packing memory
+
+  // `memory` must outlive it.
+  PackedParts(const Collective& collective, int rank, int size, PackingMemory& memory);
+  ~PackedParts() { memory_.give_back(std::move(block_)); }
+  PackedParts(const PackedParts&) = delete;
+  PackedParts& operator=(const PackedParts&) = delete;
+
+  // What this rank sends to `peer`: its shares of the inputs.
+  std::span<char> pack_for(int peer);
+  // Where the term that `peer` sends arrives, and its part `i`.
+  std::span<char> term_of(int peer) const;
+  const char* term_of(int peer, size_t i) const;
+  // This rank's shares: of the inputs of a gather, of the sums else.
+  void pack_own();
+  std::span<char> own() const;
+  // Where the shares of `peer` arrive, and from there to their places in the outputs.
+  std::span<char> of_peer(int peer) const;
+  void unpack();
+
+ private:
+  int64_t share_bytes(int rank) const;  // of all parts
+
+  const Collective& collective_;
+  int rank_, size_;
+  PackingMemory& memory_;
+  std::vector<int64_t> begin_;     // by rank: of its shares in a whole that is packed
+  std::vector<int64_t> own_part_;  // by part: where it begins in the own share
+  std::unique_ptr<PackingMemory::Block> block_;
+  char *sends_ = nullptr, *gathered_ = nullptr;  // in the block
+};
+
+}  // namespace skein

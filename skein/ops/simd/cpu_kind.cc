@@ -1,0 +1,101 @@
+#include "skein/ops/simd/cpu_kind.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+
+#include "hwy/highway.h"
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+std::atomic<bool> bf16_dot_allowed = true;
+
+// The best of Highway's targets has the lowest bit.
+int64_t best_target() {
+  const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
+  return targets & -targets;
+}
+
+std::string name_of(int64_t target, bool bf16_dot) {
+#if HWY_ARCH_X86
+  if (target <= HWY_AVX3) return bf16_dot ? "avx512-bf16" : "avx512";
+  if (target == HWY_AVX2) return "avx2";
+  if (target == HWY_SSE4) return "sse4";
+#endif
+  std::string name = hwy::TargetName(target);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char letter) { return std::tolower(letter); });
+  return name;
+}
+
+bool has_bf16_dot() {
+#if HWY_ARCH_X86
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
+
+// Less is better; kCpuKinds.size(): a kind that stands alone.
+size_t place_of(std::string_view kind) {
+  return std::find(kCpuKinds.begin(), kCpuKinds.end(), kind) - kCpuKinds.begin();
+}
+
+// The targets that are better than `kind`.
+int64_t targets_above([[maybe_unused]] std::string_view kind) {
+#if HWY_ARCH_X86
+  if (kind == "avx512-bf16" || kind == "avx512") return HWY_AVX3 - 1;
+  if (kind == "avx2") return HWY_AVX2 - 1;
+  if (kind == "sse4") return HWY_SSE4 - 1;
+#endif
+  return 0;
+}
+
+}  // namespace
+
+std::string cpu_kind() { return name_of(best_target(), cpu_uses_bf16_dot()); }
+
+std::string best_cpu_kind() {
+  static const std::string best = [] {
+    const bool allowed = bf16_dot_allowed.exchange(true);
+    hwy::DisableTargets(0);
+    std::string kind = cpu_kind();
+    bf16_dot_allowed = allowed;
+    return kind;
+  }();
+  return best;
+}
+
+void limit_cpu_kind(std::string_view kind) {
+  const std::string best = best_cpu_kind();
+  if (kind != "auto" && (place_of(best) == kCpuKinds.size() || place_of(kind) < place_of(best) ||
+                         place_of(kind) == kCpuKinds.size())) {
+    fail(
+        ErrorCode::kUsage,
+        "device.cpu is \"{}\", and this host's CPU has {}: expected \"auto\", or a kind that every "
+        "host of the run has",
+        kind, best);
+  }
+  hwy::DisableTargets(targets_above(kind));
+  bf16_dot_allowed = kind == "auto" || kind == "avx512-bf16";
+}
+
+std::string common_cpu_kind(std::span<const std::string> kinds) {
+  size_t least = 0;
+  for (const std::string& kind : kinds) least = std::max(least, place_of(kind));
+  return kinds.empty() || least == kCpuKinds.size() ? "" : std::string(kCpuKinds[least]);
+}
+
+bool cpu_uses_avx512() {
+#if HWY_ARCH_X86
+  return best_target() <= HWY_AVX3;
+#else
+  return false;
+#endif
+}
+
+bool cpu_uses_bf16_dot() { return cpu_uses_avx512() && bf16_dot_allowed && has_bf16_dot(); }
+
+}  // namespace skein

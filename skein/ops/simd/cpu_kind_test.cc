@@ -1,0 +1,67 @@
+#include "skein/ops/simd/cpu_kind.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "skein/base/error.h"
+#include "skein/ops/attention/attention_cpu.h"
+#include "skein/ops/linear/matmul_cpu.h"
+
+namespace skein {
+namespace {
+
+class CpuKind : public testing::Test {
+ protected:
+  void TearDown() override { limit_cpu_kind("auto"); }
+};
+
+bool is_better(std::string_view a, std::string_view b) {
+  return std::find(kCpuKinds.begin(), kCpuKinds.end(), a) <
+         std::find(kCpuKinds.begin(), kCpuKinds.end(), b);
+}
+
+TEST_F(CpuKind, EveryKernelKeepsTheLimit) {
+  const std::string best = best_cpu_kind();
+  if (std::find(kCpuKinds.begin(), kCpuKinds.end(), best) == kCpuKinds.end()) {
+    GTEST_SKIP() << "no limits on " << best;
+  }
+  EXPECT_EQ(cpu_kind(), best);
+  for (const std::string_view kind : kCpuKinds) {
+    if (is_better(kind, best)) {
+      EXPECT_THROW(limit_cpu_kind(kind), Error) << kind;
+      EXPECT_EQ(cpu_kind(), best);
+      continue;
+    }
+    limit_cpu_kind(kind);
+    EXPECT_EQ(cpu_kind(), kind);
+    EXPECT_EQ(avx512_matmul_kernel(DType::kF32).has_value(), is_better(kind, "avx2")) << kind;
+    EXPECT_EQ(avx512_matmul_kernel(DType::kBF16).has_value(), kind == "avx512-bf16") << kind;
+    EXPECT_EQ(attention_cpu::machine_has_bf16_dot(), kind == "avx512-bf16") << kind;
+    limit_cpu_kind("auto");
+    EXPECT_EQ(cpu_kind(), best);
+  }
+}
+
+TEST_F(CpuKind, WhatTheCpuLacksIsRefused) {
+  try {
+    limit_cpu_kind("avx1024");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), testing::HasSubstr("device.cpu is \"avx1024\""));
+    EXPECT_THAT(error.what(), testing::HasSubstr(best_cpu_kind()));
+  }
+}
+
+TEST_F(CpuKind, TheCommonKindIsTheLeast) {
+  const auto common = [](std::vector<std::string> kinds) { return common_cpu_kind(kinds); };
+  EXPECT_EQ(common({"avx512", "avx512-bf16"}), "avx512");
+  EXPECT_EQ(common({"avx512", "sse4", "avx2"}), "sse4");
+  EXPECT_EQ(common({"avx2", "neon"}), "");
+  EXPECT_EQ(common({}), "");
+}
+
+}  // namespace
+}  // namespace skein
