@@ -5,12 +5,18 @@ package gives with them. Needs sentencepiece; no test runs this.
   llama/tokenizer.model    BPE with byte fallback, trained with Llama 2's options
   rules/tokenizer.model    BPE whose normalizer has rules (a precompiled_charsmap) and trims spaces
   unigram/tokenizer.model  unigram, with a user-defined symbol
+  bare/tokenizer.model     as llama, without a space before the text, byte fallback and BOS
+  trim/tokenizer.model     as llama, trims and joins spaces
+  symbols/tokenizer.model  as llama, with user-defined symbols, more control tokens, another name for BOS
   ids.json                 {model: [{"text", "ids", "decoded"}]}
+
+With names of models as arguments only these are made, and replaced in ids.json.
 """
 import io
 import json
 import pathlib
 import random
+import sys
 
 import sentencepiece
 
@@ -25,6 +31,11 @@ TEXTS = ["", " ", "   ", "\n", "\t", "a", " a", "  a  b ", "hello world", "Hello
          "x\r\ny", "12345 6.78", "naïve café", "漢字かな交じり文", "🙂🙃 emoji 👩‍👩‍👧", "<s> and </s> and <unk>", "<0x41>",
          "▁ already ▁▁ marked", "a\u00a0b\u3000c", "e\u0301 combining", "\u0000 null \u0000", "ＦＵＬＬ width", "tail \n\n\n",
          "the the the  the   the", "for (int i = 0; i < 10; ++i) sum += values[i];"]
+
+
+# Beside user-defined symbols: what spells a byte, a control token, a symbol with more or less of it.
+SYMBOL_TEXTS = ["return", " return", "returnreturn", "retur n", "unreturned", "<|x|><s><|x|>", "<|x|></s>", "<|x|><unk>return",
+                "return<0x41>return", "<pad>", "<|x|><pad><|x|>", "a<|x|> b", "   ", "    ", "     x", "x\t\ty", "日本語", "日 本", "é", "e\u0301"]
 
 
 def random_texts(count):
@@ -50,25 +61,40 @@ def train(name, vocab_size, **options):
     (OUT / name / "tokenizer.model").write_bytes(model.getvalue())
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     rows = []
-    for text in TEXTS + random_texts(60) + [long_text()]:
+    for text in TEXTS + SYMBOL_TEXTS * (name == "symbols") + random_texts(60) + [long_text()]:
         ids = processor.encode(text)
         rows.append({"text": text, "ids": ids, "decoded": processor.decode(ids)})
     return rows
 
 
-def main():
-    OUT.mkdir(parents=True, exist_ok=True)
+def train_rules(name):
     rules = OUT / "rules.tsv"
     rules.write_text("FF46 FF55\t0066 0075\nFF21\t0041\n3000\t0020\n00A0\t0020\n0065 0301\t00E9\n")
-    goldens = {
-        "llama": train("llama", 512, **LLAMA),
-        "rules": train("rules", 480, **{**LLAMA, "remove_extra_whitespaces": True, "normalization_rule_name": "",
-                                        "normalization_rule_tsv": str(rules)}),
-        "unigram": train("unigram", 300, model_type="unigram", normalization_rule_name="identity",
-                         user_defined_symbols=["return"], hard_vocab_limit=False),
-    }
+    rows = train(name, 480, **{**LLAMA, "remove_extra_whitespaces": True, "normalization_rule_name": "",
+                               "normalization_rule_tsv": str(rules)})
     rules.unlink()
-    (OUT / "ids.json").write_text(json.dumps(goldens, indent=None, separators=(",", ":")) + "\n")
+    return rows
+
+
+MODELS = {
+    "llama": lambda name: train(name, 512, **LLAMA),
+    "rules": train_rules,
+    "unigram": lambda name: train(name, 300, model_type="unigram", normalization_rule_name="identity",
+                                  user_defined_symbols=["return"], hard_vocab_limit=False),
+    "bare": lambda name: train(name, 300, **{**LLAMA, "add_dummy_prefix": False, "byte_fallback": False, "bos_id": -1, "eos_id": 1}),
+    "trim": lambda name: train(name, 480, **{**LLAMA, "remove_extra_whitespaces": True}),
+    "symbols": lambda name: train(name, 512, user_defined_symbols=["return", "retur", "<|x|>", "▁▁▁", "\t", "日本", "é"],
+                                  control_symbols=["<pad>"], bos_piece="<|begin|>", **LLAMA),
+}
+
+
+def main():
+    OUT.mkdir(parents=True, exist_ok=True)
+    path = OUT / "ids.json"
+    goldens = json.loads(path.read_text()) if path.exists() else {}
+    for name in sys.argv[1:] or MODELS:
+        goldens[name] = MODELS[name](name)
+    path.write_text(json.dumps(goldens, indent=None, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

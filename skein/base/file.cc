@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -89,14 +90,23 @@ void fsync_folder(const fs::path& folder) {
   fsync_file(file.get(), folder);
 }
 
+fs::path unique_partial(const fs::path& path) {
+  std::random_device device;
+  const uint64_t digits = uint64_t{device()} << 32 | device();
+  return fmt::format("{}.{:016x}.partial", path.string(), digits);
+}
+
 void write_file_atomic(const fs::path& path, std::string_view bytes) {
-  const fs::path partial = path.string() + ".partial";
-  {
-    const FileDescriptor file = open_or_fail(partial, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  const fs::path partial = unique_partial(path);
+  try {
+    const FileDescriptor file = open_or_fail(partial, O_WRONLY | O_CREAT | O_EXCL, 0644);
     write_all(file.get(), std::as_bytes(std::span(bytes)), partial);
     fsync_file(file.get(), partial);
+    if (::rename(partial.c_str(), path.c_str()) != 0) fail_io("rename to", path, errno);
+  } catch (...) {
+    ::unlink(partial.c_str());
+    throw;
   }
-  if (::rename(partial.c_str(), path.c_str()) != 0) fail_io("rename to", path, errno);
   fsync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 

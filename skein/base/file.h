@@ -39,8 +39,12 @@ std::string read_file(const fs::path& path, int64_t max_bytes = int64_t{1} << 30
 // cannot be read. Never throws.
 std::string read_file_if_any(const fs::path& path);
 
-// Writes `<path>.partial`, fsyncs it, renames it to `path` and fsyncs the folder: after a crash at
-// any moment `path` holds either its old bytes or the new ones.
+// A name beside `path` for what is being made: `<path>.<random digits>.partial`. Nobody else's file
+// or folder has it; who creates it insists on that (O_EXCL, mkdir).
+fs::path unique_partial(const fs::path& path);
+
+// Writes a file of such a name, fsyncs it, renames it to `path` and fsyncs the folder: after a crash
+// at any moment `path` holds either its old bytes or the new ones. A failure leaves nothing behind.
 void write_file_atomic(const fs::path& path, std::string_view bytes);
 
 // Writes all bytes at the current offset, retrying short writes.

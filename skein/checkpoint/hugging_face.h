@@ -63,7 +63,8 @@ struct HuggingFaceExport {
   int64_t max_shard_bytes = 5'000'000'000;
 };
 
-// Writes the folder as `<folder>.partial`, durably, and renames it; memory: the largest tensor.
+// Writes the folder under a name that nobody has (unique_partial), durably, and renames it; memory:
+// the largest tensor.
 // Refuses a folder that exists and is not empty.
 void write_hugging_face(const fs::path& folder, const HuggingFaceExport& contents,
                         const FileOps& ops = FileOps());

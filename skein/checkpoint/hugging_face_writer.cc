@@ -94,13 +94,16 @@ void write_hugging_face(const fs::path& folder, const HuggingFaceExport& content
                         const FileOps& ops) {
   fs::path path = folder.lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
+  if (path.empty() || path == "." || path.filename() == "..") {
+    fail(ErrorCode::kUsage, "--out {}: expected the name of a new folder for the export",
+         folder.empty() ? "\"\"" : folder.string());
+  }
   std::error_code error;
   if (fs::exists(path, error) && !(fs::is_directory(path) && fs::is_empty(path))) {
-    fail(ErrorCode::kInvalid, "{} exists and is not an empty folder: name a new one for the export",
+    fail(ErrorCode::kUsage, "{} exists and is not an empty folder: name a new one for the export",
          path.string());
   }
-  const fs::path partial = path.string() + ".partial";
-  ops.remove_tree(partial);
+  const fs::path partial = unique_partial(path);
   ops.make_folder(partial);
   try {
     write_contents(partial, contents, ops);

@@ -88,6 +88,7 @@ void add_export(CLI::App& group, CommandContext& context) {
   struct ExportOptions {
     std::string checkpoint;
     std::string out;
+    bool without_tokenizer = false;
   };
   const auto options = std::make_shared<ExportOptions>();
   CLI::App* command = group.add_subcommand("export", "Write a Hugging Face model folder");
@@ -95,10 +96,11 @@ void add_export(CLI::App& group, CommandContext& context) {
       command->add_option("CHECKPOINT", options->checkpoint, "a checkpoint, or a run: its newest"))
       ->required();
   as_path(command->add_option("--out", options->out, "the new folder"))->required();
+  command->add_flag("--without-tokenizer", options->without_tokenizer, "export the model alone");
   command->callback([&context, options] {
     context.run = [options] {
       const ModelSource source(options->checkpoint);
-      export_hugging_face(source, options->out);
+      export_hugging_face(source, options->out, !options->without_tokenizer);
       fmt::print(stderr, "{} → {}\n", source.path().string(), options->out);
       return kExitDone;
     };

@@ -4,8 +4,10 @@
 // skein data stats FILE.arrow [--tokenizer DIR] [--json]
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "skein/base/error.h"
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
@@ -33,12 +35,24 @@ void print_ingest_report(const IngestReport& report, const std::string& out) {
                report.num_validation_documents, format_bytes(report.num_validation_bytes));
   }
   if (report.num_skipped_files > 0) {
-    fmt::print(stderr, "passed over {} files that are not UTF-8 text\n", report.num_skipped_files);
+    fmt::print(stderr, "passed over {} files that hold no text\n", report.num_skipped_files);
   }
   if (report.num_invalid_lines > 0) {
     fmt::print(stderr, "passed over {} lines that are not valid\n", report.num_invalid_lines);
   }
+  if (report.num_empty_documents > 0) {
+    fmt::print(stderr, "left out {} empty documents\n", report.num_empty_documents);
+  }
   for (const std::string& warning : report.warnings) fmt::print(stderr, "  {}\n", warning);
+  if (!report.passed_over.empty()) fmt::print(stderr, "not read\n");
+  constexpr size_t kShown = 20;
+  for (size_t i = 0; i < std::min(kShown, report.passed_over.size()); ++i) {
+    fmt::print(stderr, "  {}\n", report.passed_over[i]);
+  }
+  if (report.passed_over.size() > kShown) {
+    fmt::print(stderr, "  … and {} more\n", report.passed_over.size() - kShown);
+  }
+  for (const std::string& note : report.notes) log::warn("{}", note);
 }
 
 void add_ingest(CLI::App& group, CommandContext& context) {
@@ -49,8 +63,8 @@ void add_ingest(CLI::App& group, CommandContext& context) {
     IngestOptions ingest;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
-      group.add_subcommand("ingest", "Turn text, JSONL, Parquet and Arrow into one corpus file");
+  CLI::App* command = group.add_subcommand(
+      "ingest", "Turn text, JSON, CSV, Parquet and Arrow into one corpus file");
   as_path(command->add_option("INPUT", options->inputs, "files or folders"))->required();
   as_path(command->add_option("--out", options->out, "the corpus to write"))->required();
   as_path(command->add_option("--validation-out", options->validation_out,
@@ -59,8 +73,13 @@ void add_ingest(CLI::App& group, CommandContext& context) {
       ->add_option("--validation-fraction", options->ingest.validation_fraction,
                    "of the documents that are held out, 0.01")
       ->check(number_between(0, 1));
+  command->add_option("--text-column", options->ingest.text_column,
+                      "the key or column that holds the documents, text");
+  command->add_flag("--as-text", options->ingest.as_text,
+                    "take .json, .csv and the like as they stand, a document a file");
   command->add_flag("--skip-invalid-lines", options->ingest.skip_invalid_lines,
-                    "pass over JSONL lines that are not valid instead of stopping");
+                    "pass over JSON lines that are not valid instead of stopping");
+  command->add_flag("--overwrite", options->ingest.overwrite, "replace outputs that exist");
   command->callback([&context, options] {
     context.run = [options] {
       options->ingest.validation_out = options->validation_out;
@@ -73,30 +92,50 @@ void add_ingest(CLI::App& group, CommandContext& context) {
   });
 }
 
+struct TokenizerCommand {
+  std::string corpus;
+  std::string model;
+  std::string out;
+  int vocab_size = 0;
+  TrainTokenizerOptions train;
+};
+
+int make_tokenizer(const TokenizerCommand& options) {
+  if (!options.model.empty()) {
+    if (!options.corpus.empty() || options.vocab_size != 0) {
+      fail(ErrorCode::kUsage,
+           "--from-model takes the tokenizer as it is: expected neither a corpus nor --vocab-size");
+    }
+    convert_tokenizer(options.model, options.out, options.train.overwrite);
+  } else {
+    if (options.corpus.empty() || options.vocab_size == 0) {
+      fail(ErrorCode::kUsage,
+           "a tokenizer is trained on a corpus: expected FILE.arrow and --vocab-size N (or "
+           "--from-model tokenizer.model)");
+    }
+    train_tokenizer(open_corpus(options.corpus, "FILE.arrow"), options.vocab_size, options.out,
+                    options.train);
+  }
+  fmt::print(stderr, "{}: {} tokens\n", options.out, Tokenizer::load(options.out)->vocab_size());
+  return kExitDone;
+}
+
 void add_tokenizer(CLI::App& group, CommandContext& context) {
-  struct Options {
-    std::string corpus;
-    std::string out;
-    int vocab_size = 0;
-    TrainTokenizerOptions train;
-  };
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TokenizerCommand>();
   CLI::App* command = group.add_subcommand("tokenizer", "Train a SentencePiece BPE tokenizer");
-  as_path(command->add_option("FILE.arrow", options->corpus, "the corpus to learn from"))
-      ->required();
+  as_path(command->add_option("FILE.arrow", options->corpus, "the corpus to learn from"));
   command->add_option("--vocab-size", options->vocab_size, "number of tokens")
-      ->required()
       ->check(whole_number_from(1));
   as_path(command->add_option("--out", options->out, "the folder to write"))->required();
   command->add_option("--seed", options->train.seed, "which documents are sampled, 1")
       ->check(whole_number_from(0));
-  command->callback([&context, options] {
-    context.run = [options] {
-      train_tokenizer(Corpus(options->corpus), options->vocab_size, options->out, options->train);
-      fmt::print(stderr, "{}: {} tokens\n", options->out, options->vocab_size);
-      return kExitDone;
-    };
-  });
+  as_path(command->add_option(
+      "--from-model", options->model,
+      "train nothing: write the files of transformers for this tokenizer.model"));
+  command->add_flag("--overwrite", options->train.overwrite,
+                    "replace a tokenizer that --out holds");
+  command->callback(
+      [&context, options] { context.run = [options] { return make_tokenizer(*options); }; });
 }
 
 void print_batch(const Batch& batch, const Tokenizer& tokenizer) {
@@ -123,7 +162,7 @@ void add_sample(CLI::App& group, CommandContext& context) {
   command->callback([&context, options] {
     context.run = [options] {
       const Config config = load_config(options->config.path, options->config.overrides);
-      const auto tokenizer = Tokenizer::load(config.data.tokenizer);
+      const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
       const DataFeed feed(config.data.train, *tokenizer, config, tokenizer->vocab_size());
       const Batch batch = batch_of_step(feed.context(), options->step);
       if (options->json) {
@@ -150,8 +189,10 @@ void add_stats(CLI::App& group, CommandContext& context) {
   command->callback([&context, options] {
     context.run = [options] {
       std::unique_ptr<Tokenizer> tokenizer;
-      if (!options->tokenizer.empty()) tokenizer = Tokenizer::load(options->tokenizer);
-      const CorpusStats stats = corpus_stats(Corpus(options->corpus), tokenizer.get());
+      if (!options->tokenizer.empty())
+        tokenizer = load_tokenizer(options->tokenizer, "--tokenizer");
+      const CorpusStats stats =
+          corpus_stats(open_corpus(options->corpus, "FILE.arrow"), tokenizer.get());
       if (options->json) {
         print_json(to_json(stats));
       } else {

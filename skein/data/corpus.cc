@@ -42,7 +42,7 @@ void Corpus::open(std::span<const std::byte> bytes) {
   const auto pool =
       std::make_shared<arrow::CappedMemoryPool>(arrow::default_memory_pool(), kDecodedBytesLimit);
   memory_ = pool;
-  for_each_text_column(bytes, path_, pool.get(), [&](TextColumn column) {
+  for_each_text_column(bytes, path_, "text", pool.get(), [&](TextColumn column) {
     const int64_t count = column.num_documents();
     num_bytes_ += column.num_bytes();
     if (count > 0) chunks_.push_back({std::move(column), num_documents_});
@@ -70,6 +70,21 @@ std::string_view Corpus::document(int64_t index) const {
                        [](int64_t i, const Chunk& chunk) { return i < chunk.first_document; });
   const Chunk& chunk = *std::prev(next);
   return chunk.column.document(index - chunk.first_document);
+}
+
+Corpus open_corpus(const fs::path& path, const std::string& setting) {
+  try {
+    return Corpus(path);
+  } catch (const Error& error) {
+    const bool is_setting = error.code() == ErrorCode::kNotFound ||
+                            error.code() == ErrorCode::kInvalid ||
+                            error.code() == ErrorCode::kUnsupported;
+    if (!is_setting) throw;
+    fail(ErrorCode::kUsage, "{}: {}{}", setting, error.what(),
+         error.code() == ErrorCode::kNotFound
+             ? ": expected a corpus, which `skein data ingest` makes of texts"
+             : "");
+  }
 }
 
 }  // namespace skein

@@ -23,14 +23,12 @@ constexpr size_t kSpoolBufferBytes = size_t{1} << 20;
 constexpr int64_t kWriteBytes = int64_t{8} << 20;
 
 FileDescriptor create(const fs::path& path, int flags) {
-  FileDescriptor file(::open(path.c_str(), flags | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  FileDescriptor file(::open(path.c_str(), flags | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0) {
     fail(errno_code(errno), "cannot create {}: {}", path.string(), errno_text(errno));
   }
   return file;
 }
-
-fs::path with_suffix(const fs::path& path, const char* suffix) { return path.string() + suffix; }
 
 // A spool's bytes as an Arrow buffer.
 class MappedSpool : public arrow::Buffer {
@@ -146,8 +144,8 @@ void Spool::flush() {
 
 CorpusWriter::CorpusWriter(const fs::path& out)
     : out_((out.has_parent_path() ? fs::create_directories(out.parent_path()) : false, out)),
-      text_(with_suffix(out, ".text.partial")),
-      offsets_(with_suffix(out, ".offsets.partial")) {
+      text_(unique_partial(out)),
+      offsets_(unique_partial(out)) {
   append_offset();
 }
 
@@ -165,19 +163,19 @@ void CorpusWriter::append_offset() {
 void CorpusWriter::commit() {
   text_.flush();
   offsets_.flush();
-  const fs::path partial = with_suffix(out_, ".partial");
+  const fs::path partial = unique_partial(out_);
   try {
     const FileDescriptor file = create(partial, O_WRONLY);
     StreamFile stream(file.get(), partial);
     write_stream(stream, text_, offsets_, num_documents_);
     fsync_file(file.get(), partial);
+    if (::rename(partial.c_str(), out_.c_str()) != 0) {
+      fail(errno_code(errno), "cannot rename {} to {}: {}", partial.string(), out_.string(),
+           errno_text(errno));
+    }
   } catch (...) {
     ::unlink(partial.c_str());
     throw;
-  }
-  if (::rename(partial.c_str(), out_.c_str()) != 0) {
-    fail(errno_code(errno), "cannot rename {} to {}: {}", partial.string(), out_.string(),
-         errno_text(errno));
   }
   fsync_folder(out_.has_parent_path() ? out_.parent_path() : fs::path("."));
 }

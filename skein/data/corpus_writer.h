@@ -42,7 +42,7 @@ class CorpusWriter {
   // Adds a document: UTF-8, which the caller has checked.
   void append(std::string_view text);
 
-  // Writes and fsyncs `<out>.partial`, then renames it to `out`. Call once.
+  // Writes and fsyncs a file beside it (unique_partial), then renames it to `out`. Call once.
   void commit();
 
   int64_t num_documents() const { return num_documents_; }

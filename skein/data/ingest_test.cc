@@ -1,98 +1,12 @@
 #include "skein/data/ingest.h"
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
-
 #include <set>
 
-#include "skein/base/error.h"
-#include "skein/data/corpus.h"
-#include "skein/data/readers.h"
+#include "skein/data/ingest_testing.h"
 #include "skein/data/stats.h"
 
 namespace skein {
 namespace {
-
-using Documents = std::vector<std::string>;
-
-const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/corpus";
-
-class Ingest : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ =
-        fs::path(testing::TempDir()) /
-        fmt::format("ingest-{}-{}", testing::UnitTest::GetInstance()->current_test_info()->name(),
-                    ::getpid());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  fs::path write(const std::string& name, std::string_view bytes) {
-    fs::create_directories((folder_ / name).parent_path());
-    write_file_atomic(folder_ / name, bytes);
-    return folder_ / name;
-  }
-  fs::path out() const { return folder_ / "out.arrow"; }
-
-  Documents ingested(const std::vector<fs::path>& inputs, const IngestOptions& options = {}) {
-    report_ = ingest(inputs, out(), options);
-    return documents(out());
-  }
-  static Documents documents(const fs::path& path) {
-    const Corpus corpus(path);
-    Documents documents;
-    for (int64_t i = 0; i < corpus.num_documents(); ++i) documents.emplace_back(corpus.document(i));
-    return documents;
-  }
-  std::string error_of(const std::vector<fs::path>& inputs, const IngestOptions& options = {}) {
-    try {
-      ingest(inputs, out(), options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  }
-
-  fs::path folder_;
-  IngestReport report_;
-};
-
-std::string gzip(std::string_view text) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
-std::string zstd(std::string_view text, int window_log = 0) {
-  ZSTD_CCtx* context = ZSTD_createCCtx();
-  if (window_log > 0) {
-    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_log);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
-  }
-  std::string out(ZSTD_compressBound(text.size()), '\0');
-  ZSTD_outBuffer output{out.data(), out.size(), 0};
-  // In two parts, so that the window is not fitted to the size.
-  ZSTD_inBuffer input{text.data(), text.size() / 2, 0};
-  ZSTD_compressStream2(context, &output, &input, ZSTD_e_continue);
-  input.size = text.size();
-  while (ZSTD_compressStream2(context, &output, &input, ZSTD_e_end) != 0) {
-  }
-  out.resize(output.pos);
-  ZSTD_freeCCtx(context);
-  return out;
-}
 
 TEST_F(Ingest, WalksFoldersInTheOrderOfPaths) {
   write("in/b.txt", "two");
@@ -123,10 +37,10 @@ TEST_F(Ingest, ReadsEveryFormatAlike) {
   EXPECT_EQ(ingested({write("b.jsonl.gz", gzip(lines) + gzip(lines))}), twice);
   EXPECT_EQ(ingested({write("b.jsonl.zst", zstd(lines) + zstd(lines))}), twice);
 
-  const Documents golden = ingested({kGoldens / "datasets.arrow"});
+  const Documents golden = ingested({kCorpusGoldens / "datasets.arrow"});
   EXPECT_EQ(golden.size(), 4u);
   for (const char* name : {"feather.arrow", "feather_lz4.arrow", "documents.parquet"}) {
-    EXPECT_EQ(ingested({kGoldens / name}), golden) << name;
+    EXPECT_EQ(ingested({kCorpusGoldens / name}), golden) << name;
   }
 }
 
@@ -225,7 +139,7 @@ TEST_F(Ingest, SaysWhatIsWrongWithAnInput) {
   EXPECT_NE(error_of({write("bad.arrow", "ARROW1 not really")}).find("bad.arrow: "),
             std::string::npos);
   EXPECT_NE(error_of({write("empty/only.txt", "")}).find("no text in"), std::string::npos);
-  const std::string parquet = read_file(kGoldens / "documents.parquet");
+  const std::string parquet = read_file(kCorpusGoldens / "documents.parquet");
   for (size_t size = 0; size < parquet.size(); size += 97) {
     EXPECT_NE(error_of({write("cut.parquet", parquet.substr(0, size))}).find("cut.parquet: "),
               std::string::npos)
@@ -303,7 +217,7 @@ TEST_F(Ingest, StatsDescribeTheCorpus) {
     lines += "{\"text\": \"" + std::string(static_cast<size_t>(i), 'a') + "\"}\n";
   ingested({write("a.jsonl", lines)});
   const Corpus corpus(out());
-  const auto tokenizer = Tokenizer::load(kGoldens.parent_path() / "tokenizer/llama");
+  const auto tokenizer = Tokenizer::load(kCorpusGoldens.parent_path() / "tokenizer/llama");
   CorpusStats stats = corpus_stats(corpus, tokenizer.get());
   EXPECT_EQ(stats.num_bytes, 5050);
   EXPECT_EQ(stats.lengths.min, 1);

@@ -4,6 +4,8 @@
 #include <arrow/util/utf8.h>
 #include <sys/mman.h>
 
+#include <fstream>
+
 #include "skein/data/readers_ipc.h"
 
 namespace skein {
@@ -14,11 +16,86 @@ constexpr int64_t kReadBytes = int64_t{64} << 20;
 // How much of a mapped file may be resident before its pages are let go.
 constexpr int64_t kResidentBytes = int64_t{64} << 20;
 
-bool ends_with_any(const std::string& name, std::initializer_list<const char*> endings) {
-  for (const char* ending : endings) {
-    if (name.ends_with(ending)) return true;
+struct Ending {
+  const char* text;
+  InputFormat format;
+};
+
+constexpr Ending kEndings[] = {
+    {".jsonl", InputFormat::kJsonLines}, {".ndjson", InputFormat::kJsonLines},
+    {".json", InputFormat::kJson},       {".csv", InputFormat::kCsv},
+    {".tsv", InputFormat::kTsv},         {".parquet", InputFormat::kParquet},
+    {".arrow", InputFormat::kArrow},     {".feather", InputFormat::kArrow},
+};
+
+constexpr const char* kPackedEndings[] = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".lzma",
+                                          ".lz4", ".7z",  ".rar", ".br",  ".Z"};
+
+// Without a final .gz or .zst, which says nothing about what is inside.
+std::string name_inside(const fs::path& path) {
+  const bool is_compressed = path.extension() == ".gz" || path.extension() == ".zst";
+  return is_compressed ? path.stem().string() : path.filename().string();
+}
+
+// The first bytes of a file; empty where it cannot be opened (reading it says why).
+std::string head_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string head(8, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
+  return head;
+}
+
+InputFormat format_of_bytes(std::string_view head) {
+  if (head.starts_with("PAR1")) return InputFormat::kParquet;
+  // The bytes of an Arrow stream are no UTF-8.
+  if (head.starts_with("ARROW1") || head.starts_with("\xff\xff\xff\xff")) {
+    return InputFormat::kArrow;
   }
-  return false;
+  return InputFormat::kText;
+}
+
+[[noreturn]] void fail_packed(const fs::path& path) {
+  const InputFormat inside = input_format(fs::path(name_inside(path)));
+  if (inside == InputFormat::kParquet || inside == InputFormat::kArrow) {
+    fail(ErrorCode::kInvalid,
+         "{}: compressed as a whole: expected the file itself; decompress it first", path.string());
+  }
+  fail(ErrorCode::kInvalid,
+       "{}: an archive, or compressed by a program that is not read here: expected plain files, "
+       ".gz or .zst; unpack it, and name what was in it",
+       path.string());
+}
+
+void check_is_text(std::string_view text, const std::string& where) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    fail(ErrorCode::kInvalid,
+         "{}: UTF-16: expected UTF-8 text; `iconv -f UTF-16 -t UTF-8` makes it", where);
+  }
+  check_utf8(text, where);
+  // UTF-8 may hold them; text does not: an archive of texts, a disk image.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    fail(ErrorCode::kInvalid, "{}: binary data (a null byte at byte {}): expected UTF-8 text",
+         where, nul);
+  }
+}
+
+// All of a compressed text.
+std::string unpacked_text(const fs::path& path, int64_t max_bytes) {
+  constexpr size_t kReadAtOnce = size_t{1} << 20;
+  const auto source = open_bytes(path);
+  std::string text;
+  while (true) {
+    const size_t size = text.size();
+    text.resize(size + kReadAtOnce);
+    const size_t count = source->read({text.data() + size, kReadAtOnce});
+    text.resize(size + count);
+    if (count == 0) return text;
+    if (static_cast<int64_t>(text.size()) > max_bytes) {
+      fail(ErrorCode::kInvalid, "{}: more than {} bytes of text in one compressed file: split it",
+           path.string(), max_bytes);
+    }
+  }
 }
 
 void release_pages(std::span<const std::byte> mapped) {
@@ -27,25 +104,41 @@ void release_pages(std::span<const std::byte> mapped) {
 
 }  // namespace
 
-InputFormat input_format(const fs::path& path) {
-  const std::string name = path.filename().string();
-  if (ends_with_any(name, {".jsonl", ".jsonl.gz", ".jsonl.zst"})) return InputFormat::kJsonLines;
-  if (ends_with_any(name, {".parquet"})) return InputFormat::kParquet;
-  if (ends_with_any(name, {".arrow", ".feather"})) return InputFormat::kArrow;
-  return InputFormat::kText;
+InputFormat input_format(const fs::path& path, bool as_text) {
+  const std::string name = path.filename().string(), inside = name_inside(path);
+  for (const char* ending : kPackedEndings) {
+    if (inside.ends_with(ending)) return InputFormat::kPacked;
+  }
+  for (const auto& [ending, format] : kEndings) {
+    if (!inside.ends_with(ending)) continue;
+    const bool is_binary = format == InputFormat::kParquet || format == InputFormat::kArrow;
+    if (is_binary && inside != name) return InputFormat::kPacked;
+    return as_text && !is_binary ? InputFormat::kText : format;
+  }
+  return inside == name && !path.has_extension() ? format_of_bytes(head_of(path))
+                                                 : InputFormat::kText;
 }
 
 void read_documents(const fs::path& path, const ReadOptions& options,
                     const DocumentVisitor& visit) {
-  switch (input_format(path)) {
+  const InputFormat format = input_format(path, options.as_text);
+  switch (format) {
     case InputFormat::kJsonLines:
       return read_json_lines(open_bytes(path), path.string(), options, visit);
+    case InputFormat::kJson:
+      return read_json(path, options, visit);
+    case InputFormat::kCsv:
+    case InputFormat::kTsv:
+      return read_csv(open_bytes(path), path.string(), format == InputFormat::kCsv ? ',' : '\t',
+                      options, visit);
     case InputFormat::kParquet:
-      return read_parquet(path, visit);
+      return read_parquet(path, options.text_column, visit);
     case InputFormat::kArrow:
-      return read_arrow(path, visit);
+      return read_arrow(path, options.text_column, visit);
+    case InputFormat::kPacked:
+      fail_packed(path);
     case InputFormat::kText:
-      return read_text(path, visit);
+      return read_text(path, options, visit);
   }
 }
 
@@ -66,25 +159,30 @@ void check_utf8(std::string_view text, const std::string& where) {
        binary ? "binary data" : "not UTF-8", good);
 }
 
-void read_text(const fs::path& path, const DocumentVisitor& visit) {
+void read_text(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
   std::error_code ignored;
+  if (name_inside(path) != path.filename().string()) {
+    const std::string text = unpacked_text(path, options.max_document_bytes);
+    check_is_text(text, path.string());
+    return visit(text);
+  }
   if (fs::file_size(path, ignored) <= static_cast<uintmax_t>(kReadBytes)) {
     const std::string text = read_file(path, 2 * kReadBytes);
-    check_utf8(text, path.string());
+    check_is_text(text, path.string());
     return visit(text);
   }
   const MappedFile file(path);
-  check_utf8(file.text(), path.string());
+  check_is_text(file.text(), path.string());
   visit(file.text());
 }
 
-void read_arrow(const fs::path& path, const DocumentVisitor& visit) {
+void read_arrow(const fs::path& path, const std::string& column, const DocumentVisitor& visit) {
   const MappedFile file(path);
   int64_t row = 0, resident_bytes = 0;
-  for_each_text_column(file.bytes(), path, arrow::default_memory_pool(),
-                       [&](const TextColumn& column) {
-                         for (int64_t i = 0; i < column.num_documents(); ++i) {
-                           const std::string_view text = column.document(i);
+  for_each_text_column(file.bytes(), path, column, arrow::default_memory_pool(),
+                       [&](const TextColumn& texts) {
+                         for (int64_t i = 0; i < texts.num_documents(); ++i) {
+                           const std::string_view text = texts.document(i);
                            check_utf8(text, fmt::format("{}:{}", path.string(), ++row));
                            visit(text);
                            resident_bytes += static_cast<int64_t>(text.size() + sizeof(int64_t));

@@ -1,14 +1,18 @@
 // Documents out of the files that people keep text in.
 //
-//   .jsonl[.gz|.zst]   one JSON object a line; the document is its string `text`
+//   .jsonl, .ndjson    one JSON object a line; the document is its string `text`
+//   .json              the same lines, or one array of such objects, or one object
+//   .csv, .tsv         the column `text` of a table whose first line names the columns
 //   .parquet           the column `text`
 //   .arrow, .feather   the column `text` of an Arrow IPC stream or file, compressed or not
-//   anything else      the file is one document, plain UTF-8
+//   anything else      what its first bytes say (Parquet, Arrow); or the file is one document
+//
+// All but Parquet and Arrow may be compressed: a further ending .gz or .zst.
 //
 // Errors   Error{kInvalid | kCorrupt | kNotFound | kIo} beginning with the file, and the line or
 // row
 //          (both from 1), where there is one: `part.jsonl:17: …`. Text that is not UTF-8 is
-//          kInvalid.
+//          kInvalid, as is a file that holds no such documents.
 // Memory   bounded: a line or a document (`max_document_bytes`), a Parquet page or a decoded Arrow
 //          batch at a time
 // Threads  functions of their arguments
@@ -26,16 +30,27 @@
 
 namespace skein {
 
-enum class InputFormat { kText, kJsonLines, kParquet, kArrow };
-
-// By the file's name.
-InputFormat input_format(const fs::path& path);
+enum class InputFormat {
+  kText,
+  kJsonLines,
+  kJson,
+  kCsv,
+  kTsv,
+  kParquet,
+  kArrow,
+  kPacked,  // an archive, or compressed in a way that is not read here
+};
 
 struct ReadOptions {
-  int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line
+  int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line, a field, compressed text
+  std::string text_column = "text";                 // the key or column that holds the documents
+  bool as_text = false;  // files named as JSON or tables are documents as they stand
   // What to do with a JSON line that is no document; empty: it is thrown.
   std::function<void(const Error&)> on_invalid_line;
 };
+
+// By the file's name, else by its first bytes.
+InputFormat input_format(const fs::path& path, bool as_text = false);
 
 using DocumentVisitor = std::function<void(std::string_view text)>;
 
@@ -45,12 +60,19 @@ void read_documents(const fs::path& path, const ReadOptions& options, const Docu
 // The parts that read_documents() is made of.
 void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name,
                      const ReadOptions& options, const DocumentVisitor& visit);
-void read_parquet(const fs::path& path, const DocumentVisitor& visit);
-void read_arrow(const fs::path& path, const DocumentVisitor& visit);
-void read_text(const fs::path& path, const DocumentVisitor& visit);
+void read_json(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
+// One JSON value after another, or the elements of one array, wherever the lines break.
+void read_json_values(std::unique_ptr<ByteSource> source, const std::string& name,
+                      const ReadOptions& options, const DocumentVisitor& visit);
+void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char delimiter,
+              const ReadOptions& options, const DocumentVisitor& visit);
+void read_parquet(const fs::path& path, const std::string& column, const DocumentVisitor& visit);
+void read_arrow(const fs::path& path, const std::string& column, const DocumentVisitor& visit);
+void read_text(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
 
 // The document in a line of JSON; throws Error{kInvalid} that begins with `where`.
-std::string parse_json_document(std::string_view line, const std::string& where);
+std::string parse_json_document(std::string_view line, const std::string& where,
+                                const std::string& key = "text");
 
 // Throws Error{kInvalid} unless `text` is UTF-8.
 void check_utf8(std::string_view text, const std::string& where);

@@ -92,8 +92,12 @@ class GzipSource : public Decompressor {
     stream_.avail_out = room;
     while (stream_.avail_out == room) {
       if (stream_.avail_in == 0 && !more_input()) return 0;
-      // A file may hold several members, one after another.
-      if (between_members_) inflateReset(&stream_);
+      // A file may hold several members, one after another, and zeros that fill up a block of a
+      // tape or a disk.
+      if (between_members_) {
+        if (skip_zeros()) continue;
+        inflateReset(&stream_);
+      }
       const int status = inflate(&stream_, Z_NO_FLUSH);
       if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
         fail_corrupt("gzip", stream_.msg != nullptr ? stream_.msg : "bad data");
@@ -110,6 +114,15 @@ class GzipSource : public Decompressor {
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
     return !bytes.empty();
+  }
+
+  // True where the input is used up.
+  bool skip_zeros() {
+    while (stream_.avail_in > 0 && *stream_.next_in == 0) {
+      ++stream_.next_in;
+      --stream_.avail_in;
+    }
+    return stream_.avail_in == 0;
   }
 
   z_stream stream_{};

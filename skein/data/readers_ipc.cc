@@ -12,12 +12,31 @@
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/base/json.h"
 
 namespace skein {
 namespace {
 
 constexpr std::string_view kFileMagic = "ARROW1";
+// A stream begins with ff ff ff ff or, before Arrow 0.15, with the bytes of its schema (int32).
+constexpr int64_t kMaxSchemaBytes = int64_t{128} << 20;
 constexpr std::string_view kEndOfStream{"\xff\xff\xff\xff\0\0\0\0", 8};
+
+void check_is_arrow(std::string_view bytes, const fs::path& name) {
+  if (bytes.empty()) {
+    fail(ErrorCode::kInvalid, "{}: is empty: expected an Arrow IPC stream", name.string());
+  }
+  if (bytes.starts_with(kFileMagic)) return;
+  int32_t first = 0;
+  if (bytes.size() >= sizeof(first)) std::memcpy(&first, bytes.data(), sizeof(first));
+  if (first == -1 || (first > 0 && first <= kMaxSchemaBytes)) return;
+  const std::string shown = OrderedJson(std::string(bytes.substr(0, 16)))
+                                .dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
+  fail(ErrorCode::kInvalid,
+       "{}: is no Arrow file (it begins with {}): expected a corpus; `skein data ingest --out "
+       "corpus.arrow {}` makes one of text",
+       name.string(), shown, name.string());
+}
 
 [[noreturn]] void fail_arrow(const arrow::Status& status, const fs::path& name) {
   if (status.IsOutOfMemory()) {
@@ -37,22 +56,24 @@ T value_or_fail(arrow::Result<T> result, const fs::path& name) {
   return std::move(result).ValueUnsafe();
 }
 
-// The position of the one column `text`.
-int text_field(const arrow::Schema& schema, const fs::path& name) {
-  const std::vector<int> found = schema.GetAllFieldIndices("text");
+// The position of the one column that holds the documents.
+int text_field(const arrow::Schema& schema, const fs::path& name, const std::string& column) {
+  const std::vector<int> found = schema.GetAllFieldIndices(column);
   if (found.size() != 1) {
     std::string names;
     for (const auto& field : schema.fields()) {
       names += (names.empty() ? "" : ", ") + field->name();
       if (names.size() > 200) break;
     }
-    fail(ErrorCode::kInvalid, "{}: has {} columns named `text` (its columns: {}): expected one",
-         name.string(), found.size(), names.empty() ? "none" : names);
+    fail(ErrorCode::kInvalid,
+         "{}: has {} columns named `{}` (its columns: {}): expected one (`skein data ingest "
+         "--text-column` takes another)",
+         name.string(), found.size(), column, names.empty() ? "none" : names);
   }
   const arrow::DataType& type = *schema.field(found[0])->type();
   if (type.id() != arrow::Type::STRING && type.id() != arrow::Type::LARGE_STRING) {
-    fail(ErrorCode::kInvalid, "{}: column `text` is of type {}: expected string or large_string",
-         name.string(), type.ToString());
+    fail(ErrorCode::kInvalid, "{}: column `{}` is of type {}: expected string or large_string",
+         name.string(), column, type.ToString());
   }
   return found[0];
 }
@@ -68,10 +89,10 @@ arrow::ipc::IpcReadOptions options_for(int field, arrow::MemoryPool* pool) {
 using Visitor = std::function<void(const arrow::RecordBatch&)>;
 
 void read_file_format(const std::shared_ptr<arrow::io::BufferReader>& input, const fs::path& name,
-                      arrow::MemoryPool* pool, const Visitor& visit) {
+                      const std::string& column, arrow::MemoryPool* pool, const Visitor& visit) {
   using Reader = arrow::ipc::RecordBatchFileReader;
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
-  const int field = text_field(*reader->schema(), name);
+  const int field = text_field(*reader->schema(), name, column);
   reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
   for (int i = 0; i < reader->num_record_batches(); ++i) {
     visit(*value_or_fail(reader->ReadRecordBatch(i), name));
@@ -79,10 +100,10 @@ void read_file_format(const std::shared_ptr<arrow::io::BufferReader>& input, con
 }
 
 void read_stream_format(const std::shared_ptr<arrow::io::BufferReader>& input, const fs::path& name,
-                        arrow::MemoryPool* pool, const Visitor& visit) {
+                        const std::string& column, arrow::MemoryPool* pool, const Visitor& visit) {
   using Reader = arrow::ipc::RecordBatchStreamReader;
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
-  const int field = text_field(*reader->schema(), name);
+  const int field = text_field(*reader->schema(), name, column);
   if (const auto status = input->Seek(0); !status.ok()) fail_arrow(status, name);
   reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
   std::shared_ptr<arrow::RecordBatch> batch;
@@ -176,10 +197,10 @@ std::string_view TextColumn::document(int64_t index) const {
 }
 
 void for_each_text_column(std::span<const std::byte> bytes, const fs::path& name,
-                          arrow::MemoryPool* pool, const std::function<void(TextColumn)>& visit) {
-  if (bytes.empty()) {
-    fail(ErrorCode::kInvalid, "{}: is empty: expected an Arrow IPC stream", name.string());
-  }
+                          const std::string& column, arrow::MemoryPool* pool,
+                          const std::function<void(TextColumn)>& visit) {
+  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  check_is_arrow(all, name);
   const auto input = std::make_shared<arrow::io::BufferReader>(std::make_shared<arrow::Buffer>(
       reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int64_t>(bytes.size())));
   int64_t batch_index = 0;
@@ -187,12 +208,10 @@ void for_each_text_column(std::span<const std::byte> bytes, const fs::path& name
     visit(TextColumn(batch.column_data(0),
                      fmt::format("{}: record batch {}", name.string(), batch_index++)));
   };
-  const std::string_view head(reinterpret_cast<const char*>(bytes.data()),
-                              std::min(bytes.size(), kFileMagic.size()));
-  if (head == kFileMagic) {
-    read_file_format(input, name, pool, visit_batch);
+  if (all.starts_with(kFileMagic)) {
+    read_file_format(input, name, column, pool, visit_batch);
   } else {
-    read_stream_format(input, name, pool, visit_batch);
+    read_stream_format(input, name, column, pool, visit_batch);
   }
 }
 

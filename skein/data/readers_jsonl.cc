@@ -11,10 +11,11 @@ constexpr size_t kShownBytes = 160;  // of a parser's message, and of the keys f
 
 using nlohmann::json;
 
-// Picks the string at the key `text` of the outermost object out of the parser's events: a line of
+// Picks the string at the key of the documents of the outermost object out of the parser's events: a line of
 // 100 MB costs its own length and nothing else.
 class DocumentEvents : public json::json_sax_t {
  public:
+  explicit DocumentEvents(const std::string& key) : wanted_(key) {}
   bool null() override { return other("null"); }
   bool boolean(bool) override { return other("a boolean"); }
   bool number_integer(json::number_integer_t) override { return other("a number"); }
@@ -41,7 +42,7 @@ class DocumentEvents : public json::json_sax_t {
   bool end_array() override { return --depth_, true; }
   bool key(std::string& name) override {
     if (depth_ != 1) return true;
-    is_text_ = name == "text";
+    is_text_ = name == wanted_;
     if (!is_text_ && keys_.size() < kShownBytes) {
       keys_ += (keys_.empty() ? "`" : ", `") + name.substr(0, kShownBytes) + "`";
     }
@@ -59,12 +60,15 @@ class DocumentEvents : public json::json_sax_t {
   // What is wrong, or empty; the document is then in text().
   std::string problem() const {
     if (!error_.empty()) return error_ + ": expected one JSON object a line";
-    if (top_ != "an object") return "is " + top_ + ": expected an object with a string `text`";
-    if (found_.empty()) {
-      return fmt::format("has no key `text` (its keys: {}): expected a string `text`",
-                         keys_.empty() ? "none" : keys_);
+    if (top_ != "an object") {
+      return fmt::format("is {}: expected an object with a string `{}`", top_, wanted_);
     }
-    if (found_ != "a string") return "`text` is " + found_ + ": expected a string";
+    if (found_.empty()) {
+      return fmt::format(
+          "has no key `{}` (its keys: {}): expected a string `{}` (--text-column names another)",
+          wanted_, keys_.empty() ? "none" : keys_, wanted_);
+    }
+    if (found_ != "a string") return fmt::format("`{}` is {}: expected a string", wanted_, found_);
     return "";
   }
   std::string& text() { return text_; }
@@ -77,8 +81,9 @@ class DocumentEvents : public json::json_sax_t {
     return true;
   }
 
+  const std::string& wanted_;
   int64_t depth_ = 0;
-  bool is_text_ = false;  // the last key of the outermost object was `text`
+  bool is_text_ = false;  // the last key of the outermost object was the wanted one
   std::string top_, found_, text_, keys_, error_;
 };
 
@@ -88,8 +93,14 @@ bool is_blank(std::string_view line) {
 
 }  // namespace
 
-std::string parse_json_document(std::string_view line, const std::string& where) {
-  DocumentEvents events;
+std::string parse_json_document(std::string_view line, const std::string& where,
+                                const std::string& key) {
+  // The parser takes a null byte for the end of the text.
+  if (const size_t nul = line.find('\0'); nul != std::string_view::npos) {
+    fail(ErrorCode::kInvalid,
+         "{}: not JSON at byte {} (a null byte): expected one JSON object a line", where, nul + 1);
+  }
+  DocumentEvents events(key);
   json::sax_parse(line.begin(), line.end(), &events);
   if (const std::string problem = events.problem(); !problem.empty()) {
     fail(ErrorCode::kInvalid, "{}: {}", where, problem);
@@ -105,7 +116,8 @@ void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name
     if (is_blank(line)) continue;
     std::string text;
     try {
-      text = parse_json_document(line, fmt::format("{}:{}", name, lines.line_number()));
+      text = parse_json_document(line, fmt::format("{}:{}", name, lines.line_number()),
+                                 options.text_column);
     } catch (const Error& error) {
       if (!options.on_invalid_line) throw;
       options.on_invalid_line(error);

@@ -32,23 +32,26 @@ T value_or_fail(arrow::Result<T> result, const fs::path& path) {
 }
 
 // The leaf that holds the documents.
-int text_leaf(const parquet::SchemaDescriptor& schema, const fs::path& path) {
+int text_leaf(const parquet::SchemaDescriptor& schema, const fs::path& path,
+              const std::string& wanted) {
   std::string names;
   for (int leaf = 0; leaf < schema.num_columns(); ++leaf) {
     const parquet::ColumnDescriptor& column = *schema.Column(leaf);
     const std::string name = column.path()->ToDotString();
-    if (name == "text") {
+    if (name == wanted) {
       if (column.physical_type() == parquet::Type::BYTE_ARRAY &&
           column.max_repetition_level() == 0) {
         return leaf;
       }
-      fail(ErrorCode::kInvalid, "{}: column `text` is of type {}: expected a string", path.string(),
-           parquet::TypeToString(column.physical_type()));
+      fail(ErrorCode::kInvalid, "{}: column `{}` is of type {}: expected a string", path.string(),
+           wanted, parquet::TypeToString(column.physical_type()));
     }
     if (names.size() < 200) names += (names.empty() ? "" : ", ") + name;
   }
-  fail(ErrorCode::kInvalid, "{}: has no column `text` (its columns: {}): expected a string `text`",
-       path.string(), names.empty() ? "none" : names);
+  fail(ErrorCode::kInvalid,
+       "{}: has no column `{}` (its columns: {}): expected a string `{}` (--text-column names "
+       "another)",
+       path.string(), wanted, names.empty() ? "none" : names, wanted);
 }
 
 std::unique_ptr<parquet::arrow::FileReader> open_reader(const fs::path& path) {
@@ -69,9 +72,9 @@ std::unique_ptr<parquet::arrow::FileReader> open_reader(const fs::path& path) {
   return reader;
 }
 
-void read_batches(const fs::path& path, const DocumentVisitor& visit) {
+void read_batches(const fs::path& path, const std::string& wanted, const DocumentVisitor& visit) {
   const auto reader = open_reader(path);
-  const int leaf = text_leaf(*reader->parquet_reader()->metadata()->schema(), path);
+  const int leaf = text_leaf(*reader->parquet_reader()->metadata()->schema(), path, wanted);
   std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
   for (size_t i = 0; i < row_groups.size(); ++i) row_groups[i] = static_cast<int>(i);
   const auto batches = value_or_fail(reader->GetRecordBatchReader(row_groups, {leaf}), path);
@@ -80,8 +83,8 @@ void read_batches(const fs::path& path, const DocumentVisitor& visit) {
   while (check(batches->ReadNext(&batch), path), batch != nullptr) {
     const arrow::Type::type type = batch->schema()->field(0)->type()->id();
     if (!arrow::is_base_binary_like(type)) {
-      fail(ErrorCode::kInvalid, "{}: column `text` is of type {}: expected a string", path.string(),
-           batch->schema()->field(0)->type()->ToString());
+      fail(ErrorCode::kInvalid, "{}: column `{}` is of type {}: expected a string", path.string(),
+           wanted, batch->schema()->field(0)->type()->ToString());
     }
     const TextColumn column(batch->column_data(0), path.string());
     for (int64_t i = 0; i < column.num_documents(); ++i) {
@@ -93,9 +96,9 @@ void read_batches(const fs::path& path, const DocumentVisitor& visit) {
 
 }  // namespace
 
-void read_parquet(const fs::path& path, const DocumentVisitor& visit) {
+void read_parquet(const fs::path& path, const std::string& column, const DocumentVisitor& visit) {
   try {
-    read_batches(path, visit);
+    read_batches(path, column, visit);
   } catch (const parquet::ParquetException& error) {
     fail(ErrorCode::kCorrupt, "{}: not a readable Parquet file ({})", path.string(), error.what());
   }

@@ -5,15 +5,17 @@
 #include <optional>
 
 #include "skein/base/error.h"
+#include "skein/base/json.h"
+#include "skein/base/log.h"
 #include "skein/data/tokenizer_cuts.h"
-#include "skein/data/tokenizer_model.h"
+#include "skein/data/tokenizer_hugging_face.h"
 
 namespace skein {
 namespace {
 
 constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
 
-// What an exported Hugging Face folder takes along.
+// What a run keeps beside its checkpoints.
 constexpr const char* kFolderFiles[] = {"tokenizer.model",       "tokenizer.json",
                                         "tokenizer_config.json", "special_tokens_map.json",
                                         "added_tokens.json",     "chat_template.jinja"};
@@ -27,12 +29,13 @@ class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(std::string_view bytes, const std::string& name,
                          std::vector<fs::path> files)
-      : name_(name), files_(std::move(files)) {
-    const SentencePieceModel model = parse_sentencepiece_model(bytes, name);
+      : name_(name),
+        files_(std::move(files)),
+        bytes_(bytes),
+        model_(parse_sentencepiece_model(bytes, name)) {
     load(bytes, processor_);
-    if (TokenizerCuts::allowed(model)) {
-      cuts_.emplace(model);
-      add_dummy_prefix_ = model.add_dummy_prefix;
+    if (TokenizerCuts::allowed(model_)) {
+      cuts_.emplace(model_);
       load(std::string(bytes).append(kNoDummyPrefix), part_processor_);
     }
   }
@@ -42,7 +45,7 @@ class SentencePieceTokenizer : public Tokenizer {
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = cuts_->next(text, begin + kPartBytes);
       const std::string_view part = text.substr(begin, end - begin);
-      if (begin == 0 && add_dummy_prefix_) {
+      if (begin == 0 && model_.add_dummy_prefix) {
         encode_with(part_processor_, std::string(" ").append(part), out);
       } else {
         encode_with(part_processor_, part, out);
@@ -71,6 +74,34 @@ class SentencePieceTokenizer : public Tokenizer {
   int bos_id() const override { return processor_.bos_id(); }
   int eos_id() const override { return processor_.eos_id(); }
   std::vector<fs::path> files() const override { return files_; }
+  std::string why_not_exported() const override { return why_no_hugging_face_tokenizer(model_); }
+
+  std::map<std::string, std::string> export_files() const override {
+    std::string chat_template;
+    for (const fs::path& file : files_) {
+      if (file.filename() == "chat_template.jinja") chat_template = read_file(file, kMaxModelBytes);
+      if (file.filename() == "tokenizer_config.json" && chat_template.empty()) {
+        const Json config = read_json(file.string());
+        if (config.is_object() && config.contains("chat_template") &&
+            config["chat_template"].is_string()) {
+          chat_template = config["chat_template"];
+        }
+      }
+      if (file.filename() == "added_tokens.json") {
+        log::warn("{}: left out of the export: training knew the tokens of tokenizer.model alone",
+                  file.string());
+      }
+    }
+    if (!chat_template.empty()) {
+      log::warn(
+          "{}: has a chat template: in the export a text that spells a control token (\"<s>\") is "
+          "that token, which it was not in training",
+          name_);
+    }
+    auto files = hugging_face_tokenizer_files(model_, name_, chat_template);
+    files["tokenizer.model"] = bytes_;
+    return files;
+  }
 
  private:
   void load(std::string_view bytes, sentencepiece::SentencePieceProcessor& processor) const {
@@ -92,11 +123,12 @@ class SentencePieceTokenizer : public Tokenizer {
 
   std::string name_;
   std::vector<fs::path> files_;
+  std::string bytes_;
+  SentencePieceModel model_;
   sentencepiece::SentencePieceProcessor processor_;
   // Where texts may be cut into parts: how, and what encodes them.
   std::optional<TokenizerCuts> cuts_;
   sentencepiece::SentencePieceProcessor part_processor_;  // adds no space before a text
-  bool add_dummy_prefix_ = false;
 };
 
 // `tokenizer.model` of a folder, or the file itself.
@@ -138,6 +170,15 @@ std::unique_ptr<Tokenizer> Tokenizer::load(const fs::path& folder_or_file) {
 std::unique_ptr<Tokenizer> Tokenizer::from_model(std::string_view model, const std::string& name,
                                                  std::vector<fs::path> files) {
   return std::make_unique<SentencePieceTokenizer>(model, name, std::move(files));
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, const std::string& setting) {
+  try {
+    return Tokenizer::load(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kUnsupported) throw;
+    fail(ErrorCode::kUsage, "{}: {}", setting, error.what());
+  }
 }
 
 }  // namespace skein

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,13 +47,24 @@ class Tokenizer {
   virtual int bos_id() const = 0;  // -1: none
   virtual int eos_id() const = 0;  // -1: none
 
-  // The tokenizer's files that belong in an exported Hugging Face folder.
+  // The tokenizer's files: what a run keeps beside its checkpoints.
   virtual std::vector<fs::path> files() const = 0;
+
+  // What transformers needs to give these very ids (tokenizer_hugging_face.h): contents by file
+  // name, the model itself among them. Throws Error{kUnsupported} where it cannot; why_not_exported()
+  // tells so ahead, and is empty where it can.
+  virtual std::map<std::string, std::string> export_files() const { return {}; }
+  virtual std::string why_not_exported() const { return "it is no SentencePiece model"; }
 };
+
+// The tokenizer that a person named by `setting` ("data.tokenizer", "--tokenizer"): what is not there
+// is Error{kUsage}, which names the setting.
+std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, const std::string& setting);
 
 struct TrainTokenizerOptions {
   int64_t sample_bytes = int64_t{12} << 20;  // text that the merges are learnt from, at most
   uint64_t seed = 1;                         // which documents are in the sample
+  bool overwrite = false;                    // a tokenizer that is in `out_dir` already
 };
 
 // Trains a SentencePiece BPE model as Llama 2's (byte fallback, single digits, identity
@@ -61,5 +73,9 @@ struct TrainTokenizerOptions {
 // are a function of the corpus, vocab_size and options.
 void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,
                      const TrainTokenizerOptions& options = {});
+
+// Writes the same files for a SentencePiece model that is there already (Meta's tokenizer.model).
+void convert_tokenizer(const fs::path& folder_or_file, const fs::path& out_dir,
+                       bool overwrite = false);
 
 }  // namespace skein

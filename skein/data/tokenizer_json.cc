@@ -1,23 +1,32 @@
 #include <algorithm>
+#include <cctype>
 #include <tuple>
 #include <unordered_map>
 
 #include "skein/base/json.h"
-#include "skein/data/tokenizer_train.h"
+#include "skein/data/tokenizer_hugging_face.h"
 
 namespace skein {
 namespace {
 
+using Type = SentencePiece::Type;
+
+constexpr const char* kSpace = "\u2581";  // how pieces spell a space
+
 struct Merge {
   size_t id;  // of the piece that it makes: BPE pieces are numbered in the order they were learnt
   size_t left, right;
+  size_t shorter_part;  // bytes
+  bool gives_way;       // to the cut of the same piece whose right part is this one's left part
 };
 
-// Every way in which two pieces make a third.
+// Every way in which two pieces make a third. SentencePiece takes the leftmost of several places
+// where one piece can be made, and `tokenizers` the first in this list: two cuts of a piece compete
+// for text where one's right part is the other's left part, so that one comes first.
 std::vector<Merge> merges_of(const SentencePieceModel& model) {
   std::unordered_map<std::string_view, size_t> ids;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
-    if (model.pieces[id].type == SentencePiece::Type::kNormal) ids[model.pieces[id].text] = id;
+    if (model.pieces[id].type == Type::kNormal) ids[model.pieces[id].text] = id;
   }
   std::vector<Merge> merges;
   for (const auto& [text, id] : ids) {
@@ -25,21 +34,87 @@ std::vector<Merge> merges_of(const SentencePieceModel& model) {
       if ((static_cast<uint8_t>(text[cut]) & 0xc0) == 0x80) continue;  // inside a character
       const auto left = ids.find(text.substr(0, cut));
       const auto right = ids.find(text.substr(cut));
-      if (left != ids.end() && right != ids.end()) {
-        merges.push_back({id, left->second, right->second});
-      }
+      if (left == ids.end() || right == ids.end()) continue;
+      const size_t other_cut = text.size() - cut;
+      merges.push_back({id, left->second, right->second, std::min(cut, other_cut),
+                        text.substr(cut) != text.substr(0, other_cut)});
     }
   }
   const auto order = [&](const Merge& merge) {
-    return std::tuple(-model.pieces[merge.id].score, merge.id, merge.left, merge.right);
+    return std::tuple(-model.pieces[merge.id].score, merge.id, merge.shorter_part, merge.gives_way,
+                      model.pieces[merge.right].text.size());
   };
   std::sort(merges.begin(), merges.end(),
             [&](const Merge& a, const Merge& b) { return order(a) < order(b); });
   return merges;
 }
 
+OrderedJson replace(const char* kind, const std::string& pattern, const std::string& content) {
+  return {{"type", "Replace"}, {"pattern", {{kind, pattern}}}, {"content", content}};
+}
+
+OrderedJson normalizer(const SentencePieceModel& model) {
+  OrderedJson steps = OrderedJson::array();
+  if (model.remove_extra_whitespaces) {
+    steps.push_back(replace("Regex", "\\A +", ""));
+    steps.push_back(replace("Regex", " {2,}", " "));
+  }
+  if (model.add_dummy_prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
+  steps.push_back(replace("String", " ", kSpace));
+  if (model.remove_extra_whitespaces) {
+    steps.push_back(replace("Regex", std::string("(?:") + kSpace + ")+\\z", ""));
+  }
+  return {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
+}
+
+// For the regular expressions of Oniguruma.
+std::string regex_of(std::string_view text) {
+  std::string pattern;
+  for (const char byte : text) {
+    const bool plain = (byte & 0x80) != 0 || std::isalnum(static_cast<uint8_t>(byte)) != 0 ||
+                       static_cast<uint8_t>(byte) <= 0x20 || byte == 0x7f;
+    if (!plain) pattern += '\\';
+    pattern += byte;
+  }
+  return pattern;
+}
+
+OrderedJson split(const std::string& pattern) {
+  return {{"type", "Split"},
+          {"pattern", {{"Regex", pattern}}},
+          {"behavior", "Isolated"},
+          {"invert", false}};
+}
+
+// User-defined symbols are words of their own, the longest first. A word that is a piece becomes
+// that piece (`ignore_merges`); so what spells a control or byte token between two symbols has to
+// be cut, where SentencePiece's pieces end.
+OrderedJson pre_tokenizer(const SentencePieceModel& model,
+                          const std::vector<std::string_view>& symbols) {
+  if (symbols.empty()) return nullptr;
+  std::string pattern;
+  for (const std::string_view symbol : symbols) {
+    pattern += (pattern.empty() ? "" : "|") + regex_of(symbol);
+  }
+  const PieceMerger merger(model);
+  std::string lookalikes;
+  for (const SentencePiece& piece : model.pieces) {
+    if (piece.type == Type::kNormal || piece.type == Type::kUserDefined) continue;
+    const std::vector<std::string> parts = merger.merge(piece.text);
+    if (parts.size() < 2) continue;
+    lookalikes += (lookalikes.empty() ? "" : "|") + regex_of(parts[0]) +
+                  "(?=" + regex_of(piece.text.substr(parts[0].size())) + "\\z)";
+  }
+  OrderedJson steps = OrderedJson::array({split(pattern)});
+  if (!lookalikes.empty()) steps.push_back(split("\\A(?:" + lookalikes + ")"));
+  return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
+}
+
 // [BOS] text: how transformers frames one text, or a pair.
-OrderedJson post_processor(const std::string& bos, size_t bos_id) {
+OrderedJson post_processor(const SentencePieceModel& model) {
+  const int bos_id = control_id(model, model.bos_piece);
+  if (bos_id < 0) return nullptr;
+  const std::string& bos = model.bos_piece;
   const auto special = [&](int type) {
     return OrderedJson{{"SpecialToken", {{"id", bos}, {"type_id", type}}}};
   };
@@ -54,30 +129,35 @@ OrderedJson post_processor(const std::string& bos, size_t bos_id) {
   return json;
 }
 
-// SentencePiece writes a space as U+2581, and puts one before the text.
-constexpr const char* kSpace = "\u2581";
-
-OrderedJson normalizer() {
-  OrderedJson json{{"type", "Sequence"}};
-  json["normalizers"] = {
-      {{"type", "Prepend"}, {"prepend", kSpace}},
-      {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpace}}};
-  return json;
+OrderedJson decoder(const SentencePieceModel& model) {
+  OrderedJson steps = OrderedJson::array();
+  steps.push_back(replace("String", kSpace, " "));
+  if (model.byte_fallback) steps.push_back({{"type", "ByteFallback"}});
+  steps.push_back({{"type", "Fuse"}});
+  if (model.add_dummy_prefix || model.remove_extra_whitespaces) {
+    const int all = 1 << 20;
+    steps.push_back({{"type", "Strip"},
+                     {"content", " "},
+                     {"start", model.remove_extra_whitespaces ? all : 1},
+                     {"stop", 0}});
+  }
+  return {{"type", "Sequence"}, {"decoders", std::move(steps)}};
 }
 
-OrderedJson decoder() {
-  OrderedJson json{{"type", "Sequence"}};
-  json["decoders"] = {{{"type", "Replace"}, {"pattern", {{"String", kSpace}}}, {"content", " "}},
-                      OrderedJson{{"type", "ByteFallback"}},
-                      OrderedJson{{"type", "Fuse"}},
-                      {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}};
-  return json;
+// Longest first; those of one length in the order of their ids.
+std::vector<std::string_view> symbols_of(const SentencePieceModel& model) {
+  std::vector<std::string_view> symbols;
+  for (const SentencePiece& piece : model.pieces) {
+    if (piece.type == Type::kUserDefined) symbols.push_back(piece.text);
+  }
+  std::stable_sort(symbols.begin(), symbols.end(),
+                   [](std::string_view a, std::string_view b) { return a.size() > b.size(); });
+  return symbols;
 }
 
 }  // namespace
 
 std::string hugging_face_tokenizer_json(const SentencePieceModel& model) {
-  using Type = SentencePiece::Type;
   OrderedJson added = OrderedJson::array(), vocabulary = OrderedJson::object();
   OrderedJson merges = OrderedJson::array();
   std::string unknown;
@@ -100,20 +180,21 @@ std::string hugging_face_tokenizer_json(const SentencePieceModel& model) {
     merges.push_back(
         OrderedJson::array({model.pieces[merge.left].text, model.pieces[merge.right].text}));
   }
+  const std::vector<std::string_view> symbols = symbols_of(model);
   OrderedJson json{{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}};
   json["added_tokens"] = std::move(added);
-  json["normalizer"] = normalizer();
-  json["pre_tokenizer"] = nullptr;
-  json["post_processor"] = post_processor(model.pieces.at(1).text, 1);
-  json["decoder"] = decoder();
+  json["normalizer"] = normalizer(model);
+  json["pre_tokenizer"] = pre_tokenizer(model, symbols);
+  json["post_processor"] = post_processor(model);
+  json["decoder"] = decoder(model);
   json["model"] = {{"type", "BPE"},
                    {"dropout", nullptr},
                    {"unk_token", unknown},
                    {"continuing_subword_prefix", nullptr},
                    {"end_of_word_suffix", nullptr},
                    {"fuse_unk", true},
-                   {"byte_fallback", true},
-                   {"ignore_merges", false}};
+                   {"byte_fallback", model.byte_fallback},
+                   {"ignore_merges", !symbols.empty()}};
   json["model"]["vocab"] = std::move(vocabulary);
   json["model"]["merges"] = std::move(merges);
   return json.dump(1) + "\n";

@@ -137,6 +137,9 @@ void parse_trainer_spec(std::string_view bytes, const std::string& where,
     }
     if (reader.field() == 24) model.whitespace_is_suffix = reader.varint() != 0;
     if (reader.field() == 35) model.byte_fallback = reader.varint() != 0;
+    // An empty name stands for the default, as in libsentencepiece.
+    if (reader.field() == 46 && !reader.bytes().empty()) model.bos_piece = reader.bytes();
+    if (reader.field() == 47 && !reader.bytes().empty()) model.eos_piece = reader.bytes();
   }
 }
 
@@ -221,7 +224,16 @@ SentencePieceModel parse_sentencepiece_model(std::string_view bytes, const std::
     fail(ErrorCode::kCorrupt, "{}: not a SentencePiece model: it has no pieces", where);
   }
   check_vocabulary(model, where);
+  model.has_denormalizer = denormalizer.has_charsmap;
   return model;
+}
+
+int control_id(const SentencePieceModel& model, std::string_view piece) {
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    if (model.pieces[id].text != piece) continue;
+    return model.pieces[id].type == SentencePiece::Type::kControl ? static_cast<int>(id) : -1;
+  }
+  return -1;
 }
 
 }  // namespace skein

@@ -28,12 +28,17 @@ struct SentencePieceModel {
   Kind kind = Kind::kUnigram;
   bool byte_fallback = false;
   bool whitespace_is_suffix = false;
+  std::string bos_piece = "<s>", eos_piece = "</s>";  // a piece of type control, or there is none
+  bool has_denormalizer = false;
   // Of the normalizer.
   bool has_charsmap = false;
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
 };
+
+// The id of the control token `piece`; -1 where the model has none.
+int control_id(const SentencePieceModel& model, std::string_view piece);
 
 // Parses and checks; throws Error{kCorrupt | kUnsupported} that begins with `where`.
 SentencePieceModel parse_sentencepiece_model(std::string_view bytes, const std::string& where);

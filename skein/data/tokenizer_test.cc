@@ -59,7 +59,8 @@ TEST_P(TokenizerGolden, IdsAreThoseOfSentencePiece) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TokenizerGolden, testing::Values("llama", "rules", "unigram"));
+INSTANTIATE_TEST_SUITE_P(Models, TokenizerGolden,
+                         testing::Values("llama", "rules", "unigram", "bare", "trim", "symbols"));
 
 // The library itself, in one call: what cutting must not change.
 TEST(Tokenizer, PartsGiveTheIdsOfTheWhole) {
@@ -266,6 +267,28 @@ TEST(TrainTokenizer, SameFilesEveryTime) {
   }
 }
 
+TEST(TrainTokenizer, ReplacesNoTokenizerUnasked) {
+  const fs::path folder = new_folder("tokenizer-replaced");
+  const Corpus corpus = small_corpus(folder);
+  fs::create_directories(folder / "tok");
+  write_file_atomic(folder / "tok/tokenizer.json", "precious");
+  const auto refused = [&](auto&& body, const char* part) {
+    try {
+      body();
+      ADD_FAILURE() << part;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  refused([&] { train_tokenizer(corpus, 350, folder / "tok"); }, "--overwrite");
+  refused([&] { convert_tokenizer(kGoldens / "llama", folder / "tok"); }, "--overwrite");
+  refused([&] { train_tokenizer(corpus, 350, folder / "tok/tokenizer.json"); }, "is a file");
+  EXPECT_EQ(read_file(folder / "tok/tokenizer.json"), "precious");
+  train_tokenizer(corpus, 350, folder / "tok", {.overwrite = true});
+  EXPECT_EQ(Tokenizer::load(folder / "tok")->vocab_size(), 350);
+}
+
 TEST(TrainTokenizer, SaysWhenTheVocabularyDoesNotFit) {
   const fs::path folder = new_folder("tokenizer-refused");
   const Corpus corpus = small_corpus(folder);
@@ -274,28 +297,6 @@ TEST(TrainTokenizer, SaysWhenTheVocabularyDoesNotFit) {
   const std::string error = error_of([&] { train_tokenizer(corpus, 90'000, folder / "t"); });
   EXPECT_NE(error.find("90000"), std::string::npos) << error;
   EXPECT_FALSE(fs::exists(folder / "t/tokenizer.model"));
-}
-
-TEST(TrainTokenizer, HuggingFaceFileHoldsTheModel) {
-  const SentencePieceModel model =
-      parse_sentencepiece_model(read_file(kGoldens / "llama/tokenizer.model"), "tokenizer.model");
-  const Json json = parse_json(hugging_face_tokenizer_json(model), "tokenizer.json");
-  EXPECT_EQ(json["model"]["vocab"].size(), 512u);
-  EXPECT_EQ(json["model"]["vocab"]["<0x0A>"], 13);
-  EXPECT_EQ(json["added_tokens"].size(), 3u);
-  // Every piece longer than a character comes out of merges, the best first.
-  std::vector<std::string> made, wanted;
-  for (const Json& merge : json["model"]["merges"]) {
-    const auto text = merge[0].get<std::string>() + merge[1].get<std::string>();
-    if (made.empty() || made.back() != text) made.push_back(text);
-  }
-  const auto is_one_character = [](std::string_view text) {
-    return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }) == 1;
-  };
-  for (const auto& [text, score, type] : model.pieces) {
-    if (type == SentencePiece::Type::kNormal && !is_one_character(text)) wanted.push_back(text);
-  }
-  EXPECT_EQ(made, wanted);
 }
 
 TEST(SampleCorpus, TakesAboutTheShareAskedForInWholeCharacters) {

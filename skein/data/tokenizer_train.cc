@@ -8,7 +8,6 @@
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
-#include "skein/base/json.h"
 #include "skein/data/tokenizer.h"
 
 namespace skein {
@@ -89,23 +88,29 @@ std::string train_model(std::vector<std::string> sentences, int vocab_size,
   return model;
 }
 
-std::string tokenizer_config_json() {
-  return OrderedJson{{"tokenizer_class", "PreTrainedTokenizerFast"},
-                     {"bos_token", "<s>"},
-                     {"eos_token", "</s>"},
-                     {"unk_token", "<unk>"},
-                     {"add_bos_token", true},
-                     {"add_eos_token", false},
-                     {"legacy", true},
-                     {"clean_up_tokenization_spaces", false},
-                     {"model_input_names", {"input_ids", "attention_mask"}}}
-             .dump(2) +
-         "\n";
+// The files of a tokenizer that may be in a folder already.
+void prepare_folder(const fs::path& out_dir, bool overwrite) {
+  if (fs::exists(out_dir) && !fs::is_directory(out_dir)) {
+    fail(ErrorCode::kUsage, "--out {}: is a file: expected the name of a folder to write",
+         out_dir.string());
+  }
+  if (!overwrite) {
+    for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json"}) {
+      if (!fs::exists(out_dir / name)) continue;
+      fail(ErrorCode::kUsage,
+           "--out {}: holds a tokenizer already ({}): name another folder, or --overwrite to "
+           "replace it",
+           out_dir.string(), name);
+    }
+  }
+  fs::create_directories(out_dir);
 }
 
-std::string special_tokens_map_json() {
-  return OrderedJson{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}}.dump(2) +
-         "\n";
+// tokenizer.model comes last: a folder that has one is whole.
+void write_tokenizer(const fs::path& out_dir, std::map<std::string, std::string> files) {
+  const auto model = files.extract("tokenizer.model");
+  for (const auto& [name, text] : files) write_file_atomic(out_dir / name, text);
+  write_file_atomic(out_dir / "tokenizer.model", model.mapped());
 }
 
 void check_request(const Corpus& corpus, int vocab_size) {
@@ -150,7 +155,7 @@ void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_b
 void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,
                      const TrainTokenizerOptions& options) {
   check_request(corpus, vocab_size);
-  fs::create_directories(out_dir);  // before the work: a folder that cannot be is known at once
+  prepare_folder(out_dir, options.overwrite);  // before the work: what cannot be is known at once
   std::vector<std::string> sentences;
   sample_corpus(corpus, options.sample_bytes, kSentenceBytes, options.seed,
                 [&](std::string_view excerpt) { sentences.emplace_back(excerpt); });
@@ -159,12 +164,14 @@ void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_d
          options.sample_bytes);
   }
   const std::string model = train_model(std::move(sentences), vocab_size, corpus.path().string());
-  const SentencePieceModel parsed =
-      parse_sentencepiece_model(model, (out_dir / "tokenizer.model").string());
-  write_file_atomic(out_dir / "tokenizer.json", hugging_face_tokenizer_json(parsed));
-  write_file_atomic(out_dir / "tokenizer_config.json", tokenizer_config_json());
-  write_file_atomic(out_dir / "special_tokens_map.json", special_tokens_map_json());
-  write_file_atomic(out_dir / "tokenizer.model", model);
+  const std::string name = (out_dir / "tokenizer.model").string();
+  write_tokenizer(out_dir, Tokenizer::from_model(model, name)->export_files());
+}
+
+void convert_tokenizer(const fs::path& folder_or_file, const fs::path& out_dir, bool overwrite) {
+  const auto files = Tokenizer::load(folder_or_file)->export_files();
+  prepare_folder(out_dir, overwrite);
+  write_tokenizer(out_dir, files);
 }
 
 }  // namespace skein

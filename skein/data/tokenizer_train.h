@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "skein/data/corpus.h"
-#include "skein/data/tokenizer_model.h"
 
 namespace skein {
 
@@ -17,9 +16,5 @@ namespace skein {
 // character.
 void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_bytes, uint64_t seed,
                    const std::function<void(std::string_view)>& visit);
-
-// The tokenizer.json that gives the same ids as a BPE model with byte fallback, for Hugging Face
-// `tokenizers` (transformers 5 reads nothing else without extra packages).
-std::string hugging_face_tokenizer_json(const SentencePieceModel& model);
 
 }  // namespace skein

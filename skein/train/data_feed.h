@@ -13,11 +13,11 @@ namespace skein {
 
 class DataFeed {
  public:
-  // Throws where the corpus cannot be read or is smaller than one batch. `tokenizer` must outlive
-  // the feed.
+  // Throws where the corpus cannot be read or is smaller than one batch; `key` names it in errors.
+  // `tokenizer` must outlive the feed.
   DataFeed(const std::string& corpus, const Tokenizer& tokenizer, const Config& config,
-           int64_t vocab_size)
-      : corpus_(corpus),
+           int64_t vocab_size, const std::string& key = "data.train")
+      : corpus_(open_corpus(corpus, key)),
         documents_(corpus_),
         context_(documents_, tokenizer, lane_options(config, vocab_size)) {}
   DataFeed(const DataFeed&) = delete;

@@ -17,9 +17,26 @@ std::string generation_config(const LlamaConfig& config) {
   return json.dump(2) + "\n";
 }
 
+// Made from tokenizer.model, which training used; a tokenizer.json beside it may say otherwise.
+void add_tokenizer(const ModelSource& source, HuggingFaceExport& contents) {
+  if (source.tokenizer().empty()) {
+    log::warn("{} names no tokenizer: the export has none", source.path().string());
+    return;
+  }
+  const auto tokenizer = Tokenizer::load(source.tokenizer());
+  if (const std::string why = tokenizer->why_not_exported(); !why.empty()) {
+    fail(ErrorCode::kUnsupported,
+         "{}: this tokenizer cannot be written for transformers so that it gives the ids of "
+         "training: {}. --without-tokenizer exports the model alone; its ids are those of "
+         "SentencePiece with this tokenizer.model",
+         source.tokenizer().string(), why);
+  }
+  for (auto& [name, text] : tokenizer->export_files()) contents.texts[name] = text;
+}
+
 }  // namespace
 
-void export_hugging_face(const ModelSource& source, const fs::path& out) {
+void export_hugging_face(const ModelSource& source, const fs::path& out, bool with_tokenizer) {
   HuggingFaceExport contents;
   for (const ParameterSpec& spec : parameter_specs(source.config())) {
     source.check_shape(spec.name, spec.shape);
@@ -31,11 +48,7 @@ void export_hugging_face(const ModelSource& source, const fs::path& out) {
   contents.texts["config.json"] =
       to_hugging_face_json(source.config(), source.dtype()).dump(2) + "\n";
   contents.texts["generation_config.json"] = generation_config(source.config());
-  if (source.tokenizer().empty()) {
-    log::warn("{} names no tokenizer: the export has none", source.path().string());
-  } else {
-    contents.copies = Tokenizer::load(source.tokenizer())->files();
-  }
+  if (with_tokenizer) add_tokenizer(source, contents);
   write_hugging_face(out, contents);
 }
 

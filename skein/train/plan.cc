@@ -64,7 +64,7 @@ const StagePlan& Plan::busiest() const {
 LlamaConfig planned_model(const Config& config) {
   std::optional<int64_t> vocab_size;
   if (!config.data.tokenizer.empty())
-    vocab_size = Tokenizer::load(config.data.tokenizer)->vocab_size();
+    vocab_size = load_tokenizer(config.data.tokenizer, "data.tokenizer")->vocab_size();
   return model_of(config, vocab_size);
 }
 

@@ -75,7 +75,13 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
 Trainer::~Trainer() { communicators_.clear(); }
 
 void Trainer::open_model() {
-  tokenizer_ = Tokenizer::load(config_.data.tokenizer);
+  tokenizer_ = load_tokenizer(config_.data.tokenizer, "data.tokenizer");
+  if (const std::string why = tokenizer_->why_not_exported(); is_first() && !why.empty()) {
+    log::warn(
+        "{}: an export will not have this tokenizer, since transformers cannot give its ids: "
+        "{}",
+        config_.data.tokenizer, why);
+  }
   model_ = model_of(config_, tokenizer_->vocab_size());
   if (model_.vocab_size < tokenizer_->vocab_size()) {
     fail(ErrorCode::kUsage,
@@ -124,7 +130,7 @@ void Trainer::open_data() {
       std::make_unique<DataFeed>(config_.data.train, *tokenizer_, config_, model_.vocab_size);
   if (!config_.data.validation.empty()) {
     validation_data_ = std::make_unique<DataFeed>(config_.data.validation, *tokenizer_, config_,
-                                                  model_.vocab_size);
+                                                  model_.vocab_size, "data.validation");
     validation_batches_ =
         std::make_unique<ValidationBatches>(validation_data_->context(), lanes().first_lane,
                                             lanes().end_lane, config_.validate.batches);

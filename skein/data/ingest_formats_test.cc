@@ -1,0 +1,253 @@
+// What ingestion recognises, and what it says about the rest.
+#include <arrow/array/builder_binary.h>
+#include <arrow/io/file.h>
+#include <arrow/ipc/writer.h>
+#include <arrow/table.h>
+#include <gmock/gmock.h>
+#include <parquet/arrow/writer.h>
+#include <sys/stat.h>
+
+#include "skein/data/ingest_testing.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class IngestFormats : public Ingest {
+ protected:
+  // A folder as Dataset.save_to_disk leaves it.
+  void save_dataset(const std::string& name, const std::string& more_state = "") {
+    write(name + "/state.json",
+          R"({"_data_files": [{"filename": "data-00000-of-00001.arrow"}], "_split": null)" +
+              more_state + "}");
+    write(name + "/dataset_info.json", R"({"description": "", "features": {"text": {}}})");
+    write(name + "/data-00000-of-00001.arrow", read_file(kCorpusGoldens / "datasets.arrow"));
+  }
+  Documents golden() { return ingested({kCorpusGoldens / "datasets.arrow"}); }
+};
+
+TEST_F(IngestFormats, ASavedDatasetIsItsDataFiles) {
+  save_dataset("saved");
+  write("saved/cache-0123456789abcdef.arrow", "indices of a shuffle");
+  EXPECT_EQ(ingested({folder_ / "saved"}), golden());
+  ingested({folder_ / "saved"});
+  EXPECT_EQ(report_.num_files, 1);
+  EXPECT_EQ(report_.num_skipped_files, 0);
+  EXPECT_THAT(report_.passed_over, ElementsAre(HasSubstr("saved: 1 files beside those")));
+
+  fs::remove(folder_ / "saved/data-00000-of-00001.arrow");
+  EXPECT_THAT(error_of({folder_ / "saved"}), HasSubstr("lists data-00000-of-00001.arrow, which"));
+  save_dataset("selected", R"(, "_indices_data_files": [{"filename": "indices.arrow"}])");
+  EXPECT_THAT(error_of({folder_ / "selected"}), HasSubstr("flatten_indices()"));
+  write("escape/state.json", R"({"_data_files": [{"filename": "../a.arrow"}]})");
+  EXPECT_THAT(error_of({folder_ / "escape"}), HasSubstr("expected data files as"));
+}
+
+TEST_F(IngestFormats, SplitsOfADatasetDictAreNotMixed) {
+  save_dataset("in/dict/train");
+  save_dataset("in/dict/test");
+  write("in/dict/dataset_dict.json", R"({"splits": ["train", "test"]})");
+  for (const char* name : {"in", "in/dict"}) {
+    EXPECT_THAT(error_of({folder_ / name}),
+                AllOf(HasSubstr("a saved DatasetDict, whose splits would be mixed"),
+                      HasSubstr((folder_ / "in/dict/train").string() + ", " +
+                                (folder_ / "in/dict/test").string())));
+  }
+  EXPECT_FALSE(fs::exists(out()));
+  EXPECT_EQ(ingested({folder_ / "in/dict/train"}), golden());
+}
+
+TEST_F(IngestFormats, TablesOfSeveralSplitsAreTold) {
+  write("hub/data/train-00000-of-00001.jsonl", R"({"text": "train"})");
+  write("hub/data/test-00000-of-00001.jsonl", R"({"text": "test"})");
+  write("hub/train_test_tools.py", "import test");
+  EXPECT_EQ(ingested({folder_ / "hub"}), (Documents{"test", "train", "import test"}));
+  EXPECT_THAT(report_.notes, ElementsAre(AllOf(HasSubstr("several splits"),
+                                               HasSubstr("test-00000-of-00001.jsonl, "))));
+  ingested({folder_ / "hub/data/train-00000-of-00001.jsonl"});
+  EXPECT_THAT(report_.notes, ElementsAre());
+}
+
+TEST_F(IngestFormats, JsonFilesAreDocuments) {
+  const Documents wanted{"one", "two\n", "{]\"\\ drei"};
+  const std::string a = R"({"text": "one", "id": 1})", b = R"({"id": [2, {}], "text": "two\n"})",
+                    c = R"({"text": "{]\"\\ drei"})";
+  const std::string lines = a + "\n" + b + "\r\n\n" + c + "\n";
+  EXPECT_EQ(ingested({write("lines.json", lines)}), wanted);
+  EXPECT_EQ(ingested({write("lines.ndjson", lines)}), wanted);
+  EXPECT_EQ(ingested({write("c4.json.gz", gzip(lines))}), wanted);  // as C4 has it
+  EXPECT_EQ(ingested({write("c4.ndjson.zst", zstd(lines))}), wanted);
+  EXPECT_EQ(ingested({write("array.json", " [\n" + a + ",\n" + b + " ," + c + "]\n")}), wanted);
+  EXPECT_EQ(ingested({write("array.json.gz", gzip("[" + a + "," + b + "," + c + "]"))}), wanted);
+  EXPECT_EQ(ingested({write("mark.json", "\xef\xbb\xbf[" + a + "," + b + "," + c + "]")}), wanted);
+  EXPECT_EQ(ingested({write("mark.jsonl", "\xef\xbb\xbf" + lines)}), wanted);
+  EXPECT_EQ(ingested({write("pretty.json", "{\n  \"text\":\n  \"one\"\n}\n")}), Documents{"one"});
+  EXPECT_EQ(ingested({write("pretty.json", "{\n\"text\": \"one\"} {\"text\": \"two\"}")}),
+            (Documents{"one", "two"}));
+}
+
+TEST_F(IngestFormats, DamagedJsonFilesAreRefused) {
+  const auto error = [&](const std::string& bytes) { return error_of({write("a.json", bytes)}); };
+  EXPECT_THAT(error("[{\"text\": \"a\"}"), HasSubstr("a.json:1: not JSON: the array does not end"));
+  EXPECT_THAT(error("[\n{\"text\": \"a\"}\n{\"text\": \"b\"}]"), HasSubstr("a.json:3: not JSON"));
+  EXPECT_THAT(error("[{\"text\": \"a\"}] x"), HasSubstr("nothing after the array"));
+  EXPECT_THAT(error("[\n{\"text\": \"a\"},\n5]"), HasSubstr("a.json:3: is a number"));
+  EXPECT_THAT(error("[{\"text\": \"a\"},]"), HasSubstr("not JSON"));
+  EXPECT_THAT(error("{\n\"text\": \"a"), HasSubstr("does not end (truncated?)"));
+  EXPECT_THAT(error("{\"text\": \"a\"}\n{\"text\":"), HasSubstr("a.json:2: not JSON"));
+  EXPECT_THAT(error("}"), HasSubstr("not JSON"));
+  EXPECT_THAT(error(std::string("{\"text\":\"abc\"}\0", 15)), HasSubstr("a null byte"));
+  EXPECT_THAT(error_of({write("a.json", "[{\"text\": \"" + std::string(5000, 'x') + "\"}]")},
+                       {.max_document_bytes = 1000}),
+              HasSubstr("a value of more than 1000 bytes"));
+  EXPECT_EQ(ingested({write("a.json", "[{\"text\": \"a\"}, {\"id\": 1}, {\"text\": \"b\"}]")},
+                     {.skip_invalid_lines = true}),
+            (Documents{"a", "b"}));
+  EXPECT_EQ(report_.num_invalid_lines, 1);
+}
+
+// A null byte ends the text for the parser: what follows it passed for nothing.
+TEST_F(IngestFormats, NothingHidesBehindANullByte) {
+  const std::string line("{\"text\":\"abc\"}\0garbage\n", 23);
+  EXPECT_THAT(error_of({write("a.jsonl", line)}),
+              HasSubstr("a.jsonl:1: not JSON at byte 15 (a null byte)"));
+  EXPECT_EQ(ingested({write("a.jsonl", "{\"text\": \"a\\u0000b\"}")}),
+            Documents{std::string("a\0b", 3)});
+}
+
+TEST_F(IngestFormats, TablesGiveTheirColumn) {
+  const std::string csv =
+      "id,text,url\r\n1,plain,u\r\n2,\"quoted, \"\"twice\"\"\r\nand\n on\",u\r\n\r\n3,,u\r\n4,äöü,";
+  const Documents wanted{"plain", "quoted, \"twice\"\r\nand\n on", "äöü"};
+  EXPECT_EQ(ingested({write("a.csv", csv)}), wanted);
+  EXPECT_EQ(report_.num_empty_documents, 1);
+  EXPECT_EQ(ingested({write("a.csv.gz", gzip(csv))}), wanted);
+  EXPECT_EQ(ingested({write("a.csv.zst", zstd("\xef\xbb\xbf" + csv))}), wanted);
+  EXPECT_EQ(ingested({write("a.tsv", "text\tid\na, b\t1\n")}), Documents{"a, b"});
+  EXPECT_EQ(ingested({write("one.csv", "text\na\n\nb\n")}), (Documents{"a", "b"}));
+  const std::string large(3 << 20, 'x');  // longer than every buffer
+  EXPECT_EQ(ingested({write("a.csv", "n,text\n1,\"" + large + "\"\n2,y\n")}),
+            (Documents{large, "y"}));
+
+  const auto error = [&](const std::string& bytes) { return error_of({write("a.csv", bytes)}); };
+  EXPECT_THAT(error("id,body\n1,x\n"), HasSubstr("0 columns named `text` (its first line: `id`, "
+                                                 "`body`)"));
+  EXPECT_THAT(error("text,text\n1,x\n"), HasSubstr("2 columns named `text`"));
+  EXPECT_THAT(error("id,text\n1,a\n2,b,c\n"), HasSubstr("a.csv:3: a row of 3 fields: expected 2"));
+  EXPECT_THAT(error("id,text\n1\n"), HasSubstr("a.csv:2: a row of 1 fields: expected 2"));
+  EXPECT_THAT(error("id,text\n1,\"a\n"), HasSubstr("a.csv:2: a quoted field does not end"));
+  EXPECT_THAT(error("id,text\n1,\"a\" b\n"), HasSubstr("a.csv:2: text after the closing quote"));
+  EXPECT_THAT(error("id,text\n1,caf\xe9 x\n"), HasSubstr("a.csv:2: not UTF-8"));
+  EXPECT_THAT(
+      error_of({write("a.csv", "text\n" + std::string(5000, 'x'))}, {.max_document_bytes = 1000}),
+      HasSubstr("a.csv:2: a field of more than 1000 bytes"));
+}
+
+TEST_F(IngestFormats, CompressedTextIsText) {
+  EXPECT_EQ(ingested({write("a.txt.gz", gzip("the text\n"))}), Documents{"the text\n"});
+  EXPECT_EQ(ingested({write("README.zst", zstd("the text\n"))}), Documents{"the text\n"});
+  EXPECT_THAT(error_of({write("a.txt.gz", gzip("caf\xe9 x"))}), HasSubstr("not UTF-8"));
+  EXPECT_THAT(error_of({write("bomb.txt.gz", gzip(std::string(64 << 20, 'x')))},
+                       {.max_document_bytes = 1 << 20}),
+              HasSubstr("more than 1048576 bytes of text"));
+}
+
+TEST_F(IngestFormats, GzipMayBeFilledUpWithZeros) {
+  const std::string member = gzip("{\"text\": \"a\"}\n"), zeros(100'000, '\0');
+  EXPECT_EQ(ingested({write("a.jsonl.gz", member + zeros)}), Documents{"a"});
+  EXPECT_EQ(ingested({write("a.jsonl.gz", member + zeros + member)}), (Documents{"a", "a"}));
+  EXPECT_THAT(error_of({write("a.jsonl.gz", member + zeros + "x")}), HasSubstr("damaged gzip"));
+}
+
+TEST_F(IngestFormats, FilesWithoutAnEndingAreRecognised) {
+  const fs::path blobs = folder_ / "blobs";  // as the Hugging Face Hub's cache names them
+  write("blobs/0a1b", read_file(kCorpusGoldens / "documents.parquet"));
+  write("blobs/2c3d", read_file(kCorpusGoldens / "feather.arrow"));
+  write("blobs/4e5f", read_file(kCorpusGoldens / "datasets.arrow"));
+  Documents wanted, one = golden();
+  for (int i = 0; i < 3; ++i) wanted.insert(wanted.end(), one.begin(), one.end());
+  EXPECT_EQ(ingested({blobs}), wanted);
+}
+
+TEST_F(IngestFormats, WhatHoldsNoDocumentsIsPassedOverAndSaid) {
+  write("in/a.txt", "text");
+  const std::vector<std::pair<std::string, std::string>> rest = {
+      {"config.json", "{\"hidden_size\": 8}\n"},
+      {"broken.json", "// comment\n{\"a\": 1}"},
+      {"table.csv", "id,label\n1,x\n"},
+      {"texts.tar", std::string("a.txt\0\0\0 text", 13)},
+      {"texts.tar.gz", gzip("x")},
+      {"image", std::string("plain ASCII\0\0", 13)},
+      {"utf16.txt", std::string("\xff\xfe"
+                                "a\0b\0",
+                                6)},
+      {"table.parquet.gz", gzip("x")},
+  };
+  for (const auto& [name, bytes] : rest) write("in/" + name, bytes);
+  EXPECT_EQ(ingested({folder_ / "in"}), Documents{"text"});
+  EXPECT_EQ(report_.num_skipped_files, static_cast<int64_t>(rest.size()));
+  for (const auto& [name, bytes] : rest) {
+    EXPECT_THAT(report_.warnings, Contains(HasSubstr("/" + name + ": "))) << name;
+    EXPECT_THAT(error_of({folder_ / "in" / name}), HasSubstr(name + ": ")) << name;  // named
+  }
+  EXPECT_THAT(error_of({folder_ / "in/config.json"}),
+              HasSubstr("has no key `text` (its keys: `hidden_size`)"));
+  EXPECT_THAT(error_of({folder_ / "in/texts.tar.gz"}), HasSubstr("an archive"));
+  EXPECT_THAT(error_of({folder_ / "in/utf16.txt"}), HasSubstr("UTF-16"));
+  // The same as they stand: source code, for instance.
+  EXPECT_EQ(ingested({folder_ / "in/config.json", folder_ / "in/table.csv"}, {.as_text = true}),
+            (Documents{"{\"hidden_size\": 8}\n", "id,label\n1,x\n"}));
+}
+
+TEST_F(IngestFormats, WhatAWalkLeavesOutIsSaid) {
+  write("in/a.txt", "text");
+  write("in/.hidden", "x");
+  write("in/.git/config", "x");
+  write("in/old.arrow.0123.partial", "x");
+  write("other/b.txt", "other");
+  fs::create_symlink(folder_ / "other", folder_ / "in/link");
+  fs::create_symlink(folder_ / "nowhere", folder_ / "in/dangling");
+  fs::create_symlink("a.txt", folder_ / "in/again.txt");
+  ASSERT_EQ(::mkfifo((folder_ / "in/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ingested({folder_ / "in"}), (Documents{"text", "text"}));
+  EXPECT_THAT(
+      report_.passed_over,
+      ElementsAre(HasSubstr("dangling: a link that leads nowhere"),
+                  HasSubstr("link: a link to a folder"), HasSubstr("old.arrow.0123.partial: "),
+                  HasSubstr("pipe: no regular file"), HasSubstr("in: 2 hidden")));
+}
+
+TEST_F(IngestFormats, AnotherColumnMayHoldTheDocuments) {
+  arrow::StringBuilder builder;
+  for (const char* text : {"one", "two"}) ASSERT_TRUE(builder.Append(text).ok());
+  const auto column = builder.Finish().ValueOrDie();
+  const auto schema = arrow::schema({arrow::field("body", arrow::utf8())});
+  const auto table = arrow::Table::Make(schema, {column});
+  const fs::path parquet = folder_ / "a.parquet", arrow = folder_ / "a.arrow";
+  {
+    const auto file = arrow::io::FileOutputStream::Open(parquet.string()).ValueOrDie();
+    ASSERT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), file, 1024).ok());
+    const auto stream = arrow::io::FileOutputStream::Open(arrow.string()).ValueOrDie();
+    const auto writer = arrow::ipc::MakeStreamWriter(stream, schema).ValueOrDie();
+    ASSERT_TRUE(writer->WriteTable(*table).ok());
+    ASSERT_TRUE(writer->Close().ok());
+  }
+  const std::string lines = "{\"body\": \"one\", \"text\": 5}\n{\"body\": \"two\"}\n";
+  const std::vector<fs::path> files = {
+      parquet, arrow, write("a.jsonl", lines),
+      write("a.json", "[{\"body\": \"one\"}, {\"body\": \"two\"}]"),
+      write("a.csv", "text,body\nx,one\ny,two\n")};
+  for (const fs::path& file : files) {
+    EXPECT_EQ(ingested({file}, {.text_column = "body"}), (Documents{"one", "two"})) << file;
+    EXPECT_THAT(error_of({file}, {.text_column = "content"}),
+                AllOf(HasSubstr("`content`"), HasSubstr("body"), HasSubstr("--text-column")))
+        << file;
+  }
+}
+
+}  // namespace
+}  // namespace skein

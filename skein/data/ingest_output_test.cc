@@ -1,0 +1,146 @@
+// What ingestion writes where, what it refuses to replace, and how it cuts.
+#include <arrow/util/utf8.h>
+#include <gmock/gmock.h>
+
+#include "skein/data/dealer.h"
+#include "skein/data/ingest_testing.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+class IngestOutput : public Ingest {
+ protected:
+  // The message and code that ingest() refuses with.
+  std::pair<std::string, ErrorCode> refusal(const fs::path& out, const IngestOptions& options) {
+    try {
+      ingest({write("in.txt", "text\nmore\n")}, out, options);
+    } catch (const Error& error) {
+      return {error.what(), error.code()};
+    }
+    return {"", ErrorCode::kInternal};
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      names.push_back(entry.path().filename().string());
+    }
+    return names;
+  }
+};
+
+TEST_F(IngestOutput, ReplacesNothingUnasked) {
+  write("out.arrow", "precious");
+  write("val.arrow", "precious, too");
+  const auto [message, code] = refusal(out(), {});
+  EXPECT_THAT(message, AllOf(HasSubstr("--out"), HasSubstr("exists"), HasSubstr("--overwrite")));
+  EXPECT_EQ(code, ErrorCode::kUsage);
+  EXPECT_THAT(refusal(folder_ / "new.arrow", {.validation_out = folder_ / "val.arrow"}).first,
+              AllOf(HasSubstr("--validation-out"), HasSubstr("exists")));
+  EXPECT_EQ(read_file(out()), "precious");
+  EXPECT_EQ(refusal(out(), {.overwrite = true}).first, "");
+  EXPECT_EQ(documents(out()), Documents{"text\nmore\n"});
+  EXPECT_THAT(names(), UnorderedElementsAre("in.txt", "out.arrow", "val.arrow"));
+}
+
+TEST_F(IngestOutput, WantsTheNameOfAFile) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_);
+  for (const char* name : {"", ".", "..", "./", "new/", "/"}) {
+    const auto [message, code] = refusal(name, {.overwrite = true});
+    EXPECT_THAT(message, AllOf(HasSubstr("--out"), HasSubstr("expected the name of a file")))
+        << name;
+    EXPECT_EQ(code, ErrorCode::kUsage) << name;
+  }
+  const auto [message, code] = refusal("in.txt/corpus.arrow", {});
+  EXPECT_THAT(message, HasSubstr("--out in.txt/corpus.arrow"));
+  EXPECT_EQ(code, ErrorCode::kUsage);
+  fs::current_path(before);
+  EXPECT_THAT(names(), UnorderedElementsAre("in.txt"));
+}
+
+TEST_F(IngestOutput, TouchesNobodysFiles) {
+  for (const char* name :
+       {"out.arrow.partial", "out.arrow.text.partial", "out.arrow.offsets.partial"}) {
+    write(name, "another program's");
+  }
+  ASSERT_EQ(refusal(out(), {}).first, "");
+  EXPECT_EQ(documents(out()), Documents{"text\nmore\n"});
+  for (const char* name :
+       {"out.arrow.partial", "out.arrow.text.partial", "out.arrow.offsets.partial"}) {
+    EXPECT_EQ(read_file(folder_ / name), "another program's") << name;
+  }
+  EXPECT_EQ(names().size(), 5u);
+}
+
+TEST_F(IngestOutput, AFractionNeedsAFile) {
+  const auto [message, code] = refusal(out(), {.validation_fraction = 0.1});
+  EXPECT_THAT(message, HasSubstr("nothing is held out without --validation-out"));
+  EXPECT_EQ(code, ErrorCode::kUsage);
+}
+
+TEST_F(IngestOutput, FractionsAtTheEdgesKeepEveryByte) {
+  std::string ascii, wide;
+  while (ascii.size() < (1u << 20) + 3) ascii += "0123456789";
+  while (wide.size() < (1u << 20) + 3) wide += "漢";
+  for (const std::string& text : {ascii, wide, std::string("漢字"), std::string("ab")}) {
+    for (const double fraction : {1e-300, 1e-18, 1e-9, 1e-6, 0.5, 0.999999, 1 - 0x1p-53}) {
+      IngestOptions options{.validation_out = folder_ / "val.arrow",
+                            .validation_fraction = fraction};
+      // Whether the hash of document 0 is below the fraction decides for the largest ones.
+      const std::string error = error_of({write("in.txt", text)}, options);
+      if (!error.empty()) {
+        EXPECT_THAT(error, HasSubstr("leave nothing for training"));
+        EXPECT_GT(fraction, 0.4);
+        continue;
+      }
+      const Documents training = documents(out()), held = documents(options.validation_out);
+      ASSERT_EQ(training.size(), 1u);
+      ASSERT_EQ(held.size(), 1u) << fraction;
+      EXPECT_EQ(training[0] + held[0], text) << fraction;
+      arrow::util::InitializeUTF8();
+      EXPECT_TRUE(arrow::util::ValidateUTF8(training[0])) << fraction;
+      EXPECT_FALSE(held[0].empty() || training[0].empty()) << fraction;
+    }
+  }
+  const fs::path one = write("in.txt", "漢");
+  EXPECT_THAT(error_of({one}, {.validation_out = folder_ / "v"}), HasSubstr("leave nothing for"));
+}
+
+TEST(CutNear, StaysBetweenCharactersAndInside) {
+  for (const std::string text : {"ab", "漢字", "a漢", "漢a", "é\n字\n", "\n\n"}) {
+    for (size_t position = 0; position <= text.size() + 2; ++position) {
+      const auto cut = cut_near(text, position);
+      ASSERT_TRUE(cut.has_value()) << text << " " << position;
+      EXPECT_GT(*cut, 0u);
+      EXPECT_LT(*cut, text.size());
+      EXPECT_NE(static_cast<uint8_t>(text[*cut]) & 0xc0, 0x80) << text << " " << position;
+    }
+  }
+  for (const std::string text : {"", "a", "漢"}) EXPECT_FALSE(cut_near(text, 1)) << text;
+}
+
+TEST_F(IngestOutput, ErrorsOfTheFileSystemNameThePath) {
+  fs::create_symlink(folder_ / "loop", folder_ / "loop");
+  const std::string long_name(300, 'n');
+  EXPECT_THAT(error_of({folder_ / "loop"}), HasSubstr("cannot read " + folder_.string() + "/loop"));
+  EXPECT_THAT(error_of({folder_ / long_name}), HasSubstr("File name too long"));
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to play another user";
+  write("in/closed/a.txt", "text");
+  fs::permissions(folder_ / "in/closed", fs::perms::none);
+  fs::permissions(folder_, fs::perms::all);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const std::string inside = error_of({folder_ / "in"}), named = error_of({folder_ / "in/closed"}),
+                    below = error_of({folder_ / "in/closed/a.txt"});
+  ASSERT_EQ(::seteuid(0), 0);
+  for (const std::string& error : {inside, named, below}) {
+    EXPECT_THAT(error, AllOf(HasSubstr("cannot read"), HasSubstr("in/closed"),
+                             HasSubstr("Permission denied")));
+  }
+}
+
+}  // namespace
+}  // namespace skein

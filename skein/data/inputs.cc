@@ -1,0 +1,234 @@
+#include "skein/data/inputs.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <system_error>
+
+#include "skein/base/error.h"
+#include "skein/base/json.h"
+#include "skein/data/readers.h"
+
+namespace skein {
+namespace {
+
+constexpr const char* kStateFile = "state.json";
+constexpr const char* kInfoFile = "dataset_info.json";
+constexpr const char* kSplitsFile = "dataset_dict.json";
+
+[[noreturn]] void fail_read(const fs::path& path, const std::error_code& error) {
+  fail(errno_code(error.value()), "cannot read {}: {}", path.string(), errno_text(error.value()));
+}
+
+// Of what a link leads to.
+fs::file_status status_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (error && status.type() != fs::file_type::not_found) fail_read(path, error);
+  return status;
+}
+
+bool is_file(const fs::path& path) { return fs::is_regular_file(status_of(path)); }
+
+fs::path real_path(const fs::path& path) {
+  std::error_code error;
+  fs::path result = fs::weakly_canonical(path, error);
+  return error ? fs::absolute(path) : result;
+}
+
+[[noreturn]] void fail_splits(const fs::path& folder) {
+  std::string splits;
+  const Json json = read_json((folder / kSplitsFile).string());
+  if (json.is_object() && json.contains("splits") && json["splits"].is_array()) {
+    for (const Json& split : json["splits"]) {
+      if (!split.is_string()) continue;
+      splits += (splits.empty() ? "" : ", ") + (folder / split.get<std::string>()).string();
+    }
+  }
+  fail(
+      ErrorCode::kUsage,
+      "{}: a saved DatasetDict, whose splits would be mixed: expected one of them ({}); the others "
+      "can be a validation corpus of their own",
+      folder.string(), splits.empty() ? "it lists none" : splits);
+}
+
+class Walk {
+ public:
+  Walk(FoundInputs& found, const std::vector<fs::path>& excluded) : found_(found) {
+    for (const fs::path& path : excluded) {
+      if (!path.empty()) excluded_.push_back(real_path(path));
+    }
+  }
+
+  void folder(const fs::path& top) {
+    const size_t first = found_.files.size();
+    walk(top);
+    std::sort(found_.files.begin() + static_cast<std::ptrdiff_t>(first), found_.files.end(),
+              [](const InputFile& a, const InputFile& b) { return a.path < b.path; });
+    if (num_hidden_ > 0) {
+      pass_over(
+          fmt::format("{}: {} hidden files and folders (named .…)", top.string(), num_hidden_));
+    }
+    num_hidden_ = 0;
+  }
+
+ private:
+  void walk(const fs::path& folder) {
+    const std::vector<fs::path> entries = entries_of(folder);
+    const auto has = [&](const char* name) {
+      return std::find(entries.begin(), entries.end(), folder / name) != entries.end();
+    };
+    if (has(kSplitsFile)) fail_splits(folder);
+    if (has(kStateFile) && saved_dataset(folder, entries)) return;
+    for (const fs::path& path : entries) visit(path);
+  }
+
+  static std::vector<fs::path> entries_of(const fs::path& folder) {
+    std::vector<fs::path> entries;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      entries.push_back(entry->path());
+    }
+    if (error) fail_read(folder, error);
+    std::sort(entries.begin(), entries.end());
+    return entries;
+  }
+
+  void visit(const fs::path& path) {
+    if (path.filename().string().starts_with('.')) {
+      ++num_hidden_;
+      return;
+    }
+    std::error_code error;
+    const bool is_link = fs::is_symlink(fs::symlink_status(path, error));
+    if (is_link && !fs::exists(fs::status(path, error))) {
+      return pass_over(path.string() + ": a link that leads nowhere");
+    }
+    const fs::file_status status = status_of(path);
+    if (fs::is_directory(status)) {
+      if (!is_link) return walk(path);
+      return pass_over(path.string() + ": a link to a folder (name it to have it read)");
+    }
+    if (!fs::is_regular_file(status)) return pass_over(path.string() + ": no regular file");
+    if (std::find(excluded_.begin(), excluded_.end(), real_path(path)) != excluded_.end()) {
+      return pass_over(path.string() + ": the output");
+    }
+    if (path.extension() == ".partial") {
+      return pass_over(path.string() + ": what an interrupted program left");
+    }
+    found_.files.push_back({path, false});
+  }
+
+  // The files of a saved dataset; false where state.json is something else.
+  bool saved_dataset(const fs::path& folder, const std::vector<fs::path>& entries) {
+    Json state;
+    try {
+      state = read_json((folder / kStateFile).string());
+    } catch (const Error&) {
+      return false;
+    }
+    if (!state.is_object() || !state.contains("_data_files")) return false;
+    const Json& files = state["_data_files"];
+    if (!files.is_array() || files.empty()) {
+      fail(ErrorCode::kInvalid, "{}: a saved dataset without data files in {}", folder.string(),
+           kStateFile);
+    }
+    for (const char* key : {"_indices_data_files", "_indices_files"}) {
+      if (!state.contains(key) || state[key].is_null() || state[key].empty()) continue;
+      fail(ErrorCode::kUnsupported,
+           "{}: a saved dataset that selects rows by indices: expected its rows themselves; save "
+           "`dataset.flatten_indices()`",
+           folder.string());
+    }
+    std::set<fs::path> own{folder / kStateFile, folder / kInfoFile};
+    for (const Json& file : files) {
+      if (!file.is_object() || !file.contains("filename") || !file["filename"].is_string() ||
+          fs::path(file["filename"].get<std::string>()).has_parent_path()) {
+        fail(ErrorCode::kInvalid, "{}/{}: expected data files as {{\"filename\": NAME}}",
+             folder.string(), kStateFile);
+      }
+      const fs::path path = folder / file["filename"].get<std::string>();
+      if (!is_file(path)) {
+        fail(ErrorCode::kNotFound, "{}: the saved dataset lists {}, which is not there",
+             folder.string(), path.filename().string());
+      }
+      found_.files.push_back({path, false});
+      own.insert(path);
+    }
+    const auto num_others = std::count_if(
+        entries.begin(), entries.end(), [&](const fs::path& path) { return !own.contains(path); });
+    if (num_others > 0) {
+      pass_over(fmt::format("{}: {} files beside those of the saved dataset", folder.string(),
+                            num_others));
+    }
+    return true;
+  }
+
+  void pass_over(std::string line) { found_.passed_over.push_back(std::move(line)); }
+
+  FoundInputs& found_;
+  std::vector<fs::path> excluded_;
+  int64_t num_hidden_ = 0;
+};
+
+// "train", "test" or "validation", where a word of a table's name says so.
+std::string split_of(const fs::path& path) {
+  static const std::set<std::string> tests{"test", "testing"};
+  static const std::set<std::string> validations{"validation", "valid", "val", "dev", "eval"};
+  std::string word;
+  for (const char c : path.filename().string() + ".") {
+    if (std::isalpha(static_cast<uint8_t>(c)) != 0) {
+      word += static_cast<char>(std::tolower(static_cast<uint8_t>(c)));
+      continue;
+    }
+    if (word == "train" || word == "training") return "train";
+    if (tests.contains(word)) return "test";
+    if (validations.contains(word)) return "validation";
+    word.clear();
+  }
+  return "";
+}
+
+// Tables of several splits in one folder, as on the Hugging Face Hub.
+void note_splits(FoundInputs& found) {
+  std::vector<std::pair<std::string, fs::path>> examples;
+  for (const InputFile& file : found.files) {
+    if (file.named || input_format(file.path) == InputFormat::kText) continue;
+    const std::string split = split_of(file.path);
+    const auto is_same = [&](const auto& example) { return example.first == split; };
+    if (split.empty() || std::any_of(examples.begin(), examples.end(), is_same)) continue;
+    examples.emplace_back(split, file.path);
+  }
+  if (examples.size() < 2) return;
+  std::string names;
+  for (const auto& [split, path] : examples) {
+    names += (names.empty() ? "" : ", ") + path.string();
+  }
+  found.notes.push_back(
+      fmt::format("files of several splits, by their names, go into one corpus: {}; name files or "
+                  "folders to leave some out",
+                  names));
+}
+
+}  // namespace
+
+FoundInputs find_inputs(const std::vector<fs::path>& inputs,
+                        const std::vector<fs::path>& excluded) {
+  FoundInputs found;
+  Walk walk(found, excluded);
+  for (const fs::path& input : inputs) {
+    const fs::file_status status = status_of(input);
+    if (fs::is_directory(status)) {
+      walk.folder(input);
+    } else if (fs::exists(status)) {
+      found.files.push_back({input, true});
+    } else {
+      fail(ErrorCode::kUsage, "{}: no such file or folder", input.string());
+    }
+  }
+  note_splits(found);
+  return found;
+}
+
+}  // namespace skein

@@ -1,0 +1,34 @@
+// Which files an ingestion reads: those named, and those found in the folders named.
+//
+// Folders  walked in the order of their paths. Hidden entries, links to folders, unfinished files
+//          (.partial) and what is no file are left out, each told in a line of `passed_over`.
+// Saved    a folder that Hugging Face `datasets` saved (save_to_disk: state.json beside .arrow
+//          files) is the files that its state.json lists. A saved DatasetDict (dataset_dict.json) is
+//          refused: its splits are not one corpus.
+// Errors   Error{kUsage} for what is not there and for a DatasetDict; Error{kIo} naming the folder
+//          that cannot be read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+struct InputFile {
+  fs::path path;
+  bool named = false;  // by the caller, not found in a folder
+};
+
+struct FoundInputs {
+  std::vector<InputFile> files;
+  std::vector<std::string> passed_over;  // what was left out and why, a line each
+  std::vector<std::string> notes;        // what a person should know, a line each
+};
+
+// `excluded` are files that are left out where a folder holds them: the output.
+FoundInputs find_inputs(const std::vector<fs::path>& inputs,
+                        const std::vector<fs::path>& excluded = {});
+
+}  // namespace skein

@@ -1,0 +1,150 @@
+// Tables as text: a line of column names, then a line a row; fields in double quotes may hold
+// delimiters, line breaks and doubled quotes (RFC 4180). Tab-separated files are read alike.
+#include <fmt/format.h>
+
+#include "skein/data/readers.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 18;
+
+// Field after field; keeps one column, and of the first row all.
+class TableReader {
+ public:
+  TableReader(std::unique_ptr<ByteSource> source, const std::string& name, char delimiter,
+              int64_t max_bytes)
+      : source_(std::move(source)),
+        name_(name),
+        delimiter_(delimiter),
+        max_bytes_(static_cast<size_t>(max_bytes)) {}
+
+  enum class End { kField, kRow, kFile };
+
+  // Reads one field into `field`; kFile where no row begins any more.
+  End next(std::string& field) {
+    field.clear();
+    char byte;
+    if (!peek(byte)) return End::kFile;
+    const bool is_quoted = byte == '"';
+    if (is_quoted) read_quoted(field);
+    while (peek(byte)) {
+      skip();
+      if (byte == delimiter_) return End::kField;
+      if (byte == '\n') return End::kRow;
+      if (byte == '\r') {
+        if (peek(byte) && byte == '\n') skip();
+        return End::kRow;
+      }
+      if (is_quoted) {
+        fail(ErrorCode::kInvalid, "{}:{}: text after the closing quote of a field", name_, line_);
+      }
+      push(field, byte);
+    }
+    return End::kRow;
+  }
+  int64_t line() const { return line_; }
+
+ private:
+  void read_quoted(std::string& field) {
+    const int64_t first_line = line_;
+    skip();
+    for (char byte; peek(byte);) {
+      skip();
+      if (byte != '"') {
+        push(field, byte);
+      } else if (peek(byte) && byte == '"') {
+        skip();
+        push(field, byte);
+      } else {
+        return;
+      }
+    }
+    fail(ErrorCode::kInvalid, "{}:{}: a quoted field does not end (truncated?)", name_, first_line);
+  }
+  void push(std::string& field, char byte) {
+    field.push_back(byte);
+    if (field.size() > max_bytes_) {
+      fail(ErrorCode::kInvalid, "{}:{}: a field of more than {} bytes", name_, line_, max_bytes_);
+    }
+  }
+  bool peek(char& byte) {
+    if (begin_ == end_) {
+      begin_ = 0;
+      end_ = source_->read({buffer_.data(), buffer_.size()});
+    }
+    if (end_ == 0) return false;
+    byte = buffer_[begin_];
+    return true;
+  }
+  void skip() { line_ += buffer_[begin_++] == '\n'; }
+
+  std::unique_ptr<ByteSource> source_;
+  const std::string& name_;
+  char delimiter_;
+  size_t max_bytes_;
+  std::string buffer_ = std::string(kBufferBytes, '\0');
+  size_t begin_ = 0, end_ = 0;
+  int64_t line_ = 1;
+};
+
+using End = TableReader::End;
+
+struct Columns {
+  size_t count = 0;
+  size_t text = 0;
+};
+
+Columns read_names(TableReader& table, const std::string& name, const std::string& wanted) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  Columns columns;
+  size_t num_found = 0;
+  std::string field, names;
+  for (End end = End::kField; end == End::kField; ++columns.count) {
+    end = table.next(field);
+    if (columns.count == 0 && field.starts_with(kByteOrderMark)) {
+      field.erase(0, kByteOrderMark.size());
+    }
+    if (field == wanted) {
+      columns.text = columns.count;
+      ++num_found;
+    }
+    if (names.size() < 200) names += (names.empty() ? "`" : ", `") + field.substr(0, 80) + "`";
+  }
+  if (num_found == 1) return columns;
+  check_utf8(names, name + ":1");
+  fail(ErrorCode::kInvalid,
+       "{}: has {} columns named `{}` (its first line: {}): expected a first line of column names "
+       "with one `{}` (--text-column names another, --as-text takes the file as it stands)",
+       name, num_found, wanted, names, wanted);
+}
+
+}  // namespace
+
+void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char delimiter,
+              const ReadOptions& options, const DocumentVisitor& visit) {
+  TableReader table(std::move(source), name, delimiter, options.max_document_bytes);
+  const Columns columns = read_names(table, name, options.text_column);
+  std::string field, text;
+  while (true) {
+    const int64_t line = table.line();
+    size_t count = 0;
+    End end = End::kField;
+    for (; end == End::kField; ++count) {
+      end = table.next(field);
+      if (count == columns.text) std::swap(field, text);
+    }
+    // After a delimiter at the very end of the file one more, empty, field is due.
+    if (end == End::kFile && count == 1) return;
+    const bool is_blank = count == 1 && (columns.text == 0 ? text : field).empty();
+    if (is_blank && columns.count > 1) continue;
+    if (count != columns.count) {
+      fail(ErrorCode::kInvalid, "{}:{}: a row of {} fields: expected {}, as in the first line",
+           name, line, count, columns.count);
+    }
+    check_utf8(text, fmt::format("{}:{}", name, line));
+    visit(text);
+  }
+}
+
+}  // namespace skein
