@@ -36,3 +36,16 @@ function(skein_install)
   install(FILES ${of_zsh} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
   install(FILES ${of_fish} DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endfunction()
+
+# The archive of scripts/package.sh in an empty root folder; what README.md says to type; what pages
+# say that the program prints.
+function(skein_install_tests)
+  add_test(NAME package/empty_root COMMAND tests/scripts/package_test.sh
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME docs/by_hand COMMAND tests/scripts/by_hand_test.sh
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME docs/transcripts COMMAND scripts/transcripts.py --check
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(package/empty_root docs/by_hand docs/transcripts PROPERTIES TIMEOUT 900)
+  set_tests_properties(package/empty_root PROPERTIES SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Makes every transcript in README.md and docs/ from what the program prints.
+
+  scripts/transcripts.py [NAME…]     writes the blocks of these names, or all of them (minutes: it
+                                     runs the demo)
+  scripts/transcripts.py --check     makes those that are the same at every run again, and fails
+                                     where the page says something else; writes nothing
+
+A block stands between <!-- transcript: begin NAME --> and <!-- transcript: end -->; a function of
+this file that is called NAME makes its lines. build/skein must be built.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SKEIN = str(ROOT / "build/skein")
+BLOCK = re.compile(r"(<!-- transcript: begin (\w+) -->\n)(.*?)(<!-- transcript: end -->)", re.S)
+
+MAKERS = {}
+REPEATABLE = set()
+
+
+def block(repeatable):
+    def register(maker):
+        MAKERS[maker.__name__] = maker
+        if repeatable:
+            REPEATABLE.add(maker.__name__)
+        return maker
+    return register
+
+
+def run(*arguments, **environment):
+    """What a command prints, both streams as they come; it must succeed."""
+    done = subprocess.run(arguments, cwd=ROOT, text=True, env={**os.environ, **environment},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        sys.exit(f"transcripts: {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def fenced(text):
+    return f"\n```\n{text.strip()}\n```\n\n"
+
+
+def thin_out(lines, is_repeated, keep):
+    """Of the lines that look alike, `keep` at even distances; an ellipsis where others were."""
+    places = [i for i, line in enumerate(lines) if is_repeated(line)]
+    if len(places) <= keep:
+        return lines
+    kept = {places[round(k * (len(places) - 1) / (keep - 1))] for k in range(keep)}
+    result = []
+    for i, line in enumerate(lines):
+        if i not in places or i in kept:
+            result.append(line)
+        elif result[-1] != "…":
+            result.append("…")
+    return result
+
+
+@block(repeatable=False)
+def demo():
+    text = run("scripts/demo.sh")
+    text = re.sub(r"\x1b\[[0-9;]*[mK]|\r", "", text)
+    text = re.sub(r"runs/demo-\d+", "runs/demo", text)
+    text = text[text.index("2/7 "):]  # the build says what the compiler says
+    lines = thin_out(text.split("\n"), lambda line: line.startswith("step "), 6)
+    lines = thin_out(lines, lambda line: re.match(r"I \S+ (saved|step \d+: validation)", line), 3)
+    begin = next(i for i, line in enumerate(lines) if line.startswith("  total "))
+    end = next(i for i, line in enumerate(lines) if line.startswith("5/7 "))
+    lines[begin + 1:end] = ["…", ""]
+    return ("\n`scripts/demo.sh` on two cores, the program built already, shortened where it says "
+            "`…`:\n" + fenced("\n".join(lines)))
+
+
+def count(value):
+    """Three digits, as the program prints counts."""
+    for factor, prefix in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= factor:
+            return f"{value / factor:.3g}{prefix}"
+    return f"{value:.3g}"
+
+
+@block(repeatable=True)
+def published_runs():
+    runs = {"llama2-7b-trn1-4096": (4096, ": tensor 8, data 512"),
+            "llama2-13b-trn1": (1024, ": tensor 8, pipeline 4"),
+            "llama2-70b-trn1-tp32-pp4": (1024, ": KV × 4"),
+            "llama2-70b-trn1-tp8-pp8": (1024, "")}
+    text = ("| configuration | ranks | largest rank | fits | a step | tokens/s | of the peak |\n"
+            "|---|---|---|---|---|---|---|\n")
+    for name, (ranks, note) in runs.items():
+        plan = json.loads(run(SKEIN, "plan", f"configs/{name}.toml", "--ranks", str(ranks), "--json",
+                              "--hardware", "configs/hardware/trn1-32xlarge.toml"))
+        text += (f"| `{name}.toml`{note} | {ranks:,} | {plan['per_rank']['total_bytes'] / 1e9:.1f} GB | "
+                 f"{'yes' if plan['fits'] else 'no'} | {plan['step_seconds']:.3g} s | "
+                 f"{count(plan['tokens_per_second'])} | {plan['model_flops_utilization']:.0%} |\n")
+    return "\n" + text + "\n"
+
+
+def main():
+    check = sys.argv[1:] == ["--check"]
+    wanted = [] if check else sys.argv[1:]
+    for name in wanted:
+        if name not in MAKERS:
+            sys.exit(f"transcripts: there is no block {name}: expected {', '.join(MAKERS)}")
+    made, stale = {}, []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        old = page.read_text()
+        if old.count("<!-- transcript: begin") != len(BLOCK.findall(old)):
+            sys.exit(f"transcripts: {page.relative_to(ROOT)}: a block has no name or no end")
+
+        def replace(match):
+            name = match.group(2)
+            if name not in MAKERS:
+                sys.exit(f"transcripts: {page.relative_to(ROOT)}: nothing makes the block {name}")
+            if (check and name not in REPEATABLE) or (wanted and name not in wanted):
+                made.setdefault(name, None)
+                return match.group(0)
+            made[name] = MAKERS[name]()
+            return match.group(1) + made[name] + match.group(4)
+
+        new = BLOCK.sub(replace, old)
+        if new != old and check:
+            stale.append(str(page.relative_to(ROOT)))
+        elif new != old:
+            page.write_text(new)
+    if missing := MAKERS.keys() - made.keys():
+        sys.exit(f"transcripts: no page has the block {', '.join(sorted(missing))}")
+    if stale:
+        sys.exit(f"transcripts: {', '.join(stale)} are out of date: run scripts/transcripts.py "
+                 f"{' '.join(sorted(REPEATABLE))}")
+
+
+main()
