@@ -6,9 +6,9 @@
 
 namespace skein {
 
-CheckpointReader::CheckpointReader(const fs::path& path) : path_(path) {
+CheckpointReader::CheckpointReader(const fs::path& path) : path_(path), hold_(path) {
   const fs::path file = path / "manifest.json";
-  manifest_ = parse_manifest(read_file(file), file.string());
+  manifest_ = parse_manifest(read_file(hold_.open("manifest.json"), file), file.string());
   for (size_t i = 0; i < manifest_.tensors.size(); ++i) index_[manifest_.tensors[i].name] = i;
   for (size_t i = 0; i < manifest_.files.size(); ++i) file_index_[manifest_.files[i].name] = i;
 }
@@ -23,7 +23,7 @@ const MappedFile& CheckpointReader::file(const std::string& name) const {
   const auto known = maps_->files.find(name);
   if (known != maps_->files.end()) return known->second;
   const fs::path path = path_ / name;
-  MappedFile file(path);
+  MappedFile file(hold_.open(name), path);
   const ManifestFile& expected = manifest_.files[file_index_.at(name)];
   if (static_cast<int64_t>(file.bytes().size()) != expected.file_bytes) {
     fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), file.bytes().size(),

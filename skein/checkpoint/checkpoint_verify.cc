@@ -1,4 +1,4 @@
-// Full verification of checkpoints, and the search for the newest good one.
+// Full verification of checkpoints.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,7 +71,10 @@ void verify_sizes(const fs::path& folder, const Manifest& manifest) {
   for (const ManifestFile& file : manifest.files) {
     const fs::path path = folder / file.name;
     struct stat status {};
-    if (::fstat(open_file(path).get(), &status) != 0 || status.st_size != file.file_bytes) {
+    if (::fstat(open_file(path).get(), &status) != 0) {
+      fail(errno_code(errno), "cannot stat {}: {}", path.string(), errno_text(errno));
+    }
+    if (status.st_size != file.file_bytes) {
       fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), status.st_size,
            file.file_bytes);
     }
@@ -158,8 +161,9 @@ Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads) {
   return try_run([&] {
     const auto start = std::chrono::steady_clock::now();
     const fs::path file = path / "manifest.json";
+    const CheckpointHold hold(path);
     const Manifest manifest = parse_manifest(read_file(file), file.string());
-    const auto named = parse_checkpoint_name(path.filename().string());
+    const auto named = step_of_folder(path);
     if (named && *named != manifest.state.step) {
       fail(ErrorCode::kCorrupt, "{} says step {}, but its folder is {}", file.string(),
            manifest.state.step, path.filename().string());
@@ -177,17 +181,6 @@ Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads) {
                         static_cast<int64_t>(pieces.size() - manifest.files.size()),
                         seconds.count()};
   });
-}
-
-std::optional<CheckpointInfo> find_newest_good(
-    const fs::path& dir,
-    const std::function<void(const CheckpointInfo&, const Error&)>& report_damaged) {
-  for (const CheckpointInfo& checkpoint : list_checkpoints(dir)) {
-    const Result<VerifyReport> verified = verify_checkpoint(checkpoint.path);
-    if (verified.ok()) return checkpoint;
-    if (report_damaged) report_damaged(checkpoint, verified.error());
-  }
-  return std::nullopt;
 }
 
 }  // namespace skein
