@@ -48,7 +48,10 @@ void FileDescriptor::reset() {
 }
 
 std::string read_file(const fs::path& path, int64_t max_bytes) {
-  const FileDescriptor file = open_or_fail(path, O_RDONLY);
+  return read_file(open_or_fail(path, O_RDONLY), path, max_bytes);
+}
+
+std::string read_file(const FileDescriptor& file, const fs::path& path, int64_t max_bytes) {
   const int64_t size = regular_file_size(file.get(), path);
   if (size > max_bytes) {
     fail(ErrorCode::kInvalid, "{} has {} bytes: expected at most {}", path.string(), size,
@@ -110,8 +113,9 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
   fsync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
-MappedFile::MappedFile(const fs::path& path) : path_(path) {
-  const FileDescriptor file = open_or_fail(path, O_RDONLY);
+MappedFile::MappedFile(const fs::path& path) : MappedFile(open_or_fail(path, O_RDONLY), path) {}
+
+MappedFile::MappedFile(const FileDescriptor& file, const fs::path& path) : path_(path) {
   size_ = static_cast<size_t>(regular_file_size(file.get(), path));
   if (size_ == 0) return;
   void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);

@@ -34,6 +34,9 @@ class FileDescriptor {
 
 // The whole file as text; refuses a file larger than `max_bytes`.
 std::string read_file(const fs::path& path, int64_t max_bytes = int64_t{1} << 30);
+// The same of a file that is open already; `path` stands for it in errors.
+std::string read_file(const FileDescriptor& file, const fs::path& path,
+                      int64_t max_bytes = int64_t{1} << 30);
 
 // The text of a small file of the system (/proc, /sys: its size is not known ahead); empty where it
 // cannot be read. Never throws.
@@ -59,6 +62,7 @@ class MappedFile {
  public:
   MappedFile() = default;
   explicit MappedFile(const fs::path& path);
+  MappedFile(const FileDescriptor& file, const fs::path& path);  // a file that is open already
   MappedFile(MappedFile&& other) noexcept { swap(other); }
   MappedFile& operator=(MappedFile&& other) noexcept {
     swap(other);

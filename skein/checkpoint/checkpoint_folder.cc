@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/checkpoint/checkpoint_hold.h"
 
 namespace skein {
 namespace {
@@ -41,6 +42,20 @@ bool is_shared_save(std::string_view name) {
          parse_checkpoint_name(name.substr(0, name.find('.')));
 }
 
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) return false;
+  if (error) {
+    fail(errno_code(error.value()), "cannot stat {}: {}", path.string(), errno_text(error.value()));
+  }
+  return fs::is_directory(status);
+}
+
+void remove_unless_read(const fs::path& path, const FileOps& ops) {
+  if (const auto claim = claim_for_removal(path)) ops.remove_tree(path);
+}
+
 }  // namespace
 
 std::string checkpoint_name(int64_t step) { return fmt::format("step-{:08d}", step); }
@@ -57,15 +72,34 @@ std::optional<int64_t> parse_checkpoint_name(std::string_view folder) {
   return step;
 }
 
+std::optional<int64_t> step_of_folder(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return parse_checkpoint_name(
+      is_unfinished(name, kReplaced)
+          ? std::string_view(name).substr(0, name.size() - kReplaced.size())
+          : std::string_view(name));
+}
+
+fs::path find_checkpoint(const fs::path& path) {
+  const fs::path named = (path / "").parent_path();  // without a slash at its end
+  const fs::path replaced = named.string() + std::string(kReplaced);
+  return step_of_folder(named) && !is_folder(named) && is_folder(replaced) ? replaced : path;
+}
+
 std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir) {
   std::vector<CheckpointInfo> found;
   for (const fs::path& path : folder_entries(dir)) {
-    const std::optional<int64_t> step = parse_checkpoint_name(path.filename().string());
-    std::error_code error;
-    if (step && fs::is_directory(path, error)) found.push_back({*step, path});
+    const std::optional<int64_t> step = step_of_folder(path);
+    if (step && is_folder(path)) found.push_back({*step, path});
   }
-  std::sort(found.begin(), found.end(),
-            [](const CheckpointInfo& a, const CheckpointInfo& b) { return a.step > b.step; });
+  // Of two folders of a step, the one that has its name, which is the shorter one.
+  std::sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
+    return a.step != b.step ? a.step > b.step : a.path < b.path;
+  });
+  const auto same_step = [](const CheckpointInfo& a, const CheckpointInfo& b) {
+    return a.step == b.step;
+  };
+  found.erase(std::unique(found.begin(), found.end(), same_step), found.end());
   return found;
 }
 
@@ -79,11 +113,11 @@ void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& k
         ops.rename(path, original);
         ops.sync_folder(dir);
       } else {
-        ops.remove_tree(path);
+        remove_unless_read(path, ops);
       }
     } else if (is_unfinished(name, kPartial) || is_unfinished(name, kDeleting) ||
                is_shared_save(name)) {
-      ops.remove_tree(path);
+      remove_unless_read(path, ops);
     }
   }
 }
@@ -109,7 +143,7 @@ std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path
   // Until the parent is durable the old checkpoint is kept.
   try {
     ops.sync_folder(parent_folder(path));
-    if (!old.empty()) ops.remove_tree(old);
+    if (!old.empty()) remove_unless_read(old, ops);
   } catch (const Error& error) {
     return error;
   }
@@ -119,22 +153,27 @@ std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path
 std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,
                                            int64_t committed_step, const RetentionPolicy& policy) {
   if (policy.keep <= 0) return {};
+  std::erase_if(newest_first,
+                [&](const CheckpointInfo& info) { return info.step > committed_step; });
   std::vector<CheckpointInfo> expired;
   for (size_t i = static_cast<size_t>(policy.keep); i < newest_first.size(); ++i) {
     const int64_t step = newest_first[i].step;
     const bool permanent =
         policy.permanent_every_steps > 0 && step % policy.permanent_every_steps == 0;
-    if (!permanent && step != committed_step) expired.push_back(std::move(newest_first[i]));
+    if (!permanent) expired.push_back(std::move(newest_first[i]));
   }
   return expired;
 }
 
-void remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops) {
+bool remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops) {
+  const auto claim = claim_for_removal(checkpoint.path);
+  if (!claim) return false;
   const fs::path deleting = checkpoint.path.string() + std::string(kDeleting);
   ops.remove_tree(deleting);
   ops.rename(checkpoint.path, deleting);
   ops.sync_folder(parent_folder(checkpoint.path));
   ops.remove_tree(deleting);
+  return true;
 }
 
 }  // namespace skein

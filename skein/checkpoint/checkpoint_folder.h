@@ -29,12 +29,19 @@ struct CheckpointInfo {
 std::string checkpoint_name(int64_t step);                              // "step-00001000"
 std::optional<int64_t> parse_checkpoint_name(std::string_view folder);  // the step
 
-// Newest (largest step) first; whether they are good is not looked at. None where `dir` is missing.
+// The step of a checkpoint's folder, step-00001000 or step-00001000.replaced.
+std::optional<int64_t> step_of_folder(const fs::path& path);
+
+// The folder of that name; the old checkpoint of its step where a replacement was cut in two.
+fs::path find_checkpoint(const fs::path& path);
+
+// Newest (largest step) first; whether they are good is not looked at. One whose replacement was
+// cut in two is among them, under the name that it has. None where `dir` is missing.
 std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir);
 
-// Removes what a process that died left behind, all but `keep`, and undoes a replacement that was
-// cut in two. Only for the one process that may write in `dir`; to be called before it looks for
-// the newest good one.
+// Removes what a process that died left behind, all but `keep` and what somebody reads, and undoes
+// a replacement that was cut in two. Only for the one process that may write in `dir`; to be called
+// before it looks for the newest good one.
 void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& keep = {});
 
 // Gives the finished folder `partial` the name `path`, durably. A checkpoint that has the name
@@ -48,11 +55,13 @@ struct RetentionPolicy {
   int64_t permanent_every_steps = 0;  // multiples of it are never deleted; 0: none
 };
 
-// The checkpoints to delete after `committed_step` was saved: neither the newest `keep`, nor
-// permanent ones, nor the one just saved, which is the newest that is known to be good.
+// The checkpoints to delete after `committed_step` was saved: neither the newest `keep` up to that
+// step, nor permanent ones. Those of later steps are not good (the run went on from before them):
+// they are neither counted nor deleted.
 std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,
                                            int64_t committed_step, const RetentionPolicy& policy);
 
-void remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops);
+// False where somebody reads it: then nothing was done.
+bool remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops);
 
 }  // namespace skein

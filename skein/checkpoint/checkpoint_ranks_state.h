@@ -63,7 +63,7 @@ class RanksState {
         rest /= box.shape.dim(dim);
         stride *= type.shape.dim(dim);
       }
-      const uint32_t value = step * 1000003 + tensor * 10007 + index * 7 + 1;
+      const uint32_t value = (step * 1000003 + tensor * 10007 + index * 7 + 1) % 0x7f00;  // finite
       std::memcpy(bytes.data() + i * element_bytes, &value, element_bytes);
     }
     return bytes;

@@ -35,9 +35,9 @@ struct CheckpointReader::Request {
   std::span<std::byte> target;
 };
 
-CheckpointReader::CheckpointReader(const fs::path& path) : path_(path) {
+CheckpointReader::CheckpointReader(const fs::path& path) : path_(path), hold_(path) {
   const fs::path file = path / "manifest.json";
-  manifest_ = parse_manifest(read_file(file), file.string());
+  manifest_ = parse_manifest(read_file(hold_.open("manifest.json"), file), file.string());
   if (manifest_.index) {
     open_index();
   } else {
@@ -52,7 +52,7 @@ CheckpointReader::CheckpointReader(const fs::path& path) : path_(path) {
 // The manifest vouches for the head of the index, and the head for its blocks.
 void CheckpointReader::open_index() {
   const fs::path file = path_ / kIndexName;
-  index_file_ = MappedFile(file);
+  index_file_ = MappedFile(hold_.open(std::string(kIndexName)), file);
   const auto bytes = index_file_.bytes();
   if (static_cast<int64_t>(bytes.size()) != manifest_.index->file_bytes) {
     fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", file.string(), bytes.size(),
@@ -95,7 +95,7 @@ const MappedFile& CheckpointReader::file(uint32_t i) const {
   if (known != maps_->files.end()) return known->second;
   const ManifestFile expected = shards_->file(i);
   const fs::path path = path_ / expected.name;
-  MappedFile file(path);
+  MappedFile file(hold_.open(expected.name), path);
   if (static_cast<int64_t>(file.bytes().size()) != expected.file_bytes) {
     fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), file.bytes().size(),
          expected.file_bytes);

@@ -1,5 +1,6 @@
-// Reading checkpoints: which are good, and any box of any tensor whatever layout saved it.
+// Reading checkpoints: whether one is good, and any box of any tensor whatever layout saved it.
 //
+// Beside   a run that goes on: a checkpoint that is open here is not removed (checkpoint_hold.h)
 // Errors   CheckpointReader throws: Error{kNotFound} for a missing file or tensor, kInvalid for a
 //          manifest or a request that is not right, kCorrupt for bytes that do not match their
 //          checksum. verify_checkpoint returns them: recovery branches on it.
@@ -7,7 +8,6 @@
 // Threads  a CheckpointReader may be read by several threads.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +17,7 @@
 
 #include "skein/base/error.h"
 #include "skein/checkpoint/checkpoint_folder.h"
+#include "skein/checkpoint/checkpoint_hold.h"
 #include "skein/checkpoint/manifest.h"
 #include "skein/checkpoint/shard_index.h"
 
@@ -33,13 +34,6 @@ struct VerifyReport {
 // header with the manifest. With ordinary reads, so that a failing disk is an error and not a
 // signal. `num_threads` 0: one a core, at most 8.
 Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads = 0);
-
-// The newest checkpoint in `dir` that verifies; each damaged one that was passed over is reported.
-// Nothing where there is no checkpoint, or no good one: callers that must not start again from
-// nothing tell the two apart by whether anything was reported.
-std::optional<CheckpointInfo> find_newest_good(
-    const fs::path& dir,
-    const std::function<void(const CheckpointInfo&, const Error&)>& report_damaged);
 
 class CheckpointReader {
  public:
@@ -76,6 +70,7 @@ class CheckpointReader {
                      const Request& request) const;
 
   fs::path path_;
+  CheckpointHold hold_;
   Manifest manifest_;
   std::string own_index_;  // made from a manifest that lists its shards
   MappedFile index_file_;

@@ -3,6 +3,8 @@
 #include <chrono>
 
 #include "skein/base/hash.h"
+#include "skein/checkpoint/finite.h"
+#include "skein/checkpoint/lineage.h"
 #include "skein/checkpoint/save_part.h"
 #include "skein/checkpoint/shared_save.h"
 
@@ -37,11 +39,12 @@ void write_shard_file(const fs::path& folder, const CheckpointLayout& layout,
   for (const size_t position : file.layout.order) {
     const size_t index = file.specs[position];
     const TensorSpec& spec = layout.specs[index];
+    const auto values = snapshot.subspan(layout.snapshot_begin[index], layout.spec_bytes[index]);
+    check_finite(spec.name, spec.dtype, values);
     std::vector<Shard> shards = shards_of(spec, in_boxes);
     std::vector<int64_t> bytes;
     for (const Shard& shard : shards) bytes.push_back(shard.elements().count * size_of(spec.dtype));
-    const std::vector<std::string> checksums = writer.write_pieces(
-        snapshot.subspan(layout.snapshot_begin[index], layout.spec_bytes[index]), bytes);
+    const std::vector<std::string> checksums = writer.write_pieces(values, bytes);
     int64_t begin = file.layout.begin[position];
     for (size_t i = 0; i < shards.size(); ++i) {
       shards[i].file = file.name;
@@ -61,13 +64,17 @@ void write_manifest(const fs::path& path, const Manifest& manifest, const FileOp
   ops.sync(file.get(), path);
 }
 
-void apply_retention(const fs::path& dir, const RetentionPolicy& policy, const FileOps& ops,
-                     SavedCheckpoint& saved) {
-  if (!saved.warning.empty()) return;  // the old ones may still be needed
+// Of the timeline's own checkpoints alone: others are what it began from, or not its business.
+void apply_retention(const SaveJob& job, const Timeline& timeline, SavedCheckpoint& saved) {
+  const RetentionPolicy& policy = job.options.retention;
+  if (!saved.warning.empty() || policy.keep <= 0) return;  // the old ones may still be needed
   try {
-    for (const CheckpointInfo& old : select_expired(list_checkpoints(dir), saved.step, policy)) {
-      remove_checkpoint(old, ops);
-      saved.removed_steps.push_back(old.step);
+    std::vector<CheckpointInfo> own;
+    for (const CheckpointHead& head : read_heads(job.dir)) {
+      if (head.timeline && same_timeline(*head.timeline, timeline)) own.push_back(head.info);
+    }
+    for (const CheckpointInfo& old : select_expired(std::move(own), saved.step, policy)) {
+      if (remove_checkpoint(old, job.ops)) saved.removed_steps.push_back(old.step);
     }
   } catch (const Error& error) {
     saved.warning = fmt::format("an old checkpoint was not removed: {}", error.what());
@@ -173,7 +180,7 @@ Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& stat
     const Manifest manifest = write_files(partial, job, state);
     SavedCheckpoint saved = commit(job, manifest, manifest.total_bytes(), partial, path);
     saved.write_seconds = seconds_since(start);
-    apply_retention(job.dir, job.options.retention, job.ops, saved);
+    apply_retention(job, state.timeline, saved);
     return saved;
   } catch (const std::exception& error) {
     try {
@@ -205,7 +212,7 @@ Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& sta
     if (outcome) return not_saved(state.step, *outcome);
   }
   saved.write_seconds = seconds_since(start);
-  if (job.options.rank == 0) apply_retention(job.dir, job.options.retention, job.ops, saved);
+  if (job.options.rank == 0) apply_retention(job, state.timeline, saved);
   return saved;
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/checkpoint/checkpoint_reader.h"
+#include "skein/checkpoint/checkpoint_search.h"
 #include "skein/checkpoint/checkpoint_writer.h"
 
 namespace skein::test {
@@ -49,7 +49,7 @@ class SmallState {
   }
 
   static std::byte value(int64_t step, size_t tensor, size_t byte) {
-    return static_cast<std::byte>(step * 31 + tensor * 7 + byte % 251);
+    return static_cast<std::byte>((step * 31 + tensor * 7 + byte % 251) % 127);  // all finite
   }
   void set_step(int64_t step) {
     for (size_t i = 0; i < bytes_.size(); ++i) {
@@ -82,6 +82,9 @@ class SmallState {
       EXPECT_EQ(found, bytes_[i]) << specs_[i].name;
     }
   }
+
+  // Of what is saved from here on.
+  void set_timeline(Timeline timeline) { state_.timeline = std::move(timeline); }
 
   const std::vector<TensorSpec>& specs() const { return specs_; }
   const std::vector<View>& views() const { return views_; }

@@ -1,4 +1,4 @@
-// Full verification of checkpoints, and the search for the newest good one.
+// Full verification of checkpoints.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -130,7 +130,10 @@ void verify_sizes(const Pieces& pieces) {
     const fs::path path = pieces.path(i);
     struct stat status {};
     const int64_t expected = pieces.files()[i].file_bytes;
-    if (::fstat(open_file(path).get(), &status) != 0 || status.st_size != expected) {
+    if (::fstat(open_file(path).get(), &status) != 0) {
+      fail(errno_code(errno), "cannot stat {}: {}", path.string(), errno_text(errno));
+    }
+    if (status.st_size != expected) {
       fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), status.st_size,
            expected);
     }
@@ -219,7 +222,7 @@ Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads) {
     const auto start = std::chrono::steady_clock::now();
     const CheckpointReader reader(path);
     const ShardIndex& index = reader.shards();
-    const auto named = parse_checkpoint_name(path.filename().string());
+    const auto named = step_of_folder(path);
     if (named && *named != reader.state().step) {
       fail(ErrorCode::kCorrupt, "{} says step {}, but its folder is {}",
            (path / "manifest.json").string(), reader.state().step, path.filename().string());
@@ -238,17 +241,6 @@ Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads) {
     return VerifyReport{reader.state().step, reader.total_bytes(), index.num_shards(),
                         seconds.count()};
   });
-}
-
-std::optional<CheckpointInfo> find_newest_good(
-    const fs::path& dir,
-    const std::function<void(const CheckpointInfo&, const Error&)>& report_damaged) {
-  for (const CheckpointInfo& checkpoint : list_checkpoints(dir)) {
-    const Result<VerifyReport> verified = verify_checkpoint(checkpoint.path);
-    if (verified.ok()) return checkpoint;
-    if (report_damaged) report_damaged(checkpoint, verified.error());
-  }
-  return std::nullopt;
 }
 
 }  // namespace skein

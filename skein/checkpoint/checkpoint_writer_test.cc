@@ -202,18 +202,19 @@ TEST(Retention, KeepsTheNewestAndThePermanent) {
                           state.specs());
   for (int64_t step = 10; step <= 70; step += 10) ASSERT_TRUE(state.save(writer, step).ok());
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(70, 60, 30));
-  // Going on from an older step: the one just saved is never deleted.
-  const Result<SavedCheckpoint> saved = state.save(writer, 40);
-  EXPECT_THAT(Result(saved).value().removed_steps, ElementsAre());
-  EXPECT_THAT(steps_in(folder.path()), ElementsAre(70, 60, 40, 30));
-  EXPECT_THAT(Result(state.save(writer, 50)).value().removed_steps, ElementsAre(40));
+  // Going on from an older step: those after it are not good, and do not count.
+  EXPECT_THAT(Result(state.save(writer, 40)).value().removed_steps, ElementsAre());
+  EXPECT_THAT(Result(state.save(writer, 50)).value().removed_steps, ElementsAre());
+  EXPECT_THAT(steps_in(folder.path()), ElementsAre(70, 60, 50, 40, 30));
+  EXPECT_THAT(Result(state.save(writer, 55)).value().removed_steps, ElementsAre(40));
 }
 
 TEST(Retention, ZeroKeepsAll) {
   std::vector<CheckpointInfo> all = {{3, "c"}, {2, "b"}, {1, "a"}};
   EXPECT_TRUE(select_expired(all, 3, {.keep = 0}).empty());
   EXPECT_EQ(select_expired(all, 3, {.keep = 1}).size(), 2u);
-  EXPECT_EQ(select_expired(all, 1, {.keep = 1}).size(), 1u);
+  EXPECT_TRUE(select_expired(all, 1, {.keep = 1}).empty());
+  EXPECT_EQ(select_expired(all, 2, {.keep = 1}).size(), 1u);
 }
 
 TEST(CheckpointFolder, KnowsItsNames) {

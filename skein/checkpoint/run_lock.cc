@@ -19,14 +19,14 @@ std::string host_name() {
 }
 
 std::string read_holder(int fd) {
-  std::array<char, 300> text{};
+  std::array<char, 4096> text{};
   const ssize_t count = ::pread(fd, text.data(), text.size(), 0);
   return count > 0 ? std::string(text.data(), static_cast<size_t>(count)) : "another process";
 }
 
 }  // namespace
 
-RunLock::RunLock(const fs::path& folder) {
+RunLock::RunLock(const fs::path& folder, const Text& text) {
   std::error_code error;
   fs::create_directories(folder, error);
   const fs::path path = folder / ".lock";
@@ -38,11 +38,11 @@ RunLock::RunLock(const fs::path& folder) {
     if (errno != EWOULDBLOCK) {
       fail(errno_code(errno), "cannot lock {}: {}", path.string(), errno_text(errno));
     }
-    fail(ErrorCode::kBusy,
-         "run folder {} is in use by {}: stop that process, or choose another run.dir",
-         folder.string(), read_holder(file_.get()));
+    fail(ErrorCode::kBusy, "{} {} is in use by {}: stop that process, or choose another {}",
+         text.folder, folder.string(), read_holder(file_.get()), text.key);
   }
-  const std::string holder = fmt::format("process {} on {}", ::getpid(), host_name());
+  const std::string holder =
+      fmt::format("process {} on {}{}", ::getpid(), host_name(), text.holder_note);
   if (::ftruncate(file_.get(), 0) != 0) {
     fail(errno_code(errno), "cannot write {}: {}", path.string(), errno_text(errno));
   }

@@ -25,6 +25,18 @@ TEST(RunLock, OneAtATime) {
   const RunLock again(folder / "run");
 }
 
+TEST(RunLock, SaysWhatIsInUseAndByWhom) {
+  const test::TempFolder folder;
+  const RunLock::Text mine = {"checkpoint folder", "checkpoint.dir", ", which trains runs/a"};
+  const RunLock::Text other = {"checkpoint folder", "checkpoint.dir", ", which trains runs/b"};
+  const RunLock lock(folder.path(), mine);
+  const std::string error = test::error_of([&] { RunLock(folder.path(), other); });
+  EXPECT_THAT(error,
+              HasSubstr(fmt::format("checkpoint folder {} is in use", folder.path().string())));
+  EXPECT_THAT(error, HasSubstr(", which trains runs/a: stop that process"));
+  EXPECT_THAT(error, HasSubstr("choose another checkpoint.dir"));
+}
+
 TEST(RunLock, ADeadProcessHoldsNothing) {
   const test::TempFolder folder;
   int ready[2];

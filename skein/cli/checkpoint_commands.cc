@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "skein/base/units.h"
-#include "skein/checkpoint/checkpoint_reader.h"
+#include "skein/checkpoint/checkpoint_search.h"
 #include "skein/cli/commands.h"
 #include "skein/train/export.h"
 
@@ -18,17 +18,21 @@ struct Options {
 };
 
 // The checkpoints that a path names: one, those of a run, or those of a folder of checkpoints.
-std::vector<CheckpointInfo> find_checkpoints(const fs::path& path) {
+std::vector<CheckpointInfo> find_checkpoints(const fs::path& named) {
+  const fs::path path = find_checkpoint(named);
   if (!fs::is_directory(path)) {
     fail(ErrorCode::kNotFound, "{} is not a folder: expected a run or a checkpoint", path.string());
   }
-  const auto step =
-      parse_checkpoint_name(fs::absolute(path / "").parent_path().filename().string());
+  const auto step = step_of_folder(fs::absolute(path / "").parent_path());
   if (step) return {{*step, path}};
-  const fs::path inside = path / "checkpoints";
-  std::vector<CheckpointInfo> found = list_checkpoints(fs::is_directory(inside) ? inside : path);
+  std::vector<CheckpointInfo> found = list_checkpoints(checkpoints_inside(path));
   if (found.empty()) fail(ErrorCode::kNotFound, "{} holds no checkpoint", path.string());
   return found;
+}
+
+// What is wrong with a checkpoint that is not good.
+std::string describe(const Error& error) {
+  return fmt::format("{}: {}", is_read_error(error) ? "CANNOT BE READ" : "DAMAGED", error.what());
 }
 
 int list(const Options& options) {
@@ -46,7 +50,7 @@ int list(const Options& options) {
     if (!options.json) {
       fmt::print("{:>10}  {:>9}  {}{}\n", info.step,
                  bytes.ok() ? format_bytes(row["bytes"].get<int64_t>()) : "?", info.path.string(),
-                 bytes.ok() ? "" : fmt::format("  DAMAGED: {}", bytes.error().what()));
+                 bytes.ok() ? "" : "  " + describe(bytes.error()));
     }
     rows.push_back(std::move(row));
   }
@@ -66,7 +70,7 @@ int verify(const Options& options) {
                     {"error", report.ok() ? "" : report.error().what()}});
     if (!options.json) {
       fmt::print("{:>10}  {}  {}\n", info.step, info.path.string(),
-                 report.ok() ? "good" : fmt::format("DAMAGED: {}", report.error().what()));
+                 report.ok() ? "good" : describe(report.error()));
     }
   }
   if (options.json) print_json({{"checkpoints", rows}});

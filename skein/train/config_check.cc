@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "skein/base/error.h"
@@ -92,6 +93,34 @@ void check_optimizer(const Config& config, const Checker& check) {
                 optimizer.schedule);
 }
 
+// The update and the initial weights are computed in fp32, where a small number may be none.
+void check_fp32(const Config& config, const Checker& check) {
+  const OptimizerConfig& optimizer = config.optimizer;
+  const struct {
+    const char* section;
+    const char* key;
+    double value;
+  } numbers[] = {{"optimizer", "learning_rate", optimizer.learning_rate},
+                 {"optimizer", "min_learning_rate", optimizer.min_learning_rate},
+                 {"optimizer", "epsilon", optimizer.epsilon},
+                 {"optimizer", "weight_decay", optimizer.weight_decay},
+                 {"optimizer", "clip_norm", optimizer.clip_norm},
+                 {"model", "init_std", config.model.init_std}};
+  for (const auto& [section, key, value] : numbers) {
+    check.require(value == 0 || std::isnormal(static_cast<float>(value)),
+                  "[{}] {} is {}, too small for fp32, in which it is used: expected at least "
+                  "1.18e-38",
+                  section, key, value);
+  }
+  for (const auto& [key, value] :
+       {std::pair{"beta1", optimizer.beta1}, std::pair{"beta2", optimizer.beta2}}) {
+    check.require(static_cast<float>(value) < 1,
+                  "[optimizer] {} is {}, which is 1 in fp32, in which it is used: a moment would "
+                  "never change. Expected at most 0.9999999",
+                  key, value);
+  }
+}
+
 void check_parallel(const Config& config, const Checker& check) {
   const ParallelConfig& parallel = config.parallel;
   constexpr int64_t kMostRanks = int64_t{1} << 24;
@@ -162,6 +191,7 @@ void check_config(const Config& config, const std::string& name, ConfigUse use) 
   check_model(config.model, check);
   check_batch(config, check);
   check_optimizer(config, check);
+  check_fp32(config, check);
   check_parallel(config, check);
   check_nodes(config.launch.nodes, check);
   check_prometheus(config.log.prometheus, check);

@@ -37,7 +37,8 @@ std::vector<ConfigField> make_fields() {
        between(1, kMaxSteps)},
       {"run", "resume", at<&C::run, &RunConfig::resume>,
        "`auto`: continue from the newest good checkpoint of the run; `never`: start "
-       "anew; or the path of a checkpoint",
+       "anew; or the path of a checkpoint or a run: where an empty run begins, and what a run "
+       "that began there goes on from by itself",
        a_path()},
 
       {"model", "hf_config", at<&C::model, &ModelConfig::hf_config>,

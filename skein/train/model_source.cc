@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "skein/base/log.h"
+#include "skein/checkpoint/checkpoint_search.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/train/initialize.h"
 
@@ -15,14 +16,15 @@ constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 
 }  // namespace
 
-ModelSource::ModelSource(const fs::path& folder) : path_(folder) {
+ModelSource::ModelSource(const fs::path& named) : path_(find_checkpoint(named)) {
+  const fs::path& folder = path_;
   if (!fs::is_directory(folder)) {
     fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint",
          folder.string());
   }
   if (fs::exists(folder / "manifest.json")) {
-    verify_checkpoint(folder).value();
-    open_checkpoint(folder);
+    verify_patiently(folder).value();
+    open_checkpoint(fs::path(folder));
   } else if (fs::exists(folder / "config.json")) {
     open_hugging_face(folder);
   } else {
@@ -31,12 +33,10 @@ ModelSource::ModelSource(const fs::path& folder) : path_(folder) {
 }
 
 void ModelSource::open_newest_checkpoint(const fs::path& folder) {
-  const fs::path checkpoints =
-      fs::is_directory(folder / "checkpoints") ? folder / "checkpoints" : folder;
-  const auto newest =
-      find_newest_good(checkpoints, [](const CheckpointInfo& info, const Error& why) {
-        log::warn("passing over {}: {}", info.path.string(), why.what());
-      });
+  const auto report = [](const CheckpointInfo& info, const Error& why) {
+    log::warn("passing over {}: {}", info.path.string(), why.what());
+  };
+  const auto newest = find_newest_good(checkpoints_inside(folder), report);
   if (!newest) {
     fail(ErrorCode::kNotFound,
          "{} holds neither manifest.json (a checkpoint), config.json (a Hugging Face model) nor a "

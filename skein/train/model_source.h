@@ -18,7 +18,7 @@ namespace skein {
 
 class ModelSource {
  public:
-  explicit ModelSource(const fs::path& folder);
+  explicit ModelSource(const fs::path& named);
 
   const fs::path& path() const { return path_; }
   const LlamaConfig& config() const { return config_; }

@@ -50,7 +50,7 @@ void RunLog::set_scale(const Scale& scale) {
                   format_bytes(memory_bytes_), format_count(scale.ceiling_flops)));
 }
 
-void RunLog::start(int64_t step, const std::string& from) {
+void RunLog::start(int64_t step, const std::string& from, const std::string& why) {
   if (config_.log.tensorboard) {
     tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
   }
@@ -74,7 +74,8 @@ void RunLog::start(int64_t step, const std::string& from) {
                 {"ceiling_flops", scale_.ceiling_flops},
                 {"allocated_bytes", allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)}});
   if (step > 0) {
-    say(fmt::format("resuming after step {} from {}", step, from));
+    say(fmt::format("resuming after step {} from {}{}{}", step, from, why.empty() ? "" : ": ",
+                    why));
   } else {
     say(from.empty() ? std::string("beginning from random weights")
                      : fmt::format("beginning from the weights of {}", from));

@@ -38,8 +38,8 @@ class RunLog {
   void set_scale(const Scale& scale);
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);
   // Training begins after `step`, with weights from the folder `from` ("": random ones). Spikes go
-  // on from what metrics.jsonl says of the steps up to there.
-  void start(int64_t step, const std::string& from);
+  // on from what metrics.jsonl says of the steps up to there. `why` that folder, for people.
+  void start(int64_t step, const std::string& from, const std::string& why = "");
 
   // Fills the rates and the time of `metrics`, and writes it everywhere. `num_tokens`: processed.
   void step(StepMetrics metrics, double seconds, int64_t num_tokens);

@@ -58,12 +58,11 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
       schedule_(learning_rate_schedule(config.optimizer)) {
   if (is_first()) {
     lock_.emplace(config.run.dir);
+    checkpoints_lock_.emplace(lock_checkpoints(checkpoint_dir(config), config.run.dir));
     log_.emplace(config_);
   }
   open_model();
-  if (const auto path = checkpoint_to_resume()) {
-    checkpoint_ = std::make_unique<CheckpointReader>(*path);
-  }
+  choose_checkpoint();
   lay_out();
   open_data();
   allocate();
@@ -162,7 +161,7 @@ void Trainer::allocate() {
       device_->download(to, from, static_cast<int64_t>(bytes));
     };
   }
-  writer.should_abort = [this] { return failed_.load(); };
+  writer.should_abort = [this] { return peer_lost_.load(); };
   writer_ = std::make_unique<CheckpointWriter>(checkpoint_dir(config_), writer, std::move(specs));
   wait_for_all(world_, "what is left of an earlier start is gone");
 
@@ -206,43 +205,16 @@ void Trainer::begin_state() {
 }
 
 // Rank 0 looks; all go on from what it found.
-std::optional<fs::path> Trainer::checkpoint_to_resume() {
-  std::string found;
+void Trainer::choose_checkpoint() {
+  StartingPoint own;
   if (is_first()) {
-    if (const auto path = newest_checkpoint()) found = path->string();
+    own = choose_start(
+        *checkpoints_lock_, checkpoint_dir(config_), config_.run.resume,
+        [this](const CheckpointInfo& info, const Error& why) { log_->skip_checkpoint(info, why); });
   }
-  found = text_of_rank_0(world_, found);
-  if (found.empty()) return std::nullopt;
-  return found;
-}
-
-// Nothing: begin anew. Never begins anew beside checkpoints that are all damaged.
-std::optional<fs::path> Trainer::newest_checkpoint() {
-  const fs::path dir = checkpoint_dir(config_);
-  if (config_.run.resume == "never") {
-    if (!list_checkpoints(dir).empty()) {
-      fail(ErrorCode::kUsage,
-           "{} holds checkpoints, and run.resume is \"never\": name another run.dir, or move them",
-           dir.string());
-    }
-    return std::nullopt;
-  }
-  if (config_.run.resume != "auto") {
-    verify_checkpoint(config_.run.resume).value();
-    return config_.run.resume;
-  }
-  int64_t num_damaged = 0;
-  const auto newest = find_newest_good(dir, [&](const CheckpointInfo& info, const Error& why) {
-    ++num_damaged;
-    log_->skip_checkpoint(info, why);
-  });
-  if (newest) return newest->path;
-  if (num_damaged > 0) {
-    fail(ErrorCode::kCorrupt,
-         "none of the {} checkpoints in {} is good: mend or move them to begin anew", num_damaged,
-         dir.string());
-  }
-  return std::nullopt;
+  start_ = start_of_rank_0(world_, std::move(own));
+  if (start_.checkpoint.empty()) return;
+  checkpoint_ = std::make_unique<CheckpointReader>(start_.checkpoint);
 }
 
 void Trainer::restore() {
@@ -253,11 +225,11 @@ void Trainer::restore() {
          reader.path().string(), state.seed, config_.run.seed);
   }
   restore_state(reader, state_, runner_->executor());
-  begun_ = step_ = saved_step_ = state.step;
+  begun_ = step_ = saved_step_ = good_step_ = state.step;
   tokens_ = state.tokens_seen;
   const std::vector<LaneState> lanes =
       lanes_from_json(state.lanes, training_data_->context(), reader.path().string());
-  if (log_) log_->start(step_, reader.path().string());
+  if (log_) log_->start(step_, reader.path().string(), start_.why);
   start_loader(lanes);
   checkpoint_.reset();
 }
@@ -277,8 +249,13 @@ bool Trainer::stop_requested() {
 TrainOutcome Trainer::run() {
   try {
     return train_to_the_end();
-  } catch (...) {
-    failed_ = true;
+  } catch (const Error& error) {
+    peer_lost_ = error.code() == ErrorCode::kPeerLost;
+    try {
+      end_saves();  // what was good before is not lost with what failed
+    } catch (const Error&) {
+      // What went wrong first is what counts.
+    }
     throw;
   }
 }
@@ -302,8 +279,7 @@ TrainOutcome Trainer::train_to_the_end() {
   const bool stopped = step_ < config_.run.steps;
   if (!stopped && validation_data_ && !due(config_.validate.every_steps)) validate();
   if (saved_step_ != step_) save_checkpoint();
-  writer_->wait();
-  collect_saves();
+  end_saves();
   if (failed_save_) throw *failed_save_;  // the state that training ends with is not safe
   const int signal = signals_.requested();
   const std::string why = !stopped ? "done" : signal_name(signal == 0 ? SIGTERM : signal);
@@ -378,14 +354,22 @@ void Trainer::finish_step() {
   }
 }
 
-void Trainer::check_finite(const StepResult& result) const {
-  if (std::isfinite(result.loss) && std::isfinite(result.grad_norm)) return;
-  fail(ErrorCode::kInvalid,
-       "step {}: the loss is {} and the gradient norm {}: expected finite numbers. Nothing was "
-       "saved "
-       "after step {}; lower optimizer.learning_rate or look at the data of this step with `skein "
-       "data sample --step {}`",
-       step_ + 1, name_of(result.loss), name_of(result.grad_norm), saved_step_, step_ + 1);
+// Of the state before a save as well: the norm of the weights is the one after the update.
+void Trainer::check_finite(const StepResult& result) {
+  if (std::isfinite(result.loss) && std::isfinite(result.grad_norm) &&
+      std::isfinite(result.param_norm)) {
+    return;
+  }
+  end_saves();  // all ranks are here, so it is soon complete
+  fail(
+      ErrorCode::kInvalid,
+      "step {}: the loss is {}, the gradient norm {} and the norm of the weights after it {}: "
+      "expected finite numbers. {}; lower optimizer.learning_rate or look at the data of this step "
+      "with `skein data sample --step {}`",
+      step_ + 1, name_of(result.loss), name_of(result.grad_norm), name_of(result.param_norm),
+      good_step_ > 0 ? fmt::format("The newest checkpoint is of step {}", good_step_)
+                     : "Nothing was saved",
+      step_ + 1);
 }
 
 void Trainer::validate() {
@@ -405,6 +389,7 @@ void Trainer::save_checkpoint() {
   state.seed = static_cast<uint64_t>(config_.run.seed);
   state.tokens_seen = tokens_;
   state.reduction_width = layout_.reduction_width;
+  state.timeline = start_.timeline;
   // Ranks that differ in other coordinates have the same lanes.
   if (layout_.is_first_of_replica()) {
     state.first_lane = lanes().first_lane;
@@ -427,12 +412,22 @@ void Trainer::collect_saves() {
     if (saved->ok()) {
       Result<SavedCheckpoint> copy = *saved;
       if (log_) log_->checkpoint_commit(copy.value());
+      good_step_ = copy.value().step;
+      start_.parent.reset();  // this run has a checkpoint of its own
       failed_save_.reset();
     } else {
       if (log_) log_->checkpoint_failed(step_, saved->error());
       failed_save_ = saved->error();
+      // Not of the disk but of the state, and later ones follow from it.
+      if (failed_save_->code() == ErrorCode::kInvalid) throw *failed_save_;
     }
   }
+}
+
+// Waits for the save that is under way.
+void Trainer::end_saves() {
+  writer_->wait();
+  collect_saves();
 }
 
 Json Trainer::configuration_json() const {

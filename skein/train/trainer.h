@@ -6,8 +6,9 @@
 // Ranks  each has its lanes, its part of the state and of every checkpoint. Rank 0 alone writes logs,
 //        chooses checkpoints and commits them; what a signal asks of one rank, all do after the
 //        same step
-// Errors everything that can be refused is refused before the first step. A loss that is not finite
-//        ends the run with kInvalid; nothing is saved after it.
+// Errors everything that can be refused is refused before the first step. A loss, or weights, that are
+//        not finite end the run with kInvalid; nothing is saved after it, but a save that was begun
+//        before is ended, unless a rank was lost
 #pragma once
 
 #include <atomic>
@@ -18,9 +19,9 @@
 #include <string>
 
 #include "skein/checkpoint/checkpoint_writer.h"
-#include "skein/checkpoint/run_lock.h"
 #include "skein/train/config.h"
 #include "skein/train/data_feed.h"
+#include "skein/train/resume.h"
 #include "skein/train/run_log.h"
 #include "skein/train/signals.h"
 #include "skein/train/step_runner.h"
@@ -47,8 +48,7 @@ class Trainer {
   void open_data();
   void allocate();
   void begin_state();
-  std::optional<fs::path> checkpoint_to_resume();
-  std::optional<fs::path> newest_checkpoint();
+  void choose_checkpoint();
   void lay_out();
   LoaderOptions lanes() const;
   void restore();
@@ -58,9 +58,10 @@ class Trainer {
   void write_trace();
   void finish_steps(int remaining);
   void finish_step();
-  void check_finite(const StepResult& result) const;
+  void check_finite(const StepResult& result);
   void save_checkpoint();
   void collect_saves();
+  void end_saves();
   void validate();
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double measure_ceiling(DType dtype);
@@ -73,7 +74,8 @@ class Trainer {
   Communicator& world_;
   std::string start_id_;
   int local_rank_;
-  std::optional<RunLock> lock_;  // rank 0's
+  std::optional<RunLock> lock_;              // rank 0's
+  std::optional<RunLock> checkpoints_lock_;  // rank 0's
   StopSignals signals_;
   std::optional<RunLog> log_;  // rank 0's
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -81,6 +83,7 @@ class Trainer {
   std::unique_ptr<DataFeed> training_data_;
   std::unique_ptr<DataFeed> validation_data_;
   std::unique_ptr<ValidationBatches> validation_batches_;
+  StartingPoint start_;
   std::unique_ptr<CheckpointReader> checkpoint_;  // to go on from, until that is done
   ParallelLayout layout_;
   std::unique_ptr<Device> device_;
@@ -89,7 +92,7 @@ class Trainer {
   ProgramSet programs_;
   std::unique_ptr<StepRunner> runner_;
   std::vector<StateTensor> state_;
-  std::atomic<bool> failed_ = false;  // saves need not wait for other ranks any more
+  std::atomic<bool> peer_lost_ = false;  // saves need not wait for other ranks any more
   std::unique_ptr<CheckpointWriter> writer_;
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
@@ -107,6 +110,7 @@ class Trainer {
   Wire wire_;                         // of the training steps since this start
   int64_t counted_steps_ = 0;         // that it is of
   int64_t saved_step_ = 0;            // of the newest save that was begun
+  int64_t good_step_ = 0;             // of the newest that is known to be complete
   double stall_seconds_ = 0;          // of saving, since the last step
   std::optional<Error> failed_save_;  // of the newest save that ended
 };

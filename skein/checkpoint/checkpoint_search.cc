@@ -1,0 +1,88 @@
+#include "skein/checkpoint/checkpoint_search.h"
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+namespace skein {
+namespace {
+
+// Again after each pause, as long as it cannot be read.
+template <typename Body>
+auto patiently(const SearchOptions& options, const Body& body) {
+  for (size_t i = 0;; ++i) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      if (!is_read_error(error)) throw;
+      if (i == options.pauses_s.size()) {
+        const double seconds =
+            std::accumulate(options.pauses_s.begin(), options.pauses_s.end(), 0.0);
+        fail(ErrorCode::kIo,
+             "{}. It was tried {} times within {:g} s. The checkpoint may be good all the same: "
+             "mend what keeps it from being read and start again, or move it away to go on from an "
+             "older one",
+             error.what(), i + 1, seconds);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.pauses_s[i]));
+  }
+}
+
+// Nothing where one vanished that was to be verified: somebody removes checkpoints meanwhile.
+std::optional<std::optional<CheckpointInfo>> search_once(const Lineage& lineage,
+                                                         const ReportDamaged& report_damaged,
+                                                         const SearchOptions& options,
+                                                         bool again_if_vanished) {
+  if (lineage.conflict) throw *lineage.conflict;
+  for (const CheckpointInfo& checkpoint : lineage.checkpoints) {
+    const Result<VerifyReport> verified = verify_patiently(checkpoint.path, options);
+    if (verified.ok()) return checkpoint;
+    std::error_code error;
+    if (again_if_vanished && !fs::exists(checkpoint.path, error) && !error) return std::nullopt;
+    if (report_damaged) report_damaged(checkpoint, verified.error());
+  }
+  return std::optional<CheckpointInfo>();
+}
+
+}  // namespace
+
+Result<VerifyReport> verify_patiently(const fs::path& checkpoint, const SearchOptions& options) {
+  return patiently(options, [&]() -> Result<VerifyReport> {
+    Result<VerifyReport> verified = options.verify(checkpoint);
+    if (!verified.ok() &&
+        (is_read_error(verified.error()) || verified.error().code() == ErrorCode::kUnsupported)) {
+      throw verified.error();
+    }
+    return verified;
+  });
+}
+
+Lineage lineage_patiently(const fs::path& dir, const SearchOptions& options) {
+  return patiently(options, [&] { return lineage_of(dir); });
+}
+
+std::optional<CheckpointInfo> find_newest_good(const Lineage& lineage,
+                                               const ReportDamaged& report_damaged,
+                                               const SearchOptions& options) {
+  return *search_once(lineage, report_damaged, options, false);
+}
+
+std::optional<CheckpointInfo> find_newest_good(const fs::path& dir,
+                                               const ReportDamaged& report_damaged,
+                                               const SearchOptions& options) {
+  constexpr int kTries = 5;
+  for (int i = 1;; ++i) {
+    const Lineage lineage = lineage_patiently(dir, options);
+    const auto found = search_once(lineage, report_damaged, options, i < kTries);
+    if (found) return *found;
+  }
+}
+
+fs::path checkpoints_inside(const fs::path& run_or_checkpoints) {
+  const fs::path inside = run_or_checkpoints / "checkpoints";
+  std::error_code ignored;
+  return fs::is_directory(inside, ignored) ? inside : run_or_checkpoints;
+}
+
+}  // namespace skein

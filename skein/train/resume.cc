@@ -1,0 +1,238 @@
+#include "skein/train/resume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "skein/train/consensus.h"
+
+namespace skein {
+namespace {
+
+fs::path canonical(const fs::path& path) {
+  std::error_code error;
+  const fs::path found = fs::weakly_canonical(fs::absolute(path), error);
+  const fs::path normal = error ? fs::absolute(path).lexically_normal() : found;
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+bool same_folder(const fs::path& a, const fs::path& b) { return canonical(a) == canonical(b); }
+
+// Where a checkpoint is when no replacement of it is cut in two.
+fs::path place_of(const fs::path& checkpoint) {
+  const fs::path full = canonical(checkpoint);
+  const auto step = step_of_folder(full);
+  return step ? full.parent_path() / checkpoint_name(*step) : full;
+}
+
+// What run.resume names.
+struct Named {
+  std::string text;  // as the user wrote it
+  fs::path folder;   // of checkpoints
+  fs::path path;     // the checkpoint; empty: the newest of `folder`
+  bool is_there = true;
+};
+
+Named what_is_named(const std::string& resume) {
+  const fs::path path = find_checkpoint(resume);
+  const fs::path full = canonical(resume);
+  std::error_code error;
+  Named named{resume, full.parent_path(), path, fs::is_directory(path, error)};
+  if (error && error != std::errc::no_such_file_or_directory &&
+      error != std::errc::not_a_directory) {
+    fail(ErrorCode::kIo, "run.resume is \"{}\", which cannot be looked at: {}", resume,
+         error.message());
+  }
+  const bool is_checkpoint = step_of_folder(full) || fs::exists(path / "manifest.json", error);
+  if (!is_checkpoint) {
+    named.folder = canonical(checkpoints_inside(path));
+    named.path.clear();
+  }
+  return named;
+}
+
+void check_is_there(const Named& named) {
+  const fs::path path = named.text;
+  if (!named.is_there) {
+    fail(ErrorCode::kUsage,
+         "run.resume is \"{}\", which is {}: expected \"auto\", \"never\", or the path of a "
+         "checkpoint or a run",
+         named.text, fs::exists(path) ? "not a folder" : "not there");
+  }
+  if (!named.path.empty() || !list_checkpoints(named.folder).empty()) return;
+  if (fs::exists(path / "config.json")) {
+    fail(
+        ErrorCode::kUsage,
+        "run.resume is \"{}\", a Hugging Face model: expected a checkpoint or a run; to begin from "
+        "its weights set model.init_from",
+        named.text);
+  }
+  fail(ErrorCode::kUsage, "run.resume is \"{}\", which holds no checkpoint: expected one, or a run",
+       named.text);
+}
+
+class Chooser {
+ public:
+  Chooser(const fs::path& dir, const ReportDamaged& report, const SearchOptions& options)
+      : dir_(dir), report_(report), options_(options), own_(lineage_patiently(dir, options)) {}
+
+  StartingPoint choose(const std::string& resume) {
+    if (resume == "never") return never();
+    if (resume == "auto") return newest_or_anew();
+    const Named named = what_is_named(resume);
+    const bool inside = same_folder(named.folder, dir_);
+    if (inside && named.path.empty()) {
+      check_is_there(named);
+      return newest_or_anew();
+    }
+    if (began_from(named)) {
+      StartingPoint start = newest_or_anew();
+      start.why += fmt::format(", which began from run.resume = \"{}\"", resume);
+      return start;
+    }
+    check_is_there(named);
+    if (!inside && !is_empty()) refuse(named);
+    return begin_from(named, inside);
+  }
+
+ private:
+  bool is_empty() const { return own_.checkpoints.empty() && own_.left.empty(); }
+
+  StartingPoint never() const {
+    if (is_empty()) return anew();
+    fail(ErrorCode::kUsage,
+         "{} holds checkpoints, and run.resume is \"never\": name another run.dir, or move them",
+         dir_.string());
+  }
+
+  static StartingPoint anew() { return {"", {new_run_id(), 1, std::nullopt}, "", nullptr}; }
+
+  StartingPoint newest_or_anew() {
+    if (is_empty()) return anew();
+    StartingPoint start{newest_good(own_, dir_).path.string(), own_.timeline, "", nullptr};
+    if (start.timeline.run_id.empty()) start.timeline.run_id = new_run_id();
+    start.why = "the newest good checkpoint of this run";
+    if (!own_.left.empty()) {
+      start.why += fmt::format("; those of steps it went back from are left alone ({})",
+                               steps_of(own_.left));
+    }
+    return start;
+  }
+
+  CheckpointInfo newest_good(const Lineage& lineage, const fs::path& dir) {
+    int64_t num_damaged = 0;
+    const auto newest = find_newest_good(
+        lineage,
+        [&](const CheckpointInfo& info, const Error& why) {
+          ++num_damaged;
+          if (report_) report_(info, why);
+        },
+        options_);
+    if (newest) return *newest;
+    fail(ErrorCode::kCorrupt,
+         "none of the {} checkpoints in {} is good: mend or move them to begin anew{}", num_damaged,
+         dir.string(),
+         lineage.left.empty()
+             ? std::string()
+             : fmt::format(", or name one of an earlier timeline (steps {}) in run.resume",
+                           steps_of(lineage.left)));
+  }
+
+  // By where it was, or by what it is: it may have been moved since.
+  bool began_from(const Named& named) const {
+    const auto& parent = own_.timeline.parent;
+    if (!parent || own_.conflict) return false;
+    const fs::path was = dir_ / parent->path;  // an absolute one stays what it is
+    if (named.path.empty() ? same_folder(was.parent_path(), named.folder)
+                           : place_of(was) == place_of(named.text)) {
+      return true;
+    }
+    if (parent->run_id.empty() || !named.is_there) return false;
+    if (!named.path.empty()) {
+      const auto found = try_run([&] { return read_timeline(named.path); });
+      return found.ok() && Result<Timeline>(found).value().run_id == parent->run_id &&
+             step_of_folder(canonical(named.text)) == parent->step;
+    }
+    const std::vector<CheckpointHead> heads = read_heads(named.folder);
+    return std::any_of(heads.begin(), heads.end(), [&](const CheckpointHead& head) {
+      return head.timeline && head.timeline->run_id == parent->run_id;
+    });
+  }
+
+  [[noreturn]] void refuse(const Named& named) const {
+    const CheckpointInfo& newest =
+        own_.checkpoints.empty() ? own_.left.front() : own_.checkpoints.front();
+    fail(ErrorCode::kUsage,
+         "run.resume is \"{}\", which is where an empty run begins, but {} holds checkpoints that "
+         "did not begin from it (the newest of step {}): name another run.dir, or set run.resume = "
+         "\"auto\" to go on from those",
+         named.text, dir_.string(), newest.step);
+  }
+
+  StartingPoint begin_from(const Named& named, bool inside) {
+    StartingPoint start;
+    CheckpointInfo from{0, named.path};
+    if (named.path.empty()) {
+      from = newest_good(lineage_patiently(named.folder, options_), named.folder);
+      start.parent = std::make_shared<CheckpointHold>(from.path);
+    } else {
+      start.parent = std::make_shared<CheckpointHold>(from.path);
+      from.step = verify_patiently(from.path, options_).value().step;
+    }
+    start.checkpoint = from.path.string();
+    start.timeline.run_id = new_run_id();
+    start.timeline.number = 1 + (is_empty() ? 0 : own_.timeline.number);
+    const fs::path place = place_of(from.path);
+    start.timeline.parent = {read_timeline(from.path).run_id, from.step,
+                             inside ? place.filename().string() : place.string()};
+    start.why = fmt::format("as run.resume = \"{}\" says", named.text);
+    const bool leaves_some =
+        std::any_of(own_.checkpoints.begin(), own_.checkpoints.end(),
+                    [&](const CheckpointInfo& own) { return own.step > from.step; });
+    if (inside && leaves_some) {
+      start.why +=
+          "; the checkpoints after it stay where they are until this run saves the same steps or "
+          "you remove them, and are not taken up again";
+    }
+    return start;
+  }
+
+  static std::string steps_of(const std::vector<CheckpointInfo>& checkpoints) {
+    constexpr size_t kMost = 5;
+    std::string text;
+    for (size_t i = 0; i < std::min(kMost, checkpoints.size()); ++i) {
+      text += fmt::format("{}{}", i == 0 ? "" : ", ", checkpoints[i].step);
+    }
+    return checkpoints.size() > kMost ? text + ", …" : text;
+  }
+
+  const fs::path& dir_;
+  const ReportDamaged& report_;
+  const SearchOptions& options_;
+  Lineage own_;
+};
+
+}  // namespace
+
+RunLock lock_checkpoints(const std::string& dir, const std::string& run_dir) {
+  return RunLock(dir, {"checkpoint folder", "checkpoint.dir",
+                       fmt::format(", which trains {}", fs::absolute(run_dir).string())});
+}
+
+StartingPoint choose_start(const RunLock&, const fs::path& dir, const std::string& resume,
+                           const ReportDamaged& report_damaged, const SearchOptions& options) {
+  clean_unfinished(dir, FileOps());
+  return Chooser(dir, report_damaged, options).choose(resume);
+}
+
+StartingPoint start_of_rank_0(Communicator& world, StartingPoint own) {
+  if (world.size() == 1) return own;
+  const Json sent = {
+      {"checkpoint", own.checkpoint}, {"timeline", timeline_json(own.timeline)}, {"why", own.why}};
+  const std::string what = "the start that rank 0 chose";
+  const Json json = parse_json(text_of_rank_0(world, sent.dump()), what);
+  return {json.at("checkpoint").get<std::string>(), parse_timeline(json.at("timeline"), what),
+          json.at("why").get<std::string>(), own.parent};
+}
+
+}  // namespace skein
