@@ -19,18 +19,31 @@ struct RunLayout {
   bool tied = false;
   std::string recompute = "selective";
   int64_t layers = 5, kv_heads = 4;  // of the model
+  // The global batch, and how much of it is a micro-batch.
+  int64_t sequences = 8, micro_sequences = 1;
+  bool biases = false;
+  bool offload = false;  // all that can be
 
   int64_t num_workers() const { return data * tensor * pipeline * context; }
   int64_t num_chunks() const { return pipeline * virtual_stages; }
+  // A data rank has one micro-batch a step: gradients are scattered while backward runs (ZeRO 2, 3).
+  // Counted where the batch was made that small.
+  bool has_one_micro_batch() const {
+    return data > 1 && sequences < 8 && sequences == data * micro_sequences;
+  }
   // Sums of a product are split only by these: else the numbers are those of one worker, bit for
   // bit.
   bool keeps_the_bits() const { return tensor == 1 && context == 1; }
 
   std::string name() const {
-    return fmt::format("dp{}_tp{}{}_pp{}{}_cp{}_zero{}_{}{}_{}layers{}", data, tensor,
-                       tensor > 1 && !sequence ? "_whole" : "", pipeline,
-                       virtual_stages > 1 ? fmt::format("v{}", virtual_stages) : "", context, zero,
-                       recompute, tied ? "_tied" : "", layers, kv_heads != 4 ? "_2kv" : "");
+    std::string name =
+        fmt::format("dp{}_tp{}{}_pp{}{}_cp{}_zero{}_{}{}_{}layers{}", data, tensor,
+                    tensor > 1 && !sequence ? "_whole" : "", pipeline,
+                    virtual_stages > 1 ? fmt::format("v{}", virtual_stages) : "", context, zero,
+                    recompute, tied ? "_tied" : "", layers, kv_heads != 4 ? "_2kv" : "");
+    if (sequences != 8) name += fmt::format("_batch{}", sequences);
+    if (micro_sequences != 1) name += fmt::format("_micro{}", micro_sequences);
+    return name + (biases ? "_biases" : "") + (offload ? "_offload" : "");
   }
 
   std::vector<std::string> overrides() const {
@@ -45,7 +58,15 @@ struct RunLayout {
             fmt::format("memory.recompute={}", recompute),
             fmt::format("model.num_hidden_layers={}", layers),
             fmt::format("model.num_key_value_heads={}", kv_heads),
-            fmt::format("model.tie_word_embeddings={}", tied)};
+            fmt::format("model.tie_word_embeddings={}", tied),
+            fmt::format("model.attention_bias={}", biases),
+            fmt::format("model.mlp_bias={}", biases),
+            fmt::format("batch.global_sequences={}", sequences),
+            fmt::format("batch.micro_sequences={}", micro_sequences),
+            fmt::format("parallel.reduction_width={}", sequences / micro_sequences),
+            fmt::format("memory.offload_optimizer={}", offload),
+            fmt::format("memory.offload_activations={}", offload),
+            fmt::format("memory.offload_min_bytes={}", offload ? 1 : 1 << 20)};
   }
 
   // The value of each dimension.
@@ -78,6 +99,10 @@ struct RunLayout {
     add(virtual_stages > 1, "virtual stages");
     add(context > 1, "context");
     add(tied, "tied");
+    add(biases, "biases");
+    add(offload, "offload");
+    add(micro_sequences > 1, "micro-batches of several sequences");
+    add(has_one_micro_batch() && zero >= 2, zero == 2 ? "early ZeRO 2" : "early ZeRO 3");
     std::set<std::string> result;
     for (size_t i = 0; i < on.size(); ++i) {
       for (size_t j = i + 1; j < on.size(); ++j) result.insert(on[i] + " with " + on[j]);
@@ -85,12 +110,13 @@ struct RunLayout {
     return result;
   }
 
-  // Roughly what a run of 20 steps takes of a core: starting processes, and passing messages.
+  // Roughly what a run takes of a core: starting processes, and passing messages.
   double core_seconds() const {
-    const double layer_passes = 8.0 / static_cast<double>(data * pipeline);
+    const double layer_passes =
+        static_cast<double>(sequences / micro_sequences) / static_cast<double>(data * pipeline);
     const double messages = layer_passes * static_cast<double>(num_workers()) *
                             static_cast<double>(tensor - 1 + 2 * (context - 1));
-    return 0.7 * static_cast<double>(num_workers()) + 0.04 * messages;
+    return 0.7 * static_cast<double>(num_workers()) + 0.01 * messages;
   }
 };
 
@@ -148,6 +174,35 @@ inline std::vector<RunLayout> all_layouts(int64_t max_workers = 8) {
   for (RunLayout layout : layouts_of(5, max_workers)) {
     layout.kv_heads = 2;
     if (layout.tensor == 4 && layout.num_workers() > 4) all.push_back(layout);
+  }
+  return all;
+}
+
+// Every kind of parallelism by two, on up to 4 workers, of a model of 3 layers.
+inline std::vector<RunLayout> small_layouts() {
+  std::vector<RunLayout> all = layouts_of(3, 4);
+  std::erase_if(all, [](const RunLayout& layout) {
+    return layout.virtual_stages > 1 || !layout.sequence || layout.tied ||
+           std::max({layout.data, layout.tensor, layout.pipeline, layout.context}) > 2;
+  });
+  return all;
+}
+// The same with what may be switched on beside them: one micro-batch a step
+// on every data rank, biases (not with tensor ranks, which refuse them), offloading, micro-batches of
+// several sequences.
+inline std::vector<RunLayout> layouts_with_options() {
+  std::vector<RunLayout> all;
+  for (const RunLayout& base : small_layouts()) {
+    for (int options = 1; options < 16; ++options) {
+      RunLayout layout = base;
+      layout.biases = (options & 1) != 0;
+      layout.offload = (options & 2) != 0;
+      if ((options & 4) != 0) layout.micro_sequences = 2;
+      if ((options & 8) != 0) layout.sequences = layout.data * layout.micro_sequences;
+      const bool is_early = layout.has_one_micro_batch() && layout.zero >= 2;
+      if (((options & 8) != 0 && !is_early) || (layout.biases && layout.tensor > 1)) continue;
+      all.push_back(layout);
+    }
   }
   return all;
 }

@@ -48,6 +48,9 @@ inline RunLayout alone(const RunLayout& layout) {
   one.tied = layout.tied;
   one.layers = layout.layers;
   one.kv_heads = layout.kv_heads;
+  one.sequences = layout.sequences;
+  one.micro_sequences = layout.micro_sequences;
+  one.biases = layout.biases;
   return one;
 }
 
@@ -89,7 +92,8 @@ struct Closeness {
 // and finds what a loss is slow to show: a gradient counted twice, or not at all.
 inline constexpr Closeness kMayDiffer = {.loss = 1e-5, .grad_norm = 1e-4, .param_norm = 1e-6};
 
-inline std::string not_close(const Curve& expected, const Curve& found, Closeness* worst) {
+inline std::string not_close(const Curve& expected, const Curve& found, Closeness* worst,
+                             const Closeness& may_differ = kMayDiffer) {
   std::string problem = different_steps(expected, found);
   if (!problem.empty()) return problem;
   for (const auto& [step, text] : expected) {
@@ -99,8 +103,8 @@ inline std::string not_close(const Curve& expected, const Curve& found, Closenes
       return std::abs(value - reference) / std::abs(reference);
     };
     const Closeness now = {relative("loss"), relative("grad_norm"), relative("param_norm")};
-    const bool close = now.loss <= kMayDiffer.loss && now.grad_norm <= kMayDiffer.grad_norm &&
-                       now.param_norm <= kMayDiffer.param_norm;
+    const bool close = now.loss <= may_differ.loss && now.grad_norm <= may_differ.grad_norm &&
+                       now.param_norm <= may_differ.param_norm;
     const bool same_data = a.at("tokens") == b.at("tokens");
     if (problem.empty() && (!close || !same_data)) {
       problem = fmt::format("step {}: {}, expected about {}", step, found.at(step), text);

@@ -56,12 +56,14 @@ struct Step {
   int64_t scratch_offset_bytes = 0;  // in the workspace
   int64_t scratch_bytes = 0;
   Cost cost;
+  int node = -1;  // of the graph that it was planned from
 };
 
 struct Program {
   std::string name;  // "forward", "backward", "update", "evaluate"; "forward.1": of chunk 1
   std::vector<Step> steps;
   int64_t num_slots = 1;  // micro-batches that may be in flight at once
+  int graph = 0;          // among those that were planned together
 };
 
 // All programs of a run over one set of arenas.

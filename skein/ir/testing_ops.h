@@ -1,4 +1,4 @@
-// Three tiny ops for testing the IR without the real ones.
+// Tiny ops for testing the IR without the real ones.
 #pragma once
 
 #include "skein/ir/op_def.h"
@@ -28,6 +28,46 @@ inline constexpr OpDef kTimes = {
                match_placements(call, {0, 1}, 1, kRules)[0]}};
     }};
 
-inline OpTable table() { return {&kPlus, &kAccumulate, &kTimes}; }
+// Views: (x) -> (the upper half of its rows, the lower half).
+inline constexpr OpDef kHalves = {
+    .name = "halves",
+    .infer =
+        [](const OpCall& call) {
+          TensorType half = call.input(0);
+          half.shape.set_dim(0, half.shape.dim(0) / 2);
+          return std::vector<TensorType>{half, half};
+        },
+    .layout =
+        [](const OpCall& call) {
+          const int64_t half = call.input(0).shape.dim(0) / 2;
+          return Layout{
+              .aliases = {{.output = 0, .input = 0, .in_place = false},
+                          {.output = 1, .input = 0, .in_place = false, .row_offset = half}}};
+        }};
+
+// A view of two values that lie one below the other: (a, b) -> x.
+inline constexpr OpDef kBelow = {
+    .name = "below",
+    .infer =
+        [](const OpCall& call) {
+          TensorType x = call.input(0);
+          x.shape.set_dim(0, x.shape.dim(0) + call.input(1).shape.dim(0));
+          return std::vector<TensorType>{x};
+        },
+    .layout =
+        [](const OpCall&) {
+          return Layout{.aliases = {{.output = 0, .input = 0, .in_place = false}},
+                        .bundles = {{.operands = {0, 1}, .required = true}}};
+        }};
+
+// y = x, begun by one and ended, in place, by the other: (x) {channel} -> (y).
+inline constexpr OpDef kBegin = {.name = "begin", .infer = same_as_first, .ended_by = "end"};
+inline constexpr OpDef kEnd = {.name = "end", .infer = same_as_first, .layout = [](const OpCall&) {
+                                 return Layout{.aliases = {{.output = 0, .input = 0}}};
+                               }};
+
+inline OpTable table() {
+  return {&kPlus, &kAccumulate, &kTimes, &kHalves, &kBelow, &kBegin, &kEnd};
+}
 
 }  // namespace skein::testing_ops

@@ -76,5 +76,70 @@ TEST(Verify, RefusesAnOutputThatIsOverwritten) {
             "after test: node 1 [accumulate]: graph output 'y' is overwritten by node 1");
 }
 
+// Memory, not only values: x and its halves are the same rows.
+TEST(Verify, RefusesReadingTheWholeAfterAPartOfItWasOverwritten) {
+  const std::string split =
+      "forward\n y = plus(x, w) : f32[4]\n a, b = halves(y) : f32[2], f32[2]\n"
+      " a1 = accumulate(a, b) : f32[2]\n";
+  EXPECT_EQ(why_not(parse(split + " z = plus(y, x) : f32[4]\n")),
+            "after test: node 3 [plus]: 'y' is read after node 2 [accumulate] overwrote it");
+  EXPECT_EQ(why_not(parse(split + " z = plus(b, b) : f32[2]\n")), "");
+  EXPECT_EQ(why_not(parse(split + " z = plus(a1, b) : f32[2]\n")), "");
+}
+
+TEST(Verify, RefusesReadingAPartAfterTheWholeWasOverwritten) {
+  EXPECT_EQ(why_not(parse("forward\n y = plus(x, w) : f32[4]\n a, b = halves(y) : f32[2], f32[2]\n"
+                          " y1 = accumulate(y, x) : f32[4]\n z = plus(b, b) : f32[2]\n")),
+            "after test: node 3 [plus]: 'b' is read after node 2 [accumulate] overwrote it");
+}
+
+TEST(Verify, KnowsThatAConcatenationIsItsParts) {
+  const std::string both =
+      "forward\n y = plus(x, w) : f32[4]\n z = plus(x, w) : f32[4]\n"
+      " yz = below(y, z) : f32[8]\n";
+  EXPECT_EQ(why_not(parse(both + " z1 = accumulate(z, x) : f32[4]\n u = plus(yz, yz) : f32[8]\n")),
+            "after test: node 4 [plus]: 'yz' is read after node 3 [accumulate] overwrote it");
+  EXPECT_EQ(
+      why_not(parse(both + " v = accumulate(yz, yz) : f32[8]\n")),
+      "after test: node 3 [accumulate]: reads 'yz', whose memory it overwrites as that of 'yz'");
+  EXPECT_EQ(why_not(parse(both + " yz1 = accumulate(yz, x) : f32[8]\n u = plus(z, x) : f32[4]\n")),
+            "after test: node 4 [plus]: 'z' is read after node 3 [accumulate] overwrote it");
+  EXPECT_EQ(why_not(parse(both + " z1 = accumulate(z, x) : f32[4]\n u = plus(y, x) : f32[4]\n")),
+            "");
+}
+
+TEST(Verify, RefusesOverwritingAPartOfAWeight) {
+  EXPECT_EQ(why_not(parse("backward\n a, b = halves(w) : f32[2], f32[2]\n"
+                          " a1 = accumulate(a, b) : f32[2]\n")),
+            "after test: node 1 [accumulate]: overwrites the parameter 'w' before the update");
+}
+
+TEST(Verify, RefusesAnOutputOfWhichAPartIsOverwritten) {
+  EXPECT_EQ(why_not(parse("forward\n y = plus(x, w) : f32[4]\n a, b = halves(y) : f32[2], f32[2]\n"
+                          " a1 = accumulate(a, b) : f32[2]\noutput y\n")),
+            "after test: node 2 [accumulate]: graph output 'y' is overwritten by node 2");
+}
+
+// Between its two ends, work reads and writes on.
+TEST(Verify, LeavesAloneWhatIsUnderWay) {
+  const std::string begun =
+      "forward\n y = plus(x, w) : f32[4]\n t = begin(y) {channel=7} : f32[4]\n";
+  const std::string ended = " t1 = end(t) {channel=7} : f32[4]\n";
+  EXPECT_EQ(why_not(parse(begun + " z = plus(y, x) : f32[4]\n" + ended)), "");
+  EXPECT_EQ(why_not(parse(begun + ended + " z = plus(t1, y) : f32[4]\n")), "");
+  EXPECT_EQ(why_not(parse(begun + " z = plus(t, x) : f32[4]\n" + ended)),
+            "after test: node 2 [plus]: reads 't' while node 1 [begin] is still at work on 't'");
+  EXPECT_EQ(
+      why_not(parse(begun + " y1 = accumulate(y, x) : f32[4]\n" + ended)),
+      "after test: node 2 [accumulate]: overwrites 'y1' while node 1 [begin] is still at work "
+      "on 'y'");
+  EXPECT_EQ(why_not(parse(begun)),
+            "after test: node 1 [begin]: its work on channel 7 is ended by no [end]");
+  EXPECT_EQ(why_not(parse(begun + ended + " t2 = end(t1) {channel=7} : f32[4]\n")),
+            "after test: node 3 [end]: ends work on channel 7 that nobody began");
+  EXPECT_EQ(why_not(parse(begun + " s = begin(y) {channel=7} : f32[4]\n" + ended)),
+            "after test: node 2 [begin]: channel 7 is under way already");
+}
+
 }  // namespace
 }  // namespace skein

@@ -68,8 +68,8 @@ class IntervalPacker {
 
 class GraphPlanner {
  public:
-  GraphPlanner(const GraphToPlan& request, const KernelTable& kernels, ProgramSet& set)
-      : request_(request), graph_(*request.graph), kernels_(kernels), set_(set) {
+  GraphPlanner(const GraphToPlan& request, int index, const KernelTable& kernels, ProgramSet& set)
+      : request_(request), index_(index), graph_(*request.graph), kernels_(kernels), set_(set) {
     assignment_ = assign_storage(graph_);
     offsets_.resize(assignment_.storages.size(), -1);
     arenas_.resize(assignment_.storages.size(), Arena::kWorkspace);
@@ -268,11 +268,13 @@ class GraphPlanner {
   }
 
   void write_program(Phase phase, int chunk, bool several) {
-    Program program{program_name(phase), {}, 1};
-    Program last{program.name + ".last", {}, 1};
-    for (const Node& node : graph_.nodes()) {
+    Program program{program_name(phase), {}, 1, index_};
+    Program last{program.name + ".last", {}, 1, index_};
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const Node& node = graph_.nodes()[i];
       if (node.phase != phase || node.chunk != chunk) continue;
       last.steps.push_back(make_step(node));
+      last.steps.back().node = static_cast<int>(i);
       if (!node.last_only) program.steps.push_back(last.steps.back());
     }
     const bool differs = last.steps.size() > program.steps.size();
@@ -322,6 +324,7 @@ class GraphPlanner {
   }
 
   const GraphToPlan& request_;
+  const int index_;
   const Graph& graph_;
   const KernelTable& kernels_;
   ProgramSet& set_;
@@ -341,7 +344,9 @@ ProgramSet plan_memory(const std::vector<GraphToPlan>& graphs, const KernelTable
   set.mesh = graphs.front().graph->mesh();
   set.rank = rank;
   set.on_host[static_cast<size_t>(Arena::kHostActivations)] = true;
-  for (const GraphToPlan& request : graphs) GraphPlanner(request, kernels, set).run();
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    GraphPlanner(graphs[i], static_cast<int>(i), kernels, set).run();
+  }
   return set;
 }
 

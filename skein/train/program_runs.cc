@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "skein/base/units.h"
+
 namespace skein {
 namespace {
 
@@ -57,7 +59,34 @@ class StepWriter {
   std::vector<ProgramRun> order_;
 };
 
+// Of a step that is shorter and yet has every kind of task in every slot: a schedule repeats itself once
+// its stages are busy.
+int64_t rehearsed_micro_batches(const StepSpec& spec) {
+  const PipelineShape shape = pipeline_shape(spec);
+  const int64_t hosted = spec.layout.hosted_virtual_ranks();
+  const int64_t enough = shape.num_stages == 1 ? 2 : 3 * shape.num_stages;
+  for (int64_t n = round_up(enough, hosted); n < spec.micro_batches; n += hosted) {
+    if (n % shape.num_stages == spec.micro_batches % shape.num_stages) return n;
+  }
+  return spec.micro_batches;
+}
+
 }  // namespace
+
+std::vector<MemoryRun> rehearsal(const StepSpec& spec, const ProgramSet& programs) {
+  StepSpec shorter = spec;
+  shorter.micro_batches = rehearsed_micro_batches(spec);
+  std::vector<MemoryRun> step;
+  for (const ProgramRun& run : step_order(shorter, programs))
+    step.push_back({run.program, run.slot});
+  step.push_back({"update", 0, true});
+  std::vector<MemoryRun> runs = step;
+  for (const Program& program : programs.programs) {
+    if (program.name.starts_with("evaluate")) runs.push_back({program.name});
+  }
+  runs.insert(runs.end(), step.begin(), step.end());
+  return runs;
+}
 
 std::vector<ProgramRun> step_order(const StepSpec& spec, const ProgramSet& programs) {
   return StepWriter(spec, programs).write();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "skein/passes/check_memory.h"
 #include "skein/train/step_programs.h"
 
 namespace skein {
@@ -25,5 +26,9 @@ std::vector<ProgramRun> step_order(const StepSpec& spec, const ProgramSet& progr
 // By program name, the update among them; those that a step does not run (evaluation) are absent.
 using ProgramRuns = std::map<std::string, int64_t, std::less<>>;
 ProgramRuns program_runs(const StepSpec& spec, const ProgramSet& programs);
+
+// What check_memory runs on paper: two steps and an evaluation between them, of as many micro-batches as
+// it takes to use all of the memory that is kept for them.
+std::vector<MemoryRun> rehearsal(const StepSpec& spec, const ProgramSet& programs);
 
 }  // namespace skein

@@ -17,6 +17,7 @@
 #include "skein/passes/take_stage.h"
 #include "skein/passes/use_fp8.h"
 #include "skein/passes/zero.h"
+#include "skein/train/program_runs.h"
 
 namespace skein {
 namespace {
@@ -251,6 +252,9 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   }
   ProgramSet programs = plan_memory(requests, kernels, spec.layout.rank);
   programs.on_host[static_cast<size_t>(Arena::kOptimizer)] = spec.offload_optimizer;
+  std::vector<const Graph*> planned;
+  for (const GraphToPlan& request : requests) planned.push_back(request.graph);
+  check_memory(planned, programs, rehearsal(spec, programs));
   return programs;
 }
 

@@ -47,6 +47,7 @@ class Trainer {
   void open_model();
   void open_data();
   void allocate();
+  void agree_on_algorithms();
   void begin_state();
   void choose_checkpoint();
   void lay_out();
@@ -91,6 +92,7 @@ class Trainer {
   Communicators communicators_;
   ProgramSet programs_;
   std::unique_ptr<StepRunner> runner_;
+  Json algorithms_;  // of the run, for checkpoints
   std::vector<StateTensor> state_;
   std::atomic<bool> peer_lost_ = false;  // saves need not wait for other ranks any more
   std::unique_ptr<CheckpointWriter> writer_;

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "skein/ops/testing/test_device.h"
+#include "tests/test_home.h"
 
 namespace skein::op_test {
 namespace {
@@ -49,6 +50,8 @@ bool use_cuda() {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (!GTEST_FLAG_GET(list_tests) && !skein::op_test::use_cuda()) return 77;
+  if (GTEST_FLAG_GET(list_tests)) return RUN_ALL_TESTS();
+  const skein::TestHome home;
+  if (!skein::op_test::use_cuda()) return 77;
   return RUN_ALL_TESTS();
 }

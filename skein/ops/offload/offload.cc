@@ -17,9 +17,9 @@ Cost cost_end(const OpCall&) { return {}; }
 
 }  // namespace
 
-const OpDef kStash = {.name = "stash", .infer = infer, .cost = cost};
+const OpDef kStash = {.name = "stash", .infer = infer, .cost = cost, .ended_by = "stash_end"};
 const OpDef kStashEnd = {.name = "stash_end", .infer = infer_stash_end, .cost = cost_end};
-const OpDef kFetch = {.name = "fetch", .infer = infer, .cost = cost};
+const OpDef kFetch = {.name = "fetch", .infer = infer, .cost = cost, .ended_by = "fetch_end"};
 const OpDef kFetchEnd = {
     .name = "fetch_end", .infer = infer, .cost = cost_end, .layout = layout_fetch_end};
 

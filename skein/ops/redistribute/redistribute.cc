@@ -226,7 +226,8 @@ const OpDef kRedistributeStart = {.name = "redistribute_start",
                                   .infer = infer_start,
                                   .cost = cost,
                                   .layout = layout_start,
-                                  .localize = localize};
+                                  .localize = localize,
+                                  .ended_by = "redistribute_wait"};
 const OpDef kRedistributeWait = {.name = "redistribute_wait",
                                  .infer = infer_wait,
                                  .cost = cost_wait,

@@ -1,0 +1,113 @@
+#include "skein/passes/expected_contents.h"
+
+#include <algorithm>
+
+namespace skein {
+
+Parts within(const Parts& parts, const ByteRect& rect) {
+  Parts result;
+  for (const MemoryMap::Content& part : parts) {
+    if (const auto both = common(part.rect, rect)) result.push_back({*both, part.writer});
+  }
+  return result;
+}
+
+ExpectedContents::ExpectedContents(const std::vector<const Graph*>& graphs,
+                                   const ProgramSet& programs) {
+  for (const Graph* graph : graphs) add_graph(*graph, programs);
+}
+
+void ExpectedContents::add_graph(const Graph& graph, const ProgramSet& programs) {
+  const size_t num_values = graph.values().size();
+  OfGraph& added = graphs_.emplace_back();
+  added.graph = &graph;
+  added.persistent.resize(num_values, -1);
+  added.is_view.resize(num_values);
+  added.known.resize(num_values);
+  added.made_in.resize(num_values, -1);
+  for (size_t id = 0; id < num_values; ++id) {
+    const Value& value = graph.values()[id];
+    if (value.producer < 0) added.persistent[id] = find_persistent(value.name, programs);
+  }
+  for (const Node& node : graph.nodes()) {
+    added.layouts.emplace_back();
+    if (node.op->layout == nullptr) continue;
+    added.layouts.back() = node.op->layout(graph.call(node));
+    for (const Alias& alias : added.layouts.back().aliases) {
+      const ValueId input = node.inputs.at(alias.input), output = node.outputs.at(alias.output);
+      if (input == kNoValue) continue;
+      added.persistent[output] = added.persistent[input];
+      added.is_view[output] = !alias.in_place;
+    }
+  }
+}
+
+// -1: no program has it.
+int ExpectedContents::find_persistent(const std::string& name, const ProgramSet& programs) {
+  const auto named = programs.named.find(name);
+  if (named == programs.named.end()) return -1;
+  const auto [entry, fresh] = by_name_.emplace(name, static_cast<int>(persistent_.size()));
+  if (fresh) persistent_.push_back({name, ByteRect::of(named->second, 0), {}, {}});
+  return entry->second;
+}
+
+bool ExpectedContents::is_result(int index, ValueId id) const {
+  const std::vector<ValueId>& outputs = graph(index).outputs();
+  return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
+}
+
+void ExpectedContents::begin_run(const Program& program, int64_t slot) {
+  running_ = &graphs_.at(static_cast<size_t>(program.graph));
+  slot_ = slot;
+  ++run_;
+  for (const Step& step : program.steps) {
+    const Node& node = running_->graph->nodes().at(static_cast<size_t>(step.node));
+    for (const ValueId id : node.outputs) running_->made_in[id] = run_;
+  }
+}
+
+size_t ExpectedContents::slot_of(const Operand& operand) const {
+  return static_cast<size_t>(operand.slot_bytes > 0 ? slot_ : 0);
+}
+
+const Parts& ExpectedContents::parts(ValueId id, const Operand& operand) const {
+  static const Parts kNone;
+  const bool made_here = running_->made_in[id] == run_;
+  const int index = running_->persistent[id];
+  if (made_here || index < 0 || running_->is_view[id]) {
+    const std::vector<Known>& slots = running_->known[id];
+    if (slots.size() <= slot_of(operand)) return kNone;
+    const Known& known = slots[slot_of(operand)];
+    return made_here && known.run != run_ ? kNone : known.parts;
+  }
+  const Persistent& persistent = persistent_[static_cast<size_t>(index)];
+  return persistent.changed_in == run_ ? persistent.before : persistent.latest;
+}
+
+void ExpectedContents::set_view(ValueId id, const Operand& operand, Parts parts) {
+  std::vector<Known>& slots = running_->known[id];
+  if (slots.size() <= slot_of(operand)) slots.resize(slot_of(operand) + 1);
+  slots[slot_of(operand)] = {std::move(parts), run_};
+}
+
+void ExpectedContents::set_written(ValueId id, const Operand& operand, const ByteRect& rect,
+                                   MemoryMap::Writer writer) {
+  set_view(id, operand, {{rect, writer}});
+  const int index = running_->persistent[id];
+  if (index < 0) return;
+  Persistent& one = persistent_[static_cast<size_t>(index)];
+  if (one.changed_in != run_) {
+    one.before = one.latest;
+    one.changed_in = run_;
+  }
+  Parts left;
+  for (const MemoryMap::Content& part : one.latest) {
+    for (const ByteRect& rest : without({part.rect}, rect, /*at_least=*/true)) {
+      left.push_back({rest, part.writer});
+    }
+  }
+  left.push_back({rect, writer});
+  one.latest = std::move(left);
+}
+
+}  // namespace skein

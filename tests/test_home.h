@@ -1,0 +1,37 @@
+// A home folder of a test program's own, for itself and whatever it starts: nothing that it reads or
+// keeps is the user's, and no test finds what another one left.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace skein {
+
+class TestHome {
+ public:
+  TestHome() {
+    std::string name = testing::TempDir() + "/skein_home_XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) {
+      std::fprintf(stderr, "no folder can be made in %s\n", testing::TempDir().c_str());
+      std::exit(1);
+    }
+    path_ = name;
+    setenv("HOME", path_.c_str(), 1);
+    setenv("SKEIN_CACHE", (path_ / "cache").c_str(), 1);
+  }
+  TestHome(const TestHome&) = delete;
+  TestHome& operator=(const TestHome&) = delete;
+  ~TestHome() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace skein
