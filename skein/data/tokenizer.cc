@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "skein/base/error.h"
+#include "skein/base/hash.h"
 #include "skein/data/tokenizer_cuts.h"
 #include "skein/data/tokenizer_model.h"
 
@@ -27,7 +28,9 @@ class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(std::string_view bytes, const std::string& name,
                          std::vector<fs::path> files)
-      : name_(name), files_(std::move(files)) {
+      : name_(name),
+        files_(std::move(files)),
+        content_hash_(xxh3_128_hex(std::as_bytes(std::span(bytes)))) {
     const SentencePieceModel model = parse_sentencepiece_model(bytes, name);
     load(bytes, processor_);
     if (TokenizerCuts::allowed(model)) {
@@ -70,6 +73,7 @@ class SentencePieceTokenizer : public Tokenizer {
   int vocab_size() const override { return processor_.GetPieceSize(); }
   int bos_id() const override { return processor_.bos_id(); }
   int eos_id() const override { return processor_.eos_id(); }
+  std::string content_hash() const override { return content_hash_; }
   std::vector<fs::path> files() const override { return files_; }
 
  private:
@@ -92,6 +96,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
   std::string name_;
   std::vector<fs::path> files_;
+  std::string content_hash_;
   sentencepiece::SentencePieceProcessor processor_;
   // Where texts may be cut into parts: how, and what encodes them.
   std::optional<TokenizerCuts> cuts_;

@@ -46,6 +46,9 @@ class Tokenizer {
   virtual int bos_id() const = 0;  // -1: none
   virtual int eos_id() const = 0;  // -1: none
 
+  // xxh3-128 of what decides the ids: two tokenizers that agree in it encode alike.
+  virtual std::string content_hash() const = 0;
+
   // The tokenizer's files that belong in an exported Hugging Face folder.
   virtual std::vector<fs::path> files() const = 0;
 };
