@@ -270,6 +270,9 @@ TEST_F(InitFrom, LeavesNoTensorOut) {
   expect_refused(begin(init()), 1,
                  {folder_.string(), "model.layers.0.self_attn.k_proj.bias", "and 7 more",
                   "attention_bias is false"});
+  expect_refused(
+      run_skein({"score", "--model", folder_.string(), "--tokens", token_file().string()}), 1,
+      {"self_attn.k_proj.bias", "attention_bias is false"});
   // Biases that it speaks of and that are not there.
   set("attention_bias", true);
   set("mlp_bias", true);

@@ -157,7 +157,11 @@ void check_config(const Config& config, const std::string& name, ConfigUse use) 
   check.require(!config.run.dir.empty(), "[run] dir is empty: expected a folder");
   check.require(!config.run.resume.empty(),
                 "[run] resume is empty: expected auto, never or the path of a checkpoint");
-  parse_accepted_changes(config.run.accept_changes);
+  if (const auto accepted =
+          try_run([&] { return parse_accepted_changes(config.run.accept_changes); });
+      !accepted.ok()) {
+    check.require(false, "{}", accepted.error().what());
+  }
   check_data(config, check, use);
   check_model(config.model, check);
   check_batch(config, check);

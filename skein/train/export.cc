@@ -3,6 +3,7 @@
 #include "skein/base/log.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/llama/parameters.h"
+#include "skein/train/init_source.h"
 
 namespace skein {
 namespace {
@@ -20,9 +21,9 @@ std::string generation_config(const LlamaConfig& config) {
 }  // namespace
 
 void export_hugging_face(const ModelSource& source, const fs::path& out) {
+  check_tensors(source, source.config());
   HuggingFaceExport contents;
   for (const ParameterSpec& spec : parameter_specs(source.config())) {
-    source.check_shape(spec.name, spec.shape);
     contents.tensors.push_back(
         {spec.name, source.dtype(), spec.shape, [&source, spec](std::span<std::byte> target) {
            source.read(spec.name, Slice::whole(spec.shape), source.dtype(), target);

@@ -53,6 +53,8 @@ void check_tied_head(const ModelSource& source, const Shape& shape) {
   });
 }
 
+}  // namespace
+
 void check_tensors(const ModelSource& source, const LlamaConfig& model) {
   std::set<std::string, std::less<>> needed;
   for (const ParameterSpec& spec : parameter_specs(model)) {
@@ -79,8 +81,6 @@ void check_tensors(const ModelSource& source, const LlamaConfig& model) {
                              model.attention_bias, model.mlp_bias)
                : " and nothing beside");
 }
-
-}  // namespace
 
 void check_source(const ModelSource& source, const LlamaConfig& model, const Tokenizer& tokenizer,
                   const std::string& accepted) {

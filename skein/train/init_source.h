@@ -17,4 +17,7 @@ namespace skein {
 void check_source(const ModelSource& source, const LlamaConfig& model, const Tokenizer& tokenizer,
                   const std::string& accepted);
 
+// The last of these alone: what holds wherever weights are read, for scoring and export as well.
+void check_tensors(const ModelSource& source, const LlamaConfig& model);
+
 }  // namespace skein
