@@ -259,10 +259,12 @@ TEST(BadInput, Checkpoints) {
 }
 
 TEST(BadInput, AnotherConfigurationThanTheCheckpoints) {
-  expect_training_refused({"run.seed=2"}, 2, {"run.seed = 1", "2"});
-  expect_training_refused({"precision.mode=mixed"}, 1, {"step-00000004", "master"});
-  expect_training_refused({"model.intermediate_size=100"}, 1, {"[176, 64]", "[100, 64]"});
-  expect_training_refused({"batch.global_sequences=8"}, 1, {"global_sequences = 4", "8"});
+  expect_training_refused({"run.seed=2"}, 2, {"run.seed is 1 there and 2"});
+  expect_training_refused({"precision.mode=mixed"}, 2, {"step-00000004", "master"});
+  expect_training_refused({"model.intermediate_size=100"}, 2,
+                          {"model.intermediate_size is 176 there and 100", "[176, 64]"});
+  expect_training_refused({"batch.global_sequences=8"}, 2,
+                          {"batch.global_sequences is 4 there and 8"});
   expect_checkpoints_good("good");
 }
 

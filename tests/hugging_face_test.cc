@@ -1,5 +1,7 @@
 // To Hugging Face and back: what is exported scores as the checkpoint does, bit for bit, and begins
 // a run as the checkpoint does; generation is a function of prompt, options and seed.
+#include "skein/checkpoint/hugging_face.h"
+
 #include "skein/checkpoint/safetensors.h"
 #include "tests/testing.h"
 
@@ -142,6 +144,185 @@ TEST(Generate, IsAFunctionOfPromptOptionsAndSeed) {
   // So little mass holds but the likeliest token.
   EXPECT_EQ(generate(folder, {"--temperature", "1", "--top-p", "0.000001"}), greedy);
   EXPECT_NE(greedy, drawn);
+}
+
+// A Hugging Face folder, exported from a run of two steps, whose config.json and tensors a test may
+// change.
+class InitFrom : public ::testing::Test {
+ protected:
+  static constexpr const char* kConfig = "config.json";
+
+  void export_run(Overrides overrides) {
+    overrides.insert(overrides.end(), {"run.steps=2", "precision.mode=fp32"});
+    job().trained("source", overrides);
+    TinyJob::must({"checkpoint", "export", job().checkpoint("source", 2).string(), "--out",
+                   folder_.string()});
+  }
+  void set(const std::string& key, const Json& value) const {
+    Json config = read_json((folder_ / kConfig).string());
+    config[key] = value;
+    std::ofstream(folder_ / kConfig) << config.dump();
+  }
+  // Its weights again, with `extra` beside them.
+  void add_tensor(const ExportTensor& extra) const {
+    const fs::path out = job().folder / "with_more";
+    {
+      const HuggingFaceFolder weights(folder_);
+      HuggingFaceExport contents;
+      for (const std::string& name : weights.tensor_names()) {
+        contents.tensors.push_back({name, DType::kF32, weights.find(name)->shape,
+                                    [&weights, name](std::span<std::byte> target) {
+                                      weights.read(name, DType::kF32, target);
+                                    }});
+      }
+      contents.tensors.push_back(extra);
+      write_hugging_face(out, contents);
+    }
+    fs::rename(out / "model.safetensors", folder_ / "model.safetensors");
+    fs::remove_all(out);
+  }
+  // The job's configuration, its model named by `model` lines.
+  fs::path config_with(const std::string& model) const {
+    std::string text = read_file(job().config());
+    const size_t begin = text.find("[model]"), end = text.find("[data]");
+    text.replace(begin, end - begin, "[model]\n" + model);
+    const fs::path path = job().folder / "init.toml";
+    std::ofstream(path) << text << "[precision]\nmode = \"fp32\"\n";
+    return path;
+  }
+  Outcome begin(const std::string& model, const Overrides& overrides = {}) const {
+    fs::remove_all(job().run("begun"));
+    Arguments arguments = {"train", config_with(model).string(),
+                           "--set", "run.dir=" + job().run("begun").string(),
+                           "--set", "run.steps=1"};
+    for (const std::string& text : overrides) arguments.insert(arguments.end(), {"--set", text});
+    return run_skein(arguments);
+  }
+  std::string init() const { return "init_from = \"" + folder_.string() + "\"\n"; }
+  Json model_of_run() const { return read_json((job().run("begun") / "model.json").string()); }
+
+  void TearDown() override {
+    for (const char* name : {"source", "begun"}) fs::remove_all(job().run(name));
+    fs::remove_all(folder_);
+  }
+
+  const fs::path folder_ = job().folder / "hf";
+};
+
+// What Llama 3.1 is to a Llama 3 configuration.
+TEST_F(InitFrom, RefusesAnotherRotaryEmbeddingUnlessItIsAccepted) {
+  export_run({});
+  fs::copy(folder_ / kConfig, job().folder / "plain.json", fs::copy_options::overwrite_existing);
+  const Json scaling = {{"rope_type", "llama3"},
+                        {"factor", 8.0},
+                        {"low_freq_factor", 1.0},
+                        {"high_freq_factor", 4.0},
+                        {"original_max_position_embeddings", 64}};
+  set("rope_scaling", scaling);
+  const std::string hf_config = "hf_config = \"" + (job().folder / "plain.json").string() + "\"\n";
+  expect_refused(begin(hf_config + init()), 2,
+                 {folder_.string(), "model.rope_scaling is {\"factor\":8.0", "there and null",
+                  "without hf_config the model is the source's own",
+                  "run.accept_changes = \"model.rope_scaling\""});
+  EXPECT_FALSE(fs::exists(job().run("begun")));
+  EXPECT_EQ(begin(hf_config + init(), {"run.accept_changes=model.rope_scaling"}).exit_code, 0);
+  EXPECT_TRUE(model_of_run().at("rope_scaling").is_null());
+  // Without hf_config the source's own counts, and goes into the export.
+  EXPECT_EQ(begin(init()).exit_code, 0);
+  EXPECT_EQ(model_of_run().at("rope_scaling"), scaling);
+  // The run goes on when the source is gone.
+  fs::rename(folder_, job().folder / "gone");
+  const Outcome again =
+      run_skein({"train", (job().run("begun") / "config.toml").string(), "--set", "run.steps=2"});
+  fs::rename(job().folder / "gone", folder_);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+}
+
+TEST_F(InitFrom, RefusesOtherConstantsAndTokenizers) {
+  export_run({});
+  const std::string own = init();
+  expect_refused(begin(own + "rms_norm_eps = 1e-3\nrope_theta = 5e5\n"), 2,
+                 {"model.rms_norm_eps is 1e-06 there and 0.001",
+                  "model.rope_theta is 10000.0 there and 500000.0"});
+  expect_refused(begin(own + "num_attention_heads = 8\nnum_key_value_heads = 4\nhead_dim = 8\n"), 2,
+                 {"model.num_attention_heads is 4 there and 8"});
+  expect_refused(begin(own + "num_hidden_layers = 1\n"), 2,
+                 {"does not fit", "model.num_hidden_layers is 2 there and 1"});
+  expect_refused(begin(own + "tie_word_embeddings = true\n"), 2,
+                 {"does not fit", "model.tie_word_embeddings is false there and true"});
+  const fs::path other = job().folder / "other_tokenizer";
+  TinyJob::must({"data", "tokenizer", "--vocab-size", "310", "--out", other.string(),
+                 job().corpus().string()});
+  expect_refused(begin(own, {"data.tokenizer=" + other.string()}), 2,
+                 {"data.tokenizer is 320 tokens, xxh3", "there and 310 tokens, xxh3"});
+  EXPECT_EQ(begin(own, {"data.tokenizer=" + other.string(), "run.accept_changes=data.tokenizer"})
+                .exit_code,
+            0);
+}
+
+TEST_F(InitFrom, LeavesNoTensorOut) {
+  export_run({"model.attention_bias=true"});
+  expect_refused(begin(init() + "attention_bias = false\n"), 2,
+                 {"model.attention_bias is true there and false"});
+  EXPECT_EQ(begin(init()).exit_code, 0);
+  // Biases that config.json does not speak of, as Qwen2 has them.
+  set("attention_bias", false);
+  expect_refused(begin(init()), 1,
+                 {folder_.string(), "model.layers.0.self_attn.k_proj.bias", "and 7 more",
+                  "attention_bias is false"});
+  expect_refused(
+      run_skein({"score", "--model", folder_.string(), "--tokens", token_file().string()}), 1,
+      {"self_attn.k_proj.bias", "attention_bias is false"});
+  // Biases that it speaks of and that are not there.
+  set("attention_bias", true);
+  set("mlp_bias", true);
+  expect_refused(begin(init()), 1, {"no tensor", "mlp.gate_proj.bias"});
+}
+
+TEST_F(InitFrom, KnowsWhatMayStandBeside) {
+  export_run({"model.tie_word_embeddings=true"});
+  add_tensor(
+      {"model.layers.0.self_attn.rotary_emb.inv_freq", DType::kF32, Shape{8},
+       [](std::span<std::byte> target) { std::fill(target.begin(), target.end(), std::byte{}); }});
+  EXPECT_EQ(begin(init()).exit_code, 0);
+  // A tied head that is stored all the same: the same matrix, or it is none.
+  const std::string embedding = [&] {
+    const HuggingFaceFolder weights(folder_);
+    std::string bytes(320 * 64 * 4, '\0');
+    weights.read("model.embed_tokens.weight", DType::kF32,
+                 std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+  }();
+  const auto head = [&](char flip) {
+    return ExportTensor{"lm_head.weight", DType::kF32, Shape{320, 64},
+                        [&embedding, flip](std::span<std::byte> target) {
+                          std::memcpy(target.data(), embedding.data(), embedding.size());
+                          target.back() ^= std::byte(flip);
+                        }};
+  };
+  fs::copy(folder_ / "model.safetensors", job().folder / "kept.safetensors");
+  add_tensor(head(0));
+  EXPECT_EQ(begin(init()).exit_code, 0);
+  fs::rename(job().folder / "kept.safetensors", folder_ / "model.safetensors");
+  add_tensor(head(1));
+  expect_refused(begin(init()), 1, {"tie_word_embeddings is true", "lm_head.weight differs"});
+}
+
+TEST_F(InitFrom, RefusesHalfPrecisionWithAdvice) {
+  export_run({});
+  set("torch_dtype", "float16");
+  expect_refused(begin(init()), 1,
+                 {"torch_dtype is \"float16\"", "\"float32\" or \"bfloat16\"", "save_pretrained"});
+}
+
+// A checkpoint, or a run, is asked the same.
+TEST_F(InitFrom, OfARunIsCheckedAlike) {
+  export_run({"model.rope_theta=5e4"});
+  const std::string run = "init_from = \"" + job().run("source").string() + "\"\n";
+  EXPECT_EQ(begin(run).exit_code, 0);
+  EXPECT_EQ(model_of_run().at("rope_theta"), 50000.0);
+  expect_refused(begin(run + "rope_theta = 1e4\n"), 2,
+                 {"model.rope_theta is 50000.0 there and 10000.0"});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -24,23 +25,39 @@ std::string read_holder(int fd) {
   return count > 0 ? std::string(text.data(), static_cast<size_t>(count)) : "another process";
 }
 
-}  // namespace
+// False where somebody removed the file that was locked: the next one may have made another.
+bool is_still_there(int fd, const fs::path& path) {
+  struct stat locked {
+  }, named{};
+  return ::fstat(fd, &locked) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
+}
 
-RunLock::RunLock(const fs::path& folder, const Text& text) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  const fs::path path = folder / ".lock";
-  file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (file_.get() < 0) {
+FileDescriptor open_locked(const fs::path& folder, const fs::path& path,
+                           const RunLock::Text& text) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (file.get() < 0) {
     fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
   }
-  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) {
       fail(errno_code(errno), "cannot lock {}: {}", path.string(), errno_text(errno));
     }
     fail(ErrorCode::kBusy, "{} {} is in use by {}: stop that process, or choose another {}",
-         text.folder, folder.string(), read_holder(file_.get()), text.key);
+         text.folder, folder.string(), read_holder(file.get()), text.key);
   }
+  return file;
+}
+
+}  // namespace
+
+RunLock::RunLock(const fs::path& folder, const Text& text) {
+  const fs::path path = folder / ".lock";
+  do {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    file_ = open_locked(folder, path, text);
+  } while (!is_still_there(file_.get(), path));
   const std::string holder =
       fmt::format("process {} on {}{}", ::getpid(), host_name(), text.holder_note);
   if (::ftruncate(file_.get(), 0) != 0) {

@@ -11,6 +11,7 @@
 #include "skein/launch/agreement.h"
 #include "skein/launch/workers.h"
 #include "skein/train/config_notes.h"
+#include "skein/train/run_folder.h"
 #include "skein/train/trainer.h"
 
 namespace skein {
@@ -31,7 +32,12 @@ void check_layout(const Config& config) {
   parallel_layout(config, model, config.launch.workers, 0);
 }
 
-int start_workers(const ConfigOptions& options, const Config& config) {
+void say(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) log::info("{}", line);
+}
+
+int start_workers(const ConfigOptions& options, const Config& config,
+                  const std::vector<std::string>& copies, NewRunFolder& new_folder) {
   WorkerLaunch launch;
   launch.num_workers = static_cast<int>(config.launch.workers);
   launch.arguments = {"train", options.path};
@@ -42,7 +48,21 @@ int start_workers(const ConfigOptions& options, const Config& config) {
   launch.rendezvous = config.launch.rendezvous;
   launch.threads = static_cast<int>(config.device.threads);
   log::start();
-  return run_workers(launch);
+  say(copies);
+  try {
+    return run_workers(launch);
+  } catch (const Error& error) {
+    if (new_folder.has_begun()) throw;
+    // A mistake is told in full; what else happened may be in the logs, so that they stay.
+    const bool is_mistake = error.code() != ErrorCode::kPeerLost &&
+                            error.code() != ErrorCode::kInternal && error.code() != ErrorCode::kIo;
+    if (!is_mistake) {
+      new_folder.keep_logs();
+      throw;
+    }
+    const std::string text = error.what();
+    throw Error(error.code(), text.substr(0, text.rfind(" (log: ")));
+  }
 }
 
 void start_log(const Config& config, const Place& place) {
@@ -70,7 +90,9 @@ int train(const Config& config, const Place& place, const fs::path& rendezvous) 
 }
 
 int train_command(const ConfigOptions& options) {
-  const Config config = load_config(options.path, options.overrides);
+  Config config = load_config(options.path, options.overrides);
+  check_own_folder(options.path, options.overrides, config);
+  const std::vector<std::string> copies = use_own_copies(config, options.overrides);
   check_folders(config);
   const std::optional<Place> found = place_from_environment();
   if (found) check_workers(*found, config.launch.workers);
@@ -81,9 +103,14 @@ int train_command(const ConfigOptions& options) {
          config.launch.nodes);
   }
   if (!found) check_layout(config);
-  if (!found && config.launch.workers > 1) return start_workers(options, config);
+  std::optional<NewRunFolder> new_folder;
+  if (!found || (found->rank == 0 && found->parent_pid == 0)) new_folder.emplace(config);
+  if (!found && config.launch.workers > 1) {
+    return start_workers(options, config, copies, *new_folder);
+  }
   const Place place = found.value_or(Place{.start_id = "alone"});
   start_log(config, place);
+  if (new_folder) say(copies);
   const fs::path rendezvous =
       rendezvous_folder(config.launch.rendezvous, config.run.dir, place.start_id);
   return run_as_worker(place, rendezvous, [&] { return train(config, place, rendezvous); });

@@ -44,6 +44,7 @@ class ByteTokenizer final : public Tokenizer {
   int vocab_size() const override { return 258; }
   int bos_id() const override { return kBos; }
   int eos_id() const override { return eos_; }
+  std::string content_hash() const override { return "bytes"; }
   std::vector<fs::path> files() const override { return {}; }
 
  private:

@@ -98,6 +98,7 @@ class StrangeTokenizer final : public Tokenizer {
   int vocab_size() const override { return 258; }
   int bos_id() const override { return 256; }
   int eos_id() const override { return 257; }
+  std::string content_hash() const override { return "strange"; }
   std::vector<fs::path> files() const override { return {}; }
   int niceness() const { return niceness_; }
 

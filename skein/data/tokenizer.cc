@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "skein/base/error.h"
+#include "skein/base/hash.h"
 #include "skein/base/json.h"
 #include "skein/base/log.h"
 #include "skein/data/tokenizer_cuts.h"
@@ -31,6 +32,7 @@ class SentencePieceTokenizer : public Tokenizer {
                          std::vector<fs::path> files)
       : name_(name),
         files_(std::move(files)),
+        content_hash_(xxh3_128_hex(std::as_bytes(std::span(bytes)))),
         bytes_(bytes),
         model_(parse_sentencepiece_model(bytes, name)) {
     load(bytes, processor_);
@@ -73,6 +75,7 @@ class SentencePieceTokenizer : public Tokenizer {
   int vocab_size() const override { return processor_.GetPieceSize(); }
   int bos_id() const override { return processor_.bos_id(); }
   int eos_id() const override { return processor_.eos_id(); }
+  std::string content_hash() const override { return content_hash_; }
   std::vector<fs::path> files() const override { return files_; }
   std::string why_not_exported() const override { return why_no_hugging_face_tokenizer(model_); }
 
@@ -123,6 +126,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
   std::string name_;
   std::vector<fs::path> files_;
+  std::string content_hash_;
   std::string bytes_;
   SentencePieceModel model_;
   sentencepiece::SentencePieceProcessor processor_;

@@ -47,6 +47,9 @@ class Tokenizer {
   virtual int bos_id() const = 0;  // -1: none
   virtual int eos_id() const = 0;  // -1: none
 
+  // xxh3-128 of what decides the ids: two tokenizers that agree in it encode alike.
+  virtual std::string content_hash() const = 0;
+
   // The tokenizer's files: what a run keeps beside its checkpoints.
   virtual std::vector<fs::path> files() const = 0;
 

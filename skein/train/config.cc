@@ -161,7 +161,9 @@ class ConfigReader {
   }
 
   Config finish() {
-    if (!config_.model.inline_keys.empty() && !hf_config_given_) config_.model.hf_config.clear();
+    const bool named_otherwise =
+        !config_.model.inline_keys.empty() || !config_.model.init_from.empty();
+    if (named_otherwise && !hf_config_given_) config_.model.hf_config.clear();
     return std::move(config_);
   }
 
@@ -206,6 +208,29 @@ Config parse_config(std::string_view text, const std::string& name,
   return reader.finish();
 }
 
+namespace {
+
+// The folder of `file` for {config_dir}, in every path.
+void put_in_config_dir(Config& config, const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  for (const ConfigField& field : config_fields()) {
+    if (!field.limits.is_path) continue;
+    std::string& path = *std::get<std::string*>(field.value(config));
+    const size_t at = path.find(kConfigDir);
+    if (at == std::string::npos) continue;
+    const std::string rest = path.substr(kConfigDir.size());
+    if (at != 0 || (!rest.empty() && rest.front() != '/')) {
+      fail(ErrorCode::kUsage,
+           "{}: {} in [{}] is \"{}\": expected {} at the beginning of the path, and then /",
+           file.string(), field.key, field.section, path, kConfigDir);
+    }
+    path =
+        rest.size() <= 1 ? folder.string() : (folder / rest.substr(1)).lexically_normal().string();
+  }
+}
+
+}  // namespace
+
 Config load_config(const std::string& path, std::span<const std::string> overrides, ConfigUse use) {
   constexpr int64_t kMaxBytes = 1 << 20;
   std::string text;
@@ -214,13 +239,14 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
   } catch (const Error& error) {
     fail(ErrorCode::kUsage, "configuration: {}", error.what());
   }
-  const Config config = parse_config(text, path, overrides);
+  Config config = parse_config(text, path, overrides);
+  put_in_config_dir(config, path);
   check_config(config, path, use);
   return config;
 }
 
-Json hf_config_json(const ModelConfig& model) {
-  Json json = model.hf_config.empty() ? Json::object() : read_json(model.hf_config);
+Json hf_config_json(const ModelConfig& model, const Json& otherwise) {
+  Json json = model.hf_config.empty() ? otherwise : read_json(model.hf_config);
   if (!json.is_object()) {
     fail(ErrorCode::kInvalid, "{} holds a JSON {}: expected an object, a Hugging Face config.json",
          model.hf_config, json.type_name());
@@ -239,6 +265,12 @@ LearningRateSchedule learning_rate_schedule(const OptimizerConfig& optimizer) {
           optimizer.warmup_steps,
           optimizer.constant_steps,
           optimizer.decay_steps};
+}
+
+std::string absolute_path(const std::string& path) {
+  if (path.empty() || path.find("://") != std::string::npos) return path;
+  const fs::path normal = fs::absolute(path).lexically_normal();
+  return (normal.has_filename() ? normal : normal.parent_path()).string();
 }
 
 std::string checkpoint_dir(const Config& config) {

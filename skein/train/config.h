@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "skein/base/json.h"
 #include "skein/optim/learning_rate.h"
@@ -22,11 +23,13 @@ struct RunConfig {
   int64_t seed = 1;
   int64_t steps = 2000;
   std::string resume = "auto";
+  std::string accept_changes;  // keys of acceptable_changes()
   bool operator==(const RunConfig&) const = default;
 };
 
 struct ModelConfig {
-  std::string hf_config = "configs/models/llama2-7b.json";  // "" where the inline keys say it all
+  // "" where the inline keys say it all, or with init_from: the source's own.
+  std::string hf_config = "configs/models/llama2-7b.json";
   // The Hugging Face config.json keys that stand in [model] themselves; they go before those of
   // the file.
   Json inline_keys = Json::object();
@@ -156,7 +159,11 @@ struct Config {
 // What the configuration is read for: a plan needs neither a corpus nor a tokenizer.
 enum class ConfigUse { kTrain, kPlan };
 
-// Reads `path`, applies the overrides ("section.key=value") in order, and checks the whole.
+// Stands at the beginning of a path in a configuration for the folder of the configuration's file.
+inline constexpr std::string_view kConfigDir = "{config_dir}";
+
+// Reads `path`, applies the overrides ("section.key=value") in order, puts its folder in the place
+// of {config_dir}, and checks the whole.
 Config load_config(const std::string& path, std::span<const std::string> overrides = {},
                    ConfigUse use = ConfigUse::kTrain);
 
@@ -175,10 +182,19 @@ std::string config_text(const Config& config);
 std::string config_reference();
 
 // The Hugging Face configuration of the model: the keys of the file hf_config, those that stand in
-// [model] put over them.
-Json hf_config_json(const ModelConfig& model);
+// [model] put over them. Without a file, those of `otherwise` instead.
+Json hf_config_json(const ModelConfig& model, const Json& otherwise = Json::object());
 
 LearningRateSchedule learning_rate_schedule(const OptimizerConfig& optimizer);
+
+// The keys whose change run.accept_changes may allow.
+std::span<const std::string_view> acceptable_changes();
+// The keys in a value of run.accept_changes; throws Error{kUsage} where one is not among those.
+std::vector<std::string> parse_accepted_changes(std::string_view text);
+
+// A path as it is from any working directory, without a slash at its end; nothing, and what has a
+// scheme (s3://…), as it is.
+std::string absolute_path(const std::string& path);
 
 // Where checkpoints go: checkpoint.dir, or run.dir/checkpoints.
 std::string checkpoint_dir(const Config& config);

@@ -43,10 +43,9 @@ void check_data(const Config& config, const Checker& check, ConfigUse use) {
 }
 
 void check_model(const ModelConfig& model, const Checker& check) {
-  check.require(
-      !model.hf_config.empty() || !model.inline_keys.empty(),
-      "[model] says nothing about the model: expected hf_config, or the keys hidden_size, "
-      "num_hidden_layers, …");
+  check.require(!model.hf_config.empty() || !model.inline_keys.empty() || !model.init_from.empty(),
+                "[model] says nothing about the model: expected hf_config, the keys hidden_size, "
+                "num_hidden_layers, …, or init_from");
 }
 
 void check_batch(const Config& config, const Checker& check) {
@@ -187,6 +186,11 @@ void check_config(const Config& config, const std::string& name, ConfigUse use) 
   check.require(!config.run.dir.empty(), "[run] dir is empty: expected a folder");
   check.require(!config.run.resume.empty(),
                 "[run] resume is empty: expected auto, never or the path of a checkpoint");
+  if (const auto accepted =
+          try_run([&] { return parse_accepted_changes(config.run.accept_changes); });
+      !accepted.ok()) {
+    check.require(false, "{}", accepted.error().what());
+  }
   check_data(config, check, use);
   check_model(config.model, check);
   check_batch(config, check);

@@ -40,10 +40,13 @@ std::vector<ConfigField> make_fields() {
        "anew; or the path of a checkpoint or a run: where an empty run begins, and what a run "
        "that began there goes on from by itself",
        a_path()},
+      {"run", "accept_changes", at<&C::run, &RunConfig::accept_changes>,
+       "keys that may differ from what the checkpoint, or the weights of init_from, were trained "
+       "with, such as `model.rope_theta, data.train`; for this start alone"},
 
       {"model", "hf_config", at<&C::model, &ModelConfig::hf_config>,
        "a Hugging Face config.json; left out where its keys stand here and this key "
-       "does not",
+       "does not; with init_from and without this key, that of the source",
        a_path()},
       {"model", "init_from", at<&C::model, &ModelConfig::init_from>,
        "a Hugging Face folder or a checkpoint to take the initial weights from", a_path()},

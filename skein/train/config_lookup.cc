@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "skein/base/error.h"
@@ -125,6 +126,40 @@ std::string describe_expected(const KnownKey& known) {
   if (known.model_key) return describe_kind(known.model_key->kind);
   Config probe;
   return std::visit(DescribeType{known.field->limits}, known.field->value(probe));
+}
+
+std::span<const std::string_view> acceptable_changes() {
+  static constexpr std::string_view kKeys[] = {"model.num_attention_heads",
+                                               "model.num_key_value_heads",
+                                               "model.head_dim",
+                                               "model.rms_norm_eps",
+                                               "model.rope_theta",
+                                               "model.rope_scaling",
+                                               "data.train",
+                                               "data.tokenizer",
+                                               "data.sequence_length",
+                                               "data.document_mask",
+                                               "precision.mode"};
+  return kKeys;
+}
+
+std::vector<std::string> parse_accepted_changes(std::string_view text) {
+  std::vector<std::string> keys;
+  const auto known = acceptable_changes();
+  constexpr std::string_view kBetween = ", \t\n";
+  for (size_t begin = 0; (begin = text.find_first_not_of(kBetween, begin)) != text.npos;) {
+    const size_t end = std::min(text.find_first_of(kBetween, begin), text.size());
+    const std::string_view key = text.substr(begin, end - begin);
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      const std::string_view nearest = nearest_name(key, known);
+      fail(ErrorCode::kUsage, "[run] accept_changes names \"{}\": {}", key,
+           nearest.empty() ? fmt::format("expected any of {}", fmt::join(known, ", "))
+                           : fmt::format("did you mean {}?", nearest));
+    }
+    keys.emplace_back(key);
+    begin = end;
+  }
+  return keys;
 }
 
 }  // namespace skein

@@ -277,6 +277,45 @@ TEST(Config, PrintedFormReadsBackIdentically) {
   }
 }
 
+TEST(Config, ConfigDirIsTheFolderOfTheFile) {
+  const std::string folder = testing::TempDir() + "/config_dir_test";
+  std::filesystem::create_directories(folder);
+  const std::string path = folder + "/run.toml";
+  std::ofstream(path) << "[run]\ndir = \"{config_dir}\"\n[data]\ntrain = "
+                         "\"{config_dir}/../c.arrow\"\ntokenizer = \"tok\"\n";
+  const std::vector<std::string> overrides = {"data.validation={config_dir}/v.arrow"};
+  const Config config = load_config(path, overrides);
+  EXPECT_EQ(config.run.dir, folder);
+  EXPECT_EQ(config.data.train, fs::path(testing::TempDir() + "/c.arrow").lexically_normal());
+  EXPECT_EQ(config.data.tokenizer, "tok");
+  EXPECT_EQ(config.data.validation, folder + "/v.arrow");
+  for (const char* wrong : {"a/{config_dir}", "{config_dir}x"}) {
+    const std::vector<std::string> mistake = {std::string("data.train=") + wrong};
+    EXPECT_THROW(load_config(path, mistake), Error) << wrong;
+  }
+}
+
+TEST(Config, AcceptsChangesByName) {
+  EXPECT_EQ(parse_accepted_changes(""), std::vector<std::string>{});
+  EXPECT_EQ(parse_accepted_changes(" data.train,model.rope_theta  precision.mode,"),
+            (std::vector<std::string>{"data.train", "model.rope_theta", "precision.mode"}));
+  EXPECT_EQ(error_of("[run]\naccept_changes = \"model.rope_thet\"\n"),
+            "demo.toml: [run] accept_changes names \"model.rope_thet\": did you mean "
+            "model.rope_theta?");
+  EXPECT_NE(error_of("[run]\naccept_changes = \"everything\"\n").find("expected any of"),
+            std::string::npos);
+}
+
+TEST(Config, InitFromNamesTheModel) {
+  EXPECT_EQ(parse("[model]\ninit_from = \"hf\"\n").model.hf_config, "");
+  EXPECT_EQ(parse("[model]\ninit_from = \"hf\"\nhf_config = \"x.json\"\n").model.hf_config,
+            "x.json");
+  EXPECT_NE(error_of("[model]\nhf_config = \"\"\n").find("or init_from"), std::string::npos);
+  ModelConfig model = parse("[model]\ninit_from = \"hf\"\nrope_theta = 5.0\n").model;
+  EXPECT_EQ(hf_config_json(model, {{"rope_theta", 1}, {"hidden_size", 2}}).dump(),
+            R"({"hidden_size":2,"rope_theta":5.0})");
+}
+
 TEST(Config, DocumentationHoldsTheReference) {
   const fs::path page = fs::path(SKEIN_SOURCE_DIR) / "docs/configuration.md";
   const std::string text = read_file(page);

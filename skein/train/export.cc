@@ -3,6 +3,7 @@
 #include "skein/base/log.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/llama/parameters.h"
+#include "skein/train/init_source.h"
 
 namespace skein {
 namespace {
@@ -37,9 +38,9 @@ void add_tokenizer(const ModelSource& source, HuggingFaceExport& contents) {
 }  // namespace
 
 void export_hugging_face(const ModelSource& source, const fs::path& out, bool with_tokenizer) {
+  check_tensors(source, source.config());
   HuggingFaceExport contents;
   for (const ParameterSpec& spec : parameter_specs(source.config())) {
-    source.check_shape(spec.name, spec.shape);
     contents.tensors.push_back(
         {spec.name, source.dtype(), spec.shape, [&source, spec](std::span<std::byte> target) {
            source.read(spec.name, Slice::whole(spec.shape), source.dtype(), target);

@@ -10,6 +10,7 @@
 #include "skein/base/units.h"
 #include "skein/data/batch.h"
 #include "skein/model/llama/llama.h"
+#include "skein/train/init_source.h"
 #include "skein/train/step_programs.h"
 
 namespace skein {
@@ -25,6 +26,7 @@ class InferenceModel {
                 ? scoring_programs(source.config(), DType::kF32, length, device.kernels())
                 : generation_programs(source.config(), source.dtype(), length, device.kernels())),
         executor_(device, programs_) {
+    check_tensors(source, source.config());
     source.load_parameters(source.config(), executor_);
     const std::vector<float> table = rope_table(source.config(), length);
     executor_.upload("rope_table", table.data(), static_cast<int64_t>(table.size() * 4));

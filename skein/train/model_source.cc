@@ -1,5 +1,6 @@
 #include "skein/train/model_source.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "skein/base/log.h"
@@ -14,14 +15,56 @@ bool has_tokenizer(const fs::path& folder) { return fs::exists(folder / "tokeniz
 
 constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 
+void require_folder(const fs::path& folder) {
+  if (fs::is_directory(folder)) return;
+  fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint",
+       folder.string());
+}
+
+[[noreturn]] void refuse_folder(const fs::path& folder) {
+  fail(ErrorCode::kNotFound,
+       "{} holds neither manifest.json (a checkpoint), config.json (a Hugging Face model) nor a "
+       "good checkpoint of a run",
+       folder.string());
+}
+
+const Json& model_in(const Json& configuration, const std::string& what) {
+  if (!configuration.is_object() || !configuration.contains("model")) {
+    fail(ErrorCode::kInvalid, "{}: the configuration has no 'model'", what);
+  }
+  return configuration.at("model");
+}
+
+std::string manifest_name(const fs::path& folder) {
+  return (folder / "manifest.json").string() + " (configuration.model)";
+}
+
+bool is_optimizer_state(std::string_view name) {
+  return name.starts_with("exp_avg.") || name.starts_with("exp_avg_sq.") ||
+         name.starts_with("master.");
+}
+
 }  // namespace
+
+// `named` may be a checkpoint that is known by another name just now (checkpoint_search.h).
+Json source_model_json(const fs::path& named) {
+  const fs::path folder = find_checkpoint(named);
+  require_folder(folder);
+  if (!fs::exists(folder / "manifest.json") && fs::exists(folder / "config.json")) {
+    return read_json((folder / "config.json").string());
+  }
+  fs::path checkpoint = folder;
+  if (!fs::exists(folder / "manifest.json")) {
+    const std::vector<CheckpointInfo> found = lineage_of(checkpoints_inside(folder)).checkpoints;
+    if (found.empty()) refuse_folder(folder);
+    checkpoint = found.front().path;
+  }
+  return model_in(CheckpointReader(checkpoint).state().configuration, manifest_name(checkpoint));
+}
 
 ModelSource::ModelSource(const fs::path& named) : path_(find_checkpoint(named)) {
   const fs::path& folder = path_;
-  if (!fs::is_directory(folder)) {
-    fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint",
-         folder.string());
-  }
+  require_folder(folder);
   if (fs::exists(folder / "manifest.json")) {
     verify_patiently(folder).value();
     open_checkpoint(fs::path(folder));
@@ -33,28 +76,20 @@ ModelSource::ModelSource(const fs::path& named) : path_(find_checkpoint(named)) 
 }
 
 void ModelSource::open_newest_checkpoint(const fs::path& folder) {
-  const auto report = [](const CheckpointInfo& info, const Error& why) {
-    log::warn("passing over {}: {}", info.path.string(), why.what());
-  };
-  const auto newest = find_newest_good(checkpoints_inside(folder), report);
-  if (!newest) {
-    fail(ErrorCode::kNotFound,
-         "{} holds neither manifest.json (a checkpoint), config.json (a Hugging Face model) nor a "
-         "good checkpoint of a run",
-         folder.string());
-  }
+  const auto newest = find_newest_good(
+      checkpoints_inside(folder), [](const CheckpointInfo& info, const Error& why) {
+        log::warn("passing over {}: {}", info.path.string(), why.what());
+      });
+  if (!newest) refuse_folder(folder);
   open_checkpoint(newest->path);
 }
 
 void ModelSource::open_checkpoint(const fs::path& folder) {
   path_ = folder;
   checkpoint_ = std::make_unique<CheckpointReader>(folder);
-  const std::string what = (folder / "manifest.json").string() + " (configuration.model)";
+  const std::string what = manifest_name(folder);
   const Json& configuration = checkpoint_->state().configuration;
-  if (!configuration.is_object() || !configuration.contains("model")) {
-    fail(ErrorCode::kInvalid, "{}: the configuration has no 'model'", what);
-  }
-  config_ = parse_llama_config(configuration.at("model"), what);
+  config_ = parse_llama_config(model_in(configuration, what), what);
   const ManifestTensor* embedding = checkpoint_->find(kEmbedding);
   if (embedding != nullptr) dtype_ = embedding->dtype;
   // A run keeps a copy of its tokenizer: <run>/tokenizer, two folders above the checkpoint.
@@ -96,6 +131,16 @@ void ModelSource::read(const std::string& name, const Slice& box, DType dtype,
   } else {
     hugging_face_->read(name, box, dtype, target);
   }
+}
+
+std::vector<std::string> ModelSource::tensor_names() const {
+  if (hugging_face_) return hugging_face_->tensor_names();
+  std::vector<std::string> names;
+  for (const ManifestTensor& tensor : checkpoint_->manifest().tensors) {
+    if (!is_optimizer_state(tensor.name)) names.push_back(tensor.name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 void ModelSource::load_parameters(const LlamaConfig& model, Executor& executor) const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "skein/base/file.h"
 #include "skein/checkpoint/checkpoint_reader.h"
@@ -25,6 +26,9 @@ class ModelSource {
   DType dtype() const { return dtype_; }  // that the weights are stored as
   // The folder of its tokenizer; empty where there is none.
   const fs::path& tokenizer() const { return tokenizer_; }
+
+  // Of its weights, sorted; not of what a checkpoint holds of the optimizer.
+  std::vector<std::string> tensor_names() const;
 
   // Throws where the tensor is missing or has another shape.
   void check_shape(const std::string& name, const Shape& expected) const;
@@ -48,5 +52,8 @@ class ModelSource {
   std::unique_ptr<CheckpointReader> checkpoint_;
   std::unique_ptr<HuggingFaceFolder> hugging_face_;
 };
+
+// What a source says of its model, as a Hugging Face config.json, without opening its weights.
+Json source_model_json(const fs::path& folder);
 
 }  // namespace skein

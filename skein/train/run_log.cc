@@ -13,7 +13,6 @@ namespace {
 fs::path create_run_folder(const Config& config) {
   const fs::path dir = config.run.dir;
   fs::create_directories(dir);
-  write_file_atomic(dir / "config.toml", config_text(config));
   return dir;
 }
 
@@ -50,7 +49,8 @@ void RunLog::set_scale(const Scale& scale) {
                   format_bytes(memory_bytes_), format_count(scale.ceiling_flops)));
 }
 
-void RunLog::start(int64_t step, const std::string& from, const std::string& why) {
+void RunLog::start(int64_t step, const std::string& from, const std::string& why,
+                   std::span<const Change> changes) {
   if (config_.log.tensorboard) {
     tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
   }
@@ -66,16 +66,19 @@ void RunLog::start(int64_t step, const std::string& from, const std::string& why
   }
   for (const auto& [at, norm] : norms) spikes_.observe(norm);
 
-  events_.append(
-      "start", {{"step", step},
-                {"from", from},
-                {"version", kVersion},
-                {"parameters", scale_.num_parameters},
-                {"ceiling_flops", scale_.ceiling_flops},
-                {"allocated_bytes", allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)}});
+  events_.append("start",
+                 {{"step", step},
+                  {"from", from},
+                  {"version", kVersion},
+                  {"parameters", scale_.num_parameters},
+                  {"ceiling_flops", scale_.ceiling_flops},
+                  {"allocated_bytes", allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)},
+                  {"changed", changes_to_json(changes)}});
   if (step > 0) {
     say(fmt::format("resuming after step {} from {}{}{}", step, from, why.empty() ? "" : ": ",
                     why));
+    if (!changes.empty())
+      say(fmt::format("changed since step {}: {}", step, changes_text(changes)));
   } else {
     say(from.empty() ? std::string("beginning from random weights")
                      : fmt::format("beginning from the weights of {}", from));

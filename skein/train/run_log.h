@@ -13,6 +13,7 @@
 #include "skein/train/metrics.h"
 #include "skein/train/progress.h"
 #include "skein/train/prometheus.h"
+#include "skein/train/run_identity.h"
 #include "skein/train/spikes.h"
 #include "skein/train/tensorboard.h"
 
@@ -23,7 +24,7 @@ OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_by
 
 class RunLog {
  public:
-  // Creates the run folder and writes config.toml.
+  // Creates the run folder.
   explicit RunLog(const Config& config);
 
   // What was allocated and what rates are measured against.
@@ -38,8 +39,10 @@ class RunLog {
   void set_scale(const Scale& scale);
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);
   // Training begins after `step`, with weights from the folder `from` ("": random ones). Spikes go
-  // on from what metrics.jsonl says of the steps up to there. `why` that folder, for people.
-  void start(int64_t step, const std::string& from, const std::string& why = "");
+  // on from what metrics.jsonl says of the steps up to there. `why` that folder, for people;
+  // `changes` of the configuration since that step.
+  void start(int64_t step, const std::string& from, const std::string& why = "",
+             std::span<const Change> changes = {});
 
   // Fills the rates and the time of `metrics`, and writes it everywhere. `num_tokens`: processed.
   void step(StepMetrics metrics, double seconds, int64_t num_tokens);

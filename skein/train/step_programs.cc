@@ -17,6 +17,7 @@
 #include "skein/passes/take_stage.h"
 #include "skein/passes/use_fp8.h"
 #include "skein/passes/zero.h"
+#include "skein/train/model_source.h"
 #include "skein/train/program_runs.h"
 
 namespace skein {
@@ -44,11 +45,16 @@ ProgramSet inference_programs(const LlamaConfig& model, LlamaOptions options,
 }  // namespace
 
 LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size) {
-  const Json json = hf_config_json(config.model);
   const std::string& file = config.model.hf_config;
+  const std::string& source = config.model.init_from;
+  const bool is_source = file.empty() && !source.empty();
+  const Json json =
+      hf_config_json(config.model, is_source ? source_model_json(source) : Json::object());
+  const std::string what = !file.empty() ? file
+                           : is_source   ? "model.init_from " + source
+                                         : "[model]";
   try {
-    LlamaConfig model =
-        parse_llama_config(json, file.empty() ? "[model]" : file, tokenizer_vocab_size);
+    LlamaConfig model = parse_llama_config(json, what, tokenizer_vocab_size);
     if (config.data.sequence_length > model.max_position_embeddings) {
       fail(ErrorCode::kUsage,
            "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "

@@ -12,9 +12,9 @@
 #include "skein/train/consensus.h"
 #include "skein/train/device_ceiling.h"
 #include "skein/train/initialize.h"
-#include "skein/train/model_source.h"
 #include "skein/train/op_trace.h"
 #include "skein/train/run_algorithms.h"
+#include "skein/train/run_folder.h"
 #include "skein/train/same_arithmetic.h"
 
 namespace skein {
@@ -66,6 +66,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   choose_checkpoint();
   lay_out();
   open_data();
+  accept_beginning();
   allocate();
   agree_on_algorithms();
   begin_state();
@@ -138,6 +139,35 @@ void Trainer::open_data() {
   }
 }
 
+RunContent Trainer::content() const {
+  RunContent content;
+  content.tokenizer = tokenizer_->content_hash();
+  content.tokens = tokenizer_->vocab_size();
+  content.train = corpus_fingerprint(training_data_->context().source());
+  if (validation_data_) {
+    content.validation = corpus_fingerprint(validation_data_->context().source());
+  }
+  return content;
+}
+
+// Refuses, before anything is written or allocated, what is not the run that it goes on from, and
+// weights that this model would read otherwise.
+void Trainer::accept_beginning() {
+  if (!checkpoint_ && !config_.model.init_from.empty()) {
+    source_ = std::make_unique<ModelSource>(config_.model.init_from);
+    if (is_first()) check_source(*source_, model_, *tokenizer_, config_.run.accept_changes);
+  }
+  if (is_first()) {
+    configuration_ = run_configuration(config_, model_, content());
+    if (checkpoint_) {
+      changes_ = accept_checkpoint(*checkpoint_, configuration_,
+                                   needed_tensors(model_, config_.precision), config_.run);
+    }
+  }
+  configuration_ = parse_json(text_of_rank_0(world_, is_first() ? configuration_.dump() : ""),
+                              "what rank 0 says of the run");
+}
+
 void Trainer::allocate() {
   const StepSpec spec = step_spec(config_, model_, layout_);
   const DType dtype = compute_dtype(spec.update.precision);
@@ -201,17 +231,17 @@ double Trainer::measure_ceiling(DType dtype) {
 }
 
 void Trainer::begin_state() {
-  if (is_first()) keep_tokenizer();
   if (checkpoint_) return restore();
-  if (!config_.model.init_from.empty()) {
-    ModelSource(config_.model.init_from).load_parameters(model_, runner_->executor());
+  if (source_) {
+    source_->load_parameters(model_, runner_->executor());
+    source_.reset();
   } else {
     initialize_parameters(runner_->executor(), model_,
                           {.seed = static_cast<uint64_t>(config_.run.seed),
                            .std = config_.model.init_std,
                            .scaled = config_.model.scaled_init});
   }
-  if (log_) log_->start(0, config_.model.init_from);
+  begin_run(config_.model.init_from);
   start_loader({});
 }
 
@@ -231,18 +261,21 @@ void Trainer::choose_checkpoint() {
 void Trainer::restore() {
   const CheckpointReader& reader = *checkpoint_;
   const TrainingState& state = reader.state();
-  if (state.seed != static_cast<uint64_t>(config_.run.seed)) {
-    fail(ErrorCode::kUsage, "{} was trained with run.seed = {}, the configuration has {}",
-         reader.path().string(), state.seed, config_.run.seed);
-  }
   restore_state(reader, state_, runner_->executor());
   begun_ = step_ = saved_step_ = good_step_ = state.step;
   tokens_ = state.tokens_seen;
   const std::vector<LaneState> lanes =
       lanes_from_json(state.lanes, training_data_->context(), reader.path().string());
-  if (log_) log_->start(step_, reader.path().string(), start_.why);
+  begin_run(reader.path().string());
   start_loader(lanes);
   checkpoint_.reset();
+}
+
+// Nothing is refused any more. `from`: where the weights came from.
+void Trainer::begin_run(const std::string& from) {
+  if (!log_) return;
+  write_run_folder(config_, model_, *tokenizer_);
+  log_->start(step_, from, start_.why, changes_);
 }
 
 void Trainer::start_loader(std::span<const LaneState> lanes) {
@@ -408,7 +441,7 @@ void Trainer::save_checkpoint() {
     state.first_lane.reset();
   }
   state.lanes = lanes_to_json(training_data_->context(), loader_->states());
-  state.configuration = configuration_json();
+  state.configuration = configuration_;
   if (is_first()) state.algorithms = algorithms_;
   state.skein_version = kVersion;
   if (log_) log_->checkpoint_begin(step_);
@@ -440,23 +473,6 @@ void Trainer::collect_saves() {
 void Trainer::end_saves() {
   writer_->wait();
   collect_saves();
-}
-
-Json Trainer::configuration_json() const {
-  Json json = Json::object();
-  json["config"] = config_text(config_);
-  json["model"] = to_hugging_face_json(model_, compute_dtype(runner_->spec().update.precision));
-  json["tokenizer"] = fs::absolute(config_.data.tokenizer).string();
-  return json;
-}
-
-// A copy beside the run, so that its checkpoints can be exported wherever the folder is moved.
-void Trainer::keep_tokenizer() const {
-  const fs::path folder = fs::path(config_.run.dir) / "tokenizer";
-  fs::create_directories(folder);
-  for (const fs::path& file : tokenizer_->files()) {
-    write_file_atomic(folder / file.filename(), read_file(file));
-  }
 }
 
 }  // namespace skein

@@ -1,8 +1,8 @@
 // A training run, on one of its ranks: set-up, the loop, and what is written on the way.
 //
 // Order  lock the run folder → read model, tokenizer, corpora → choose the checkpoint to go on from →
-//        lay out the ranks → plan → allocate → restore or initialise → loop(step, log, checkpoint,
-//        validate) → last checkpoint
+//        lay out the ranks → accept what the run goes on from → plan → allocate → restore or
+//        initialise → write the run folder → loop(step, log, checkpoint, validate) → last checkpoint
 // Ranks  each has its lanes, its part of the state and of every checkpoint. Rank 0 alone writes logs,
 //        chooses checkpoints and commits them; what a signal asks of one rank, all do after the
 //        same step
@@ -21,7 +21,9 @@
 #include "skein/checkpoint/checkpoint_writer.h"
 #include "skein/train/config.h"
 #include "skein/train/data_feed.h"
+#include "skein/train/init_source.h"
 #include "skein/train/resume.h"
+#include "skein/train/run_identity.h"
 #include "skein/train/run_log.h"
 #include "skein/train/signals.h"
 #include "skein/train/step_runner.h"
@@ -46,6 +48,8 @@ class Trainer {
  private:
   void open_model();
   void open_data();
+  void accept_beginning();
+  RunContent content() const;
   void allocate();
   void agree_on_algorithms();
   void begin_state();
@@ -53,6 +57,7 @@ class Trainer {
   void lay_out();
   LoaderOptions lanes() const;
   void restore();
+  void begin_run(const std::string& from);
   void start_loader(std::span<const LaneState> lanes);
   TrainOutcome train_to_the_end();
   void start_step();
@@ -68,8 +73,6 @@ class Trainer {
   double measure_ceiling(DType dtype);
   bool stop_requested();
   bool is_first() const { return world_.rank() == 0; }
-  Json configuration_json() const;
-  void keep_tokenizer() const;
 
   Config config_;
   Communicator& world_;
@@ -86,6 +89,9 @@ class Trainer {
   std::unique_ptr<ValidationBatches> validation_batches_;
   StartingPoint start_;
   std::unique_ptr<CheckpointReader> checkpoint_;  // to go on from, until that is done
+  std::unique_ptr<ModelSource> source_;           // of initial weights, until they are loaded
+  Json configuration_;                            // what this run is, for its checkpoints
+  std::vector<Change> changes_;                   // since the checkpoint; rank 0's
   ParallelLayout layout_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Communicator> device_world_;  // of the GPUs of several ranks; else null

@@ -270,7 +270,9 @@ std::optional<DType> parse_hugging_face_dtype(const Json& json, const std::strin
   if (name.empty()) return std::nullopt;
   if (name == "float32") return DType::kF32;
   if (name == "bfloat16") return DType::kBF16;
-  keys.refuse(ErrorCode::kUnsupported, key, "\"float32\" or \"bfloat16\"");
+  keys.refuse(ErrorCode::kUnsupported, key,
+              "\"float32\" or \"bfloat16\": save the model again as one of them, with transformers "
+              "model.to(torch.bfloat16).save_pretrained(…)");
 }
 
 std::vector<std::string_view> llama_config_keys() {

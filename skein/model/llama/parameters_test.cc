@@ -54,8 +54,9 @@ TEST(LlamaParameters, AreThoseThatTransformersSaves) {
 // The published parameter counts.
 TEST(LlamaParameters, CountTheCommittedModels) {
   const std::pair<const char*, int64_t> kCounts[] = {
-      {"llama2-7b", 6738415616}, {"llama2-13b", 13015864320}, {"llama2-70b", 68976648192},
-      {"llama3-8b", 8030261248}, {"llama3-70b", 70553706496}, {"demo-10m", 10130304}};
+      {"llama2-7b", 6738415616},     {"llama2-13b", 13015864320}, {"llama2-70b", 68976648192},
+      {"llama3-8b", 8030261248},     {"llama3-70b", 70553706496}, {"llama3.1-8b", 8030261248},
+      {"llama3.1-70b", 70553706496}, {"demo-10m", 10130304}};
   for (const auto& [name, count] : kCounts) {
     const std::string path = kSource / "configs/models" / (std::string(name) + ".json");
     EXPECT_EQ(num_parameters(parse_llama_config(read_json(path), path)), count) << name;

@@ -1,0 +1,95 @@
+#include "skein/train/init_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "skein/base/log.h"
+#include "skein/model/llama/parameters.h"
+#include "skein/train/initialize.h"
+#include "skein/train/run_identity.h"
+
+namespace skein {
+namespace {
+
+constexpr char kEmbedding[] = "model.embed_tokens.weight";
+constexpr char kHead[] = "lm_head.weight";
+
+// Buffers that older exports hold; what is in them follows from the configuration.
+bool is_buffer(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
+
+std::string describe(const Tokenizer& tokenizer) {
+  return fmt::format("{} tokens, xxh3 {}", tokenizer.vocab_size(),
+                     tokenizer.content_hash().substr(0, 8));
+}
+
+// A source without a tokenizer that this program reads is not compared.
+void compare_tokenizers(const ModelSource& source, const Tokenizer& now,
+                        std::vector<Change>& changes) {
+  if (source.tokenizer().empty()) return;
+  try {
+    const auto theirs = Tokenizer::load(source.tokenizer());
+    if (theirs->content_hash() == now.content_hash()) return;
+    changes.push_back({"data.tokenizer", describe(*theirs), describe(now), ChangeKind::kMeaning});
+  } catch (const Error& error) {
+    log::info("the tokenizer of {} is not compared: {}", source.path().string(), error.what());
+  }
+}
+
+// Some exports hold a tied head as well as the embedding: then it is the same matrix.
+void check_tied_head(const ModelSource& source, const Shape& shape) {
+  source.check_shape(kHead, shape);
+  for_each_piece(Box{{0, 0}, shape}, [&](const Slice& piece, int64_t) {
+    std::vector<float> embedding(static_cast<size_t>(piece.shape.num_elements()));
+    std::vector<float> head(embedding.size());
+    source.read(kEmbedding, piece, DType::kF32, std::as_writable_bytes(std::span(embedding)));
+    source.read(kHead, piece, DType::kF32, std::as_writable_bytes(std::span(head)));
+    if (std::memcmp(embedding.data(), head.data(), head.size() * sizeof(float)) == 0) return;
+    fail(ErrorCode::kInvalid,
+         "{}: tie_word_embeddings is true, but {} differs from {}: expected the same matrix in "
+         "both, or tie_word_embeddings = false",
+         source.path().string(), kHead, kEmbedding);
+  });
+}
+
+}  // namespace
+
+void check_tensors(const ModelSource& source, const LlamaConfig& model) {
+  std::set<std::string, std::less<>> needed;
+  for (const ParameterSpec& spec : parameter_specs(model)) {
+    source.check_shape(spec.name, spec.shape);
+    needed.insert(spec.name);
+  }
+  std::vector<std::string> unknown;
+  for (const std::string& name : source.tensor_names()) {
+    if (needed.contains(name) || is_buffer(name)) continue;
+    if (name == kHead && model.tie_word_embeddings) {
+      check_tied_head(source, Shape{model.vocab_size, model.hidden_size});
+    } else {
+      unknown.push_back(name);
+    }
+  }
+  if (unknown.empty()) return;
+  const bool is_bias = unknown.front().ends_with(".bias");
+  fail(ErrorCode::kInvalid,
+       "{} has a tensor '{}'{} that the model has no place for; without it the weights compute "
+       "something else. Expected a Llama{}",
+       source.path().string(), unknown.front(),
+       unknown.size() == 1 ? "" : fmt::format(" and {} more", unknown.size() - 1),
+       is_bias ? fmt::format(": attention_bias is {} and mlp_bias is {} in its config.json",
+                             model.attention_bias, model.mlp_bias)
+               : " and nothing beside");
+}
+
+void check_source(const ModelSource& source, const LlamaConfig& model, const Tokenizer& tokenizer,
+                  const std::string& accepted) {
+  std::vector<Change> changes = compare_models(source.config(), model, false);
+  compare_tokenizers(source, tokenizer, changes);
+  refuse_changes(changes, accepted, source.path().string(),
+                 "Give [model] and data.tokenizer what its weights were trained with (without "
+                 "hf_config the model is the source's own)");
+  check_tensors(source, model);
+}
+
+}  // namespace skein

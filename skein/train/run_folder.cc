@@ -1,0 +1,213 @@
+#include "skein/train/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "skein/base/error.h"
+#include "skein/base/log.h"
+#include "skein/checkpoint/file_ops.h"
+#include "skein/checkpoint/run_lock.h"
+#include "skein/optim/update.h"
+#include "skein/train/config_fields.h"
+
+namespace skein {
+namespace {
+
+constexpr std::string_view kConfigFile = "config.toml", kModelFile = "model.json",
+                           kTokenizerFolder = "tokenizer";
+
+std::string from_config_dir(std::string_view name) {
+  return fmt::format("{}/{}", kConfigDir, name);
+}
+
+// What `path` is called in the config.toml of the run in `run`.
+std::string name_for(const std::string& path, const fs::path& run) {
+  const fs::path full = absolute_path(path);
+  if (!full.is_absolute()) return path;
+  const fs::path inside = full.lexically_relative(run);
+  if (inside == ".") return std::string(kConfigDir);
+  if (inside.empty() || *inside.begin() == "..") return full.string();
+  return from_config_dir(inside.string());
+}
+
+using Files = std::map<std::string, std::string>;  // name → bytes
+
+Files files_of(const Tokenizer& tokenizer) {
+  Files files;
+  for (const fs::path& file : tokenizer.files()) {
+    // A model file of another name was named by itself: in a folder it has the name of its kind.
+    const bool is_model = file.extension() == ".model";
+    files[is_model ? "tokenizer.model" : file.filename().string()] = read_file(file);
+  }
+  return files;
+}
+
+bool holds(const fs::path& folder, const Files& files) {
+  if (!fs::is_directory(folder)) return false;
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const auto found = files.find(entry.path().filename().string());
+    if (found == files.end() || !entry.is_regular_file() ||
+        read_file(entry.path()) != found->second) {
+      return false;
+    }
+    ++count;
+  }
+  return count == files.size();
+}
+
+// The folder is the old one or the new one, whenever the process dies.
+void write_folder(const fs::path& folder, const Files& files) {
+  if (holds(folder, files)) return;
+  const FileOps ops;
+  const fs::path partial = folder.string() + ".partial", old = folder.string() + ".replaced";
+  ops.remove_tree(partial);
+  ops.make_folder(partial);
+  for (const auto& [name, bytes] : files) write_file_atomic(partial / name, bytes);
+  if (!fs::exists(folder)) {
+    ops.rename(partial, folder);
+  } else if (ops.exchange(partial, folder)) {
+    ops.remove_tree(partial);
+  } else {
+    ops.remove_tree(old);
+    ops.rename(folder, old);
+    ops.rename(partial, folder);
+    ops.remove_tree(old);
+  }
+  ops.sync_folder(folder.parent_path());
+}
+
+bool sets(std::span<const std::string> overrides, const std::string& key) {
+  return std::any_of(overrides.begin(), overrides.end(),
+                     [&](const std::string& text) { return text.starts_with(key + "="); });
+}
+
+bool names_a_model_file(const Config& config) {
+  return !config.model.hf_config.empty() || !config.model.init_from.empty();
+}
+
+}  // namespace
+
+Config config_of_run_folder(const Config& config) {
+  const fs::path run = absolute_path(config.run.dir);
+  Config placed = config;
+  for (const ConfigField& field : config_fields()) {
+    if (!field.limits.is_path) continue;
+    std::string& path = *std::get<std::string*>(field.value(placed));
+    const bool is_word = &path == &placed.run.resume && (path == "auto" || path == "never");
+    if (!is_word) path = name_for(path, run);
+  }
+  placed.data.tokenizer = from_config_dir(kTokenizerFolder);
+  if (names_a_model_file(config)) placed.model.hf_config = from_config_dir(kModelFile);
+  placed.run.accept_changes.clear();  // of one start
+  return placed;
+}
+
+void write_run_folder(const Config& config, const LlamaConfig& model, const Tokenizer& tokenizer) {
+  const fs::path run = config.run.dir;
+  fs::create_directories(run);
+  write_folder(run / kTokenizerFolder, files_of(tokenizer));
+  if (names_a_model_file(config)) {
+    const DType dtype = compute_dtype(parse_precision(config.precision.mode));
+    write_file_atomic(run / kModelFile, to_hugging_face_json(model, dtype).dump(2) + "\n");
+  }
+  write_file_atomic(run / kConfigFile, config_text(config_of_run_folder(config)));
+}
+
+std::vector<std::string> use_own_copies(Config& config, std::span<const std::string> overrides) {
+  std::vector<std::string> said;
+  const fs::path run = config.run.dir;
+  const auto take = [&](std::string_view what, const std::string gone, std::string_view copy,
+                        std::string& setting) {
+    const fs::path own = run / copy;
+    if (gone.empty() || fs::exists(gone) || !fs::exists(own)) return;
+    setting = own.string();
+    said.push_back(
+        fmt::format("{} {} is gone: taking the run's own copy, {}", what, gone, setting));
+  };
+  if (!sets(overrides, "data.tokenizer")) {
+    take("the tokenizer", config.data.tokenizer, kTokenizerFolder, config.data.tokenizer);
+  }
+  if (!sets(overrides, "model.hf_config") && !sets(overrides, "model.init_from")) {
+    const ModelConfig& model = config.model;
+    take("what describes the model,", model.hf_config.empty() ? model.init_from : model.hf_config,
+         kModelFile, config.model.hf_config);
+  }
+  return said;
+}
+
+void check_own_folder(const fs::path& config_file, std::span<const std::string> overrides,
+                      const Config& config) {
+  const fs::path folder = fs::path(absolute_path(config_file.string())).parent_path();
+  const bool of_a_run =
+      config_file.filename() == kConfigFile &&
+      (fs::exists(folder / "metrics.jsonl") || fs::exists(folder / "checkpoints"));
+  std::error_code ignored;
+  if (!of_a_run || sets(overrides, "run.dir") || absolute_path(config.run.dir) == folder ||
+      fs::equivalent(config.run.dir, folder, ignored)) {
+    return;
+  }
+  fail(ErrorCode::kUsage,
+       "{} lies in the folder of a run and names another: [run] dir is \"{}\". Was it moved? Write "
+       "dir = \"{}\" there to go on with the run beside it, or give --set run.dir=…",
+       config_file.string(), config.run.dir, kConfigDir);
+}
+
+NewRunFolder::NewRunFolder(const Config& config)
+    : run_(what_is_missing(config.run.dir)), checkpoints_(what_is_missing(checkpoint_dir(config))) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run_.folder, ignored)) {
+    former_.insert(entry.path().filename().string());
+  }
+}
+
+bool NewRunFolder::has_begun() const { return fs::exists(run_.folder / kConfigFile); }
+
+NewRunFolder::Made NewRunFolder::what_is_missing(const std::string& folder) {
+  Made made;
+  made.folder = absolute_path(folder);
+  std::error_code ignored;
+  for (fs::path at = made.folder; at.has_relative_path() && !fs::exists(at, ignored);
+       at = at.parent_path()) {
+    made.parents.push_back(at);
+  }
+  return made;
+}
+
+NewRunFolder::~NewRunFolder() {
+  try {
+    remove_what_was_made();
+  } catch (const std::exception& problem) {  // it is in use, or there is something else in it
+    log::debug("{} is left: {}", run_.folder.string(), problem.what());
+  }
+}
+
+// Innermost first, as far as they are empty.
+void NewRunFolder::remove_empty(const Made& made) {
+  std::error_code error;
+  for (const fs::path& folder : made.parents) {
+    if (!fs::remove(folder, error) && error) return;
+  }
+}
+
+void NewRunFolder::remove_what_was_made() const {
+  if (!fs::is_directory(run_.folder) || has_begun()) return;
+  const RunLock lock(run_.folder);
+  if (has_begun()) return;
+  const FileOps ops;
+  if (!checkpoints_.parents.empty()) ops.remove_tree(checkpoints_.folder / ".lock");
+  remove_empty(checkpoints_);
+  constexpr std::array<std::string_view, 10> kOurs = {
+      "logs",      "events.jsonl",      "metrics.jsonl", "tensorboard", "rendezvous",
+      "tokenizer", "tokenizer.partial", "model.json",    ".lock",       "config.toml.partial"};
+  for (const std::string_view name : kOurs) {
+    if (former_.contains(std::string(name)) || (keep_logs_ && name == "logs")) continue;
+    ops.remove_tree(run_.folder / name);
+  }
+  remove_empty(run_);
+}
+
+}  // namespace skein

@@ -1,0 +1,123 @@
+#include "skein/train/run_folder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "skein/base/error.h"
+#include "skein/checkpoint/run_lock.h"
+
+namespace skein {
+namespace {
+
+class RunFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/run_folder_XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  Config config(const std::string& run) const {
+    Config config;
+    config.run.dir = (folder_ / run).string();
+    config.data.train = "corpus.arrow";
+    config.data.tokenizer = "/data/tok";
+    return config;
+  }
+  fs::path folder_;
+};
+
+TEST_F(RunFolder, NamesWhatItHoldsFromItsOwnPlace) {
+  Config mine = config("run/");
+  mine.run.accept_changes = "data.train";
+  mine.data.validation = (folder_ / "run" / "texts" / ".." / "held_out.arrow").string();
+  mine.checkpoint.dir = (folder_ / "runner").string();  // beside it, not in it
+  mine.launch.rendezvous = "etcd://host:1";
+  const Config found = config_of_run_folder(mine);
+  EXPECT_EQ(found.run.dir, "{config_dir}");
+  EXPECT_EQ(found.run.resume, "auto");
+  EXPECT_EQ(found.run.accept_changes, "");
+  EXPECT_EQ(found.data.train, (fs::current_path() / "corpus.arrow").string());
+  EXPECT_EQ(found.data.validation, "{config_dir}/held_out.arrow");
+  EXPECT_EQ(found.data.tokenizer, "{config_dir}/tokenizer");
+  EXPECT_EQ(found.model.hf_config, "{config_dir}/model.json");
+  EXPECT_EQ(found.model.init_from, "");
+  EXPECT_EQ(found.checkpoint.dir, (folder_ / "runner").string());
+  EXPECT_EQ(found.launch.rendezvous, "etcd://host:1");
+  // A model that stands in [model] needs no file.
+  mine.model.hf_config.clear();
+  mine.model.inline_keys["hidden_size"] = 64;
+  EXPECT_EQ(config_of_run_folder(mine).model.hf_config, "");
+}
+
+TEST_F(RunFolder, IsReadFromWhereItsFileLies) {
+  const Config mine = config("run");
+  fs::create_directories(folder_ / "run");
+  std::ofstream(folder_ / "run" / "config.toml") << config_text(config_of_run_folder(mine));
+  fs::rename(folder_ / "run", folder_ / "moved");
+  const Config found = load_config((folder_ / "moved" / "config.toml").string());
+  EXPECT_EQ(found.run.dir, (folder_ / "moved").string());
+  EXPECT_EQ(found.data.tokenizer, (folder_ / "moved" / "tokenizer").string());
+  EXPECT_EQ(found.data.train, (fs::current_path() / "corpus.arrow").string());
+}
+
+TEST_F(RunFolder, OfAStartThatNeverTrainedIsRemoved) {
+  const auto start = [&](const Config& config, bool trains) {
+    const NewRunFolder guard(config);
+    fs::create_directories(fs::path(config.run.dir) / "logs");
+    fs::create_directories(checkpoint_dir(config));
+    const RunLock lock(config.run.dir);
+    std::ofstream(fs::path(config.run.dir) / "events.jsonl") << "{}\n";
+    if (trains) std::ofstream(fs::path(config.run.dir) / "config.toml") << "x";
+  };
+  start(config("a/b/run"), false);
+  EXPECT_FALSE(fs::exists(folder_ / "a"));
+  // One that began stays, and so it does when a later start is refused.
+  start(config("a/b/run"), true);
+  start(config("a/b/run"), false);
+  EXPECT_TRUE(fs::exists(folder_ / "a/b/run/events.jsonl"));
+  // Checkpoints are never touched.
+  fs::create_directories(folder_ / "saved" / "checkpoints" / "step-00000010");
+  start(config("saved"), false);
+  EXPECT_TRUE(fs::exists(folder_ / "saved" / "checkpoints" / "step-00000010"));
+  EXPECT_FALSE(fs::exists(folder_ / "saved" / "logs"));
+}
+
+TEST_F(RunFolder, InUseByAnotherIsLeftAlone) {
+  const fs::path dir = folder_ / "run";
+  std::optional<RunLock> other;
+  {
+    const NewRunFolder guard(config("run"));
+    other.emplace(dir);
+    fs::create_directories(dir / "logs");
+  }
+  EXPECT_TRUE(fs::exists(dir / "logs"));
+}
+
+TEST_F(RunFolder, CopiesServeWhereTheOriginalIsGone) {
+  Config mine = config("run");
+  mine.data.tokenizer = (folder_ / "tok").string();
+  mine.model.hf_config = (folder_ / "model.json").string();
+  fs::create_directories(folder_ / "run" / "tokenizer");
+  std::ofstream(folder_ / "run" / "model.json") << "{}";
+  Config copied = mine;
+  const std::vector<std::string> said = use_own_copies(copied, {});
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_NE(said[0].find(mine.data.tokenizer), std::string::npos) << said[0];
+  EXPECT_EQ(copied.data.tokenizer, (folder_ / "run" / "tokenizer").string());
+  EXPECT_EQ(copied.model.hf_config, (folder_ / "run" / "model.json").string());
+  fs::create_directories(folder_ / "tok");
+  std::ofstream(folder_ / "model.json") << "{}";
+  copied = mine;
+  EXPECT_TRUE(use_own_copies(copied, {}).empty());
+  EXPECT_EQ(copied, mine);
+  // What is named on the command line is wanted, not a memory.
+  copied.data.tokenizer = "/nowhere";
+  const std::vector<std::string> overrides = {"data.tokenizer=/nowhere"};
+  EXPECT_TRUE(use_own_copies(copied, overrides).empty());
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,380 @@
+// A run goes on as the run that it is: another model, tokenizer, text or precision is refused, naming
+// key and both values, before anything is written; what may change is said and recorded. And a run
+// folder that was moved goes on where it is.
+#include <set>
+
+#include "tests/testing.h"
+
+namespace skein {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+// The job, with a run of 4 steps in fp32.
+struct TrainedJob : TinyJob {
+  TrainedJob() { trained("run", with({"run.steps=4"})); }
+
+  static Overrides with(Overrides more, const char* precision = "fp32") {
+    more.insert(more.begin(), {std::string("precision.mode=") + precision, "run.steps=6"});
+    return more;
+  }
+  // A fresh copy of the run, to go on with.
+  void copy_run(const std::string& name) const {
+    fs::remove_all(run(name));
+    fs::copy(run("run"), run(name), fs::copy_options::recursive);
+  }
+  // The same text, but for one word of the last document.
+  fs::path other_corpus() const {
+    const fs::path path = folder / "other.arrow";
+    if (fs::exists(path)) return path;
+    std::string text = read_file(folder / "documents.jsonl");
+    const size_t at = text.rfind("\"}") - 3;
+    text[at] = text[at] == 'z' ? 'y' : 'z';
+    std::ofstream(folder / "other.jsonl") << text;
+    must({"data", "ingest", "--out", path.string(), (folder / "other.jsonl").string()});
+    return path;
+  }
+  fs::path other_tokenizer() const {
+    const fs::path path = folder / "other_tokenizer";
+    if (fs::exists(path)) return path;
+    std::ofstream(folder / "words.txt") << std::string(read_file(corpus()), 4000, 60000);
+    fs::path words = folder / "words.jsonl";
+    std::ofstream stream(words);
+    for (int i = 0; i < 2000; ++i)
+      stream << "{\"text\": \"quick brown foxes jump over " << i << "\"}\n";
+    stream.close();
+    must({"data", "ingest", "--out", (folder / "words.arrow").string(), words.string()});
+    must({"data", "tokenizer", "--vocab-size", "320", "--out", path.string(),
+          (folder / "words.arrow").string()});
+    return path;
+  }
+};
+
+const TrainedJob& job() {
+  static const TrainedJob job;
+  return job;
+}
+
+// Names and bytes of all that a folder holds, but for logs.
+std::map<std::string, std::string> contents(const fs::path& folder) {
+  std::map<std::string, std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().lexically_relative(folder).string();
+    if (name.starts_with("logs") || name == "rendezvous" || name == "events.jsonl") continue;
+    if (name == ".lock") continue;
+    found[name] = entry.is_regular_file() ? read_file(entry.path()) : "";
+  }
+  return found;
+}
+
+Json start_event(const fs::path& run) {
+  Json found;
+  for (const OrderedJson& event : read_json_lines(run / "events.jsonl")) {
+    if (event.at("event") == "start") found = Json::parse(event.dump());
+  }
+  return found;
+}
+
+struct Case {
+  const char* name;
+  Overrides overrides;
+  Words words;
+  std::string accept = {};  // the value of run.accept_changes that allows it; empty: nothing does
+};
+
+class Resume : public ::testing::TestWithParam<Case> {};
+
+// Everything that the run folder holds is as it was.
+TEST_P(Resume, RefusesAnotherRunAndTouchesNothing) {
+  job().copy_run("refused");
+  const auto before = contents(job().run("refused"));
+  Overrides overrides = TrainedJob::with(GetParam().overrides);
+  for (std::string& text : overrides) {
+    if (text == "data.train=OTHER") text = "data.train=" + job().other_corpus().string();
+    if (text == "data.tokenizer=OTHER") text = "data.tokenizer=" + job().other_tokenizer().string();
+  }
+  Words words = GetParam().words;
+  words.insert(words.end(), {"refused/checkpoints/step-00000004", "model.init_from"});
+  if (!GetParam().accept.empty())
+    words.push_back("run.accept_changes = \"" + GetParam().accept + "\"");
+  expect_refused(job().train("refused", overrides), 2, words);
+  EXPECT_TRUE(contents(job().run("refused")) == before) << "the run folder was changed";
+
+  overrides.push_back("run.accept_changes=" +
+                      (GetParam().accept.empty()
+                           ? "model.rope_theta, model.head_dim, precision.mode"
+                           : GetParam().accept));
+  const Outcome accepted = job().train("refused", overrides);
+  if (GetParam().accept.empty()) {
+    expect_refused(accepted, 2, GetParam().words);
+    return;
+  }
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
+  EXPECT_NE(accepted.err.find("changed since step 4: "), std::string::npos) << accepted.err;
+  std::set<std::string> changed;
+  const Json start = start_event(job().run("refused"));
+  for (const Json& change : start.at("changed")) {
+    changed.insert(change.at("key"));
+  }
+  EXPECT_TRUE(changed.contains(GetParam().accept.substr(0, GetParam().accept.find(','))));
+  // What it is now is what it goes on as, without being told again.
+  overrides.pop_back();
+  overrides.push_back("run.steps=7");
+  EXPECT_EQ(job().train("refused", overrides).exit_code, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Resume,
+    ::testing::Values(
+        Case{"layers",
+             {"model.num_hidden_layers=1"},
+             {"model.num_hidden_layers is 2 there and 1 in the configuration"}},
+        Case{"tied",
+             {"model.tie_word_embeddings=true"},
+             {"model.tie_word_embeddings is false there and true", "lm_head.weight"}},
+        Case{"rope_theta",
+             {"model.rope_theta=500000.0"},
+             {"model.rope_theta is 10000.0 there and 500000.0 in the configuration"},
+             "model.rope_theta"},
+        Case{"rope_scaling",
+             {"model.rope_scaling={rope_type=\"linear\",factor=2.0}"},
+             {"model.rope_scaling is null there and {\"factor\":2.0"},
+             "model.rope_scaling"},
+        Case{"epsilon",
+             {"model.rms_norm_eps=1e-3"},
+             {"model.rms_norm_eps is 1e-06 there and 0.001"},
+             "model.rms_norm_eps"},
+        Case{"heads",
+             {"model.num_attention_heads=8", "model.num_key_value_heads=4"},
+             {"model.num_attention_heads is 4 there and 8", "model.head_dim is 16 there and 8"},
+             "model.head_dim, model.num_attention_heads, model.num_key_value_heads"},
+        Case{"document_mask",
+             {"data.document_mask=false"},
+             {"data.document_mask is true there and false"},
+             "data.document_mask"},
+        Case{"sequence_length",
+             {"data.sequence_length=32"},
+             {"data.sequence_length is 64 there and 32"},
+             "data.sequence_length"},
+        Case{"precision",
+             {"precision.mode=bf16"},
+             {"precision.mode is \"fp32\" there and \"bf16\""}},
+        Case{"moments",
+             {"precision.moments=bf16"},
+             {"precision.moments is \"fp32\" there and \"bf16\"", "exp_avg."}},
+        Case{"tokenizer",
+             {"data.tokenizer=OTHER"},
+             {"data.tokenizer is ", "tokenizer (320 tokens, xxh3", "other_tokenizer (320 tokens"},
+             "data.tokenizer"},
+        Case{"corpus",
+             {"data.train=OTHER"},
+             {"data.train is ", "corpus.arrow (", "other.arrow (", "documents"},
+             "data.train"},
+        Case{"seed", {"run.seed=2"}, {"run.seed is 1 there and 2"}},
+        Case{"batch", {"batch.global_sequences=8"}, {"batch.global_sequences is 4 there and 8"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Resume, PrecisionOfTheSameTensorsIsRefusedUnlessAccepted) {
+  job().trained("rounded", TrainedJob::with({"run.steps=2"}, "bf16-sr"));
+  const Overrides nearest = TrainedJob::with({"run.steps=4"}, "bf16");
+  expect_refused(job().train("rounded", nearest), 2,
+                 {"precision.mode is \"bf16-sr\" there and \"bf16\" in the configuration",
+                  "run.accept_changes = \"precision.mode\""});
+  Overrides accepted = nearest;
+  accepted.push_back("run.accept_changes=precision.mode");
+  EXPECT_EQ(job().train("rounded", accepted).exit_code, 0);
+  // Without its masters, mixed is another run.
+  job().trained("mixed", TrainedJob::with({"run.steps=2"}, "mixed"));
+  expect_refused(job().train("mixed", nearest), 2,
+                 {"precision.mode is \"mixed\" there", "'master.model.embed_tokens.weight'",
+                  "no place in this configuration"});
+}
+
+TEST(Resume, SaysAndRecordsWhatElseChanged) {
+  job().copy_run("changed");
+  const Outcome outcome = job().train(
+      "changed", TrainedJob::with({"optimizer.learning_rate=5e-4", "model.pad_token_id=0"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* text : {"changed since step 4: ", "optimizer.learning_rate 0.001 → 0.0005",
+                           "run.steps 4 → 6", "model.pad_token_id null → 0"}) {
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << text << "\n" << outcome.err;
+  }
+  EXPECT_EQ(outcome.err.find("data.tokenizer"), std::string::npos) << outcome.err;
+  const Json start = start_event(job().run("changed"));
+  bool found = false;
+  for (const Json& change : start.at("changed")) {
+    found |= change ==
+             Json{{"key", "optimizer.learning_rate"}, {"before", "0.001"}, {"after", "0.0005"}};
+  }
+  EXPECT_TRUE(found) << start;
+  // Nothing changed: nothing is said.
+  Overrides same = TrainedJob::with({"optimizer.learning_rate=5e-4", "model.pad_token_id=0"});
+  const Outcome again = job().train("changed", same);
+  EXPECT_EQ(again.err.find("changed since"), std::string::npos) << again.err;
+}
+
+TEST(Resume, FilesThatMovedAreTheSame) {
+  job().copy_run("moved_files");
+  const fs::path corpus = job().folder / "elsewhere.arrow", tokenizer = job().folder / "elsewhere";
+  fs::copy(job().corpus(), corpus, fs::copy_options::overwrite_existing);
+  fs::remove_all(tokenizer);
+  fs::copy(job().tokenizer(), tokenizer, fs::copy_options::recursive);
+  const Outcome outcome = job().train(
+      "moved_files",
+      TrainedJob::with({"data.train=" + corpus.string(), "data.tokenizer=" + tokenizer.string()}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find("data.train"), std::string::npos) << outcome.err;
+}
+
+// What rank 0 finds ends every rank, with that one cause.
+TEST(Resume, SeveralRanksRefuseAlike) {
+  job().copy_run("ranks");
+  const auto before = contents(job().run("ranks"));
+  expect_refused(
+      job().train("ranks", TrainedJob::with({"launch.workers=2", "model.rope_theta=500000.0"})), 2,
+      {"model.rope_theta is 10000.0 there and 500000.0"});
+  EXPECT_TRUE(contents(job().run("ranks")) == before);
+  const Outcome accepted = job().train("ranks", TrainedJob::with({"launch.workers=2"}));
+  EXPECT_EQ(accepted.exit_code, 0) << accepted.err;
+}
+
+TEST(Resume, RefusesAKeyThatCannotBeAccepted) {
+  expect_refused(job().train("run", TrainedJob::with({"run.accept_changes=model.rope_thet"})), 2,
+                 {"accept_changes names \"model.rope_thet\"", "did you mean model.rope_theta?"});
+}
+
+// A first start that is refused leaves nothing behind, not even parents.
+TEST(FirstStart, ThatFailsLeavesNoFolders) {
+  const fs::path outer = job().folder / "new";
+  const Overrides checkpoints = {"checkpoint.dir=" + (job().folder / "new_checkpoints").string()};
+  const struct {
+    Overrides overrides;
+    int exit_code;
+  } failures[] = {{{"model.init_from=" + (job().folder / "nowhere").string()}, 1},
+                  {{"batch.global_sequences=3000", "data.sequence_length=128"}, 1},
+                  {{"run.resume=" + (job().folder / "nowhere").string()}, 1},
+                  {{"model.rope_theta=5.0", "model.init_from=" + job().run("run").string()}, 2}};
+  for (const auto& failure : failures) {
+    for (const char* workers : {"1", "2"}) {
+      Overrides overrides = failure.overrides;
+      overrides.insert(overrides.end(), checkpoints.begin(), checkpoints.end());
+      overrides.push_back(std::string("launch.workers=") + workers);
+      const Outcome outcome = job().train("new/deep/run", overrides);
+      EXPECT_NE(outcome.exit_code, 0);
+      EXPECT_FALSE(fs::exists(outer)) << outcome.err;
+      EXPECT_FALSE(fs::exists(job().folder / "new_checkpoints")) << outcome.err;
+    }
+  }
+  // What a person put there stays.
+  fs::create_directories(outer / "deep" / "run");
+  std::ofstream(outer / "deep" / "run" / "notes.txt") << "mine";
+  EXPECT_NE(job().train("new/deep/run", failures[0].overrides).exit_code, 0);
+  EXPECT_EQ(contents(outer), (std::map<std::string, std::string>{
+                                 {"deep", ""}, {"deep/run", ""}, {"deep/run/notes.txt", "mine"}}));
+  fs::remove_all(outer);
+}
+
+// All of the tokenizer's files change together, or none.
+TEST(RunFolder, NeverMixesTwoTokenizers) {
+  job().copy_run("swapped");
+  const fs::path alone = job().folder / "model_alone";
+  fs::remove_all(alone);
+  fs::create_directories(alone);
+  fs::copy(job().other_tokenizer() / "tokenizer.model", alone / "tokenizer.model");
+  const Outcome outcome = job().train(
+      "swapped",
+      TrainedJob::with({"data.tokenizer=" + alone.string(), "run.accept_changes=data.tokenizer"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(contents(job().run("swapped") / "tokenizer"), contents(alone));
+}
+
+// Runs `skein` in another working directory.
+Outcome run_in(const fs::path& folder, const Arguments& arguments) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder);
+  const Outcome outcome = run_skein(arguments);
+  fs::current_path(before);
+  return outcome;
+}
+
+TEST(MovedRun, GoesOnWhereItIs) {
+  const fs::path place = job().folder / "place", other = job().folder / "other_place";
+  fs::create_directories(place);
+  fs::create_directories(other);
+  // Everything relative, and one corpus inside the run.
+  fs::copy(job().corpus(), place / "corpus.arrow", fs::copy_options::overwrite_existing);
+  fs::copy(job().tokenizer(), place / "tok",
+           fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  fs::create_directories(place / "runs" / "a");
+  fs::copy(job().corpus(), place / "runs" / "a" / "held_out.arrow");
+  Json model = {{"hidden_size", 64},           {"intermediate_size", 176},
+                {"num_hidden_layers", 2},      {"num_attention_heads", 4},
+                {"num_key_value_heads", 2},    {"max_position_embeddings", 256},
+                {"initializer_range", 0.0125}, {"rope_theta", 5000.0}};
+  std::ofstream(place / "model.json") << model.dump();
+  std::ofstream(place / "job.toml")
+      << "[run]\ndir = \"runs/a\"\nsteps = 4\n[model]\nhf_config = \"model.json\"\n"
+         "[data]\ntrain = \"corpus.arrow\"\ntokenizer = \"tok\"\nsequence_length = 64\n"
+         "validation = \"runs/a/held_out.arrow\"\n"
+         "[batch]\nglobal_sequences = 4\nmicro_sequences = 2\n[precision]\nmode = \"fp32\"\n"
+         "[optimizer]\nlearning_rate = 1e-3\nwarmup_steps = 4\ndecay_steps = 1000\n"
+         "[validate]\nbatches = 1\n[checkpoint]\nevery_steps = 0\n";
+  const Outcome begun = run_in(place, {"train", "job.toml"});
+  ASSERT_EQ(begun.exit_code, 0) << begun.err;
+
+  fs::rename(place / "runs" / "a", place / "runs" / "b");
+  fs::remove(place / "model.json");  // the run has its own
+  fs::remove_all(place / "tok");
+  const Outcome moved =
+      run_in(other, {"train", "../place/runs/b/config.toml", "--set", "run.steps=6"});
+  ASSERT_EQ(moved.exit_code, 0) << moved.err;
+  EXPECT_NE(moved.err.find("resuming after step 4 from ../place/runs/b/checkpoints"),
+            std::string::npos)
+      << moved.err;
+  EXPECT_FALSE(fs::exists(place / "runs" / "a"));
+  EXPECT_FALSE(fs::exists(other / "runs"));
+  EXPECT_EQ(read_curve(place / "runs" / "b").size(), 6u);
+  EXPECT_EQ(read_json((place / "runs" / "b" / "model.json").string()).at("initializer_range"),
+            0.0125);
+
+  // Again from inside it, by name alone.
+  const Outcome inside =
+      run_in(place / "runs" / "b", {"train", "config.toml", "--set", "run.steps=7"});
+  ASSERT_EQ(inside.exit_code, 0) << inside.err;
+  EXPECT_NE(inside.err.find("resuming after step 6"), std::string::npos) << inside.err;
+  EXPECT_EQ(read_json_lines(place / "runs" / "b" / "metrics.jsonl").size(), 7u);
+
+  // The person's own file: its tokenizer and model are gone, the run's copies serve.
+  const Outcome own = run_in(place, {"train", "job.toml", "--set", "run.dir=runs/b", "--set",
+                                     "data.validation=", "--set", "run.steps=8"});
+  ASSERT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_NE(own.err.find("the tokenizer tok is gone: taking the run's own copy"), std::string::npos)
+      << own.err;
+  EXPECT_NE(own.err.find("changed since step 7: run.steps 7 → 8, data.validation "),
+            std::string::npos)
+      << own.err;
+  EXPECT_NE(own.err.find("model.json is gone: taking the run's own copy"), std::string::npos)
+      << own.err;
+}
+
+// A config.toml that an older version wrote names its folder as it was.
+TEST(MovedRun, OfAnOlderVersionIsRefusedRatherThanBegunAnew) {
+  job().copy_run("older");
+  const fs::path config = job().run("older") / "config.toml";
+  std::string text = read_file(config);
+  const size_t at = text.find("{config_dir}\"");
+  ASSERT_NE(at, std::string::npos) << text;
+  text.replace(at, 12, (job().folder / "runs" / "older").string());
+  std::ofstream(config) << text;
+  expect_refused(run_skein({"train", config.string()}), 2,
+                 {config.string(), "names another", "dir = \"{config_dir}\"", "run.dir="});
+  EXPECT_FALSE(fs::exists(job().folder / "runs"));
+}
+
+TEST(Config, ConfigDirStandsAtTheBeginningOfAPath) {
+  expect_refused(job().train("run", {"data.train=x/{config_dir}/y"}), 2,
+                 {"train in [data]", "x/{config_dir}/y", "expected {config_dir} at the beginning"});
+}
+
+}  // namespace
+}  // namespace skein
