@@ -20,11 +20,11 @@ struct Option {
 };
 
 // A setting of the configuration that is not yet what it should be.
-template <typename Value, typename Member>
-std::vector<std::string> set(Value& value, const Member& wanted, const char* key) {
+template <typename Value, typename Wanted>
+std::vector<std::string> set(Value& value, const Wanted& wanted, const char* key) {
   if (value == Value(wanted)) return {};
   value = wanted;
-  return {fmt::format("{} = {}", key, Json(wanted).dump())};
+  return {fmt::format("{}={}", key, wanted)};
 }
 
 int64_t data_degree(const PlanRequest& request) {
@@ -39,7 +39,7 @@ std::vector<std::string> one_data_rank(PlanRequest& request) {
   request.hardware.devices_per_node = std::min(request.hardware.devices_per_node, request.ranks);
   if (request.config.parallel.data > 0) request.config.parallel.data = 1;
   request.config.launch.workers = request.ranks;
-  return {fmt::format("launch.workers = {}", request.ranks)};
+  return {fmt::format("launch.workers={}", request.ranks)};
 }
 
 std::vector<std::string> split_instead(PlanRequest& request) {
@@ -48,7 +48,7 @@ std::vector<std::string> split_instead(PlanRequest& request) {
   ParallelConfig& parallel = request.config.parallel;
   if (parallel.data > 0) parallel.data = 1;
   parallel.tensor *= data;
-  return {fmt::format("parallel.tensor = {}", parallel.tensor)};
+  return {fmt::format("parallel.tensor={}", parallel.tensor)};
 }
 
 // From what costs nothing but time to what changes the numbers.
@@ -180,7 +180,7 @@ class Adviser {
       if (parallel.data > 0) parallel.data *= times;
       parallel.zero = 3;
       const auto change = tried(
-          more, {fmt::format("--ranks {}", more.ranks), "parallel.zero = 3"},
+          more, {fmt::format("--ranks {}", more.ranks), "parallel.zero=3"},
           fmt::format("{} times the {}; the same losses", times,
                       request_.ranks < request_.hardware.devices_per_node ? "ranks" : "machines"));
       if (!change) return;  // the batch cannot be split so far

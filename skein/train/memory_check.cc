@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "skein/base/error.h"
@@ -10,6 +11,7 @@
 #include "skein/train/consensus.h"
 #include "skein/train/memory_text.h"
 #include "skein/train/process_bytes.h"
+#include "skein/train/this_machine.h"
 
 namespace skein {
 namespace {
@@ -161,12 +163,15 @@ void check_memory(Communicator& world, const Device& device, const Config& confi
 }
 
 void check_memory_of_workers(const Config& config, const LlamaConfig& model, int64_t workers) {
-  const int threads = omp_get_max_threads();
+  const int former = omp_get_max_threads();
+  // As a worker will have them: kernels' scratch depends on it.
+  const bool told = config.device.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;
+  if (!told) omp_set_num_threads(static_cast<int>(share_cores(config, workers).threads));
   const PlanRequest request = memory_request(config, model, workers);
   const Plan plan = make_plan(request);
   if (!all_fit(plan.memory))
     fail(ErrorCode::kNoSpace, "{}", memory_refusal(plan, advise(request, plan)));
-  omp_set_num_threads(threads);
+  omp_set_num_threads(former);
 }
 
 }  // namespace skein
