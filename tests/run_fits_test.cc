@@ -19,7 +19,7 @@ OrderedJson plan(const std::string& name, const Overrides& overrides, const Argu
   return OrderedJson::parse(TinyJob::must(arguments).out);
 }
 
-// About 190 million parameters: 4.5 GB, and 1.9 GB of it for the snapshot.
+// 185 million parameters: 5.9 GB, of them 2.6 GB for the snapshot.
 const Overrides kLarge = {"model.hidden_size=1024",      "model.intermediate_size=4096",
                           "model.num_hidden_layers=11",  "model.num_attention_heads=8",
                           "model.num_key_value_heads=8", "run.steps=1",
@@ -45,7 +45,7 @@ void expect_refusal(const Outcome& outcome, const Words& words) {
 }
 
 TEST(RunFits, WhatDoesNotFitIsRefusedBeforeAnythingIsAllocatedAndPlanSaysTheSame) {
-  constexpr int64_t kKilobytes = 4'000'000;  // the arenas alone would fit
+  constexpr int64_t kKilobytes = 5'000'000;  // the arenas alone would fit
   const OrderedJson planned = plan("refused", kLarge).at("per_rank");
   EXPECT_LT(planned.at("device_bytes"), kKilobytes * 1024 - 900'000'000);
   EXPECT_GT(planned.at("total_bytes"), kKilobytes * 1024);
@@ -73,11 +73,11 @@ TEST(RunFits, RanksOfALauncherRefuseTogether) {
     overrides.push_back("launch.collective_timeout_s=60");
     const Arguments arguments = job().arguments("train", "together", overrides);
     // Rank 1 alone has the limit.
-    const std::string limit = rank == 1 ? "ulimit -v 3500000 && " : "";
+    const std::string limit = rank == 1 ? "ulimit -v 3000000 && " : "";
     return std::make_unique<SkeinProcess>(
         Arguments{"-c",
-                  fmt::format("{}SKEIN_RANK={} SKEIN_SIZE=2 SKEIN_LOCAL_RANK={} "
-                              "SKEIN_LOCAL_SIZE=2 SKEIN_START_ID=one exec {} {}",
+                  fmt::format("{}exec env SKEIN_RANK={} SKEIN_SIZE=2 SKEIN_LOCAL_RANK={} "
+                              "SKEIN_LOCAL_SIZE=2 SKEIN_START_ID=one {} {}",
                               limit, rank, rank, default_program(), fmt::join(arguments, " "))},
         SkeinProcess::kNoFileLimit, "/bin/sh");
   };
@@ -145,7 +145,7 @@ TEST(RunFits, TheRunIsWhatThePlanSaysOfIt) {
   const auto norm = [](const Overrides& of) {
     return plan("whole", of).at("run").at("initial_param_norm");
   };
-  EXPECT_GT(norm({"model.init_std=0.1"}), 2 * expected);
+  EXPECT_GT(norm({"model.init_std=0.2"}), 2 * expected);
   EXPECT_GT(norm({"model.scaled_init=false"}), norm({}).get<double>());
   EXPECT_TRUE(norm({"model.init_from=" + job().checkpoint("whole", 7).string()}).is_null());
 }
@@ -154,11 +154,12 @@ TEST(RunFits, TheTextAnswersWhatAPersonAsks) {
   const Outcome outcome =
       TinyJob::must(job().arguments("plan", "text", {"run.steps=100000", "checkpoint.keep=3"}));
   for (const char* word :
-       {"on device", "on host", "total", "process", "fits,", "to spare", " ms a step",
+       {"on device", "on host", "total", "process", "fits,", "to spare", "s a step",
         "at the speed of this machine, measured now", "100000 steps of 256 tokens, 25.6 M tokens",
         "time ", "disk ", "checkpoints of", "param_norm "}) {
     EXPECT_NE(outcome.out.find(word), std::string::npos) << word << "\n" << outcome.out;
   }
+  EXPECT_EQ(outcome.out.find("0.0 s"), std::string::npos) << outcome.out;
 }
 
 // Training would say launch.workers; a plan of other machines is told by --ranks.

@@ -59,7 +59,8 @@ std::vector<RankLimit> limits_of_rank(const Device& device, const RankNeed& need
     if (own && result.empty()) {
       of_rank.needed_bytes = need.device_bytes;
     } else if (limit.of_addresses) {
-      of_rank.needed_bytes = need.host_bytes + process_address_bytes(omp_get_max_threads());
+      of_rank.needed_bytes =
+          need.host_bytes + need.process_bytes + process_address_bytes(omp_get_max_threads());
     } else {
       of_rank.id = limit.id.empty() ? 0 : hash_name(limit.id);
       of_rank.needed_bytes = need.host_bytes + need.process_bytes;

@@ -74,7 +74,9 @@ Plan plan_with(const std::string& toml, const Hardware& hardware, int64_t ranks,
       if (setting.starts_with("launch.workers")) ranks = std::stoll(setting.substr(15));
     }
   }
-  return make_plan(request_of(toml, hardware, ranks, overrides));
+  PlanRequest request = request_of(toml, hardware, ranks, overrides);
+  request.hardware.devices_per_node = std::min(hardware.devices_per_node, ranks);
+  return make_plan(request);
 }
 
 void expect_true(const MemoryAdvice& advice, const std::string& toml, const Hardware& hardware,
@@ -152,7 +154,7 @@ TEST(MemoryFit, AllWorkersOfANodeAreCounted) {
   const Plan one = make_plan(request_of(kBillion, machine(true, 1, 60)));
   EXPECT_TRUE(all_fit(one.memory));
   // Two that hold the weights and gradients twice, and share the moments.
-  const Hardware shared = machine(true, 2, 17);
+  const Hardware shared = machine(true, 2, 18);
   const PlanRequest request = request_of(kBillion, shared, 2);
   const Plan two = make_plan(request);
   EXPECT_FALSE(all_fit(two.memory));
@@ -164,7 +166,7 @@ TEST(MemoryFit, AllWorkersOfANodeAreCounted) {
   }
   EXPECT_EQ(two.memory[0].needed_bytes, exact);
   const MemoryAdvice advice = advise(request, two);
-  expect_true(advice, kBillion, machine(true, 1, 34), 2);
+  expect_true(advice, kBillion, shared, 2);
   const bool fewer = std::any_of(advice.fits.begin(), advice.fits.end(), [](const auto& change) {
     return change.settings == std::vector<std::string>{"launch.workers=1"};
   });

@@ -52,8 +52,8 @@ std::string stages_text(const Plan& plan) {
     }
     text += fmt::format("{:>7} {:>10} {:>11} {:>12} {:>12} {:>12}\n", stage.stage,
                         format_bytes(stage.device_bytes()), format_bytes(sent_bytes(stage.wire)),
-                        format_duration(forward), format_duration(backward),
-                        format_duration(stage.update.compute + stage.update.blocking));
+                        format_short_duration(forward), format_short_duration(backward),
+                        format_short_duration(stage.update.compute + stage.update.blocking));
   }
   return text;
 }
@@ -65,7 +65,7 @@ std::string wire_text(const StagePlan& stage) {
     text +=
         fmt::format("  {:<12} {:<15} {:>6} ranks {:>7} calls {:>10} {:>11}\n", key.first,
                     collective_name(key.second), use.ranks, use.calls, format_bytes(use.sent_bytes),
-                    format_duration(stage.collective_seconds.at(key)));
+                    format_short_duration(stage.collective_seconds.at(key)));
   }
   return text;
 }
