@@ -11,6 +11,7 @@
 #include "skein/launch/agreement.h"
 #include "skein/launch/workers.h"
 #include "skein/train/config_notes.h"
+#include "skein/train/memory_check.h"
 #include "skein/train/run_folder.h"
 #include "skein/train/trainer.h"
 
@@ -26,10 +27,11 @@ void check_folders(const Config& config) {
 }
 
 // Refused before the run folder is touched. A checkpoint's reduction width may still be refused later.
-void check_layout(const Config& config) {
+void check_start(const Config& config) {
   const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
   const LlamaConfig model = model_of(config, tokenizer->vocab_size());
   parallel_layout(config, model, config.launch.workers, 0);
+  check_memory_of_workers(config, model, config.launch.workers);
 }
 
 void say(const std::vector<std::string>& lines) {
@@ -102,7 +104,7 @@ int train_command(const ConfigOptions& options) {
          "Slurm or mpirun so far (docs/launching.md), or set launch.nodes to \"1\"",
          config.launch.nodes);
   }
-  if (!found) check_layout(config);
+  if (!found) check_start(config);
   std::optional<NewRunFolder> new_folder;
   if (!found || (found->rank == 0 && found->parent_pid == 0)) new_folder.emplace(config);
   if (!found && config.launch.workers > 1) {
