@@ -19,7 +19,7 @@ constexpr size_t kMaxEosTokens = 64;
 
 std::string shown(const Json& value) {
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
+  if (text.size() > 80) text.replace(77, text.npos, "...");
   return text;
 }
 
