@@ -39,7 +39,6 @@ Arguments cuda_arguments(const std::string& name, const Overrides& overrides) {
 }
 
 void train_on_cuda(const std::string& name, const Overrides& overrides) {
-  setenv("SKEIN_CACHE", job().folder.path().c_str(), 0);
   must(SkeinProcess(cuda_arguments(name, overrides), SkeinProcess::kNoFileLimit, cuda_program())
            .wait(600),
        name);
@@ -137,6 +136,26 @@ TEST(CudaRun, GoesOnAfterAKillWithTheSameBits) {
   }
   train_on_cuda("killed", saving);
   expect_same_run("whole", "killed", 12);
+}
+
+// What was chosen by measuring goes with the checkpoint; on a machine that would choose otherwise, too.
+TEST(CudaRun, GoesOnOnAMachineOfOtherTimingsWithTheSameBits) {
+  if (std::getenv("SKEIN_TEST_PROGRAM") != nullptr) GTEST_SKIP() << "not on the emulation";
+  const std::string shared = std::getenv("SKEIN_CACHE");
+  const auto train_on = [&](const char* machine, const std::string& name, const Overrides& all) {
+    setenv("SKEIN_CACHE", (job().folder / fmt::format("cache_{}", machine)).c_str(), 1);
+    setenv("CUDA_EMULATION_SLOW_ALGORITHM", machine, 1);
+    train_on_cuda(name, all + Overrides{"precision.mode=fp32"});
+    unsetenv("CUDA_EMULATION_SLOW_ALGORITHM");
+    setenv("SKEIN_CACHE", shared.c_str(), 1);
+  };
+  train_on("0", "first_machine", {"run.steps=4"});
+  train_on("1", "second_machine", {"run.steps=4"});
+  EXPECT_NE(read_curve(job().run("first_machine")), read_curve(job().run("second_machine")))
+      << "the two machines must choose otherwise";
+  train_on("0", "moved_machine", {"run.steps=2"});
+  train_on("1", "moved_machine", {"run.steps=4"});
+  expect_same_run("first_machine", "moved_machine", 4);
 }
 
 // The emulation breaks a kernel; a GPU would have to be broken.

@@ -243,6 +243,7 @@ TrainingState parse_state(Fields& fields) {
   }
   state.lanes = fields.get("lanes");
   state.configuration = fields.get("configuration");
+  if (const Json* algorithms = fields.find("algorithms")) state.algorithms = *algorithms;
   return state;
 }
 

@@ -135,6 +135,17 @@ void Executor::run(std::string_view program, int64_t slot) {
   }
 }
 
+void Executor::choose_algorithms() {
+  for (const auto& [name, slots] : bound_) {
+    for (const BoundStep& bound : slots.at(0).steps) {
+      if (bound.kernel->choose != nullptr) bound.kernel->choose(bound.call);
+    }
+  }
+  constexpr auto kGradients = static_cast<size_t>(Arena::kGradients);
+  device_.fill_zero(bases_[kGradients], programs_.arena_bytes[kGradients]);
+  device_.synchronize();
+}
+
 void Executor::start(BoundProgram& program, int64_t slot) {
   if (profiling_) return run_profiled(program, slot);
   if (program.ran && !program.communicates && program.recording == nullptr &&

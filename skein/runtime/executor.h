@@ -57,6 +57,9 @@ class Executor {
 
   // `slot`: of the micro-batch among those in flight.
   void run(std::string_view program, int64_t slot = 0);
+  // Has kernels that choose algorithms by measuring do so now (ops/algorithms.h); leaves gradient sums
+  // zero, as they are between steps, and all else that outlives a step as it was.
+  void choose_algorithms();
   bool has_program(std::string_view name) const { return bound_.contains(name); }
 
   // A graph input or output by name.

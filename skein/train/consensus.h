@@ -1,6 +1,6 @@
 // What the ranks of a run must decide alike: small values over the world, between steps.
 //
-// Deadline  text_of_rank_0 and wait_for_all wait for up to an hour: rank 0 may be reading a large
+// Deadline  text_of_rank and wait_for_all wait for up to an hour: rank 0 may be reading a large
 //           checkpoint, others their part of it. A rank that died is seen at once all the same
 #pragma once
 
@@ -17,6 +17,7 @@ double sum_over_ranks(Communicator& world, double value);
 
 // Rank 0's text, on every rank.
 std::string text_of_rank_0(Communicator& world, const std::string& text);
+std::string text_of_rank(Communicator& world, int rank, const std::string& text);
 
 void wait_for_all(Communicator& world, std::string_view why);
 

@@ -14,6 +14,7 @@
 #include "skein/train/initialize.h"
 #include "skein/train/model_source.h"
 #include "skein/train/op_trace.h"
+#include "skein/train/run_algorithms.h"
 
 namespace skein {
 namespace {
@@ -66,6 +67,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   lay_out();
   open_data();
   allocate();
+  agree_on_algorithms();
   begin_state();
   wait_for_all(world_, "every rank is ready to train");
 }
@@ -174,6 +176,15 @@ void Trainer::allocate() {
     const OrderedJson allocated = allocated_to_json(scale.arena_bytes, scale.snapshot_bytes);
     log::info("allocated {}", allocated.dump());
   }
+}
+
+void Trainer::agree_on_algorithms() {
+  AlgorithmChoices kept;
+  if (checkpoint_) {
+    kept = algorithms_from_json(checkpoint_->state().algorithms, checkpoint_->path().string());
+  }
+  algorithms_ = algorithms_to_json(skein::agree_on_algorithms(
+      world_, layout_.mesh, algorithm_kernels(runner_->executor()), kept));
 }
 
 // All ranks at once, as they compute.
@@ -405,6 +416,7 @@ void Trainer::save_checkpoint() {
   }
   state.lanes = lanes_to_json(training_data_->context(), loader_->states());
   state.configuration = configuration_json();
+  if (is_first()) state.algorithms = algorithms_;
   state.skein_version = kVersion;
   if (log_) log_->checkpoint_begin(step_);
   const double stall = writer_->begin(std::move(state), state_views(runner_->executor(), state_));

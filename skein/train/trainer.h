@@ -46,6 +46,7 @@ class Trainer {
   void open_model();
   void open_data();
   void allocate();
+  void agree_on_algorithms();
   void begin_state();
   std::optional<fs::path> checkpoint_to_resume();
   std::optional<fs::path> newest_checkpoint();
@@ -88,6 +89,7 @@ class Trainer {
   Communicators communicators_;
   ProgramSet programs_;
   std::unique_ptr<StepRunner> runner_;
+  Json algorithms_;  // of the run, for checkpoints
   std::vector<StateTensor> state_;
   std::atomic<bool> failed_ = false;  // saves need not wait for other ranks any more
   std::unique_ptr<CheckpointWriter> writer_;

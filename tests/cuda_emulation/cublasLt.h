@@ -114,8 +114,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
 namespace cuda_emulation {
 
 struct CublasLt {
-  bool proposes = true;          // false: it has no algorithm for anything
-  int microseconds[3] = {};      // that a product takes more with an algorithm
+  bool proposes = true;  // false: it has no algorithm for anything
+  // That a product takes more with an algorithm; CUDA_EMULATION_SLOW_ALGORITHM=n makes the nth slow.
+  int microseconds[3] = {};
   int64_t num_products = 0;      // enqueued
   int64_t num_proposals = 0;     // asked for
   int64_t num_fp8_products = 0;  // of num_products

@@ -16,20 +16,6 @@
 namespace skein::cuda {
 namespace {
 
-std::string to_hex(const std::string& bytes) {
-  std::string hex;
-  for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<uint8_t>(byte));
-  return hex;
-}
-
-std::string from_hex(const std::string& hex) {
-  std::string bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
-    bytes += static_cast<char>(std::strtol(hex.substr(i, 2).c_str(), nullptr, 16));
-  }
-  return bytes;
-}
-
 std::string check_of(const std::string& key, const std::string& hex) {
   const std::string text = key + "\n" + hex;
   return xxh3_128_hex(std::as_bytes(std::span(text)));
@@ -46,6 +32,20 @@ std::string line_of(const std::string& key, const AlgorithmCache::Choice& choice
 }
 
 }  // namespace
+
+std::string to_hex(const std::string& bytes) {
+  std::string hex;
+  for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  return hex;
+}
+
+std::string from_hex(const std::string& hex) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::strtol(hex.substr(i, 2).c_str(), nullptr, 16));
+  }
+  return bytes;
+}
 
 AlgorithmCache::AlgorithmCache(fs::path file) : file_(std::move(file)) {
   if (file_.empty()) return;

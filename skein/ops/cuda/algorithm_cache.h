@@ -52,6 +52,10 @@ class AlgorithmCache {
   std::map<std::string, Choice> choices_;
 };
 
+// As the file has an algorithm's bytes.
+std::string to_hex(const std::string& bytes);
+std::string from_hex(const std::string& hex);
+
 // Logs that a library has no algorithm for a problem. (nvcc takes the log's own header with warnings.)
 void warn_of_no_algorithm(const std::string& library, const std::string& problem);
 

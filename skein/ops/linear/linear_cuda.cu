@@ -242,12 +242,19 @@ int64_t db_scratch_bytes(const KernelCall& call) {
   return std::max(cols, kBlocks * kTileCols) * size_of(DType::kF32);
 }
 
+template <void (*run)(const KernelCall&)>
+void choose(const KernelCall& call) {
+  const OnlyChooseCudaMatmuls only_choose;
+  run(call);
+}
+
 }  // namespace
 
 void add_linear_cuda_kernels(KernelTable& table) {
-  table["linear"] = {.run = run_forward, .scratch_bytes = forward_scratch_bytes};
-  table["linear_dx"] = {.run = run_dx, .scratch_bytes = dx_scratch_bytes};
-  table["linear_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes};
+  table["linear"] = {
+      .run = run_forward, .scratch_bytes = forward_scratch_bytes, .choose = choose<run_forward>};
+  table["linear_dx"] = {.run = run_dx, .scratch_bytes = dx_scratch_bytes, .choose = choose<run_dx>};
+  table["linear_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes, .choose = choose<run_dw>};
   table["linear_db"] = {.run = run_db, .scratch_bytes = db_scratch_bytes};
 }
 

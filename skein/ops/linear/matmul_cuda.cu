@@ -386,6 +386,7 @@ struct CudaMatmuls::State {
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
     cublas_lt().check(cublas_lt().create(&handle), "cublasLtCreate");
     key = fmt::format("{}, driver {}, cuBLASLt {}", properties.name, driver, cublas_lt().version());
+    library = fmt::format("{}, cuBLASLt {}", properties.name, cublas_lt().version());
   }
   ~State() { cublas_lt().destroy(handle); }
 
@@ -398,8 +399,17 @@ struct CudaMatmuls::State {
     return algorithm;
   }
 
+  // What the run has adopted.
+  std::optional<Algorithm> of_run(const Product& product) {
+    const auto found = adopted.find(product.problem().to_string());
+    if (found == adopted.end()) return std::nullopt;
+    return usable(product, AlgorithmCache::Choice{from_hex(found->second), 0});
+  }
+
   void choose(Entry& entry, const CudaMatmul& matmul, void* workspace, cudaStream_t stream) {
     const Product& product = entry.product;
+    entry.algorithm = of_run(product);
+    if (entry.algorithm) return;
     const std::string full_key = key + ", " + product.problem().to_string();
     if (tune) entry.algorithm = usable(product, cache.find(full_key));
     if (entry.algorithm) return;
@@ -427,17 +437,25 @@ struct CudaMatmuls::State {
   const bool tune;
   AlgorithmCache cache;
   cublasLtHandle_t handle = nullptr;
-  std::string key;
+  std::string key, library;
   std::mutex mutex;
   std::map<Problem, Entry> products;
+  std::map<std::string, std::string> adopted;  // AlgorithmChoices::by_problem
+};
+
+// A product whose algorithm is chosen, and its operands as cuBLASLt wants them.
+struct CudaMatmuls::Ready {
+  CudaMatmul matmul;
+  char* workspace;
+  State::Entry& entry;
+  std::unique_lock<std::mutex> lock;  // of the state
 };
 
 CudaMatmuls::CudaMatmuls(const fs::path& cache_file)
     : state_(std::make_unique<State>(cache_file)) {}
 CudaMatmuls::~CudaMatmuls() = default;
 
-void CudaMatmuls::run(const CudaMatmul& matmul, void* scratch, void* stream) {
-  if (matmul.rows == 0 || matmul.cols == 0) return;
+CudaMatmuls::Ready CudaMatmuls::make_ready(const CudaMatmul& matmul, void* scratch, void* stream) {
   char* const workspace = align_workspace(scratch);
   const KernelCall call{.stream = stream};
   CudaMatmul ready = matmul;
@@ -461,40 +479,85 @@ void CudaMatmuls::run(const CudaMatmul& matmul, void* scratch, void* stream) {
   entry.product.set_pointers(ready);
   if (!entry.chosen) state.choose(entry, ready, workspace, stream_of(call));
   entry.chosen = true;
+  return {ready, workspace, entry, std::move(lock)};
+}
+
+void CudaMatmuls::choose(const CudaMatmul& matmul, void* scratch, void* stream) {
+  if (matmul.rows > 0 && matmul.cols > 0) make_ready(matmul, scratch, stream);
+}
+
+void CudaMatmuls::run(const CudaMatmul& matmul, void* scratch, void* stream) {
+  if (matmul.rows == 0 || matmul.cols == 0) return;
+  const KernelCall call{.stream = stream};
+  const Ready ready = make_ready(matmul, scratch, stream);
+  State::Entry& entry = ready.entry;
   if (entry.algorithm) {
-    const cublasStatus_t status =
-        entry.product.run(state.handle, ready, *entry.algorithm, 1.0f, workspace, stream_of(call));
+    const cublasStatus_t status = entry.product.run(state_->handle, ready.matmul, *entry.algorithm,
+                                                    1.0f, ready.workspace, stream_of(call));
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) return cublas_lt().check(status, "cublasLtMatmul");
-    warn_of_no_algorithm("cuBLASLt", problem.to_string());
+    warn_of_no_algorithm("cuBLASLt", entry.product.problem().to_string());
     entry.algorithm.reset();
   }
-  run_plain_matmul(ready, call);
+  run_plain_matmul(ready.matmul, call);
+}
+
+AlgorithmChoices CudaMatmuls::choices() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  AlgorithmChoices choices{state_->library, {}};
+  for (const auto& [problem, entry] : state_->products) {
+    if (!entry.algorithm) continue;
+    const auto* bytes = reinterpret_cast<const char*>(&*entry.algorithm);
+    choices.by_problem[problem.to_string()] = to_hex({bytes, sizeof(*entry.algorithm)});
+  }
+  return choices;
+}
+
+void CudaMatmuls::adopt(const AlgorithmChoices& choices) {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  for (const auto& [problem, algorithm] : choices.by_problem) {
+    state_->adopted[problem] = algorithm;
+  }
+  for (auto& [problem, entry] : state_->products) {
+    if (const auto algorithm = state_->of_run(entry.product)) entry.algorithm = algorithm;
+  }
 }
 
 int64_t cuda_matmul_scratch_bytes(int64_t bias_cols) {
   return kWorkspaceAlignment + kWorkspaceBytes + bias_cols * size_of(DType::kF32);
 }
 
-void run_cuda_matmul(const CudaMatmul& matmul, void* scratch, void* stream) {
+namespace {
+
+// Of the current GPU; never destroyed, as the driver may be gone before it.
+CudaMatmuls& products_of_device() {
   static std::mutex mutex;
-  // By GPU; never destroyed, as the driver may be gone before them.
   static auto* const of_devices = new std::map<int, CudaMatmuls>;
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
-  std::unique_lock<std::mutex> lock(mutex);
-  auto found = of_devices->find(device);
-  if (found == of_devices->end()) {
-    const char* tune = std::getenv("SKEIN_TUNE");
-    const bool off = tune != nullptr && std::strcmp(tune, "off") == 0;
-    found =
-        of_devices
-            ->try_emplace(device, off ? fs::path()
-                                      : AlgorithmCache::default_file("cublaslt-algorithms.jsonl"))
-            .first;
-  }
-  CudaMatmuls& products = found->second;
-  lock.unlock();
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = of_devices->find(device);
+  if (found != of_devices->end()) return found->second;
+  const char* tune = std::getenv("SKEIN_TUNE");
+  const bool off = tune != nullptr && std::strcmp(tune, "off") == 0;
+  const fs::path file =
+      off ? fs::path() : AlgorithmCache::default_file("cublaslt-algorithms.jsonl");
+  return of_devices->try_emplace(device, file).first->second;
+}
+
+thread_local bool only_choose = false;
+
+}  // namespace
+
+OnlyChooseCudaMatmuls::OnlyChooseCudaMatmuls() { only_choose = true; }
+OnlyChooseCudaMatmuls::~OnlyChooseCudaMatmuls() { only_choose = false; }
+
+void run_cuda_matmul(const CudaMatmul& matmul, void* scratch, void* stream) {
+  CudaMatmuls& products = products_of_device();
+  if (only_choose) return products.choose(matmul, scratch, stream);
   products.run(matmul, scratch, stream);
 }
+
+AlgorithmChoices chosen_algorithms() { return products_of_device().choices(); }
+void adopt_algorithms(const AlgorithmChoices& choices) { products_of_device().adopt(choices); }
 
 }  // namespace skein

@@ -8,17 +8,16 @@
 // Accumulation fp32, rounded once when stored. Tensor cores of Hopper add 8-bit products with about 14
 //              bits (arXiv:2412.19437, 3.5.2). With `fast accumulation` cuBLASLt would leave it at
 //              that and be faster; it is off, so that sums move on to fp32 before they are long.
-// Algorithm    The first product of each problem (sizes, dtypes, strides, alignments, epilogue)
-//              measures what cuBLASLt proposes, in the place of its operands, and waits for it: some
-//              milliseconds, once a machine. What is fastest is kept in
+// Algorithm    Of each problem (sizes, dtypes, strides, alignments, epilogue) the one that a run has
+//              adopted (ops/algorithms.h). Else what this machine measured before, in
 //              ${SKEIN_CACHE:-$HOME/.cache/skein}/cublaslt-algorithms.jsonl, by GPU, driver, library
-//              and problem, and every process finds it there. Nothing is measured, and cuBLASLt's
-//              first proposal taken, with SKEIN_TUNE=off, where that file cannot be written, and
-//              while a stream captures.
-// Same bits    from every run with the same file: no algorithm uses atomics or splits sums by chance.
-//              Algorithms add in different orders, so after the file is deleted, or with that of
-//              another machine, losses may differ in their last bits. Nodes that hold the same values
-//              need the same file: share it, copy it, or set SKEIN_TUNE=off.
+//              and problem; else what is fastest of cuBLASLt's proposals, measured now in the place of
+//              its operands, which takes some milliseconds and is kept in that file. Nothing is
+//              measured, and cuBLASLt's first proposal taken, with SKEIN_TUNE=off, where that file
+//              cannot be written, and while a stream captures.
+// Same bits    from every run with the same choices: no algorithm uses atomics or splits sums by
+//              chance. Algorithms add in different orders, so that choices belong to a run: its ranks
+//              share them and its checkpoints keep them (train/run_algorithms.h).
 // Errors       Error{kUnsupported} where cuBLASLt is not installed; kInternal with what it says
 // Threads      any number
 #pragma once
@@ -27,6 +26,7 @@
 #include <optional>
 
 #include "skein/base/file.h"
+#include "skein/ops/algorithms.h"
 #include "skein/ops/linear/matmul_kernel.h"
 #include "skein/tensor/fp8.h"
 
@@ -67,9 +67,16 @@ class CudaMatmuls {
 
   // Enqueues it on `stream`; `scratch` of cuda_matmul_scratch_bytes().
   void run(const CudaMatmul& matmul, void* scratch, void* stream);
+  // Only settles which algorithm run() takes; C stays as it is where it is added to.
+  void choose(const CudaMatmul& matmul, void* scratch, void* stream);
+
+  AlgorithmChoices choices() const;
+  void adopt(const AlgorithmChoices& choices);
 
  private:
+  struct Ready;
   struct State;
+  Ready make_ready(const CudaMatmul& matmul, void* scratch, void* stream);
   std::unique_ptr<State> state_;
 };
 
@@ -78,5 +85,14 @@ int64_t cuda_matmul_scratch_bytes(int64_t bias_cols);
 
 // With the CudaMatmuls that this process has for the current GPU, as the environment asks.
 void run_cuda_matmul(const CudaMatmul& matmul, void* scratch, void* stream);
+
+// While one lives, run_cuda_matmul of its thread only chooses.
+class OnlyChooseCudaMatmuls {
+ public:
+  OnlyChooseCudaMatmuls();
+  ~OnlyChooseCudaMatmuls();
+  OnlyChooseCudaMatmuls(const OnlyChooseCudaMatmuls&) = delete;
+  OnlyChooseCudaMatmuls& operator=(const OnlyChooseCudaMatmuls&) = delete;
+};
 
 }  // namespace skein
