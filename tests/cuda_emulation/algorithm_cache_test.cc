@@ -190,7 +190,12 @@ class Problem {
     test_device().synchronize();
     return c_.values();
   }
-  void enqueue(CudaMatmuls& matmuls, void* stream) {
+  void choose(CudaMatmuls& matmuls) {
+    matmuls.choose(matmul(), scratch_, test_device().stream);
+    test_device().synchronize();
+  }
+  void enqueue(CudaMatmuls& matmuls, void* stream) { matmuls.run(matmul(), scratch_, stream); }
+  CudaMatmul matmul() const {
     const View &a = a_.view(), &b = b_.view(), &c = c_.view();
     CudaMatmul matmul{case_.rows, case_.cols, case_.depth};
     matmul.a = {a.data, a.dtype, a.row_stride, case_.a_outer};
@@ -198,7 +203,7 @@ class Problem {
     matmul.c = {c.data, c.dtype, c.row_stride, case_.accumulate};
     if (case_.bias) matmul.c.bias = bias_.view().data;
     matmul.c.bias_dtype = case_.in;
-    matmuls.run(matmul, scratch_, stream);
+    return matmul;
   }
   std::vector<double> values() const { return c_.values(); }
 
@@ -291,6 +296,52 @@ TEST_F(CudaMatmulsTest, KeepsTheFastestAlgorithm) {
   fs::remove(file);
   EXPECT_EQ(with(0, 5000, file), whole);
   EXPECT_EQ(with(5000, 0, file), whole);
+}
+
+// A run's choices outweigh what its machine measured, or would measure, and what was chosen already.
+TEST_F(CudaMatmulsTest, TakesWhatTheRunHasAdopted) {
+  Problem problem({.rows = 40, .cols = 40, .depth = 300, .out = DType::kF32});
+  lt.microseconds[0] = 5000;
+  CudaMatmuls first(file);
+  const std::vector<double> halved = problem.run(first);
+  const AlgorithmChoices choices = first.choices();
+  EXPECT_EQ(choices.library, "emulated on the CPU, cuBLASLt 130100");
+  ASSERT_EQ(choices.by_problem.size(), 1u);
+
+  lt.microseconds[0] = 0;
+  lt.microseconds[1] = lt.microseconds[2] = 5000;
+  const fs::path other_machine = folder.path() / "other.jsonl";
+  for (const bool has_measured : {false, true}) {
+    CudaMatmuls second(other_machine);
+    if (has_measured) {
+      EXPECT_NE(problem.run(second), halved);
+    }
+    second.adopt(choices);
+    const int64_t proposals = lt.num_proposals;
+    EXPECT_EQ(problem.run(second), halved);
+    EXPECT_EQ(lt.num_proposals, proposals);
+    EXPECT_EQ(second.choices(), choices);
+  }
+  CudaMatmuls untuned({});
+  untuned.adopt(choices);
+  EXPECT_EQ(problem.run(untuned), halved);
+  CudaMatmuls damaged({});
+  damaged.adopt({choices.library, {{choices.by_problem.begin()->first, "00ff"}}});
+  EXPECT_NE(problem.run(damaged), halved)
+      << "what cuBLASLt does not know is as if it were not there";
+}
+
+TEST_F(CudaMatmulsTest, ChoosingMultipliesNothing) {
+  Problem problem({.rows = 40, .cols = 40, .depth = 300, .out = DType::kF32});
+  lt.microseconds[0] = 5000;
+  CudaMatmuls matmuls(file);
+  problem.choose(matmuls);
+  const int64_t products = lt.num_products;
+  EXPECT_EQ(matmuls.choices().by_problem.size(), 1u);
+  problem.choose(matmuls);
+  EXPECT_EQ(lt.num_products, products);
+  problem.run(matmuls);
+  EXPECT_EQ(lt.num_products, products + 1);
 }
 
 TEST_F(CudaMatmulsTest, MeasuringLeavesSumsAsTheyWere) {
