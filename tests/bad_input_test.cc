@@ -104,15 +104,23 @@ TEST(BadInput, Corpus) {
     expect_training_refused({"data.train=" + corpus.string()}, 1, words);
     expect_refused({"data", "stats", corpus.string(), "--json"}, 1, words);
   };
-  refused(job().folder / "nowhere.arrow", {"nowhere.arrow", "No such file"});
+  // What is no corpus at all is a wrong configuration, and says which key.
+  const auto no_corpus = [&](const fs::path& corpus, const Words& words) {
+    for (const std::string key : {"data.train", "data.validation"}) {
+      expect_training_refused({key + "=" + corpus.string()}, 2, {key});
+      expect_training_refused({key + "=" + corpus.string()}, 2, words);
+    }
+    expect_refused({"data", "stats", corpus.string(), "--json"}, 1, words);
+  };
+  no_corpus(job().folder / "nowhere.arrow", {"nowhere.arrow", "No such file"});
   const fs::path file = job().folder / "damaged.arrow";
   job().copy_of(job().corpus(), "damaged.arrow");
   truncate_half(file);
   refused(file, {file.string(), "not a readable Arrow IPC", "Expected to be able to read"});
   empty(file);
-  refused(file, {file.string(), "is empty", "expected an Arrow IPC stream"});
-  refused(job().write("damaged.arrow", read_file(job().folder / "documents.jsonl")),
-          {file.string(), "not a readable Arrow IPC"});
+  no_corpus(file, {file.string(), "is empty", "expected an Arrow IPC stream"});
+  no_corpus(job().write("damaged.arrow", read_file(job().folder / "documents.jsonl")),
+            {file.string(), "is no Arrow file (it begins with", "skein data ingest --out"});
   // Offsets that do not ascend.
   std::string bytes = read_file(job().corpus());
   for (size_t i = 600; i < 800; ++i) bytes[i] = '\x7f';
@@ -128,7 +136,8 @@ TEST(BadInput, Tokenizer) {
   const auto refused = [&](const fs::path& folder, const Words& words) {
     expect_training_refused({"data.tokenizer=" + folder.string()}, 1, words);
   };
-  refused(job().folder / "nowhere", {"nowhere", "no such file or folder", "tokenizer.model"});
+  expect_training_refused({"data.tokenizer=" + (job().folder / "nowhere").string()}, 2,
+                          {"data.tokenizer", "nowhere", "no such file or folder"});
   const fs::path folder = job().copy_of(job().tokenizer(), "damaged_tokenizer");
   const fs::path model = folder / "tokenizer.model";
   truncate_half(model);
@@ -138,13 +147,22 @@ TEST(BadInput, Tokenizer) {
   std::ofstream(model) << "surely this is no protocol buffer";
   refused(folder, {model.string(), "not a SentencePiece model"});
   fs::remove(model);
-  refused(folder, {folder.string(), "no tokenizer.model"});
-  expect_refused({"data", "tokenizer", "--vocab-size", "10", "--out", folder.string(),
-                  job().corpus().string()},
-                 2, {"--vocab-size 10", "more than 259"});
-  expect_refused({"data", "tokenizer", "--vocab-size", "100000", "--out", folder.string(),
+  expect_training_refused({"data.tokenizer=" + folder.string()}, 2,
+                          {"data.tokenizer", folder.string(), "no tokenizer.model"});
+  const fs::path made = job().folder / "made_tokenizer";
+  expect_refused(
+      {"data", "tokenizer", "--vocab-size", "10", "--out", made.string(), job().corpus().string()},
+      2, {"--vocab-size 10", "more than 259"});
+  expect_refused({"data", "tokenizer", "--vocab-size", "100000", "--out", made.string(),
                   job().corpus().string()},
                  1, {"100000", "corpus.arrow"});
+  expect_refused({"data", "tokenizer", "--vocab-size", "300", "--out", job().tokenizer().string(),
+                  job().corpus().string()},
+                 2, {"holds a tokenizer already", "--overwrite"});
+  expect_refused({"data", "tokenizer", "--out", made.string()}, 2, {"FILE.arrow", "--vocab-size"});
+  expect_refused({"data", "tokenizer", "--from-model", job().tokenizer().string(), "--vocab-size",
+                  "300", "--out", made.string()},
+                 2, {"--from-model", "--vocab-size"});
   expect_checkpoints_good("good");
 }
 
@@ -286,6 +304,14 @@ TEST(BadInput, Texts) {
   refused("a.parquet", "this is no parquet", {"a.parquet", "Parquet"});
   expect_refused({"data", "ingest", "--out", out.string(), "/nowhere"}, 1,
                  {"/nowhere", "no such file or folder"});
+  const std::string text = job().write("good.txt", "text\n").string();
+  expect_refused({"data", "ingest", "--out", job().corpus().string(), text}, 2,
+                 {"corpus.arrow: exists", "--overwrite"});
+  expect_refused({"data", "ingest", "--out", ".", text}, 2, {"--out .: is a folder"});
+  expect_refused({"data", "ingest", "--validation-fraction", "0.1", "--out", out.string(), text}, 2,
+                 {"--validation-fraction", "--validation-out"});
+  expect_refused({"checkpoint", "export", job().run("good").string(), "--out", "."}, 2,
+                 {"--out .", "a new folder"});
 }
 
 TEST(BadInput, LossThatIsNotFinite) {

@@ -8,10 +8,11 @@
 
 Log-probabilities: transformers in float32, eager attention, against `skein score`.
 Tokenizer: the ids of AutoTokenizer, as it comes, against BOS and those of SentencePiece's own
-tokenizer.model, and the text that it decodes them to: on awkward texts, made-up ones and the lines
-of the text files named. LlamaTokenizer and LlamaTokenizerFast, asked for by name, may differ where a
-text begins with a space: in transformers 5 they put no other space before it (and they know nothing
-of trimmed spaces and user-defined symbols: models that have these are judged by AutoTokenizer alone).
+tokenizer.model, and the text that it decodes them to: on awkward texts, made-up ones, the text files
+named and their lines. LlamaTokenizer and LlamaTokenizerFast, asked for by name, may differ where a
+text begins with a space: in transformers 5 they put no other space before it. (They know models of
+Llama 2's kind alone: for models that trim spaces, have symbols of their own or no byte fallback
+AutoTokenizer is asked.)
 Needs transformers, sentencepiece and, but for --tokenizer-only, torch; run by hand.
 Exit code 0: all agree; 1: something does not.
 """
@@ -92,7 +93,7 @@ def check_model(arguments):
     return worst <= arguments.tolerance and not problems
 
 
-def compare(name, tokenizer, reference, texts, excused=lambda text: False):
+def compare(name, tokenizer, reference, texts, excused=lambda text: False, decodes=True):
     """Prints the first differences; the number of texts that differ and are not excused."""
     bos = [reference.bos_id()] * (reference.bos_id() >= 0)
     different, num_excused, other_text = 0, 0, 0
@@ -103,7 +104,7 @@ def compare(name, tokenizer, reference, texts, excused=lambda text: False):
             different += not excused(text)
             if different <= 5 and not excused(text):
                 print(f"  {name}: {text[:60]!r}: {ids[:12]} against {expected[:12]}")
-        elif tokenizer.decode(ids, skip_special_tokens=True) != reference.decode(expected):
+        elif decodes and tokenizer.decode(ids, skip_special_tokens=True) != reference.decode(expected):
             other_text += reference.unk_id() not in expected  # "<unk>" or " ⁇ "
     print(f"tokenizer: {name} ({type(tokenizer).__name__}), {len(texts)} texts, {different} with other ids, "
           f"{other_text} decoded otherwise" + (f", {num_excused} excused" if num_excused else ""))
@@ -123,11 +124,13 @@ def check_tokenizer(arguments):
         texts += text.splitlines(keepends=True) + [text]
     tokenizer = AutoTokenizer.from_pretrained(arguments.folder)
     wrong = compare("AutoTokenizer", tokenizer, reference, texts)
-    trims = reference.encode("  a  ") == reference.encode("a")
-    if not trims and not json.loads(tokenizer.backend_tokenizer.to_str())["pre_tokenizer"]:
-        for kind in (transformers.LlamaTokenizer, transformers.LlamaTokenizerFast):
-            wrong += compare(kind.__name__, kind.from_pretrained(arguments.folder), reference, texts,
-                             lambda text: text.startswith((" ", "▁")))
+    parts = json.loads(tokenizer.backend_tokenizer.to_str())
+    is_llama = (reference.bos_id(), reference.eos_id(), reference.unk_id()) == (1, 2, 0) \
+        and parts["model"]["byte_fallback"] and not parts["pre_tokenizer"] \
+        and reference.encode("  a  ") != reference.encode("a")
+    for name in ("LlamaTokenizer", "LlamaTokenizerFast") if is_llama else ():
+        named = getattr(transformers, name).from_pretrained(arguments.folder)
+        wrong += compare(name, named, reference, texts, lambda text: text.startswith((" ", "▁")), decodes=False)
     ends = tokenizer.bos_token_id, tokenizer.eos_token_id
     expected_ends = tuple(id if id >= 0 else None for id in (reference.bos_id(), reference.eos_id()))
     print(f"tokenizer: bos and eos {ends}, SentencePiece's {expected_ends}; "

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
 #include "skein/base/json.h"
@@ -31,7 +33,17 @@ TEST(File, ReplacesAtomically) {
   write_file_atomic(path, "one");
   write_file_atomic(path, "two");
   EXPECT_EQ(read_file(path), "two");
-  EXPECT_FALSE(fs::exists(path.string() + ".partial"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), {}), 1);
+}
+
+TEST(File, ReplacingLeavesTheFilesOfOthersAlone) {
+  const fs::path folder = fresh_folder("skein_file_others");
+  std::ofstream(folder / "a.partial") << "somebody's";
+  write_file_atomic(folder / "a", "mine");
+  EXPECT_EQ(read_file(folder / "a.partial"), "somebody's");
+  fs::create_directories(folder / "taken/inside");
+  EXPECT_THROW(write_file_atomic(folder / "taken", "mine"), Error);  // a folder cannot be replaced
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 3);
 }
 
 TEST(File, ErrorsNameThePath) {

@@ -88,6 +88,24 @@ TEST(HuggingFace, RefusesAFolderThatIsInUseAndLeavesNothingBehind) {
   EXPECT_THAT(names_in(folder.path()), ElementsAre("empty"));
 }
 
+TEST(HuggingFace, AnExportTouchesNobodysFolder) {
+  const TempFolder folder;
+  fs::create_directories(folder / "hf.partial/precious");
+  write_hugging_face(folder / "hf", {.tensors = {tensor("a", {1}, 0)}});
+  EXPECT_TRUE(fs::exists(folder / "hf.partial/precious"));
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("hf", "hf.partial"));
+  const fs::path before = fs::current_path();
+  fs::create_directory(folder / "empty");
+  fs::current_path(folder / "empty");
+  for (const char* name : {"", ".", "./", "..", "../."}) {
+    EXPECT_THAT(error_of([&] { write_hugging_face(name, {.tensors = {tensor("a", {1}, 0)}}); }),
+                HasSubstr("expected the name of a new folder"))
+        << name;
+  }
+  fs::current_path(before);
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("empty", "hf", "hf.partial"));
+}
+
 TEST(HuggingFace, ReadsEveryKindOfFloat) {
   const TempFolder folder;
   fs::copy(fs::path(__FILE__).parent_path() / "testdata/golden.safetensors",

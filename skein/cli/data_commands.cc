@@ -113,8 +113,7 @@ int make_tokenizer(const TokenizerCommand& options) {
            "a tokenizer is trained on a corpus: expected FILE.arrow and --vocab-size N (or "
            "--from-model tokenizer.model)");
     }
-    train_tokenizer(open_corpus(options.corpus, "FILE.arrow"), options.vocab_size, options.out,
-                    options.train);
+    train_tokenizer(Corpus(options.corpus), options.vocab_size, options.out, options.train);
   }
   fmt::print(stderr, "{}: {} tokens\n", options.out, Tokenizer::load(options.out)->vocab_size());
   return kExitDone;
@@ -189,10 +188,8 @@ void add_stats(CLI::App& group, CommandContext& context) {
   command->callback([&context, options] {
     context.run = [options] {
       std::unique_ptr<Tokenizer> tokenizer;
-      if (!options->tokenizer.empty())
-        tokenizer = load_tokenizer(options->tokenizer, "--tokenizer");
-      const CorpusStats stats =
-          corpus_stats(open_corpus(options->corpus, "FILE.arrow"), tokenizer.get());
+      if (!options->tokenizer.empty()) tokenizer = Tokenizer::load(options->tokenizer);
+      const CorpusStats stats = corpus_stats(Corpus(options->corpus), tokenizer.get());
       if (options->json) {
         print_json(to_json(stats));
       } else {

@@ -61,7 +61,7 @@ class Corpus {
   int64_t num_bytes_ = 0;
 };
 
-// The corpus that a person named by `setting` ("data.train", "FILE.arrow"): a file that is not there
+// The corpus that a person named by `setting` ("data.train"): a file that is not there
 // or is no corpus is Error{kUsage}, which names the setting.
 Corpus open_corpus(const fs::path& path, const std::string& setting);
 

@@ -144,7 +144,8 @@ TEST(Corpus, ReadsTheSameInManyThreads) {
 
 TEST(Corpus, SaysWhatIsWrong) {
   EXPECT_NE(error_of("").find("test.arrow: is empty"), std::string::npos);
-  EXPECT_NE(error_of("This is a text and no Arrow file.").find("not a readable Arrow"),
+  EXPECT_NE(error_of("This is a text and no Arrow file.")
+                .find("is no Arrow file (it begins with \"This is"),
             std::string::npos);
   EXPECT_NE(error_of(stream_of({batch_of("body", strings<arrow::StringBuilder>({"x"}))}))
                 .find("0 columns named `text` (its columns: body)"),
@@ -238,7 +239,7 @@ TEST(CorpusWriter, AFailedWriteNamesTheFileAndLeavesTheOldOne) {
   limit.rlim_cur = previous_limit;
   setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, previous_handler);
-  EXPECT_NE(what.find("corpus.arrow.partial: File too large"), std::string::npos) << what;
+  EXPECT_NE(what.find(".partial: File too large"), std::string::npos) << what;
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), {}), 1);
 }

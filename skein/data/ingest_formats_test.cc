@@ -191,8 +191,8 @@ TEST_F(IngestFormats, WhatHoldsNoDocumentsIsPassedOverAndSaid) {
   EXPECT_EQ(ingested({folder_ / "in"}), Documents{"text"});
   EXPECT_EQ(report_.num_skipped_files, static_cast<int64_t>(rest.size()));
   for (const auto& [name, bytes] : rest) {
-    EXPECT_THAT(report_.warnings, Contains(HasSubstr("/" + name + ": "))) << name;
-    EXPECT_THAT(error_of({folder_ / "in" / name}), HasSubstr(name + ": ")) << name;  // named
+    EXPECT_THAT(report_.warnings, Contains(HasSubstr("/" + name + ":"))) << name;
+    EXPECT_THAT(error_of({folder_ / "in" / name}), HasSubstr(name + ":")) << name;  // named
   }
   EXPECT_THAT(error_of({folder_ / "in/config.json"}),
               HasSubstr("has no key `text` (its keys: `hidden_size`)"));

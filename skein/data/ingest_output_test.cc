@@ -2,6 +2,8 @@
 #include <arrow/util/utf8.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "skein/data/dealer.h"
 #include "skein/data/ingest_testing.h"
 
@@ -9,8 +11,8 @@ namespace skein {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::UnorderedElementsAre;
 
 class IngestOutput : public Ingest {
  protected:
@@ -28,6 +30,7 @@ class IngestOutput : public Ingest {
     for (const auto& entry : fs::directory_iterator(folder_)) {
       names.push_back(entry.path().filename().string());
     }
+    std::sort(names.begin(), names.end());
     return names;
   }
 };
@@ -43,7 +46,7 @@ TEST_F(IngestOutput, ReplacesNothingUnasked) {
   EXPECT_EQ(read_file(out()), "precious");
   EXPECT_EQ(refusal(out(), {.overwrite = true}).first, "");
   EXPECT_EQ(documents(out()), Documents{"text\nmore\n"});
-  EXPECT_THAT(names(), UnorderedElementsAre("in.txt", "out.arrow", "val.arrow"));
+  EXPECT_THAT(names(), ElementsAre("in.txt", "out.arrow", "val.arrow"));
 }
 
 TEST_F(IngestOutput, WantsTheNameOfAFile) {
@@ -59,7 +62,7 @@ TEST_F(IngestOutput, WantsTheNameOfAFile) {
   EXPECT_THAT(message, HasSubstr("--out in.txt/corpus.arrow"));
   EXPECT_EQ(code, ErrorCode::kUsage);
   fs::current_path(before);
-  EXPECT_THAT(names(), UnorderedElementsAre("in.txt"));
+  EXPECT_THAT(names(), ElementsAre("in.txt"));
 }
 
 TEST_F(IngestOutput, TouchesNobodysFiles) {

@@ -224,7 +224,7 @@ FoundInputs find_inputs(const std::vector<fs::path>& inputs,
     } else if (fs::exists(status)) {
       found.files.push_back({input, true});
     } else {
-      fail(ErrorCode::kUsage, "{}: no such file or folder", input.string());
+      fail(ErrorCode::kNotFound, "{}: no such file or folder", input.string());
     }
   }
   note_splits(found);

@@ -5,8 +5,8 @@
 // Saved    a folder that Hugging Face `datasets` saved (save_to_disk: state.json beside .arrow
 //          files) is the files that its state.json lists. A saved DatasetDict (dataset_dict.json) is
 //          refused: its splits are not one corpus.
-// Errors   Error{kUsage} for what is not there and for a DatasetDict; Error{kIo} naming the folder
-//          that cannot be read.
+// Errors   Error{kNotFound} for what is not there, Error{kUsage} for a DatasetDict; Error{kIo} naming
+//          the folder that cannot be read.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Bytes as JSON lines; the first byte says whether they are plain, gzip or zstd.
+// Bytes as JSON lines, plain or in gzip or zstd, as JSON values, or as a table: the first byte says
+// which.
 #include <arrow/util/utf8.h>
 
 #include <cstdint>
@@ -16,10 +17,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   skein::ReadOptions options;
   options.max_document_bytes = 1 << 16;
   options.on_invalid_line = [](const skein::Error&) {};
+  const auto visit = [](std::string_view text) {
+    if (text.size() > (1 << 16) || !arrow::util::ValidateUTF8(text)) __builtin_trap();
+  };
   try {
-    skein::read_json_lines(std::move(source), "fuzz", options, [](std::string_view text) {
-      if (text.size() > (1 << 16) || !arrow::util::ValidateUTF8(text)) __builtin_trap();
-    });
+    if (data[0] == 'j') {
+      skein::read_json_values(std::move(source), "fuzz", options, visit);
+    } else if (data[0] == 'c' || data[0] == 't') {
+      skein::read_csv(std::move(source), "fuzz", data[0] == 'c' ? ',' : '\t', options, visit);
+    } else {
+      skein::read_json_lines(std::move(source), "fuzz", options, visit);
+    }
   } catch (const skein::Error&) {
   }
   return 0;

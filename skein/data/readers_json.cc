@@ -128,8 +128,10 @@ class ValueReader {
   int64_t first_line_ = 1;
 };
 
-// Does the first line with something on it hold a whole object?
+// Does the first line with something on it hold a whole object? An array may be one long line.
 bool is_json_lines(const fs::path& path, const ReadOptions& options) {
+  char first_byte = 0;
+  if (!Bytes(open_bytes(path)).peek_after_space(first_byte) || first_byte == '[') return false;
   LineReader lines(open_bytes(path), path.string(), options.max_document_bytes);
   std::string_view line;
   while (lines.next(line)) {

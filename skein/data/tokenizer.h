@@ -60,7 +60,7 @@ class Tokenizer {
   virtual std::string why_not_exported() const { return "it is no SentencePiece model"; }
 };
 
-// The tokenizer that a person named by `setting` ("data.tokenizer", "--tokenizer"): what is not there
+// The tokenizer that a person named by `setting` ("data.tokenizer"): what is not there
 // is Error{kUsage}, which names the setting.
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, const std::string& setting);
 

@@ -20,6 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (id < 0 || id >= tokenizer->vocab_size()) __builtin_trap();
     }
     tokenizer->decode(ids);
+    if (tokenizer->why_not_exported().empty()) tokenizer->export_files();
   } catch (const skein::Error&) {
   }
   return 0;

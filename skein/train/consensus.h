@@ -23,7 +23,6 @@ std::vector<int64_t> values_of_all(Communicator& world, std::span<const int64_t>
 // That rank's text, on every rank.
 std::string text_of_rank(Communicator& world, int rank, const std::string& text);
 std::string text_of_rank_0(Communicator& world, const std::string& text);
-std::string text_of_rank(Communicator& world, int rank, const std::string& text);
 
 // Everyone's text, in order of ranks.
 std::vector<std::string> texts_of_all(Communicator& world, const std::string& text);
