@@ -71,7 +71,8 @@ def demo():
     lines = thin_out(lines, lambda line: re.match(r"I \S+ (saved|step \d+: validation)", line), 3)
     begin = next(i for i, line in enumerate(lines) if line.startswith("  total "))
     end = next(i for i, line in enumerate(lines) if line.startswith("5/7 "))
-    lines[begin + 1:end] = ["…", ""]
+    lines[begin + 1:end] = ["", "…", ""]
+    lines = [line for i, line in enumerate(lines) if line != "…" or lines[i - 1] != "…"]
     return ("\n`scripts/demo.sh` on two cores, the program built already, shortened where it says "
             "`…`:\n" + fenced("\n".join(lines)))
 

@@ -122,6 +122,25 @@ TEST_F(Folders, TheTildeInAConfigurationIsTheHomeFolder) {
       std::string::npos);
 }
 
+// Results that a full disk did not take are no success.
+TEST_F(Folders, ScoresAndTextsThatDoNotArriveAreAFailure) {
+  job().trained("model", {"run.steps=1"});
+  const std::string tokens = (job().folder / "tokens.json").string();
+  std::ofstream(tokens) << "[[1, 2, 3]]";
+  const std::string model = job().run("model").string();
+  for (const std::string& command :
+       {fmt::format("score --model '{}' --tokens '{}'", model, tokens),
+        fmt::format("generate --model '{}' --prompt a --max-tokens 3", model),
+        fmt::format("data sample '{}' --step 1 --json", job().config().string()),
+        fmt::format("checkpoint list '{}'", model)}) {
+    SCOPED_TRACE(command);
+    const std::string script = fmt::format("'{}' {} > /dev/full", default_program(), command);
+    const Outcome outcome =
+        SkeinProcess({"-c", script}, SkeinProcess::kNoFileLimit, "/bin/bash").wait();
+    expect_refused(outcome, 1, {"cannot write to standard output", "No space left on device"});
+  }
+}
+
 // What is asked for and has no effect yet is said, by one rank, and only where it was asked for.
 TEST_F(Folders, SettingsWithoutEffectAreSaid) {
   const Outcome outcome =

@@ -84,8 +84,9 @@ void LaneContext::check_corpus_fills_a_batch() const {
   }
   fail(ErrorCode::kInvalid,
        "{}: the corpus is smaller than one batch: it holds {} bytes of text in {} documents, {} "
-       "tokens, and {} sequences of {} tokens need {}: add text, or lower batch.global_sequences "
-       "or data.sequence_length",
+       "tokens, and {} sequences of {} tokens need {}: add text (to a validation corpus with a "
+       "larger --validation-fraction of `skein data ingest`), or lower batch.global_sequences or "
+       "data.sequence_length",
        source_.name(), blocks_.num_bytes(), source_.num_documents(), found,
        options_.global_sequences, options_.sequence_length, needed);
 }

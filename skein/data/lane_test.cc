@@ -160,8 +160,9 @@ TEST(Lane, RefusesACorpusSmallerThanOneBatch) {
   EXPECT_NO_THROW(LaneContext(documents, kTokenizer, options(4, 25)));
   const auto message =
       error_of([&] { LaneContext(documents, kTokenizer, options(4, 26)); }, ErrorCode::kInvalid);
-  for (const char* part : {"memory.arrow", "smaller than one batch", "98 bytes", "100 tokens",
-                           "need 104", "add text", "data.sequence_length"}) {
+  for (const char* part :
+       {"memory.arrow", "smaller than one batch", "98 bytes", "100 tokens", "need 104", "add text",
+        "--validation-fraction", "data.sequence_length"}) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
   }
 }

@@ -25,7 +25,7 @@ grep -q '"event": *"validation"' "$home/first-run/run/events.jsonl"
 
 # The model is that of the demo.
 parameters() {
-  build/skein plan "$1" --set model.vocab_size=4096 --hardware configs/hardware/h100-8x.toml --json | grep '"parameters"'
+  build/skein plan "$1" --set data.tokenizer= --set model.vocab_size=4096 --hardware configs/hardware/h100-8x.toml --json | grep '"parameters"'
 }
 of_the_demo=$(parameters configs/demo.toml)
 by_hand=$(parameters "$home/first-run/run.toml")
