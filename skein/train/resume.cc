@@ -9,18 +9,18 @@
 namespace skein {
 namespace {
 
-fs::path canonical(const fs::path& path) {
+fs::path full_path(const fs::path& path) {
   std::error_code error;
   const fs::path found = fs::weakly_canonical(fs::absolute(path), error);
   const fs::path normal = error ? fs::absolute(path).lexically_normal() : found;
   return normal.has_filename() ? normal : normal.parent_path();
 }
 
-bool same_folder(const fs::path& a, const fs::path& b) { return canonical(a) == canonical(b); }
+bool same_folder(const fs::path& a, const fs::path& b) { return full_path(a) == full_path(b); }
 
 // Where a checkpoint is when no replacement of it is cut in two.
 fs::path place_of(const fs::path& checkpoint) {
-  const fs::path full = canonical(checkpoint);
+  const fs::path full = full_path(checkpoint);
   const auto step = step_of_folder(full);
   return step ? full.parent_path() / checkpoint_name(*step) : full;
 }
@@ -35,7 +35,7 @@ struct Named {
 
 Named what_is_named(const std::string& resume) {
   const fs::path path = find_checkpoint(resume);
-  const fs::path full = canonical(resume);
+  const fs::path full = full_path(resume);
   std::error_code error;
   Named named{resume, full.parent_path(), path, fs::is_directory(path, error)};
   if (error && error != std::errc::no_such_file_or_directory &&
@@ -45,7 +45,7 @@ Named what_is_named(const std::string& resume) {
   }
   const bool is_checkpoint = step_of_folder(full) || fs::exists(path / "manifest.json", error);
   if (!is_checkpoint) {
-    named.folder = canonical(checkpoints_inside(path));
+    named.folder = full_path(checkpoints_inside(path));
     named.path.clear();
   }
   return named;
@@ -151,7 +151,7 @@ class Chooser {
     if (!named.path.empty()) {
       const auto found = try_run([&] { return read_timeline(named.path); });
       return found.ok() && Result<Timeline>(found).value().run_id == parent->run_id &&
-             step_of_folder(canonical(named.text)) == parent->step;
+             step_of_folder(full_path(named.text)) == parent->step;
     }
     const std::vector<CheckpointHead> heads = read_heads(named.folder);
     return std::any_of(heads.begin(), heads.end(), [&](const CheckpointHead& head) {

@@ -18,9 +18,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // A run folder and its starts, as the trainer makes them.
-class Run {
+class RunFolder {
  public:
-  explicit Run(const fs::path& folder) : folder_(folder) {}
+  explicit RunFolder(const fs::path& folder) : folder_(folder) {}
 
   fs::path dir() const { return folder_ / "checkpoints"; }
   fs::path checkpoint(int64_t step) const { return dir() / checkpoint_name(step); }
@@ -59,7 +59,7 @@ class Run {
 
 TEST(Resume, AutoGoesOnAndNeverDoesNot) {
   const TempFolder folder;
-  const Run run(folder / "a");
+  const RunFolder run(folder / "a");
   const StartingPoint first = run.start("auto", {10, 20});
   EXPECT_EQ(first.checkpoint, "");
   EXPECT_EQ(first.timeline.number, 1);
@@ -68,13 +68,13 @@ TEST(Resume, AutoGoesOnAndNeverDoesNot) {
   EXPECT_EQ(second.checkpoint, run.checkpoint(20));
   EXPECT_EQ(second.timeline, first.timeline);
   EXPECT_THAT(run.refused("never", ErrorCode::kUsage), HasSubstr("holds checkpoints"));
-  EXPECT_EQ(Run(folder / "b").start("never", {}).checkpoint, "");
+  EXPECT_EQ(RunFolder(folder / "b").start("never", {}).checkpoint, "");
 }
 
 // The same command, again and again, moves forward.
 TEST(Resume, APathIsTheStartOfAnEmptyRun) {
   const TempFolder folder;
-  const Run source(folder / "source"), run(folder / "run");
+  const RunFolder source(folder / "source"), run(folder / "run");
   const Timeline parent = source.start("auto", {10, 20}).timeline;
   const std::string path = source.checkpoint(10).string();
 
@@ -100,7 +100,7 @@ TEST(Resume, APathIsTheStartOfAnEmptyRun) {
 
 TEST(Resume, ARunIsItsNewestCheckpoint) {
   const TempFolder folder;
-  const Run source(folder / "source"), run(folder / "run");
+  const RunFolder source(folder / "source"), run(folder / "run");
   source.start("auto", {10, 20});
   const std::string path = (folder / "source").string();
   EXPECT_EQ(run.start(path, {}).checkpoint, source.checkpoint(20));
@@ -109,13 +109,13 @@ TEST(Resume, ARunIsItsNewestCheckpoint) {
   EXPECT_EQ(run.start(path, {24}).checkpoint, run.checkpoint(22));
   EXPECT_EQ(run.start(path + "/checkpoints/", {}).checkpoint, run.checkpoint(24));
   // Its own folder is auto.
-  const Run own(folder / "run");
+  const RunFolder own(folder / "run");
   EXPECT_EQ(own.start((folder / "run").string(), {}).checkpoint, run.checkpoint(24));
 }
 
 TEST(Resume, GoingBackLeavesWhatCameAfter) {
   const TempFolder folder;
-  const Run run(folder / "run");
+  const RunFolder run(folder / "run");
   const Timeline old = run.start("auto", {5, 10, 15, 20}).timeline;
   const std::string back = run.checkpoint(10).string();
   const StartingPoint start = run.start(back, {12}, 3);
@@ -135,13 +135,13 @@ TEST(Resume, GoingBackLeavesWhatCameAfter) {
   EXPECT_EQ(read_timeline(run.checkpoint(20)), start.timeline);
   // The run is moved, and goes on all the same.
   fs::rename(folder / "run", folder / "moved");
-  const Run moved(folder / "moved");
+  const RunFolder moved(folder / "moved");
   EXPECT_EQ(moved.start(moved.checkpoint(10).string(), {}).checkpoint, moved.checkpoint(20));
 }
 
 TEST(Resume, BackFromWhereItWentBackTo) {
   const TempFolder folder;
-  const Run run(folder / "run");
+  const RunFolder run(folder / "run");
   run.start("auto", {10, 20});
   run.start(run.checkpoint(10).string(), {12});
   const StartingPoint start = run.start(run.checkpoint(20).string(), {22});
@@ -152,7 +152,7 @@ TEST(Resume, BackFromWhereItWentBackTo) {
 
 TEST(Resume, OldCheckpointsWithoutTimelinesGoOn) {
   const TempFolder folder;
-  const Run run(folder / "run");
+  const RunFolder run(folder / "run");
   {
     SmallState state;
     CheckpointWriter writer(run.dir(), {.async = false}, state.specs());
@@ -172,7 +172,7 @@ TEST(Resume, OldCheckpointsWithoutTimelinesGoOn) {
 
 TEST(Resume, RefusesAPathThatTheRunDidNotBeginFrom) {
   const TempFolder folder;
-  const Run source(folder / "source"), run(folder / "run");
+  const RunFolder source(folder / "source"), run(folder / "run");
   source.start("auto", {10, 20});
   run.start("auto", {5});
   const std::string error = run.refused(source.checkpoint(20).string(), ErrorCode::kUsage);
@@ -183,7 +183,7 @@ TEST(Resume, RefusesAPathThatTheRunDidNotBeginFrom) {
 
 TEST(Resume, RefusesWhatIsNoCheckpoint) {
   const TempFolder folder;
-  const Run run(folder / "run");
+  const RunFolder run(folder / "run");
   EXPECT_THAT(run.refused("/nowhere", ErrorCode::kUsage),
               HasSubstr("\"/nowhere\", which is not there"));
   EXPECT_THAT(run.refused((folder / "step-00000010").string(), ErrorCode::kUsage),
@@ -206,7 +206,7 @@ TEST(Resume, RefusesWhatIsNoCheckpoint) {
 
 TEST(Resume, NeverBeginsAnewBesideDamage) {
   const TempFolder folder;
-  const Run run(folder / "run");
+  const RunFolder run(folder / "run");
   run.start("auto", {10, 20});
   run.start(run.checkpoint(10).string(), {12});
   for (const int64_t step : {10, 12}) {
@@ -220,7 +220,7 @@ TEST(Resume, NeverBeginsAnewBesideDamage) {
 // Before the search, and it is found under its own name.
 TEST(Resume, ClearsWhatACrashLeftFirst) {
   const TempFolder folder;
-  const Run run(folder / "run");
+  const RunFolder run(folder / "run");
   run.start("auto", {10});
   fs::rename(run.checkpoint(10), run.dir() / "step-00000010.replaced");
   fs::create_directories(run.dir() / "step-00000020.partial");
@@ -233,7 +233,7 @@ TEST(Resume, ClearsWhatACrashLeftFirst) {
 // Another run's retention does not remove what this one would have to begin from again.
 TEST(Resume, TheParentStaysUntilThereIsAnOwnCheckpoint) {
   const TempFolder folder;
-  const Run source(folder / "source"), run(folder / "run");
+  const RunFolder source(folder / "source"), run(folder / "run");
   source.start("auto", {10});
   {
     const StartingPoint start = run.start(source.checkpoint(10).string(), {});
