@@ -53,6 +53,37 @@ TEST(Manifest, ReadsBackWhatItWrote) {
   EXPECT_EQ(parse_manifest(manifest_text(empty), "m"), empty);
 }
 
+Manifest indexed() {
+  Manifest manifest = sample();
+  manifest.index = ManifestIndex{4096, 1024, std::string(32, 'b')};
+  manifest.files.clear();
+  for (ManifestTensor& tensor : manifest.tensors) tensor.shards.clear();
+  return manifest;
+}
+
+TEST(Manifest, OfAnIndexListsTensorsAndNoShards) {
+  const std::string text = manifest_text(indexed());
+  EXPECT_EQ(parse_manifest(text, "m"), indexed());
+  const Json good = Json::parse(text);
+  EXPECT_EQ(good.at("format_version"), 2);
+  EXPECT_FALSE(good.contains("files"));
+  EXPECT_EQ(good.at("tensors")[0], (Json{{"name", "w"}, {"dtype", "f32"}, {"shape", {4, 4}}}));
+  const auto refused = [&](const char* pointer, const Json& value) {
+    Json changed = good;
+    changed[Json::json_pointer(pointer)] = value;
+    return error_of([&] { parse_manifest(sealed(changed), "m"); });
+  };
+  EXPECT_THAT(refused("/index/file", "../index.bin"), HasSubstr("expected \"index.bin\""));
+  EXPECT_THAT(refused("/index/file_bytes", 0), HasSubstr("at least 1"));
+  EXPECT_THAT(refused("/index/head_xxh3_128", "b"), HasSubstr("32 lower-case"));
+  EXPECT_THAT(refused("/index/more", 1), HasSubstr("unknown keys"));
+  EXPECT_THAT(refused("/index", 1), HasSubstr("expected an object"));
+  EXPECT_THAT(refused("/tensors/0/shards", Json::array()), HasSubstr("unknown keys"));
+  EXPECT_THAT(refused("/files", Json::array()), HasSubstr("unknown keys"));
+  EXPECT_THAT(refused("/tensors/1/name", "w"), HasSubstr("listed twice"));
+  EXPECT_THAT(refused("/format_version", 1), HasSubstr("\"files\" is missing"));
+}
+
 TEST(Manifest, IsNotWrittenWithBrokenText) {
   Manifest manifest = sample();
   manifest.state.skein_version = "\xff";

@@ -65,11 +65,9 @@ TEST(GlooConnections, OnlyWithThoseThatARankWorksWith) {
     EXPECT_EQ(word, r % 4);
     int needed = 0;
     for (int other = 0; other < 8; ++other) {
-      const bool tree =
-          other != r && ((r - 1) / 2 == other || (other - 1) / 2 == r) && !(r == 0 && other == 0);
+      const bool tree = (r > 0 && (r - 1) / 2 == other) || (other > 0 && (other - 1) / 2 == r);
       const bool group = other != r && (other / 4 == r / 4 || other % 4 == r % 4);
-      const bool is_parent_of_0 = r == 0 && other == 0;
-      if ((tree && !is_parent_of_0) || group) ++needed;
+      if (tree || group) ++needed;
       EXPECT_EQ(connections->is_connected(other), tree || group) << r << " and " << other;
     }
     EXPECT_EQ(connections->num_connections(), needed);

@@ -43,9 +43,16 @@ void write_whole(const fs::path& path, std::string_view text) {
   fs::rename(unfinished, path);
 }
 
+// For reading; -1 where it is not there. The folder is opened first: over NFS that makes the client ask
+// the server, which it would not do about a name that it found missing a moment ago.
+FileDescriptor open_now(const fs::path& path) {
+  const FileDescriptor folder(
+      ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return FileDescriptor(::openat(folder.get(), path.filename().c_str(), O_RDONLY | O_CLOEXEC));
+}
+
 std::optional<std::string> read_whole(const fs::path& path) {
-  std::error_code error;
-  if (!fs::exists(path, error)) return std::nullopt;
+  if (open_now(path).get() < 0) return std::nullopt;
   return read_file(path);
 }
 
@@ -194,9 +201,8 @@ void Rendezvous::publish_addresses(const std::map<int, std::vector<char>>& addre
   }
 }
 
-// Opened each time: over NFS that asks the server.
 std::optional<std::vector<char>> Rendezvous::address_of(int rank) const {
-  const FileDescriptor file(::open(file_of("addresses", rank).c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file = open_now(file_of("addresses", rank));
   Slot slot;
   if (file.get() < 0 || ::pread(file.get(), &slot, sizeof(slot), options_.rank * kSlotBytes) !=
                             static_cast<ssize_t>(sizeof(slot))) {
