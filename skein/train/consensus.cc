@@ -8,19 +8,6 @@ namespace {
 
 constexpr double kPatienceSeconds = 3600;
 
-template <typename T>
-T sum(Communicator& world, DType dtype, T value) {
-  if (world.size() == 1) return value;
-  T total = 0;
-  Collective collective{.kind = CollectiveKind::kAllReduce, .dtype = dtype};
-  collective.parts.push_back({.input = &value, .output = &total, .elements = 1});
-  collective.label = "what all ranks must agree on";
-  std::vector<std::byte> scratch(collective_scratch_bytes(collective, world.size()));
-  collective.scratch = scratch.data();
-  world.run(collective);
-  return total;
-}
-
 void broadcast(Communicator& world, int32_t* data, int64_t elements) {
   Collective collective{.kind = CollectiveKind::kBroadcast, .dtype = DType::kI32};
   collective.parts.push_back({.input = data, .output = data, .elements = elements});
@@ -31,11 +18,17 @@ void broadcast(Communicator& world, int32_t* data, int64_t elements) {
 
 }  // namespace
 
-int32_t sum_over_ranks(Communicator& world, int32_t value) {
-  return sum(world, DType::kI32, value);
+double sum_over_ranks(Communicator& world, double value) {
+  if (world.size() == 1) return value;
+  double total = 0;
+  Collective collective{.kind = CollectiveKind::kAllReduce, .dtype = DType::kF64};
+  collective.parts.push_back({.input = &value, .output = &total, .elements = 1});
+  collective.label = "what all ranks must agree on";
+  std::vector<std::byte> scratch(collective_scratch_bytes(collective, world.size()));
+  collective.scratch = scratch.data();
+  world.run(collective);
+  return total;
 }
-
-double sum_over_ranks(Communicator& world, double value) { return sum(world, DType::kF64, value); }
 
 std::string text_of_rank_0(Communicator& world, const std::string& text) {
   if (world.size() == 1) return text;

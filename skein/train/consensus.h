@@ -12,7 +12,6 @@
 namespace skein {
 
 // The sum of everyone's value.
-int32_t sum_over_ranks(Communicator& world, int32_t value);
 double sum_over_ranks(Communicator& world, double value);
 
 // Rank 0's text, on every rank.
