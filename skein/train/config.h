@@ -21,6 +21,8 @@ struct RunConfig {
   std::string dir = "runs/demo";
   int64_t seed = 1;
   int64_t steps = 2000;
+  double epochs = 0;  // 0 once they have become steps, as tokens do (config_length.h)
+  int64_t tokens = 0;
   std::string resume = "auto";
   bool operator==(const RunConfig&) const = default;
 };
@@ -135,6 +137,14 @@ struct ValidateConfig {
   bool operator==(const ValidateConfig&) const = default;
 };
 
+// How values came about that may be derived from others. No part of what a configuration is.
+struct ConfigOrigin {
+  bool warmup_given = false;
+  bool decay_given = false;
+  std::string length;  // for people: what run.steps was made of; empty: it was given
+  bool operator==(const ConfigOrigin&) const { return true; }
+};
+
 struct Config {
   RunConfig run;
   ModelConfig model;
@@ -149,18 +159,20 @@ struct Config {
   DeviceConfig device;
   LogConfig log;
   ValidateConfig validate;
+  ConfigOrigin origin;
   bool operator==(const Config&) const = default;
 };
 
 // What the configuration is read for: a plan needs neither a corpus nor a tokenizer.
 enum class ConfigUse { kTrain, kPlan };
 
-// Reads `path`, applies the overrides ("section.key=value") in order, and checks the whole.
+// Reads `path`, applies the overrides ("section.key=value") in order, checks the whole, and counts
+// the steps of run.epochs.
 Config load_config(const std::string& path, std::span<const std::string> overrides = {},
                    ConfigUse use = ConfigUse::kTrain);
 
 // The same for TOML text; `name` stands for the file in errors. Checks types and ranges of each
-// key, not how keys fit together.
+// key, not how keys fit together. Leaves run.epochs as it is.
 Config parse_config(std::string_view text, const std::string& name,
                     std::span<const std::string> overrides = {});
 
