@@ -60,6 +60,7 @@ std::string manifest_text(const Manifest& manifest) {
     if (state.timeline != Timeline{}) add("timeline", timeline_json(state.timeline).dump());
     add("lanes", state.lanes.dump());
     add("configuration", state.configuration.dump());
+    if (!state.monitor.is_null()) add("monitor", state.monitor.dump());
     add("files", list_text(manifest.files));
     body += "\"tensors\": " + list_text(manifest.tensors) + "}\n";
   } catch (const Json::exception& error) {

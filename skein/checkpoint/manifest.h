@@ -32,6 +32,7 @@ struct TrainingState {
   Timeline timeline;
   Json lanes;          // opaque here, but for merge_parts
   Json configuration;  // opaque here
+  Json monitor;        // of the gradient norm; opaque here; null: there was none
   std::string skein_version;
   // Of the first of `lanes`, where several ranks save together, each its own; nothing where this
   // rank brings none, because another that has the same brings them. Not in the manifest.

@@ -243,6 +243,7 @@ TrainingState parse_state(Fields& fields) {
   }
   state.lanes = fields.get("lanes");
   state.configuration = fields.get("configuration");
+  if (const Json* monitor = fields.find("monitor")) state.monitor = *monitor;  // newer versions
   return state;
 }
 

@@ -2,15 +2,20 @@
 //
 // One process a worker. A launcher started this one (torchrun, Slurm, …), or run_workers did, or it
 // is to start them, or it is alone.
+#include <csignal>
 #include <memory>
+#include <set>
 
 #include "skein/base/batch_scheduling.h"
+#include "skein/base/exception.h"
 #include "skein/base/log.h"
 #include "skein/base/paths.h"
 #include "skein/cli/commands.h"
 #include "skein/launch/agreement.h"
 #include "skein/launch/workers.h"
+#include "skein/train/config_length.h"
 #include "skein/train/config_notes.h"
+#include "skein/train/failure_record.h"
 #include "skein/train/trainer.h"
 
 namespace skein {
@@ -31,6 +36,16 @@ void check_layout(const Config& config) {
   parallel_layout(config, model, config.launch.workers, 0);
 }
 
+// In the folder, where it is looked for tomorrow: the event, and the logs that end without a word.
+void tell_failure(const Config& config, const WorkerError& error) {
+  record_failure(config.run.dir, error.rank(), error);
+  for (const int rank : std::set<int>{0, error.rank()}) {
+    const fs::path file = rank_log(config.run.dir, rank);
+    if (rank == error.rank() && error.in_its_log()) continue;
+    if (error.code() != ErrorCode::kBusy && fs::exists(file)) log::append_error(file, error.what());
+  }
+}
+
 int start_workers(const ConfigOptions& options, const Config& config) {
   WorkerLaunch launch;
   launch.num_workers = static_cast<int>(config.launch.workers);
@@ -42,7 +57,12 @@ int start_workers(const ConfigOptions& options, const Config& config) {
   launch.rendezvous = config.launch.rendezvous;
   launch.threads = static_cast<int>(config.device.threads);
   log::start();
-  return run_workers(launch);
+  try {
+    return run_workers(launch);
+  } catch (const WorkerError& error) {
+    tell_failure(config, error);
+    throw;
+  }
 }
 
 void start_log(const Config& config, const Place& place) {
@@ -52,6 +72,8 @@ void start_log(const Config& config, const Place& place) {
   const bool is_redirected = place.parent_pid != 0 && place.rank > 0;
   log::start(is_redirected ? "" : file.string());
   if (place.rank > 0) return;
+  for (const std::string& note : run_length_notes(config)) log::info("{}", note);
+  for (const std::string& note : schedule_warnings(config)) log::warn("{}", note);
   for (const std::string& note : settings_without_effect(config)) log::warn("{}", note);
 }
 
@@ -65,11 +87,20 @@ int train(const Config& config, const Place& place, const fs::path& rendezvous) 
   if (place.size > 1) {
     check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
   }
-  const TrainOutcome outcome = Trainer(config, *world, place.start_id, place.local_rank).run();
-  return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
+  try {
+    const TrainOutcome outcome = Trainer(config, *world, place.start_id, place.local_rank).run();
+    return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
+  } catch (const std::exception& exception) {
+    // Of workers that this program started, the one that started them tells.
+    if (place.rank == 0 && place.parent_pid == 0) {
+      record_failure(config.run.dir, place.rank, to_error(exception));
+    }
+    throw;
+  }
 }
 
 int train_command(const ConfigOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);  // who reads along may leave
   const Config config = load_config(options.path, options.overrides);
   check_folders(config);
   const std::optional<Place> found = place_from_environment();

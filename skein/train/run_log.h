@@ -37,12 +37,16 @@ class RunLog {
   };
   void set_scale(const Scale& scale);
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);
-  // Training begins after `step`, with weights from the folder `from` ("": random ones). Spikes go
-  // on from what metrics.jsonl says of the steps up to there.
-  void start(int64_t step, const std::string& from);
+  // Training begins after `step`, with weights from the folder `from` ("": random ones). `monitor`:
+  // what monitor() was then; null, as in checkpoints of older versions: spikes go on from what
+  // metrics.jsonl says of the steps up to there.
+  void start(int64_t step, const std::string& from, const Json& monitor = nullptr);
+  // The state of what watches the gradient norm, for checkpoints.
+  Json monitor() const { return spikes_.to_json(); }
 
   // Fills the rates and the time of `metrics`, and writes it everywhere. `num_tokens`: processed.
-  void step(StepMetrics metrics, double seconds, int64_t num_tokens);
+  // Returns the seconds that measuring the machine took, which belong to no step.
+  double step(StepMetrics metrics, double seconds, int64_t num_tokens);
   void validation(int64_t step, double loss, int64_t num_tokens, double seconds);
   void checkpoint_begin(int64_t step);
   void checkpoint_commit(const SavedCheckpoint& saved);
@@ -53,7 +57,8 @@ class RunLog {
 
  private:
   SpikeDetector::Verdict watch_spikes(const StepMetrics& metrics);
-  void raise_ceiling(double model_flops_per_s);
+  double raise_ceiling(double model_flops_per_s);
+  void say_repetition(const StepMetrics& metrics);
   void say(const std::string& line);
 
   Config config_;
@@ -66,6 +71,7 @@ class RunLog {
   SpikeDetector spikes_;
   Scale scale_;
   double ceiling_time_ = 0;  // when it was last measured
+  float epoch_ = 0;          // of the step before; below 0: not known
   int64_t memory_bytes_ = 0;
 };
 

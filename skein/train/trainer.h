@@ -65,6 +65,7 @@ class Trainer {
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double measure_ceiling(DType dtype);
   bool stop_requested();
+  void leave_out(double seconds);
   bool is_first() const { return world_.rank() == 0; }
   Json configuration_json() const;
   void keep_tokenizer() const;
@@ -93,7 +94,7 @@ class Trainer {
   std::unique_ptr<CheckpointWriter> writer_;
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
-  bool stop_requested_ = false;
+  bool stop_requested_ = false;  // as all ranks know
   // Begun, and not read back yet: a device may run behind the host.
   struct StepUnderWay {
     float learning_rate;
