@@ -70,5 +70,5 @@ Done in $((SECONDS - began)) s.
   the model        $dir/hf         (transformers loads it as it is)
   curves           tensorboard --logdir $dir/tensorboard
   more text        $skein generate --model $dir/hf --prompt '…'
-  train for longer $skein train $dir/config.toml --set run.steps=$((steps * 10))
+  train for longer $skein train $dir/config.toml --set run.steps=$((steps * 10)) --set optimizer.decay_steps=$((steps * 10 - 40))
 EOF

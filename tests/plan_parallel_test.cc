@@ -125,5 +125,27 @@ TEST(PlanLarge, FourThousandRanksWithinTenSeconds) {
   }
 }
 
+// The original's runs on the machines that they ran on.
+TEST(PlanLarge, ShippedRunsFitTheirMachines) {
+  const fs::path configs = fs::path(SKEIN_SOURCE_DIR) / "configs";
+  struct Case {
+    const char *config, *model;
+    int ranks;
+  };
+  for (const Case& one :
+       {Case{"llama2-7b-trn1-4096", "llama2-7b", 4096}, Case{"llama2-13b-trn1", "llama2-13b", 1024},
+        Case{"llama2-70b-trn1-tp32-pp4", "llama2-70b", 1024},
+        Case{"llama2-70b-trn1-tp8-pp8", "llama2-70b", 1024}}) {
+    const std::string model = std::string("models/") + one.model + ".json";
+    const Outcome outcome = TinyJob::must(
+        {"plan", (configs / (std::string(one.config) + ".toml")).string(), "--set",
+         "model.hf_config=" + (configs / model).string(), "--ranks", fmt::format("{}", one.ranks),
+         "--hardware", (configs / "hardware/trn1-32xlarge.toml").string(), "--json"});
+    const OrderedJson json = OrderedJson::parse(outcome.out);
+    EXPECT_TRUE(json.at("fits")) << one.config << json.at("per_rank");
+    EXPECT_EQ(outcome.err, "") << one.config;  // no warning
+  }
+}
+
 }  // namespace
 }  // namespace skein

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "skein/base/exact_sum.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/ops/ops.h"
@@ -60,6 +62,7 @@ void expect_bytes(const char* what, int64_t found, int64_t textbook) {
 
 // Norms of gradients and weights, and the loss; exact sums.
 constexpr int64_t kSum = exact_sum::kBins * 8;
+constexpr int64_t kReports = kNumReports * 8;  // of ranks to each other, with one of those sums
 
 TEST(Wire, DataParallelism) {
   const StepSpec base = spec_of(Mesh::standard(1, 4, 1, 1), 2);
@@ -74,13 +77,13 @@ TEST(Wire, DataParallelism) {
     expect_bytes("data, ZeRO 1 and 2: weights gathered once", total(spec, "dp", kAllGather),
                  (n - 1) * kActivation * parameters);
     expect_bytes("  loss, two norms, label count", total(spec, "dp", kAllReduce),
-                 2 * (n - 1) * (3 * kSum + 4));
+                 2 * (n - 1) * (3 * kSum + kReports + 4));
   }
   StepSpec spec = base;
   spec.layout.zero = 0;
   // Squares are the same everywhere then: only the loss and the label count are summed.
   expect_bytes("data, ZeRO 0: gradients all-reduced once", total(spec, "dp", kAllReduce),
-               2 * (n - 1) * (kGradient * parameters + kSum + 4));
+               2 * (n - 1) * (kGradient * parameters + kSum + kReports + 4));
   spec.layout.zero = 3;
   const int64_t table = kVocabulary * kHidden;
   expect_bytes("data, ZeRO 3: weights gathered forward, layers backward again",
@@ -102,7 +105,7 @@ TEST(Wire, TensorAndSequenceParallelism) {
   expect_bytes("tensor: gathered, 6 a layer and 2, statistics", total(spec, "tp", kAllGather),
                (t - 1) * m * (rows * (6 * kLayers + 2) + t * kSequence * 12));
   expect_bytes("  gradients of norms, two squared norms", total(spec, "tp", kAllReduce),
-               2 * (t - 1) * ((2 * kLayers + 1) * kHidden * kGradient + 2 * kSum));
+               2 * (t - 1) * ((2 * kLayers + 1) * kHidden * kGradient + 2 * kSum + kReports));
   StepSpec kept = spec;
   kept.recompute = RecomputePolicy::kNone;
   expect_bytes("tensor, nothing recomputed: gathered, 4 a layer and 2",
@@ -112,7 +115,7 @@ TEST(Wire, TensorAndSequenceParallelism) {
   whole.layout.sequence = false;
   // Megatron's f and g: two all-reduces a layer each way; the embedding, the head's input.
   expect_bytes("tensor, rows whole: all-reduced, 4 a layer and 2", total(whole, "tp", kAllReduce),
-               2 * (t - 1) * (m * rows * (4 * kLayers + 2) + 2 * kSum));
+               2 * (t - 1) * (m * rows * (4 * kLayers + 2) + 2 * kSum + kReports));
 }
 
 TEST(Wire, PipelineParallelism) {
@@ -134,7 +137,47 @@ TEST(Wire, ContextParallelism) {
   expect_bytes("context: their gradients scattered", total(spec, "cp", kReduceScatter),
                (c - 1) * m * kLayers * keys_and_values);
   expect_bytes("  gradients of weights, the loss", total(spec, "cp", kAllReduce),
-               2 * (c - 1) * (kGradient * num_parameters(spec.model) + kSum));
+               2 * (c - 1) * (kGradient * num_parameters(spec.model) + kSum + kReports));
+}
+
+// What ranks report to each other, as that one was asked to stop, costs no round trip of its own.
+TEST(Wire, ReportsOfRanksTravelWithOtherSums) {
+  const Mesh meshes[] = {Mesh::standard(1, 4, 1, 1), Mesh::standard(1, 1, 1, 4),
+                         Mesh::standard(1, 1, 4, 1), Mesh::standard(3, 1, 1, 1),
+                         Mesh::standard(3, 2, 2, 2), Mesh::standard(1, 2, 1, 4)};
+  for (const Mesh& mesh : meshes) {
+    for (const int64_t zero : {0, 1, 3}) {
+      for (const int64_t rank : {int64_t{0}, mesh.num_ranks() - 1}) {
+        StepSpec spec = spec_of(mesh, 4);
+        spec.layout.zero = spec.update.zero = zero;
+        spec.layout.rank = rank;
+        spec.update.stage = spec.layout.stage();
+        const bool has_head = spec.layout.stage() + 1 == mesh.size("pp");
+        const Graph graph = training_graphs(spec).training;
+        int64_t axes = 0, found = 0;
+        for (int axis = 0; axis < mesh.num_axes(); ++axis) axes += mesh.axis(axis).size > 1;
+        for (const Node& node : graph.nodes()) {
+          for (const ValueId input : node.inputs) {
+            if (input == kNoValue || !graph.value(input).name.starts_with("rank_reports")) continue;
+            ++found;
+            const std::string& axis = node.attrs.text("axis");
+            // Another stage adds up the loss over these meanwhile.
+            if (!has_head && (axis == "dp" || axis == "cp")) continue;
+            EXPECT_GE(node.inputs.size(), 2u) << mesh.to_string() << " " << graph.value(input).name;
+          }
+        }
+        EXPECT_EQ(found, axes) << mesh.to_string() << " ZeRO " << zero;
+        const ValueId all = graph.find("all_reports");
+        ASSERT_NE(all, kNoValue) << mesh.to_string();
+        EXPECT_TRUE(std::ranges::count(graph.outputs(), all) == 1);
+        for (const Placement& placement : graph.type(all).placements) {
+          EXPECT_TRUE(placement.is_replicated()) << mesh.to_string();
+        }
+      }
+    }
+  }
+  const StepSpec alone = spec_of(Mesh::standard(1, 1, 1, 1), 2);
+  EXPECT_EQ(training_graphs(alone).training.find("rank_reports"), kNoValue);
 }
 
 }  // namespace

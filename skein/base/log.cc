@@ -34,6 +34,19 @@ void write(Level level, std::string_view line) {
                                     spdlog::string_view_t(line.data(), line.size()));
 }
 
+namespace {
+
+constexpr char kFilePattern[] = "%L %Y-%m-%dT%H:%M:%S.%e%z %v";
+
+}  // namespace
+
+void append_error(const std::string& file, const std::string& text) {
+  spdlog::sinks::basic_file_sink_mt sink(file);
+  sink.set_pattern(kFilePattern);
+  sink.log({"skein", spdlog::level::err, text});
+  sink.flush();
+}
+
 void start(const std::string& file) {
   std::vector<spdlog::sink_ptr> sinks;
   sinks.push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
@@ -44,7 +57,7 @@ void start(const std::string& file) {
     } catch (const spdlog::spdlog_ex& error) {
       fail(ErrorCode::kIo, "cannot write the log {}: {}", file, error.what());
     }
-    sinks.back()->set_pattern("%L %Y-%m-%dT%H:%M:%S.%e%z %v");
+    sinks.back()->set_pattern(kFilePattern);
   }
   auto logger = std::make_shared<spdlog::logger>("skein", sinks.begin(), sinks.end());
   logger->flush_on(spdlog::level::info);

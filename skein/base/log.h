@@ -38,6 +38,9 @@ void start(const std::string& file = "");
 // An error for the log file alone, where somebody else tells it on the terminal.
 void error_to_file(const std::string& text);
 
+// Appends an error to a log file that somebody else began. Errors  spdlog's, for the file.
+void append_error(const std::string& file, const std::string& text);
+
 // True if standard error is a terminal: only then are lines redrawn or coloured.
 bool on_terminal();
 

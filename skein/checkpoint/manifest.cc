@@ -79,6 +79,7 @@ std::string manifest_text(const Manifest& manifest) {
     if (state.timeline != Timeline{}) add("timeline", timeline_json(state.timeline).dump());
     add("lanes", state.lanes.dump());
     add("configuration", state.configuration.dump());
+    if (!state.monitor.is_null()) add("monitor", state.monitor.dump());
     if (!state.algorithms.is_null()) add("algorithms", state.algorithms.dump());
     if (manifest.index) {
       add("index", to_json(*manifest.index).dump());

@@ -244,6 +244,8 @@ TrainingState parse_state(Fields& fields) {
   }
   state.lanes = fields.get("lanes");
   state.configuration = fields.get("configuration");
+  // Of newer versions.
+  if (const Json* monitor = fields.find("monitor")) state.monitor = *monitor;
   if (const Json* algorithms = fields.find("algorithms")) state.algorithms = *algorithms;
   return state;
 }

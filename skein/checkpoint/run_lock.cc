@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <string_view>
 #include <system_error>
 
 #include "skein/base/error.h"
@@ -23,6 +25,23 @@ std::string read_holder(int fd) {
   std::array<char, 4096> text{};
   const ssize_t count = ::pread(fd, text.data(), text.size(), 0);
   return count > 0 ? std::string(text.data(), static_cast<size_t>(count)) : "another process";
+}
+
+// Whether process `pid` has the file `path` open; of a process that is not ours to look into, whether
+// it lives.
+bool holds_open(int64_t pid, const fs::path& path) {
+  const fs::path process = fmt::format("/proc/{}", pid);
+  std::error_code error;
+  if (!fs::exists(process, error)) return false;
+  const fs::path wanted = fs::canonical(path, error);
+  fs::directory_iterator files(process / "fd", error);
+  if (error) return true;
+  for (; files != fs::directory_iterator(); files.increment(error)) {
+    if (error) return true;
+    std::error_code gone;
+    if (fs::read_symlink(files->path(), gone) == wanted) return true;
+  }
+  return false;
 }
 
 // False where somebody removed the file that was locked: the next one may have made another.
@@ -50,6 +69,22 @@ FileDescriptor open_locked(const fs::path& folder, const fs::path& path,
 }
 
 }  // namespace
+
+RunHolder run_holder(const fs::path& folder) {
+  constexpr std::string_view kProcess = "process ";
+  const fs::path path = folder / ".lock";
+  std::string holder;  // "process 4711 on some.host"
+  {
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) return RunHolder::kNobody;
+    holder = read_holder(file.get());
+  }
+  if (!holder.starts_with(kProcess)) return RunHolder::kNobody;
+  int64_t pid = 0;
+  std::from_chars(holder.data() + kProcess.size(), holder.data() + holder.size(), pid);
+  if (holder.find(" on " + host_name()) == holder.npos) return RunHolder::kUnknown;
+  return holds_open(pid, path) ? RunHolder::kThisMachine : RunHolder::kNobody;
+}
 
 RunLock::RunLock(const fs::path& folder, const Text& text) {
   const fs::path path = folder / ".lock";

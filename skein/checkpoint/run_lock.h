@@ -23,4 +23,12 @@ class RunLock {
   FileDescriptor file_;
 };
 
+// Who holds a run folder, as far as this machine can tell without taking the lock itself.
+enum class RunHolder {
+  kNobody,
+  kThisMachine,  // a process that lives
+  kUnknown,      // the last one was a process of another machine
+};
+RunHolder run_holder(const fs::path& folder);
+
 }  // namespace skein

@@ -10,6 +10,7 @@
 #include "skein/cli/calibrate.h"
 #include "skein/cli/commands.h"
 #include "skein/schedule/timeline.h"
+#include "skein/train/config_length.h"
 #include "skein/train/memory_advice.h"
 #include "skein/train/plan.h"
 #include "skein/train/plan_search.h"
@@ -65,6 +66,8 @@ int run_calibrate(const PlanOptions& options, const Config& config) {
 int run_plan(const PlanOptions& options) {
   const Config config =
       load_config(options.config.path, options.config.overrides, ConfigUse::kPlan);
+  for (const std::string& note : run_length_notes(config)) fmt::print(stderr, "{}\n", note);
+  for (const std::string& note : schedule_warnings(config)) fmt::print(stderr, "{}\n", note);
   if (!options.calibrate.empty()) return run_calibrate(options, config);
   std::optional<Hardware> hardware;
   if (!options.hardware.empty()) hardware = load_hardware(options.hardware);

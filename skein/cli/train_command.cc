@@ -2,15 +2,20 @@
 //
 // One process a worker. A launcher started this one (torchrun, Slurm, …), or run_workers did, or it
 // is to start them, or it is alone.
+#include <csignal>
 #include <memory>
+#include <set>
 
 #include "skein/base/batch_scheduling.h"
+#include "skein/base/exception.h"
 #include "skein/base/log.h"
 #include "skein/base/paths.h"
 #include "skein/cli/commands.h"
 #include "skein/launch/agreement.h"
 #include "skein/launch/workers.h"
+#include "skein/train/config_length.h"
 #include "skein/train/config_notes.h"
+#include "skein/train/failure_record.h"
 #include "skein/train/memory_check.h"
 #include "skein/train/run_folder.h"
 #include "skein/train/trainer.h"
@@ -34,6 +39,16 @@ void check_start(const Config& config) {
   check_memory_of_workers(config, model, config.launch.workers);
 }
 
+// In the folder, where it is looked for tomorrow: the event, and the logs that end without a word.
+void tell_failure(const Config& config, const WorkerError& error) {
+  record_failure(config.run.dir, error.rank(), error);
+  for (const int rank : std::set<int>{0, error.rank()}) {
+    const fs::path file = rank_log(config.run.dir, rank);
+    if (rank == error.rank() && error.in_its_log()) continue;
+    if (error.code() != ErrorCode::kBusy && fs::exists(file)) log::append_error(file, error.what());
+  }
+}
+
 void say(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) log::info("{}", line);
 }
@@ -53,12 +68,13 @@ int start_workers(const ConfigOptions& options, const Config& config,
   say(copies);
   try {
     return run_workers(launch);
-  } catch (const Error& error) {
-    if (new_folder.has_begun()) throw;
-    // A mistake is told in full; what else happened may be in the logs, so that they stay.
+  } catch (const WorkerError& error) {
+    // Before the run has begun a mistake is told in full; what else happened may be in the logs, so
+    // that they stay.
     const bool is_mistake = error.code() != ErrorCode::kPeerLost &&
                             error.code() != ErrorCode::kInternal && error.code() != ErrorCode::kIo;
-    if (!is_mistake) {
+    if (new_folder.has_begun() || !is_mistake) {
+      tell_failure(config, error);
       new_folder.keep_logs();
       throw;
     }
@@ -74,6 +90,8 @@ void start_log(const Config& config, const Place& place) {
   const bool is_redirected = place.parent_pid != 0 && place.rank > 0;
   log::start(is_redirected ? "" : file.string());
   if (place.rank > 0) return;
+  for (const std::string& note : run_length_notes(config)) log::info("{}", note);
+  for (const std::string& note : schedule_warnings(config)) log::warn("{}", note);
   for (const std::string& note : settings_without_effect(config)) log::warn("{}", note);
 }
 
@@ -87,11 +105,20 @@ int train(const Config& config, const Place& place, const fs::path& rendezvous) 
   if (place.size > 1) {
     check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
   }
-  const TrainOutcome outcome = Trainer(config, *world, place.start_id, place.local_rank).run();
-  return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
+  try {
+    const TrainOutcome outcome = Trainer(config, *world, place.start_id, place.local_rank).run();
+    return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
+  } catch (const std::exception& exception) {
+    // Of workers that this program started, the one that started them tells.
+    if (place.rank == 0 && place.parent_pid == 0) {
+      record_failure(config.run.dir, place.rank, to_error(exception));
+    }
+    throw;
+  }
 }
 
 int train_command(const ConfigOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);  // who reads along may leave
   Config config = load_config(options.path, options.overrides);
   check_own_folder(options.path, options.overrides, config);
   const std::vector<std::string> copies = use_own_copies(config, options.overrides);

@@ -12,6 +12,7 @@
 // Threads  const functions may be called at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -40,11 +41,19 @@ class CorpusDocuments final : public DocumentSource {
   int64_t num_documents() const override { return corpus_.num_documents(); }
   std::string_view document(int64_t index) const override { return corpus_.document(index); }
   std::string name() const override { return corpus_.path().string(); }
-  void forget(std::string_view text) const override { corpus_.forget(text); }
+  // What documents leave behind that end inside a page, and pages of offsets, go now and then.
+  void forget(std::string_view text) const override {
+    corpus_.forget(text);
+    const auto bytes = static_cast<int64_t>(text.size());
+    if (read_bytes_.fetch_add(bytes) % kForgetAllBytes + bytes >= kForgetAllBytes) forget_all();
+  }
   void forget_all() const override { corpus_.forget_all(); }
 
  private:
+  static constexpr int64_t kForgetAllBytes = int64_t{1} << 20;
+
   const Corpus& corpus_;
+  mutable std::atomic<int64_t> read_bytes_ = 0;
 };
 
 // Bytes [begin, end) of the corpus' line.

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/data/blocks.h"
 #include "skein/data/corpus_writer.h"
 
 namespace skein {
@@ -301,6 +302,38 @@ TEST(Corpus, TextThatWasReadDoesNotStayInMemory) {
   read_all(true);
   EXPECT_LT(resident_bytes(path), 4 << 20);
   EXPECT_EQ(sum, 2 * kNumDocuments * kDocumentBytes);
+}
+
+// Lanes read blocks in any order; here each lies inside what one fault maps, beginning and end.
+TEST(CorpusDocuments, ForgetsBlocksThatAreReadInAnyOrder) {
+  const fs::path path = new_folder("forget_any_order") / "corpus.arrow";
+  constexpr int64_t kDocumentBytes = 1024, kNumDocuments = 40'000;
+  constexpr int64_t kOfBlock = 32, kBlocks = kNumDocuments / kOfBlock, kStride = 611;  // coprime
+  constexpr uintptr_t kMappedBytes = 64 << 10;
+  {
+    CorpusWriter writer(path);
+    for (int64_t i = 0; i < kNumDocuments; ++i) writer.append(std::string(kDocumentBytes, 'x'));
+    writer.commit();
+  }
+  const Corpus corpus(path);
+  const CorpusDocuments documents(corpus);
+  int64_t sum = 0, read = 0, most = 0;
+  for (int64_t i = 0; i < kBlocks; ++i) {
+    const int64_t first = i * kStride % kBlocks * kOfBlock;
+    const auto begin = reinterpret_cast<uintptr_t>(documents.document(first).data());
+    const uintptr_t end = begin + kOfBlock * kDocumentBytes;
+    if (begin / kMappedBytes != end / kMappedBytes) continue;
+    for (int64_t document = first; document < first + kOfBlock; ++document) {
+      const std::string_view text = documents.document(document);
+      for (const char c : text) sum += c == 'x' ? 1 : 0;
+      documents.forget(text);
+      ++read;
+    }
+    most = std::max(most, resident_bytes(path));
+  }
+  EXPECT_GT(read, kNumDocuments / 3);
+  EXPECT_EQ(sum, read * kDocumentBytes);
+  EXPECT_LT(most, 16 << 20);
 }
 
 }  // namespace

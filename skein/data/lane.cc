@@ -154,6 +154,20 @@ void Lane::load_segment() {
   if (size == 0) leave_segment();
 }
 
+int64_t Lane::progress() const {
+  const auto share = [](int64_t part, int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
+  };
+  double bytes = static_cast<double>(state_.byte);
+  if (!tokens_.empty()) {  // else its first token is still to be read
+    bytes += static_cast<double>(segment_end_ - block_.begin - state_.byte) *
+             share(state_.token, static_cast<int64_t>(tokens_.size()));
+  }
+  return state_.block * kBlockProgress +
+         static_cast<int64_t>(bytes / static_cast<double>(block_.size()) *
+                              static_cast<double>(kBlockProgress));
+}
+
 void Lane::consume(int64_t count) {
   state_.token += count;
   if (state_.token == static_cast<int64_t>(tokens_.size())) leave_segment();

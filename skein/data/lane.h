@@ -29,6 +29,10 @@ struct LaneOptions {
   int64_t vocab_size = 0;        // of the model; 0: the tokenizer's
 };
 
+// A block that was read whole, in the units of progress: counts, so that the sum over lanes does not
+// depend on which rank adds which.
+inline constexpr int64_t kBlockProgress = int64_t{1} << 20;
+
 // Where a lane stands: the next token to read.
 struct LaneState {
   int64_t block = 0;  // blocks finished
@@ -55,6 +59,12 @@ class LaneContext {
 
   // How often lane `lane` has been through its share of the corpus.
   int64_t epoch(int64_t lane, const LaneState& state) const;
+
+  // How often all lanes together have read the corpus; `progress` is the sum of theirs.
+  double epochs(double progress) const {
+    return progress / static_cast<double>(kBlockProgress) /
+           static_cast<double>(blocks_.num_blocks());
+  }
 
  private:
   void check_corpus_fills_a_batch() const;
@@ -83,6 +93,10 @@ class Lane {
 
   int64_t lane() const { return lane_; }
   const LaneState& state() const { return state_; }
+
+  // How far this lane has come, in kBlockProgress-ths of a block, in proportion to the bytes of the
+  // block and, within a segment, to its tokens.
+  int64_t progress() const;
 
  private:
   void enter_block();

@@ -78,6 +78,8 @@ void Packer::fill(Batch& batch) {
   for_each_lane([&](int64_t i) { pack_row(lanes_[i], document_mask, row_of(batch, i)); });
   batch.num_label_tokens =
       std::count_if(batch.labels.begin(), batch.labels.end(), [](int32_t l) { return l >= 0; });
+  batch.progress = 0;
+  for (const Lane& lane : lanes_) batch.progress += lane.progress();
 }
 
 void Packer::skip(int64_t num_rows) {

@@ -205,6 +205,67 @@ TEST(BatchOfStep, IsTheBatchThatTrainingSees) {
   }
 }
 
+// With a token a byte, and BOS and EOS around documents, tokens and progress go together.
+TEST(Packer, ProgressIsTheShareOfTheCorpusThatWasRead) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Case test(seed);
+    const int64_t lanes = test.num_lanes();
+    Packer whole(test.context, 0, lanes);
+    Batch batch = test.batch(0, lanes);
+    double last = 0;
+    std::vector<LaneState> states;
+    for (int64_t step = 1; step <= 40; ++step) {
+      whole.fill(batch);
+      const double epochs = test.context.epochs(static_cast<double>(batch.progress));
+      EXPECT_GE(epochs, last) << step;
+      last = epochs;
+      double least = 1e9, most = 0;  // lanes do not all get the same text
+      whole.states(states);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        const double blocks = static_cast<double>(states[lane].block * lanes);
+        const auto num_blocks = static_cast<double>(test.context.blocks().num_blocks());
+        least = std::min(least, blocks / num_blocks);
+        most = std::max(most, (blocks + static_cast<double>(lanes)) / num_blocks);
+      }
+      EXPECT_GE(epochs, least);
+      EXPECT_LE(epochs, most);
+    }
+  }
+}
+
+TEST(Packer, ProgressDependsNeitherOnTheSplitOfLanesNorOnWhereItStopped) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Case test(seed);
+    const int64_t lanes = test.num_lanes();
+    Packer whole(test.context, 0, lanes);
+    Batch batch = test.batch(0, lanes);
+    for (int64_t step = 1; step <= 9; ++step) whole.fill(batch);
+    std::vector<LaneState> states;
+    whole.states(states);
+    for (int64_t step = 10; step <= 13; ++step) whole.fill(batch);
+    int64_t sum = 0;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Packer one(test.context, lane, lane + 1, states);
+      Batch part = test.batch(lane, lane + 1);
+      for (int64_t step = 10; step <= 13; ++step) one.fill(part);
+      sum += part.progress;
+    }
+    EXPECT_EQ(sum, batch.progress);
+  }
+}
+
+TEST(Packer, ProgressIsOneWhenTheCorpusHasBeenReadOnce) {
+  const MemoryDocuments documents(std::vector<std::string>(1024, "abcdefghijklmn"));  // 16 tokens
+  const LaneContext context(documents, kTokenizer,
+                            {.global_sequences = 4, .sequence_length = 64, .vocab_size = 258});
+  Packer packer(context, 0, 4);
+  Batch batch(0, 4, 64);
+  for (int step = 0; step < 64; ++step) packer.fill(batch);
+  EXPECT_EQ(context.epochs(static_cast<double>(batch.progress)), 1.0);
+  for (int step = 0; step < 32; ++step) packer.fill(batch);
+  EXPECT_EQ(context.epochs(static_cast<double>(batch.progress)), 1.5);
+}
+
 TEST(Packer, AnErrorInOneOfItsThreadsIsThrown) {
   const MemoryDocuments documents(std::vector<std::string>(5000, "abcdefghij"));
   const LaneContext context(documents, kTokenizer,

@@ -65,6 +65,7 @@ std::optional<WorkerFailure> worker_failure(int rank, int status,
     if (report) {
       failure.code = report->code();
       failure.lost_peer = report->code() == ErrorCode::kPeerLost;
+      failure.told = true;
       what = fmt::format("failed: {}", report->what());
     } else {
       failure.code = exit_code == kExitUsage ? ErrorCode::kUsage : ErrorCode::kInternal;

@@ -13,6 +13,7 @@ namespace skein {
 struct WorkerFailure {
   int rank = 0;
   bool lost_peer = false;  // it failed because another one did
+  bool told = false;       // it said so itself
   ErrorCode code = ErrorCode::kInternal;
   std::string message;  // "rank 3 failed: …"
 };

@@ -35,6 +35,9 @@ class BlockedSignals {
   BlockedSignals() {
     sigemptyset(&waited_);
     for (const int signal : {SIGCHLD, SIGTERM, SIGUSR1, SIGINT}) sigaddset(&waited_, signal);
+    struct sigaction hang_up {};
+    sigaction(SIGHUP, nullptr, &hang_up);
+    if (hang_up.sa_handler != SIG_IGN) sigaddset(&waited_, SIGHUP);  // not under nohup
     sigprocmask(SIG_BLOCK, &waited_, &former_);
     // Where SIGCHLD is ignored, as some launchers leave it, the system hides how a child ended.
     struct sigaction action {};
@@ -116,7 +119,7 @@ class Workers {
     }
     if (!failures_.empty()) {
       const WorkerFailure& cause = cause_of(failures_);
-      if (!stopped_early_ || !cause.lost_peer) throw Error(cause.code, cause.message);
+      if (!stopped_early_ || !cause.lost_peer) throw WorkerError(cause);
     }
     return stopped_ ? kExitRequeue : kExitDone;
   }
@@ -159,10 +162,10 @@ class Workers {
     const bool by_us = WIFSIGNALED(status) && ending_ &&
                        (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
     if (by_us) return;
-    // Ctrl-C on a terminal may reach a worker before it reaches this process.
+    // Ctrl-C on a terminal, and its end, may reach a worker before they reach this process.
     const bool stopped_by_signal =
         WIFSIGNALED(status) &&
-        (WTERMSIG(status) == SIGINT ||
+        (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP ||
          (asked_to_stop_ && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGUSR1)));
     if (stopped_by_signal) {
       stopped_ = stopped_early_ = true;  // before it trained: there is nothing to save
@@ -275,7 +278,13 @@ int run_workers(const WorkerLaunch& launch) {
 int run_as_worker(const Place& place, const fs::path& rendezvous_folder,
                   const std::function<int()>& body) {
   if (place.parent_pid == 0) {
-    const int code = body();
+    int code = kExitFailed;
+    try {
+      code = body();
+    } catch (const std::exception& exception) {
+      log::error_to_file(to_error(exception).what());  // whoever catches it tells the terminal
+      throw;
+    }
     std::error_code ignored;  // where ranks fail, it tells those that are left why
     if (place.rank == 0) fs::remove_all(rendezvous_folder, ignored);
     return code;

@@ -1,7 +1,7 @@
 // `launch.workers = N`: N workers on this machine, this program once more with the same arguments.
 //
-// The parent tells each its place (SKEIN_RANK, …; place.h), passes SIGTERM, SIGUSR1 and SIGINT on,
-// and waits. Rank 0 keeps the terminal; what other ranks write to standard output and error is
+// The parent tells each its place (SKEIN_RANK, …; place.h), passes SIGTERM, SIGUSR1, SIGHUP and
+// SIGINT on, and waits. Rank 0 keeps the terminal; what other ranks write to standard output and error is
 // appended to their logs. The first worker that fails ends the run: the others get SIGTERM, and
 // SIGKILL after `grace_s`. A worker that lost a peer is a consequence, not a cause: the parent waits
 // up to `grace_s` for the one that failed otherwise, and names that one.
@@ -21,6 +21,7 @@
 
 #include "skein/base/error.h"
 #include "skein/launch/place.h"
+#include "skein/launch/worker_failure.h"
 
 namespace skein {
 
@@ -33,8 +34,22 @@ struct WorkerLaunch {
   double grace_s = 5;
 };
 
+// What run_workers throws where a worker failed.
+class WorkerError : public Error {
+ public:
+  explicit WorkerError(const WorkerFailure& failure)
+      : Error(failure.code, failure.message), rank_(failure.rank), in_its_log_(failure.told) {}
+  int rank() const { return rank_; }
+  // The worker said it itself; where it was killed, its log ends without a word.
+  bool in_its_log() const { return in_its_log_; }
+
+ private:
+  int rank_;
+  bool in_its_log_;
+};
+
 // The exit code: 0 when every worker is done, 75 when they stopped because a signal asked them to.
-// Errors  the first failure that no other one caused: "rank 3 failed: <what it said> (log: …)", with
+// Errors  WorkerError: the first failure that no other one caused: "rank 3 failed: <what it said> (log: …)", with
 //         its code; "rank 3 was killed by signal 9 (SIGKILL)…"
 int run_workers(const WorkerLaunch& launch);
 

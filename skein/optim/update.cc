@@ -68,6 +68,7 @@ class UpdateBuilder {
 
   void build() {
     trained_ = trained_parameters(graph_);
+    add_reports();
     total_loss();
     learning_rate_ = scalar("learning_rate", DType::kF32);
     step_ = scalar("step", DType::kI32);
@@ -86,6 +87,7 @@ class UpdateBuilder {
     const auto clip = clip_scale(graph_, total(grad_squares, "grad"), num_tokens_,
                                  options_.clip_norm, "grad_scale", "grad_norm");
     graph_.mark_output(clip.norm);
+    finish_reports();
     Squares param_squares;
     for (const Bucket& bucket : buckets()) update(bucket, clip.scale, param_squares);
     graph_.mark_output(total(param_squares, "param"));
@@ -106,8 +108,8 @@ class UpdateBuilder {
     } else {
       loss = latest_values(graph_)[loss];
     }
-    ValueId sum = whole(loss);
-    if (pipelined_) sum = sum_over(graph_, sum, "pp");
+    ValueId sum = whole_loss(loss);
+    if (pipelined_) sum = sum_over_stages(sum);
     graph_.replace_output(loss, sum);
     num_tokens_ = whole(scalar("num_label_tokens", DType::kI32, "dp"));
     if (graph_.value(num_tokens_).producer >= 0) graph_.rename(num_tokens_, "global_label_tokens");
@@ -139,6 +141,63 @@ class UpdateBuilder {
       if (one.is_partial()) one = Placement::replicated();
     }
     return redistribute_all(graph_, sum, wanted);
+  }
+
+  // ---- what ranks report to each other: it goes with other scalars, never alone ----
+
+  void add_reports() {
+    TensorType type = TensorType::replicated(DType::kF64, Shape{kNumReports}, graph_.mesh());
+    for (int axis = 0; axis < graph_.mesh().num_axes(); ++axis) {
+      const MeshAxis& of = graph_.mesh().axis(axis);
+      if (of.size == 1) continue;
+      several_ranks_ = true;
+      if (of.name != "pp") type.placements[axis] = Placement::partial();  // pp: sum_over
+    }
+    if (!several_ranks_) return;
+    graph_.set_phase(Phase::kUpdate);
+    graph_.set_scope("update");
+    reports_ = graph_.add_input(Role::kInput, "rank_reports", std::move(type));
+  }
+
+  // As `whole`, over data and context ranks. A stage without the head has no loss to add up there,
+  // and adds up the reports alone, while the one that has adds up both: stages meet after it.
+  ValueId whole_loss(ValueId sum) {
+    for (int axis = graph_.mesh().num_axes() - 1; axis >= 0; --axis) {
+      const std::string& name = graph_.mesh().axis(axis).name;
+      std::vector<ValueId*> values;
+      if (placement(sum, axis).is_partial()) values.push_back(&sum);
+      const bool reported = reports_ != kNoValue && placement(reports_, axis).is_partial();
+      if (reported && (name == "dp" || name == "cp")) values.push_back(&reports_);
+      redistribute_each(values, axis, Placement::replicated());
+    }
+    return sum;
+  }
+
+  // As `whole`; where it is owed over an axis over which the reports are, they go along.
+  ValueId whole_with_reports(ValueId sum) {
+    for (int axis = graph_.mesh().num_axes() - 1; axis >= 0; --axis) {
+      if (!placement(sum, axis).is_partial()) continue;
+      std::vector<ValueId*> values = {&sum};
+      if (reports_ != kNoValue && placement(reports_, axis).is_partial()) {
+        values.push_back(&reports_);
+      }
+      redistribute_each(values, axis, Placement::replicated());
+    }
+    return sum;
+  }
+
+  ValueId sum_over_stages(ValueId sum) {
+    if (reports_ == kNoValue) return sum_over(graph_, sum, "pp");
+    const auto sums = sum_over(graph_, {sum, reports_}, "pp");
+    reports_ = sums[1];
+    return sums[0];
+  }
+
+  void finish_reports() {
+    if (reports_ == kNoValue) return;
+    reports_ = whole(reports_);  // over axes along which nothing else was summed: none so far
+    graph_.rename(reports_, "all_reports");
+    graph_.mark_output(reports_);
   }
 
   bool splits_state() const {
@@ -252,7 +311,7 @@ class UpdateBuilder {
   ValueId total(const Squares& squares, const std::string& what) {
     ValueId sum = kNoValue;
     for (const auto& [split, partial] : squares) {
-      const ValueId of_all = whole(partial);
+      const ValueId of_all = whole_with_reports(partial);
       sum = sum == kNoValue ? of_all : add(graph_, sum, of_all, what + "_squares");
     }
     if (pipelined_) sum = sum_over(graph_, sum, "pp");
@@ -320,6 +379,8 @@ class UpdateBuilder {
   ValueId learning_rate_ = kNoValue;
   ValueId step_ = kNoValue;
   ValueId num_tokens_ = kNoValue;
+  ValueId reports_ = kNoValue;
+  bool several_ranks_ = false;
 };
 
 }  // namespace

@@ -2,10 +2,12 @@
 //
 // Inputs    learning_rate f32[1], step i32[1] (1 = the first update), num_label_tokens i32[1] of
 //           the rank's part of the global batch, Partial over dp; moments `exp_avg.<p>` and
-//           `exp_avg_sq.<p>`, and `master.<p>` in mixed precision
+//           `exp_avg_sq.<p>`, and `master.<p>` in mixed precision; with several ranks rank_reports
+//           f64[kNumReports], Partial over every axis: what each has to tell the others (kReport…)
 // Outputs   grad_norm f32[1], before clipping; param_norm_squared f64[exact_sum::kBins], of the
 //           updated weights; loss_sum, now of all ranks, and their label tokens: global_label_tokens
-//           i32[1], where dp has more than one rank. The gradient sums are left zero
+//           i32[1], where dp has more than one rank; all_reports, the sum of the ranks' reports, which
+//           travel with the sums of losses and norms. The gradient sums are left zero
 // Formula   docs/notation.md; torch.optim.AdamW and torch.nn.utils.clip_grad_norm_
 // ZeRO      over dp, where there is more than one rank (Rajbhandari et al., arXiv:1910.02054):
 //             0  gradients all-reduced, optimizer state whole on every rank
@@ -36,6 +38,9 @@ Precision parse_precision(std::string_view mode);  // throws Error{kUsage}
 DType compute_dtype(Precision precision);
 
 inline constexpr int64_t kBucketBytes = int64_t{32} << 20;
+
+// What ranks tell each other in a step, added up over all of them.
+enum RankReport { kReportStop = 0, kReportProgress = 1, kNumReports = 2 };
 
 struct UpdateOptions {
   Precision precision = Precision::kF32;

@@ -10,6 +10,7 @@
 #include "skein/base/paths.h"
 #include "skein/base/toml.h"
 #include "skein/train/config_fields.h"
+#include "skein/train/config_length.h"
 
 namespace skein {
 namespace {
@@ -130,6 +131,7 @@ class ConfigReader {
         const std::string key_where = fmt::format("{}:{}", name, key.source().begin.line);
         store(section.str(), key.str(), find_key(section.str(), key.str(), key_where), value,
               key_where);
+        note_length(section.str(), key.str(), key_where, /*is_override=*/false);
       }
     }
   }
@@ -158,16 +160,41 @@ class ConfigReader {
            describe_expected(known));
     }
     store(section, key, known, document.begin()->second, where);
+    note_length(section, key, where, /*is_override=*/true);
   }
 
   Config finish() {
     const bool named_otherwise =
         !config_.model.inline_keys.empty() || !config_.model.init_from.empty();
     if (named_otherwise && !hf_config_given_) config_.model.hf_config.clear();
+    fill_run_length(config_);
     return std::move(config_);
   }
 
  private:
+  // One key says how long the run is. What --set says goes before what the file says; 0 says nothing,
+  // as it stands in the config.toml of a run.
+  void note_length(std::string_view section, std::string_view key, const std::string& where,
+                   bool is_override) {
+    if (section != "run" || (key != "steps" && key != "epochs" && key != "tokens")) return;
+    RunConfig& run = config_.run;
+    const bool says = key == "steps" || (key == "epochs" ? run.epochs > 0 : run.tokens > 0);
+    if (!says) return;
+    if (!length_key_.empty() && length_key_ != key && length_is_override_ == is_override) {
+      fail(ErrorCode::kUsage,
+           "{}: run.{} beside run.{} ({}): expected one of steps, epochs and tokens, which say how "
+           "long the run is",
+           where, key, length_key_, length_where_);
+    }
+    const RunConfig defaults;
+    if (key != "steps") run.steps = defaults.steps;
+    if (key != "epochs") run.epochs = 0;
+    if (key != "tokens") run.tokens = 0;
+    length_key_ = key;
+    length_where_ = where;
+    length_is_override_ = is_override;
+  }
+
   bool is_string(const KnownKey& known) {
     if (known.model_key) return known.model_key->kind == ModelKey::Kind::kString;
     return std::holds_alternative<std::string*>(known.field->value(config_));
@@ -183,6 +210,8 @@ class ConfigReader {
         *path = expand_home(*path, fmt::format("{}: {} in [{}]", where, key, section));
       }
       if (section == "model" && key == "hf_config") hf_config_given_ = true;
+      if (section == "optimizer" && key == "warmup_steps") config_.origin.warmup_given = true;
+      if (section == "optimizer" && key == "decay_steps") config_.origin.decay_given = true;
     } else {
       Json json = to_json(node);
       stored = fits(json, known.model_key->kind);
@@ -196,6 +225,8 @@ class ConfigReader {
 
   Config config_;
   bool hf_config_given_ = false;
+  std::string length_key_, length_where_;
+  bool length_is_override_ = false;
 };
 
 }  // namespace
@@ -242,6 +273,7 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
   Config config = parse_config(text, path, overrides);
   put_in_config_dir(config, path);
   check_config(config, path, use);
+  count_epochs(config, use);
   return config;
 }
 

@@ -22,6 +22,8 @@ struct RunConfig {
   std::string dir = "runs/demo";
   int64_t seed = 1;
   int64_t steps = 2000;
+  double epochs = 0;  // 0 once they have become steps, as tokens do (config_length.h)
+  int64_t tokens = 0;
   std::string resume = "auto";
   std::string accept_changes;  // keys of acceptable_changes()
   bool operator==(const RunConfig&) const = default;
@@ -139,6 +141,14 @@ struct ValidateConfig {
   bool operator==(const ValidateConfig&) const = default;
 };
 
+// How values came about that may be derived from others. No part of what a configuration is.
+struct ConfigOrigin {
+  bool warmup_given = false;
+  bool decay_given = false;
+  std::string length;  // for people: what run.steps was made of; empty: it was given
+  bool operator==(const ConfigOrigin&) const { return true; }
+};
+
 struct Config {
   RunConfig run;
   ModelConfig model;
@@ -153,6 +163,7 @@ struct Config {
   DeviceConfig device;
   LogConfig log;
   ValidateConfig validate;
+  ConfigOrigin origin;
   bool operator==(const Config&) const = default;
 };
 
@@ -163,12 +174,12 @@ enum class ConfigUse { kTrain, kPlan };
 inline constexpr std::string_view kConfigDir = "{config_dir}";
 
 // Reads `path`, applies the overrides ("section.key=value") in order, puts its folder in the place
-// of {config_dir}, and checks the whole.
+// of {config_dir}, checks the whole, and counts the steps of run.epochs.
 Config load_config(const std::string& path, std::span<const std::string> overrides = {},
                    ConfigUse use = ConfigUse::kTrain);
 
 // The same for TOML text; `name` stands for the file in errors. Checks types and ranges of each
-// key, not how keys fit together.
+// key, not how keys fit together. Leaves run.epochs as it is.
 Config parse_config(std::string_view text, const std::string& name,
                     std::span<const std::string> overrides = {});
 

@@ -13,8 +13,6 @@ using C = Config;
 using Parallel = ParallelConfig;
 using Optimizer = OptimizerConfig;
 
-// The random streams hold a step in 28 bits.
-constexpr double kMaxSteps = (1 << 28) - 1;
 constexpr double kMaxInteger = 9e15;  // exact as a double
 constexpr double kMaxCount = 1 << 24;
 
@@ -35,6 +33,11 @@ std::vector<ConfigField> make_fields() {
        "seed of weights, data order and stochastic rounding", between(0, kMaxInteger)},
       {"run", "steps", at<&C::run, &RunConfig::steps>, "optimizer updates in the whole run",
        between(1, kMaxSteps)},
+      {"run", "epochs", at<&C::run, &RunConfig::epochs>,
+       "instead of steps: how often the corpus is read, 0.5 for half of it; 0: not said",
+       between(0, 1e6)},
+      {"run", "tokens", at<&C::run, &RunConfig::tokens>,
+       "instead of steps: tokens in the whole run; 0: not said", between(0, kMaxInteger)},
       {"run", "resume", at<&C::run, &RunConfig::resume>,
        "`auto`: continue from the newest good checkpoint of the run; `never`: start "
        "anew; or the path of a checkpoint or a run: where an empty run begins, and what a run "
@@ -80,11 +83,13 @@ std::vector<ConfigField> make_fields() {
       {"optimizer", "schedule", at<&C::optimizer, &Optimizer::schedule>, "shape of the decay",
        one_of({"cosine", "linear", "constant"})},
       {"optimizer", "warmup_steps", at<&C::optimizer, &Optimizer::warmup_steps>,
-       "linear rise from 0", between(0, kMaxSteps)},
+       "linear rise from 0; left out: a tenth of run.steps, 2000 at most", between(0, kMaxSteps)},
       {"optimizer", "constant_steps", at<&C::optimizer, &Optimizer::constant_steps>,
        "steps at the peak between warm-up and decay", between(0, kMaxSteps)},
       {"optimizer", "decay_steps", at<&C::optimizer, &Optimizer::decay_steps>,
-       "steps of the decay itself, from the peak to the floor", between(0, kMaxSteps)},
+       "steps of the decay itself, from the peak to the floor; left out: the rest of run.steps, "
+       "480000 at most",
+       between(0, kMaxSteps)},
       {"optimizer", "beta1", at<&C::optimizer, &Optimizer::beta1>, "decay of AdamW's first moment",
        from_below(0, 1)},
       {"optimizer", "beta2", at<&C::optimizer, &Optimizer::beta2>, "decay of AdamW's second moment",

@@ -13,6 +13,9 @@
 
 namespace skein {
 
+// The random streams hold a step in 28 bits.
+inline constexpr int64_t kMaxSteps = (int64_t{1} << 28) - 1;
+
 // Where a key's value lives; the alternative is its type.
 using ConfigValue = std::variant<bool*, int64_t*, double*, std::string*>;
 

@@ -10,19 +10,6 @@ namespace {
 
 constexpr double kPatienceSeconds = 3600;
 
-template <typename T>
-T sum(Communicator& world, DType dtype, T value) {
-  if (world.size() == 1) return value;
-  T total = 0;
-  Collective collective{.kind = CollectiveKind::kAllReduce, .dtype = dtype};
-  collective.parts.push_back({.input = &value, .output = &total, .elements = 1});
-  collective.label = "what all ranks must agree on";
-  std::vector<std::byte> scratch(collective_scratch_bytes(collective, world.size()));
-  collective.scratch = scratch.data();
-  world.run(collective);
-  return total;
-}
-
 void broadcast(Communicator& world, int root, int32_t* data, int64_t elements) {
   Collective collective{.kind = CollectiveKind::kBroadcast, .dtype = DType::kI32};
   collective.peer = root;
@@ -34,11 +21,17 @@ void broadcast(Communicator& world, int root, int32_t* data, int64_t elements) {
 
 }  // namespace
 
-int32_t sum_over_ranks(Communicator& world, int32_t value) {
-  return sum(world, DType::kI32, value);
+double sum_over_ranks(Communicator& world, double value) {
+  if (world.size() == 1) return value;
+  double total = 0;
+  Collective collective{.kind = CollectiveKind::kAllReduce, .dtype = DType::kF64};
+  collective.parts.push_back({.input = &value, .output = &total, .elements = 1});
+  collective.label = "what all ranks must agree on";
+  std::vector<std::byte> scratch(collective_scratch_bytes(collective, world.size()));
+  collective.scratch = scratch.data();
+  world.run(collective);
+  return total;
 }
-
-double sum_over_ranks(Communicator& world, double value) { return sum(world, DType::kF64, value); }
 
 std::vector<int64_t> values_of_all(Communicator& world, std::span<const int64_t> mine) {
   std::vector<int64_t> all(mine.size() * static_cast<size_t>(world.size()));

@@ -14,7 +14,6 @@
 namespace skein {
 
 // The sum of everyone's value.
-int32_t sum_over_ranks(Communicator& world, int32_t value);
 double sum_over_ranks(Communicator& world, double value);
 
 // Everyone's values, rank by rank: as many of each.

@@ -19,6 +19,7 @@ constexpr FloatKey kBeforeTokens[] = {{"loss", &StepMetrics::loss},
                                       {"grad_norm", &StepMetrics::grad_norm},
                                       {"param_norm", &StepMetrics::param_norm}};
 constexpr FloatKey kAfterTokens[] = {
+    {"epoch", &StepMetrics::epoch},
     {"tokens_per_s", &StepMetrics::tokens_per_s},
     {"step_ms", &StepMetrics::step_ms},
     {"data_wait_ms", &StepMetrics::data_wait_ms},

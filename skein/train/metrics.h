@@ -18,6 +18,7 @@ struct StepMetrics {
   float grad_norm = 0;  // before clipping
   float param_norm = 0;
   int64_t tokens = 0;  // real tokens since the run began
+  float epoch = 0;     // how often the corpus was read since the run began
   float tokens_per_s = 0;
   float step_ms = 0;  // wall time of the whole step; holds the three below
   float data_wait_ms = 0;

@@ -15,6 +15,18 @@ constexpr int kPlainWidth = 200;
 constexpr double kRedrawSeconds = 0.1;
 constexpr double kAverageSteps = 50;
 
+// Two decimals; a small share of a large corpus keeps two digits.
+std::string epoch_text(float epoch) {
+  return epoch >= 0.1f || epoch == 0 ? fmt::format("{:.2f}", epoch) : fmt::format("{:.2g}", epoch);
+}
+
+// A terminal that was closed is no reason to end the run.
+void write(std::FILE* out, const std::string& text) {
+  (void)std::fwrite(text.data(), 1, text.size(), out);
+  (void)std::fflush(out);
+  std::clearerr(out);
+}
+
 int terminal_width(std::FILE* out) {
   struct winsize size {};
   if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
@@ -30,14 +42,16 @@ std::string render_progress(const ProgressLine& line, int width) {
     int importance;
   };
   const std::string left = line.seconds_left < 0 ? "?" : format_duration(line.seconds_left);
-  std::array<Field, 7> fields = {{
-      {fmt::format("step {:>{}}/{}", line.step, total.size(), total), 7},
-      {fmt::format("loss {:.4f}", line.loss), 6},
-      {format_count(line.tokens_per_s) + " tokens/s", 4},
-      {fmt::format("{:.1f}% of ceiling", 100 * line.ceiling_share), 3},
-      {fmt::format("grad {:.3g}", line.grad_norm), 2},
+  constexpr int kMostImportant = 8;
+  std::array<Field, 8> fields = {{
+      {fmt::format("step {:>{}}/{}", line.step, total.size(), total), kMostImportant},
+      {fmt::format("loss {:.4f}", line.loss), 7},
+      {format_count(line.tokens_per_s) + " tokens/s", 5},
+      {fmt::format("{:.1f}% of ceiling", 100 * line.ceiling_share), 4},
+      {fmt::format("grad {:.3g}", line.grad_norm), 3},
       {fmt::format("lr {:.2e}", line.learning_rate), 1},
-      {"left " + left, 5},
+      {"epoch " + epoch_text(line.epoch), 2},
+      {"left " + left, 6},
   }};
   const auto join = [&](int least) {
     std::string text;
@@ -49,7 +63,7 @@ std::string render_progress(const ProgressLine& line, int width) {
     return text;
   };
   std::string text;
-  for (int least = 1; least <= 7; ++least) {
+  for (int least = 1; least <= kMostImportant; ++least) {
     text = join(least);
     if (static_cast<int>(text.size()) <= width) return text;
   }
@@ -84,28 +98,26 @@ void Progress::update(const StepMetrics& metrics, double now_s) {
                           .ceiling_share = metrics.model_flops_utilization,
                           .grad_norm = metrics.grad_norm,
                           .learning_rate = metrics.learning_rate,
+                          .epoch = metrics.epoch,
                           .seconds_left = step_seconds_ > 0 ? steps_left * step_seconds_ : -1};
   if (on_terminal_) {
     // The last column stays free: a full line would wrap.
-    fmt::print(out_, "\r\x1b[K{}", render_progress(line, terminal_width(out_) - 1));
+    write(out_, "\r\x1b[K" + render_progress(line, terminal_width(out_) - 1));
     drawn_ = true;
   } else {
-    fmt::print(out_, "{}\n", render_progress(line, kPlainWidth));
+    write(out_, render_progress(line, kPlainWidth) + "\n");
   }
-  std::fflush(out_);
 }
 
 void Progress::clear() {
   if (!drawn_) return;
-  fmt::print(out_, "\r\x1b[K");
-  std::fflush(out_);
+  write(out_, "\r\x1b[K");
   drawn_ = false;
 }
 
 void Progress::finish() {
   if (!drawn_) return;
-  fmt::print(out_, "\n");
-  std::fflush(out_);
+  write(out_, "\n");
   drawn_ = false;
 }
 

@@ -17,12 +17,13 @@ struct ProgressLine {
   float ceiling_share = 0;  // of the machine's matrix-product rate, 0..1
   float grad_norm = 0;
   float learning_rate = 0;
+  float epoch = 0;
   double seconds_left = 0;  // negative: not known yet
 };
 
 // "step  120/2000  loss 5.4321  12.3 k tokens/s  61.0% of ceiling  grad 1.23  lr 3.00e-04
-//  left 3 min 20 s" on one line. Where that is more than `width` characters, whole fields are
-// dropped, the least important first: lr, grad, ceiling, tokens/s, left.
+//  epoch 0.41  left 3 min 20 s" on one line. Where that is more than `width` characters, whole
+// fields are dropped, the least important first: lr, epoch, grad, ceiling, tokens/s, left.
 std::string render_progress(const ProgressLine& line, int width);
 
 // Shows steps on `out`. On a terminal the line is redrawn after any step, at most ten times a

@@ -16,17 +16,39 @@ const ProgressLine kLine{.step = 120,
                          .ceiling_share = 0.61f,
                          .grad_norm = 1.2345f,
                          .learning_rate = 3e-4f,
+                         .epoch = 0.413f,
                          .seconds_left = 200};
 
 TEST(Progress, RendersEveryField) {
   EXPECT_EQ(
       render_progress(kLine, 200),
       "step  120/2000  loss 5.4321  12.3 k tokens/s  61.0% of ceiling  grad 1.23  lr 3.00e-04 "
-      " left 3 min 20 s");
+      " epoch 0.41  left 3 min 20 s");
+  ProgressLine line = kLine;
+  line.epoch = 0.000123f;
+  EXPECT_NE(render_progress(line, 200).find("  epoch 0.00012  "), std::string::npos);
+  line.epoch = 1234.5f;
+  EXPECT_NE(render_progress(line, 200).find("  epoch 1234.50  "), std::string::npos);
+}
+
+TEST(Progress, ATerminalThatWasClosedIsNoError) {
+  std::FILE* full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  std::setvbuf(full, nullptr, _IONBF, 0);  // as standard error
+  for (const bool on_terminal : {false, true}) {
+    Progress progress(full, on_terminal, 10, 1);
+    for (int step = 1; step <= 3; ++step) progress.update({.step = step}, step);
+    progress.clear();
+    progress.finish();
+  }
+  std::fclose(full);
 }
 
 TEST(Progress, DropsTheLeastImportantFieldsFirst) {
-  EXPECT_EQ(render_progress(kLine, 100),
+  EXPECT_EQ(render_progress(kLine, 102),
+            "step  120/2000  loss 5.4321  12.3 k tokens/s  61.0% of ceiling  grad 1.23  epoch 0.41 "
+            " left 3 min 20 s");
+  EXPECT_EQ(render_progress(kLine, 94),
             "step  120/2000  loss 5.4321  12.3 k tokens/s  61.0% of ceiling  grad 1.23  left 3 min "
             "20 s");
   EXPECT_EQ(render_progress(kLine, 60), "step  120/2000  loss 5.4321  left 3 min 20 s");

@@ -127,6 +127,7 @@ std::string prometheus_text(const PrometheusSample& sample) {
   gauge("param_norm", metrics.param_norm, "Global norm of the parameters.");
   append_metric(text, "tokens_total", "counter", "Tokens trained on since the run began.",
                 metrics.tokens);
+  gauge("epoch", metrics.epoch, "How often the corpus was read since the run began.");
   gauge("tokens_per_second", metrics.tokens_per_s, "Throughput of the newest step.");
   gauge("step_seconds", metrics.step_ms / 1000, "Wall time of the newest step.");
   gauge("data_wait_seconds", metrics.data_wait_ms / 1000, "Waiting for data in the newest step.");

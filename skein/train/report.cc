@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "skein/base/error.h"
+#include "skein/checkpoint/run_lock.h"
 #include "skein/train/config.h"
 #include "skein/train/jsonl.h"
 #include "skein/train/spikes.h"
@@ -30,10 +31,25 @@ std::string text_or_empty(const Json& json, const char* key) {
 
 float finite_or_zero(float value) { return std::isfinite(value) ? value : 0; }
 
-// Gathers the lines of both files into a report.
+// Gathers the lines of both files into a report. Events first: they say which steps were left behind.
 class ReportReader {
  public:
   explicit ReportReader(const fs::path& run_dir) { report_.run_dir = run_dir.string(); }
+
+  void read_events(const fs::path& path) {
+    report_.num_bad_lines += for_each_json_line(path, [&](const Json& json) {
+      const double time = number_or(json, "time", 0);
+      const std::string event = text_or_empty(json, "event");
+      if (event.empty()) {
+        ++report_.num_bad_lines;
+        return;
+      }
+      if (event == "start") begin_start(time, json);
+      if (time > 0) last_time_ = std::max(last_time_, time);
+      last_event_time_ = std::max(last_event_time_, time);
+      add_event(event, time, json);
+    });
+  }
 
   void read_metrics(const fs::path& path) {
     report_.num_bad_lines += for_each_json_line(path, [&](const Json& json) {
@@ -44,19 +60,7 @@ class ReportReader {
         ++report_.num_bad_lines;
       }
     });
-  }
-
-  void read_events(const fs::path& path) {
-    report_.num_bad_lines += for_each_json_line(path, [&](const Json& json) {
-      const double time = number_or(json, "time", 0);
-      const std::string event = text_or_empty(json, "event");
-      if (event.empty()) {
-        ++report_.num_bad_lines;
-        return;
-      }
-      if (time > 0) last_time_ = std::max(last_time_, time);
-      add_event(event, time, json);
-    });
+    while (next_start_ < starts_.size()) leave_behind(starts_[next_start_++].step);
   }
 
   RunReport finish() {
@@ -73,16 +77,37 @@ class ReportReader {
     report_.spikes_by_length = spikes.counts_by_length();
     if (spikes.spike_steps() > 0) ++report_.spikes_by_length[spikes.spike_steps()];
     for (const auto& [step, loss] : validations_) report_.validations.push_back({step, loss});
-    report_.num_restarts = std::max<int64_t>(num_starts_ - 1, 0);
+    report_.num_restarts = std::max<int64_t>(static_cast<int64_t>(starts_.size()) - 1, 0);
     if (first_time_ && last_time_ > *first_time_) report_.wall_seconds = last_time_ - *first_time_;
+    if (is_open_) end_without_word();
+    std::stable_sort(report_.failures.begin(), report_.failures.end(),
+                     [](const auto& a, const auto& b) { return a.time < b.time; });
     return std::move(report_);
   }
 
  private:
+  struct Start {
+    double time;
+    int64_t step;
+  };
+
+  void begin_start(double time, const Json& json) {
+    if (is_open_) vanished(last_event_time_);
+    starts_.push_back({time, integer(json, "step").value_or(0)});
+    is_open_ = true;
+    report_.end = RunReport::End::kUnknown;
+    if (time > 0) begin_at(time);
+    std::erase_if(validations_, [&](const auto& one) { return one.first > starts_.back().step; });
+  }
+
   void add_step(const StepMetrics& metrics) {
+    while (next_start_ < starts_.size() && metrics.time > 0 &&
+           starts_[next_start_].time <= metrics.time) {
+      leave_behind(starts_[next_start_++].step);
+    }
     const auto [found, is_new] = steps_.try_emplace(metrics.step, metrics);
     if (!is_new) {
-      report_.redone_seconds += finite_or_zero(found->second.step_ms) / 1e3;
+      redo(found->second);
       found->second = metrics;
     }
     if (metrics.time <= 0) return;
@@ -90,12 +115,26 @@ class ReportReader {
     last_time_ = std::max(last_time_, metrics.time);
   }
 
+  // A start goes on after `step`: what was done beyond is lost.
+  void leave_behind(int64_t step) {
+    const auto first = steps_.upper_bound(step);
+    for (auto lost = first; lost != steps_.end(); ++lost) redo(lost->second);
+    steps_.erase(first, steps_.end());
+  }
+
+  void redo(const StepMetrics& metrics) {
+    report_.redone_seconds += finite_or_zero(metrics.step_ms) / 1e3;
+  }
+
   void add_event(const std::string& event, double time, const Json& json) {
-    if (event == "start") {
-      ++num_starts_;
-      if (time > 0) begin_at(time);
-    } else if (event == "failure") {
-      report_.failures.push_back({time, text_or_empty(json, "reason")});
+    if (event == "failure") {
+      const auto fatal = json.find("fatal");
+      RunReport::Failure failure{.time = time, .reason = text_or_empty(json, "reason")};
+      failure.step = integer(json, "step");
+      failure.rank = integer(json, "rank");
+      failure.fatal = fatal != json.end() && fatal->is_boolean() && fatal->get<bool>();
+      if (failure.fatal) end_with(RunReport::End::kFailed);
+      report_.failures.push_back(std::move(failure));
     } else if (event == "checkpoint_commit") {
       ++report_.num_checkpoints;
       report_.last_checkpoint_step = integer(json, "step");
@@ -104,7 +143,29 @@ class ReportReader {
       if (step) validations_[*step] = static_cast<float>(number_or(json, "loss", std::nan("")));
     } else if (event == "stop") {
       report_.last_stop_reason = text_or_empty(json, "reason");
+      end_with(RunReport::End::kStopped);
     }
+  }
+
+  void end_with(RunReport::End end) {
+    is_open_ = false;
+    report_.end = end;
+  }
+
+  void vanished(double time) {
+    report_.failures.push_back(
+        {.time = time, .reason = "ended without a word: killed, or the machine went down"});
+    report_.end = RunReport::End::kVanished;
+  }
+
+  // Neither stop nor failure of the newest start was written.
+  void end_without_word() {
+    const RunHolder holder = run_holder(report_.run_dir);
+    report_.end =
+        holder == RunHolder::kThisMachine ? RunReport::End::kRunning : RunReport::End::kUnknown;
+    if (holder != RunHolder::kNobody) return;
+    vanished(last_time_);
+    if (!report_.steps.empty()) report_.failures.back().step = report_.steps.back().step;
   }
 
   void begin_at(double time) { first_time_ = std::min(first_time_.value_or(time), time); }
@@ -112,9 +173,12 @@ class ReportReader {
   RunReport report_;
   std::map<int64_t, StepMetrics> steps_;
   std::map<int64_t, float> validations_;
-  int64_t num_starts_ = 0;
+  std::vector<Start> starts_;
+  size_t next_start_ = 0;  // that no step was seen behind yet
+  bool is_open_ = false;   // the newest start has no end yet
   std::optional<double> first_time_;
   double last_time_ = 0;
+  double last_event_time_ = 0;
 };
 
 float median_of(const std::vector<StepMetrics>& steps, float StepMetrics::*value) {
@@ -136,6 +200,8 @@ double RunReport::other_seconds() const {
   return std::max(0.0, wall_seconds - useful_seconds - data_wait_seconds -
                            checkpoint_stall_seconds - redone_seconds);
 }
+
+double RunReport::one_step_spikes() const { return one_step_share(spikes_by_length); }
 
 const StepMetrics* RunReport::best() const {
   const StepMetrics* best = nullptr;
@@ -160,8 +226,8 @@ RunReport read_report(const fs::path& run_dir) {
          run_dir.string());
   }
   ReportReader reader(run_dir);
-  reader.read_metrics(metrics);
   reader.read_events(events);
+  reader.read_metrics(metrics);
   RunReport report = reader.finish();
   Result<Config> config = try_run([&] {
     return parse_config(read_file(run_dir / "config.toml"), (run_dir / "config.toml").string());

@@ -1,7 +1,9 @@
 // What happened in a run, read from its folder: config.toml, metrics.jsonl, events.jsonl.
 //
-// Rules    Of a step that was done again, the last object counts; the time of the others is redone
-//          work. Lines that are torn or no objects are counted and skipped. A file that is missing
+// Rules    Of a step that was done again, the last object counts; what a start went back behind
+//          counts no more, done again or not. The time of the others is redone work.
+//          A start that neither stopped nor failed, and does not run any more, was killed: a failure
+//          as well. Lines that are torn or no objects are counted and skipped. A file that is missing
 //          leaves its part of the report empty.
 //          wall    = from the first start event (or the begin of the first step) to the last event
 //                    or step
@@ -31,7 +33,12 @@ struct RunReport {
   struct Failure {
     double time = 0;
     std::string reason;
+    std::optional<int64_t> step;  // the last one that was done
+    std::optional<int64_t> rank;
+    bool fatal = true;  // it ended the process
   };
+  // How the newest start ended.
+  enum class End { kNone, kStopped, kFailed, kVanished, kRunning, kUnknown };
 
   std::string run_dir;
   std::optional<int64_t> planned_steps;  // nothing where config.toml does not read
@@ -43,7 +50,9 @@ struct RunReport {
   std::optional<int64_t> last_checkpoint_step;
   std::map<int64_t, int64_t> spikes_by_length;
   int64_t num_alarms = 0;
+  double one_step_spikes() const;  // the share of spikes that lasted one step
   std::string last_stop_reason;
+  End end = End::kNone;
   int64_t num_bad_lines = 0;
 
   double wall_seconds = 0;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "skein/base/error.h"
+#include "skein/checkpoint/run_lock.h"
 #include "skein/train/config.h"
 #include "skein/train/events.h"
 #include "skein/train/text_plot.h"
@@ -47,7 +48,10 @@ fs::path write_run(const std::string& name) {
     metrics << metrics_line(step_at(step, 100 + step)) << "\n";
   }
   events << event_line(104, "checkpoint_commit", {{"step", 4}}) << "\n";
-  events << event_line(106.5, "failure", {{"reason", "worker 0 was killed"}}) << "\n";
+  events << event_line(
+                106.5, "failure",
+                {{"step", 6}, {"rank", 0}, {"reason", "worker 0 was killed"}, {"fatal", true}})
+         << "\n";
   metrics << "{\"step\": 7, \"loss\": 1.\n\n7\n{\"step\": 7}\n";
   events << event_line(120, "start", {{"step", 4}}) << "\n";
   for (int step = 5; step <= 10; ++step) {
@@ -73,6 +77,82 @@ TEST(Report, AccountsForEverySecond) {
   EXPECT_NEAR(report.goodput(), 8.5 / 27, 1e-6);
 }
 
+// Steps 1 to 20, then from the checkpoint of step 10 up to 15: 16 to 20 are not of the run any more.
+TEST(Report, StepsThatWereAbandonedAreNotUseful) {
+  const fs::path folder = fresh_run("report_abandoned");
+  std::ofstream lines(folder / "events.jsonl"), metrics(folder / "metrics.jsonl");
+  lines << event_line(100, "start", {{"step", 0}}) << "\n"
+        << event_line(120.1, "validation", {{"step", 20}, {"loss", 9}}) << "\n"
+        << event_line(121, "stop", {{"step", 20}, {"reason", "done"}}) << "\n"
+        << event_line(200, "start", {{"step", 10}}) << "\n"
+        << event_line(206, "stop", {{"step", 15}, {"reason", "SIGTERM"}}) << "\n";
+  for (int step = 1; step <= 20; ++step) {
+    metrics << metrics_line(step_at(step, 100 + step)) << "\n";
+  }
+  for (int step = 11; step <= 15; ++step) {
+    metrics << metrics_line(step_at(step, 190 + step)) << "\n";
+  }
+  metrics.close();
+  lines.close();
+  const RunReport report = read_report(folder);
+  ASSERT_EQ(report.steps.size(), 15u);
+  EXPECT_EQ(report.steps.back().step, 15);
+  EXPECT_NEAR(report.useful_seconds, 15 * 0.85, 1e-5);
+  EXPECT_NEAR(report.redone_seconds, 10, 1e-5);
+  EXPECT_TRUE(report.validations.empty());
+  EXPECT_EQ(report.failures.size(), 0u);
+  // Before the first step after going back, too.
+  std::ofstream(folder / "events.jsonl", std::ios::app)
+      << event_line(300, "start", {{"step", 5}}) << "\n";
+  const RunReport back = read_report(folder);
+  EXPECT_EQ(back.steps.size(), 5u);
+  EXPECT_NEAR(back.redone_seconds, 20, 1e-5);
+}
+
+TEST(Report, AStartWithoutAnEndIsAFailure) {
+  const fs::path folder = fresh_run("report_vanished");
+  std::ofstream(folder / "events.jsonl") << event_line(100, "start", {{"step", 0}}) << "\n"
+                                         << event_line(150, "start", {{"step", 0}}) << "\n";
+  std::ofstream(folder / "metrics.jsonl") << metrics_line(step_at(1, 151)) << "\n";
+  {
+    const RunReport report = read_report(folder);
+    ASSERT_EQ(report.failures.size(), 2u);
+    EXPECT_EQ(report.failures.back().step, 1);
+    EXPECT_EQ(report.end, RunReport::End::kVanished);
+    EXPECT_NE(report_text(report).find("failures      2, the last after step 1"),
+              std::string::npos);
+    EXPECT_NE(report_text(report).find("stopped       ended without a word: killed"),
+              std::string::npos);
+  }
+  {
+    const RunLock lock(folder);
+    const RunReport report = read_report(folder);
+    EXPECT_EQ(report.failures.size(), 1u);  // the first one
+    EXPECT_EQ(report_json(report).at("end"), "running");
+  }
+  EXPECT_EQ(read_report(folder).end, RunReport::End::kVanished);
+  std::ofstream(folder / ".lock") << "process 1 on another.example";
+  const RunReport elsewhere = read_report(folder);
+  EXPECT_EQ(elsewhere.end, RunReport::End::kUnknown);
+  EXPECT_EQ(elsewhere.failures.size(), 1u);
+}
+
+TEST(Report, TheLastFailureIsShownWithItsText) {
+  const fs::path folder = fresh_run("report_failed");
+  std::ofstream(folder / "events.jsonl")
+      << event_line(100, "start", {{"step", 0}}) << "\n"
+      << event_line(101, "failure", {{"step", 2}, {"reason", "disk full"}, {"fatal", false}})
+      << "\n"
+      << event_line(
+             102, "failure",
+             {{"step", 7}, {"rank", 0}, {"reason", "step 8: the loss is nan"}, {"fatal", true}})
+      << "\n";
+  const std::string text = report_text(read_report(folder));
+  EXPECT_NE(text.find("failures      2, the last after step 7"), std::string::npos) << text;
+  EXPECT_NE(text.find("disk full (training went on)"), std::string::npos) << text;
+  EXPECT_NE(text.find("stopped       failed: step 8: the loss is nan"), std::string::npos) << text;
+}
+
 TEST(Report, JsonTellsWhatHappened) {
   const OrderedJson json = report_json(read_report(write_run("report_json")));
   EXPECT_EQ(json.at("steps"), 10);
@@ -84,7 +164,9 @@ TEST(Report, JsonTellsWhatHappened) {
   EXPECT_EQ(json.at("median_tokens_per_s"), 600.0);
   EXPECT_EQ(json.at("validation").dump(), R"([{"step":10,"loss":1.25}])");
   EXPECT_EQ(json.at("restarts"), 1);
-  EXPECT_EQ(json.at("failures").dump(), R"([{"time":106.5,"reason":"worker 0 was killed"}])");
+  EXPECT_EQ(json.at("failures").dump(),
+            R"([{"time":106.5,"reason":"worker 0 was killed","step":6,"rank":0,"fatal":true}])");
+  EXPECT_EQ(json.at("end"), "stopped");
   EXPECT_EQ(json.at("checkpoints"), 2);
   EXPECT_EQ(json.at("last_checkpoint_step"), 10);
   EXPECT_EQ(json.at("last_stop_reason"), "SIGTERM");
@@ -112,6 +194,7 @@ TEST(Report, CountsSpikesOfTheCurve) {
   }
   const OrderedJson json = report_json(read_report(folder));
   EXPECT_EQ(json.at("grad_spikes").dump(), R"([{"length":1,"count":2},{"length":2,"count":1}])");
+  EXPECT_NEAR(json.at("grad_spikes_of_one_step"), 2.0 / 3, 1e-9);
   EXPECT_EQ(json.at("grad_alarms"), 1);
   EXPECT_EQ(json.at("planned_steps"), nullptr);
 }

@@ -58,7 +58,8 @@ void add_loss(Rows& rows, const RunReport& report) {
     rows.add("validation", "{:.4f} at step {} ({} in all)", validation.loss, validation.step,
              report.validations.size());
   }
-  rows.add("tokens", "{}", format_count(static_cast<double>(last.tokens)));
+  rows.add("tokens", "{}, {:.3g} epochs", format_count(static_cast<double>(last.tokens)),
+           last.epoch);
   rows.add("throughput", "{} tokens/s, {:.1f}% of the matrix-product ceiling (medians)",
            format_count(report.median_tokens_per_s()), 100 * report.median_utilization());
 }
@@ -75,14 +76,56 @@ void add_time(Rows& rows, const RunReport& report) {
            format_duration(report.other_seconds()));
 }
 
+void add_end(Rows& rows, const RunReport& report) {
+  switch (report.end) {
+    case RunReport::End::kNone:
+      return;
+    case RunReport::End::kStopped:
+      return rows.add("stopped", "{}",
+                      report.last_stop_reason.empty() ? "?" : report.last_stop_reason);
+    case RunReport::End::kFailed:
+      return rows.add("stopped", "failed: {}", report.failures.back().reason);
+    case RunReport::End::kVanished:
+      return rows.add("stopped", "{}", report.failures.back().reason);
+    case RunReport::End::kRunning:
+      return rows.add("stopped", "no, it is running");
+    case RunReport::End::kUnknown:
+      return rows.add("stopped", "unknown: it runs on another machine, or was killed there");
+  }
+}
+
+const char* end_name(RunReport::End end) {
+  switch (end) {
+    case RunReport::End::kNone:
+      return "none";
+    case RunReport::End::kStopped:
+      return "stopped";
+    case RunReport::End::kFailed:
+      return "failed";
+    case RunReport::End::kVanished:
+      return "vanished";
+    case RunReport::End::kRunning:
+      return "running";
+    case RunReport::End::kUnknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
 void add_events(Rows& rows, const RunReport& report) {
   rows.add("restarts", "{}", report.num_restarts);
-  rows.add("failures", "{}", report.failures.size());
+  std::string last;
+  if (!report.failures.empty() && report.failures.back().step) {
+    last = fmt::format(", the last after step {}", *report.failures.back().step);
+  }
+  rows.add("failures", "{}{}", report.failures.size(), last);
   constexpr size_t kMostFailures = 10;
   const size_t first =
       report.failures.size() > kMostFailures ? report.failures.size() - kMostFailures : 0;
   for (size_t i = first; i < report.failures.size(); ++i) {
-    rows.add("", "{}", report.failures[i].reason.empty() ? "?" : report.failures[i].reason);
+    const RunReport::Failure& failure = report.failures[i];
+    rows.add("", "{}{}", failure.reason.empty() ? "?" : failure.reason,
+             failure.fatal ? "" : " (training went on)");
   }
   rows.add("checkpoints", "{}{}", report.num_checkpoints,
            report.last_checkpoint_step
@@ -93,9 +136,12 @@ void add_events(Rows& rows, const RunReport& report) {
     spikes += fmt::format("{}{} of {} step{}", spikes.empty() ? "" : ", ", count, length,
                           length == 1 ? "" : "s");
   }
+  if (!spikes.empty()) {
+    spikes += fmt::format("; {:.0f}% last one step", 100 * report.one_step_spikes());
+  }
   rows.add("grad spikes", "{}{}", spikes.empty() ? "none" : spikes,
            report.num_alarms ? fmt::format("; {} alarms", report.num_alarms) : "");
-  if (!report.last_stop_reason.empty()) rows.add("stopped", "{}", report.last_stop_reason);
+  add_end(rows, report);
   if (report.num_bad_lines) rows.add("bad lines", "{} skipped", report.num_bad_lines);
 }
 
@@ -110,6 +156,7 @@ OrderedJson report_json(const RunReport& report) {
     json["steps"] = report.steps.back().step;
     json["final_loss"] = float_json(report.steps.back().loss);
     json["tokens"] = report.steps.back().tokens;
+    json["epoch"] = float_json(report.steps.back().epoch);
   }
   if (const StepMetrics* best = report.best()) {
     json["best_loss"] = float_json(best->loss);
@@ -127,12 +174,18 @@ OrderedJson report_json(const RunReport& report) {
   json["restarts"] = report.num_restarts;
   json["failures"] = OrderedJson::array();
   for (const auto& failure : report.failures) {
-    json["failures"].push_back({{"time", failure.time}, {"reason", failure.reason}});
+    OrderedJson one = {{"time", failure.time}, {"reason", failure.reason}};
+    one["step"] = failure.step ? OrderedJson(*failure.step) : OrderedJson(nullptr);
+    one["rank"] = failure.rank ? OrderedJson(*failure.rank) : OrderedJson(nullptr);
+    one["fatal"] = failure.fatal;
+    json["failures"].push_back(std::move(one));
   }
+  json["end"] = end_name(report.end);
   json["checkpoints"] = report.num_checkpoints;
   json["last_checkpoint_step"] = nullptr;
   if (report.last_checkpoint_step) json["last_checkpoint_step"] = *report.last_checkpoint_step;
   json["grad_spikes"] = spikes_json(report);
+  json["grad_spikes_of_one_step"] = report.one_step_spikes();
   json["grad_alarms"] = report.num_alarms;
   json["last_stop_reason"] = report.last_stop_reason;
   json["bad_lines"] = report.num_bad_lines;

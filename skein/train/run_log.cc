@@ -16,6 +16,18 @@ fs::path create_run_folder(const Config& config) {
   return dir;
 }
 
+SpikeDetector spikes_until(const fs::path& metrics_file, int64_t step) {
+  SpikeDetector spikes;
+  if (step == 0 || !fs::exists(metrics_file)) return spikes;
+  std::map<int64_t, float> norms;
+  for_each_json_line(metrics_file, [&](const Json& json) {
+    const auto metrics = parse_metrics(json);
+    if (metrics && metrics->step <= step) norms[metrics->step] = metrics->grad_norm;
+  });
+  for (const auto& [at, norm] : norms) spikes.observe(norm);
+  return spikes;
+}
+
 }  // namespace
 
 OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes) {
@@ -49,23 +61,16 @@ void RunLog::set_scale(const Scale& scale) {
                   format_bytes(memory_bytes_), format_count(scale.ceiling_flops)));
 }
 
-void RunLog::start(int64_t step, const std::string& from, const std::string& why,
-                   std::span<const Change> changes) {
+void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
   if (config_.log.tensorboard) {
     tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
   }
   if (!config_.log.prometheus.empty()) {
     prometheus_ = std::make_unique<PrometheusServer>(config_.log.prometheus);
   }
-  std::map<int64_t, float> norms;
-  if (step > 0 && fs::exists(dir_ / "metrics.jsonl")) {
-    for_each_json_line(dir_ / "metrics.jsonl", [&](const Json& json) {
-      const auto metrics = parse_metrics(json);
-      if (metrics && metrics->step <= step) norms[metrics->step] = metrics->grad_norm;
-    });
-  }
-  for (const auto& [at, norm] : norms) spikes_.observe(norm);
-
+  spikes_ = beginning.monitor.is_null() ? spikes_until(dir_ / "metrics.jsonl", step)
+                                        : SpikeDetector::from_json(beginning.monitor);
+  epoch_ = step > 0 ? -1.0f : 0.0f;
   events_.append("start",
                  {{"step", step},
                   {"from", from},
@@ -73,12 +78,12 @@ void RunLog::start(int64_t step, const std::string& from, const std::string& why
                   {"parameters", scale_.num_parameters},
                   {"ceiling_flops", scale_.ceiling_flops},
                   {"allocated_bytes", allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)},
-                  {"changed", changes_to_json(changes)}});
+                  {"changed", changes_to_json(beginning.changes)}});
   if (step > 0) {
-    say(fmt::format("resuming after step {} from {}{}{}", step, from, why.empty() ? "" : ": ",
-                    why));
-    if (!changes.empty())
-      say(fmt::format("changed since step {}: {}", step, changes_text(changes)));
+    say(fmt::format("resuming after step {} from {}{}{}", step, from,
+                    beginning.why.empty() ? "" : ": ", beginning.why));
+    if (!beginning.changes.empty())
+      say(fmt::format("changed since step {}: {}", step, changes_text(beginning.changes)));
   } else {
     say(from.empty() ? std::string("beginning from random weights")
                      : fmt::format("beginning from the weights of {}", from));
@@ -107,25 +112,40 @@ SpikeDetector::Verdict RunLog::watch_spikes(const StepMetrics& metrics) {
 
 // A ceiling that was measured while the machine was busy would flatter every line after it: where a
 // step comes near it, it is measured again, and the larger one holds.
-void RunLog::raise_ceiling(double model_flops_per_s) {
+double RunLog::raise_ceiling(double model_flops_per_s) {
   constexpr double kSuspicious = 0.8;
   constexpr double kEverySeconds = 10;
-  if (model_flops_per_s < kSuspicious * scale_.ceiling_flops) return;
+  if (model_flops_per_s < kSuspicious * scale_.ceiling_flops) return 0;
   if (!scale_.measure_ceiling) {  // at least what was just seen
     scale_.ceiling_flops = std::max(scale_.ceiling_flops, model_flops_per_s);
-    return;
+    return 0;
   }
-  if (unix_time() < ceiling_time_ + kEverySeconds) return;
+  const double begin = unix_time();
+  if (begin < ceiling_time_ + kEverySeconds) return 0;
   scale_.ceiling_flops = std::max(scale_.ceiling_flops, scale_.measure_ceiling());
   ceiling_time_ = unix_time();
+  return ceiling_time_ - begin;
 }
 
-void RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
+// Once: a text that is read again and again is otherwise seen by nobody.
+void RunLog::say_repetition(const StepMetrics& metrics) {
+  if (epoch_ >= 0 && epoch_ < 1 && metrics.epoch >= 1) {
+    events_.append("epoch", {{"step", metrics.step}, {"epoch", metrics.epoch}});
+    progress_.clear();
+    log::warn(
+        "step {}: all of {} has been read once; from here on it repeats (`epoch` in the log and in "
+        "metrics.jsonl counts how often)",
+        metrics.step, config_.data.train);
+  }
+  epoch_ = metrics.epoch;
+}
+
+double RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
   metrics.time = unix_time();
   metrics.step_ms = static_cast<float>(seconds * 1e3);
   const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
   metrics.tokens_per_s = static_cast<float>(tokens_per_s);
-  raise_ceiling(scale_.flops_per_token * tokens_per_s);
+  const double measuring_s = raise_ceiling(scale_.flops_per_token * tokens_per_s);
   metrics.model_flops_utilization =
       static_cast<float>(scale_.flops_per_token * tokens_per_s / scale_.ceiling_flops);
   metrics_.append(metrics);
@@ -136,6 +156,8 @@ void RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
         prometheus_text({metrics, config_.run.steps, memory_bytes_, verdict.spike_steps}));
   }
   progress_.update(metrics, metrics.time);
+  say_repetition(metrics);
+  return measuring_s;
 }
 
 void RunLog::validation(int64_t step, double loss, int64_t num_tokens, double seconds) {
@@ -166,7 +188,7 @@ void RunLog::checkpoint_commit(const SavedCheckpoint& saved) {
 }
 
 void RunLog::checkpoint_failed(int64_t step, const Error& why) {
-  events_.append("failure", {{"step", step}, {"reason", why.what()}});
+  events_.append("failure", {{"step", step}, {"reason", why.what()}, {"fatal", false}});
   progress_.clear();
   log::error("{}{}", step < config_.run.steps ? "training goes on: " : "", why.what());
 }

@@ -38,14 +38,21 @@ class RunLog {
   };
   void set_scale(const Scale& scale);
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);
-  // Training begins after `step`, with weights from the folder `from` ("": random ones). Spikes go
-  // on from what metrics.jsonl says of the steps up to there. `why` that folder, for people;
-  // `changes` of the configuration since that step.
-  void start(int64_t step, const std::string& from, const std::string& why = "",
-             std::span<const Change> changes = {});
+  struct Beginning {
+    std::string why;                  // that checkpoint, for people
+    std::span<const Change> changes;  // of the configuration since then
+    // What monitor() was then; null, as in checkpoints of older versions: spikes go on from what
+    // metrics.jsonl says of the steps up to there.
+    Json monitor;
+  };
+  // Training begins after `step`, with weights from the folder `from` ("": random ones).
+  void start(int64_t step, const std::string& from, const Beginning& beginning);
+  // The state of what watches the gradient norm, for checkpoints.
+  Json monitor() const { return spikes_.to_json(); }
 
   // Fills the rates and the time of `metrics`, and writes it everywhere. `num_tokens`: processed.
-  void step(StepMetrics metrics, double seconds, int64_t num_tokens);
+  // Returns the seconds that measuring the machine took, which belong to no step.
+  double step(StepMetrics metrics, double seconds, int64_t num_tokens);
   void validation(int64_t step, double loss, int64_t num_tokens, double seconds);
   void checkpoint_begin(int64_t step);
   void checkpoint_commit(const SavedCheckpoint& saved);
@@ -56,7 +63,8 @@ class RunLog {
 
  private:
   SpikeDetector::Verdict watch_spikes(const StepMetrics& metrics);
-  void raise_ceiling(double model_flops_per_s);
+  double raise_ceiling(double model_flops_per_s);
+  void say_repetition(const StepMetrics& metrics);
   void say(const std::string& line);
 
   Config config_;
@@ -69,6 +77,7 @@ class RunLog {
   SpikeDetector spikes_;
   Scale scale_;
   double ceiling_time_ = 0;  // when it was last measured
+  float epoch_ = 0;          // of the step before; below 0: not known
   int64_t memory_bytes_ = 0;
 };
 

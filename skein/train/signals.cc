@@ -7,7 +7,8 @@
 namespace skein {
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT};
+constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
+static_assert(std::size(kSignals) == StopSignals::kCount);
 
 // A handler reaches nothing but a global.
 std::atomic<int> stop_signal{0};
@@ -25,7 +26,10 @@ StopSignals::StopSignals() {
     // After the first SIGINT the default action is back: the second one ends the process.
     action.sa_flags = SA_RESTART | (kSignals[i] == SIGINT ? SA_RESETHAND : 0);
     sigemptyset(&action.sa_mask);
-    sigaction(kSignals[i], &action, &former_[i]);
+    sigaction(kSignals[i], nullptr, &former_[i]);
+    // nohup: whoever closes the terminal does not ask to stop.
+    const bool ignored = kSignals[i] == SIGHUP && former_[i].sa_handler == SIG_IGN;
+    if (!ignored) sigaction(kSignals[i], &action, nullptr);
   }
 }
 

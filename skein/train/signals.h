@@ -1,5 +1,6 @@
-// Asks to stop: SIGTERM, SIGUSR1 and a first SIGINT set a flag that the training loop looks at
-// between steps, to save and return exit code 75. A second SIGINT ends the process at once.
+// Asks to stop: SIGTERM, SIGUSR1, SIGHUP and a first SIGINT set a flag that the training loop looks
+// at between steps, to save and return exit code 75. A second SIGINT ends the process at once. SIGHUP
+// stays ignored where it is, as under nohup.
 //
 // Threads  the handler only stores to a lock-free atomic; requested() may be called anywhere.
 #pragma once
@@ -9,9 +10,11 @@
 
 namespace skein {
 
-// Handles the three signals while it lives, then puts the former handlers back. One at a time.
+// Handles the four signals while it lives, then puts the former handlers back. One at a time.
 class StopSignals {
  public:
+  static constexpr size_t kCount = 4;
+
   StopSignals();
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
@@ -21,7 +24,7 @@ class StopSignals {
   int requested() const;
 
  private:
-  struct sigaction former_[3];
+  struct sigaction former_[kCount];
 };
 
 std::string signal_name(int signal);  // "SIGTERM"

@@ -6,7 +6,7 @@ namespace skein {
 namespace {
 
 TEST(StopSignals, RemembersWhoAsked) {
-  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) {
     const StopSignals stop;
     EXPECT_EQ(stop.requested(), 0);
     raise(signal);
@@ -21,6 +21,19 @@ TEST(StopSignals, PutsTheFormerHandlersBack) {
   { const StopSignals stop; }
   sigaction(SIGTERM, nullptr, &after);
   EXPECT_EQ(before.sa_handler, after.sa_handler);
+}
+
+TEST(StopSignals, LeavesAHangUpIgnoredThatNohupIgnores) {
+  struct sigaction ignore {};
+  struct sigaction former {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGHUP, &ignore, &former);
+  {
+    const StopSignals stop;
+    raise(SIGHUP);
+    EXPECT_EQ(stop.requested(), 0);
+  }
+  sigaction(SIGHUP, &former, nullptr);
 }
 
 TEST(StopSignals, ASecondInterruptEndsTheProcess) {

@@ -74,7 +74,16 @@ void StepRunner::accumulate(const Batch& batch) {
   }
 }
 
-void StepRunner::start(const Batch& batch, int64_t step, float learning_rate) {
+// Of several ranks those that have the same lanes bring their progress once.
+void StepRunner::report(const Reports& reports) {
+  if (!executor_.has("rank_reports")) return;
+  Reports own = reports;
+  if (!spec_.layout.is_first_of_replica()) own[kReportProgress] = 0;
+  executor_.upload("rank_reports", own.data(), sizeof(own));
+}
+
+void StepRunner::start(const Batch& batch, int64_t step, float learning_rate,
+                       const AsksToStop& asks_to_stop) {
   Device& device = executor_.device();
   if (num_under_way() >= device.depth()) {
     fail(ErrorCode::kInternal, "{} steps are under way already", num_under_way());
@@ -85,12 +94,18 @@ void StepRunner::start(const Batch& batch, int64_t step, float learning_rate) {
   executor_.upload_scalar<int32_t>("num_label_tokens",
                                    static_cast<int32_t>(batch.num_label_tokens));
   accumulate(batch);
+  Reports reports = {};
+  reports[kReportStop] = asks_to_stop() ? 1 : 0;
+  reports[kReportProgress] = static_cast<double>(batch.progress);
+  report(reports);
   executor_.run("update");
-  collect(batch, outcomes_[started_ % device.depth()]);
+  collect(batch, reports, outcomes_[started_ % device.depth()]);
   ++started_;
 }
 
-void StepRunner::collect(const Batch& batch, Outcome& outcome) {
+void StepRunner::collect(const Batch& batch, const Reports& reports, Outcome& outcome) {
+  outcome.reports = reports;
+  if (executor_.has("all_reports")) executor_.download_later("all_reports", outcome.reports);
   outcome.num_label_tokens = static_cast<int32_t>(batch.num_label_tokens);
   if (executor_.has("global_label_tokens")) {
     executor_.download_later("global_label_tokens", outcome.num_label_tokens);
@@ -111,6 +126,8 @@ StepResult StepRunner::finish() {
   result.loss =
       exact_sum::total(outcome.loss_sum.data()) / static_cast<double>(result.num_label_tokens);
   result.grad_norm = outcome.grad_norm;
+  result.stops = outcome.reports[kReportStop] > 0;
+  result.progress = outcome.reports[kReportProgress];
   result.param_norm =
       static_cast<float>(std::sqrt(exact_sum::total(outcome.param_norm_squared.data())));
   return result;

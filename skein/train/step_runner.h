@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "skein/base/exact_sum.h"
@@ -22,6 +23,8 @@ struct StepResult {
   int64_t num_label_tokens = 0;  // of the global batch
   float grad_norm = 0;           // before clipping
   float param_norm = 0;          // after the update
+  bool stops = false;            // a rank asked to stop
+  double progress = 0;           // Batch::progress of all lanes together
 };
 
 class StepRunner {
@@ -34,8 +37,12 @@ class StepRunner {
   StepRunner& operator=(const StepRunner&) = delete;
 
   // Starts a step; `step` counts from 1. The batch holds this rank's lanes, in order, and is free
-  // again on return. Up to the device's depth() steps may be under way.
-  void start(const Batch& batch, int64_t step, float learning_rate);
+  // again on return. Up to the device's depth() steps may be under way. `asks_to_stop` is called as
+  // late as it can still reach all ranks with this step.
+  using AsksToStop = std::function<bool()>;
+  void start(
+      const Batch& batch, int64_t step, float learning_rate,
+      const AsksToStop& asks_to_stop = [] { return false; });
   // The result of the oldest step under way; waits for it.
   StepResult finish();
   int64_t num_under_way() const { return started_ - finished_; }
@@ -63,6 +70,7 @@ class StepRunner {
   struct Outcome {
     std::array<double, exact_sum::kBins> loss_sum;
     std::array<double, exact_sum::kBins> param_norm_squared;
+    std::array<double, kNumReports> reports;
     float grad_norm;
     int32_t num_label_tokens;
     int64_t mark;
@@ -72,7 +80,9 @@ class StepRunner {
   void upload_micro_batch(const Batch& batch, int64_t index);
   double take_loss_sum();
   int64_t global_label_tokens(const Batch& batch) const;
-  void collect(const Batch& batch, Outcome& outcome);
+  using Reports = std::array<double, kNumReports>;
+  void report(const Reports& reports);
+  void collect(const Batch& batch, const Reports& reports, Outcome& outcome);
 
   StepSpec spec_;
   Executor executor_;

@@ -155,6 +155,7 @@ void TensorBoardWriter::write_step(const StepMetrics& metrics, int64_t memory_by
                             {"learning_rate", metrics.learning_rate},
                             {"grad_norm", metrics.grad_norm},
                             {"param_norm", metrics.param_norm},
+                            {"epoch", metrics.epoch},
                             {"tokens_per_s", metrics.tokens_per_s},
                             {"model_flops_utilization", metrics.model_flops_utilization},
                             {"step_ms", metrics.step_ms},

@@ -268,16 +268,16 @@ void Trainer::restore() {
   tokens_ = state.tokens_seen;
   const std::vector<LaneState> lanes =
       lanes_from_json(state.lanes, training_data_->context(), reader.path().string());
-  begin_run(reader.path().string());
+  begin_run(reader.path().string(), state.monitor);
   start_loader(lanes);
   checkpoint_.reset();
 }
 
 // Nothing is refused any more. `from`: where the weights came from.
-void Trainer::begin_run(const std::string& from) {
+void Trainer::begin_run(const std::string& from, const Json& monitor) {
   if (!log_) return;
   write_run_folder(config_, model_, *tokenizer_);
-  log_->start(step_, from, start_.why, changes_);
+  log_->start(step_, from, {.why = start_.why, .changes = changes_, .monitor = monitor});
 }
 
 void Trainer::start_loader(std::span<const LaneState> lanes) {
@@ -286,9 +286,10 @@ void Trainer::start_loader(std::span<const LaneState> lanes) {
   loader_ = std::make_unique<Loader>(training_data_->context(), options, lanes);
 }
 
-// One rank's signal stops all of them after the same step.
+// One rank's signal stops all of them after the same step: what several ranks ask goes round with
+// the sums of a step, and a device that runs behind has begun its next ones everywhere.
 bool Trainer::stop_requested() {
-  if (!stop_requested_) stop_requested_ = sum_over_ranks(world_, signals_.requested()) != 0;
+  stop_requested_ |= world_.size() == 1 && signals_.requested() != 0;
   return stop_requested_;
 }
 
@@ -311,6 +312,7 @@ TrainOutcome Trainer::train_to_the_end() {
     if (log_) log_->nothing_to_do(step_);
     return TrainOutcome::kFinished;
   }
+  step_clock_ = Clock::now();
   while (begun_ < config_.run.steps && !stop_requested()) {
     start_step();
     const bool validates = due(config_.validate.every_steps);
@@ -339,7 +341,6 @@ TrainOutcome Trainer::train_to_the_end() {
 }
 
 void Trainer::start_step() {
-  if (under_way_.empty()) step_clock_ = Clock::now();
   double wait_seconds = 0;
   world_.set_step(begun_ + 1);
   if (device_world_) device_world_->set_step(begun_ + 1);
@@ -351,7 +352,9 @@ void Trainer::start_step() {
     finish_steps(0);
     runner_->executor().start_profile();
   }
-  in_step(begun_ + 1, *device_, [&] { runner_->start(batch, begun_ + 1, learning_rate); });
+  in_step(begun_ + 1, *device_, [&] {
+    runner_->start(batch, begun_ + 1, learning_rate, [&] { return signals_.requested() != 0; });
+  });
   add_difference(wire_, counted_wire(communicators_), before);
   under_way_.push_back({learning_rate, wait_seconds});
   ++begun_;
@@ -376,6 +379,7 @@ void Trainer::finish_step() {
   under_way_.pop_front();
   const StepResult result = in_step(step_ + 1, *device_, [&] { return runner_->finish(); });
   if (device_world_) device_world_->check({.label = "a training step"});
+  stop_requested_ |= result.stops;
   check_finite(result);
   ++step_;
   ++counted_steps_;
@@ -388,16 +392,25 @@ void Trainer::finish_step() {
   metrics.grad_norm = result.grad_norm;
   metrics.param_norm = result.param_norm;
   metrics.tokens = tokens_;
+  metrics.epoch = static_cast<float>(training_data_->context().epochs(result.progress));
   metrics.comm_exposed_ms =
       static_cast<float>(runner_->executor().take_communication_seconds() * 1e3);
   metrics.data_wait_ms = static_cast<float>(step.wait_seconds * 1e3);
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
-  const double seconds = seconds_since(step_clock_) + stall_seconds_;
+  // All that passed since the step before, saving and writing the log included.
+  const double seconds = seconds_since(step_clock_);
   step_clock_ = Clock::now();
   stall_seconds_ = 0;
   if (log_) {
-    log_->step(metrics, seconds, config_.batch.global_sequences * config_.data.sequence_length);
+    const int64_t tokens = config_.batch.global_sequences * config_.data.sequence_length;
+    leave_out(log_->step(metrics, seconds, tokens));
   }
+}
+
+// Time that belongs to no step.
+void Trainer::leave_out(double seconds) {
+  step_clock_ +=
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 // Of the state before a save as well: the norm of the weights is the one after the update.
@@ -427,9 +440,11 @@ void Trainer::validate() {
     in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
   }
   if (log_) log_->validation(step_, sum.mean(), sum.num_tokens, seconds_since(start));
+  leave_out(seconds_since(start));
 }
 
 void Trainer::save_checkpoint() {
+  const auto start = Clock::now();
   TrainingState state;
   state.step = state.schedule_step = step_;
   state.seed = static_cast<uint64_t>(config_.run.seed);
@@ -446,12 +461,13 @@ void Trainer::save_checkpoint() {
   state.configuration = configuration_;
   if (is_first()) state.algorithms = algorithms_;
   state.skein_version = kVersion;
+  if (log_) state.monitor = log_->monitor();
   if (log_) log_->checkpoint_begin(step_);
-  const double stall = writer_->begin(std::move(state), state_views(runner_->executor(), state_));
-  stall_seconds_ += stall;
+  writer_->begin(std::move(state), state_views(runner_->executor(), state_));
   saved_step_ = step_;
   // A rank may have waited long for its storage: not within the deadline of a step's collectives.
   wait_for_all(world_, "every rank has begun to save");
+  stall_seconds_ += seconds_since(start);
 }
 
 void Trainer::collect_saves() {

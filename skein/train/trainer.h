@@ -57,7 +57,7 @@ class Trainer {
   void lay_out();
   LoaderOptions lanes() const;
   void restore();
-  void begin_run(const std::string& from);
+  void begin_run(const std::string& from, const Json& monitor = nullptr);
   void start_loader(std::span<const LaneState> lanes);
   TrainOutcome train_to_the_end();
   void start_step();
@@ -72,6 +72,7 @@ class Trainer {
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double measure_ceiling(DType dtype);
   bool stop_requested();
+  void leave_out(double seconds);
   bool is_first() const { return world_.rank() == 0; }
 
   Config config_;
@@ -104,7 +105,7 @@ class Trainer {
   std::unique_ptr<CheckpointWriter> writer_;
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
-  bool stop_requested_ = false;
+  bool stop_requested_ = false;  // as all ranks know
   // Begun, and not read back yet: a device may run behind the host.
   struct StepUnderWay {
     float learning_rate;

@@ -276,9 +276,17 @@ ValueId redistribute(Graph& graph, ValueId value, std::string_view axis, Placeme
 }
 
 ValueId sum_over(Graph& graph, ValueId value, std::string_view axis) {
-  return graph.add1(kRedistribute, {value},
-                    {{"axis", std::string(axis)}, {"to", std::string("R")}, {"owed", true}},
-                    fmt::format("{}.{}", graph.value(value).name, axis));
+  return sum_over(graph, std::vector<ValueId>{value}, axis).front();
+}
+
+std::vector<ValueId> sum_over(Graph& graph, const std::vector<ValueId>& values,
+                              std::string_view axis) {
+  std::vector<std::string> names;
+  for (const ValueId value : values) {
+    names.push_back(fmt::format("{}.{}", graph.value(value).name, axis));
+  }
+  return graph.add(kRedistribute, values,
+                   {{"axis", std::string(axis)}, {"to", std::string("R")}, {"owed", true}}, names);
 }
 
 ValueId redistribute_all(Graph& graph, ValueId value, const Placements& wanted) {

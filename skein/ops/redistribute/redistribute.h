@@ -62,8 +62,11 @@ std::vector<ValueId> redistribute(Graph& graph, const std::vector<ValueId>& valu
                                   std::string_view axis, Placement to,
                                   const std::vector<ValueId>& into = {});
 
-// The sum over an axis of what each rank's own graph takes to be whole.
+// The sum over an axis of what each rank's own graph takes to be whole; of several values in one
+// collective.
 ValueId sum_over(Graph& graph, ValueId value, std::string_view axis);
+std::vector<ValueId> sum_over(Graph& graph, const std::vector<ValueId>& values,
+                              std::string_view axis);
 
 // To `wanted` on every axis, one axis at a time, in the order that is legal: what becomes whole
 // first, from the inner axes out; then what is split, from the outer axes in. The value itself where
