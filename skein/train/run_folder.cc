@@ -8,6 +8,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/log.h"
+#include "skein/checkpoint/checkpoint_folder.h"
 #include "skein/checkpoint/file_ops.h"
 #include "skein/checkpoint/run_lock.h"
 #include "skein/optim/update.h"
@@ -197,8 +198,11 @@ void NewRunFolder::remove_what_was_made() const {
   if (!fs::is_directory(run_.folder) || has_begun()) return;
   const RunLock lock(run_.folder);
   if (has_begun()) return;
-  remove_empty(checkpoints_);
   const FileOps ops;
+  if (!checkpoints_.parents.empty() && list_checkpoints(checkpoints_.folder).empty()) {
+    ops.remove_tree(checkpoints_.folder / ".lock");
+  }
+  remove_empty(checkpoints_);
   constexpr std::array<std::string_view, 10> kOurs = {
       "logs",      "events.jsonl",      "metrics.jsonl", "tensorboard", "rendezvous",
       "tokenizer", "tokenizer.partial", "model.json",    ".lock",       "config.toml.partial"};
