@@ -8,6 +8,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/log.h"
+#include "skein/checkpoint/checkpoint_folder.h"
 #include "skein/checkpoint/file_ops.h"
 #include "skein/checkpoint/run_lock.h"
 #include "skein/optim/update.h"
@@ -198,7 +199,9 @@ void NewRunFolder::remove_what_was_made() const {
   const RunLock lock(run_.folder);
   if (has_begun()) return;
   const FileOps ops;
-  if (!checkpoints_.parents.empty()) ops.remove_tree(checkpoints_.folder / ".lock");
+  if (!checkpoints_.parents.empty() && list_checkpoints(checkpoints_.folder).empty()) {
+    ops.remove_tree(checkpoints_.folder / ".lock");
+  }
   remove_empty(checkpoints_);
   constexpr std::array<std::string_view, 10> kOurs = {
       "logs",      "events.jsonl",      "metrics.jsonl", "tensorboard", "rendezvous",
