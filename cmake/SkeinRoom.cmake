@@ -13,6 +13,7 @@ function(skein_precompiled_headers)
     target_precompile_headers(skein_${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
   endforeach()
   target_precompile_headers(skein_test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
+  target_link_libraries(skein_test_headers PRIVATE GTest::gtest)
   target_compile_options(skein_test_headers PRIVATE -O1)
 endfunction()
 
