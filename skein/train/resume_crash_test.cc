@@ -132,7 +132,7 @@ TEST(ResumeCrash, GoesOnAfterAKillBeforeEveryFileOperation) {
 
 // Of several ranks: any of them may die, rank 0 alone clears up.
 TEST(ResumeCrash, GoesOnAfterAKillOfARank) {
-  const RanksState ranks(Mesh({{"dp", 2}}));
+  const RanksState ranks(Mesh::standard(1, 2, 1, 1));
   for (const bool can_exchange : {true, false}) {
     int kill_at = 0;
     for (bool was_killed = true; was_killed; ++kill_at) {
