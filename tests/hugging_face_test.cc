@@ -81,6 +81,40 @@ TEST_P(Export, HoldsWhatTransformersReads) {
   EXPECT_TRUE(fs::exists(folder_ / "generation_config.json"));
 }
 
+TEST_P(Export, TokenizerFilesAreMadeOfTheModelThatTrainingUsed) {
+  const fs::path kept = job().run("run") / "tokenizer", again = job().folder / "again";
+  const auto exported = [&] {
+    fs::remove_all(again);
+    TinyJob::must({"checkpoint", "export", job().run("run").string(), "--out", again.string()});
+    for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json"}) {
+      EXPECT_EQ(read_file(again / name), read_file(job().tokenizer() / name)) << name;
+    }
+  };
+  // Another tokenizer's file beside it, and the model alone, as Meta has it.
+  std::ofstream(kept / "tokenizer.json") << "{\"model\": {}}";
+  exported();
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}) {
+    fs::remove(kept / name);
+  }
+  exported();
+  // One whose ids transformers cannot give is refused, and can be left out.
+  fs::copy_file(
+      fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/tokenizer/unigram/tokenizer.model",
+      kept / "tokenizer.model", fs::copy_options::overwrite_existing);
+  fs::remove_all(again);
+  Arguments arguments{"checkpoint", "export", job().run("run").string(), "--out", again.string()};
+  const Outcome refused = run_skein(arguments);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("unigram"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--without-tokenizer"), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(again));
+  arguments.push_back("--without-tokenizer");
+  TinyJob::must(arguments);
+  EXPECT_TRUE(fs::exists(again / "model.safetensors"));
+  EXPECT_FALSE(fs::exists(again / "tokenizer.model"));
+  fs::remove_all(again);
+}
+
 TEST_P(Export, ScoresAsTheCheckpointDoes) {
   const Json of_checkpoint = score(checkpoint_);
   EXPECT_EQ(score(folder_), of_checkpoint);
