@@ -282,7 +282,8 @@ TEST(Config, PrintedFormReadsBackIdentically) {
 }
 
 TEST(Config, ConfigDirIsTheFolderOfTheFile) {
-  const std::string folder = testing::TempDir() + "/config_dir_test";
+  const std::string folder =
+      fs::path(testing::TempDir() + "/config_dir_test").lexically_normal().string();
   std::filesystem::create_directories(folder);
   const std::string path = folder + "/run.toml";
   std::ofstream(path) << "[run]\ndir = \"{config_dir}\"\n[data]\ntrain = "

@@ -16,7 +16,7 @@ class RunFolder : public ::testing::Test {
   void SetUp() override {
     std::string name = testing::TempDir() + "/run_folder_XXXXXX";
     ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    folder_ = fs::path(name).lexically_normal();
   }
   void TearDown() override { fs::remove_all(folder_); }
   Config config(const std::string& run) const {
