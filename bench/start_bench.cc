@@ -3,11 +3,13 @@
 //
 //   start_bench [--pp N] [--dp N] [--tp N] [--dir FOLDER]       4 x 128 x 8 = 4,096 ranks
 //
-// Prints a table: seconds, and the most memory beyond what the process had.
+// Prints a table: seconds, seconds of a CPU, and the most memory beyond what the process had; for rank 0
+// that is mostly what the others wrote, mapped.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <ctime>
 #include <fstream>
 
 #include "skein/base/units.h"
@@ -25,19 +27,21 @@ struct Options {
 
 template <typename Work>
 void measure(const std::string& what, const Work& work) {
-  double seconds = 0;
+  double seconds = 0, cpu_seconds = 0;
   const int64_t bytes = test::peak_bytes([&] {
     const auto start = std::chrono::steady_clock::now();
+    const std::clock_t cpu_start = std::clock();
     work();
+    cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
-  fmt::print("{:<58} {:>8.3f} s {:>10}\n", what, seconds,
+  fmt::print("{:<58} {:>8.3f} s {:>8.3f} s {:>10}\n", what, seconds, cpu_seconds,
              format_bytes(std::max<int64_t>(bytes, 0)));
   std::fflush(stdout);
 }
 
 void print_size(const std::string& what, const fs::path& path) {
-  fmt::print("{:<58} {:>21}\n", what, format_bytes(static_cast<int64_t>(fs::file_size(path))));
+  fmt::print("{:<58} {:>32}\n", what, format_bytes(static_cast<int64_t>(fs::file_size(path))));
 }
 
 fs::path part_path(const fs::path& dir, int64_t rank) {

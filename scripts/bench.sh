@@ -45,9 +45,9 @@ row "  against copying it in memory" "$(field "$result" ratio)"
 echo "== start_bench" >&2
 result=$(build/start_bench)
 echo "$result" >&2
-row "4,096 made-up ranks of a 70B: one opens the checkpoint, s" "$(awk '/a start: rank 0 / {print $(NF - 3)}' <<< "$result")"
-row "  one says what it saved, s" "$(awk '/a save: what a rank/ {print $(NF - 3)}' <<< "$result")"
-row "  rank 0 joins what all say, s" "$(awk '/a save: rank 0 joins/ {print $(NF - 3)}' <<< "$result")"
+row "4,096 made-up ranks of a 70B: one opens the checkpoint, s" "$(awk '/a start: rank 0 / {print $(NF - 5)}' <<< "$result")"
+row "  one says what it saved, s" "$(awk '/a save: what a rank/ {print $(NF - 5)}' <<< "$result")"
+row "  rank 0 joins what all say, s" "$(awk '/a save: rank 0 joins/ {print $(NF - 5)}' <<< "$result")"
 
 echo "== comm_bench" >&2
 result=$(build/comm_bench --ranks 2)
