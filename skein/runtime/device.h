@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "skein/ir/kernel.h"
@@ -24,6 +25,11 @@ class Recording {
   virtual void replay() = 0;
 };
 
+struct DeviceMemory {
+  int64_t total_bytes = 0;
+  int64_t free_bytes = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -31,6 +37,11 @@ class Device {
   virtual const std::string& kind() const = 0;  // "cpu", "cuda", "null"
   virtual const KernelTable& kernels() const = 0;
 
+  // Throws Error{kNoSpace} where so much, of the device's own memory and of the host's, is not free
+  // now: what will be allocated piece by piece, asked for before the first of them.
+  virtual void require_room(int64_t /*device_bytes*/, int64_t /*host_bytes*/) {}
+  // Of its own memory; nothing: what it holds lies in the host's.
+  virtual std::optional<DeviceMemory> own_memory() const { return std::nullopt; }
   // Zeroed memory, resident at once. Throws Error{kNoSpace} naming the size and what is free.
   virtual void* allocate(int64_t bytes, const std::string& what) = 0;
   virtual void release(void* memory, int64_t bytes) = 0;

@@ -43,6 +43,11 @@ Communicators split_by_axis(Communicator& world, const Mesh& mesh) {
 
 Executor::Executor(Device& device, const ProgramSet& programs, const Communicators* communicators)
     : device_(device), programs_(programs), communicators_(communicators) {
+  int64_t device_bytes = 0, host_bytes = 0;
+  for (int i = 0; i < kNumArenas; ++i) {
+    (programs.on_host[i] ? host_bytes : device_bytes) += programs.arena_bytes[i];
+  }
+  device.require_room(device_bytes, host_bytes);  // all of it, before any of it is taken
   try {
     for (int i = 0; i < kNumArenas; ++i) {
       const std::string what = fmt::format("the arena '{}'", arena_name(static_cast<Arena>(i)));

@@ -4,6 +4,7 @@
 
 #include "skein/base/error.h"
 #include "skein/ir/testing_ops.h"
+#include "skein/runtime/host_memory.h"
 
 namespace skein {
 namespace {
@@ -73,10 +74,22 @@ TEST(Executor, RefusesWhatDoesNotFitThisMachine) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNoSpace);
-    EXPECT_NE(std::string(error.what()).find("the arena 'weights' needs 1.13 PB"),
-              std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("the program needs 1.13 PB"), std::string::npos)
         << error.what();
   }
+}
+
+// Each arena alone would fit: taking one after the other would end with a kill, or with an error
+// that asks for room beside what was taken in vain.
+TEST(Executor, RefusesTheSumBeforeTheFirstArena) {
+  const auto device = make_device({.kind = "cpu"}, {{"plus", {.run = plus}}});
+  const HostMemory before = read_host_memory();
+  const int64_t part = before.tightest()->free_bytes / 10 * 6;
+  ProgramSet set = one_step();
+  set.arena_bytes[static_cast<int>(Arena::kWeights)] = part;
+  set.arena_bytes[static_cast<int>(Arena::kGradients)] = part;
+  EXPECT_THROW(Executor(*device, set), Error);
+  EXPECT_LT(read_host_memory().own_bytes, before.own_bytes + (int64_t{64} << 20));
 }
 
 TEST(Executor, TheNullDeviceNeedsNoMemory) {

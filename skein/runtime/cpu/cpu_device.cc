@@ -2,27 +2,16 @@
 
 #include <omp.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "skein/base/error.h"
-#include "skein/base/file.h"
 #include "skein/base/units.h"
+#include "skein/runtime/host_memory.h"
 
 namespace skein {
-namespace {
-
-// What the kernel says could be taken without swapping; -1 where it does not say.
-int64_t available_bytes() {
-  const std::string text = read_file_if_any("/proc/meminfo");
-  const size_t at = text.find("MemAvailable:");
-  return at == std::string::npos ? -1 : std::atoll(text.c_str() + at + 13) * 1024;
-}
-
-}  // namespace
 
 CpuDevice::CpuDevice(int threads, KernelTable kernels) : kernels_(std::move(kernels)) {
   if (threads > 0) omp_set_num_threads(threads);
@@ -30,15 +19,7 @@ CpuDevice::CpuDevice(int threads, KernelTable kernels) : kernels_(std::move(kern
 
 void* CpuDevice::allocate(int64_t bytes, const std::string& what) {
   if (bytes == 0) return nullptr;
-  // Overcommit would turn a lack of memory into a kill, hours later: look first.
-  const int64_t available = available_bytes();
-  if (available >= 0 && bytes > available) {
-    fail(
-        ErrorCode::kNoSpace,
-        "{} needs {}, and this machine has {} of memory left: use a smaller batch.micro_sequences, "
-        "memory.recompute = \"full\" or more workers (`skein plan` shows what each would take)",
-        what, format_bytes(bytes), format_bytes(available));
-  }
+  require_host_memory(bytes, what);  // overcommit would turn a lack of it into a kill, hours later
   void* memory = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -48,6 +29,10 @@ void* CpuDevice::allocate(int64_t bytes, const std::string& what) {
   ::madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   fill_zero(memory, bytes);  // resident now, or never
   return memory;
+}
+
+void CpuDevice::require_room(int64_t device_bytes, int64_t host_bytes) {
+  require_host_memory(device_bytes + host_bytes, "the program");
 }
 
 void CpuDevice::release(void* memory, int64_t bytes) {

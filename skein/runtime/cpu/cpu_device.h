@@ -12,6 +12,7 @@ class CpuDevice final : public Device {
 
   const std::string& kind() const override { return kind_; }
   const KernelTable& kernels() const override { return kernels_; }
+  void require_room(int64_t device_bytes, int64_t host_bytes) override;
   void* allocate(int64_t bytes, const std::string& what) override;
   void release(void* memory, int64_t bytes) override;
   void upload(void* device, const void* host, int64_t bytes) override;

@@ -7,6 +7,7 @@
 #include "skein/base/check_cuda.h"
 #include "skein/base/units.h"
 #include "skein/runtime/cuda_backend.h"
+#include "skein/runtime/host_memory.h"
 
 #ifndef SKEIN_CUDA_EMULATED
 #include <nvtx3/nvToolsExt.h>
@@ -149,19 +150,35 @@ void* CudaDevice::allocate(int64_t bytes, const std::string& what) {
   return memory;
 }
 
-void* CudaDevice::allocate_unfilled(int64_t bytes, const std::string& what) {
+std::optional<DeviceMemory> CudaDevice::own_memory() const {
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return DeviceMemory{static_cast<int64_t>(total), static_cast<int64_t>(free)};
+}
+
+void CudaDevice::require_room(int64_t device_bytes, int64_t host_bytes) {
+  const DeviceMemory own = own_memory().value();
+  if (device_bytes > own.free_bytes)
+    refuse(device_bytes, "the program", own.free_bytes, own.total_bytes);
+  require_host_memory(host_bytes, "what the program keeps in host memory");
+}
+
+void CudaDevice::refuse(int64_t bytes, const std::string& what, int64_t free_bytes,
+                        int64_t total_bytes) const {
+  fail(
+      ErrorCode::kNoSpace,
+      "{} needs {}, and GPU {} has {} of its {} left: `skein plan --hardware FILE` says what would "
+      "make a training run fit; nvidia-smi shows what other processes hold",
+      what, format_bytes(bytes), index_, format_bytes(free_bytes), format_bytes(total_bytes));
+}
+
+void* CudaDevice::allocate_unfilled(int64_t bytes, const std::string& what) {
+  const DeviceMemory own = own_memory().value();
   void* memory = nullptr;
   const cudaError_t error = cudaMalloc(&memory, static_cast<size_t>(bytes));
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    fail(ErrorCode::kNoSpace,
-         "{} needs {}, and GPU {} has {} of its {} left: use a smaller batch.micro_sequences, "
-         "memory.recompute = \"full\" or more GPUs (`skein plan` shows what each would take); "
-         "nvidia-smi shows what other processes hold",
-         what, format_bytes(bytes), index_, format_bytes(static_cast<int64_t>(free)),
-         format_bytes(static_cast<int64_t>(total)));
+    refuse(bytes, what, own.free_bytes, own.total_bytes);
   }
   check(error, "cudaMalloc");
   return memory;

@@ -22,6 +22,8 @@ class CudaDevice final : public Device {
 
   const std::string& kind() const override { return kind_; }
   const KernelTable& kernels() const override { return kernels_; }
+  void require_room(int64_t device_bytes, int64_t host_bytes) override;
+  std::optional<DeviceMemory> own_memory() const override;
   void* allocate(int64_t bytes, const std::string& what) override;
   void release(void* memory, int64_t bytes) override;
   void* allocate_on_host(int64_t bytes, const std::string& what) override;
@@ -52,6 +54,8 @@ class CudaDevice final : public Device {
   std::unique_ptr<Recording> record(const std::function<void()>& steps) override;
 
  private:
+  [[noreturn]] void refuse(int64_t bytes, const std::string& what, int64_t free_bytes,
+                           int64_t total_bytes) const;
   // A way to the host for one thread at a time.
   struct Reader {
     cudaStream_t stream = nullptr;
