@@ -38,4 +38,15 @@ std::string format_duration(double seconds) {
   return fmt::format("{} d {:02} h", whole / 86400, whole / 3600 % 24);
 }
 
+std::string format_short_duration(double seconds) {
+  if (!(seconds < 9.995) || seconds < 0) return format_duration(seconds);
+  if (seconds == 0) return "0 s";
+  // As of 0.9995 three digits are 1.00 of the next unit.
+  if (seconds >= 0.9995) return fmt::format("{:.2f} s", seconds);
+  const bool is_ms = seconds >= 0.9995e-3;
+  const double value = seconds * (is_ms ? 1e3 : 1e6);
+  const int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", value, digits, is_ms ? "ms" : "us");
+}
+
 }  // namespace skein

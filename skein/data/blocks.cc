@@ -28,9 +28,12 @@ int64_t utf8_boundary(std::string_view text, int64_t offset) {
 
 }  // namespace
 
+int64_t CorpusBlocks::segment_bytes(int64_t sequence_length) {
+  return std::max(kMinSegmentBytes, kSegmentBytesPerToken * sequence_length);
+}
+
 CorpusBlocks::CorpusBlocks(const DocumentSource& source, int64_t num_lanes, int64_t sequence_length)
-    : source_(source),
-      segment_bytes_(std::max(kMinSegmentBytes, kSegmentBytesPerToken * sequence_length)) {
+    : source_(source), segment_bytes_(segment_bytes(sequence_length)) {
   const int64_t num_documents = source.num_documents();
   bytes_before_.reserve(ceil_div(num_documents, kIndexStride));
   for (int64_t i = 0; i < num_documents; ++i) {

@@ -74,6 +74,8 @@ class CorpusBlocks {
   int64_t num_blocks() const { return num_blocks_; }
   int64_t num_bytes() const { return num_bytes_; }
   int64_t segment_bytes() const { return segment_bytes_; }
+  // Of rows of so many tokens, whatever the corpus.
+  static int64_t segment_bytes(int64_t sequence_length);
 
   // 0 <= index < num_blocks().
   ByteRange block(int64_t index) const { return {boundary(index), boundary(index + 1)}; }
