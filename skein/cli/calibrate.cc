@@ -195,6 +195,7 @@ Hardware measure(const Config& config, const LlamaConfig& model, const WorkerCor
                   world.size() == 1 ? "" : "s", cores.threads, cores.threads == 1 ? "" : "s");
   hardware.devices_per_node = world.size();
   hardware.concurrent_devices = cores.concurrent;
+  hardware.unified_memory = true;
   hardware.memory_bytes =
       static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / world.size();
   hardware.overlap = 0;

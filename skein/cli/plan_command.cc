@@ -10,6 +10,7 @@
 #include "skein/cli/calibrate.h"
 #include "skein/cli/commands.h"
 #include "skein/schedule/timeline.h"
+#include "skein/train/memory_advice.h"
 #include "skein/train/plan.h"
 #include "skein/train/plan_search.h"
 
@@ -78,13 +79,17 @@ int run_plan(const PlanOptions& options) {
     return kExitDone;
   }
   const Plan plan = make_plan(request);
+  const bool fits = all_fit(plan.memory);
+  const MemoryAdvice advice = fits ? MemoryAdvice{} : advise(request, plan);
   if (!options.timeline.empty()) write_timeline(plan.step.timeline, options.timeline);
   if (options.json) {
     std::optional<StagePlan> of_rank;
     if (options.rank >= 0) of_rank = plan_of_rank(request, options.rank);
-    print_json(plan_to_json(plan, of_rank));
+    OrderedJson json = plan_to_json(plan, of_rank);
+    json["advice"] = advice_to_json(advice);
+    print_json(json);
   } else {
-    fmt::print("{}", plan_to_text(plan));
+    fmt::print("{}{}", plan_to_text(plan), fits ? "" : "\n" + advice_text(advice, plan));
   }
   return kExitDone;
 }

@@ -11,6 +11,7 @@
 #include "skein/launch/agreement.h"
 #include "skein/launch/workers.h"
 #include "skein/train/config_notes.h"
+#include "skein/train/memory_check.h"
 #include "skein/train/trainer.h"
 
 namespace skein {
@@ -25,10 +26,11 @@ void check_folders(const Config& config) {
 }
 
 // Refused before the run folder is touched. A checkpoint's reduction width may still be refused later.
-void check_layout(const Config& config) {
+void check_start(const Config& config) {
   const auto tokenizer = Tokenizer::load(config.data.tokenizer);
   const LlamaConfig model = model_of(config, tokenizer->vocab_size());
   parallel_layout(config, model, config.launch.workers, 0);
+  check_memory_of_workers(config, model, config.launch.workers);
 }
 
 int start_workers(const ConfigOptions& options, const Config& config) {
@@ -80,7 +82,7 @@ int train_command(const ConfigOptions& options) {
          "Slurm or mpirun so far (docs/launching.md), or set launch.nodes to \"1\"",
          config.launch.nodes);
   }
-  if (!found) check_layout(config);
+  if (!found) check_start(config);
   if (!found && config.launch.workers > 1) return start_workers(options, config);
   const Place place = found.value_or(Place{.start_id = "alone"});
   start_log(config, place);

@@ -27,7 +27,7 @@ enum class Range { kPositive, kNotNegative, kShare };
 struct Field {
   std::string_view section;  // "": before the first section
   std::string_view key;
-  std::variant<std::string*, int64_t*, double*> value;
+  std::variant<std::string*, int64_t*, double*, bool*> value;
   Range range = Range::kPositive;
   bool optional = false;
 };
@@ -37,6 +37,8 @@ std::vector<Field> fields_of(Hardware& h) {
       {"", "name", &h.name},
       {"", "devices_per_node", &h.devices_per_node},
       {"", "concurrent_devices", &h.concurrent_devices, Range::kPositive, true},
+      {"", "host_memory_bytes", &h.host_memory_bytes, Range::kPositive, true},
+      {"", "unified_memory", &h.unified_memory, Range::kPositive, true},
       {"device", "memory_bytes", &h.memory_bytes},
       {"device", "memory_bytes_per_s", &h.memory_bytes_per_s},
       {"device", "launch_s", &h.launch_s, Range::kNotNegative},
@@ -107,6 +109,11 @@ struct Store {
     if (!in_range(value, field.range)) refuse(fmt::format("a number {}", describe(field.range)));
     *target = value;
   }
+  void operator()(bool* target) const {
+    const auto* value = node.as_boolean();
+    if (!value) refuse("true or false");
+    *target = value->get();
+  }
 
  private:
   double number() const {
@@ -173,6 +180,15 @@ void read_op_factors(const toml::table& document, Hardware& hardware, const std:
   }
 }
 
+void check_memory(const Hardware& hardware, const std::string& file) {
+  if (hardware.unified_memory && hardware.host_memory_bytes > 0) {
+    fail(ErrorCode::kUsage,
+         "{}: host_memory_bytes and unified_memory: expected one of them; where devices use the "
+         "host's memory, device.memory_bytes is a device's share of it",
+         file);
+  }
+}
+
 void check_peaks(const Hardware& hardware, const std::string& file) {
   for (const auto& [name, rate] :
        {std::pair{"bf16", hardware.bf16}, std::pair{"f32", hardware.f32}}) {
@@ -203,6 +219,7 @@ struct Print {
   std::string operator()(const std::string* value) const { return toml_string(*value); }
   std::string operator()(const int64_t* value) const { return fmt::format("{}", *value); }
   std::string operator()(const double* value) const { return fmt::format("{}", *value); }
+  std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
 };
 
 }  // namespace
@@ -224,6 +241,7 @@ Hardware parse_hardware(std::string_view text, const std::string& name) {
   }
   read_op_factors(document, hardware, name);
   check_peaks(hardware, name);
+  check_memory(hardware, name);
   return hardware;
 }
 
@@ -237,7 +255,11 @@ std::string hardware_text(const Hardware& hardware) {
   for (const Field& field : fields_of(copy)) {
     const bool no_link = (field.section == "inter_node" && copy.inter_node.bytes_per_s == 0) ||
                          (field.section == "intra_node" && copy.intra_node.bytes_per_s == 0);
-    if (no_link || (field.key == "concurrent_devices" && copy.concurrent_devices == 0)) continue;
+    // Left out, they say the same.
+    const bool unsaid = (field.key == "concurrent_devices" && copy.concurrent_devices == 0) ||
+                        (field.key == "host_memory_bytes" && copy.host_memory_bytes == 0) ||
+                        (field.key == "unified_memory" && !copy.unified_memory);
+    if (no_link || unsaid) continue;
     if (field.section != last_section) text += fmt::format("\n[{}]\n", field.section);
     last_section = field.section;
     text += fmt::format("{} = {}\n", field.key, std::visit(Print{}, field.value));

@@ -40,6 +40,11 @@ struct Hardware {
   // than there are cores. 0: all of them.
   int64_t concurrent_devices = 0;
 
+  // As on a CPU: devices hold what they hold in the host's memory, beside what is kept there for
+  // saving and for data, and memory_bytes is a device's share of it.
+  bool unified_memory = false;
+  int64_t host_memory_bytes = 0;  // of a node, beside its devices' own; 0: not known
+
   int64_t memory_bytes = 0;       // of a device
   double memory_bytes_per_s = 0;  // read plus written
   double launch_s = 0;            // what each op costs beside its work

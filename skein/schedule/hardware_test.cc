@@ -52,6 +52,11 @@ TEST(Hardware, TextReadsBackToTheSameBits) {
   calibrated.concurrent_devices = 2;
   calibrated.op_factors = {{"attention", 1.0 / 3}, {"rms_norm", 20.5}};
   EXPECT_EQ(parse_hardware(hardware_text(calibrated), "h.toml"), calibrated);
+  calibrated.unified_memory = true;
+  EXPECT_EQ(parse_hardware(hardware_text(calibrated), "h.toml"), calibrated);
+  Hardware with_host = example();
+  with_host.host_memory_bytes = 512'000'000'000;
+  EXPECT_EQ(parse_hardware(hardware_text(with_host), "h.toml"), with_host);
   Hardware one_node = example();
   one_node.inter_node = {};
   EXPECT_EQ(parse_hardware(hardware_text(one_node), "h.toml"), one_node);
@@ -98,6 +103,12 @@ TEST(Hardware, ErrorsNameLineKeyAndWhatWasMeant) {
   EXPECT_EQ(message_of(with("flops_per_s = 300000000000", "flops_per_s = 300000000000000")),
             "h.toml: bf16.flops_per_s is 3e+14, above bf16.peak_flops_per_s, which is 1e+13: the "
             "first is the rate that is reached");
+  const std::string top = "devices_per_node = 4\n";
+  EXPECT_EQ(message_of(with(top, top + "unified_memory = 1\n")),
+            "h.toml:3: unified_memory: expected true or false");
+  EXPECT_NE(message_of(with(top, top + "unified_memory = true\nhost_memory_bytes = 1e12\n"))
+                .find("expected one of them"),
+            std::string::npos);
   EXPECT_NE(message_of("bf16 = 3\n").find("bf16 is a section"), std::string::npos);
   EXPECT_NE(message_of("name = \n").find("not valid TOML"), std::string::npos);
   EXPECT_NE(message_of("").find("name is missing"), std::string::npos);

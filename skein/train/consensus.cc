@@ -21,10 +21,11 @@ T sum(Communicator& world, DType dtype, T value) {
   return total;
 }
 
-void broadcast(Communicator& world, int32_t* data, int64_t elements) {
+void broadcast(Communicator& world, int root, int32_t* data, int64_t elements) {
   Collective collective{.kind = CollectiveKind::kBroadcast, .dtype = DType::kI32};
+  collective.peer = root;
   collective.parts.push_back({.input = data, .output = data, .elements = elements});
-  collective.label = "rank 0's decision";
+  collective.label = "one rank's decision";
   collective.timeout_s = kPatienceSeconds;
   world.run(collective);
 }
@@ -37,13 +38,32 @@ int32_t sum_over_ranks(Communicator& world, int32_t value) {
 
 double sum_over_ranks(Communicator& world, double value) { return sum(world, DType::kF64, value); }
 
+std::vector<int64_t> values_of_all(Communicator& world, std::span<const int64_t> mine) {
+  std::vector<int64_t> all(mine.size() * static_cast<size_t>(world.size()));
+  if (world.size() == 1) return {mine.begin(), mine.end()};
+  const auto words = static_cast<int64_t>(2 * mine.size());  // they travel as i32
+  Collective collective{.kind = CollectiveKind::kAllGather, .dtype = DType::kI32};
+  collective.parts.push_back({.input = mine.data(),
+                              .output = all.data(),
+                              .elements = words * world.size(),
+                              .share = words});
+  collective.label = "what all ranks must know";
+  collective.timeout_s = kPatienceSeconds;
+  world.run(collective);
+  return all;
+}
+
 std::string text_of_rank_0(Communicator& world, const std::string& text) {
+  return text_of_rank(world, 0, text);
+}
+
+std::string text_of_rank(Communicator& world, int rank, const std::string& text) {
   if (world.size() == 1) return text;
   int32_t size = static_cast<int32_t>(text.size());
-  broadcast(world, &size, 1);
+  broadcast(world, rank, &size, 1);
   std::vector<int32_t> words((static_cast<size_t>(size) + 3) / 4 + 1);
-  if (world.rank() == 0) std::memcpy(words.data(), text.data(), text.size());
-  broadcast(world, words.data(), static_cast<int64_t>(words.size()));
+  if (world.rank() == rank) std::memcpy(words.data(), text.data(), text.size());
+  broadcast(world, rank, words.data(), static_cast<int64_t>(words.size()));
   return {reinterpret_cast<const char*>(words.data()), static_cast<size_t>(size)};
 }
 

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "skein/comm/communicator.h"
 
@@ -15,7 +17,11 @@ namespace skein {
 int32_t sum_over_ranks(Communicator& world, int32_t value);
 double sum_over_ranks(Communicator& world, double value);
 
-// Rank 0's text, on every rank.
+// Everyone's values, rank by rank: as many of each.
+std::vector<int64_t> values_of_all(Communicator& world, std::span<const int64_t> mine);
+
+// That rank's text, on every rank.
+std::string text_of_rank(Communicator& world, int rank, const std::string& text);
 std::string text_of_rank_0(Communicator& world, const std::string& text);
 
 void wait_for_all(Communicator& world, std::string_view why);

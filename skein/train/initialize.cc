@@ -23,6 +23,14 @@ double standard_deviation(const ParameterSpec& spec, int64_t num_layers,
 
 }  // namespace
 
+double expected_square(const ParameterSpec& spec, int64_t num_layers,
+                       const InitializeOptions& options) {
+  if (spec.kind == ParameterKind::kNorm) return 1;
+  if (spec.kind == ParameterKind::kBias) return 0;
+  const double std = standard_deviation(spec, num_layers, options);
+  return std * std;
+}
+
 void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const InitializeOptions& options,
                     int64_t begin, std::span<float> out) {
   if (spec.kind == ParameterKind::kNorm || spec.kind == ParameterKind::kBias) {

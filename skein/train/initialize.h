@@ -23,6 +23,10 @@ struct InitializeOptions {
   bool scaled = true;
 };
 
+// Of the square of each element of a parameter.
+double expected_square(const ParameterSpec& spec, int64_t num_layers,
+                       const InitializeOptions& options);
+
 // Element `begin` .. begin + out.size() of a parameter, in fp32.
 void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const InitializeOptions& options,
                     int64_t begin, std::span<float> out);

@@ -9,6 +9,7 @@
 #include "skein/data/tokenizer.h"
 #include "skein/model/llama/parameters.h"
 #include "skein/ops/ops.h"
+#include "skein/train/process_bytes.h"
 #include "skein/train/this_machine.h"
 
 namespace skein {
@@ -20,9 +21,25 @@ const StagePlan& largest_by(const std::vector<StagePlan>& stages, Value&& value)
                            [&](const auto& a, const auto& b) { return value(a) < value(b); });
 }
 
+// Training would ask for another launch.workers, which says nothing of a run on other machines.
 int64_t ranks_to_plan(const Config& config, int64_t asked) {
   if (asked > 0) return asked;
-  return std::max<int64_t>(config.launch.workers, configured_ranks(config.parallel));
+  const ParallelConfig& parallel = config.parallel;
+  const int64_t ranks = std::max<int64_t>(config.launch.workers, configured_ranks(parallel));
+  const int64_t replica = parallel.pipeline * parallel.context * parallel.tensor;
+  if (parallel.data == 0 && ranks % replica != 0) {
+    fail(ErrorCode::kUsage,
+         "how many ranks? [parallel] pipeline {} x context {} x tensor {} needs a multiple of {}, "
+         "and launch.workers is {}: expected --ranks N, --ranks {} for one data rank",
+         parallel.pipeline, parallel.context, parallel.tensor, replica, config.launch.workers,
+         replica);
+  }
+  return ranks;
+}
+
+// Of this machine, or of what the file describes.
+std::vector<MemoryLimit> limits_of(const Hardware& hardware, bool is_described) {
+  return is_described ? memory_limits(hardware) : read_host_memory().limits;
 }
 
 // Times of ops that nobody has would change nothing.
@@ -35,6 +52,10 @@ void check_op_names(const Hardware& hardware) {
     fail(ErrorCode::kUsage, "hardware '{}': [ops] {} is no op{}", hardware.name, name,
          nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
   }
+}
+
+int64_t process_bytes_of(const PlanRequest& request, const StepSpec& spec) {
+  return process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
 }
 
 // The first rank of each stage.
@@ -76,10 +97,23 @@ PlanRequest plan_request(const Config& config, int64_t ranks,
   request.kernels = training_kernels(config);
   request.ranks = ranks_to_plan(config, ranks);
   request.hardware = hardware ? *hardware : describe_this_machine(config, request.ranks);
+  request.limits = limits_of(request.hardware, hardware.has_value());
   check_op_names(request.hardware);
   const int64_t on_node = std::min(request.ranks, request.hardware.devices_per_node);
   request.threads = static_cast<int>(share_cores(config, on_node).threads);
   omp_set_num_threads(request.threads);
+  return request;
+}
+
+PlanRequest memory_request(const Config& config, const LlamaConfig& model, int64_t ranks) {
+  PlanRequest request;
+  request.config = config;
+  request.model = model;
+  request.kernels = training_kernels(config);
+  request.ranks = ranks;
+  request.hardware = this_machine_unmeasured(config, ranks);
+  request.threads = omp_get_max_threads();
+  request.limits = limits_of(request.hardware, false);
   return request;
 }
 
@@ -143,6 +177,9 @@ void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   plan.model_flops_utilization =
       training_flops_per_token(request.model, config.data.sequence_length) *
       plan.tokens_per_second / (peak * static_cast<double>(plan.ranks()));
+  int64_t checkpoint_bytes = 0;
+  for (const StagePlan& stage : plan.stages) checkpoint_bytes += stage.checkpoint_bytes;
+  plan.run = run_totals(config, request.model, plan.step.step_seconds, checkpoint_bytes);
 }
 
 Plan make_plan(const PlanRequest& request) {
@@ -150,6 +187,7 @@ Plan make_plan(const PlanRequest& request) {
   plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
   plan.num_parameters = num_parameters(request.model);
   plan.hardware = request.hardware;
+  plan.threads = request.threads;
   StepSpec spec = step_spec(request.config, request.model, plan.layout);
   const Pricing pricing(request.hardware, plan.layout.mesh, compute_dtype(spec.update.precision));
   const std::vector<int64_t> ranks = stage_ranks(plan.layout.mesh);
@@ -158,8 +196,14 @@ Plan make_plan(const PlanRequest& request) {
     StepSpec of_stage = spec;
     of_stage.layout.rank = ranks[i];
     of_stage.update.stage = of_stage.layout.stage();
-    plan.stages[i] = plan_stage(of_stage, training_graphs(of_stage), request.kernels, pricing);
+    const TrainingGraphs graphs = training_graphs(of_stage);
+    plan.stages[i] = plan_stage(of_stage, graphs, request.kernels, pricing);
+    plan.stages[i].process_bytes = process_bytes_of(request, of_stage);
+    const int64_t on_node = std::min(request.hardware.devices_per_node,
+                                     plan.ranks() / static_cast<int64_t>(ranks.size()));
+    plan.stages[i].rank_snapshot_bytes = rank_snapshot_bytes(of_stage, graphs, on_node);
   }
+  plan.memory = memory_fits(plan, request.limits);
   predict(plan, request, spec);
   return plan;
 }
@@ -173,6 +217,7 @@ StagePlan plan_of_rank(const PlanRequest& request, int64_t rank) {
   const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
   const TrainingGraphs graphs = training_graphs(spec);
   StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing);
+  plan.process_bytes = process_bytes_of(request, spec);
   const ProgramSet programs = plan_training(graphs, spec, request.kernels);
   plan.wire = planned_wire(programs, program_runs(spec, programs), rank);  // not the largest
   return plan;

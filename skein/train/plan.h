@@ -22,6 +22,8 @@
 #include "skein/base/json.h"
 #include "skein/schedule/simulate.h"
 #include "skein/train/config.h"
+#include "skein/train/memory_fit.h"
+#include "skein/train/plan_run.h"
 #include "skein/train/plan_stage.h"
 
 namespace skein {
@@ -37,13 +39,16 @@ struct Plan {
   int64_t num_parameters = 0;
   Hardware hardware;
   std::vector<StagePlan> stages;
+  int threads = 1;  // of a rank
+  std::vector<MemoryFit> memory;
   StepPrediction step;
   double tokens_per_second = 0;
   double model_flops_utilization = 0;
+  RunTotals run;
 
   int64_t ranks() const { return layout.mesh.num_ranks(); }
   const StagePlan& largest() const;  // in bytes, the host's among them
-  const StagePlan& fullest() const;  // in bytes of the device: what decides whether it fits
+  const StagePlan& fullest() const;  // in bytes of the device
   const StagePlan& busiest() const;  // on the wire
 };
 
@@ -53,23 +58,27 @@ struct PlanRequest {
   Hardware hardware;
   KernelTable kernels;
   int64_t ranks = 1;
-  int threads = 1;  // of a rank on this machine: kernels' scratch depends on it
+  int threads = 1;                  // of a rank on this machine: kernels' scratch depends on it
+  std::vector<MemoryLimit> limits;  // of a node's host memory
 };
 
 // A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.
 LlamaConfig planned_model(const Config& config);
 
 // The model and the kernels of the configuration. `ranks` 0: as [parallel] and [launch] say; no
-// hardware: this machine, measured.
+// hardware: this machine, measured, with the memory that it has left now.
 PlanRequest plan_request(const Config& config, int64_t ranks,
                          const std::optional<Hardware>& hardware);
+
+// The same for this machine, with nothing measured: what it says of time is void.
+PlanRequest memory_request(const Config& config, const LlamaConfig& model, int64_t ranks);
 
 Plan make_plan(const PlanRequest& request);
 
 StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& shape,
                             const std::vector<StagePlan>& stages, const Hardware& hardware);
 
-// Fills what follows from the stages: step, tokens_per_second, model_flops_utilization.
+// Fills what follows from the stages: step, tokens_per_second, model_flops_utilization, run.
 void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec);
 
 // What one rank holds and sends in a step, whichever it is.

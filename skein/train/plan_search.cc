@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -34,9 +35,21 @@ ArenaBytes on_device(const StagePlan& stage) {
   return bytes;
 }
 
+// Of a device, or where all share one memory an even part of what is free of it.
+int64_t memory_of_rank(const PlanRequest& request) {
+  const Hardware& hardware = request.hardware;
+  if (!hardware.unified_memory) return hardware.memory_bytes;
+  int64_t bytes = std::numeric_limits<int64_t>::max();
+  for (const MemoryLimit& limit : request.limits) {
+    if (!limit.id.empty()) bytes = std::min(bytes, limit.free_bytes);
+  }
+  return bytes / std::min(request.ranks, hardware.devices_per_node);
+}
+
 class Search {
  public:
-  Search(const PlanRequest& request, size_t num_best) : request_(request), num_best_(num_best) {}
+  Search(const PlanRequest& request, size_t num_best)
+      : request_(request), num_best_(num_best), rank_bytes_(memory_of_rank(request)) {}
 
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
@@ -230,19 +243,28 @@ class Search {
       return;
     }
     const std::lock_guard lock(mutex_);
-    if (!refuse_large(candidate.config, on_device(plan.fullest())))
-      insert({candidate.config, std::move(plan)});
+    if (!refuse_unfit(candidate.config, plan)) insert({candidate.config, std::move(plan)});
   }
 
   bool refuse_large(const Config& config, const ArenaBytes& bytes, const char* how = "") {
-    const int64_t excess =
-        std::accumulate(bytes.begin(), bytes.end(), -request_.hardware.memory_bytes);
+    const int64_t excess = std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) - rank_bytes_;
     if (excess <= 0) return false;
     const auto largest = std::max_element(bytes.begin(), bytes.end());
     const std::string name(arena_name(static_cast<Arena>(largest - bytes.begin())));
     refuse("too large, mostly " + name,
            fmt::format("{}: {}too large by {}: {} {}", layout_text(config), how,
                        format_bytes(excess), name, format_bytes(*largest)));
+    return true;
+  }
+
+  // With what lies on the host, of all ranks of a node.
+  bool refuse_unfit(const Config& config, const Plan& plan) {
+    if (refuse_large(config, on_device(plan.fullest()))) return true;
+    if (all_fit(plan.memory)) return false;
+    const MemoryFit& fit = tightest(plan.memory);
+    refuse(fmt::format("too large for {} memory", fit.memory),
+           fmt::format("{}: {} ranks of a node need {} of {}", layout_text(config), fit.ranks,
+                       format_bytes(fit.needed_bytes), format_bytes(fit.available_bytes)));
     return true;
   }
 
@@ -263,13 +285,14 @@ class Search {
       PlanRequest request = request_;
       request.config = found.config;
       found.plan = make_plan(request);
-      if (!refuse_large(found.config, on_device(found.plan.fullest()))) insert(std::move(found));
+      if (!refuse_unfit(found.config, found.plan)) insert(std::move(found));
     }
     if (result_.best.size() > num_best_) result_.best.resize(num_best_);
   }
 
   const PlanRequest& request_;
   const size_t num_best_;
+  const int64_t rank_bytes_;
   std::vector<Candidate> candidates_;
   SketchCache sketches_;
   std::map<std::string, double> least_work_, least_kept_;  // by recompute policy

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "skein/model/llama/parameters.h"
+#include "skein/train/process_bytes.h"
 
 namespace skein {
 namespace {
@@ -78,6 +79,8 @@ void add_chunk(StagePlan& stage, const ChunkSketch& sketch, int64_t chunk, int64
                               : sum + bytes * (is_kept ? slots : 1);
   }
   stage.on_host = one.on_host;
+  stage.snapshot_bytes += extrapolate(one.snapshot_bytes, two.snapshot_bytes, layers);
+  stage.loader_bytes = one.loader_bytes;
   const ChunkPlan &a = one.chunks.front(), &b = two.chunks.front();
   stage.chunks.push_back({chunk, extrapolate(a.forward, b.forward, layers),
                           extrapolate(a.backward, b.backward, layers),
@@ -107,6 +110,7 @@ Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
   plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
   plan.num_parameters = num_parameters(request.model);
   plan.hardware = request.hardware;
+  plan.threads = request.threads;
   const StepSpec spec = step_spec(request.config, request.model, plan.layout);
   const PipelineShape shape = pipeline_shape(spec);
   const auto sketches = sketch_chunks(request, shape, cache);
@@ -120,8 +124,11 @@ Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
       add_chunk(of_stage, (*sketches)[kind], chunk, layers[static_cast<size_t>(chunk)].size(),
                 max_in_flight(tasks, chunk));
     }
+    of_stage.process_bytes =
+        process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
     plan.stages.push_back(std::move(of_stage));
   }
+  plan.memory = memory_fits(plan, request.limits);
   predict(plan, request, spec);
   return plan;
 }

@@ -4,7 +4,7 @@
 //          first one, the last one and those between. Each kind is planned with one layer and with
 //          two, on a mesh of at most three stages; every chunk of the layout follows.
 // Exact    but for what does not add up so: buckets of gradients that span chunks, the packing of
-//          short lived memory. Wire, collectives and snapshot are left out.
+//          short lived memory. Wire and collectives are left out.
 #pragma once
 
 #include <array>

@@ -43,14 +43,25 @@ void add(ProgramSeconds& sum, const ProgramSeconds& more, double times) {
   sum.transfer += times * more.transfer;
 }
 
-int64_t snapshot_bytes(const TrainingGraphs& graphs, const StepSpec& spec) {
-  const std::set<std::string> elsewhere =
-      spec.layout.stage() == 0 ? std::set<std::string>{} : shared_parameters(spec);
+std::set<std::string> stored_elsewhere(const StepSpec& spec) {
+  return spec.layout.stage() == 0 ? std::set<std::string>{} : shared_parameters(spec);
+}
+
+int64_t snapshot_bytes(const Graph& training, const StepSpec& spec, int64_t rank) {
   std::vector<TensorSpec> specs;
-  for (const StateTensor& tensor : state_tensors(graphs.training, spec.layout.rank, elsewhere)) {
+  for (const StateTensor& tensor : state_tensors(training, rank, stored_elsewhere(spec))) {
     specs.push_back(tensor.spec);
   }
   return CheckpointWriter::snapshot_bytes(specs);
+}
+
+int64_t checkpoint_bytes(const Graph& training, const StepSpec& spec) {
+  int64_t bytes = 0;
+  for (const StateTensor& tensor : state_tensors(training, spec.layout.rank)) {
+    if (stored_elsewhere(spec).contains(tensor.parameter())) continue;
+    bytes += tensor.spec.shape.num_elements() * size_of(tensor.spec.dtype);
+  }
+  return bytes;
 }
 
 // Of a chunk's forward or backward; null for the update and what belongs to it.
@@ -121,8 +132,9 @@ int64_t StagePlan::device_bytes() const {
   return total;
 }
 
-int64_t StagePlan::total_bytes() const {
-  return std::accumulate(arena_bytes.begin(), arena_bytes.end(), snapshot_bytes + loader_bytes);
+int64_t StagePlan::host_bytes() const {
+  return std::accumulate(arena_bytes.begin(), arena_bytes.end(), snapshot_bytes + loader_bytes) -
+         device_bytes();
 }
 
 StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const KernelTable& kernels,
@@ -134,9 +146,9 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
   plan.stage = spec.layout.stage();
   plan.arena_bytes = programs.arena_bytes;
   plan.on_host = programs.on_host;
-  plan.snapshot_bytes = snapshot_bytes(graphs, spec);
-  plan.loader_bytes = LoaderOptions{}.num_batches *
-                      Batch::bytes(spec.micro_batches * spec.micro_sequences, spec.sequence_length);
+  plan.snapshot_bytes = snapshot_bytes(graphs.training, spec, spec.layout.rank);
+  plan.checkpoint_bytes = checkpoint_bytes(graphs.training, spec);
+  plan.loader_bytes = loader_bytes(spec);
   for (int64_t v = 0; v < shape.virtual_stages; ++v) {
     plan.chunks.push_back({plan.stage + v * shape.num_stages, {}, {}});
   }
@@ -158,6 +170,20 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
   }
   plan.wire = largest_wire(programs, runs);
   return plan;
+}
+
+int64_t loader_bytes(const StepSpec& spec) {
+  return LoaderOptions{}.num_batches *
+         Batch::bytes(spec.micro_batches * spec.micro_sequences, spec.sequence_length);
+}
+
+std::vector<int64_t> rank_snapshot_bytes(const StepSpec& spec, const TrainingGraphs& graphs,
+                                         int64_t num_ranks) {
+  std::vector<int64_t> bytes;
+  for (int64_t i = 0; i < num_ranks; ++i) {
+    bytes.push_back(snapshot_bytes(graphs.training, spec, spec.layout.rank + i));
+  }
+  return bytes;
 }
 
 Wire largest_wire(const ProgramSet& programs, const ProgramRuns& runs) {

@@ -59,18 +59,30 @@ struct StagePlan {
   std::array<bool, kNumArenas> on_host{};
   int64_t snapshot_bytes = 0;  // host memory that saving needs
   int64_t loader_bytes = 0;    // batches made ahead
+  int64_t process_bytes = 0;   // estimated: skein/train/process_bytes.h
+  // Of the stage's ranks from this one on, as many as share its node: what differs between them.
+  std::vector<int64_t> rank_snapshot_bytes;
+  int64_t checkpoint_bytes = 0;  // of the stage's weights and optimizer state, whole
   std::vector<ChunkPlan> chunks;
   ProgramSeconds update;  // with what joins the sums of several virtual ranks
   Wire wire;              // a step's, of the rank that sends most
   std::map<WireKey, double> collective_seconds;
 
-  int64_t device_bytes() const;
-  int64_t total_bytes() const;  // with what lies in host memory
+  int64_t device_bytes() const;  // of the device's arenas
+  int64_t host_bytes() const;    // of arenas in host memory, snapshot and loader
+  int64_t total_bytes() const { return device_bytes() + host_bytes(); }  // exact: no process_bytes
 };
 
 // Of the stage of the spec's rank, which is the first one of it on every other axis.
 StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const KernelTable& kernels,
                      const Pricing& pricing);
+
+// Of the batches that the loader makes ahead.
+int64_t loader_bytes(const StepSpec& spec);
+
+// What saving needs on each of `num_ranks` ranks of the stage, from the spec's on.
+std::vector<int64_t> rank_snapshot_bytes(const StepSpec& spec, const TrainingGraphs& graphs,
+                                         int64_t num_ranks);
 
 // Of the stage's ranks, what the one that sends most sends in a step.
 Wire largest_wire(const ProgramSet& programs, const ProgramRuns& runs);

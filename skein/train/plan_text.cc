@@ -1,4 +1,5 @@
 #include "skein/base/units.h"
+#include "skein/train/memory_text.h"
 #include "skein/train/plan.h"
 
 namespace skein {
@@ -19,6 +20,8 @@ OrderedJson bytes_to_json(const StagePlan& stage) {
           {"snapshot_bytes", stage.snapshot_bytes},
           {"loader_bytes", stage.loader_bytes},
           {"device_bytes", stage.device_bytes()},
+          {"host_bytes", stage.host_bytes()},
+          {"process_bytes", stage.process_bytes},
           {"total_bytes", stage.total_bytes()}};
 }
 
@@ -38,29 +41,6 @@ OrderedJson collectives_to_json(const StagePlan& stage) {
   return lines;
 }
 
-std::string memory_text(const StagePlan& stage) {
-  std::string text;
-  const auto line = [&](std::string_view what, int64_t bytes, std::string_view note) {
-    text += fmt::format("  {:<12} {:>18L} B  {:>9}  {}\n", what, bytes, format_bytes(bytes), note);
-  };
-  line("weights", arena(stage, Arena::kWeights), "");
-  line("gradients", arena(stage, Arena::kGradients), "fp32 sums");
-  line("optimizer", arena(stage, Arena::kOptimizer),
-       stage.on_host[static_cast<size_t>(Arena::kOptimizer)]
-           ? "moments, master weights: in host memory"
-           : "moments, master weights");
-  line("activations", arena(stage, Arena::kActivations), "kept from forward to backward");
-  if (arena(stage, Arena::kHostActivations) > 0) {
-    line("", arena(stage, Arena::kHostActivations), "kept so in host memory");
-  }
-  line("workspace", arena(stage, Arena::kWorkspace), "everything short-lived, kernels' scratch");
-  line("inputs", arena(stage, Arena::kInputs), "the micro-batch, scalars");
-  line("snapshot", stage.snapshot_bytes, "host: what saving needs");
-  line("loader", stage.loader_bytes, "host: batches made ahead");
-  line("total", stage.total_bytes(), "");
-  return text;
-}
-
 std::string stages_text(const Plan& plan) {
   std::string text = fmt::format("\n{:>7} {:>10} {:>11} {:>12} {:>12} {:>12}\n", "stage", "device",
                                  "sent a step", "forward", "backward", "update");
@@ -72,8 +52,8 @@ std::string stages_text(const Plan& plan) {
     }
     text += fmt::format("{:>7} {:>10} {:>11} {:>12} {:>12} {:>12}\n", stage.stage,
                         format_bytes(stage.device_bytes()), format_bytes(sent_bytes(stage.wire)),
-                        format_duration(forward), format_duration(backward),
-                        format_duration(stage.update.compute + stage.update.blocking));
+                        format_short_duration(forward), format_short_duration(backward),
+                        format_short_duration(stage.update.compute + stage.update.blocking));
   }
   return text;
 }
@@ -85,7 +65,64 @@ std::string wire_text(const StagePlan& stage) {
     text +=
         fmt::format("  {:<12} {:<15} {:>6} ranks {:>7} calls {:>10} {:>11}\n", key.first,
                     collective_name(key.second), use.ranks, use.calls, format_bytes(use.sent_bytes),
-                    format_duration(stage.collective_seconds.at(key)));
+                    format_short_duration(stage.collective_seconds.at(key)));
+  }
+  return text;
+}
+
+OrderedJson memory_to_json(const Plan& plan) {
+  OrderedJson list = OrderedJson::array();
+  for (const MemoryFit& fit : plan.memory) {
+    list.push_back({{"memory", fit.memory},
+                    {"limit", fit.limit},
+                    {"ranks", fit.ranks},
+                    {"needed_bytes", fit.needed_bytes},
+                    {"available_bytes", fit.available_bytes},
+                    {"fits", fit.fits()}});
+  }
+  return list;
+}
+
+OrderedJson run_to_json(const RunTotals& run) {
+  OrderedJson json = {{"steps", run.steps},
+                      {"tokens_per_step", run.tokens_per_step},
+                      {"tokens", run.tokens},
+                      {"seconds", run.seconds},
+                      {"checkpoint_bytes", run.checkpoint_bytes},
+                      {"checkpoints", run.num_checkpoints},
+                      {"permanent_checkpoints", run.num_permanent},
+                      {"disk_bytes", run.disk_bytes},
+                      {"initial_param_norm", nullptr}};
+  if (run.initial_param_norm > 0) json["initial_param_norm"] = run.initial_param_norm;
+  return json;
+}
+
+std::string speed_text(const Plan& plan) {
+  std::string text = fmt::format(
+      "\nPredicted: {} a step, {} tokens/s, {:.0f} % of the {}\n  at the speed of {}\n",
+      format_short_duration(plan.step.step_seconds), format_count(plan.tokens_per_second),
+      100 * plan.model_flops_utilization,
+      plan.ranks() == 1 ? "matrix-product ceiling" : "peak of all ranks", plan.hardware.name);
+  if (plan.stages.size() > 1) {
+    text += fmt::format("  the pipeline idles for {:.1f} % of its work\n",
+                        100 * plan.step.timeline.bubble_fraction);
+  }
+  return text;
+}
+
+std::string run_text(const RunTotals& run) {
+  std::string text =
+      fmt::format("\nThe run: {} step{} of {} tokens, {} tokens in all\n", run.steps,
+                  run.steps == 1 ? "" : "s", format_count(static_cast<double>(run.tokens_per_step)),
+                  format_count(static_cast<double>(run.tokens)));
+  text += fmt::format("  time         {}, beside saving and validating\n",
+                      format_short_duration(run.seconds));
+  text += fmt::format("  disk         {}: {} checkpoint{} of {} at once, {} of them for good\n",
+                      format_bytes(run.disk_bytes), run.num_checkpoints,
+                      run.num_checkpoints == 1 ? "" : "s", format_bytes(run.checkpoint_bytes),
+                      run.num_permanent);
+  if (run.initial_param_norm > 0) {
+    text += fmt::format("  param_norm   about {:.4g} at the first step\n", run.initial_param_norm);
   }
   return text;
 }
@@ -101,12 +138,15 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["zero"] = plan.layout.zero;
   json["hardware"] = plan.hardware.name;
   json["per_rank"] = bytes_to_json(plan.largest());
-  json["fits"] = plan.fullest().device_bytes() <= plan.hardware.memory_bytes;
+  json["fits"] = all_fit(plan.memory);
+  json["memory"] = memory_to_json(plan);
   json["step_seconds"] = plan.step.step_seconds;
   json["update_seconds"] = plan.step.update_seconds;
   json["bubble_fraction"] = plan.step.timeline.bubble_fraction;
+  json["speed_of"] = plan.hardware.name;
   json["tokens_per_second"] = plan.tokens_per_second;
   json["model_flops_utilization"] = plan.model_flops_utilization;
+  json["run"] = run_to_json(plan.run);
   if (of_rank) json["rank"] = bytes_to_json(*of_rank);
   json["collectives"] = collectives_to_json(of_rank ? *of_rank : plan.busiest());
   json["stages"] = OrderedJson::array();
@@ -120,27 +160,14 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
 
 std::string plan_to_text(const Plan& plan) {
   const int64_t ranks = plan.ranks();
-  std::string text =
-      fmt::format("{} parameters on {} rank{}: {}\n{}\n\nMemory per rank{}\n",
-                  format_count(static_cast<double>(plan.num_parameters)), ranks,
-                  ranks == 1 ? "" : "s", plan.layout.mesh.to_string(), plan.hardware.name,
-                  plan.stages.size() > 1 ? ", of the largest stage" : "");
-  text += memory_text(plan.largest());
-  const int64_t spare = plan.hardware.memory_bytes - plan.fullest().device_bytes();
-  text += spare >= 0 ? fmt::format("  fits {} of device memory, {} to spare\n",
-                                   format_bytes(plan.hardware.memory_bytes), format_bytes(spare))
-                     : fmt::format("  does not fit {} of device memory: too large by {}\n",
-                                   format_bytes(plan.hardware.memory_bytes), format_bytes(-spare));
+  std::string text = fmt::format("{} parameters on {} rank{}: {}\n\n",
+                                 format_count(static_cast<double>(plan.num_parameters)), ranks,
+                                 ranks == 1 ? "" : "s", plan.layout.mesh.to_string());
+  text += memory_text(plan);
   if (plan.stages.size() > 1) text += stages_text(plan);
   if (!plan.busiest().wire.empty()) text += wire_text(plan.busiest());
-  text += fmt::format("\nPredicted: {} a step, {} tokens/s, {:.0f} % of the {}\n",
-                      format_duration(plan.step.step_seconds), format_count(plan.tokens_per_second),
-                      100 * plan.model_flops_utilization,
-                      ranks == 1 ? "matrix-product ceiling" : "peak of all ranks");
-  if (plan.stages.size() > 1) {
-    text += fmt::format("The pipeline idles for {:.1f} % of its work.\n",
-                        100 * plan.step.timeline.bubble_fraction);
-  }
+  text += speed_text(plan);
+  text += run_text(plan.run);
   return text;
 }
 

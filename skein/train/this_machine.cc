@@ -28,22 +28,37 @@ WorkerCores share_cores(const Config& config, int64_t workers) {
   return {threads, std::clamp<int64_t>(cores / threads, 1, workers)};
 }
 
-Hardware describe_this_machine(const Config& config, int64_t ranks) {
+Hardware this_machine_unmeasured(const Config& config, int64_t ranks) {
   Hardware hardware;
-  hardware.name = "this machine, measured now; links between workers assumed";
+  hardware.name = "this machine";
   hardware.devices_per_node = std::min(ranks, kLargestNode);
-  const WorkerCores cores = share_cores(config, hardware.devices_per_node);
-  hardware.concurrent_devices = cores.concurrent;
-  omp_set_num_threads(static_cast<int>(cores.threads));
-  const bool f32 = compute_dtype(parse_precision(config.precision.mode)) == DType::kF32;
-  (f32 ? hardware.f32 : hardware.bf16) = measured(f32 ? DType::kF32 : DType::kBF16);
-  hardware.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /
-                          hardware.devices_per_node;
-  hardware.memory_bytes_per_s = measure_copy_bytes_per_s(0.05);
+  hardware.unified_memory = device_kind(config) == "cpu";
+  hardware.concurrent_devices = share_cores(config, hardware.devices_per_node).concurrent;
+  if (hardware.unified_memory) {
+    hardware.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /
+                            hardware.devices_per_node;
+  }
+  hardware.bf16 = hardware.f32 = {1e12, 1e12};
+  hardware.memory_bytes_per_s = 1e10;
   hardware.launch_s = 2e-6;
   hardware.intra_node = {1.5e9, 50e-6};  // Gloo over the loopback interface
   hardware.inter_node = {1.0e9, 100e-6};
   hardware.overlap = 0;
+  return hardware;
+}
+
+Hardware describe_this_machine(const Config& config, int64_t ranks) {
+  Hardware hardware = this_machine_unmeasured(config, ranks);
+  hardware.name = "this machine, measured now; links between workers assumed";
+  if (!hardware.unified_memory) {
+    hardware.name = "this machine's GPU, with the speed of its CPU: --hardware FILE gives times";
+    hardware.memory_bytes = training_device(config)->own_memory().value().total_bytes;
+  }
+  omp_set_num_threads(static_cast<int>(share_cores(config, hardware.devices_per_node).threads));
+  const bool f32 = compute_dtype(parse_precision(config.precision.mode)) == DType::kF32;
+  hardware.f32 = hardware.bf16 = {};
+  (f32 ? hardware.f32 : hardware.bf16) = measured(f32 ? DType::kF32 : DType::kBF16);
+  hardware.memory_bytes_per_s = measure_copy_bytes_per_s(0.05);
   return hardware;
 }
 

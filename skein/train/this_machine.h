@@ -16,6 +16,9 @@ struct WorkerCores {
 };
 WorkerCores share_cores(const Config& config, int64_t workers);
 
+// What needs no measuring: a CPU's memory, how workers share it; rates and links are made up.
+Hardware this_machine_unmeasured(const Config& config, int64_t ranks);
+
 Hardware describe_this_machine(const Config& config, int64_t ranks);
 
 }  // namespace skein

@@ -12,6 +12,7 @@
 #include "skein/train/consensus.h"
 #include "skein/train/device_ceiling.h"
 #include "skein/train/initialize.h"
+#include "skein/train/memory_check.h"
 #include "skein/train/model_source.h"
 #include "skein/train/op_trace.h"
 
@@ -135,13 +136,14 @@ void Trainer::allocate() {
   const double ceiling_flops = measure_ceiling(dtype);  // while there is memory for it
   const TrainingGraphs graphs = training_graphs(spec);
   programs_ = plan_training(graphs, spec, device_->kernels());
-  runner_ = std::make_unique<StepRunner>(*device_, programs_, spec, &communicators_);
   const bool is_first_stage = layout_.stage() == 0;
   state_ = state_tensors(graphs.training, layout_.rank,
                          is_first_stage ? std::set<std::string>{} : shared_parameters(spec));
 
   std::vector<TensorSpec> specs;
   for (const StateTensor& tensor : state_) specs.push_back(tensor.spec);
+  check_memory(world_, *device_, config_, spec, programs_, CheckpointWriter::snapshot_bytes(specs));
+  runner_ = std::make_unique<StepRunner>(*device_, programs_, spec, &communicators_);
   CheckpointWriterOptions writer;
   writer.retention = {config_.checkpoint.keep, config_.checkpoint.permanent_every_steps};
   writer.async = config_.checkpoint.async;

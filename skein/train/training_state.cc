@@ -7,14 +7,9 @@
 
 namespace skein {
 
-namespace {
-
-// "exp_avg.<p>", "exp_avg_sq.<p>" and "master.<p>" belong to the parameter p.
-std::string parameter_of(const Value& value) {
-  return value.role == Role::kOptimizer ? value.name.substr(value.name.find('.') + 1) : value.name;
+std::string StateTensor::parameter() const {
+  return spec.group == "optimizer" ? name.substr(name.find('.') + 1) : name;
 }
-
-}  // namespace
 
 std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank,
                                        const std::set<std::string>& stored_elsewhere) {
@@ -24,10 +19,11 @@ std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank
     for (const Value& value : training_graph.values()) {
       if (value.role != role) continue;
       const char* group = role == Role::kParameter ? "weights" : "optimizer";
-      StoredPart part = stored_part(value.type, mesh, rank);
-      if (stored_elsewhere.contains(parameter_of(value))) part.range.count = 0;
-      tensors.push_back({TensorSpec::part(value.name, value.type, part, group), value.name,
-                         value.type.local_box(mesh, rank), value.type.local_range(mesh, rank)});
+      const StoredPart part = stored_part(value.type, mesh, rank);
+      StateTensor& tensor = tensors.emplace_back(
+          StateTensor{TensorSpec::part(value.name, value.type, part, group), value.name,
+                      value.type.local_box(mesh, rank), value.type.local_range(mesh, rank)});
+      if (stored_elsewhere.contains(tensor.parameter())) tensor.spec.range->count = 0;
     }
   }
   return tensors;

@@ -18,6 +18,8 @@ struct StateTensor {
   std::string name;  // of the value in the programs
   Box box;           // what it holds: a range of a box
   FlatRange range;
+  // "exp_avg.<p>", "exp_avg_sq.<p>" and "master.<p>" belong to the parameter p.
+  std::string parameter() const;
 };
 // `stored_elsewhere`: parameters of this rank's graph that another stage stores.
 std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank = 0,
