@@ -51,7 +51,8 @@ TEST(RunFits, WhatDoesNotFitIsRefusedBeforeAnythingIsAllocatedAndPlanSaysTheSame
   EXPECT_GT(planned.at("total_bytes"), kKilobytes * 1024);
 
   const Outcome refused = run_limited(kKilobytes, job().arguments("train", "refused", kLarge));
-  expect_refusal(refused, {"not enough memory", "RLIMIT_AS", "snapshot", "too much", "precision."});
+  expect_refusal(refused, {"not enough device and host memory", "RLIMIT_AS", "snapshot", "too much",
+                           "precision."});
   EXPECT_FALSE(fs::exists(job().run("refused") / "checkpoints"));
 
   const Outcome text = run_limited(kKilobytes, job().arguments("plan", "refused", kLarge));
@@ -83,17 +84,19 @@ TEST(RunFits, RanksOfALauncherRefuseTogether) {
   };
   const auto first = start(0), second = start(1);
   const Outcome a = first->wait(), b = second->wait();
-  expect_refusal(a, {"not enough memory", "RLIMIT_AS"});
-  expect_refusal(b, {"not enough memory", "RLIMIT_AS"});
+  expect_refusal(a, {"not enough device and host memory", "RLIMIT_AS"});
+  expect_refusal(b, {"not enough device and host memory", "RLIMIT_AS"});
   EXPECT_EQ(a.error_lines(), b.error_lines());
 }
 
 TEST(RunFits, WorkersOfThisMachineAreCountedTogether) {
-  const OrderedJson one = plan("workers", {}).at("memory").at(0);
-  const OrderedJson four = plan("workers", {"launch.workers=4"}).at("memory").at(0);
+  const Overrides kOne = {"batch.micro_sequences=1"};
+  const Overrides kFour = {"batch.micro_sequences=1", "launch.workers=4"};
+  const OrderedJson one = plan("workers", kOne).at("memory").at(0);
+  const OrderedJson four = plan("workers", kFour).at("memory").at(0);
   EXPECT_EQ(one.at("ranks"), 1);
   EXPECT_EQ(four.at("ranks"), 4);
-  const OrderedJson rank = plan("workers", {"launch.workers=4"}).at("per_rank");
+  const OrderedJson rank = plan("workers", kFour).at("per_rank");
   const double each = rank.at("total_bytes").get<double>() + rank.at("process_bytes").get<double>();
   EXPECT_NEAR(four.at("needed_bytes").get<double>(), 4 * each, 0.01 * 4 * each);
   EXPECT_TRUE(four.at("fits"));
@@ -114,9 +117,13 @@ TEST(RunFits, AProcessTakesNoMoreThanIsSaid) {
 }
 
 TEST(RunFits, TheRunIsWhatThePlanSaysOfIt) {
-  const Overrides overrides = {"run.steps=7",          "checkpoint.every_steps=2",
-                               "checkpoint.keep=2",    "checkpoint.permanent_every_steps=4",
-                               "precision.mode=mixed", "optimizer.learning_rate=1e-5"};
+  const Overrides overrides = {"run.steps=7",
+                               "checkpoint.every_steps=2",
+                               "checkpoint.keep=2",
+                               "checkpoint.permanent_every_steps=4",
+                               "precision.mode=mixed",
+                               "optimizer.learning_rate=1e-5",
+                               "optimizer.min_learning_rate=0"};
   const OrderedJson run = plan("whole", overrides).at("run");
   EXPECT_EQ(run.at("steps"), 7);
   EXPECT_EQ(run.at("tokens_per_step"), 4 * 64);
@@ -151,12 +158,12 @@ TEST(RunFits, TheRunIsWhatThePlanSaysOfIt) {
 }
 
 TEST(RunFits, TheTextAnswersWhatAPersonAsks) {
-  const Outcome outcome =
-      TinyJob::must(job().arguments("plan", "text", {"run.steps=100000", "checkpoint.keep=3"}));
+  const Outcome outcome = TinyJob::must(
+      job().arguments("plan", "text", {"run.steps=100000", "checkpoint.every_steps=1000"}));
   for (const char* word :
        {"on device", "on host", "total", "process", "fits,", "to spare", "s a step",
         "at the speed of this machine, measured now", "100000 steps of 256 tokens, 25.6 M tokens",
-        "time ", "disk ", "checkpoints of", "param_norm "}) {
+        "time ", "disk ", "6 checkpoints of", "param_norm "}) {
     EXPECT_NE(outcome.out.find(word), std::string::npos) << word << "\n" << outcome.out;
   }
   EXPECT_EQ(outcome.out.find("0.0 s"), std::string::npos) << outcome.out;

@@ -231,12 +231,30 @@ std::string advice_text(const MemoryAdvice& advice, const Plan& plan) {
     text += "No setting makes it fit.\n";
   }
   if (advice.fits.empty() && advice.more_nodes.empty()) {
-    text += "A smaller model fits, shorter sequences may, or more memory.\n";
+    text += "A smaller model would fit, or more memory.\n";
   }
   if (!advice.more_nodes.empty()) {
     text += "With more ranks\n" + line_of(advice.more_nodes.front(), needed);
   }
   return text;
+}
+
+std::string advice_line(const MemoryAdvice& advice) {
+  std::vector<std::string> ways;
+  for (const auto* list : {&advice.fits, &advice.more_nodes}) {
+    for (const auto& change : *list) {
+      ways.push_back(fmt::format("{} ({})", fmt::join(change.settings, " with "),
+                                 format_bytes(change.needed_bytes)));
+    }
+  }
+  std::string least = "No setting makes it fit";
+  if (!advice.smallest.settings.empty()) {
+    least += fmt::format(": the least is {}, with {}", format_bytes(advice.smallest.needed_bytes),
+                         fmt::join(advice.smallest.settings, " and "));
+  }
+  if (ways.empty()) return least + "; a smaller model would, or more memory";
+  return fmt::format("{}It would fit with {}", advice.fits.empty() ? least + ". " : "",
+                     fmt::join(ways, ", or "));
 }
 
 OrderedJson advice_to_json(const MemoryAdvice& advice) {

@@ -33,6 +33,8 @@ struct MemoryAdvice {
 MemoryAdvice advise(const PlanRequest& request, const Plan& plan);
 
 std::string advice_text(const MemoryAdvice& advice, const Plan& plan);
+// The same in a sentence.
+std::string advice_line(const MemoryAdvice& advice);
 OrderedJson advice_to_json(const MemoryAdvice& advice);
 
 }  // namespace skein

@@ -108,7 +108,15 @@ std::string refusal(const Config& config, const StepSpec& spec, int64_t ranks, b
   fit.limit = limit.by;
   fit.ranks = verdict.ranks;
   fit.needed_bytes = verdict.needed_bytes;
-  return memory_refusal(plan, advise(request, plan));
+  const MemoryAdvice advice = advise(request, plan);
+  return memory_refusal(plan, advice) + "\n" + memory_details(plan, advice);
+}
+
+// The first line is the error; the table behind it goes to the terminal, once.
+[[noreturn]] void refuse(const std::string& text, bool shows_table) {
+  const size_t end = text.find('\n');
+  if (shows_table && end != text.npos) fmt::print(stderr, "{}", text.substr(end + 1));
+  fail(ErrorCode::kNoSpace, "{}", text.substr(0, end));
 }
 
 }  // namespace
@@ -160,7 +168,7 @@ void check_memory(Communicator& world, const Device& device, const Config& confi
     const bool is_device = device.own_memory().has_value() && verdict->index == 0;
     text = refusal(config, spec, world.size(), is_device, *verdict, names[verdict->index]);
   }
-  fail(ErrorCode::kNoSpace, "{}", text_of_rank(world, verdict->rank, text));
+  refuse(text_of_rank(world, verdict->rank, text), world.rank() == 0);
 }
 
 void check_memory_of_workers(const Config& config, const LlamaConfig& model, int64_t workers) {
@@ -170,9 +178,9 @@ void check_memory_of_workers(const Config& config, const LlamaConfig& model, int
   if (!told) omp_set_num_threads(static_cast<int>(share_cores(config, workers).threads));
   const PlanRequest request = memory_request(config, model, workers);
   const Plan plan = make_plan(request);
-  if (!all_fit(plan.memory))
-    fail(ErrorCode::kNoSpace, "{}", memory_refusal(plan, advise(request, plan)));
-  omp_set_num_threads(former);
+  if (all_fit(plan.memory)) return omp_set_num_threads(former);
+  const MemoryAdvice advice = advise(request, plan);
+  refuse(memory_refusal(plan, advice) + "\n" + memory_details(plan, advice), true);
 }
 
 }  // namespace skein

@@ -110,10 +110,10 @@ TEST(MemoryFit, ACpuHoldsTheSnapshotBesideTheWeights) {
   ASSERT_FALSE(advice.fits.empty());
   EXPECT_EQ(advice.fits[0].settings,
             std::vector<std::string>{"precision.moments=bf16"});  // 4 bytes of 10 less, twice
-  const std::string text = memory_refusal(plan, advice);
-  for (const char* word :
-       {"nothing was allocated", "snapshot", "process", "too much", "a node of a made-up machine",
-        "What would make it fit", "precision.moments"}) {
+  const std::string text = memory_refusal(plan, advice) + "\n" + memory_details(plan, advice);
+  for (const char* word : {"Nothing was allocated", "It would fit with precision.moments=bf16 (",
+                           "snapshot", "process", "too much", "a node of a made-up machine",
+                           "What would make it fit", "precision.moments"}) {
     EXPECT_NE(text.find(word), std::string::npos) << word << "\n" << text;
   }
   EXPECT_EQ(text.find("micro_sequences"), std::string::npos) << text;
@@ -130,7 +130,7 @@ TEST(MemoryFit, WhatNothingMakesFitIsSaidWithTheLeastThatWasReached) {
   EXPECT_GT(advice.smallest.needed_bytes, cpu.memory_bytes);
   EXPECT_LT(advice.smallest.needed_bytes, tightest(plan.memory).needed_bytes);
   expect_true(advice, llama3_8b(1), cpu, 1);
-  const std::string text = advice_text(advice, plan);
+  const std::string text = advice_text(advice, plan) + advice_line(advice);
   EXPECT_NE(text.find("No setting makes it fit: the least is"), std::string::npos) << text;
   EXPECT_EQ(text.find("micro_sequences"), std::string::npos) << text;
 }

@@ -12,7 +12,8 @@ int64_t arena(const StagePlan& plan, Arena which) {
 std::string table(const StagePlan& stage) {
   std::string text;
   const auto line = [&](std::string_view what, int64_t bytes, std::string_view note) {
-    text += fmt::format("  {:<12} {:>18L} B  {:>9}  {}\n", what, bytes, format_bytes(bytes), note);
+    text += fmt::format("  {:<12} {:>18L} B  {:>9}{}{}\n", what, bytes, format_bytes(bytes),
+                        note.empty() ? "" : "  ", note);
   };
   const bool offloaded = stage.on_host[static_cast<size_t>(Arena::kOptimizer)];
   line("weights", arena(stage, Arena::kWeights), "");
@@ -35,15 +36,18 @@ std::string table(const StagePlan& stage) {
   return text;
 }
 
+std::string need_text(const MemoryFit& fit) {
+  return fmt::format(
+      "{} memory: {} {} of {}", fit.memory,
+      fit.ranks > 1 ? fmt::format("{} ranks of a node need", fit.ranks) : "a rank needs",
+      format_bytes(fit.needed_bytes), format_bytes(fit.available_bytes));
+}
+
 std::string fit_text(const MemoryFit& fit) {
-  const std::string ranks =
-      fit.ranks > 1 ? fmt::format("{} ranks of a node need", fit.ranks) : "a rank needs";
   const std::string verdict =
       fit.fits() ? fmt::format("fits, {} to spare", format_bytes(fit.spare_bytes()))
                  : fmt::format("does not fit, {} too much", format_bytes(-fit.spare_bytes()));
-  return fmt::format("{} memory: {} {} of {}: {}\n    the limit is {}\n", fit.memory, ranks,
-                     format_bytes(fit.needed_bytes), format_bytes(fit.available_bytes), verdict,
-                     fit.limit);
+  return fmt::format("  {}: {}\n    the limit is {}\n", need_text(fit), verdict, fit.limit);
 }
 
 }  // namespace
@@ -52,16 +56,19 @@ std::string memory_text(const Plan& plan) {
   std::string text =
       fmt::format("Memory per rank{}\n", plan.stages.size() > 1 ? ", of the largest stage" : "");
   text += table(plan.largest());
-  for (const MemoryFit& fit : plan.memory) text += "  " + fit_text(fit);
+  for (const MemoryFit& fit : plan.memory) text += fit_text(fit);
   return text;
 }
 
 std::string memory_refusal(const Plan& plan, const MemoryAdvice& advice) {
-  std::string text = "not enough memory, nothing was allocated. ";
-  text += fit_text(tightest(plan.memory));
-  text += memory_text(plan) + advice_text(advice, plan);
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
+  const MemoryFit& fit = tightest(plan.memory);
+  return fmt::format("not enough {}, {} too much; the limit is {}. Nothing was allocated. {}",
+                     need_text(fit), format_bytes(-fit.spare_bytes()), fit.limit,
+                     advice_line(advice));
+}
+
+std::string memory_details(const Plan& plan, const MemoryAdvice& advice) {
+  return memory_text(plan) + advice_text(advice, plan);
 }
 
 }  // namespace skein

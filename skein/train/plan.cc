@@ -177,6 +177,9 @@ void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   plan.model_flops_utilization =
       training_flops_per_token(request.model, config.data.sequence_length) *
       plan.tokens_per_second / (peak * static_cast<double>(plan.ranks()));
+  int64_t checkpoint_bytes = 0;
+  for (const StagePlan& stage : plan.stages) checkpoint_bytes += stage.checkpoint_bytes;
+  plan.run = run_totals(config, request.model, plan.step.step_seconds, checkpoint_bytes);
 }
 
 Plan make_plan(const PlanRequest& request) {
