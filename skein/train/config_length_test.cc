@@ -119,7 +119,7 @@ TEST(ShippedConfigurations, AreTheOriginalRuns) {
     EXPECT_EQ(config.optimizer.constant_steps, 0);
     EXPECT_EQ(config.optimizer.decay_steps, 480'000);
     EXPECT_EQ(config.optimizer.learning_rate, one.learning_rate);
-    EXPECT_EQ(config.optimizer.min_learning_rate, one.learning_rate / 10);
+    EXPECT_DOUBLE_EQ(config.optimizer.min_learning_rate, one.learning_rate / 10);
     EXPECT_EQ(config.optimizer.epsilon, 1e-5);
     EXPECT_EQ(config.optimizer.beta2, 0.95);
     EXPECT_EQ(config.optimizer.weight_decay, 0.1);
