@@ -32,7 +32,7 @@ struct TrainingState {
   Timeline timeline;
   Json lanes;          // opaque here, but for merge_parts
   Json configuration;  // opaque here
-  Json algorithms;     // opaque here: what kernels chose by measuring; rank 0's, null where none did
+  Json algorithms;  // opaque here: what kernels chose by measuring; rank 0's, null where none did
   std::string skein_version;
   // Of the first of `lanes`, where several ranks save together, each its own; nothing where this
   // rank brings none, because another that has the same brings them. Not in the manifest.
