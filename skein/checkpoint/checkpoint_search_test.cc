@@ -1,5 +1,5 @@
-// Which checkpoint is found: across timelines, beside damage, beside what cannot be read, and beside
-// a run that removes checkpoints meanwhile.
+// Which checkpoint is found: across timelines, beside damage, beside what cannot be read, and
+// beside a run that removes checkpoints meanwhile.
 #include "skein/checkpoint/checkpoint_search.h"
 
 #include <gmock/gmock.h>
