@@ -1,5 +1,5 @@
-// Going on: from a checkpoint that is named, start after start; after a crash of another kind than a
-// kill; beside another run; and from what came before a step that broke the numbers.
+// Going on: from a checkpoint that is named, start after start; after a crash of another kind than
+// a kill; beside another run; and from what came before a step that broke the numbers.
 #include "tests/testing.h"
 
 namespace skein {

@@ -1,5 +1,5 @@
-// Which checkpoint is found: across timelines, beside damage, beside what cannot be read, and beside
-// a run that removes checkpoints meanwhile.
+// Which checkpoint is found: across timelines, beside damage, beside what cannot be read, and
+// beside a run that removes checkpoints meanwhile.
 #include "skein/checkpoint/checkpoint_search.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,6 @@ using test::steps_in;
 using test::TempFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 const Timeline kFirst = {"first", 1, std::nullopt};
 const Timeline kSecond = {"second", 2, Timeline::Parent{"first", 10, "step-00000010"}};
@@ -158,7 +157,7 @@ TEST(Search, WhatCannotBeReadIsTriedAgain) {
           ->step,
       20);
   EXPECT_EQ(tries, 3);
-  EXPECT_THAT(damaged, IsEmpty());
+  EXPECT_TRUE(damaged.empty());
 }
 
 TEST(Search, WhatStaysUnreadableStopsIt) {

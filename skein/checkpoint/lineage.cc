@@ -44,7 +44,7 @@ std::optional<std::string> value_of(const std::string& head, std::string_view ke
   return head.substr(begin + before.size(), end - begin - before.size());
 }
 
-// The parent's timeline, among those that are known; nothing where it is in another folder, or gone.
+// The parent's timeline, among those that are known; nothing where it is elsewhere, or gone.
 const Timeline* parent_of(const Timeline& timeline, const std::vector<CheckpointHead>& heads) {
   if (!timeline.parent || fs::path(timeline.parent->path).is_absolute()) return nullptr;
   for (const CheckpointHead& head : heads) {

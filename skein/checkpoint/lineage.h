@@ -3,8 +3,8 @@
 // was left is none of them.
 //
 // Reads    the head of every manifest, without its checksum: what is chosen is verified as a whole
-// Errors   Error{kIo} where a manifest cannot be read now. A damaged one is no error: it belongs to no
-//          timeline that is known.
+// Errors   Error{kIo} where a manifest cannot be read now. A damaged one is no error: it
+//          belongs to no timeline that is known.
 #pragma once
 
 #include <optional>

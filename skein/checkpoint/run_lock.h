@@ -1,6 +1,6 @@
 // One process at a time in a run folder, and in a folder of checkpoints, which several run folders
-// may name: an exclusive flock on <folder>/.lock, held for as long as the RunLock lives and given up
-// by the kernel when the process dies, however it dies.
+// may name: an exclusive flock on <folder>/.lock, held for as long as the RunLock lives and given
+// up by the kernel when the process dies, however it dies.
 #pragma once
 
 #include "skein/base/file.h"

@@ -9,8 +9,8 @@
 //           it is, and not taken up again
 //
 // Order    what a crash left is cleared first, then the search: for rank 0 alone, under the lock
-// Errors   Error{kUsage} for a PATH that is none, or a run that did not begin from it; kCorrupt where
-//          there are checkpoints and none is good: never begins anew beside them; kIo where they
+// Errors   Error{kUsage} for a PATH that is none, or a run that did not begin from it; kCorrupt
+//          where there are checkpoints and none is good: never begins anew beside them; kIo where they
 //          cannot be read now (checkpoint_search.h)
 #pragma once
 

@@ -1,5 +1,5 @@
-// A start after a crash at any moment of a save, in the trainer's own order: the lock, choose_start,
-// the writer. Nothing else prepares the folder.
+// A start after a crash at any moment of a save, in the trainer's own order: the lock,
+// choose_start, the writer. Nothing else prepares the folder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -6,8 +6,8 @@
 // Ranks  each has its lanes, its part of the state and of every checkpoint. Rank 0 alone writes logs,
 //        chooses checkpoints and commits them; what a signal asks of one rank, all do after the
 //        same step
-// Errors everything that can be refused is refused before the first step. A loss, or weights, that are
-//        not finite end the run with kInvalid; nothing is saved after it, but a save that was begun
+// Errors everything that can be refused is refused before the first step. A loss, or weights,
+//        that are not finite end the run with kInvalid; nothing is saved after it, but a save that was begun
 //        before is ended, unless a rank was lost
 #pragma once
 
