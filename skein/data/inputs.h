@@ -3,10 +3,10 @@
 // Folders  walked in the order of their paths. Hidden entries, links to folders, unfinished files
 //          (.partial) and what is no file are left out, each told in a line of `passed_over`.
 // Saved    a folder that Hugging Face `datasets` saved (save_to_disk: state.json beside .arrow
-//          files) is the files that its state.json lists. A saved DatasetDict (dataset_dict.json) is
-//          refused: its splits are not one corpus.
-// Errors   Error{kNotFound} for what is not there, Error{kUsage} for a DatasetDict; Error{kIo} naming
-//          the folder that cannot be read.
+//          files) is the files that its state.json lists. A saved DatasetDict (dataset_dict.json)
+//          is refused: its splits are not one corpus.
+// Errors   Error{kNotFound} for what is not there, Error{kUsage} for a DatasetDict, Error{kIo}
+//          naming the folder that cannot be read.
 #pragma once
 
 #include <string>

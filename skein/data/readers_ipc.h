@@ -1,4 +1,5 @@
-// The column of documents of an Arrow IPC stream or file that lies in memory, batch by batch, checked.
+// The column of documents of an Arrow IPC stream or file that lies in memory, batch by batch,
+// checked.
 //
 // Errors   Error{kInvalid}: no such column, or of another type; Error{kCorrupt}: damaged bytes;
 //          Error{kUnsupported}: buffers whose decoding does not fit `pool`. All name the file.
@@ -43,8 +44,9 @@ class TextColumn {
   int64_t num_bytes_ = 0;
 };
 
-// Calls `visit` for the column named `column` of each record batch of `bytes`, in order. Uncompressed buffers stay where they
-// are (zero-copy: the columns point into `bytes`); `pool` pays for what has to be decoded.
+// Calls `visit` for the column named `column` of each record batch of `bytes`, in order.
+// Uncompressed buffers stay where they are (zero-copy: the columns point into `bytes`); `pool` pays
+// for what has to be decoded.
 void for_each_text_column(std::span<const std::byte> bytes, const fs::path& name,
                           const std::string& column, arrow::MemoryPool* pool,
                           const std::function<void(TextColumn)>& visit);

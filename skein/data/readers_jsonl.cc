@@ -11,8 +11,8 @@ constexpr size_t kShownBytes = 160;  // of a parser's message, and of the keys f
 
 using nlohmann::json;
 
-// Picks the string at the key of the documents of the outermost object out of the parser's events: a line of
-// 100 MB costs its own length and nothing else.
+// Picks the string at the key of the documents of the outermost object out of the parser's events:
+// a line of 100 MB costs its own length and nothing else.
 class DocumentEvents : public json::json_sax_t {
  public:
   explicit DocumentEvents(const std::string& key) : wanted_(key) {}

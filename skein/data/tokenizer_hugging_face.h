@@ -25,9 +25,10 @@ namespace skein {
 // What of `model` Hugging Face `tokenizers` cannot do exactly, for people; empty where it can.
 std::string why_no_hugging_face_tokenizer(const SentencePieceModel& model);
 
-// tokenizer.json, tokenizer_config.json and special_tokens_map.json, by name. `chat_template`, where
-// there is one, is written into the configuration; templates spell control tokens, which are then
-// not split. Throws Error{kUnsupported} that begins with `where` for models that cannot be written.
+// tokenizer.json, tokenizer_config.json and special_tokens_map.json, by name. `chat_template`,
+// where there is one, is written into the configuration; templates spell control tokens, which are
+// then not split. Throws Error{kUnsupported} that begins with `where` for models that cannot be
+// written.
 std::map<std::string, std::string> hugging_face_tokenizer_files(
     const SentencePieceModel& model, const std::string& where,
     const std::string& chat_template = "");
