@@ -209,7 +209,7 @@ TEST(CudaRun, SaysWhatIsMissing) {
   if (std::getenv("SKEIN_TEST_PROGRAM") == nullptr) {
     expect_refused(without_gpu, 1, {"device.kind is 'cuda'", "no GPU", "nvidia-smi"});
     setenv("CUDA_EMULATION_MEMORY", "2000000", 1);
-    expect_refused(refusal({}), 1, {"needs", "left", "batch.micro_sequences", "nvidia-smi"});
+    expect_refused(refusal({}), 1, {"needs", "left", "skein plan", "nvidia-smi"});
     unsetenv("CUDA_EMULATION_MEMORY");
   }
 }

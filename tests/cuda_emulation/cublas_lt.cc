@@ -230,7 +230,7 @@ CublasLt& cublas_lt() {
   static CublasLt state = [] {
     CublasLt made;
     const char* slow = std::getenv("CUDA_EMULATION_SLOW_ALGORITHM");
-    if (slow != nullptr) made.microseconds[std::clamp(std::atoi(slow), 0, 2)] = 2000;
+    if (slow != nullptr) made.microseconds[std::clamp(std::atoi(slow), 0, 2)] = 20'000;
     return made;
   }();
   return state;
