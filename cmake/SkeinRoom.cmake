@@ -29,7 +29,7 @@ function(skein_precompiled target headers)
 endfunction()
 
 # The tests of a program, for ctest, which runs several at a time; those whose outcome is a time run alone.
-set(SKEIN_TIMED_TESTS GlooFailures.*:MatmulCeiling.*:CheckpointWriter.CountsTheRest*:ParallelFailure.*:PlanParallel.*)
+set(SKEIN_TIMED_TESTS GlooFailures.*:MatmulCeiling.*:CheckpointWriter.CountsTheRest*:ParallelFailure.*:PlanLarge.*:Plan.Llama2*)
 function(skein_discover_tests target prefix timeout)
   set(properties TIMEOUT ${timeout} ENVIRONMENT "OMP_WAIT_POLICY=passive;${ARGN}")
   gtest_discover_tests(${target} TEST_PREFIX ${prefix} TEST_FILTER -${SKEIN_TIMED_TESTS}

@@ -142,7 +142,7 @@ check_tidy() {
   num_tidied=${#chosen[@]}
   # clang-tidy reads no precompiled header of g++.
   mkdir -p "$build_dir/tidy"
-  sed -E 's/ -fpch-preprocess| -Winvalid-pch| -include [^ ]*cmake_pch\.hxx//g' "$database" >"$build_dir/tidy/compile_commands.json"
+  sed -E 's/ -fpch-preprocess| -Winvalid-pch| -Wno-restrict| -Wno-stringop-over[a-z]*| -include [^ ]*cmake_pch\.hxx//g' "$database" >"$build_dir/tidy/compile_commands.json"
   # shellcheck disable=SC2016  # for the inner shell
   output=$(printf '%s\0' "${chosen[@]}" | xargs -0 -P "$(nproc)" -I{} \
     sh -c 'found=$(clang-tidy-14 -p "$1" --quiet "$2" 2>/dev/null) || printf "%s\n" "${found:-$2: error: did not run}"' sh "$build_dir/tidy" {})

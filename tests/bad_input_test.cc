@@ -319,9 +319,9 @@ TEST(BadInput, LossThatIsNotFinite) {
   const Outcome outcome =
       job().train("nan", {"run.steps=50", "precision.mode=fp32", "optimizer.clip_norm=0",
                           "optimizer.learning_rate=1000", "optimizer.warmup_steps=0"});
-  expect_refused(
-      outcome, 1,
-      {"the loss is", "nan", "expected finite numbers", "The newest checkpoint is of step 2", "optimizer.learning_rate"});
+  expect_refused(outcome, 1,
+                 {"the loss is", "nan", "expected finite numbers",
+                  "The newest checkpoint is of step 2", "optimizer.learning_rate"});
   expect_checkpoints_good("nan");
   EXPECT_FALSE(fs::exists(job().checkpoint("nan", 50)));
 }

@@ -1,5 +1,6 @@
 // A run that does not fit is refused before it allocates anything, by `skein plan` and by training
 // alike; and what a plan says of the whole run is what the run does.
+#include "skein/checkpoint/checkpoint_folder.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -141,7 +142,7 @@ TEST(RunFits, TheRunIsWhatThePlanSaysOfIt) {
   const auto said = run.at("checkpoint_bytes").get<int64_t>();
   EXPECT_GE(weights, said);
   EXPECT_LT(weights, said + 64'000);  // headers
-  EXPECT_EQ(std::distance(fs::directory_iterator(job().run("whole") / "checkpoints"), {}), 3);
+  EXPECT_EQ(list_checkpoints(job().run("whole") / "checkpoints").size(), 3u);
 
   const auto metrics = read_json_lines(job().run("whole") / "metrics.jsonl");
   ASSERT_FALSE(metrics.empty());

@@ -38,8 +38,7 @@ std::string describe(const Error& error) {
 int list(const Options& options) {
   OrderedJson rows = OrderedJson::array();
   for (const CheckpointInfo& info : find_checkpoints(options.path)) {
-    const auto bytes =
-        try_run([&] { return CheckpointReader(info.path).total_bytes(); });
+    const auto bytes = try_run([&] { return CheckpointReader(info.path).total_bytes(); });
     OrderedJson row = {{"step", info.step}, {"path", info.path.string()}};
     if (bytes.ok()) {
       Result<int64_t> value = bytes;

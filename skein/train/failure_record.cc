@@ -59,7 +59,9 @@ std::optional<int64_t> last_known_step(const fs::path& run_dir) {
 
 void record_failure(const fs::path& run_dir, int rank, const Error& error) noexcept {
   try {
-    if (error.code() == ErrorCode::kBusy || !fs::exists(run_dir / "events.jsonl")) return;
+    // A start that was refused is none of the run's failures: who gave the command was told.
+    const bool is_refusal = error.code() == ErrorCode::kBusy || error.code() == ErrorCode::kUsage;
+    if (is_refusal || !fs::exists(run_dir / "events.jsonl")) return;
     OrderedJson fields = OrderedJson::object();
     if (const auto step = last_known_step(run_dir)) fields["step"] = *step;
     fields["rank"] = rank;

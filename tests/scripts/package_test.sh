@@ -29,7 +29,7 @@ program=$dir/root/moved/bin/skein
 # Of this machine: glibc alone, where it is here. Everything else must come out of the archive.
 ldd "$program" | awk '$2 == "=>" {print $3} $1 ~ /^\// {print $1}' | while read -r library; do
   case $(basename "$library") in
-    ld-linux-*.so.* | lib@(c|m|mvec|pthread|dl|rt|resolv|util).so.*)
+    ld-linux-*.so.* | libc.so.* | libm.so.* | libmvec.so.* | libpthread.so.* | libdl.so.* | librt.so.* | libresolv.so.* | libutil.so.*)
       mkdir -p "$dir/root$(dirname "$library")"
       cp -L "$library" "$dir/root$library" ;;
     *)

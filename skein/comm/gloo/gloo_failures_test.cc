@@ -229,7 +229,7 @@ TEST(GlooFailures, AnotherWorldSizeAndARankThatCameTwiceAreRefused) {
   run_ranks(2, [&](WorldOptions options) {
     options.size += options.rank;
     options.start_timeout_s = 2;
-    expect_says(usage_of(options), {"was started in a world of", "in one of"});
+    expect_says(usage_of(options), {"was started in a world of", "in a world of"});
     expect_says(usage_of(options), {"already in the rendezvous folder"});
     options.rank = 5;
     expect_says(usage_of(options), {"rank 5 of a world"});

@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::string_view kTable = "table";
+constexpr auto kLongestPause = std::chrono::microseconds(250'000);  // between two looks
 
 // Equal where a loopback interface is shared: same running kernel, same network namespace.
 std::string network_namespace() {
@@ -70,13 +71,12 @@ static_assert(sizeof(Slot) == Rendezvous::kSlotBytes);
 }  // namespace
 
 bool wait_until(const std::function<bool()>& done, Clock::time_point deadline) {
-  constexpr auto kLongest = std::chrono::microseconds(250'000);
   auto pause = std::chrono::microseconds(500);
   while (!done()) {
     const auto now = Clock::now();
     if (now >= deadline) return false;
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - now));
-    pause = std::min(pause * 3 / 2, kLongest);
+    pause = std::min(pause * 3 / 2, kLongestPause);
   }
   return true;
 }
@@ -143,8 +143,8 @@ std::string Rendezvous::collect() const {
       const std::string theirs = read_file(file);
       const std::string size = theirs.substr(0, theirs.find(' '));
       if (size != fmt::to_string(options_.size)) {
-        wrong = fmt::format("rank {} was started in a world of {} ranks, rank 0 in one of {}", rank,
-                            size, options_.size);
+        wrong = fmt::format("rank {} was started in a world of {} ranks, rank 0 in a world of {}",
+                            rank, size, options_.size);
       }
       one_host = one_host && theirs == mine;
       known[static_cast<size_t>(rank)] = true;
@@ -174,11 +174,15 @@ bool Rendezvous::arrive() {
     return text.has_value();
   };
   if (!wait_until(look, deadline_)) fail_missing();
-  if (text->find_first_not_of("0123456789 ") != text->npos) fail(ErrorCode::kUsage, "{}", *text);
+  if (text->find_first_not_of("0123456789 ") != text->npos) {
+    // The folder may go with rank 0: the others are to have read it before.
+    if (options_.rank == 0) std::this_thread::sleep_for(4 * kLongestPause);
+    fail(ErrorCode::kUsage, "{}", *text);
+  }
   const std::string size = text->substr(0, text->find(' '));
   if (size != fmt::to_string(options_.size)) {
-    fail(ErrorCode::kUsage, "rank 0 was started in a world of {} ranks, rank {} in one of {}", size,
-         options_.rank, options_.size);
+    fail(ErrorCode::kUsage, "rank 0 was started in a world of {} ranks, rank {} in a world of {}",
+         size, options_.rank, options_.size);
   }
   return text->ends_with(" 1");
 }
