@@ -6,7 +6,6 @@
 #
 #   tests/scripts/package_test.sh          exit code 77: skipped, a chroot is not possible here
 set -euo pipefail
-shopt -s extglob
 cd "$(dirname "$0")/../.."
 as_root=()
 if [ "$(id -u)" != 0 ]; then
