@@ -156,7 +156,9 @@ TEST(CudaRun, GoesOnOnAMachineOfOtherTimingsWithTheSameBits) {
   };
   train_on("0", "first_machine", {"run.steps=4"});
   train_on("1", "second_machine", {"run.steps=4"});
-  EXPECT_NE(read_curve(job().run("first_machine")), read_curve(job().run("second_machine")))
+  // Their losses may still be the same as printed.
+  EXPECT_TRUE(read_weights(job().checkpoint("first_machine", 4)) !=
+              read_weights(job().checkpoint("second_machine", 4)))
       << "the two machines must choose otherwise";
   train_on("0", "moved_machine", {"run.steps=2"});
   train_on("1", "moved_machine", {"run.steps=4"});

@@ -61,7 +61,7 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().lexically_relative(folder).string();
     if (name.starts_with("logs") || name == "rendezvous" || name == "events.jsonl") continue;
-    if (name == ".lock") continue;
+    if (entry.path().filename() == ".lock") continue;
     found[name] = entry.is_regular_file() ? read_file(entry.path()) : "";
   }
   return found;
