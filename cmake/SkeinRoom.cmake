@@ -31,7 +31,10 @@ endfunction()
 # The tests of a program, for ctest, which runs several at a time; those whose outcome is a time run alone.
 set(SKEIN_TIMED_TESTS GlooFailures.*:MatmulCeiling.*:CheckpointWriter.CountsTheRest*:ParallelFailure.*:PlanLarge.*:Plan.Llama2*)
 function(skein_discover_tests target prefix timeout)
-  set(properties TIMEOUT ${timeout} ENVIRONMENT "OMP_WAIT_POLICY=passive;${ARGN}")
+  # The environment comes by env: gtest_discover_tests takes a list in PROPERTIES apart.
+  set_target_properties(${target} PROPERTIES
+    CROSSCOMPILING_EMULATOR "/usr/bin/env;OMP_WAIT_POLICY=passive;${ARGN}")
+  set(properties TIMEOUT ${timeout})
   gtest_discover_tests(${target} TEST_PREFIX ${prefix} TEST_FILTER -${SKEIN_TIMED_TESTS}
                        DISCOVERY_TIMEOUT 120 PROPERTIES ${properties})
   gtest_discover_tests(${target} TEST_PREFIX ${prefix} TEST_FILTER ${SKEIN_TIMED_TESTS}

@@ -9,7 +9,7 @@ packages=(
   libdnnl-dev libgloo-dev libhwy-dev libsentencepiece-dev
   nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev
   libxxhash-dev zlib1g-dev libzstd-dev
-  libgtest-dev libbenchmark-dev librapidcheck-dev
+  libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
   clang-14 libclang-rt-14-dev libomp-14-dev clang-format-14 clang-tidy-14
   python3 python3-pip unzip
 )

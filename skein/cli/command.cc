@@ -48,7 +48,8 @@ void ConfigOptions::add_to(CLI::App& command) {
   CLI::Option* file = as_path(command.add_option("CONFIG.toml", path, "the configuration"));
   file->required()->check(CLI::Validator(
       [](const std::string& text) {
-        if (!looks_like_override(text) || fs::exists(text)) return std::string();
+        std::error_code ignored;  // a name that is too long
+        if (!looks_like_override(text) || fs::exists(text, ignored)) return std::string();
         return fmt::format("expected a file, found {}: did you mean --set {}?", text, text);
       },
       ""));

@@ -29,6 +29,7 @@ void check_folders(const Config& config) {
   if (!checkpoints.empty() && !checkpoints.starts_with("s3://")) {
     require_writable_folder(checkpoints, "checkpoint.dir");
   }
+  check_copies(config);
 }
 
 // Refused before the run folder is touched. A checkpoint's reduction width may still be refused later.
@@ -37,6 +38,11 @@ void check_start(const Config& config) {
   const LlamaConfig model = model_of(config, tokenizer->vocab_size());
   parallel_layout(config, model, config.launch.workers, 0);
   check_memory_of_workers(config, model, config.launch.workers);
+}
+
+// Of whoever gave the command; what else ends a start is the machine's doing, or ours.
+bool is_mistake(ErrorCode code) {
+  return code != ErrorCode::kPeerLost && code != ErrorCode::kInternal && code != ErrorCode::kIo;
 }
 
 // In the folder, where it is looked for tomorrow: the event, and the logs that end without a word.
@@ -71,9 +77,7 @@ int start_workers(const ConfigOptions& options, const Config& config,
   } catch (const WorkerError& error) {
     // Before the run has begun a mistake is told in full; what else happened may be in the logs, so
     // that they stay.
-    const bool is_mistake = error.code() != ErrorCode::kPeerLost &&
-                            error.code() != ErrorCode::kInternal && error.code() != ErrorCode::kIo;
-    if (new_folder.has_begun() || !is_mistake) {
+    if (new_folder.has_begun() || !is_mistake(error.code())) {
       tell_failure(config, error);
       new_folder.keep_logs();
       throw;
@@ -105,13 +109,17 @@ int train(const Config& config, const Place& place, const fs::path& rendezvous) 
   if (place.size > 1) {
     check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
   }
+  bool trains = false;
   try {
-    const TrainOutcome outcome = Trainer(config, *world, place.start_id, place.local_rank).run();
+    Trainer trainer(config, *world, place.start_id, place.local_rank);
+    trains = true;
+    const TrainOutcome outcome = trainer.run();
     return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
   } catch (const std::exception& exception) {
     // Of workers that this program started, the one that started them tells.
-    if (place.rank == 0 && place.parent_pid == 0) {
-      record_failure(config.run.dir, place.rank, to_error(exception));
+    const Error error = to_error(exception);
+    if (place.rank == 0 && place.parent_pid == 0 && (trains || !is_mistake(error.code()))) {
+      record_failure(config.run.dir, place.rank, error);
     }
     throw;
   }
@@ -142,7 +150,14 @@ int train_command(const ConfigOptions& options) {
   if (new_folder) say(copies);
   const fs::path rendezvous =
       rendezvous_folder(config.launch.rendezvous, config.run.dir, place.start_id);
-  return run_as_worker(place, rendezvous, [&] { return train(config, place, rendezvous); });
+  return run_as_worker(place, rendezvous, [&] {
+    try {
+      return train(config, place, rendezvous);
+    } catch (const std::exception& exception) {
+      if (new_folder && !is_mistake(to_error(exception).code())) new_folder->keep_logs();
+      throw;
+    }
+  });
 }
 
 }  // namespace

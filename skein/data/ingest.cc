@@ -90,6 +90,14 @@ IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
   check_options(inputs, out, options);
   FoundInputs found = find_inputs(inputs, {out, options.validation_out});
   const std::vector<InputFile>& files = found.files;
+  for (const InputFile& file : files) {
+    std::error_code ignored;
+    if (fs::equivalent(file.path, out, ignored) ||
+        fs::equivalent(file.path, options.validation_out, ignored)) {
+      fail(ErrorCode::kUsage, "{}: an input, and what is to be written as well",
+           file.path.string());
+    }
+  }
   check_output("--out", out, options.overwrite);
   if (!options.validation_out.empty()) {
     check_output("--validation-out", options.validation_out, options.overwrite);

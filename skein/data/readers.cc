@@ -29,12 +29,13 @@ constexpr Ending kEndings[] = {
 };
 
 constexpr const char* kPackedEndings[] = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".lzma",
-                                          ".lz4", ".7z",  ".rar", ".br",  ".Z"};
+                                          ".lz4", ".7z",  ".rar", ".br",  ".z"};
 
-// Without a final .gz or .zst, which says nothing about what is inside.
+// Without a final .gz or .zst, which says nothing about what is inside; in lower case.
 std::string name_inside(const fs::path& path) {
-  const bool is_compressed = path.extension() == ".gz" || path.extension() == ".zst";
-  return is_compressed ? path.stem().string() : path.filename().string();
+  const std::string extension = lower_case(path.extension().string());
+  const bool is_compressed = extension == ".gz" || extension == ".zst";
+  return lower_case(is_compressed ? path.stem().string() : path.filename().string());
 }
 
 // The first bytes of a file; empty where it cannot be opened (reading it says why).
@@ -92,8 +93,9 @@ std::string unpacked_text(const fs::path& path, int64_t max_bytes) {
     text.resize(size + count);
     if (count == 0) return text;
     if (static_cast<int64_t>(text.size()) > max_bytes) {
-      fail(ErrorCode::kInvalid, "{}: more than {} bytes of text in one compressed file: split it",
-           path.string(), max_bytes);
+      fail(ErrorCode::kUnsupported,
+           "{}: more than {} bytes of text in one compressed file: split it", path.string(),
+           max_bytes);
     }
   }
 }
@@ -104,8 +106,13 @@ void release_pages(std::span<const std::byte> mapped) {
 
 }  // namespace
 
+std::string lower_case(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
 InputFormat input_format(const fs::path& path, bool as_text) {
-  const std::string name = path.filename().string(), inside = name_inside(path);
+  const std::string name = lower_case(path.filename().string()), inside = name_inside(path);
   for (const char* ending : kPackedEndings) {
     if (inside.ends_with(ending)) return InputFormat::kPacked;
   }

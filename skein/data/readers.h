@@ -52,6 +52,9 @@ struct ReadOptions {
 // By the file's name, else by its first bytes.
 InputFormat input_format(const fs::path& path, bool as_text = false);
 
+// Of the ASCII letters: endings of file names.
+std::string lower_case(std::string text);
+
 using DocumentVisitor = std::function<void(std::string_view text)>;
 
 // The documents of one file, in order. Views are valid during the call.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/data/readers.h"
 
 namespace skein {
 namespace {
@@ -183,8 +184,9 @@ std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std
 
 std::unique_ptr<ByteSource> open_bytes(const fs::path& path) {
   auto source = read_plain(path);
-  if (path.extension() == ".gz") return gunzip(std::move(source), path.string());
-  if (path.extension() == ".zst") return unzstd(std::move(source), path.string());
+  const std::string extension = lower_case(path.extension().string());
+  if (extension == ".gz") return gunzip(std::move(source), path.string());
+  if (extension == ".zst") return unzstd(std::move(source), path.string());
   return source;
 }
 

@@ -37,13 +37,15 @@ class TableReader {
         return End::kRow;
       }
       if (is_quoted) {
-        fail(ErrorCode::kInvalid, "{}:{}: text after the closing quote of a field", name_, line_);
+        fail(damaged_, "{}:{}: text after the closing quote of a field", name_, line_);
       }
       push(field, byte);
     }
     return End::kRow;
   }
   int64_t line() const { return line_; }
+  // The first line named the columns: what is wrong from here on is a damaged table, no other file.
+  void expect_rows() { damaged_ = ErrorCode::kCorrupt; }
 
  private:
   void read_quoted(std::string& field) {
@@ -60,12 +62,12 @@ class TableReader {
         return;
       }
     }
-    fail(ErrorCode::kInvalid, "{}:{}: a quoted field does not end (truncated?)", name_, first_line);
+    fail(damaged_, "{}:{}: a quoted field does not end (truncated?)", name_, first_line);
   }
   void push(std::string& field, char byte) {
     field.push_back(byte);
     if (field.size() > max_bytes_) {
-      fail(ErrorCode::kInvalid, "{}:{}: a field of more than {} bytes", name_, line_, max_bytes_);
+      fail(damaged_, "{}:{}: a field of more than {} bytes", name_, line_, max_bytes_);
     }
   }
   bool peek(char& byte) {
@@ -83,6 +85,7 @@ class TableReader {
   const std::string& name_;
   char delimiter_;
   size_t max_bytes_;
+  ErrorCode damaged_ = ErrorCode::kInvalid;
   std::string buffer_ = std::string(kBufferBytes, '\0');
   size_t begin_ = 0, end_ = 0;
   int64_t line_ = 1;
@@ -125,6 +128,7 @@ void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char 
               const ReadOptions& options, const DocumentVisitor& visit) {
   TableReader table(std::move(source), name, delimiter, options.max_document_bytes);
   const Columns columns = read_names(table, name, options.text_column);
+  table.expect_rows();
   std::string field, text;
   while (true) {
     const int64_t line = table.line();
@@ -139,7 +143,7 @@ void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char 
     const bool is_blank = count == 1 && (columns.text == 0 ? text : field).empty();
     if (is_blank && columns.count > 1) continue;
     if (count != columns.count) {
-      fail(ErrorCode::kInvalid, "{}:{}: a row of {} fields: expected {}, as in the first line",
+      fail(ErrorCode::kCorrupt, "{}:{}: a row of {} fields: expected {}, as in the first line",
            name, line, count, columns.count);
     }
     check_utf8(text, fmt::format("{}:{}", name, line));

@@ -100,7 +100,7 @@ class ValueReader {
       bytes_.skip();
       value.push_back(byte);
       if (value.size() > max_bytes_) {
-        fail(ErrorCode::kInvalid, "{}:{}: a value of more than {} bytes: expected a document",
+        fail(ErrorCode::kUnsupported, "{}:{}: a value of more than {} bytes: expected a document",
              name_, first_line_, max_bytes_);
       }
       if (in_string) {

@@ -103,7 +103,9 @@ std::string parse_json_document(std::string_view line, const std::string& where,
   DocumentEvents events(key);
   json::sax_parse(line.begin(), line.end(), &events);
   if (const std::string problem = events.problem(); !problem.empty()) {
-    fail(ErrorCode::kInvalid, "{}: {}", where, problem);
+    // Something else than documents, or a document that is broken.
+    const bool has_key = line.find('"' + key + '"') != std::string_view::npos;
+    fail(has_key ? ErrorCode::kCorrupt : ErrorCode::kInvalid, "{}: {}", where, problem);
   }
   return std::move(events.text());
 }

@@ -60,6 +60,9 @@ class Tokenizer {
   virtual std::string why_not_exported() const { return "it is no SentencePiece model"; }
 };
 
+// Whether a file of this name beside tokenizer.model is part of a tokenizer.
+bool is_tokenizer_file(std::string_view name);
+
 // The tokenizer that a person named by `setting` ("data.tokenizer"): what is not there
 // is Error{kUsage}, which names the setting.
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, const std::string& setting);

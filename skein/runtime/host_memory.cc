@@ -152,7 +152,8 @@ void add_groups(const fs::path& root, const std::string& host, HostMemory& memor
     const fs::path inside = fs::path(*own).lexically_relative(mount.group);
     const bool is_inside = !inside.empty() && inside.begin()->string() != "..";
     fs::path group = is_inside ? (mount.at / inside).lexically_normal() : mount.at;
-    if (!fs::is_directory(group)) group = mount.at;
+    std::error_code ignored;
+    if (!fs::is_directory(group, ignored)) group = mount.at;
     while (true) {
       if (!group.has_filename()) group = group.parent_path();
       struct stat place {};

@@ -63,7 +63,7 @@ void count_epochs(Config& config, ConfigUse use) {
          "plan with --set run.steps=N",
          key);
   }
-  const auto tokenizer = Tokenizer::load(config.data.tokenizer);
+  const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
   const DataFeed feed(config.data.train, *tokenizer, config, 0);
   const TokenCount count = count_tokens(feed.context());
   set_steps(config, config.run.epochs * count.tokens, key);

@@ -100,7 +100,7 @@ std::string refusal(const Config& config, const StepSpec& spec, int64_t ranks, b
   left.free_bytes = verdict.available_bytes;
   request.limits = {left};
   if (is_device) {
-    request.hardware.memory_bytes = left.free_bytes;
+    request.hardware.memory_bytes = std::max<int64_t>(1, left.free_bytes);
     request.limits.clear();
   }
   Plan plan = make_plan(request);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "skein/base/hash.h"
 #include "skein/base/log.h"
 #include "skein/checkpoint/checkpoint_search.h"
 #include "skein/model/llama/parameters.h"
@@ -42,6 +43,38 @@ std::string manifest_name(const fs::path& folder) {
 bool is_optimizer_state(std::string_view name) {
   return name.starts_with("exp_avg.") || name.starts_with("exp_avg_sq.") ||
          name.starts_with("master.");
+}
+
+// "": no file. A file that is not called tokenizer.model may have been named by itself.
+std::string content_of_tokenizer(const fs::path& tokenizer) {
+  const fs::path file =
+      fs::is_directory(tokenizer) ? tokenizer / "tokenizer.model" : fs::path(tokenizer);
+  if (!fs::is_regular_file(file)) return "";
+  const std::string bytes = read_file(file);
+  return xxh3_128_hex(std::as_bytes(std::span(bytes)));
+}
+
+// The tokenizer that the checkpoint was trained with: the copy that its run keeps, <run>/tokenizer, two
+// folders above the checkpoint, or the one that was named. Which of them it is their content says;
+// older checkpoints do not record that.
+fs::path find_tokenizer(const fs::path& checkpoint, const Json& configuration) {
+  const fs::path copy = fs::absolute(checkpoint).parent_path().parent_path() / "tokenizer";
+  const auto found = configuration.find("tokenizer");
+  const bool is_named = found != configuration.end() && found->is_string();
+  const fs::path named = is_named ? found->get<std::string>() : std::string();
+  const auto wanted = Json::json_pointer("/content/tokenizer/xxh3_128");
+  if (!configuration.contains(wanted) || !configuration.at(wanted).is_string()) {
+    return has_tokenizer(copy) ? copy : named;
+  }
+  const std::string content = configuration.at(wanted);
+  for (const fs::path& one : {copy, named}) {
+    if (!one.empty() && content_of_tokenizer(one) == content) return one;
+  }
+  log::warn(
+      "{}: the tokenizer that it was trained with is gone: neither {} nor {} has its content "
+      "(xxh3-128 {})",
+      checkpoint.string(), copy.string(), named.string(), content);
+  return {};
 }
 
 }  // namespace
@@ -92,14 +125,7 @@ void ModelSource::open_checkpoint(const fs::path& folder) {
   config_ = parse_llama_config(model_in(configuration, what), what);
   const ManifestTensor* embedding = checkpoint_->find(kEmbedding);
   if (embedding != nullptr) dtype_ = embedding->dtype;
-  // A run keeps a copy of its tokenizer: <run>/tokenizer, two folders above the checkpoint.
-  const fs::path copy = fs::absolute(folder).parent_path().parent_path() / "tokenizer";
-  if (has_tokenizer(copy)) {
-    tokenizer_ = copy;
-  } else if (const auto found = configuration.find("tokenizer");
-             found != configuration.end() && found->is_string()) {
-    tokenizer_ = found->get<std::string>();
-  }
+  tokenizer_ = find_tokenizer(folder, configuration);
 }
 
 void ModelSource::open_hugging_face(const fs::path& folder) {

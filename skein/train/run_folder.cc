@@ -40,7 +40,7 @@ Files files_of(const Tokenizer& tokenizer) {
   Files files;
   for (const fs::path& file : tokenizer.files()) {
     // A model file of another name was named by itself: in a folder it has the name of its kind.
-    const bool is_model = file.extension() == ".model";
+    const bool is_model = file.extension() == ".model" || tokenizer.files().size() == 1;
     files[is_model ? "tokenizer.model" : file.filename().string()] = read_file(file);
   }
   return files;
@@ -60,9 +60,23 @@ bool holds(const fs::path& folder, const Files& files) {
   return count == files.size();
 }
 
+// What a run keeps there may be replaced, what else lies there may not.
+void check_is_a_copy(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file() && is_tokenizer_file(name)) continue;
+    fail(ErrorCode::kUsage,
+         "{} is where a run keeps a copy of its tokenizer, and holds {}, which is none of that: "
+         "name another run.dir",
+         folder.string(), name);
+  }
+}
+
 // The folder is the old one or the new one, whenever the process dies.
 void write_folder(const fs::path& folder, const Files& files) {
   if (holds(folder, files)) return;
+  check_is_a_copy(folder);
   const FileOps ops;
   const fs::path partial = folder.string() + ".partial", old = folder.string() + ".replaced";
   ops.remove_tree(partial);
@@ -116,6 +130,17 @@ void write_run_folder(const Config& config, const LlamaConfig& model, const Toke
     write_file_atomic(run / kModelFile, to_hugging_face_json(model, dtype).dump(2) + "\n");
   }
   write_file_atomic(run / kConfigFile, config_text(config_of_run_folder(config)));
+}
+
+void check_copies(const Config& config) {
+  const fs::path run = config.run.dir;
+  check_is_a_copy(run / kTokenizerFolder);
+  if (names_a_model_file(config) && fs::exists(run / kModelFile) &&
+      !fs::exists(run / kConfigFile)) {
+    fail(ErrorCode::kUsage,
+         "{} would be replaced by the run's own copy of its model: name another run.dir",
+         (run / kModelFile).string());
+  }
 }
 
 std::vector<std::string> use_own_copies(Config& config, std::span<const std::string> overrides) {
@@ -194,20 +219,33 @@ void NewRunFolder::remove_empty(const Made& made) {
   }
 }
 
+// Under its lock: another run may have the same folder of checkpoints, and train by now.
+void NewRunFolder::remove_checkpoint_folder() const {
+  if (checkpoints_.parents.empty() || !fs::is_directory(checkpoints_.folder)) return;
+  std::error_code ignored;
+  if (fs::equivalent(checkpoints_.folder, run_.folder, ignored)) return;
+  try {
+    const RunLock lock(checkpoints_.folder);
+    if (!list_checkpoints(checkpoints_.folder).empty()) return;
+    FileOps().remove_tree(checkpoints_.folder / ".lock");
+  } catch (const Error&) {
+    return;  // somebody trains there
+  }
+  remove_empty(checkpoints_);
+}
+
 void NewRunFolder::remove_what_was_made() const {
   if (!fs::is_directory(run_.folder) || has_begun()) return;
   const RunLock lock(run_.folder);
   if (has_begun()) return;
+  remove_checkpoint_folder();
   const FileOps ops;
-  if (!checkpoints_.parents.empty() && list_checkpoints(checkpoints_.folder).empty()) {
-    ops.remove_tree(checkpoints_.folder / ".lock");
-  }
-  remove_empty(checkpoints_);
   constexpr std::array<std::string_view, 10> kOurs = {
       "logs",      "events.jsonl",      "metrics.jsonl", "tensorboard", "rendezvous",
       "tokenizer", "tokenizer.partial", "model.json",    ".lock",       "config.toml.partial"};
   for (const std::string_view name : kOurs) {
-    if (former_.contains(std::string(name)) || (keep_logs_ && name == "logs")) continue;
+    const bool tells = name == "logs" || name == "events.jsonl" || name == "rendezvous";
+    if (former_.contains(std::string(name)) || (keep_logs_ && tells)) continue;
     ops.remove_tree(run_.folder / name);
   }
   remove_empty(run_);

@@ -26,6 +26,10 @@ Config config_of_run_folder(const Config& config);
 // The tokenizer's files go in together or not at all: two tokenizers are never mixed.
 void write_run_folder(const Config& config, const LlamaConfig& model, const Tokenizer& tokenizer);
 
+// Refuses (kUsage), before anything is written, a run.dir where other people's files have the names
+// of these copies.
+void check_copies(const Config& config);
+
 // Where the tokenizer, or what says the model, is gone, and an earlier start left a copy in run.dir:
 // takes the copy, but for what `overrides` names. One sentence each about what was taken.
 std::vector<std::string> use_own_copies(Config& config, std::span<const std::string> overrides);
@@ -55,6 +59,7 @@ class NewRunFolder {
   };
   static Made what_is_missing(const std::string& folder);
   static void remove_empty(const Made& made);
+  void remove_checkpoint_folder() const;
   void remove_what_was_made() const;
 
   Made run_;

@@ -44,7 +44,11 @@ RunLog::RunLog(const Config& config)
       dir_(create_run_folder(config)),
       metrics_(dir_),
       events_(dir_),
-      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {}
+      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {
+  if (!config_.log.prometheus.empty()) {
+    prometheus_ = std::make_unique<PrometheusServer>(config_.log.prometheus);
+  }
+}
 
 // A line of text above the progress line.
 void RunLog::say(const std::string& line) {
@@ -64,9 +68,6 @@ void RunLog::set_scale(const Scale& scale) {
 void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
   if (config_.log.tensorboard) {
     tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
-  }
-  if (!config_.log.prometheus.empty()) {
-    prometheus_ = std::make_unique<PrometheusServer>(config_.log.prometheus);
   }
   spikes_ = beginning.monitor.is_null() ? spikes_until(dir_ / "metrics.jsonl", step)
                                         : SpikeDetector::from_json(beginning.monitor);

@@ -60,7 +60,10 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
       schedule_(learning_rate_schedule(config.optimizer)) {
   if (is_first()) {
     lock_.emplace(config.run.dir);
-    checkpoints_lock_.emplace(lock_checkpoints(checkpoint_dir(config), config.run.dir));
+    std::error_code none;  // of the folder, yet
+    if (!fs::equivalent(checkpoint_dir(config), config.run.dir, none)) {
+      checkpoints_lock_.emplace(lock_checkpoints(checkpoint_dir(config), config.run.dir));
+    }
     log_.emplace(config_);
   }
   open_model();
@@ -79,7 +82,8 @@ Trainer::~Trainer() { communicators_.clear(); }
 
 void Trainer::open_model() {
   tokenizer_ = load_tokenizer(config_.data.tokenizer, "data.tokenizer");
-  if (const std::string why = tokenizer_->why_not_exported(); is_first() && !why.empty()) {
+  const std::string why = is_first() ? tokenizer_->why_not_exported() : "";
+  if (!why.empty()) {
     log::warn(
         "{}: an export will not have this tokenizer, since transformers cannot give its ids: "
         "{}",
@@ -155,8 +159,13 @@ RunContent Trainer::content() const {
 // weights that this model would read otherwise.
 void Trainer::accept_beginning() {
   if (!checkpoint_ && !config_.model.init_from.empty()) {
-    source_ = std::make_unique<ModelSource>(config_.model.init_from);
-    if (is_first()) check_source(*source_, model_, *tokenizer_, config_.run.accept_changes);
+    // Rank 0's choice: the run that they are of may save meanwhile.
+    if (is_first()) {
+      source_ = std::make_unique<ModelSource>(config_.model.init_from);
+      check_source(*source_, model_, *tokenizer_, config_.run.accept_changes);
+    }
+    const std::string path = text_of_rank_0(world_, is_first() ? source_->path().string() : "");
+    if (!is_first()) source_ = std::make_unique<ModelSource>(path);
   }
   if (is_first()) {
     configuration_ = run_configuration(config_, model_, content());
@@ -251,9 +260,10 @@ void Trainer::begin_state() {
 void Trainer::choose_checkpoint() {
   StartingPoint own;
   if (is_first()) {
-    own = choose_start(
-        *checkpoints_lock_, checkpoint_dir(config_), config_.run.resume,
-        [this](const CheckpointInfo& info, const Error& why) { log_->skip_checkpoint(info, why); });
+    own = choose_start(checkpoints_lock_ ? *checkpoints_lock_ : *lock_, checkpoint_dir(config_),
+                       config_.run.resume, [this](const CheckpointInfo& info, const Error& why) {
+                         log_->skip_checkpoint(info, why);
+                       });
   }
   start_ = start_of_rank_0(world_, std::move(own));
   if (start_.checkpoint.empty()) return;
@@ -275,6 +285,7 @@ void Trainer::restore() {
 
 // Nothing is refused any more. `from`: where the weights came from.
 void Trainer::begin_run(const std::string& from, const Json& monitor) {
+  wait_for_all(world_, "every rank has its state");
   if (!log_) return;
   write_run_folder(config_, model_, *tokenizer_);
   log_->start(step_, from, {.why = start_.why, .changes = changes_, .monitor = monitor});

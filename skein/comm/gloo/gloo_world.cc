@@ -62,7 +62,8 @@ void GlooWorld::publish(const std::vector<int>& world_ranks) {
   std::map<int, std::vector<char>> addresses;
   {
     const std::lock_guard lock(mutex_);  // against end(), which visits all pairs
-    context_->setTimeout(std::chrono::milliseconds(int64_t(options_.start_timeout_s * 1e3)));
+    // Gloo waits five times that for a connection.
+    context_->setTimeout(std::chrono::milliseconds(int64_t(options_.start_timeout_s * 200)));
     for (const int peer : world_ranks) {
       if (published_[static_cast<size_t>(peer)]) continue;
       addresses[peer] = context_->createPair(peer)->address().bytes();
