@@ -97,12 +97,16 @@ TEST_P(Export, TokenizerFilesAreMadeOfTheModelThatTrainingUsed) {
     fs::remove(kept / name);
   }
   exported();
+  // Another model in the copy's place is not taken: the one that trained is known by its content.
+  const fs::path unigram =
+      fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/tokenizer/unigram/tokenizer.model";
+  fs::copy_file(unigram, kept / "tokenizer.model", fs::copy_options::overwrite_existing);
+  exported();
   // One whose ids transformers cannot give is refused, and can be left out.
-  fs::copy_file(
-      fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/tokenizer/unigram/tokenizer.model",
-      kept / "tokenizer.model", fs::copy_options::overwrite_existing);
+  job().trained("unigram", {"run.steps=1", "data.tokenizer=" + unigram.string()});
   fs::remove_all(again);
-  Arguments arguments{"checkpoint", "export", job().run("run").string(), "--out", again.string()};
+  Arguments arguments{"checkpoint", "export", job().run("unigram").string(), "--out",
+                      again.string()};
   const Outcome refused = run_skein(arguments);
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("unigram"), std::string::npos) << refused.err;
