@@ -104,7 +104,8 @@ std::string parse_json_document(std::string_view line, const std::string& where,
   json::sax_parse(line.begin(), line.end(), &events);
   if (const std::string problem = events.problem(); !problem.empty()) {
     // Something else than documents, or a document that is broken.
-    const bool has_key = line.find('"' + key + '"') != std::string_view::npos;
+    const bool has_key = line.find('"' + key + '"') != std::string_view::npos &&
+                         !problem.starts_with("has no key");  // it has one further in
     fail(has_key ? ErrorCode::kCorrupt : ErrorCode::kInvalid, "{}: {}", where, problem);
   }
   return std::move(events.text());
