@@ -9,6 +9,8 @@
 #   4. exits      exit, _exit, abort, terminate: only in cli/
 #   5. headers    begin with a comment that says what they are, then #pragma once
 #                 (*-inl.h, which are included several times, have no #pragma once)
+#   6. names      no two headers define a type of one name in one namespace: the linker would take
+#                 one's functions for the other's, without a word
 #
 # Tests (*_test.cc, *_fuzz.cc, and what they share in testing/) are free of 1, 2 and 4.
 set -euo pipefail
@@ -82,6 +84,14 @@ in_opening && !/^[ \t]*(\/\/.*)?$/ {
   in_opening = 0
   if ($0 !~ /^#pragma once/ && FILENAME !~ /-inl\.h$/)
     report("expected #pragma once after the opening comment; found: " $0)
+}
+
+is_header && /^namespace [a-z_:0-9]+ \{/ { space = $2 }
+
+is_header && /^(struct|class|enum class) [A-Za-z0-9_]+[^;(]*\{/ {
+  type = space "::" ($1 == "enum" ? $3 : $2)
+  if (type in defined && defined[type] != FILENAME) report("defines " type ", as " defined[type] " does")
+  defined[type] = FILENAME
 }
 
 /^[ \t]*#[ \t]*include[ \t]*["<]/ {

@@ -120,11 +120,13 @@ changed_sources() {
 }
 
 check_tidy() {
-  local database=$build_dir/compile_commands.json built chosen output
-  if [ ! -f "$database" ]; then
-    echo "lint: note: clang-tidy skipped: no $database; run cmake first"
+  local database=$build_dir/tidy/compile_commands.json built chosen output
+  if [ ! -f "$build_dir/compile_commands.json" ]; then
+    echo "lint: note: clang-tidy skipped: no $build_dir/compile_commands.json; run cmake first"
     return
   fi
+  mkdir -p "$build_dir/tidy"
+  scripts/tidy_database.py "$build_dir/compile_commands.json" >"$database"
   built=$(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\",*$|\1|p" "$database" | sort -u)
   if [ -n "$tidy_all" ]; then
     mapfile -t chosen <<<"$built"
@@ -140,9 +142,6 @@ check_tidy() {
     return
   fi
   num_tidied=${#chosen[@]}
-  # clang-tidy reads no precompiled header of g++.
-  mkdir -p "$build_dir/tidy"
-  sed -E 's/ -fpch-preprocess| -Winvalid-pch| -Wno-restrict| -Wno-stringop-over[a-z]*| -include [^ ]*cmake_pch\.hxx//g' "$database" >"$build_dir/tidy/compile_commands.json"
   # shellcheck disable=SC2016  # for the inner shell
   output=$(printf '%s\0' "${chosen[@]}" | xargs -0 -P "$(nproc)" -I{} \
     sh -c 'found=$(clang-tidy-14 -p "$1" --quiet "$2" 2>/dev/null) || printf "%s\n" "${found:-$2: error: did not run}"' sh "$build_dir/tidy" {})

@@ -30,7 +30,7 @@ int64_t share_elements(const Collective& collective, const CollectivePart& part,
   return collective.kind == CollectiveKind::kAllReduce ? ceil_div(part.elements, size) : part.share;
 }
 
-ByteRange share_of(const Collective& collective, const CollectivePart& part, int size, int rank) {
+ByteSpan share_of(const Collective& collective, const CollectivePart& part, int size, int rank) {
   const int64_t share = share_elements(collective, part, size);
   const int64_t begin = std::min(rank * share, part.elements);
   const int64_t end = std::min(begin + share, part.elements);

@@ -7,7 +7,7 @@
 
 namespace skein {
 
-struct ByteRange {
+struct ByteSpan {
   int64_t begin = 0;
   int64_t bytes = 0;
 };
@@ -16,7 +16,7 @@ struct ByteRange {
 int64_t share_elements(const Collective& collective, const CollectivePart& part, int size);
 
 // Where in the whole the share of `rank` lies; shorter, or empty, at the ragged end.
-ByteRange share_of(const Collective& collective, const CollectivePart& part, int size, int rank);
+ByteSpan share_of(const Collective& collective, const CollectivePart& part, int size, int rank);
 
 // The scratch that one other rank's term of this part takes: a full share, rounded up to 64 bytes.
 int64_t scratch_slot_bytes(const Collective& collective, const CollectivePart& part, int size);

@@ -40,7 +40,7 @@ class Simulation {
     timeline_.stages.resize(lists.size());
   }
 
-  Timeline run() {
+  StepTimeline run() {
     while (!queue_.empty()) {
       const size_t stage = queue_.front();
       queue_.pop_front();
@@ -146,16 +146,16 @@ class Simulation {
   std::vector<double> link_free_at_;
   std::vector<bool> queued_;
   std::deque<size_t> queue_;  // stages that may be able to go on
-  Timeline timeline_;
+  StepTimeline timeline_;
 };
 
 }  // namespace
 
-Timeline simulate(const std::vector<std::vector<Task>>& stages, const StepTimes& times) {
+StepTimeline simulate(const std::vector<std::vector<Task>>& stages, const StepTimes& times) {
   return Simulation(stages, times).run();
 }
 
-Timeline simulate(const PipelineShape& shape, const StepTimes& times) {
+StepTimeline simulate(const PipelineShape& shape, const StepTimes& times) {
   std::vector<std::vector<Task>> lists;
   for (int64_t stage = 0; stage < shape.num_stages; ++stage)
     lists.push_back(stage_tasks(shape, stage));

@@ -38,7 +38,7 @@ struct TaskSpan {
   double end = 0;
 };
 
-struct Timeline {
+struct StepTimeline {
   std::vector<std::vector<TaskSpan>> stages;  // in order of time
   double update_start = 0;
   double step_seconds = 0;
@@ -46,9 +46,9 @@ struct Timeline {
 };
 
 // `stages[s]` is the list of stage s.
-Timeline simulate(const std::vector<std::vector<Task>>& stages, const StepTimes& times);
+StepTimeline simulate(const std::vector<std::vector<Task>>& stages, const StepTimes& times);
 
 // The lists of the shape's schedule.
-Timeline simulate(const PipelineShape& shape, const StepTimes& times);
+StepTimeline simulate(const PipelineShape& shape, const StepTimes& times);
 
 }  // namespace skein

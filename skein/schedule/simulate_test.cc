@@ -22,7 +22,7 @@ TEST(Simulate, BubbleOfEqualTasksIsThatOfTheLiterature) {
       for (int64_t m = p; m <= 24; ++m) {
         for (const ChunkSeconds seconds : {ChunkSeconds{1, 2}, {1, 1}, {2, 1}}) {
           const PipelineShape shape{p, v, m};
-          const Timeline timeline =
+          const StepTimeline timeline =
               simulate(shape, equal_times(shape, seconds.forward, seconds.backward));
           EXPECT_DOUBLE_EQ(timeline.bubble_fraction,
                            static_cast<double>(p - 1) / static_cast<double>(m * v))
@@ -46,7 +46,7 @@ TEST(Simulate, EveryStartHasItsReason) {
     }
     times.transfer_seconds = 0.375;
     times.update_seconds = 3;
-    const Timeline timeline = simulate(shape, times);
+    const StepTimeline timeline = simulate(shape, times);
     const auto ends = [&](TaskKind kind, int64_t chunk, int64_t micro_batch) {
       for (const TaskSpan& span : timeline.stages[static_cast<size_t>(shape.stage_of(chunk))]) {
         const Task& task = span.task;
@@ -97,7 +97,7 @@ TEST(Simulate, TransfersOfOneDirectionQueue) {
   std::vector<std::vector<Task>> lists(2);
   for (int64_t i = 0; i < 3; ++i) lists[0].push_back({TaskKind::kForward, 0, i, i});
   for (int64_t i = 0; i < 3; ++i) lists[1].push_back({TaskKind::kForward, 1, i, i});
-  const Timeline timeline = simulate(lists, times);
+  const StepTimeline timeline = simulate(lists, times);
   EXPECT_DOUBLE_EQ(timeline.stages[1][0].start, 11);
   EXPECT_DOUBLE_EQ(timeline.stages[1][1].start, 21);
   EXPECT_DOUBLE_EQ(timeline.stages[1][2].start, 31);
@@ -108,7 +108,7 @@ TEST(Simulate, OneStageHasNoBubbleAndNoTransfers) {
   StepTimes times = equal_times(shape, 1, 2);
   times.transfer_seconds = 100;
   times.update_seconds = 0.5;
-  const Timeline timeline = simulate(shape, times);
+  const StepTimeline timeline = simulate(shape, times);
   EXPECT_DOUBLE_EQ(timeline.step_seconds, 12.5);
   EXPECT_DOUBLE_EQ(timeline.bubble_fraction, 0);
 }

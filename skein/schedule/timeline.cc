@@ -20,7 +20,7 @@ std::string flow_id(const Task& sender) {
 
 class TimelineWriter {
  public:
-  TimelineWriter(const Timeline& timeline, const fs::path& path)
+  TimelineWriter(const StepTimeline& timeline, const fs::path& path)
       : timeline_(timeline),
         num_stages_(static_cast<int64_t>(timeline.stages.size())),
         trace_(path) {
@@ -97,7 +97,7 @@ class TimelineWriter {
         stage, microseconds(timeline_.update_start), microseconds(seconds));
   }
 
-  const Timeline& timeline_;
+  const StepTimeline& timeline_;
   const int64_t num_stages_;
   int64_t last_chunk_ = 0;
   TraceFile trace_;
@@ -105,7 +105,7 @@ class TimelineWriter {
 
 }  // namespace
 
-void write_timeline(const Timeline& timeline, const fs::path& path) {
+void write_timeline(const StepTimeline& timeline, const fs::path& path) {
   TimelineWriter(timeline, path).run();
 }
 

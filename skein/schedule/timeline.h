@@ -14,6 +14,6 @@
 namespace skein {
 
 // Replaces the file.
-void write_timeline(const Timeline& timeline, const std::filesystem::path& path);
+void write_timeline(const StepTimeline& timeline, const std::filesystem::path& path);
 
 }  // namespace skein

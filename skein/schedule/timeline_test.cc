@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Timeline example(const PipelineShape& shape) {
+StepTimeline example(const PipelineShape& shape) {
   StepTimes times;
   times.chunks.assign(static_cast<size_t>(shape.num_chunks()), {0.001, 0.002});
   times.transfer_seconds = 0.0001;
@@ -22,7 +22,7 @@ Timeline example(const PipelineShape& shape) {
   return simulate(shape, times);
 }
 
-Json written(const Timeline& timeline) {
+Json written(const StepTimeline& timeline) {
   const fs::path path = fs::path(testing::TempDir()) / "skein_timeline.json";
   write_timeline(timeline, path);
   Json json = read_json(path.string());
@@ -32,7 +32,7 @@ Json written(const Timeline& timeline) {
 
 TEST(WriteTimeline, EveryTaskReadsBackWithItsTimes) {
   const PipelineShape shape{4, 2, 10};
-  const Timeline timeline = example(shape);
+  const StepTimeline timeline = example(shape);
   const Json trace = written(timeline);
   std::vector<size_t> next(4, 0);
   int updates = 0, threads = 0;

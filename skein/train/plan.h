@@ -29,7 +29,7 @@
 namespace skein {
 
 struct StepPrediction {
-  Timeline timeline;
+  StepTimeline timeline;
   double step_seconds = 0;
   double update_seconds = 0;
 };

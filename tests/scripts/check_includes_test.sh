@@ -85,6 +85,12 @@ violation base/x.h 'expected #pragma once' '// What it is.' '#ifndef X_H'
 violation base/x.h 'a header begins with a comment' '#pragma once'
 violation base/x-inl.h 'a header begins with a comment' ''
 
+# Names: the second of two headers that define one.
+mkdir -p "$tree/skein/data"
+printf '// A share.\n#pragma once\nnamespace skein {\n\nstruct Share {\n};\n' >"$tree/skein/data/share.h"
+violation tensor/share.h 'defines skein::Share, as skein/data/share.h does' '// A share.' '#pragma once' 'namespace skein {' '' 'struct Share {'
+rm "$tree/skein/data/share.h"
+
 # A folder without sources is a mistake, not a success.
 rm -rf "$tree/skein" && mkdir "$tree/skein"
 expect 'no sources in'

@@ -12,7 +12,7 @@ home=home
 pages=docs
 
 mkdir -p "$tree"/{scripts,skein/base,docs,build}
-cp "$root"/scripts/{lint,check_includes}.sh "$tree/scripts/"
+cp "$root"/scripts/{lint.sh,check_includes.sh,tidy_database.py} "$tree/scripts/"
 cp "$root"/.clang-{format,tidy} "$tree/"
 printf '%s\n' '// Numbers for people.' '#pragma once' '' 'int f();' >"$tree/skein/base/units.h"
 printf '%s\n' "See [units](../skein/base/units.h), [web](https://example.org) and $pages/page.md." >"$tree/$pages/page.md"

@@ -302,7 +302,7 @@ void GlooCommunicator::copy_own(const Pending& pending) {
   if (!root && !gather && collective.kind != Kind::kAllToAll) return;
   for (const CollectivePart& part : collective.parts) {
     if (part.output == nullptr) continue;
-    const auto [begin, bytes] = root ? ByteRange{0, whole_bytes(collective, part)}
+    const auto [begin, bytes] = root ? ByteSpan{0, whole_bytes(collective, part)}
                                      : share_of(collective, part, size(), rank_);
     const void* own = at(part.input, gather ? 0 : begin);
     tree_sum(collective.dtype, {&own, 1}, at(part.output, begin),

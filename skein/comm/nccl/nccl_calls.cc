@@ -60,7 +60,7 @@ class Calls {
 
  private:
   const NcclLibrary& nccl() const { return to_.nccl; }
-  ByteRange range(const CollectivePart& part, int rank) const {
+  ByteSpan range(const CollectivePart& part, int rank) const {
     return share_of(collective_, part, size_, rank);
   }
   int64_t whole_bytes(const CollectivePart& part) const {

@@ -125,7 +125,7 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
   }
   check(opened, "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  progress_ = std::make_unique<Progress>();
+  progress_ = std::make_unique<StreamProgress>();
   staging_ = std::make_unique<StagingRing>(kStagingBytes, nullptr);
   inputs_ = std::make_unique<StagingRing>(
       kInputRingBytes, allocate_unfilled(kInputRingBytes, "what is on its way to the GPU"));

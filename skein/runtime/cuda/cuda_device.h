@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
-#include "skein/runtime/cuda/progress.h"
 #include "skein/runtime/cuda/staging.h"
+#include "skein/runtime/cuda/stream_progress.h"
 #include "skein/runtime/device.h"
 
 namespace skein {
@@ -74,7 +74,7 @@ class CudaDevice final : public Device {
   int index_;
   bool check_ops_;
   cudaStream_t stream_ = nullptr;
-  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<StreamProgress> progress_;
   std::unique_ptr<StagingRing> staging_, inputs_;
   bool recording_ = false;
   std::mutex readers_mutex_;

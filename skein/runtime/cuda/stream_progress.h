@@ -11,12 +11,12 @@
 
 namespace skein {
 
-class Progress {
+class StreamProgress {
  public:
-  Progress();
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  StreamProgress();
+  ~StreamProgress();
+  StreamProgress(const StreamProgress&) = delete;
+  StreamProgress& operator=(const StreamProgress&) = delete;
 
   // The number of a place that is called so.
   int64_t name(const std::string& place);

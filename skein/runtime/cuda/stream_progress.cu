@@ -1,5 +1,5 @@
 #include "skein/base/check_cuda.h"
-#include "skein/runtime/cuda/progress.h"
+#include "skein/runtime/cuda/stream_progress.h"
 
 namespace skein {
 
@@ -19,7 +19,7 @@ void write_later(volatile int64_t* word, int64_t value, cudaStream_t stream) {
 
 }  // namespace
 
-Progress::Progress() {
+StreamProgress::StreamProgress() {
   void* memory = nullptr;
   check(cudaHostAlloc(&memory, sizeof(Words), cudaHostAllocPortable), "pinned memory");
   words_ = static_cast<volatile Words*>(memory);
@@ -27,22 +27,22 @@ Progress::Progress() {
   words_->place = 0;
 }
 
-Progress::~Progress() { cudaFreeHost(const_cast<Words*>(words_)); }
+StreamProgress::~StreamProgress() { cudaFreeHost(const_cast<Words*>(words_)); }
 
-int64_t Progress::name(const std::string& place) {
+int64_t StreamProgress::name(const std::string& place) {
   places_.push_back(place);
   return static_cast<int64_t>(places_.size()) - 1;
 }
 
-void Progress::pass_place(int64_t place, cudaStream_t stream) {
+void StreamProgress::pass_place(int64_t place, cudaStream_t stream) {
   write_later(&words_->place, place, stream);
 }
 
-void Progress::pass_step(int64_t step, cudaStream_t stream) {
+void StreamProgress::pass_step(int64_t step, cudaStream_t stream) {
   write_later(&words_->step, step, stream);
 }
 
-std::string Progress::text() const {
+std::string StreamProgress::text() const {
   std::string text;
   if (words_->step != 0) text += fmt::format(" in step {}", words_->step);
   const std::string& place = places_.at(static_cast<size_t>(words_->place));
