@@ -42,9 +42,11 @@ config=(configs/demo.toml
   --set "data.validation=\"$dir/validation.arrow\"" --set "data.tokenizer=\"$dir/tokenizer-4096\"")
 
 say "4/7  Plan"
-$skein plan "${config[@]}"
+hardware=$dir/this-machine.toml
+$skein plan "${config[@]}" --calibrate "$hardware" >/dev/null
+$skein plan "${config[@]}" --hardware "$hardware"
 # As many steps as fit the time at the planned speed, with a tenth held back for validation.
-rate=$($skein plan "${config[@]}" --json | sed -n 's/.*"tokens_per_second": *\([0-9]*\).*/\1/p')
+rate=$($skein plan "${config[@]}" --hardware "$hardware" --json | sed -n 's/.*"tokens_per_second": *\([0-9]*\).*/\1/p')
 steps=$((rate * seconds * 8 / 10 / 4096))
 ((steps >= 60)) || steps=60
 config+=(--set "run.steps=$steps" --set "optimizer.decay_steps=$((steps - 40))")

@@ -9,13 +9,15 @@
 # Left to the other machine: Linux on x86-64, glibc (how new is printed and stands in REQUIRES), and for
 # GPUs the driver, cuBLASLt, cuDNN and NCCL.
 set -euo pipefail
+from=$PWD
 cd "$(dirname "$0")/.."
 build=yes
 if [ "${1:-}" = --no-build ]; then
   build=''
   shift
 fi
-out=${1:-build/package}
+out=${1:-"$PWD/build/package"}
+[[ $out = /* ]] || out=$from/$out
 [ -z "$build" ] || scripts/build.sh release skein
 
 stage=$(mktemp -d)

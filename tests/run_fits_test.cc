@@ -163,8 +163,9 @@ TEST(RunFits, TheTextAnswersWhatAPersonAsks) {
       job().arguments("plan", "text", {"run.steps=100000", "checkpoint.every_steps=1000"}));
   for (const char* word :
        {"on device", "on host", "total", "process", "fits,", "to spare", "s a step",
-        "at the speed of this machine, measured now", "100000 steps of 256 tokens, 25.6 M tokens",
-        "time ", "disk ", "6 checkpoints of", "param_norm "}) {
+        "at the speed of this machine's products and copies, measured now",
+        "100000 steps of 256 tokens, 25.6 M tokens", "time ", "disk ", "6 checkpoints of",
+        "param_norm "}) {
     EXPECT_NE(outcome.out.find(word), std::string::npos) << word << "\n" << outcome.out;
   }
   EXPECT_EQ(outcome.out.find("0.0 s"), std::string::npos) << outcome.out;

@@ -23,6 +23,7 @@ enum class ErrorCode {
   kBusy,         // somebody else holds it
   kUnsupported,  // valid, but not built or not written yet
   kPeerLost,     // another rank died or stalled
+  kNotFinite,    // a loss, gradient or weight is NaN or infinite
   kInternal,     // a broken promise inside Skein
 };
 

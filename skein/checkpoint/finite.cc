@@ -61,7 +61,7 @@ void check_finite(const std::string& tensor, DType dtype, std::span<const std::b
   const size_t at = first_not_finite(dtype, values);
   const size_t begin = at * static_cast<size_t>(size_of(dtype));
   if (begin == values.size()) return;
-  fail(ErrorCode::kInvalid,
+  fail(ErrorCode::kNotFinite,
        "tensor \"{}\" holds {} (value {} of the {} that this rank stores): training has broken "
        "down, "
        "go on from an earlier checkpoint with a lower optimizer.learning_rate",

@@ -1,7 +1,7 @@
 // Nothing infinite, and no NaN, goes into a checkpoint: a run that goes on from there is lost.
 //
 // Cost     one pass over the bytes at the memory's speed
-// Errors   Error{kInvalid} naming the tensor, the value and where it stands.
+// Errors   Error{kNotFinite} naming the tensor, the value and where it stands.
 #pragma once
 
 #include <cstddef>

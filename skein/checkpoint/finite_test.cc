@@ -63,7 +63,7 @@ TEST(Finite, IsNeverCommitted) {
   moments[1] = std::numeric_limits<float>::infinity();
   const Result<SavedCheckpoint> saved = save(2);
   ASSERT_FALSE(saved.ok());
-  EXPECT_EQ(saved.error().code(), ErrorCode::kInvalid);
+  EXPECT_EQ(saved.error().code(), ErrorCode::kNotFinite);
   EXPECT_THAT(saved.error().what(), HasSubstr("step 2 was not saved"));
   EXPECT_THAT(saved.error().what(), HasSubstr("exp_avg_sq.w"));
   EXPECT_EQ(test::names_in(folder.path()), std::vector<std::string>{"step-00000001"});

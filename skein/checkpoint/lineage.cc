@@ -132,6 +132,7 @@ Lineage lineage_of(const std::vector<CheckpointHead>& heads) {
   while (const Timeline* parent = parent_of(*stretches.back().timeline, heads)) {
     const int64_t step = stretches.back().timeline->parent->step;
     stretches.push_back({parent, std::min(step, stretches.back().last_step)});
+    lineage.ancestors.push_back(*parent);
   }
   for (const CheckpointHead& head : heads) {
     const bool belongs =

@@ -130,6 +130,7 @@ int train_command(const ConfigOptions& options) {
   Config config = load_config(options.path, options.overrides);
   check_own_folder(options.path, options.overrides, config);
   const std::vector<std::string> copies = use_own_copies(config, options.overrides);
+  count_epochs(config, ConfigUse::kTrain);
   check_folders(config);
   const std::optional<Place> found = place_from_environment();
   if (found) check_workers(*found, config.launch.workers);

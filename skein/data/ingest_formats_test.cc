@@ -127,6 +127,7 @@ TEST_F(IngestFormats, TablesGiveTheirColumn) {
   EXPECT_EQ(report_.num_empty_documents, 1);
   EXPECT_EQ(ingested({write("a.csv.gz", gzip(csv))}), wanted);
   EXPECT_EQ(ingested({write("a.csv.zst", zstd("\xef\xbb\xbf" + csv))}), wanted);
+  EXPECT_EQ(ingested({write("a.csv", "\xef\xbb\xbf\"text\",id\nx,1\n")}), Documents{"x"});
   EXPECT_EQ(ingested({write("a.tsv", "text\tid\na, b\t1\n")}), Documents{"a, b"});
   EXPECT_EQ(ingested({write("one.csv", "text\na\n\nb\n")}), (Documents{"a", "b"}));
   const std::string large(3 << 20, 'x');  // longer than every buffer

@@ -17,7 +17,9 @@ class TableReader {
       : source_(std::move(source)),
         name_(name),
         delimiter_(delimiter),
-        max_bytes_(static_cast<size_t>(max_bytes)) {}
+        max_bytes_(static_cast<size_t>(max_bytes)) {
+    skip_byte_order_mark();
+  }
 
   enum class End { kField, kRow, kFile };
 
@@ -48,6 +50,13 @@ class TableReader {
   void expect_rows() { damaged_ = ErrorCode::kCorrupt; }
 
  private:
+  void skip_byte_order_mark() {
+    constexpr std::string_view kMark = "\xef\xbb\xbf";
+    for (size_t read = 1; read > 0 && end_ < kMark.size(); end_ += read) {
+      read = source_->read({buffer_.data() + end_, buffer_.size() - end_});
+    }
+    if (std::string_view(buffer_).substr(0, end_).starts_with(kMark)) begin_ = kMark.size();
+  }
   void read_quoted(std::string& field) {
     const int64_t first_line = line_;
     skip();
@@ -99,15 +108,11 @@ struct Columns {
 };
 
 Columns read_names(TableReader& table, const std::string& name, const std::string& wanted) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   Columns columns;
   size_t num_found = 0;
   std::string field, names;
   for (End end = End::kField; end == End::kField; ++columns.count) {
     end = table.next(field);
-    if (columns.count == 0 && field.starts_with(kByteOrderMark)) {
-      field.erase(0, kByteOrderMark.size());
-    }
     if (field == wanted) {
       columns.text = columns.count;
       ++num_found;

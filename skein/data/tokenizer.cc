@@ -176,6 +176,8 @@ std::unique_ptr<Tokenizer> Tokenizer::from_model(std::string_view model, const s
   return std::make_unique<SentencePieceTokenizer>(model, name, std::move(files));
 }
 
+std::span<const char* const> tokenizer_file_names() { return kFolderFiles; }
+
 bool is_tokenizer_file(std::string_view name) {
   return name.ends_with(".model") || std::find(std::begin(kFolderFiles), std::end(kFolderFiles),
                                                name) != std::end(kFolderFiles);

@@ -60,6 +60,9 @@ class Tokenizer {
   virtual std::string why_not_exported() const { return "it is no SentencePiece model"; }
 };
 
+// What a folder of a tokenizer may hold, tokenizer.model first.
+std::span<const char* const> tokenizer_file_names();
+
 // Whether a file of this name beside tokenizer.model is part of a tokenizer.
 bool is_tokenizer_file(std::string_view name);
 

@@ -285,7 +285,12 @@ TEST(TrainTokenizer, ReplacesNoTokenizerUnasked) {
   refused([&] { convert_tokenizer(kGoldens / "llama", folder / "tok"); }, "--overwrite");
   refused([&] { train_tokenizer(corpus, 350, folder / "tok/tokenizer.json"); }, "is a file");
   EXPECT_EQ(read_file(folder / "tok/tokenizer.json"), "precious");
+  // What the tokenizer before had beside it goes with it; what is none of a tokenizer stays.
+  write_file_atomic(folder / "tok/chat_template.jinja", "of another tokenizer");
+  write_file_atomic(folder / "tok/notes.txt", "mine");
   train_tokenizer(corpus, 350, folder / "tok", {.overwrite = true});
+  EXPECT_FALSE(fs::exists(folder / "tok/chat_template.jinja"));
+  EXPECT_TRUE(fs::exists(folder / "tok/notes.txt"));
   EXPECT_EQ(Tokenizer::load(folder / "tok")->vocab_size(), 350);
 }
 

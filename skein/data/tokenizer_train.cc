@@ -88,26 +88,38 @@ std::string train_model(std::vector<std::string> sentences, int vocab_size,
   return model;
 }
 
-// The files of a tokenizer that may be in a folder already.
+// What of a tokenizer `out_dir` holds already.
+std::vector<fs::path> files_in(const fs::path& out_dir) {
+  std::vector<fs::path> files;
+  for (const char* name : tokenizer_file_names()) {
+    if (fs::exists(out_dir / name)) files.push_back(out_dir / name);
+  }
+  return files;
+}
+
 void prepare_folder(const fs::path& out_dir, bool overwrite) {
   if (fs::exists(out_dir) && !fs::is_directory(out_dir)) {
     fail(ErrorCode::kUsage, "--out {}: is a file: expected the name of a folder to write",
          out_dir.string());
   }
   if (!overwrite) {
-    for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json"}) {
-      if (!fs::exists(out_dir / name)) continue;
+    const std::vector<fs::path> files = files_in(out_dir);
+    if (!files.empty()) {
       fail(ErrorCode::kUsage,
            "--out {}: holds a tokenizer already ({}): name another folder, or --overwrite to "
            "replace it",
-           out_dir.string(), name);
+           out_dir.string(), files.front().filename().string());
     }
   }
   fs::create_directories(out_dir);
 }
 
-// tokenizer.model comes last: a folder that has one is whole.
+// tokenizer.model comes last: a folder that has one is whole. Of a tokenizer that is replaced
+// nothing stays: its chat template or added tokens would be taken for this one's.
 void write_tokenizer(const fs::path& out_dir, std::map<std::string, std::string> files) {
+  for (const fs::path& file : files_in(out_dir)) {
+    if (!files.contains(file.filename().string())) fs::remove(file);
+  }
   const auto model = files.extract("tokenizer.model");
   for (const auto& [name, text] : files) write_file_atomic(out_dir / name, text);
   write_file_atomic(out_dir / "tokenizer.model", model.mapped());

@@ -273,7 +273,6 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
   Config config = parse_config(text, path, overrides);
   put_in_config_dir(config, path);
   check_config(config, path, use);
-  count_epochs(config, use);
   return config;
 }
 

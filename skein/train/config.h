@@ -174,7 +174,7 @@ enum class ConfigUse { kTrain, kPlan };
 inline constexpr std::string_view kConfigDir = "{config_dir}";
 
 // Reads `path`, applies the overrides ("section.key=value") in order, puts its folder in the place
-// of {config_dir}, checks the whole, and counts the steps of run.epochs.
+// of {config_dir}, and checks the whole. run.epochs is left to count_epochs (config_length.h).
 Config load_config(const std::string& path, std::span<const std::string> overrides = {},
                    ConfigUse use = ConfigUse::kTrain);
 

@@ -18,7 +18,7 @@ namespace skein {
 // run.tokens becomes run.steps; the schedule is filled in. parse_config has done it.
 void fill_run_length(Config& config);
 
-// run.epochs becomes run.steps, which takes a look at the corpus. load_config has done it.
+// run.epochs becomes run.steps, which takes a look at the corpus; what plans or trains asks for it.
 // Errors  kUsage: a plan that knows no corpus
 void count_epochs(Config& config, ConfigUse use);
 

@@ -59,8 +59,9 @@ std::vector<RankLimit> limits_of_rank(const Device& device, const RankNeed& need
     if (own && result.empty()) {
       of_rank.needed_bytes = need.device_bytes;
     } else if (limit.of_addresses) {
-      of_rank.needed_bytes =
-          need.host_bytes + need.process_bytes + process_address_bytes(omp_get_max_threads());
+      const int64_t program = need.process_bytes + process_address_bytes(omp_get_max_threads());
+      const int64_t mapped = limit.total_bytes - limit.free_bytes;  // most of `program`, by now
+      of_rank.needed_bytes = need.host_bytes + std::max<int64_t>(0, program - mapped);
     } else {
       of_rank.id = limit.id.empty() ? 0 : hash_name(limit.id);
       of_rank.needed_bytes = need.host_bytes + need.process_bytes;

@@ -108,6 +108,14 @@ ModelSource::ModelSource(const fs::path& named) : path_(find_checkpoint(named)) 
   }
 }
 
+ModelSource::ModelSource(const fs::path& path, IsVerified) : path_(path) {
+  if (fs::exists(path / "manifest.json")) {
+    open_checkpoint(fs::path(path));
+  } else {
+    open_hugging_face(path);
+  }
+}
+
 void ModelSource::open_newest_checkpoint(const fs::path& folder) {
   const auto newest = find_newest_good(
       checkpoints_inside(folder), [](const CheckpointInfo& info, const Error& why) {

@@ -20,6 +20,8 @@ namespace skein {
 class ModelSource {
  public:
   explicit ModelSource(const fs::path& named);
+  // Of the path of one that another rank opened, and read through.
+  static ModelSource opened_elsewhere(const fs::path& path) { return {path, IsVerified()}; }
 
   const fs::path& path() const { return path_; }
   const LlamaConfig& config() const { return config_; }
@@ -41,6 +43,9 @@ class ModelSource {
   void load_parameters(const LlamaConfig& model, Executor& executor) const;
 
  private:
+  struct IsVerified {};
+  ModelSource(const fs::path& path, IsVerified);
+
   void open_checkpoint(const fs::path& folder);
   void open_newest_checkpoint(const fs::path& run_or_checkpoints);
   void open_hugging_face(const fs::path& folder);

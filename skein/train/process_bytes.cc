@@ -1,6 +1,10 @@
 #include "skein/train/process_bytes.h"
 
+#include <algorithm>
+
 #include "skein/data/blocks.h"
+#include "skein/model/llama/parameters.h"
+#include "skein/optim/update.h"
 
 namespace skein {
 namespace {
@@ -22,7 +26,11 @@ int64_t process_bytes(const Config& config, const StepSpec& spec, int threads, b
   const int64_t feeds = config.data.validation.empty() ? 1 : 2;
   bytes += feeds * lanes * kTokenBytesPerByte * CorpusBlocks::segment_bytes(spec.sequence_length);
   const Mesh& mesh = spec.layout.mesh;
-  for (const MeshAxis& axis : mesh.axes()) bytes += (axis.size - 1) * 128 * kKilobyte;
+  const int64_t packing = 6 * std::min<int64_t>(kBucketBytes, 4 * num_parameters(spec.model));
+  for (const MeshAxis& axis : mesh.axes()) {
+    bytes += (axis.size - 1) * 128 * kKilobyte;
+    if (axis.size > 1 && axis.name != "pp" && !has_gpu) bytes += packing;
+  }
   return bytes + (mesh.num_ranks() - 1) * 16 * kKilobyte;
 }
 

@@ -8,6 +8,8 @@
 //   text       of each of this rank's lanes the tokens of one segment; as much again to validate
 //   exchange   128 KiB for a peer that it computes with, in buffers of the kernel, and 16 KiB for any
 //              other rank
+//   packing    without a GPU, for each group that sums or gathers gradients: six times a bucket of them
+//              (skein/comm/gloo/packed_parts.h), or the gradients of the whole model where that is less
 #pragma once
 
 #include <cstdint>

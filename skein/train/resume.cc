@@ -85,7 +85,7 @@ class Chooser {
       check_is_there(named);
       return newest_or_anew();
     }
-    if (began_from(named)) {
+    if (began_from(named, inside)) {
       StartingPoint start = newest_or_anew();
       start.why += fmt::format(", which began from run.resume = \"{}\"", resume);
       return start;
@@ -138,10 +138,18 @@ class Chooser {
                            steps_of(lineage.left)));
   }
 
+  // The run may have gone back since then, within its own folder.
+  bool began_from(const Named& named, bool inside) const {
+    if (own_.conflict) return false;
+    return began_from(named, own_.timeline) ||
+           (!inside && std::any_of(own_.ancestors.begin(), own_.ancestors.end(),
+                                   [&](const Timeline& of) { return began_from(named, of); }));
+  }
+
   // By where it was, or by what it is: it may have been moved since.
-  bool began_from(const Named& named) const {
-    const auto& parent = own_.timeline.parent;
-    if (!parent || own_.conflict) return false;
+  bool began_from(const Named& named, const Timeline& timeline) const {
+    const auto& parent = timeline.parent;
+    if (!parent) return false;
     const fs::path was = dir_ / parent->path;  // an absolute one stays what it is
     if (named.path.empty() ? same_folder(was.parent_path(), named.folder)
                            : place_of(was) == place_of(named.text)) {

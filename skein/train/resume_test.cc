@@ -140,6 +140,19 @@ TEST(Resume, GoingBackLeavesWhatCameAfter) {
   EXPECT_EQ(moved.start(moved.checkpoint(10).string(), {}).checkpoint, moved.checkpoint(20));
 }
 
+// A run that began elsewhere, and went back since, is still the run of its first command.
+TEST(Resume, ThePathThatItBeganFromStaysItsOwnAfterGoingBack) {
+  const TempFolder folder;
+  const RunFolder source(folder / "source"), run(folder / "run");
+  source.start("auto", {5});
+  const std::string path = source.checkpoint(5).string();
+  run.start(path, {10, 20});
+  run.start(run.checkpoint(10).string(), {12});
+  const StartingPoint start = run.start(path, {14});
+  EXPECT_EQ(start.checkpoint, run.checkpoint(12));
+  EXPECT_EQ(start.timeline.number, 2);
+}
+
 TEST(Resume, BackFromWhereItWentBackTo) {
   const TempFolder folder;
   const RunFolder run(folder / "run");

@@ -356,6 +356,21 @@ void refuse_changes(std::span<const Change> changes, const std::string& accepted
        before, there_and_here(refused), and_then, fmt::join(keys, ", "));
 }
 
+std::string schedule_that_follows(const Config& config, std::span<const Change> changes) {
+  std::string kept;
+  for (const Change& change : changes) {
+    const bool follows = (change.key == "optimizer.warmup_steps" && !config.origin.warmup_given) ||
+                         (change.key == "optimizer.decay_steps" && !config.origin.decay_given &&
+                          config.optimizer.schedule != "constant");
+    if (follows) kept += fmt::format(" --set {}={}", change.key, change.before);
+  }
+  if (kept.empty()) return "";
+  return fmt::format(
+      "the learning rate goes on by another schedule, that of run.steps = {}, since none is set: "
+      "give{} to keep the one of before",
+      config.run.steps, kept);
+}
+
 std::string changes_text(std::span<const Change> changes) {
   std::vector<std::string> parts;
   for (const Change& change : changes) {

@@ -81,6 +81,10 @@ void refuse_changes(std::span<const Change> changes, const std::string& accepted
                     const std::string& before, std::string_view and_then);
 
 // "optimizer.learning_rate 0.0003 → 0.0001, run.steps 10 → 20"
+// For people: that the learning rate's phases, which nobody set, are other ones since the run has
+// another length, and what keeps those of before. Empty where that is not so.
+std::string schedule_that_follows(const Config& config, std::span<const Change> changes);
+
 std::string changes_text(std::span<const Change> changes);
 // [{"key", "before", "after"}, …]
 OrderedJson changes_to_json(std::span<const Change> changes);

@@ -183,6 +183,25 @@ TEST(RefuseChanges, NamesKeysValuesAndWhatAllowsThem) {
 }
 
 // What is asked of a checkpoint is what training stores.
+TEST(ScheduleThatFollows, NamesWhatKeepsTheOneOfBefore) {
+  const std::vector<Change> longer = {
+      {"run.steps", "100", "1000", ChangeKind::kSetting},
+      {"optimizer.warmup_steps", "10", "100", ChangeKind::kSetting},
+      {"optimizer.decay_steps", "90", "900", ChangeKind::kSetting},
+  };
+  Config config;
+  config.run.steps = 1000;
+  EXPECT_EQ(
+      schedule_that_follows(config, longer),
+      "the learning rate goes on by another schedule, that of run.steps = 1000, since none is "
+      "set: give --set optimizer.warmup_steps=10 --set optimizer.decay_steps=90 to keep the "
+      "one of before");
+  config.origin.warmup_given = true;
+  EXPECT_EQ(schedule_that_follows(config, longer).find("warmup"), std::string::npos);
+  config.origin.decay_given = true;
+  EXPECT_EQ(schedule_that_follows(config, longer), "");
+}
+
 TEST(NeededTensors, AreThoseThatTrainingStores) {
   for (const bool tied : {false, true}) {
     for (const char* mode : {"fp32", "bf16", "bf16-sr", "mixed", "fp8"}) {

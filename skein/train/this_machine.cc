@@ -51,7 +51,9 @@ Hardware this_machine_unmeasured(const Config& config, int64_t ranks) {
 
 Hardware describe_this_machine(const Config& config, int64_t ranks) {
   Hardware hardware = this_machine_unmeasured(config, ranks);
-  hardware.name = "this machine, measured now; links between workers assumed";
+  hardware.name =
+      "this machine's products and copies, measured now; other ops and links are assumed, and "
+      "measured by --calibrate";
   if (!hardware.unified_memory) {
     hardware.name = "this machine's GPU, with the speed of its CPU: --hardware FILE gives times";
     hardware.memory_bytes = training_device(config)->own_memory().value().total_bytes;

@@ -165,13 +165,17 @@ void Trainer::accept_beginning() {
       check_source(*source_, model_, *tokenizer_, config_.run.accept_changes);
     }
     const std::string path = text_of_rank_0(world_, is_first() ? source_->path().string() : "");
-    if (!is_first()) source_ = std::make_unique<ModelSource>(path);
+    if (!is_first()) {
+      source_ = std::make_unique<ModelSource>(ModelSource::opened_elsewhere(path));
+    }
   }
   if (is_first()) {
     configuration_ = run_configuration(config_, model_, content());
     if (checkpoint_) {
       changes_ = accept_checkpoint(*checkpoint_, configuration_,
                                    needed_tensors(model_, config_.precision), config_.run);
+      const std::string derived = schedule_that_follows(config_, changes_);
+      if (!derived.empty()) log::warn("{}", derived);
     }
   }
   configuration_ = parse_json(text_of_rank_0(world_, is_first() ? configuration_.dump() : ""),
@@ -432,7 +436,7 @@ void Trainer::check_finite(const StepResult& result) {
   }
   end_saves();  // all ranks are here, so it is soon complete
   fail(
-      ErrorCode::kInvalid,
+      ErrorCode::kNotFinite,
       "step {}: the loss is {}, the gradient norm {} and the norm of the weights after it {}: "
       "expected finite numbers. {}; lower optimizer.learning_rate or look at the data of this step "
       "with `skein data sample --step {}`",
@@ -490,10 +494,10 @@ void Trainer::collect_saves() {
       start_.parent.reset();  // this run has a checkpoint of its own
       failed_save_.reset();
     } else {
-      if (log_) log_->checkpoint_failed(step_, saved->error());
       failed_save_ = saved->error();
       // Not of the disk but of the state, and later ones follow from it.
-      if (failed_save_->code() == ErrorCode::kInvalid) throw *failed_save_;
+      if (failed_save_->code() == ErrorCode::kNotFinite) throw *failed_save_;
+      if (log_) log_->checkpoint_failed(step_, saved->error());
     }
   }
 }
