@@ -21,7 +21,7 @@ struct CheckpointHead {
 };
 
 struct Lineage {
-  Timeline timeline;  // that is gone on with
+  Timeline timeline;                // that is gone on with
   std::vector<Timeline> ancestors;  // of this folder: what it began from, and that one, and so on
   // Newest first. Damaged ones are among them: which they are is for whoever verifies them to tell.
   std::vector<CheckpointInfo> checkpoints;

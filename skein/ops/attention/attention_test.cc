@@ -9,6 +9,7 @@
 #include "hwy/highway.h"
 #include "hwy/targets.h"
 #include "skein/ops/attention/attention_cpu.h"
+#include "skein/ops/simd/cpu_kind.h"
 #include "skein/ops/testing/op_harness.h"
 
 namespace skein {
@@ -348,11 +349,13 @@ class AttentionPortable : public testing::TestWithParam<int64_t> {
     const bool is_best = (hwy::SupportedTargets() & HWY_TARGETS & (GetParam() - 1)) == 0;
     hwy::SetSupportedTargetsForTest(GetParam());
     hwy::GetChosenTarget().Update(GetParam());
+    detect_cpu_kind_again();
     EXPECT_EQ(native == &attention_cpu::kernels_for(DType::kF32, true), is_best);
   }
   void TearDown() override {
     hwy::SetSupportedTargetsForTest(0);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    detect_cpu_kind_again();
   }
 };
 

@@ -12,10 +12,19 @@ namespace {
 
 std::atomic<bool> bf16_dot_allowed = true;
 
+// Kernels ask before every product, and Highway asks the CPU each time, which a virtual machine
+// answers in 28 us. 0: not known.
+std::atomic<int64_t> known_target = 0;
+
 // The best of Highway's targets has the lowest bit.
 int64_t best_target() {
-  const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
-  return targets & -targets;
+  int64_t target = known_target.load(std::memory_order_relaxed);
+  if (target == 0) {
+    const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
+    target = targets & -targets;
+    known_target = target;
+  }
+  return target;
 }
 
 std::string name_of(int64_t target, bool bf16_dot) {
@@ -61,6 +70,7 @@ std::string best_cpu_kind() {
   static const std::string best = [] {
     const bool allowed = bf16_dot_allowed.exchange(true);
     hwy::DisableTargets(0);
+    detect_cpu_kind_again();
     std::string kind = cpu_kind();
     bf16_dot_allowed = allowed;
     return kind;
@@ -79,8 +89,11 @@ void limit_cpu_kind(std::string_view kind) {
         kind, best);
   }
   hwy::DisableTargets(targets_above(kind));
+  detect_cpu_kind_again();
   bf16_dot_allowed = kind == "auto" || kind == "avx512-bf16";
 }
+
+void detect_cpu_kind_again() { known_target = 0; }
 
 std::string common_cpu_kind(std::span<const std::string> kinds) {
   size_t least = 0;

@@ -7,6 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "skein/ops/simd/simd_test.cc"
 #include "hwy/foreach_target.h"
+#include "skein/ops/simd/cpu_kind.h"
 #include "skein/ops/simd/normals_cpu.h"
 #include "skein/ops/simd/philox-inl.h"
 #include "skein/ops/simd/simd-inl.h"
@@ -61,10 +62,12 @@ class Simd : public testing::Test {
       SCOPED_TRACE(hwy::TargetName(target));
       hwy::SetSupportedTargetsForTest(target);
       hwy::GetChosenTarget().Update(target);
+      detect_cpu_kind_again();
       body();
     }
     hwy::SetSupportedTargetsForTest(0);
     hwy::GetChosenTarget().DeInit();
+    detect_cpu_kind_again();
   }
 };
 
