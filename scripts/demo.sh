@@ -49,6 +49,7 @@ $skein plan "${config[@]}" --hardware "$hardware"
 rate=$($skein plan "${config[@]}" --hardware "$hardware" --json | sed -n 's/.*"tokens_per_second": *\([0-9]*\).*/\1/p')
 steps=$((rate * seconds * 8 / 10 / 4096))
 ((steps >= 60)) || steps=60
+echo "$steps steps fit $seconds s of training at $rate tokens/s; SKEIN_DEMO_SECONDS asks for more" >&2
 config+=(--set "run.steps=$steps" --set "optimizer.decay_steps=$((steps - 40))")
 
 say "5/7  Train $steps steps"

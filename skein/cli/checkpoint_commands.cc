@@ -25,6 +25,10 @@ std::vector<CheckpointInfo> find_checkpoints(const fs::path& named) {
   }
   const auto step = step_of_folder(fs::absolute(path / "").parent_path());
   if (step) return {{*step, path}};
+  if (fs::exists(path / "manifest.json")) {  // under another name
+    const auto stored = try_run([&] { return CheckpointReader(path).state().step; });
+    return {{stored.ok() ? Result<int64_t>(stored).value() : 0, path}};
+  }
   std::vector<CheckpointInfo> found = list_checkpoints(checkpoints_inside(path));
   if (found.empty()) fail(ErrorCode::kNotFound, "{} holds no checkpoint", path.string());
   return found;

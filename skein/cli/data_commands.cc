@@ -26,24 +26,31 @@ void show_ingest_progress(const IngestProgress& progress) {
              format_bytes(progress.num_bytes));
 }
 
+std::string counted(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 void print_ingest_report(const IngestReport& report, const std::string& out) {
   if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
-  fmt::print(stderr, "{}: {} documents, {} of text, from {} files\n", out, report.num_documents,
-             format_bytes(report.num_bytes), report.num_files);
+  fmt::print(stderr, "{}: {}, {} of text, from {}\n", out,
+             counted(report.num_documents, "document"), format_bytes(report.num_bytes),
+             counted(report.num_files, "file"));
   if (report.num_validation_documents > 0) {
-    fmt::print(stderr, "held out for validation: {} documents, {}\n",
-               report.num_validation_documents, format_bytes(report.num_validation_bytes));
+    fmt::print(stderr, "held out for validation: {}, {}\n",
+               counted(report.num_validation_documents, "document"),
+               format_bytes(report.num_validation_bytes));
   }
   if (report.num_skipped_files > 0) {
-    fmt::print(stderr, "passed over {} files that hold no text\n", report.num_skipped_files);
-  }
-  if (report.num_invalid_lines > 0) {
-    fmt::print(stderr, "passed over {} lines that are not valid\n", report.num_invalid_lines);
-  }
-  if (report.num_empty_documents > 0) {
-    fmt::print(stderr, "left out {} empty documents\n", report.num_empty_documents);
+    fmt::print(stderr, "passed over {} that hold{} no text\n",
+               counted(report.num_skipped_files, "file"), report.num_skipped_files == 1 ? "s" : "");
   }
   for (const std::string& warning : report.warnings) fmt::print(stderr, "  {}\n", warning);
+  if (report.num_invalid_lines > 0) {
+    fmt::print(stderr, "passed over {} not valid\n", counted(report.num_invalid_lines, "line"));
+  }
+  if (report.num_empty_documents > 0) {
+    fmt::print(stderr, "left out {}\n", counted(report.num_empty_documents, "empty document"));
+  }
   if (!report.passed_over.empty()) fmt::print(stderr, "not read\n");
   constexpr size_t kShown = 20;
   for (size_t i = 0; i < std::min(kShown, report.passed_over.size()); ++i) {

@@ -140,18 +140,26 @@ fs::path model_file(const fs::path& path) {
   if (fs::is_regular_file(path)) return path;
   if (!fs::is_directory(path)) {
     fail(ErrorCode::kNotFound,
-         "tokenizer {}: no such file or folder: expected a folder with tokenizer.model "
-         "(`skein data tokenizer` makes one)",
-         path.string());
+         "{}: no such file or folder{}: expected a folder with tokenizer.model (`skein data "
+         "tokenizer` "
+         "makes one)",
+         path.string(),
+         path.is_relative() ? fmt::format(", counted from the working folder {}; in a file, "
+                                          "{{config_dir}}/… counts from where it lies",
+                                          fs::current_path().string())
+                            : "");
   }
   if (fs::is_regular_file(path / "tokenizer.model")) return path / "tokenizer.model";
   if (fs::is_regular_file(path / "tokenizer.json")) {
     fail(ErrorCode::kUnsupported,
-         "tokenizer {}: has tokenizer.json but no tokenizer.model: only SentencePiece models are "
+         "{}: has tokenizer.json but no tokenizer.model: only SentencePiece models are "
          "supported so far",
          path.string());
   }
-  fail(ErrorCode::kNotFound, "tokenizer {}: the folder has no tokenizer.model", path.string());
+  fail(ErrorCode::kNotFound,
+       "{}: the folder has no tokenizer.model: expected the folder of a tokenizer (`skein data "
+       "tokenizer` makes one)",
+       path.string());
 }
 
 std::vector<fs::path> files_beside(const fs::path& model) {

@@ -111,12 +111,12 @@ void prepare_folder(const fs::path& out_dir, bool overwrite) {
            out_dir.string(), files.front().filename().string());
     }
   }
-  fs::create_directories(out_dir);
 }
 
 // tokenizer.model comes last: a folder that has one is whole. Of a tokenizer that is replaced
 // nothing stays: its chat template or added tokens would be taken for this one's.
 void write_tokenizer(const fs::path& out_dir, std::map<std::string, std::string> files) {
+  fs::create_directories(out_dir);
   for (const fs::path& file : files_in(out_dir)) {
     if (!files.contains(file.filename().string())) fs::remove(file);
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <utility>
 
 #include "skein/base/log.h"
 #include "skein/base/version.h"
@@ -450,9 +451,20 @@ void Trainer::validate() {
   if (!validation_batches_) return;
   const auto start = Clock::now();
   StepRunner::LossSum sum;
+  double epochs = 0;  // by the lanes of this rank
   validation_batches_->rewind();
   while (const Batch* batch = validation_batches_->next()) {
     in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
+    const double progress = static_cast<double>(batch->progress * layout_.data_degree());
+    epochs = validation_data_->context().epochs(progress);
+  }
+  if (is_first() && epochs > 1 && !std::exchange(told_validation_repeats_, true)) {
+    log::warn(
+        "{} is smaller than validate.batches = {} and was read {:.1f} times: hold more out, or set "
+        "validate.batches to {}",
+        config_.data.validation, config_.validate.batches, epochs,
+        std::max<int64_t>(
+            1, static_cast<int64_t>(static_cast<double>(config_.validate.batches) / epochs)));
   }
   if (log_) log_->validation(step_, sum.mean(), sum.num_tokens, seconds_since(start));
   leave_out(seconds_since(start));

@@ -105,6 +105,7 @@ class Trainer {
   std::unique_ptr<CheckpointWriter> writer_;
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
+  bool told_validation_repeats_ = false;
   bool stop_requested_ = false;  // as all ranks know
   // Begun, and not read back yet: a device may run behind the host.
   struct StepUnderWay {

@@ -348,13 +348,11 @@ class AttentionPortable : public testing::TestWithParam<int64_t> {
     const auto* native = &attention_cpu::kernels_for(DType::kF32, true);
     const bool is_best = (hwy::SupportedTargets() & HWY_TARGETS & (GetParam() - 1)) == 0;
     hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(GetParam());
     detect_cpu_kind_again();
     EXPECT_EQ(native == &attention_cpu::kernels_for(DType::kF32, true), is_best);
   }
   void TearDown() override {
     hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
     detect_cpu_kind_again();
   }
 };

@@ -43,7 +43,9 @@ std::vector<uint16_t> operand(DType dtype, int64_t size) {
   return halves;
 }
 
-double own_flops(DType dtype, double seconds) {
+}  // namespace
+
+double measure_own_matmul_flops(DType dtype, double seconds) {
   const int64_t size = product_size();
   std::vector<uint16_t> a = operand(dtype, size), b = operand(dtype, size), c(a.size());
   Matmul matmul{dtype, size, size, 1, {}, {c.data(), dtype, size}};
@@ -52,8 +54,6 @@ double own_flops(DType dtype, double seconds) {
   void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
   return best_flops(size, seconds, [&] { run_matmul(matmul, aligned); });
 }
-
-}  // namespace
 
 double measure_onednn_matmul_flops(DType dtype, double seconds) try {
   const int64_t size = product_size();
@@ -79,7 +79,8 @@ double measure_onednn_matmul_flops(DType dtype, double seconds) try {
 }
 
 double measure_matmul_ceiling_flops(DType dtype, double seconds) {
-  return std::max(measure_onednn_matmul_flops(dtype, seconds / 2), own_flops(dtype, seconds / 2));
+  return std::max(measure_onednn_matmul_flops(dtype, seconds / 2),
+                  measure_own_matmul_flops(dtype, seconds / 2));
 }
 
 }  // namespace skein

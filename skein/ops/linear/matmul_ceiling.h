@@ -14,6 +14,9 @@ namespace skein {
 // The better of oneDNN's product and our own, so that the share that we report never flatters.
 double measure_matmul_ceiling_flops(DType dtype, double seconds);
 
+// Our own alone: what kernels of a step can reach.
+double measure_own_matmul_flops(DType dtype, double seconds);
+
 // oneDNN's alone; 0 where it has no product of that dtype for this CPU.
 double measure_onednn_matmul_flops(DType dtype, double seconds);
 

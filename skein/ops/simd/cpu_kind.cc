@@ -12,19 +12,23 @@ namespace {
 
 std::atomic<bool> bf16_dot_allowed = true;
 
-// Kernels ask before every product, and Highway asks the CPU each time, which a virtual machine
-// answers in 28 us. 0: not known.
-std::atomic<int64_t> known_target = 0;
+// Of Highway's targets, which it would ask the CPU for at each question: a virtual machine answers in
+// 28 us, and kernels ask before every product. 0: not known.
+std::atomic<int64_t> known_targets = 0;
 
-// The best of Highway's targets has the lowest bit.
+// Kernels that Highway dispatches go by what was chosen last, and its own question forgets limits.
+int64_t detect_targets() {
+  const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
+  hwy::GetChosenTarget().Update(targets);
+  known_targets = targets;
+  return targets;
+}
+
+// The best has the lowest bit.
 int64_t best_target() {
-  int64_t target = known_target.load(std::memory_order_relaxed);
-  if (target == 0) {
-    const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
-    target = targets & -targets;
-    known_target = target;
-  }
-  return target;
+  const int64_t known = known_targets.load(std::memory_order_relaxed);
+  const int64_t targets = known != 0 ? known : detect_targets();
+  return targets & -targets;
 }
 
 std::string name_of(int64_t target, bool bf16_dot) {
@@ -93,7 +97,7 @@ void limit_cpu_kind(std::string_view kind) {
   bf16_dot_allowed = kind == "auto" || kind == "avx512-bf16";
 }
 
-void detect_cpu_kind_again() { known_target = 0; }
+void detect_cpu_kind_again() { detect_targets(); }
 
 std::string common_cpu_kind(std::span<const std::string> kinds) {
   size_t least = 0;

@@ -27,7 +27,7 @@ void limit_cpu_kind(std::string_view kind);
 // The kind that CPUs of all of these kinds can be limited to; empty where there is none.
 std::string common_cpu_kind(std::span<const std::string> kinds);
 
-// For tests that choose among Highway's targets themselves.
+// For tests that choose among Highway's targets themselves: kernels use what they chose.
 void detect_cpu_kind_again();
 
 bool cpu_uses_avx512();

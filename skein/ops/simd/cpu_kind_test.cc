@@ -1,3 +1,18 @@
+// What kernels that Highway dispatches are compiled for, as they run.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "skein/ops/simd/cpu_kind_test.cc"
+// clang-format off
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace skein::HWY_NAMESPACE {
+inline int64_t target() { return HWY_TARGET; }
+}  // namespace skein::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 #include "skein/ops/simd/cpu_kind.h"
 
 #include <gmock/gmock.h>
@@ -11,6 +26,8 @@
 
 namespace skein {
 namespace {
+
+HWY_EXPORT(target);
 
 class CpuKind : public testing::Test {
  protected:
@@ -36,6 +53,9 @@ TEST_F(CpuKind, EveryKernelKeepsTheLimit) {
     }
     limit_cpu_kind(kind);
     EXPECT_EQ(cpu_kind(), kind);
+    const int64_t used = HWY_DYNAMIC_DISPATCH(target)();
+    EXPECT_EQ(used <= HWY_AVX3, is_better(kind, "avx2")) << kind << " " << hwy::TargetName(used);
+    EXPECT_EQ(used <= HWY_AVX2, is_better(kind, "sse4")) << kind << " " << hwy::TargetName(used);
     EXPECT_EQ(avx512_matmul_kernel(DType::kF32).has_value(), is_better(kind, "avx2")) << kind;
     EXPECT_EQ(avx512_matmul_kernel(DType::kBF16).has_value(), kind == "avx512-bf16") << kind;
     EXPECT_EQ(attention_cpu::machine_has_bf16_dot(), kind == "avx512-bf16") << kind;
@@ -65,3 +85,4 @@ TEST_F(CpuKind, TheCommonKindIsTheLeast) {
 
 }  // namespace
 }  // namespace skein
+#endif  // HWY_ONCE

@@ -61,12 +61,10 @@ class Simd : public testing::Test {
     for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
       SCOPED_TRACE(hwy::TargetName(target));
       hwy::SetSupportedTargetsForTest(target);
-      hwy::GetChosenTarget().Update(target);
       detect_cpu_kind_again();
       body();
     }
     hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().DeInit();
     detect_cpu_kind_again();
   }
 };
