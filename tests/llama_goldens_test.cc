@@ -75,7 +75,7 @@ TEST(LlamaImport, ShardedBfloat16FolderOfTransformers) {
   expect_scores(kGoldens / "import_bfloat16");
 }
 
-StepSpec golden_spec(const Json& training, const LlamaConfig& model) {
+StepSpec golden_spec(const Json& training, const DecoderConfig& model) {
   const Json& optimizer = training.at("optimizer");
   StepSpec spec;
   spec.model = model;
