@@ -22,6 +22,8 @@ namespace {
 using decoder_names::kEmbeddingWeight;
 using decoder_names::kHeadWeight;
 
+constexpr const char* kRopeTable = "rope_table";
+
 std::string layer_prefix(int64_t layer) { return fmt::format("model.layers.{}.", layer); }
 
 }  // namespace
@@ -91,7 +93,7 @@ std::vector<ValueId> DecoderGraph::project(ValueId x, const std::string& prefix,
 
 ValueId DecoderGraph::rotary_attention(ValueId q, ValueId k, ValueId v) {
   const auto [rotated_q, rotated_k] =
-      rope(graph_, q, k, positions_, table("rope_table"), config_.head_dim, label("q"), label("k"));
+      rope(graph_, q, k, positions_, table(kRopeTable), config_.head_dim, label("q"), label("k"));
   AttentionAttrs attrs;
   attrs.heads = config_.num_attention_heads;
   attrs.kv_heads = config_.num_key_value_heads;
@@ -164,6 +166,33 @@ std::vector<int64_t> DecoderGraph::chunk_sizes() const {
     sizes.push_back(std::min(chunk, num_tokens_ - done));
   }
   return sizes;
+}
+
+DecoderTable rope_input(const RopeConfig& rope, int64_t head_dim, int64_t num_positions) {
+  return {kRopeTable, Shape{num_positions, head_dim},
+          [=] { return rope_table(rope, head_dim, num_positions); }};
+}
+
+double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length) {
+  const double hidden = static_cast<double>(config.hidden_size);
+  const double query = static_cast<double>(config.query_size());
+  const double key_value = static_cast<double>(config.key_value_size());
+  const double inner = static_cast<double>(config.intermediate_size);
+  const double layer = hidden * (2 * query + 2 * key_value + 3 * inner);
+  const double layers = static_cast<double>(config.num_hidden_layers);
+  const double matrices = layers * layer + hidden * static_cast<double>(config.vocab_size);
+  return 6 * matrices + 6 * layers * query * static_cast<double>(sequence_length);
+}
+
+void refuse_windows(const ConfigKeys& keys) {
+  if (!keys.boolean("use_sliding_window", true)) return;  // the rest then means nothing
+  keys.only_null("sliding_window");
+  const Json* types = keys.find("layer_types");
+  if (types == nullptr) return;
+  for (const Json& type : *types) {
+    if (type == "full_attention") continue;
+    keys.refuse(ErrorCode::kUnsupported, "layer_types", "\"full_attention\" of every layer");
+  }
 }
 
 void ParameterList::enter_layer(int layer) {

@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "skein/model/config_keys.h"
 #include "skein/model/decoder.h"
+#include "skein/model/rope.h"
 #include "skein/ops/rms_norm/rms_norm.h"
 
 namespace skein {
@@ -77,6 +79,15 @@ class DecoderGraph {
   std::string prefix_;  // of parameters
   std::string label_;   // of values
 };
+
+// The table that rotary_attention reads.
+DecoderTable rope_input(const RopeConfig& rope, int64_t head_dim, int64_t num_positions);
+
+// FamilyDef::flops of layers of rotary_attention and gated_mlp.
+double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length);
+
+// Attention over a window of the tokens before, which Skein does not have: Error{kUnsupported}.
+void refuse_windows(const ConfigKeys& keys);
 
 // Lists parameters as DecoderGraph looks for them.
 class ParameterList {

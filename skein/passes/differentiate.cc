@@ -79,7 +79,7 @@ class Differentiator final : public BackwardContext {
     type.dtype = DType::kF32;
     const Placements& of_term = graph_.type(term).placements;
     for (size_t axis = 0; axis < type.placements.size(); ++axis) {
-      const bool owed = of_term[axis] == Placement::sharded(0) || of_term[axis].is_partial();
+      const bool owed = of_term[axis].is_sharded() || of_term[axis].is_partial();
       if (owed && type.placements[axis].is_replicated()) {
         type.placements[axis] = Placement::partial();
       }

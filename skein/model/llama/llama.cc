@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 6> kKeys = {
     "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters", "attention_bias", "mlp_bias"};
 
 void parse(const ConfigKeys& keys, DecoderConfig& config) {
-  keys.only_null("sliding_window");
+  refuse_windows(keys);
   LlamaConstants constants;
   constants.rms_norm_eps = keys.number("rms_norm_eps", 1e-12, 1, 1e-6);
   constants.qkv_bias = constants.output_bias = keys.boolean("attention_bias", false);
@@ -42,7 +42,7 @@ const FamilyDef llama_family = {
     .parameters = llama_parameters,
     .layers = llama_layers,
     .tables = llama_tables,
-    .flops = llama_flops,
+    .flops = gated_decoder_flops,
 };
 
 void set_constants(DecoderConfig& config, LlamaConstants constants) {
@@ -100,21 +100,7 @@ ValueId llama_layers(DecoderGraph& decoder, ValueId x) {
 }
 
 std::vector<DecoderTable> llama_tables(const DecoderConfig& config, int64_t num_positions) {
-  const RopeConfig rope = config.constants<LlamaConstants>().rope;
-  const int64_t head_dim = config.head_dim;
-  return {{"rope_table", Shape{num_positions, head_dim},
-           [=] { return rope_table(rope, head_dim, num_positions); }}};
-}
-
-double llama_flops(const DecoderConfig& config, int64_t sequence_length) {
-  const double hidden = static_cast<double>(config.hidden_size);
-  const double query = static_cast<double>(config.query_size());
-  const double key_value = static_cast<double>(config.key_value_size());
-  const double inner = static_cast<double>(config.intermediate_size);
-  const double layer = hidden * (2 * query + 2 * key_value + 3 * inner);
-  const double layers = static_cast<double>(config.num_hidden_layers);
-  const double matrices = layers * layer + hidden * static_cast<double>(config.vocab_size);
-  return 6 * matrices + 6 * layers * query * static_cast<double>(sequence_length);
+  return {rope_input(config.constants<LlamaConstants>().rope, config.head_dim, num_positions)};
 }
 
 }  // namespace skein

@@ -31,6 +31,5 @@ void set_constants(DecoderConfig& config, LlamaConstants constants);
 std::vector<ParameterSpec> llama_parameters(const DecoderConfig& config);
 ValueId llama_layers(DecoderGraph& decoder, ValueId x);
 std::vector<DecoderTable> llama_tables(const DecoderConfig& config, int64_t num_positions);
-double llama_flops(const DecoderConfig& config, int64_t sequence_length);
 
 }  // namespace skein
