@@ -15,7 +15,7 @@ int64_t ulps_between(float a, float b) {
   return std::abs(int64_t{std::bit_cast<int32_t>(a)} - int64_t{std::bit_cast<int32_t>(b)});
 }
 
-// Made by scripts/goldens/llama.py from transformers' own tables.
+// Made by scripts/goldens/decoders.py from transformers' own tables.
 TEST(Rope, InverseFrequenciesAreThoseOfTransformers) {
   const std::string path = fs::path(SKEIN_SOURCE_DIR) / "tests/goldens/llama/rope.json";
   const Json cases = read_json(path);
