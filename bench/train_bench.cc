@@ -26,7 +26,7 @@
 #include <map>
 #include <random>
 
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/ops/ops.h"
 #include "skein/runtime/cuda_backend.h"
@@ -67,20 +67,18 @@ const std::map<std::string, Size> kSizes = {
     {"1b", {2048, 22, 32, 4, 5632, 32000, 2048}}, {"7b", {4096, 32, 32, 32, 11008, 32000, 4096}},
 };
 
-LlamaConfig model_of_size(const Size& size) {
-  LlamaConfig config;
-  config.hidden_size = size.hidden;
-  config.num_hidden_layers = size.layers;
-  config.num_attention_heads = size.heads;
-  config.num_key_value_heads = size.kv_heads;
-  config.head_dim = size.hidden / size.heads;
-  config.intermediate_size = size.intermediate;
-  config.vocab_size = size.vocabulary;
-  config.max_position_embeddings = size.length;
-  return config;
+DecoderConfig model_of_size(const Size& size) {
+  return parse_decoder({{"hidden_size", size.hidden},
+                        {"num_hidden_layers", size.layers},
+                        {"num_attention_heads", size.heads},
+                        {"num_key_value_heads", size.kv_heads},
+                        {"intermediate_size", size.intermediate},
+                        {"vocab_size", size.vocabulary},
+                        {"max_position_embeddings", size.length}},
+                       "--size");
 }
 
-Batch random_batch(const LlamaConfig& model, int64_t sequences) {
+Batch random_batch(const DecoderConfig& model, int64_t sequences) {
   Batch batch(0, sequences, model.max_position_embeddings);
   std::mt19937 random(1);
   for (size_t i = 0; i < batch.tokens.size(); ++i) {

@@ -17,7 +17,7 @@ if [ "${1:-}" = --no-build ]; then
 fi
 dir=${1:-build/gpu-bundle}
 max_bytes=60000000
-programs=(skein skein_cuda_test llama_goldens_test bit_identity_test train_bench kernel_bench)
+programs=(skein skein_cuda_test decoder_goldens_test bit_identity_test train_bench kernel_bench)
 
 [ -z "$build" ] || scripts/build.sh release "${programs[@]}"
 if ! grep -q '^CMAKE_CUDA_COMPILER:.*=/' build/CMakeCache.txt 2>/dev/null; then

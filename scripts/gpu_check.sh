@@ -59,7 +59,7 @@ if [ -f GLIBC ]; then
 fi
 
 # ---- the programs ----
-skein=build/skein kernels_test=build/skein_cuda_test goldens_test=build/llama_goldens_test
+skein=build/skein kernels_test=build/skein_cuda_test goldens_test=build/decoder_goldens_test
 train_bench=build/train_bench kernel_bench=build/kernel_bench bits_test=build/bit_identity_test
 device=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
 sizes='7b 1b 0.5b' bench_options=() fp32_steps=20 sr_steps=200
@@ -73,11 +73,11 @@ memcheck_filter=$racecheck_filter:Add.MeetsItsReference:Swiglu.MeetsItsReference
 memcheck_filter+=:Adamw.MeetsItsReference:Linear.StoresF32WhenAsked:Zigzag.MeetsItsReference
 if [ -n "$dry" ]; then
   skein=build/skein_on_emulated_cuda kernels_test=build/skein_cuda_emulated_test
-  goldens_test=build/llama_goldens_on_emulated_cuda_test
+  goldens_test=build/decoder_goldens_on_emulated_cuda_test
   train_bench=${TRAIN_BENCH:-build/train_bench_on_emulated_cuda}
   kernel_bench=${KERNEL_BENCH:-build/kernel_bench_on_emulated_cuda}
   device='emulated CUDA' sizes=tiny bench_options=(--small --seconds 0.001) fp32_steps=3 sr_steps=3
-  test_filter='Add.*:CudaDevice.*' goldens_filter='*LogProbabilities/multi_head' bits_filter='*SeedsMatter'
+  test_filter='Add.*:CudaDevice.*' goldens_filter='*LogProbabilities/llama_multi_head' bits_filter='*SeedsMatter'
 fi
 device=${device:-unknown GPU}
 name=$(tr '[:upper:] ' '[:lower:]-' <<< "$device" | tr -cd 'a-z0-9-')-$(date -u +%Y-%m-%d)
@@ -166,7 +166,7 @@ check_kernels() {
 
 check_goldens() {
   is_there test goldens "$goldens_test" || return
-  run test goldens 90 env SKEIN_TEST_DEVICE=cuda "SKEIN_TEST_GOLDENS=$root/tests/goldens/llama" \
+  run test goldens 90 env SKEIN_TEST_DEVICE=cuda "SKEIN_TEST_GOLDENS=$root/tests/goldens" \
     "$(wrap "$goldens_test")" --gtest_filter="$goldens_filter"
 }
 

@@ -197,7 +197,7 @@ TEST(Layouts, AllOfThemBuild) {
   for (const RunLayout& layout : every_layout()) {
     const Overrides overrides = ParallelJob::setting(kSteps) + layout.overrides();
     const Config config = load_config(job().config().string(), overrides);
-    const LlamaConfig model = model_of(config, 320);
+    const DecoderConfig model = model_of(config, 320);
     const auto rank = static_cast<int64_t>(random() % static_cast<uint64_t>(layout.num_workers()));
     try {
       const StepSpec spec =

@@ -13,15 +13,14 @@ StepSpec tiny_spec(int64_t data_degree) {
   StepSpec spec;
   spec.layout.mesh = Mesh::standard(1, data_degree, 1, 1);
   spec.layout.reduction_width = data_degree;
-  LlamaConfig& model = spec.model;
-  model.hidden_size = 32;
-  model.num_hidden_layers = 2;
-  model.num_attention_heads = 4;
-  model.num_key_value_heads = 2;
-  model.head_dim = 8;
-  model.intermediate_size = 48;
-  model.vocab_size = 96;
-  model.tie_word_embeddings = true;
+  spec.model = parse_decoder({{"hidden_size", 32},
+                              {"num_hidden_layers", 2},
+                              {"num_attention_heads", 4},
+                              {"num_key_value_heads", 2},
+                              {"intermediate_size", 48},
+                              {"vocab_size", 96},
+                              {"tie_word_embeddings", true}},
+                             "tiny");
   spec.micro_sequences = 2;
   spec.sequence_length = 32;
   spec.update.precision = Precision::kBF16Stochastic;

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "skein/base/exact_sum.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/ops/ops.h"
 #include "skein/train/program_runs.h"
 #include "skein/train/step_programs.h"
@@ -24,15 +24,13 @@ StepSpec spec_of(const Mesh& mesh, int64_t micro_batches) {
   StepSpec spec;
   spec.layout.mesh = mesh;
   spec.layout.reduction_width = mesh.size("dp");
-  LlamaConfig& model = spec.model;
-  model.hidden_size = kHidden;
-  model.num_hidden_layers = kLayers;
-  model.num_attention_heads = 8;
-  model.num_key_value_heads = 4;
-  model.head_dim = 8;
-  model.intermediate_size = 128;
-  model.vocab_size = kVocabulary;
-  model.tie_word_embeddings = false;
+  spec.model = parse_decoder({{"hidden_size", kHidden},
+                              {"num_hidden_layers", kLayers},
+                              {"num_attention_heads", 8},
+                              {"num_key_value_heads", 4},
+                              {"intermediate_size", 128},
+                              {"vocab_size", kVocabulary}},
+                             "a test");
   spec.sequence_length = kSequence;
   spec.micro_batches = micro_batches;
   spec.update.precision = Precision::kBF16Stochastic;

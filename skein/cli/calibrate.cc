@@ -17,7 +17,7 @@
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/launch/cores.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/runtime/copy_rate.h"
 #include "skein/schedule/estimate.h"
@@ -40,7 +40,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 // One micro-batch on one rank.
-StepSpec profiled_spec(const Config& config, LlamaConfig model) {
+StepSpec profiled_spec(const Config& config, DecoderConfig model) {
   constexpr int64_t kBytesPerParameter = 16;
   while (model.num_hidden_layers > 2 &&
          num_parameters(model) * kBytesPerParameter > kLargestModelBytes) {
@@ -90,7 +90,7 @@ std::map<std::string, OpTime> profile_step(StepRunner& runner, const Batch& batc
 }
 
 // Fills the rate of products and the factors of the ops.
-void profile_ops(const Config& config, const LlamaConfig& model, Hardware& hardware) {
+void profile_ops(const Config& config, const DecoderConfig& model, Hardware& hardware) {
   const StepSpec spec = profiled_spec(config, model);
   const auto device = training_device(config);
   const ProgramSet programs = plan_training(training_graphs(spec), spec, device->kernels());
@@ -186,7 +186,7 @@ double mean_over_ranks(Communicator& world, double value) {
   return sum_over_ranks(world, value) / world.size();
 }
 
-Hardware measure(const Config& config, const LlamaConfig& model, const WorkerCores& cores,
+Hardware measure(const Config& config, const DecoderConfig& model, const WorkerCores& cores,
                  Communicator& world) {
   omp_set_num_threads(static_cast<int>(cores.threads));
   Hardware hardware;
@@ -251,7 +251,7 @@ void run_workers(int size, const fs::path& folder, const std::function<void(Comm
 
 }  // namespace
 
-Hardware calibrate(const Config& config, const LlamaConfig& model, int64_t workers) {
+Hardware calibrate(const Config& config, const DecoderConfig& model, int64_t workers) {
   std::string name = (fs::temp_directory_path() / "skein-calibrate-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) fail(ErrorCode::kIo, "cannot make the folder {}", name);
   const fs::path folder = name;

@@ -16,12 +16,12 @@
 // Errors   kInternal where a process fails; call it before anything starts threads
 #pragma once
 
-#include "skein/model/llama/config.h"
+#include "skein/model/decoder.h"
 #include "skein/schedule/hardware.h"
 #include "skein/train/config.h"
 
 namespace skein {
 
-Hardware calibrate(const Config& config, const LlamaConfig& model, int64_t workers);
+Hardware calibrate(const Config& config, const DecoderConfig& model, int64_t workers);
 
 }  // namespace skein

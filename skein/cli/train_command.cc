@@ -35,7 +35,7 @@ void check_folders(const Config& config) {
 // Refused before the run folder is touched. A checkpoint's reduction width may still be refused later.
 void check_start(const Config& config) {
   const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
-  const LlamaConfig model = model_of(config, tokenizer->vocab_size());
+  const DecoderConfig model = model_of(config, tokenizer->vocab_size());
   parallel_layout(config, model, config.launch.workers, 0);
   check_memory_of_workers(config, model, config.launch.workers);
 }

@@ -1,6 +1,7 @@
 #include "skein/ir/graph.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace skein {
 
@@ -65,6 +66,19 @@ ValueId Graph::add_input(Role role, const std::string& name, TensorType type) {
   return id;
 }
 
+Scope Scope::named(std::string_view name) {
+  constexpr std::string_view kLayers = "layers.";
+  if (name == behind_layers().name) return behind_layers();
+  Scope scope{std::string(name), kBefore};
+  if (name.starts_with(kLayers)) {
+    const std::string_view digits = name.substr(kLayers.size());
+    int layer = 0;
+    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), layer);
+    if (end.ec == std::errc() && of_layer(layer).name == name) scope.layer = layer;
+  }
+  return scope;
+}
+
 std::string Graph::unique_name(const std::string& wanted) {
   check_name(wanted);
   if (!by_name_.contains(wanted)) return wanted;
@@ -115,7 +129,7 @@ void Graph::replace_output(ValueId before, ValueId now) {
 }
 
 OpCall Graph::call(const Node& node) const {
-  OpCall call{node.op->name, node.scope, mesh_, node.attrs, {}, {}, {}};
+  OpCall call{node.op->name, node.scope.name, mesh_, node.attrs, {}, {}, {}};
   for (const ValueId input : node.inputs) {
     call.inputs.push_back(input == kNoValue ? nullptr : &value(input).type);
     call.input_names.push_back(input == kNoValue ? std::string_view("_") : value(input).name);

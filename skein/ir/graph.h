@@ -5,6 +5,8 @@
 // op's layout says so, and `verify` checks that no one reads a value that has been overwritten.
 #pragma once
 
+#include <climits>
+#include <compare>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,12 +36,30 @@ struct Value {
   bool transient = false;
 };
 
+// Where in a model a node stands. The nodes of one scope are recomputed together, lie on one stage of
+// a pipeline, and share gathered weights.
+struct Scope {
+  static constexpr int kBefore = -1, kBehind = INT_MAX;
+
+  std::string name;  // for people, and its text form
+  int layer = kBefore;
+
+  static Scope before_layers() { return {"embed", kBefore}; }
+  static Scope of_layer(int layer) { return {"layers." + std::to_string(layer), layer}; }
+  static Scope behind_layers() { return {"head", kBehind}; }
+  // Of its name; any but those above is none of the model's.
+  static Scope named(std::string_view name);
+
+  bool is_layer() const { return layer != kBefore && layer != kBehind; }
+  auto operator<=>(const Scope&) const = default;
+};
+
 struct Node {
   const OpDef* op = nullptr;
   Attrs attrs;
   std::vector<ValueId> inputs;  // kNoValue: absent
   std::vector<ValueId> outputs;
-  std::string scope;  // "layers.3": the unit of full recomputation and of pipeline splits
+  Scope scope;
   Phase phase = Phase::kForward;
   int chunk = 0;           // of the pipeline: each has programs of its own
   bool last_only = false;  // runs with the last micro-batch of a step alone
@@ -68,7 +88,7 @@ class Graph {
     return add(op, std::move(inputs), std::move(attrs), {name}).front();
   }
 
-  void set_scope(std::string scope) { scope_ = std::move(scope); }
+  void set_scope(Scope scope) { scope_ = std::move(scope); }
   void set_phase(Phase phase) { phase_ = phase; }
   void set_chunk(int chunk) { chunk_ = chunk; }
   void set_last_only(bool last_only) { last_only_ = last_only; }
@@ -94,7 +114,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<ValueId> outputs_;
   std::unordered_map<std::string, ValueId> by_name_;
-  std::string scope_;
+  Scope scope_;
   Phase phase_ = Phase::kForward;
   int chunk_ = 0;
   bool last_only_ = false;

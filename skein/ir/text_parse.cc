@@ -211,7 +211,7 @@ class Parser {
       types.push_back(parse_type(line, graph.mesh()));
       transient.push_back(line.accept("!"));
     } while (line.accept(","));
-    graph.set_scope(line.accept("@") ? std::string(line.name()) : "");
+    graph.set_scope(line.accept("@") ? Scope::named(line.name()) : Scope());
     graph.set_chunk(line.accept("#") ? static_cast<int>(line.integer()) : 0);
     graph.set_last_only(line.accept("last"));
     add(graph, line, *op, std::move(inputs), std::move(attrs), names, types, transient);

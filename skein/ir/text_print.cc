@@ -45,7 +45,7 @@ std::string to_text(const Graph& graph) {
                         join_names(graph, node.inputs));
     if (!node.attrs.empty()) text += " " + node.attrs.to_string();
     text += " : " + join_types(graph, node.outputs);
-    if (!node.scope.empty()) text += " @" + node.scope;
+    if (!node.scope.name.empty()) text += " @" + node.scope.name;
     if (node.chunk != 0) text += fmt::format(" #{}", node.chunk);
     if (node.last_only) text += " last";
     text += '\n';

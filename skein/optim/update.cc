@@ -91,13 +91,13 @@ class UpdateBuilder {
     Squares param_squares;
     for (const Bucket& bucket : buckets()) update(bucket, clip.scale, param_squares);
     graph_.mark_output(total(param_squares, "param"));
-    graph_.set_scope("");
+    graph_.set_scope({});
   }
 
   // The losses and the label tokens of all ranks.
   void total_loss() {
     graph_.set_phase(Phase::kUpdate);
-    graph_.set_scope("update");
+    graph_.set_scope({"update"});
     if (!graph_.nodes().empty()) graph_.set_chunk(graph_.nodes().front().chunk);
     ValueId loss = graph_.find("loss_sum");
     if (loss == kNoValue) {  // the head is on another stage
@@ -155,7 +155,7 @@ class UpdateBuilder {
     }
     if (!several_ranks_) return;
     graph_.set_phase(Phase::kUpdate);
-    graph_.set_scope("update");
+    graph_.set_scope({"update"});
     reports_ = graph_.add_input(Role::kInput, "rank_reports", std::move(type));
   }
 

@@ -36,7 +36,7 @@ class Differentiator final : public BackwardContext {
       }
       node_.op->backward(*this);
     }
-    graph_.set_scope("");
+    graph_.set_scope({});
   }
 
   Graph& graph() override { return graph_; }
@@ -79,7 +79,7 @@ class Differentiator final : public BackwardContext {
     type.dtype = DType::kF32;
     const Placements& of_term = graph_.type(term).placements;
     for (size_t axis = 0; axis < type.placements.size(); ++axis) {
-      const bool owed = of_term[axis] == Placement::sharded(0) || of_term[axis].is_partial();
+      const bool owed = of_term[axis].is_sharded() || of_term[axis].is_partial();
       if (owed && type.placements[axis].is_replicated()) {
         type.placements[axis] = Placement::partial();
       }
@@ -127,7 +127,8 @@ class Differentiator final : public BackwardContext {
     for (const Node& node : graph_.nodes()) {
       if (node.phase != Phase::kForward) break;
       for (const ValueId id : node.inputs) {
-        if (id == parameter) return node.scope == node_.scope ? name : name + "/" + node_.scope;
+        if (id == parameter)
+          return node.scope == node_.scope ? name : name + "/" + node_.scope.name;
       }
     }
     return name;
@@ -137,7 +138,7 @@ class Differentiator final : public BackwardContext {
   Node node_;
   std::vector<bool> depends_;  // by value: depends on a parameter
   std::map<ValueId, ValueId> grads_;
-  std::map<std::pair<ValueId, std::string>, ValueId> sums_;  // by parameter and scope
+  std::map<std::pair<ValueId, Scope>, ValueId> sums_;  // by parameter and scope
 };
 
 }  // namespace

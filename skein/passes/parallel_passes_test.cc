@@ -156,7 +156,7 @@ TEST(TakeStage, CutsWhereALayerEnds) {
 
 TEST(TakeStage, RefusesWhatSkipsAChunk) {
   const Graph whole = differentiated(sharded("pp=2"));
-  const auto odd = [](const std::string& scope) { return scope == "layers.0" ? 3 : 0; };
+  const auto odd = [](const Scope& scope) { return scope.layer == 0 ? 3 : 0; };
   EXPECT_THROW(take_stage(whole, PipelineShape{2, 2, 4}, odd, 0), Error);
 }
 

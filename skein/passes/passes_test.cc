@@ -113,7 +113,7 @@ TEST(Recompute, FullKeepsOnlyWhatLeavesTheLayer) {
     for (const ValueId id : node.inputs) {
       if (id == kNoValue || graph.value(id).producer < 0) continue;
       const Node& producer = graph.nodes()[graph.value(id).producer];
-      if (producer.phase == Phase::kForward && producer.scope == "layers.0") {
+      if (producer.phase == Phase::kForward && producer.scope.layer == 0) {
         EXPECT_EQ(graph.value(id).name, "z");
       }
     }

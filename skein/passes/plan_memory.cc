@@ -299,7 +299,7 @@ class GraphPlanner {
     Step step;
     step.op = node.op;
     step.attrs = node.attrs;
-    step.scope = node.scope;
+    step.scope = node.scope.name;
     for (const ValueId id : node.inputs) step.inputs.push_back(operand(id));
     for (const ValueId id : node.outputs) step.outputs.push_back(operand(id));
     if (node.op->cost != nullptr) step.cost = node.op->cost(graph_.call(node));

@@ -29,7 +29,7 @@ class Recomputer {
   }
 
  private:
-  static bool in_layer(const Node& node) { return node.scope.starts_with("layers."); }
+  static bool in_layer(const Node& node) { return node.scope.is_layer(); }
 
   // Values that leave their layer in forward: these are kept.
   void find_crossing() {

@@ -96,7 +96,7 @@ class Sharder {
 
   bool accepts(const Node& node, const std::vector<TensorType>& types,
                const std::vector<ValueId>& inputs) const {
-    OpCall call{node.op->name, node.scope, mesh(), node.attrs, {}, {}, {}};
+    OpCall call{node.op->name, node.scope.name, mesh(), node.attrs, {}, {}, {}};
     for (size_t i = 0; i < inputs.size(); ++i) {
       call.inputs.push_back(inputs[i] == kNoValue ? nullptr : &types[i]);
     }

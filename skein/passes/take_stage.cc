@@ -136,11 +136,9 @@ ChunkOfScope chunks_by_layers(int64_t num_layers, int64_t num_chunks) {
   for (const LayerRange& range : chunk_layers(num_layers, num_chunks)) {
     chunk_of_layer.insert(chunk_of_layer.end(), static_cast<size_t>(range.size()), chunk++);
   }
-  return [chunk_of_layer, last = chunk - 1](const std::string& scope) {
-    if (scope == "head") return last;
-    constexpr std::string_view kLayers = "layers.";
-    if (!scope.starts_with(kLayers)) return 0;
-    return chunk_of_layer.at(std::stoul(scope.substr(kLayers.size())));
+  return [chunk_of_layer, last = chunk - 1](const Scope& scope) {
+    if (scope.is_layer()) return chunk_of_layer.at(scope.layer);
+    return scope.layer == Scope::kBehind ? last : 0;
   };
 }
 

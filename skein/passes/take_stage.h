@@ -17,9 +17,9 @@
 
 namespace skein {
 
-using ChunkOfScope = std::function<int(const std::string& scope)>;
+using ChunkOfScope = std::function<int(const Scope& scope)>;
 
-// "embed" and "layers.<i>" and "head", with the layers dealt as schedule/pipeline.h says.
+// What comes before the layers, the layers, dealt as schedule/pipeline.h says, and what comes behind.
 ChunkOfScope chunks_by_layers(int64_t num_layers, int64_t num_chunks);
 
 Graph take_stage(const Graph& graph, const PipelineShape& shape, const ChunkOfScope& chunk_of,

@@ -8,7 +8,7 @@ void use_fp8(Graph& graph) {
   std::vector<Node> nodes = graph.nodes();
   for (Node& node : nodes) {
     const bool product = node.op == &kLinear || node.op == &kLinearDx || node.op == &kLinearDw;
-    if (product && node.scope.starts_with("layers.")) node.attrs.set("fp8", true);
+    if (product && node.scope.is_layer()) node.attrs.set("fp8", true);
   }
   graph.replace_nodes(std::move(nodes));
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kAxis = "dp";
 
-using Place = std::pair<Phase, std::string>;  // where a node runs: phase and scope
+using Place = std::pair<Phase, Scope>;  // where a node runs: phase and scope
 
 // Rebuilds the list of nodes, with nodes that are added on the way put in between.
 class Rewriter {
@@ -28,7 +28,7 @@ class Rewriter {
     const size_t before = graph_.nodes().size();
     append();
     for (size_t i = before; i < graph_.nodes().size(); ++i) order_.push_back(graph_.nodes()[i]);
-    graph_.set_scope("");
+    graph_.set_scope({});
   }
   void finish(std::string_view pass) {
     graph_.replace_nodes(std::move(order_));

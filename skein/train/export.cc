@@ -2,13 +2,13 @@
 
 #include "skein/base/log.h"
 #include "skein/data/tokenizer.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/train/init_source.h"
 
 namespace skein {
 namespace {
 
-std::string generation_config(const LlamaConfig& config) {
+std::string generation_config(const DecoderConfig& config) {
   OrderedJson json = OrderedJson::object();
   json["_from_model_config"] = true;
   if (config.bos_token_id) json["bos_token_id"] = *config.bos_token_id;

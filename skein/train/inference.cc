@@ -9,8 +9,9 @@
 #include "skein/base/philox.h"
 #include "skein/base/units.h"
 #include "skein/data/batch.h"
-#include "skein/model/llama/llama.h"
+#include "skein/model/decoder.h"
 #include "skein/train/init_source.h"
+#include "skein/train/initialize.h"
 #include "skein/train/step_programs.h"
 
 namespace skein {
@@ -19,17 +20,16 @@ namespace {
 // The programs of one padded length, with the weights loaded.
 class InferenceModel {
  public:
-  InferenceModel(const ModelSource& source, Device& device, LlamaPurpose purpose, int64_t length)
+  InferenceModel(const ModelSource& source, Device& device, DecoderPurpose purpose, int64_t length)
       : length_(length),
         programs_(
-            purpose == LlamaPurpose::kScore
+            purpose == DecoderPurpose::kScore
                 ? scoring_programs(source.config(), DType::kF32, length, device.kernels())
                 : generation_programs(source.config(), source.dtype(), length, device.kernels())),
         executor_(device, programs_) {
     check_tensors(source, source.config());
     source.load_parameters(source.config(), executor_);
-    const std::vector<float> table = rope_table(source.config(), length);
-    executor_.upload("rope_table", table.data(), static_cast<int64_t>(table.size() * 4));
+    upload_tables(executor_, source.config(), length);
   }
 
   Executor& executor() { return executor_; }
@@ -62,7 +62,7 @@ class InferenceModel {
   Executor executor_;
 };
 
-void check_tokens(const LlamaConfig& config, std::span<const int32_t> tokens, size_t index) {
+void check_tokens(const DecoderConfig& config, std::span<const int32_t> tokens, size_t index) {
   if (tokens.empty()) fail(ErrorCode::kInvalid, "sequence {} is empty", index);
   if (static_cast<int64_t>(tokens.size()) > config.max_position_embeddings) {
     fail(ErrorCode::kInvalid, "sequence {} has {} tokens: the model has {} positions", index,
@@ -76,7 +76,7 @@ void check_tokens(const LlamaConfig& config, std::span<const int32_t> tokens, si
   }
 }
 
-int64_t padded_length(const LlamaConfig& config, int64_t length) {
+int64_t padded_length(const DecoderConfig& config, int64_t length) {
   return std::min(round_up(length, 64), config.max_position_embeddings);
 }
 
@@ -93,7 +93,7 @@ std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& 
   }
   std::vector<std::vector<float>> result(sequences.size());
   for (const auto& [length, indices] : by_length) {
-    InferenceModel model(source, device, LlamaPurpose::kScore, length);
+    InferenceModel model(source, device, DecoderPurpose::kScore, length);
     std::vector<float> loss(static_cast<size_t>(length));
     for (const size_t index : indices) {
       model.run(sequences[index]);
@@ -135,11 +135,11 @@ int32_t sample_token(std::span<const float> logits, double temperature, double t
 
 void generate_tokens(const ModelSource& source, Device& device, std::vector<int32_t> prompt,
                      const GenerateOptions& options, const std::function<void(int32_t)>& emit) {
-  const LlamaConfig& config = source.config();
+  const DecoderConfig& config = source.config();
   check_tokens(config, prompt, 0);
   const int64_t limit = std::min(static_cast<int64_t>(prompt.size()) + options.max_tokens,
                                  config.max_position_embeddings);
-  InferenceModel model(source, device, LlamaPurpose::kGenerate, padded_length(config, limit));
+  InferenceModel model(source, device, DecoderPurpose::kGenerate, padded_length(config, limit));
   const Philox philox(options.seed, RandomPurpose::kSampling, 0, 0);
   std::vector<float> logits(static_cast<size_t>(config.vocab_size));
   while (static_cast<int64_t>(prompt.size()) < limit) {

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "skein/base/log.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/train/initialize.h"
 #include "skein/train/run_identity.h"
 
 namespace skein {
 namespace {
 
-constexpr char kEmbedding[] = "model.embed_tokens.weight";
-constexpr char kHead[] = "lm_head.weight";
+using decoder_names::kEmbeddingWeight;
+using decoder_names::kHeadWeight;
 
 // Buffers that older exports hold; what is in them follows from the configuration.
 bool is_buffer(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
@@ -39,23 +39,23 @@ void compare_tokenizers(const ModelSource& source, const Tokenizer& now,
 
 // Some exports hold a tied head as well as the embedding: then it is the same matrix.
 void check_tied_head(const ModelSource& source, const Shape& shape) {
-  source.check_shape(kHead, shape);
+  source.check_shape(kHeadWeight, shape);
   for_each_piece(Box{{0, 0}, shape}, [&](const Slice& piece, int64_t) {
     std::vector<float> embedding(static_cast<size_t>(piece.shape.num_elements()));
     std::vector<float> head(embedding.size());
-    source.read(kEmbedding, piece, DType::kF32, std::as_writable_bytes(std::span(embedding)));
-    source.read(kHead, piece, DType::kF32, std::as_writable_bytes(std::span(head)));
+    source.read(kEmbeddingWeight, piece, DType::kF32, std::as_writable_bytes(std::span(embedding)));
+    source.read(kHeadWeight, piece, DType::kF32, std::as_writable_bytes(std::span(head)));
     if (std::memcmp(embedding.data(), head.data(), head.size() * sizeof(float)) == 0) return;
     fail(ErrorCode::kInvalid,
          "{}: tie_word_embeddings is true, but {} differs from {}: expected the same matrix in "
          "both, or tie_word_embeddings = false",
-         source.path().string(), kHead, kEmbedding);
+         source.path().string(), kHeadWeight, kEmbeddingWeight);
   });
 }
 
 }  // namespace
 
-void check_tensors(const ModelSource& source, const LlamaConfig& model) {
+void check_tensors(const ModelSource& source, const DecoderConfig& model) {
   std::set<std::string, std::less<>> needed;
   for (const ParameterSpec& spec : parameter_specs(model)) {
     source.check_shape(spec.name, spec.shape);
@@ -64,25 +64,22 @@ void check_tensors(const ModelSource& source, const LlamaConfig& model) {
   std::vector<std::string> unknown;
   for (const std::string& name : source.tensor_names()) {
     if (needed.contains(name) || is_buffer(name)) continue;
-    if (name == kHead && model.tie_word_embeddings) {
+    if (name == kHeadWeight && model.tie_word_embeddings) {
       check_tied_head(source, Shape{model.vocab_size, model.hidden_size});
     } else {
       unknown.push_back(name);
     }
   }
   if (unknown.empty()) return;
-  const bool is_bias = unknown.front().ends_with(".bias");
   fail(ErrorCode::kInvalid,
        "{} has a tensor '{}'{} that the model has no place for; without it the weights compute "
-       "something else. Expected a Llama{}",
+       "something else. Expected a {} as its config.json describes it, biases included",
        source.path().string(), unknown.front(),
        unknown.size() == 1 ? "" : fmt::format(" and {} more", unknown.size() - 1),
-       is_bias ? fmt::format(": attention_bias is {} and mlp_bias is {} in its config.json",
-                             model.attention_bias, model.mlp_bias)
-               : " and nothing beside");
+       model.family->architecture);
 }
 
-void check_source(const ModelSource& source, const LlamaConfig& model, const Tokenizer& tokenizer,
+void check_source(const ModelSource& source, const DecoderConfig& model, const Tokenizer& tokenizer,
                   const std::string& accepted) {
   std::vector<Change> changes = compare_models(source.config(), model, false);
   compare_tokenizers(source, tokenizer, changes);

@@ -14,10 +14,10 @@
 
 namespace skein {
 
-void check_source(const ModelSource& source, const LlamaConfig& model, const Tokenizer& tokenizer,
+void check_source(const ModelSource& source, const DecoderConfig& model, const Tokenizer& tokenizer,
                   const std::string& accepted);
 
 // The last of these alone: what holds wherever weights are read, for scoring and export as well.
-void check_tensors(const ModelSource& source, const LlamaConfig& model);
+void check_tensors(const ModelSource& source, const DecoderConfig& model);
 
 }  // namespace skein

@@ -14,9 +14,7 @@ namespace {
 
 double standard_deviation(const ParameterSpec& spec, int64_t num_layers,
                           const InitializeOptions& options) {
-  const bool is_output =
-      spec.kind == ParameterKind::kAttentionOut || spec.kind == ParameterKind::kMlpOut;
-  return options.scaled && is_output
+  return options.scaled && spec.init == Init::kResidual
              ? options.std / std::sqrt(2.0 * static_cast<double>(num_layers))
              : options.std;
 }
@@ -25,16 +23,16 @@ double standard_deviation(const ParameterSpec& spec, int64_t num_layers,
 
 double expected_square(const ParameterSpec& spec, int64_t num_layers,
                        const InitializeOptions& options) {
-  if (spec.kind == ParameterKind::kNorm) return 1;
-  if (spec.kind == ParameterKind::kBias) return 0;
+  if (spec.init == Init::kOnes) return 1;
+  if (spec.init == Init::kZeros) return 0;
   const double std = standard_deviation(spec, num_layers, options);
   return std * std;
 }
 
 void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const InitializeOptions& options,
                     int64_t begin, std::span<float> out) {
-  if (spec.kind == ParameterKind::kNorm || spec.kind == ParameterKind::kBias) {
-    std::fill(out.begin(), out.end(), spec.kind == ParameterKind::kNorm ? 1.0f : 0.0f);
+  if (spec.init == Init::kOnes || spec.init == Init::kZeros) {
+    std::fill(out.begin(), out.end(), spec.init == Init::kOnes ? 1.0f : 0.0f);
     return;
   }
   const auto stream = static_cast<uint32_t>(hash_name(spec.name));
@@ -105,7 +103,7 @@ void draw_piece(const ParameterSpec& spec, int64_t num_layers, const InitializeO
 
 }  // namespace
 
-void initialize_parameters(Executor& executor, const LlamaConfig& config,
+void initialize_parameters(Executor& executor, const DecoderConfig& config,
                            const InitializeOptions& options) {
   std::vector<float> values;
   for (const ParameterSpec& spec : parameter_specs(config)) {
@@ -115,6 +113,13 @@ void initialize_parameters(Executor& executor, const LlamaConfig& config,
       draw_piece(spec, config.num_hidden_layers, options, piece, values);
       upload_parameter(executor, spec.name, begin, values);
     });
+  }
+}
+
+void upload_tables(Executor& executor, const DecoderConfig& config, int64_t num_positions) {
+  for (const DecoderTable& table : decoder_tables(config, num_positions)) {
+    const std::vector<float> values = table.values();
+    executor.upload(table.name, values.data(), static_cast<int64_t>(values.size() * sizeof(float)));
   }
 }
 

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "skein/checkpoint/slice.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/runtime/executor.h"
 
 namespace skein {
@@ -33,13 +33,16 @@ void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const Initial
 
 // Fills this rank's part of every parameter that it has, and of the fp32 master copy where there is
 // one.
-void initialize_parameters(Executor& executor, const LlamaConfig& config,
+void initialize_parameters(Executor& executor, const DecoderConfig& config,
                            const InitializeOptions& options);
 
 // Stores elements `begin` … of the rank's box of a parameter as its dtype, and as its master copy
 // where there is one; of a range (ZeRO) what lies in it.
 void upload_parameter(Executor& executor, const std::string& name, int64_t begin,
                       std::span<const float> values);
+
+// The inputs that depend on the model alone; they stay.
+void upload_tables(Executor& executor, const DecoderConfig& config, int64_t num_positions);
 
 // Parameters are filled in pieces of at most this many elements, so that start-up needs little
 // memory beside the plan.

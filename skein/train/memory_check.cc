@@ -172,7 +172,7 @@ void check_memory(Communicator& world, const Device& device, const Config& confi
   refuse(text_of_rank(world, verdict->rank, text), world.rank() == 0);
 }
 
-void check_memory_of_workers(const Config& config, const LlamaConfig& model, int64_t workers) {
+void check_memory_of_workers(const Config& config, const DecoderConfig& model, int64_t workers) {
   const int former = omp_get_max_threads();
   // As a worker will have them: kernels' scratch depends on it.
   const bool told = config.device.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;

@@ -44,6 +44,6 @@ void check_memory(Communicator& world, const Device& device, const Config& confi
                   const StepSpec& spec, const ProgramSet& programs, int64_t snapshot_bytes);
 
 // The same for all `workers` of this machine, none of which is started yet.
-void check_memory_of_workers(const Config& config, const LlamaConfig& model, int64_t workers);
+void check_memory_of_workers(const Config& config, const DecoderConfig& model, int64_t workers);
 
 }  // namespace skein

@@ -6,15 +6,13 @@
 #include "skein/base/hash.h"
 #include "skein/base/log.h"
 #include "skein/checkpoint/checkpoint_search.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/train/initialize.h"
 
 namespace skein {
 namespace {
 
 bool has_tokenizer(const fs::path& folder) { return fs::exists(folder / "tokenizer.model"); }
-
-constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 
 void require_folder(const fs::path& folder) {
   if (fs::is_directory(folder)) return;
@@ -130,8 +128,8 @@ void ModelSource::open_checkpoint(const fs::path& folder) {
   checkpoint_ = std::make_unique<CheckpointReader>(folder);
   const std::string what = manifest_name(folder);
   const Json& configuration = checkpoint_->state().configuration;
-  config_ = parse_llama_config(model_in(configuration, what), what);
-  const ManifestTensor* embedding = checkpoint_->find(kEmbedding);
+  config_ = parse_decoder(model_in(configuration, what), what);
+  const ManifestTensor* embedding = checkpoint_->find(decoder_names::kEmbeddingWeight);
   if (embedding != nullptr) dtype_ = embedding->dtype;
   tokenizer_ = find_tokenizer(folder, configuration);
 }
@@ -140,7 +138,7 @@ void ModelSource::open_hugging_face(const fs::path& folder) {
   hugging_face_ = std::make_unique<HuggingFaceFolder>(folder);
   const std::string what = (folder / "config.json").string();
   const Json json = read_json(what);
-  config_ = parse_llama_config(json, what);
+  config_ = parse_decoder(json, what);
   dtype_ = parse_hugging_face_dtype(json, what).value_or(DType::kF32);
   if (has_tokenizer(folder)) tokenizer_ = folder;
 }
@@ -177,7 +175,7 @@ std::vector<std::string> ModelSource::tensor_names() const {
   return names;
 }
 
-void ModelSource::load_parameters(const LlamaConfig& model, Executor& executor) const {
+void ModelSource::load_parameters(const DecoderConfig& model, Executor& executor) const {
   const std::vector<ParameterSpec> specs = parameter_specs(model);
   for (const ParameterSpec& spec : specs) check_shape(spec.name, spec.shape);
   std::vector<float> values;

@@ -12,7 +12,7 @@
 #include "skein/base/file.h"
 #include "skein/checkpoint/checkpoint_reader.h"
 #include "skein/checkpoint/hugging_face.h"
-#include "skein/model/llama/config.h"
+#include "skein/model/decoder.h"
 #include "skein/runtime/executor.h"
 
 namespace skein {
@@ -24,7 +24,7 @@ class ModelSource {
   static ModelSource opened_elsewhere(const fs::path& path) { return {path, IsVerified()}; }
 
   const fs::path& path() const { return path_; }
-  const LlamaConfig& config() const { return config_; }
+  const DecoderConfig& config() const { return config_; }
   DType dtype() const { return dtype_; }  // that the weights are stored as
   // The folder of its tokenizer; empty where there is none.
   const fs::path& tokenizer() const { return tokenizer_; }
@@ -40,7 +40,7 @@ class ModelSource {
             std::span<std::byte> target) const;
 
   // Fills every parameter of `model` (and its master copy), which must be of this source's sizes.
-  void load_parameters(const LlamaConfig& model, Executor& executor) const;
+  void load_parameters(const DecoderConfig& model, Executor& executor) const;
 
  private:
   struct IsVerified {};
@@ -52,7 +52,7 @@ class ModelSource {
 
   fs::path path_;
   fs::path tokenizer_;
-  LlamaConfig config_;
+  DecoderConfig config_;
   DType dtype_ = DType::kF32;
   std::unique_ptr<CheckpointReader> checkpoint_;
   std::unique_ptr<HuggingFaceFolder> hugging_face_;

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "skein/base/error.h"
-#include "skein/model/llama/placement.h"
+#include "skein/model/placement.h"
 
 namespace skein {
 namespace {
@@ -30,7 +30,7 @@ int64_t data_degree(const ParallelConfig& parallel, int64_t num_ranks) {
 }
 
 // How many ranks hold each key-value head.
-int64_t kv_replication(const ParallelConfig& parallel, const LlamaConfig& model) {
+int64_t kv_replication(const ParallelConfig& parallel, const DecoderConfig& model) {
   const int64_t tensor = parallel.tensor, heads = model.num_key_value_heads;
   const int64_t needed = tensor > heads && tensor % heads == 0 ? tensor / heads : 1;
   const int64_t asked = parallel.kv_replication;
@@ -44,7 +44,7 @@ int64_t kv_replication(const ParallelConfig& parallel, const LlamaConfig& model)
   return needed;
 }
 
-Mesh make_mesh(const ParallelConfig& parallel, const LlamaConfig& model, int64_t data) {
+Mesh make_mesh(const ParallelConfig& parallel, const DecoderConfig& model, int64_t data) {
   const int64_t replica = kv_replication(parallel, model);
   if (replica == 1) {
     return Mesh::standard(parallel.pipeline, data, parallel.context, parallel.tensor);
@@ -98,13 +98,13 @@ int64_t configured_ranks(const ParallelConfig& parallel) {
   return parallel.data * ranks_per_replica(parallel);
 }
 
-ParallelLayout parallel_layout(const Config& config, const LlamaConfig& model, int64_t num_ranks,
+ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model, int64_t num_ranks,
                                int64_t rank, int64_t stored_width) {
   const ParallelConfig& parallel = config.parallel;
   ParallelLayout layout;
   const int64_t data = data_degree(parallel, num_ranks);
   layout.mesh = make_mesh(parallel, model, data);
-  check_llama_mesh(model, layout.mesh);
+  check_decoder_mesh(model, layout.mesh);
   const int64_t chunks = parallel.pipeline * parallel.virtual_stages;
   if (chunks > model.num_hidden_layers) {
     fail(ErrorCode::kUsage,

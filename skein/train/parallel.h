@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "skein/model/llama/config.h"
+#include "skein/model/decoder.h"
 #include "skein/tensor/mesh.h"
 #include "skein/train/config.h"
 
@@ -33,7 +33,7 @@ struct ParallelLayout {
 };
 
 // `stored_width`: the reduction width of the checkpoint that training goes on from; 0: none.
-ParallelLayout parallel_layout(const Config& config, const LlamaConfig& model, int64_t num_ranks,
+ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model, int64_t num_ranks,
                                int64_t rank, int64_t stored_width = 0);
 
 // The number of ranks that [parallel] asks for where parallel.data says so itself; 0 elsewhere.

@@ -7,7 +7,7 @@
 #include "skein/base/error.h"
 #include "skein/base/nearest.h"
 #include "skein/data/tokenizer.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/ops/ops.h"
 #include "skein/train/process_bytes.h"
 #include "skein/train/this_machine.h"
@@ -82,7 +82,7 @@ const StagePlan& Plan::busiest() const {
   return largest_by(stages, [](const StagePlan& stage) { return sent_bytes(stage.wire); });
 }
 
-LlamaConfig planned_model(const Config& config) {
+DecoderConfig planned_model(const Config& config) {
   std::optional<int64_t> vocab_size;
   if (!config.data.tokenizer.empty())
     vocab_size = load_tokenizer(config.data.tokenizer, "data.tokenizer")->vocab_size();
@@ -105,7 +105,7 @@ PlanRequest plan_request(const Config& config, int64_t ranks,
   return request;
 }
 
-PlanRequest memory_request(const Config& config, const LlamaConfig& model, int64_t ranks) {
+PlanRequest memory_request(const Config& config, const DecoderConfig& model, int64_t ranks) {
   PlanRequest request;
   request.config = config;
   request.model = model;

@@ -54,7 +54,7 @@ struct Plan {
 
 struct PlanRequest {
   Config config;
-  LlamaConfig model;
+  DecoderConfig model;
   Hardware hardware;
   KernelTable kernels;
   int64_t ranks = 1;
@@ -63,7 +63,7 @@ struct PlanRequest {
 };
 
 // A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.
-LlamaConfig planned_model(const Config& config);
+DecoderConfig planned_model(const Config& config);
 
 // The model and the kernels of the configuration. `ranks` 0: as [parallel] and [launch] say; no
 // hardware: this machine, measured, with the memory that it has left now.
@@ -71,7 +71,7 @@ PlanRequest plan_request(const Config& config, int64_t ranks,
                          const std::optional<Hardware>& hardware);
 
 // The same for this machine, with nothing measured: what it says of time is void.
-PlanRequest memory_request(const Config& config, const LlamaConfig& model, int64_t ranks);
+PlanRequest memory_request(const Config& config, const DecoderConfig& model, int64_t ranks);
 
 Plan make_plan(const PlanRequest& request);
 

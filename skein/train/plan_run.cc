@@ -30,7 +30,7 @@ int64_t num_permanent(const Config& config) {
 
 }  // namespace
 
-double expected_param_norm(const Config& config, const LlamaConfig& model) {
+double expected_param_norm(const Config& config, const DecoderConfig& model) {
   const InitializeOptions options = {.std = config.model.init_std,
                                      .scaled = config.model.scaled_init};
   double squares = 0;
@@ -41,7 +41,7 @@ double expected_param_norm(const Config& config, const LlamaConfig& model) {
   return std::sqrt(squares);
 }
 
-RunTotals run_totals(const Config& config, const LlamaConfig& model, double step_seconds,
+RunTotals run_totals(const Config& config, const DecoderConfig& model, double step_seconds,
                      int64_t checkpoint_bytes) {
   RunTotals totals;
   totals.steps = config.run.steps;

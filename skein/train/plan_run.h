@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "skein/model/llama/config.h"
+#include "skein/model/decoder.h"
 #include "skein/train/config.h"
 
 namespace skein {
@@ -29,9 +29,9 @@ struct RunTotals {
   double initial_param_norm = 0;  // 0: the weights come from model.init_from
 };
 
-RunTotals run_totals(const Config& config, const LlamaConfig& model, double step_seconds,
+RunTotals run_totals(const Config& config, const DecoderConfig& model, double step_seconds,
                      int64_t checkpoint_bytes);
 
-double expected_param_norm(const Config& config, const LlamaConfig& model);
+double expected_param_norm(const Config& config, const DecoderConfig& model);
 
 }  // namespace skein

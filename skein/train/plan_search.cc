@@ -11,7 +11,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/units.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/train/plan_sketch.h"
 
 namespace skein {
@@ -180,7 +180,7 @@ class Search {
   // The work of one rank that has it all to itself, the pipeline's idle share, and what tensor
   // ranks exchange in any case: 4 gathers and 4 sums a layer.
   double least_seconds(const Config& config, const ParallelLayout& layout) const {
-    const LlamaConfig& model = request_.model;
+    const DecoderConfig& model = request_.model;
     const StepSpec spec = step_spec(config, model, layout);
     const PipelineShape shape = pipeline_shape(spec);
     const int64_t length = config.data.sequence_length;

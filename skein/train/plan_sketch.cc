@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/train/process_bytes.h"
 
 namespace skein {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "skein/data/blocks.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/optim/update.h"
 
 namespace skein {

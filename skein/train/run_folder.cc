@@ -121,7 +121,8 @@ Config config_of_run_folder(const Config& config) {
   return placed;
 }
 
-void write_run_folder(const Config& config, const LlamaConfig& model, const Tokenizer& tokenizer) {
+void write_run_folder(const Config& config, const DecoderConfig& model,
+                      const Tokenizer& tokenizer) {
   const fs::path run = config.run.dir;
   fs::create_directories(run);
   write_folder(run / kTokenizerFolder, files_of(tokenizer));

@@ -14,7 +14,7 @@
 
 #include "skein/base/file.h"
 #include "skein/data/tokenizer.h"
-#include "skein/model/llama/config.h"
+#include "skein/model/decoder.h"
 #include "skein/train/config.h"
 
 namespace skein {
@@ -24,7 +24,7 @@ namespace skein {
 Config config_of_run_folder(const Config& config);
 
 // The tokenizer's files go in together or not at all: two tokenizers are never mixed.
-void write_run_folder(const Config& config, const LlamaConfig& model, const Tokenizer& tokenizer);
+void write_run_folder(const Config& config, const DecoderConfig& model, const Tokenizer& tokenizer);
 
 // Refuses (kUsage), before anything is written, a run.dir where other people's files have the names
 // of these copies.

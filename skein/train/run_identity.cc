@@ -11,7 +11,7 @@
 #include "skein/base/file.h"
 #include "skein/base/log.h"
 #include "skein/base/toml.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/optim/update.h"
 #include "skein/train/config_fields.h"
 
@@ -105,8 +105,8 @@ class Comparer {
       result_.not_compared.emplace_back("the model");
       return;
     }
-    const auto changes = compare_models(parse_llama_config(*old, what_ + " (configuration.model)"),
-                                        parse_llama_config(after_.at("model"), "this run"), true);
+    const auto changes = compare_models(parse_decoder(*old, what_ + " (configuration.model)"),
+                                        parse_decoder(after_.at("model"), "this run"), true);
     result_.changes.insert(result_.changes.end(), changes.begin(), changes.end());
   }
 
@@ -247,7 +247,8 @@ void refuse_misfit(const CheckpointReader& checkpoint, std::span<const NeededTen
 
 }  // namespace
 
-Json run_configuration(const Config& config, const LlamaConfig& model, const RunContent& content) {
+Json run_configuration(const Config& config, const DecoderConfig& model,
+                       const RunContent& content) {
   Config placed = config;  // paths that mean the same from anywhere
   for (const ConfigField& field : config_fields()) {
     std::string* path =
@@ -270,7 +271,7 @@ Comparison compare_configurations(const Json& before, const Json& after, const s
   return Comparer(before, after, what).compare();
 }
 
-std::vector<Change> compare_models(const LlamaConfig& before, const LlamaConfig& after,
+std::vector<Change> compare_models(const DecoderConfig& before, const DecoderConfig& after,
                                    bool in_export) {
   const std::vector<ParameterSpec> old_specs = parameter_specs(before),
                                    new_specs = parameter_specs(after);
@@ -279,17 +280,19 @@ std::vector<Change> compare_models(const LlamaConfig& before, const LlamaConfig&
                  [](const ParameterSpec& a, const ParameterSpec& b) {
                    return a.name == b.name && a.shape == b.shape;
                  });
-  const Json old = to_hugging_face_json(before, DType::kF32);
-  const Json now = to_hugging_face_json(after, DType::kF32);
+  Json old = to_hugging_face_json(before, DType::kF32),
+       now = to_hugging_face_json(after, DType::kF32);
+  for (const auto& [key, value] : now.items()) old.emplace(key, nullptr);  // of another family
   constexpr std::array<std::string_view, 5> kExported = {"bos_token_id", "eos_token_id",
                                                          "pad_token_id", "initializer_range",
                                                          "max_position_embeddings"};
   std::vector<Change> changes;
   for (const auto& [key, value] : old.items()) {
-    if (value == now.at(key)) continue;
+    const Json after_value = now.value(key, Json());
+    if (value == after_value) continue;
     const bool exported = std::find(kExported.begin(), kExported.end(), key) != kExported.end();
     if (exported && !in_export) continue;
-    changes.push_back({"model." + key, value.dump(), now.at(key).dump(),
+    changes.push_back({"model." + key, value.dump(), after_value.dump(),
                        exported      ? ChangeKind::kSetting
                        : same_shapes ? ChangeKind::kMeaning
                                      : ChangeKind::kImpossible});
@@ -297,7 +300,7 @@ std::vector<Change> compare_models(const LlamaConfig& before, const LlamaConfig&
   return changes;
 }
 
-std::vector<NeededTensor> needed_tensors(const LlamaConfig& model,
+std::vector<NeededTensor> needed_tensors(const DecoderConfig& model,
                                          const PrecisionConfig& precision) {
   const Precision mode = parse_precision(precision.mode);
   const DType moments = precision.moments == "bf16" ? DType::kBF16 : DType::kF32;

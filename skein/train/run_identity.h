@@ -21,7 +21,7 @@
 #include "skein/base/json.h"
 #include "skein/checkpoint/checkpoint_reader.h"
 #include "skein/data/corpus_fingerprint.h"
-#include "skein/model/llama/config.h"
+#include "skein/model/decoder.h"
 #include "skein/train/config.h"
 
 namespace skein {
@@ -35,7 +35,7 @@ struct RunContent {
 };
 
 // The manifest's `configuration`.
-Json run_configuration(const Config& config, const LlamaConfig& model, const RunContent& content);
+Json run_configuration(const Config& config, const DecoderConfig& model, const RunContent& content);
 
 enum class ChangeKind { kSetting, kMeaning, kImpossible };
 
@@ -56,7 +56,7 @@ Comparison compare_configurations(const Json& before, const Json& after, const s
 
 // Of two models, as "model.<key>"; impossible where parameters have other shapes. With
 // `in_export`, what only an exported config.json says as well.
-std::vector<Change> compare_models(const LlamaConfig& before, const LlamaConfig& after,
+std::vector<Change> compare_models(const DecoderConfig& before, const DecoderConfig& after,
                                    bool in_export);
 
 // A tensor that a checkpoint of this run must hold.
@@ -66,7 +66,7 @@ struct NeededTensor {
   Shape shape;
 };
 // Weights, moments and masters, of all ranks together.
-std::vector<NeededTensor> needed_tensors(const LlamaConfig& model,
+std::vector<NeededTensor> needed_tensors(const DecoderConfig& model,
                                          const PrecisionConfig& precision);
 
 // Throws unless a run of the configuration `now` may go on from the checkpoint: same seed, the

@@ -7,6 +7,7 @@
 
 #include "skein/base/error.h"
 #include "skein/ir/graph.h"
+#include "skein/model/llama/llama.h"
 #include "skein/train/step_programs.h"
 #include "skein/train/training_state.h"
 
@@ -15,16 +16,24 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-LlamaConfig small_model() {
-  LlamaConfig model;
-  model.hidden_size = 32;
-  model.intermediate_size = 64;
-  model.num_hidden_layers = 2;
-  model.num_attention_heads = 4;
-  model.num_key_value_heads = 2;
-  model.head_dim = 8;
-  model.vocab_size = 64;
-  return model;
+DecoderConfig small_model() {
+  return parse_decoder({{"hidden_size", 32},
+                        {"intermediate_size", 64},
+                        {"num_hidden_layers", 2},
+                        {"num_attention_heads", 4},
+                        {"num_key_value_heads", 2},
+                        {"vocab_size", 64}},
+                       "small");
+}
+
+// A change of the family's own constants.
+template <typename Change>
+auto constants(const Change& change) {
+  return [change](Config&, DecoderConfig& model, RunContent&) {
+    LlamaConstants changed = model.constants<LlamaConstants>();
+    change(changed);
+    set_constants(model, changed);
+  };
 }
 
 Config small_config() {
@@ -39,9 +48,9 @@ RunContent small_content() {
   return {.tokenizer = "aaaaaaaaaaaa", .tokens = 64, .train = {10, 1000, "cccccccccccc"}};
 }
 
-Json configuration(const std::function<void(Config&, LlamaConfig&, RunContent&)>& change = {}) {
+Json configuration(const std::function<void(Config&, DecoderConfig&, RunContent&)>& change = {}) {
   Config config = small_config();
-  LlamaConfig model = small_model();
+  DecoderConfig model = small_model();
   RunContent content = small_content();
   if (change) change(config, model, content);
   return run_configuration(config, model, content);
@@ -56,7 +65,7 @@ std::vector<Change> changes(const Json& before, const Json& after) {
 TEST(CompareConfigurations, OfTheSameRunFindsNothing) {
   EXPECT_EQ(changes_text(changes(configuration(), configuration())), "");
   // Another place of the same files is the same run; so is another way to name the model.
-  const Json moved = configuration([](Config& config, LlamaConfig&, RunContent&) {
+  const Json moved = configuration([](Config& config, DecoderConfig&, RunContent&) {
     config.data.train = "/elsewhere/corpus.arrow";
     config.data.tokenizer = "/elsewhere/tok";
     config.model.hf_config = "another.json";
@@ -67,14 +76,14 @@ TEST(CompareConfigurations, OfTheSameRunFindsNothing) {
 }
 
 TEST(CompareConfigurations, TellsWhatIsAllowedFromWhatIsNot) {
-  const auto kind_of = [](const std::function<void(Config&, LlamaConfig&, RunContent&)>& change) {
+  const auto kind_of = [](const std::function<void(Config&, DecoderConfig&, RunContent&)>& change) {
     const std::vector<Change> found = changes(configuration(), configuration(change));
     EXPECT_EQ(found.size(), 1u) << changes_text(found);
     return found.empty() ? std::pair{std::string(), ChangeKind::kSetting}
                          : std::pair{found[0].key, found[0].kind};
   };
   using C = Config;
-  using M = LlamaConfig;
+  using M = DecoderConfig;
   using R = RunContent;
   const auto expect = [&](const char* key, ChangeKind kind, const auto& change) {
     EXPECT_EQ(kind_of(change), (std::pair{std::string(key), kind}));
@@ -94,11 +103,14 @@ TEST(CompareConfigurations, TellsWhatIsAllowedFromWhatIsNot) {
   expect("data.tokenizer", meaning, [](C&, M&, R& r) { r.tokenizer = "bbbbbbbbbbbb"; });
   expect("data.train", meaning, [](C&, M&, R& r) { r.train.xxh3_128 = "dddddddddddd"; });
   expect("data.train", impossible, [](C&, M&, R& r) { r.train = {10, 1001, "dddddddddddd"}; });
-  expect("model.rope_theta", meaning, [](C&, M& m, R&) { m.rope_theta = 500000; });
-  expect("model.rms_norm_eps", meaning, [](C&, M& m, R&) { m.rms_norm_eps = 1e-5; });
-  expect("model.rope_scaling", meaning,
-         [](C&, M& m, R&) { m.rope_scaling = {.kind = RopeScalingKind::kLinear, .factor = 2}; });
-  expect("model.attention_bias", impossible, [](C&, M& m, R&) { m.attention_bias = true; });
+  expect("model.rope_theta", meaning, constants([](LlamaConstants& c) { c.rope.theta = 500000; }));
+  expect("model.rms_norm_eps", meaning,
+         constants([](LlamaConstants& c) { c.rms_norm_eps = 1e-5; }));
+  expect("model.rope_scaling", meaning, constants([](LlamaConstants& c) {
+           c.rope.scaling = {.kind = RopeScalingKind::kLinear, .factor = 2};
+         }));
+  expect("model.attention_bias", impossible,
+         constants([](LlamaConstants& c) { c.qkv_bias = c.output_bias = true; }));
   expect("model.num_hidden_layers", impossible, [](C&, M& m, R&) { m.num_hidden_layers = 1; });
   expect("model.tie_word_embeddings", impossible,
          [](C&, M& m, R&) { m.tie_word_embeddings = true; });
@@ -111,7 +123,7 @@ TEST(CompareConfigurations, TellsWhatIsAllowedFromWhatIsNot) {
 // Heads of half the width: every parameter keeps its shape.
 TEST(CompareConfigurations, SeesHeadsOfHalfTheWidth) {
   const std::vector<Change> found =
-      changes(configuration(), configuration([](Config&, LlamaConfig& model, RunContent&) {
+      changes(configuration(), configuration([](Config&, DecoderConfig& model, RunContent&) {
                 model.num_attention_heads = 8;
                 model.num_key_value_heads = 4;
                 model.head_dim = 4;
@@ -126,9 +138,11 @@ TEST(CompareConfigurations, OfAnOlderCheckpointSaysWhatItCannotTell) {
   Json older = configuration();
   older.erase("content");
   const Comparison comparison = compare_configurations(
-      older, configuration([](Config& config, LlamaConfig& model, RunContent&) {
+      older, configuration([](Config& config, DecoderConfig& model, RunContent&) {
         config.data.document_mask = false;
-        model.rope_theta = 1e6;
+        LlamaConstants constants = model.constants<LlamaConstants>();
+        constants.rope.theta = 1e6;
+        set_constants(model, constants);
       }),
       "manifest.json");
   EXPECT_EQ(comparison.not_compared, (Names{"the tokenizer", "the text of the corpus"}));
@@ -207,9 +221,9 @@ TEST(NeededTensors, AreThoseThatTrainingStores) {
     for (const char* mode : {"fp32", "bf16", "bf16-sr", "mixed", "fp8"}) {
       for (const char* moments : {"fp32", "bf16"}) {
         SCOPED_TRACE(std::string(mode) + " " + moments);
-        LlamaConfig model = small_model();
+        DecoderConfig model = small_model();
         model.tie_word_embeddings = tied;
-        model.attention_bias = model.mlp_bias = tied;
+        set_constants(model, {.qkv_bias = tied, .output_bias = tied, .mlp_bias = tied});
         Config config = small_config();
         config.precision = {mode, moments};
         config.data.sequence_length = 16;

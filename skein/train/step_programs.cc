@@ -3,8 +3,8 @@
 #include <bit>
 #include <list>
 
-#include "skein/model/llama/llama.h"
-#include "skein/model/llama/placement.h"
+#include "skein/model/decoder.h"
+#include "skein/model/placement.h"
 #include "skein/ops/fold/fold.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
@@ -23,10 +23,8 @@
 namespace skein {
 namespace {
 
-bool is_norm(std::string_view parameter) { return parameter.ends_with("norm.weight"); }
-
-LlamaOptions llama_options(const StepSpec& spec) {
-  LlamaOptions options;
+DecoderOptions decoder_options(const StepSpec& spec) {
+  DecoderOptions options;
   options.compute_dtype = compute_dtype(spec.update.precision);
   options.sequences = spec.micro_sequences * spec.layout.data_degree();
   options.token_ranks = spec.layout.data_degree() * spec.layout.mesh.size("cp");
@@ -34,17 +32,17 @@ LlamaOptions llama_options(const StepSpec& spec) {
   return options;
 }
 
-ProgramSet inference_programs(const LlamaConfig& model, LlamaOptions options,
+ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options,
                               const KernelTable& kernels) {
   Graph graph{Mesh()};  // one sequence on one rank: nothing is split
-  build_llama(graph, model, options);
+  build_decoder(graph, model, options);
   lower(graph);
   return plan_memory({{&graph, "forward", "", ""}}, kernels);
 }
 
 }  // namespace
 
-LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size) {
+DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size) {
   const std::string& file = config.model.hf_config;
   const std::string& source = config.model.init_from;
   const bool is_source = file.empty() && !source.empty();
@@ -54,7 +52,7 @@ LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_voca
                            : is_source   ? "model.init_from " + source
                                          : "[model]";
   try {
-    LlamaConfig model = parse_llama_config(json, what, tokenizer_vocab_size);
+    DecoderConfig model = parse_decoder(json, what, tokenizer_vocab_size);
     if (config.data.sequence_length > model.max_position_embeddings) {
       fail(ErrorCode::kUsage,
            "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "
@@ -98,7 +96,7 @@ std::unique_ptr<Device> training_device(const Config& config, int local_rank) {
   return make_device(options, training_kernels(config));
 }
 
-StepSpec step_spec(const Config& config, const LlamaConfig& model, const ParallelLayout& layout) {
+StepSpec step_spec(const Config& config, const DecoderConfig& model, const ParallelLayout& layout) {
   StepSpec spec;
   spec.layout = layout;
   spec.model = model;
@@ -124,7 +122,11 @@ StepSpec step_spec(const Config& config, const LlamaConfig& model, const Paralle
   update.zero = layout.zero;
   update.stage = layout.stage();
   if (!config.optimizer.decay_norms) {
-    update.decays = [](std::string_view parameter) { return !is_norm(parameter); };
+    std::set<std::string, std::less<>> norms;
+    for (const ParameterSpec& parameter : parameter_specs(model)) {
+      if (parameter.is_norm) norms.insert(parameter.name);
+    }
+    update.decays = [norms](std::string_view parameter) { return !norms.contains(parameter); };
   }
   return spec;
 }
@@ -134,8 +136,12 @@ PipelineShape pipeline_shape(const StepSpec& spec) {
 }
 
 std::set<std::string> shared_parameters(const StepSpec& spec) {
-  if (!spec.model.tie_word_embeddings || pipeline_shape(spec).num_stages == 1) return {};
-  return {"model.embed_tokens.weight"};
+  std::set<std::string> shared;
+  if (pipeline_shape(spec).num_stages == 1) return shared;
+  for (const ParameterSpec& parameter : parameter_specs(spec.model)) {
+    if (parameter.shared) shared.insert(parameter.name);
+  }
+  return shared;
 }
 
 std::string chunk_program(std::string_view name, int64_t chunk, bool several) {
@@ -146,9 +152,9 @@ namespace {
 
 Graph placed_model(const StepSpec& spec) {
   Graph plain(spec.layout.mesh);
-  build_llama(plain, spec.model, llama_options(spec));
+  build_decoder(plain, spec.model, decoder_options(spec));
   ShardPlan plan;
-  plan.place = [&](const Value& value) { return llama_placements(value, spec.layout.mesh); };
+  plan.place = decoder_placements(spec.model, spec.layout.mesh);
   if (!spec.layout.sequence) {
     for (const std::string& axis : tensor_axes(spec.layout.mesh)) plan.whole_rows.insert(axis);
   }
@@ -264,19 +270,19 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   return programs;
 }
 
-ProgramSet scoring_programs(const LlamaConfig& model, DType compute_dtype, int64_t sequence_length,
-                            const KernelTable& kernels) {
-  LlamaOptions options;
-  options.purpose = LlamaPurpose::kScore;
+ProgramSet scoring_programs(const DecoderConfig& model, DType compute_dtype,
+                            int64_t sequence_length, const KernelTable& kernels) {
+  DecoderOptions options;
+  options.purpose = DecoderPurpose::kScore;
   options.compute_dtype = compute_dtype;
   options.sequence_length = sequence_length;
   return inference_programs(model, options, kernels);
 }
 
-ProgramSet generation_programs(const LlamaConfig& model, DType compute_dtype,
+ProgramSet generation_programs(const DecoderConfig& model, DType compute_dtype,
                                int64_t sequence_length, const KernelTable& kernels) {
-  LlamaOptions options;
-  options.purpose = LlamaPurpose::kGenerate;
+  DecoderOptions options;
+  options.purpose = DecoderPurpose::kGenerate;
   options.compute_dtype = compute_dtype;
   options.sequence_length = sequence_length;
   return inference_programs(model, options, kernels);

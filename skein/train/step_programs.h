@@ -1,6 +1,6 @@
 // From a configuration to the programs of a run: the list of passes, in order.
 //
-//   build_llama → shard → differentiate → hoist_transient → recompute → reduce_early, shard_weights →
+//   build_decoder → shard → differentiate → hoist_transient → recompute → reduce_early, shard_weights →
 //               take_stage → append_update → lower → offload → overlap → plan_memory
 //
 // Programs  forward, backward (a micro-batch each; "forward.<chunk>" where a stage has several
@@ -16,7 +16,7 @@
 #include <string>
 
 #include "skein/ir/program.h"
-#include "skein/model/llama/config.h"
+#include "skein/model/decoder.h"
 #include "skein/optim/update.h"
 #include "skein/passes/offload.h"
 #include "skein/passes/recompute.h"
@@ -29,7 +29,7 @@ namespace skein {
 
 struct StepSpec {
   ParallelLayout layout;
-  LlamaConfig model;
+  DecoderConfig model;
   int64_t micro_sequences = 1;
   int64_t sequence_length = 0;
   int64_t micro_batches = 1;  // of this rank, in a step
@@ -42,7 +42,7 @@ struct StepSpec {
 
 // The model of [model]; a vocab_size that it does not name is the tokenizer's. Throws Error{kUsage}
 // where it cannot be.
-LlamaConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size);
+DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size);
 
 // "cpu" or "cuda".
 std::string device_kind(const Config& config);
@@ -51,7 +51,7 @@ KernelTable training_kernels(const Config& config);
 // The device of [device] for the worker `local_rank` of this node.
 std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0);
 
-StepSpec step_spec(const Config& config, const LlamaConfig& model,
+StepSpec step_spec(const Config& config, const DecoderConfig& model,
                    const ParallelLayout& layout = {});
 
 PipelineShape pipeline_shape(const StepSpec& spec);
@@ -73,9 +73,9 @@ std::string chunk_program(std::string_view name, int64_t chunk, bool several);
 
 // Scoring: program `forward`, inputs tokens, labels, positions, attention_start; output
 // `token_loss`. Generation: output `logits` of row `last_row`.
-ProgramSet scoring_programs(const LlamaConfig& model, DType compute_dtype, int64_t sequence_length,
-                            const KernelTable& kernels);
-ProgramSet generation_programs(const LlamaConfig& model, DType compute_dtype,
+ProgramSet scoring_programs(const DecoderConfig& model, DType compute_dtype,
+                            int64_t sequence_length, const KernelTable& kernels);
+ProgramSet generation_programs(const DecoderConfig& model, DType compute_dtype,
                                int64_t sequence_length, const KernelTable& kernels);
 
 }  // namespace skein

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "skein/model/llama/llama.h"
 #include "skein/ops/zigzag/zigzag.h"
+#include "skein/train/initialize.h"
 
 namespace skein {
 
@@ -13,8 +13,7 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
       executor_(device, programs, communicators),
       order_(step_order(spec, programs)),
       tasks_(stage_tasks(pipeline_shape(spec), spec.layout.stage())) {
-  const std::vector<float> table = rope_table(spec.model, spec.sequence_length);
-  executor_.upload("rope_table", table.data(), static_cast<int64_t>(table.size() * sizeof(float)));
+  upload_tables(executor_, spec.model, spec.sequence_length);
   const int64_t context = spec.layout.mesh.size("cp");
   if (context > 1) {
     rows_ = zigzag_rows(spec.micro_sequences, spec.sequence_length, context,

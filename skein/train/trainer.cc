@@ -9,7 +9,7 @@
 
 #include "skein/base/log.h"
 #include "skein/base/version.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/decoder.h"
 #include "skein/train/consensus.h"
 #include "skein/train/device_ceiling.h"
 #include "skein/train/initialize.h"

@@ -84,7 +84,7 @@ class Trainer {
   StopSignals signals_;
   std::optional<RunLog> log_;  // rank 0's
   std::unique_ptr<Tokenizer> tokenizer_;
-  LlamaConfig model_;
+  DecoderConfig model_;
   std::unique_ptr<DataFeed> training_data_;
   std::unique_ptr<DataFeed> validation_data_;
   std::unique_ptr<ValidationBatches> validation_batches_;

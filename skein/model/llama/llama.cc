@@ -1,196 +1,106 @@
 #include "skein/model/llama/llama.h"
 
-#include <algorithm>
-#include <cmath>
+#include <array>
 
-#include "skein/base/exact_sum.h"
-#include "skein/model/llama/parameters.h"
-#include "skein/model/llama/rope.h"
+#include "skein/model/decoder_graph.h"
 #include "skein/ops/add/add.h"
-#include "skein/ops/attention/attention.h"
-#include "skein/ops/embedding/embedding.h"
-#include "skein/ops/linear/linear.h"
-#include "skein/ops/rms_norm/rms_norm.h"
-#include "skein/ops/rope/rope.h"
-#include "skein/ops/softmax_cross_entropy/softmax_cross_entropy.h"
-#include "skein/ops/split/split.h"
-#include "skein/ops/sum/sum.h"
-#include "skein/ops/swiglu/swiglu.h"
-#include "skein/ops/take_row/take_row.h"
 
 namespace skein {
 namespace {
 
-class LlamaBuilder {
- public:
-  LlamaBuilder(Graph& graph, const LlamaConfig& config, const LlamaOptions& options)
-      : graph_(graph),
-        config_(config),
-        options_(options),
-        num_tokens_(options.sequences * options.sequence_length) {}
+constexpr std::array<std::string_view, 6> kKeys = {
+    "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters", "attention_bias", "mlp_bias"};
 
-  ValueId build() {
-    for (const ParameterSpec& spec : parameter_specs(config_)) {
-      graph_.add_input(Role::kParameter, spec.name,
-                       TensorType::replicated(options_.compute_dtype, spec.shape, graph_.mesh()));
-    }
-    const ValueId tokens = token_input("tokens");
-    positions_ = token_input("positions");
-    attention_start_ = token_input("attention_start");
-    rope_table_ = input("rope_table", DType::kF32, {options_.sequence_length, config_.head_dim});
+void parse(const ConfigKeys& keys, DecoderConfig& config) {
+  refuse_windows(keys);
+  LlamaConstants constants;
+  constants.rms_norm_eps = keys.number("rms_norm_eps", 1e-12, 1, 1e-6);
+  constants.qkv_bias = constants.output_bias = keys.boolean("attention_bias", false);
+  constants.mlp_bias = keys.boolean("mlp_bias", false);
+  constants.rope = parse_rope(keys, config.max_position_embeddings);
+  set_constants(config, constants);
+}
 
-    graph_.set_scope("embed");
-    ValueId x = embedding(graph_, tokens, parameter("model.embed_tokens.weight"), "x");
-    for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) x = decoder_layer(layer, x);
-    graph_.set_scope("head");
-    x = rms_norm(graph_, x, kNoValue, parameter("model.norm.weight"), config_.rms_norm_eps, "final")
-            .y;
-    const ValueId result = options_.purpose == LlamaPurpose::kGenerate ? last_logits(x) : loss(x);
-    graph_.set_scope("");
-    graph_.mark_output(result);
-    return result;
-  }
-
- private:
-  ValueId input(const std::string& name, DType dtype, Shape shape) {
-    return graph_.add_input(Role::kInput, name,
-                            TensorType::replicated(dtype, std::move(shape), graph_.mesh()));
-  }
-  ValueId token_input(const std::string& name) { return input(name, DType::kI32, {num_tokens_}); }
-
-  ValueId parameter(const std::string& name) const {
-    const ValueId id = graph_.find(name);
-    if (id == kNoValue) fail(ErrorCode::kInternal, "the model has no parameter '{}'", name);
-    return id;
-  }
-
-  // The projections `<prefix><name>.weight` of one input; adjacent in memory, one product.
-  std::vector<ValueId> project(ValueId x, const std::string& prefix,
-                               const std::vector<std::string>& names, bool with_bias) {
-    std::vector<ValueId> weights, biases;
-    std::vector<std::string> outputs;
-    for (const std::string& name : names) {
-      weights.push_back(parameter(prefix + name + ".weight"));
-      if (with_bias) biases.push_back(parameter(prefix + name + ".bias"));
-      outputs.push_back(label_ + name);
-    }
-    return linear(graph_, x, weights, biases, outputs);
-  }
-
-  ValueId decoder_layer(int64_t layer, ValueId x) {
-    const std::string prefix = fmt::format("model.layers.{}.", layer);
-    label_ = fmt::format("l{}.", layer);
-    graph_.set_scope(fmt::format("layers.{}", layer));
-    const auto before = rms_norm(graph_, x, kNoValue, parameter(prefix + "input_layernorm.weight"),
-                                 config_.rms_norm_eps, label_ + "attn_norm");
-    const ValueId attended = attention_block(prefix + "self_attn.", before.y);
-    const auto between =
-        rms_norm(graph_, before.h, attended, parameter(prefix + "post_attention_layernorm.weight"),
-                 config_.rms_norm_eps, label_ + "mlp_norm");
-    // The layer ends in one value: what full recomputation keeps and a pipeline stage sends.
-    return add(graph_, between.h, mlp_block(prefix + "mlp.", between.y), label_ + "x");
-  }
-
-  ValueId attention_block(const std::string& prefix, ValueId x) {
-    const std::vector<ValueId> qkv =
-        project(x, prefix, {"q_proj", "k_proj", "v_proj"}, config_.attention_bias);
-    const auto [q, k] = rope(graph_, qkv[0], qkv[1], positions_, rope_table_, config_.head_dim,
-                             label_ + "q", label_ + "k");
-    AttentionAttrs attrs;
-    attrs.heads = config_.num_attention_heads;
-    attrs.kv_heads = config_.num_key_value_heads;
-    attrs.head_dim = config_.head_dim;
-    attrs.sequence_length = options_.sequence_length;
-    attrs.causal = true;
-    attrs.scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
-    const ValueId o =
-        attention(graph_, q, k, qkv[2], attention_start_, attrs, label_ + "attention").o;
-    return project(o, prefix, {"o_proj"}, config_.attention_bias)[0];
-  }
-
-  ValueId mlp_block(const std::string& prefix, ValueId x) {
-    const std::vector<ValueId> gate_up =
-        project(x, prefix, {"gate_proj", "up_proj"}, config_.mlp_bias);
-    const ValueId y = swiglu(graph_, gate_up[0], gate_up[1], label_ + "swiglu");
-    return project(y, prefix, {"down_proj"}, config_.mlp_bias)[0];
-  }
-
-  ValueId head_weight() const {
-    return parameter(config_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
-  }
-
-  ValueId last_logits(ValueId x) {
-    const ValueId row = input("last_row", DType::kI32, {1});
-    const ValueId last = take_row(graph_, x, row, "last");
-    return linear(graph_, last, {head_weight()}, {}, {"logits"}, /*f32_output=*/true)[0];
-  }
-
-  // A chunk of tokens at a time, so that the full logits never exist: hoist_transient moves each
-  // chunk's gradient behind it.
-  ValueId loss(ValueId x) {
-    const ValueId labels = token_input("labels");
-    const std::vector<int64_t> sizes = chunk_sizes();
-    const std::vector<ValueId> x_chunks = split(graph_, x, sizes, "head.x");
-    const std::vector<ValueId> label_chunks = split(graph_, labels, sizes, "head.labels");
-    std::vector<ValueId> losses;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      const ValueId logits =
-          linear(graph_, x_chunks[i], {head_weight()}, {}, {fmt::format("head.logits.{}", i)},
-                 /*f32_output=*/options_.purpose == LlamaPurpose::kScore)[0];
-      const auto entropy = softmax_cross_entropy(graph_, logits, label_chunks[i],
-                                                 options_.compute_dtype, fmt::format("head.{}", i));
-      graph_.value(logits).transient = true;
-      graph_.value(entropy.dlogits).transient = true;
-      losses.push_back(entropy.loss);
-    }
-    const ValueId token_loss = concat(graph_, losses, "token_loss");
-    if (options_.purpose == LlamaPurpose::kScore) return token_loss;
-    return add_to_sum(graph_, input("loss_sum", DType::kF64, {exact_sum::kBins}), token_loss);
-  }
-
-  std::vector<int64_t> chunk_sizes() const {
-    int64_t chunk = options_.loss_chunk_tokens;
-    if (chunk == 0) {
-      const int64_t row_bytes = config_.vocab_size * size_of(DType::kF32);
-      chunk = std::clamp<int64_t>((int64_t{64} << 20) / row_bytes / 64 * 64, 64, 2048);
-    }
-    chunk *= options_.token_ranks;
-    std::vector<int64_t> sizes;
-    for (int64_t done = 0; done < num_tokens_; done += sizes.back()) {
-      sizes.push_back(std::min(chunk, num_tokens_ - done));
-    }
-    return sizes;
-  }
-
-  Graph& graph_;
-  const LlamaConfig& config_;
-  const LlamaOptions& options_;
-  int64_t num_tokens_;
-  ValueId positions_ = kNoValue;
-  ValueId attention_start_ = kNoValue;
-  ValueId rope_table_ = kNoValue;
-  std::string label_;  // prefix of value names in the current layer
-};
+void write(const DecoderConfig& config, Json& json) {
+  const auto& constants = config.constants<LlamaConstants>();
+  json["attention_bias"] = constants.qkv_bias;
+  json["mlp_bias"] = constants.mlp_bias;
+  json["pretraining_tp"] = 1;
+  json["rms_norm_eps"] = constants.rms_norm_eps;
+  write_rope(constants.rope, json);
+}
 
 }  // namespace
 
-ValueId build_llama(Graph& graph, const LlamaConfig& config, const LlamaOptions& options) {
-  return LlamaBuilder(graph, config, options).build();
+const FamilyDef llama_family = {
+    .model_type = "llama",
+    .architecture = "LlamaForCausalLM",
+    .default_max_positions = 2048,
+    .keys = kKeys,
+    .parse = parse,
+    .write = write,
+    .parameters = llama_parameters,
+    .layers = llama_layers,
+    .tables = llama_tables,
+    .flops = gated_decoder_flops,
+};
+
+void set_constants(DecoderConfig& config, LlamaConstants constants) {
+  config.own = std::make_shared<const LlamaConstants>(std::move(constants));
 }
 
-std::vector<float> rope_table(const LlamaConfig& config, int64_t num_positions) {
-  const std::vector<float> frequencies = rope_inverse_frequencies(config);
-  const size_t half = frequencies.size();
-  std::vector<float> table(static_cast<size_t>(num_positions) * 2 * half);
-  for (int64_t position = 0; position < num_positions; ++position) {
-    float* row = table.data() + static_cast<size_t>(position) * 2 * half;
-    for (size_t i = 0; i < half; ++i) {
-      const float angle = static_cast<float>(position) * frequencies[i];
-      row[i] = std::cos(angle);
-      row[half + i] = std::sin(angle);
-    }
+std::vector<ParameterSpec> llama_parameters(const DecoderConfig& config) {
+  const auto& constants = config.constants<LlamaConstants>();
+  const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
+  const int64_t query = config.query_size(), key_value = config.key_value_size();
+  using enum Split;
+  using enum Init;
+  ParameterList list;
+  list.add_embedding(config);
+  for (int layer = 0; layer < config.num_hidden_layers; ++layer) {
+    list.enter_layer(layer);
+    list.add_linear("self_attn.q_proj", query, hidden, kRows, kNormal, constants.qkv_bias);
+    list.add_linear("self_attn.k_proj", key_value, hidden, kKeyValueRows, kNormal,
+                    constants.qkv_bias);
+    list.add_linear("self_attn.v_proj", key_value, hidden, kKeyValueRows, kNormal,
+                    constants.qkv_bias);
+    list.add_linear("self_attn.o_proj", hidden, query, kColumns, kResidual, constants.output_bias);
+    list.add_linear("mlp.gate_proj", inner, hidden, kRows, kNormal, constants.mlp_bias);
+    list.add_linear("mlp.up_proj", inner, hidden, kRows, kNormal, constants.mlp_bias);
+    list.add_linear("mlp.down_proj", hidden, inner, kColumns, kResidual, constants.mlp_bias);
+    list.add_norm("input_layernorm", hidden);
+    list.add_norm("post_attention_layernorm", hidden);
   }
-  return table;
+  list.leave_layers();
+  list.add_norm("model.norm", hidden);
+  list.add_head(config);
+  return list.take();
+}
+
+ValueId llama_layers(DecoderGraph& decoder, ValueId x) {
+  const DecoderConfig& config = decoder.config();
+  const auto& constants = config.constants<LlamaConstants>();
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    decoder.enter_layer(layer);
+    const RmsNorm before =
+        decoder.norm(x, kNoValue, "input_layernorm.weight", constants.rms_norm_eps, "attn_norm");
+    const std::vector<ValueId> qkv =
+        decoder.project(before.y, "self_attn.", {"q_proj", "k_proj", "v_proj"}, constants.qkv_bias);
+    const ValueId attended = decoder.rotary_attention(qkv[0], qkv[1], qkv[2]);
+    const ValueId o = decoder.project(attended, "self_attn.", {"o_proj"}, constants.output_bias)[0];
+    const RmsNorm between = decoder.norm(before.h, o, "post_attention_layernorm.weight",
+                                         constants.rms_norm_eps, "mlp_norm");
+    const ValueId y = decoder.gated_mlp(between.y, "mlp.", constants.mlp_bias);
+    x = add(decoder.graph(), between.h, y, decoder.label("x"));
+  }
+  decoder.leave_layers();
+  return decoder
+      .norm(x, kNoValue, "model.norm.weight", constants.rms_norm_eps, decoder_names::kHeadInput)
+      .y;
+}
+
+std::vector<DecoderTable> llama_tables(const DecoderConfig& config, int64_t num_positions) {
+  return {rope_input(config.constants<LlamaConstants>().rope, config.head_dim, num_positions)};
 }
 
 }  // namespace skein

@@ -365,7 +365,7 @@ void expect_error(const std::function<void()>& body, const std::vector<std::stri
 
 TEST_F(LinearPlacement, ErrorsNameTheOperands) {
   const ValueId x = value("x", {8, 16}, "R"), w = value("wq", {24, 18}, "R");
-  graph.set_scope("layers.3");
+  graph.set_scope(Scope::of_layer(3));
   expect_error([&] { linear(graph, x, {w}, {}, {"y"}); },
                {"[linear] x f32[8, 16] does not match wq f32[24, 18]", "layers.3"});
   const ValueId half = value("half", {24, 16}, "R", DType::kBF16);

@@ -1,5 +1,5 @@
 // Judged by transformers: log-probabilities, first gradients, and 100 AdamW steps of small random
-// Llamas in fp32 must be what scripts/goldens/llama.py recorded.
+// decoders in fp32, of every family, must be what scripts/goldens/decoders.py recorded.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 fs::path goldens() {
   const char* elsewhere = std::getenv("SKEIN_TEST_GOLDENS");
-  return elsewhere ? fs::path(elsewhere) : fs::path(SKEIN_SOURCE_DIR) / "tests/goldens/llama";
+  return elsewhere ? fs::path(elsewhere) : fs::path(SKEIN_SOURCE_DIR) / "tests/goldens";
 }
 const fs::path kGoldens = goldens();
 
@@ -48,7 +48,7 @@ Batch golden_batch(const Json& training, int64_t step) {
   return batch;
 }
 
-class LlamaGoldens : public ::testing::TestWithParam<const char*> {
+class DecoderGoldens : public ::testing::TestWithParam<std::string> {
  protected:
   fs::path folder() const { return kGoldens / GetParam(); }
 };
@@ -69,13 +69,13 @@ void expect_scores(const fs::path& folder) {
   EXPECT_LT(worst, 1e-4);
 }
 
-TEST_P(LlamaGoldens, LogProbabilities) { expect_scores(folder()); }
+TEST_P(DecoderGoldens, LogProbabilities) { expect_scores(folder()); }
 
-TEST(LlamaImport, ShardedBfloat16FolderOfTransformers) {
-  expect_scores(kGoldens / "import_bfloat16");
+TEST(DecoderImport, ShardedBfloat16FolderOfTransformers) {
+  expect_scores(kGoldens / "llama/import_bfloat16");
 }
 
-StepSpec golden_spec(const Json& training, const LlamaConfig& model) {
+StepSpec golden_spec(const Json& training, const DecoderConfig& model) {
   const Json& optimizer = training.at("optimizer");
   StepSpec spec;
   spec.model = model;
@@ -89,7 +89,7 @@ StepSpec golden_spec(const Json& training, const LlamaConfig& model) {
   return spec;
 }
 
-TEST_P(LlamaGoldens, HundredSteps) {
+TEST_P(DecoderGoldens, HundredSteps) {
   const Json training = read_json(folder() / "training.json");
   const ModelSource source(folder());
   const auto device = test_device();
@@ -123,7 +123,7 @@ std::vector<float> values_of(const Executor& executor, const std::string& name) 
   return values;
 }
 
-TEST_P(LlamaGoldens, FirstGradients) {
+TEST_P(DecoderGoldens, FirstGradients) {
   const Json training = read_json(folder() / "training.json");
   const ModelSource source(folder());
   const auto device = test_device();
@@ -155,11 +155,27 @@ TEST_P(LlamaGoldens, FirstGradients) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, LlamaGoldens,
-                         ::testing::Values("multi_head", "grouped_query_documents",
-                                           "tied_multi_query", "llama3_rope",
-                                           "linear_rope_odd_sizes", "biases_wide_heads_documents"),
-                         [](const auto& info) { return std::string(info.param); });
+// Every folder of a family that holds a training run.
+std::vector<std::string> cases() {
+  std::vector<std::string> names;
+  for (const FamilyDef* family : decoder_families()) {
+    const std::string type(family->model_type);
+    EXPECT_TRUE(fs::is_directory(kGoldens / type))
+        << type << ": scripts/goldens/decoders.py makes it";
+    for (const auto& entry : fs::directory_iterator(kGoldens / type)) {
+      if (!fs::exists(entry.path() / "training.json")) continue;
+      names.push_back(type + "/" + entry.path().filename().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DecoderGoldens, ::testing::ValuesIn(cases()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace skein

@@ -1,4 +1,4 @@
-#include "skein/model/llama/rope.h"
+#include "skein/model/rope.h"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "skein/base/file.h"
+#include "skein/model/llama/llama.h"
 
 namespace skein {
 namespace {
@@ -14,21 +15,22 @@ int64_t ulps_between(float a, float b) {
   return std::abs(int64_t{std::bit_cast<int32_t>(a)} - int64_t{std::bit_cast<int32_t>(b)});
 }
 
-// Made by scripts/goldens/llama.py from transformers' own tables.
+// Made by scripts/goldens/decoders.py from transformers' own tables.
 TEST(Rope, InverseFrequenciesAreThoseOfTransformers) {
   const std::string path = fs::path(SKEIN_SOURCE_DIR) / "tests/goldens/llama/rope.json";
   const Json cases = read_json(path);
   ASSERT_GT(cases.size(), 10u);
   int64_t total = 0, different = 0;
   for (const Json& one : cases) {
-    const LlamaConfig config = parse_llama_config(one.at("config"), path);
-    const std::vector<float> found = rope_inverse_frequencies(config);
+    const DecoderConfig config = parse_decoder(one.at("config"), path);
+    const RopeConfig rope = config.constants<LlamaConstants>().rope;
+    const std::vector<float> found = rope_inverse_frequencies(rope, config.head_dim);
     const Json& expected = one.at("inverse_frequencies");
     ASSERT_EQ(found.size(), expected.size()) << one.at("config");
     for (size_t i = 0; i < found.size(); ++i) {
       const int64_t ulps = ulps_between(found[i], expected[i].get<float>());
       // One unit of the power's rounding becomes up to two of the quotient's, four after smoothing.
-      EXPECT_LE(ulps, config.rope_scaling.kind == RopeScalingKind::kLlama3 ? 4 : 2)
+      EXPECT_LE(ulps, rope.scaling.kind == RopeScalingKind::kLlama3 ? 4 : 2)
           << one.at("config") << " at " << i;
       different += ulps != 0;
       ++total;

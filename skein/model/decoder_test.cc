@@ -1,4 +1,4 @@
-#include "skein/model/llama/config.h"
+#include "skein/model/decoder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "skein/base/error.h"
-#include "skein/model/llama/parameters.h"
+#include "skein/model/llama/llama.h"
 
 namespace skein {
 namespace {
@@ -18,6 +18,8 @@ Json small() {
           {"num_attention_heads", 6}, {"num_key_value_heads", 2}, {"intermediate_size", 64},
           {"vocab_size", 97}};
 }
+
+const LlamaConstants& of(const DecoderConfig& config) { return config.constants<LlamaConstants>(); }
 
 Json with(const std::string& key, Json value) {
   Json json = small();
@@ -32,7 +34,7 @@ struct Refusal {
 
 Refusal refusal(const Json& json) {
   try {
-    parse_llama_config(json, "model/config.json");
+    parse_decoder(json, "model/config.json");
   } catch (const Error& error) {
     return {error.code(), error.what()};
   }
@@ -40,27 +42,26 @@ Refusal refusal(const Json& json) {
   return {};
 }
 
-TEST(LlamaConfig, TakesTheDefaultsOfTransformers) {
-  const LlamaConfig config = parse_llama_config({{"hidden_size", 48},
-                                                 {"num_hidden_layers", 2},
-                                                 {"num_attention_heads", 6},
-                                                 {"intermediate_size", 64},
-                                                 {"rope_scaling", nullptr},
-                                                 {"head_dim", nullptr}},
-                                                "[model]", 4096);
+TEST(DecoderConfig, TakesTheDefaultsOfTransformers) {
+  const DecoderConfig config = parse_decoder({{"hidden_size", 48},
+                                              {"num_hidden_layers", 2},
+                                              {"num_attention_heads", 6},
+                                              {"intermediate_size", 64},
+                                              {"rope_scaling", nullptr},
+                                              {"head_dim", nullptr}},
+                                             "[model]", 4096);
   EXPECT_EQ(config.vocab_size, 4096);
   EXPECT_EQ(config.num_key_value_heads, 6);
   EXPECT_EQ(config.head_dim, 8);
   EXPECT_EQ(config.max_position_embeddings, 2048);
-  EXPECT_EQ(config.rms_norm_eps, 1e-6);
-  EXPECT_EQ(config.rope_theta, 10000);
-  EXPECT_EQ(config.rope_scaling, RopeScaling{});
-  EXPECT_FALSE(config.tie_word_embeddings || config.attention_bias || config.mlp_bias);
+  EXPECT_EQ(of(config).rms_norm_eps, 1e-6);
+  EXPECT_EQ(of(config).rope, RopeConfig());
+  EXPECT_FALSE(config.tie_word_embeddings || of(config).qkv_bias || of(config).mlp_bias);
   EXPECT_FALSE(config.bos_token_id || config.pad_token_id);
   EXPECT_TRUE(config.eos_token_ids.empty());
 }
 
-TEST(LlamaConfig, ReadsBothSpellingsOfRope) {
+TEST(DecoderConfig, ReadsBothSpellingsOfRope) {
   const Json llama3 = {{"factor", 8},
                        {"low_freq_factor", 1.0},
                        {"high_freq_factor", 4.0},
@@ -70,21 +71,20 @@ TEST(LlamaConfig, ReadsBothSpellingsOfRope) {
   old_spelling["rope_scaling"]["rope_type"] = "llama3";
   Json new_spelling = with("rope_parameters", old_spelling["rope_scaling"]);
   new_spelling["rope_parameters"]["rope_theta"] = 500000;
-  const LlamaConfig config = parse_llama_config(old_spelling, "old");
-  EXPECT_EQ(config, parse_llama_config(new_spelling, "new"));
-  EXPECT_EQ(config.rope_theta, 500000);
-  EXPECT_EQ(config.rope_scaling, (RopeScaling{RopeScalingKind::kLlama3, 8, 1, 4, 8192}));
+  const DecoderConfig config = parse_decoder(old_spelling, "old");
+  EXPECT_EQ(config, parse_decoder(new_spelling, "new"));
+  EXPECT_EQ(of(config).rope.theta, 500000);
+  EXPECT_EQ(of(config).rope.scaling, (RopeScaling{RopeScalingKind::kLlama3, 8, 1, 4, 8192}));
 
-  EXPECT_EQ(parse_llama_config(with("rope_scaling", {{"type", "linear"}, {"factor", 2.5}}), "")
-                .rope_scaling,
-            (RopeScaling{RopeScalingKind::kLinear, 2.5}));
-  EXPECT_EQ(parse_llama_config(
-                with("rope_parameters", {{"rope_type", "default"}, {"rope_theta", 123}}), "")
-                .rope_theta,
-            123);
+  const DecoderConfig linear =
+      parse_decoder(with("rope_scaling", {{"type", "linear"}, {"factor", 2.5}}), "");
+  EXPECT_EQ(of(linear).rope.scaling, (RopeScaling{RopeScalingKind::kLinear, 2.5}));
+  const DecoderConfig plain =
+      parse_decoder(with("rope_parameters", {{"rope_type", "default"}, {"rope_theta", 123}}), "");
+  EXPECT_EQ(of(plain).rope.theta, 123);
 }
 
-TEST(LlamaConfig, WhatItWritesReadsBackEqual) {
+TEST(DecoderConfig, WhatItWritesReadsBackEqual) {
   Json json = with("rope_scaling", {{"rope_type", "llama3"},
                                     {"factor", 8.0},
                                     {"low_freq_factor", 1.0},
@@ -98,18 +98,18 @@ TEST(LlamaConfig, WhatItWritesReadsBackEqual) {
                {"eos_token_id", {2, 96}},
                {"rms_norm_eps", 1e-5},
                {"max_position_embeddings", 256}});
-  const LlamaConfig config = parse_llama_config(json, "in");
+  const DecoderConfig config = parse_decoder(json, "in");
   EXPECT_EQ(config.eos_token_ids, (std::vector<int64_t>{2, 96}));
   const Json written = to_hugging_face_json(config, DType::kBF16);
-  EXPECT_EQ(parse_llama_config(parse_json(written.dump(), "out"), "out"), config);
+  EXPECT_EQ(parse_decoder(parse_json(written.dump(), "out"), "out"), config);
   EXPECT_EQ(parse_hugging_face_dtype(written, "out"), DType::kBF16);
 
-  const LlamaConfig linear =
-      parse_llama_config(with("rope_scaling", {{"type", "linear"}, {"factor", 2.5}}), "in");
-  EXPECT_EQ(parse_llama_config(to_hugging_face_json(linear, DType::kF32), "out"), linear);
+  const DecoderConfig linear =
+      parse_decoder(with("rope_scaling", {{"type", "linear"}, {"factor", 2.5}}), "in");
+  EXPECT_EQ(parse_decoder(to_hugging_face_json(linear, DType::kF32), "out"), linear);
 }
 
-TEST(LlamaConfig, RefusesImpossibleSizes) {
+TEST(DecoderConfig, RefusesImpossibleSizes) {
   struct {
     const char* key;
     Json value;
@@ -149,13 +149,13 @@ TEST(LlamaConfig, RefusesImpossibleSizes) {
   EXPECT_THAT(refusal(Json::array({1, 2})).message, HasSubstr("expected a JSON object"));
 }
 
-TEST(LlamaConfig, RefusesWhatSkeinDoesNotHave) {
+TEST(DecoderConfig, RefusesWhatSkeinDoesNotHave) {
   struct {
     const char* key;
     Json value;
     const char* message;
   } const kCases[] = {
-      {"model_type", "mistral", "model_type is \"mistral\", expected \"llama\""},
+      {"model_type", "gpt_neox", "model_type is \"gpt_neox\", expected"},
       {"hidden_act", "gelu", "hidden_act is \"gelu\", expected \"silu\""},
       {"rope_scaling",
        {{"type", "yarn"}, {"factor", 4}},
@@ -174,7 +174,7 @@ TEST(LlamaConfig, RefusesWhatSkeinDoesNotHave) {
   EXPECT_THROW(parse_hugging_face_dtype({{"torch_dtype", "float16"}}, "x"), Error);
 }
 
-TEST(LlamaConfig, RefusesSpellingsThatDisagree) {
+TEST(DecoderConfig, RefusesSpellingsThatDisagree) {
   Json theta = with("rope_theta", 10000);
   theta["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 500000}};
   EXPECT_THAT(refusal(theta).message, HasSubstr("keep one of the two"));
@@ -183,13 +183,13 @@ TEST(LlamaConfig, RefusesSpellingsThatDisagree) {
   EXPECT_THAT(refusal(scaling).message, HasSubstr("keep one of the two"));
 }
 
-TEST(LlamaConfig, TheLargestModelsDoNotOverflow) {
-  const LlamaConfig config = parse_llama_config({{"hidden_size", 1 << 20},
-                                                 {"num_hidden_layers", 1 << 14},
-                                                 {"num_attention_heads", 1},
-                                                 {"intermediate_size", 1 << 20},
-                                                 {"vocab_size", 1 << 28}},
-                                                "largest");
+TEST(DecoderConfig, TheLargestModelsDoNotOverflow) {
+  const DecoderConfig config = parse_decoder({{"hidden_size", 1 << 20},
+                                              {"num_hidden_layers", 1 << 14},
+                                              {"num_attention_heads", 1},
+                                              {"intermediate_size", 1 << 20},
+                                              {"vocab_size", 1 << 28}},
+                                             "largest");
   EXPECT_GT(num_parameters(config), 0);
   EXPECT_LT(num_parameters(config), std::numeric_limits<int64_t>::max() / 64);
 }

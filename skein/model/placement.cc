@@ -1,6 +1,6 @@
-#include "skein/model/llama/placement.h"
+#include "skein/model/placement.h"
 
-#include <algorithm>
+#include <map>
 
 #include "skein/base/error.h"
 
@@ -26,23 +26,22 @@ class Placer {
   Placements placements_;
 };
 
-bool contains(const std::string& name, std::initializer_list<std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return name.find(part) != std::string::npos; });
-}
-
-Placements parameter_placements(const std::string& name, const Mesh& mesh) {
+Placements placed(Split split, const Mesh& mesh) {
   Placer placer(mesh);
-  if (contains(name, {"norm.weight"})) return placer.take();
-  if (contains(name, {"o_proj.", "down_proj."})) {
-    // The bias of a product whose terms are summed over ranks would be added once a rank.
-    const bool bias = name.ends_with(".bias");
-    return bias ? placer.take() : placer.on(tensor_axes(mesh), Placement::sharded(1)).take();
+  switch (split) {
+    case Split::kWhole:
+      break;
+    case Split::kRows:
+      placer.on(tensor_axes(mesh), Placement::sharded(0));
+      break;
+    case Split::kKeyValueRows:
+      placer.on({"tp", "kv"}, Placement::sharded(0));
+      break;
+    case Split::kColumns:
+      placer.on(tensor_axes(mesh), Placement::sharded(1));
+      break;
   }
-  if (contains(name, {"k_proj.", "v_proj."})) {
-    return placer.on({"tp", "kv"}, Placement::sharded(0)).take();
-  }
-  return placer.on(tensor_axes(mesh), Placement::sharded(0)).take();
+  return placer.take();
 }
 
 }  // namespace
@@ -52,19 +51,28 @@ std::vector<std::string> tensor_axes(const Mesh& mesh) {
   return {"tp"};
 }
 
-std::optional<Placements> llama_placements(const Value& value, const Mesh& mesh) {
-  if (value.role == Role::kParameter) return parameter_placements(value.name, mesh);
-  Placer placer(mesh);
-  if (value.name == "loss_sum") return placer.on({"dp", "cp"}, Placement::partial()).take();
-  if (value.name == "attention_start") return placer.on({"dp"}, Placement::sharded(0)).take();
-  if (value.name == "rope_table" || value.name == "last_row") return placer.take();
-  if (value.role == Role::kInput || value.name == "final") {
-    return placer.on({"dp", "cp"}, Placement::sharded(0)).take();
+std::function<std::optional<Placements>(const Value&)> decoder_placements(
+    const DecoderConfig& config, const Mesh& mesh) {
+  std::map<std::string, Placements, std::less<>> known;
+  for (const ParameterSpec& spec : parameter_specs(config)) {
+    known[spec.name] = placed(spec.split, mesh);
   }
-  return std::nullopt;
+  for (const DecoderTable& table : decoder_tables(config, 1)) {
+    known[table.name] = placed(Split::kWhole, mesh);
+  }
+  const Placements rows = Placer(mesh).on({"dp", "cp"}, Placement::sharded(0)).take();
+  known[decoder_names::kTokens] = known[decoder_names::kLabels] = rows;
+  known[decoder_names::kPositions] = known[decoder_names::kHeadInput] = rows;
+  known[decoder_names::kAttentionStart] = Placer(mesh).on({"dp"}, Placement::sharded(0)).take();
+  known[decoder_names::kLossSum] = Placer(mesh).on({"dp", "cp"}, Placement::partial()).take();
+  known[decoder_names::kLastRow] = placed(Split::kWhole, mesh);
+  return [known](const Value& value) -> std::optional<Placements> {
+    const auto found = known.find(value.name);
+    return found == known.end() ? std::nullopt : std::optional(found->second);
+  };
 }
 
-void check_llama_mesh(const LlamaConfig& config, const Mesh& mesh) {
+void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh) {
   const int64_t kv = mesh.find("kv") >= 0 ? mesh.size("kv") : mesh.size("tp");
   const int64_t tensor = mesh.find("kv") >= 0 ? kv * mesh.size("replica") : kv;
   const auto require = [&](bool holds, std::string_view what, int64_t found,
@@ -88,12 +96,13 @@ void check_llama_mesh(const LlamaConfig& config, const Mesh& mesh) {
   require(config.vocab_size % tensor == 0, "vocab_size", config.vocab_size,
           fmt::format("; or model.vocab_size = {}, with rows that no token uses",
                       (config.vocab_size + tensor - 1) / tensor * tensor));
-  if (tensor > 1 && (config.attention_bias || config.mlp_bias)) {
+  for (const ParameterSpec& spec : parameter_specs(config)) {
+    if (tensor == 1 || spec.init != Init::kZeros || spec.split != Split::kWhole) continue;
     fail(
         ErrorCode::kUsage,
         "parallel.tensor is {} and the model has {}: biases of row-parallel products are not built "
         "yet, set parallel.tensor = 1",
-        tensor, config.attention_bias ? "attention_bias" : "mlp_bias");
+        tensor, spec.name);
   }
   if (mesh.size("replica") > 1 && config.num_key_value_heads != kv) {
     fail(

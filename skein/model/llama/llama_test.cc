@@ -1,11 +1,10 @@
-#include "skein/model/llama/parameters.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <map>
 
 #include "skein/base/file.h"
+#include "skein/model/decoder.h"
 
 namespace skein {
 namespace {
@@ -42,7 +41,7 @@ TEST(LlamaParameters, AreThoseThatTransformersSaves) {
       }
     }
     const std::string path = entry.path() / "config.json";
-    for (const ParameterSpec& spec : parameter_specs(parse_llama_config(read_json(path), path))) {
+    for (const ParameterSpec& spec : parameter_specs(parse_decoder(read_json(path), path))) {
       listed[spec.name] = spec.shape.to_string();
     }
     EXPECT_EQ(listed, saved);
@@ -59,7 +58,7 @@ TEST(LlamaParameters, CountTheCommittedModels) {
       {"llama3.1-70b", 70553706496}, {"demo-10m", 10130304}};
   for (const auto& [name, count] : kCounts) {
     const std::string path = kSource / "configs/models" / (std::string(name) + ".json");
-    EXPECT_EQ(num_parameters(parse_llama_config(read_json(path), path)), count) << name;
+    EXPECT_EQ(num_parameters(parse_decoder(read_json(path), path)), count) << name;
   }
 }
 
@@ -67,44 +66,47 @@ TEST(LlamaParameters, AreNamedAndShapedAsInHuggingFace) {
   Json json = small();
   json["head_dim"] = 20;
   json["attention_bias"] = json["mlp_bias"] = true;
+  const std::string kSplits[] = {"whole", "rows", "kv rows", "columns"};
+  const std::string kInits[] = {"", " residual", " ones", " zeros"};
   std::string listing;
-  for (const ParameterSpec& spec : parameter_specs(parse_llama_config(json, "biased"))) {
+  for (const ParameterSpec& spec : parameter_specs(parse_decoder(json, "biased"))) {
     if (spec.layer == 0) continue;
-    listing += fmt::format("{} {} {} {}\n", spec.name, spec.shape.to_string(),
-                           parameter_kind_name(spec.kind), spec.layer);
+    listing += fmt::format(
+        "{} {} {} {}\n", spec.name, spec.shape.to_string(),
+        kSplits[static_cast<int>(spec.split)] + kInits[static_cast<int>(spec.init)], spec.layer);
   }
   EXPECT_EQ(listing,
-            "model.embed_tokens.weight [97, 48] embedding -1\n"
-            "model.layers.1.self_attn.q_proj.weight [120, 48] linear 1\n"
-            "model.layers.1.self_attn.q_proj.bias [120] bias 1\n"
-            "model.layers.1.self_attn.k_proj.weight [40, 48] linear 1\n"
-            "model.layers.1.self_attn.k_proj.bias [40] bias 1\n"
-            "model.layers.1.self_attn.v_proj.weight [40, 48] linear 1\n"
-            "model.layers.1.self_attn.v_proj.bias [40] bias 1\n"
-            "model.layers.1.self_attn.o_proj.weight [48, 120] attention_out 1\n"
-            "model.layers.1.self_attn.o_proj.bias [48] bias 1\n"
-            "model.layers.1.mlp.gate_proj.weight [64, 48] linear 1\n"
-            "model.layers.1.mlp.gate_proj.bias [64] bias 1\n"
-            "model.layers.1.mlp.up_proj.weight [64, 48] linear 1\n"
-            "model.layers.1.mlp.up_proj.bias [64] bias 1\n"
-            "model.layers.1.mlp.down_proj.weight [48, 64] mlp_out 1\n"
-            "model.layers.1.mlp.down_proj.bias [48] bias 1\n"
-            "model.layers.1.input_layernorm.weight [48] norm 1\n"
-            "model.layers.1.post_attention_layernorm.weight [48] norm 1\n"
-            "model.norm.weight [48] norm -1\n"
-            "lm_head.weight [97, 48] head -1\n");
+            "model.embed_tokens.weight [97, 48] rows -1\n"
+            "model.layers.1.self_attn.q_proj.weight [120, 48] rows 1\n"
+            "model.layers.1.self_attn.q_proj.bias [120] rows zeros 1\n"
+            "model.layers.1.self_attn.k_proj.weight [40, 48] kv rows 1\n"
+            "model.layers.1.self_attn.k_proj.bias [40] kv rows zeros 1\n"
+            "model.layers.1.self_attn.v_proj.weight [40, 48] kv rows 1\n"
+            "model.layers.1.self_attn.v_proj.bias [40] kv rows zeros 1\n"
+            "model.layers.1.self_attn.o_proj.weight [48, 120] columns residual 1\n"
+            "model.layers.1.self_attn.o_proj.bias [48] whole zeros 1\n"
+            "model.layers.1.mlp.gate_proj.weight [64, 48] rows 1\n"
+            "model.layers.1.mlp.gate_proj.bias [64] rows zeros 1\n"
+            "model.layers.1.mlp.up_proj.weight [64, 48] rows 1\n"
+            "model.layers.1.mlp.up_proj.bias [64] rows zeros 1\n"
+            "model.layers.1.mlp.down_proj.weight [48, 64] columns residual 1\n"
+            "model.layers.1.mlp.down_proj.bias [48] whole zeros 1\n"
+            "model.layers.1.input_layernorm.weight [48] whole ones 1\n"
+            "model.layers.1.post_attention_layernorm.weight [48] whole ones 1\n"
+            "model.norm.weight [48] whole ones -1\n"
+            "lm_head.weight [97, 48] rows -1\n");
 }
 
 TEST(LlamaParameters, TiedEmbeddingsHaveNoHead) {
   Json json = small();
   json["tie_word_embeddings"] = true;
-  const auto specs = parameter_specs(parse_llama_config(json, "tied"));
+  const auto specs = parameter_specs(parse_decoder(json, "tied"));
   EXPECT_EQ(specs.size(), 1 + 2 * 9 + 1);
   EXPECT_EQ(specs.back().name, "model.norm.weight");
 }
 
 TEST(LlamaParameters, FlopsCountMatricesAndCausalAttention) {
-  const LlamaConfig config = parse_llama_config(small(), "small");
+  const DecoderConfig config = parse_decoder(small(), "small");
   const double layer = 48 * 48 * 2 + 48 * 16 * 2 + 3 * 48 * 64;
   EXPECT_EQ(training_flops_per_token(config, 32), 6 * (2 * layer + 48 * 97) + 12 * 2 * 48 * 32 / 2);
 }

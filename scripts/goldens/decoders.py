@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/llama: what transformers' LlamaForCausalLM computes for small random models.
+"""Makes tests/goldens/<family>: what transformers' <Family>ForCausalLM computes for small random models.
 
-    scripts/goldens/llama.py [OUT]        needs torch, transformers and safetensors
+    scripts/goldens/decoders.py [FAMILY…]        all of them; needs torch, transformers and safetensors
 
 Every number is float32, eager attention, on a CPU. A case is a folder:
   config.json, model.safetensors   the model, in the older or the newer spelling of config.json
@@ -10,8 +10,8 @@ Every number is float32, eager attention, on a CPU. A case is a folder:
                                    `rows_per_step`, cyclically; labels are shifted already, -100
                                    where there is none), loss and gradient norm before clipping
   first_gradients.safetensors      the gradients of step 1, before clipping
-`import_bfloat16` is a folder as save_pretrained writes it, in bfloat16 and several shards; its
-log-probabilities are those of the same weights widened to float32. rope.json holds inverse
+`llama/import_bfloat16` is a folder as save_pretrained writes it, in bfloat16 and several shards; its
+log-probabilities are those of the same weights widened to float32; `llama/import_float16` is the same in float16. llama/rope.json holds inverse
 frequencies. Prints how far the same training strays when it is computed with float64 weights and
 products (norms and the loss stay float32, as transformers has it): the part of a tolerance that
 rounding alone uses up.
@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy
 import torch
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 NUM_STEPS = 100
@@ -53,7 +53,7 @@ def default_rope(theta=10000.0):
 
 
 # name: (config, sequence length, documents packed into a row, older spelling of config.json)
-CASES = {
+LLAMA = {
     "multi_head": (
         dict(hidden_size=32, num_attention_heads=4, num_key_value_heads=4, intermediate_size=80,
              vocab_size=128, rms_norm_eps=1e-5, rope_parameters=default_rope()),
@@ -84,6 +84,34 @@ CASES = {
 }
 
 
+QWEN3 = {
+    "wide_heads_documents": (
+        dict(hidden_size=40, num_attention_heads=4, num_key_value_heads=2, head_dim=24,
+             intermediate_size=72, vocab_size=120, use_sliding_window=False,
+             rope_parameters=default_rope(1000000.0)),
+        44, True, False),
+    "tied_biases": (
+        dict(hidden_size=36, num_attention_heads=3, num_key_value_heads=1, head_dim=16,
+             intermediate_size=64, vocab_size=97, num_hidden_layers=3, attention_bias=True,
+             tie_word_embeddings=True, rope_parameters=default_rope()),
+        33, False, True),
+}
+QWEN2 = {
+    "grouped_query_documents": (
+        dict(hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=64,
+             vocab_size=100, rope_parameters=default_rope(1000000.0)),
+        40, True, True),
+}
+MISTRAL = {
+    "wide_heads": (
+        dict(hidden_size=48, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+             intermediate_size=80, vocab_size=110, sliding_window=None,
+             rope_parameters=default_rope(1000000.0)),
+        36, False, False),
+}
+FAMILIES = {"llama": (LLAMA, 21), "qwen3": (QWEN3, 41), "qwen2": (QWEN2, 51), "mistral": (MISTRAL, 61)}
+
+
 def float32_text(values):
     """Floats that print shortest and read back to the same float32 bits."""
     return [None if v is None else float(str(numpy.float32(v))) for v in values]
@@ -93,17 +121,17 @@ def write_json(path, value):
     path.write_text(json.dumps(value, separators=(",", ":")) + "\n")
 
 
-def make_config(**keys):
+def make_config(family="llama", **keys):
     keys = dict(num_hidden_layers=2, max_position_embeddings=128, bos_token_id=1, eos_token_id=2,
                 dtype="float32") | keys
-    return LlamaConfig(architectures=["LlamaForCausalLM"], **keys)
+    return AutoConfig.for_model(family, architectures=[f"{family.capitalize()}ForCausalLM"], **keys)
 
 
 def make_model(config, seed, attention="eager"):
     """Weights large enough that every part of the model shows in its output, small enough that
     training does not amplify rounding."""
     torch.manual_seed(seed)
-    model = LlamaForCausalLM._from_config(config, attn_implementation=attention)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     model = model.float().eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -205,9 +233,9 @@ def train(model, rows, rows_per_step, gradients_path=None):
     return losses, norms
 
 
-def write_case(name, folder, seed):
-    keys, length, documents, older = CASES[name]
-    config = make_config(**keys)
+def write_case(family, name, folder, seed):
+    keys, length, documents, older = FAMILIES[family][0][name]
+    config = make_config(family, **keys)
     model = make_model(config, seed)
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
@@ -227,7 +255,7 @@ def write_case(name, folder, seed):
     def stray(found, expected, count):
         return max(abs(a - b) / abs(b) for a, b in zip(found[:count], expected[:count]))
 
-    print(f"{name}: {sum(p.numel() for p in model.parameters())} parameters, loss "
+    print(f"{family} {name}: {sum(p.numel() for p in model.parameters())} parameters, loss "
           f"{losses[0]:.3f} -> {losses[-1]:.3f}, norm {norms[0]:.2f} -> {norms[-1]:.2f}; float32 "
           f"against float64: loss {stray(losses, exact_losses, 20):.1e} in 20 steps, "
           f"{stray(losses, exact_losses, 100):.1e} in 100, "
@@ -246,15 +274,15 @@ def check_documents(model):
     assert torch.allclose(packed, alone, atol=1e-5), (packed - alone).abs().max()
 
 
-def write_import(folder, seed):
+def write_import(folder, dtype, seed):
     config = make_config(hidden_size=64, num_attention_heads=4, num_key_value_heads=2,
-                         intermediate_size=96, vocab_size=200, dtype="bfloat16",
+                         intermediate_size=96, vocab_size=200, dtype=dtype,
                          rope_parameters=default_rope(), eos_token_id=[2, 5])
-    model = make_model(config, seed).bfloat16()
+    model = make_model(config, seed).to(getattr(torch, dtype))
     model.save_pretrained(folder, max_shard_size="48KB")
     # Loaded afresh: the conversion above rounded the rotary table too.
-    widened = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32,
-                                               attn_implementation="eager")
+    widened = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
+                                                   attn_implementation="eager")
     write_score(widened.eval(), folder, seed)
 
 
@@ -275,14 +303,18 @@ def write_rope(path):
 
 
 def main():
-    out = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/goldens/llama")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    shutil.rmtree(out, ignore_errors=True)
-    for seed, name in enumerate(CASES, start=21):
-        write_case(name, out / name, seed)
-    write_import(out / "import_bfloat16", 100)
-    write_rope(out / "rope.json")
+    for family in sys.argv[1:] or FAMILIES:
+        out = Path("tests/goldens") / family
+        shutil.rmtree(out, ignore_errors=True)
+        cases, first_seed = FAMILIES[family]
+        for seed, name in enumerate(cases, start=first_seed):
+            write_case(family, name, out / name, seed)
+        if family == "llama":
+            write_import(out / "import_bfloat16", "bfloat16", 100)
+            write_import(out / "import_float16", "float16", 101)
+            write_rope(out / "rope.json")
 
 
 main()

@@ -1,0 +1,54 @@
+// Typed, range-checked reading of one JSON object from outside, such as config.json; null counts as
+// absent. Sizes are bounded so that the element count of a model times 64 bytes fits an int64_t.
+//
+// Errors   Error{kInvalid} for a value that cannot be, kNotFound for one that is missing, and what
+//          refuse() is given; each names source, key, value found and value expected
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "skein/base/error.h"
+#include "skein/base/json.h"
+
+namespace skein {
+
+inline constexpr int64_t kMaxSize = int64_t{1} << 20;
+inline constexpr int64_t kMaxPosition = std::numeric_limits<int32_t>::max();
+
+class ConfigKeys {
+ public:
+  // `what` names the source in errors; `prefix` what stands before its keys ("rope_scaling.").
+  ConfigKeys(const Json& object, std::string what, std::string prefix = "");
+
+  const Json* find(const std::string& key) const;  // null where it is absent
+  [[noreturn]] void refuse(ErrorCode code, const std::string& key,
+                           const std::string& expected) const;
+
+  // Without a fallback the key must be there.
+  int64_t integer(const std::string& key, int64_t low, int64_t high,
+                  std::optional<int64_t> fallback = std::nullopt) const;
+  double number(const std::string& key, double low, double high,
+                std::optional<double> fallback = std::nullopt) const;
+  bool boolean(const std::string& key, bool fallback) const;
+  std::string text(const std::string& key, const std::string& fallback) const;
+
+  // What would compute something else than Skein does is refused rather than ignored: kUnsupported.
+  void only(const std::string& key, const std::string& text) const;
+  void only_null(const std::string& key) const;
+  void only_false(const std::string& key, const std::string& why) const;
+  void only_number(const std::string& key, double value, const std::string& why) const;
+
+  const std::string& what() const { return what_; }
+
+ private:
+  const Json& object_;
+  std::string what_;
+  std::string prefix_;
+};
+
+bool is_integer_in(const Json& value, int64_t low, int64_t high);
+
+}  // namespace skein

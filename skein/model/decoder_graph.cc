@@ -1,0 +1,241 @@
+#include "skein/model/decoder_graph.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "skein/base/error.h"
+#include "skein/base/exact_sum.h"
+#include "skein/ops/add/add.h"
+#include "skein/ops/attention/attention.h"
+#include "skein/ops/embedding/embedding.h"
+#include "skein/ops/linear/linear.h"
+#include "skein/ops/rope/rope.h"
+#include "skein/ops/softmax_cross_entropy/softmax_cross_entropy.h"
+#include "skein/ops/split/split.h"
+#include "skein/ops/sum/sum.h"
+#include "skein/ops/swiglu/swiglu.h"
+#include "skein/ops/take_row/take_row.h"
+
+namespace skein {
+namespace {
+
+using decoder_names::kEmbeddingWeight;
+using decoder_names::kHeadWeight;
+
+constexpr const char* kRopeTable = "rope_table";
+
+std::string layer_prefix(int64_t layer) { return fmt::format("model.layers.{}.", layer); }
+
+}  // namespace
+
+DecoderGraph::DecoderGraph(Graph& graph, const DecoderConfig& config, const DecoderOptions& options)
+    : graph_(graph),
+      config_(config),
+      options_(options),
+      num_tokens_(options.sequences * options.sequence_length) {}
+
+ValueId DecoderGraph::embed() {
+  for (const ParameterSpec& spec : parameter_specs(config_)) {
+    graph_.add_input(Role::kParameter, spec.name,
+                     TensorType::replicated(options_.compute_dtype, spec.shape, graph_.mesh()));
+  }
+  const ValueId tokens = token_input(decoder_names::kTokens);
+  positions_ = token_input(decoder_names::kPositions);
+  attention_start_ = token_input(decoder_names::kAttentionStart);
+  for (const DecoderTable& table : decoder_tables(config_, options_.sequence_length)) {
+    tables_[table.name] = input(table.name, DType::kF32, table.shape);
+  }
+  graph_.set_scope(Scope::before_layers());
+  return embedding(graph_, tokens, parameter(kEmbeddingWeight), "x");
+}
+
+ValueId DecoderGraph::finish(ValueId x) {
+  const ValueId result = options_.purpose == DecoderPurpose::kGenerate ? last_logits(x) : loss(x);
+  graph_.set_scope({});
+  graph_.mark_output(result);
+  return result;
+}
+
+void DecoderGraph::enter_layer(int64_t layer) {
+  prefix_ = layer_prefix(layer);
+  label_ = fmt::format("l{}.", layer);
+  graph_.set_scope(Scope::of_layer(static_cast<int>(layer)));
+}
+
+void DecoderGraph::leave_layers() {
+  prefix_.clear();
+  label_.clear();
+  graph_.set_scope(Scope::behind_layers());
+}
+
+ValueId DecoderGraph::parameter(const std::string& name) const {
+  const ValueId id = graph_.find(prefix_ + name);
+  if (id == kNoValue) fail(ErrorCode::kInternal, "the model has no parameter '{}'", prefix_ + name);
+  return id;
+}
+
+RmsNorm DecoderGraph::norm(ValueId x, ValueId residual, const std::string& weight, double epsilon,
+                           const std::string& name) {
+  return rms_norm(graph_, x, residual, parameter(weight), epsilon, label(name));
+}
+
+std::vector<ValueId> DecoderGraph::project(ValueId x, const std::string& prefix,
+                                           const std::vector<std::string>& names, bool with_bias) {
+  std::vector<ValueId> weights, biases;
+  std::vector<std::string> outputs;
+  for (const std::string& name : names) {
+    weights.push_back(parameter(prefix + name + ".weight"));
+    if (with_bias) biases.push_back(parameter(prefix + name + ".bias"));
+    outputs.push_back(label(name));
+  }
+  return linear(graph_, x, weights, biases, outputs);
+}
+
+ValueId DecoderGraph::rotary_attention(ValueId q, ValueId k, ValueId v) {
+  const auto [rotated_q, rotated_k] =
+      rope(graph_, q, k, positions_, table(kRopeTable), config_.head_dim, label("q"), label("k"));
+  AttentionAttrs attrs;
+  attrs.heads = config_.num_attention_heads;
+  attrs.kv_heads = config_.num_key_value_heads;
+  attrs.head_dim = config_.head_dim;
+  attrs.sequence_length = options_.sequence_length;
+  attrs.causal = true;
+  attrs.scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
+  return attention(graph_, rotated_q, rotated_k, v, attention_start_, attrs, label("attention")).o;
+}
+
+ValueId DecoderGraph::gated_mlp(ValueId x, const std::string& prefix, bool with_bias) {
+  const std::vector<ValueId> gate_up = project(x, prefix, {"gate_proj", "up_proj"}, with_bias);
+  const ValueId y = swiglu(graph_, gate_up[0], gate_up[1], label("swiglu"));
+  return project(y, prefix, {"down_proj"}, with_bias)[0];
+}
+
+ValueId DecoderGraph::input(const std::string& name, DType dtype, Shape shape) {
+  return graph_.add_input(Role::kInput, name,
+                          TensorType::replicated(dtype, std::move(shape), graph_.mesh()));
+}
+
+ValueId DecoderGraph::token_input(const std::string& name) {
+  return input(name, DType::kI32, {num_tokens_});
+}
+
+ValueId DecoderGraph::head_weight() const {
+  return parameter(config_.tie_word_embeddings ? kEmbeddingWeight : kHeadWeight);
+}
+
+ValueId DecoderGraph::last_logits(ValueId x) {
+  const ValueId row = input(decoder_names::kLastRow, DType::kI32, {1});
+  const ValueId last = take_row(graph_, x, row, "last");
+  return linear(graph_, last, {head_weight()}, {}, {decoder_names::kLogits},
+                /*f32_output=*/true)[0];
+}
+
+// A chunk of tokens at a time, so that the full logits never exist: hoist_transient moves each
+// chunk's gradient behind it.
+ValueId DecoderGraph::loss(ValueId x) {
+  const ValueId labels = token_input(decoder_names::kLabels);
+  const std::vector<int64_t> sizes = chunk_sizes();
+  const std::vector<ValueId> x_chunks = split(graph_, x, sizes, "head.x");
+  const std::vector<ValueId> label_chunks = split(graph_, labels, sizes, "head.labels");
+  const bool scores = options_.purpose == DecoderPurpose::kScore;
+  std::vector<ValueId> losses;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const ValueId logits = linear(graph_, x_chunks[i], {head_weight()}, {},
+                                  {fmt::format("head.logits.{}", i)}, /*f32_output=*/scores)[0];
+    const auto entropy = softmax_cross_entropy(graph_, logits, label_chunks[i],
+                                               options_.compute_dtype, fmt::format("head.{}", i));
+    graph_.value(logits).transient = true;
+    graph_.value(entropy.dlogits).transient = true;
+    losses.push_back(entropy.loss);
+  }
+  const ValueId token_loss = concat(graph_, losses, decoder_names::kTokenLoss);
+  if (scores) return token_loss;
+  const ValueId sum = input(decoder_names::kLossSum, DType::kF64, {exact_sum::kBins});
+  return add_to_sum(graph_, sum, token_loss);
+}
+
+std::vector<int64_t> DecoderGraph::chunk_sizes() const {
+  int64_t chunk = options_.loss_chunk_tokens;
+  if (chunk == 0) {
+    const int64_t row_bytes = config_.vocab_size * size_of(DType::kF32);
+    chunk = std::clamp<int64_t>((int64_t{64} << 20) / row_bytes / 64 * 64, 64, 2048);
+  }
+  chunk *= options_.token_ranks;
+  std::vector<int64_t> sizes;
+  for (int64_t done = 0; done < num_tokens_; done += sizes.back()) {
+    sizes.push_back(std::min(chunk, num_tokens_ - done));
+  }
+  return sizes;
+}
+
+DecoderTable rope_input(const RopeConfig& rope, int64_t head_dim, int64_t num_positions) {
+  return {kRopeTable, Shape{num_positions, head_dim},
+          [=] { return rope_table(rope, head_dim, num_positions); }};
+}
+
+double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length) {
+  const double hidden = static_cast<double>(config.hidden_size);
+  const double query = static_cast<double>(config.query_size());
+  const double key_value = static_cast<double>(config.key_value_size());
+  const double inner = static_cast<double>(config.intermediate_size);
+  const double layer = hidden * (2 * query + 2 * key_value + 3 * inner);
+  const double layers = static_cast<double>(config.num_hidden_layers);
+  const double matrices = layers * layer + hidden * static_cast<double>(config.vocab_size);
+  return 6 * matrices + 6 * layers * query * static_cast<double>(sequence_length);
+}
+
+void refuse_windows(const ConfigKeys& keys) {
+  if (!keys.boolean("use_sliding_window", true)) return;  // the rest then means nothing
+  keys.only_null("sliding_window");
+  const Json* types = keys.find("layer_types");
+  if (types == nullptr) return;
+  for (const Json& type : *types) {
+    if (type == "full_attention") continue;
+    keys.refuse(ErrorCode::kUnsupported, "layer_types", "\"full_attention\" of every layer");
+  }
+}
+
+void ParameterList::enter_layer(int layer) {
+  layer_ = layer;
+  prefix_ = layer_prefix(layer);
+}
+
+void ParameterList::leave_layers() {
+  layer_ = -1;
+  prefix_.clear();
+}
+
+void ParameterList::add(const std::string& name, Shape shape, Split split, Init init) {
+  ParameterSpec spec;
+  spec.name = prefix_ + name;
+  spec.shape = std::move(shape);
+  spec.layer = layer_;
+  spec.split = split;
+  spec.init = init;
+  specs_.push_back(std::move(spec));
+}
+
+void ParameterList::add_linear(const std::string& name, int64_t out, int64_t in, Split split,
+                               Init init, bool with_bias) {
+  add(name + ".weight", Shape{out, in}, split, init);
+  if (!with_bias) return;
+  // The bias of a product whose terms are summed over ranks would be added once a rank.
+  add(name + ".bias", Shape{out}, split == Split::kColumns ? Split::kWhole : split, Init::kZeros);
+}
+
+void ParameterList::add_norm(const std::string& name, int64_t size) {
+  add(name + ".weight", Shape{size}, Split::kWhole, Init::kOnes);
+  specs_.back().is_norm = true;
+}
+
+void ParameterList::add_embedding(const DecoderConfig& config) {
+  add(kEmbeddingWeight, Shape{config.vocab_size, config.hidden_size}, Split::kRows, Init::kNormal);
+  specs_.back().shared = config.tie_word_embeddings;
+}
+
+void ParameterList::add_head(const DecoderConfig& config) {
+  if (config.tie_word_embeddings) return;
+  add(kHeadWeight, Shape{config.vocab_size, config.hidden_size}, Split::kRows, Init::kNormal);
+}
+
+}  // namespace skein

@@ -1,0 +1,115 @@
+// The plain mathematics of a decoder, piece by piece: what a family puts its layers together from.
+// What every decoder has (inputs, embedding, head, the loss without full logits) is written here.
+//
+//   x = embedding(tokens);  x = layers(x);  loss = sum over labels of -log softmax(x head^T)[label]
+//
+// Shapes   T = sequences * sequence_length tokens, flattened; activations [T, features]
+// Placed   nothing is: how a decoder lies on a mesh is said in placement.h
+// Scopes   each layer ends in one value, which is what full recomputation keeps and a pipeline stage
+//          sends
+// Errors   Error{kInternal} for a parameter that the family did not list
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "skein/model/config_keys.h"
+#include "skein/model/decoder.h"
+#include "skein/model/rope.h"
+#include "skein/ops/rms_norm/rms_norm.h"
+
+namespace skein {
+
+class DecoderGraph {
+ public:
+  DecoderGraph(Graph& graph, const DecoderConfig& config, const DecoderOptions& options);
+
+  Graph& graph() { return graph_; }
+  const DecoderConfig& config() const { return config_; }
+  const DecoderOptions& options() const { return options_; }
+
+  // Parameters and inputs, then the embedding of the tokens.
+  ValueId embed();
+  // The rest: `x` is what the last norm left.
+  ValueId finish(ValueId x);
+
+  // From here on names stand under "model.layers.<layer>." and labels under "l<layer>.".
+  void enter_layer(int64_t layer);
+  void leave_layers();
+
+  // Of the layer that was entered, or of the model.
+  ValueId parameter(const std::string& name) const;
+  ValueId table(const std::string& name) const { return tables_.at(name); }
+  ValueId positions() const { return positions_; }
+  ValueId attention_start() const { return attention_start_; }
+  // What a value is called: l3.swiglu.
+  std::string label(const std::string& name) const { return label_ + name; }
+
+  // Of x, or of x + residual, which is the `h` of the result.
+  RmsNorm norm(ValueId x, ValueId residual, const std::string& weight, double epsilon,
+               const std::string& name);
+
+  // x W^T for `<names>.weight`, adjacent in memory, as one product; and `.bias` if there are any.
+  std::vector<ValueId> project(ValueId x, const std::string& prefix,
+                               const std::vector<std::string>& names, bool with_bias);
+  // A product whose weight is split by columns.
+  ValueId project_out(ValueId x, const std::string& name, bool with_bias);
+
+  // Rotates queries and keys by "rope_table", then causal attention within each document.
+  ValueId rotary_attention(ValueId q, ValueId k, ValueId v);
+  // down(silu(gate(x)) * up(x)).
+  ValueId gated_mlp(ValueId x, const std::string& prefix, bool with_bias);
+
+ private:
+  ValueId input(const std::string& name, DType dtype, Shape shape);
+  ValueId token_input(const std::string& name);
+  ValueId head_weight() const;
+  ValueId last_logits(ValueId x);
+  ValueId loss(ValueId x);
+  std::vector<int64_t> chunk_sizes() const;
+
+  Graph& graph_;
+  const DecoderConfig& config_;
+  const DecoderOptions& options_;
+  int64_t num_tokens_;
+  ValueId positions_ = kNoValue;
+  ValueId attention_start_ = kNoValue;
+  std::map<std::string, ValueId> tables_;
+  std::string prefix_;  // of parameters
+  std::string label_;   // of values
+};
+
+// The table that rotary_attention reads.
+DecoderTable rope_input(const RopeConfig& rope, int64_t head_dim, int64_t num_positions);
+
+// FamilyDef::flops of layers of rotary_attention and gated_mlp.
+double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length);
+
+// Attention over a window of the tokens before, which Skein does not have: Error{kUnsupported}.
+void refuse_windows(const ConfigKeys& keys);
+
+// Lists parameters as DecoderGraph looks for them.
+class ParameterList {
+ public:
+  void enter_layer(int layer);
+  void leave_layers();
+
+  void add(const std::string& name, Shape shape, Split split, Init init);
+  // weight [out, in], and where there is one bias [out].
+  void add_linear(const std::string& name, int64_t out, int64_t in, Split split, Init init,
+                  bool with_bias);
+  void add_norm(const std::string& name, int64_t size);
+  // Of every decoder: first, and last.
+  void add_embedding(const DecoderConfig& config);
+  void add_head(const DecoderConfig& config);
+
+  std::vector<ParameterSpec> take() { return std::move(specs_); }
+
+ private:
+  std::vector<ParameterSpec> specs_;
+  std::string prefix_;
+  int layer_ = -1;
+};
+
+}  // namespace skein

@@ -1,0 +1,50 @@
+// Mistral 7B and its like: a Llama that has no biases, and may name a window of attention, which Skein
+// does not have.
+//
+// Source   Jiang et al., "Mistral 7B", arXiv:2310.06825; transformers configuration_mistral.py
+#include <array>
+
+#include "skein/model/decoder_graph.h"
+#include "skein/model/llama/llama.h"
+
+namespace skein {
+
+extern const FamilyDef mistral_family;
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kKeys = {"rms_norm_eps", "rope_theta", "rope_scaling",
+                                                   "rope_parameters"};
+
+void parse(const ConfigKeys& keys, DecoderConfig& config) {
+  refuse_windows(keys);
+  LlamaConstants constants;
+  constants.rms_norm_eps = keys.number("rms_norm_eps", 1e-12, 1, 1e-6);
+  constants.rope = parse_rope(keys, config.max_position_embeddings);
+  set_constants(config, constants);
+}
+
+void write(const DecoderConfig& config, Json& json) {
+  const auto& constants = config.constants<LlamaConstants>();
+  json["rms_norm_eps"] = constants.rms_norm_eps;
+  json["sliding_window"] = nullptr;
+  write_rope(constants.rope, json);
+}
+
+}  // namespace
+
+const FamilyDef mistral_family = {
+    .model_type = "mistral",
+    .architecture = "MistralForCausalLM",
+    .default_max_positions = 131'072,
+    .default_key_value_heads = 8,
+    .keys = kKeys,
+    .parse = parse,
+    .write = write,
+    .parameters = llama_parameters,
+    .layers = llama_layers,
+    .tables = llama_tables,
+    .flops = gated_decoder_flops,
+};
+
+}  // namespace skein
