@@ -46,7 +46,8 @@ awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' <<< "$libraries" | sort -u | while
   [[ $name =~ $left_there ]] || strip --strip-unneeded -o "$stage/build/lib/$name" "$path"
 done
 
-cp -r tests/goldens/llama "$stage/tests/goldens/"
+sed -n 's/^SKEIN_FAMILY(\(.*\))$/\1/p' skein/model/families.def |
+  xargs -I{} cp -r tests/goldens/{} "$stage/tests/goldens/"
 cp bench/compare_torch.py bench/compare_torch_gpu.sh "$stage/bench/"
 cp scripts/gpu_check.sh scripts/gpu_results.py "$stage/scripts/"
 cp LICENSE "$stage/"
