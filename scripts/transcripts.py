@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,6 +101,12 @@ def published_runs():
                  f"{'yes' if plan['fits'] else 'no'} | {plan['step_seconds']:.3g} s | "
                  f"{count(plan['tokens_per_second'])} | {plan['model_flops_utilization']:.0%} |\n")
     return "\n" + text + "\n"
+
+
+@block(repeatable=True)
+def passes():
+    listed = run(SKEIN, "plan", "configs/llama2-7b-trn1-4096.toml", "--ranks", "4096", "--passes")
+    return fenced(textwrap.fill(" → ".join(line.split()[0] for line in listed.splitlines()), 100))
 
 
 def main():

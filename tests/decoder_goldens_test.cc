@@ -75,6 +75,10 @@ TEST(DecoderImport, ShardedBfloat16FolderOfTransformers) {
   expect_scores(kGoldens / "llama/import_bfloat16");
 }
 
+TEST(DecoderImport, ShardedFloat16FolderOfTransformers) {
+  expect_scores(kGoldens / "llama/import_float16");
+}
+
 StepSpec golden_spec(const Json& training, const DecoderConfig& model) {
   const Json& optimizer = training.at("optimizer");
   StepSpec spec;

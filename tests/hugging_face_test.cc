@@ -346,11 +346,12 @@ TEST_F(InitFrom, KnowsWhatMayStandBeside) {
   expect_refused(begin(init()), 1, {"tie_word_embeddings is true", "lm_head.weight differs"});
 }
 
-TEST_F(InitFrom, RefusesHalfPrecisionWithAdvice) {
+TEST_F(InitFrom, RefusesOtherPrecisionsWithAdvice) {
   export_run({});
-  set("torch_dtype", "float16");
-  expect_refused(begin(init()), 1,
-                 {"torch_dtype is \"float16\"", "\"float32\" or \"bfloat16\"", "save_pretrained"});
+  set("torch_dtype", "float8_e4m3fn");
+  expect_refused(
+      begin(init()), 1,
+      {"torch_dtype is \"float8_e4m3fn\"", "\"bfloat16\" or \"float16\"", "save_pretrained"});
 }
 
 // A checkpoint, or a run, is asked the same.

@@ -23,6 +23,7 @@ struct RunLayout {
   int64_t sequences = 8, micro_sequences = 1;
   bool biases = false;
   bool offload = false;  // all that can be
+  bool qwen3 = false;    // else a Llama
 
   int64_t num_workers() const { return data * tensor * pipeline * context; }
   int64_t num_chunks() const { return pipeline * virtual_stages; }
@@ -43,10 +44,19 @@ struct RunLayout {
                     recompute, tied ? "_tied" : "", layers, kv_heads != 4 ? "_2kv" : "");
     if (sequences != 8) name += fmt::format("_batch{}", sequences);
     if (micro_sequences != 1) name += fmt::format("_micro{}", micro_sequences);
-    return name + (biases ? "_biases" : "") + (offload ? "_offload" : "");
+    return name + (biases ? "_biases" : "") + (offload ? "_offload" : "") + (qwen3 ? "_qwen3" : "");
   }
 
   std::vector<std::string> overrides() const {
+    std::vector<std::string> all = common_overrides();
+    if (qwen3) {
+      all.insert(all.end(), {"model.model_type=qwen3", "model.head_dim=24"});
+    } else {
+      all.push_back(fmt::format("model.mlp_bias={}", biases));
+    }
+    return all;
+  }
+  std::vector<std::string> common_overrides() const {
     return {fmt::format("launch.workers={}", num_workers()),
             fmt::format("parallel.data={}", data),
             fmt::format("parallel.tensor={}", tensor),
@@ -60,7 +70,6 @@ struct RunLayout {
             fmt::format("model.num_key_value_heads={}", kv_heads),
             fmt::format("model.tie_word_embeddings={}", tied),
             fmt::format("model.attention_bias={}", biases),
-            fmt::format("model.mlp_bias={}", biases),
             fmt::format("batch.global_sequences={}", sequences),
             fmt::format("batch.micro_sequences={}", micro_sequences),
             fmt::format("parallel.reduction_width={}", sequences / micro_sequences),
@@ -101,6 +110,7 @@ struct RunLayout {
     add(tied, "tied");
     add(biases, "biases");
     add(offload, "offload");
+    add(qwen3, "qwen3");
     add(micro_sequences > 1, "micro-batches of several sequences");
     add(has_one_micro_batch() && zero >= 2, zero == 2 ? "early ZeRO 2" : "early ZeRO 3");
     std::set<std::string> result;
@@ -188,19 +198,19 @@ inline std::vector<RunLayout> small_layouts() {
   return all;
 }
 // The same with what may be switched on beside them: one micro-batch a step
-// on every data rank, biases (not with tensor ranks, which refuse them), offloading, micro-batches of
-// several sequences.
+// on every data rank, biases, offloading, micro-batches of several sequences, another family.
 inline std::vector<RunLayout> layouts_with_options() {
   std::vector<RunLayout> all;
   for (const RunLayout& base : small_layouts()) {
-    for (int options = 1; options < 16; ++options) {
+    for (int options = 1; options < 32; ++options) {
       RunLayout layout = base;
       layout.biases = (options & 1) != 0;
       layout.offload = (options & 2) != 0;
+      layout.qwen3 = (options & 16) != 0;
       if ((options & 4) != 0) layout.micro_sequences = 2;
       if ((options & 8) != 0) layout.sequences = layout.data * layout.micro_sequences;
       const bool is_early = layout.has_one_micro_batch() && layout.zero >= 2;
-      if (((options & 8) != 0 && !is_early) || (layout.biases && layout.tensor > 1)) continue;
+      if ((options & 8) != 0 && !is_early) continue;
       all.push_back(layout);
     }
   }

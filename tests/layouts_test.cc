@@ -166,7 +166,7 @@ TEST(Layouts, AreGeneratedAndTheSampleCoversThem) {
   std::set<std::string> with_options;
   for (const RunLayout& layout : layouts_with_options()) with_options.merge(layout.pairs());
   for (const char* early : {"early ZeRO 2", "early ZeRO 3"}) {
-    for (const char* other : {"tensor", "pipeline", "context", "biases", "offload"}) {
+    for (const char* other : {"tensor", "pipeline", "context", "biases", "offload", "qwen3"}) {
       const std::string pair = fmt::format("{} with {}", early, other);
       const std::string riap = fmt::format("{} with {}", other, early);
       EXPECT_TRUE(with_options.contains(pair) || with_options.contains(riap)) << pair;

@@ -123,6 +123,32 @@ TEST(Plan, ResidentMemoryStaysBelowIt) {
                {"run.steps=1", "model.init_from=" + exported});
 }
 
+TEST(Plan, ShowsWhatEachPassMakes) {
+  const std::string config = job().config().string();
+  const std::vector<std::string> plan = {"plan",    config, "--set", "parallel.data=2",
+                                         "--ranks", "2"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = plan;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const std::string passes = TinyJob::must(with({"--passes"})).out;
+  EXPECT_EQ(passes.substr(0, passes.find("recompute")),
+            "build_decoder\nshard\ndifferentiate\nhoist_transient\n");
+  EXPECT_NE(passes.find("use_fp8  (off)\n"), std::string::npos) << passes;
+  EXPECT_TRUE(passes.ends_with("plan_memory\n")) << passes;
+  const std::string built = TinyJob::must(with({"--print-after", "build_decoder"})).out;
+  EXPECT_TRUE(built.starts_with("skein graph\nmesh pp=1 dp=2")) << built.substr(0, 200);
+  EXPECT_EQ(built.find("{dp:S0}"), std::string::npos);
+  EXPECT_NE(TinyJob::must(with({"--print-after", "shard"})).out.find("{dp:S0}"), std::string::npos);
+  EXPECT_NE(TinyJob::must(with({"--print-after", "plan_memory"})).out.find("program update: "),
+            std::string::npos);
+  EXPECT_NE(run_skein(with({"--print-after", "use_fp8"})).err.find("does not need that pass"),
+            std::string::npos);
+  EXPECT_NE(run_skein(with({"--print-after", "shrad"})).err.find("expected one of build_decoder, "),
+            std::string::npos);
+}
+
 TEST(Plan, Llama2Of70BillionWithinTwoSeconds) {
   const fs::path config = job().folder / "llama2_70b.toml";
   std::ofstream(config) << "[model]\nhf_config = \"" << SKEIN_SOURCE_DIR

@@ -317,4 +317,5 @@ def main():
             write_rope(out / "rope.json")
 
 
-main()
+if __name__ == "__main__":
+    main()

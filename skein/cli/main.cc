@@ -75,7 +75,7 @@ void name_kinds(CLI::App& app) {
 
 int skein_main(int argc, char** argv) {
   keep_standard_streams();
-  CLI::App app("Pre-trains language models of the Llama family, from raw text to a checkpoint.");
+  CLI::App app("Pre-trains language models, from raw text to a checkpoint.");
   app.name("skein");
   name_kinds(app);  // before the commands, which inherit it
   app.require_subcommand(1);

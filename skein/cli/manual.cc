@@ -67,7 +67,7 @@ void add_commands(const CLI::App& group, const std::string& prefix, std::string&
 std::string manual_page(const CLI::App& app) {
   std::string page = fmt::format(
       ".TH SKEIN 1 \"\" \"skein {}\" \"User Commands\"\n.SH NAME\nskein \\- pre\\-trains language "
-      "models of the Llama family\n.SH SYNOPSIS\n.B skein\n.I COMMAND\n[\\fIOPTIONS\\fR] …\n"
+      "models\n.SH SYNOPSIS\n.B skein\n.I COMMAND\n[\\fIOPTIONS\\fR] …\n"
       ".SH DESCRIPTION\n{}\n.PP\nWhere a \\fIMODEL\\fR is expected, a Hugging Face folder, a "
       "checkpoint, or a run (its newest good checkpoint) may stand. \\fB\\-\\-json\\fR prints one "
       "document on standard output and nothing else there; text for people goes to standard "

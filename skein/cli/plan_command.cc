@@ -2,6 +2,7 @@
 //                        [--rank R] [--timeline FILE.json]
 // skein plan CONFIG.toml --search [--ranks N] [--hardware FILE.toml] [--json]
 // skein plan CONFIG.toml --calibrate FILE.toml [--workers K]
+// skein plan CONFIG.toml --passes | --print-after PASS [--ranks N] [--rank R]
 #include <fmt/format.h>
 
 #include <memory>
@@ -13,6 +14,7 @@
 #include "skein/train/config_length.h"
 #include "skein/train/memory_advice.h"
 #include "skein/train/plan.h"
+#include "skein/train/plan_passes.h"
 #include "skein/train/plan_search.h"
 
 namespace skein {
@@ -23,10 +25,12 @@ struct PlanOptions {
   std::string hardware;
   std::string timeline;
   std::string calibrate;
+  std::string print_after;
   int64_t workers = 0;
   int64_t ranks = 0;
   int64_t rank = -1;
   bool search = false;
+  bool passes = false;
   bool json = false;
 };
 
@@ -40,7 +44,10 @@ void add_options(CLI::App& command, PlanOptions& options) {
       "--hardware", options.hardware,
       "a description of the machines (configs/hardware/*.toml); without one, this machine is "
       "measured"));
-  command.add_option("--rank", options.rank, "with --json: list what this rank holds and sends")
+  command
+      .add_option(
+          "--rank", options.rank,
+          "with --json: list what this rank holds and sends; with --print-after: of its stage")
       ->check(whole_number_from(0));
   as_path(command.add_option("--timeline", options.timeline,
                              "write the predicted schedule here, for ui.perfetto.dev"));
@@ -52,6 +59,9 @@ void add_options(CLI::App& command, PlanOptions& options) {
   command.add_option("--workers", options.workers, "of --calibrate; default: launch.workers")
       ->needs(calibrate)
       ->check(whole_number_from(1, int64_t{1} << 10));
+  command.add_flag("--passes", options.passes, "list what is done to the model's graph, in order");
+  command.add_option("--print-after", options.print_after,
+                     "print the graph after this pass; after plan_memory, the programs");
   command.add_flag("--json", options.json, "print one JSON document");
 }
 
@@ -71,6 +81,13 @@ int run_plan(const PlanOptions& options) {
   if (!options.calibrate.empty()) return run_calibrate(options, config);
   std::optional<Hardware> hardware;
   if (!options.hardware.empty()) hardware = load_hardware(options.hardware);
+  if (options.passes || !options.print_after.empty()) {
+    const PlanRequest request = passes_request(config, options.ranks);
+    const int64_t rank = std::max<int64_t>(0, options.rank);
+    fmt::print("{}", options.passes ? passes_text(request, rank)
+                                    : text_after(request, rank, options.print_after));
+    return kExitDone;
+  }
   const PlanRequest request = plan_request(config, options.ranks, hardware);
   if (options.search) {
     const SearchResult found = search_layouts(request);

@@ -14,7 +14,8 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Graph& graph, std::string_view pass) : graph_(graph), pass_(pass), shared_(graph) {
+  Verifier(const Graph& graph, std::string_view pass, Transients transients)
+      : graph_(graph), pass_(pass), transients_(transients), shared_(graph) {
     defined_.resize(graph.values().size(), false);
     overwritten_by_.resize(graph.values().size(), -1);
   }
@@ -107,7 +108,7 @@ class Verifier {
       reject("'{}' is read after node {} [{}] overwrote it", value.name, overwritten_by_[id],
              graph_.nodes()[overwritten_by_[id]].op->name);
     }
-    if (value.transient && value.producer >= 0 &&
+    if (transients_ == Transients::kInPlace && value.transient && value.producer >= 0 &&
         graph_.nodes()[value.producer].phase != node.phase) {
       reject("transient '{}' outlives its phase", value.name);
     }
@@ -186,6 +187,7 @@ class Verifier {
 
   const Graph& graph_;
   std::string_view pass_;
+  Transients transients_;
   std::vector<bool> defined_;
   std::vector<int> overwritten_by_;
   SharedRows shared_;
@@ -198,6 +200,8 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Graph& graph, std::string_view after_pass) { Verifier(graph, after_pass).run(); }
+void verify(const Graph& graph, std::string_view after_pass, Transients transients) {
+  Verifier(graph, after_pass, transients).run();
+}
 
 }  // namespace skein

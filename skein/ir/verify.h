@@ -20,7 +20,12 @@
 
 namespace skein {
 
+// Whether the consumers of transient values, gradients of logits, stand where they are made already.
+// Between differentiation and hoisting they do not: rule 6 does not hold there.
+enum class Transients { kInPlace, kToBeHoisted };
+
 // Throws Error{kInternal}: "after <pass>: node 12 [linear] …".
-void verify(const Graph& graph, std::string_view after_pass);
+void verify(const Graph& graph, std::string_view after_pass,
+            Transients transients = Transients::kInPlace);
 
 }  // namespace skein

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "skein/model/config_keys.h"
@@ -23,23 +22,34 @@ constexpr int64_t kMaxLayers = int64_t{1} << 14;
 constexpr int64_t kMaxVocabulary = int64_t{1} << 28;
 constexpr size_t kMaxEosTokens = 64;
 
-constexpr std::array<std::string_view, 17> kCommonKeys = {"model_type",
-                                                          "vocab_size",
-                                                          "hidden_size",
-                                                          "intermediate_size",
-                                                          "num_hidden_layers",
-                                                          "num_attention_heads",
-                                                          "num_key_value_heads",
-                                                          "head_dim",
-                                                          "max_position_embeddings",
-                                                          "hidden_act",
-                                                          "tie_word_embeddings",
-                                                          "initializer_range",
-                                                          "bos_token_id",
-                                                          "eos_token_id",
-                                                          "pad_token_id",
-                                                          "torch_dtype",
-                                                          "dtype"};
+std::string known_types() {
+  std::vector<std::string_view> types;
+  for (const FamilyDef* family : decoder_families()) types.push_back(family->model_type);
+  return fmt::format("`{}`", fmt::join(types, "`, `"));
+}
+
+std::vector<ModelKey> common_keys() {
+  using enum ModelKey::Kind;
+  return {
+      {"model_type", kString, "the family, one of " + known_types()},
+      {"vocab_size", kInteger, "rows of the embedding; left out: the tokenizer's"},
+      {"hidden_size", kInteger, "width of the residual stream"},
+      {"intermediate_size", kInteger, "width of the MLP"},
+      {"num_hidden_layers", kInteger, "decoder layers"},
+      {"num_attention_heads", kInteger, "query heads"},
+      {"num_key_value_heads", kInteger,
+       "key-value heads; left out: what transformers takes, for a Llama as many as query heads"},
+      {"head_dim", kInteger,
+       "width of a head; left out: what transformers takes, for a Llama hidden_size / "
+       "num_attention_heads"},
+      {"max_position_embeddings", kInteger, "longest sequence that the model is meant for"},
+      {"hidden_act", kString, "`silu`"},
+      {"tie_word_embeddings", kBool, "the output head shares the embedding's weights"},
+      {"bos_token_id", kInteger, "written to the export"},
+      {"eos_token_id", kIntegerOrList, "written to the export"},
+      {"pad_token_id", kInteger, "written to the export"},
+  };
+}
 
 const FamilyDef& family_of(const ConfigKeys& keys) {
   const std::string type = keys.text("model_type", "llama");
@@ -171,9 +181,10 @@ std::optional<DType> parse_hugging_face_dtype(const Json& json, const std::strin
   if (name.empty()) return std::nullopt;
   if (name == "float32") return DType::kF32;
   if (name == "bfloat16") return DType::kBF16;
+  if (name == "float16") return DType::kF32;
   keys.refuse(ErrorCode::kUnsupported, key,
-              "\"float32\" or \"bfloat16\": save the model again as one of them, with transformers "
-              "model.to(torch.bfloat16).save_pretrained(…)");
+              "\"float32\", \"bfloat16\" or \"float16\": save the model again as one of them, with "
+              "transformers model.to(torch.bfloat16).save_pretrained(…)");
 }
 
 Json to_hugging_face_json(const DecoderConfig& config, DType dtype) {
@@ -208,15 +219,26 @@ bool operator==(const DecoderConfig& a, const DecoderConfig& b) {
   return to_hugging_face_json(a, DType::kF32) == to_hugging_face_json(b, DType::kF32);
 }
 
-std::vector<std::string_view> decoder_keys() {
-  std::vector<std::string_view> keys(kCommonKeys.begin(), kCommonKeys.end());
-  std::set<std::string_view> seen(keys.begin(), keys.end());
-  for (const FamilyDef* family : decoder_families()) {
-    for (const std::string_view key : family->keys) {
-      if (seen.insert(key).second) keys.push_back(key);
+std::span<const ModelKey> model_keys() {
+  static const std::vector<ModelKey> all = [] {
+    std::vector<ModelKey> keys = common_keys();
+    std::set<std::string_view> seen;
+    for (const ModelKey& key : keys) seen.insert(key.key);
+    for (const FamilyDef* family : decoder_families()) {
+      for (ModelKey& key : family->keys()) {
+        if (seen.insert(key.key).second) keys.push_back(std::move(key));
+      }
     }
-  }
-  return keys;
+    return keys;
+  }();
+  return all;
+}
+
+bool reads_key(const FamilyDef& family, std::string_view key) {
+  const auto is_key = [&](const ModelKey& known) { return known.key == key; };
+  const std::vector<ModelKey> common = common_keys(), own = family.keys();
+  return std::any_of(common.begin(), common.end(), is_key) ||
+         std::any_of(own.begin(), own.end(), is_key);
 }
 
 std::vector<ParameterSpec> parameter_specs(const DecoderConfig& config) {

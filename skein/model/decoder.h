@@ -122,6 +122,14 @@ struct DecoderTable {
   std::function<std::vector<float>()> values;
 };
 
+// A key of config.json that a person may also write in [model].
+struct ModelKey {
+  enum class Kind { kInteger, kNumber, kBool, kString, kTable, kIntegerOrList };
+  std::string_view key;
+  Kind kind;
+  std::string help;
+};
+
 // A row of families.def.
 struct FamilyDef {
   std::string_view model_type;    // "llama"
@@ -132,7 +140,7 @@ struct FamilyDef {
   int64_t default_head_dim = 0;         // 0: hidden_size / num_attention_heads, which must divide
 
   // The family's own keys of config.json, read into config.own, and written back.
-  std::span<const std::string_view> keys;
+  std::vector<ModelKey> (*keys)();
   void (*parse)(const ConfigKeys& keys, DecoderConfig& config);
   void (*write)(const DecoderConfig& config, Json& json);
 
@@ -151,15 +159,16 @@ std::span<const FamilyDef* const> decoder_families();
 DecoderConfig parse_decoder(const Json& json, const std::string& what,
                             std::optional<int64_t> default_vocab_size = std::nullopt);
 
-// What config.json says that its tensors are stored as ("bfloat16", "float32"); nothing where it
-// does not say. Refuses another name.
+// What holds the tensors as config.json says they are stored: "bfloat16", "float32", or fp32 for
+// "float16", of which it holds every number; nothing where it does not say. Refuses another name.
 std::optional<DType> parse_hugging_face_dtype(const Json& json, const std::string& what);
 
 // `dtype` is what the exported tensors are stored as (kF32 or kBF16).
 Json to_hugging_face_json(const DecoderConfig& config, DType dtype);
 
-// The keys of config.json that some family reads.
-std::vector<std::string_view> decoder_keys();
+// Of every decoder, then those of families.
+std::span<const ModelKey> model_keys();
+bool reads_key(const FamilyDef& family, std::string_view key);
 
 std::vector<ParameterSpec> parameter_specs(const DecoderConfig& config);
 int64_t num_parameters(const DecoderConfig& config);

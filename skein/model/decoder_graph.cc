@@ -5,7 +5,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/exact_sum.h"
-#include "skein/ops/add/add.h"
+#include "skein/ops/add_bias/add_bias.h"
 #include "skein/ops/attention/attention.h"
 #include "skein/ops/embedding/embedding.h"
 #include "skein/ops/linear/linear.h"
@@ -91,6 +91,12 @@ std::vector<ValueId> DecoderGraph::project(ValueId x, const std::string& prefix,
   return linear(graph_, x, weights, biases, outputs);
 }
 
+ValueId DecoderGraph::project_out(ValueId x, const std::string& prefix, const std::string& name,
+                                  bool with_bias) {
+  const ValueId y = project(x, prefix, {name}, false)[0];
+  return with_bias ? add_bias(graph_, y, parameter(prefix + name + ".bias"), label(name)) : y;
+}
+
 ValueId DecoderGraph::rotary_attention(ValueId q, ValueId k, ValueId v) {
   const auto [rotated_q, rotated_k] =
       rope(graph_, q, k, positions_, table(kRopeTable), config_.head_dim, label("q"), label("k"));
@@ -107,7 +113,7 @@ ValueId DecoderGraph::rotary_attention(ValueId q, ValueId k, ValueId v) {
 ValueId DecoderGraph::gated_mlp(ValueId x, const std::string& prefix, bool with_bias) {
   const std::vector<ValueId> gate_up = project(x, prefix, {"gate_proj", "up_proj"}, with_bias);
   const ValueId y = swiglu(graph_, gate_up[0], gate_up[1], label("swiglu"));
-  return project(y, prefix, {"down_proj"}, with_bias)[0];
+  return project_out(y, prefix, "down_proj", with_bias);
 }
 
 ValueId DecoderGraph::input(const std::string& name, DType dtype, Shape shape) {
@@ -184,6 +190,15 @@ double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length)
   return 6 * matrices + 6 * layers * query * static_cast<double>(sequence_length);
 }
 
+std::vector<ModelKey> norm_and_rope_keys() {
+  using enum ModelKey::Kind;
+  return {
+      {"rms_norm_eps", kNumber, "epsilon of the norms"},
+      {"rope_theta", kNumber, "base of the rotary embedding"},
+      {"rope_scaling", kTable, "scaling of the rotary embedding; rope_type `linear` or `llama3`"},
+      {"rope_parameters", kTable, "rope_theta and rope_scaling as transformers 5 writes them"}};
+}
+
 void refuse_windows(const ConfigKeys& keys) {
   if (!keys.boolean("use_sliding_window", true)) return;  // the rest then means nothing
   keys.only_null("sliding_window");
@@ -219,7 +234,7 @@ void ParameterList::add_linear(const std::string& name, int64_t out, int64_t in,
                                Init init, bool with_bias) {
   add(name + ".weight", Shape{out, in}, split, init);
   if (!with_bias) return;
-  // The bias of a product whose terms are summed over ranks would be added once a rank.
+  // Of a product whose terms are summed over ranks: see project_out.
   add(name + ".bias", Shape{out}, split == Split::kColumns ? Split::kWhole : split, Init::kZeros);
 }
 

@@ -53,8 +53,9 @@ class DecoderGraph {
   // x W^T for `<names>.weight`, adjacent in memory, as one product; and `.bias` if there are any.
   std::vector<ValueId> project(ValueId x, const std::string& prefix,
                                const std::vector<std::string>& names, bool with_bias);
-  // A product whose weight is split by columns.
-  ValueId project_out(ValueId x, const std::string& name, bool with_bias);
+  // A product whose weight is split by columns: its bias is added once its terms are.
+  ValueId project_out(ValueId x, const std::string& prefix, const std::string& name,
+                      bool with_bias);
 
   // Rotates queries and keys by "rope_table", then causal attention within each document.
   ValueId rotary_attention(ValueId q, ValueId k, ValueId v);
@@ -85,6 +86,9 @@ DecoderTable rope_input(const RopeConfig& rope, int64_t head_dim, int64_t num_po
 
 // FamilyDef::flops of layers of rotary_attention and gated_mlp.
 double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length);
+
+// Keys of rms_norm_eps and of rope.h.
+std::vector<ModelKey> norm_and_rope_keys();
 
 // Attention over a window of the tokens before, which Skein does not have: Error{kUnsupported}.
 void refuse_windows(const ConfigKeys& keys);

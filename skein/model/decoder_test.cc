@@ -171,7 +171,7 @@ TEST(DecoderConfig, RefusesWhatSkeinDoesNotHave) {
     EXPECT_THAT(found.message, HasSubstr(one.message)) << one.key;
     EXPECT_EQ(found.code, ErrorCode::kUnsupported) << one.key;
   }
-  EXPECT_THROW(parse_hugging_face_dtype({{"torch_dtype", "float16"}}, "x"), Error);
+  EXPECT_THROW(parse_hugging_face_dtype({{"torch_dtype", "int8"}}, "x"), Error);
 }
 
 TEST(DecoderConfig, RefusesSpellingsThatDisagree) {

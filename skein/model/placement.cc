@@ -96,14 +96,6 @@ void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh) {
   require(config.vocab_size % tensor == 0, "vocab_size", config.vocab_size,
           fmt::format("; or model.vocab_size = {}, with rows that no token uses",
                       (config.vocab_size + tensor - 1) / tensor * tensor));
-  for (const ParameterSpec& spec : parameter_specs(config)) {
-    if (tensor == 1 || spec.init != Init::kZeros || spec.split != Split::kWhole) continue;
-    fail(
-        ErrorCode::kUsage,
-        "parallel.tensor is {} and the model has {}: biases of row-parallel products are not built "
-        "yet, set parallel.tensor = 1",
-        tensor, spec.name);
-  }
   if (mesh.size("replica") > 1 && config.num_key_value_heads != kv) {
     fail(
         ErrorCode::kUsage,

@@ -2,7 +2,6 @@
 
 #include "skein/base/exact_sum.h"
 #include "skein/base/hash.h"
-#include "skein/ir/verify.h"
 #include "skein/ops/adamw/adamw.h"
 #include "skein/ops/add/add.h"
 #include "skein/ops/clip_scale/clip_scale.h"
@@ -401,12 +400,8 @@ DType compute_dtype(Precision precision) {
 
 void append_update(Graph& graph, const UpdateOptions& options) {
   UpdateBuilder(graph, options).build();
-  verify(graph, "append_update");
 }
 
-void append_loss_total(Graph& graph) {
-  UpdateBuilder(graph, {}).total_loss();
-  verify(graph, "append_loss_total");
-}
+void append_loss_total(Graph& graph) { UpdateBuilder(graph, {}).total_loss(); }
 
 }  // namespace skein

@@ -65,6 +65,7 @@ output loss
                             all_ops());
   differentiate(graph, graph.find("loss"));
   hoist_transient(graph);
+  verify(graph, "hoist_transient");
   return graph;
 }
 

@@ -1,7 +1,5 @@
 #include "skein/passes/hoist_transient.h"
 
-#include "skein/ir/verify.h"
-
 namespace skein {
 namespace {
 
@@ -82,9 +80,6 @@ class Hoister {
 
 }  // namespace
 
-void hoist_transient(Graph& graph) {
-  graph.replace_nodes(Hoister(graph).run());
-  verify(graph, "hoist_transient");
-}
+void hoist_transient(Graph& graph) { graph.replace_nodes(Hoister(graph).run()); }
 
 }  // namespace skein

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "skein/ir/verify.h"
 #include "skein/ops/redistribute/redistribute.h"
 
 namespace skein {
@@ -74,7 +73,6 @@ void forget_axes_of_size_one(Graph& graph) {
 void lower(Graph& graph) {
   forget_axes_of_size_one(graph);
   graph.replace_nodes(without_dead_nodes(graph));
-  verify(graph, "lower");
 }
 
 }  // namespace skein

@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-#include "skein/ir/verify.h"
 #include "skein/ops/offload/offload.h"
 #include "skein/ops/pipeline/pipeline.h"
 #include "skein/passes/storage.h"
@@ -30,7 +29,6 @@ class Offloader {
     find_copies();
     place_copies();
     write();
-    verify(graph_, "offload");
   }
 
  private:

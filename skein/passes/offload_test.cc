@@ -5,6 +5,7 @@
 #include <map>
 
 #include "skein/ir/text.h"
+#include "skein/ir/verify.h"
 #include "skein/ops/offload/offload.h"
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
@@ -53,8 +54,10 @@ Graph training_graph() {
   Graph graph = parse_graph(kModel, all_ops());
   differentiate(graph, graph.find("loss"));
   hoist_transient(graph);
+  verify(graph, "hoist_transient");
   recompute(graph, RecomputePolicy::kNone);
   lower(graph);
+  verify(graph, "lower");
   return graph;
 }
 
@@ -71,18 +74,22 @@ using Names = std::vector<std::string>;
 TEST(Offload, TakesWhatBackwardReadsAndIsLargeEnough) {
   Graph all = training_graph(), large = training_graph(), none = training_graph();
   offload(all, {.least_bytes = 1, .num_soon = 0});
+  verify(all, "offload");
   // In the order of their last forward reader; h shows x, and d.m is the head's gradient.
   EXPECT_EQ(stashed(all),
             (Names{"rstd", "y", "q", "k", "v", "lse", "o", "h", "z", "g", "u", "s", "d.m"}));
   offload(large, {.least_bytes = 32 * 64 * 2, .num_soon = 0});
+  verify(large, "offload");
   EXPECT_EQ(stashed(large), (Names{"y", "q", "k", "v", "h", "z", "g", "u", "s", "d.m"}));
   offload(none);
+  verify(none, "offload");
   EXPECT_EQ(to_text(none), to_text(training_graph()));
 }
 
 TEST(Offload, LeavesWhatIsBackAtOnce) {
   Graph graph = training_graph();
   offload(graph, {.least_bytes = 32 * 64 * 2, .num_soon = 3});
+  verify(graph, "offload");
   // d.m and s are read by the first nodes, g and u by the third.
   EXPECT_EQ(stashed(graph), (Names{"y", "q", "k", "v", "h", "z"}));
 }
@@ -105,6 +112,7 @@ size_t end_of(const Graph& graph, size_t begin, const OpDef& op) {
 TEST(Offload, StashesBehindTheLastReader) {
   Graph graph = training_graph();
   offload(graph, {.least_bytes = 1, .num_soon = 0});
+  verify(graph, "offload");
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     if (node.op != &kStash) continue;
@@ -121,6 +129,7 @@ TEST(Offload, StashesBehindTheLastReader) {
 TEST(Offload, FetchesBeforeTheFirstReader) {
   Graph graph = training_graph();
   offload(graph, {.least_bytes = 1, .num_soon = 0});
+  verify(graph, "offload");
   int num_fetched = 0;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
@@ -142,6 +151,7 @@ TEST(Offload, FetchesBeforeTheFirstReader) {
 TEST(Offload, CopiesBesideTheComputation) {
   Graph graph = training_graph();
   offload(graph, {.least_bytes = 32 * 64 * 2, .num_soon = 0});
+  verify(graph, "offload");
   const auto computed_within = [&](const OpDef& begin, const OpDef& end) {
     std::vector<int> counts;
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -167,6 +177,7 @@ TEST(Offload, ActivationsLieInHostMemory) {
   const Graph plain = training_graph();
   Graph offloaded = training_graph();
   offload(offloaded, {.least_bytes = 1, .num_soon = 0});
+  verify(offloaded, "offload");
   const GraphToPlan request{.graph = &offloaded, .slots = {{0, 3}}};
   const ProgramSet before = plan_memory({{.graph = &plain, .slots = {{0, 3}}}}, cpu_kernels());
   const ProgramSet after = plan_memory({request}, cpu_kernels());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "skein/ir/verify.h"
 #include "skein/ops/redistribute/redistribute.h"
 
 namespace skein {
@@ -28,7 +27,6 @@ class Overlapper {
     }
     start_early();
     write();
-    verify(graph_, "overlap");
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "skein/ir/text.h"
+#include "skein/ir/verify.h"
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
@@ -66,12 +67,15 @@ Graph sharded(const std::string& mesh_text, std::set<std::string> whole_rows = {
     if (value.role != Role::kParameter || value.name.starts_with("norm")) return std::nullopt;
     return placed(mesh, {{"tp", Placement::sharded(value.name.starts_with("down") ? 1 : 0)}});
   };
-  return shard(plain, plan);
+  Graph placed = shard(plain, plan);
+  verify(placed, "shard");
+  return placed;
 }
 
 Graph differentiated(Graph graph) {
   differentiate(graph, graph.outputs().front());
   hoist_transient(graph);
+  verify(graph, "hoist_transient");
   return graph;
 }
 
@@ -141,6 +145,8 @@ TEST(TakeStage, CutsWhereALayerEnds) {
   const auto chunks = chunks_by_layers(2, 2);
   const Graph first = take_stage(whole, shape, chunks, 0),
               last = take_stage(whole, shape, chunks, 1);
+  verify(first, "take_stage");
+  verify(last, "take_stage");
   for (const Graph* graph : {&first, &last}) {
     EXPECT_EQ(count(*graph, "send"), 1);
     EXPECT_EQ(count(*graph, "receive"), 1);
@@ -163,6 +169,7 @@ TEST(TakeStage, RefusesWhatSkipsAChunk) {
 TEST(Zero, WeightsAreGatheredOnceAScopeAndPhase) {
   Graph graph = differentiated(sharded("dp=2"));
   shard_weights(graph);
+  verify(graph, "shard_weights");
   EXPECT_TRUE(graph.type(graph.find("up0")).placements[0].is_flat());
   // embed, two layers and the head forward; head and layers backward.
   EXPECT_EQ(moves(graph, Phase::kForward), (Moves{"dp R", "dp R", "dp R", "dp R"}));
@@ -172,6 +179,7 @@ TEST(Zero, WeightsAreGatheredOnceAScopeAndPhase) {
 TEST(Zero, SumsAreReducedWhenTheirScopeIsDone) {
   Graph graph = differentiated(sharded("dp=2"));
   reduce_early(graph);
+  verify(graph, "reduce_early");
   EXPECT_EQ(count(graph, "zeros"), 8);
   EXPECT_EQ(moves(graph, Phase::kBackward), (Moves{"dp F", "dp F", "dp F", "dp F"}));
   for (const Value& value : graph.values()) {

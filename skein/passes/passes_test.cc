@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "skein/ir/text.h"
+#include "skein/ir/verify.h"
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
@@ -39,6 +40,7 @@ Graph differentiated() {
   Graph graph = parse_graph(kModel, all_ops());
   differentiate(graph, graph.find("loss"));
   hoist_transient(graph);
+  verify(graph, "hoist_transient");
   return graph;
 }
 
@@ -92,8 +94,10 @@ TEST(Recompute, SelectiveRebuildsTheNormFromWhatIsKept) {
       all_ops());
   differentiate(graph, graph.find("loss"));
   hoist_transient(graph);
+  verify(graph, "hoist_transient");
   recompute(graph, RecomputePolicy::kSelective);
   lower(graph);
+  verify(graph, "lower");
   const Node* again = nullptr;
   for (const Node& node : graph.nodes()) {
     if (node.phase == Phase::kBackward && node.op->name == "rms_norm") again = &node;
@@ -107,6 +111,7 @@ TEST(Recompute, FullKeepsOnlyWhatLeavesTheLayer) {
   Graph graph = differentiated();
   recompute(graph, RecomputePolicy::kFull);
   lower(graph);
+  verify(graph, "lower");
   // Of layer 0, backward may read only clones and z, its one result.
   for (const Node& node : graph.nodes()) {
     if (node.phase != Phase::kBackward) continue;
@@ -127,6 +132,7 @@ TEST(Lower, RemovesWhatNothingReads) {
       " b = add(a, x) : f32[4, 8]\n c = add(a, a) : f32[4, 8]\noutput b\n",
       all_ops());
   lower(graph);
+  verify(graph, "lower");
   EXPECT_EQ(graph.nodes().size(), 2u);
   EXPECT_EQ(graph.value(graph.nodes()[1].outputs[0]).name, "b");
 }

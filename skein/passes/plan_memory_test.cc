@@ -5,6 +5,7 @@
 #include <map>
 
 #include "skein/ir/text.h"
+#include "skein/ir/verify.h"
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
@@ -40,6 +41,7 @@ Graph block() {
   Graph graph = parse_graph(kBlock, all_ops());
   differentiate(graph, graph.find("loss"));
   hoist_transient(graph);
+  verify(graph, "hoist_transient");
   return graph;
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "skein/ir/verify.h"
-
 namespace skein {
 namespace {
 
@@ -102,7 +100,6 @@ RecomputePolicy parse_recompute_policy(std::string_view name) {
 
 void recompute(Graph& graph, RecomputePolicy policy) {
   if (policy != RecomputePolicy::kNone) Recomputer(graph, policy).run();
-  verify(graph, "recompute");
 }
 
 }  // namespace skein

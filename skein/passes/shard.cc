@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "skein/ir/verify.h"
 #include "skein/ops/redistribute/redistribute.h"
 
 namespace skein {
@@ -103,7 +102,8 @@ class Sharder {
     try {
       node.op->infer(call);
       return true;
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInvalid) throw;  // what rules refuse; the rest is a mistake
       return false;
     }
   }
@@ -192,7 +192,6 @@ class Sharder {
 
 Graph shard(const Graph& graph, const ShardPlan& plan) {
   Graph placed = Sharder(graph, plan).run();
-  verify(placed, "shard");
   return placed;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "skein/ir/verify.h"
 #include "skein/ops/fill_zero/fill_zero.h"
 #include "skein/ops/redistribute/redistribute.h"
 
@@ -30,10 +29,7 @@ class Rewriter {
     for (size_t i = before; i < graph_.nodes().size(); ++i) order_.push_back(graph_.nodes()[i]);
     graph_.set_scope({});
   }
-  void finish(std::string_view pass) {
-    graph_.replace_nodes(std::move(order_));
-    verify(graph_, pass);
-  }
+  void finish() { graph_.replace_nodes(std::move(order_)); }
   void make_flat(ValueId id) { graph_.value(id).type.placements[axis_] = Placement::flat(); }
 
   Graph& graph_;
@@ -66,7 +62,7 @@ class WeightSharder : Rewriter {
       }
       order_.push_back(std::move(node));
     }
-    finish("shard_weights");
+    finish();
   }
 
  private:
@@ -99,7 +95,7 @@ class EarlyReducer : Rewriter {
       const auto ending = ending_.find(static_cast<int>(i));
       if (ending != ending_.end()) reduce(place, ending->second);
     }
-    finish("reduce_early");
+    finish();
   }
 
  private:

@@ -230,33 +230,4 @@ std::span<const ConfigField> config_fields() {
   return fields;
 }
 
-std::span<const ModelKey> model_keys() {
-  using Kind = ModelKey::Kind;
-  static constexpr ModelKey kKeys[] = {
-      {"model_type", Kind::kString, "`llama`"},
-      {"vocab_size", Kind::kInteger, "rows of the embedding; left out: the tokenizer's"},
-      {"hidden_size", Kind::kInteger, "width of the residual stream"},
-      {"intermediate_size", Kind::kInteger, "width of the MLP"},
-      {"num_hidden_layers", Kind::kInteger, "decoder layers"},
-      {"num_attention_heads", Kind::kInteger, "query heads"},
-      {"num_key_value_heads", Kind::kInteger, "key-value heads; left out: as many as query heads"},
-      {"head_dim", Kind::kInteger, "width of a head; left out: hidden_size / num_attention_heads"},
-      {"max_position_embeddings", Kind::kInteger, "longest sequence that the model is meant for"},
-      {"hidden_act", Kind::kString, "`silu`"},
-      {"rms_norm_eps", Kind::kNumber, "epsilon of the norms"},
-      {"rope_theta", Kind::kNumber, "base of the rotary embedding"},
-      {"rope_scaling", Kind::kTable,
-       "scaling of the rotary embedding; rope_type `linear` or `llama3`"},
-      {"rope_parameters", Kind::kTable,
-       "rope_theta and rope_scaling as transformers 5 writes them"},
-      {"tie_word_embeddings", Kind::kBool, "the output head shares the embedding's weights"},
-      {"attention_bias", Kind::kBool, "biases in the projections of attention"},
-      {"mlp_bias", Kind::kBool, "biases in the projections of the MLP"},
-      {"bos_token_id", Kind::kInteger, "written to the export"},
-      {"eos_token_id", Kind::kIntegerOrList, "written to the export"},
-      {"pad_token_id", Kind::kInteger, "written to the export"},
-  };
-  return kKeys;
-}
-
 }  // namespace skein

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "skein/model/decoder.h"
 #include "skein/train/config.h"
 
 namespace skein {
@@ -40,16 +41,6 @@ struct ConfigField {
 
 // Every key, section by section in the order in which they are printed.
 std::span<const ConfigField> config_fields();
-
-// A Hugging Face config.json key that may stand in [model].
-struct ModelKey {
-  enum class Kind { kInteger, kNumber, kBool, kString, kTable, kIntegerOrList };
-  std::string_view key;
-  Kind kind;
-  std::string_view help;
-};
-
-std::span<const ModelKey> model_keys();
 
 // One of the two.
 struct KnownKey {

@@ -37,6 +37,17 @@ void compare_tokenizers(const ModelSource& source, const Tokenizer& now,
   }
 }
 
+// ": attention_bias is false, mlp_bias is false".
+std::string biases_text(const DecoderConfig& model) {
+  const Json json = to_hugging_face_json(model, DType::kF32);
+  std::string text;
+  for (const auto& [key, value] : json.items()) {
+    if (key.find("bias") == key.npos) continue;
+    text += fmt::format("{}{} is {}", text.empty() ? ": " : ", ", key, value.dump());
+  }
+  return text;
+}
+
 // Some exports hold a tied head as well as the embedding: then it is the same matrix.
 void check_tied_head(const ModelSource& source, const Shape& shape) {
   source.check_shape(kHeadWeight, shape);
@@ -73,10 +84,10 @@ void check_tensors(const ModelSource& source, const DecoderConfig& model) {
   if (unknown.empty()) return;
   fail(ErrorCode::kInvalid,
        "{} has a tensor '{}'{} that the model has no place for; without it the weights compute "
-       "something else. Expected a {} as its config.json describes it, biases included",
+       "something else. Expected a {} as its config.json describes it{}",
        source.path().string(), unknown.front(),
        unknown.size() == 1 ? "" : fmt::format(" and {} more", unknown.size() - 1),
-       model.family->architecture);
+       model.family->architecture, unknown.front().ends_with(".bias") ? biases_text(model) : "");
 }
 
 void check_source(const ModelSource& source, const DecoderConfig& model, const Tokenizer& tokenizer,

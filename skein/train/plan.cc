@@ -21,22 +21,6 @@ const StagePlan& largest_by(const std::vector<StagePlan>& stages, Value&& value)
                            [&](const auto& a, const auto& b) { return value(a) < value(b); });
 }
 
-// Training would ask for another launch.workers, which says nothing of a run on other machines.
-int64_t ranks_to_plan(const Config& config, int64_t asked) {
-  if (asked > 0) return asked;
-  const ParallelConfig& parallel = config.parallel;
-  const int64_t ranks = std::max<int64_t>(config.launch.workers, configured_ranks(parallel));
-  const int64_t replica = parallel.pipeline * parallel.context * parallel.tensor;
-  if (parallel.data == 0 && ranks % replica != 0) {
-    fail(ErrorCode::kUsage,
-         "how many ranks? [parallel] pipeline {} x context {} x tensor {} needs a multiple of {}, "
-         "and launch.workers is {}: expected --ranks N, --ranks {} for one data rank",
-         parallel.pipeline, parallel.context, parallel.tensor, replica, config.launch.workers,
-         replica);
-  }
-  return ranks;
-}
-
 // Of this machine, or of what the file describes.
 std::vector<MemoryLimit> limits_of(const Hardware& hardware, bool is_described) {
   return is_described ? memory_limits(hardware) : read_host_memory().limits;
@@ -80,6 +64,22 @@ const StagePlan& Plan::fullest() const {
 
 const StagePlan& Plan::busiest() const {
   return largest_by(stages, [](const StagePlan& stage) { return sent_bytes(stage.wire); });
+}
+
+// Training would ask for another launch.workers, which says nothing of a run on other machines.
+int64_t ranks_to_plan(const Config& config, int64_t asked) {
+  if (asked > 0) return asked;
+  const ParallelConfig& parallel = config.parallel;
+  const int64_t ranks = std::max<int64_t>(config.launch.workers, configured_ranks(parallel));
+  const int64_t replica = parallel.pipeline * parallel.context * parallel.tensor;
+  if (parallel.data == 0 && ranks % replica != 0) {
+    fail(ErrorCode::kUsage,
+         "how many ranks? [parallel] pipeline {} x context {} x tensor {} needs a multiple of {}, "
+         "and launch.workers is {}: expected --ranks N, --ranks {} for one data rank",
+         parallel.pipeline, parallel.context, parallel.tensor, replica, config.launch.workers,
+         replica);
+  }
+  return ranks;
 }
 
 DecoderConfig planned_model(const Config& config) {

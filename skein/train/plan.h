@@ -65,6 +65,9 @@ struct PlanRequest {
 // A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.
 DecoderConfig planned_model(const Config& config);
 
+// `asked`, or where it is 0 what [parallel] and [launch] say. Throws Error{kUsage} where they do not.
+int64_t ranks_to_plan(const Config& config, int64_t asked);
+
 // The model and the kernels of the configuration. `ranks` 0: as [parallel] and [launch] say; no
 // hardware: this machine, measured, with the memory that it has left now.
 PlanRequest plan_request(const Config& config, int64_t ranks,

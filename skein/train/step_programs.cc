@@ -35,8 +35,11 @@ DecoderOptions decoder_options(const StepSpec& spec) {
 ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options,
                               const KernelTable& kernels) {
   Graph graph{Mesh()};  // one sequence on one rank: nothing is split
-  build_decoder(graph, model, options);
-  lower(graph);
+  const std::vector<Pass> passes = {
+      {"build_decoder", [&](Graph& g) { build_decoder(g, model, options); }},
+      {"lower", lower},
+  };
+  run_passes(passes, graph);
   return plan_memory({{&graph, "forward", "", ""}}, kernels);
 }
 
@@ -53,6 +56,11 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
                                          : "[model]";
   try {
     DecoderConfig model = parse_decoder(json, what, tokenizer_vocab_size);
+    for (const auto& [key, value] : config.model.inline_keys.items()) {
+      if (reads_key(*model.family, key)) continue;
+      fail(ErrorCode::kUsage, "{} in [model] means nothing to a model_type \"{}\": leave it out",
+           key, model.family->model_type);
+    }
     if (config.data.sequence_length > model.max_position_embeddings) {
       fail(ErrorCode::kUsage,
            "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "
@@ -150,31 +158,20 @@ std::string chunk_program(std::string_view name, int64_t chunk, bool several) {
 
 namespace {
 
-Graph placed_model(const StepSpec& spec) {
-  Graph plain(spec.layout.mesh);
-  build_decoder(plain, spec.model, decoder_options(spec));
-  ShardPlan plan;
-  plan.place = decoder_placements(spec.model, spec.layout.mesh);
-  if (!spec.layout.sequence) {
-    for (const std::string& axis : tensor_axes(spec.layout.mesh)) plan.whole_rows.insert(axis);
-  }
-  return shard(plain, plan);
-}
-
-Graph stage_of(Graph graph, const StepSpec& spec) {
+Graph stage_of(const Graph& graph, const StepSpec& spec) {
   const PipelineShape shape = pipeline_shape(spec);
-  if (shape.num_stages == 1) return graph;
   return take_stage(graph, shape,
                     chunks_by_layers(spec.model.num_hidden_layers, shape.num_chunks()),
                     spec.layout.stage());
 }
 
-Graph evaluation_graph(Graph whole, const StepSpec& spec) {
-  if (spec.layout.zero >= 3) shard_weights(whole);
-  Graph graph = stage_of(std::move(whole), spec);
-  append_loss_total(graph);
-  lower(graph);
-  return graph;
+ShardPlan shard_plan(const StepSpec& spec) {
+  ShardPlan plan;
+  plan.place = decoder_placements(spec.model, spec.layout.mesh);
+  if (!spec.layout.sequence) {
+    for (const std::string& axis : tensor_axes(spec.layout.mesh)) plan.whole_rows.insert(axis);
+  }
+  return plan;
 }
 
 // The first and the last stage exchange the gradients of what they share.
@@ -224,20 +221,46 @@ std::set<int> chunks_of(const Graph& graph) {
 
 }  // namespace
 
-TrainingGraphs training_graphs(const StepSpec& spec) {
-  Graph whole = placed_model(spec);
-  Graph evaluation = evaluation_graph(whole, spec);
-  differentiate(whole, whole.outputs().front());
-  hoist_transient(whole);
-  recompute(whole, spec.recompute);
-  if (spec.fp8) use_fp8(whole);
-  if (spec.layout.zero >= 2 && spec.micro_batches == 1) reduce_early(whole);
-  if (spec.layout.zero >= 3) shard_weights(whole);
-  Graph training = stage_of(std::move(whole), spec);
-  append_update(training, update_options(spec));
-  lower(training);
-  if (spec.offload_activations) offload(training, *spec.offload_activations);
-  overlap(training, /*early_sums=*/spec.layout.hosted_virtual_ranks() == 1);
+StepPasses step_passes(const StepSpec& spec) {
+  const bool is_staged = pipeline_shape(spec).num_stages > 1;
+  const Pass takes_stage = {"take_stage", [&](Graph& g) { g = stage_of(g, spec); }, is_staged};
+  const Pass shards_weights = {"shard_weights", shard_weights, spec.layout.zero >= 3};
+  StepPasses passes;
+  passes.model = {
+      {"build_decoder", [&](Graph& g) { build_decoder(g, spec.model, decoder_options(spec)); }},
+      {"shard", [&](Graph& g) { g = shard(g, shard_plan(spec)); }},
+  };
+  passes.training = {
+      {"differentiate", [](Graph& g) { differentiate(g, g.outputs().front()); }, true,
+       Transients::kToBeHoisted},
+      {"hoist_transient", hoist_transient},
+      {"recompute", [&](Graph& g) { recompute(g, spec.recompute); }},
+      {"use_fp8", use_fp8, spec.fp8},
+      {"reduce_early", reduce_early, spec.layout.zero >= 2 && spec.micro_batches == 1},
+      shards_weights,
+      takes_stage,
+      {"append_update", [&](Graph& g) { append_update(g, update_options(spec)); }},
+      {"lower", lower},
+      {"offload", [&](Graph& g) { offload(g, *spec.offload_activations); },
+       spec.offload_activations.has_value()},
+      {"overlap", [&](Graph& g) { overlap(g, spec.layout.hosted_virtual_ranks() == 1); }},
+  };
+  passes.evaluation = {
+      shards_weights,
+      takes_stage,
+      {"append_loss_total", append_loss_total},
+      {"lower", lower},
+  };
+  return passes;
+}
+
+TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after) {
+  const StepPasses passes = step_passes(spec);
+  Graph training(spec.layout.mesh);
+  run_passes(passes.model, training, after);
+  Graph evaluation = training;
+  run_passes(passes.evaluation, evaluation);
+  run_passes(passes.training, training, after);
   return {std::move(training), std::move(evaluation)};
 }
 

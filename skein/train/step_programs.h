@@ -1,7 +1,4 @@
-// From a configuration to the programs of a run: the list of passes, in order.
-//
-//   build_decoder → shard → differentiate → hoist_transient → recompute → reduce_early, shard_weights →
-//               take_stage → append_update → lower → offload → overlap → plan_memory
+// From a configuration to the programs of a run: the list of passes, and what follows it, plan_memory.
 //
 // Programs  forward, backward (a micro-batch each; "forward.<chunk>" where a stage has several
 //           chunks; "backward.last" for the last micro-batch, where sums start there), update (a step); evaluate (a micro-batch's loss alone), evaluate_total; and
@@ -19,6 +16,7 @@
 #include "skein/model/decoder.h"
 #include "skein/optim/update.h"
 #include "skein/passes/offload.h"
+#include "skein/passes/pass.h"
 #include "skein/passes/recompute.h"
 #include "skein/runtime/device.h"
 #include "skein/schedule/pipeline.h"
@@ -63,7 +61,14 @@ struct TrainingGraphs {
   Graph training;
   Graph evaluation;
 };
-TrainingGraphs training_graphs(const StepSpec& spec);
+TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after = {});
+
+// Every pass in order, those that are off for this spec among them; `spec` must outlive them. Evaluation
+// parts from training behind `model`. What `plan_training` does then is give out memory.
+struct StepPasses {
+  std::vector<Pass> model, training, evaluation;
+};
+StepPasses step_passes(const StepSpec& spec);
 
 ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
                          const KernelTable& kernels);

@@ -1,15 +1,18 @@
 #include "skein/model/llama/llama.h"
 
-#include <array>
-
 #include "skein/model/decoder_graph.h"
 #include "skein/ops/add/add.h"
 
 namespace skein {
 namespace {
 
-constexpr std::array<std::string_view, 6> kKeys = {
-    "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters", "attention_bias", "mlp_bias"};
+std::vector<ModelKey> keys() {
+  std::vector<ModelKey> keys = norm_and_rope_keys();
+  keys.push_back(
+      {"attention_bias", ModelKey::Kind::kBool, "biases in the projections of attention"});
+  keys.push_back({"mlp_bias", ModelKey::Kind::kBool, "biases in the projections of the MLP"});
+  return keys;
+}
 
 void parse(const ConfigKeys& keys, DecoderConfig& config) {
   refuse_windows(keys);
@@ -36,7 +39,7 @@ const FamilyDef llama_family = {
     .model_type = "llama",
     .architecture = "LlamaForCausalLM",
     .default_max_positions = 2048,
-    .keys = kKeys,
+    .keys = keys,
     .parse = parse,
     .write = write,
     .parameters = llama_parameters,
@@ -45,8 +48,8 @@ const FamilyDef llama_family = {
     .flops = gated_decoder_flops,
 };
 
-void set_constants(DecoderConfig& config, LlamaConstants constants) {
-  config.own = std::make_shared<const LlamaConstants>(std::move(constants));
+void set_constants(DecoderConfig& config, const LlamaConstants& constants) {
+  config.own = std::make_shared<const LlamaConstants>(constants);
 }
 
 std::vector<ParameterSpec> llama_parameters(const DecoderConfig& config) {
@@ -87,7 +90,7 @@ ValueId llama_layers(DecoderGraph& decoder, ValueId x) {
     const std::vector<ValueId> qkv =
         decoder.project(before.y, "self_attn.", {"q_proj", "k_proj", "v_proj"}, constants.qkv_bias);
     const ValueId attended = decoder.rotary_attention(qkv[0], qkv[1], qkv[2]);
-    const ValueId o = decoder.project(attended, "self_attn.", {"o_proj"}, constants.output_bias)[0];
+    const ValueId o = decoder.project_out(attended, "self_attn.", "o_proj", constants.output_bias);
     const RmsNorm between = decoder.norm(before.h, o, "post_attention_layernorm.weight",
                                          constants.rms_norm_eps, "mlp_norm");
     const ValueId y = decoder.gated_mlp(between.y, "mlp.", constants.mlp_bias);

@@ -25,7 +25,7 @@ struct LlamaConstants {
 };
 
 // Makes `constants` the config's own.
-void set_constants(DecoderConfig& config, LlamaConstants constants);
+void set_constants(DecoderConfig& config, const LlamaConstants& constants);
 
 // Rows of FamilyDef for whoever has LlamaConstants.
 std::vector<ParameterSpec> llama_parameters(const DecoderConfig& config);

@@ -47,7 +47,7 @@ TEST(LlamaParameters, AreThoseThatTransformersSaves) {
     EXPECT_EQ(listed, saved);
     ++num_cases;
   }
-  EXPECT_EQ(num_cases, 7);
+  EXPECT_EQ(num_cases, 8);
 }
 
 // The published parameter counts.

@@ -2,8 +2,6 @@
 // does not have.
 //
 // Source   Jiang et al., "Mistral 7B", arXiv:2310.06825; transformers configuration_mistral.py
-#include <array>
-
 #include "skein/model/decoder_graph.h"
 #include "skein/model/llama/llama.h"
 
@@ -12,9 +10,6 @@ namespace skein {
 extern const FamilyDef mistral_family;
 
 namespace {
-
-constexpr std::array<std::string_view, 4> kKeys = {"rms_norm_eps", "rope_theta", "rope_scaling",
-                                                   "rope_parameters"};
 
 void parse(const ConfigKeys& keys, DecoderConfig& config) {
   refuse_windows(keys);
@@ -38,7 +33,7 @@ const FamilyDef mistral_family = {
     .architecture = "MistralForCausalLM",
     .default_max_positions = 131'072,
     .default_key_value_heads = 8,
-    .keys = kKeys,
+    .keys = norm_and_rope_keys,
     .parse = parse,
     .write = write,
     .parameters = llama_parameters,

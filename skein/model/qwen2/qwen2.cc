@@ -1,8 +1,6 @@
 // Qwen2 and Qwen2.5: a Llama whose queries, keys and values always have biases, and nothing else.
 //
 // Source   Yang et al., "Qwen2 Technical Report", arXiv:2407.10671; transformers modeling_qwen2.py
-#include <array>
-
 #include "skein/model/decoder_graph.h"
 #include "skein/model/llama/llama.h"
 
@@ -11,9 +9,6 @@ namespace skein {
 extern const FamilyDef qwen2_family;
 
 namespace {
-
-constexpr std::array<std::string_view, 4> kKeys = {"rms_norm_eps", "rope_theta", "rope_scaling",
-                                                   "rope_parameters"};
 
 void parse(const ConfigKeys& keys, DecoderConfig& config) {
   refuse_windows(keys);
@@ -38,7 +33,7 @@ const FamilyDef qwen2_family = {
     .architecture = "Qwen2ForCausalLM",
     .default_max_positions = 32'768,
     .default_key_value_heads = 32,
-    .keys = kKeys,
+    .keys = norm_and_rope_keys,
     .parse = parse,
     .write = write,
     .parameters = llama_parameters,

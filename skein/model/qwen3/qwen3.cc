@@ -6,8 +6,6 @@
 //                x = x + down_proj(silu(gate_proj(norm(x))) * up_proj(norm(x)))
 //
 // Source   Yang et al., "Qwen3 Technical Report", arXiv:2505.09388; transformers modeling_qwen3.py
-#include <array>
-
 #include "skein/model/decoder_graph.h"
 #include "skein/model/rope.h"
 #include "skein/ops/add/add.h"
@@ -25,8 +23,12 @@ struct Qwen3Constants {
   bool attention_bias = false;  // on q, k, v and o
 };
 
-constexpr std::array<std::string_view, 5> kKeys = {"rms_norm_eps", "rope_theta", "rope_scaling",
-                                                   "rope_parameters", "attention_bias"};
+std::vector<ModelKey> keys() {
+  std::vector<ModelKey> keys = norm_and_rope_keys();
+  keys.push_back(
+      {"attention_bias", ModelKey::Kind::kBool, "biases in the projections of attention"});
+  return keys;
+}
 
 const Qwen3Constants& constants_of(const DecoderConfig& config) {
   return config.constants<Qwen3Constants>();
@@ -88,7 +90,7 @@ ValueId attention_block(DecoderGraph& decoder, ValueId x) {
       decoder.project(x, "self_attn.", {"q_proj", "k_proj", "v_proj"}, constants.attention_bias);
   const ValueId q = normed(qkv[0], "q_norm"), k = normed(qkv[1], "k_norm");
   const ValueId attended = decoder.rotary_attention(q, k, qkv[2]);
-  return decoder.project(attended, "self_attn.", {"o_proj"}, constants.attention_bias)[0];
+  return decoder.project_out(attended, "self_attn.", "o_proj", constants.attention_bias);
 }
 
 ValueId layers(DecoderGraph& decoder, ValueId x) {
@@ -120,7 +122,7 @@ const FamilyDef qwen3_family = {
     .default_max_positions = 32'768,
     .default_key_value_heads = 32,
     .default_head_dim = 128,
-    .keys = kKeys,
+    .keys = keys,
     .parse = parse,
     .write = write,
     .parameters = parameters,

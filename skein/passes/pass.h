@@ -1,0 +1,28 @@
+// Passes as data: a list of what is done to a graph, in order. Each is verified (ir/verify.h), and may be
+// looked at: `skein plan --print-after PASS`.
+//
+// Errors  Error{kInternal} naming the pass that broke a rule of the graph
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "skein/ir/graph.h"
+#include "skein/ir/verify.h"
+
+namespace skein {
+
+struct Pass {
+  std::string_view name;
+  std::function<void(Graph&)> run;
+  bool enabled = true;
+  Transients leaves = Transients::kInPlace;
+};
+
+// Called after each pass that is enabled.
+using AfterPass = std::function<void(const Pass&, const Graph&)>;
+
+void run_passes(std::span<const Pass> passes, Graph& graph, const AfterPass& after = {});
+
+}  // namespace skein
