@@ -51,6 +51,7 @@ inline RunLayout alone(const RunLayout& layout) {
   one.sequences = layout.sequences;
   one.micro_sequences = layout.micro_sequences;
   one.biases = layout.biases;
+  one.qwen3 = layout.qwen3;
   return one;
 }
 
