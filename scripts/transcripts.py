@@ -62,6 +62,13 @@ def thin_out(lines, is_repeated, keep):
     return result
 
 
+def cpu():
+    name = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M).group(1)
+    flags = Path("/proc/cpuinfo").read_text()
+    units = [unit for unit in ("amx_bf16", "avx512_bf16", "avx512f", "avx2") if unit in flags]
+    return f"{name}, {units[0] if units else 'no AVX2'}"
+
+
 @block(repeatable=False)
 def demo():
     text = run("scripts/demo.sh")
@@ -74,8 +81,8 @@ def demo():
     end = next(i for i, line in enumerate(lines) if line.startswith("5/7 "))
     lines[begin + 1:end] = ["", "…", ""]
     lines = [line for i, line in enumerate(lines) if line != "…" or lines[i - 1] != "…"]
-    return ("\n`scripts/demo.sh` on two cores, the program built already, shortened where it says "
-            "`…`:\n" + fenced("\n".join(lines)))
+    return (f"\n`scripts/demo.sh` on two cores ({cpu()}), the program built already, shortened where "
+            "it says `…`:\n" + fenced("\n".join(line.rstrip() for line in lines)))
 
 
 def count(value):
