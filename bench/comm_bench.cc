@@ -2,8 +2,8 @@
 //
 //   comm_bench [--ranks N] [--seconds S]
 //
-// Forks the ranks; rank 0 prints a table. `GB/s` is what one rank sends, over the median time; `cpu`
-// is the time of all its threads, which an overlapped collective takes from computing.
+// Forks the ranks; rank 0 prints a table. `GB/s` is what one rank sends, over the median time;
+// `cpu` is the time of all its threads, which an overlapped collective takes from computing.
 #include <fmt/format.h>
 #include <omp.h>
 #include <sys/resource.h>

@@ -1,10 +1,10 @@
-// What one of thousands of ranks opens when it starts and says when it saves, and what rank 0 joins: a
-// checkpoint of a Llama 2 70B by made-up ranks, without the bytes of its tensors.
+// What one of thousands of ranks opens when it starts and says when it saves, and what rank 0
+// joins: a checkpoint of a Llama 2 70B by made-up ranks, without the bytes of its tensors.
 //
 //   start_bench [--pp N] [--dp N] [--tp N] [--dir FOLDER]       4 x 128 x 8 = 4,096 ranks
 //
-// Prints a table: seconds, seconds of a CPU, and the most memory beyond what the process had; for rank 0
-// that is mostly what the others wrote, mapped.
+// Prints a table: seconds, seconds of a CPU, and the most memory beyond what the process had; for
+// rank 0 that is mostly what the others wrote, mapped.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

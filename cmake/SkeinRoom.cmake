@@ -34,7 +34,13 @@ function(skein_discover_tests target prefix timeout)
   # The environment comes by env: gtest_discover_tests takes a list in PROPERTIES apart.
   set_target_properties(${target} PROPERTIES
     CROSSCOMPILING_EMULATOR "/usr/bin/env;OMP_WAIT_POLICY=passive;${ARGN}")
-  set(properties TIMEOUT ${timeout})
+  set(label unit)
+  if(prefix STREQUAL "tests/")
+    set(label whole)
+  elseif(prefix STREQUAL "cuda_emulated/")
+    set(label emulated)
+  endif()
+  set(properties TIMEOUT ${timeout} LABELS ${label})
   gtest_discover_tests(${target} TEST_PREFIX ${prefix} TEST_FILTER -${SKEIN_TIMED_TESTS}
                        DISCOVERY_TIMEOUT 120 PROPERTIES ${properties})
   gtest_discover_tests(${target} TEST_PREFIX ${prefix} TEST_FILTER ${SKEIN_TIMED_TESTS}

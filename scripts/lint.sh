@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks what needs no compiler run of its own: includes, formatting, lengths, blanks, shell scripts,
+# Checks what needs no compiler run of its own: includes, formatting, lengths, widths, blanks, shell scripts,
 # traces of one machine, links; then clang-tidy on what changed. One line a violation.
 #
 #   scripts/lint.sh [--tidy] [BUILD_DIR]
@@ -62,6 +62,12 @@ check_lengths() {
     if ((count > 800)); then violation "$file: $count lines, at most 800: split it at its seam"
     elif ((count > 400)); then echo "lint: note: $file has $count lines; past 400, look for the seam"; fi
   done < <(wc -l "${sources[@]}" "${scripts[@]}")
+}
+
+# Columns are characters. Text that is read as it stands (graphs, JSON) may be wider.
+check_widths() {
+  violations "more than 100 columns" < <(LC_ALL=C.UTF-8 grep -nHE '^.{101,}$' "${sources[@]}" |
+    grep -vE '^[^:]*:[0-9]+:.*(https?://| : (bf16|f32)\[|R"\()' | cut -d: -f1,2)
 }
 
 check_blanks() {
@@ -154,6 +160,7 @@ done
 violations "see scripts/check_includes.sh" < <(scripts/check_includes.sh)
 check_format
 check_lengths
+check_widths
 check_blanks
 check_scripts
 check_traces

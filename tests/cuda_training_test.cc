@@ -1,5 +1,5 @@
-// Whole runs on device.kind = "cuda" against the CPU and against each other: on the emulated device,
-// or with SKEIN_TEST_PROGRAM=build/skein on a GPU.
+// Whole runs on device.kind = "cuda" against the CPU and against each other: on the emulated
+// device, or with SKEIN_TEST_PROGRAM=build/skein on a GPU.
 #include <gmock/gmock.h>
 
 #include "tests/testing.h"
@@ -143,7 +143,8 @@ TEST(CudaRun, GoesOnAfterAKillWithTheSameBits) {
   expect_same_run("whole", "killed", 12);
 }
 
-// What was chosen by measuring goes with the checkpoint; on a machine that would choose otherwise, too.
+// What was chosen by measuring goes with the checkpoint; on a machine that would choose otherwise,
+// too.
 TEST(CudaRun, GoesOnOnAMachineOfOtherTimingsWithTheSameBits) {
   if (std::getenv("SKEIN_TEST_PROGRAM") != nullptr) GTEST_SKIP() << "not on the emulation";
   const std::string shared = std::getenv("SKEIN_CACHE");

@@ -66,7 +66,7 @@ void expect_scores(const fs::path& folder) {
     }
   }
   fmt::print("log-probabilities: largest difference {:.2e}\n", worst);
-  EXPECT_LT(worst, 1e-4);
+  EXPECT_LT(worst, 1e-5);
 }
 
 TEST_P(DecoderGoldens, LogProbabilities) { expect_scores(folder()); }
@@ -116,8 +116,9 @@ TEST_P(DecoderGoldens, HundredSteps) {
   }
   fmt::print("loss: {:.2e} over 20 steps, {:.2e} over 100; gradient norm {:.2e}\n", worst20,
              worst100, worst_norm);
-  EXPECT_LT(worst20, 2e-5);
-  EXPECT_LT(worst100, 1e-3);
+  // Seen: 1.8e-7, 5.8e-7 and 6.8e-6; float64 against float32 in torch strays by as much.
+  EXPECT_LT(worst20, 2e-6);
+  EXPECT_LT(worst100, 1e-5);
   EXPECT_LT(worst_norm, 1e-4);
 }
 

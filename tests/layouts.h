@@ -27,8 +27,8 @@ struct RunLayout {
 
   int64_t num_workers() const { return data * tensor * pipeline * context; }
   int64_t num_chunks() const { return pipeline * virtual_stages; }
-  // A data rank has one micro-batch a step: gradients are scattered while backward runs (ZeRO 2, 3).
-  // Counted where the batch was made that small.
+  // A data rank has one micro-batch a step: gradients are scattered while backward runs (ZeRO 2,
+  // 3). Counted where the batch was made that small.
   bool has_one_micro_batch() const {
     return data > 1 && sequences < 8 && sequences == data * micro_sequences;
   }

@@ -190,8 +190,9 @@ std::vector<RunLayout> every_layout() {
   return all;
 }
 
-// Graphs and memory of each, on a rank of some stage: what goes wrong there is found without running.
-// plan_training sees that every program finds in memory what the graphs say (passes/check_memory.h).
+// Graphs and memory of each, on a rank of some stage: what goes wrong there is found without
+// running. plan_training sees that every program finds in memory what the graphs say
+// (passes/check_memory.h).
 TEST(Layouts, AllOfThemBuild) {
   std::mt19937_64 random(seed());
   for (const RunLayout& layout : every_layout()) {
@@ -221,8 +222,8 @@ TEST(Layouts, TrainAsOneWorkerDoesWithOptions) {
   report(Comparison("fp32").run(sample(layouts_with_options(), Cover::kPairs, seed())));
 }
 
-// Each rank scales its own part of an operand to 8 bits: what tensor and context ranks hold differs from
-// the whole by what 8 bits cannot tell.
+// Each rank scales its own part of an operand to 8 bits: what tensor and context ranks hold differs
+// from the whole by what 8 bits cannot tell.
 TEST(Layouts, TrainAsOneWorkerDoesInEightBits) {
   if (!variable("SKEIN_LAYOUTS", "").empty()) GTEST_SKIP() << "of the sample";
   const Closeness may_differ = {.loss = 1e-3, .grad_norm = 1e-2, .param_norm = 3e-4};

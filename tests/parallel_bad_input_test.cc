@@ -1,5 +1,5 @@
-// Layouts that cannot be, and ranks that do not belong together: refused at start-up with what would
-// work instead, in one line, before anything in the run folder is touched.
+// Layouts that cannot be, and ranks that do not belong together: refused at start-up with what
+// would work instead, in one line, before anything in the run folder is touched.
 #include <memory>
 
 #include "tests/parallel_job.h"

@@ -18,8 +18,8 @@ inline Overrides operator+(Overrides a, const Overrides& b) {
 
 using Curve = std::map<int64_t, std::string>;  // read_curve's
 
-// A model of 8 heads, 8 sequences of 32 tokens a step, 8 virtual ranks. The epsilon of its norms keeps
-// a row that happens to be near zero from magnifying the last bits of its gradient.
+// A model of 8 heads, 8 sequences of 32 tokens a step, 8 virtual ranks. The epsilon of its norms
+// keeps a row that happens to be near zero from magnifying the last bits of its gradient.
 class ParallelJob : public TinyJob {
  public:
   static Overrides setting(int64_t steps, const std::string& precision = "fp32") {

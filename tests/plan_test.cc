@@ -99,7 +99,7 @@ TEST(Plan, ResidentMemoryStaysBelowIt) {
                           "model.num_key_value_heads=8", "model.vocab_size=4096",
                           "data.sequence_length=128",    "batch.global_sequences=2",
                           "checkpoint.every_steps=1",    "checkpoint.keep=1"};
-  constexpr int64_t kAllowance = 150'000'000;
+  constexpr int64_t kAllowance = 100'000'000;  // seen: 60 to 62 MB
   const int64_t planned = plan("resident", base).at("per_rank").at("total_bytes");
   EXPECT_GT(planned, 700'000'000);
   const auto expect_below = [&](const char* what, const std::string& run, Overrides overrides) {

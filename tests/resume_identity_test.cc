@@ -1,6 +1,6 @@
-// A run goes on as the run that it is: another model, tokenizer, text or precision is refused, naming
-// key and both values, before anything is written; what may change is said and recorded. And a run
-// folder that was moved goes on where it is.
+// A run goes on as the run that it is: another model, tokenizer, text or precision is refused,
+// naming key and both values, before anything is written; what may change is said and recorded. And
+// a run folder that was moved goes on where it is.
 #include <set>
 
 #include "tests/testing.h"

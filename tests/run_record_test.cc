@@ -1,5 +1,5 @@
-// What a run writes down of itself: why it ended, however it ended; how often it read its text; that
-// it stops with its terminal; what a resume goes on with; and that none of it grows.
+// What a run writes down of itself: why it ended, however it ended; how often it read its text;
+// that it stops with its terminal; what a resume goes on with; and that none of it grows.
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <termios.h>

@@ -1,5 +1,5 @@
-// A home folder of a test program's own, for itself and whatever it starts: nothing that it reads or
-// keeps is the user's, and no test finds what another one left.
+// A home folder of a test program's own, for itself and whatever it starts: nothing that it reads
+// or keeps is the user's, and no test finds what another one left.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Bytes on the wire against the textbook: for each strategy alone, what all ranks together send in a
-// training step is the minimum that the literature gives, exactly.
+// Bytes on the wire against the textbook: for each strategy alone, what all ranks together send in
+// a training step is the minimum that the literature gives, exactly.
 #include "skein/train/wire.h"
 
 #include <fmt/format.h>

@@ -9,7 +9,8 @@
 namespace skein {
 namespace {
 
-// The system's, first version (sched_setattr(2)); its header and the C library's exclude each other.
+// The system's, first version (sched_setattr(2)); its header and the C library's exclude each
+// other.
 struct sched_attr {
   uint32_t size, sched_policy;
   uint64_t sched_flags;

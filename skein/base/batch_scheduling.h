@@ -1,10 +1,10 @@
 // How the system schedules the threads that compute and those that move bytes.
 //
 // While it lives, the calling thread, and every thread that it starts, takes no core from one that
-// runs (SCHED_BATCH, sched(7)), and runs for `slice` before its core goes to another one (Linux 6.12;
-// ignored before). Where ranks share cores, that decides their speed: a thread that is interrupted
-// in the middle of a send holds a lock, for which Gloo's thread then spins on the other core until
-// the scheduler's next tick, and with each collective all other ranks wait for the two.
+// runs (SCHED_BATCH, sched(7)), and runs for `slice` before its core goes to another one (Linux
+// 6.12; ignored before). Where ranks share cores, that decides their speed: a thread that is
+// interrupted in the middle of a send holds a lock, for which Gloo's thread then spins on the other
+// core until the scheduler's next tick, and with each collective all other ranks wait for the two.
 // Two tensor ranks on two cores (bench/predict.sh): steps of 1.4 times the length without.
 //
 // Threads that already have another policy than the default keep it; so does everything where the

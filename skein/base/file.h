@@ -46,8 +46,9 @@ std::string read_file_if_any(const fs::path& path);
 // or folder has it; who creates it insists on that (O_EXCL, mkdir).
 fs::path unique_partial(const fs::path& path);
 
-// Writes a file of such a name, fsyncs it, renames it to `path` and fsyncs the folder: after a crash
-// at any moment `path` holds either its old bytes or the new ones. A failure leaves nothing behind.
+// Writes a file of such a name, fsyncs it, renames it to `path` and fsyncs the folder: after a
+// crash at any moment `path` holds either its old bytes or the new ones. A failure leaves nothing
+// behind.
 void write_file_atomic(const fs::path& path, std::string_view bytes);
 
 // Writes all bytes at the current offset, retrying short writes.

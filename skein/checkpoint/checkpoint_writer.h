@@ -40,7 +40,8 @@ struct CheckpointWriterOptions {
   int num_ranks = 1;
   // The same on all ranks and another one at each start, of a-z, 0-9, _ and -; only for several.
   std::string save_id;
-  // So many ranks or more write index.bin: their shards would make a manifest.json too large to read.
+  // So many ranks or more write index.bin: their shards would make a manifest.json too large to
+  // read.
   int index_from_ranks = 9;
   double deadline_s = 600;             // for the slowest rank to have written
   std::function<bool()> should_abort;  // asked while waiting for other ranks; by the writing thread

@@ -1,11 +1,12 @@
-// Whether boxes, however many and in whatever order, cover another one exactly once: one pass, 8 bytes.
+// Whether boxes, however many and in whatever order, cover another one exactly once: one pass, 8
+// bytes.
 //
 //   sum over boxes of prod over dims of (r(dim, end) - r(dim, begin))  mod 2^61 - 1
 //
 // r is a random number for each dim and index, other ones in each process. Two sets of boxes that
 // cover every element equally often have equal sums, since the corners where boxes meet cancel. Two
-// that do not have unequal polynomials in the r's, which agree with a chance of at most rank / 2^61,
-// so nobody can write a file that passes by design.
+// that do not have unequal polynomials in the r's, which agree with a chance of at most rank /
+// 2^61, so nobody can write a file that passes by design.
 //
 // Source   Schwartz 1980, Zippel 1979
 #pragma once

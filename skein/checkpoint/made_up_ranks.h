@@ -1,6 +1,6 @@
-// Thousands of ranks that save one checkpoint of a Llama without its bytes, for tests and benchmarks
-// of what grows with ranks: what each stores and says, and what a reader opens. In files that are not
-// there, under checksums that are made up.
+// Thousands of ranks that save one checkpoint of a Llama without its bytes, for tests and
+// benchmarks of what grows with ranks: what each stores and says, and what a reader opens. In files
+// that are not there, under checksums that are made up.
 #pragma once
 
 #include <fcntl.h>

@@ -27,8 +27,8 @@ std::string read_holder(int fd) {
   return count > 0 ? std::string(text.data(), static_cast<size_t>(count)) : "another process";
 }
 
-// Whether process `pid` has the file `path` open; of a process that is not ours to look into, whether
-// it lives.
+// Whether process `pid` has the file `path` open; of a process that is not ours to look into,
+// whether it lives.
 bool holds_open(int64_t pid, const fs::path& path) {
   const fs::path process = fmt::format("/proc/{}", pid);
   std::error_code error;

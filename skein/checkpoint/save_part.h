@@ -41,9 +41,9 @@ class SavePart {
   std::vector<uint64_t> not_stored_;
 };
 
-// The parts of ranks 0, 1, 2, … as one manifest, its state rank 0's, its lanes of all (merge_parts.h).
-// With `index_path`, files and shards go to that file, durably; else they are in the manifest.
-// Throws where what the parts hold is not a whole checkpoint.
+// The parts of ranks 0, 1, 2, … as one manifest, its state rank 0's, its lanes of all
+// (merge_parts.h). With `index_path`, files and shards go to that file, durably; else they are in
+// the manifest. Throws where what the parts hold is not a whole checkpoint.
 // Memory  with an index: 16 bytes for each tensor that each rank stored; the parts are mapped
 Manifest join_parts(std::vector<SavePart> parts, const fs::path& index_path, const FileOps& ops);
 Manifest join_parts(std::vector<SavePart> parts);

@@ -1,9 +1,10 @@
-// The table of a checkpoint's shards in binary: index.bin beside manifest.json, and what a rank tells
-// rank 0 that it wrote (part-00002.bin). A reader opens the head, some MB for thousands of ranks, and
-// of the shards the blocks that it needs.
+// The table of a checkpoint's shards in binary: index.bin beside manifest.json, and what a rank
+// tells rank 0 that it wrote (part-00002.bin). A reader opens the head, some MB for thousands of
+// ranks, and of the shards the blocks that it needs.
 //
 // Format   docs/checkpoint_format.md: a head (files, tensors, their boxes, a note, checksums of the
-//          shards by blocks), then 48 bytes a shard, tensor by tensor, in each by box and first element
+//          shards by blocks), then 48 bytes a shard, tensor by tensor, in each by box and first
+//          element
 // Errors   Error{kCorrupt} where a checksum does not match, Error{kInvalid} for what cannot be an
 //          index; the head is checked when it is opened, a block when it is first needed
 // Threads  may be read by several
@@ -80,8 +81,8 @@ class ShardIndex {
                           tensor.num_shards * kShardBytes);
   }
 
-  // Those that may hold elements of a box of the tensor, each once; all that do are among them where
-  // the shards are in order.
+  // Those that may hold elements of a box of the tensor, each once; all that do are among them
+  // where the shards are in order.
   void for_each_near(const IndexTensor& tensor, const Slice& wanted,
                      const std::function<void(const IndexShard&)>& visit) const;
 
@@ -126,7 +127,8 @@ class ShardIndexWriter {
   int64_t blocks_at_ = 0, num_shards_ = 0, num_added_ = 0;
 };
 
-// The same for a manifest in memory, whose shards may come in any order; `note` as ShardIndex::note.
+// The same for a manifest in memory, whose shards may come in any order; `note` as
+// ShardIndex::note.
 std::string shard_index_of(const Manifest& manifest, std::string_view note);
 
 // Throws Error{kInvalid} unless shards are in order, cover every box of their tensor and every byte

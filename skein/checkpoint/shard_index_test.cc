@@ -173,8 +173,8 @@ TEST(ShardIndex, WhatIsNearABoxIsAllThatMeetsIt) {
   }
 }
 
-// 4,096 ranks of a model of two layers: what one of them opens does not grow with their number. As one
-// JSON text the same shards take 600 MB.
+// 4,096 ranks of a model of two layers: what one of them opens does not grow with their number. As
+// one JSON text the same shards take 600 MB.
 TEST(ShardIndex, OneOfThousandsOfRanksOpensLittle) {
   const test::TempFolder folder;
   const test::MadeUpRanks ranks(Mesh::standard(1, 512, 1, 8),

@@ -50,7 +50,8 @@ using RunFunction = std::function<void(int64_t source_index, int64_t target_inde
 void for_each_run(const Slice& source, const Slice& target, const RunFunction& run);
 
 // Empty if the boxes, each inside `global`, cover it exactly once; else what is wrong, for people.
-// Cost: one pass where they do (cover_sum.h); where not, a sort and at most 10^6 pairs for the message.
+// Cost: one pass where they do (cover_sum.h); where not, a sort and at most 10^6 pairs for the
+// message.
 std::string tiling_error(const Shape& global, const std::vector<Slice>& boxes);
 
 // a * b where both are >= 0 and the product fits an int64_t.

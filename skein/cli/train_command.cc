@@ -32,7 +32,8 @@ void check_folders(const Config& config) {
   check_copies(config);
 }
 
-// Refused before the run folder is touched. A checkpoint's reduction width may still be refused later.
+// Refused before the run folder is touched. A checkpoint's reduction width may still be refused
+// later.
 void check_start(const Config& config) {
   const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
   const DecoderConfig model = model_of(config, tokenizer->vocab_size());

@@ -1,32 +1,33 @@
 // Collectives between the ranks of a group, one interface over every transport.
 //
 // Order     A sum has a fixed order: the terms of ranks 0, 1, 2, … are added by the binary tree
-//           (a0 + a1) + (a2 + a3), in fp32 for bf16 (rounded once at the end), in the dtype for f32,
-//           f64 and i32. The bits depend on nothing else: not on who arrives first.
-// Memory    belongs to the caller and to the device: nothing here allocates per call or assumes that
-//           the host can read it, but for the backends that say so (local, gloo). Sums need
+//           (a0 + a1) + (a2 + a3), in fp32 for bf16 (rounded once at the end), in the dtype for
+//           f32, f64 and i32. The bits depend on nothing else: not on who arrives first.
+// Memory    belongs to the caller and to the device: nothing here allocates per call or assumes
+//           that the host can read it, but for the backends that say so (local, gloo). Sums need
 //           `scratch`, of collective_scratch_bytes.
 // Overlap   start() posts what can be posted and returns; wait() ends the collective. Between the
-//           two the buffers belong to the communicator. Every rank of a group starts its collectives
-//           in the same order; sends and receives of a pair are matched in order as well. Waits may
-//           come in any order within a group; over several groups, waits of all-reduces come in an
-//           order that all ranks share. A send may end only once its peer started the receive:
-//           neighbours that exchange start both before they wait for either. A call that throws has
-//           let go of all buffers.
-// Queues    On a device that runs behind the host (nccl) neither call waits for it: start() puts the
-//           collective behind what is in the device's queue, in a queue of its own, and wait() puts
-//           it in front of what comes into the device's queue next.
+//           two the buffers belong to the communicator. Every rank of a group starts its
+//           collectives in the same order; sends and receives of a pair are matched in order as
+//           well. Waits may come in any order within a group; over several groups, waits of
+//           all-reduces come in an order that all ranks share. A send may end only once its peer
+//           started the receive: neighbours that exchange start both before they wait for either. A
+//           call that throws has let go of all buffers.
+// Queues    On a device that runs behind the host (nccl) neither call waits for it: start() puts
+//           the collective behind what is in the device's queue, in a queue of its own, and wait()
+//           puts it in front of what comes into the device's queue next.
 // Cost      bytes that a rank sends, n ranks, x bytes whole: all-gather, reduce-scatter and
 //           all-to-all (n-1)/n x, all-reduce 2 (n-1)/n x, broadcast (n-1) x at the root, send x.
-//           Ranges past the end of a tensor that n does not divide are not sent: rank r's share of an
-//           all-reduce, too, is the r-th range of ceil(elements / n).
-// Errors    Error{kPeerLost}: at once where a peer's process ended, at the deadline where it is silent;
-//           names operation, label, step, peer and what to do. After one, the whole world is dead:
-//           every later call fails at once with the same cause. Error{kInternal}: a malformed call.
-//           Where wait() does not wait, the deadline begins when the device comes to the wait. Then
-//           all its collectives are cut short, and what it computes from there on is not valid: the
-//           error comes from check(), which the host calls after it waited for the device and before
-//           it uses a result, or from the next start() or wait() if that is earlier.
+//           Ranges past the end of a tensor that n does not divide are not sent: rank r's share of
+//           an all-reduce, too, is the r-th range of ceil(elements / n).
+// Errors    Error{kPeerLost}: at once where a peer's process ended, at the deadline where it is
+//           silent; names operation, label, step, peer and what to do. After one, the whole world
+//           is dead: every later call fails at once with the same cause. Error{kInternal}: a
+//           malformed call. Where wait() does not wait, the deadline begins when the device comes
+//           to the wait. Then all its collectives are cut short, and what it computes from there on
+//           is not valid: the error comes from check(), which the host calls after it waited for
+//           the device and before it uses a result, or from the next start() or wait() if that is
+//           earlier.
 // Threads   start and wait belong to one thread; different groups may be used by different threads.
 //           end() may be called by any.
 // Source    Patarasuk and Yuan 2009 (bytes of ring algorithms); Demmel and Nguyen 2015 (order)
@@ -151,9 +152,9 @@ struct NcclOptions {
   Sums sums = Sums::kCanonical;
 };
 
-// The ranks of `host` once more, for memory of their GPUs: over NCCL, which is loaded where there are
-// several ranks. `host`, which must outlive it and stay the caller's, carries what ranks tell each
-// other beside, and tells of processes that end; a world that ends takes it along.
+// The ranks of `host` once more, for memory of their GPUs: over NCCL, which is loaded where there
+// are several ranks. `host`, which must outlive it and stay the caller's, carries what ranks tell
+// each other beside, and tells of processes that end; a world that ends takes it along.
 // Errors  Error{kUnsupported}: a build without CUDA; no NCCL on this machine, and what to install
 std::unique_ptr<Communicator> make_nccl_world(Communicator& host, const NcclOptions& options);
 

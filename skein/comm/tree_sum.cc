@@ -95,7 +95,8 @@ class BlockSum {
     for (int64_t i = 0; i < count; ++i) sum[i] = static_cast<Acc>(widen(a[i]));
   }
 
-  // No pointer is restrict: the sum may lie on a term, element on element, which a simd loop allows.
+  // No pointer is restrict: the sum may lie on a term, element on element, which a simd loop
+  // allows.
   template <typename A, typename B, typename S>
   void add(const A* a, const B* b, S* sum) const {
     const int64_t count = count_;

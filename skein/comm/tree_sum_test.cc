@@ -51,7 +51,8 @@ TEST(TreeSum, OrderMatters) {
 }
 
 TEST(TreeSum, Bf16RoundsOnce) {
-  // 1 + 2^-9 + 2^-9 + 2^-9 in bf16 (8 bits) is 1 after every rounding, and 1 + 2^-7 when rounded once.
+  // 1 + 2^-9 + 2^-9 + 2^-9 in bf16 (8 bits) is 1 after every rounding, and 1 + 2^-7 when rounded
+  // once.
   const std::vector<bfloat16> one{bfloat16(1.0f)}, small{bfloat16(0x1p-9f)};
   const Bytes a = bytes_of(one), b = bytes_of(small);
   EXPECT_EQ(static_cast<float>(values_of<bfloat16>(tree_sum_of(DType::kBF16, {a, b, b, b}, -1))[0]),

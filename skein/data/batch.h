@@ -23,8 +23,8 @@ struct Batch {
   int64_t sequence_length = 0;
   int64_t num_label_tokens = 0;  // labels that are not kNoLabel
   // Of the corpus, by the lanes of this batch together, from the beginning of the run to the end of
-  // its rows, in kBlockProgress-ths of a block. All lanes' over all blocks: how often the corpus was
-  // read.
+  // its rows, in kBlockProgress-ths of a block. All lanes' over all blocks: how often the corpus
+  // was read.
   int64_t progress = 0;
 
   std::vector<int32_t> tokens;

@@ -6,9 +6,9 @@
 //          same bytes.
 // Errors   Error naming file and line: a damaged or unfit JSONL, Parquet or Arrow file, or a file
 //          named by the caller that holds no documents, stops everything and leaves `out` as it
-//          was. In a folder, plain files that are not UTF-8 text, .json, .csv and .tsv files without
-//          the column of documents, and archives are passed over, counted and told. Error{kUsage}: an
-//          output that exists, without `overwrite`, or that cannot be a file.
+//          was. In a folder, plain files that are not UTF-8 text, .json, .csv and .tsv files
+//          without the column of documents, and archives are passed over, counted and told.
+//          Error{kUsage}: an output that exists, without `overwrite`, or that cannot be a file.
 // Memory   bounded (readers.h, corpus_writer.h), whatever the size of the corpus
 #pragma once
 

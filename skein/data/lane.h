@@ -29,8 +29,8 @@ struct LaneOptions {
   int64_t vocab_size = 0;        // of the model; 0: the tokenizer's
 };
 
-// A block that was read whole, in the units of progress: counts, so that the sum over lanes does not
-// depend on which rank adds which.
+// A block that was read whole, in the units of progress: counts, so that the sum over lanes does
+// not depend on which rank adds which.
 inline constexpr int64_t kBlockProgress = int64_t{1} << 20;
 
 // Where a lane stands: the next token to read.

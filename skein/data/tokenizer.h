@@ -54,8 +54,8 @@ class Tokenizer {
   virtual std::vector<fs::path> files() const = 0;
 
   // What transformers needs to give these very ids (tokenizer_hugging_face.h): contents by file
-  // name, the model itself among them. Throws Error{kUnsupported} where it cannot; why_not_exported()
-  // tells so ahead, and is empty where it can.
+  // name, the model itself among them. Throws Error{kUnsupported} where it cannot;
+  // why_not_exported() tells so ahead, and is empty where it can.
   virtual std::map<std::string, std::string> export_files() const { return {}; }
   virtual std::string why_not_exported() const { return "it is no SentencePiece model"; }
 };

@@ -36,8 +36,8 @@ struct Value {
   bool transient = false;
 };
 
-// Where in a model a node stands. The nodes of one scope are recomputed together, lie on one stage of
-// a pipeline, and share gathered weights.
+// Where in a model a node stands. The nodes of one scope are recomputed together, lie on one stage
+// of a pipeline, and share gathered weights.
 struct Scope {
   static constexpr int kBefore = -1, kBehind = INT_MAX;
 

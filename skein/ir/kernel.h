@@ -44,8 +44,8 @@ struct Kernel {
   void (*run)(const KernelCall&) = nullptr;
   int64_t (*scratch_bytes)(const KernelCall&) = nullptr;                // null: none
   std::shared_ptr<const void> (*prepare)(const KernelCall&) = nullptr;  // null: no state
-  // Settles by measuring which algorithm `run` takes. May write to scratch and to outputs that are not
-  // sums. Null: there is nothing to choose.
+  // Settles by measuring which algorithm `run` takes. May write to scratch and to outputs that are
+  // not sums. Null: there is nothing to choose.
   void (*choose)(const KernelCall&) = nullptr;
 };
 

@@ -104,8 +104,9 @@ struct OpDef {
   // outputs, named `names`. Null, or nothing returned: the node is appended as it is.
   std::vector<int> (*expand)(Graph&, const Node&, const std::vector<int>& inputs,
                              const std::vector<std::string>& names) = nullptr;
-  // The op that ends what this one only begins, of the same attr `channel`: until then nobody may read
-  // or overwrite the outputs, nor overwrite the inputs. Empty: it is done when the next op runs.
+  // The op that ends what this one only begins, of the same attr `channel`: until then nobody may
+  // read or overwrite the outputs, nor overwrite the inputs. Empty: it is done when the next op
+  // runs.
   std::string_view ended_by = {};
   // How selective recomputation does it again in backward; null: its outputs are kept.
   Rebuild (*rebuild)(const Node&) = nullptr;

@@ -115,7 +115,8 @@ class Verifier {
     check_not_in(being_written_, id, "reads");
   }
 
-  // Whatever shows the rows that the output takes is gone: the input, its views, what it is a view of.
+  // Whatever shows the rows that the output takes is gone: the input, its views, what it is a view
+  // of.
   void check_overwrite(const Node& node, const Alias& alias) {
     const ValueId output = node.outputs.at(alias.output);
     check_not_in(being_written_, output, "overwrites");

@@ -8,7 +8,8 @@
 //   5. inputs of i32 (tokens, the step) are not overwritten; parameters and optimizer state only by
 //      the update phase
 //   6. a transient value is consumed in the phase that produces it
-//   7. work that one op begins and another ends (OpDef::ended_by) is ended once, and until then nobody
+//   7. work that one op begins and another ends (OpDef::ended_by) is ended once, and until then
+//   nobody
 //      reads or overwrites what it writes, nor overwrites what it reads
 //
 // Offsets in memory are another matter: passes/check_memory.h.
@@ -20,8 +21,8 @@
 
 namespace skein {
 
-// Whether the consumers of transient values, gradients of logits, stand where they are made already.
-// Between differentiation and hoisting they do not: rule 6 does not hold there.
+// Whether the consumers of transient values, gradients of logits, stand where they are made
+// already. Between differentiation and hoisting they do not: rule 6 does not hold there.
 enum class Transients { kInPlace, kToBeHoisted };
 
 // Throws Error{kInternal}: "after <pass>: node 12 [linear] …".

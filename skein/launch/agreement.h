@@ -2,9 +2,9 @@
 // with, and a rank with another configuration, program or mesh is refused on every rank.
 //
 // Cost     one all-gather of 32 bytes a rank; where they differ, one of the longest text
-// Errors   Error{kUsage}, the same on every rank: which rank differs from the others in what, and the
-//          first line that differs. Where two groups are as large, those that agree with the lower
-//          rank are "the others".
+// Errors   Error{kUsage}, the same on every rank: which rank differs from the others in what, and
+//          the first line that differs. Where two groups are as large, those that agree with the
+//          lower rank are "the others".
 //          Error{kPeerLost} of the transport
 // Threads  as the communicator, whose memory must be the host's (gloo, local)
 #pragma once

@@ -1,8 +1,8 @@
 // The cores of a machine, shared out to its workers.
 //
 // Workers that compute together wait for each other at every collective. Left to itself the system
-// now and then puts two of them on one core for a few milliseconds while another core has nothing to
-// do, and all the others wait: each worker is bound to cores of its own where there are enough.
+// now and then puts two of them on one core for a few milliseconds while another core has nothing
+// to do, and all the others wait: each worker is bound to cores of its own where there are enough.
 #pragma once
 
 #include <sched.h>

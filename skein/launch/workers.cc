@@ -139,7 +139,8 @@ class Workers {
     const bool told = launch_.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;
     const int threads = launch_.threads > 0 ? launch_.threads : share;
     if (!told) start.environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-    // A run that takes less than the machine may not be alone on it: its cores are not ours to choose.
+    // A run that takes less than the machine may not be alone on it: its cores are not ours to
+    // choose.
     const bool whole_machine = !told && threads == share;
     const BoundToCores bound(whole_machine ? cores_of_worker(cores, rank, launch_.num_workers)
                                            : std::vector<int>{});

@@ -1,10 +1,10 @@
 // `launch.workers = N`: N workers on this machine, this program once more with the same arguments.
 //
 // The parent tells each its place (SKEIN_RANK, …; place.h), passes SIGTERM, SIGUSR1, SIGHUP and
-// SIGINT on, and waits. Rank 0 keeps the terminal; what other ranks write to standard output and error is
-// appended to their logs. The first worker that fails ends the run: the others get SIGTERM, and
-// SIGKILL after `grace_s`. A worker that lost a peer is a consequence, not a cause: the parent waits
-// up to `grace_s` for the one that failed otherwise, and names that one.
+// SIGINT on, and waits. Rank 0 keeps the terminal; what other ranks write to standard output and
+// error is appended to their logs. The first worker that fails ends the run: the others get
+// SIGTERM, and SIGKILL after `grace_s`. A worker that lost a peer is a consequence, not a cause:
+// the parent waits up to `grace_s` for the one that failed otherwise, and names that one.
 //
 // Threads  of a worker: OMP_NUM_THREADS where `threads` is given; where neither says anything, the
 //          cores that this process may use divided by the workers, at least 1. Workers that share
@@ -49,13 +49,13 @@ class WorkerError : public Error {
 };
 
 // The exit code: 0 when every worker is done, 75 when they stopped because a signal asked them to.
-// Errors  WorkerError: the first failure that no other one caused: "rank 3 failed: <what it said> (log: …)", with
-//         its code; "rank 3 was killed by signal 9 (SIGKILL)…"
+// Errors  WorkerError: the first failure that no other one caused: "rank 3 failed: <what it said>
+//         (log: …)", with its code; "rank 3 was killed by signal 9 (SIGKILL)…"
 int run_workers(const WorkerLaunch& launch);
 
-// Runs `body` in a worker and returns its exit code. Where run_workers started this process, it ends
-// with its parent, and what `body` throws is logged, reported to the parent and turned into exit
-// code 1 or 2. Elsewhere it is thrown on, and rank 0 removes the folder when all is well.
+// Runs `body` in a worker and returns its exit code. Where run_workers started this process, it
+// ends with its parent, and what `body` throws is logged, reported to the parent and turned into
+// exit code 1 or 2. Elsewhere it is thrown on, and rank 0 removes the folder when all is well.
 int run_as_worker(const Place& place, const fs::path& rendezvous_folder,
                   const std::function<int()>& body);
 

@@ -1,5 +1,5 @@
-// Workers are this test program once more: the one test that is disabled, told by a variable what to
-// do and where to leave traces.
+// Workers are this test program once more: the one test that is disabled, told by a variable what
+// to do and where to leave traces.
 #include "skein/launch/workers.h"
 
 #include <gmock/gmock.h>

@@ -1,10 +1,12 @@
-// Decoders, and the families that they are of: what the house knows of a model. A family is a folder
-// of skein/model/ and a line of families.def; nothing else names one.
+// Decoders, and the families that they are of: what the house knows of a model. A family is a
+// folder of skein/model/ and a line of families.def; nothing else names one.
 //
 // Reads    a Hugging Face config.json, whose model_type names the family
-// Names    parameters have their Hugging Face names, in transformers' order; graph inputs those below
-// Errors   parse_decoder throws Error{kInvalid | kNotFound} for a value that cannot be, kUnsupported
-//          for a family or feature that is not there; each names file, key, value found and expected
+// Names    parameters have their Hugging Face names, in transformers' order; graph inputs those
+//          below
+// Errors   parse_decoder throws Error{kInvalid | kNotFound} for a value that cannot be,
+//          kUnsupported for a family or feature that is not there; each names file, key, value
+//          found and expected
 // Source   transformers, configuration_*.py
 #pragma once
 
@@ -83,7 +85,7 @@ enum class Split : uint8_t {
 
 enum class Init : uint8_t {
   kNormal,
-  kResidual,  // what is added to the residual stream: scaled initialisation divides by sqrt(2 layers)
+  kResidual,  // what is added to the residual: scaled initialisation divides by sqrt(2 layers)
   kOnes,
   kZeros,
 };
@@ -155,7 +157,8 @@ struct FamilyDef {
 std::span<const FamilyDef* const> decoder_families();
 
 // `what` names the source in errors: a path, or "[model]" for keys written inline. Where the object
-// has no vocab_size, `default_vocab_size` (the tokenizer's) is taken; without either it is an error.
+// has no vocab_size, `default_vocab_size` (the tokenizer's) is taken; without either it is an
+// error.
 DecoderConfig parse_decoder(const Json& json, const std::string& what,
                             std::optional<int64_t> default_vocab_size = std::nullopt);
 

@@ -5,8 +5,8 @@
 //
 // Shapes   T = sequences * sequence_length tokens, flattened; activations [T, features]
 // Placed   nothing is: how a decoder lies on a mesh is said in placement.h
-// Scopes   each layer ends in one value, which is what full recomputation keeps and a pipeline stage
-//          sends
+// Scopes   each layer ends in one value, which is what full recomputation keeps and a pipeline
+//          stage sends
 // Errors   Error{kInternal} for a parameter that the family did not list
 #pragma once
 

@@ -1,11 +1,11 @@
-// How a decoder is placed over a mesh: all that tensor, sequence, context and data parallelism need to
-// know of it. What moves between ranks follows from this (skein/passes/shard.h).
+// How a decoder is placed over a mesh: all that tensor, sequence, context and data parallelism need
+// to know of it. What moves between ranks follows from this (skein/passes/shard.h).
 //
 //   tokens, labels, positions   rows over dp and cp
 //   attention_start             rows over dp; whole over cp, where every rank looks at all keys
 //   parameters                  as their Split says: rows or columns over the tensor axes; rows of
-//                               key-value heads over the tensor axis, or over kv alone where tp = kv x
-//                               replica
+//                               key-value heads over the tensor axis, or over kv alone where tp =
+//                               kv x replica
 //   tables                      whole
 //   the head's input            whole over the tensor axes, since chunks of its rows are taken
 //

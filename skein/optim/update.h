@@ -5,9 +5,10 @@
 //           `exp_avg_sq.<p>`, and `master.<p>` in mixed precision; with several ranks rank_reports
 //           f64[kNumReports], Partial over every axis: what each has to tell the others (kReport…)
 // Outputs   grad_norm f32[1], before clipping; param_norm_squared f64[exact_sum::kBins], of the
-//           updated weights; loss_sum, now of all ranks, and their label tokens: global_label_tokens
-//           i32[1], where dp has more than one rank; all_reports, the sum of the ranks' reports, which
-//           travel with the sums of losses and norms. The gradient sums are left zero
+//           updated weights; loss_sum, now of all ranks, and their label tokens:
+//           global_label_tokens i32[1], where dp has more than one rank; all_reports, the sum of
+//           the ranks' reports, which travel with the sums of losses and norms. The gradient sums
+//           are left zero
 // Formula   docs/notation.md; torch.optim.AdamW and torch.nn.utils.clip_grad_norm_
 // ZeRO      over dp, where there is more than one rank (Rajbhandari et al., arXiv:1910.02054):
 //             0  gradients all-reduced, optimizer state whole on every rank

@@ -54,7 +54,8 @@ class MemoryChecker {
     std::string_view value;
   };
 
-  // Every node of its phase and chunk is a step, once; those of the last micro-batch alone all or none.
+  // Every node of its phase and chunk is a step, once; those of the last micro-batch alone all or
+  // none.
   void check_whole(const Program& program) {
     const std::vector<Node>& nodes = expected_.graph(program.graph).nodes();
     std::vector<int> times(nodes.size());

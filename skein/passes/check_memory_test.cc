@@ -80,8 +80,8 @@ TEST(CheckMemory, AcceptsWhatIsPlanned) {
   EXPECT_EQ(why_not(graph, plan_memory({{&graph}}, cpu_kernels())), "");
 }
 
-// Every operand of every step: where it is not, a step reads what nobody wrote for it, or writes where
-// nobody looks for it.
+// Every operand of every step: where it is not, a step reads what nobody wrote for it, or writes
+// where nobody looks for it.
 TEST(CheckMemory, RefusesEveryShiftedOffset) {
   const Graph graph = layer();
   const ProgramSet planned = plan_memory({{&graph}}, cpu_kernels());

@@ -2,9 +2,10 @@
 //
 // For every parameter that reaches the loss, the graph gains an input `grad.<parameter>` (fp32,
 // role gradient), to which backward adds the sum over the micro-batch's tokens; a parameter that
-// several scopes use (tied embeddings) has one for each. A sum is Partial over each axis that splits
-// the rows it adds up. Values with several uses have their gradients added in the order of the uses,
-// last first. Where a gradient arrives Partial for a value that is not, a redistribution settles it.
+// several scopes use (tied embeddings) has one for each. A sum is Partial over each axis that
+// splits the rows it adds up. Values with several uses have their gradients added in the order of
+// the uses, last first. Where a gradient arrives Partial for a value that is not, a redistribution
+// settles it.
 //
 // Gradients of transient values still stand in the backward phase: hoist_transient comes next, and
 // verifies both.

@@ -1,5 +1,5 @@
-// What check_memory expects of memory: for every value of the graphs the bytes that it is made of and
-// who wrote them, as the graphs' nodes and layouts say.
+// What check_memory expects of memory: for every value of the graphs the bytes that it is made of
+// and who wrote them, as the graphs' nodes and layouts say.
 #pragma once
 
 #include <map>

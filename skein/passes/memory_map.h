@@ -1,7 +1,7 @@
 // What every byte of a program's arenas holds, on paper: rectangles of bytes and who wrote them.
 //
-// Approximations  only of rectangles of different strides: a write then takes away rather more, and a
-//                 read finds rather less, than is there; so nothing that is damaged passes
+// Approximations  only of rectangles of different strides: a write then takes away rather more, and
+//                 a read finds rather less, than is there; so nothing that is damaged passes
 // Cost            O(log n) and the rectangles that are met, for each read and write
 #pragma once
 

@@ -165,8 +165,8 @@ TEST(Offload, CopiesBesideTheComputation) {
     }
     return counts;
   };
-  // y until h begins; q, k and v until z; h until g and u; z until s; g and u until d.m; the last two
-  // until the end of forward.
+  // y until h begins; q, k and v until z; h until g and u; z until s; g and u until d.m; the last
+  // two until the end of forward.
   EXPECT_EQ(computed_within(kStash, kStashEnd), (std::vector<int>{3, 3, 3, 3, 2, 2, 5, 5, 5, 1}));
   // The first two places from the beginning of backward, the others from the use of the second one
   // before them.

@@ -1,5 +1,5 @@
-// Passes as data: a list of what is done to a graph, in order. Each is verified (ir/verify.h), and may be
-// looked at: `skein plan --print-after PASS`.
+// Passes as data: a list of what is done to a graph, in order. Each is verified (ir/verify.h), and
+// may be looked at: `skein plan --print-after PASS`.
 //
 // Errors  Error{kInternal} naming the pass that broke a rule of the graph
 #pragma once

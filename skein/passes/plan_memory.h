@@ -21,8 +21,8 @@
 namespace skein {
 
 // Nodes for the last micro-batch alone make a second program, "backward.last", with all of them.
-// Graphs of a pipeline stage have several chunks: programs are then named "forward.<chunk>", and the
-// activations of each chunk are kept for as many micro-batches as may be in flight.
+// Graphs of a pipeline stage have several chunks: programs are then named "forward.<chunk>", and
+// the activations of each chunk are kept for as many micro-batches as may be in flight.
 struct GraphToPlan {
   const Graph* graph = nullptr;
   // Program name of each phase; empty: the phase is not expected.

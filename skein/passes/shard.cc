@@ -166,8 +166,8 @@ class Sharder {
     // None is: the op itself says what is wrong, when the node is added.
   }
 
-  // In the scope that made it: a layer that is computed again must not settle its input again, which
-  // an all-reduce overwrites.
+  // In the scope that made it: a layer that is computed again must not settle its input again,
+  // which an all-reduce overwrites.
   ValueId moved(ValueId id, const Placements& wanted) {
     if (placed_.type(id).placements == wanted) return id;
     std::string key;

@@ -1,6 +1,6 @@
 // From plain mathematics to placed mathematics: gives every graph input its placements, then goes
-// through the nodes in order and redistributes their activations wherever an op has no rule for what
-// arrives. The first pass.
+// through the nodes in order and redistributes their activations wherever an op has no rule for
+// what arrives. The first pass.
 //
 // Choice   per node and axis, the cheapest combination of placements of its activations that the op
 //          accepts (bytes on the wire; on equal terms, what was there first); parameters stay where
@@ -22,8 +22,8 @@
 namespace skein {
 
 struct ShardPlan {
-  // Of graph inputs; and of values that nodes produce, where they must be placed so for their users.
-  // Nothing: inputs are Replicated, values as their op leaves them.
+  // Of graph inputs; and of values that nodes produce, where they must be placed so for their
+  // users. Nothing: inputs are Replicated, values as their op leaves them.
   std::function<std::optional<Placements>(const Value&)> place;
   // Axes over which the pass may not choose to split rows of activations.
   std::set<std::string> whole_rows;

@@ -3,11 +3,11 @@
 //
 // shard_weights   (stage 3) parameters become Flat; before a scope runs, forward or backward, its
 //                 parameters are gathered together into memory that is free again behind it
-// reduce_early    (stage 2) a gradient sum becomes Flat; the sum over a micro-batch starts at zero in
-//                 memory of its own, and is reduced to the rank's range as soon as its scope is done,
-//                 together with the others of the scope. Right only where a rank runs one micro-batch
-//                 a step for one virtual rank: else the sum over micro-batches comes first, and needs
-//                 the whole (docs/parallelism.md)
+// reduce_early    (stage 2) a gradient sum becomes Flat; the sum over a micro-batch starts at zero
+//                 in memory of its own, and is reduced to the rank's range as soon as its scope is
+//                 done, together with the others of the scope. Right only where a rank runs one
+//                 micro-batch a step for one virtual rank: else the sum over micro-batches comes
+//                 first, and needs the whole (docs/parallelism.md)
 // Both            after differentiate and recompute, before take_stage; the bits do not change
 // Source          Rajbhandari et al., arXiv:1910.02054
 #pragma once

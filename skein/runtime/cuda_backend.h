@@ -19,12 +19,12 @@ std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options, KernelTab
 
 // ---- what benchmarks ask, and no run needs ----
 
-// Starts a copy within the memory of a CUDA device, by the driver: the yardstick of kernels that only
-// move memory. A copy reads `bytes` and writes as many.
+// Starts a copy within the memory of a CUDA device, by the driver: the yardstick of kernels that
+// only move memory. A copy reads `bytes` and writes as many.
 void start_cuda_copy(Device& device, void* to, const void* from, int64_t bytes);
 
-// Memory of the present GPU that is not free: everything that this process took, the driver's part of
-// it too, and what other processes hold.
+// Memory of the present GPU that is not free: everything that this process took, the driver's part
+// of it too, and what other processes hold.
 int64_t used_cuda_bytes();
 
 }  // namespace skein

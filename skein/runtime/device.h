@@ -57,7 +57,8 @@ class Device {
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
-  // Waits until everything that was started has finished. An error of what ran meanwhile comes here.
+  // Waits until everything that was started has finished. An error of what ran meanwhile comes
+  // here.
   virtual void synchronize() = 0;
 
   // ---- what a device has that runs behind the host; the defaults are of one that does not ----

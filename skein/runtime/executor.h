@@ -1,11 +1,11 @@
 // Runs programs: a loop over bound steps. Everything is allocated and prepared at construction. A
-// device that records (CUDA graphs) runs a program step by step the first time, and at once from then
-// on, unless its steps communicate.
+// device that records (CUDA graphs) runs a program step by step the first time, and at once from
+// then on, unless its steps communicate.
 //
 // Errors  kNoSpace where an arena does not fit; kUnsupported where the device has no kernel for an
 //         op; kPeerLost, as it is, from a step that communicates.
-//         An error inside a step names the op and its shapes; one that a device finds behind the host,
-//         the ops that it can be of.
+//         An error inside a step names the op and its shapes; one that a device finds behind the
+//         host, the ops that it can be of.
 #pragma once
 
 #include <array>
@@ -57,8 +57,8 @@ class Executor {
 
   // `slot`: of the micro-batch among those in flight.
   void run(std::string_view program, int64_t slot = 0);
-  // Has kernels that choose algorithms by measuring do so now (ops/algorithms.h); leaves gradient sums
-  // zero, as they are between steps, and all else that outlives a step as it was.
+  // Has kernels that choose algorithms by measuring do so now (ops/algorithms.h); leaves gradient
+  // sums zero, as they are between steps, and all else that outlives a step as it was.
   void choose_algorithms();
   bool has_program(std::string_view name) const { return bound_.contains(name); }
 
@@ -86,7 +86,8 @@ class Executor {
     return value;
   }
 
-  // `to` is in memory of Device::allocate_host; it holds the value once a later mark() was waited for.
+  // `to` is in memory of Device::allocate_host; it holds the value once a later mark() was waited
+  // for.
   template <typename T>
   void download_later(std::string_view name, T& to) const {
     device_.download_later(&to, sized_view(name, sizeof(T)).data, sizeof(T));

@@ -95,9 +95,12 @@ TEST(Executor, RefusesTheSumBeforeTheFirstArena) {
 TEST(Executor, TheNullDeviceNeedsNoMemory) {
   const auto device = make_device({.kind = "null"}, {{"plus", {.run = plus}}});
   ProgramSet set = one_step();
-  set.arena_bytes[static_cast<int>(Arena::kWeights)] = int64_t{1} << 50;
+  set.arena_bytes[static_cast<int>(Arena::kWeights)] = int64_t{1} << 50;  // more than there is
+  const int64_t before = read_host_memory().own_bytes;
   Executor executor(*device, set);
   executor.run("forward");
+  EXPECT_LT(read_host_memory().own_bytes - before, int64_t{16} << 20);
+  EXPECT_THROW(Executor(*make_device({.kind = "cpu"}, {{"plus", {.run = plus}}}), set), Error);
 }
 
 TEST(Device, RefusesAKindThatIsNotBuilt) { EXPECT_THROW(make_device({.kind = "cuda"}, {}), Error); }

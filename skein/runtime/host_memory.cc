@@ -122,7 +122,8 @@ struct GroupUse {
 
 std::optional<GroupUse> use_of(const fs::path& group, bool v2) {
   GroupUse use;
-  // Above memory.high the kernel slows a group down until it stands still; nothing reclaims weights.
+  // Above memory.high the kernel slows a group down until it stands still; nothing reclaims
+  // weights.
   for (const char* key :
        v2 ? std::vector{"memory.max", "memory.high"} : std::vector{"memory.limit_in_bytes"}) {
     const auto limit = number(read_file_if_any(group / key));  // "max" is no number

@@ -1,9 +1,9 @@
 // What this process may still take of the host's memory, and who says so.
 //
-// Limits   of the node: MemAvailable; CommitLimit where vm.overcommit_memory is 2; every cgroup from
-//          this process's up to the root of what it sees, v1 and v2, less what is in use but for page
-//          cache, which the kernel gives up first. Of the process: RLIMIT_AS and RLIMIT_DATA. Swap
-//          does not count: training touches all that it holds in every step.
+// Limits   of the node: MemAvailable; CommitLimit where vm.overcommit_memory is 2; every cgroup
+//          from this process's up to the root of what it sees, v1 and v2, less what is in use but
+//          for page cache, which the kernel gives up first. Of the process: RLIMIT_AS and
+//          RLIMIT_DATA. Swap does not count: training touches all that it holds in every step.
 // Errors   none: what the system does not say, or says in another form, limits nothing
 // Source   proc(5), cgroups(7), Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst
 #pragma once
@@ -37,7 +37,8 @@ struct HostMemory {
 // `root` replaces "/" in tests.
 HostMemory read_host_memory(const fs::path& root = "/");
 
-// Throws Error{kNoSpace} where `bytes` more do not fit: naming what, how much is free and the limit.
+// Throws Error{kNoSpace} where `bytes` more do not fit: naming what, how much is free and the
+// limit.
 void require_host_memory(int64_t bytes, const std::string& what);
 
 }  // namespace skein

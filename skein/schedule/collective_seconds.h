@@ -1,12 +1,13 @@
 // How long a collective takes on described hardware, from its bytes and where its ranks sit.
 //
 // Letters   n ranks on N nodes, k of them on each (on the node that has fewest); x bytes whole;
-//           links of a node: αi seconds, βi bytes per second; between nodes αe, βe of each device, so
-//           that k ranks together drive k of them.
+//           links of a node: αi seconds, βi bytes per second; between nodes αe, βe of each device,
+//           so that k ranks together drive k of them.
 // Formula   all-gather      the less of
 //             ring            (n - N) αi + (N - 1) αe + (n - 1)/n x / min(βi, k βe)
 //             by levels       ⌈log2 k⌉ αi + ⌈log2 N⌉ αe + (N - 1)/n x / βe + (k - 1)/k x / βi
-//           all-to-all      max(αi, αe) + max((k - 1)/n x / βi, (n - k)/n x / βe), all blocks at once
+//           all-to-all      max(αi, αe) + max((k - 1)/n x / βi, (n - k)/n x / βe), all blocks at
+//           once
 //           reduce-scatter  as all-to-all: sums have a fixed order, so the terms travel to their
 //                           owner, which adds them; as many bytes as a ring
 //           all-reduce      a reduce-scatter and an all-gather
@@ -43,10 +44,10 @@ struct GroupPlace {
   bool operator==(const GroupPlace&) const = default;
 };
 
-// The groups of `size` ranks that lie `stride` apart, in a world of `world` ranks that fill nodes one
-// after another. In a mesh (row-major pp, dp, cp, tp) the stride of an axis is the product of the
-// sizes after it. Of all such groups, the one that is worst off: most nodes, then fewest ranks on a
-// node. Cost: O(world).
+// The groups of `size` ranks that lie `stride` apart, in a world of `world` ranks that fill nodes
+// one after another. In a mesh (row-major pp, dp, cp, tp) the stride of an axis is the product of
+// the sizes after it. Of all such groups, the one that is worst off: most nodes, then fewest ranks
+// on a node. Cost: O(world).
 // Errors  Error{kInternal} unless size * stride divides world
 GroupPlace place_group(int64_t size, int64_t stride, int64_t world, const Hardware& hardware);
 

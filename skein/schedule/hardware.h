@@ -1,5 +1,5 @@
-// What a cluster can do, in a few numbers: the ground of every predicted time. Read from a TOML file
-// (docs/hardware.md, configs/hardware/*.toml), or measured on this machine.
+// What a cluster can do, in a few numbers: the ground of every predicted time. Read from a TOML
+// file (docs/hardware.md, configs/hardware/*.toml), or measured on this machine.
 //
 // Units    bytes and flops per second, seconds; of one device, one direction. Rates are what is
 //          reached, not what is advertised; only the peaks of matrix products are advertised ones.
@@ -36,8 +36,8 @@ struct Link {
 struct Hardware {
   std::string name;
   int64_t devices_per_node = 1;
-  // Of a node, that compute at full rate at once; the others wait for their turn, as do more workers
-  // than there are cores. 0: all of them.
+  // Of a node, that compute at full rate at once; the others wait for their turn, as do more
+  // workers than there are cores. 0: all of them.
   int64_t concurrent_devices = 0;
 
   // As on a CPU: devices hold what they hold in the host's memory, beside what is kept there for

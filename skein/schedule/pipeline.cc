@@ -48,9 +48,9 @@ std::vector<Task> tasks_of_kind(const PipelineShape& shape, int64_t stage, TaskK
   return tasks;
 }
 
-// For each backward of the last stage, how many forwards come before it. Backwards of the last chunk
-// directly follow their forwards; during the others of a group, the next group's forwards through
-// the earlier chunks go on, one before each.
+// For each backward of the last stage, how many forwards come before it. Backwards of the last
+// chunk directly follow their forwards; during the others of a group, the next group's forwards
+// through the earlier chunks go on, one before each.
 std::vector<int64_t> forwards_before_backwards(const PipelineShape& shape) {
   const int64_t v = shape.virtual_stages;
   const std::vector<int64_t> sizes = group_sizes(shape);
@@ -135,8 +135,8 @@ std::vector<Task> stage_tasks(const PipelineShape& shape, int64_t stage) {
 
 namespace {
 
-// All stages' lists, run with receives that block and with sends that block while `capacity` earlier
-// ones of their chunk and direction have not been received.
+// All stages' lists, run with receives that block and with sends that block while `capacity`
+// earlier ones of their chunk and direction have not been received.
 class CapacityRun {
  public:
   CapacityRun(const PipelineShape& shape, int64_t capacity)

@@ -1,22 +1,22 @@
 // Pipeline schedules as plain lists: which forward and which backward a stage runs, in which order.
 // Also how the layers are dealt to the chunks of the model.
 //
-// Chunks    0 … p v - 1 in the order of the model, for p stages of v virtual stages; chunk c lives on
-//           stage c mod p. A task reads what the neighbouring chunk sent: the forward of chunk c the
-//           boundary tensor of c - 1, its backward the gradient of c + 1.
-// 1F1B      (v = 1) stage s runs p - s - 1 forwards, then a forward and a backward in turn, then the
-//           backwards that are left.
+// Chunks    0 … p v - 1 in the order of the model, for p stages of v virtual stages; chunk c lives
+//           on stage c mod p. A task reads what the neighbouring chunk sent: the forward of chunk c
+//           the boundary tensor of c - 1, its backward the gradient of c + 1.
+// 1F1B      (v = 1) stage s runs p - s - 1 forwards, then a forward and a backward in turn, then
+//           the backwards that are left.
 // Interleaved  (v > 1) micro-batches go through in groups; a stage takes a group through its first
-//           chunk, then through its second, and so on; 2 (p - s - 1) + (v - 1) n forwards of warm-up
-//           for groups of n. A group has p micro-batches where p divides m, and otherwise up to
-//           2 p - 1: m is dealt to floor(m / p) groups as evenly as can be, the larger ones first.
-//           (One group of m where m < p.)
-// Promises  Any shape runs to its end with sends that do not block and receives that do; send_buffers
-//           says how much room that takes. Forwards of
-//           a chunk run in the order of micro-batches, and so do backwards. On the last chunk, the
-//           backward of a micro-batch directly follows its forward. Between two stages the boundary
-//           tensors arrive in the order in which they are needed, and so do the gradients; between
-//           the two kinds there is no order (with p = 2 they share a pair of ranks: use two channels).
+//           chunk, then through its second, and so on; 2 (p - s - 1) + (v - 1) n forwards of
+//           warm-up for groups of n. A group has p micro-batches where p divides m, and otherwise
+//           up to 2 p - 1: m is dealt to floor(m / p) groups as evenly as can be, the larger ones
+//           first. (One group of m where m < p.)
+// Promises  Any shape runs to its end with sends that do not block and receives that do;
+//           send_buffers says how much room that takes. Forwards of a chunk run in the order of
+//           micro-batches, and so do backwards. On the last chunk, the backward of a micro-batch
+//           directly follows its forward. Between two stages the boundary tensors arrive in the
+//           order in which they are needed, and so do the gradients; between the two kinds there is
+//           no order (with p = 2 they share a pair of ranks: use two channels).
 // Cost      For equal tasks and m >= p, idle time is (p - 1) / (m v) of the work. In flight are at
 //           most p - s micro-batches on stage s of 1F1B, and (v - 1) n + 2 (p - s - 1) + 1 pairs of
 //           chunk and micro-batch interleaved.

@@ -1,14 +1,14 @@
 // When every task of a pipelined step runs, from the seconds of each chunk's forward and backward:
-// each stage runs its list in order, starts a task when what it reads has arrived, and sends without
-// waiting.
+// each stage runs its list in order, starts a task when what it reads has arrived, and sends
+// without waiting.
 //
 // Transfers  A boundary tensor (or its gradient) leaves when the task that made it ends and takes
 //            `transfer_seconds`. Of one stage, those of one direction leave one after another.
 //            Nothing travels between chunks of one stage.
 // Update     starts on all stages together, when the last task has ended: the gradient norm needs
 //            them all.
-// Bubble     idle seconds of all stages up to the update, divided by the seconds of their tasks; for
-//            equal tasks (p - 1) / (m v). Unequal stages count as idle too.
+// Bubble     idle seconds of all stages up to the update, divided by the seconds of their tasks;
+//            for equal tasks (p - 1) / (m v). Unequal stages count as idle too.
 // Cost       O(tasks) time and memory; the same input gives the same bits
 // Errors     Error{kInvalid} where lists wait for each other for ever, or miss a task's source;
 //            Error{kInternal} where times and lists do not fit together

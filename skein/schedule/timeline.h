@@ -1,10 +1,11 @@
 // A simulated step as a trace for Perfetto; see skein/base/trace_file.h.
 //
-// Format   Process 0 is the pipeline and has a thread per stage: complete events ("X") `F3` and `B3`
-//          for forward and backward of micro-batch 3, with chunk, micro_batch, slot and waited_us
-//          (idle before it, for its source) in `args`; `update` at the end. Flow events ("s", "f")
-//          lead from a task to the one on another stage that reads what it sent. Counters ("C") give
-//          each stage's micro-batches in flight. Times are in microseconds since the step's start.
+// Format   Process 0 is the pipeline and has a thread per stage: complete events ("X") `F3` and
+//          `B3` for forward and backward of micro-batch 3, with chunk, micro_batch, slot and
+//          waited_us (idle before it, for its source) in `args`; `update` at the end. Flow events
+//          ("s", "f") lead from a task to the one on another stage that reads what it sent.
+//          Counters ("C") give each stage's micro-batches in flight. Times are in microseconds
+//          since the step's start.
 #pragma once
 
 #include <filesystem>

@@ -77,7 +77,8 @@ constexpr float round_to_fp8(float value, const Fp8Format& format) {
   return std::bit_cast<float>(bits | (word & 0x80000000u));
 }
 
-// The exponent k of the scale for a tensor of this largest magnitude; 0 where it is 0 or not finite.
+// The exponent k of the scale for a tensor of this largest magnitude; 0 where it is 0 or not
+// finite.
 constexpr int fp8_scale_exponent(float largest, const Fp8Format& format) {
   if (!(largest > 0.0f) || !(largest < std::bit_cast<float>(0x7f800000u))) return 0;
   const auto exponent_of = [](float value) {

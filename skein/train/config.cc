@@ -172,8 +172,8 @@ class ConfigReader {
   }
 
  private:
-  // One key says how long the run is. What --set says goes before what the file says; 0 says nothing,
-  // as it stands in the config.toml of a run.
+  // One key says how long the run is. What --set says goes before what the file says; 0 says
+  // nothing, as it stands in the config.toml of a run.
   void note_length(std::string_view section, std::string_view key, const std::string& where,
                    bool is_override) {
     if (section != "run" || (key != "steps" && key != "epochs" && key != "tokens")) return;

@@ -2,7 +2,8 @@
 // phases of the learning rate that nobody set.
 //
 // Formula  run.tokens  steps = ceil(tokens / (global_sequences * sequence_length))
-//          run.epochs  the same of epochs * the tokens of the corpus, which are counted, or estimated
+//          run.epochs  the same of epochs * the tokens of the corpus, which are counted, or
+//          estimated
 //                      from 4 MiB of its text; the same every time
 //          warmup_steps  left out: min(2000, steps / 10)
 //          decay_steps   left out: min(480000, steps - warmup_steps - constant_steps), 1 at least

@@ -1,7 +1,7 @@
 // Why a run died, written where it is looked for later: a `failure` event in events.jsonl.
 //
-// Who     rank 0, where it runs alone or a launcher started it; where `skein train` started workers,
-//         that process, which outlives them and knows the cause. One event a failure
+// Who     rank 0, where it runs alone or a launcher started it; where `skein train` started
+//         workers, that process, which outlives them and knows the cause. One event a failure
 // Where   only into a folder in which a run has begun; not for kBusy: the folder is another's
 #pragma once
 

@@ -1,6 +1,6 @@
-// May a run begin with these weights (model.init_from)? Only where its model reads them as they were
-// trained: a bias that is left out, or another rotary embedding, is a worse model, not an error
-// that anybody would see.
+// May a run begin with these weights (model.init_from)? Only where its model reads them as they
+// were trained: a bias that is left out, or another rotary embedding, is a worse model, not an
+// error that anybody would see.
 //
 // Refused  Error{kUsage}, with both values: sizes and constants of the model, and the tokenizer,
 //          that differ from the source's, unless `accepted` (run.accept_changes) names them

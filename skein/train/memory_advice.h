@@ -1,8 +1,8 @@
 // What would make a run fit: other configurations, planned again, with the bytes that they take.
 //
-// Tried    one setting at a time: recomputation, what can be offloaded, smaller micro-batches, ZeRO,
-//          other degrees and fewer workers where they hold copies, smaller moments, lower precision;
-//          then all of them together, in this order, until it fits; and more nodes
+// Tried    one setting at a time: recomputation, what can be offloaded, smaller micro-batches,
+//          ZeRO, other degrees and fewer workers where they hold copies, smaller moments, lower
+//          precision; then all of them together, in this order, until it fits; and more nodes
 // Exact    what is said to fit was planned in full; the rest is looked at by sketches
 //          (skein/train/plan_sketch.h)
 // Cost     some ten sketches, and a plan for each line that is said

@@ -1,11 +1,11 @@
-// Whether what all ranks are about to allocate fits, asked once, before the first of them takes any:
-// several workers of a machine would each find the same free memory, and together be killed.
+// Whether what all ranks are about to allocate fits, asked once, before the first of them takes
+// any: several workers of a machine would each find the same free memory, and together be killed.
 //
 // Formula  of each limit (skein/runtime/host_memory.h) that ranks share: the sum of what they will
 //          hold, their processes among it, against the least that one of them finds free and what
 //          their processes hold already
-// Errors   Error{kNoSpace}, the same on every rank, with the table of the plan and what would make it
-//          fit: written by a rank that has the limit
+// Errors   Error{kNoSpace}, the same on every rank, with the table of the plan and what would make
+//          it fit: written by a rank that has the limit
 // Cost     one all-gather of at most 0.5 KiB a rank
 #pragma once
 

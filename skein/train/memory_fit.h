@@ -32,8 +32,8 @@ struct MemoryFit {
 // What described hardware has: of a node that does nothing else.
 std::vector<MemoryLimit> memory_limits(const Hardware& hardware);
 
-// Of the device where it has memory of its own, and of the host's tightest limit; nothing where it is
-// not known. Of the ranks of a node, those of the node that holds most.
+// Of the device where it has memory of its own, and of the host's tightest limit; nothing where it
+// is not known. Of the ranks of a node, those of the node that holds most.
 std::vector<MemoryFit> memory_fits(const Plan& plan, std::span<const MemoryLimit> limits);
 
 bool all_fit(std::span<const MemoryFit> fits);

@@ -12,7 +12,8 @@ namespace skein {
 // The table of the largest stage, and a line for each memory.
 std::string memory_text(const Plan& plan);
 
-// Of a plan that does not fit, in one line: what is too large by how much, and what would make it fit.
+// Of a plan that does not fit, in one line: what is too large by how much, and what would make it
+// fit.
 std::string memory_refusal(const Plan& plan, const MemoryAdvice& advice);
 
 // The table and the advice behind that line.

@@ -52,9 +52,9 @@ std::string content_of_tokenizer(const fs::path& tokenizer) {
   return xxh3_128_hex(std::as_bytes(std::span(bytes)));
 }
 
-// The tokenizer that the checkpoint was trained with: the copy that its run keeps, <run>/tokenizer, two
-// folders above the checkpoint, or the one that was named. Which of them it is their content says;
-// older checkpoints do not record that.
+// The tokenizer that the checkpoint was trained with: the copy that its run keeps, <run>/tokenizer,
+// two folders above the checkpoint, or the one that was named. Which of them it is their content
+// says; older checkpoints do not record that.
 fs::path find_tokenizer(const fs::path& checkpoint, const Json& configuration) {
   const fs::path copy = fs::absolute(checkpoint).parent_path().parent_path() / "tokenizer";
   const auto found = configuration.find("tokenizer");

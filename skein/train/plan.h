@@ -65,7 +65,8 @@ struct PlanRequest {
 // A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.
 DecoderConfig planned_model(const Config& config);
 
-// `asked`, or where it is 0 what [parallel] and [launch] say. Throws Error{kUsage} where they do not.
+// `asked`, or where it is 0 what [parallel] and [launch] say. Throws Error{kUsage} where they do
+// not.
 int64_t ranks_to_plan(const Config& config, int64_t asked);
 
 // The model and the kernels of the configuration. `ranks` 0: as [parallel] and [launch] say; no

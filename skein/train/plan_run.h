@@ -1,13 +1,15 @@
-// What the whole run takes, beside a step: tokens, time, disk; and what its first metrics should say.
+// What the whole run takes, beside a step: tokens, time, disk; and what its first metrics should
+// say.
 //
 // Formula  seconds      steps x step_seconds: saving, validating and waiting for data are not in it
 //          checkpoint   weights, masters and moments, each stored once over all ranks; the text of
 //                       headers and manifest comes to it
 //          disk         the most that lies there at once: `keep` newest, the one being written, and
 //                       the permanent ones
-//          norm         sqrt(sum of elements x E[w^2]): 1 for norms, 0 for biases, std^2 for what is
-//                       drawn (skein/train/initialize.h). With n drawn elements, a real one differs
-//                       by about 1 / sqrt(2 n) of it, and the first step's update comes on top
+//          norm         sqrt(sum of elements x E[w^2]): 1 for norms, 0 for biases, std^2 for what
+//                       is drawn (skein/train/initialize.h). With n drawn elements, a real one
+//                       differs by about 1 / sqrt(2 n) of it, and the first step's update comes on
+//                       top
 #pragma once
 
 #include <cstdint>

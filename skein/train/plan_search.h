@@ -1,9 +1,9 @@
 // `skein plan --search`: the layouts of a number of ranks, ranked by predicted tokens a second.
 //
-// Layouts  every tensor and pipeline degree that factors the ranks and that model and batch take, up
-//          to 8 virtual stages, context degrees of 1, 2, 4 and 8, with micro_sequences of 1, 2, 4 and
-//          8, ZeRO 1 to 3 and every recompute policy. Sequence parallelism is on: it sends as much
-//          and keeps less. reduction_width stays as it is; data is what is left.
+// Layouts  every tensor and pipeline degree that factors the ranks and that model and batch take,
+//          up to 8 virtual stages, context degrees of 1, 2, 4 and 8, with micro_sequences of 1, 2,
+//          4 and 8, ZeRO 1 to 3 and every recompute policy. Sequence parallelism is on: it sends as
+//          much and keeps less. reduction_width stays as it is; data is what is left.
 // Method   branch and bound. Each layout has a time that it cannot beat (its arithmetic, its
 //          pipeline's idle share, its tensor collectives) and bytes that it needs at least
 //          (weights, gradient sums, optimizer). What can fit is sketched

@@ -6,10 +6,11 @@
 //   threads    512 KiB each: what of a stack and of the allocator's arena a thread touches
 //   tokenizer  1 KiB a token of the vocabulary
 //   text       of each of this rank's lanes the tokens of one segment; as much again to validate
-//   exchange   128 KiB for a peer that it computes with, in buffers of the kernel, and 16 KiB for any
-//              other rank
-//   packing    without a GPU, for each group that sums or gathers gradients: six times a bucket of them
-//              (skein/comm/gloo/packed_parts.h), or the gradients of the whole model where that is less
+//   exchange   128 KiB for a peer that it computes with, in buffers of the kernel, and 16 KiB for
+//              any other rank
+//   packing    without a GPU, for each group that sums or gathers gradients: six times a bucket of
+//              them (skein/comm/gloo/packed_parts.h), or the gradients of the whole model where
+//              that is less
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,8 @@ std::string text_or_empty(const Json& json, const char* key) {
 
 float finite_or_zero(float value) { return std::isfinite(value) ? value : 0; }
 
-// Gathers the lines of both files into a report. Events first: they say which steps were left behind.
+// Gathers the lines of both files into a report. Events first: they say which steps were left
+// behind.
 class ReportReader {
  public:
   explicit ReportReader(const fs::path& run_dir) { report_.run_dir = run_dir.string(); }

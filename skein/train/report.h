@@ -2,9 +2,9 @@
 //
 // Rules    Of a step that was done again, the last object counts; what a start went back behind
 //          counts no more, done again or not. The time of the others is redone work.
-//          A start that neither stopped nor failed, and does not run any more, was killed: a failure
-//          as well. Lines that are torn or no objects are counted and skipped. A file that is missing
-//          leaves its part of the report empty.
+//          A start that neither stopped nor failed, and does not run any more, was killed: a
+//          failure as well. Lines that are torn or no objects are counted and skipped. A file that
+//          is missing leaves its part of the report empty.
 //          wall    = from the first start event (or the begin of the first step) to the last event
 //                    or step
 //          useful  = the sum over steps that count of step_ms - data_wait_ms - checkpoint_stall_ms

@@ -77,7 +77,8 @@ TEST(Report, AccountsForEverySecond) {
   EXPECT_NEAR(report.goodput(), 8.5 / 27, 1e-6);
 }
 
-// Steps 1 to 20, then from the checkpoint of step 10 up to 15: 16 to 20 are not of the run any more.
+// Steps 1 to 20, then from the checkpoint of step 10 up to 15: 16 to 20 are not of the run any
+// more.
 TEST(Report, StepsThatWereAbandonedAreNotUseful) {
   const fs::path folder = fresh_run("report_abandoned");
   std::ofstream lines(folder / "events.jsonl"), metrics(folder / "metrics.jsonl");

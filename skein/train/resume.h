@@ -10,8 +10,8 @@
 //
 // Order    what a crash left is cleared first, then the search: for rank 0 alone, under the lock
 // Errors   Error{kUsage} for a PATH that is none, or a run that did not begin from it; kCorrupt
-//          where there are checkpoints and none is good: never begins anew beside them; kIo where they
-//          cannot be read now (checkpoint_search.h)
+//          where there are checkpoints and none is good: never begins anew beside them; kIo where
+//          they cannot be read now (checkpoint_search.h)
 #pragma once
 
 #include <memory>

@@ -1,9 +1,10 @@
-// The algorithms that a run's kernels chose by measuring (ops/algorithms.h) are the run's: all ranks take
-// the same, and a checkpoint keeps them, so that a restart on another machine has the same bits.
+// The algorithms that a run's kernels chose by measuring (ops/algorithms.h) are the run's: all
+// ranks take the same, and a checkpoint keeps them, so that a restart on another machine has the
+// same bits.
 //
-// Who chooses  what a checkpoint has stays. Of the rest, the first rank of each pipeline stage measures, or
-//              finds what its machine measured before; of two stages with the same problem the first
-//              one's choice counts
+// Who chooses  what a checkpoint has stays. Of the rest, the first rank of each pipeline stage
+//              measures, or finds what its machine measured before; of two stages with the same
+//              problem the first one's choice counts
 #pragma once
 
 #include <functional>
@@ -25,8 +26,8 @@ struct AlgorithmKernels {
 };
 AlgorithmKernels algorithm_kernels(Executor& executor);
 
-// Before the first step, on all ranks at once. `kept`: what the checkpoint has, or nothing. Returns what
-// the next one should keep: without kernels that choose, `kept`.
+// Before the first step, on all ranks at once. `kept`: what the checkpoint has, or nothing. Returns
+// what the next one should keep: without kernels that choose, `kept`.
 // Errors  kUsage where ranks have different GPUs or versions of cuBLASLt
 AlgorithmChoices agree_on_algorithms(Communicator& world, const Mesh& mesh,
                                      const AlgorithmKernels& kernels, const AlgorithmChoices& kept);

@@ -8,7 +8,8 @@
 namespace skein {
 namespace {
 
-// Kernels of a rank that needs these problems, and whose machine finds its own algorithm the fastest.
+// Kernels of a rank that needs these problems, and whose machine finds its own algorithm the
+// fastest.
 struct FakeKernels {
   std::vector<std::string> problems;
   std::string fastest;

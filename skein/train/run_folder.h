@@ -30,8 +30,8 @@ void write_run_folder(const Config& config, const DecoderConfig& model, const To
 // of these copies.
 void check_copies(const Config& config);
 
-// Where the tokenizer, or what says the model, is gone, and an earlier start left a copy in run.dir:
-// takes the copy, but for what `overrides` names. One sentence each about what was taken.
+// Where the tokenizer, or what says the model, is gone, and an earlier start left a copy in
+// run.dir: takes the copy, but for what `overrides` names. One sentence each about what was taken.
 std::vector<std::string> use_own_copies(Config& config, std::span<const std::string> overrides);
 
 // Refuses (kUsage) a config.toml that lies in one run's folder and names another: a run that an

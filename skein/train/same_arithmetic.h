@@ -1,8 +1,9 @@
 // Whether all ranks round alike. What several ranks compute of the same values (replicated weights,
-// the masters of ZeRO 0) would drift apart on mixed kinds of devices, and losses would depend on which
-// rank got what.
+// the masters of ZeRO 0) would drift apart on mixed kinds of devices, and losses would depend on
+// which rank got what.
 //
-// Errors   Error{kUsage}, the same on every rank: each kind, its ranks and their hosts, and what to do
+// Errors   Error{kUsage}, the same on every rank: each kind, its ranks and their hosts, and what to
+//          do
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Asks to stop: SIGTERM, SIGUSR1, SIGHUP and a first SIGINT set a flag that the training loop looks
-// at between steps, to save and return exit code 75. A second SIGINT ends the process at once. SIGHUP
-// stays ignored where it is, as under nohup.
+// at between steps, to save and return exit code 75. A second SIGINT ends the process at once.
+// SIGHUP stays ignored where it is, as under nohup.
 //
 // Threads  the handler only stores to a lock-free atomic; requested() may be called anywhere.
 #pragma once

@@ -1,10 +1,11 @@
-// From a configuration to the programs of a run: the list of passes, and what follows it, plan_memory.
+// From a configuration to the programs of a run: the list of passes, and what follows it,
+// plan_memory.
 //
 // Programs  forward, backward (a micro-batch each; "forward.<chunk>" where a stage has several
-//           chunks; "backward.last" for the last micro-batch, where sums start there), update (a step); evaluate (a micro-batch's loss alone), evaluate_total; and
-//           where a rank hosts several virtual ranks push.<level> and merge.<level> (a branch of the
-//           tree of gradient sums each). All share the weights; evaluate shares the workspace with
-//           training.
+//           chunks; "backward.last" for the last micro-batch, where sums start there), update (a
+//           step); evaluate (a micro-batch's loss alone), evaluate_total; and where a rank hosts
+//           several virtual ranks push.<level> and merge.<level> (a branch of the tree of gradient
+//           sums each). All share the weights; evaluate shares the workspace with training.
 #pragma once
 
 #include <memory>
@@ -44,7 +45,8 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
 
 // "cpu" or "cuda".
 std::string device_kind(const Config& config);
-// The kernels of [device]; planning needs no more. Throws Error{kUnsupported} in a build without them.
+// The kernels of [device]; planning needs no more. Throws Error{kUnsupported} in a build without
+// them.
 KernelTable training_kernels(const Config& config);
 // The device of [device] for the worker `local_rank` of this node.
 std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0);
@@ -63,8 +65,8 @@ struct TrainingGraphs {
 };
 TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after = {});
 
-// Every pass in order, those that are off for this spec among them; `spec` must outlive them. Evaluation
-// parts from training behind `model`. What `plan_training` does then is give out memory.
+// Every pass in order, those that are off for this spec among them; `spec` must outlive them.
+// Evaluation parts from training behind `model`. What `plan_training` does then is give out memory.
 struct StepPasses {
   std::vector<Pass> model, training, evaluation;
 };

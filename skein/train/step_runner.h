@@ -1,5 +1,5 @@
-// One training step over a global batch: the micro-batches of this rank, forward and backward in the
-// order of the pipeline's schedule, then the update.
+// One training step over a global batch: the micro-batches of this rank, forward and backward in
+// the order of the pipeline's schedule, then the update.
 //
 // With several ranks every method is collective: all ranks call it, each with its own lanes.
 #pragma once

@@ -1,14 +1,15 @@
 // A training run, on one of its ranks: set-up, the loop, and what is written on the way.
 //
-// Order  lock the run folder → read model, tokenizer, corpora → choose the checkpoint to go on from →
-//        lay out the ranks → accept what the run goes on from → plan → allocate → restore or
-//        initialise → write the run folder → loop(step, log, checkpoint, validate) → last checkpoint
-// Ranks  each has its lanes, its part of the state and of every checkpoint. Rank 0 alone writes logs,
-//        chooses checkpoints and commits them; what a signal asks of one rank, all do after the
-//        same step
+// Order  lock the run folder → read model, tokenizer, corpora → choose the checkpoint to go on from
+//        → lay out the ranks → accept what the run goes on from → plan → allocate → restore or
+//        initialise → write the run folder → loop(step, log, checkpoint, validate) → last
+//        checkpoint
+// Ranks  each has its lanes, its part of the state and of every checkpoint. Rank 0 alone writes
+//        logs, chooses checkpoints and commits them; what a signal asks of one rank, all do after
+//        the same step
 // Errors everything that can be refused is refused before the first step. A loss, or weights,
-//        that are not finite end the run with kInvalid; nothing is saved after it, but a save that was begun
-//        before is ended, unless a rank was lost
+//        that are not finite end the run with kInvalid; nothing is saved after it, but a save that
+//        was begun before is ended, unless a rank was lost
 #pragma once
 
 #include <atomic>

@@ -298,7 +298,8 @@ TEST_F(CudaMatmulsTest, KeepsTheFastestAlgorithm) {
   EXPECT_EQ(with(5000, 0, file), whole);
 }
 
-// A run's choices outweigh what its machine measured, or would measure, and what was chosen already.
+// A run's choices outweigh what its machine measured, or would measure, and what was chosen
+// already.
 TEST_F(CudaMatmulsTest, TakesWhatTheRunHasAdopted) {
   Problem problem({.rows = 40, .cols = 40, .depth = 300, .out = DType::kF32});
   lt.microseconds[0] = 5000;

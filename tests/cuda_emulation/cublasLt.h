@@ -1,11 +1,12 @@
 // The part of cuBLASLt that Skein uses, on the CPU: descriptors, proposals and products, with the
 // checks that NVIDIA documents. Products are enqueued on streams as kernels are.
 //
-// Algorithms  three, told apart by the order in which they add: 0 goes along the sum, 1 halves it and
-//             keeps both parts in the workspace (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE), 2 halves it
-//             and adds in the output (..._INPLACE). Those that a preference excludes are not proposed.
-// 8 bits      as on Hopper: the first matrix transposed and the second not, one of them E4M3, sizes and
-//             addresses at multiples of 16 bytes
+// Algorithms  three, told apart by the order in which they add: 0 goes along the sum, 1 halves it
+//             and keeps both parts in the workspace (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE), 2
+//             halves it and adds in the output (..._INPLACE). Those that a preference excludes are
+//             not proposed.
+// 8 bits      as on Hopper: the first matrix transposed and the second not, one of them E4M3, sizes
+//             and addresses at multiples of 16 bytes
 // Not here    batches, other memory orders than by columns, other epilogues than a bias
 //
 // Names, values and behaviour: cuBLAS documentation, version 13.
@@ -115,7 +116,8 @@ namespace cuda_emulation {
 
 struct CublasLt {
   bool proposes = true;  // false: it has no algorithm for anything
-  // That a product takes more with an algorithm; CUDA_EMULATION_SLOW_ALGORITHM=n makes the nth slow.
+  // That a product takes more with an algorithm; CUDA_EMULATION_SLOW_ALGORITHM=n makes the nth
+  // slow.
   int microseconds[3] = {};
   int64_t num_products = 0;      // enqueued
   int64_t num_proposals = 0;     // asked for

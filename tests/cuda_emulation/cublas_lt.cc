@@ -136,8 +136,8 @@ uint32_t scheme_of(int algorithm) {
                           : CUBLASLT_REDUCTION_SCHEME_INPLACE;
 }
 
-// data: a mark, the number of the algorithm, the alignments that it was proposed for, two marks more.
-// Its number, or -1 for what is none.
+// data: a mark, the number of the algorithm, the alignments that it was proposed for, two marks
+// more. Its number, or -1 for what is none.
 int index_of(const cublasLtMatmulAlgo_t& algorithm) {
   for (const int i : {0, 6, 7}) {
     if (algorithm.data[i] != kMagic) return -1;

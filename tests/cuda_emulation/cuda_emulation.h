@@ -19,8 +19,8 @@ bool advance(cudaStream_t stream);
 // Tells who waits that a step may get on now. The mutex is held.
 void note_change();
 
-// Runs a kernel's function as every thread of one block (thread_block.cc), whose blockDim, gridDim and
-// blockIdx are set.
+// Runs a kernel's function as every thread of one block (thread_block.cc), whose blockDim, gridDim
+// and blockIdx are set.
 void run_block(const std::function<void()>& thread, unsigned num_threads);
 
 // Ends the program, which would hang, or compute nonsense, without an error of CUDA's.

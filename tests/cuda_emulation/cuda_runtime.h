@@ -1,5 +1,5 @@
-// The part of the CUDA runtime that Skein uses, on the CPU, so that kernels and the code around them
-// are tested where there is no GPU: the same sources, compiled as C++ against this folder.
+// The part of the CUDA runtime that Skein uses, on the CPU, so that kernels and the code around
+// them are tested where there is no GPU: the same sources, compiled as C++ against this folder.
 //
 // Kernels  run block after block, each thread a fiber: barriers and warp shuffles really wait. The
 //          order of threads is shuffled, so that a missing barrier gives wrong results here too.
@@ -11,8 +11,8 @@
 //          with them.
 // Devices  as many as CUDA_EMULATION_DEVICES says. Threads may each have one of their own, and wait
 //          for each other's streams (nccl.h); kernels of all run one at a time.
-// Not here memory models, timing, tensor cores, inline PTX: a pass here says that the logic is right,
-//          not that the compiled kernel is.
+// Not here memory models, timing, tensor cores, inline PTX: a pass here says that the logic is
+//          right, not that the compiled kernel is.
 //
 // Names, values and behaviour: CUDA Runtime API reference, version 13.
 #pragma once

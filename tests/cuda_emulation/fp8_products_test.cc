@@ -1,5 +1,5 @@
-// Products of 8-bit operands on CUDA against those on the CPU: the operands are the same numbers, so
-// that results differ by the order of sums and what cuBLASLt is asked for is what it takes.
+// Products of 8-bit operands on CUDA against those on the CPU: the operands are the same numbers,
+// so that results differ by the order of sums and what cuBLASLt is asked for is what it takes.
 #include <cublasLt.h>
 #include <gtest/gtest.h>
 

@@ -37,7 +37,8 @@ struct Call {
 struct Clique {
   int size = 0;
   int arrived = 0;
-  // Which ends were enqueued once, so that the host goes on: (from, to), and whose first collective.
+  // Which ends were enqueued once, so that the host goes on: (from, to), and whose first
+  // collective.
   std::set<std::pair<int, int>> sent, received;
   std::set<int> took_part;
   // What runs and waits for its other end.

@@ -1,10 +1,11 @@
-// The part of NCCL that Skein uses, within one process: ranks are threads, each with a device of its
-// own (CUDA_EMULATION_DEVICES).
+// The part of NCCL that Skein uses, within one process: ranks are threads, each with a device of
+// its own (CUDA_EMULATION_DEVICES).
 //
-// Order    what a rank enqueues on a communicator runs in order; a group is one piece of work. A send
-//          ends only when its receive runs, a collective when all ranks run it: nothing is buffered
-// Host     ncclCommInitRank waits for all ranks, and so does the first collective of a communicator;
-//          the first message between two ranks waits for both ends to be enqueued
+// Order    what a rank enqueues on a communicator runs in order; a group is one piece of work. A
+//          send ends only when its receive runs, a collective when all ranks run it: nothing is
+//          buffered
+// Host     ncclCommInitRank waits for all ranks, and so does the first collective of a
+//          communicator; the first message between two ranks waits for both ends to be enqueued
 // Sums     in the order of ranks, rounded to the type after each: another order than Skein's
 // Misuse   ranks that enqueue different collectives, or sizes that differ, end the process
 //

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# The commands under "by hand" in README.md, as they stand there, in a home folder of their own: with
+# The commands of docs/first_run.md by hand, as they stand there, in a home folder of their own: with
 # less text and 2 steps.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT
 mkdir "$home/text"
-cp docs/*.md README.md "$home/text/"
+cp docs/*.md "$home/text/"
 cp -r skein "$home/text/"
 
-commands=$(sed -n '/<!-- by hand: begin -->/,/<!-- by hand: end -->/p' README.md | sed '1d;$d' | grep -v '^```')
+commands=$(sed -n '/<!-- by hand: begin -->/,/<!-- by hand: end -->/p' docs/first_run.md | sed '1d;$d' | grep -v '^```')
 shorter=$(sed -e "s|^text=.*|text=$home/text|" -e 's/^steps = .*/steps = 2/' \
   -e 's/^every_steps = .*/every_steps = 2/' -e 's/^batches = .*/batches = 1/' -e "s/'#include <'/& --max-tokens 4/" <<< "$commands")
 for expected in "text=$home/text" 'steps = 2' 'every_steps = 2' 'batches = 1' '--max-tokens 4'; do
-  grep -qF -- "$expected" <<< "$shorter" || { echo "by_hand_test: README.md has changed: no '$expected'" >&2; exit 1; }
+  grep -qF -- "$expected" <<< "$shorter" || { echo "by_hand_test: docs/first_run.md has changed: no '$expected'" >&2; exit 1; }
 done
 # Threads that spin would only take turns from each other on a busy machine.
 HOME=$home OMP_WAIT_POLICY=passive bash -euo pipefail -c "$shorter"

@@ -36,6 +36,7 @@ violation() {  # NEW_FILE OUTPUT_PATTERN LINE…
 expect ''
 violation skein/base/x.cc 'includes "skein/ir/graph.h"' '#include "skein/ir/graph.h"'
 violation skein/base/x.cc 'not formatted' 'int  x;'
+violation skein/base/x.cc 'more than 100 columns' "// $(printf 'word %.0s' {1..25})word"
 violation "$pages/x.md" 'a blank at the end' 'int x; '
 violation "$pages/x.md" 'a tab' $'a\tb'
 violation scripts/x.sh 'syntax error' 'if true'

@@ -1,6 +1,6 @@
-// Collectives over Gloo, in host memory: every message goes straight from its owner to who needs it,
-// posted in start() and moved by Gloo's thread. A sum is done by wait(), in the fixed order; the
-// second phase of an all-reduce begins there.
+// Collectives over Gloo, in host memory: every message goes straight from its owner to who needs
+// it, posted in start() and moved by Gloo's thread. A sum is done by wait(), in the fixed order;
+// the second phase of an all-reduce begins there.
 #pragma once
 
 #include <array>

@@ -45,13 +45,14 @@ class GlooWorld {
   // A buffer that reaches all memory: offsets are addresses.
   std::unique_ptr<gloo::transport::UnboundBuffer> new_buffer();
 
-  // The same on every member, without asking: a hash of members, name and how often they met before.
+  // The same on every member, without asking: a hash of members, name and how often they met
+  // before.
   uint64_t new_group_id(const std::vector<int>& world_ranks, const std::string& name);
 
   // Connects with those of `world_ranks` that are not connected yet; they have to do the same. What
-  // they are to be reached at is published for all of them first, so the order of calls of different
-  // ranks does not matter. `loss` is reported where one does not come; without a collective in it, as
-  // one that did not arrive.
+  // they are to be reached at is published for all of them first, so the order of calls of
+  // different ranks does not matter. `loss` is reported where one does not come; without a
+  // collective in it, as one that did not arrive.
   void connect(const std::vector<int>& world_ranks, LossReport loss = {});
   bool is_connected(int world_rank) const {
     return connected_[static_cast<size_t>(world_rank)].load(std::memory_order_acquire);

@@ -1,6 +1,6 @@
-// Collectives of many small tensors, as the gradients of a bucket over hundreds of ranks: what goes to
-// one peer of all of them is one message, packed without gaps, part after part. The bytes on the wire
-// stay the same; what is summed lies in the collective's scratch, peer after peer.
+// Collectives of many small tensors, as the gradients of a bucket over hundreds of ranks: what goes
+// to one peer of all of them is one message, packed without gaps, part after part. The bytes on the
+// wire stay the same; what is summed lies in the collective's scratch, peer after peer.
 //
 // Cost    one copy of what is sent, and of what a gather or second phase receives
 // Memory  PackingMemory: as much again as the whole of a collective that is under way

@@ -44,8 +44,8 @@ void write_whole(const fs::path& path, std::string_view text) {
   fs::rename(unfinished, path);
 }
 
-// For reading; -1 where it is not there. The folder is opened first: over NFS that makes the client ask
-// the server, which it would not do about a name that it found missing a moment ago.
+// For reading; -1 where it is not there. The folder is opened first: over NFS that makes the client
+// ask the server, which it would not do about a name that it found missing a moment ago.
 FileDescriptor open_now(const fs::path& path) {
   const FileDescriptor folder(
       ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -1,6 +1,6 @@
-// How ranks find each other: a folder that all see. Each says in a small file that it is here; rank 0
-// reads these, and writes one table that says so to all. Where two ranks connect, each reads one slot
-// of the other's file of addresses.
+// How ranks find each other: a folder that all see. Each says in a small file that it is here; rank
+// 0 reads these, and writes one table that says so to all. Where two ranks connect, each reads one
+// slot of the other's file of addresses.
 //
 //   arrived-00003     "<world size> <network namespace>"
 //   table             rank 0: "<world size> <1 if all share a namespace>", or what is wrong
@@ -31,7 +31,8 @@ class Rendezvous {
 
   explicit Rendezvous(const WorldOptions& options);
 
-  // Publishes this rank and waits for all. True if all share one network namespace, and so loopback.
+  // Publishes this rank and waits for all. True if all share one network namespace, and so
+  // loopback.
   bool arrive();
 
   // By the peer that is to reach this rank there.

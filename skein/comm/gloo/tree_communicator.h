@@ -1,6 +1,6 @@
-// What concerns all ranks of a large world, over a tree: rank r is connected with (r - 1) / fan_out and
-// with fan_out r + 1 to fan_out r + fan_out. What all-to-all connections would do in one hop takes two
-// ways through the tree; what the ranks tell each other there is small.
+// What concerns all ranks of a large world, over a tree: rank r is connected with (r - 1) / fan_out
+// and with fan_out r + 1 to fan_out r + fan_out. What all-to-all connections would do in one hop
+// takes two ways through the tree; what the ranks tell each other there is small.
 //
 // barrier, broadcast, all-gather: the shares go up to rank 0, the whole comes down
 // all-reduce     the terms as an all-gather; each rank adds all of them in the canonical order

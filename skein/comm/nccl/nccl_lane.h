@@ -1,6 +1,6 @@
-// One NCCL communicator with a stream of its own: the collectives of a group, or the messages of one
-// rank to another. What it is given runs in order, beside other lanes. So nothing waits for a send
-// but the sends behind it, of the same two ranks.
+// One NCCL communicator with a stream of its own: the collectives of a group, or the messages of
+// one rank to another. What it is given runs in order, beside other lanes. So nothing waits for a
+// send but the sends behind it, of the same two ranks.
 //
 // Errors   see NcclWorld. Error{kInternal}: NCCL refused a call
 // Threads  the group's, and the world's, which looks at what is under way
@@ -72,8 +72,8 @@ class NcclLane {
     double timeout_s;
     cudaEvent_t finished, reached;
     bool posted, waited;
-    // Since when somebody waits: the host while it posts, then the device, when it has `reached` the
-    // wait.
+    // Since when somebody waits: the host while it posts, then the device, when it has `reached`
+    // the wait.
     std::optional<std::chrono::steady_clock::time_point> since;
   };
 

@@ -1,5 +1,5 @@
-// What all groups of a process share over NCCL: the device, lanes that wait to be connected, a thread
-// that looks at what is under way, and the end of the world.
+// What all groups of a process share over NCCL: the device, lanes that wait to be connected, a
+// thread that looks at what is under way, and the end of the world.
 //
 // Lanes    are connected in the order of their keys, all that were announced before anything runs:
 //          members that come with different sets meet in the same order, and nothing that NCCL does

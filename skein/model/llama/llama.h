@@ -1,5 +1,5 @@
-// The Llama family, and what others take from it: pre-norm decoders with rotary attention and a gated
-// MLP.
+// The Llama family, and what others take from it: pre-norm decoders with rotary attention and a
+// gated MLP.
 //
 //   each layer:  x = x + o_proj(attention(rope(qkv_proj(norm(x)))))
 //                x = x + down_proj(silu(gate_proj(norm(x))) * up_proj(norm(x)))

@@ -1,5 +1,5 @@
-// Qwen3, dense: a pre-norm decoder whose queries and keys are normalised head by head before they are
-// rotated. The width of a head is its own, not hidden_size / num_attention_heads.
+// Qwen3, dense: a pre-norm decoder whose queries and keys are normalised head by head before they
+// are rotated. The width of a head is its own, not hidden_size / num_attention_heads.
 //
 //   each layer:  q, k, v = qkv_proj(norm(x))
 //                x = x + o_proj(attention(rope(head_norm(q), head_norm(k)), v))

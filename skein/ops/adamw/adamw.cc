@@ -80,8 +80,8 @@ Layout layout(const OpCall& call) {
 }
 
 // Where the rank's elements are in the whole. The rank's part of the state is a range of a box; of
-// the box, `run_elements` at a time are side by side in the whole, `run_stride` from one such run to
-// the next.
+// the box, `run_elements` at a time are side by side in the whole, `run_stride` from one such run
+// to the next.
 void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
   const TensorType& state = call.input(1);
   const Box box = state.local_box(call.mesh, rank);

@@ -75,7 +75,8 @@ struct Description {
     const bool is_kv = operand == kK || operand == kV || operand == kDk || operand == kDv;
     return is_kv ? problem.kv_heads : problem.heads;
   }
-  // As the library sees an operand: [entries, heads, sequence_length, head_dim], a document an entry.
+  // As the library sees an operand: [entries, heads, sequence_length, head_dim], a document an
+  // entry.
   void describe(fe::graph::Graph& graph, Operand operand, Tensor_attributes& tensor) const {
     const int64_t dim = operand == kLse ? 1 : problem.head_dim, stride = table.strides[operand];
     const int64_t length = problem.sequence_length;
@@ -142,12 +143,12 @@ struct Description {
     }
   }
 
-  // Of every sum in the workspace. A multiple, as what the engine keeps lies right behind the sums and
-  // holds tensor maps, which must be aligned.
+  // Of every sum in the workspace. A multiple, as what the engine keeps lies right behind the sums
+  // and holds tensor maps, which must be aligned.
   int64_t workspace_rows() const { return round_up(problem.num_query_rows(), kRowsAlignment); }
 
-  // At least what a plan needs: sums of dq and, with shared kv heads, dk and dv of every query head,
-  // in fp32; delta; what orders the sums of dq; and room for what the library keeps besides.
+  // At least what a plan needs: sums of dq and, with shared kv heads, dk and dv of every query
+  // head, in fp32; delta; what orders the sums of dq; and room for what the library keeps besides.
   int64_t workspace_bytes() const {
     const int64_t entries = table.num_entries, rows = workspace_rows();
     int64_t bytes = (int64_t{4} << 20) + entries * 1024;
@@ -300,9 +301,9 @@ bool is_for_cudnn(DType dtype, const Problem& problem) {
 
 // Where everything is in scratch memory. With null memory it only counts.
 //
-// With shared kv heads cuDNN keeps dk and dv of every query head, their rows as far apart as those of
-// dk and dv, times the query heads of a kv head. Where these are columns of a wider matrix, it writes
-// them to rows without gaps first.
+// With shared kv heads cuDNN keeps dk and dv of every query head, their rows as far apart as those
+// of dk and dv, times the query heads of a kv head. Where these are columns of a wider matrix, it
+// writes them to rows without gaps first.
 struct Placement {
   Placement(const Problem& wanted, bool backward, void* memory) : problem(wanted), memory_(memory) {
     const int64_t cols = int64_t{problem.kv_heads} * problem.head_dim;

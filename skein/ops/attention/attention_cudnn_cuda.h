@@ -9,8 +9,8 @@
 //           cuDNN.
 // Limits    head_dim a multiple of 16; whole sequences to a rank (`parts` == 1), of more than one
 //           token
-// Plans     are built at the first run of a shape that does not record, and kept: nodes of one shape
-//           share one
+// Plans     are built at the first run of a shape that does not record, and kept: nodes of one
+//           shape share one
 #pragma once
 
 #include <cstdint>

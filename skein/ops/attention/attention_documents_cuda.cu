@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(kThreads) fill_table(TableArgs args) {
   scan(values, 1, [](int a, int b) { return a < b ? a : b; });
   const int after = thread + 1 < kThreads ? values[thread + 1] : args.num_tokens;
 
-  // The least class whose documents, with all longer ones, have an entry each. A sequence has room for
-  // one document of the highest class: they always fit.
+  // The least class whose documents, with all longer ones, have an entry each. A sequence has room
+  // for one document of the highest class: they always fit.
   chunk.for_each(after, [&](int, int length) { atomicAdd(&num_of_class[class_of(length)], 1); });
   __syncthreads();
   int least = kClasses, num_documents = 0;

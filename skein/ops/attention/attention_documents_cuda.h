@@ -1,8 +1,8 @@
 // The documents of whole sequences as a batch, for a library that takes sequences of different
 // lengths: found on the device, as the host does not know them.
 //
-// A table has a fixed number of entries. Where there are more documents, the longest have them (all of
-// at least some power of two), so that what is left to our own kernels is short.
+// A table has a fixed number of entries. Where there are more documents, the longest have them (all
+// of at least some power of two), so that what is left to our own kernels is short.
 #pragma once
 
 #include <cstdint>

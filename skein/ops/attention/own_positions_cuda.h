@@ -6,8 +6,8 @@
 
 namespace skein::attention_cuda {
 
-// The positions from the first to the last of a range that these kernels compute, by every lane of a
-// warp; others between them are not to be stored. Empty: none.
+// The positions from the first to the last of a range that these kernels compute, by every lane of
+// a warp; others between them are not to be stored. Empty: none.
 __device__ inline Range own_positions(const Problem& problem, int sequence, Range range) {
   if (problem.elsewhere == nullptr) return range;
   Range own = {range.end, range.begin};

@@ -1,7 +1,8 @@
-// Internal to the attention kernels on tensor cores: tiles of 16 x 16, the blocks of shared memory that
-// they come from, and how both are loaded, multiplied and stored.
+// Internal to the attention kernels on tensor cores: tiles of 16 x 16, the blocks of shared memory
+// that they come from, and how both are loaded, multiplied and stored.
 //
-// Which elements of a tile a lane holds is not documented: it is found out by loading a tile of indices.
+// Which elements of a tile a lane holds is not documented: it is found out by loading a tile of
+// indices.
 #pragma once
 
 #include <mma.h>
@@ -161,8 +162,8 @@ __device__ void multiply(const Left (&left)[cols / kTile], const Matrix<rows, co
   }
 }
 
-// sums += weights rows, over the rows [0, num) and the columns from `first_col` on. `weights`: of the
-// warp, kTile rows with the given distance.
+// sums += weights rows, over the rows [0, num) and the columns from `first_col` on. `weights`: of
+// the warp, kTile rows with the given distance.
 template <int num, int rows, int cols, int count>
 __device__ void accumulate(const __nv_bfloat16* weights, int weights_stride,
                            const Matrix<rows, cols>& terms, int first_col, Sum (&sums)[count]) {

@@ -38,7 +38,8 @@ inline unsigned blocks_for(int64_t count, int64_t each) {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
-// Blocks that run at the same time where a multiprocessor holds `each`: a grid for kernels that loop.
+// Blocks that run at the same time where a multiprocessor holds `each`: a grid for kernels that
+// loop.
 inline unsigned resident_blocks(int each) {
   int device = 0, multiprocessors = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");

@@ -1,5 +1,5 @@
-// A shared library that is loaded when a GPU first needs a function of it: the program starts, plans
-// and trains on a CPU where it is not installed.
+// A shared library that is loaded when a GPU first needs a function of it: the program starts,
+// plans and trains on a CPU where it is not installed.
 //
 // Errors   Error{kUnsupported}: what is missing, and what to install
 // Threads  any number

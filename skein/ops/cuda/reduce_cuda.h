@@ -1,4 +1,5 @@
-// Sums and maxima over a block, in one fixed order: a butterfly over each warp, then over the warps.
+// Sums and maxima over a block, in one fixed order: a butterfly over each warp, then over the
+// warps.
 //
 // Threads  every thread of the block calls, of a one-dimensional block of whole warps, at most 1024
 // Result   the same bits on every thread

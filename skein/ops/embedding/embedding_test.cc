@@ -42,8 +42,8 @@ TEST(Embedding, StaysInsideOfTheTable) {
             .reference = reference});
 }
 
-// More tokens than one block sorts, of few rows: what the sorted parts are merged for, and rows whose
-// tokens fill several windows, one of them most.
+// More tokens than one block sorts, of few rows: what the sorted parts are merged for, and rows
+// whose tokens fill several windows, one of them most.
 TEST(Embedding, GradientOfManyTokensOfFewRows) {
   const int64_t num_tokens = 700, vocabulary = 50;
   for (const int64_t cols : {33, 128}) {

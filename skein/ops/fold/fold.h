@@ -1,5 +1,5 @@
-// One move in a binary tree of gradient sums that arrive one after another: what a rank needs to sum
-// its virtual ranks in the canonical order. A level is a sum that waits for its neighbour.
+// One move in a binary tree of gradient sums that arrive one after another: what a rank needs to
+// sum its virtual ranks in the canonical order. A level is a sum that waits for its neighbour.
 //
 // Formula       push:   level' = gradient,   gradient' = 0
 //               merge:  gradient' = level + gradient;  level' has no meaning until the next push

@@ -1,5 +1,5 @@
-// The `fp8` mode of linear and its derivatives on the CPU: operands are copied to scratch, rounded as
-// 8-bit products would see them, and multiplied in bf16, which holds them exactly.
+// The `fp8` mode of linear and its derivatives on the CPU: operands are copied to scratch, rounded
+// as 8-bit products would see them, and multiplied in bf16, which holds them exactly.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,8 @@
 // Which operands of linear and its derivatives are rounded to 8 bits where the node says `fp8`.
 //
-// Formula  operands of one group share one scale: 2^k times their largest magnitude is just in range.
-//          Values and weights are E4M3, gradients that arrive E5M2 (skein/tensor/fp8.h). Products are
-//          summed in fp32; outputs, biases and gradient sums stay as they are
+// Formula  operands of one group share one scale: 2^k times their largest magnitude is just in
+//          range. Values and weights are E4M3, gradients that arrive E5M2 (skein/tensor/fp8.h).
+//          Products are summed in fp32; outputs, biases and gradient sums stay as they are
 // Placement a rank's parts have scales of their own
 #pragma once
 

@@ -205,8 +205,8 @@ class Product {
       lt_.check(lt_.set_preference(preference, attribute, &value, sizeof(value)), "a preference");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
-    // Parts of a sum may be kept apart in f32 and added in a fixed order; not in C itself, where they
-    // would be rounded to its dtype.
+    // Parts of a sum may be kept apart in f32 and added in a fixed order; not in C itself, where
+    // they would be rounded to its dtype.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(problem_.b.alignment));

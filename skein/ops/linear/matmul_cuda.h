@@ -2,22 +2,22 @@
 //
 // Operands     A, B bf16 and C bf16 or f32; or all f32, multiplied as such, never as TF32. Any row
 //              stride and alignment; rows that begin at multiples of 16 bytes are several times
-//              faster. Or A and B of 8 bits, not both E5M2, depth the inner dim: fast where depth and
-//              columns are multiples of kCudaFp8Multiple, rows (of C too) begin at multiples of 16
-//              bytes, and C is bf16 or has no bias; elsewhere our own kernel multiplies, slowly.
-// Accumulation fp32, rounded once when stored. Tensor cores of Hopper add 8-bit products with about 14
-//              bits (arXiv:2412.19437, 3.5.2). With `fast accumulation` cuBLASLt would leave it at
-//              that and be faster; it is off, so that sums move on to fp32 before they are long.
-// Algorithm    Of each problem (sizes, dtypes, strides, alignments, epilogue) the one that a run has
-//              adopted (ops/algorithms.h). Else what this machine measured before, in
-//              ${SKEIN_CACHE:-$HOME/.cache/skein}/cublaslt-algorithms.jsonl, by GPU, driver, library
-//              and problem; else what is fastest of cuBLASLt's proposals, measured now in the place of
-//              its operands, which takes some milliseconds and is kept in that file. Nothing is
-//              measured, and cuBLASLt's first proposal taken, with SKEIN_TUNE=off, where that file
-//              cannot be written, and while a stream captures.
+//              faster. Or A and B of 8 bits, not both E5M2, depth the inner dim: fast where depth
+//              and columns are multiples of kCudaFp8Multiple, rows (of C too) begin at multiples of
+//              16 bytes, and C is bf16 or has no bias; elsewhere our own kernel multiplies, slowly.
+// Accumulation fp32, rounded once when stored. Tensor cores of Hopper add 8-bit products with about
+//              14 bits (arXiv:2412.19437, 3.5.2). With `fast accumulation` cuBLASLt would leave it
+//              at that and be faster; it is off, so that sums move on to fp32 before they are long.
+// Algorithm    Of each problem (sizes, dtypes, strides, alignments, epilogue) the one that a run
+//              has adopted (ops/algorithms.h). Else what this machine measured before, in
+//              ${SKEIN_CACHE:-$HOME/.cache/skein}/cublaslt-algorithms.jsonl, by GPU, driver,
+//              library and problem; else what is fastest of cuBLASLt's proposals, measured now in
+//              the place of its operands, which takes some milliseconds and is kept in that file.
+//              Nothing is measured, and cuBLASLt's first proposal taken, with SKEIN_TUNE=off, where
+//              that file cannot be written, and while a stream captures.
 // Same bits    from every run with the same choices: no algorithm uses atomics or splits sums by
-//              chance. Algorithms add in different orders, so that choices belong to a run: its ranks
-//              share them and its checkpoints keep them (train/run_algorithms.h).
+//              chance. Algorithms add in different orders, so that choices belong to a run: its
+//              ranks share them and its checkpoints keep them (train/run_algorithms.h).
 // Errors       Error{kUnsupported} where cuBLASLt is not installed; kInternal with what it says
 // Threads      any number
 #pragma once
@@ -41,8 +41,8 @@ struct CudaMatmulOperand {
   int64_t row_stride = 0;  // elements
   // In memory [depth, rows of C] or [depth, cols of C]; otherwise depth is the inner one.
   bool depth_is_row = false;
-  // Elements are of this format instead, and stand for their values times *inverse_scale, which is on
-  // the device.
+  // Elements are of this format instead, and stand for their values times *inverse_scale, which is
+  // on the device.
   std::optional<Fp8Format> fp8 = {};
   const float* inverse_scale = nullptr;
 };

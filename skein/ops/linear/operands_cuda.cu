@@ -135,8 +135,8 @@ __device__ void store(bfloat16* to, const float (&values)[kPack], int64_t count,
   }
 }
 
-// 4 x 8 elements a thread. Words of four rows of one column meet in shared memory, of which each row
-// is a column: 16 bytes of it are in turn moved by the column, so that no bank is met twice.
+// 4 x 8 elements a thread. Words of four rows of one column meet in shared memory, of which each
+// row is a column: 16 bytes of it are in turn moved by the column, so that no bank is met twice.
 __device__ void store_transposed(const Part& part, int64_t first_row, int64_t first_col,
                                  const float (&values)[4][kPack], const Scale& scale) {
   constexpr int kUnits = kTranspose.rows / 16;

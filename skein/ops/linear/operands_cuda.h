@@ -1,11 +1,12 @@
 // The operands of linear and its derivatives on a GPU: as they are or, in the `fp8` mode, copies in
 // scratch memory.
 //
-// Copies  Each group (skein/ops/linear/fp8_operands.h) is one matrix, its parts side by side or below
-//         each other. 8 bits an element, the summed dim inside as cuBLASLt wants it, where sizes are
-//         multiples of kCudaFp8Multiple; elsewhere bf16, which holds the same numbers, for an
-//         ordinary product.
-// Cost    operands are read twice: for the largest magnitude, which sets the scale, and to be rounded
+// Copies  Each group (skein/ops/linear/fp8_operands.h) is one matrix, its parts side by side or
+//         below each other. 8 bits an element, the summed dim inside as cuBLASLt wants it, where
+//         sizes are multiples of kCudaFp8Multiple; elsewhere bf16, which holds the same numbers,
+//         for an ordinary product.
+// Cost    operands are read twice: for the largest magnitude, which sets the scale, and to be
+//         rounded
 #pragma once
 
 #include <string_view>

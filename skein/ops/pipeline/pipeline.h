@@ -2,10 +2,10 @@
 //
 // Formula     receive on the other stage gives the x of send
 // Shapes      any, packed; `type` of a receive is that of the value that was sent
-// Memory      `buffer` has room for `depth` times x, one below the other; sends take turns. A copy is
-//             on its way until its turn comes again, and that send waits for it. So a stage goes on
-//             computing while its neighbour is busy, and two neighbours that send first do not wait
-//             for each other; schedule/pipeline.h says which depth a schedule needs
+// Memory      `buffer` has room for `depth` times x, one below the other; sends take turns. A copy
+//             is on its way until its turn comes again, and that send waits for it. So a stage goes
+//             on computing while its neighbour is busy, and two neighbours that send first do not
+//             wait for each other; schedule/pipeline.h says which depth a schedule needs
 // Order       sends and receives over one group match in order; a group each for what goes forward
 //             and backward, since the two interleave differently on the two sides
 // Derivative  none: the passes cut a graph that is differentiated already

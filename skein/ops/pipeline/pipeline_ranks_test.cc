@@ -12,8 +12,8 @@ double element(int64_t micro_batch, int64_t i) {
   return static_cast<double>((micro_batch * 13 + i) % 97);
 }
 
-// A stage adds nothing: what the first stage sends comes out of the last. Each sends as far ahead as
-// its buffer lets it.
+// A stage adds nothing: what the first stage sends comes out of the last. Each sends as far ahead
+// as its buffer lets it.
 void run_stage(GroupRank& rank, int64_t stages, const Shape& shape, int64_t row_padding) {
   const int64_t stage = rank.rank;
   Graph graph(Mesh::standard(stages, 1, 1, 1));

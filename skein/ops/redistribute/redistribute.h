@@ -19,8 +19,8 @@
 // Cost        local memory read and written; a sum of n terms is n - 1 additions an element; what
 //             goes over the wire is what skein/comm/communicator.h says
 // Errors      kInvalid: an axis that the mesh lacks; a placement that it has already; S -> S' (go
-//             through R); R -> P; a dim that the axis does not divide; a collective over S<d>, d > 0;
-//             a dim that an inner axis splits as well (undo that one first); kPeerLost
+//             through R); R -> P; a dim that the axis does not divide; a collective over S<d>, d >
+//             0; a dim that an inner axis splits as well (undo that one first); kPeerLost
 // Source      Shoeybi et al., arXiv:1909.08053 (conjugate f and g); Xu et al., arXiv:2105.04663
 #pragma once
 
@@ -37,8 +37,8 @@ struct Collective;
 
 // (x...) {axis, to} -> (y...), or (x..., t...) {axis, to, into} -> (y...), each y in the memory of
 // its t. Values of one node travel together; they are placed alike over the axis. With {owed} what
-// is Replicated by its type is a term of a sum all the same: the stages of a pipeline have graphs of
-// their own, and over `pp` each brings what the others do not have.
+// is Replicated by its type is a term of a sum all the same: the stages of a pipeline have graphs
+// of their own, and over `pp` each brings what the others do not have.
 extern const OpDef kRedistribute;
 
 // The same in two halves, between which the rank computes: what a start reads and writes belongs to
@@ -69,15 +69,15 @@ std::vector<ValueId> sum_over(Graph& graph, const std::vector<ValueId>& values,
                               std::string_view axis);
 
 // To `wanted` on every axis, one axis at a time, in the order that is legal: what becomes whole
-// first, from the inner axes out; then what is split, from the outer axes in. The value itself where
-// it is placed so already.
+// first, from the inner axes out; then what is split, from the outer axes in. The value itself
+// where it is placed so already.
 ValueId redistribute_all(Graph& graph, ValueId value, const Placements& wanted);
 
 // Whether redistribute would accept this, on an axis of this type's mesh.
 bool can_redistribute(const TensorType& type, const Mesh& mesh, int axis, Placement to);
 
-// What a bound redistribute or redistribute_start asks of its communicator: what a plan counts is what runs. `kind` is
-// kBarrier where nothing goes over the wire.
+// What a bound redistribute or redistribute_start asks of its communicator: what a plan counts is
+// what runs. `kind` is kBarrier where nothing goes over the wire.
 Collective collective_of(const KernelCall& call);
 
 }  // namespace skein

@@ -1,6 +1,6 @@
-// What a bound redistribute does, on every device alike: without a collective, each value is moved by
-// itself; else rows are packed, the collective runs, rows are unpacked, and the padding behind a share
-// is cleared. Addresses are those of the call.
+// What a bound redistribute does, on every device alike: without a collective, each value is moved
+// by itself; else rows are packed, the collective runs, rows are unpacked, and the padding behind a
+// share is cleared. Addresses are those of the call.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ struct RedistributePlan {
 RedistributePlan plan_redistribute(const KernelCall& call);
 
 // For `prepare`: they tell the communicator what will come.
-// Errors  kInternal: no communicator; the rank's place is not known; a start whose operands have gaps
+// Errors  kInternal: no communicator; the rank's place is not known; a start whose operands have
+//         gaps
 RedistributePlan prepare_redistribute(const KernelCall& call);
 RedistributePlan prepare_redistribute_start(const KernelCall& call);  // staging: the last output
 RedistributePlan prepare_redistribute_wait(const KernelCall& call);   // its padding alone

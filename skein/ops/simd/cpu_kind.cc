@@ -12,8 +12,8 @@ namespace {
 
 std::atomic<bool> bf16_dot_allowed = true;
 
-// Of Highway's targets, which it would ask the CPU for at each question: a virtual machine answers in
-// 28 us, and kernels ask before every product. 0: not known.
+// Of Highway's targets, which it would ask the CPU for at each question: a virtual machine answers
+// in 28 us, and kernels ask before every product. 0: not known.
 std::atomic<int64_t> known_targets = 0;
 
 // Kernels that Highway dispatches go by what was chosen last, and its own question forgets limits.

@@ -1,8 +1,8 @@
-// Which instruction sets the CPU kernels of this process use. They decide how sums round, so ranks of
-// a run must have the same.
+// Which instruction sets the CPU kernels of this process use. They decide how sums round, so ranks
+// of a run must have the same.
 //
-// Kinds   "avx512-bf16" (AVX-512 with bf16 dot products), "avx512", "avx2", "sse4"; each can do what
-//         the later ones do. Elsewhere the name that Highway has for it, as "neon"
+// Kinds   "avx512-bf16" (AVX-512 with bf16 dot products), "avx512", "avx2", "sse4"; each can do
+//         what the later ones do. Elsewhere the name that Highway has for it, as "neon"
 // Threads before any kernel runs; the choice is the process's
 #pragma once
 

@@ -28,8 +28,8 @@ __device__ int first_col() {
   return (thread / 32 * kRound * 32 + thread % 32) * n;
 }
 
-// e^x for x <= 0, and 0 where that is not a normal number: numbers below those would take three more
-// instructions a logit, and instructions are what this kernel is short of.
+// e^x for x <= 0, and 0 where that is not a normal number: numbers below those would take three
+// more instructions a logit, and instructions are what this kernel is short of.
 __device__ float exp_or_zero(float x) {
 #ifdef __CUDA_ARCH__
   constexpr float kLog2E = 1.44269504f;

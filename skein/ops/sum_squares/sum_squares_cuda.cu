@@ -31,8 +31,8 @@ __device__ void add_squares(double (&sums)[4], const Pack<T, n>& pack) {
   }
 }
 
-// A lane's part of a chunk of kFlatGranule elements, of which `count` exist. Which elements it takes,
-// and in which order, depends on nothing else.
+// A lane's part of a chunk of kFlatGranule elements, of which `count` exist. Which elements it
+// takes, and in which order, depends on nothing else.
 template <typename T>
 __device__ double lane_squares(const T* x, int64_t count) {
   constexpr int kPack = kPackOf<T>, kStep = 32 * kPack, kPacks = kFlatGranule / kStep;

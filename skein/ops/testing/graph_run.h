@@ -1,6 +1,6 @@
-// Runs a small graph on the kernels of the device under test, in memory that shows who writes where it should not. On a
-// mesh of several ranks it runs one of them, without collectives: `inputs` are that rank's parts,
-// as local_part() cuts them.
+// Runs a small graph on the kernels of the device under test, in memory that shows who writes where
+// it should not. On a mesh of several ranks it runs one of them, without collectives: `inputs` are
+// that rank's parts, as local_part() cuts them.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -174,6 +174,10 @@ inline void check_forward(const OpCase& test, const Outputs& want) {
   const Node& node = built.graph.nodes().at(0);
   const Cost cost = test.op->cost(built.graph.call(node));
   EXPECT_TRUE(cost.flops >= 0 && cost.bytes_read >= 0 && cost.bytes_written >= 0);
+  const OpDef& op = *test.op;
+  const bool is_view = op.layout != nullptr && !op.layout(built.graph.call(node)).aliases.empty();
+  EXPECT_TRUE(is_view || cost.flops > 0 || cost.bytes_read + cost.bytes_written > 0)
+      << "a step of this op would be free";
 
   const GraphRun first(built.graph, built.inputs, {.num_threads = 1});
   const GraphRun again(built.graph, built.inputs, {.num_threads = 1});

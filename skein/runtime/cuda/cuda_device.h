@@ -1,5 +1,5 @@
-// One NVIDIA GPU: plain memory, one stream for what a step computes, one that brings inputs while it
-// works, more for reading back what no step writes.
+// One NVIDIA GPU: plain memory, one stream for what a step computes, one that brings inputs while
+// it works, more for reading back what no step writes.
 #pragma once
 
 #include <cuda_runtime.h>
