@@ -140,6 +140,8 @@ struct FamilyDef {
   int64_t default_max_positions = 0;
   int64_t default_key_value_heads = 0;  // 0: as many as query heads
   int64_t default_head_dim = 0;         // 0: hidden_size / num_attention_heads, which must divide
+  // Whether transformers' AutoTokenizer goes by the folder's tokenizer_config.json.
+  bool auto_tokenizer = true;
 
   // The family's own keys of config.json, read into config.own, and written back.
   std::vector<ModelKey> (*keys)();

@@ -33,6 +33,14 @@ void add_tokenizer(const ModelSource& source, HuggingFaceExport& contents) {
          source.tokenizer().string(), why);
   }
   for (auto& [name, text] : tokenizer->export_files()) contents.texts[name] = text;
+  const FamilyDef& family = *source.config().family;
+  if (!family.auto_tokenizer) {
+    log::warn(
+        "transformers' AutoTokenizer takes a tokenizer of its own for a model_type \"{}\", "
+        "whatever "
+        "the folder says, and gives other ids: load this one with PreTrainedTokenizerFast",
+        family.model_type);
+  }
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ const FamilyDef qwen2_family = {
     .architecture = "Qwen2ForCausalLM",
     .default_max_positions = 32'768,
     .default_key_value_heads = 32,
+    .auto_tokenizer = false,  // transformers 5.23: always Qwen2Tokenizer, which reads bytes
     .keys = norm_and_rope_keys,
     .parse = parse,
     .write = write,
