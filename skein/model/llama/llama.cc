@@ -15,12 +15,9 @@ std::vector<ModelKey> keys() {
 }
 
 void parse(const ConfigKeys& keys, DecoderConfig& config) {
-  refuse_windows(keys);
-  LlamaConstants constants;
-  constants.rms_norm_eps = keys.number("rms_norm_eps", 1e-12, 1, 1e-6);
+  LlamaConstants constants = parse_norm_and_rope(keys, config);
   constants.qkv_bias = constants.output_bias = keys.boolean("attention_bias", false);
   constants.mlp_bias = keys.boolean("mlp_bias", false);
-  constants.rope = parse_rope(keys, config.max_position_embeddings);
   set_constants(config, constants);
 }
 
@@ -29,8 +26,7 @@ void write(const DecoderConfig& config, Json& json) {
   json["attention_bias"] = constants.qkv_bias;
   json["mlp_bias"] = constants.mlp_bias;
   json["pretraining_tp"] = 1;
-  json["rms_norm_eps"] = constants.rms_norm_eps;
-  write_rope(constants.rope, json);
+  write_norm_and_rope(config, json);
 }
 
 }  // namespace
@@ -47,6 +43,20 @@ const FamilyDef llama_family = {
     .tables = llama_tables,
     .flops = gated_decoder_flops,
 };
+
+LlamaConstants parse_norm_and_rope(const ConfigKeys& keys, const DecoderConfig& config) {
+  refuse_windows(keys);
+  LlamaConstants constants;
+  constants.rms_norm_eps = keys.number("rms_norm_eps", 1e-12, 1, 1e-6);
+  constants.rope = parse_rope(keys, config.max_position_embeddings);
+  return constants;
+}
+
+void write_norm_and_rope(const DecoderConfig& config, Json& json) {
+  const auto& constants = config.constants<LlamaConstants>();
+  json["rms_norm_eps"] = constants.rms_norm_eps;
+  write_rope(constants.rope, json);
+}
 
 void set_constants(DecoderConfig& config, const LlamaConstants& constants) {
   config.own = std::make_shared<const LlamaConstants>(constants);

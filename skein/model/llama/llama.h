@@ -27,6 +27,10 @@ struct LlamaConstants {
 // Makes `constants` the config's own.
 void set_constants(DecoderConfig& config, const LlamaConstants& constants);
 
+// The norms' epsilon and RoPE, as norm_and_rope_keys names them; refuses windows of attention.
+LlamaConstants parse_norm_and_rope(const ConfigKeys& keys, const DecoderConfig& config);
+void write_norm_and_rope(const DecoderConfig& config, Json& json);
+
 // Rows of FamilyDef for whoever has LlamaConstants.
 std::vector<ParameterSpec> llama_parameters(const DecoderConfig& config);
 ValueId llama_layers(DecoderGraph& decoder, ValueId x);

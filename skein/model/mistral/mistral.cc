@@ -12,18 +12,12 @@ extern const FamilyDef mistral_family;
 namespace {
 
 void parse(const ConfigKeys& keys, DecoderConfig& config) {
-  refuse_windows(keys);
-  LlamaConstants constants;
-  constants.rms_norm_eps = keys.number("rms_norm_eps", 1e-12, 1, 1e-6);
-  constants.rope = parse_rope(keys, config.max_position_embeddings);
-  set_constants(config, constants);
+  set_constants(config, parse_norm_and_rope(keys, config));
 }
 
 void write(const DecoderConfig& config, Json& json) {
-  const auto& constants = config.constants<LlamaConstants>();
-  json["rms_norm_eps"] = constants.rms_norm_eps;
   json["sliding_window"] = nullptr;
-  write_rope(constants.rope, json);
+  write_norm_and_rope(config, json);
 }
 
 }  // namespace

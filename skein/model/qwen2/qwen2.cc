@@ -11,19 +11,14 @@ extern const FamilyDef qwen2_family;
 namespace {
 
 void parse(const ConfigKeys& keys, DecoderConfig& config) {
-  refuse_windows(keys);
-  LlamaConstants constants;
-  constants.rms_norm_eps = keys.number("rms_norm_eps", 1e-12, 1, 1e-6);
+  LlamaConstants constants = parse_norm_and_rope(keys, config);
   constants.qkv_bias = true;
-  constants.rope = parse_rope(keys, config.max_position_embeddings);
   set_constants(config, constants);
 }
 
 void write(const DecoderConfig& config, Json& json) {
-  const auto& constants = config.constants<LlamaConstants>();
-  json["rms_norm_eps"] = constants.rms_norm_eps;
   json["use_sliding_window"] = false;
-  write_rope(constants.rope, json);
+  write_norm_and_rope(config, json);
 }
 
 }  // namespace
