@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "skein/base/units.h"
+#include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/made_up_ranks.h"
 
 namespace skein {

@@ -4,6 +4,7 @@
 
 #include "skein/base/hash.h"
 #include "skein/checkpoint/finite.h"
+#include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/lineage.h"
 #include "skein/checkpoint/save_part.h"
 #include "skein/checkpoint/shared_save.h"

@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "skein/base/file.h"
 #include "skein/checkpoint/file_ops.h"
@@ -16,8 +15,8 @@
 
 namespace skein {
 
-// The bytes of a part: the tensors that `own` has shards of. Of those without, which others are to
-// have stored, the note has a hash.
+// The bytes of a part. It lists the tensors without shards as well, which others are to have stored:
+// one that nobody stored would be missed by nobody.
 std::string part_bytes(const Manifest& own);
 
 class SavePart {
@@ -27,9 +26,9 @@ class SavePart {
 
   const ShardIndex& index() const { return *index_; }
   TrainingState& state() { return state_; }
-  // hash_name of the tensors that the rank has and did not store.
-  const std::vector<uint64_t>& not_stored() const { return not_stored_; }
   Manifest manifest() const;
+  // Its bytes leave this process's memory until they are asked for again.
+  void let_go() const { file_.forget(file_.bytes()); }
 
  private:
   void open(std::span<const std::byte> bytes, const std::string& what);
@@ -38,14 +37,6 @@ class SavePart {
   std::string own_;
   std::unique_ptr<ShardIndex> index_;
   TrainingState state_;
-  std::vector<uint64_t> not_stored_;
 };
-
-// The parts of ranks 0, 1, 2, … as one manifest, its state rank 0's, its lanes of all
-// (merge_parts.h). With `index_path`, files and shards go to that file, durably; else they are in
-// the manifest. Throws where what the parts hold is not a whole checkpoint.
-// Memory  with an index: 16 bytes for each tensor that each rank stored; the parts are mapped
-Manifest join_parts(std::vector<SavePart> parts, const fs::path& index_path, const FileOps& ops);
-Manifest join_parts(std::vector<SavePart> parts);
 
 }  // namespace skein

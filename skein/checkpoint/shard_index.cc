@@ -115,9 +115,35 @@ std::string_view ShardIndex::tensor_name(int64_t i) const {
   return name(tensors_at_ + i * kTensorBytes);
 }
 
+int64_t ShardIndex::num_shards_of(int64_t i) const {
+  return static_cast<int64_t>(word(tensors_at_ + i * kTensorBytes + 56));
+}
+
+uint64_t ShardIndex::listing_hash() const {
+  return hash_name({reinterpret_cast<const char*>(table().data()), table().size()});
+}
+
+bool ShardIndex::lists_same_tensors(const ShardIndex& other) const {
+  const auto own = table(), others = other.table();
+  if (num_tensors_ != other.num_tensors_ || own.size() != others.size() ||
+      std::memcmp(own.data(), others.data(), own.size()) != 0) {
+    return false;
+  }
+  for (int64_t i = 0; i < num_tensors_; ++i) {
+    if (tensor_name(i) != other.tensor_name(i)) return false;
+  }
+  return true;
+}
+
 IndexTensor ShardIndex::tensor(int64_t i) const {
+  IndexTensor tensor;
+  read_tensor(i, tensor);
+  return tensor;
+}
+
+void ShardIndex::read_tensor(int64_t i, IndexTensor& tensor) const {
   const int64_t at = tensors_at_ + i * kTensorBytes;
-  IndexTensor tensor{.name = std::string(name(at))};
+  tensor.name = name(at);
   const uint64_t dtype = word(at + 16), rank = word(at + 24), first = word(at + 32),
                  num_boxes = word(at + 40), first_shard = word(at + 48), num = word(at + 56);
   const auto total = static_cast<uint64_t>(num_shards_), sizes = static_cast<uint64_t>(num_sizes_);
@@ -129,22 +155,22 @@ IndexTensor ShardIndex::tensor(int64_t i) const {
   tensor.dtype = kDTypes[dtype];
   int64_t size_at = sizes_at_ + static_cast<int64_t>(first) * 8;
   const auto next = [&] {
-    std::vector<int64_t> sizes_of(rank);
-    for (int64_t& size : sizes_of) {
-      size = static_cast<int64_t>(word(size_at));
-      size_at += 8;
-    }
-    return sizes_of;
+    size_at += 8;
+    return static_cast<int64_t>(word(size_at - 8));
   };
-  tensor.shape = Shape(next());
+  const auto read_shape = [&](Shape& shape) {
+    if (static_cast<uint64_t>(shape.rank()) != rank) shape = Shape(std::vector<int64_t>(rank));
+    for (int dim = 0; dim < shape.rank(); ++dim) shape.set_dim(dim, next());
+  };
+  read_shape(tensor.shape);
   tensor.boxes.resize(num_boxes);
   for (Slice& box : tensor.boxes) {
-    box.offset = next();
-    box.shape = Shape(next());
+    box.offset.resize(rank);
+    for (int64_t& offset : box.offset) offset = next();
+    read_shape(box.shape);
   }
   tensor.first_shard = static_cast<int64_t>(first_shard);
   tensor.num_shards = static_cast<int64_t>(num);
-  return tensor;
 }
 
 void ShardIndex::check_head() {
@@ -156,8 +182,9 @@ void ShardIndex::check_head() {
     }
   }
   int64_t next_shard = 0;
+  IndexTensor tensor;
   for (int64_t i = 0; i < num_tensors_; ++i) {
-    const IndexTensor tensor = this->tensor(i);
+    read_tensor(i, tensor);
     const bool is_sane = std::all_of(tensor.shape.dims().begin(), tensor.shape.dims().end(),
                                      [](int64_t size) { return size >= 1; }) &&
                          checked_bytes(tensor.shape, size_of(tensor.dtype)) &&

@@ -70,6 +70,11 @@ class ShardIndex {
   ManifestFile file(int64_t i) const;
   IndexTensor tensor(int64_t i) const;
   std::string_view tensor_name(int64_t i) const;
+  int64_t num_shards_of(int64_t i) const;
+  // Whether `other` lists the same tensors, boxes and numbers of shards, as ranks do that save the
+  // same parts of their stage: numbers of tensors and boxes mean the same in both.
+  bool lists_same_tensors(const ShardIndex& other) const;
+  uint64_t listing_hash() const;  // equal where they do
   // Shard i of `tensor`, which is one of this index.
   IndexShard shard(const IndexTensor& tensor, int64_t i) const;
   int64_t end_of(const IndexTensor& tensor, const IndexShard& shard) const {
@@ -91,6 +96,10 @@ class ShardIndex {
   uint64_t word(int64_t offset) const;
   int64_t count(int64_t offset) const;  // a word that is at most a file's size
   std::string_view name(int64_t entry) const;
+  void read_tensor(int64_t i, IndexTensor& tensor) const;  // into memory that it has
+  std::span<const std::byte> table() const {               // of tensors, but for their names
+    return bytes_.subspan(tensors_at_, sizes_at_ + num_sizes_ * 8 - tensors_at_);
+  }
   IndexShard read_shard(int64_t i) const;
   void check_block(int64_t block) const;
   [[noreturn]] void refuse(const std::string& why) const;
@@ -132,7 +141,9 @@ class ShardIndexWriter {
 std::string shard_index_of(const Manifest& manifest, std::string_view note);
 
 // Throws Error{kInvalid} unless shards are in order, cover every box of their tensor and every byte
-// behind their files' headers exactly once, and boxes cover their tensors exactly once. Reads all.
-void check_whole(const ShardIndex& index);
+// behind their files' headers exactly once, and boxes cover their tensors exactly once. Reads all;
+// `done_with` hears of shards that are not read again.
+void check_whole(const ShardIndex& index,
+                 const std::function<void(std::span<const std::byte>)>& done_with = {});
 
 }  // namespace skein

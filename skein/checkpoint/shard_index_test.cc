@@ -1,3 +1,4 @@
+#include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/shard_index.h"
 
 #include <gmock/gmock.h>

@@ -190,7 +190,8 @@ void check_tensor(const ShardIndex& index, const IndexTensor& tensor,
 
 }  // namespace
 
-void check_whole(const ShardIndex& index) {
+void check_whole(const ShardIndex& index,
+                 const std::function<void(std::span<const std::byte>)>& done_with) {
   std::vector<CoverSum> files(static_cast<size_t>(index.num_files()));
   std::unordered_map<std::string_view, int64_t> names;
   for (int64_t i = 0; i < index.num_tensors(); ++i) {
@@ -198,7 +199,9 @@ void check_whole(const ShardIndex& index) {
       fail(ErrorCode::kInvalid, "{}: tensor \"{}\" is listed twice", index.what(),
            index.tensor_name(i));
     }
-    check_tensor(index, index.tensor(i), files);
+    const IndexTensor tensor = index.tensor(i);
+    check_tensor(index, tensor, files);
+    if (done_with) done_with(index.shards_of(tensor));
   }
   std::unordered_map<std::string, int64_t> file_names;
   for (int64_t i = 0; i < index.num_files(); ++i) {
