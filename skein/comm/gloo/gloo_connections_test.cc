@@ -155,11 +155,16 @@ TEST(GlooConnections, ABucketIsOneMessageAPeer) {
   });
 }
 
+std::string fresh_folder() {
+  std::string folder = (std::filesystem::temp_directory_path() / "skein-world-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  return folder;
+}
+
 // 4,096 ranks, of which this is one: the others' files lie there as they would.
 TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
   constexpr int kRanks = 4096;
-  std::string folder = (std::filesystem::temp_directory_path() / "skein-world-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string folder = fresh_folder();
   const auto options = [&](int rank) {
     return WorldOptions{.rank = rank, .size = kRanks, .rendezvous = folder, .start_timeout_s = 30};
   };
@@ -196,6 +201,41 @@ TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
   EXPECT_FALSE(first.address_of(600).has_value());
   std::printf("of 4096 ranks: rank 0 told all in %.3f s; 521 addresses in %.3f s\n", collecting,
               seconds_since(reading));
+  std::filesystem::remove_all(folder);
+}
+
+// Two nodes of 4 ranks, each rank to reach all of the other node, and every address is there: a node
+// opens 4 files, not 4 x 4.
+TEST(GlooConnections, OneRankOfANodeReadsForAll) {
+  const auto folder = fresh_folder();
+  std::vector<std::unique_ptr<Rendezvous>> ranks;
+  std::vector<std::thread> starts;
+  const auto name = [](int from, int to) {
+    const std::string text = fmt::format("{} reaches {}", from, to);
+    return std::vector<char>(text.begin(), text.end());
+  };
+  const auto node_of = [](int rank) { return rank % 2 == 0 ? "even" : "odd"; };
+  for (int rank = 0; rank < 8; ++rank) {
+    const WorldOptions options{.rank = rank, .size = 8, .rendezvous = folder};
+    ranks.push_back(std::make_unique<Rendezvous>(options, node_of(rank)));
+  }
+  for (auto& rank : ranks) starts.emplace_back([&] { EXPECT_FALSE(rank->arrive()); });
+  for (std::thread& start : starts) start.join();
+  for (int rank = 0; rank < 8; ++rank) {
+    std::map<int, std::vector<char>> addresses;
+    for (int peer = 0; peer < 8; ++peer) addresses[peer] = name(peer, rank);
+    ranks[rank]->publish_addresses(addresses);
+  }
+  for (const int first : {0, 1}) {
+    int64_t num_looks = 0;
+    for (int rank = first; rank < 8; rank += 2) {
+      for (int peer = 0; peer < 8; ++peer) {
+        EXPECT_EQ(ranks[rank]->address_of(peer), name(rank, peer)) << rank << " " << peer;
+      }
+      num_looks += ranks[rank]->num_looks();
+    }
+    EXPECT_EQ(num_looks, 4);
+  }
   std::filesystem::remove_all(folder);
 }
 

@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <set>
 #include <thread>
 
 #include "skein/base/error.h"
-#include "skein/base/hash.h"
 #include "skein/base/units.h"
 
 namespace skein {
@@ -22,12 +20,21 @@ using std::chrono::milliseconds;
 constexpr std::string_view kTable = "table";
 constexpr auto kLongestPause = std::chrono::microseconds(250'000);  // between two looks
 
-// Equal where a loopback interface is shared: same running kernel, same network namespace.
+// With the host, equal where a loopback interface is shared.
 std::string network_namespace() {
-  std::string boot = read_file_if_any("/proc/sys/kernel/random/boot_id");
-  while (!boot.empty() && boot.back() == '\n') boot.pop_back();
   std::error_code ignored;
-  return boot + " " + fs::read_symlink("/proc/self/ns/net", ignored).string();
+  return fs::read_symlink("/proc/self/ns/net", ignored).string();
+}
+
+// Before anything is made inside.
+const std::string& make_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    fail(errno_code(error.value()), "cannot make the rendezvous folder '{}': {}", folder,
+         error.message());
+  }
+  return folder;
 }
 
 // Under its name at once and whole. Not for a power cut: a start that is cut is started anew.
@@ -57,17 +64,6 @@ std::optional<std::string> read_whole(const fs::path& path) {
   return read_file(path);
 }
 
-struct Slot {
-  uint64_t bytes = 0;
-  char address[Rendezvous::kSlotBytes - 16] = {};
-  uint64_t checksum = 0;  // of all before it: a slot is read while it is written
-
-  uint64_t expected() const {
-    return hash_name({reinterpret_cast<const char*>(this), sizeof(Slot) - sizeof(checksum)});
-  }
-};
-static_assert(sizeof(Slot) == Rendezvous::kSlotBytes);
-
 }  // namespace
 
 bool wait_until(const std::function<bool()>& done, Clock::time_point deadline) {
@@ -81,15 +77,16 @@ bool wait_until(const std::function<bool()>& done, Clock::time_point deadline) {
   return true;
 }
 
-Rendezvous::Rendezvous(const WorldOptions& options)
+Rendezvous::Rendezvous(const WorldOptions& options, std::string host)
     : options_(options),
-      deadline_(Clock::now() + milliseconds(static_cast<int64_t>(options.start_timeout_s * 1e3))) {
-  std::error_code error;
-  fs::create_directories(options.rendezvous, error);
-  if (error) {
-    fail(errno_code(error.value()), "cannot make the rendezvous folder '{}': {}",
-         options.rendezvous, error.message());
-  }
+      host_(std::move(host)),
+      deadline_(Clock::now() + milliseconds(static_cast<int64_t>(options.start_timeout_s * 1e3))),
+      node_(make_folder(options.rendezvous), host_, options.rank, options.size) {}
+
+std::string Rendezvous::this_host() {
+  std::string boot = read_file_if_any("/proc/sys/kernel/random/boot_id");
+  while (!boot.empty() && boot.back() == '\n') boot.pop_back();
+  return boot;
 }
 
 fs::path Rendezvous::file_of(const char* kind, int rank) const {
@@ -165,12 +162,20 @@ bool Rendezvous::arrive() {
         "worker its own rank",
         options_.rank, options_.rendezvous);
   }
-  write_whole(arrived, fmt::format("{} {}", options_.size, network_namespace()));
+  write_whole(arrived, fmt::format("{} {} {}", options_.size, host_, network_namespace()));
   const fs::path table = fs::path(options_.rendezvous) / kTable;
-  if (options_.rank == 0) write_whole(table, collect());
+  if (options_.rank == 0) {
+    const std::string all = collect();
+    write_whole(table, all);
+    node_.put_table(all);
+  }
   std::optional<std::string> text;
   const auto look = [&] {
-    text = read_whole(table);
+    if (const auto known = node_.find_table()) {
+      text.emplace(known->begin(), known->end());
+    } else if (node_.may_look(options_.size) && (text = read_whole(table))) {
+      node_.put_table(*text);
+    }
     return text.has_value();
   };
   if (!wait_until(look, deadline_)) fail_missing();
@@ -184,38 +189,37 @@ bool Rendezvous::arrive() {
     fail(ErrorCode::kUsage, "rank 0 was started in a world of {} ranks, rank {} in a world of {}",
          size, options_.rank, options_.size);
   }
+  node_.all_met();
   return text->ends_with(" 1");
 }
 
 void Rendezvous::publish_addresses(const std::map<int, std::vector<char>>& addresses) {
   const fs::path path = file_of("addresses", options_.rank);
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  const std::vector<int>& members = node_.members();
   for (const auto& [peer, address] : addresses) {
-    Slot slot;
-    if (address.size() > sizeof(slot.address)) {
-      fail(ErrorCode::kInternal, "an address of {} bytes does not fit its slot", address.size());
-    }
-    slot.bytes = address.size();
-    std::memcpy(slot.address, address.data(), address.size());
-    slot.checksum = slot.expected();
-    if (file.get() < 0 || ::pwrite(file.get(), &slot, sizeof(slot), peer * kSlotBytes) !=
-                              static_cast<ssize_t>(sizeof(slot))) {
+    if (!Record(address).write(file.get(), peer * int64_t{sizeof(Record)})) {
       fail(errno_code(errno), "cannot write {}: {}", path.string(), errno_text(errno));
+    }
+    if (std::binary_search(members.begin(), members.end(), peer)) {
+      node_.put(peer, options_.rank, address);
     }
   }
 }
 
-std::optional<std::vector<char>> Rendezvous::address_of(int rank) const {
+std::optional<std::vector<char>> Rendezvous::address_of(int rank) {
+  if (auto known = node_.find(options_.rank, rank)) return known;
+  if (!node_.may_look(rank)) return std::nullopt;
+  ++num_looks_;
   const FileDescriptor file = open_now(file_of("addresses", rank));
-  Slot slot;
-  if (file.get() < 0 || ::pread(file.get(), &slot, sizeof(slot), options_.rank * kSlotBytes) !=
-                            static_cast<ssize_t>(sizeof(slot))) {
-    return std::nullopt;
+  std::optional<std::vector<char>> own;
+  for (const int reader : node_.members()) {
+    auto address = Record::read(file.get(), reader * int64_t{sizeof(Record)});
+    if (!address) continue;
+    node_.put(reader, rank, *address);
+    if (reader == options_.rank) own = std::move(address);
   }
-  if (slot.bytes == 0 || slot.bytes > sizeof(slot.address) || slot.checksum != slot.expected()) {
-    return std::nullopt;
-  }
-  return std::vector<char>(slot.address, slot.address + slot.bytes);
+  return own;
 }
 
 void Rendezvous::publish_cause(const std::string& cause) noexcept {

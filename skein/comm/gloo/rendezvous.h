@@ -1,14 +1,15 @@
 // How ranks find each other: a folder that all see. Each says in a small file that it is here; rank
-// 0 reads these, and writes one table that says so to all. Where two ranks connect, each reads one
-// slot of the other's file of addresses.
+// 0 reads these, and writes one table that says so to all. Where two ranks connect, each reads its
+// record in the other's file of addresses. Of the ranks of a node one reads for all (node_table.h).
 //
 //   arrived-00003     "<world size> <network namespace>"
 //   table             rank 0: "<world size> <1 if all share a namespace>", or what is wrong
-//   addresses-00003   slot p, of kSlotBytes: where rank p reaches rank 3
+//   addresses-00003   record p: where rank p reaches rank 3
 //   cause-00003       why rank 3 ended the world
 //
 // Cost    of n ranks with c connections each: n small files; rank 0 lists the folder and reads each
-//         once; a rank waits for the table, reads it, and c slots. Waits ask ever less often
+//         once; a node reads the table, and once each file that one of its ranks needs. Waits ask
+//         ever less often
 // Errors  Error{kPeerLost} naming who did not come within start_timeout_s of construction;
 //         Error{kUsage} for a rank that came twice, or with another world size; Error{kIo}
 #pragma once
@@ -22,14 +23,15 @@
 
 #include "skein/base/file.h"
 #include "skein/comm/communicator.h"
+#include "skein/comm/gloo/node_table.h"
 
 namespace skein {
 
 class Rendezvous {
  public:
-  static constexpr int64_t kSlotBytes = 192;  // length, address, checksum
-
-  explicit Rendezvous(const WorldOptions& options);
+  // Ranks of one `host`, a running kernel, are one node.
+  explicit Rendezvous(const WorldOptions& options, std::string host = this_host());
+  static std::string this_host();
 
   // Publishes this rank and waits for all. True if all share one network namespace, and so
   // loopback.
@@ -38,7 +40,9 @@ class Rendezvous {
   // By the peer that is to reach this rank there.
   void publish_addresses(const std::map<int, std::vector<char>>& addresses);
   // Where this rank reaches `rank`; nothing where it has not said so yet.
-  std::optional<std::vector<char>> address_of(int rank) const;
+  std::optional<std::vector<char>> address_of(int rank);
+  // Of address_of, how often it looked in the folder.
+  int64_t num_looks() const { return num_looks_; }
 
   // Why this rank ended the world, for its peers' messages; only the first is kept.
   void publish_cause(const std::string& cause) noexcept;
@@ -56,7 +60,10 @@ class Rendezvous {
   [[noreturn]] void fail_missing() const;
 
   const WorldOptions options_;
+  const std::string host_;
   const std::chrono::steady_clock::time_point deadline_;
+  NodeTable node_;
+  int64_t num_looks_ = 0;
 };
 
 // Asks `done` now, and then ever less often, up to 4 times a second; false at the deadline.

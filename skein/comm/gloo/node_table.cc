@@ -1,0 +1,117 @@
+#include "skein/comm/gloo/node_table.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "skein/base/error.h"
+#include "skein/base/hash.h"
+
+namespace skein {
+namespace {
+
+constexpr std::chrono::nanoseconds kBetweenLooks = std::chrono::milliseconds(100);
+
+int64_t now() {  // of one clock for all processes of a kernel
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+}  // namespace
+
+Record::Record(std::span<const char> bytes) : num_bytes_(bytes.size()) {
+  if (bytes.size() > kMaxBytes) {
+    fail(ErrorCode::kInternal, "{} bytes do not fit a record of {}", bytes.size(), kMaxBytes);
+  }
+  std::memcpy(bytes_, bytes.data(), bytes.size());
+  checksum_ = expected();
+}
+
+uint64_t Record::expected() const {
+  return hash_name({reinterpret_cast<const char*>(this), sizeof(Record) - sizeof(checksum_)});
+}
+
+std::optional<std::vector<char>> Record::bytes() const {
+  if (num_bytes_ == 0 || num_bytes_ > kMaxBytes || checksum_ != expected()) return std::nullopt;
+  return std::vector<char>(bytes_, bytes_ + num_bytes_);
+}
+
+std::optional<std::vector<char>> Record::read(int fd, int64_t offset) {
+  Record record;
+  if (::pread(fd, &record, sizeof(record), offset) != sizeof(record)) return std::nullopt;
+  return record.bytes();
+}
+
+bool Record::write(int fd, int64_t offset) const {
+  return ::pwrite(fd, this, sizeof(*this), offset) == sizeof(*this);
+}
+
+NodeTable::NodeTable(const std::string& rendezvous, const std::string& host, int rank, int size)
+    : rank_(rank), size_(size), members_{rank} {
+  std::error_code error;
+  const fs::path folder = fs::canonical(rendezvous, error);
+  const std::string name =
+      fmt::format("{}\n{}\n{}", host, error ? rendezvous : folder.string(), size);
+  const fs::path memory = fs::is_directory("/dev/shm", error) ? "/dev/shm" : "/tmp";
+  path_ = memory / fmt::format("skein-{}-{:016x}", ::geteuid(), hash_name(name));
+  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  struct stat status = {};
+  if (::fstat(file_.get(), &status) != 0 || status.st_uid != ::geteuid() ||
+      !S_ISREG(status.st_mode)) {
+    file_.reset();  // another user's: not to be trusted
+  }
+  const char here = 1;
+  if (::pwrite(file_.get(), &here, 1, rank) != 1) file_.reset();
+}
+
+NodeTable::~NodeTable() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void NodeTable::all_met() {
+  std::vector<char> is_member(static_cast<size_t>(size_));
+  const ssize_t num = ::pread(file_.get(), is_member.data(), is_member.size(), 0);
+  members_.clear();
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_ || (rank < num && is_member[static_cast<size_t>(rank)] != 0)) {
+      members_.push_back(rank);
+    }
+  }
+  ::unlink(path_.c_str());
+  path_.clear();
+}
+
+int64_t NodeTable::record_at(int reader, int peer) const {
+  const int64_t looks_end = size_ + int64_t{8} * (size_ + 1);
+  return looks_end + (int64_t{reader} * size_ + peer) * int64_t{sizeof(Record)};
+}
+
+std::optional<std::vector<char>> NodeTable::find(int reader, int peer) const {
+  return Record::read(file_.get(), record_at(reader, peer));
+}
+
+void NodeTable::put(int reader, int peer, std::span<const char> address) {
+  Record(address).write(file_.get(), record_at(reader, peer));
+}
+
+// Behind all addresses.
+std::optional<std::vector<char>> NodeTable::find_table() const {
+  return Record::read(file_.get(), record_at(size_, 0));
+}
+
+void NodeTable::put_table(std::string_view table) {
+  if (table.size() <= Record::kMaxBytes) Record(table).write(file_.get(), record_at(size_, 0));
+}
+
+bool NodeTable::may_look(int file) {
+  const int64_t at = size_ + int64_t{8} * file, time = now();
+  int64_t last = 0;
+  const bool looked = ::pread(file_.get(), &last, sizeof(last), at) == sizeof(last) && last != 0;
+  if (looked && time - last < kBetweenLooks.count()) return false;
+  (void)!::pwrite(file_.get(), &time, sizeof(time), at);
+  return true;
+}
+
+}  // namespace skein
