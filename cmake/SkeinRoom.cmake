@@ -30,10 +30,12 @@ endfunction()
 
 # The tests of a program, for ctest, which runs several at a time; those whose outcome is a time run alone.
 set(SKEIN_TIMED_TESTS GlooFailures.*:MatmulCeiling.*:CheckpointWriter.CountsTheRest*:ParallelFailure.*:PlanLarge.*:Plan.Llama2*)
+# What they write lies in the build's own tmp/: names under /tmp may be another user's, or another build's.
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/tmp)
 function(skein_discover_tests target prefix timeout)
   # The environment comes by env: gtest_discover_tests takes a list in PROPERTIES apart.
   set_target_properties(${target} PROPERTIES
-    CROSSCOMPILING_EMULATOR "/usr/bin/env;OMP_WAIT_POLICY=passive;${ARGN}")
+    CROSSCOMPILING_EMULATOR "/usr/bin/env;OMP_WAIT_POLICY=passive;TMPDIR=${CMAKE_BINARY_DIR}/tmp;TEST_TMPDIR=${CMAKE_BINARY_DIR}/tmp;${ARGN}")
   set(label unit)
   if(prefix STREQUAL "tests/")
     set(label whole)

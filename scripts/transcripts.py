@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -114,6 +115,103 @@ def published_runs():
 def passes():
     listed = run(SKEIN, "plan", "configs/llama2-7b-trn1-4096.toml", "--ranks", "4096", "--passes")
     return fenced(textwrap.fill(" → ".join(line.split()[0] for line in listed.splitlines()), 100))
+
+
+TINY_MODEL = {"model_type": "llama", "vocab_size": 256, "hidden_size": 64, "intermediate_size": 128,
+              "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+              "max_position_embeddings": 65536, "rms_norm_eps": 1e-6}
+
+
+def plan_of_tiny(*arguments, ranks=1, **settings):
+    """`skein plan` of a model of two layers, on the kind of CPU that all hosts have."""
+    keys = {"device.cpu": "sse4", "device.threads": 1, "batch.global_sequences": ranks,
+            "data.sequence_length": 32, "run.steps": 10, "optimizer.warmup_steps": 1,
+            "optimizer.decay_steps": 9,
+            **{key.replace("__", "."): value for key, value in settings.items()}}
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "model.json").write_text(json.dumps(TINY_MODEL))
+        (Path(folder) / "run.toml").write_text(
+            f'model.hf_config = "{folder}/model.json"\ndata.train = "corpus.arrow"\n')
+        sets = [part for key, value in keys.items() for part in ("--set", f"{key}={value}")]
+        return run(SKEIN, "plan", f"{folder}/run.toml", "--ranks", str(ranks), *sets, *arguments)
+
+
+def without_middle(listed):
+    """A list in a line of a graph; of a long one its beginning."""
+    items = re.split(r", (?![^\[{(]*[\]})])", listed)
+    return ", ".join(items if len(items) <= 4 else [items[0], "…"])
+
+
+def shorten(line):
+    """A node of a graph as it fits a page."""
+    line = re.sub(r"model\.layers\.\d+\.(self_attn\.|mlp\.)?", "…", line)
+    line = re.sub(r"\{(?=[^}]*=)[^}]{40,}\}", "{…}", line)
+    node = re.fullmatch(r"(\s*(?:\d+ )?)(.*?) = (\w+)\((.*?)\)(.*?)(?: : (.*?))?( @.*)?", line)
+    if not node:
+        return line
+    before, outputs, op, inputs, constants, types, scope = node.groups()
+    return (f"{before}{without_middle(outputs)} = {op}({without_middle(inputs)}){constants}"
+            f"{' : ' + without_middle(types) if types else ''}{scope or ''}")
+
+
+# block: the pass, what is set, the beginnings of the lines that are shown
+GRAPHS = {
+    "graph_built": ("build_decoder", {}, r"skein|mesh|param.*(embed|0.self_attn.q)|input (tok|loss)|"
+                    r"forward|  x |  l0|  head.(logits.0|0)|  token_loss|  loss_sum|output"),
+    "graph_sharded": ("shard", {"ranks": 4, "parallel__tensor": 2},
+                      r"param.*0.mlp|  l0.(mlp_norm.tp|gate|swiglu|down|x)"),
+    "graph_differentiated": ("differentiate", {},
+                             r"backward|.*_d[wx]\(.*1\.mlp|.*swiglu_back.*l1|.*norm_back.*l1.mlp"),
+    "graph_hoisted": ("hoist_transient", {"data__sequence_length": 16384},
+                      r"  (head.logits.0|head.0|d.head.x.0|grad.lm_head.*logits.0)|backward"),
+    "graph_recomputed": ("recompute", {}, r"  again.l1.swiglu|.*dw\(.*again.l1.swiglu"),
+    "graph_of_a_stage": ("take_stage", {"ranks": 2, "parallel__pipeline": 2},
+                         r".*= (send|receive)|backward|.*received,.*down"),
+    "graph_updated": ("append_update", {"ranks": 2}, r"update|  (loss_sum'2.dp|global_label|grad_|"
+                      r"grad.model.embed.*(fill|dp.F,.*F\",|dp.F, .*redis)|model.embed)"),
+    "graph_offloaded": ("offload", {"data__sequence_length": 16384,
+                                    "memory__offload_activations": "true"},
+                        r"  (begin_)?(stash|fetch).l0.gate|  again.l0.swiglu"),
+    "program": ("plan_memory", {}, r"program forward|    [0-3] .*layers.0|    0 .*embed"),
+}
+
+
+def graph(after, settings, shown):
+    lines, result = plan_of_tiny("--print-after", after, **settings).splitlines(), []
+    for line in lines:
+        if re.match(shown, line):
+            result.append(shorten(line))
+        elif result and result[-1] != "…":
+            result.append("…")
+        if line.startswith("program backward"):
+            break
+    while result[-1] == "…":
+        result.pop()
+    return "\n```\n" + "\n".join(result) + "\n```\n\n"
+
+
+for name, (after, settings, shown) in GRAPHS.items():
+    MAKERS[name] = lambda made=(after, settings, shown): graph(*made)
+    REPEATABLE.add(name)
+
+
+@block(repeatable=True)
+def arenas():
+    orders = {
+        "weights, gradients, optimizer, inputs": "one after another, as in the graph",
+        "activations: what backward reads of forward, for each micro-batch in flight":
+            "one after another",
+        "host activations: the same, of what `stash` gives; in host memory": "one after another",
+        "workspace: all else, and kernels' scratch":
+            "lifetimes that do not overlap share memory"}
+    modes = ("none", "selective", "full")
+    plans = [json.loads(plan_of_tiny("--json", memory__recompute=mode))["per_rank"] for mode in modes]
+    text = "| arena | order | bytes here: none | selective | full |\n|---|---|---|---|---|\n"
+    for arena, order in orders.items():
+        names = arena.split(":")[0].replace("host activations", "host_activations").split(", ")
+        sums = [sum(plan[f"{name}_bytes"] for name in names) for plan in plans]
+        text += f"| {arena} | {order} | {' | '.join(f'{total:,}' for total in sums)} |\n"
+    return "\n" + text + "\n"
 
 
 def main():
