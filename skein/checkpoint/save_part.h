@@ -15,8 +15,8 @@
 
 namespace skein {
 
-// The bytes of a part. It lists the tensors without shards as well, which others are to have stored:
-// one that nobody stored would be missed by nobody.
+// The bytes of a part. It lists the tensors without shards as well, which others are to have
+// stored: one that nobody stored would be missed by nobody.
 std::string part_bytes(const Manifest& own);
 
 class SavePart {

@@ -1,4 +1,3 @@
-#include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/shard_index.h"
 
 #include <gmock/gmock.h>
@@ -9,6 +8,7 @@
 #include <random>
 
 #include "skein/checkpoint/checkpoint_test_state.h"
+#include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/made_up_ranks.h"
 
 namespace skein {

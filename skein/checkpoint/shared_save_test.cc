@@ -1,5 +1,4 @@
 // Several ranks save one checkpoint; any layout loads it.
-#include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/shared_save.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "skein/checkpoint/checkpoint_ranks_state.h"
+#include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/merge_parts.h"
 
 namespace skein {

@@ -204,8 +204,8 @@ TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
   std::filesystem::remove_all(folder);
 }
 
-// Two nodes of 4 ranks, each rank to reach all of the other node, and every address is there: a node
-// opens 4 files, not 4 x 4.
+// Two nodes of 4 ranks, each rank to reach all others, and every address is there: what a node
+// knows itself it does not look up, and of the other node it opens 4 files, not 4 x 4.
 TEST(GlooConnections, OneRankOfANodeReadsForAll) {
   const auto folder = fresh_folder();
   std::vector<std::unique_ptr<Rendezvous>> ranks;

@@ -1,14 +1,14 @@
-// What the ranks of one node found in the rendezvous folder, so that one of them reads it for all: a
-// file in the node's memory (/dev/shm), which has no name any more once all ranks have met, or one
-// failed to.
+// What the ranks of one node found in the rendezvous folder, so that one of them reads it for all:
+// a file in the node's memory (/dev/shm), which has no name any more once all ranks have met, or
+// one failed to.
 //
 //   members   a byte a rank: whether it is of this node
 //   looks     when one of them looked at a file of the folder last
 //   records   the table; by reader and peer, where the reader reaches the peer
 //
-// It only ever saves work: a rank that finds nothing here looks in the folder, and where there is no
-// such memory each rank does. Nothing is locked: a record that is being written has a wrong checksum,
-// and that two look at once costs a look.
+// It only ever saves work: a rank that finds nothing here looks in the folder, and where there is
+// no such memory each rank does. Nothing is locked: a record that is being written has a wrong
+// checksum, and that two look at once costs a look.
 //
 // Cost     8 ranks of 4,096: at most 6 MB of memory, and only for records that are used
 #pragma once
