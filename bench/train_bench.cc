@@ -31,8 +31,8 @@
 #include "skein/ops/ops.h"
 #include "skein/runtime/cuda_backend.h"
 #include "skein/train/device_ceiling.h"
-#include "skein/train/initialize.h"
 #include "skein/train/step_runner.h"
+#include "skein/weights/initialize.h"
 
 namespace skein {
 namespace {

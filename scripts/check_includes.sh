@@ -22,7 +22,9 @@ mapfile -t files < <(find skein -type f \( -name '*.h' -o -name '*.cc' -o -name 
 awk '
 BEGIN {
   # Who may include whom; what follows from it transitively is allowed too.
-  rooms = "cli: launch train;  train: model optim passes schedule runtime data checkpoint;" \
+  rooms = "cli: launch train infer;  train: plan record;  plan: compile;  infer: compile;" \
+          "compile: weights passes;  weights: config runtime;  record: config runtime;" \
+          "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir;  ops: ir comm;" \
           "launch: runtime;  runtime: ir comm;" \
           "ir: tensor;  comm: tensor;  data: tensor;  checkpoint: tensor;  tensor: base;  base:"

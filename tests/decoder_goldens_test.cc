@@ -7,8 +7,8 @@
 
 #include "skein/base/json.h"
 #include "skein/checkpoint/safetensors.h"
+#include "skein/infer/inference.h"
 #include "skein/ops/ops.h"
-#include "skein/train/inference.h"
 #include "skein/train/step_runner.h"
 
 namespace skein {

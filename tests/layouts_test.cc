@@ -12,8 +12,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "skein/compile/step_programs.h"
 #include "skein/ops/ops.h"
-#include "skein/train/step_programs.h"
 #include "tests/parallel_job.h"
 
 namespace skein {

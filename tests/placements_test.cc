@@ -2,9 +2,9 @@
 // and one redistribution a gradient. On a mesh of one rank all of that vanishes.
 #include <gtest/gtest.h>
 
+#include "skein/compile/step_programs.h"
 #include "skein/ir/text.h"
 #include "skein/ops/ops.h"
-#include "skein/train/step_programs.h"
 
 namespace skein {
 namespace {

@@ -1,6 +1,6 @@
 // Bytes on the wire against the textbook: for each strategy alone, what all ranks together send in
 // a training step is the minimum that the literature gives, exactly.
-#include "skein/train/wire.h"
+#include "skein/compile/wire.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 #include <algorithm>
 
 #include "skein/base/exact_sum.h"
+#include "skein/compile/program_runs.h"
+#include "skein/compile/step_programs.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/ops.h"
-#include "skein/train/program_runs.h"
-#include "skein/train/step_programs.h"
 
 namespace skein {
 namespace {

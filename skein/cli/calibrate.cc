@@ -16,16 +16,16 @@
 #include "skein/base/batch_scheduling.h"
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/compile/program_runs.h"
 #include "skein/launch/cores.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/plan/this_machine.h"
 #include "skein/runtime/copy_rate.h"
 #include "skein/schedule/estimate.h"
 #include "skein/train/consensus.h"
-#include "skein/train/initialize.h"
-#include "skein/train/program_runs.h"
 #include "skein/train/step_runner.h"
-#include "skein/train/this_machine.h"
+#include "skein/weights/initialize.h"
 
 namespace skein {
 namespace {

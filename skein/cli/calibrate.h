@@ -16,9 +16,9 @@
 // Errors   kInternal where a process fails; call it before anything starts threads
 #pragma once
 
+#include "skein/config/config.h"
 #include "skein/model/decoder.h"
 #include "skein/schedule/hardware.h"
-#include "skein/train/config.h"
 
 namespace skein {
 

@@ -7,7 +7,7 @@
 #include "skein/base/units.h"
 #include "skein/checkpoint/checkpoint_search.h"
 #include "skein/cli/commands.h"
-#include "skein/train/export.h"
+#include "skein/weights/export.h"
 
 namespace skein {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "skein/train/config_fields.h"
+#include "skein/config/config_fields.h"
 
 namespace skein {
 namespace {

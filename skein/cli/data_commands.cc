@@ -11,10 +11,10 @@
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
+#include "skein/config/data_feed.h"
 #include "skein/data/ingest.h"
 #include "skein/data/packer.h"
 #include "skein/data/stats.h"
-#include "skein/train/data_feed.h"
 
 namespace skein {
 namespace {

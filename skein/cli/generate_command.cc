@@ -5,8 +5,8 @@
 
 #include "skein/cli/commands.h"
 #include "skein/data/tokenizer.h"
+#include "skein/infer/inference.h"
 #include "skein/ops/ops.h"
-#include "skein/train/inference.h"
 
 namespace skein {
 namespace {

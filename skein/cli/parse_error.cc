@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "skein/base/nearest.h"
-#include "skein/train/config_notes.h"
+#include "skein/config/config_notes.h"
 
 namespace skein {
 namespace {

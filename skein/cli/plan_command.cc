@@ -10,12 +10,12 @@
 #include "skein/base/file.h"
 #include "skein/cli/calibrate.h"
 #include "skein/cli/commands.h"
+#include "skein/config/config_length.h"
+#include "skein/plan/memory_advice.h"
+#include "skein/plan/plan.h"
+#include "skein/plan/plan_passes.h"
+#include "skein/plan/plan_search.h"
 #include "skein/schedule/timeline.h"
-#include "skein/train/config_length.h"
-#include "skein/train/memory_advice.h"
-#include "skein/train/plan.h"
-#include "skein/train/plan_passes.h"
-#include "skein/train/plan_search.h"
 
 namespace skein {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "skein/cli/commands.h"
-#include "skein/train/report.h"
+#include "skein/record/report.h"
 
 namespace skein {
 

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "skein/cli/commands.h"
+#include "skein/infer/inference.h"
 #include "skein/ops/ops.h"
-#include "skein/train/inference.h"
 
 namespace skein {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/plan/memory_text.h"
+#include "skein/plan/process_bytes.h"
+#include "skein/plan/this_machine.h"
 #include "skein/train/consensus.h"
-#include "skein/train/memory_text.h"
-#include "skein/train/process_bytes.h"
-#include "skein/train/this_machine.h"
 
 namespace skein {
 namespace {

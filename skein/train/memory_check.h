@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "skein/comm/communicator.h"
-#include "skein/train/memory_fit.h"
-#include "skein/train/step_programs.h"
+#include "skein/compile/step_programs.h"
+#include "skein/plan/memory_fit.h"
 
 namespace skein {
 

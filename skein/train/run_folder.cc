@@ -11,8 +11,8 @@
 #include "skein/checkpoint/checkpoint_folder.h"
 #include "skein/checkpoint/file_ops.h"
 #include "skein/checkpoint/run_lock.h"
+#include "skein/config/config_fields.h"
 #include "skein/optim/update.h"
-#include "skein/train/config_fields.h"
 
 namespace skein {
 namespace {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "skein/base/file.h"
+#include "skein/config/config.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/decoder.h"
-#include "skein/train/config.h"
 
 namespace skein {
 

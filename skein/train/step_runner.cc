@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "skein/ops/zigzag/zigzag.h"
-#include "skein/train/initialize.h"
+#include "skein/weights/initialize.h"
 
 namespace skein {
 

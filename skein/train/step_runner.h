@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "skein/base/exact_sum.h"
+#include "skein/compile/program_runs.h"
+#include "skein/compile/step_programs.h"
 #include "skein/data/batch.h"
 #include "skein/runtime/executor.h"
-#include "skein/train/program_runs.h"
-#include "skein/train/step_programs.h"
 
 namespace skein {
 

@@ -10,14 +10,14 @@
 #include "skein/base/log.h"
 #include "skein/base/version.h"
 #include "skein/model/decoder.h"
+#include "skein/record/op_trace.h"
 #include "skein/train/consensus.h"
 #include "skein/train/device_ceiling.h"
-#include "skein/train/initialize.h"
 #include "skein/train/memory_check.h"
-#include "skein/train/op_trace.h"
 #include "skein/train/run_algorithms.h"
 #include "skein/train/run_folder.h"
 #include "skein/train/same_arithmetic.h"
+#include "skein/weights/initialize.h"
 
 namespace skein {
 namespace {

@@ -20,16 +20,16 @@
 #include <string>
 
 #include "skein/checkpoint/checkpoint_writer.h"
-#include "skein/train/config.h"
-#include "skein/train/data_feed.h"
-#include "skein/train/init_source.h"
+#include "skein/compile/wire.h"
+#include "skein/config/config.h"
+#include "skein/config/data_feed.h"
+#include "skein/config/run_identity.h"
+#include "skein/record/run_log.h"
 #include "skein/train/resume.h"
-#include "skein/train/run_identity.h"
-#include "skein/train/run_log.h"
 #include "skein/train/signals.h"
 #include "skein/train/step_runner.h"
-#include "skein/train/training_state.h"
-#include "skein/train/wire.h"
+#include "skein/weights/init_source.h"
+#include "skein/weights/training_state.h"
 
 namespace skein {
 

@@ -1,0 +1,124 @@
+#include "skein/compile/parallel.h"
+
+#include <bit>
+
+#include "skein/base/error.h"
+#include "skein/model/placement.h"
+
+namespace skein {
+namespace {
+
+// Ranks of one copy of the model.
+int64_t ranks_per_replica(const ParallelConfig& parallel) {
+  return parallel.tensor * parallel.pipeline * parallel.context;
+}
+
+int64_t data_degree(const ParallelConfig& parallel, int64_t num_ranks) {
+  const int64_t per_replica = ranks_per_replica(parallel);
+  if (num_ranks % per_replica != 0 ||
+      (parallel.data > 0 && parallel.data * per_replica != num_ranks)) {
+    const std::string data = parallel.data > 0 ? fmt::format("data {} x ", parallel.data) : "";
+    fail(ErrorCode::kUsage,
+         "[parallel] asks for {}pipeline {} x context {} x tensor {} and there {} {} worker{}: "
+         "expected {} workers (launch.workers), or other degrees",
+         data, parallel.pipeline, parallel.context, parallel.tensor, num_ranks == 1 ? "is" : "are",
+         num_ranks, num_ranks == 1 ? "" : "s",
+         parallel.data > 0 ? fmt::format("{}", parallel.data * per_replica)
+                           : fmt::format("a multiple of {}", per_replica));
+  }
+  return num_ranks / per_replica;
+}
+
+// How many ranks hold each key-value head.
+int64_t kv_replication(const ParallelConfig& parallel, const DecoderConfig& model) {
+  const int64_t tensor = parallel.tensor, heads = model.num_key_value_heads;
+  const int64_t needed = tensor > heads && tensor % heads == 0 ? tensor / heads : 1;
+  const int64_t asked = parallel.kv_replication;
+  if (asked > 1 && (tensor % asked != 0 || asked != needed)) {
+    fail(
+        ErrorCode::kUsage,
+        "[parallel] kv_replication is {} with tensor {} and {} key-value heads: expected {} (or 0, "
+        "as needed)",
+        asked, tensor, heads, needed);
+  }
+  return needed;
+}
+
+Mesh make_mesh(const ParallelConfig& parallel, const DecoderConfig& model, int64_t data) {
+  const int64_t replica = kv_replication(parallel, model);
+  if (replica == 1) {
+    return Mesh::standard(parallel.pipeline, data, parallel.context, parallel.tensor);
+  }
+  return Mesh({{"pp", parallel.pipeline},
+               {"dp", data},
+               {"cp", parallel.context},
+               {"kv", parallel.tensor / replica},
+               {"replica", replica}});
+}
+
+int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
+  const auto fits = [&](int64_t width) {
+    return width % data == 0 &&
+           (data == 1 || std::has_single_bit(static_cast<uint64_t>(width / data)));
+  };
+  // What the run began with, unless there are ranks that it cannot serve; the caller warns then.
+  const int64_t asked = config.parallel.reduction_width;
+  const int64_t width = asked > 0 ? asked : stored > 0 && fits(stored) ? stored : data;
+  if (!fits(width)) {
+    fail(ErrorCode::kUsage,
+         "[parallel] reduction_width is {} and there are {} data ranks: expected {} x a power of "
+         "two (or 0), so that each rank sums a whole branch of the tree, or another data degree",
+         width, data, data);
+  }
+  const int64_t sequences = config.batch.global_sequences, micro = config.batch.micro_sequences;
+  if (sequences % (width * micro) != 0) {
+    fail(ErrorCode::kUsage,
+         "[batch] global_sequences is {}: expected a multiple of reduction_width {} x "
+         "micro_sequences {} = {} ({} data ranks)",
+         sequences, width, micro, width * micro, data);
+  }
+  return width;
+}
+
+}  // namespace
+
+int64_t ParallelLayout::coordinate(std::string_view axis) const {
+  const int index = mesh.find(axis);
+  return index < 0 ? 0 : mesh.coordinates(rank)[index];
+}
+
+bool ParallelLayout::is_first_of_replica() const {
+  for (const MeshAxis& axis : mesh.axes()) {
+    if (axis.name != "dp" && coordinate(axis.name) != 0) return false;
+  }
+  return true;
+}
+
+int64_t configured_ranks(const ParallelConfig& parallel) {
+  return parallel.data * ranks_per_replica(parallel);
+}
+
+ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model, int64_t num_ranks,
+                               int64_t rank, int64_t stored_width) {
+  const ParallelConfig& parallel = config.parallel;
+  ParallelLayout layout;
+  const int64_t data = data_degree(parallel, num_ranks);
+  layout.mesh = make_mesh(parallel, model, data);
+  check_decoder_mesh(model, layout.mesh);
+  const int64_t chunks = parallel.pipeline * parallel.virtual_stages;
+  if (chunks > model.num_hidden_layers) {
+    fail(ErrorCode::kUsage,
+         "[parallel] pipeline {} x virtual_stages {} makes {} chunks of the model's {} layers: "
+         "expected at most {}",
+         parallel.pipeline, parallel.virtual_stages, chunks, model.num_hidden_layers,
+         model.num_hidden_layers);
+  }
+  layout.rank = rank;
+  layout.reduction_width = reduction_width(config, data, stored_width);
+  layout.virtual_stages = parallel.virtual_stages;
+  layout.sequence = parallel.sequence;
+  layout.zero = parallel.zero;
+  return layout;
+}
+
+}  // namespace skein

@@ -1,0 +1,42 @@
+// How a run is laid out over its workers: the mesh, the rank's place in it, and who does what share
+// of the global batch.
+//
+// Lanes   the global batch is cut into `reduction_width` virtual ranks of consecutive lanes; a data
+//         rank hosts reduction_width / dp of them, in order. Their gradient sums meet in one binary
+//         tree whatever dp is, so the numbers do not depend on it (docs/parallelism.md)
+// Errors  Error{kUsage} naming the keys, what was found and what would do instead
+#pragma once
+
+#include <cstdint>
+
+#include "skein/config/config.h"
+#include "skein/model/decoder.h"
+#include "skein/tensor/mesh.h"
+
+namespace skein {
+
+struct ParallelLayout {
+  Mesh mesh = Mesh::standard(1, 1, 1, 1);
+  int64_t rank = 0;
+  int64_t reduction_width = 1;
+  int64_t virtual_stages = 1;
+  bool sequence = true;
+  int64_t zero = 1;
+
+  int64_t coordinate(std::string_view axis) const;
+  int64_t data_degree() const { return mesh.size("dp"); }
+  int64_t stage() const { return coordinate("pp"); }
+  // Of the ranks with its data coordinate, the one that is first on every other axis.
+  bool is_first_of_replica() const;
+  // Virtual ranks that this rank hosts.
+  int64_t hosted_virtual_ranks() const { return reduction_width / data_degree(); }
+};
+
+// `stored_width`: the reduction width of the checkpoint that training goes on from; 0: none.
+ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model, int64_t num_ranks,
+                               int64_t rank, int64_t stored_width = 0);
+
+// The number of ranks that [parallel] asks for where parallel.data says so itself; 0 elsewhere.
+int64_t configured_ranks(const ParallelConfig& parallel);
+
+}  // namespace skein

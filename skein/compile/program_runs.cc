@@ -1,0 +1,104 @@
+#include "skein/compile/program_runs.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "skein/base/units.h"
+
+namespace skein {
+namespace {
+
+class StepWriter {
+ public:
+  StepWriter(const StepSpec& spec, const ProgramSet& programs)
+      : spec_(spec), several_(spec.layout.virtual_stages > 1) {
+    for (const Program& program : programs.programs) names_.insert(program.name);
+  }
+
+  std::vector<ProgramRun> write() {
+    const int64_t hosted = spec_.layout.hosted_virtual_ranks();
+    const int64_t micro_batches = spec_.micro_batches / hosted;  // of a virtual rank
+    for (const Task& task : stage_tasks(pipeline_shape(spec_), spec_.layout.stage())) {
+      add_task(task);
+      const bool ends_virtual_rank = (task.micro_batch + 1) % micro_batches == 0;
+      if (hosted > 1 && task.kind == TaskKind::kBackward && ends_virtual_rank) {
+        add_folds(task.chunk, task.micro_batch / micro_batches);
+      }
+    }
+    return std::move(order_);
+  }
+
+ private:
+  void add_task(const Task& task) {
+    const char* kind = task.kind == TaskKind::kForward ? "forward" : "backward";
+    std::string name = chunk_program(fmt::format("{}.last", kind), task.chunk, several_);
+    if (task.micro_batch + 1 < spec_.micro_batches || !names_.contains(name)) {
+      name = chunk_program(kind, task.chunk, several_);
+    }
+    order_.push_back({std::move(name), task.slot, task.micro_batch});
+  }
+
+  // The tree of gradient sums, like a binary counter: a level holds the sum of 2^level virtual
+  // ranks that waits for its right neighbour. After the last one all levels join.
+  void add_folds(int64_t chunk, int64_t virtual_rank) {
+    const auto add = [&](const char* mode, int64_t level) {
+      order_.push_back({chunk_program(fmt::format("{}.{}", mode, level), chunk, several_)});
+    };
+    int64_t level = 0;
+    for (; (virtual_rank >> level & 1) != 0; ++level) add("merge", level);
+    if (virtual_rank + 1 < spec_.layout.hosted_virtual_ranks()) return add("push", level);
+    for (; virtual_rank >> level != 0; ++level) {
+      if ((virtual_rank >> level & 1) != 0) add("merge", level);
+    }
+  }
+
+  const StepSpec& spec_;
+  const bool several_;
+  std::set<std::string, std::less<>> names_;
+  std::vector<ProgramRun> order_;
+};
+
+// Of a step that is shorter and yet has every kind of task in every slot: a schedule repeats itself
+// once its stages are busy.
+int64_t rehearsed_micro_batches(const StepSpec& spec) {
+  const PipelineShape shape = pipeline_shape(spec);
+  const int64_t hosted = spec.layout.hosted_virtual_ranks();
+  const int64_t enough = shape.num_stages == 1 ? 2 : 3 * shape.num_stages;
+  for (int64_t n = round_up(enough, hosted); n < spec.micro_batches; n += hosted) {
+    if (n % shape.num_stages == spec.micro_batches % shape.num_stages) return n;
+  }
+  return spec.micro_batches;
+}
+
+}  // namespace
+
+std::vector<MemoryRun> rehearsal(const StepSpec& spec, const ProgramSet& programs) {
+  StepSpec shorter = spec;
+  shorter.micro_batches = rehearsed_micro_batches(spec);
+  std::vector<MemoryRun> step;
+  for (const ProgramRun& run : step_order(shorter, programs))
+    step.push_back({run.program, run.slot});
+  step.push_back({"update", 0, true});
+  std::vector<MemoryRun> runs = step;
+  for (const Program& program : programs.programs) {
+    if (program.name.starts_with("evaluate")) runs.push_back({program.name});
+  }
+  runs.insert(runs.end(), step.begin(), step.end());
+  return runs;
+}
+
+std::vector<ProgramRun> step_order(const StepSpec& spec, const ProgramSet& programs) {
+  return StepWriter(spec, programs).write();
+}
+
+ProgramRuns program_runs(const StepSpec& spec, const ProgramSet& programs) {
+  ProgramRuns runs;
+  for (const ProgramRun& run : step_order(spec, programs)) ++runs[run.program];
+  for (const Program& program : programs.programs) {
+    if (program.name == "update") runs["update"] = 1;
+  }
+  return runs;
+}
+
+}  // namespace skein

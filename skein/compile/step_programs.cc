@@ -1,0 +1,314 @@
+#include "skein/compile/step_programs.h"
+
+#include <bit>
+#include <list>
+
+#include "skein/compile/program_runs.h"
+#include "skein/model/decoder.h"
+#include "skein/model/placement.h"
+#include "skein/ops/fold/fold.h"
+#include "skein/ops/ops.h"
+#include "skein/ops/simd/cpu_kind.h"
+#include "skein/passes/differentiate.h"
+#include "skein/passes/hoist_transient.h"
+#include "skein/passes/lower.h"
+#include "skein/passes/overlap.h"
+#include "skein/passes/plan_memory.h"
+#include "skein/passes/shard.h"
+#include "skein/passes/take_stage.h"
+#include "skein/passes/use_fp8.h"
+#include "skein/passes/zero.h"
+#include "skein/weights/model_source.h"
+
+namespace skein {
+namespace {
+
+DecoderOptions decoder_options(const StepSpec& spec) {
+  DecoderOptions options;
+  options.compute_dtype = compute_dtype(spec.update.precision);
+  options.sequences = spec.micro_sequences * spec.layout.data_degree();
+  options.token_ranks = spec.layout.data_degree() * spec.layout.mesh.size("cp");
+  options.sequence_length = spec.sequence_length;
+  return options;
+}
+
+ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options,
+                              const KernelTable& kernels) {
+  Graph graph{Mesh()};  // one sequence on one rank: nothing is split
+  const std::vector<Pass> passes = {
+      {"build_decoder", [&](Graph& g) { build_decoder(g, model, options); }},
+      {"lower", lower},
+  };
+  run_passes(passes, graph);
+  return plan_memory({{&graph, "forward", "", ""}}, kernels);
+}
+
+}  // namespace
+
+DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size) {
+  const std::string& file = config.model.hf_config;
+  const std::string& source = config.model.init_from;
+  const bool is_source = file.empty() && !source.empty();
+  const Json json =
+      hf_config_json(config.model, is_source ? source_model_json(source) : Json::object());
+  const std::string what = !file.empty() ? file
+                           : is_source   ? "model.init_from " + source
+                                         : "[model]";
+  try {
+    DecoderConfig model = parse_decoder(json, what, tokenizer_vocab_size);
+    for (const auto& [key, value] : config.model.inline_keys.items()) {
+      if (reads_key(*model.family, key)) continue;
+      fail(ErrorCode::kUsage, "{} in [model] means nothing to a model_type \"{}\": leave it out",
+           key, model.family->model_type);
+    }
+    if (config.data.sequence_length > model.max_position_embeddings) {
+      fail(ErrorCode::kUsage,
+           "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "
+           "most "
+           "that; what is exported would not read longer texts",
+           config.data.sequence_length, model.max_position_embeddings);
+    }
+    return model;
+  } catch (const Error& error) {
+    const bool is_mistake =
+        error.code() == ErrorCode::kInvalid || error.code() == ErrorCode::kNotFound;
+    throw Error(is_mistake ? ErrorCode::kUsage : error.code(), error.what());
+  }
+}
+
+std::string device_kind(const Config& config) {
+  if (config.device.kind != "auto") return config.device.kind;
+  return has_cuda() ? "cuda" : "cpu";
+}
+
+KernelTable training_kernels(const Config& config) {
+  if (device_kind(config) == "cpu") {
+    limit_cpu_kind(config.device.cpu);
+    return cpu_kernels();
+  }
+  KernelTable kernels = cuda_kernels();
+  if (kernels.empty()) {
+    fail(ErrorCode::kUnsupported,
+         "device.kind is 'cuda', and this build has no CUDA: install the CUDA 13 toolkit, see that "
+         "nvcc is on the PATH and run scripts/build.sh again, or use device.kind = \"cpu\"");
+  }
+  return kernels;
+}
+
+std::unique_ptr<Device> training_device(const Config& config, int local_rank) {
+  DeviceOptions options;
+  options.kind = device_kind(config);
+  options.threads = static_cast<int>(config.device.threads);
+  options.index = local_rank;
+  options.check_ops = config.device.check_ops;
+  return make_device(options, training_kernels(config));
+}
+
+StepSpec step_spec(const Config& config, const DecoderConfig& model, const ParallelLayout& layout) {
+  StepSpec spec;
+  spec.layout = layout;
+  spec.model = model;
+  spec.micro_batches =
+      config.batch.global_sequences / (layout.data_degree() * config.batch.micro_sequences);
+  spec.micro_sequences = config.batch.micro_sequences;
+  spec.sequence_length = config.data.sequence_length;
+  spec.recompute = parse_recompute_policy(config.memory.recompute);
+  spec.offload_optimizer = config.memory.offload_optimizer;
+  if (config.memory.offload_activations) {
+    spec.offload_activations = OffloadOptions{.least_bytes = config.memory.offload_min_bytes};
+  }
+  UpdateOptions& update = spec.update;
+  spec.fp8 = config.precision.mode == "fp8";
+  update.precision = parse_precision(config.precision.mode);
+  update.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
+  update.beta1 = config.optimizer.beta1;
+  update.beta2 = config.optimizer.beta2;
+  update.epsilon = config.optimizer.epsilon;
+  update.weight_decay = config.optimizer.weight_decay;
+  update.clip_norm = config.optimizer.clip_norm;
+  update.seed = static_cast<uint64_t>(config.run.seed);
+  update.zero = layout.zero;
+  update.stage = layout.stage();
+  if (!config.optimizer.decay_norms) {
+    std::set<std::string, std::less<>> norms;
+    for (const ParameterSpec& parameter : parameter_specs(model)) {
+      if (parameter.is_norm) norms.insert(parameter.name);
+    }
+    update.decays = [norms](std::string_view parameter) { return !norms.contains(parameter); };
+  }
+  return spec;
+}
+
+PipelineShape pipeline_shape(const StepSpec& spec) {
+  return {spec.layout.mesh.size("pp"), spec.layout.virtual_stages, spec.micro_batches};
+}
+
+std::set<std::string> shared_parameters(const StepSpec& spec) {
+  std::set<std::string> shared;
+  if (pipeline_shape(spec).num_stages == 1) return shared;
+  for (const ParameterSpec& parameter : parameter_specs(spec.model)) {
+    if (parameter.shared) shared.insert(parameter.name);
+  }
+  return shared;
+}
+
+std::string chunk_program(std::string_view name, int64_t chunk, bool several) {
+  return several ? fmt::format("{}.{}", name, chunk) : std::string(name);
+}
+
+namespace {
+
+Graph stage_of(const Graph& graph, const StepSpec& spec) {
+  const PipelineShape shape = pipeline_shape(spec);
+  return take_stage(graph, shape,
+                    chunks_by_layers(spec.model.num_hidden_layers, shape.num_chunks()),
+                    spec.layout.stage());
+}
+
+ShardPlan shard_plan(const StepSpec& spec) {
+  ShardPlan plan;
+  plan.place = decoder_placements(spec.model, spec.layout.mesh);
+  if (!spec.layout.sequence) {
+    for (const std::string& axis : tensor_axes(spec.layout.mesh)) plan.whole_rows.insert(axis);
+  }
+  return plan;
+}
+
+// The first and the last stage exchange the gradients of what they share.
+UpdateOptions update_options(const StepSpec& spec) {
+  UpdateOptions options = spec.update;
+  const int64_t last = pipeline_shape(spec).num_stages - 1;
+  for (const std::string& name : shared_parameters(spec)) {
+    if (options.stage == 0) options.shared_with_stage[name] = last;
+    if (options.stage == last) options.shared_with_stage[name] = 0;
+  }
+  return options;
+}
+
+// Levels of the tree that a rank needs for its own virtual ranks.
+int64_t num_fold_levels(const StepSpec& spec) {
+  return std::bit_width(static_cast<uint64_t>(spec.layout.hosted_virtual_ranks() - 1));
+}
+
+// Moves the gradient sums of a chunk to or from a level.
+Graph fold_graph(const Graph& training, int chunk, int64_t level, FoldMode mode) {
+  Graph graph(training.mesh());
+  graph.set_phase(Phase::kUpdate);
+  std::vector<FoldPair> pairs;
+  std::set<ValueId> seen;
+  for (const Node& node : training.nodes()) {
+    if (node.chunk != chunk || node.phase == Phase::kUpdate) continue;
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue || !seen.insert(id).second) continue;
+      const Value& value = training.value(id);
+      if (value.role != Role::kGradient || value.producer >= 0) continue;
+      const auto input = [&](const std::string& name) {
+        return graph.add_input(Role::kGradient, name, value.type);
+      };
+      const ValueId gradient = input(value.name);
+      pairs.push_back({input(fmt::format("level{}.{}", level, value.name)), gradient});
+    }
+  }
+  fold(graph, pairs, mode);
+  return graph;
+}
+
+std::set<int> chunks_of(const Graph& graph) {
+  std::set<int> chunks;
+  for (const Node& node : graph.nodes()) chunks.insert(node.chunk);
+  return chunks;
+}
+
+}  // namespace
+
+StepPasses step_passes(const StepSpec& spec) {
+  const bool is_staged = pipeline_shape(spec).num_stages > 1;
+  const Pass takes_stage = {"take_stage", [&](Graph& g) { g = stage_of(g, spec); }, is_staged};
+  const Pass shards_weights = {"shard_weights", shard_weights, spec.layout.zero >= 3};
+  StepPasses passes;
+  passes.model = {
+      {"build_decoder", [&](Graph& g) { build_decoder(g, spec.model, decoder_options(spec)); }},
+      {"shard", [&](Graph& g) { g = shard(g, shard_plan(spec)); }},
+  };
+  passes.training = {
+      {"differentiate", [](Graph& g) { differentiate(g, g.outputs().front()); }, true,
+       Transients::kToBeHoisted},
+      {"hoist_transient", hoist_transient},
+      {"recompute", [&](Graph& g) { recompute(g, spec.recompute); }},
+      {"use_fp8", use_fp8, spec.fp8},
+      {"reduce_early", reduce_early, spec.layout.zero >= 2 && spec.micro_batches == 1},
+      shards_weights,
+      takes_stage,
+      {"append_update", [&](Graph& g) { append_update(g, update_options(spec)); }},
+      {"lower", lower},
+      {"offload", [&](Graph& g) { offload(g, *spec.offload_activations); },
+       spec.offload_activations.has_value()},
+      {"overlap", [&](Graph& g) { overlap(g, spec.layout.hosted_virtual_ranks() == 1); }},
+  };
+  passes.evaluation = {
+      shards_weights,
+      takes_stage,
+      {"append_loss_total", append_loss_total},
+      {"lower", lower},
+  };
+  return passes;
+}
+
+TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after) {
+  const StepPasses passes = step_passes(spec);
+  Graph training(spec.layout.mesh);
+  run_passes(passes.model, training, after);
+  Graph evaluation = training;
+  run_passes(passes.evaluation, evaluation);
+  run_passes(passes.training, training, after);
+  return {std::move(training), std::move(evaluation)};
+}
+
+ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
+                         const KernelTable& kernels) {
+  const std::set<int> chunks = chunks_of(graphs.training);
+  std::vector<GraphToPlan> requests(2);
+  requests[0].graph = &graphs.training;
+  const auto tasks = stage_tasks(pipeline_shape(spec), spec.layout.stage());
+  for (const int chunk : chunks) requests[0].slots[chunk] = max_in_flight(tasks, chunk);
+  requests[1] = {&graphs.evaluation, "evaluate", "", "evaluate_total", {}};
+
+  std::list<Graph> folds;  // requests point to them
+  for (int64_t level = 0; level < num_fold_levels(spec); ++level) {
+    for (const int chunk : chunks) {
+      for (const FoldMode mode : {FoldMode::kPush, FoldMode::kMerge}) {
+        folds.push_back(fold_graph(graphs.training, chunk, level, mode));
+        const char* name = mode == FoldMode::kPush ? "push" : "merge";
+        const std::string program =
+            chunk_program(fmt::format("{}.{}", name, level), chunk, chunks.size() > 1);
+        requests.push_back({&folds.back(), "", "", program, {}});
+      }
+    }
+  }
+  ProgramSet programs = plan_memory(requests, kernels, spec.layout.rank);
+  programs.on_host[static_cast<size_t>(Arena::kOptimizer)] = spec.offload_optimizer;
+  std::vector<const Graph*> planned;
+  for (const GraphToPlan& request : requests) planned.push_back(request.graph);
+  check_memory(planned, programs, rehearsal(spec, programs));
+  return programs;
+}
+
+ProgramSet scoring_programs(const DecoderConfig& model, DType compute_dtype,
+                            int64_t sequence_length, const KernelTable& kernels) {
+  DecoderOptions options;
+  options.purpose = DecoderPurpose::kScore;
+  options.compute_dtype = compute_dtype;
+  options.sequence_length = sequence_length;
+  return inference_programs(model, options, kernels);
+}
+
+ProgramSet generation_programs(const DecoderConfig& model, DType compute_dtype,
+                               int64_t sequence_length, const KernelTable& kernels) {
+  DecoderOptions options;
+  options.purpose = DecoderPurpose::kGenerate;
+  options.compute_dtype = compute_dtype;
+  options.sequence_length = sequence_length;
+  return inference_programs(model, options, kernels);
+}
+
+}  // namespace skein

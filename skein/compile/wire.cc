@@ -1,0 +1,108 @@
+#include "skein/compile/wire.h"
+
+#include "skein/ops/pipeline/pipeline.h"
+#include "skein/ops/redistribute/redistribute.h"
+
+namespace skein {
+namespace {
+
+constexpr CollectiveKind kSending[] = {
+    CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
+    CollectiveKind::kAllToAll,  CollectiveKind::kBroadcast,     CollectiveKind::kSend,
+};
+
+int64_t whole_bytes(const Collective& collective) {
+  int64_t elements = 0;
+  for (const CollectivePart& part : collective.parts) elements += part.elements;
+  return elements * size_of(collective.dtype);
+}
+
+// Never looked at.
+std::array<void*, kNumArenas> made_up_bases() {
+  std::array<void*, kNumArenas> bases{};
+  for (uintptr_t i = 0; i < kNumArenas; ++i) bases[i] = reinterpret_cast<void*>((i + 1) << 48);
+  return bases;
+}
+
+}  // namespace
+
+std::optional<Message> message_of(const Step& step, const Mesh& mesh, int64_t rank) {
+  if (step.op == &kSend) {
+    const Operand& x = step.inputs.front();
+    const int64_t bytes = x.shape.num_elements() * size_of(x.dtype);
+    return Message{step.attrs.text("axis"), CollectiveKind::kSend, mesh.size("pp"), bytes, bytes};
+  }
+  const bool is_collective = step.op == &kRedistribute || step.op == &kRedistributeStart;
+  if (!is_collective || !step.attrs.has("kind")) return std::nullopt;
+  const std::string& group = step.attrs.text("axis");
+  const int64_t index = mesh.coordinates(rank)[static_cast<size_t>(mesh.find(group))];
+  KernelCall call = bind_views(step, made_up_bases());
+  call.attrs.set("index", index);
+  const Collective collective = collective_of(call);
+  if (collective.kind == CollectiveKind::kBarrier) return std::nullopt;
+  const int64_t ranks = mesh.size(group);
+  return Message{
+      group, collective.kind, ranks, whole_bytes(collective),
+      collective_sent_bytes(collective, static_cast<int>(index), static_cast<int>(ranks))};
+}
+
+Wire planned_wire(const ProgramSet& programs, const ProgramRuns& runs, int64_t rank) {
+  Wire wire;
+  for (const Program& program : programs.programs) {
+    const auto times = runs.find(program.name);
+    if (times == runs.end()) continue;
+    for (const Step& step : program.steps) {
+      const std::optional<Message> message = message_of(step, programs.mesh, rank);
+      if (!message) continue;
+      WireUse& use = wire[{message->group, message->kind}];
+      use.ranks = message->ranks;
+      use.calls += times->second;
+      use.sent_bytes += times->second * message->sent_bytes;
+    }
+  }
+  return wire;
+}
+
+Wire counted_wire(const Communicators& communicators) {
+  Wire wire;
+  for (const auto& [group, communicator] : communicators) {
+    for (const CollectiveKind kind : kSending) {
+      const WireCount count = communicator->count(kind);
+      if (count.calls == 0) continue;
+      wire[{group, kind}] = {communicator->size(), count.calls, count.sent_bytes};
+    }
+  }
+  return wire;
+}
+
+void add_difference(Wire& total, const Wire& later, const Wire& earlier) {
+  for (const auto& [key, use] : later) {
+    const auto found = earlier.find(key);
+    const WireUse before = found == earlier.end() ? WireUse{} : found->second;
+    if (use.calls == before.calls) continue;
+    WireUse& sum = total[key];
+    sum.ranks = use.ranks;
+    sum.calls += use.calls - before.calls;
+    sum.sent_bytes += use.sent_bytes - before.sent_bytes;
+  }
+}
+
+int64_t sent_bytes(const Wire& wire) {
+  int64_t bytes = 0;
+  for (const auto& [key, use] : wire) bytes += use.sent_bytes;
+  return bytes;
+}
+
+OrderedJson wire_to_json(const Wire& wire) {
+  OrderedJson lines = OrderedJson::array();
+  for (const auto& [key, use] : wire) {
+    lines.push_back({{"group", key.first},
+                     {"kind", collective_name(key.second)},
+                     {"ranks", use.ranks},
+                     {"calls", use.calls},
+                     {"sent_bytes", use.sent_bytes}});
+  }
+  return lines;
+}
+
+}  // namespace skein

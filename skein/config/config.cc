@@ -1,0 +1,311 @@
+#include "skein/config/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+#include "skein/base/paths.h"
+#include "skein/base/toml.h"
+#include "skein/config/config_fields.h"
+#include "skein/config/config_length.h"
+
+namespace skein {
+namespace {
+
+std::string describe_found(const toml::node& node) {
+  if (const auto* value = node.as_string()) return fmt::format("\"{}\" (a string)", value->get());
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
+  if (const auto* value = node.as_floating_point())
+    return fmt::format("{} (a float)", value->get());
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "a list";
+  return "a date or a time";
+}
+
+// Finite numbers only, as JSON knows no others; dates become nothing (a null).
+Json to_json(const toml::node& node) {
+  if (const auto* value = node.as_string()) return value->get();
+  if (const auto* value = node.as_boolean()) return value->get();
+  if (const auto* value = node.as_integer()) return value->get();
+  if (const auto* value = node.as_floating_point()) {
+    return std::isfinite(value->get()) ? Json(value->get()) : Json();
+  }
+  if (const toml::array* array = node.as_array()) {
+    Json json = Json::array();
+    for (const toml::node& element : *array) json.push_back(to_json(element));
+    return json;
+  }
+  if (const toml::table* table = node.as_table()) {
+    Json json = Json::object();
+    for (const auto& [key, element] : *table) json[std::string(key.str())] = to_json(element);
+    return json;
+  }
+  return {};
+}
+
+bool holds_null(const Json& json) {
+  if (!json.is_structured()) return json.is_null();
+  return std::any_of(json.begin(), json.end(), holds_null);
+}
+
+bool fits(const Json& json, ModelKey::Kind kind) {
+  if (holds_null(json)) return false;
+  switch (kind) {
+    case ModelKey::Kind::kInteger:
+      return json.is_number_integer();
+    case ModelKey::Kind::kNumber:
+      return json.is_number();
+    case ModelKey::Kind::kBool:
+      return json.is_boolean();
+    case ModelKey::Kind::kString:
+      return json.is_string();
+    case ModelKey::Kind::kTable:
+      return json.is_object();
+    case ModelKey::Kind::kIntegerOrList:
+      return json.is_number_integer() ||
+             (json.is_array() && !json.empty() &&
+              std::all_of(json.begin(), json.end(),
+                          [](const Json& element) { return element.is_number_integer(); }));
+  }
+  return false;
+}
+
+bool in_limits(double value, const ConfigLimits& limits) {
+  const bool low = limits.above_minimum ? value <= limits.minimum : value < limits.minimum;
+  const bool high = limits.below_maximum ? value >= limits.maximum : value > limits.maximum;
+  return std::isfinite(value) && !low && !high;
+}
+
+// Stores a TOML value where a field lives; false where its type or its value does not suit.
+struct Store {
+  const toml::node& node;
+  const ConfigLimits& limits;
+
+  bool operator()(bool* target) const {
+    const auto* value = node.as_boolean();
+    if (value) *target = value->get();
+    return value != nullptr;
+  }
+  bool operator()(int64_t* target) const {
+    const auto* value = node.as_integer();
+    if (!value || !in_limits(static_cast<double>(value->get()), limits)) return false;
+    *target = value->get();
+    return true;
+  }
+  bool operator()(double* target) const {
+    if (!node.is_integer() && !node.is_floating_point()) return false;
+    const double value = *node.value<double>();
+    if (in_limits(value, limits)) *target = value;
+    return in_limits(value, limits);
+  }
+  bool operator()(std::string* target) const {
+    const auto* value = node.as_string();
+    const auto& choices = limits.choices;
+    if (!value || (!choices.empty() &&
+                   std::find(choices.begin(), choices.end(), value->get()) == choices.end())) {
+      return false;
+    }
+    *target = value->get();
+    return true;
+  }
+};
+
+// Gathers a Config from a document and the overrides that follow it.
+class ConfigReader {
+ public:
+  void read_document(std::string_view text, const std::string& name) {
+    const toml::table document = parse_toml(text, name);
+    for (const auto& [section, node] : document) {
+      const std::string where = fmt::format("{}:{}", name, section.source().begin.line);
+      const toml::table* table = node.as_table();
+      if (!table) {
+        fail(ErrorCode::kUsage, "{}: {} stands outside a section: expected [section] lines before",
+             where, section.str());
+      }
+      check_section(section.str(), where);
+      for (const auto& [key, value] : *table) {
+        const std::string key_where = fmt::format("{}:{}", name, key.source().begin.line);
+        store(section.str(), key.str(), find_key(section.str(), key.str(), key_where), value,
+              key_where);
+        note_length(section.str(), key.str(), key_where, /*is_override=*/false);
+      }
+    }
+  }
+
+  // "section.key=value". A shell takes quotes away, so a string may stand bare.
+  void read_override(const std::string& text) {
+    const std::string where = "--set " + text;
+    const size_t dot = text.find('.');
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
+      fail(ErrorCode::kUsage, "{}: expected section.key=value, such as run.steps=100", where);
+    }
+    const std::string section = text.substr(0, dot);
+    const std::string key = text.substr(dot + 1, equals - dot - 1);
+    const std::string value = text.substr(equals + 1);
+    const KnownKey known = find_key(section, key, where);
+    const bool quoted = value.starts_with('"') || value.starts_with('\'');
+    if (is_string(known) && !quoted) {
+      store(section, key, known, toml::value<std::string>(value), where);
+      return;
+    }
+    Result<toml::table> parsed = try_run([&] { return parse_toml("value = " + value, where); });
+    const toml::table document = parsed.ok() ? std::move(parsed).value() : toml::table();
+    if (document.size() != 1) {
+      fail(ErrorCode::kUsage, "{}: {} is not a TOML value: expected {}", where, value,
+           describe_expected(known));
+    }
+    store(section, key, known, document.begin()->second, where);
+    note_length(section, key, where, /*is_override=*/true);
+  }
+
+  Config finish() {
+    const bool named_otherwise =
+        !config_.model.inline_keys.empty() || !config_.model.init_from.empty();
+    if (named_otherwise && !hf_config_given_) config_.model.hf_config.clear();
+    fill_run_length(config_);
+    return std::move(config_);
+  }
+
+ private:
+  // One key says how long the run is. What --set says goes before what the file says; 0 says
+  // nothing, as it stands in the config.toml of a run.
+  void note_length(std::string_view section, std::string_view key, const std::string& where,
+                   bool is_override) {
+    if (section != "run" || (key != "steps" && key != "epochs" && key != "tokens")) return;
+    RunConfig& run = config_.run;
+    const bool says = key == "steps" || (key == "epochs" ? run.epochs > 0 : run.tokens > 0);
+    if (!says) return;
+    if (!length_key_.empty() && length_key_ != key && length_is_override_ == is_override) {
+      fail(ErrorCode::kUsage,
+           "{}: run.{} beside run.{} ({}): expected one of steps, epochs and tokens, which say how "
+           "long the run is",
+           where, key, length_key_, length_where_);
+    }
+    const RunConfig defaults;
+    if (key != "steps") run.steps = defaults.steps;
+    if (key != "epochs") run.epochs = 0;
+    if (key != "tokens") run.tokens = 0;
+    length_key_ = key;
+    length_where_ = where;
+    length_is_override_ = is_override;
+  }
+
+  bool is_string(const KnownKey& known) {
+    if (known.model_key) return known.model_key->kind == ModelKey::Kind::kString;
+    return std::holds_alternative<std::string*>(known.field->value(config_));
+  }
+
+  void store(std::string_view section, std::string_view key, const KnownKey& known,
+             const toml::node& node, const std::string& where) {
+    bool stored = false;
+    if (known.field) {
+      stored = std::visit(Store{node, known.field->limits}, known.field->value(config_));
+      if (stored && known.field->limits.is_path) {
+        std::string* path = std::get<std::string*>(known.field->value(config_));
+        *path = expand_home(*path, fmt::format("{}: {} in [{}]", where, key, section));
+      }
+      if (section == "model" && key == "hf_config") hf_config_given_ = true;
+      if (section == "optimizer" && key == "warmup_steps") config_.origin.warmup_given = true;
+      if (section == "optimizer" && key == "decay_steps") config_.origin.decay_given = true;
+    } else {
+      Json json = to_json(node);
+      stored = fits(json, known.model_key->kind);
+      if (stored) config_.model.inline_keys[std::string(key)] = std::move(json);
+    }
+    if (!stored) {
+      fail(ErrorCode::kUsage, "{}: {} in [{}] is {}: expected {}", where, key, section,
+           describe_found(node), describe_expected(known));
+    }
+  }
+
+  Config config_;
+  bool hf_config_given_ = false;
+  std::string length_key_, length_where_;
+  bool length_is_override_ = false;
+};
+
+}  // namespace
+
+Config parse_config(std::string_view text, const std::string& name,
+                    std::span<const std::string> overrides) {
+  ConfigReader reader;
+  reader.read_document(text, name);
+  for (const std::string& text_override : overrides) reader.read_override(text_override);
+  return reader.finish();
+}
+
+namespace {
+
+// The folder of `file` for {config_dir}, in every path.
+void put_in_config_dir(Config& config, const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  for (const ConfigField& field : config_fields()) {
+    if (!field.limits.is_path) continue;
+    std::string& path = *std::get<std::string*>(field.value(config));
+    const size_t at = path.find(kConfigDir);
+    if (at == std::string::npos) continue;
+    const std::string rest = path.substr(kConfigDir.size());
+    if (at != 0 || (!rest.empty() && rest.front() != '/')) {
+      fail(ErrorCode::kUsage,
+           "{}: {} in [{}] is \"{}\": expected {} at the beginning of the path, and then /",
+           file.string(), field.key, field.section, path, kConfigDir);
+    }
+    path =
+        rest.size() <= 1 ? folder.string() : (folder / rest.substr(1)).lexically_normal().string();
+  }
+}
+
+}  // namespace
+
+Config load_config(const std::string& path, std::span<const std::string> overrides, ConfigUse use) {
+  constexpr int64_t kMaxBytes = 1 << 20;
+  std::string text;
+  try {
+    text = read_file(path, kMaxBytes);
+  } catch (const Error& error) {
+    fail(ErrorCode::kUsage, "configuration: {}", error.what());
+  }
+  Config config = parse_config(text, path, overrides);
+  put_in_config_dir(config, path);
+  check_config(config, path, use);
+  return config;
+}
+
+Json hf_config_json(const ModelConfig& model, const Json& otherwise) {
+  Json json = model.hf_config.empty() ? otherwise : read_json(model.hf_config);
+  if (!json.is_object()) {
+    fail(ErrorCode::kInvalid, "{} holds a JSON {}: expected an object, a Hugging Face config.json",
+         model.hf_config, json.type_name());
+  }
+  json.update(model.inline_keys);
+  return json;
+}
+
+LearningRateSchedule learning_rate_schedule(const OptimizerConfig& optimizer) {
+  const LearningRateDecay decay = optimizer.schedule == "cosine"   ? LearningRateDecay::kCosine
+                                  : optimizer.schedule == "linear" ? LearningRateDecay::kLinear
+                                                                   : LearningRateDecay::kConstant;
+  return {decay,
+          optimizer.learning_rate,
+          optimizer.min_learning_rate,
+          optimizer.warmup_steps,
+          optimizer.constant_steps,
+          optimizer.decay_steps};
+}
+
+std::string absolute_path(const std::string& path) {
+  if (path.empty() || path.find("://") != std::string::npos) return path;
+  const fs::path normal = fs::absolute(path).lexically_normal();
+  return (normal.has_filename() ? normal : normal.parent_path()).string();
+}
+
+std::string checkpoint_dir(const Config& config) {
+  return config.checkpoint.dir.empty() ? config.run.dir + "/checkpoints" : config.checkpoint.dir;
+}
+
+}  // namespace skein

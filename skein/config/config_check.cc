@@ -1,0 +1,204 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "skein/base/error.h"
+#include "skein/config/config.h"
+
+namespace skein {
+namespace {
+
+// Throws "<file>: <message>".
+class Checker {
+ public:
+  explicit Checker(const std::string& name) : name_(name) {}
+
+  template <typename... Args>
+  void require(bool holds, fmt::format_string<Args...> format, Args&&... args) const {
+    if (holds) return;
+    fail(ErrorCode::kUsage, "{}: {}", name_, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+ private:
+  const std::string& name_;
+};
+
+void check_data(const Config& config, const Checker& check, ConfigUse use) {
+  const DataConfig& data = config.data;
+  if (use == ConfigUse::kTrain) {
+    check.require(!data.train.empty(),
+                  "[data] train is missing: expected the corpus, an Arrow file that "
+                  "`skein data ingest` wrote");
+    check.require(!data.tokenizer.empty(),
+                  "[data] tokenizer is missing: expected a folder that `skein data tokenizer` "
+                  "wrote, or one that holds a tokenizer.model");
+  }
+  check.require(config.validate.every_steps == 0 || !data.validation.empty(),
+                "[validate] every_steps is {} but [data] validation is empty: expected a corpus to "
+                "validate on",
+                config.validate.every_steps);
+}
+
+void check_model(const ModelConfig& model, const Checker& check) {
+  check.require(!model.hf_config.empty() || !model.inline_keys.empty() || !model.init_from.empty(),
+                "[model] says nothing about the model: expected hf_config, the keys hidden_size, "
+                "num_hidden_layers, …, or init_from");
+}
+
+void check_batch(const Config& config, const Checker& check) {
+  const int64_t global = config.batch.global_sequences;
+  const int64_t micro = config.batch.micro_sequences;
+  check.require(micro <= global,
+                "[batch] micro_sequences is {}, more than global_sequences, which is {}", micro,
+                global);
+  check.require(global % micro == 0,
+                "[batch] global_sequences is {}: expected a multiple of micro_sequences, which is "
+                "{}",
+                global, micro);
+  const int64_t micro_batches = global / micro;
+  const ParallelConfig& parallel = config.parallel;
+  check.require(parallel.data == 0 || micro_batches % parallel.data == 0,
+                "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
+                "multiple of [parallel] data, which is {}",
+                global, micro_batches, micro, parallel.data);
+  constexpr int64_t kMostTokens = (int64_t{1} << 31) - 1;  // counted in 32 bits
+  check.require(global <= kMostTokens / config.data.sequence_length,
+                "[batch] global_sequences {} x [data] sequence_length {} is {} tokens: expected at "
+                "most {}",
+                global, config.data.sequence_length, global * config.data.sequence_length,
+                kMostTokens);
+  const int64_t width = parallel.reduction_width;
+  check.require(width == 0 || micro_batches % width == 0,
+                "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
+                "multiple of [parallel] reduction_width, which is {}",
+                global, micro_batches, micro, width);
+  check.require(width == 0 || parallel.data == 0 || width % parallel.data == 0,
+                "[parallel] reduction_width is {}: expected a multiple of data, which is {}", width,
+                parallel.data);
+}
+
+void check_optimizer(const Config& config, const Checker& check) {
+  const OptimizerConfig& optimizer = config.optimizer;
+  if (optimizer.schedule == "constant") return;
+  check.require(optimizer.min_learning_rate <= optimizer.learning_rate,
+                "[optimizer] min_learning_rate is {}, above learning_rate, which is {}",
+                optimizer.min_learning_rate, optimizer.learning_rate);
+  check.require(optimizer.decay_steps > 0,
+                "[optimizer] decay_steps is 0 with schedule = \"{}\": expected at least 1, or "
+                "schedule = \"constant\"",
+                optimizer.schedule);
+}
+
+// The update and the initial weights are computed in fp32, where a small number may be none.
+void check_fp32(const Config& config, const Checker& check) {
+  const OptimizerConfig& optimizer = config.optimizer;
+  const struct {
+    const char* section;
+    const char* key;
+    double value;
+  } numbers[] = {{"optimizer", "learning_rate", optimizer.learning_rate},
+                 {"optimizer", "min_learning_rate", optimizer.min_learning_rate},
+                 {"optimizer", "epsilon", optimizer.epsilon},
+                 {"optimizer", "weight_decay", optimizer.weight_decay},
+                 {"optimizer", "clip_norm", optimizer.clip_norm},
+                 {"model", "init_std", config.model.init_std}};
+  for (const auto& [section, key, value] : numbers) {
+    check.require(value == 0 || std::isnormal(static_cast<float>(value)),
+                  "[{}] {} is {}, too small for fp32, in which it is used: expected at least "
+                  "1.18e-38",
+                  section, key, value);
+  }
+  for (const auto& [key, value] :
+       {std::pair{"beta1", optimizer.beta1}, std::pair{"beta2", optimizer.beta2}}) {
+    check.require(static_cast<float>(value) < 1,
+                  "[optimizer] {} is {}, which is 1 in fp32, in which it is used: a moment would "
+                  "never change. Expected at most 0.9999999",
+                  key, value);
+  }
+}
+
+void check_parallel(const Config& config, const Checker& check) {
+  const ParallelConfig& parallel = config.parallel;
+  constexpr int64_t kMostRanks = int64_t{1} << 24;
+  int64_t ranks = 1;
+  for (const int64_t degree : {std::max<int64_t>(1, parallel.data), parallel.tensor,
+                               parallel.pipeline, parallel.context}) {
+    check.require(
+        ranks <= kMostRanks / degree,
+        "[parallel] data {} x tensor {} x pipeline {} x context {} is more than {} ranks: "
+        "expected smaller degrees",
+        parallel.data, parallel.tensor, parallel.pipeline, parallel.context, kMostRanks);
+    ranks *= degree;
+  }
+  const int64_t length = config.data.sequence_length;
+  const int64_t pieces = parallel.context == 1 ? 1 : 2 * parallel.context;
+  check.require(length % pieces == 0,
+                "[data] sequence_length is {}: expected a multiple of 2 x [parallel] context = {}, "
+                "since each context rank takes two pieces of a sequence",
+                length, pieces);
+  const int64_t tokens = length / parallel.context * config.batch.micro_sequences;
+  check.require(!parallel.sequence || tokens % parallel.tensor == 0,
+                "[parallel] tensor is {}: with sequence = true it must divide the {} tokens of a "
+                "micro-batch (micro_sequences {} x sequence_length {} / context {}): expected a "
+                "divisor, or sequence = false",
+                parallel.tensor, tokens, config.batch.micro_sequences, length, parallel.context);
+  check.require(parallel.virtual_stages == 1 || parallel.pipeline > 1,
+                "[parallel] virtual_stages is {} but pipeline is 1: expected more than one stage",
+                parallel.virtual_stages);
+}
+
+// Digits alone, from 1 up.
+std::optional<int64_t> parse_count(std::string_view text) {
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 1) return std::nullopt;
+  return count;
+}
+
+void check_nodes(const std::string& nodes, const Checker& check) {
+  const size_t colon = nodes.find(':');
+  const auto least = parse_count(std::string_view(nodes).substr(0, colon));
+  const auto most =
+      colon == std::string::npos ? least : parse_count(std::string_view(nodes).substr(colon + 1));
+  check.require(least && most && *least <= *most,
+                "[launch] nodes is \"{}\": expected \"N\" or \"MIN:MAX\", such as \"4\" or \"2:8\"",
+                nodes);
+}
+
+void check_prometheus(const std::string& address, const Checker& check) {
+  if (address.empty()) return;
+  const size_t colon = address.rfind(':');
+  const auto port = colon == std::string::npos
+                        ? std::nullopt
+                        : parse_count(std::string_view(address).substr(colon + 1));
+  check.require(port && *port <= 65535 && colon > 0,
+                "[log] prometheus is \"{}\": expected host:port, such as \"127.0.0.1:9100\"",
+                address);
+}
+
+}  // namespace
+
+void check_config(const Config& config, const std::string& name, ConfigUse use) {
+  const Checker check(name);
+  check.require(!config.run.dir.empty(), "[run] dir is empty: expected a folder");
+  check.require(!config.run.resume.empty(),
+                "[run] resume is empty: expected auto, never or the path of a checkpoint");
+  if (const auto accepted =
+          try_run([&] { return parse_accepted_changes(config.run.accept_changes); });
+      !accepted.ok()) {
+    check.require(false, "{}", accepted.error().what());
+  }
+  check_data(config, check, use);
+  check_model(config.model, check);
+  check_batch(config, check);
+  check_optimizer(config, check);
+  check_fp32(config, check);
+  check_parallel(config, check);
+  check_nodes(config.launch.nodes, check);
+  check_prometheus(config.log.prometheus, check);
+}
+
+}  // namespace skein

@@ -1,0 +1,233 @@
+#include "skein/config/config_fields.h"
+
+namespace skein {
+namespace {
+
+// The accessor of Config::<Section>::<Key>.
+template <auto Section, auto Key>
+ConfigValue at(Config& config) {
+  return &(config.*Section.*Key);
+}
+
+using C = Config;
+using Parallel = ParallelConfig;
+using Optimizer = OptimizerConfig;
+
+constexpr double kMaxInteger = 9e15;  // exact as a double
+constexpr double kMaxCount = 1 << 24;
+
+ConfigLimits required_path() { return {.required = true, .is_path = true}; }
+ConfigLimits a_path() { return {.is_path = true}; }
+ConfigLimits one_of(std::vector<std::string_view> choices) { return {std::move(choices)}; }
+ConfigLimits between(double minimum, double maximum) { return {{}, minimum, maximum}; }
+ConfigLimits above(double minimum, double maximum) { return {{}, minimum, maximum, true}; }
+ConfigLimits from_below(double minimum, double maximum) {
+  return {{}, minimum, maximum, false, true};
+}
+
+std::vector<ConfigField> make_fields() {
+  return {
+      {"run", "dir", at<&C::run, &RunConfig::dir>,
+       "folder of the run: metrics, events, checkpoints, logs", a_path()},
+      {"run", "seed", at<&C::run, &RunConfig::seed>,
+       "seed of weights, data order and stochastic rounding", between(0, kMaxInteger)},
+      {"run", "steps", at<&C::run, &RunConfig::steps>, "optimizer updates in the whole run",
+       between(1, kMaxSteps)},
+      {"run", "epochs", at<&C::run, &RunConfig::epochs>,
+       "instead of steps: how often the corpus is read, 0.5 for half of it; 0: not said",
+       between(0, 1e6)},
+      {"run", "tokens", at<&C::run, &RunConfig::tokens>,
+       "instead of steps: tokens in the whole run; 0: not said", between(0, kMaxInteger)},
+      {"run", "resume", at<&C::run, &RunConfig::resume>,
+       "`auto`: continue from the newest good checkpoint of the run; `never`: start "
+       "anew; or the path of a checkpoint or a run: where an empty run begins, and what a run "
+       "that began there goes on from by itself",
+       a_path()},
+      {"run", "accept_changes", at<&C::run, &RunConfig::accept_changes>,
+       "keys that may differ from what the checkpoint, or the weights of init_from, were trained "
+       "with, such as `model.rope_theta, data.train`; for this start alone"},
+
+      {"model", "hf_config", at<&C::model, &ModelConfig::hf_config>,
+       "a Hugging Face config.json; left out where its keys stand here and this key "
+       "does not; with init_from and without this key, that of the source",
+       a_path()},
+      {"model", "init_from", at<&C::model, &ModelConfig::init_from>,
+       "a Hugging Face folder or a checkpoint to take the initial weights from", a_path()},
+      {"model", "init_std", at<&C::model, &ModelConfig::init_std>,
+       "standard deviation of the initial weights", between(0, 10)},
+      {"model", "scaled_init", at<&C::model, &ModelConfig::scaled_init>,
+       "output projections of attention and MLP start with init_std / sqrt(2 * layers)"},
+
+      {"data", "train", at<&C::data, &DataConfig::train>,
+       "the corpus: an Arrow stream file written by `skein data ingest`", required_path()},
+      {"data", "tokenizer", at<&C::data, &DataConfig::tokenizer>, "folder of the tokenizer",
+       required_path()},
+      {"data", "validation", at<&C::data, &DataConfig::validation>,
+       "a corpus to validate on; empty: none", a_path()},
+      {"data", "sequence_length", at<&C::data, &DataConfig::sequence_length>,
+       "tokens in a row of the batch", between(2, kMaxCount)},
+      {"data", "document_mask", at<&C::data, &DataConfig::document_mask>,
+       "attention and positions stop at document boundaries; false: plain concatenation"},
+
+      {"batch", "global_sequences", at<&C::batch, &BatchConfig::global_sequences>,
+       "rows in the global batch of one update", between(1, kMaxCount)},
+      {"batch", "micro_sequences", at<&C::batch, &BatchConfig::micro_sequences>,
+       "rows that a data rank runs at once; global_sequences is a multiple of it times the "
+       "reduction width",
+       between(1, kMaxCount)},
+
+      {"optimizer", "learning_rate", at<&C::optimizer, &Optimizer::learning_rate>,
+       "the peak, reached after the warm-up", above(0, 1e3)},
+      {"optimizer", "min_learning_rate", at<&C::optimizer, &Optimizer::min_learning_rate>,
+       "the floor, held after the decay", between(0, 1e3)},
+      {"optimizer", "schedule", at<&C::optimizer, &Optimizer::schedule>, "shape of the decay",
+       one_of({"cosine", "linear", "constant"})},
+      {"optimizer", "warmup_steps", at<&C::optimizer, &Optimizer::warmup_steps>,
+       "linear rise from 0; left out: a tenth of run.steps, 2000 at most", between(0, kMaxSteps)},
+      {"optimizer", "constant_steps", at<&C::optimizer, &Optimizer::constant_steps>,
+       "steps at the peak between warm-up and decay", between(0, kMaxSteps)},
+      {"optimizer", "decay_steps", at<&C::optimizer, &Optimizer::decay_steps>,
+       "steps of the decay itself, from the peak to the floor; left out: the rest of run.steps, "
+       "480000 at most",
+       between(0, kMaxSteps)},
+      {"optimizer", "beta1", at<&C::optimizer, &Optimizer::beta1>, "decay of AdamW's first moment",
+       from_below(0, 1)},
+      {"optimizer", "beta2", at<&C::optimizer, &Optimizer::beta2>, "decay of AdamW's second moment",
+       from_below(0, 1)},
+      {"optimizer", "epsilon", at<&C::optimizer, &Optimizer::epsilon>,
+       "added to the root of AdamW's second moment", above(0, 1)},
+      {"optimizer", "weight_decay", at<&C::optimizer, &Optimizer::weight_decay>,
+       "decoupled weight decay", between(0, 1e3)},
+      {"optimizer", "decay_norms", at<&C::optimizer, &Optimizer::decay_norms>,
+       "weight decay also on the weights of norms"},
+      {"optimizer", "clip_norm", at<&C::optimizer, &Optimizer::clip_norm>,
+       "gradients are scaled down to this global norm; 0: never", between(0, 1e9)},
+
+      {"precision", "mode", at<&C::precision, &PrecisionConfig::mode>,
+       "`bf16-sr`: bf16 weights with stochastic rounding and no master copy; `mixed`: "
+       "bf16 with fp32 master weights; `fp8`: as bf16-sr, the matrix products of the layers from "
+       "8-bit operands",
+       one_of({"fp32", "bf16", "bf16-sr", "mixed", "fp8"})},
+      {"precision", "moments", at<&C::precision, &PrecisionConfig::moments>,
+       "type of AdamW's moments", one_of({"fp32", "bf16"})},
+
+      {"memory", "recompute", at<&C::memory, &MemoryConfig::recompute>,
+       "what the backward pass computes again instead of keeping",
+       one_of({"none", "selective", "full"})},
+      {"memory", "offload_optimizer", at<&C::memory, &MemoryConfig::offload_optimizer>,
+       "keep moments and master weights in pinned host memory, which a GPU updates in place; "
+       "slower"},
+      {"memory", "offload_activations", at<&C::memory, &MemoryConfig::offload_activations>,
+       "keep what the backward pass reads of the forward pass in pinned host memory; a GPU copies "
+       "beside its computation, and waits where the link to the host is too slow for it"},
+      {"memory", "offload_min_bytes", at<&C::memory, &MemoryConfig::offload_min_bytes>,
+       "activations that are smaller on a rank stay on the device; what lies side by side, as q, k "
+       "and v, counts as one",
+       between(1, kMaxInteger)},
+
+      {"parallel", "data", at<&C::parallel, &Parallel::data>,
+       "data-parallel degree; 0: the workers divided by the other degrees", between(0, kMaxCount)},
+      {"parallel", "tensor", at<&C::parallel, &Parallel::tensor>, "tensor-parallel degree",
+       between(1, kMaxCount)},
+      {"parallel", "pipeline", at<&C::parallel, &Parallel::pipeline>, "pipeline stages",
+       between(1, kMaxCount)},
+      {"parallel", "context", at<&C::parallel, &Parallel::context>, "context-parallel degree",
+       between(1, kMaxCount)},
+      {"parallel", "virtual_stages", at<&C::parallel, &Parallel::virtual_stages>,
+       "model chunks a pipeline stage holds", between(1, kMaxCount)},
+      {"parallel", "sequence", at<&C::parallel, &Parallel::sequence>,
+       "between the products of a layer, activations are sharded by token over the tensor axis"},
+      {"parallel", "zero", at<&C::parallel, &Parallel::zero>,
+       "sharded over the data axis: 0 nothing, 1 optimizer state, 2 and gradients, where a rank "
+       "runs one micro-batch a step, 3 and weights",
+       between(0, 3)},
+      {"parallel", "kv_replication", at<&C::parallel, &Parallel::kv_replication>,
+       "tensor ranks that share a key-value head; 0: as needed", between(0, kMaxCount)},
+      {"parallel", "reduction_width", at<&C::parallel, &Parallel::reduction_width>,
+       "virtual ranks of the canonical gradient sum: the data degree times a power of two, "
+       "or anything with one data rank; 0: that of the checkpoint, at the first start the data "
+       "degree",
+       between(0, kMaxCount)},
+      {"parallel", "sums", at<&C::parallel, &Parallel::sums>,
+       "`canonical`: gradients of GPUs are summed in one order, the same bits on every layout; "
+       "`fast`: as NCCL sums them",
+       one_of({"canonical", "fast"})},
+
+      {"checkpoint", "every_steps", at<&C::checkpoint, &CheckpointConfig::every_steps>,
+       "steps between checkpoints; 0: only when the run ends or is stopped", between(0, kMaxSteps)},
+      {"checkpoint", "keep", at<&C::checkpoint, &CheckpointConfig::keep>,
+       "newest checkpoints kept; 0: all", between(0, kMaxCount)},
+      {"checkpoint", "permanent_every_steps",
+       at<&C::checkpoint, &CheckpointConfig::permanent_every_steps>,
+       "checkpoints at multiples of this are never removed; 0: none", between(0, kMaxSteps)},
+      {"checkpoint", "async", at<&C::checkpoint, &CheckpointConfig::async>,
+       "write in the background while training goes on"},
+      {"checkpoint", "dir", at<&C::checkpoint, &CheckpointConfig::dir>,
+       "where checkpoints go, a folder that all ranks see (s3://… is refused so far); empty: "
+       "`checkpoints` in run.dir",
+       a_path()},
+
+      {"launch", "workers", at<&C::launch, &LaunchConfig::workers>,
+       "workers on this machine, one process each; `skein train` starts them, unless a launcher "
+       "did",
+       between(1, 4096)},
+      {"launch", "nodes", at<&C::launch, &LaunchConfig::nodes>,
+       "machines of the run, `N` or `MIN:MAX`; other than 1 needs a launcher, whose word counts "
+       "so far"},
+      {"launch", "rendezvous", at<&C::launch, &LaunchConfig::rendezvous>,
+       "the folder in which ranks meet, shared by all machines (redis://… is refused so far); "
+       "empty: `rendezvous` in run.dir",
+       a_path()},
+      {"launch", "collective_timeout_s", at<&C::launch, &LaunchConfig::collective_timeout_s>,
+       "a collective that takes longer has lost a peer; so has a start at which not all ranks "
+       "arrive",
+       above(0, 1e6)},
+      {"launch", "hang_timeout_s", at<&C::launch, &LaunchConfig::hang_timeout_s>,
+       "a worker silent for longer is taken for dead; has no effect yet", above(0, 1e6)},
+      {"launch", "max_restarts", at<&C::launch, &LaunchConfig::max_restarts>,
+       "restarts after failures before giving up; has no effect yet: any failure ends the run",
+       between(0, kMaxSteps)},
+
+      {"device", "kind", at<&C::device, &DeviceConfig::kind>,
+       "what to run on; `auto` is `cuda` where this build and this machine have it, else `cpu`",
+       one_of({"auto", "cpu", "cuda"})},
+      {"device", "threads", at<&C::device, &DeviceConfig::threads>,
+       "compute threads of a worker; 0: OMP_NUM_THREADS, else the cores divided by launch.workers",
+       between(0, 4096)},
+      {"device", "cpu", at<&C::device, &DeviceConfig::cpu>,
+       "the instruction sets that kernels on a CPU may use; `auto`: the best that it has. Ranks "
+       "must "
+       "have the same, or losses would depend on which rank computes what",
+       one_of({"auto", "avx512-bf16", "avx512", "avx2", "sse4"})},
+      {"device", "check_ops", at<&C::device, &DeviceConfig::check_ops>,
+       "wait after each op on a GPU, so that an error names the op that made it; slow"},
+
+      {"log", "every_steps", at<&C::log, &LogConfig::every_steps>,
+       "steps between progress lines; metrics.jsonl holds every step. On a terminal one line is "
+       "redrawn instead, at most ten times a second",
+       between(1, kMaxSteps)},
+      {"log", "tensorboard", at<&C::log, &LogConfig::tensorboard>,
+       "write TensorBoard event files to run.dir/tensorboard"},
+      {"log", "prometheus", at<&C::log, &LogConfig::prometheus>,
+       "serve metrics for Prometheus at this host:port; empty: do not"},
+      {"log", "trace_step", at<&C::log, &LogConfig::trace_step>,
+       "the step whose ops are timed one by one, into trace-RANK.json in run.dir, for "
+       "ui.perfetto.dev; 0: none",
+       between(0, kMaxSteps)},
+
+      {"validate", "every_steps", at<&C::validate, &ValidateConfig::every_steps>,
+       "steps between validations; 0: only at the end, and only with data.validation",
+       between(0, kMaxSteps)},
+      {"validate", "batches", at<&C::validate, &ValidateConfig::batches>,
+       "global batches in one validation", between(1, kMaxSteps)},
+  };
+}
+
+}  // namespace
+
+std::span<const ConfigField> config_fields() {
+  static const std::vector<ConfigField> fields = make_fields();
+  return fields;
+}
+
+}  // namespace skein

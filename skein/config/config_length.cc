@@ -1,0 +1,121 @@
+#include "skein/config/config_length.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "skein/base/error.h"
+#include "skein/base/units.h"
+#include "skein/config/config_fields.h"
+#include "skein/config/data_feed.h"
+#include "skein/data/token_count.h"
+
+namespace skein {
+namespace {
+
+int64_t tokens_of_step(const Config& config) {
+  return config.batch.global_sequences * config.data.sequence_length;
+}
+
+// `key`: "run.tokens = 1000".
+void set_steps(Config& config, double tokens, const std::string& key) {
+  const double steps = std::ceil(tokens / static_cast<double>(tokens_of_step(config)));
+  if (steps > static_cast<double>(kMaxSteps)) {
+    fail(ErrorCode::kUsage, "{} is {:.0f} steps of {} tokens: expected at most {} steps", key,
+         steps, tokens_of_step(config), kMaxSteps);
+  }
+  config.run.steps = std::max<int64_t>(1, static_cast<int64_t>(steps));
+}
+
+void fill_schedule(Config& config) {
+  const OptimizerConfig defaults;
+  OptimizerConfig& optimizer = config.optimizer;
+  const int64_t steps = config.run.steps;
+  if (!config.origin.warmup_given) {
+    optimizer.warmup_steps = std::min(defaults.warmup_steps, steps / 10);
+  }
+  if (!config.origin.decay_given) {
+    const int64_t left = steps - optimizer.warmup_steps - optimizer.constant_steps;
+    optimizer.decay_steps = std::clamp<int64_t>(left, 1, defaults.decay_steps);
+  }
+}
+
+}  // namespace
+
+void fill_run_length(Config& config) {
+  if (config.run.tokens > 0) {
+    const std::string key = fmt::format("run.tokens = {}", config.run.tokens);
+    set_steps(config, static_cast<double>(config.run.tokens), key);
+    config.origin.length = fmt::format("{} is run.steps = {} of {} tokens", key, config.run.steps,
+                                       tokens_of_step(config));
+    config.run.tokens = 0;  // said once, by run.steps
+  }
+  fill_schedule(config);
+}
+
+void count_epochs(Config& config, ConfigUse use) {
+  if (config.run.epochs <= 0) return;
+  const std::string key = fmt::format("run.epochs = {}", config.run.epochs);
+  if (use == ConfigUse::kPlan && (config.data.train.empty() || config.data.tokenizer.empty())) {
+    fail(ErrorCode::kUsage,
+         "{}: how many steps that is depends on the text: name data.train and data.tokenizer, or "
+         "plan with --set run.steps=N",
+         key);
+  }
+  const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
+  const DataFeed feed(config.data.train, *tokenizer, config, 0);
+  const TokenCount count = count_tokens(feed.context());
+  set_steps(config, config.run.epochs * count.tokens, key);
+  config.origin.length = fmt::format(
+      "{} is run.steps = {} of {} tokens: {} holds {} tokens{}", key, config.run.steps,
+      tokens_of_step(config), config.data.train, format_count(count.tokens),
+      count.is_exact ? ""
+                     : fmt::format(", estimated from {} of it", format_bytes(count.counted_bytes)));
+  config.run.epochs = 0;
+  fill_schedule(config);
+}
+
+std::vector<std::string> run_length_notes(const Config& config) {
+  std::vector<std::string> notes;
+  const OptimizerConfig defaults;
+  const OptimizerConfig& optimizer = config.optimizer;
+  if (!config.origin.length.empty()) notes.push_back(config.origin.length);
+  std::string derived;
+  const auto add = [&](bool given, const char* key, int64_t value, int64_t usual) {
+    if (given || value == usual) return;
+    derived += fmt::format("{}optimizer.{} = {}", derived.empty() ? "" : ", ", key, value);
+  };
+  add(config.origin.warmup_given, "warmup_steps", optimizer.warmup_steps, defaults.warmup_steps);
+  if (optimizer.schedule != "constant") {
+    add(config.origin.decay_given, "decay_steps", optimizer.decay_steps, defaults.decay_steps);
+  }
+  if (!derived.empty()) {
+    notes.push_back(
+        fmt::format("{}: not set, so what suits run.steps = {}", derived, config.run.steps));
+  }
+  return notes;
+}
+
+std::vector<std::string> schedule_warnings(const Config& config) {
+  const OptimizerConfig& optimizer = config.optimizer;
+  const int64_t steps = config.run.steps;
+  if (optimizer.warmup_steps >= steps && steps > 1) {
+    return {fmt::format(
+        "optimizer.warmup_steps is {} and run.steps {}: the learning rate ends at {:.3g} and the "
+        "run is all warm-up; lower warmup_steps, or leave it out",
+        optimizer.warmup_steps, steps,
+        optimizer.learning_rate * static_cast<double>(steps) /
+            static_cast<double>(optimizer.warmup_steps))};
+  }
+  if (optimizer.schedule == "constant") return {};
+  constexpr int64_t kEarly = 4;  // a quarter of the run
+  const int64_t end = optimizer.warmup_steps + optimizer.constant_steps + optimizer.decay_steps;
+  if (end * kEarly > steps) return {};
+  return {fmt::format(
+      "the learning rate has decayed to optimizer.min_learning_rate = {:g} by step {} of {}: raise "
+      "optimizer.decay_steps, which is {}, or leave it out",
+      optimizer.min_learning_rate, end, steps, optimizer.decay_steps)};
+}
+
+}  // namespace skein

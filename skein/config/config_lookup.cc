@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "skein/base/error.h"
+#include "skein/base/nearest.h"
+#include "skein/config/config_fields.h"
+
+namespace skein {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+Names section_names() {
+  Names names;
+  for (const ConfigField& field : config_fields()) {
+    if (names.empty() || names.back() != field.section) names.push_back(field.section);
+  }
+  return names;
+}
+
+// The keys of a section, with the Hugging Face keys that may stand in [model].
+Names key_names(std::string_view section) {
+  Names names;
+  for (const ConfigField& field : config_fields()) {
+    if (field.section == section) names.push_back(field.key);
+  }
+  if (section == "model") {
+    for (const ModelKey& model_key : model_keys()) names.push_back(model_key.key);
+  }
+  return names;
+}
+
+// "did you mean …?", or what there is.
+std::string suggest_key(std::string_view section, std::string_view key) {
+  const Names own = key_names(section);
+  const std::string_view nearest = nearest_name(key, own);
+  if (!nearest.empty()) return fmt::format("did you mean {}?", nearest);
+  std::string_view best_section, best;
+  for (const std::string_view other : section_names()) {
+    const Names names = key_names(other);
+    const std::string_view candidate = nearest_name(key, names);
+    if (candidate.empty()) continue;
+    if (best.empty() || edit_distance(key, candidate) < edit_distance(key, best)) {
+      best_section = other;
+      best = candidate;
+    }
+  }
+  if (!best.empty()) return fmt::format("did you mean {} in [{}]?", best, best_section);
+  return fmt::format("[{}] has {}", section, fmt::join(own, ", "));
+}
+
+std::string number_text(double number) {
+  return number == std::floor(number) ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
+}
+
+std::string describe_limits(const ConfigLimits& limits) {
+  if (std::isinf(limits.minimum)) return "";
+  return fmt::format(" {} {} {} {}", limits.above_minimum ? "above" : "from",
+                     number_text(limits.minimum), limits.below_maximum ? "to below" : "to",
+                     number_text(limits.maximum));
+}
+
+struct DescribeType {
+  const ConfigLimits& limits;
+  std::string operator()(const bool*) const { return "true or false, without quotes"; }
+  std::string operator()(const int64_t*) const {
+    return "a whole number" + describe_limits(limits);
+  }
+  std::string operator()(const double*) const { return "a number" + describe_limits(limits); }
+  std::string operator()(const std::string*) const {
+    if (limits.choices.empty()) return "a string in quotes";
+    return fmt::format("one of: {}", fmt::join(limits.choices, ", "));
+  }
+};
+
+std::string describe_kind(ModelKey::Kind kind) {
+  switch (kind) {
+    case ModelKey::Kind::kInteger:
+      return "a whole number";
+    case ModelKey::Kind::kNumber:
+      return "a number";
+    case ModelKey::Kind::kBool:
+      return "true or false, without quotes";
+    case ModelKey::Kind::kString:
+      return "a string in quotes";
+    case ModelKey::Kind::kTable:
+      return "a table, such as {rope_type = \"linear\", factor = 2.0}";
+    case ModelKey::Kind::kIntegerOrList:
+      return "a whole number or a list of them";
+  }
+  fail(ErrorCode::kInternal, "configuration: unknown kind of model key {}", static_cast<int>(kind));
+}
+
+}  // namespace
+
+void check_section(std::string_view section, const std::string& where) {
+  const Names names = section_names();
+  for (const std::string_view name : names) {
+    if (name == section) return;
+  }
+  const std::string_view nearest = nearest_name(section, names);
+  if (!nearest.empty()) {
+    fail(ErrorCode::kUsage, "{}: unknown section [{}]: did you mean [{}]?", where, section,
+         nearest);
+  }
+  fail(ErrorCode::kUsage, "{}: unknown section [{}]: expected one of {}", where, section,
+       fmt::join(names, ", "));
+}
+
+KnownKey find_key(std::string_view section, std::string_view key, const std::string& where) {
+  check_section(section, where);
+  for (const ConfigField& field : config_fields()) {
+    if (field.section == section && field.key == key) return {.field = &field};
+  }
+  for (const ModelKey& model_key : model_keys()) {
+    if (section == "model" && model_key.key == key) return {.model_key = &model_key};
+  }
+  fail(ErrorCode::kUsage, "{}: unknown key {} in [{}]: {}", where, key, section,
+       suggest_key(section, key));
+}
+
+std::string describe_expected(const KnownKey& known) {
+  if (known.model_key) return describe_kind(known.model_key->kind);
+  Config probe;
+  return std::visit(DescribeType{known.field->limits}, known.field->value(probe));
+}
+
+std::span<const std::string_view> acceptable_changes() {
+  static constexpr std::string_view kKeys[] = {"model.num_attention_heads",
+                                               "model.num_key_value_heads",
+                                               "model.head_dim",
+                                               "model.rms_norm_eps",
+                                               "model.rope_theta",
+                                               "model.rope_scaling",
+                                               "data.train",
+                                               "data.tokenizer",
+                                               "data.sequence_length",
+                                               "data.document_mask",
+                                               "precision.mode"};
+  return kKeys;
+}
+
+std::vector<std::string> parse_accepted_changes(std::string_view text) {
+  std::vector<std::string> keys;
+  const auto known = acceptable_changes();
+  constexpr std::string_view kBetween = ", \t\n";
+  for (size_t begin = 0; (begin = text.find_first_not_of(kBetween, begin)) != text.npos;) {
+    const size_t end = std::min(text.find_first_of(kBetween, begin), text.size());
+    const std::string_view key = text.substr(begin, end - begin);
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      const std::string_view nearest = nearest_name(key, known);
+      fail(ErrorCode::kUsage, "[run] accept_changes names \"{}\": {}", key,
+           nearest.empty() ? fmt::format("expected any of {}", fmt::join(known, ", "))
+                           : fmt::format("did you mean {}?", nearest));
+    }
+    keys.emplace_back(key);
+    begin = end;
+  }
+  return keys;
+}
+
+}  // namespace skein

@@ -1,0 +1,49 @@
+#include "skein/config/config_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "skein/base/nearest.h"
+#include "skein/config/config_fields.h"
+
+namespace skein {
+
+std::vector<std::string> settings_without_effect(const Config& config) {
+  const LaunchConfig defaults;
+  std::vector<std::string> notes;
+  if (config.launch.hang_timeout_s != defaults.hang_timeout_s) {
+    notes.push_back(
+        fmt::format("launch.hang_timeout_s = {} has no effect yet: a worker that hangs is noticed "
+                    "by its peers after launch.collective_timeout_s = {}",
+                    config.launch.hang_timeout_s, config.launch.collective_timeout_s));
+  }
+  if (config.launch.max_restarts != defaults.max_restarts) {
+    notes.push_back(
+        fmt::format("launch.max_restarts = {} has no effect yet: any failure ends the run, and "
+                    "starting it again is yours or the scheduler's",
+                    config.launch.max_restarts));
+  }
+  return notes;
+}
+
+std::vector<std::string> keys_meant_by(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  std::vector<std::string> exact, full_names;
+  std::vector<std::string_view> keys;
+  for (const ConfigField& field : config_fields()) {
+    const std::string full = fmt::format("{}.{}", field.section, field.key);
+    if (name == field.key || name == full) exact.push_back(full);
+    full_names.push_back(full);
+    keys.push_back(field.key);
+  }
+  if (!exact.empty()) return exact;
+  const std::string_view nearest = nearest_name(name, keys);
+  std::vector<std::string> meant;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!nearest.empty() && keys[i] == nearest) meant.push_back(full_names[i]);
+  }
+  return meant;
+}
+
+}  // namespace skein

@@ -1,0 +1,393 @@
+#include "skein/config/run_identity.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+#include "skein/base/log.h"
+#include "skein/base/toml.h"
+#include "skein/config/config_fields.h"
+#include "skein/model/decoder.h"
+#include "skein/optim/update.h"
+
+namespace skein {
+namespace {
+
+// Of a start, or compared by what is in them.
+bool is_left_out(const ConfigField& field) {
+  constexpr std::array<std::string_view, 6> kKeys = {"resume", "accept_changes", "hf_config",
+                                                     "train",  "tokenizer",      "validation"};
+  return (field.section == "run" || field.section == "model" || field.section == "data") &&
+         std::find(kKeys.begin(), kKeys.end(), field.key) != kKeys.end();
+}
+
+ChangeKind kind_of(const std::string& key) {
+  // What the lanes' places and every random draw are relative to.
+  if (key == "run.seed" || key == "batch.global_sequences") return ChangeKind::kImpossible;
+  if (key == "precision.moments") return ChangeKind::kMeaning;
+  const auto known = acceptable_changes();
+  return std::find(known.begin(), known.end(), key) == known.end() ? ChangeKind::kSetting
+                                                                   : ChangeKind::kMeaning;
+}
+
+// A value as TOML has it; paths as they are from anywhere.
+std::string value_text(const toml::node& node, const ConfigField& field) {
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
+  if (const auto* value = node.as_floating_point()) return fmt::format("{}", value->get());
+  const std::string text = node.value_or(std::string());
+  return Json(field.limits.is_path ? absolute_path(text) : text)
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+class Comparer {
+ public:
+  Comparer(const Json& before, const Json& after, const std::string& what)
+      : before_(before), after_(after), what_(what) {}
+
+  Comparison compare() {
+    compare_settings();
+    compare_model();
+    compare_tokenizer();
+    compare_training_text();
+    compare_validation_text();
+    return std::move(result_);
+  }
+
+ private:
+  static const Json* find(const Json& json, const char* key) {
+    const auto found = json.is_object() ? json.find(key) : json.end();
+    return found == json.end() || found->is_null() ? nullptr : &*found;
+  }
+  static const Json* content(const Json& configuration, const char* key) {
+    const Json* all = find(configuration, "content");
+    return all == nullptr ? nullptr : find(*all, key);
+  }
+
+  void add(std::string key, std::string before, std::string after, ChangeKind kind) {
+    if (before == after) return;
+    result_.changes.push_back({std::move(key), std::move(before), std::move(after), kind});
+  }
+
+  toml::table table(const Json& configuration, const std::string& what) const {
+    const Json* text = find(configuration, "config");
+    if (text == nullptr || !text->is_string()) return {};
+    try {
+      return parse_toml(text->get_ref<const std::string&>(), what + " (configuration.config)");
+    } catch (const Error& error) {
+      throw Error(ErrorCode::kInvalid, error.what());
+    }
+  }
+
+  // Keys that one side does not have came or went between two versions of the program.
+  void compare_settings() {
+    const toml::table old = table(before_, what_), now = table(after_, "this run");
+    if (old.empty()) result_.not_compared.emplace_back("the configuration");
+    for (const ConfigField& field : config_fields()) {
+      if (is_left_out(field)) continue;
+      const auto old_value = old[field.section][field.key],
+                 new_value = now[field.section][field.key];
+      if (!old_value || !new_value) continue;
+      const std::string key = fmt::format("{}.{}", field.section, field.key);
+      add(key, value_text(*old_value.node(), field), value_text(*new_value.node(), field),
+          kind_of(key));
+    }
+  }
+
+  void compare_model() {
+    const Json* old = find(before_, "model");
+    if (old == nullptr) {
+      result_.not_compared.emplace_back("the model");
+      return;
+    }
+    const auto changes = compare_models(parse_decoder(*old, what_ + " (configuration.model)"),
+                                        parse_decoder(after_.at("model"), "this run"), true);
+    result_.changes.insert(result_.changes.end(), changes.begin(), changes.end());
+  }
+
+  // "/data/tokenizer (4096 tokens, xxh3 90ab12cd)"
+  static std::string tokenizer_text(const Json& configuration) {
+    const Json& found = *content(configuration, "tokenizer");
+    const Json* path = find(configuration, "tokenizer");
+    return fmt::format(
+        "{} ({} tokens, xxh3 {})",
+        path != nullptr && path->is_string() ? path->get<std::string>() : "a tokenizer",
+        number(found, "tokens"), hash(found).substr(0, 8));
+  }
+
+  void compare_tokenizer() {
+    const Json* old = content(before_, "tokenizer");
+    if (old == nullptr) {
+      result_.not_compared.emplace_back("the tokenizer");
+    } else if (hash(*old) != hash(*content(after_, "tokenizer"))) {
+      add("data.tokenizer", tokenizer_text(before_), tokenizer_text(after_), ChangeKind::kMeaning);
+    }
+  }
+
+  std::string corpus_path(const Json& configuration, const char* key) const {
+    return absolute_path(table(configuration, what_)["data"][key].value_or(std::string()));
+  }
+  std::string corpus_text(const Json& configuration, const char* key) const {
+    const Json* found = content(configuration, key);
+    if (found == nullptr) return "none";
+    return fmt::format("{} ({} documents, {} bytes, xxh3 {})", corpus_path(configuration, key),
+                       number(*found, "documents"), number(*found, "bytes"),
+                       hash(*found).substr(0, 8));
+  }
+
+  void compare_training_text() {
+    const Json* old = content(before_, "train");
+    const Json* now = content(after_, "train");
+    if (old == nullptr) {
+      result_.not_compared.emplace_back("the text of the corpus");
+    } else if (hash(*old) != hash(*now)) {
+      // The lanes' places are places in a text of that size.
+      const bool same_size = number(*old, "documents") == number(*now, "documents") &&
+                             number(*old, "bytes") == number(*now, "bytes");
+      add("data.train", corpus_text(before_, "train"), corpus_text(after_, "train"),
+          same_size ? ChangeKind::kMeaning : ChangeKind::kImpossible);
+    }
+  }
+
+  // Training does not depend on it.
+  void compare_validation_text() {
+    const Json* old = content(before_, "validation");
+    const Json* now = content(after_, "validation");
+    if (content(before_, "train") == nullptr) {  // it does not say
+      add("data.validation", corpus_path(before_, "validation"), corpus_path(after_, "validation"),
+          ChangeKind::kSetting);
+    } else if ((old == nullptr) != (now == nullptr) ||
+               (old != nullptr && hash(*old) != hash(*now))) {
+      add("data.validation", corpus_text(before_, "validation"), corpus_text(after_, "validation"),
+          ChangeKind::kSetting);
+    }
+  }
+
+  static std::string hash(const Json& content) {
+    const Json* found = find(content, "xxh3_128");
+    return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+  }
+  static int64_t number(const Json& content, const char* key) {
+    const Json* found = find(content, key);
+    return found != nullptr && found->is_number_integer() ? found->get<int64_t>() : -1;
+  }
+
+  const Json& before_;
+  const Json& after_;
+  const std::string& what_;
+  Comparison result_;
+};
+
+struct Misfit {
+  std::string first;  // "tensor 'x' is f32[4], this configuration needs bf16[4]"
+  int64_t count = 0;
+};
+
+Misfit misfit_of_tensors(const Manifest& manifest, std::span<const NeededTensor> needed) {
+  Misfit misfit;
+  const auto add = [&](std::string text) {
+    if (misfit.count++ == 0) misfit.first = std::move(text);
+  };
+  std::unordered_map<std::string_view, const ManifestTensor*> stored;
+  for (const ManifestTensor& tensor : manifest.tensors) stored[tensor.name] = &tensor;
+  for (const NeededTensor& tensor : needed) {
+    const auto found = stored.find(tensor.name);
+    if (found == stored.end()) {
+      add(fmt::format("it has no tensor '{}', which this configuration needs", tensor.name));
+      continue;
+    }
+    if (!(found->second->shape == tensor.shape) || found->second->dtype != tensor.dtype) {
+      add(fmt::format("its tensor '{}' is {}{}, this configuration needs {}{}", tensor.name,
+                      dtype_name(found->second->dtype), found->second->shape.to_string(),
+                      dtype_name(tensor.dtype), tensor.shape.to_string()));
+    }
+    stored.erase(found);
+  }
+  for (const ManifestTensor& tensor : manifest.tensors) {  // in their order
+    if (!stored.contains(tensor.name)) continue;
+    add(fmt::format("its tensor '{}' has no place in this configuration", tensor.name));
+  }
+  return misfit;
+}
+
+std::string there_and_here(std::span<const Change> changes) {
+  std::vector<std::string> parts;
+  for (const Change& change : changes) {
+    parts.push_back(fmt::format("{} is {} there and {} in the configuration", change.key,
+                                change.before, change.after));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+constexpr std::string_view kResumeOtherwise =
+    "To go on, give it what it was trained with; to begin a new run with its weights, name another "
+    "run.dir and set model.init_from";
+
+// Throws where tensors are missing, other, or too many, naming what changed as the cause.
+void refuse_misfit(const CheckpointReader& checkpoint, std::span<const NeededTensor> needed,
+                   std::span<const Change> changes) {
+  const Misfit misfit = misfit_of_tensors(checkpoint.manifest(), needed);
+  if (misfit.count == 0) return;
+  std::vector<Change> causes;
+  for (const Change& change : changes) {
+    const bool of_state = change.key.starts_with("model.") || change.key.starts_with("precision.");
+    if (of_state && change.kind != ChangeKind::kSetting) causes.push_back(change);
+  }
+  const std::string others =
+      misfit.count == 1 ? "" : fmt::format(", and {} more like it", misfit.count - 1);
+  fail(ErrorCode::kUsage, "{} does not fit this configuration: {}{}{}. {}",
+       checkpoint.path().string(), causes.empty() ? "" : there_and_here(causes) + ": ",
+       misfit.first, others, kResumeOtherwise);
+}
+
+}  // namespace
+
+Json run_configuration(const Config& config, const DecoderConfig& model,
+                       const RunContent& content) {
+  Config placed = config;  // paths that mean the same from anywhere
+  for (const ConfigField& field : config_fields()) {
+    std::string* path =
+        field.limits.is_path ? std::get<std::string*>(field.value(placed)) : nullptr;
+    const bool is_word = path == &placed.run.resume && (*path == "auto" || *path == "never");
+    if (path != nullptr && !is_word) *path = absolute_path(*path);
+  }
+  Json json = Json::object();
+  json["config"] = config_text(placed);
+  json["model"] =
+      to_hugging_face_json(model, compute_dtype(parse_precision(config.precision.mode)));
+  json["tokenizer"] = placed.data.tokenizer;
+  json["content"] = {{"tokenizer", {{"tokens", content.tokens}, {"xxh3_128", content.tokenizer}}},
+                     {"train", to_json(content.train)},
+                     {"validation", content.validation ? to_json(*content.validation) : Json()}};
+  return json;
+}
+
+Comparison compare_configurations(const Json& before, const Json& after, const std::string& what) {
+  return Comparer(before, after, what).compare();
+}
+
+std::vector<Change> compare_models(const DecoderConfig& before, const DecoderConfig& after,
+                                   bool in_export) {
+  const std::vector<ParameterSpec> old_specs = parameter_specs(before),
+                                   new_specs = parameter_specs(after);
+  const bool same_shapes =
+      std::equal(old_specs.begin(), old_specs.end(), new_specs.begin(), new_specs.end(),
+                 [](const ParameterSpec& a, const ParameterSpec& b) {
+                   return a.name == b.name && a.shape == b.shape;
+                 });
+  Json old = to_hugging_face_json(before, DType::kF32),
+       now = to_hugging_face_json(after, DType::kF32);
+  for (const auto& [key, value] : now.items()) old.emplace(key, nullptr);  // of another family
+  constexpr std::array<std::string_view, 5> kExported = {"bos_token_id", "eos_token_id",
+                                                         "pad_token_id", "initializer_range",
+                                                         "max_position_embeddings"};
+  std::vector<Change> changes;
+  for (const auto& [key, value] : old.items()) {
+    const Json after_value = now.value(key, Json());
+    if (value == after_value) continue;
+    const bool exported = std::find(kExported.begin(), kExported.end(), key) != kExported.end();
+    if (exported && !in_export) continue;
+    changes.push_back({"model." + key, value.dump(), after_value.dump(),
+                       exported      ? ChangeKind::kSetting
+                       : same_shapes ? ChangeKind::kMeaning
+                                     : ChangeKind::kImpossible});
+  }
+  return changes;
+}
+
+std::vector<NeededTensor> needed_tensors(const DecoderConfig& model,
+                                         const PrecisionConfig& precision) {
+  const Precision mode = parse_precision(precision.mode);
+  const DType moments = precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
+  std::vector<NeededTensor> needed;
+  for (const ParameterSpec& spec : parameter_specs(model)) {
+    needed.push_back({spec.name, compute_dtype(mode), spec.shape});
+    needed.push_back({"exp_avg." + spec.name, moments, spec.shape});
+    needed.push_back({"exp_avg_sq." + spec.name, moments, spec.shape});
+    if (mode == Precision::kMixed) {
+      needed.push_back({"master." + spec.name, DType::kF32, spec.shape});
+    }
+  }
+  return needed;
+}
+
+std::vector<Change> accept_checkpoint(const CheckpointReader& checkpoint, const Json& now,
+                                      std::span<const NeededTensor> needed, const RunConfig& run) {
+  const TrainingState& state = checkpoint.state();
+  const std::string path = checkpoint.path().string();
+  if (state.seed != static_cast<uint64_t>(run.seed)) {
+    fail(ErrorCode::kUsage,
+         "{} does not fit this configuration: run.seed is {} there and {} in the configuration. {}",
+         path, state.seed, run.seed, kResumeOtherwise);
+  }
+  Comparison comparison = compare_configurations(state.configuration, now, path + "/manifest.json");
+  refuse_misfit(checkpoint, needed, comparison.changes);
+  refuse_changes(comparison.changes, run.accept_changes, path, kResumeOtherwise);
+  if (!comparison.not_compared.empty()) {
+    log::info(
+        "{} was saved by an older skein and does not say what this run could be compared "
+        "with: {}; taken for the same",
+        path, fmt::join(comparison.not_compared, ", "));
+  }
+  return comparison.changes;
+}
+
+void refuse_changes(std::span<const Change> changes, const std::string& accepted,
+                    const std::string& before, std::string_view and_then) {
+  const std::vector<std::string> allowed = parse_accepted_changes(accepted);
+  std::vector<Change> refused, impossible;
+  std::vector<std::string> keys = allowed;
+  for (const Change& change : changes) {
+    const bool is_allowed = std::find(allowed.begin(), allowed.end(), change.key) != allowed.end();
+    if (change.kind == ChangeKind::kImpossible) impossible.push_back(change);
+    if (change.kind != ChangeKind::kMeaning || is_allowed) continue;
+    refused.push_back(change);
+    keys.push_back(change.key);
+  }
+  if (!impossible.empty()) {
+    fail(ErrorCode::kUsage, "{} does not fit this configuration: {}. {}", before,
+         there_and_here(impossible), and_then);
+  }
+  if (refused.empty()) return;
+  fail(ErrorCode::kUsage,
+       "{} was trained otherwise: {}. {}; to change it on purpose, set run.accept_changes = \"{}\"",
+       before, there_and_here(refused), and_then, fmt::join(keys, ", "));
+}
+
+std::string schedule_that_follows(const Config& config, std::span<const Change> changes) {
+  std::string kept;
+  for (const Change& change : changes) {
+    const bool follows = (change.key == "optimizer.warmup_steps" && !config.origin.warmup_given) ||
+                         (change.key == "optimizer.decay_steps" && !config.origin.decay_given &&
+                          config.optimizer.schedule != "constant");
+    if (follows) kept += fmt::format(" --set {}={}", change.key, change.before);
+  }
+  if (kept.empty()) return "";
+  return fmt::format(
+      "the learning rate goes on by another schedule, that of run.steps = {}, since none is set: "
+      "give{} to keep the one of before",
+      config.run.steps, kept);
+}
+
+std::string changes_text(std::span<const Change> changes) {
+  std::vector<std::string> parts;
+  for (const Change& change : changes) {
+    parts.push_back(fmt::format("{} {} → {}", change.key, change.before, change.after));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+OrderedJson changes_to_json(std::span<const Change> changes) {
+  OrderedJson json = OrderedJson::array();
+  for (const Change& change : changes) {
+    json.push_back({{"key", change.key}, {"before", change.before}, {"after", change.after}});
+  }
+  return json;
+}
+
+}  // namespace skein

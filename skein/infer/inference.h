@@ -1,0 +1,42 @@
+// Scoring and generation with a trained model.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "skein/runtime/executor.h"
+#include "skein/weights/model_source.h"
+
+namespace skein {
+
+// The natural log of each token's probability given those before it; the first entry of each list
+// (given nothing) is NaN.
+//
+// Computed in fp32 whatever the weights are stored as, so that figures can be compared; one
+// sequence at a time; programs are planned per length, rounded up to a multiple of 64. Errors
+// kInvalid for an empty list, an id outside the vocabulary or a list longer than
+//         max_position_embeddings
+std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,
+                                             const std::vector<std::vector<int32_t>>& sequences);
+
+struct GenerateOptions {
+  int64_t max_tokens = 128;
+  double temperature = 0.8;  // 0: always the likeliest token
+  double top_p = 0.95;
+  uint64_t seed = 1;
+};
+
+// Continues `prompt` until an end-of-sequence id, max_tokens or max_position_embeddings; each new
+// token is handed to `emit` at once.
+void generate_tokens(const ModelSource& source, Device& device, std::vector<int32_t> prompt,
+                     const GenerateOptions& options, const std::function<void(int32_t)>& emit);
+
+// Draws from softmax(logits / temperature) cut to the smallest set of tokens whose probabilities
+// reach top_p; `uniform` in (0, 1].
+int32_t sample_token(std::span<const float> logits, double temperature, double top_p,
+                     float uniform);
+
+}  // namespace skein

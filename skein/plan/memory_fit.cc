@@ -1,0 +1,103 @@
+#include "skein/plan/memory_fit.h"
+
+#include <algorithm>
+
+#include "skein/plan/plan.h"
+#include "skein/plan/process_bytes.h"
+
+namespace skein {
+namespace {
+
+// Of a rank, what lies in the host's memory.
+int64_t on_host(const Plan& plan, const StagePlan& stage, int64_t snapshot_bytes) {
+  return stage.host_bytes() - stage.snapshot_bytes + snapshot_bytes + stage.process_bytes +
+         (plan.hardware.unified_memory ? stage.device_bytes() : 0);
+}
+
+struct NodeNeed {
+  int64_t bytes = 0;
+  int64_t ranks = 0;
+};
+
+// Of ranks [begin, end).
+NodeNeed need_of(const Plan& plan, int64_t begin, int64_t end) {
+  const int64_t per_stage = plan.ranks() / static_cast<int64_t>(plan.stages.size());
+  NodeNeed need;
+  for (int64_t rank = begin; rank < end; ++rank) {
+    const StagePlan& stage = plan.stages[static_cast<size_t>(rank / per_stage)];
+    const auto place = static_cast<size_t>(rank % per_stage);
+    const auto& snapshots = stage.rank_snapshot_bytes;
+    need.bytes +=
+        on_host(plan, stage, place < snapshots.size() ? snapshots[place] : stage.snapshot_bytes);
+    ++need.ranks;
+  }
+  return need;
+}
+
+// Ranks fill node after node. The first ranks of a stage hold the most of it.
+NodeNeed fullest_node(const Plan& plan) {
+  const auto num_stages = static_cast<int64_t>(plan.stages.size());
+  const int64_t a_node = std::max<int64_t>(1, plan.hardware.devices_per_node);
+  NodeNeed most;
+  int64_t last_node = -1;
+  for (int64_t stage = 0; stage < num_stages; ++stage) {
+    const int64_t node = stage * (plan.ranks() / num_stages) / a_node;
+    if (std::exchange(last_node, node) == node) continue;
+    const NodeNeed need = need_of(plan, node * a_node, std::min((node + 1) * a_node, plan.ranks()));
+    if (need.bytes > most.bytes) most = need;
+  }
+  return most;
+}
+
+MemoryFit fit_of(const Plan& plan, const MemoryLimit& limit) {
+  MemoryFit fit;
+  fit.memory = plan.hardware.unified_memory ? "device and host" : "host";
+  fit.limit = limit.by;
+  fit.available_bytes = limit.free_bytes;
+  if (limit.id.empty()) {
+    for (const StagePlan& stage : plan.stages) {
+      const int64_t bytes = on_host(plan, stage, stage.snapshot_bytes) +
+                            (limit.of_addresses ? process_address_bytes(plan.threads) : 0);
+      fit.needed_bytes = std::max(fit.needed_bytes, bytes);
+    }
+  } else {
+    const NodeNeed need = fullest_node(plan);
+    fit.needed_bytes = need.bytes;
+    fit.ranks = need.ranks;
+  }
+  return fit;
+}
+
+bool has_less_to_spare(const MemoryFit& a, const MemoryFit& b) {
+  return a.spare_bytes() < b.spare_bytes();
+}
+
+}  // namespace
+
+std::vector<MemoryLimit> memory_limits(const Hardware& hardware) {
+  const int64_t bytes = hardware.unified_memory ? hardware.memory_bytes * hardware.devices_per_node
+                                                : hardware.host_memory_bytes;
+  if (bytes == 0) return {};
+  return {{"node", fmt::format("a node of {}", hardware.name), bytes, bytes}};
+}
+
+std::vector<MemoryFit> memory_fits(const Plan& plan, std::span<const MemoryLimit> limits) {
+  std::vector<MemoryFit> fits, of_host;
+  if (!plan.hardware.unified_memory && plan.hardware.memory_bytes > 0) {
+    fits.push_back({"device", fmt::format("a device of {}", plan.hardware.name), 1,
+                    plan.fullest().device_bytes(), plan.hardware.memory_bytes});
+  }
+  for (const MemoryLimit& limit : limits) of_host.push_back(fit_of(plan, limit));
+  if (!of_host.empty()) fits.push_back(tightest(of_host));
+  return fits;
+}
+
+bool all_fit(std::span<const MemoryFit> fits) {
+  return std::all_of(fits.begin(), fits.end(), [](const MemoryFit& fit) { return fit.fits(); });
+}
+
+const MemoryFit& tightest(std::span<const MemoryFit> fits) {
+  return *std::min_element(fits.begin(), fits.end(), has_less_to_spare);
+}
+
+}  // namespace skein

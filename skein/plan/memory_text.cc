@@ -1,0 +1,74 @@
+#include "skein/plan/memory_text.h"
+
+#include "skein/base/units.h"
+
+namespace skein {
+namespace {
+
+int64_t arena(const StagePlan& plan, Arena which) {
+  return plan.arena_bytes[static_cast<size_t>(which)];
+}
+
+std::string table(const StagePlan& stage) {
+  std::string text;
+  const auto line = [&](std::string_view what, int64_t bytes, std::string_view note) {
+    text += fmt::format("  {:<12} {:>18L} B  {:>9}{}{}\n", what, bytes, format_bytes(bytes),
+                        note.empty() ? "" : "  ", note);
+  };
+  const bool offloaded = stage.on_host[static_cast<size_t>(Arena::kOptimizer)];
+  line("weights", arena(stage, Arena::kWeights), "");
+  line("gradients", arena(stage, Arena::kGradients), "fp32 sums");
+  line("optimizer", arena(stage, Arena::kOptimizer),
+       offloaded ? "moments, master weights: in host memory" : "moments, master weights");
+  line("activations", arena(stage, Arena::kActivations), "kept from forward to backward");
+  if (arena(stage, Arena::kHostActivations) > 0) {
+    line("", arena(stage, Arena::kHostActivations), "kept so in host memory");
+  }
+  line("workspace", arena(stage, Arena::kWorkspace), "everything short-lived, kernels' scratch");
+  line("inputs", arena(stage, Arena::kInputs), "the micro-batch, scalars");
+  line("on device", stage.device_bytes(), "");
+  line("snapshot", stage.snapshot_bytes, "host: what saving needs");
+  line("loader", stage.loader_bytes, "host: batches made ahead");
+  line("on host", stage.host_bytes(), "");
+  line("total", stage.total_bytes(), "");
+  line("process", stage.process_bytes,
+       "host, estimated: program, threads, tokenizer, text of its lanes");
+  return text;
+}
+
+std::string need_text(const MemoryFit& fit) {
+  return fmt::format(
+      "{} memory: {} {} of {}", fit.memory,
+      fit.ranks > 1 ? fmt::format("{} ranks of a node need", fit.ranks) : "a rank needs",
+      format_bytes(fit.needed_bytes), format_bytes(fit.available_bytes));
+}
+
+std::string fit_text(const MemoryFit& fit) {
+  const std::string verdict =
+      fit.fits() ? fmt::format("fits, {} to spare", format_bytes(fit.spare_bytes()))
+                 : fmt::format("does not fit, {} too much", format_bytes(-fit.spare_bytes()));
+  return fmt::format("  {}: {}\n    the limit is {}\n", need_text(fit), verdict, fit.limit);
+}
+
+}  // namespace
+
+std::string memory_text(const Plan& plan) {
+  std::string text =
+      fmt::format("Memory per rank{}\n", plan.stages.size() > 1 ? ", of the largest stage" : "");
+  text += table(plan.largest());
+  for (const MemoryFit& fit : plan.memory) text += fit_text(fit);
+  return text;
+}
+
+std::string memory_refusal(const Plan& plan, const MemoryAdvice& advice) {
+  const MemoryFit& fit = tightest(plan.memory);
+  return fmt::format("not enough {}, {} too much; the limit is {}. Nothing was allocated. {}",
+                     need_text(fit), format_bytes(-fit.spare_bytes()), fit.limit,
+                     advice_line(advice));
+}
+
+std::string memory_details(const Plan& plan, const MemoryAdvice& advice) {
+  return memory_text(plan) + advice_text(advice, plan);
+}
+
+}  // namespace skein

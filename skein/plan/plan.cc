@@ -1,0 +1,226 @@
+#include "skein/plan/plan.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "skein/base/error.h"
+#include "skein/base/nearest.h"
+#include "skein/data/tokenizer.h"
+#include "skein/model/decoder.h"
+#include "skein/ops/ops.h"
+#include "skein/plan/process_bytes.h"
+#include "skein/plan/this_machine.h"
+
+namespace skein {
+namespace {
+
+template <typename Value>
+const StagePlan& largest_by(const std::vector<StagePlan>& stages, Value&& value) {
+  return *std::max_element(stages.begin(), stages.end(),
+                           [&](const auto& a, const auto& b) { return value(a) < value(b); });
+}
+
+// Of this machine, or of what the file describes.
+std::vector<MemoryLimit> limits_of(const Hardware& hardware, bool is_described) {
+  return is_described ? memory_limits(hardware) : read_host_memory().limits;
+}
+
+// Times of ops that nobody has would change nothing.
+void check_op_names(const Hardware& hardware) {
+  std::vector<std::string_view> names;
+  for (const OpDef* op : all_ops()) names.emplace_back(op->name);
+  for (const auto& [name, factor] : hardware.op_factors) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string_view nearest = nearest_name(name, names);
+    fail(ErrorCode::kUsage, "hardware '{}': [ops] {} is no op{}", hardware.name, name,
+         nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+  }
+}
+
+int64_t process_bytes_of(const PlanRequest& request, const StepSpec& spec) {
+  return process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
+}
+
+// The first rank of each stage.
+std::vector<int64_t> stage_ranks(const Mesh& mesh) {
+  std::vector<int64_t> ranks;
+  const int64_t stages = mesh.size("pp");
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    ranks.push_back(stage * mesh.num_ranks() / stages);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+const StagePlan& Plan::largest() const {
+  return largest_by(stages, [](const StagePlan& stage) { return stage.total_bytes(); });
+}
+
+const StagePlan& Plan::fullest() const {
+  return largest_by(stages, [](const StagePlan& stage) { return stage.device_bytes(); });
+}
+
+const StagePlan& Plan::busiest() const {
+  return largest_by(stages, [](const StagePlan& stage) { return sent_bytes(stage.wire); });
+}
+
+// Training would ask for another launch.workers, which says nothing of a run on other machines.
+int64_t ranks_to_plan(const Config& config, int64_t asked) {
+  if (asked > 0) return asked;
+  const ParallelConfig& parallel = config.parallel;
+  const int64_t ranks = std::max<int64_t>(config.launch.workers, configured_ranks(parallel));
+  const int64_t replica = parallel.pipeline * parallel.context * parallel.tensor;
+  if (parallel.data == 0 && ranks % replica != 0) {
+    fail(ErrorCode::kUsage,
+         "how many ranks? [parallel] pipeline {} x context {} x tensor {} needs a multiple of {}, "
+         "and launch.workers is {}: expected --ranks N, --ranks {} for one data rank",
+         parallel.pipeline, parallel.context, parallel.tensor, replica, config.launch.workers,
+         replica);
+  }
+  return ranks;
+}
+
+DecoderConfig planned_model(const Config& config) {
+  std::optional<int64_t> vocab_size;
+  if (!config.data.tokenizer.empty())
+    vocab_size = load_tokenizer(config.data.tokenizer, "data.tokenizer")->vocab_size();
+  return model_of(config, vocab_size);
+}
+
+PlanRequest plan_request(const Config& config, int64_t ranks,
+                         const std::optional<Hardware>& hardware) {
+  PlanRequest request;
+  request.config = config;
+  request.model = planned_model(config);
+  request.kernels = training_kernels(config);
+  request.ranks = ranks_to_plan(config, ranks);
+  request.hardware = hardware ? *hardware : describe_this_machine(config, request.ranks);
+  request.limits = limits_of(request.hardware, hardware.has_value());
+  check_op_names(request.hardware);
+  const int64_t on_node = std::min(request.ranks, request.hardware.devices_per_node);
+  request.threads = static_cast<int>(share_cores(config, on_node).threads);
+  omp_set_num_threads(request.threads);
+  return request;
+}
+
+PlanRequest memory_request(const Config& config, const DecoderConfig& model, int64_t ranks) {
+  PlanRequest request;
+  request.config = config;
+  request.model = model;
+  request.kernels = training_kernels(config);
+  request.ranks = ranks;
+  request.hardware = this_machine_unmeasured(config, ranks);
+  request.threads = omp_get_max_threads();
+  request.limits = limits_of(request.hardware, false);
+  return request;
+}
+
+StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& shape,
+                            const std::vector<StagePlan>& stages, const Hardware& hardware) {
+  const int64_t ranks = layout.mesh.num_ranks();
+  const int64_t on_node = std::min(ranks, hardware.devices_per_node);
+  const int64_t at_once =
+      hardware.concurrent_devices > 0 ? std::min(hardware.concurrent_devices, on_node) : on_node;
+  const auto turns = [&](int64_t devices) {
+    return std::max(1.0, static_cast<double>(devices) / static_cast<double>(at_once));
+  };
+  const int64_t peers = std::min(on_node, ranks / shape.num_stages);  // of a stage, on a node
+
+  StepPrediction result;
+  StepTimes times;
+  times.chunks.resize(static_cast<size_t>(shape.num_chunks()));
+  double work = 0;  // of all stages up to the update, if every one computed alone
+  for (const StagePlan& stage : stages) {
+    double sums = 0, last_sum = 0, last_backward = 0;
+    for (const ChunkPlan& chunk : stage.chunks) {
+      const auto seconds = [&](const ProgramSeconds& program) {
+        work += program.compute * static_cast<double>(shape.micro_batches);
+        times.transfer_seconds = std::max(times.transfer_seconds, program.transfer);
+        return program.compute * turns(peers) + program.blocking;
+      };
+      ChunkSeconds& both = times.chunks[static_cast<size_t>(chunk.chunk)];
+      both.forward = seconds(chunk.forward);
+      both.backward = seconds(chunk.backward);
+      sums += chunk.last_backward.hideable;
+      last_sum = std::max(last_sum, chunk.last_backward.last_hideable);
+      last_backward += both.backward;
+    }
+    const auto exposed = [&](double communication, double last, double compute) {
+      return std::max({(1 - hardware.overlap) * communication, communication - compute, last});
+    };
+    const ProgramSeconds& update = stage.update;
+    const double compute = update.compute * turns(on_node);
+    times.update_seconds = std::max(
+        times.update_seconds, exposed(sums, last_sum, last_backward) + compute + update.blocking +
+                                  exposed(update.hideable, update.last_hideable, compute));
+  }
+  result.timeline = simulate(shape, times);
+  result.update_seconds = times.update_seconds;
+  double before_update = result.timeline.update_start;
+  if (ranks <= hardware.devices_per_node) {
+    before_update =
+        std::max(before_update, work * static_cast<double>(peers) / static_cast<double>(at_once));
+  }
+  result.step_seconds = before_update + times.update_seconds;
+  return result;
+}
+
+void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
+  plan.step = predict_step(plan.layout, pipeline_shape(spec), plan.stages, plan.hardware);
+  const Config& config = request.config;
+  const auto tokens = static_cast<double>(spec.micro_batches * spec.micro_sequences *
+                                          plan.layout.data_degree() * config.data.sequence_length);
+  plan.tokens_per_second = tokens / plan.step.step_seconds;
+  const double peak = plan.hardware.matmul(compute_dtype(spec.update.precision)).peak_flops_per_s;
+  plan.model_flops_utilization =
+      training_flops_per_token(request.model, config.data.sequence_length) *
+      plan.tokens_per_second / (peak * static_cast<double>(plan.ranks()));
+  int64_t checkpoint_bytes = 0;
+  for (const StagePlan& stage : plan.stages) checkpoint_bytes += stage.checkpoint_bytes;
+  plan.run = run_totals(config, request.model, plan.step.step_seconds, checkpoint_bytes);
+}
+
+Plan make_plan(const PlanRequest& request) {
+  Plan plan;
+  plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
+  plan.num_parameters = num_parameters(request.model);
+  plan.hardware = request.hardware;
+  plan.threads = request.threads;
+  StepSpec spec = step_spec(request.config, request.model, plan.layout);
+  const Pricing pricing(request.hardware, plan.layout.mesh, compute_dtype(spec.update.precision));
+  const std::vector<int64_t> ranks = stage_ranks(plan.layout.mesh);
+  plan.stages.resize(ranks.size());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    StepSpec of_stage = spec;
+    of_stage.layout.rank = ranks[i];
+    of_stage.update.stage = of_stage.layout.stage();
+    const TrainingGraphs graphs = training_graphs(of_stage);
+    plan.stages[i] = plan_stage(of_stage, graphs, request.kernels, pricing);
+    plan.stages[i].process_bytes = process_bytes_of(request, of_stage);
+    const int64_t on_node = std::min(request.hardware.devices_per_node,
+                                     plan.ranks() / static_cast<int64_t>(ranks.size()));
+    plan.stages[i].rank_snapshot_bytes = rank_snapshot_bytes(of_stage, graphs, on_node);
+  }
+  plan.memory = memory_fits(plan, request.limits);
+  predict(plan, request, spec);
+  return plan;
+}
+
+StagePlan plan_of_rank(const PlanRequest& request, int64_t rank) {
+  if (rank < 0 || rank >= request.ranks) {
+    fail(ErrorCode::kUsage, "--rank is {}: expected 0 to {}", rank, request.ranks - 1);
+  }
+  const ParallelLayout layout = parallel_layout(request.config, request.model, request.ranks, rank);
+  const StepSpec spec = step_spec(request.config, request.model, layout);
+  const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
+  const TrainingGraphs graphs = training_graphs(spec);
+  StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing);
+  plan.process_bytes = process_bytes_of(request, spec);
+  const ProgramSet programs = plan_training(graphs, spec, request.kernels);
+  plan.wire = planned_wire(programs, program_runs(spec, programs), rank);  // not the largest
+  return plan;
+}
+
+}  // namespace skein

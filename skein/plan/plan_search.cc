@@ -1,0 +1,364 @@
+#include "skein/plan/plan_search.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "skein/base/error.h"
+#include "skein/base/units.h"
+#include "skein/model/decoder.h"
+#include "skein/plan/plan_sketch.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kMostChunks = 8;  // of a stage
+// Larger micro-batches start fewer ops; alignment and what is not split.
+constexpr double kSlack = 0.97;
+constexpr const char* kPolicies[] = {"none", "selective", "full"};
+
+struct Candidate {
+  Config config;
+  double least_seconds = 0;
+};
+
+ArenaBytes on_device(const StagePlan& stage) {
+  ArenaBytes bytes = stage.arena_bytes;
+  for (size_t arena = 0; arena < bytes.size(); ++arena) {
+    if (stage.on_host[arena]) bytes[arena] = 0;
+  }
+  return bytes;
+}
+
+// Of a device, or where all share one memory an even part of what is free of it.
+int64_t memory_of_rank(const PlanRequest& request) {
+  const Hardware& hardware = request.hardware;
+  if (!hardware.unified_memory) return hardware.memory_bytes;
+  int64_t bytes = std::numeric_limits<int64_t>::max();
+  for (const MemoryLimit& limit : request.limits) {
+    if (!limit.id.empty()) bytes = std::min(bytes, limit.free_bytes);
+  }
+  return bytes / std::min(request.ranks, hardware.devices_per_node);
+}
+
+class Search {
+ public:
+  Search(const PlanRequest& request, size_t num_best)
+      : request_(request), num_best_(num_best), rank_bytes_(memory_of_rank(request)) {}
+
+  SearchResult run() {
+    const auto start = std::chrono::steady_clock::now();
+    for (const char* policy : kPolicies) sketch_alone(policy);
+    enumerate();
+    std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
+      return a.least_seconds < b.least_seconds;
+    });
+    std::vector<std::thread> threads;
+    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+    for (unsigned i = 0; i < cores; ++i) threads.emplace_back([this] { plan_candidates(); });
+    for (std::thread& thread : threads) thread.join();
+    if (failure_) std::rethrow_exception(failure_);
+    result_.num_slower = static_cast<int64_t>(candidates_.size()) - result_.num_planned;
+    plan_best_in_full();
+    result_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(result_);
+  }
+
+ private:
+  // Of one device that does all the work, with one sequence at a time: its seconds a token, and the
+  // bytes that a layer keeps of a token.
+  void sketch_alone(const char* recompute) {
+    PlanRequest alone = request_;
+    alone.ranks = 1;
+    alone.config.parallel = {};
+    alone.config.batch = {.global_sequences = 1, .micro_sequences = 1};
+    alone.config.memory.recompute = recompute;
+    const auto tokens = static_cast<double>(alone.config.data.sequence_length);
+    const StagePlan stage = sketch_plan(alone, sketches_).stages.front();
+    const ChunkPlan& chunk = stage.chunks.front();
+    least_work_[recompute] = kSlack * (chunk.forward.compute + chunk.backward.compute) / tokens;
+    least_kept_[recompute] =
+        static_cast<double>(stage.arena_bytes[static_cast<size_t>(Arena::kActivations)]) / tokens /
+        static_cast<double>(request_.model.num_hidden_layers);
+  }
+
+  // Every combination of degrees; each goes to `candidates_` or is refused with a reason.
+  void enumerate() {
+    const int64_t ranks = request_.ranks;
+    for (int64_t tensor = 1; tensor <= std::min(ranks, request_.model.num_attention_heads);
+         ++tensor) {
+      if (ranks % tensor != 0 || request_.model.num_attention_heads % tensor != 0) continue;
+      for (int64_t pipeline = 1;
+           pipeline <= std::min(ranks / tensor, request_.model.num_hidden_layers); ++pipeline) {
+        if (ranks / tensor % pipeline != 0) continue;
+        for (int64_t context = 1; context <= std::min<int64_t>(8, ranks / tensor / pipeline);
+             context *= 2) {
+          if (ranks / tensor / pipeline % context != 0) continue;
+          enumerate_variants(tensor, pipeline, context);
+        }
+      }
+    }
+  }
+
+  void enumerate_variants(int64_t tensor, int64_t pipeline, int64_t context) {
+    Config config = request_.config;
+    config.parallel = {.tensor = tensor, .pipeline = pipeline, .context = context};
+    config.parallel.reduction_width = request_.config.parallel.reduction_width;
+    const int64_t data = request_.ranks / (tensor * pipeline * context);
+    for (const int64_t micro : {1, 2, 4, 8}) {
+      if (micro > 1 && config.batch.global_sequences % (data * micro) != 0) continue;
+      config.batch.micro_sequences = micro;
+      const int64_t micro_batches = config.batch.global_sequences / (data * micro);
+      for (int64_t v = 1; v <= kMostChunks; ++v) {
+        if (v > 1 && (pipeline == 1 || pipeline * v > request_.model.num_hidden_layers)) break;
+        config.parallel.virtual_stages = v;
+        for (const int64_t zero : {1, 2, 3}) {
+          if (zero > 1 && (data == 1 || (zero == 2 && micro_batches > 1))) continue;
+          config.parallel.zero = zero;
+          for (const char* policy : kPolicies) {
+            config.memory.recompute = policy;
+            consider(config);
+          }
+        }
+      }
+    }
+  }
+
+  void consider(const Config& config) {
+    ++result_.num_layouts;
+    ParallelLayout layout;
+    try {
+      layout = parallel_layout(config, request_.model, request_.ranks, 0);
+    } catch (const Error& error) {
+      const std::string_view what = error.what();
+      const bool batch = what.starts_with("[batch]");
+      refuse(batch ? "the batch cannot be split so" : "the model cannot be split so",
+             std::string(what));
+      return;
+    }
+    if (refuse_large(config, least_bytes(config, layout), "at least ")) return;
+    candidates_.push_back({config, least_seconds(config, layout)});
+  }
+
+  // Weights and their state, and what the first stage keeps of the micro-batches in flight.
+  ArenaBytes least_bytes(const Config& config, const ParallelLayout& layout) const {
+    const StepSpec spec = step_spec(config, request_.model, layout);
+    const PipelineShape shape = pipeline_shape(spec);
+    const auto data = static_cast<double>(layout.data_degree());
+    const auto tensor = static_cast<double>(config.parallel.tensor);
+    const double parameters = static_cast<double>(num_parameters(request_.model)) / tensor /
+                              static_cast<double>(shape.num_stages);
+    const double moments = 2.0 * size_of(spec.update.moments) +
+                           (spec.update.precision == Precision::kMixed ? 4.0 : 0.0);
+    const bool reduced_early = layout.zero >= 2 && spec.micro_batches == 1;
+    const double tokens = static_cast<double>(spec.micro_sequences * spec.sequence_length) /
+                          static_cast<double>(config.parallel.context);
+    const double layers = static_cast<double>(request_.model.num_hidden_layers *
+                                              std::min(shape.num_stages, shape.micro_batches)) /
+                          static_cast<double>(shape.num_stages);
+    ArenaBytes bytes{};
+    const auto set = [&](Arena arena, double value) {
+      bytes[static_cast<size_t>(arena)] = static_cast<int64_t>(value);
+    };
+    set(Arena::kWeights,
+        parameters * size_of(compute_dtype(spec.update.precision)) / (layout.zero >= 3 ? data : 1));
+    set(Arena::kGradients, parameters * 4 / (reduced_early ? data : 1));
+    if (!config.memory.offload_optimizer) set(Arena::kOptimizer, parameters * moments / data);
+    if (!config.memory.offload_activations) {  // else what stays depends on the sizes of the values
+      set(Arena::kActivations,
+          kSlack * layers * tokens / tensor * least_kept_.at(config.memory.recompute));
+    }
+    return bytes;
+  }
+
+  // The work of one rank that has it all to itself, the pipeline's idle share, and what tensor
+  // ranks exchange in any case: 4 gathers and 4 sums a layer.
+  double least_seconds(const Config& config, const ParallelLayout& layout) const {
+    const DecoderConfig& model = request_.model;
+    const StepSpec spec = step_spec(config, model, layout);
+    const PipelineShape shape = pipeline_shape(spec);
+    const int64_t length = config.data.sequence_length;
+    const auto tokens = static_cast<double>(config.batch.global_sequences * length);
+    const DType dtype = compute_dtype(spec.update.precision);
+    double seconds =
+        tokens * least_work_.at(config.memory.recompute) / static_cast<double>(request_.ranks);
+    const int64_t tensor = config.parallel.tensor;
+    if (tensor > 1) {
+      const GroupPlace place = place_group(tensor, 1, request_.ranks, request_.hardware);
+      const auto bytes =
+          static_cast<double>(config.batch.micro_sequences * length / config.parallel.context *
+                              model.hidden_size * size_of(dtype));
+      const double each =
+          collective_seconds(CollectivePattern::kAllReduce, bytes, place, request_.hardware);
+      seconds += 4 * each * static_cast<double>(model.num_hidden_layers) /
+                 static_cast<double>(shape.num_stages) * static_cast<double>(shape.micro_batches);
+    }
+    const double idle = static_cast<double>(shape.num_stages - 1) /
+                        static_cast<double>(shape.micro_batches * shape.virtual_stages);
+    return seconds * (1 + idle);
+  }
+
+  void refuse(const std::string& reason, const std::string& example) {
+    SearchResult::Refused& refused = result_.refused[reason];
+    if (refused.count++ == 0) refused.example = example;
+  }
+
+  const Candidate* next() {
+    const std::lock_guard lock(mutex_);
+    if (failure_ || next_ == candidates_.size()) return nullptr;
+    const Candidate& candidate = candidates_[next_];
+    const bool enough = result_.best.size() >= num_best_;
+    if (enough && candidate.least_seconds > result_.best[num_best_ - 1].plan.step.step_seconds) {
+      return nullptr;
+    }
+    ++next_;
+    ++result_.num_planned;
+    return &candidate;
+  }
+
+  void plan_candidates() try {
+    omp_set_num_threads(request_.threads);  // of this thread, as in plan_request
+    while (const Candidate* candidate = next()) plan_candidate(*candidate);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+  }
+
+  void plan_candidate(const Candidate& candidate) {
+    PlanRequest request = request_;
+    request.config = candidate.config;
+    Plan plan;
+    try {
+      plan = sketch_plan(request, sketches_);
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex_);
+      refuse("the passes cannot split it so",
+             fmt::format("{}: {}", layout_text(candidate.config), error.what()));
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (!refuse_unfit(candidate.config, plan)) insert({candidate.config, std::move(plan)});
+  }
+
+  bool refuse_large(const Config& config, const ArenaBytes& bytes, const char* how = "") {
+    const int64_t excess = std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) - rank_bytes_;
+    if (excess <= 0) return false;
+    const auto largest = std::max_element(bytes.begin(), bytes.end());
+    const std::string name(arena_name(static_cast<Arena>(largest - bytes.begin())));
+    refuse("too large, mostly " + name,
+           fmt::format("{}: {}too large by {}: {} {}", layout_text(config), how,
+                       format_bytes(excess), name, format_bytes(*largest)));
+    return true;
+  }
+
+  // With what lies on the host, of all ranks of a node.
+  bool refuse_unfit(const Config& config, const Plan& plan) {
+    if (refuse_large(config, on_device(plan.fullest()))) return true;
+    if (all_fit(plan.memory)) return false;
+    const MemoryFit& fit = tightest(plan.memory);
+    refuse(fmt::format("too large for {} memory", fit.memory),
+           fmt::format("{}: {} ranks of a node need {} of {}", layout_text(config), fit.ranks,
+                       format_bytes(fit.needed_bytes), format_bytes(fit.available_bytes)));
+    return true;
+  }
+
+  void insert(SearchResult::Found found) {
+    auto& best = result_.best;
+    const auto at =
+        std::upper_bound(best.begin(), best.end(), found, [](const auto& a, const auto& b) {
+          return a.plan.step.step_seconds < b.plan.step.step_seconds;
+        });
+    best.insert(at, std::move(found));
+    if (best.size() > 2 * num_best_) best.pop_back();
+  }
+
+  void plan_best_in_full() {
+    std::vector<SearchResult::Found> first = std::move(result_.best);
+    result_.best.clear();
+    for (SearchResult::Found& found : first) {
+      PlanRequest request = request_;
+      request.config = found.config;
+      found.plan = make_plan(request);
+      if (!refuse_unfit(found.config, found.plan)) insert(std::move(found));
+    }
+    if (result_.best.size() > num_best_) result_.best.resize(num_best_);
+  }
+
+  const PlanRequest& request_;
+  const size_t num_best_;
+  const int64_t rank_bytes_;
+  std::vector<Candidate> candidates_;
+  SketchCache sketches_;
+  std::map<std::string, double> least_work_, least_kept_;  // by recompute policy
+  SearchResult result_;
+  std::mutex mutex_;  // of all below, and of result_ while threads plan
+  size_t next_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+SearchResult search_layouts(const PlanRequest& request, size_t num_best) {
+  return Search(request, num_best).run();
+}
+
+std::string layout_text(const Config& config) {
+  const ParallelConfig& p = config.parallel;
+  return fmt::format("tensor {} pipeline {}{} context {} micro {} zero {} recompute {}", p.tensor,
+                     p.pipeline, p.virtual_stages > 1 ? fmt::format("x{}", p.virtual_stages) : "",
+                     p.context, config.batch.micro_sequences, p.zero, config.memory.recompute);
+}
+
+OrderedJson search_to_json(const SearchResult& result) {
+  OrderedJson list = OrderedJson::array();
+  for (const auto& [config, plan] : result.best) {
+    OrderedJson json = plan_to_json(plan);
+    json["set"] = {{"parallel.data", plan.layout.data_degree()},
+                   {"parallel.tensor", config.parallel.tensor},
+                   {"parallel.pipeline", config.parallel.pipeline},
+                   {"parallel.virtual_stages", config.parallel.virtual_stages},
+                   {"parallel.context", config.parallel.context},
+                   {"parallel.sequence", config.parallel.sequence},
+                   {"parallel.kv_replication", config.parallel.kv_replication},
+                   {"parallel.zero", config.parallel.zero},
+                   {"batch.micro_sequences", config.batch.micro_sequences},
+                   {"memory.recompute", config.memory.recompute}};
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+std::string search_to_text(const SearchResult& result, const PlanRequest& request) {
+  std::string text =
+      fmt::format("{} layouts of {} ranks on {}: {} planned in {:.1f} s, {} can only be slower\n\n",
+                  result.num_layouts, request.ranks, request.hardware.name, result.num_planned,
+                  result.seconds, result.num_slower);
+  text += fmt::format(
+      "{:>6} {:>8} {:>5} {:>4} {:>7} {:>5} {:>4} {:>9}  {:>9} {:>8} {:>10} {:>5} {:>6}\n", "tensor",
+      "pipeline", "data", "ctx", "virtual", "micro", "zero", "recompute", "a device", "a step",
+      "tokens/s", "MFU", "idle");
+  for (const auto& [config, plan] : result.best) {
+    const ParallelConfig& p = config.parallel;
+    text += fmt::format(
+        "{:>6} {:>8} {:>5} {:>4} {:>7} {:>5} {:>4} {:>9}  {:>9} {:>8} {:>10} {:>4.0f}% {:>5.1f}%\n",
+        p.tensor, p.pipeline, plan.layout.data_degree(), p.context, p.virtual_stages,
+        config.batch.micro_sequences, p.zero, config.memory.recompute,
+        format_bytes(plan.fullest().device_bytes()),
+        fmt::format("{:.3g} s", plan.step.step_seconds), format_count(plan.tokens_per_second),
+        100 * plan.model_flops_utilization, 100 * plan.step.timeline.bubble_fraction);
+  }
+  if (result.best.empty()) text += "  none fits\n";
+  if (!result.refused.empty()) text += "\nNot among them\n";
+  for (const auto& [reason, refused] : result.refused) {
+    text += fmt::format("  {:>6}  {}; for example {}\n", refused.count, reason, refused.example);
+  }
+  return text;
+}
+
+}  // namespace skein

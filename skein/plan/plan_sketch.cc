@@ -1,0 +1,136 @@
+#include "skein/plan/plan_sketch.h"
+
+#include <algorithm>
+
+#include "skein/model/decoder.h"
+#include "skein/plan/process_bytes.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kActivations = static_cast<size_t>(Arena::kActivations);
+constexpr size_t kHostActivations = static_cast<size_t>(Arena::kHostActivations);
+constexpr size_t kWorkspace = static_cast<size_t>(Arena::kWorkspace);
+
+// Stages of the small mesh on which every kind of chunk is found.
+int64_t small_pipeline(const PipelineShape& shape) {
+  return shape.num_chunks() <= 2 ? shape.num_chunks() : 3;
+}
+
+StagePlan plan_chunk(const PlanRequest& request, int64_t stages, int64_t layers, int64_t stage) {
+  PlanRequest small = request;
+  const int64_t per_stage = request.ranks / request.config.parallel.pipeline;
+  small.config.parallel.pipeline = stages;
+  small.config.parallel.virtual_stages = 1;
+  small.model.num_hidden_layers = stages * layers;
+  small.ranks = stages * per_stage;
+  const ParallelLayout layout =
+      parallel_layout(small.config, small.model, small.ranks, stage * per_stage);
+  const StepSpec spec = step_spec(small.config, small.model, layout);
+  const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
+  StagePlan plan = plan_stage(spec, training_graphs(spec), request.kernels, pricing);
+  const int64_t slots =
+      max_in_flight(stage_tasks(pipeline_shape(spec), stage), plan.chunks.front().chunk);
+  for (const size_t arena : {kActivations, kHostActivations}) plan.arena_bytes[arena] /= slots;
+  return plan;
+}
+
+std::shared_ptr<const ChunkSketches> sketch_chunks(const PlanRequest& request,
+                                                   const PipelineShape& shape, SketchCache& cache) {
+  const ParallelConfig& parallel = request.config.parallel;
+  const int64_t stages = small_pipeline(shape);
+  const std::string key = fmt::format(
+      "{} {} {} {} {} {} {}", parallel.tensor, parallel.pipeline, parallel.context, parallel.zero,
+      request.config.batch.micro_sequences, request.config.memory.recompute, stages);
+  if (auto found = cache.find(key)) return found;
+  auto sketches = std::make_shared<ChunkSketches>();
+  for (int64_t kind = 0; kind < 3; ++kind) {
+    const int64_t stage = stages == 3 ? kind : kind == 2 ? stages - 1 : 0;
+    if (stages < 3 && kind == 1) continue;  // there is none between
+    for (int64_t layers : {1, 2}) {
+      (*sketches)[kind][layers - 1] = plan_chunk(request, stages, layers, stage);
+    }
+  }
+  cache.keep(key, sketches);
+  return sketches;
+}
+
+// one + (layers - 1) (two - one)
+template <typename Number>
+Number extrapolate(Number one, Number two, int64_t layers) {
+  return one + static_cast<Number>(layers - 1) * (two - one);
+}
+
+ProgramSeconds extrapolate(const ProgramSeconds& one, const ProgramSeconds& two, int64_t layers) {
+  return {extrapolate(one.compute, two.compute, layers),
+          extrapolate(one.blocking, two.blocking, layers),
+          extrapolate(one.hideable, two.hideable, layers),
+          std::max(one.last_hideable, two.last_hideable), one.transfer};
+}
+
+void add_chunk(StagePlan& stage, const ChunkSketch& sketch, int64_t chunk, int64_t layers,
+               int64_t slots) {
+  const auto& [one, two] = sketch;
+  for (size_t arena = 0; arena < stage.arena_bytes.size(); ++arena) {
+    const int64_t bytes = extrapolate(one.arena_bytes[arena], two.arena_bytes[arena], layers);
+    const bool is_kept = arena == kActivations || arena == kHostActivations;
+    int64_t& sum = stage.arena_bytes[arena];
+    sum = arena == kWorkspace ? std::max(sum, two.arena_bytes[arena])
+                              : sum + bytes * (is_kept ? slots : 1);
+  }
+  stage.on_host = one.on_host;
+  stage.snapshot_bytes += extrapolate(one.snapshot_bytes, two.snapshot_bytes, layers);
+  stage.loader_bytes = one.loader_bytes;
+  const ChunkPlan &a = one.chunks.front(), &b = two.chunks.front();
+  stage.chunks.push_back({chunk, extrapolate(a.forward, b.forward, layers),
+                          extrapolate(a.backward, b.backward, layers),
+                          extrapolate(a.last_backward, b.last_backward, layers)});
+  const ProgramSeconds update = extrapolate(one.update, two.update, layers);
+  stage.update.compute += update.compute;
+  stage.update.blocking += update.blocking;
+  stage.update.hideable += update.hideable;
+  stage.update.last_hideable = std::max(stage.update.last_hideable, update.last_hideable);
+}
+
+}  // namespace
+
+std::shared_ptr<const ChunkSketches> SketchCache::find(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_key_.find(key);
+  return found == by_key_.end() ? nullptr : found->second;
+}
+
+void SketchCache::keep(const std::string& key, std::shared_ptr<const ChunkSketches> sketches) {
+  const std::lock_guard lock(mutex_);
+  by_key_[key] = std::move(sketches);
+}
+
+Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
+  Plan plan;
+  plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
+  plan.num_parameters = num_parameters(request.model);
+  plan.hardware = request.hardware;
+  plan.threads = request.threads;
+  const StepSpec spec = step_spec(request.config, request.model, plan.layout);
+  const PipelineShape shape = pipeline_shape(spec);
+  const auto sketches = sketch_chunks(request, shape, cache);
+  const auto layers = chunk_layers(request.model.num_hidden_layers, shape.num_chunks());
+  for (int64_t stage = 0; stage < shape.num_stages; ++stage) {
+    StagePlan of_stage;
+    of_stage.stage = stage;
+    const std::vector<Task> tasks = stage_tasks(shape, stage);
+    for (int64_t chunk = stage; chunk < shape.num_chunks(); chunk += shape.num_stages) {
+      const size_t kind = chunk == 0 ? 0 : chunk + 1 == shape.num_chunks() ? 2 : 1;
+      add_chunk(of_stage, (*sketches)[kind], chunk, layers[static_cast<size_t>(chunk)].size(),
+                max_in_flight(tasks, chunk));
+    }
+    of_stage.process_bytes =
+        process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
+    plan.stages.push_back(std::move(of_stage));
+  }
+  plan.memory = memory_fits(plan, request.limits);
+  predict(plan, request, spec);
+  return plan;
+}
+
+}  // namespace skein

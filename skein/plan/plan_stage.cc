@@ -1,0 +1,212 @@
+#include "skein/plan/plan_stage.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "skein/base/error.h"
+#include "skein/checkpoint/checkpoint_writer.h"
+#include "skein/data/batch.h"
+#include "skein/data/loader.h"
+#include "skein/ops/pipeline/pipeline.h"
+#include "skein/ops/redistribute/redistribute.h"
+#include "skein/weights/training_state.h"
+
+namespace skein {
+namespace {
+
+CollectivePattern pattern_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+      return CollectivePattern::kAllGather;
+    case CollectiveKind::kReduceScatter:
+      return CollectivePattern::kReduceScatter;
+    case CollectiveKind::kAllReduce:
+      return CollectivePattern::kAllReduce;
+    case CollectiveKind::kAllToAll:
+      return CollectivePattern::kAllToAll;
+    case CollectiveKind::kBroadcast:
+      return CollectivePattern::kBroadcast;
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive:
+      return CollectivePattern::kSend;
+    case CollectiveKind::kBarrier:
+      return CollectivePattern::kBarrier;
+  }
+  fail(ErrorCode::kInternal, "a collective of kind {} has no price", static_cast<int>(kind));
+}
+
+void add(ProgramSeconds& sum, const ProgramSeconds& more, double times) {
+  sum.compute += times * more.compute;
+  sum.blocking += times * more.blocking;
+  sum.hideable += times * more.hideable;
+  sum.last_hideable = std::max(sum.last_hideable, more.last_hideable);
+  sum.transfer += times * more.transfer;
+}
+
+std::set<std::string> stored_elsewhere(const StepSpec& spec) {
+  return spec.layout.stage() == 0 ? std::set<std::string>{} : shared_parameters(spec);
+}
+
+int64_t snapshot_bytes(const Graph& training, const StepSpec& spec, int64_t rank) {
+  std::vector<TensorSpec> specs;
+  for (const StateTensor& tensor : state_tensors(training, rank, stored_elsewhere(spec))) {
+    specs.push_back(tensor.spec);
+  }
+  return CheckpointWriter::snapshot_bytes(specs);
+}
+
+int64_t checkpoint_bytes(const Graph& training, const StepSpec& spec) {
+  int64_t bytes = 0;
+  for (const StateTensor& tensor : state_tensors(training, spec.layout.rank)) {
+    if (stored_elsewhere(spec).contains(tensor.parameter())) continue;
+    bytes += tensor.spec.shape.num_elements() * size_of(tensor.spec.dtype);
+  }
+  return bytes;
+}
+
+// Of a chunk's forward or backward; null for the update and what belongs to it.
+ProgramSeconds* find_program(std::vector<ChunkPlan>& chunks, std::string_view name, bool several) {
+  for (ChunkPlan& chunk : chunks) {
+    const auto is = [&](const char* kind) {
+      return chunk_program(kind, chunk.chunk, several) == name;
+    };
+    if (is("forward") || is("forward.last")) return &chunk.forward;
+    if (is("backward")) return &chunk.backward;
+    if (is("backward.last")) return &chunk.last_backward;
+  }
+  return nullptr;
+}
+
+ProgramSeconds without_hideable(ProgramSeconds seconds) {
+  seconds.hideable = seconds.last_hideable = 0;
+  return seconds;
+}
+
+}  // namespace
+
+Pricing::Pricing(const Hardware& hardware, const Mesh& mesh, DType dtype)
+    : hardware_(hardware), rates_(rates_of(hardware, dtype)), mesh_(mesh) {
+  int64_t stride = 1;
+  for (int axis = mesh.num_axes() - 1; axis >= 0; --axis) {
+    const auto& [name, size] = mesh.axis(axis);
+    const GroupPlace place = place_group(size, stride, mesh.num_ranks(), hardware);
+    places_[name] = place;
+    if (name == kForwardGroup) places_[std::string(kBackwardGroup)] = place;
+    stride *= size;
+  }
+}
+
+double Pricing::seconds(const Message& message) const {
+  return collective_seconds(pattern_of(message.kind), static_cast<double>(message.whole_bytes),
+                            places_.at(message.group), hardware_);
+}
+
+ProgramSeconds Pricing::program(const Program& program, int64_t rank, int64_t times,
+                                std::map<WireKey, double>& collectives) const {
+  ProgramSeconds sum;
+  const bool is_update = program.name == "update";
+  for (const Step& step : program.steps) {
+    if (step.op == &kReceive || step.op == &kRedistributeWait) continue;  // no work of their own
+    const std::optional<Message> message = message_of(step, mesh_, rank);
+    if (!message || message->kind == CollectiveKind::kSend) {
+      sum.compute += estimate_seconds(step, rates_);
+    }
+    if (!message) continue;
+    const double seconds = this->seconds(*message);
+    collectives[{message->group, message->kind}] += static_cast<double>(times) * seconds;
+    if (message->kind == CollectiveKind::kSend && !is_update) {
+      sum.transfer += seconds;
+    } else if (step.op == &kRedistributeStart) {
+      sum.hideable += seconds;
+      sum.last_hideable = seconds;
+    } else {
+      sum.blocking += seconds;
+    }
+  }
+  return sum;
+}
+
+int64_t StagePlan::device_bytes() const {
+  int64_t total = 0;
+  for (int i = 0; i < kNumArenas; ++i) total += on_host[i] ? 0 : arena_bytes[i];
+  return total;
+}
+
+int64_t StagePlan::host_bytes() const {
+  return std::accumulate(arena_bytes.begin(), arena_bytes.end(), snapshot_bytes + loader_bytes) -
+         device_bytes();
+}
+
+StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const KernelTable& kernels,
+                     const Pricing& pricing) {
+  const ProgramSet programs = plan_training(graphs, spec, kernels);
+  const ProgramRuns runs = program_runs(spec, programs);
+  const PipelineShape shape = pipeline_shape(spec);
+  StagePlan plan;
+  plan.stage = spec.layout.stage();
+  plan.arena_bytes = programs.arena_bytes;
+  plan.on_host = programs.on_host;
+  plan.snapshot_bytes = snapshot_bytes(graphs.training, spec, spec.layout.rank);
+  plan.checkpoint_bytes = checkpoint_bytes(graphs.training, spec);
+  plan.loader_bytes = loader_bytes(spec);
+  for (int64_t v = 0; v < shape.virtual_stages; ++v) {
+    plan.chunks.push_back({plan.stage + v * shape.num_stages, {}, {}});
+  }
+  for (const Program& program : programs.programs) {
+    const auto times = runs.find(program.name);
+    if (times == runs.end()) continue;
+    const ProgramSeconds seconds =
+        pricing.program(program, spec.layout.rank, times->second, plan.collective_seconds);
+    ProgramSeconds* of_chunk = find_program(plan.chunks, program.name, shape.virtual_stages > 1);
+    if (of_chunk != nullptr) {
+      *of_chunk = seconds;
+    } else {
+      add(plan.update, seconds, static_cast<double>(times->second));
+    }
+  }
+  for (ChunkPlan& chunk : plan.chunks) {
+    if (!runs.contains(chunk_program("backward", chunk.chunk, shape.virtual_stages > 1)))
+      chunk.backward = without_hideable(chunk.last_backward);
+  }
+  plan.wire = largest_wire(programs, runs);
+  return plan;
+}
+
+int64_t loader_bytes(const StepSpec& spec) {
+  return LoaderOptions{}.num_batches *
+         Batch::bytes(spec.micro_batches * spec.micro_sequences, spec.sequence_length);
+}
+
+std::vector<int64_t> rank_snapshot_bytes(const StepSpec& spec, const TrainingGraphs& graphs,
+                                         int64_t num_ranks) {
+  std::vector<int64_t> bytes;
+  for (int64_t i = 0; i < num_ranks; ++i) {
+    bytes.push_back(snapshot_bytes(graphs.training, spec, spec.layout.rank + i));
+  }
+  return bytes;
+}
+
+Wire largest_wire(const ProgramSet& programs, const ProgramRuns& runs) {
+  // Shares are equal but for the end, so on each axis the first or the last rank sends most.
+  const Mesh& mesh = programs.mesh;
+  const std::vector<int64_t> mine = mesh.coordinates(programs.rank);
+  int64_t first = 0, last = 0;
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    const bool is_pipeline = mesh.axis(axis).name == kForwardGroup;
+    const int64_t size = mesh.axis(axis).size;
+    first = first * size + (is_pipeline ? mine[static_cast<size_t>(axis)] : 0);
+    last = last * size + (is_pipeline ? mine[static_cast<size_t>(axis)] : size - 1);
+  }
+  Wire largest = planned_wire(programs, runs, first);
+  const Wire other = planned_wire(programs, runs, last);
+  std::map<std::string, int64_t> gain;  // of the other, by group: each has an axis of its own
+  for (const auto& [key, use] : other) {
+    gain[key.first] += use.sent_bytes - largest[key].sent_bytes;
+  }
+  for (const auto& [key, use] : other) {
+    if (gain[key.first] > 0) largest[key] = use;
+  }
+  return largest;
+}
+
+}  // namespace skein

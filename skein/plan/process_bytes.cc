@@ -1,0 +1,42 @@
+#include "skein/plan/process_bytes.h"
+
+#include <algorithm>
+
+#include "skein/data/blocks.h"
+#include "skein/model/decoder.h"
+#include "skein/optim/update.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kKilobyte = 1 << 10;
+constexpr int64_t kProgram = 80'000'000;
+constexpr int64_t kGpu = 1'000'000'000;
+constexpr int kOtherThreads = 5;  // loader, saver, Gloo, Prometheus, signals
+// Text has about 3 bytes a token, a token 4 bytes, and a vector grows by doubling.
+constexpr int64_t kTokenBytesPerByte = 2;
+
+}  // namespace
+
+int64_t process_bytes(const Config& config, const StepSpec& spec, int threads, bool has_gpu) {
+  int64_t bytes = kProgram + (has_gpu ? kGpu : 0);
+  bytes += (threads + kOtherThreads) * 512 * kKilobyte;
+  bytes += spec.model.vocab_size * kKilobyte;
+  const int64_t lanes = spec.micro_batches * spec.micro_sequences;
+  const int64_t feeds = config.data.validation.empty() ? 1 : 2;
+  bytes += feeds * lanes * kTokenBytesPerByte * CorpusBlocks::segment_bytes(spec.sequence_length);
+  const Mesh& mesh = spec.layout.mesh;
+  const int64_t packing = 6 * std::min<int64_t>(kBucketBytes, 4 * num_parameters(spec.model));
+  for (const MeshAxis& axis : mesh.axes()) {
+    bytes += (axis.size - 1) * 128 * kKilobyte;
+    if (axis.size > 1 && axis.name != "pp" && !has_gpu) bytes += packing;
+  }
+  return bytes + (mesh.num_ranks() - 1) * 16 * kKilobyte;
+}
+
+int64_t process_address_bytes(int threads) {
+  constexpr int64_t kStackBytes = 8 << 20, kArenaBytes = 64 << 20, kArenas = 4;
+  return (threads + kOtherThreads) * kStackBytes + kArenas * kArenaBytes;
+}
+
+}  // namespace skein

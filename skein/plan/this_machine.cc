@@ -1,0 +1,69 @@
+#include "skein/plan/this_machine.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "skein/compile/step_programs.h"
+#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/simd/cpu_kind.h"
+#include "skein/runtime/copy_rate.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kLargestNode = 1024;
+
+MatmulRate measured(DType dtype) {
+  const double own = measure_own_matmul_flops(dtype, 0.15);
+  return {own, std::max(own, measure_onednn_matmul_flops(dtype, 0.15))};
+}
+
+}  // namespace
+
+WorkerCores share_cores(const Config& config, int64_t workers) {
+  const int64_t cores = std::max(1, omp_get_num_procs());
+  const int64_t threads =
+      config.device.threads > 0 ? config.device.threads : std::max<int64_t>(1, cores / workers);
+  return {threads, std::clamp<int64_t>(cores / threads, 1, workers)};
+}
+
+Hardware this_machine_unmeasured(const Config& config, int64_t ranks) {
+  limit_cpu_kind(config.device.cpu);
+  Hardware hardware;
+  hardware.name = "this machine";
+  hardware.devices_per_node = std::min(ranks, kLargestNode);
+  hardware.unified_memory = device_kind(config) == "cpu";
+  hardware.concurrent_devices = share_cores(config, hardware.devices_per_node).concurrent;
+  if (hardware.unified_memory) {
+    hardware.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /
+                            hardware.devices_per_node;
+  }
+  hardware.bf16 = hardware.f32 = {1e12, 1e12};
+  hardware.memory_bytes_per_s = 1e10;
+  hardware.launch_s = 2e-6;
+  hardware.intra_node = {1.5e9, 50e-6};  // Gloo over the loopback interface
+  hardware.inter_node = {1.0e9, 100e-6};
+  hardware.overlap = 0;
+  return hardware;
+}
+
+Hardware describe_this_machine(const Config& config, int64_t ranks) {
+  Hardware hardware = this_machine_unmeasured(config, ranks);
+  hardware.name =
+      "this machine's products and copies, measured now; other ops and links are assumed, and "
+      "measured by --calibrate";
+  if (!hardware.unified_memory) {
+    hardware.name = "this machine's GPU, with the speed of its CPU: --hardware FILE gives times";
+    hardware.memory_bytes = training_device(config)->own_memory().value().total_bytes;
+  }
+  omp_set_num_threads(static_cast<int>(share_cores(config, hardware.devices_per_node).threads));
+  const bool f32 = compute_dtype(parse_precision(config.precision.mode)) == DType::kF32;
+  hardware.f32 = hardware.bf16 = {};
+  (f32 ? hardware.f32 : hardware.bf16) = measured(f32 ? DType::kF32 : DType::kBF16);
+  hardware.memory_bytes_per_s = measure_copy_bytes_per_s(0.05);
+  return hardware;
+}
+
+}  // namespace skein

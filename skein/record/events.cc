@@ -1,0 +1,31 @@
+#include "skein/record/events.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "skein/base/error.h"
+
+namespace skein {
+
+double unix_time() {
+  using Seconds = std::chrono::duration<double>;
+  return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string event_line(double time, std::string_view event, const OrderedJson& fields) {
+  if (!fields.is_object()) {
+    fail(ErrorCode::kInternal, "event {}: its fields are a JSON {}, not an object", event,
+         fields.type_name());
+  }
+  constexpr auto kReplace = OrderedJson::error_handler_t::replace;
+  std::string line = fmt::format("{{\"time\": {}, \"event\": {}", time,
+                                 OrderedJson(event).dump(-1, ' ', false, kReplace));
+  for (const auto& [key, value] : fields.items()) {
+    line += fmt::format(", {}: {}", OrderedJson(key).dump(-1, ' ', false, kReplace),
+                        value.dump(-1, ' ', false, kReplace));
+  }
+  return line + "}";
+}
+
+}  // namespace skein

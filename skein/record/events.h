@@ -1,0 +1,30 @@
+// events.jsonl: one object an event, {"time": Unix seconds, "event": name, …}. The names and their
+// fields are listed in docs/events_format.md.
+#pragma once
+
+#include <string_view>
+
+#include "skein/base/json.h"
+#include "skein/record/jsonl.h"
+
+namespace skein {
+
+// Now, in Unix seconds.
+double unix_time();
+
+// The line of an event, without its end. Bytes that are not UTF-8 become U+FFFD.
+std::string event_line(double time, std::string_view event, const OrderedJson& fields);
+
+// Appends events to `<run_dir>/events.jsonl`; several processes may do so at once.
+class EventLog {
+ public:
+  explicit EventLog(const fs::path& run_dir) : writer_(run_dir / "events.jsonl") {}
+  void append(std::string_view event, const OrderedJson& fields = OrderedJson::object()) {
+    writer_.append(event_line(unix_time(), event, fields));
+  }
+
+ private:
+  JsonlWriter writer_;
+};
+
+}  // namespace skein

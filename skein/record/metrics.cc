@@ -1,0 +1,79 @@
+#include "skein/record/metrics.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+namespace skein {
+namespace {
+
+struct FloatKey {
+  const char* key;
+  float StepMetrics::*value;
+};
+
+// The floats that stand between `step` and `tokens`, and those after it.
+constexpr FloatKey kBeforeTokens[] = {{"loss", &StepMetrics::loss},
+                                      {"learning_rate", &StepMetrics::learning_rate},
+                                      {"grad_norm", &StepMetrics::grad_norm},
+                                      {"param_norm", &StepMetrics::param_norm}};
+constexpr FloatKey kAfterTokens[] = {
+    {"epoch", &StepMetrics::epoch},
+    {"tokens_per_s", &StepMetrics::tokens_per_s},
+    {"step_ms", &StepMetrics::step_ms},
+    {"data_wait_ms", &StepMetrics::data_wait_ms},
+    {"checkpoint_stall_ms", &StepMetrics::checkpoint_stall_ms},
+    {"comm_exposed_ms", &StepMetrics::comm_exposed_ms},
+    {"model_flops_utilization", &StepMetrics::model_flops_utilization}};
+
+void append_float(std::string& line, const FloatKey& key, const StepMetrics& metrics) {
+  line += fmt::format(", \"{}\": {}", key.key, json_float(metrics.*key.value));
+}
+
+// False where the value is there but is no number.
+bool read_float(const Json& json, const FloatKey& key, StepMetrics& metrics) {
+  const auto found = json.find(key.key);
+  if (found == json.end()) return true;
+  if (found->is_null()) {
+    metrics.*key.value = std::numeric_limits<float>::quiet_NaN();
+    return true;
+  }
+  if (found->is_number()) metrics.*key.value = found->get<float>();
+  return found->is_number();
+}
+
+}  // namespace
+
+std::string metrics_line(const StepMetrics& metrics) {
+  std::string line = fmt::format("{{\"step\": {}", metrics.step);
+  for (const FloatKey& key : kBeforeTokens) append_float(line, key, metrics);
+  line += fmt::format(", \"tokens\": {}", metrics.tokens);
+  for (const FloatKey& key : kAfterTokens) append_float(line, key, metrics);
+  line += fmt::format(", \"time\": {}}}", metrics.time);
+  return line;
+}
+
+std::optional<StepMetrics> parse_metrics(const Json& json) {
+  if (!json.is_object() || !json.contains("loss")) return std::nullopt;
+  StepMetrics metrics;
+  const auto step = json.find("step");
+  if (step == json.end() || !step->is_number_integer()) return std::nullopt;
+  metrics.step = step->get<int64_t>();
+  const auto tokens = json.find("tokens");
+  if (tokens != json.end()) {
+    if (!tokens->is_number_integer()) return std::nullopt;
+    metrics.tokens = tokens->get<int64_t>();
+  }
+  for (const FloatKey& key : kBeforeTokens) {
+    if (!read_float(json, key, metrics)) return std::nullopt;
+  }
+  for (const FloatKey& key : kAfterTokens) {
+    if (!read_float(json, key, metrics)) return std::nullopt;
+  }
+  const auto time = json.find("time");
+  if (time != json.end() && time->is_number()) metrics.time = time->get<double>();
+  return metrics;
+}
+
+}  // namespace skein

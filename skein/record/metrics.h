@@ -1,0 +1,49 @@
+// metrics.jsonl: one object a step. Format: docs/metrics_format.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "skein/base/json.h"
+#include "skein/record/jsonl.h"
+
+namespace skein {
+
+// What is measured of one step. A float that is not finite is written as null.
+struct StepMetrics {
+  int64_t step = 0;  // 1 = after the first update
+  float loss = 0;    // mean natural-log cross-entropy per real token of the global batch
+  float learning_rate = 0;
+  float grad_norm = 0;  // before clipping
+  float param_norm = 0;
+  int64_t tokens = 0;  // real tokens since the run began
+  float epoch = 0;     // how often the corpus was read since the run began
+  float tokens_per_s = 0;
+  float step_ms = 0;  // wall time of the whole step; holds the three below
+  float data_wait_ms = 0;
+  float checkpoint_stall_ms = 0;
+  float comm_exposed_ms = 0;
+  float model_flops_utilization = 0;  // share of the measured matrix-product ceiling, 0..1
+  double time = 0;                    // Unix seconds at the end of the step
+  bool operator==(const StepMetrics&) const = default;
+};
+
+// The line of a step, without its end; floats read back to the same bits.
+std::string metrics_line(const StepMetrics& metrics);
+
+// Reads an object of metrics.jsonl. null reads as NaN, a missing measurement as 0; nothing where
+// `step` or `loss` is missing or a value has the wrong type.
+std::optional<StepMetrics> parse_metrics(const Json& json);
+
+// Appends steps to `<run_dir>/metrics.jsonl`.
+class MetricsLog {
+ public:
+  explicit MetricsLog(const fs::path& run_dir) : writer_(run_dir / "metrics.jsonl") {}
+  void append(const StepMetrics& metrics) { writer_.append(metrics_line(metrics)); }
+
+ private:
+  JsonlWriter writer_;
+};
+
+}  // namespace skein

@@ -1,0 +1,60 @@
+// The progress of a run, for people: one line that is redrawn on a terminal, plain lines elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "skein/record/metrics.h"
+
+namespace skein {
+
+struct ProgressLine {
+  int64_t step = 0;
+  int64_t total_steps = 0;
+  float loss = 0;
+  float tokens_per_s = 0;
+  float ceiling_share = 0;  // of the machine's matrix-product rate, 0..1
+  float grad_norm = 0;
+  float learning_rate = 0;
+  float epoch = 0;
+  double seconds_left = 0;  // negative: not known yet
+};
+
+// "step  120/2000  loss 5.4321  12.3 k tokens/s  61.0% of ceiling  grad 1.23  lr 3.00e-04
+//  epoch 0.41  left 3 min 20 s" on one line. Where that is more than `width` characters, whole
+// fields are dropped, the least important first: lr, epoch, grad, ceiling, tokens/s, left.
+std::string render_progress(const ProgressLine& line, int width);
+
+// Shows steps on `out`. On a terminal the line is redrawn after any step, at most ten times a
+// second; elsewhere there is a line every `every_steps` steps. The first and the last step are
+// always shown.
+// Threads  one at a time.
+class Progress {
+ public:
+  Progress(std::FILE* out, bool on_terminal, int64_t total_steps, int64_t every_steps);
+
+  // `now_s` is any clock that counts seconds upwards.
+  void update(const StepMetrics& metrics, double now_s);
+
+  // Takes the redrawn line away before other text is written; the next update brings it back.
+  void clear();
+
+  // Ends the redrawn line and leaves it standing.
+  void finish();
+
+ private:
+  bool is_due(int64_t step, double now_s) const;
+
+  std::FILE* out_;
+  bool on_terminal_;
+  int64_t total_steps_;
+  int64_t every_steps_;
+  bool drawn_ = false;  // a line without its end is on the terminal
+  bool started_ = false;
+  double last_update_s_ = 0;
+  double last_shown_s_ = 0;
+  double step_seconds_ = 0;  // moving average over about 50 steps; 0: not known yet
+};
+
+}  // namespace skein

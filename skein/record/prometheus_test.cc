@@ -1,0 +1,94 @@
+#include "skein/record/prometheus.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cmath>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+
+namespace skein {
+namespace {
+
+FileDescriptor connect_to(int port) {
+  FileDescriptor client(::socket(AF_INET, SOCK_STREAM, 0));
+  struct sockaddr_in address {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(client.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof address),
+            0);
+  return client;
+}
+
+// Everything that the server answers to `request`.
+std::string ask(int port, const std::string& request) {
+  const FileDescriptor client = connect_to(port);
+  ::send(client.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  std::string response;
+  char buffer[4096];
+  for (ssize_t count; (count = ::recv(client.get(), buffer, sizeof buffer, 0)) > 0;) {
+    response.append(buffer, static_cast<size_t>(count));
+  }
+  return response;
+}
+
+TEST(Prometheus, WritesTheTextFormat) {
+  const std::string text = prometheus_text(
+      {.metrics = {.step = 7, .loss = 2.5f, .grad_norm = std::nanf(""), .tokens = 28672},
+       .total_steps = 100,
+       .memory_bytes = 1 << 20});
+  EXPECT_NE(text.find("# HELP skein_loss Mean cross-entropy per token of the newest step, in "
+                      "nats.\n# TYPE skein_loss gauge\nskein_loss 2.5\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("# TYPE skein_tokens_total counter\nskein_tokens_total 28672\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("\nskein_grad_norm NaN\n"), std::string::npos);
+  EXPECT_NE(text.find("\nskein_memory_bytes 1048576\n"), std::string::npos);
+}
+
+TEST(Prometheus, ServesTheNewestText) {
+  PrometheusServer server("127.0.0.1:0");
+  server.publish("skein_step 1\n");
+  server.publish("skein_step 2\n");
+  const std::string response = ask(server.port(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(response.find("HTTP/1.1 200 OK\r\n"), 0u);
+  EXPECT_NE(response.find("Content-Type: text/plain; version=0.0.4"), std::string::npos);
+  EXPECT_NE(response.find("\r\nContent-Length: 13\r\n"), std::string::npos);
+  EXPECT_NE(response.find("\r\n\r\nskein_step 2\n"), std::string::npos);
+}
+
+TEST(Prometheus, RefusesOtherRequests) {
+  PrometheusServer server("127.0.0.1:0");
+  EXPECT_NE(ask(server.port(), "GET / HTTP/1.1\r\n\r\n").find(" 404 "), std::string::npos);
+  EXPECT_NE(ask(server.port(), "GET /metricsx HTTP/1.1\r\n\r\n").find(" 404 "), std::string::npos);
+  EXPECT_NE(ask(server.port(), "POST /metrics HTTP/1.1\r\n\r\n").find(" 405 "), std::string::npos);
+  EXPECT_NE(ask(server.port(), std::string(8192, 'x')).find(" 400 "), std::string::npos);
+}
+
+TEST(Prometheus, ASilentClientDoesNotBlockTheOthers) {
+  PrometheusServer server("127.0.0.1:0");
+  server.publish("skein_step 3\n");
+  const FileDescriptor silent = connect_to(server.port());
+  EXPECT_NE(ask(server.port(), "GET /metrics HTTP/1.1\r\n\r\n").find("skein_step 3"),
+            std::string::npos);
+}
+
+TEST(Prometheus, SaysWhichAddressFails) {
+  const PrometheusServer first("127.0.0.1:0");
+  const std::string taken = "127.0.0.1:" + std::to_string(first.port());
+  for (const std::string& address : {taken, std::string("127.0.0.1:http"), std::string("none")}) {
+    try {
+      PrometheusServer server(address);
+      FAIL() << address;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      EXPECT_NE(std::string(error.what()).find(address), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,240 @@
+#include "skein/record/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "skein/base/error.h"
+#include "skein/checkpoint/run_lock.h"
+#include "skein/config/config.h"
+#include "skein/record/jsonl.h"
+#include "skein/record/spikes.h"
+
+namespace skein {
+namespace {
+
+double number_or(const Json& json, const char* key, double otherwise) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+std::optional<int64_t> integer(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<int64_t>();
+}
+
+std::string text_or_empty(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+float finite_or_zero(float value) { return std::isfinite(value) ? value : 0; }
+
+// Gathers the lines of both files into a report. Events first: they say which steps were left
+// behind.
+class ReportReader {
+ public:
+  explicit ReportReader(const fs::path& run_dir) { report_.run_dir = run_dir.string(); }
+
+  void read_events(const fs::path& path) {
+    report_.num_bad_lines += for_each_json_line(path, [&](const Json& json) {
+      const double time = number_or(json, "time", 0);
+      const std::string event = text_or_empty(json, "event");
+      if (event.empty()) {
+        ++report_.num_bad_lines;
+        return;
+      }
+      if (event == "start") begin_start(time, json);
+      if (time > 0) last_time_ = std::max(last_time_, time);
+      last_event_time_ = std::max(last_event_time_, time);
+      add_event(event, time, json);
+    });
+  }
+
+  void read_metrics(const fs::path& path) {
+    report_.num_bad_lines += for_each_json_line(path, [&](const Json& json) {
+      const std::optional<StepMetrics> metrics = parse_metrics(json);
+      if (metrics) {
+        add_step(*metrics);
+      } else {
+        ++report_.num_bad_lines;
+      }
+    });
+    while (next_start_ < starts_.size()) leave_behind(starts_[next_start_++].step);
+  }
+
+  RunReport finish() {
+    SpikeDetector spikes;
+    for (const auto& [step, metrics] : steps_) {
+      report_.steps.push_back(metrics);
+      report_.useful_seconds +=
+          finite_or_zero(metrics.step_ms - metrics.data_wait_ms - metrics.checkpoint_stall_ms) /
+          1e3;
+      report_.data_wait_seconds += finite_or_zero(metrics.data_wait_ms) / 1e3;
+      report_.checkpoint_stall_seconds += finite_or_zero(metrics.checkpoint_stall_ms) / 1e3;
+      if (!spikes.observe(metrics.grad_norm).alarm.empty()) ++report_.num_alarms;
+    }
+    report_.spikes_by_length = spikes.counts_by_length();
+    if (spikes.spike_steps() > 0) ++report_.spikes_by_length[spikes.spike_steps()];
+    for (const auto& [step, loss] : validations_) report_.validations.push_back({step, loss});
+    report_.num_restarts = std::max<int64_t>(static_cast<int64_t>(starts_.size()) - 1, 0);
+    if (first_time_ && last_time_ > *first_time_) report_.wall_seconds = last_time_ - *first_time_;
+    if (is_open_) end_without_word();
+    std::stable_sort(report_.failures.begin(), report_.failures.end(),
+                     [](const auto& a, const auto& b) { return a.time < b.time; });
+    return std::move(report_);
+  }
+
+ private:
+  struct Start {
+    double time;
+    int64_t step;
+  };
+
+  void begin_start(double time, const Json& json) {
+    if (is_open_) vanished(last_event_time_);
+    starts_.push_back({time, integer(json, "step").value_or(0)});
+    is_open_ = true;
+    report_.end = RunReport::End::kUnknown;
+    if (time > 0) begin_at(time);
+    std::erase_if(validations_, [&](const auto& one) { return one.first > starts_.back().step; });
+  }
+
+  void add_step(const StepMetrics& metrics) {
+    while (next_start_ < starts_.size() && metrics.time > 0 &&
+           starts_[next_start_].time <= metrics.time) {
+      leave_behind(starts_[next_start_++].step);
+    }
+    const auto [found, is_new] = steps_.try_emplace(metrics.step, metrics);
+    if (!is_new) {
+      redo(found->second);
+      found->second = metrics;
+    }
+    if (metrics.time <= 0) return;
+    begin_at(metrics.time - finite_or_zero(metrics.step_ms) / 1e3);
+    last_time_ = std::max(last_time_, metrics.time);
+  }
+
+  // A start goes on after `step`: what was done beyond is lost.
+  void leave_behind(int64_t step) {
+    const auto first = steps_.upper_bound(step);
+    for (auto lost = first; lost != steps_.end(); ++lost) redo(lost->second);
+    steps_.erase(first, steps_.end());
+  }
+
+  void redo(const StepMetrics& metrics) {
+    report_.redone_seconds += finite_or_zero(metrics.step_ms) / 1e3;
+  }
+
+  void add_event(const std::string& event, double time, const Json& json) {
+    if (event == "failure") {
+      const auto fatal = json.find("fatal");
+      RunReport::Failure failure{.time = time, .reason = text_or_empty(json, "reason")};
+      failure.step = integer(json, "step");
+      failure.rank = integer(json, "rank");
+      failure.fatal = fatal != json.end() && fatal->is_boolean() && fatal->get<bool>();
+      if (failure.fatal) end_with(RunReport::End::kFailed);
+      report_.failures.push_back(std::move(failure));
+    } else if (event == "checkpoint_commit") {
+      ++report_.num_checkpoints;
+      report_.last_checkpoint_step = integer(json, "step");
+    } else if (event == "validation") {
+      const std::optional<int64_t> step = integer(json, "step");
+      if (step) validations_[*step] = static_cast<float>(number_or(json, "loss", std::nan("")));
+    } else if (event == "stop") {
+      report_.last_stop_reason = text_or_empty(json, "reason");
+      end_with(RunReport::End::kStopped);
+    }
+  }
+
+  void end_with(RunReport::End end) {
+    is_open_ = false;
+    report_.end = end;
+  }
+
+  void vanished(double time) {
+    report_.failures.push_back(
+        {.time = time, .reason = "ended without a word: killed, or the machine went down"});
+    report_.end = RunReport::End::kVanished;
+  }
+
+  // Neither stop nor failure of the newest start was written.
+  void end_without_word() {
+    const RunHolder holder = run_holder(report_.run_dir);
+    report_.end =
+        holder == RunHolder::kThisMachine ? RunReport::End::kRunning : RunReport::End::kUnknown;
+    if (holder != RunHolder::kNobody) return;
+    vanished(last_time_);
+    if (!report_.steps.empty()) report_.failures.back().step = report_.steps.back().step;
+  }
+
+  void begin_at(double time) { first_time_ = std::min(first_time_.value_or(time), time); }
+
+  RunReport report_;
+  std::map<int64_t, StepMetrics> steps_;
+  std::map<int64_t, float> validations_;
+  std::vector<Start> starts_;
+  size_t next_start_ = 0;  // that no step was seen behind yet
+  bool is_open_ = false;   // the newest start has no end yet
+  std::optional<double> first_time_;
+  double last_time_ = 0;
+  double last_event_time_ = 0;
+};
+
+float median_of(const std::vector<StepMetrics>& steps, float StepMetrics::*value) {
+  std::vector<float> values;
+  for (const StepMetrics& metrics : steps) {
+    if (std::isfinite(metrics.*value)) values.push_back(metrics.*value);
+  }
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+double RunReport::goodput() const { return wall_seconds > 0 ? useful_seconds / wall_seconds : 0; }
+
+double RunReport::other_seconds() const {
+  return std::max(0.0, wall_seconds - useful_seconds - data_wait_seconds -
+                           checkpoint_stall_seconds - redone_seconds);
+}
+
+double RunReport::one_step_spikes() const { return one_step_share(spikes_by_length); }
+
+const StepMetrics* RunReport::best() const {
+  const StepMetrics* best = nullptr;
+  for (const StepMetrics& metrics : steps) {
+    if (std::isfinite(metrics.loss) && (!best || metrics.loss < best->loss)) best = &metrics;
+  }
+  return best;
+}
+
+float RunReport::median_tokens_per_s() const {
+  return median_of(steps, &StepMetrics::tokens_per_s);
+}
+
+float RunReport::median_utilization() const {
+  return median_of(steps, &StepMetrics::model_flops_utilization);
+}
+
+RunReport read_report(const fs::path& run_dir) {
+  const fs::path metrics = run_dir / "metrics.jsonl", events = run_dir / "events.jsonl";
+  if (!fs::exists(metrics) && !fs::exists(events)) {
+    fail(ErrorCode::kNotFound, "{}: expected a run folder, with metrics.jsonl or events.jsonl",
+         run_dir.string());
+  }
+  ReportReader reader(run_dir);
+  reader.read_events(events);
+  reader.read_metrics(metrics);
+  RunReport report = reader.finish();
+  Result<Config> config = try_run([&] {
+    return parse_config(read_file(run_dir / "config.toml"), (run_dir / "config.toml").string());
+  });
+  if (config.ok()) report.planned_steps = config.value().run.steps;
+  return report;
+}
+
+}  // namespace skein

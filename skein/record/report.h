@@ -1,0 +1,77 @@
+// What happened in a run, read from its folder: config.toml, metrics.jsonl, events.jsonl.
+//
+// Rules    Of a step that was done again, the last object counts; what a start went back behind
+//          counts no more, done again or not. The time of the others is redone work.
+//          A start that neither stopped nor failed, and does not run any more, was killed: a
+//          failure as well. Lines that are torn or no objects are counted and skipped. A file that
+//          is missing leaves its part of the report empty.
+//          wall    = from the first start event (or the begin of the first step) to the last event
+//                    or step
+//          useful  = the sum over steps that count of step_ms - data_wait_ms - checkpoint_stall_ms
+//          goodput = useful / wall
+//          What of the wall is none of useful, data wait, checkpoint stall and redone is "other":
+//          start-up, validation, detection of failures, time without a process.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "skein/base/file.h"
+#include "skein/base/json.h"
+#include "skein/record/metrics.h"
+
+namespace skein {
+
+struct RunReport {
+  struct Validation {
+    int64_t step = 0;
+    float loss = 0;
+  };
+  struct Failure {
+    double time = 0;
+    std::string reason;
+    std::optional<int64_t> step;  // the last one that was done
+    std::optional<int64_t> rank;
+    bool fatal = true;  // it ended the process
+  };
+  // How the newest start ended.
+  enum class End { kNone, kStopped, kFailed, kVanished, kRunning, kUnknown };
+
+  std::string run_dir;
+  std::optional<int64_t> planned_steps;  // nothing where config.toml does not read
+  std::vector<StepMetrics> steps;        // that count, in order
+  std::vector<Validation> validations;   // likewise
+  std::vector<Failure> failures;
+  int64_t num_restarts = 0;
+  int64_t num_checkpoints = 0;
+  std::optional<int64_t> last_checkpoint_step;
+  std::map<int64_t, int64_t> spikes_by_length;
+  int64_t num_alarms = 0;
+  double one_step_spikes() const;  // the share of spikes that lasted one step
+  std::string last_stop_reason;
+  End end = End::kNone;
+  int64_t num_bad_lines = 0;
+
+  double wall_seconds = 0;
+  double useful_seconds = 0;
+  double data_wait_seconds = 0;
+  double checkpoint_stall_seconds = 0;
+  double redone_seconds = 0;
+  double other_seconds() const;
+  double goodput() const;  // 0 where the wall is 0
+
+  const StepMetrics* best() const;  // the step of the lowest loss; null where there is none
+  float median_tokens_per_s() const;
+  float median_utilization() const;
+};
+
+// Throws Error{kNotFound} where `run_dir` is no folder or holds neither metrics nor events.
+RunReport read_report(const fs::path& run_dir);
+
+OrderedJson report_json(const RunReport& report);
+std::string report_text(const RunReport& report);  // with the curve of the loss
+
+}  // namespace skein

@@ -1,0 +1,215 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "skein/base/units.h"
+#include "skein/record/report.h"
+#include "skein/record/text_plot.h"
+
+namespace skein {
+namespace {
+
+// A float as the double that prints with the float's own digits; null where it is not finite.
+OrderedJson float_json(float value) {
+  if (!std::isfinite(value)) return nullptr;
+  return OrderedJson::parse(json_float(value)).get<double>();
+}
+
+OrderedJson goodput_json(const RunReport& report) {
+  return {{"wall_seconds", report.wall_seconds},
+          {"useful_seconds", report.useful_seconds},
+          {"data_wait_seconds", report.data_wait_seconds},
+          {"checkpoint_stall_seconds", report.checkpoint_stall_seconds},
+          {"redone_seconds", report.redone_seconds},
+          {"other_seconds", report.other_seconds()}};
+}
+
+OrderedJson spikes_json(const RunReport& report) {
+  OrderedJson spikes = OrderedJson::array();
+  for (const auto& [length, count] : report.spikes_by_length) {
+    spikes.push_back({{"length", length}, {"count", count}});
+  }
+  return spikes;
+}
+
+class Rows {
+ public:
+  template <typename... Args>
+  void add(const char* name, fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::format("{:<14}{}\n", name, fmt::format(format, std::forward<Args>(args)...));
+  }
+  void append(const std::string& text) { text_ += text; }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void add_loss(Rows& rows, const RunReport& report) {
+  if (report.steps.empty()) return;
+  const StepMetrics& last = report.steps.back();
+  rows.add("loss", "{:.4f} at step {}", last.loss, last.step);
+  if (const StepMetrics* best = report.best()) {
+    rows.add("best loss", "{:.4f} at step {}", best->loss, best->step);
+  }
+  if (!report.validations.empty()) {
+    const auto& validation = report.validations.back();
+    rows.add("validation", "{:.4f} at step {} ({} in all)", validation.loss, validation.step,
+             report.validations.size());
+  }
+  rows.add("tokens", "{}, {:.3g} epochs", format_count(static_cast<double>(last.tokens)),
+           last.epoch);
+  rows.add("throughput", "{} tokens/s, {:.1f}% of the matrix-product ceiling (medians)",
+           format_count(report.median_tokens_per_s()), 100 * report.median_utilization());
+}
+
+void add_time(Rows& rows, const RunReport& report) {
+  if (report.wall_seconds <= 0) return;
+  rows.add("wall time", "{}", format_duration(report.wall_seconds));
+  rows.add("goodput",
+           "{:.2f}%: {} useful, {} waiting for data, {} stalled by checkpoints, "
+           "{} redone, {} other",
+           100 * report.goodput(), format_duration(report.useful_seconds),
+           format_duration(report.data_wait_seconds),
+           format_duration(report.checkpoint_stall_seconds), format_duration(report.redone_seconds),
+           format_duration(report.other_seconds()));
+}
+
+void add_end(Rows& rows, const RunReport& report) {
+  switch (report.end) {
+    case RunReport::End::kNone:
+      return;
+    case RunReport::End::kStopped:
+      return rows.add("stopped", "{}",
+                      report.last_stop_reason.empty() ? "?" : report.last_stop_reason);
+    case RunReport::End::kFailed:
+      return rows.add("stopped", "failed: {}", report.failures.back().reason);
+    case RunReport::End::kVanished:
+      return rows.add("stopped", "{}", report.failures.back().reason);
+    case RunReport::End::kRunning:
+      return rows.add("stopped", "no, it is running");
+    case RunReport::End::kUnknown:
+      return rows.add("stopped", "unknown: it runs on another machine, or was killed there");
+  }
+}
+
+const char* end_name(RunReport::End end) {
+  switch (end) {
+    case RunReport::End::kNone:
+      return "none";
+    case RunReport::End::kStopped:
+      return "stopped";
+    case RunReport::End::kFailed:
+      return "failed";
+    case RunReport::End::kVanished:
+      return "vanished";
+    case RunReport::End::kRunning:
+      return "running";
+    case RunReport::End::kUnknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+void add_events(Rows& rows, const RunReport& report) {
+  rows.add("restarts", "{}", report.num_restarts);
+  std::string last;
+  if (!report.failures.empty() && report.failures.back().step) {
+    last = fmt::format(", the last after step {}", *report.failures.back().step);
+  }
+  rows.add("failures", "{}{}", report.failures.size(), last);
+  constexpr size_t kMostFailures = 10;
+  const size_t first =
+      report.failures.size() > kMostFailures ? report.failures.size() - kMostFailures : 0;
+  for (size_t i = first; i < report.failures.size(); ++i) {
+    const RunReport::Failure& failure = report.failures[i];
+    rows.add("", "{}{}", failure.reason.empty() ? "?" : failure.reason,
+             failure.fatal ? "" : " (training went on)");
+  }
+  rows.add("checkpoints", "{}{}", report.num_checkpoints,
+           report.last_checkpoint_step
+               ? fmt::format(", the last at step {}", *report.last_checkpoint_step)
+               : "");
+  std::string spikes;
+  for (const auto& [length, count] : report.spikes_by_length) {
+    spikes += fmt::format("{}{} of {} step{}", spikes.empty() ? "" : ", ", count, length,
+                          length == 1 ? "" : "s");
+  }
+  if (!spikes.empty()) {
+    spikes += fmt::format("; {:.0f}% last one step", 100 * report.one_step_spikes());
+  }
+  rows.add("grad spikes", "{}{}", spikes.empty() ? "none" : spikes,
+           report.num_alarms ? fmt::format("; {} alarms", report.num_alarms) : "");
+  add_end(rows, report);
+  if (report.num_bad_lines) rows.add("bad lines", "{} skipped", report.num_bad_lines);
+}
+
+}  // namespace
+
+OrderedJson report_json(const RunReport& report) {
+  OrderedJson json = {{"run", report.run_dir}, {"steps", 0}, {"planned_steps", nullptr}};
+  if (report.planned_steps) json["planned_steps"] = *report.planned_steps;
+  for (const char* key : {"final_loss", "best_loss", "best_loss_step"}) json[key] = nullptr;
+  json["tokens"] = 0;
+  if (!report.steps.empty()) {
+    json["steps"] = report.steps.back().step;
+    json["final_loss"] = float_json(report.steps.back().loss);
+    json["tokens"] = report.steps.back().tokens;
+    json["epoch"] = float_json(report.steps.back().epoch);
+  }
+  if (const StepMetrics* best = report.best()) {
+    json["best_loss"] = float_json(best->loss);
+    json["best_loss_step"] = best->step;
+  }
+  json["validation"] = OrderedJson::array();
+  for (const auto& validation : report.validations) {
+    json["validation"].push_back(
+        {{"step", validation.step}, {"loss", float_json(validation.loss)}});
+  }
+  json["median_tokens_per_s"] = float_json(report.median_tokens_per_s());
+  json["median_model_flops_utilization"] = float_json(report.median_utilization());
+  json["goodput"] = report.goodput();
+  json["time"] = goodput_json(report);
+  json["restarts"] = report.num_restarts;
+  json["failures"] = OrderedJson::array();
+  for (const auto& failure : report.failures) {
+    OrderedJson one = {{"time", failure.time}, {"reason", failure.reason}};
+    one["step"] = failure.step ? OrderedJson(*failure.step) : OrderedJson(nullptr);
+    one["rank"] = failure.rank ? OrderedJson(*failure.rank) : OrderedJson(nullptr);
+    one["fatal"] = failure.fatal;
+    json["failures"].push_back(std::move(one));
+  }
+  json["end"] = end_name(report.end);
+  json["checkpoints"] = report.num_checkpoints;
+  json["last_checkpoint_step"] = nullptr;
+  if (report.last_checkpoint_step) json["last_checkpoint_step"] = *report.last_checkpoint_step;
+  json["grad_spikes"] = spikes_json(report);
+  json["grad_spikes_of_one_step"] = report.one_step_spikes();
+  json["grad_alarms"] = report.num_alarms;
+  json["last_stop_reason"] = report.last_stop_reason;
+  json["bad_lines"] = report.num_bad_lines;
+  return json;
+}
+
+std::string report_text(const RunReport& report) {
+  constexpr int kPlotWidth = 64, kPlotHeight = 8;
+  Rows rows;
+  rows.add("run", "{}", report.run_dir);
+  const int64_t last_step = report.steps.empty() ? 0 : report.steps.back().step;
+  rows.add("steps", "{}{}", last_step,
+           report.planned_steps ? fmt::format(" of {}", *report.planned_steps) : "");
+  add_loss(rows, report);
+  add_time(rows, report);
+  add_events(rows, report);
+  std::vector<PlotPoint> points;
+  for (const StepMetrics& metrics : report.steps) {
+    points.push_back({static_cast<double>(metrics.step), metrics.loss});
+  }
+  const int width = static_cast<int>(std::min<size_t>(points.size(), kPlotWidth));
+  const std::string plot = text_plot(points, width, kPlotHeight);
+  if (!plot.empty()) rows.append("\nloss over steps\n" + plot);
+  return rows.take();
+}
+
+}  // namespace skein

@@ -1,0 +1,213 @@
+#include "skein/record/run_log.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "skein/base/log.h"
+#include "skein/base/units.h"
+#include "skein/base/version.h"
+
+namespace skein {
+namespace {
+
+fs::path create_run_folder(const Config& config) {
+  const fs::path dir = config.run.dir;
+  fs::create_directories(dir);
+  return dir;
+}
+
+SpikeDetector spikes_until(const fs::path& metrics_file, int64_t step) {
+  SpikeDetector spikes;
+  if (step == 0 || !fs::exists(metrics_file)) return spikes;
+  std::map<int64_t, float> norms;
+  for_each_json_line(metrics_file, [&](const Json& json) {
+    const auto metrics = parse_metrics(json);
+    if (metrics && metrics->step <= step) norms[metrics->step] = metrics->grad_norm;
+  });
+  for (const auto& [at, norm] : norms) spikes.observe(norm);
+  return spikes;
+}
+
+}  // namespace
+
+OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes) {
+  OrderedJson json = OrderedJson::object();
+  for (int i = 0; i < kNumArenas; ++i) {
+    json[std::string(arena_name(static_cast<Arena>(i)))] = arena_bytes[i];
+  }
+  json["snapshot"] = snapshot_bytes;
+  return json;
+}
+
+RunLog::RunLog(const Config& config)
+    : config_(config),
+      dir_(create_run_folder(config)),
+      metrics_(dir_),
+      events_(dir_),
+      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {
+  if (!config_.log.prometheus.empty()) {
+    prometheus_ = std::make_unique<PrometheusServer>(config_.log.prometheus);
+  }
+}
+
+// A line of text above the progress line.
+void RunLog::say(const std::string& line) {
+  progress_.clear();
+  log::info("{}", line);
+}
+
+void RunLog::set_scale(const Scale& scale) {
+  scale_ = scale;
+  memory_bytes_ = scale.snapshot_bytes;
+  for (const int64_t bytes : scale.arena_bytes) memory_bytes_ += bytes;
+  say(fmt::format("{} parameters, {} of memory, matrix-product ceiling {}FLOP/s",
+                  format_count(static_cast<double>(scale.num_parameters)),
+                  format_bytes(memory_bytes_), format_count(scale.ceiling_flops)));
+}
+
+void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
+  if (config_.log.tensorboard) {
+    tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
+  }
+  spikes_ = beginning.monitor.is_null() ? spikes_until(dir_ / "metrics.jsonl", step)
+                                        : SpikeDetector::from_json(beginning.monitor);
+  epoch_ = step > 0 ? -1.0f : 0.0f;
+  events_.append("start",
+                 {{"step", step},
+                  {"from", from},
+                  {"version", kVersion},
+                  {"parameters", scale_.num_parameters},
+                  {"ceiling_flops", scale_.ceiling_flops},
+                  {"allocated_bytes", allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)},
+                  {"changed", changes_to_json(beginning.changes)}});
+  if (step > 0) {
+    say(fmt::format("resuming after step {} from {}{}{}", step, from,
+                    beginning.why.empty() ? "" : ": ", beginning.why));
+    if (!beginning.changes.empty())
+      say(fmt::format("changed since step {}: {}", step, changes_text(beginning.changes)));
+  } else {
+    say(from.empty() ? std::string("beginning from random weights")
+                     : fmt::format("beginning from the weights of {}", from));
+  }
+}
+
+void RunLog::skip_checkpoint(const CheckpointInfo& info, const Error& why) {
+  events_.append("checkpoint_skip",
+                 {{"step", info.step}, {"path", info.path.string()}, {"reason", why.what()}});
+  progress_.clear();
+  log::warn("passing over the checkpoint {}: {}", info.path.string(), why.what());
+}
+
+SpikeDetector::Verdict RunLog::watch_spikes(const StepMetrics& metrics) {
+  const SpikeDetector::Verdict verdict = spikes_.observe(metrics.grad_norm);
+  if (verdict.recovered_steps > 0) {
+    events_.append("spike", {{"step", metrics.step}, {"length", verdict.recovered_steps}});
+  }
+  if (!verdict.alarm.empty()) {
+    events_.append("alarm", {{"step", metrics.step}, {"reason", verdict.alarm}});
+    progress_.clear();
+    log::warn("step {}: {}", metrics.step, verdict.alarm);
+  }
+  return verdict;
+}
+
+// A ceiling that was measured while the machine was busy would flatter every line after it: where a
+// step comes near it, it is measured again, and the larger one holds.
+double RunLog::raise_ceiling(double model_flops_per_s) {
+  constexpr double kSuspicious = 0.8;
+  constexpr double kEverySeconds = 10;
+  if (model_flops_per_s < kSuspicious * scale_.ceiling_flops) return 0;
+  if (!scale_.measure_ceiling) {  // at least what was just seen
+    scale_.ceiling_flops = std::max(scale_.ceiling_flops, model_flops_per_s);
+    return 0;
+  }
+  const double begin = unix_time();
+  if (begin < ceiling_time_ + kEverySeconds) return 0;
+  scale_.ceiling_flops = std::max(scale_.ceiling_flops, scale_.measure_ceiling());
+  ceiling_time_ = unix_time();
+  return ceiling_time_ - begin;
+}
+
+// Once: a text that is read again and again is otherwise seen by nobody.
+void RunLog::say_repetition(const StepMetrics& metrics) {
+  if (epoch_ >= 0 && epoch_ < 1 && metrics.epoch >= 1) {
+    events_.append("epoch", {{"step", metrics.step}, {"epoch", metrics.epoch}});
+    progress_.clear();
+    log::warn(
+        "step {}: all of {} has been read once; from here on it repeats (`epoch` in the log and in "
+        "metrics.jsonl counts how often)",
+        metrics.step, config_.data.train);
+  }
+  epoch_ = metrics.epoch;
+}
+
+double RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
+  metrics.time = unix_time();
+  metrics.step_ms = static_cast<float>(seconds * 1e3);
+  const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
+  metrics.tokens_per_s = static_cast<float>(tokens_per_s);
+  const double measuring_s = raise_ceiling(scale_.flops_per_token * tokens_per_s);
+  metrics.model_flops_utilization =
+      static_cast<float>(scale_.flops_per_token * tokens_per_s / scale_.ceiling_flops);
+  metrics_.append(metrics);
+  const SpikeDetector::Verdict verdict = watch_spikes(metrics);
+  if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
+  if (prometheus_) {
+    prometheus_->publish(
+        prometheus_text({metrics, config_.run.steps, memory_bytes_, verdict.spike_steps}));
+  }
+  progress_.update(metrics, metrics.time);
+  say_repetition(metrics);
+  return measuring_s;
+}
+
+void RunLog::validation(int64_t step, double loss, int64_t num_tokens, double seconds) {
+  const auto rounded = static_cast<float>(loss);
+  events_.append("validation",
+                 {{"step", step}, {"loss", rounded}, {"tokens", num_tokens}, {"seconds", seconds}});
+  if (tensorboard_) tensorboard_->write_validation(unix_time(), step, rounded);
+  say(fmt::format("step {}: validation loss {:.4f} over {} tokens", step, loss,
+                  format_count(static_cast<double>(num_tokens))));
+}
+
+void RunLog::checkpoint_begin(int64_t step) {
+  events_.append("checkpoint_begin", {{"step", step}});
+}
+
+void RunLog::checkpoint_commit(const SavedCheckpoint& saved) {
+  events_.append("checkpoint_commit", {{"step", saved.step},
+                                       {"path", saved.path.string()},
+                                       {"bytes", saved.num_bytes},
+                                       {"write_seconds", saved.write_seconds},
+                                       {"removed_steps", saved.removed_steps}});
+  if (!saved.warning.empty()) {
+    progress_.clear();
+    log::warn("{}", saved.warning);
+  }
+  say(fmt::format("saved {} ({}, {})", saved.path.string(), format_bytes(saved.num_bytes),
+                  format_duration(saved.write_seconds)));
+}
+
+void RunLog::checkpoint_failed(int64_t step, const Error& why) {
+  events_.append("failure", {{"step", step}, {"reason", why.what()}, {"fatal", false}});
+  progress_.clear();
+  log::error("{}{}", step < config_.run.steps ? "training goes on: " : "", why.what());
+}
+
+void RunLog::nothing_to_do(int64_t step) {
+  say(fmt::format(
+      "step {} is done and run.steps is {}: nothing to do; set run.steps higher to go on", step,
+      config_.run.steps));
+  stop(step, "done");
+}
+
+void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire) {
+  progress_.finish();
+  OrderedJson fields = {{"step", step}, {"reason", why}};
+  if (!wire.is_null()) fields["wire"] = wire;
+  events_.append("stop", fields);
+  if (why != "done")
+    say(fmt::format("stopped by {} at step {}, saved; run again to continue", why, step));
+}
+
+}  // namespace skein

@@ -1,0 +1,84 @@
+// Everything that a run says: the progress line, metrics.jsonl, events.jsonl, TensorBoard, and
+// spikes. The training loop tells it what happened; it decides where that goes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "skein/checkpoint/checkpoint_writer.h"
+#include "skein/config/config.h"
+#include "skein/config/run_identity.h"
+#include "skein/ir/program.h"
+#include "skein/record/events.h"
+#include "skein/record/metrics.h"
+#include "skein/record/progress.h"
+#include "skein/record/prometheus.h"
+#include "skein/record/spikes.h"
+#include "skein/record/tensorboard.h"
+
+namespace skein {
+
+// {"weights": bytes, …, "snapshot": bytes}: what a rank allocated.
+OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes);
+
+class RunLog {
+ public:
+  // Creates the run folder.
+  explicit RunLog(const Config& config);
+
+  // What was allocated and what rates are measured against.
+  struct Scale {
+    int64_t num_parameters = 0;
+    double flops_per_token = 0;
+    double ceiling_flops = 0;                 // this machine's measured matrix-product rate
+    std::function<double()> measure_ceiling;  // empty: it cannot be measured between steps
+    ArenaBytes arena_bytes{};
+    int64_t snapshot_bytes = 0;
+  };
+  void set_scale(const Scale& scale);
+  void skip_checkpoint(const CheckpointInfo& info, const Error& why);
+  struct Beginning {
+    std::string why;                  // that checkpoint, for people
+    std::span<const Change> changes;  // of the configuration since then
+    // What monitor() was then; null, as in checkpoints of older versions: spikes go on from what
+    // metrics.jsonl says of the steps up to there.
+    Json monitor;
+  };
+  // Training begins after `step`, with weights from the folder `from` ("": random ones).
+  void start(int64_t step, const std::string& from, const Beginning& beginning);
+  // The state of what watches the gradient norm, for checkpoints.
+  Json monitor() const { return spikes_.to_json(); }
+
+  // Fills the rates and the time of `metrics`, and writes it everywhere. `num_tokens`: processed.
+  // Returns the seconds that measuring the machine took, which belong to no step.
+  double step(StepMetrics metrics, double seconds, int64_t num_tokens);
+  void validation(int64_t step, double loss, int64_t num_tokens, double seconds);
+  void checkpoint_begin(int64_t step);
+  void checkpoint_commit(const SavedCheckpoint& saved);
+  void checkpoint_failed(int64_t step, const Error& why);
+  // `wire`: what rank 0 sent in the training steps of this start (skein/compile/wire.h).
+  void stop(int64_t step, const std::string& why, const OrderedJson& wire = nullptr);
+  void nothing_to_do(int64_t step);
+
+ private:
+  SpikeDetector::Verdict watch_spikes(const StepMetrics& metrics);
+  double raise_ceiling(double model_flops_per_s);
+  void say_repetition(const StepMetrics& metrics);
+  void say(const std::string& line);
+
+  Config config_;
+  fs::path dir_;
+  MetricsLog metrics_;
+  EventLog events_;
+  std::unique_ptr<TensorBoardWriter> tensorboard_;
+  std::unique_ptr<PrometheusServer> prometheus_;
+  Progress progress_;
+  SpikeDetector spikes_;
+  Scale scale_;
+  double ceiling_time_ = 0;  // when it was last measured
+  float epoch_ = 0;          // of the step before; below 0: not known
+  int64_t memory_bytes_ = 0;
+};
+
+}  // namespace skein

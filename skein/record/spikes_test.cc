@@ -1,0 +1,174 @@
+#include "skein/record/spikes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+SpikeDetector warmed_up(float norm = 1.0f) {
+  SpikeDetector detector;
+  for (int step = 0; step < SpikeDetector::kWindow; ++step) {
+    EXPECT_EQ(detector.observe(norm).spike_steps, 0);
+  }
+  return detector;
+}
+
+TEST(Spikes, TheFirstWindowIsNotJudged) {
+  SpikeDetector detector;
+  for (int step = 0; step < SpikeDetector::kWindow; ++step) {
+    const auto verdict = detector.observe(step == 10 ? 50.0f : 1.0f);
+    EXPECT_EQ(verdict.spike_steps, 0);
+    EXPECT_EQ(verdict.alarm, "");
+  }
+  EXPECT_FLOAT_EQ(detector.observe(1.0f).mean, 69.0f / 20);
+}
+
+TEST(Spikes, CountsByLength) {
+  SpikeDetector detector = warmed_up();
+  EXPECT_EQ(detector.observe(1.09f).spike_steps, 0);  // under r + 0.1
+  EXPECT_EQ(detector.observe(1.5f).spike_steps, 1);
+  EXPECT_EQ(detector.observe(1.0f).recovered_steps, 1);
+  EXPECT_EQ(detector.observe(1.5f).spike_steps, 1);
+  EXPECT_EQ(detector.observe(1.5f).spike_steps, 2);
+  EXPECT_EQ(detector.spike_steps(), 2);
+  EXPECT_EQ(detector.observe(1.0f).recovered_steps, 2);
+  EXPECT_EQ(detector.observe(1.0f).recovered_steps, 0);
+  EXPECT_EQ(detector.counts_by_length(), (std::map<int64_t, int64_t>{{1, 1}, {2, 1}}));
+}
+
+TEST(Spikes, TheMeanFollowsTheLastTwentySteps) {
+  SpikeDetector detector = warmed_up(0.0f);
+  for (int step = 1; step <= 20; ++step) {
+    EXPECT_FLOAT_EQ(detector.observe(1.0f).mean, static_cast<float>(step - 1) / 20);
+  }
+  EXPECT_FLOAT_EQ(detector.observe(1.0f).mean, 1.0f);
+  // 1 > r + 0.1 holds while r < 0.9, that is for 18 steps.
+  EXPECT_EQ(detector.counts_by_length(), (std::map<int64_t, int64_t>{{18, 1}}));
+}
+
+TEST(Spikes, AlarmsWhenTheNormIsThreeTimesTheLowestValueSeen) {
+  SpikeDetector detector;
+  for (int step = 0; step < 100; ++step) {
+    EXPECT_EQ(detector.observe(step == 10 ? 0.5f : 1.0f).alarm, "");
+  }
+  EXPECT_EQ(detector.observe(1.49f).alarm, "");
+  // Growth is counted from the lowest value, not from the lowest mean, which is 0.975.
+  EXPECT_NE(detector.observe(1.51f).alarm.find("past 3 times its lowest value, 0.5"),
+            std::string::npos);
+}
+
+TEST(Spikes, AnAlarmIsRaisedOnceUntilItIsCalm) {
+  SpikeDetector detector = warmed_up();
+  EXPECT_EQ(detector.observe(2.9f).alarm, "");
+  EXPECT_NE(detector.observe(3.1f).alarm, "");
+  EXPECT_EQ(detector.observe(3.2f).alarm, "");  // the same one
+  for (int64_t step = 1; step < SpikeDetector::kCalmSteps; ++step) {
+    EXPECT_EQ(detector.observe(1.0f).alarm, "");
+  }
+  EXPECT_EQ(detector.observe(3.1f).alarm, "");  // it was not over
+  for (int64_t step = 0; step < SpikeDetector::kCalmSteps; ++step) detector.observe(1.0f);
+  EXPECT_NE(detector.observe(3.1f).alarm, "");
+  for (int64_t step = 0; step < SpikeDetector::kCalmSteps; ++step) detector.observe(1.0f);
+  EXPECT_EQ(detector.observe(3.1f).alarm, "");  // the second one needs twice as many
+  for (int64_t step = 0; step < 2 * SpikeDetector::kCalmSteps; ++step) detector.observe(1.0f);
+  EXPECT_NE(detector.observe(3.1f).alarm, "");
+}
+
+TEST(Spikes, AnAlarmThatGetsWorseIsRaisedAgain) {
+  SpikeDetector detector = warmed_up();
+  EXPECT_NE(detector.observe(4.0f).alarm, "");
+  EXPECT_EQ(detector.observe(11.0f).alarm, "");
+  EXPECT_NE(detector.observe(12.5f).alarm, "");
+  EXPECT_EQ(detector.observe(30.0f).alarm, "");
+  EXPECT_NE(detector.observe(40.0f).alarm, "");
+}
+
+// A tiny model's norm: noise without end, in which every rule is broken all the time.
+TEST(Spikes, NoiseAlarmsAFewTimesAndNoMore) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    std::lognormal_distribution<float> noise(0.0f, 0.1f + 0.05f * static_cast<float>(seed));
+    SpikeDetector detector;
+    int64_t num_alarms = 0;
+    for (int step = 0; step < 20000; ++step) {
+      num_alarms += detector.observe(noise(random)).alarm.empty() ? 0 : 1;
+    }
+    EXPECT_LE(num_alarms, 16) << seed;
+    if (seed >= 8) {
+      EXPECT_GE(num_alarms, 1) << seed;
+    }
+    EXPECT_LT(detector.to_json().dump().size(), 4000u);
+  }
+}
+
+TEST(Spikes, ARunThatDivergesAfterNoiseAlarms) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> noise(1.0f, 0.03f);
+  SpikeDetector detector;
+  for (int step = 0; step < 20000; ++step) {
+    EXPECT_EQ(detector.observe(step % 500 == 499 ? 2.0f : noise(random)).alarm, "") << step;
+  }
+  EXPECT_GT(one_step_share(detector.counts_by_length()), 0.5);
+  int64_t num_alarms = 0;
+  for (float norm = 1; norm < 1000; norm *= 1.1f) {
+    num_alarms += detector.observe(norm).alarm.empty() ? 0 : 1;
+  }
+  EXPECT_GE(num_alarms, 3);
+}
+
+TEST(Spikes, TheShareOfOneStepSpikes) {
+  EXPECT_EQ(one_step_share({}), 0);
+  EXPECT_EQ(one_step_share({{2, 5}}), 0);
+  EXPECT_EQ(one_step_share({{1, 6}, {2, 1}, {9, 1}}), 0.75);
+}
+
+TEST(Spikes, AlarmsWhenASpikeLasts) {
+  SpikeDetector detector = warmed_up();
+  for (int step = 1; step < SpikeDetector::kPersistentSteps; ++step) {
+    EXPECT_EQ(detector.observe(2.0f).alarm, "");
+  }
+  EXPECT_NE(detector.observe(2.0f).alarm.find("for 5 steps"), std::string::npos);
+  EXPECT_EQ(detector.observe(2.0f).alarm, "");
+}
+
+TEST(Spikes, WhatIsNotFiniteAlarmsAndStaysOutOfTheMean) {
+  SpikeDetector detector;
+  EXPECT_NE(detector.observe(std::nanf("")).alarm, "");
+  EXPECT_EQ(detector.observe(std::numeric_limits<float>::infinity()).spike_steps, 2);
+  EXPECT_EQ(detector.observe(1.0f).recovered_steps, 2);
+  for (int step = 1; step < SpikeDetector::kWindow; ++step) detector.observe(1.0f);
+  EXPECT_FLOAT_EQ(detector.observe(1.0f).mean, 1.0f);
+}
+
+TEST(Spikes, StateReadsBackIdentically) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> norm(1.0f, 0.3f);
+  SpikeDetector detector;
+  for (int step = 0; step < 200; ++step) {
+    SpikeDetector resumed =
+        SpikeDetector::from_json(parse_json(detector.to_json().dump(), "state"));
+    ASSERT_EQ(resumed, detector);
+    const float value = step % 50 == 49 ? std::nanf("") : norm(random);
+    detector.observe(value);
+    resumed.observe(value);
+    ASSERT_EQ(resumed, detector);
+  }
+  EXPECT_FALSE(detector.counts_by_length().empty());
+}
+
+TEST(Spikes, RefusesACorruptState) {
+  Json too_long = SpikeDetector().to_json();
+  too_long["window"] = std::vector<float>(21, 1.0f);
+  EXPECT_THROW(SpikeDetector::from_json(too_long), Error);
+  EXPECT_THROW(SpikeDetector::from_json(Json::object()), Error);
+  EXPECT_THROW(SpikeDetector::from_json(Json::array()), Error);
+}
+
+}  // namespace
+}  // namespace skein

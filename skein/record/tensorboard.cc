@@ -1,0 +1,172 @@
+#include "skein/record/tensorboard.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+
+#include "skein/base/error.h"
+#include "skein/record/events.h"
+
+namespace skein {
+namespace {
+
+constexpr std::array<uint32_t, 256> make_crc_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0x82f63b78u : 0u);
+    table[byte] = crc;
+  }
+  return table;
+}
+constexpr std::array<uint32_t, 256> kCrcTable = make_crc_table();
+
+// Protobuf field numbers of tensorflow.Event, Summary, Summary.Value and SessionLog.
+constexpr int kEventWallTime = 1, kEventStep = 2, kEventFileVersion = 3, kEventSummary = 5;
+constexpr int kEventSessionLog = 7;
+constexpr int kSummaryValue = 1, kValueTag = 1, kValueSimple = 2, kSessionStatus = 1;
+constexpr uint64_t kSessionStart = 1;
+
+enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+void put_varint(std::string& out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  out += static_cast<char>(value);
+}
+
+template <typename Unsigned>
+void put_little_endian(std::string& out, Unsigned value) {
+  for (size_t byte = 0; byte < sizeof value; ++byte) out += static_cast<char>(value >> (8 * byte));
+}
+
+void put_key(std::string& out, int field, WireType type) {
+  put_varint(out, static_cast<uint64_t>(field) << 3 | type);
+}
+
+void put_varint_field(std::string& out, int field, uint64_t value) {
+  put_key(out, field, kVarint);
+  put_varint(out, value);
+}
+
+void put_bytes_field(std::string& out, int field, std::string_view bytes) {
+  put_key(out, field, kBytes);
+  put_varint(out, bytes.size());
+  out += bytes;
+}
+
+uint32_t masked_crc32c(std::string_view bytes) {
+  return std::rotr(crc32c(bytes), 15) + 0xa282ead8u;
+}
+
+std::string frame(std::string_view event) {
+  std::string record;
+  put_little_endian<uint64_t>(record, event.size());
+  put_little_endian(record, masked_crc32c(record));
+  record += event;
+  put_little_endian(record, masked_crc32c(event));
+  return record;
+}
+
+// An Event's time and step; like every proto3 number, a step of 0 is left out.
+std::string begin_event(double time, int64_t step) {
+  std::string event;
+  put_key(event, kEventWallTime, kFixed64);
+  put_little_endian(event, std::bit_cast<uint64_t>(time));
+  if (step != 0) put_varint_field(event, kEventStep, static_cast<uint64_t>(step));
+  return event;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+}  // namespace
+
+uint32_t crc32c(std::string_view bytes) {
+  uint32_t crc = ~0u;
+  for (const char byte : bytes) crc = (crc >> 8) ^ kCrcTable[(crc ^ byte) & 0xff];
+  return ~crc;
+}
+
+std::string tensorboard_version_record(double time) {
+  std::string event = begin_event(time, 0);
+  put_bytes_field(event, kEventFileVersion, "brain.Event:2");
+  return frame(event);
+}
+
+std::string tensorboard_start_record(double time, int64_t step) {
+  std::string event = begin_event(time, step);
+  std::string session_log;
+  put_varint_field(session_log, kSessionStatus, kSessionStart);
+  put_bytes_field(event, kEventSessionLog, session_log);
+  return frame(event);
+}
+
+std::string tensorboard_scalars_record(double time, int64_t step, std::span<const Scalar> scalars) {
+  std::string summary;
+  for (const Scalar& scalar : scalars) {
+    std::string value;
+    put_bytes_field(value, kValueTag, scalar.tag);
+    // The value stands in a oneof: zero is written too.
+    put_key(value, kValueSimple, kFixed32);
+    put_little_endian(value, std::bit_cast<uint32_t>(scalar.value));
+    put_bytes_field(summary, kSummaryValue, value);
+  }
+  std::string event = begin_event(time, step);
+  put_bytes_field(event, kEventSummary, summary);
+  return frame(event);
+}
+
+TensorBoardWriter::TensorBoardWriter(const fs::path& folder, int64_t first_step) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail(ErrorCode::kIo, "cannot create {}: {}", folder.string(), error.message());
+  const double now = unix_time();
+  for (int attempt = 0; file_.get() < 0; ++attempt) {
+    path_ = folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(now),
+                                 host_name(), ::getpid(), attempt);
+    file_ = FileDescriptor(
+        ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
+    if (file_.get() < 0 && errno != EEXIST) {
+      fail(errno_code(errno), "cannot create {}: {}", path_.string(), errno_text(errno));
+    }
+  }
+  append(tensorboard_version_record(now));
+  append(tensorboard_start_record(now, first_step));
+}
+
+void TensorBoardWriter::append(std::string_view record) {
+  write_all(file_.get(), std::as_bytes(std::span(record)), path_);
+}
+
+void TensorBoardWriter::write(double time, int64_t step, std::span<const Scalar> scalars) {
+  append(tensorboard_scalars_record(time, step, scalars));
+}
+
+void TensorBoardWriter::write_step(const StepMetrics& metrics, int64_t memory_bytes,
+                                   int64_t spike_steps) {
+  const Scalar scalars[] = {{"loss", metrics.loss},
+                            {"learning_rate", metrics.learning_rate},
+                            {"grad_norm", metrics.grad_norm},
+                            {"param_norm", metrics.param_norm},
+                            {"epoch", metrics.epoch},
+                            {"tokens_per_s", metrics.tokens_per_s},
+                            {"model_flops_utilization", metrics.model_flops_utilization},
+                            {"step_ms", metrics.step_ms},
+                            {"memory_bytes", static_cast<float>(memory_bytes)},
+                            {"grad_spike", static_cast<float>(spike_steps)}};
+  write(metrics.time, metrics.step, scalars);
+}
+
+void TensorBoardWriter::write_validation(double time, int64_t step, float validation_loss) {
+  const Scalar scalars[] = {{"validation_loss", validation_loss}};
+  write(time, step, scalars);
+}
+
+}  // namespace skein

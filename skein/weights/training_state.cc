@@ -1,0 +1,70 @@
+#include "skein/weights/training_state.h"
+
+#include <algorithm>
+
+#include "skein/checkpoint/stored_part.h"
+#include "skein/weights/initialize.h"
+
+namespace skein {
+
+std::string StateTensor::parameter() const {
+  return spec.group == "optimizer" ? name.substr(name.find('.') + 1) : name;
+}
+
+std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank,
+                                       const std::set<std::string>& stored_elsewhere) {
+  const Mesh& mesh = training_graph.mesh();
+  std::vector<StateTensor> tensors;
+  for (const Role role : {Role::kParameter, Role::kOptimizer}) {
+    for (const Value& value : training_graph.values()) {
+      if (value.role != role) continue;
+      const char* group = role == Role::kParameter ? "weights" : "optimizer";
+      const StoredPart part = stored_part(value.type, mesh, rank);
+      StateTensor& tensor = tensors.emplace_back(
+          StateTensor{TensorSpec::part(value.name, value.type, part, group), value.name,
+                      value.type.local_box(mesh, rank), value.type.local_range(mesh, rank)});
+      if (stored_elsewhere.contains(tensor.parameter())) tensor.spec.range->count = 0;
+    }
+  }
+  return tensors;
+}
+
+std::vector<View> state_views(const Executor& executor, const std::vector<StateTensor>& tensors) {
+  std::vector<View> views;
+  for (const StateTensor& tensor : tensors) views.push_back(executor.view(tensor.name));
+  return views;
+}
+
+void restore_state(const CheckpointReader& reader, const std::vector<StateTensor>& tensors,
+                   Executor& executor) {
+  for (const StateTensor& tensor : tensors) {
+    const ManifestTensor* stored = reader.find(tensor.name);
+    if (stored == nullptr) {
+      fail(ErrorCode::kInvalid,
+           "{} has no tensor '{}', which this configuration needs: resume with the precision, "
+           "moments and model that the run began with, or start another run.dir with "
+           "model.init_from",
+           reader.path().string(), tensor.name);
+    }
+    if (!(stored->shape == tensor.spec.shape) || stored->dtype != tensor.spec.dtype) {
+      fail(ErrorCode::kInvalid, "{}: tensor '{}' is {}{}, this configuration needs {}{}",
+           reader.path().string(), tensor.name, dtype_name(stored->dtype),
+           stored->shape.to_string(), dtype_name(tensor.spec.dtype), tensor.spec.shape.to_string());
+    }
+  }
+  std::vector<std::byte> bytes;
+  for (const StateTensor& tensor : tensors) {
+    const View target = executor.view(tensor.name);
+    const int64_t element_bytes = size_of(target.dtype);
+    for (int64_t done = 0; done < tensor.range.count; done += kUploadPieceElements) {
+      const int64_t count = std::min(kUploadPieceElements, tensor.range.count - done);
+      bytes.resize(static_cast<size_t>(count * element_bytes));
+      reader.read_range(tensor.name, tensor.box, {tensor.range.begin + done, count}, target.dtype,
+                        bytes);
+      executor.device().upload(static_cast<char*>(target.data) + done * element_bytes, bytes.data(),
+                               static_cast<int64_t>(bytes.size()));
+    }
+  }
+}
+
+}  // namespace skein
