@@ -227,6 +227,15 @@ RunLock lock_checkpoints(const std::string& dir, const std::string& run_dir) {
                        fmt::format(", which trains {}", fs::absolute(run_dir).string())});
 }
 
+RunLocks lock_run(const Config& config) {
+  RunLocks locks{RunLock(config.run.dir), std::nullopt};
+  std::error_code none;  // of the folder, yet
+  if (!fs::equivalent(checkpoint_dir(config), config.run.dir, none)) {
+    locks.elsewhere.emplace(lock_checkpoints(checkpoint_dir(config), config.run.dir));
+  }
+  return locks;
+}
+
 StartingPoint choose_start(const RunLock&, const fs::path& dir, const std::string& resume,
                            const ReportDamaged& report_damaged, const SearchOptions& options) {
   clean_unfinished(dir, FileOps());

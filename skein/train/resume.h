@@ -15,11 +15,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "skein/checkpoint/checkpoint_search.h"
 #include "skein/checkpoint/run_lock.h"
 #include "skein/comm/communicator.h"
+#include "skein/config/config.h"
 
 namespace skein {
 
@@ -33,6 +35,14 @@ struct StartingPoint {
 
 // The lock on a folder of checkpoints.
 RunLock lock_checkpoints(const std::string& dir, const std::string& run_dir);
+
+// On a run's folder, and on that of its checkpoints where it is another one.
+struct RunLocks {
+  RunLock run;
+  std::optional<RunLock> elsewhere;
+  const RunLock& checkpoints() const { return elsewhere ? *elsewhere : run; }
+};
+RunLocks lock_run(const Config& config);
 
 // `dir`: the run's folder of checkpoints, locked by `lock`.
 StartingPoint choose_start(const RunLock& lock, const fs::path& dir, const std::string& resume,

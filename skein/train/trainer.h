@@ -12,24 +12,20 @@
 //        was begun before is ended, unless a rank was lost
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "skein/checkpoint/checkpoint_writer.h"
 #include "skein/compile/wire.h"
 #include "skein/config/config.h"
-#include "skein/config/data_feed.h"
-#include "skein/config/run_identity.h"
 #include "skein/record/run_log.h"
-#include "skein/train/resume.h"
+#include "skein/train/beginning.h"
+#include "skein/train/run_inputs.h"
+#include "skein/train/saver.h"
 #include "skein/train/signals.h"
 #include "skein/train/step_runner.h"
-#include "skein/weights/init_source.h"
-#include "skein/weights/training_state.h"
 
 namespace skein {
 
@@ -47,19 +43,11 @@ class Trainer {
   TrainOutcome run();
 
  private:
-  void open_model();
-  void open_data();
-  void accept_beginning();
-  RunContent content() const;
+  void lay_out();
   void allocate();
   void agree_on_algorithms();
-  void begin_state();
-  void choose_checkpoint();
-  void lay_out();
+  void begin();
   LoaderOptions lanes() const;
-  void restore();
-  void begin_run(const std::string& from, const Json& monitor = nullptr);
-  void start_loader(std::span<const LaneState> lanes);
   TrainOutcome train_to_the_end();
   void start_step();
   void write_trace();
@@ -67,8 +55,6 @@ class Trainer {
   void finish_step();
   void check_finite(const StepResult& result);
   void save_checkpoint();
-  void collect_saves();
-  void end_saves();
   void validate();
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double measure_ceiling(DType dtype);
@@ -80,20 +66,11 @@ class Trainer {
   Communicator& world_;
   std::string start_id_;
   int local_rank_;
-  std::optional<RunLock> lock_;              // rank 0's
-  std::optional<RunLock> checkpoints_lock_;  // rank 0's
+  std::optional<RunLocks> locks_;  // rank 0's
   StopSignals signals_;
   std::optional<RunLog> log_;  // rank 0's
-  std::unique_ptr<Tokenizer> tokenizer_;
-  DecoderConfig model_;
-  std::unique_ptr<DataFeed> training_data_;
-  std::unique_ptr<DataFeed> validation_data_;
-  std::unique_ptr<ValidationBatches> validation_batches_;
-  StartingPoint start_;
-  std::unique_ptr<CheckpointReader> checkpoint_;  // to go on from, until that is done
-  std::unique_ptr<ModelSource> source_;           // of initial weights, until they are loaded
-  Json configuration_;                            // what this run is, for its checkpoints
-  std::vector<Change> changes_;                   // since the checkpoint; rank 0's
+  std::unique_ptr<RunInputs> inputs_;
+  std::unique_ptr<Beginning> beginning_;
   ParallelLayout layout_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Communicator> device_world_;  // of the GPUs of several ranks; else null
@@ -101,9 +78,7 @@ class Trainer {
   ProgramSet programs_;
   std::unique_ptr<StepRunner> runner_;
   Json algorithms_;  // of the run, for checkpoints
-  std::vector<StateTensor> state_;
-  std::atomic<bool> peer_lost_ = false;  // saves need not wait for other ranks any more
-  std::unique_ptr<CheckpointWriter> writer_;
+  std::unique_ptr<Saver> saver_;
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
   bool told_validation_repeats_ = false;
@@ -118,12 +93,9 @@ class Trainer {
   int64_t begun_ = 0;                                 // updates begun
   int64_t step_ = 0;                                  // updates known to be done
   int64_t tokens_ = 0;
-  Wire wire_;                         // of the training steps since this start
-  int64_t counted_steps_ = 0;         // that it is of
-  int64_t saved_step_ = 0;            // of the newest save that was begun
-  int64_t good_step_ = 0;             // of the newest that is known to be complete
-  double stall_seconds_ = 0;          // of saving, since the last step
-  std::optional<Error> failed_save_;  // of the newest save that ended
+  Wire wire_;                  // of the training steps since this start
+  int64_t counted_steps_ = 0;  // that it is of
+  double stall_seconds_ = 0;   // of saving, since the last step
 };
 
 }  // namespace skein
