@@ -25,7 +25,7 @@ BEGIN {
   rooms = "cli: launch train infer;  train: plan record;  plan: compile;  infer: compile;" \
           "compile: weights passes;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
-          "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir;  ops: ir comm;" \
+          "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
           "launch: runtime;  runtime: ir comm;" \
           "ir: tensor;  comm: tensor;  data: tensor;  checkpoint: tensor;  tensor: base;  base:"
   num_rooms = split(rooms, lines, / *; */)

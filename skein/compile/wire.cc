@@ -1,7 +1,7 @@
 #include "skein/compile/wire.h"
 
-#include "skein/ops/pipeline/pipeline.h"
-#include "skein/ops/redistribute/redistribute.h"
+#include "skein/comm/communicator.h"
+#include "skein/ir/op_def.h"
 
 namespace skein {
 namespace {
@@ -27,20 +27,15 @@ std::array<void*, kNumArenas> made_up_bases() {
 }  // namespace
 
 std::optional<Message> message_of(const Step& step, const Mesh& mesh, int64_t rank) {
-  if (step.op == &kSend) {
-    const Operand& x = step.inputs.front();
-    const int64_t bytes = x.shape.num_elements() * size_of(x.dtype);
-    return Message{step.attrs.text("axis"), CollectiveKind::kSend, mesh.size("pp"), bytes, bytes};
-  }
-  const bool is_collective = step.op == &kRedistribute || step.op == &kRedistributeStart;
-  if (!is_collective || !step.attrs.has("kind")) return std::nullopt;
+  if (step.op->collective == nullptr) return std::nullopt;
   const std::string& group = step.attrs.text("axis");
-  const int64_t index = mesh.coordinates(rank)[static_cast<size_t>(mesh.find(group))];
+  const std::string axis = group.substr(0, group.find('.'));  // of "pp.backward"
+  const int64_t index = mesh.coordinates(rank)[static_cast<size_t>(mesh.find(axis))];
   KernelCall call = bind_views(step, made_up_bases());
   call.attrs.set("index", index);
-  const Collective collective = collective_of(call);
+  const Collective collective = step.op->collective(call);
   if (collective.kind == CollectiveKind::kBarrier) return std::nullopt;
-  const int64_t ranks = mesh.size(group);
+  const int64_t ranks = mesh.size(axis);
   return Message{
       group, collective.kind, ranks, whole_bytes(collective),
       collective_sent_bytes(collective, static_cast<int>(index), static_cast<int>(ranks))};

@@ -15,6 +15,8 @@ namespace skein {
 
 class BackwardContext;
 class Graph;
+struct Collective;  // skein/comm/communicator.h
+struct KernelCall;
 struct Node;
 
 // One use of an op, as its rules see it. `outputs` is empty during inference.
@@ -108,6 +110,15 @@ struct OpDef {
   // read or overwrite the outputs, nor overwrite the inputs. Empty: it is done when the next op
   // runs.
   std::string_view ended_by = {};
+  // What it asks of the communicator of its attr `axis`, bound; of kind kBarrier where nothing goes
+  // over the wire. Null: it asks nothing, or only takes what another rank sends.
+  Collective (*collective)(const KernelCall&) = nullptr;
+  // It waits for what others do, and has no work of its own.
+  bool only_waits = false;
+  // Its outputs lie in host memory.
+  bool outputs_on_host = false;
+  // A matrix product that may run on 8-bit floats: has the attr `fp8`.
+  bool can_use_fp8 = false;
   // How selective recomputation does it again in backward; null: its outputs are kept.
   Rebuild (*rebuild)(const Node&) = nullptr;
 };

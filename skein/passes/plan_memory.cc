@@ -4,7 +4,6 @@
 #include <set>
 
 #include "skein/base/units.h"
-#include "skein/ops/offload/offload.h"
 #include "skein/passes/storage.h"
 
 namespace skein {
@@ -104,7 +103,9 @@ class GraphPlanner {
           life.last_phase = node.phase;
         }
       }
-      if (node.op == &kStash) lifetimes_[place(node.outputs.front()).storage].on_host = true;
+      if (node.op->outputs_on_host) {
+        for (const ValueId id : node.outputs) lifetimes_[place(id).storage].on_host = true;
+      }
     }
   }
 

@@ -195,7 +195,7 @@ class Search {
           static_cast<double>(config.batch.micro_sequences * length / config.parallel.context *
                               model.hidden_size * size_of(dtype));
       const double each =
-          collective_seconds(CollectivePattern::kAllReduce, bytes, place, request_.hardware);
+          collective_seconds(CollectiveKind::kAllReduce, bytes, place, request_.hardware);
       seconds += 4 * each * static_cast<double>(model.num_hidden_layers) /
                  static_cast<double>(shape.num_stages) * static_cast<double>(shape.micro_batches);
     }

@@ -8,32 +8,10 @@
 #include "skein/data/batch.h"
 #include "skein/data/loader.h"
 #include "skein/ops/pipeline/pipeline.h"
-#include "skein/ops/redistribute/redistribute.h"
 #include "skein/weights/training_state.h"
 
 namespace skein {
 namespace {
-
-CollectivePattern pattern_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllGather:
-      return CollectivePattern::kAllGather;
-    case CollectiveKind::kReduceScatter:
-      return CollectivePattern::kReduceScatter;
-    case CollectiveKind::kAllReduce:
-      return CollectivePattern::kAllReduce;
-    case CollectiveKind::kAllToAll:
-      return CollectivePattern::kAllToAll;
-    case CollectiveKind::kBroadcast:
-      return CollectivePattern::kBroadcast;
-    case CollectiveKind::kSend:
-    case CollectiveKind::kReceive:
-      return CollectivePattern::kSend;
-    case CollectiveKind::kBarrier:
-      return CollectivePattern::kBarrier;
-  }
-  fail(ErrorCode::kInternal, "a collective of kind {} has no price", static_cast<int>(kind));
-}
 
 void add(ProgramSeconds& sum, const ProgramSeconds& more, double times) {
   sum.compute += times * more.compute;
@@ -97,7 +75,7 @@ Pricing::Pricing(const Hardware& hardware, const Mesh& mesh, DType dtype)
 }
 
 double Pricing::seconds(const Message& message) const {
-  return collective_seconds(pattern_of(message.kind), static_cast<double>(message.whole_bytes),
+  return collective_seconds(message.kind, static_cast<double>(message.whole_bytes),
                             places_.at(message.group), hardware_);
 }
 
@@ -106,7 +84,7 @@ ProgramSeconds Pricing::program(const Program& program, int64_t rank, int64_t ti
   ProgramSeconds sum;
   const bool is_update = program.name == "update";
   for (const Step& step : program.steps) {
-    if (step.op == &kReceive || step.op == &kRedistributeWait) continue;  // no work of their own
+    if (step.op->only_waits) continue;
     const std::optional<Message> message = message_of(step, mesh_, rank);
     if (!message || message->kind == CollectiveKind::kSend) {
       sum.compute += estimate_seconds(step, rates_);
@@ -116,7 +94,7 @@ ProgramSeconds Pricing::program(const Program& program, int64_t rank, int64_t ti
     collectives[{message->group, message->kind}] += static_cast<double>(times) * seconds;
     if (message->kind == CollectiveKind::kSend && !is_update) {
       sum.transfer += seconds;
-    } else if (step.op == &kRedistributeStart) {
+    } else if (!step.op->ended_by.empty()) {
       sum.hideable += seconds;
       sum.last_hideable = seconds;
     } else {

@@ -113,26 +113,27 @@ GroupPlace place_group(int64_t size, int64_t stride, int64_t world, const Hardwa
   return worst;
 }
 
-double collective_seconds(CollectivePattern pattern, double bytes_whole, const GroupPlace& group,
+double collective_seconds(CollectiveKind kind, double bytes_whole, const GroupPlace& group,
                           const Hardware& hardware) {
   if (group.size <= 1) return 0;
   const Terms terms = terms_of(group, hardware);
-  switch (pattern) {
-    case CollectivePattern::kAllGather:
+  switch (kind) {
+    case CollectiveKind::kAllGather:
       return all_gather(bytes_whole, terms);
-    case CollectivePattern::kReduceScatter:
-    case CollectivePattern::kAllToAll:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
       return all_to_all(bytes_whole, terms);
-    case CollectivePattern::kAllReduce:
+    case CollectiveKind::kAllReduce:
       return all_to_all(bytes_whole, terms) + all_gather(bytes_whole, terms);
-    case CollectivePattern::kBroadcast:
+    case CollectiveKind::kBroadcast:
       return broadcast(bytes_whole, terms);
-    case CollectivePattern::kSend:
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive:
       return send(bytes_whole, terms);
-    case CollectivePattern::kBarrier:
+    case CollectiveKind::kBarrier:
       return broadcast(0, terms);
   }
-  fail(ErrorCode::kInternal, "collective_seconds: no pattern {}", static_cast<int>(pattern));
+  fail(ErrorCode::kInternal, "a collective of kind {} has no price", static_cast<int>(kind));
 }
 
 }  // namespace skein

@@ -21,19 +21,10 @@
 
 #include <cstdint>
 
+#include "skein/comm/communicator.h"
 #include "skein/schedule/hardware.h"
 
 namespace skein {
-
-enum class CollectivePattern {
-  kAllGather,
-  kReduceScatter,
-  kAllReduce,
-  kAllToAll,
-  kBroadcast,
-  kSend,
-  kBarrier,
-};
 
 // Where the ranks of a group sit.
 struct GroupPlace {
@@ -51,7 +42,7 @@ struct GroupPlace {
 // Errors  Error{kInternal} unless size * stride divides world
 GroupPlace place_group(int64_t size, int64_t stride, int64_t world, const Hardware& hardware);
 
-double collective_seconds(CollectivePattern pattern, double bytes_whole, const GroupPlace& group,
+double collective_seconds(CollectiveKind kind, double bytes_whole, const GroupPlace& group,
                           const Hardware& hardware);
 
 }  // namespace skein

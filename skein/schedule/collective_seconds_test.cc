@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-using enum CollectivePattern;
+using enum CollectiveKind;
 
 constexpr double kIntra = 8e9, kInter = 1e9, kIntraLatency = 1e-6, kInterLatency = 1e-5;
 
@@ -46,11 +46,11 @@ TEST(PlaceGroup, TheWorstGroupCounts) {
 TEST(CollectiveSeconds, LargeMessagesMoveTheTextbookBytes) {
   const Hardware h = eight_a_node();
   const double x = 8e12;  // latency vanishes
-  const auto seconds = [&](CollectivePattern pattern, int64_t size, int64_t stride) {
+  const auto seconds = [&](CollectiveKind pattern, int64_t size, int64_t stride) {
     return collective_seconds(pattern, x, place_group(size, stride, size * stride, h), h);
   };
   const double tolerance = 1;  // of a thousand seconds and more
-  for (const CollectivePattern pattern : {kAllGather, kReduceScatter, kAllToAll}) {
+  for (const CollectiveKind pattern : {kAllGather, kReduceScatter, kAllToAll}) {
     EXPECT_NEAR(seconds(pattern, 8, 1), 7.0 / 8 * x / kIntra, tolerance);
     EXPECT_NEAR(seconds(pattern, 16, 8), 15.0 / 16 * x / kInter, tolerance);
   }
@@ -66,7 +66,7 @@ TEST(CollectiveSeconds, LargeMessagesMoveTheTextbookBytes) {
 
 TEST(CollectiveSeconds, SmallMessagesTakeTheLatencyOfTheirRounds) {
   const Hardware h = eight_a_node();
-  const auto seconds = [&](CollectivePattern pattern, int64_t size, int64_t stride) {
+  const auto seconds = [&](CollectiveKind pattern, int64_t size, int64_t stride) {
     return collective_seconds(pattern, 0, place_group(size, stride, size * stride, h), h);
   };
   EXPECT_DOUBLE_EQ(seconds(kAllGather, 8, 1), 3 * kIntraLatency);
@@ -80,13 +80,13 @@ TEST(CollectiveSeconds, SmallMessagesTakeTheLatencyOfTheirRounds) {
 }
 
 TEST(CollectiveSeconds, OneRankIsFree) {
-  for (const CollectivePattern pattern : {kAllGather, kAllReduce, kSend, kBarrier})
+  for (const CollectiveKind pattern : {kAllGather, kAllReduce, kSend, kBarrier})
     EXPECT_EQ(collective_seconds(pattern, 1e12, {}, Hardware{}), 0);
 }
 
 TEST(CollectiveSeconds, MoreBytesOrWorsePlacesNeverTakeLess) {
   const Hardware h = eight_a_node();
-  for (const CollectivePattern pattern :
+  for (const CollectiveKind pattern :
        {kAllGather, kReduceScatter, kAllReduce, kAllToAll, kBroadcast, kSend, kBarrier}) {
     for (const int64_t size : {2, 3, 4, 8, 16, 24, 64}) {
       double last = 0;

@@ -116,7 +116,8 @@ const OpDef kLinear = {.name = "linear",
                        .cost = cost,
                        .backward = backward,
                        .layout = layout,
-                       .passes_owed = true};
+                       .passes_owed = true,
+                       .can_use_fp8 = true};
 
 std::vector<const OpDef*> linear_ops() { return {&kLinear, &kLinearDx, &kLinearDw, &kLinearDb}; }
 

@@ -153,9 +153,9 @@ std::vector<ValueId> add_accumulating(Graph& graph, const OpDef& op, std::vector
 }  // namespace
 
 const OpDef kLinearDx = {
-    .name = "linear_dx", .infer = infer_dx, .cost = cost_dx, .layout = layout_dx};
+    .name = "linear_dx", .infer = infer_dx, .cost = cost_dx, .layout = layout_dx, .can_use_fp8 = true};
 const OpDef kLinearDw = {
-    .name = "linear_dw", .infer = infer_dw, .cost = cost_dw, .layout = layout_dw};
+    .name = "linear_dw", .infer = infer_dw, .cost = cost_dw, .layout = layout_dw, .can_use_fp8 = true};
 const OpDef kLinearDb = {
     .name = "linear_db", .infer = infer_db, .cost = cost_db, .layout = layout_db};
 

@@ -17,7 +17,11 @@ Cost cost_end(const OpCall&) { return {}; }
 
 }  // namespace
 
-const OpDef kStash = {.name = "stash", .infer = infer, .cost = cost, .ended_by = "stash_end"};
+const OpDef kStash = {.name = "stash",
+                      .infer = infer,
+                      .cost = cost,
+                      .ended_by = "stash_end",
+                      .outputs_on_host = true};
 const OpDef kStashEnd = {.name = "stash_end", .infer = infer_stash_end, .cost = cost_end};
 const OpDef kFetch = {.name = "fetch", .infer = infer, .cost = cost, .ended_by = "fetch_end"};
 const OpDef kFetchEnd = {

@@ -1,6 +1,7 @@
 #include "skein/ops/pipeline/pipeline.h"
 
 #include "skein/ops/checks.h"
+#include "skein/ops/pipeline/pipeline_kernels.h"
 #include "skein/ops/type_attrs.h"
 
 namespace skein {
@@ -22,10 +23,19 @@ Cost cost_send(const OpCall& call) {
 }
 Cost cost_receive(const OpCall& call) { return {0, 0, call.output(0).local_bytes(call.mesh)}; }
 
+Collective collective_of_send(const KernelCall& call) {
+  return pipeline::message(call, CollectiveKind::kSend, call.inputs[0], call.inputs[0].data);
+}
+
 }  // namespace
 
-const OpDef kSend = {.name = "send", .infer = infer_send, .cost = cost_send, .layout = layout_send};
-const OpDef kReceive = {.name = "receive", .infer = infer_receive, .cost = cost_receive};
+const OpDef kSend = {.name = "send",
+                     .infer = infer_send,
+                     .cost = cost_send,
+                     .layout = layout_send,
+                     .collective = collective_of_send};
+const OpDef kReceive = {
+    .name = "receive", .infer = infer_receive, .cost = cost_receive, .only_waits = true};
 
 std::vector<const OpDef*> pipeline_ops() { return {&kSend, &kReceive}; }
 

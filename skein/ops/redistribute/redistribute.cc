@@ -227,12 +227,14 @@ const OpDef kRedistributeStart = {.name = "redistribute_start",
                                   .cost = cost,
                                   .layout = layout_start,
                                   .localize = localize,
-                                  .ended_by = "redistribute_wait"};
+                                  .ended_by = "redistribute_wait",
+                                  .collective = collective_of};
 const OpDef kRedistributeWait = {.name = "redistribute_wait",
                                  .infer = infer_wait,
                                  .cost = cost_wait,
                                  .layout = layout_wait,
-                                 .localize = localize_wait};
+                                 .localize = localize_wait,
+                                 .only_waits = true};
 
 const OpDef kRedistribute = {.name = "redistribute",
                              .infer = infer,
@@ -241,6 +243,7 @@ const OpDef kRedistribute = {.name = "redistribute",
                              .layout = layout,
                              .passes_owed = true,
                              .localize = localize,
+                             .collective = collective_of,
                              .rebuild = rebuild};
 
 std::vector<const OpDef*> redistribute_ops() {
