@@ -47,12 +47,12 @@ constexpr Sizes kSmall = {64, 64, 176, 256, 2, 32, 32};
 
 // Seconds of one of `count` calls of `start`, which starts something on the device.
 double seconds_of_one(Device& device, int64_t count, const std::function<void()>& start) {
-  const int64_t before = device.stamp();
+  const int64_t before = device.record_time();
   for (int64_t i = 0; i < count; ++i) start();
-  const int64_t after = device.stamp();
+  const int64_t after = device.record_time();
   device.synchronize();
   const double seconds = device.seconds_at(after) - device.seconds_at(before);
-  device.forget_stamps();
+  device.forget_times();
   return seconds / static_cast<double>(count);
 }
 

@@ -116,18 +116,18 @@ TEST(ParallelBadInput, BatchesThatDoNotDivide) {
 }
 
 // What a launcher would set for a rank.
-class Place {
+class RankInfo {
  public:
-  Place(int rank, int size) {
+  RankInfo(int rank, int size) {
     set("RANK", rank);
     set("SIZE", size);
     set("LOCAL_RANK", rank);
     set("LOCAL_SIZE", size);
     setenv("SKEIN_START_ID", "by_hand", 1);
   }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  ~Place() {
+  RankInfo(const RankInfo&) = delete;
+  RankInfo& operator=(const RankInfo&) = delete;
+  ~RankInfo() {
     for (const char* name : {"RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "START_ID"}) {
       unsetenv((std::string("SKEIN_") + name).c_str());
     }
@@ -143,7 +143,7 @@ std::unique_ptr<SkeinProcess> start_rank(int rank, int size, const std::string& 
                                          const Overrides& more = {}) {
   // Before the variables are set: what makes the job is a process of its own.
   const Arguments arguments = job().arguments("train", run, ParallelJob::setting(2) + more);
-  const Place place(rank, size);
+  const RankInfo place(rank, size);
   return std::make_unique<SkeinProcess>(arguments);
 }
 
@@ -165,7 +165,7 @@ TEST(ParallelBadInput, RankWithAnotherProgram) {
   const auto first = start_rank(0, 2, "rebuilt");
   std::unique_ptr<SkeinProcess> second;
   {
-    const Place place(1, 2);
+    const RankInfo place(1, 2);
     second =
         std::make_unique<SkeinProcess>(job().arguments("train", "rebuilt", ParallelJob::setting(2)),
                                        SkeinProcess::kNoFileLimit, other.string());

@@ -1,4 +1,4 @@
-// What the types say of data parallelism: the batch split over dp, gradients a sum that is owed,
+// What the types say of data parallelism: the batch split over dp, gradients a sum that is pending,
 // and one redistribution a gradient. On a mesh of one rank all of that vanishes.
 #include <gtest/gtest.h>
 

@@ -139,7 +139,7 @@ TEST(CheckpointCrash, SurvivesAKillBeforeEveryFileOperation) {
   }
 }
 
-// A rename may reach the disk before what was written earlier: so nothing may be owed when it
+// A rename may reach the disk before what was written earlier: so nothing may be pending when it
 // comes.
 TEST(CheckpointCrash, NothingIsUnsyncedWhenTheFolderIsRenamed) {
   std::set<fs::path> unsynced;

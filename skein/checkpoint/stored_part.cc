@@ -15,7 +15,8 @@ StoredPart stored_part(const TensorType& type, const Mesh& mesh, int64_t rank) {
   if (split) part.local_begin = part.range.begin;
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
     if (type.placements.at(axis).is_partial()) {
-      fail(ErrorCode::kInvalid, "{} cannot be stored: it is a sum that is still owed over axis {}",
+      fail(ErrorCode::kInvalid,
+           "{} cannot be stored: it is a sum that is still pending over axis {}",
            type.to_string(mesh), mesh.axis(axis).name);
     }
     if (axis == pp || !shared.placements[axis].is_replicated()) continue;

@@ -117,9 +117,9 @@ void profile_ops(const Config& config, const DecoderConfig& model, Hardware& har
   rates.launch_s = 0;
   std::map<std::string, double, std::less<>> ideal;
   for (const auto& [name, times] : program_runs(spec, programs)) {
-    for (const Step& step : programs.program(name).steps) {
-      ideal[std::string(step.op->name)] +=
-          static_cast<double>(times) * estimate_seconds(step, rates);
+    for (const Instruction& instruction : programs.program(name).instructions) {
+      ideal[std::string(instruction.op->name)] +=
+          static_cast<double>(times) * estimate_seconds(instruction, rates);
     }
   }
   for (const auto& [op, time] : profile) {

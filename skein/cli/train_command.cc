@@ -88,39 +88,39 @@ int start_workers(const ConfigOptions& options, const Config& config,
   }
 }
 
-void start_log(const Config& config, const Place& place) {
-  const fs::path file = rank_log(config.run.dir, place.rank);
+void start_log(const Config& config, const RankInfo& rank_info) {
+  const fs::path file = rank_log(config.run.dir, rank_info.rank);
   fs::create_directories(file.parent_path());
   // The parent has led standard error of the other ranks to that file already.
-  const bool is_redirected = place.parent_pid != 0 && place.rank > 0;
+  const bool is_redirected = rank_info.parent_pid != 0 && rank_info.rank > 0;
   log::start(is_redirected ? "" : file.string());
-  if (place.rank > 0) return;
+  if (rank_info.rank > 0) return;
   for (const std::string& note : run_length_notes(config)) log::info("{}", note);
   for (const std::string& note : schedule_warnings(config)) log::warn("{}", note);
   for (const std::string& note : settings_without_effect(config)) log::warn("{}", note);
 }
 
-int train(const Config& config, const Place& place, const fs::path& rendezvous) {
+int train(const Config& config, const RankInfo& rank_info, const fs::path& rendezvous) {
   const BatchScheduling scheduling(BatchScheduling::kComputes);
-  const auto world = make_world({.rank = place.rank,
-                                 .size = place.size,
+  const auto world = make_world({.rank = rank_info.rank,
+                                 .size = rank_info.size,
                                  .rendezvous = rendezvous.string(),
                                  .timeout_s = config.launch.collective_timeout_s,
                                  .start_timeout_s = config.launch.collective_timeout_s});
-  if (place.size > 1) {
+  if (rank_info.size > 1) {
     check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
   }
   bool trains = false;
   try {
-    Trainer trainer(config, *world, place.start_id, place.local_rank);
+    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank);
     trains = true;
     const TrainOutcome outcome = trainer.run();
     return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
   } catch (const std::exception& exception) {
     // Of workers that this program started, the one that started them tells.
     const Error error = to_error(exception);
-    if (place.rank == 0 && place.parent_pid == 0 && (trains || !is_mistake(error.code()))) {
-      record_failure(config.run.dir, place.rank, error);
+    if (rank_info.rank == 0 && rank_info.parent_pid == 0 && (trains || !is_mistake(error.code()))) {
+      record_failure(config.run.dir, rank_info.rank, error);
     }
     throw;
   }
@@ -133,7 +133,7 @@ int train_command(const ConfigOptions& options) {
   const std::vector<std::string> copies = use_own_copies(config, options.overrides);
   count_epochs(config, ConfigUse::kTrain);
   check_folders(config);
-  const std::optional<Place> found = place_from_environment();
+  const std::optional<RankInfo> found = rank_info_from_environment();
   if (found) check_workers(*found, config.launch.workers);
   if (!found && config.launch.nodes != "1") {
     fail(ErrorCode::kUnsupported,
@@ -147,14 +147,14 @@ int train_command(const ConfigOptions& options) {
   if (!found && config.launch.workers > 1) {
     return start_workers(options, config, copies, *new_folder);
   }
-  const Place place = found.value_or(Place{.start_id = "alone"});
-  start_log(config, place);
+  const RankInfo rank_info = found.value_or(RankInfo{.start_id = "alone"});
+  start_log(config, rank_info);
   if (new_folder) say(copies);
   const fs::path rendezvous =
-      rendezvous_folder(config.launch.rendezvous, config.run.dir, place.start_id);
-  return run_as_worker(place, rendezvous, [&] {
+      rendezvous_folder(config.launch.rendezvous, config.run.dir, rank_info.start_id);
+  return run_as_worker(rank_info, rendezvous, [&] {
     try {
-      return train(config, place, rendezvous);
+      return train(config, rank_info, rendezvous);
     } catch (const std::exception& exception) {
       if (new_folder && !is_mistake(to_error(exception).code())) new_folder->keep_logs();
       throw;

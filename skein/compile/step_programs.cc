@@ -11,10 +11,10 @@
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
-#include "skein/passes/lower.h"
 #include "skein/passes/overlap.h"
 #include "skein/passes/plan_memory.h"
 #include "skein/passes/shard.h"
+#include "skein/passes/simplify.h"
 #include "skein/passes/take_stage.h"
 #include "skein/passes/use_fp8.h"
 #include "skein/passes/zero.h"
@@ -37,7 +37,7 @@ ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options
   Graph graph{Mesh()};  // one sequence on one rank: nothing is split
   const std::vector<Pass> passes = {
       {"build_decoder", [&](Graph& g) { build_decoder(g, model, options); }},
-      {"lower", lower},
+      {"simplify", simplify},
   };
   run_passes(passes, graph);
   return plan_memory({{&graph, "forward", "", ""}}, kernels);
@@ -236,11 +236,11 @@ StepPasses step_passes(const StepSpec& spec) {
       {"hoist_transient", hoist_transient},
       {"recompute", [&](Graph& g) { recompute(g, spec.recompute); }},
       {"use_fp8", use_fp8, spec.fp8},
-      {"reduce_early", reduce_early, spec.layout.zero >= 2 && spec.micro_batches == 1},
+      {"shard_gradients", shard_gradients, spec.layout.zero >= 2 && spec.micro_batches == 1},
       shards_weights,
       takes_stage,
       {"append_update", [&](Graph& g) { append_update(g, update_options(spec)); }},
-      {"lower", lower},
+      {"simplify", simplify},
       {"offload", [&](Graph& g) { offload(g, *spec.offload_activations); },
        spec.offload_activations.has_value()},
       {"overlap", [&](Graph& g) { overlap(g, spec.layout.hosted_virtual_ranks() == 1); }},
@@ -249,7 +249,7 @@ StepPasses step_passes(const StepSpec& spec) {
       shards_weights,
       takes_stage,
       {"append_loss_total", append_loss_total},
-      {"lower", lower},
+      {"simplify", simplify},
   };
   return passes;
 }

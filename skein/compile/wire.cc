@@ -26,14 +26,14 @@ std::array<void*, kNumArenas> made_up_bases() {
 
 }  // namespace
 
-std::optional<Message> message_of(const Step& step, const Mesh& mesh, int64_t rank) {
-  if (step.op->collective == nullptr) return std::nullopt;
-  const std::string& group = step.attrs.text("axis");
+std::optional<Message> message_of(const Instruction& instruction, const Mesh& mesh, int64_t rank) {
+  if (instruction.op->collective == nullptr) return std::nullopt;
+  const std::string& group = instruction.attrs.text("axis");
   const std::string axis = group.substr(0, group.find('.'));  // of "pp.backward"
   const int64_t index = mesh.coordinates(rank)[static_cast<size_t>(mesh.find(axis))];
-  KernelCall call = bind_views(step, made_up_bases());
+  KernelCall call = bind_views(instruction, made_up_bases());
   call.attrs.set("index", index);
-  const Collective collective = step.op->collective(call);
+  const Collective collective = instruction.op->collective(call);
   if (collective.kind == CollectiveKind::kBarrier) return std::nullopt;
   const int64_t ranks = mesh.size(axis);
   return Message{
@@ -46,8 +46,8 @@ Wire planned_wire(const ProgramSet& programs, const ProgramRuns& runs, int64_t r
   for (const Program& program : programs.programs) {
     const auto times = runs.find(program.name);
     if (times == runs.end()) continue;
-    for (const Step& step : program.steps) {
-      const std::optional<Message> message = message_of(step, programs.mesh, rank);
+    for (const Instruction& instruction : program.instructions) {
+      const std::optional<Message> message = message_of(instruction, programs.mesh, rank);
       if (!message) continue;
       WireUse& use = wire[{message->group, message->kind}];
       use.ranks = message->ranks;

@@ -37,7 +37,7 @@ struct Message {
   int64_t whole_bytes = 0;  // of the collective: x in skein/comm/communicator.h
   int64_t sent_bytes = 0;
 };
-std::optional<Message> message_of(const Step& step, const Mesh& mesh, int64_t rank);
+std::optional<Message> message_of(const Instruction& instruction, const Mesh& mesh, int64_t rank);
 
 // Of one training step of `rank`, which is on the programs' stage.
 Wire planned_wire(const ProgramSet& programs, const ProgramRuns& runs, int64_t rank);

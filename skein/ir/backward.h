@@ -25,7 +25,7 @@ class BackwardContext {
 
   // The gradient that arrived for an output: a value, kNoValue where the output does not reach the
   // loss, or kUnitGrad where it is a term of the loss itself. It is sharded where the output is,
-  // and Replicated elsewhere: sums that users left owed are settled.
+  // and Replicated elsewhere: sums that users left pending are settled.
   virtual ValueId output_grad(int index) const = 0;
   // Whether an activation input needs a gradient (it depends on a parameter).
   virtual bool needs_grad(int index) const = 0;

@@ -83,7 +83,7 @@ struct Layout {
 
 // The same op over `inputs` (values that are kept anyway) gives the node's `outputs` again, bit for
 // bit. Worth it only where that costs far less than the memory.
-struct Rebuild {
+struct Rematerialization {
   std::vector<int> inputs;   // value ids; -1: absent
   std::vector<int> outputs;  // indices of the node's outputs that are rebuilt
 };
@@ -96,8 +96,8 @@ struct OpDef {
   // Appends the nodes of the derivative; null: not differentiable (an error if a gradient arrives).
   void (*backward)(BackwardContext&) = nullptr;
   Layout (*layout)(const OpCall&) = nullptr;  // null: nothing shared
-  // Its derivative only moves or adds gradients: a sum that is owed may stay owed through it.
-  bool passes_owed = false;
+  // Its derivative only moves or adds gradients: a sum that is pending may stay pending through it.
+  bool passes_pending = false;
   // Attrs that say where this rank's parts lie in the whole (its rows of a split table, its range
   // of a Flat weight); set when memory is planned. Null: the kernel need not know.
   void (*localize)(const OpCall&, int64_t rank, Attrs&) = nullptr;
@@ -120,7 +120,7 @@ struct OpDef {
   // A matrix product that may run on 8-bit floats: has the attr `fp8`.
   bool can_use_fp8 = false;
   // How selective recomputation does it again in backward; null: its outputs are kept.
-  Rebuild (*rebuild)(const Node&) = nullptr;
+  Rematerialization (*rematerialize)(const Node&) = nullptr;
 };
 
 // All ops that a graph may name. A plain list, passed to whoever parses text.

@@ -28,16 +28,17 @@ const TensorType& ProgramSet::type(std::string_view name) const {
   return found->second;
 }
 
-KernelCall bind_views(const Step& step, const std::array<void*, kNumArenas>& bases, int64_t slot) {
+KernelCall bind_views(const Instruction& instruction, const std::array<void*, kNumArenas>& bases,
+                      int64_t slot) {
   const auto view = [&](const Operand& operand) {
     return operand.present() ? operand.view(bases[static_cast<int>(operand.arena)], slot) : View{};
   };
   KernelCall call;
-  for (const Operand& operand : step.inputs) call.inputs.push_back(view(operand));
-  for (const Operand& operand : step.outputs) call.outputs.push_back(view(operand));
-  call.attrs = step.attrs;
-  call.scratch =
-      static_cast<char*>(bases[static_cast<int>(Arena::kWorkspace)]) + step.scratch_offset_bytes;
+  for (const Operand& operand : instruction.inputs) call.inputs.push_back(view(operand));
+  for (const Operand& operand : instruction.outputs) call.outputs.push_back(view(operand));
+  call.attrs = instruction.attrs;
+  call.scratch = static_cast<char*>(bases[static_cast<int>(Arena::kWorkspace)]) +
+                 instruction.scratch_offset_bytes;
   return call;
 }
 
@@ -60,14 +61,16 @@ std::string join(const std::vector<Operand>& operands) {
 }  // namespace
 
 std::string to_string(const Program& program) {
-  std::string text = fmt::format("program {}: {} steps\n", program.name, program.steps.size());
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    const Step& step = program.steps[i];
-    text +=
-        fmt::format("{:5} {} = {}({})", i, join(step.outputs), step.op->name, join(step.inputs));
-    if (!step.attrs.empty()) text += " " + step.attrs.to_string();
-    if (step.scratch_bytes > 0) text += fmt::format(" scratch {}", step.scratch_bytes);
-    if (!step.scope.empty()) text += " @" + step.scope;
+  std::string text =
+      fmt::format("program {}: {} instructions\n", program.name, program.instructions.size());
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction& instruction = program.instructions[i];
+    text += fmt::format("{:5} {} = {}({})", i, join(instruction.outputs), instruction.op->name,
+                        join(instruction.inputs));
+    if (!instruction.attrs.empty()) text += " " + instruction.attrs.to_string();
+    if (instruction.scratch_bytes > 0)
+      text += fmt::format(" scratch {}", instruction.scratch_bytes);
+    if (!instruction.scope.empty()) text += " @" + instruction.scope;
     text += '\n';
   }
   return text;

@@ -47,7 +47,7 @@ struct Operand {
   }
 };
 
-struct Step {
+struct Instruction {
   const OpDef* op = nullptr;
   Attrs attrs;
   std::string scope;
@@ -61,7 +61,7 @@ struct Step {
 
 struct Program {
   std::string name;  // "forward", "backward", "update", "evaluate"; "forward.1": of chunk 1
-  std::vector<Step> steps;
+  std::vector<Instruction> instructions;
   int64_t num_slots = 1;  // micro-batches that may be in flight at once
   int graph = 0;          // among those that were planned together
 };
@@ -84,7 +84,7 @@ struct ProgramSet {
 };
 
 // The kernel call of a step, for arenas that start at `bases` and a micro-batch in `slot`.
-KernelCall bind_views(const Step& step, const std::array<void*, kNumArenas>& bases,
+KernelCall bind_views(const Instruction& instruction, const std::array<void*, kNumArenas>& bases,
                       int64_t slot = 0);
 
 // "program forward: 12 steps\n  0 linear weights+0 …": one line a step.

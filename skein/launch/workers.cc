@@ -254,14 +254,15 @@ class Workers {
   std::optional<Clock::time_point> kill_;
 };
 
-int failed_as_worker(const Place& place, const fs::path& rendezvous_folder, const Error& error) {
-  if (place.rank == 0) {  // it shares the terminal with the parent, who tells the cause
+int failed_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folder,
+                     const Error& error) {
+  if (rank_info.rank == 0) {  // it shares the terminal with the parent, who tells the cause
     log::error_to_file(error.what());
   } else {
     log::error("{}", error.what());
   }
   try {
-    report_failure(rendezvous_folder, place.rank, error);
+    report_failure(rendezvous_folder, rank_info.rank, error);
   } catch (const std::exception& problem) {
     log::error("cannot tell the parent: {}", problem.what());
   }
@@ -276,9 +277,9 @@ int run_workers(const WorkerLaunch& launch) {
   return Workers(launch).run();
 }
 
-int run_as_worker(const Place& place, const fs::path& rendezvous_folder,
+int run_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folder,
                   const std::function<int()>& body) {
-  if (place.parent_pid == 0) {
+  if (rank_info.parent_pid == 0) {
     int code = kExitFailed;
     try {
       code = body();
@@ -287,14 +288,14 @@ int run_as_worker(const Place& place, const fs::path& rendezvous_folder,
       throw;
     }
     std::error_code ignored;  // where ranks fail, it tells those that are left why
-    if (place.rank == 0) fs::remove_all(rendezvous_folder, ignored);
+    if (rank_info.rank == 0) fs::remove_all(rendezvous_folder, ignored);
     return code;
   }
   try {
-    die_with_parent(place.parent_pid);
+    die_with_parent(rank_info.parent_pid);
     return body();
   } catch (const std::exception& exception) {
-    return failed_as_worker(place, rendezvous_folder, to_error(exception));
+    return failed_as_worker(rank_info, rendezvous_folder, to_error(exception));
   }
 }
 

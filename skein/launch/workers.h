@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/launch/place.h"
+#include "skein/launch/rank_info.h"
 #include "skein/launch/worker_failure.h"
 
 namespace skein {
@@ -56,7 +56,7 @@ int run_workers(const WorkerLaunch& launch);
 // Runs `body` in a worker and returns its exit code. Where run_workers started this process, it
 // ends with its parent, and what `body` throws is logged, reported to the parent and turned into
 // exit code 1 or 2. Elsewhere it is thrown on, and rank 0 removes the folder when all is well.
-int run_as_worker(const Place& place, const fs::path& rendezvous_folder,
+int run_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folder,
                   const std::function<int()>& body);
 
 // This process gets SIGKILL when its parent ends. Errors  kPeerLost where it ended already.

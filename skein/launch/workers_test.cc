@@ -33,36 +33,37 @@ void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms
 }
 
 // Blocks the signals that ask to stop, says that it is ready, and waits for one.
-int wait_to_be_stopped(const Place& place, const fs::path& traces) {
+int wait_to_be_stopped(const RankInfo& rank_info, const fs::path& traces) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  write_file_atomic(traces / fmt::format("ready-{}", place.rank), std::to_string(::getpid()));
+  write_file_atomic(traces / fmt::format("ready-{}", rank_info.rank), std::to_string(::getpid()));
   int signal = 0;
   sigwait(&signals, &signal);
-  write_file_atomic(traces / fmt::format("signal-{}", place.rank), std::to_string(signal));
+  write_file_atomic(traces / fmt::format("signal-{}", rank_info.rank), std::to_string(signal));
   return 75;
 }
 
-int act(const std::string& name, const Place& place, const fs::path& traces) {
-  const int rank = place.rank;
+int act(const std::string& name, const RankInfo& rank_info, const fs::path& traces) {
+  const int rank = rank_info.rank;
   if (name == "environment") {
     const char* threads = std::getenv("OMP_NUM_THREADS");
-    write_file_atomic(traces / fmt::format("place-{}", rank),
-                      fmt::format("{} of {}, {} of {}, {} threads, {}", rank, place.size,
-                                  place.local_rank, place.local_size, threads, place.start_id));
+    write_file_atomic(
+        traces / fmt::format("place-{}", rank),
+        fmt::format("{} of {}, {} of {}, {} threads, {}", rank, rank_info.size,
+                    rank_info.local_rank, rank_info.local_size, threads, rank_info.start_id));
     fmt::print("out of rank {}\n", rank);
     fmt::print(stderr, "err of rank {}\n", rank);
     return 0;
   }
-  if (name == "stop") return wait_to_be_stopped(place, traces);
+  if (name == "stop") return wait_to_be_stopped(rank_info, traces);
   if (name == "stop early") {
     if (rank == 0) {
       write_file_atomic(traces / "ready-0", "x");
       wait_for_ever();
     }
-    wait_to_be_stopped(place, traces);
+    wait_to_be_stopped(rank_info, traces);
     fail(ErrorCode::kPeerLost, "rank 0 is gone");
   }
   if (name == "all wrong") fail(ErrorCode::kUsage, "the mesh does not fit");
@@ -100,12 +101,12 @@ int act(const std::string& name, const Place& place, const fs::path& traces) {
 }
 
 TEST(WorkerMode, DISABLED_Act) {
-  const std::optional<Place> place = place_from_environment();
-  if (!place) ::_exit(99);
+  const std::optional<RankInfo> rank_info = rank_info_from_environment();
+  if (!rank_info) ::_exit(99);
   const fs::path traces = std::getenv(kTraces);
-  const fs::path folder = rendezvous_folder("", traces, place->start_id);
-  ::_exit(run_as_worker(*place, folder, [&] {
-    const int code = act(std::getenv(kAct), *place, traces);
+  const fs::path folder = rendezvous_folder("", traces, rank_info->start_id);
+  ::_exit(run_as_worker(*rank_info, folder, [&] {
+    const int code = act(std::getenv(kAct), *rank_info, traces);
     std::fflush(nullptr);
     return code;
   }));
@@ -293,13 +294,13 @@ TEST_F(Workers, NobodyOutlivesTheParent) {
 }
 
 TEST_F(Workers, UnderAnotherLauncherErrorsAreThrownOn) {
-  const Place place = {.rank = 0, .size = 2, .launcher = "torchrun", .start_id = "a"};
+  const RankInfo rank_info = {.rank = 0, .size = 2, .launcher = "torchrun", .start_id = "a"};
   const fs::path folder = traces_ / "meet" / "a";
   fs::create_directories(folder);
-  EXPECT_THROW(run_as_worker(place, folder, []() -> int { fail(ErrorCode::kIo, "no disk"); }),
+  EXPECT_THROW(run_as_worker(rank_info, folder, []() -> int { fail(ErrorCode::kIo, "no disk"); }),
                Error);
   EXPECT_TRUE(fs::is_empty(folder));
-  EXPECT_EQ(run_as_worker(place, folder, [] { return 75; }), 75);
+  EXPECT_EQ(run_as_worker(rank_info, folder, [] { return 75; }), 75);
   EXPECT_FALSE(fs::exists(folder));
 }
 

@@ -121,9 +121,9 @@ class UpdateBuilder {
   // axis splits them.
   using Squares = std::map<std::vector<bool>, ValueId>;
 
-  ValueId scalar(const std::string& name, DType dtype, std::string_view owed_over = "") {
+  ValueId scalar(const std::string& name, DType dtype, std::string_view pending_over = "") {
     TensorType type = TensorType::replicated(dtype, Shape{1}, graph_.mesh());
-    const int axis = graph_.mesh().find(owed_over);
+    const int axis = graph_.mesh().find(pending_over);
     if (axis >= 0 && graph_.mesh().axis(axis).size > 1) {
       type.placements[axis] = Placement::partial();
     }
@@ -172,7 +172,7 @@ class UpdateBuilder {
     return sum;
   }
 
-  // As `whole`; where it is owed over an axis over which the reports are, they go along.
+  // As `whole`; where it is pending over an axis over which the reports are, they go along.
   ValueId whole_with_reports(ValueId sum) {
     for (int axis = graph_.mesh().num_axes() - 1; axis >= 0; --axis) {
       if (!placement(sum, axis).is_partial()) continue;
@@ -225,17 +225,17 @@ class UpdateBuilder {
     return all;
   }
 
-  // What is owed over context and tensor axes, one collective an axis.
+  // What is pending over context and tensor axes, one collective an axis.
   void sum_over_model_axes(const Bucket& bucket) {
     for (int axis = 0; axis < graph_.mesh().num_axes(); ++axis) {
       if (axis == data_axis_) continue;
-      std::vector<ValueId*> owed;
+      std::vector<ValueId*> pending;
       for (Trained* one : bucket) {
         for (ValueId& sum : one->sums) {
-          if (placement(sum, axis).is_partial()) owed.push_back(&sum);
+          if (placement(sum, axis).is_partial()) pending.push_back(&sum);
         }
       }
-      redistribute_each(owed, axis, Placement::replicated());
+      redistribute_each(pending, axis, Placement::replicated());
     }
   }
 
@@ -249,17 +249,17 @@ class UpdateBuilder {
 
   // Over the data axis; then the memory of the full sums is ready for the next step.
   void reduce(const Bucket& bucket) {
-    std::vector<ValueId*> owed;
+    std::vector<ValueId*> pending;
     std::vector<ValueId> full;
     for (Trained* one : bucket) {
       for (ValueId& sum : one->sums) {
         if (data_axis_ < 0 || !placement(sum, data_axis_).is_partial()) continue;
-        owed.push_back(&sum);
+        pending.push_back(&sum);
         full.push_back(sum);
       }
     }
     const bool scatter = splits_state();
-    redistribute_each(owed, data_axis_, scatter ? Placement::flat() : Placement::replicated());
+    redistribute_each(pending, data_axis_, scatter ? Placement::flat() : Placement::replicated());
     if (scatter && !full.empty()) fill_zero(graph_, full);
   }
 

@@ -18,8 +18,8 @@ class MemoryChecker {
   MemoryChecker(const std::vector<const Graph*>& graphs, const ProgramSet& programs)
       : programs_(programs), expected_(graphs, programs) {
     for (const Program& program : programs.programs) {
-      for (const Step& step : program.steps) {
-        if (!step.op->ended_by.empty()) ends_.insert(step.op->ended_by);
+      for (const Instruction& instruction : program.instructions) {
+        if (!instruction.op->ended_by.empty()) ends_.insert(instruction.op->ended_by);
       }
       check_whole(program);
     }
@@ -50,7 +50,7 @@ class MemoryChecker {
   };
   struct WrittenBy {
     const Program* program;  // null: before the first program
-    int step;
+    int instruction;
     std::string_view value;
   };
 
@@ -60,12 +60,12 @@ class MemoryChecker {
     const std::vector<Node>& nodes = expected_.graph(program.graph).nodes();
     std::vector<int> times(nodes.size());
     bool has_last = false;
-    for (const Step& step : program.steps) {
-      ++times.at(static_cast<size_t>(step.node));
-      has_last |= nodes[static_cast<size_t>(step.node)].last_only;
+    for (const Instruction& instruction : program.instructions) {
+      ++times.at(static_cast<size_t>(instruction.node));
+      has_last |= nodes[static_cast<size_t>(instruction.node)].last_only;
     }
-    if (program.steps.empty()) return;
-    const Node& first = nodes[static_cast<size_t>(program.steps.front().node)];
+    if (program.instructions.empty()) return;
+    const Node& first = nodes[static_cast<size_t>(program.instructions.front().node)];
     for (size_t i = 0; i < nodes.size(); ++i) {
       const bool belongs = nodes[i].phase == first.phase && nodes[i].chunk == first.chunk &&
                            (has_last || !nodes[i].last_only);
@@ -92,10 +92,11 @@ class MemoryChecker {
     graph_ = &expected_.graph(program.graph);
     slot_ = slot;
     expected_.begin_run(program, slot);
-    for (step_ = 0; step_ < static_cast<int>(program.steps.size()); ++step_) {
-      run_step(program.steps[static_cast<size_t>(step_)]);
+    for (instruction_ = 0; instruction_ < static_cast<int>(program.instructions.size());
+         ++instruction_) {
+      run_instruction(program.instructions[static_cast<size_t>(instruction_)]);
     }
-    for (const Step& step : program.steps) check_results(step);
+    for (const Instruction& instruction : program.instructions) check_results(instruction);
     for (const UnderWay& work : under_way_) {
       for (const auto* rects : {&work.reads, &work.writes}) {
         for (const ByteRect& rect : *rects) {
@@ -108,26 +109,26 @@ class MemoryChecker {
     memory_.clear(Arena::kWorkspace);
   }
 
-  void run_step(const Step& step) {
-    const Node& node = graph_->nodes().at(static_cast<size_t>(step.node));
-    if (node.op != step.op || node.inputs.size() != step.inputs.size() ||
-        node.outputs.size() != step.outputs.size()) {
-      reject(step, "it is not node {} [{}] of the graph", step.node, node.op->name);
+  void run_instruction(const Instruction& instruction) {
+    const Node& node = graph_->nodes().at(static_cast<size_t>(instruction.node));
+    if (node.op != instruction.op || node.inputs.size() != instruction.inputs.size() ||
+        node.outputs.size() != instruction.outputs.size()) {
+      reject(instruction, "it is not node {} [{}] of the graph", instruction.node, node.op->name);
     }
-    end_work(step);
+    end_work(instruction);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != kNoValue) read(step, node.inputs[i], step.inputs[i]);
+      if (node.inputs[i] != kNoValue) read(instruction, node.inputs[i], instruction.inputs[i]);
     }
-    const Layout& layout = expected_.layout(program_->graph, step.node);
-    check_layout(step, node, layout);
-    write_scratch(step, node);
-    for (size_t i = 0; i < node.outputs.size(); ++i) write(step, node, layout, i);
-    begin_work(step, node);
+    const Layout& layout = expected_.layout(program_->graph, instruction.node);
+    check_layout(instruction, node, layout);
+    write_scratch(instruction, node);
+    for (size_t i = 0; i < node.outputs.size(); ++i) write(instruction, node, layout, i);
+    begin_work(instruction, node);
   }
 
   // ---- reading
 
-  void read(const Step& step, ValueId id, const Operand& operand) {
+  void read(const Instruction& instruction, ValueId id, const Operand& operand) {
     const ByteRect rect = ByteRect::of(operand, slot_);
     const std::string& name = graph_->value(id).name;
     std::vector<ByteRect> elsewhere = {rect};
@@ -137,15 +138,16 @@ class MemoryChecker {
       const auto met = common(part.rect, rect);
       const auto missing = met ? memory_.missing(*met, part.writer) : std::nullopt;
       if (missing) {
-        reject(step, "reads '{}', but {} holds {}", name, describe(*missing), holder(*missing));
+        reject(instruction, "reads '{}', but {} holds {}", name, describe(*missing),
+               holder(*missing));
       }
     }
     if (!elsewhere.empty()) {
-      reject(step, "reads '{}' at {}, where it was not written: that holds {}", name,
+      reject(instruction, "reads '{}' at {}, where it was not written: that holds {}", name,
              describe(elsewhere.front()), holder(elsewhere.front()));
     }
     for (const UnderWay& work : under_way_) {
-      check_apart(step, work.writes, rect, work, "reads", name);
+      check_apart(instruction, work.writes, rect, work, "reads", name);
     }
   }
 
@@ -154,13 +156,14 @@ class MemoryChecker {
     if (!writer) return "nothing";
     const WrittenBy& by = written_by_[static_cast<size_t>(*writer)];
     if (by.program == nullptr) return fmt::format("'{}'", by.value);
-    return fmt::format("{} of step {} of program '{}'", by.value, by.step, by.program->name);
+    return fmt::format("{} of instruction {} of program '{}'", by.value, by.instruction,
+                       by.program->name);
   }
 
   // ---- writing
 
   // Aliases and concatenations lie where the layout says.
-  void check_layout(const Step& step, const Node& node, const Layout& layout) {
+  void check_layout(const Instruction& instruction, const Node& node, const Layout& layout) {
     const auto expect_at = [&](ValueId id, const Operand& operand, const Operand& base,
                                int64_t row) {
       const int64_t row_elements = base.shape.rank() < 2 ? 1 : base.row_stride;
@@ -168,17 +171,18 @@ class MemoryChecker {
       const bool same_rows = operand.shape.rank() < 2 || operand.shape.rows() < 2 ||
                              operand.row_stride == base.row_stride;
       if (operand.arena == base.arena && operand.offset_bytes == expected && same_rows) return;
-      reject(step, "'{}' lies at {}, the op's layout wants it at {}+{}", graph_->value(id).name,
-             describe(ByteRect::of(operand, slot_)), arena_name(base.arena), expected);
+      reject(instruction, "'{}' lies at {}, the op's layout wants it at {}+{}",
+             graph_->value(id).name, describe(ByteRect::of(operand, slot_)), arena_name(base.arena),
+             expected);
     };
     for (const Alias& alias : layout.aliases) {
       if (node.inputs.at(alias.input) == kNoValue) continue;
-      expect_at(node.outputs.at(alias.output), step.outputs.at(alias.output),
-                step.inputs.at(alias.input), alias.row_offset);
+      expect_at(node.outputs.at(alias.output), instruction.outputs.at(alias.output),
+                instruction.inputs.at(alias.input), alias.row_offset);
     }
     for (const Bundle& bundle : layout.bundles) {
       if (!bundle.required || bundle.dim != 0) continue;
-      const auto& operands = bundle.outputs ? step.outputs : step.inputs;
+      const auto& operands = bundle.outputs ? instruction.outputs : instruction.inputs;
       const auto& ids = bundle.outputs ? node.outputs : node.inputs;
       int64_t row = 0;
       for (const int i : bundle.operands) {
@@ -189,24 +193,24 @@ class MemoryChecker {
     }
   }
 
-  void write_scratch(const Step& step, const Node& node) {
-    if (step.scratch_bytes == 0) return;
-    const ByteRect rect = ByteRect::of(Arena::kWorkspace, step.scratch_offset_bytes, 1,
-                                       step.scratch_bytes, step.scratch_bytes);
-    for (const auto* operands : {&step.inputs, &step.outputs}) {
+  void write_scratch(const Instruction& instruction, const Node& node) {
+    if (instruction.scratch_bytes == 0) return;
+    const ByteRect rect = ByteRect::of(Arena::kWorkspace, instruction.scratch_offset_bytes, 1,
+                                       instruction.scratch_bytes, instruction.scratch_bytes);
+    for (const auto* operands : {&instruction.inputs, &instruction.outputs}) {
       for (size_t i = 0; i < operands->size(); ++i) {
-        const bool is_there = operands == &step.outputs || node.inputs[i] != kNoValue;
+        const bool is_there = operands == &instruction.outputs || node.inputs[i] != kNoValue;
         if (is_there && may_overlap(ByteRect::of((*operands)[i], slot_), rect)) {
-          reject(step, "its scratch at {} lies on its own operands", describe(rect));
+          reject(instruction, "its scratch at {} lies on its own operands", describe(rect));
         }
       }
     }
-    put(step, rect, "scratch");
+    put(instruction, rect, "scratch");
   }
 
-  void write(const Step& step, const Node& node, const Layout& layout, size_t index) {
+  void write(const Instruction& instruction, const Node& node, const Layout& layout, size_t index) {
     const ValueId id = node.outputs[index];
-    const Operand& operand = step.outputs[index];
+    const Operand& operand = instruction.outputs[index];
     const ByteRect rect = ByteRect::of(operand, slot_);
     const std::string& name = graph_->value(id).name;
     const Alias* alias = nullptr;
@@ -216,47 +220,48 @@ class MemoryChecker {
       }
     }
     if (alias != nullptr && !alias->in_place) {
-      return expected_.set_view(id, operand, view_of(step, node, rect));
+      return expected_.set_view(id, operand, view_of(instruction, node, rect));
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const bool shares = alias != nullptr && alias->input == static_cast<int>(i);
       if (node.inputs[i] == kNoValue || shares) continue;
-      if (may_overlap(ByteRect::of(step.inputs[i], slot_), rect)) {
-        reject(step, "writes '{}' to {}, where it reads '{}'", name, describe(rect),
+      if (may_overlap(ByteRect::of(instruction.inputs[i], slot_), rect)) {
+        reject(instruction, "writes '{}' to {}, where it reads '{}'", name, describe(rect),
                graph_->value(node.inputs[i]).name);
       }
     }
     for (size_t i = 0; i < index; ++i) {
-      if (may_overlap(ByteRect::of(step.outputs[i], slot_), rect)) {
-        reject(step, "writes both '{}' and '{}' to {}", graph_->value(node.outputs[i]).name, name,
-               describe(rect));
+      if (may_overlap(ByteRect::of(instruction.outputs[i], slot_), rect)) {
+        reject(instruction, "writes both '{}' and '{}' to {}", graph_->value(node.outputs[i]).name,
+               name, describe(rect));
       }
     }
-    expected_.set_written(id, operand, rect, put(step, rect, name));
+    expected_.set_written(id, operand, rect, put(instruction, rect, name));
   }
 
   // What inputs there are in `rect`: of several (concat), all.
-  Parts view_of(const Step& step, const Node& node, const ByteRect& rect) {
+  Parts view_of(const Instruction& instruction, const Node& node, const ByteRect& rect) {
     Parts parts;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
-      const Parts of_input = within(within(expected_.parts(node.inputs[i], step.inputs[i]), rect),
-                                    ByteRect::of(step.inputs[i], slot_));
+      const Parts of_input =
+          within(within(expected_.parts(node.inputs[i], instruction.inputs[i]), rect),
+                 ByteRect::of(instruction.inputs[i], slot_));
       parts.insert(parts.end(), of_input.begin(), of_input.end());
     }
     return parts;
   }
 
-  Writer put(const Step& step, const ByteRect& rect, std::string_view value) {
+  Writer put(const Instruction& instruction, const ByteRect& rect, std::string_view value) {
     for (const UnderWay& work : under_way_) {
-      check_apart(step, work.reads, rect, work, "writes", value);
-      check_apart(step, work.writes, rect, work, "writes", value);
+      check_apart(instruction, work.reads, rect, work, "writes", value);
+      check_apart(instruction, work.writes, rect, work, "writes", value);
     }
     const int64_t arena_bytes = programs_.arena_bytes[static_cast<size_t>(rect.arena)];
     if (!rect.empty() && (rect.begin < 0 || rect.end() > arena_bytes)) {
-      reject(step, "writes '{}' to {}, outside of the arena", value, describe(rect));
+      reject(instruction, "writes '{}' to {}, outside of the arena", value, describe(rect));
     }
-    written_by_.push_back({program_, step_, value});
+    written_by_.push_back({program_, instruction_, value});
     const Writer writer = static_cast<Writer>(written_by_.size()) - 1;
     memory_.write(rect, writer);
     return writer;
@@ -264,39 +269,43 @@ class MemoryChecker {
 
   // ---- work beside the programs
 
-  void begin_work(const Step& step, const Node& node) {
-    if (step.op->ended_by.empty()) return;
-    UnderWay work{step.op->ended_by,
-                  step.attrs.integer("channel"),
-                  fmt::format("step {} [{}] of program '{}'", step_, step.op->name, program_->name),
+  void begin_work(const Instruction& instruction, const Node& node) {
+    if (instruction.op->ended_by.empty()) return;
+    UnderWay work{instruction.op->ended_by,
+                  instruction.attrs.integer("channel"),
+                  fmt::format("instruction {} [{}] of program '{}'", instruction_,
+                              instruction.op->name, program_->name),
                   {},
                   {}};
     for (const UnderWay& other : under_way_) {
       if (other.end == work.end && other.channel == work.channel) {
-        reject(step, "begins channel {}, on which {} is at work", work.channel, other.begun);
+        reject(instruction, "begins channel {}, on which {} is at work", work.channel, other.begun);
       }
     }
-    for (size_t i = 0; i < step.inputs.size(); ++i) {
-      if (node.inputs[i] != kNoValue) work.reads.push_back(ByteRect::of(step.inputs[i], slot_));
+    for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      if (node.inputs[i] != kNoValue)
+        work.reads.push_back(ByteRect::of(instruction.inputs[i], slot_));
     }
-    for (const Operand& output : step.outputs) work.writes.push_back(ByteRect::of(output, slot_));
+    for (const Operand& output : instruction.outputs)
+      work.writes.push_back(ByteRect::of(output, slot_));
     under_way_.push_back(std::move(work));
   }
 
-  void end_work(const Step& step) {
-    if (!ends_.contains(step.op->name)) return;
-    const int64_t channel = step.attrs.integer("channel");
+  void end_work(const Instruction& instruction) {
+    if (!ends_.contains(instruction.op->name)) return;
+    const int64_t channel = instruction.attrs.integer("channel");
     const size_t ended = std::erase_if(under_way_, [&](const UnderWay& work) {
-      return work.end == step.op->name && work.channel == channel;
+      return work.end == instruction.op->name && work.channel == channel;
     });
-    if (ended != 1) reject(step, "ends work on channel {} that nobody began", channel);
+    if (ended != 1) reject(instruction, "ends work on channel {} that nobody began", channel);
   }
 
-  void check_apart(const Step& step, const std::vector<ByteRect>& rects, const ByteRect& rect,
-                   const UnderWay& work, const char* what, std::string_view name) const {
+  void check_apart(const Instruction& instruction, const std::vector<ByteRect>& rects,
+                   const ByteRect& rect, const UnderWay& work, const char* what,
+                   std::string_view name) const {
     for (const ByteRect& one : rects) {
       if (may_overlap(one, rect)) {
-        reject(step, "{} '{}' at {}, where {} is still at work", what, name, describe(rect),
+        reject(instruction, "{} '{}' at {}, where {} is still at work", what, name, describe(rect),
                work.begun);
       }
     }
@@ -305,12 +314,12 @@ class MemoryChecker {
   // ---- after a run
 
   // Results of this program, for whoever reads them behind it.
-  void check_results(const Step& step) {
-    const Node& node = graph_->nodes()[static_cast<size_t>(step.node)];
+  void check_results(const Instruction& instruction) {
+    const Node& node = graph_->nodes()[static_cast<size_t>(instruction.node)];
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId id = node.outputs[i];
       if (!expected_.is_result(program_->graph, id)) continue;
-      for (const Part& part : expected_.parts(id, step.outputs[i])) {
+      for (const Part& part : expected_.parts(id, instruction.outputs[i])) {
         if (const auto missing = memory_.missing(part.rect, part.writer)) {
           fail(ErrorCode::kInternal, "behind program '{}' {} of its result '{}' holds {}",
                program_->name, describe(*missing), graph_->value(id).name, holder(*missing));
@@ -321,7 +330,8 @@ class MemoryChecker {
 
   void end_step() {
     if (!under_way_.empty()) {
-      fail(ErrorCode::kInternal, "a step ends, and {} is still at work: channel {} has no {}",
+      fail(ErrorCode::kInternal,
+           "a instruction ends, and {} is still at work: channel {} has no {}",
            under_way_.front().begun, under_way_.front().channel, under_way_.front().end);
     }
     for (const Persistent& one : expected_.persistent()) {
@@ -344,10 +354,11 @@ class MemoryChecker {
   }
 
   template <typename... Args>
-  [[noreturn]] void reject(const Step& step, fmt::format_string<Args...> format,
+  [[noreturn]] void reject(const Instruction& instruction, fmt::format_string<Args...> format,
                            Args&&... args) const {
-    fail(ErrorCode::kInternal, "program '{}', step {} [{}]{}: {}", program_->name, step_,
-         step.op->name, step.scope.empty() ? "" : " (" + step.scope + ")",
+    fail(ErrorCode::kInternal, "program '{}', instruction {} [{}]{}: {}", program_->name,
+         instruction_, instruction.op->name,
+         instruction.scope.empty() ? "" : " (" + instruction.scope + ")",
          fmt::format(format, std::forward<Args>(args)...));
   }
 
@@ -360,7 +371,7 @@ class MemoryChecker {
   const Program* program_ = nullptr;
   const Graph* graph_ = nullptr;
   int64_t slot_ = 0;
-  int step_ = 0;
+  int instruction_ = 0;
 };
 
 }  // namespace

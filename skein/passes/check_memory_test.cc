@@ -88,22 +88,22 @@ TEST(CheckMemory, RefusesEveryShiftedOffset) {
   int num_shifted = 0;
   const auto expect_refused = [&](size_t p, size_t s, bool of_output, size_t i) {
     ProgramSet programs = planned;
-    Step& step = programs.programs[p].steps[s];
-    (of_output ? step.outputs : step.inputs)[i].offset_bytes += kArenaAlignment;
+    Instruction& instruction = programs.programs[p].instructions[s];
+    (of_output ? instruction.outputs : instruction.inputs)[i].offset_bytes += kArenaAlignment;
     for (int64_t& bytes : programs.arena_bytes) bytes += kArenaAlignment;
     EXPECT_NE(why_not(graph, programs), "")
-        << programs.programs[p].name << ", step " << s << " [" << step.op->name << "], "
-        << (of_output ? "output " : "input ") << i;
+        << programs.programs[p].name << ", instruction " << s << " [" << instruction.op->name
+        << "], " << (of_output ? "output " : "input ") << i;
     ++num_shifted;
   };
   for (size_t p = 0; p < planned.programs.size(); ++p) {
-    for (size_t s = 0; s < planned.programs[p].steps.size(); ++s) {
-      const Step& step = planned.programs[p].steps[s];
-      const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
-      for (size_t i = 0; i < step.inputs.size(); ++i) {
-        if (step.inputs[i].present()) expect_refused(p, s, false, i);
+    for (size_t s = 0; s < planned.programs[p].instructions.size(); ++s) {
+      const Instruction& instruction = planned.programs[p].instructions[s];
+      const Node& node = graph.nodes()[static_cast<size_t>(instruction.node)];
+      for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+        if (instruction.inputs[i].present()) expect_refused(p, s, false, i);
       }
-      for (size_t i = 0; i < step.outputs.size(); ++i) {
+      for (size_t i = 0; i < instruction.outputs.size(); ++i) {
         if (is_read(graph, node.outputs[i])) expect_refused(p, s, true, i);
       }
     }
@@ -117,17 +117,17 @@ TEST(CheckMemory, RefusesEverySwapOfTwoStepsOfWhichOneNeedsTheOther) {
   const ProgramSet planned = plan_memory({{&graph}}, cpu_kernels());
   int num_swapped = 0;
   for (size_t p = 0; p < planned.programs.size(); ++p) {
-    for (size_t s = 0; s + 1 < planned.programs[p].steps.size(); ++s) {
+    for (size_t s = 0; s + 1 < planned.programs[p].instructions.size(); ++s) {
       ProgramSet programs = planned;
-      std::vector<Step>& steps = programs.programs[p].steps;
-      const Node& first = graph.nodes()[static_cast<size_t>(steps[s].node)];
-      const Node& second = graph.nodes()[static_cast<size_t>(steps[s + 1].node)];
+      std::vector<Instruction>& instructions = programs.programs[p].instructions;
+      const Node& first = graph.nodes()[static_cast<size_t>(instructions[s].node)];
+      const Node& second = graph.nodes()[static_cast<size_t>(instructions[s + 1].node)];
       const bool needs = std::any_of(first.outputs.begin(), first.outputs.end(), [&](ValueId id) {
         return std::find(second.inputs.begin(), second.inputs.end(), id) != second.inputs.end();
       });
       if (!needs) continue;
-      std::swap(steps[s], steps[s + 1]);
-      EXPECT_NE(why_not(graph, programs), "") << programs.programs[p].name << ", step " << s;
+      std::swap(instructions[s], instructions[s + 1]);
+      EXPECT_NE(why_not(graph, programs), "") << programs.programs[p].name << ", instruction " << s;
       ++num_swapped;
     }
   }
@@ -138,16 +138,16 @@ TEST(CheckMemory, RefusesEveryStepThatIsLeftOut) {
   const Graph graph = layer();
   const ProgramSet planned = plan_memory({{&graph}}, cpu_kernels());
   for (size_t p = 0; p < planned.programs.size(); ++p) {
-    for (size_t s = 0; s < planned.programs[p].steps.size(); ++s) {
+    for (size_t s = 0; s < planned.programs[p].instructions.size(); ++s) {
       ProgramSet programs = planned;
-      std::vector<Step>& steps = programs.programs[p].steps;
-      const Node& node = graph.nodes()[static_cast<size_t>(steps[s].node)];
+      std::vector<Instruction>& instructions = programs.programs[p].instructions;
+      const Node& node = graph.nodes()[static_cast<size_t>(instructions[s].node)];
       if (!std::any_of(node.outputs.begin(), node.outputs.end(),
                        [&](ValueId id) { return is_read(graph, id); })) {
         continue;
       }
-      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(s));
-      EXPECT_NE(why_not(graph, programs), "") << programs.programs[p].name << ", step " << s;
+      instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(s));
+      EXPECT_NE(why_not(graph, programs), "") << programs.programs[p].name << ", instruction " << s;
     }
   }
 }
@@ -173,12 +173,12 @@ TEST(CheckMemory, RefusesALongerLifetime) {
   std::vector<Node> nodes = longer.nodes();
   nodes[3].inputs[1] = graph.find("a");
   longer.replace_nodes(nodes);
-  std::vector<Step>& steps = programs.programs[0].steps;
-  steps[3].inputs[1] = steps[0].outputs[0];
-  EXPECT_EQ(
-      why_not(longer, programs, runs),
-      "program 'forward', step 3 [add]: reads 'a', but workspace+0 (1 x 2048 bytes) holds c of "
-      "step 2 of program 'forward'");
+  std::vector<Instruction>& instructions = programs.programs[0].instructions;
+  instructions[3].inputs[1] = instructions[0].outputs[0];
+  EXPECT_EQ(why_not(longer, programs, runs),
+            "program 'forward', instruction 3 [add]: reads 'a', but workspace+0 (1 x 2048 bytes) "
+            "holds c of "
+            "instruction 2 of program 'forward'");
 }
 
 // The example of a review: the whole of what was split, read after a part was turned in place.
@@ -206,7 +206,7 @@ forward
   };
   const auto [of_graph, of_programs] = refusals("  z = add(y, x) : f32[64, 16]\noutput z\n");
   EXPECT_EQ(of_graph, "after test: node 3 [add]: 'y' is read after node 2 [rope] overwrote it");
-  EXPECT_NE(of_programs.find("step 3 [add]: reads 'y', but workspace"), std::string::npos)
+  EXPECT_NE(of_programs.find("instruction 3 [add]: reads 'y', but workspace"), std::string::npos)
       << of_programs;
   const auto fine = refusals("  z = add(q1, k1) : f32[32, 16]\noutput z\n");
   EXPECT_EQ(fine, std::pair(std::string(), std::string()));
@@ -239,10 +239,10 @@ std::string why_not_changed(const std::function<void(ProgramSet&)>& change) {
 
 TEST(CheckMemory, LeavesAloneWhatIsUnderWay) {
   EXPECT_EQ(why_not_changed([](ProgramSet&) {}), "");
-  const auto drop = [](int program, int step) {
+  const auto drop = [](int program, int instruction) {
     return [=](ProgramSet& set) {
-      std::vector<Step>& steps = set.programs[program].steps;
-      steps.erase(steps.begin() + step);
+      std::vector<Instruction>& instructions = set.programs[program].instructions;
+      instructions.erase(instructions.begin() + instruction);
     };
   };
   EXPECT_EQ(why_not_changed(drop(0, 3)),
@@ -263,25 +263,26 @@ TEST(CheckMemory, LeavesAloneWhatIsUnderWay) {
   }
   // Waits a step too late.
   EXPECT_NE(why_not_changed([](ProgramSet& set) {
-              std::swap(set.programs[1].steps[2], set.programs[1].steps[3]);
+              std::swap(set.programs[1].instructions[2], set.programs[1].instructions[3]);
             }).find("reads 'g'"),
             std::string::npos);
   // Writes to what the copy still reads, and to what it still writes.
   const auto meddle = [](bool with_what_it_reads) {
     const Graph graph = offloaded();
     ProgramSet programs = plan_memory({{&graph}}, cpu_kernels());
-    std::vector<Step>& steps = programs.programs[0].steps;
+    std::vector<Instruction>& instructions = programs.programs[0].instructions;
     Graph other = graph;  // whose third node reads x alone
     std::vector<Node> nodes = other.nodes();
     nodes[2].inputs[0] = nodes[2].inputs[1];
     other.replace_nodes(nodes);
-    steps[2].inputs[0] = steps[2].inputs[1];
-    steps[2].outputs[0] = with_what_it_reads ? steps[1].inputs[0] : steps[1].outputs[0];
+    instructions[2].inputs[0] = instructions[2].inputs[1];
+    instructions[2].outputs[0] =
+        with_what_it_reads ? instructions[1].inputs[0] : instructions[1].outputs[0];
     return why_not(other, programs);
   };
   for (const bool with_what_it_reads : {true, false}) {
     EXPECT_NE(meddle(with_what_it_reads)
-                  .find("where step 1 [stash] of program 'forward' is still at "
+                  .find("where instruction 1 [stash] of program 'forward' is still at "
                         "work"),
               std::string::npos)
         << meddle(with_what_it_reads);

@@ -31,7 +31,7 @@ class Differentiator final : public BackwardContext {
              node_.op->name, graph_.value(node_.outputs.front()).name);
       }
       graph_.set_scope(node_.scope);
-      if (!node_.op->passes_owed) {
+      if (!node_.op->passes_pending) {
         for (const ValueId output : node_.outputs) settle(output);
       }
       node_.op->backward(*this);
@@ -79,8 +79,8 @@ class Differentiator final : public BackwardContext {
     type.dtype = DType::kF32;
     const Placements& of_term = graph_.type(term).placements;
     for (size_t axis = 0; axis < type.placements.size(); ++axis) {
-      const bool owed = of_term[axis].is_sharded() || of_term[axis].is_partial();
-      if (owed && type.placements[axis].is_replicated()) {
+      const bool pending = of_term[axis].is_sharded() || of_term[axis].is_partial();
+      if (pending && type.placements[axis].is_replicated()) {
         type.placements[axis] = Placement::partial();
       }
     }
@@ -104,7 +104,7 @@ class Differentiator final : public BackwardContext {
     }
   }
 
-  // The placements that the gradient of a value has once nothing is owed.
+  // The placements that the gradient of a value has once nothing is pending.
   Placements placed_as(ValueId id) const {
     Placements placements = graph_.type(id).placements;
     for (Placement& placement : placements) {

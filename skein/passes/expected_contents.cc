@@ -60,8 +60,8 @@ void ExpectedContents::begin_run(const Program& program, int64_t slot) {
   running_ = &graphs_.at(static_cast<size_t>(program.graph));
   slot_ = slot;
   ++run_;
-  for (const Step& step : program.steps) {
-    const Node& node = running_->graph->nodes().at(static_cast<size_t>(step.node));
+  for (const Instruction& instruction : program.instructions) {
+    const Node& node = running_->graph->nodes().at(static_cast<size_t>(instruction.node));
     for (const ValueId id : node.outputs) running_->made_in[id] = run_;
   }
 }

@@ -25,7 +25,7 @@ struct OffloadOptions {
   int num_soon = 8;                        // of the backward nodes
 };
 
-// After lower, which drops what nothing reads, and before overlap.
+// After simplify, which drops what nothing reads, and before overlap.
 void offload(Graph& graph, const OffloadOptions& options = {});
 
 }  // namespace skein

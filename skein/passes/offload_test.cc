@@ -10,9 +10,9 @@
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
-#include "skein/passes/lower.h"
 #include "skein/passes/plan_memory.h"
 #include "skein/passes/recompute.h"
+#include "skein/passes/simplify.h"
 
 namespace skein {
 namespace {
@@ -56,8 +56,8 @@ Graph training_graph() {
   hoist_transient(graph);
   verify(graph, "hoist_transient");
   recompute(graph, RecomputePolicy::kNone);
-  lower(graph);
-  verify(graph, "lower");
+  simplify(graph);
+  verify(graph, "simplify");
   return graph;
 }
 
@@ -192,14 +192,16 @@ TEST(Offload, ActivationsLieInHostMemory) {
             bytes(before, Arena::kActivations) + 3 * 3 * kArenaAlignment);
   EXPECT_TRUE(after.on_host[static_cast<size_t>(Arena::kHostActivations)]);
   for (const Program& program : after.programs) {
-    for (const Step& step : program.steps) {
-      for (const Operand& output : step.outputs) {
-        EXPECT_EQ(output.arena == Arena::kHostActivations, step.op == &kStash) << step.op->name;
-        if (step.op != &kStash) continue;
+    for (const Instruction& instruction : program.instructions) {
+      for (const Operand& output : instruction.outputs) {
+        EXPECT_EQ(output.arena == Arena::kHostActivations, instruction.op == &kStash)
+            << instruction.op->name;
+        if (instruction.op != &kStash) continue;
         EXPECT_EQ(output.slot_bytes * 3, bytes(after, Arena::kHostActivations));
       }
-      for (const Operand& input : step.inputs) {
-        EXPECT_EQ(input.arena == Arena::kHostActivations, step.op == &kFetch) << step.op->name;
+      for (const Operand& input : instruction.inputs) {
+        EXPECT_EQ(input.arena == Arena::kHostActivations, instruction.op == &kFetch)
+            << instruction.op->name;
       }
     }
   }

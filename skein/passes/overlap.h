@@ -15,7 +15,7 @@
 
 namespace skein {
 
-// After append_update and lower. `early_sums`: gradient sums may start in the backward phase.
+// After append_update and simplify. `early_sums`: gradient sums may start in the backward phase.
 void overlap(Graph& graph, bool early_sums);
 
 }  // namespace skein

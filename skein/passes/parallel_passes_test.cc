@@ -8,9 +8,9 @@
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
-#include "skein/passes/lower.h"
 #include "skein/passes/overlap.h"
 #include "skein/passes/shard.h"
+#include "skein/passes/simplify.h"
 #include "skein/passes/take_stage.h"
 #include "skein/passes/zero.h"
 
@@ -178,8 +178,8 @@ TEST(Zero, WeightsAreGatheredOnceAScopeAndPhase) {
 
 TEST(Zero, SumsAreReducedWhenTheirScopeIsDone) {
   Graph graph = differentiated(sharded("dp=2"));
-  reduce_early(graph);
-  verify(graph, "reduce_early");
+  shard_gradients(graph);
+  verify(graph, "shard_gradients");
   EXPECT_EQ(count(graph, "zeros"), 8);
   EXPECT_EQ(moves(graph, Phase::kBackward), (Moves{"dp F", "dp F", "dp F", "dp F"}));
   for (const Value& value : graph.values()) {

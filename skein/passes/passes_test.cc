@@ -6,8 +6,8 @@
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
-#include "skein/passes/lower.h"
 #include "skein/passes/recompute.h"
+#include "skein/passes/simplify.h"
 
 namespace skein {
 namespace {
@@ -96,8 +96,8 @@ TEST(Recompute, SelectiveRebuildsTheNormFromWhatIsKept) {
   hoist_transient(graph);
   verify(graph, "hoist_transient");
   recompute(graph, RecomputePolicy::kSelective);
-  lower(graph);
-  verify(graph, "lower");
+  simplify(graph);
+  verify(graph, "simplify");
   const Node* again = nullptr;
   for (const Node& node : graph.nodes()) {
     if (node.phase == Phase::kBackward && node.op->name == "rms_norm") again = &node;
@@ -110,8 +110,8 @@ TEST(Recompute, SelectiveRebuildsTheNormFromWhatIsKept) {
 TEST(Recompute, FullKeepsOnlyWhatLeavesTheLayer) {
   Graph graph = differentiated();
   recompute(graph, RecomputePolicy::kFull);
-  lower(graph);
-  verify(graph, "lower");
+  simplify(graph);
+  verify(graph, "simplify");
   // Of layer 0, backward may read only clones and z, its one result.
   for (const Node& node : graph.nodes()) {
     if (node.phase != Phase::kBackward) continue;
@@ -131,8 +131,8 @@ TEST(Lower, RemovesWhatNothingReads) {
       "skein graph\nmesh dp=1\ninput x : f32[4, 8]\nforward\n a = add(x, x) : f32[4, 8]\n"
       " b = add(a, x) : f32[4, 8]\n c = add(a, a) : f32[4, 8]\noutput b\n",
       all_ops());
-  lower(graph);
-  verify(graph, "lower");
+  simplify(graph);
+  verify(graph, "simplify");
   EXPECT_EQ(graph.nodes().size(), 2u);
   EXPECT_EQ(graph.value(graph.nodes()[1].outputs[0]).name, "b");
 }

@@ -274,17 +274,17 @@ class GraphPlanner {
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const Node& node = graph_.nodes()[i];
       if (node.phase != phase || node.chunk != chunk) continue;
-      last.steps.push_back(make_step(node));
-      last.steps.back().node = static_cast<int>(i);
-      if (!node.last_only) program.steps.push_back(last.steps.back());
+      last.instructions.push_back(make_instruction(node));
+      last.instructions.back().node = static_cast<int>(i);
+      if (!node.last_only) program.instructions.push_back(last.instructions.back());
     }
-    const bool differs = last.steps.size() > program.steps.size();
+    const bool differs = last.instructions.size() > program.instructions.size();
     add_program(std::move(program), phase, chunk, several);
     if (differs) add_program(std::move(last), phase, chunk, several);
   }
 
   void add_program(Program program, Phase phase, int chunk, bool several) {
-    if (program.steps.empty()) return;
+    if (program.instructions.empty()) return;
     if (program_name(phase).empty()) {
       fail(ErrorCode::kInternal, "the graph has {} nodes in an unexpected phase",
            phase_name(phase));
@@ -296,24 +296,26 @@ class GraphPlanner {
     set_.programs.push_back(std::move(program));
   }
 
-  Step make_step(const Node& node) {
-    Step step;
-    step.op = node.op;
-    step.attrs = node.attrs;
-    step.scope = node.scope.name;
-    for (const ValueId id : node.inputs) step.inputs.push_back(operand(id));
-    for (const ValueId id : node.outputs) step.outputs.push_back(operand(id));
-    if (node.op->cost != nullptr) step.cost = node.op->cost(graph_.call(node));
+  Instruction make_instruction(const Node& node) {
+    Instruction instruction;
+    instruction.op = node.op;
+    instruction.attrs = node.attrs;
+    instruction.scope = node.scope.name;
+    for (const ValueId id : node.inputs) instruction.inputs.push_back(operand(id));
+    for (const ValueId id : node.outputs) instruction.outputs.push_back(operand(id));
+    if (node.op->cost != nullptr) instruction.cost = node.op->cost(graph_.call(node));
     if (node.op->localize != nullptr) {
-      node.op->localize(graph_.call(node), set_.rank, step.attrs);
+      node.op->localize(graph_.call(node), set_.rank, instruction.attrs);
     }
-    step.scratch_offset_bytes = scratch_offset_;
+    instruction.scratch_offset_bytes = scratch_offset_;
     const auto kernel = kernels_.find(node.op->name);
     if (kernel != kernels_.end() && kernel->second.scratch_bytes != nullptr) {
-      step.scratch_bytes = kernel->second.scratch_bytes(bind_views(step, made_up_bases()));
-      grow(Arena::kWorkspace, round_up(scratch_offset_ + step.scratch_bytes, kArenaAlignment));
+      instruction.scratch_bytes =
+          kernel->second.scratch_bytes(bind_views(instruction, made_up_bases()));
+      grow(Arena::kWorkspace,
+           round_up(scratch_offset_ + instruction.scratch_bytes, kArenaAlignment));
     }
-    return step;
+    return instruction;
   }
 
   static std::array<void*, kNumArenas> made_up_bases() {

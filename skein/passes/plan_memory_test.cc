@@ -52,11 +52,11 @@ TEST(PlanMemory, PartsOfALinearLieSideBySide) {
   EXPECT_EQ(offset("wk") - offset("wq"), 48 * 64 * 2);
   EXPECT_EQ(offset("wv") - offset("wk"), 16 * 64 * 2);
   EXPECT_EQ(offset("grad.wk") - offset("grad.wq"), 48 * 64 * 4);
-  for (const Step& step : set.program("forward").steps) {
-    if (step.op->name != "linear" || step.outputs.size() != 3) continue;
-    EXPECT_EQ(step.outputs[1].offset_bytes - step.outputs[0].offset_bytes, 48 * 2);
-    EXPECT_EQ(step.outputs[2].offset_bytes - step.outputs[1].offset_bytes, 16 * 2);
-    for (const Operand& output : step.outputs) EXPECT_EQ(output.row_stride, 80);
+  for (const Instruction& instruction : set.program("forward").instructions) {
+    if (instruction.op->name != "linear" || instruction.outputs.size() != 3) continue;
+    EXPECT_EQ(instruction.outputs[1].offset_bytes - instruction.outputs[0].offset_bytes, 48 * 2);
+    EXPECT_EQ(instruction.outputs[2].offset_bytes - instruction.outputs[1].offset_bytes, 16 * 2);
+    for (const Operand& output : instruction.outputs) EXPECT_EQ(output.row_stride, 80);
   }
 }
 
@@ -99,28 +99,28 @@ TEST(PlanMemory, NoValueIsOverwrittenWhileItIsNeeded) {
   // Aliases hand memory on: the owner is the newest value of the chain.
   size_t at_node = 0;
   for (const char* name : {"forward", "backward"}) {
-    for (const Step& step : set.program(name).steps) {
+    for (const Instruction& instruction : set.program(name).instructions) {
       const Node& node = graph.nodes()[at_node++];
-      ASSERT_EQ(node.op, step.op);
-      for (size_t i = 0; i < step.inputs.size(); ++i) {
+      ASSERT_EQ(node.op, instruction.op);
+      for (size_t i = 0; i < instruction.inputs.size(); ++i) {
         if (node.inputs[i] == kNoValue) continue;
         const ValueId id = written_as(graph, node.inputs[i]);
         if (graph.value(id).producer < 0) continue;
-        for_each_element(step.inputs[i], [&](int64_t byte) {
-          const ValueId found = owner[{step.inputs[i].arena, byte}];
-          ASSERT_EQ(graph.value(found).name, graph.value(id).name) << step.op->name;
+        for_each_element(instruction.inputs[i], [&](int64_t byte) {
+          const ValueId found = owner[{instruction.inputs[i].arena, byte}];
+          ASSERT_EQ(graph.value(found).name, graph.value(id).name) << instruction.op->name;
         });
       }
       Layout layout;
       if (node.op->layout != nullptr) layout = node.op->layout(graph.call(node));
-      for (size_t i = 0; i < step.outputs.size(); ++i) {
+      for (size_t i = 0; i < instruction.outputs.size(); ++i) {
         bool is_view = false;
         for (const Alias& alias : layout.aliases) {
           is_view = is_view || (alias.output == static_cast<int>(i) && !alias.in_place);
         }
         if (is_view) continue;
-        for_each_element(step.outputs[i], [&](int64_t byte) {
-          owner[{step.outputs[i].arena, byte}] = node.outputs[i];
+        for_each_element(instruction.outputs[i], [&](int64_t byte) {
+          owner[{instruction.outputs[i].arena, byte}] = node.outputs[i];
         });
       }
     }
@@ -132,8 +132,8 @@ TEST(PlanMemory, EverythingLiesInsideItsArena) {
   const Graph graph = block();
   const ProgramSet set = plan_memory({{&graph}}, cpu_kernels());
   for (const Program& program : set.programs) {
-    for (const Step& step : program.steps) {
-      for (const auto* operands : {&step.inputs, &step.outputs}) {
+    for (const Instruction& instruction : program.instructions) {
+      for (const auto* operands : {&instruction.inputs, &instruction.outputs}) {
         for (const Operand& operand : *operands) {
           if (!operand.present()) continue;
           const auto [first, last] = extent(operand);
@@ -141,7 +141,7 @@ TEST(PlanMemory, EverythingLiesInsideItsArena) {
           EXPECT_LE(last, set.arena_bytes[static_cast<int>(operand.arena)]);
         }
       }
-      EXPECT_LE(step.scratch_offset_bytes + step.scratch_bytes,
+      EXPECT_LE(instruction.scratch_offset_bytes + instruction.scratch_bytes,
                 set.arena_bytes[static_cast<int>(Arena::kWorkspace)]);
     }
   }
@@ -158,7 +158,7 @@ TEST(PlanMemory, GraphsShareWhatTheyName) {
     EXPECT_EQ(both.arena_bytes[static_cast<int>(arena)],
               alone.arena_bytes[static_cast<int>(arena)]);
   }
-  EXPECT_FALSE(both.program("evaluate").steps.empty());
+  EXPECT_FALSE(both.program("evaluate").instructions.empty());
 }
 
 }  // namespace

@@ -53,11 +53,11 @@ class Recomputer {
       clone(node, node.inputs, {});
       return clones_.at(id);
     }
-    if (policy_ == RecomputePolicy::kSelective && node.op->rebuild != nullptr) {
-      const Rebuild rebuild = node.op->rebuild(node);
-      for (const int output : rebuild.outputs) {
+    if (policy_ == RecomputePolicy::kSelective && node.op->rematerialize != nullptr) {
+      const Rematerialization rematerialize = node.op->rematerialize(node);
+      for (const int output : rematerialize.outputs) {
         if (node.outputs[output] != id) continue;
-        clone(node, rebuild.inputs, rebuild.outputs);
+        clone(node, rematerialize.inputs, rematerialize.outputs);
         return clones_.at(id);
       }
     }

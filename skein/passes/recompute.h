@@ -1,7 +1,7 @@
 // Trades arithmetic for memory: backward does forward work again instead of keeping its results.
 //
 //   none       everything that backward reads is kept
-//   selective  outputs of ops with a `rebuild` rule (norms, SwiGLU) are done again
+//   selective  outputs of ops with a `rematerialize` rule (norms, SwiGLU) are done again
 //   full       of each layer (scope "layers.<i>") only the values that other scopes read are kept;
 //              the rest of the layer is done again when its backward begins
 //

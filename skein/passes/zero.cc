@@ -166,7 +166,7 @@ void shard_weights(Graph& graph) {
   if (graph.mesh().size(kAxis) > 1) WeightSharder(graph).run();
 }
 
-void reduce_early(Graph& graph) {
+void shard_gradients(Graph& graph) {
   if (graph.mesh().size(kAxis) > 1) EarlyReducer(graph).run();
 }
 

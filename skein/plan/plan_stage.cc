@@ -83,18 +83,18 @@ ProgramSeconds Pricing::program(const Program& program, int64_t rank, int64_t ti
                                 std::map<WireKey, double>& collectives) const {
   ProgramSeconds sum;
   const bool is_update = program.name == "update";
-  for (const Step& step : program.steps) {
-    if (step.op->only_waits) continue;
-    const std::optional<Message> message = message_of(step, mesh_, rank);
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.op->only_waits) continue;
+    const std::optional<Message> message = message_of(instruction, mesh_, rank);
     if (!message || message->kind == CollectiveKind::kSend) {
-      sum.compute += estimate_seconds(step, rates_);
+      sum.compute += estimate_seconds(instruction, rates_);
     }
     if (!message) continue;
     const double seconds = this->seconds(*message);
     collectives[{message->group, message->kind}] += static_cast<double>(times) * seconds;
     if (message->kind == CollectiveKind::kSend && !is_update) {
       sum.transfer += seconds;
-    } else if (!step.op->ended_by.empty()) {
+    } else if (!instruction.op->ended_by.empty()) {
       sum.hideable += seconds;
       sum.last_hideable = seconds;
     } else {

@@ -75,29 +75,29 @@ class Device {
   // Memory of the host that `download_later` reaches.
   virtual void* allocate_host(int64_t bytes) { return std::malloc(static_cast<size_t>(bytes)); }
   virtual void release_host(void* memory) { std::free(memory); }
-  // Done once a later mark() has been waited for.
+  // Done once a later record_event() has been waited for.
   virtual void download_later(void* host, const void* device, int64_t bytes) {
     std::memcpy(host, device, static_cast<size_t>(bytes));
   }
   // Of all that was started so far.
-  virtual int64_t mark() { return 0; }
+  virtual int64_t record_event() { return 0; }
   virtual void wait(int64_t) {}
 
   // Points of the queue, for timing: seconds from an origin of the device's own, known after
   // synchronize().
-  virtual int64_t stamp() {
+  virtual int64_t record_time() {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   }
-  virtual double seconds_at(int64_t stamp) { return static_cast<double>(stamp) * 1e-9; }
-  virtual void forget_stamps() {}
+  virtual double seconds_at(int64_t time) { return static_cast<double>(time) * 1e-9; }
+  virtual void forget_times() {}
   // Names what is started in between, for a profiler that is attached.
   virtual void begin_range(const std::string&) {}
   virtual void end_range() {}
 
   // Where the device is, for the message of an error that comes behind the host: a place is passed
   // when everything that was started before it has finished.
-  virtual int64_t name_place(const std::string&) { return 0; }
-  virtual void pass_place(int64_t) {}
+  virtual int64_t name_breadcrumb(const std::string&) { return 0; }
+  virtual void pass_breadcrumb(int64_t) {}
   virtual void pass_step(int64_t) {}
   // An error behind the host, and where it was; empty: there is none.
   virtual std::string failure() const { return {}; }

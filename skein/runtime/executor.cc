@@ -9,16 +9,16 @@ namespace skein {
 namespace {
 
 // So that noting where a device is costs little beside them.
-constexpr size_t kStepsBetweenPlaces = 32;
+constexpr size_t kInstructionsBetweenBreadcrumbs = 32;
 
-std::string describe(const Step& step) {
-  std::string text = fmt::format("[{}]", step.op->name);
-  for (const Operand& operand : step.inputs) {
+std::string describe(const Instruction& instruction) {
+  std::string text = fmt::format("[{}]", instruction.op->name);
+  for (const Operand& operand : instruction.inputs) {
     if (operand.present()) {
       text += fmt::format(" {}{}", dtype_name(operand.dtype), operand.shape.to_string());
     }
   }
-  return step.scope.empty() ? text : text + " (" + step.scope + ")";
+  return instruction.scope.empty() ? text : text + " (" + instruction.scope + ")";
 }
 
 }  // namespace
@@ -81,36 +81,37 @@ void Executor::bind(const Program& program) {
     BoundProgram& bound = slots.emplace_back();
     bound.program = &program;
     bound.places = places;
-    for (const Step& step : program.steps) {
-      bound.steps.push_back(bind(step, slot));
-      bound.communicates |= bound.steps.back().call.communicator != nullptr;
+    for (const Instruction& instruction : program.instructions) {
+      bound.instructions.push_back(bind(instruction, slot));
+      bound.communicates |= bound.instructions.back().call.communicator != nullptr;
     }
   }
 }
 
 std::vector<int64_t> Executor::name_places(const Program& program) {
   std::vector<int64_t> places;
-  for (size_t i = 0; i < program.steps.size(); i += kStepsBetweenPlaces) {
-    const size_t last = std::min(i + kStepsBetweenPlaces, program.steps.size()) - 1;
-    places.push_back(device_.name_place(fmt::format("in ops {} to {} of program '{}', {} to {}", i,
-                                                    last, program.name, describe(program.steps[i]),
-                                                    describe(program.steps[last]))));
+  for (size_t i = 0; i < program.instructions.size(); i += kInstructionsBetweenBreadcrumbs) {
+    const size_t last =
+        std::min(i + kInstructionsBetweenBreadcrumbs, program.instructions.size()) - 1;
+    places.push_back(device_.name_breadcrumb(
+        fmt::format("in ops {} to {} of program '{}', {} to {}", i, last, program.name,
+                    describe(program.instructions[i]), describe(program.instructions[last]))));
   }
   return places;
 }
 
-Executor::BoundStep Executor::bind(const Step& step, int64_t slot) {
-  const auto kernel = device_.kernels().find(step.op->name);
+Executor::BoundInstruction Executor::bind(const Instruction& instruction, int64_t slot) {
+  const auto kernel = device_.kernels().find(instruction.op->name);
   if (kernel == device_.kernels().end()) {
-    fail(ErrorCode::kUnsupported, "{}: device {} has no kernel for it", describe(step),
+    fail(ErrorCode::kUnsupported, "{}: device {} has no kernel for it", describe(instruction),
          device_.kind());
   }
-  BoundStep bound{&kernel->second, &step, bind_views(step, bases_, slot)};
-  bound.call.communicator = communicator_of(step);
+  BoundInstruction bound{&kernel->second, &instruction, bind_views(instruction, bases_, slot)};
+  bound.call.communicator = communicator_of(instruction);
   bound.call.stream = device_.stream();
-  if (step.attrs.has("channel")) {
-    const int64_t depth = step.attrs.has("depth") ? step.attrs.integer("depth") : 1;
-    auto& tickets = tickets_[step.attrs.integer("channel")];
+  if (instruction.attrs.has("channel")) {
+    const int64_t depth = instruction.attrs.has("depth") ? instruction.attrs.integer("depth") : 1;
+    auto& tickets = tickets_[instruction.attrs.integer("channel")];
     if (tickets.empty()) tickets.resize(depth + 1, -1);
     bound.call.ticket = tickets.data();
   }
@@ -120,9 +121,9 @@ Executor::BoundStep Executor::bind(const Step& step, int64_t slot) {
   return bound;
 }
 
-Communicator* Executor::communicator_of(const Step& step) const {
-  if (communicators_ == nullptr || !step.attrs.has("axis")) return nullptr;
-  const auto found = communicators_->find(step.attrs.text("axis"));
+Communicator* Executor::communicator_of(const Instruction& instruction) const {
+  if (communicators_ == nullptr || !instruction.attrs.has("axis")) return nullptr;
+  const auto found = communicators_->find(instruction.attrs.text("axis"));
   return found == communicators_->end() ? nullptr : found->second.get();
 }
 
@@ -142,7 +143,7 @@ void Executor::run(std::string_view program, int64_t slot) {
 
 void Executor::choose_algorithms() {
   for (const auto& [name, slots] : bound_) {
-    for (const BoundStep& bound : slots.at(0).steps) {
+    for (const BoundInstruction& bound : slots.at(0).instructions) {
       if (bound.kernel->choose != nullptr) bound.kernel->choose(bound.call);
     }
   }
@@ -168,39 +169,39 @@ void Executor::start(BoundProgram& program, int64_t slot) {
 }
 
 void Executor::run_steps(const BoundProgram& program) {
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    const BoundStep& bound = program.steps[i];
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const BoundInstruction& bound = program.instructions[i];
     try {
-      pass_place(program, i);
-      run_step(bound);
+      pass_breadcrumb(program, i);
+      run_instruction(bound);
       if (device_.checks_ops()) device_.synchronize();
     } catch (const std::exception& error) {
       const auto* known = dynamic_cast<const Error*>(&error);
       if (known != nullptr && known->code() == ErrorCode::kPeerLost) throw;
-      fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.step),
+      fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.instruction),
            program.program->name, error.what());
     }
   }
 }
 
 void Executor::run_profiled(const BoundProgram& program, int64_t slot) {
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    const BoundStep& bound = program.steps[i];
-    pass_place(program, i);
-    device_.begin_range(describe(*bound.step));
-    const int64_t start = device_.stamp();
-    run_step(bound);
-    stamped_.push_back({bound.step, program.program, slot, start, device_.stamp()});
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const BoundInstruction& bound = program.instructions[i];
+    pass_breadcrumb(program, i);
+    device_.begin_range(describe(*bound.instruction));
+    const int64_t start = device_.record_time();
+    run_instruction(bound);
+    timed_.push_back({bound.instruction, program.program, slot, start, device_.record_time()});
     device_.end_range();
   }
 }
 
-void Executor::pass_place(const BoundProgram& program, size_t step) {
-  if (step % kStepsBetweenPlaces == 0)
-    device_.pass_place(program.places[step / kStepsBetweenPlaces]);
+void Executor::pass_breadcrumb(const BoundProgram& program, size_t instruction) {
+  if (instruction % kInstructionsBetweenBreadcrumbs == 0)
+    device_.pass_breadcrumb(program.places[instruction / kInstructionsBetweenBreadcrumbs]);
 }
 
-void Executor::run_step(const BoundStep& bound) {
+void Executor::run_instruction(const BoundInstruction& bound) {
   if (bound.call.communicator == nullptr) return bound.kernel->run(bound.call);
   const auto start = std::chrono::steady_clock::now();
   bound.kernel->run(bound.call);
@@ -211,19 +212,19 @@ void Executor::run_step(const BoundStep& bound) {
 std::vector<OpSpan> Executor::take_spans() {
   device_.synchronize();
   std::vector<OpSpan> spans;
-  for (const StampedStep& stamped : stamped_) {
-    spans.push_back({stamped.step, stamped.program->name, stamped.slot,
-                     device_.seconds_at(stamped.start), device_.seconds_at(stamped.end)});
+  for (const StampedStep& timed : timed_) {
+    spans.push_back({timed.instruction, timed.program->name, timed.slot,
+                     device_.seconds_at(timed.start), device_.seconds_at(timed.end)});
   }
-  stamped_.clear();
-  device_.forget_stamps();
+  timed_.clear();
+  device_.forget_times();
   return spans;
 }
 
 const std::map<std::string, OpTime>& Executor::profile() {
   for (const OpSpan& span : take_spans()) {
-    OpTime& time = profile_[std::string(span.step->op->name)];
-    const Cost& cost = span.step->cost;
+    OpTime& time = profile_[std::string(span.instruction->op->name)];
+    const Cost& cost = span.instruction->cost;
     time.calls += 1;
     time.seconds += span.end - span.start;
     time.flops += cost.flops;

@@ -25,7 +25,7 @@ namespace skein {
 
 // An op that ran, in seconds from an origin of the device's own.
 struct OpSpan {
-  const Step* step = nullptr;
+  const Instruction* instruction = nullptr;
   std::string_view program;
   int64_t slot = 0;
   double start = 0, end = 0;
@@ -86,7 +86,7 @@ class Executor {
     return value;
   }
 
-  // `to` is in memory of Device::allocate_host; it holds the value once a later mark() was waited
+  // `to` is in memory of Device::allocate_host; it holds the value once a later record_event() was waited
   // for.
   template <typename T>
   void download_later(std::string_view name, T& to) const {
@@ -108,16 +108,16 @@ class Executor {
   const std::map<std::string, OpTime>& profile();
 
  private:
-  struct BoundStep {
+  struct BoundInstruction {
     const Kernel* kernel;
-    const Step* step;
+    const Instruction* instruction;
     KernelCall call;
   };
   // A program in one of its slots.
   struct BoundProgram {
-    std::vector<BoundStep> steps;
+    std::vector<BoundInstruction> instructions;
     const Program* program = nullptr;
-    std::vector<int64_t> places;  // every so many steps, for Device::pass_place
+    std::vector<int64_t> places;  // every so many steps, for Device::pass_breadcrumb
     bool communicates = false;
     bool ran = false;
     std::unique_ptr<Recording> recording;
@@ -125,14 +125,14 @@ class Executor {
   void release_arenas();
   View sized_view(std::string_view name, int64_t bytes) const;
   void bind(const Program& program);
-  BoundStep bind(const Step& step, int64_t slot);
-  Communicator* communicator_of(const Step& step) const;  // null: it needs none
+  BoundInstruction bind(const Instruction& instruction, int64_t slot);
+  Communicator* communicator_of(const Instruction& instruction) const;  // null: it needs none
   std::vector<int64_t> name_places(const Program& program);
   void start(BoundProgram& program, int64_t slot);
   void run_steps(const BoundProgram& program);
   void run_profiled(const BoundProgram& program, int64_t slot);
-  void pass_place(const BoundProgram& program, size_t step);
-  void run_step(const BoundStep& bound);
+  void pass_breadcrumb(const BoundProgram& program, size_t instruction);
+  void run_instruction(const BoundInstruction& bound);
 
   Device& device_;
   const ProgramSet& programs_;
@@ -142,13 +142,13 @@ class Executor {
   std::map<int64_t, std::vector<int64_t>> tickets_;                      // by channel
   double communication_seconds_ = 0;
   struct StampedStep {
-    const Step* step;
+    const Instruction* instruction;
     const Program* program;
     int64_t slot;
     int64_t start, end;
   };
   bool profiling_ = false;
-  std::vector<StampedStep> stamped_;
+  std::vector<StampedStep> timed_;
   std::map<std::string, OpTime> profile_;
 };
 

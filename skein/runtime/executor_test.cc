@@ -17,11 +17,11 @@ ProgramSet one_step() {
   const Operand x{Arena::kInputs, 0, DType::kF32, {4}, 4};
   const Operand w{Arena::kWeights, 0, DType::kF32, {4}, 4};
   const Operand y{Arena::kInputs, 64, DType::kF32, {4}, 4};
-  Step step;
-  step.op = &testing_ops::kPlus;
-  step.inputs = {x, w};
-  step.outputs = {y};
-  set.programs = {{"forward", {step}}};
+  Instruction instruction;
+  instruction.op = &testing_ops::kPlus;
+  instruction.inputs = {x, w};
+  instruction.outputs = {y};
+  set.programs = {{"forward", {instruction}}};
   set.named = {{"x", x}, {"w", w}, {"y", y}};
   return set;
 }

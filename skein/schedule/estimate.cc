@@ -9,18 +9,20 @@ HardwareRates rates_of(const Hardware& hardware, DType dtype) {
           hardware.op_factors};
 }
 
-double estimate_seconds(const Step& step, const HardwareRates& rates) {
-  const auto bytes = static_cast<double>(step.cost.bytes_read + step.cost.bytes_written);
-  if (step.cost.flops == 0 && bytes == 0) return 0;  // a view
-  const auto factor = rates.op_factors.find(step.op->name);
+double estimate_seconds(const Instruction& instruction, const HardwareRates& rates) {
+  const auto bytes =
+      static_cast<double>(instruction.cost.bytes_read + instruction.cost.bytes_written);
+  if (instruction.cost.flops == 0 && bytes == 0) return 0;  // a view
+  const auto factor = rates.op_factors.find(instruction.op->name);
   return rates.launch_s +
          (factor == rates.op_factors.end() ? 1.0 : factor->second) *
-             std::max(step.cost.flops / rates.flops_per_s, bytes / rates.bytes_per_s);
+             std::max(instruction.cost.flops / rates.flops_per_s, bytes / rates.bytes_per_s);
 }
 
 double estimate_seconds(const Program& program, const HardwareRates& rates) {
   double seconds = 0;
-  for (const Step& step : program.steps) seconds += estimate_seconds(step, rates);
+  for (const Instruction& instruction : program.instructions)
+    seconds += estimate_seconds(instruction, rates);
   return seconds;
 }
 

@@ -22,7 +22,7 @@ struct HardwareRates {
 // Those of one device, with products in `dtype`.
 HardwareRates rates_of(const Hardware& hardware, DType dtype);
 
-double estimate_seconds(const Step& step, const HardwareRates& rates);
+double estimate_seconds(const Instruction& instruction, const HardwareRates& rates);
 double estimate_seconds(const Program& program, const HardwareRates& rates);
 double estimate_seconds(const Program& program, const Hardware& hardware, DType dtype);
 

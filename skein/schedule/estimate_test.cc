@@ -5,8 +5,8 @@
 namespace skein {
 namespace {
 
-Step step(double flops, int64_t bytes_read, int64_t bytes_written) {
-  Step result;
+Instruction instruction(double flops, int64_t bytes_read, int64_t bytes_written) {
+  Instruction result;
   result.cost = {flops, bytes_read, bytes_written};
   return result;
 }
@@ -22,13 +22,13 @@ Hardware hardware() {
 
 TEST(Estimate, TheLongerOfArithmeticAndMemoryAndALaunch) {
   Program program;
-  program.steps = {step(1000, 2, 2), step(1, 20, 4)};
+  program.instructions = {instruction(1000, 2, 2), instruction(1, 20, 4)};
   EXPECT_DOUBLE_EQ(estimate_seconds(program, hardware(), DType::kBF16), 0.5 + 10 + 0.5 + 6);
   EXPECT_DOUBLE_EQ(estimate_seconds(program, hardware(), DType::kF32), 0.5 + 100 + 0.5 + 6);
 }
 
 TEST(Estimate, StepsWithoutWorkAreNoKernels) {
-  EXPECT_EQ(estimate_seconds(step(0, 0, 0), rates_of(hardware(), DType::kBF16)), 0);
+  EXPECT_EQ(estimate_seconds(instruction(0, 0, 0), rates_of(hardware(), DType::kBF16)), 0);
 }
 
 }  // namespace

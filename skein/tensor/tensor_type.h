@@ -5,7 +5,7 @@
 //   Flat           what the other axes leave to a rank is laid out flat, row by row, and each rank
 //                  of this axis holds one range of it: a vector of whole granules, equal in length,
 //                  in rank order, padded behind the end (ZeRO). At most one axis
-//   Partial        every rank holds a term of a sum that is still owed
+//   Partial        every rank holds a term of a sum that is still pending
 //
 // Where two axes shard one dim, the outer axis (first in the mesh) cuts first. The local shape
 // follows from the mesh. Two types are the same value on the same mesh exactly when they compare

@@ -113,12 +113,12 @@ void StepRunner::collect(const Batch& batch, const Reports& reports, Outcome& ou
   executor_.fill_zero("loss_sum");
   executor_.download_later("grad_norm", outcome.grad_norm);
   executor_.download_later("param_norm_squared", outcome.param_norm_squared);
-  outcome.mark = executor_.device().mark();
+  outcome.event = executor_.device().record_event();
 }
 
 StepResult StepRunner::finish() {
   const Outcome& outcome = outcomes_[finished_ % executor_.device().depth()];
-  executor_.device().wait(outcome.mark);
+  executor_.device().wait(outcome.event);
   ++finished_;
   StepResult result;
   result.num_label_tokens = outcome.num_label_tokens;

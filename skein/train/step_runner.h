@@ -73,7 +73,7 @@ class StepRunner {
     std::array<double, kNumReports> reports;
     float grad_norm;
     int32_t num_label_tokens;
-    int64_t mark;
+    int64_t event;
   };
 
   void check_batch(const Batch& batch) const;

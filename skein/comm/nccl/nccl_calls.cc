@@ -91,7 +91,7 @@ class Calls {
     calls.end();
   }
 
-  // A lane of two: the other is 0 or 1 in it.
+  // A queue of two: the other is 0 or 1 in it.
   void pass_message() {
     const int other = collective_.peer < rank_ ? 0 : 1;
     NcclGroup calls(nccl());

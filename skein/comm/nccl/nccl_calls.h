@@ -1,8 +1,8 @@
-// What a collective asks of NCCL, posted to a lane: which bytes go where, and the canonical sum.
+// What a collective asks of NCCL, posted to a queue: which bytes go where, and the canonical sum.
 #pragma once
 
 #include "skein/comm/communicator.h"
-#include "skein/comm/nccl/nccl_lane.h"
+#include "skein/comm/nccl/nccl_queue.h"
 
 namespace skein {
 

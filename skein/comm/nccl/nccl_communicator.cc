@@ -57,7 +57,7 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclWorld> world, std::vector
   const auto self = std::find(world_ranks_.begin(), world_ranks_.end(), world_->host().rank());
   rank_ = static_cast<int>(self - world_ranks_.begin());
   const int meetings = world_->count_meeting(world_ranks_, name_);
-  lane_name_ = meetings == 0 ? name_ : fmt::format("{} #{}", name_, meetings + 1);
+  queue_name_ = meetings == 0 ? name_ : fmt::format("{} #{}", name_, meetings + 1);
 }
 
 std::unique_ptr<Communicator> NcclCommunicator::group(const std::vector<int>& members,
@@ -68,40 +68,40 @@ std::unique_ptr<Communicator> NcclCommunicator::group(const std::vector<int>& me
   return std::make_unique<NcclCommunicator>(world_, std::move(world_ranks), name);
 }
 
-std::unique_ptr<NcclLane> NcclCommunicator::new_lane(std::vector<int> ranks,
-                                                     NcclLane::Traffic traffic,
-                                                     const std::string& label) {
+std::unique_ptr<NcclQueue> NcclCommunicator::new_queue(std::vector<int> ranks,
+                                                       NcclQueue::Traffic traffic,
+                                                       const std::string& label) {
   NcclMembers members{.group = name_, .ranks = std::move(ranks)};
   for (const int rank : members.ranks) {
     if (rank == rank_) members.self = static_cast<int>(members.world_ranks.size());
     members.world_ranks.push_back(world_ranks_[static_cast<size_t>(rank)]);
   }
-  return std::make_unique<NcclLane>(*world_, std::move(members), traffic, lane_name_ + label);
+  return std::make_unique<NcclQueue>(*world_, std::move(members), traffic, queue_name_ + label);
 }
 
-NcclLane& NcclCommunicator::lane_of(const Collective& collective) {
+NcclQueue& NcclCommunicator::queue_of(const Collective& collective) {
   const Kind kind = collective.kind;
   if (kind != Kind::kSend && kind != Kind::kReceive) {
     if (collectives_ == nullptr) {
       std::vector<int> all(world_ranks_.size());
       std::iota(all.begin(), all.end(), 0);
-      collectives_ = new_lane(std::move(all), NcclLane::Traffic::kCollectives, "");
+      collectives_ = new_queue(std::move(all), NcclQueue::Traffic::kCollectives, "");
     }
     return *collectives_;
   }
   const int from = kind == Kind::kSend ? rank_ : collective.peer;
   const int to = kind == Kind::kSend ? collective.peer : rank_;
-  std::unique_ptr<NcclLane>& lane = messages_[{from, to}];
-  if (lane == nullptr) {
-    const auto traffic = from < to ? NcclLane::Traffic::kToSecond : NcclLane::Traffic::kToFirst;
-    lane = new_lane({std::min(from, to), std::max(from, to)}, traffic,
-                    fmt::format(" {} to {}", from, to));
+  std::unique_ptr<NcclQueue>& queue = messages_[{from, to}];
+  if (queue == nullptr) {
+    const auto traffic = from < to ? NcclQueue::Traffic::kToSecond : NcclQueue::Traffic::kToFirst;
+    queue = new_queue({std::min(from, to), std::max(from, to)}, traffic,
+                      fmt::format(" {} to {}", from, to));
   }
-  return *lane;
+  return *queue;
 }
 
 void NcclCommunicator::prepare(const Collective& collective) {
-  if (size() > 1) lane_of(collective);
+  if (size() > 1) queue_of(collective);
 }
 
 Communicator::Ticket NcclCommunicator::start(const Collective& collective) {
@@ -111,12 +111,12 @@ Communicator::Ticket NcclCommunicator::start(const Collective& collective) {
   if (size() == 1) {
     post_copies(collective, world_->queue());
   } else {
-    NcclLane& lane = lane_of(collective);
+    NcclQueue& queue = queue_of(collective);
     world_->connect_announced();
-    NcclLane::Op* op = lane.post(collective, [&](const NcclPost& to) {
+    NcclQueue::Op* op = queue.post(collective, [&](const NcclPost& to) {
       post_calls(to, collective, rank_, size(), world_->options().sums);
     });
-    pending_.emplace(ticket, Pending{&lane, op});
+    pending_.emplace(ticket, Pending{&queue, op});
   }
   count_bytes(collective);
   return ticket;
@@ -129,7 +129,7 @@ void NcclCommunicator::wait(Ticket ticket) {
   if (found == pending_.end()) {
     fail(ErrorCode::kInternal, "group '{}' waits for a collective that it did not start", name_);
   }
-  found->second.lane->wait(found->second.op);
+  found->second.queue->wait(found->second.op);
   pending_.erase(found);
 }
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "skein/comm/communicator.h"
-#include "skein/comm/nccl/nccl_lane.h"
+#include "skein/comm/nccl/nccl_queue.h"
 #include "skein/comm/nccl/nccl_world.h"
 
 namespace skein {
@@ -43,21 +43,21 @@ class NcclCommunicator : public Communicator {
 
  private:
   struct Pending {
-    NcclLane* lane;
-    NcclLane::Op* op;
+    NcclQueue* queue;
+    NcclQueue::Op* op;
   };
-  NcclLane& lane_of(const Collective& collective);
-  std::unique_ptr<NcclLane> new_lane(std::vector<int> ranks, NcclLane::Traffic traffic,
-                                     const std::string& label);
+  NcclQueue& queue_of(const Collective& collective);
+  std::unique_ptr<NcclQueue> new_queue(std::vector<int> ranks, NcclQueue::Traffic traffic,
+                                       const std::string& label);
   void count_bytes(const Collective& collective);
 
   std::shared_ptr<NcclWorld> world_;
   std::vector<int> world_ranks_;
   std::string name_;
-  std::string lane_name_;
+  std::string queue_name_;
   int rank_ = 0;
-  std::unique_ptr<NcclLane> collectives_;
-  std::map<std::pair<int, int>, std::unique_ptr<NcclLane>> messages_;  // by sender and receiver
+  std::unique_ptr<NcclQueue> collectives_;
+  std::map<std::pair<int, int>, std::unique_ptr<NcclQueue>> messages_;  // by sender and receiver
   Ticket next_ticket_ = 0;
   std::map<Ticket, Pending> pending_;
   std::array<WireCount, 8> counts_{};

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "skein/comm/nccl/nccl_lane.h"
+#include "skein/comm/nccl/nccl_queue.h"
 
 namespace skein {
 
@@ -31,34 +31,34 @@ int NcclWorld::count_meeting(const std::vector<int>& world_ranks, const std::str
   return meetings_[fmt::format("{} {}", fmt::join(world_ranks, ","), name)]++;
 }
 
-void NcclWorld::announce(NcclLane* lane) {
+void NcclWorld::announce(NcclQueue* queue) {
   const std::lock_guard lock(mutex_);
-  announced_.push_back(lane);
+  announced_.push_back(queue);
   has_announced_ = true;
 }
 
 void NcclWorld::connect_announced() {
   if (!has_announced_) return;
   const std::lock_guard connecting(connecting_);
-  std::vector<NcclLane*> announced;
+  std::vector<NcclQueue*> announced;
   {
     const std::lock_guard lock(mutex_);
     announced = std::exchange(announced_, {});
   }
   std::sort(announced.begin(), announced.end(),
-            [](const NcclLane* a, const NcclLane* b) { return a->key() < b->key(); });
-  for (NcclLane* lane : announced) {
-    lane->connect();
+            [](const NcclQueue* a, const NcclQueue* b) { return a->key() < b->key(); });
+  for (NcclQueue* queue : announced) {
+    queue->connect();
     const std::lock_guard lock(mutex_);
-    lanes_.push_back(lane);
+    queues_.push_back(queue);
   }
   const std::lock_guard lock(mutex_);
   has_announced_ = !announced_.empty();
 }
 
-void NcclWorld::remove(NcclLane* lane) {
-  std::erase(announced_, lane);
-  std::erase(lanes_, lane);
+void NcclWorld::remove(NcclQueue* queue) {
+  std::erase(announced_, queue);
+  std::erase(queues_, queue);
 }
 
 void NcclWorld::check_alive() const {
@@ -86,11 +86,11 @@ void NcclWorld::end(const std::string& cause) noexcept {
   std::unique_lock posting(posting_, std::defer_lock);
   static_cast<void>(posting.try_lock_for(kPatience));
   const std::lock_guard lock(mutex_);
-  if (lanes_.empty()) return;
+  if (queues_.empty()) return;
   // All in one group: each is told before NCCL waits for any, and tidies up the device.
   const NcclLibrary& nccl = NcclLibrary::get();
   nccl.group_start();
-  for (NcclLane* lane : lanes_) lane->disconnect();
+  for (NcclQueue* queue : queues_) queue->disconnect();
   nccl.group_end();
 }
 
@@ -100,7 +100,7 @@ void NcclWorld::watch() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kInterval, [this] { return stopping_; })) {
     std::optional<std::string> cause;
-    for (size_t i = 0; i < lanes_.size() && !cause && !ended_; ++i) cause = lanes_[i]->look();
+    for (size_t i = 0; i < queues_.size() && !cause && !ended_; ++i) cause = queues_[i]->look();
     if (!cause) continue;
     lock.unlock();
     end(*cause);

@@ -1,13 +1,13 @@
-// What all groups of a process share over NCCL: the device, lanes that wait to be connected, a
+// What all groups of a process share over NCCL: the device, queues that wait to be connected, a
 // thread that looks at what is under way, and the end of the world.
 //
-// Lanes    are connected in the order of their keys, all that were announced before anything runs:
+// Queues   are connected in the order of their keys, all that were announced before anything runs:
 //          members that come with different sets meet in the same order, and nothing that NCCL does
 //          to the device while it connects waits for a collective
 // Looking  ten times a second: peers that ended (through the host's world), errors that NCCL saw,
 //          deadlines that passed. Any of them ends the world: the cause is told to all ranks, and
 //          NCCL's kernels are made to end
-// Locks    who talks to NCCL holds posting(); mutex() guards lanes and what is under way in them;
+// Locks    who talks to NCCL holds posting(); mutex() guards queues and what is under way in them;
 //          posting() is taken first
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace skein {
 
-class NcclLane;
+class NcclQueue;
 
 class NcclWorld {
  public:
@@ -47,9 +47,9 @@ class NcclWorld {
 
   // How often these ranks made a group of this name before: the same on all of them.
   int count_meeting(const std::vector<int>& world_ranks, const std::string& name);
-  void announce(NcclLane* lane);
+  void announce(NcclQueue* queue);
   void connect_announced();
-  void remove(NcclLane* lane);  // the mutex is held
+  void remove(NcclQueue* queue);  // the mutex is held
 
   bool has_ended() const { return ended_; }
   void check_alive() const;  // throws the cause of the end
@@ -71,7 +71,7 @@ class NcclWorld {
   mutable std::mutex mutex_;
   std::string cause_;
   std::map<std::string, int> meetings_;
-  std::vector<NcclLane*> announced_, lanes_;
+  std::vector<NcclQueue*> announced_, queues_;
   bool stopping_ = false;
   std::condition_variable wake_;
   std::thread watcher_;

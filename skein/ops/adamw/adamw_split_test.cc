@@ -207,7 +207,7 @@ TEST(AdamwSplit, CountsElementsIn64Bits) {
 TEST(AdamwSplit, RefusesMixedPlacements) {
   const Precision& precision = kPrecisions[0];
   EXPECT_THROW(SplitRun(precision, {"gathered rows", 2, 1, kRows, kWhole, true}, {4, 4}), Error);
-  EXPECT_THROW(SplitRun(precision, {"owed", 2, 1, Placement::partial(), kWhole, false}, {4, 4}),
+  EXPECT_THROW(SplitRun(precision, {"pending", 2, 1, Placement::partial(), kWhole, false}, {4, 4}),
                Error);
 }
 

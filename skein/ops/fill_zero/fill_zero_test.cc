@@ -31,14 +31,14 @@ TEST(FillZero, KeepsPlacementsAndClearsPadding) {
   type.placements[1] = Placement::flat();
   const ValueId flat = graph.add_input(Role::kGradient, "flat", type);
   type.placements[1] = Placement::partial();
-  const ValueId owed = graph.add_input(Role::kGradient, "owed", type);
-  const std::vector<ValueId> zeros = fill_zero(graph, {flat, owed});
+  const ValueId pending = graph.add_input(Role::kGradient, "pending", type);
+  const std::vector<ValueId> zeros = fill_zero(graph, {flat, pending});
   EXPECT_EQ(graph.type(zeros[0]), graph.type(flat));
-  EXPECT_EQ(graph.type(zeros[1]), graph.type(owed));
+  EXPECT_EQ(graph.type(zeros[1]), graph.type(pending));
   const auto ones = [&](ValueId id) {
     return make_tensor(DType::kF32, graph.type(id).local_shape(mesh), [](int64_t) { return 1.0; });
   };
-  const GraphRun run(graph, {{flat, ones(flat)}, {owed, ones(owed)}}, {.rank = 2});
+  const GraphRun run(graph, {{flat, ones(flat)}, {pending, ones(pending)}}, {.rank = 2});
   EXPECT_EQ(run.read(zeros[0]), std::vector<double>(1024, 0.0));
   EXPECT_EQ(run.read(zeros[1]), std::vector<double>(2500, 0.0));
 }

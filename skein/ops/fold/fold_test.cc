@@ -95,8 +95,8 @@ TEST(Fold, RefusesWhatDoesNotFit) {
   const ValueId gradient = graph.add_input(Role::kGradient, "gradient", type);
   EXPECT_EQ(graph.type(fold(graph, {{level, gradient}}, FoldMode::kPush)[0].level), type);
   type.placements[1] = Placement::partial();
-  const ValueId owed = graph.add_input(Role::kGradient, "owed", type);
-  EXPECT_THROW(fold(graph, {{level, owed}}, FoldMode::kPush), Error);
+  const ValueId pending = graph.add_input(Role::kGradient, "pending", type);
+  EXPECT_THROW(fold(graph, {{level, pending}}, FoldMode::kPush), Error);
 }
 
 }  // namespace

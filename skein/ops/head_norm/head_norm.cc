@@ -65,7 +65,9 @@ void backward(BackwardContext& context) {
   context.add_input_grad(0, outputs[0]);
 }
 
-Rebuild rebuild(const Node& node) { return {.inputs = node.inputs, .outputs = {0}}; }
+Rematerialization rematerialize(const Node& node) {
+  return {.inputs = node.inputs, .outputs = {0}};
+}
 
 std::vector<TensorType> infer_backward(const OpCall& call) {
   const int64_t head_dim = check_head_dim(call);
@@ -93,8 +95,8 @@ const OpDef kHeadNorm = {.name = "head_norm",
                          .infer = infer,
                          .cost = cost,
                          .backward = backward,
-                         .passes_owed = true,
-                         .rebuild = rebuild};
+                         .passes_pending = true,
+                         .rematerialize = rematerialize};
 const OpDef kHeadNormBackward = {.name = "head_norm_backward",
                                  .infer = infer_backward,
                                  .cost = cost_backward,

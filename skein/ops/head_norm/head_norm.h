@@ -10,7 +10,7 @@
 // Backward      saves x and rstd
 // Cost          about 5 flops an element forward, 10 backward; memory-bound
 // Placement     tokens S0; heads S1; w Replicated, dw Partial. The derivative is linear: a gradient
-//               that is a sum still owed passes through it
+//               that is a sum still pending passes through it
 // Source        transformers Qwen3RMSNorm; Henry et al., arXiv:2010.04245, for the idea
 #pragma once
 

@@ -8,7 +8,7 @@ namespace {
 
 bool has_bias(const OpCall& call) { return call.attrs.flag("bias"); }
 
-// A bias lies as the rows of its weight. Where y is a sum still owed, adding b on every rank would
+// A bias lies as the rows of its weight. Where y is a sum still pending, adding b on every rank would
 // count it once a rank: there it must be such a sum itself.
 void check_bias(const OpCall& call, int weight, int bias, const Placements& of_y) {
   const TensorType& b = call.input(bias);
@@ -116,7 +116,7 @@ const OpDef kLinear = {.name = "linear",
                        .cost = cost,
                        .backward = backward,
                        .layout = layout,
-                       .passes_owed = true,
+                       .passes_pending = true,
                        .can_use_fp8 = true};
 
 std::vector<const OpDef*> linear_ops() { return {&kLinear, &kLinearDx, &kLinearDw, &kLinearDb}; }

@@ -112,8 +112,8 @@ std::vector<TensorType> infer_db(const OpCall& call) {
     const TensorType &dy = check_matrix(call, i), &sum = call.input(parts + i);
     TensorType expected = {DType::kF32, Shape({dy.shape.dim(1)}), {}};
     for (const Placement placement : dy.placements) {
-      const bool owed = placement.is_partial() || placement == Placement::sharded(0);
-      expected.placements.push_back(owed                     ? Placement::partial()
+      const bool pending = placement.is_partial() || placement == Placement::sharded(0);
+      expected.placements.push_back(pending                  ? Placement::partial()
                                     : placement.is_sharded() ? Placement::sharded(0)
                                                              : Placement::replicated());
     }
@@ -152,10 +152,16 @@ std::vector<ValueId> add_accumulating(Graph& graph, const OpDef& op, std::vector
 
 }  // namespace
 
-const OpDef kLinearDx = {
-    .name = "linear_dx", .infer = infer_dx, .cost = cost_dx, .layout = layout_dx, .can_use_fp8 = true};
-const OpDef kLinearDw = {
-    .name = "linear_dw", .infer = infer_dw, .cost = cost_dw, .layout = layout_dw, .can_use_fp8 = true};
+const OpDef kLinearDx = {.name = "linear_dx",
+                         .infer = infer_dx,
+                         .cost = cost_dx,
+                         .layout = layout_dx,
+                         .can_use_fp8 = true};
+const OpDef kLinearDw = {.name = "linear_dw",
+                         .infer = infer_dw,
+                         .cost = cost_dw,
+                         .layout = layout_dw,
+                         .can_use_fp8 = true};
 const OpDef kLinearDb = {
     .name = "linear_db", .infer = infer_db, .cost = cost_db, .layout = layout_db};
 

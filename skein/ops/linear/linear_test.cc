@@ -379,10 +379,10 @@ TEST_F(LinearPlacement, ErrorsNameTheOperands) {
 
 TEST_F(LinearPlacement, BiasOfARowParallelWeightIsASumStillOwed) {
   const ValueId x = value("x", {8, 16}, "S1"), w = value("w", {16, 16}, "S1");
-  const ValueId whole = value("b", {16}, "R"), owed = value("owed", {16}, "P");
+  const ValueId whole = value("b", {16}, "R"), pending = value("pending", {16}, "P");
   expect_error([&] { linear(graph, x, {w}, {whole}, {"y"}); },
                {"b f32[16]", "expected P on axis tp"});
-  EXPECT_EQ(placed(linear(graph, x, {w}, {owed}, {"y"})[0]), "P");
+  EXPECT_EQ(placed(linear(graph, x, {w}, {pending}, {"y"})[0]), "P");
 }
 
 TEST_F(LinearPlacement, RefusesPartsWhoseInputGradientsDoNotAdd) {

@@ -22,7 +22,7 @@ bool has_flag(const OpCall& call, std::string_view name) {
 bool has_targets(const OpCall& call) { return has_flag(call, "into"); }
 
 Placement from_placement(const OpCall& call, int axis) {
-  return has_flag(call, "owed") ? Placement::partial() : call.input(0).placements[axis];
+  return has_flag(call, "pending") ? Placement::partial() : call.input(0).placements[axis];
 }
 
 int num_values(const OpCall& call) {
@@ -33,7 +33,7 @@ int num_values(const OpCall& call) {
 std::string refusal(const TensorType& type, const Mesh& mesh, int axis, Placement to) {
   const Placement from = type.placements.at(axis);
   if (from == to) return "is " + to.to_string() + " already";
-  if (to.is_partial()) return "cannot become Partial: nothing is owed";
+  if (to.is_partial()) return "cannot become Partial: nothing is pending";
   const bool from_split = from.is_sharded() || from.is_flat();
   const bool to_split = to.is_sharded() || to.is_flat();
   if (from_split && to_split) {
@@ -62,7 +62,7 @@ std::string refusal(const TensorType& type, const Mesh& mesh, int axis, Placemen
 
 TensorType placed(const OpCall& call, int index, int axis, Placement to) {
   TensorType type = call.input(index);
-  if (has_flag(call, "owed")) type.placements[axis] = Placement::partial();
+  if (has_flag(call, "pending")) type.placements[axis] = Placement::partial();
   const std::string why = refusal(type, call.mesh, axis, to);
   call.check(why.empty(), "{}, over {}, {}", call.describe(index), call.mesh.axis(axis).name, why);
   call.check(call.input(index).placements[axis] == call.input(0).placements[axis],
@@ -156,7 +156,7 @@ void backward(BackwardContext& context) {
 
 // Gathering again costs the wire; keeping what was gathered costs as many times the memory as there
 // are ranks.
-Rebuild rebuild(const Node& node) {
+Rematerialization rematerialize(const Node& node) {
   if (!node.attrs.has("gathers") || node.outputs.size() != 1) return {};
   return {.inputs = node.inputs, .outputs = {0}};
 }
@@ -241,10 +241,10 @@ const OpDef kRedistribute = {.name = "redistribute",
                              .cost = cost,
                              .backward = backward,
                              .layout = layout,
-                             .passes_owed = true,
+                             .passes_pending = true,
                              .localize = localize,
                              .collective = collective_of,
-                             .rebuild = rebuild};
+                             .rematerialize = rematerialize};
 
 std::vector<const OpDef*> redistribute_ops() {
   return {&kRedistribute, &kRedistributeStart, &kRedistributeWait};
@@ -289,7 +289,8 @@ std::vector<ValueId> sum_over(Graph& graph, const std::vector<ValueId>& values,
     names.push_back(fmt::format("{}.{}", graph.value(value).name, axis));
   }
   return graph.add(kRedistribute, values,
-                   {{"axis", std::string(axis)}, {"to", std::string("R")}, {"owed", true}}, names);
+                   {{"axis", std::string(axis)}, {"to", std::string("R")}, {"pending", true}},
+                   names);
 }
 
 ValueId redistribute_all(Graph& graph, ValueId value, const Placements& wanted) {

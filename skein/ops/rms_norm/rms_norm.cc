@@ -60,7 +60,7 @@ void backward(BackwardContext& context) {
 }
 
 // y from the kept h, which is what the norm was taken of.
-Rebuild rebuild(const Node& node) {
+Rematerialization rematerialize(const Node& node) {
   return {.inputs = {node.outputs[1], kNoValue, node.inputs[2]}, .outputs = {0}};
 }
 
@@ -95,7 +95,7 @@ const OpDef kRmsNorm = {.name = "rms_norm",
                         .cost = cost,
                         .backward = backward,
                         .layout = layout,
-                        .rebuild = rebuild};
+                        .rematerialize = rematerialize};
 const OpDef kRmsNormBackward = {.name = "rms_norm_backward",
                                 .infer = infer_backward,
                                 .cost = cost_backward,

@@ -81,9 +81,9 @@ TEST(RmsNorm, RebuildsTheSameBits) {
     const BuiltCase rebuilt = build(again, 3);
     const GraphRun second(rebuilt.graph, rebuilt.inputs, {});
     EXPECT_EQ(first.read(node.outputs[0]), second.read(rebuilt.graph.nodes()[0].outputs[0]));
-    const Rebuild rebuild = kRmsNorm.rebuild(node);
-    EXPECT_EQ(rebuild.inputs, (std::vector<int>{node.outputs[1], kNoValue, node.inputs[2]}));
-    EXPECT_EQ(rebuild.outputs, std::vector<int>{0});
+    const Rematerialization rematerialize = kRmsNorm.rematerialize(node);
+    EXPECT_EQ(rematerialize.inputs, (std::vector<int>{node.outputs[1], kNoValue, node.inputs[2]}));
+    EXPECT_EQ(rematerialize.outputs, std::vector<int>{0});
   }
 }
 

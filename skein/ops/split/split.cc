@@ -106,13 +106,13 @@ const OpDef kSplit = {.name = "split",
                       .cost = no_cost,
                       .backward = backward_split,
                       .layout = layout_split,
-                      .passes_owed = true};
+                      .passes_pending = true};
 const OpDef kConcat = {.name = "concat",
                        .infer = infer_concat,
                        .cost = no_cost,
                        .backward = backward_concat,
                        .layout = layout_concat,
-                       .passes_owed = true};
+                       .passes_pending = true};
 
 std::vector<const OpDef*> split_ops() { return {&kSplit, &kConcat}; }
 

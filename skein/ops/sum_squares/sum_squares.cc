@@ -6,8 +6,8 @@
 namespace skein {
 namespace {
 
-std::string owed_over(const OpCall& call) {
-  return call.attrs.has("owed_over") ? call.attrs.text("owed_over") : "";
+std::string pending_over(const OpCall& call) {
+  return call.attrs.has("pending_over") ? call.attrs.text("pending_over") : "";
 }
 
 Placement place_bins(const OpCall& call, int axis) {
@@ -15,14 +15,14 @@ Placement place_bins(const OpCall& call, int axis) {
   const bool whole = call.input(0).placements.at(axis).is_replicated();
   for (int i = 0; i < call.num_inputs(); ++i) {
     const Placement placement = call.input(i).placements.at(axis);
-    call.check(!placement.is_partial(), "{} is still owed over {}: redistribute it first",
+    call.check(!placement.is_partial(), "{} is still pending over {}: redistribute it first",
                call.describe(i), name);
     call.check(placement.is_replicated() == whole,
                "{} and {} are not both split over {}: they need sums of their own",
                call.describe(0), call.describe(i), name);
   }
-  if (name != owed_over(call)) return whole ? Placement::replicated() : Placement::partial();
-  call.check(whole, "{} is split over {}, which owes the sum anyway: leave out owed_over",
+  if (name != pending_over(call)) return whole ? Placement::replicated() : Placement::partial();
+  call.check(whole, "{} is split over {}, which owes the sum anyway: leave out pending_over",
              call.describe(0), name);
   return Placement::partial();
 }
@@ -34,9 +34,9 @@ std::vector<TensorType> infer(const OpCall& call) {
     call.check(is_compute_dtype(x.dtype) && x.shape.num_elements() > 0,
                "{} must be f32 or bf16, and not empty", call.describe(i));
   }
-  const std::string owed = owed_over(call);
-  call.check(owed.empty() || call.mesh.find(owed) >= 0, "{} has no axis '{}'",
-             call.mesh.to_string(), owed);
+  const std::string pending = pending_over(call);
+  call.check(pending.empty() || call.mesh.find(pending) >= 0, "{} has no axis '{}'",
+             call.mesh.to_string(), pending);
   TensorType bins = TensorType::replicated(DType::kF64, Shape{exact_sum::kBins}, call.mesh);
   for (int axis = 0; axis < call.mesh.num_axes(); ++axis) {
     bins.placements[axis] = place_bins(call, axis);
@@ -64,8 +64,8 @@ const OpDef kSumSquares = {
 std::vector<const OpDef*> sum_squares_ops() { return {&kSumSquares}; }
 
 ValueId sum_squares(Graph& graph, const std::vector<ValueId>& values, const std::string& name,
-                    std::string_view owed_over) {
-  return graph.add1(kSumSquares, values, {{"owed_over", std::string(owed_over)}}, name);
+                    std::string_view pending_over) {
+  return graph.add1(kSumSquares, values, {{"pending_over", std::string(pending_over)}}, name);
 }
 
 }  // namespace skein

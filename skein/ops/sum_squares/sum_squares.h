@@ -8,7 +8,7 @@
 // Backward      none
 // Cost          2 flops an element; reads each once
 // Placement     over each axis all x_i are Replicated, then so is the result; or all are split
-//               (Flat or Sharded, alike or not), then it is Partial. Over the axis `owed_over`, if
+//               (Flat or Sharded, alike or not), then it is Partial. Over the axis `pending_over`, if
 //               any, they are Replicated and the result is Partial all the same: each rank brings
 //               tensors of its own, as the stages of a pipeline do. The padding of a Flat part does
 //               not count. Flat parts are whole chunks: over a Flat axis the bins are those of the
@@ -24,9 +24,9 @@
 
 namespace skein {
 
-extern const OpDef kSumSquares;  // (x1, x2, ...) {owed_over} -> bins
+extern const OpDef kSumSquares;  // (x1, x2, ...) {pending_over} -> bins
 
 ValueId sum_squares(Graph& graph, const std::vector<ValueId>& values, const std::string& name,
-                    std::string_view owed_over = "");
+                    std::string_view pending_over = "");
 
 }  // namespace skein

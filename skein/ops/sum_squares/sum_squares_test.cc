@@ -109,17 +109,19 @@ TEST(SumSquares, SplitValuesOweTheirSum) {
     type.placements[kTp] = over_tp;
     return graph.add_input(Role::kGradient, name, type);
   };
-  const Placement whole = Placement::replicated(), owed = Placement::partial();
+  const Placement whole = Placement::replicated(), pending = Placement::partial();
   const ValueId r = value("r", whole, whole), s = value("s", whole, Placement::sharded(1));
   const ValueId f = value("f", Placement::flat(), Placement::sharded(0)),
-                p = value("p", owed, whole);
+                p = value("p", pending, whole);
   using Want = Placements;
   EXPECT_EQ(graph.type(sum_squares(graph, {r}, "1")).placements,
             (Want{whole, whole, whole, whole}));
-  EXPECT_EQ(graph.type(sum_squares(graph, {s}, "2")).placements, (Want{whole, whole, whole, owed}));
-  EXPECT_EQ(graph.type(sum_squares(graph, {f}, "3")).placements, (Want{whole, owed, whole, owed}));
+  EXPECT_EQ(graph.type(sum_squares(graph, {s}, "2")).placements,
+            (Want{whole, whole, whole, pending}));
+  EXPECT_EQ(graph.type(sum_squares(graph, {f}, "3")).placements,
+            (Want{whole, pending, whole, pending}));
   EXPECT_EQ(graph.type(sum_squares(graph, {s}, "4", "pp")).placements,
-            (Want{owed, whole, whole, owed}));
+            (Want{pending, whole, whole, pending}));
   EXPECT_THROW(sum_squares(graph, {p}, "5"), Error);
   EXPECT_THROW(sum_squares(graph, {r, s}, "6"), Error);
   EXPECT_THROW(sum_squares(graph, {f}, "7", "dp"), Error);

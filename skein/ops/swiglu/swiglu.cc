@@ -36,7 +36,9 @@ void backward(BackwardContext& context) {
   context.add_input_grad(1, grads.dup);
 }
 
-Rebuild rebuild(const Node& node) { return {.inputs = node.inputs, .outputs = {0}}; }
+Rematerialization rematerialize(const Node& node) {
+  return {.inputs = node.inputs, .outputs = {0}};
+}
 
 std::vector<TensorType> infer_backward(const OpCall& call) {
   const TensorType& gate = check_matrix(call, 1);
@@ -64,7 +66,7 @@ const OpDef kSwiglu = {.name = "swiglu",
                        .cost = cost,
                        .backward = backward,
                        .layout = layout,
-                       .rebuild = rebuild};
+                       .rematerialize = rematerialize};
 const OpDef kSwigluBackward = {.name = "swiglu_backward",
                                .infer = infer_backward,
                                .cost = cost_backward,

@@ -40,7 +40,9 @@ void backward(BackwardContext& context) {
                 !attrs.flag("inverse"), context.name(0)));
 }
 
-Rebuild rebuild(const Node& node) { return {.inputs = node.inputs, .outputs = {0}}; }
+Rematerialization rematerialize(const Node& node) {
+  return {.inputs = node.inputs, .outputs = {0}};
+}
 
 }  // namespace
 
@@ -48,8 +50,8 @@ const OpDef kZigzag = {.name = "zigzag",
                        .infer = infer,
                        .cost = cost,
                        .backward = backward,
-                       .passes_owed = true,
-                       .rebuild = rebuild};
+                       .passes_pending = true,
+                       .rematerialize = rematerialize};
 
 std::vector<const OpDef*> zigzag_ops() { return {&kZigzag}; }
 

@@ -134,9 +134,9 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
 CudaDevice::~CudaDevice() {
   staging_.reset();
   inputs_.reset();
-  for (const auto& [mark, event] : marks_) cudaEventDestroy(event);
-  for (const cudaEvent_t event : events_) cudaEventDestroy(event);
-  for (const cudaEvent_t event : stamps_) cudaEventDestroy(event);
+  for (const auto& [number, event] : recorded_events_) cudaEventDestroy(event);
+  for (const cudaEvent_t event : free_events_) cudaEventDestroy(event);
+  for (const cudaEvent_t event : timed_events_) cudaEventDestroy(event);
   for (const auto& reader : readers_) {
     cudaEventDestroy(reader->written);
     cudaStreamDestroy(reader->stream);
@@ -291,38 +291,39 @@ void CudaDevice::download_later(void* host, const void* device, int64_t bytes) {
         "a download");
 }
 
-int64_t CudaDevice::mark() {
-  if (events_.empty()) {
-    events_.emplace_back();
+int64_t CudaDevice::record_event() {
+  if (free_events_.empty()) {
+    free_events_.emplace_back();
     const unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync;
-    check(cudaEventCreateWithFlags(&events_.back(), flags), "cudaEventCreate");
+    check(cudaEventCreateWithFlags(&free_events_.back(), flags), "cudaEventCreate");
   }
-  check(cudaEventRecord(events_.back(), stream_), "cudaEventRecord");
-  marks_.emplace_back(++last_mark_, events_.back());
-  events_.pop_back();
-  return last_mark_;
+  check(cudaEventRecord(free_events_.back(), stream_), "cudaEventRecord");
+  recorded_events_.emplace_back(++last_event_, free_events_.back());
+  free_events_.pop_back();
+  return last_event_;
 }
 
-void CudaDevice::wait(int64_t mark) {
-  while (!marks_.empty() && marks_.front().first <= mark) {
-    check_ran(cudaEventSynchronize(marks_.front().second));
-    events_.push_back(marks_.front().second);
-    marks_.pop_front();
+void CudaDevice::wait(int64_t event) {
+  while (!recorded_events_.empty() && recorded_events_.front().first <= event) {
+    check_ran(cudaEventSynchronize(recorded_events_.front().second));
+    free_events_.push_back(recorded_events_.front().second);
+    recorded_events_.pop_front();
   }
 }
 
-int64_t CudaDevice::stamp() {
-  if (num_stamps_ == stamps_.size()) {
-    stamps_.emplace_back();
-    check(cudaEventCreateWithFlags(&stamps_.back(), cudaEventDefault), "cudaEventCreate");
+int64_t CudaDevice::record_time() {
+  if (num_timed_events_ == timed_events_.size()) {
+    timed_events_.emplace_back();
+    check(cudaEventCreateWithFlags(&timed_events_.back(), cudaEventDefault), "cudaEventCreate");
   }
-  check(cudaEventRecord(stamps_[num_stamps_], stream_), "cudaEventRecord");
-  return static_cast<int64_t>(num_stamps_++);
+  check(cudaEventRecord(timed_events_[num_timed_events_], stream_), "cudaEventRecord");
+  return static_cast<int64_t>(num_timed_events_++);
 }
 
-double CudaDevice::seconds_at(int64_t stamp) {
+double CudaDevice::seconds_at(int64_t time) {
   float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, stamps_[0], stamps_[static_cast<size_t>(stamp)]),
+  check(cudaEventElapsedTime(&milliseconds, timed_events_[0],
+                             timed_events_[static_cast<size_t>(time)]),
         "cudaEventElapsedTime");
   return static_cast<double>(milliseconds) * 1e-3;
 }

@@ -41,15 +41,15 @@ class CudaDevice final : public Device {
   void* allocate_host(int64_t bytes) override;
   void release_host(void* memory) override;
   void download_later(void* host, const void* device, int64_t bytes) override;
-  int64_t mark() override;
-  void wait(int64_t mark) override;
-  int64_t stamp() override;
-  double seconds_at(int64_t stamp) override;
-  void forget_stamps() override { num_stamps_ = 0; }
+  int64_t record_event() override;
+  void wait(int64_t event) override;
+  int64_t record_time() override;
+  double seconds_at(int64_t time) override;
+  void forget_times() override { num_timed_events_ = 0; }
   void begin_range(const std::string& name) override;
   void end_range() override;
-  int64_t name_place(const std::string& place) override { return progress_->name(place); }
-  void pass_place(int64_t place) override { progress_->pass_place(place, stream_); }
+  int64_t name_breadcrumb(const std::string& place) override { return progress_->name(place); }
+  void pass_breadcrumb(int64_t place) override { progress_->pass_breadcrumb(place, stream_); }
   void pass_step(int64_t step) override { progress_->pass_step(step, stream_); }
   std::string failure() const override;
   std::unique_ptr<Recording> record(const std::function<void()>& steps) override;
@@ -79,11 +79,11 @@ class CudaDevice final : public Device {
   bool recording_ = false;
   std::mutex readers_mutex_;
   std::vector<std::unique_ptr<Reader>> readers_;  // unused
-  std::deque<std::pair<int64_t, cudaEvent_t>> marks_;
-  std::vector<cudaEvent_t> events_;  // unused
-  int64_t last_mark_ = 0;
-  std::vector<cudaEvent_t> stamps_;  // the first num_stamps_ are of the queue
-  size_t num_stamps_ = 0;
+  std::deque<std::pair<int64_t, cudaEvent_t>> recorded_events_;
+  std::vector<cudaEvent_t> free_events_;  // unused
+  int64_t last_event_ = 0;
+  std::vector<cudaEvent_t> timed_events_;  // the first num_timed_events_ are of the queue
+  size_t num_timed_events_ = 0;
 };
 
 }  // namespace skein

@@ -75,7 +75,7 @@ TEST(CudaDevice, ResultsComeBehindTheHost) {
     const int32_t value = 10 + i;
     device->upload(memory, &value, 4);
     device->download_later(results + i, memory, 4);
-    marks[i] = device->mark();
+    marks[i] = device->record_event();
   }
   device->wait(marks[0]);
   EXPECT_EQ(results[0], 10);

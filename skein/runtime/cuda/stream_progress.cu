@@ -34,7 +34,7 @@ int64_t StreamProgress::name(const std::string& place) {
   return static_cast<int64_t>(places_.size()) - 1;
 }
 
-void StreamProgress::pass_place(int64_t place, cudaStream_t stream) {
+void StreamProgress::pass_breadcrumb(int64_t place, cudaStream_t stream) {
   write_later(&words_->place, place, stream);
 }
 

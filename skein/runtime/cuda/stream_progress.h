@@ -20,7 +20,7 @@ class StreamProgress {
 
   // The number of a place that is called so.
   int64_t name(const std::string& place);
-  void pass_place(int64_t place, cudaStream_t stream);
+  void pass_breadcrumb(int64_t place, cudaStream_t stream);
   void pass_step(int64_t step, cudaStream_t stream);
 
   // " in step 17, between …"; empty before the first of them.

@@ -6,6 +6,6 @@
 
 namespace skein {
 
-void lower(Graph& graph);
+void simplify(Graph& graph);
 
 }  // namespace skein

@@ -1,4 +1,4 @@
-#include "skein/comm/nccl/nccl_lane.h"
+#include "skein/comm/nccl/nccl_queue.h"
 
 #include <algorithm>
 #include <array>
@@ -38,7 +38,8 @@ cudaStream_t new_urgent_stream() {
 
 }  // namespace
 
-NcclLane::NcclLane(NcclWorld& world, NcclMembers members, Traffic traffic, const std::string& name)
+NcclQueue::NcclQueue(NcclWorld& world, NcclMembers members, Traffic traffic,
+                     const std::string& name)
     : world_(world),
       members_(std::move(members)),
       traffic_(traffic),
@@ -48,7 +49,7 @@ NcclLane::NcclLane(NcclWorld& world, NcclMembers members, Traffic traffic, const
   world_.announce(this);
 }
 
-NcclLane::~NcclLane() {
+NcclQueue::~NcclQueue() {
   if (watched_ && !world_.has_ended()) {
     if (std::uncaught_exceptions() == exceptions_) {
       leave();
@@ -75,7 +76,7 @@ NcclLane::~NcclLane() {
   cudaFree(spare_);
 }
 
-std::string NcclLane::unfinished_text() {
+std::string NcclQueue::unfinished_text() {
   const std::lock_guard lock(world_.mutex());
   for (const auto& op : ops_) {
     if (!has_finished(*op)) return describe(*op);
@@ -84,7 +85,7 @@ std::string NcclLane::unfinished_text() {
 }
 
 // What a peer still receives must not go: all members come to the end of what they started.
-void NcclLane::leave() {
+void NcclQueue::leave() {
   {
     const std::lock_guard lock(world_.mutex());
     for (const auto& op : ops_) {
@@ -104,8 +105,8 @@ void NcclLane::leave() {
   }
 }
 
-// Shared with the thread that connects, which may outlive the lane.
-struct NcclLane::Connecting {
+// Shared with the thread that connects, which may outlive the queue.
+struct NcclQueue::Connecting {
   ncclUniqueId id;
   int size, rank, device;
   Traffic traffic;
@@ -119,7 +120,7 @@ struct NcclLane::Connecting {
 
 // NCCL makes its connections in the first call that needs them, which waits for the other end. So
 // each is used once.
-void NcclLane::connect_now(Connecting& how) {
+void NcclQueue::connect_now(Connecting& how) {
   const NcclLibrary& nccl = NcclLibrary::get();
   cuda::check(cudaSetDevice(how.device), "cudaSetDevice");
   ncclComm_t comm = nullptr;
@@ -152,12 +153,12 @@ void NcclLane::connect_now(Connecting& how) {
 }
 
 // Its mutex is held.
-void NcclLane::give_up(Connecting& how) {
+void NcclQueue::give_up(Connecting& how) {
   how.given_up = true;
   if (how.comm != nullptr) NcclLibrary::get().comm_abort(std::exchange(how.comm, nullptr));
 }
 
-std::shared_ptr<NcclLane::Connecting> NcclLane::start_connecting() {
+std::shared_ptr<NcclQueue::Connecting> NcclQueue::start_connecting() {
   const size_t spare_bytes = kSpareFront + members_.ranks.size();
   ready_ = new_event();
   stream_ = new_urgent_stream();
@@ -186,7 +187,7 @@ std::shared_ptr<NcclLane::Connecting> NcclLane::start_connecting() {
   return how;
 }
 
-void NcclLane::await_connection(Connecting& how) {
+void NcclQueue::await_connection(Connecting& how) {
   constexpr const char* kMore = "with NCCL_DEBUG=INFO in the environment NCCL tells more";
   const double patience = world_.options().timeout_s;
   const auto start = Clock::now();
@@ -207,7 +208,7 @@ void NcclLane::await_connection(Connecting& how) {
        members_.ranks.size(), failure, kMore);
 }
 
-void NcclLane::connect() {
+void NcclQueue::connect() {
   std::shared_ptr<Connecting> how;
   try {
     how = start_connecting();
@@ -226,7 +227,7 @@ void NcclLane::connect() {
   }
 }
 
-ncclUniqueId NcclLane::broadcast_id() {
+ncclUniqueId NcclQueue::broadcast_id() {
   ncclUniqueId id;
   std::array<int32_t, sizeof(ncclUniqueId) / sizeof(int32_t)> words{};
   if (members_.self == 0) {
@@ -247,7 +248,7 @@ ncclUniqueId NcclLane::broadcast_id() {
   return id;
 }
 
-NcclLane::Op* NcclLane::begin(const Collective& collective) {
+NcclQueue::Op* NcclQueue::begin(const Collective& collective) {
   const std::lock_guard lock(world_.mutex());
   if (unused_.empty()) {
     auto op = std::make_unique<Op>();
@@ -268,7 +269,7 @@ NcclLane::Op* NcclLane::begin(const Collective& collective) {
   return op;
 }
 
-void NcclLane::forget(const Op* op) {
+void NcclQueue::forget(const Op* op) {
   const std::lock_guard lock(world_.mutex());
   const auto at =
       std::find_if(ops_.begin(), ops_.end(), [&](const auto& own) { return own.get() == op; });
@@ -276,8 +277,8 @@ void NcclLane::forget(const Op* op) {
   ops_.erase(at);
 }
 
-NcclLane::Op* NcclLane::post(const Collective& collective,
-                             const std::function<void(const NcclPost&)>& body) {
+NcclQueue::Op* NcclQueue::post(const Collective& collective,
+                               const std::function<void(const NcclPost&)>& body) {
   Op* op = begin(collective);
   try {
     const std::lock_guard posting(world_.posting());
@@ -301,7 +302,7 @@ NcclLane::Op* NcclLane::post(const Collective& collective,
 }
 
 // A call that NCCL did not take leaves this rank behind its peers.
-void NcclLane::fail_refused(const Collective& collective, ncclResult_t result) {
+void NcclQueue::fail_refused(const Collective& collective, ncclResult_t result) {
   world_.check_alive();
   const std::string cause = fmt::format(
       "[{}] {}, step {}, over '{}': NCCL: {}", collective_name(collective.kind), collective.label,
@@ -311,18 +312,18 @@ void NcclLane::fail_refused(const Collective& collective, ncclResult_t result) {
   throw Error(ErrorCode::kInternal, cause);
 }
 
-void NcclLane::wait(Op* op) {
+void NcclQueue::wait(Op* op) {
   const std::lock_guard lock(world_.mutex());
   cuda::check(cudaEventRecord(op->reached, world_.queue()), "cudaEventRecord");
   cuda::check(cudaStreamWaitEvent(world_.queue(), op->finished, 0), "cudaStreamWaitEvent");
   op->waited = true;
 }
 
-bool NcclLane::has_finished(const Op& op) const {
+bool NcclQueue::has_finished(const Op& op) const {
   return op.posted && cudaEventQuery(op.finished) == cudaSuccess;
 }
 
-std::optional<std::string> NcclLane::look() {
+std::optional<std::string> NcclQueue::look() {
   if (!watched_) return std::nullopt;
   auto at = ops_.begin();
   while (at != ops_.end() && has_finished(**at)) {
@@ -350,7 +351,7 @@ std::optional<std::string> NcclLane::look() {
   return std::nullopt;
 }
 
-std::optional<std::string> NcclLane::look_for_losses(const Op& during) {
+std::optional<std::string> NcclQueue::look_for_losses(const Op& during) {
   try {
     host_->check({.kind = during.kind, .label = during.label});
   } catch (const Error& error) {
@@ -365,11 +366,11 @@ std::optional<std::string> NcclLane::look_for_losses(const Op& during) {
       describe(during), name_others(), nccl.describe(failure));
 }
 
-void NcclLane::disconnect() {
+void NcclQueue::disconnect() {
   if (comm_ != nullptr) NcclLibrary::get().comm_abort(std::exchange(comm_, nullptr));
 }
 
-std::string NcclLane::describe(const Op& op) const {
+std::string NcclQueue::describe(const Op& op) const {
   std::string text = fmt::format("[{}]", collective_name(op.kind));
   if (!op.label.empty()) text += fmt::format(" {}", op.label);
   if (op.step >= 0) text += fmt::format(", step {}", op.step);
@@ -377,7 +378,7 @@ std::string NcclLane::describe(const Op& op) const {
 }
 
 // NCCL does not tell which of several it waits for.
-std::string NcclLane::name_others() const {
+std::string NcclQueue::name_others() const {
   constexpr size_t kNamed = 8;
   std::vector<int> ranks = members_.ranks, world_ranks = members_.world_ranks;
   ranks.erase(ranks.begin() + members_.self);

@@ -1,4 +1,4 @@
-#include "skein/launch/place.h"
+#include "skein/launch/rank_info.h"
 
 #include <algorithm>
 #include <charconv>
@@ -60,15 +60,15 @@ class Variables {
     return static_cast<int>(number(name, 0, size - 1));
   }
 
-  Place place(const char* rank, const char* size, const char* local_rank,
-              const char* local_size) const {
-    Place place;
-    place.launcher = launcher_;
-    place.size = count(size);
-    place.rank = index(rank, place.size);
-    place.local_size = count(local_size, place.size);
-    place.local_rank = index(local_rank, place.local_size);
-    return place;
+  RankInfo rank_info(const char* rank, const char* size, const char* local_rank,
+                     const char* local_size) const {
+    RankInfo rank_info;
+    rank_info.launcher = launcher_;
+    rank_info.size = count(size);
+    rank_info.rank = index(rank, rank_info.size);
+    rank_info.local_size = count(local_size, rank_info.size);
+    rank_info.local_rank = index(local_rank, rank_info.local_size);
+    return rank_info;
   }
 
   // A readable name with a hash of everything that tells one start from another. `identity` is
@@ -94,19 +94,20 @@ class Variables {
   std::string launcher_;
 };
 
-Place skein_place(const Variables& variables) {
-  Place place = variables.place("SKEIN_RANK", "SKEIN_SIZE", "SKEIN_LOCAL_RANK", "SKEIN_LOCAL_SIZE");
-  place.start_id = variables.required("SKEIN_START_ID");
-  if (place.start_id.size() > kMaxStartId ||
-      !std::all_of(place.start_id.begin(), place.start_id.end(), is_name_character)) {
+RankInfo rank_info_of_skein(const Variables& variables) {
+  RankInfo rank_info =
+      variables.rank_info("SKEIN_RANK", "SKEIN_SIZE", "SKEIN_LOCAL_RANK", "SKEIN_LOCAL_SIZE");
+  rank_info.start_id = variables.required("SKEIN_START_ID");
+  if (rank_info.start_id.size() > kMaxStartId ||
+      !std::all_of(rank_info.start_id.begin(), rank_info.start_id.end(), is_name_character)) {
     fail(ErrorCode::kUsage,
          "SKEIN_START_ID is \"{}\": expected at most {} letters, digits, '-' and '_'",
-         place.start_id.substr(0, 200), kMaxStartId);
+         rank_info.start_id.substr(0, 200), kMaxStartId);
   }
   if (variables.has("SKEIN_PARENT_PID")) {
-    place.parent_pid = variables.number("SKEIN_PARENT_PID", 1, INT32_MAX);
+    rank_info.parent_pid = variables.number("SKEIN_PARENT_PID", 1, INT32_MAX);
   }
-  return place;
+  return rank_info;
 }
 
 // …/torchelastic_x1/id_x2/attempt_0/3/error.json, x1 and x2 drawn at every start → all before "/3"
@@ -131,24 +132,25 @@ void refuse_ambiguous_torchrun(const Variables& variables, const std::string& ru
   }
 }
 
-Place torchrun_place(const Variables& variables) {
-  Place place = variables.place("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+RankInfo rank_info_of_torchrun(const Variables& variables) {
+  RankInfo rank_info = variables.rank_info("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   const std::string run_id = variables.required("TORCHELASTIC_RUN_ID");
   std::vector<std::string> identity = {run_id, variables.text("MASTER_PORT")};
   std::vector<std::string> attempts = {variables.text("TORCHELASTIC_RESTART_COUNT"),
                                        variables.text("SLURM_RESTART_COUNT")};
-  if (place.local_size == place.size) {
+  if (rank_info.local_size == rank_info.size) {
     identity.push_back(torchrun_log_folder(variables));
   } else {
     refuse_ambiguous_torchrun(variables, run_id);
   }
-  place.start_id = variables.start_id(identity, attempts);
-  return place;
+  rank_info.start_id = variables.start_id(identity, attempts);
+  return rank_info;
 }
 
-Place open_mpi_place(const Variables& variables) {
-  Place place = variables.place("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                                "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+RankInfo rank_info_of_open_mpi(const Variables& variables) {
+  RankInfo rank_info =
+      variables.rank_info("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                          "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
   // The job's number comes from mpirun's host and process; in a container these repeat, the port in
   // its address does not.
   const std::vector<std::string> identity = {
@@ -160,8 +162,8 @@ Place open_mpi_place(const Variables& variables) {
          "Open MPI set neither PMIX_NAMESPACE nor OMPI_MCA_ess_base_jobid: expected one, to tell "
          "this start from others; set SKEIN_START_ID to a name that is new at every start");
   }
-  place.start_id = variables.start_id(identity, {});
-  return place;
+  rank_info.start_id = variables.start_id(identity, {});
+  return rank_info;
 }
 
 // Tasks on node `node` of "2(x3),1": 2 on nodes 0, 1 and 2, 1 on node 3.
@@ -189,26 +191,26 @@ int tasks_on_node(const std::string& list, int64_t node) {
        list.substr(0, 100));
 }
 
-std::optional<Place> slurm_place(const Variables& variables) {
+std::optional<RankInfo> rank_info_of_slurm(const Variables& variables) {
   if (!variables.has("SLURM_STEP_ID") || !variables.has("SLURM_PROCID")) return std::nullopt;
   if (variables.number("SLURM_STEP_ID", 0, UINT32_MAX) >= kFirstSpecialStep) return std::nullopt;
   // SLURM_NTASKS may be the job's instead of the step's.
   const char* size =
       variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   if (!variables.has(size)) return std::nullopt;
-  Place place;
-  place.launcher = "Slurm";
-  place.size = variables.count(size);
-  if (place.size == 1) return std::nullopt;
-  place.rank = variables.index("SLURM_PROCID", place.size);
+  RankInfo rank_info;
+  rank_info.launcher = "Slurm";
+  rank_info.size = variables.count(size);
+  if (rank_info.size == 1) return std::nullopt;
+  rank_info.rank = variables.index("SLURM_PROCID", rank_info.size);
   const int64_t node = variables.number("SLURM_NODEID", 0, 1'000'000);
-  place.local_size =
-      std::min(tasks_on_node(variables.required("SLURM_STEP_TASKS_PER_NODE"), node), place.size);
-  place.local_rank = variables.index("SLURM_LOCALID", place.local_size);
-  place.start_id =
+  rank_info.local_size = std::min(
+      tasks_on_node(variables.required("SLURM_STEP_TASKS_PER_NODE"), node), rank_info.size);
+  rank_info.local_rank = variables.index("SLURM_LOCALID", rank_info.local_size);
+  rank_info.start_id =
       variables.start_id({variables.required("SLURM_JOB_ID"), variables.text("SLURM_STEP_ID")},
                          {variables.text("SLURM_RESTART_COUNT")});
-  return place;
+  return rank_info;
 }
 
 void refuse_unknown_ranks(const Variables& variables) {
@@ -225,26 +227,29 @@ void refuse_unknown_ranks(const Variables& variables) {
 
 }  // namespace
 
-std::optional<Place> place_from_environment(const ReadVariable& read) {
+std::optional<RankInfo> rank_info_from_environment(const ReadVariable& read) {
   const Variables skein(read, "skein"), torchrun(read, "torchrun"), open_mpi(read, "Open MPI"),
       slurm(read, "Slurm");
-  if (skein.has("SKEIN_RANK") || skein.has("SKEIN_SIZE")) return skein_place(skein);
-  if (torchrun.has("TORCHELASTIC_RUN_ID") && torchrun.has("RANK")) return torchrun_place(torchrun);
-  if (open_mpi.has("OMPI_COMM_WORLD_RANK")) return open_mpi_place(open_mpi);
-  if (auto place = slurm_place(slurm)) return place;
+  if (skein.has("SKEIN_RANK") || skein.has("SKEIN_SIZE")) return rank_info_of_skein(skein);
+  if (torchrun.has("TORCHELASTIC_RUN_ID") && torchrun.has("RANK"))
+    return rank_info_of_torchrun(torchrun);
+  if (open_mpi.has("OMPI_COMM_WORLD_RANK")) return rank_info_of_open_mpi(open_mpi);
+  if (auto rank_info = rank_info_of_slurm(slurm)) return rank_info;
   refuse_unknown_ranks(torchrun);
   return std::nullopt;
 }
 
-std::optional<Place> place_from_environment() { return place_from_environment(std::getenv); }
+std::optional<RankInfo> rank_info_from_environment() {
+  return rank_info_from_environment(std::getenv);
+}
 
-void check_workers(const Place& place, int64_t workers) {
-  if (workers == 1 || workers == place.local_size) return;
+void check_workers(const RankInfo& rank_info, int64_t workers) {
+  if (workers == 1 || workers == rank_info.local_size) return;
   fail(
       ErrorCode::kUsage,
       "launch.workers is {}, but {} started {} on this machine: leave launch.workers out, or start "
       "skein without {}",
-      workers, place.launcher, place.local_size, place.launcher);
+      workers, rank_info.launcher, rank_info.local_size, rank_info.launcher);
 }
 
 fs::path rendezvous_folder(const std::string& rendezvous, const fs::path& run_dir,

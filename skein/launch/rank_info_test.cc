@@ -1,4 +1,4 @@
-#include "skein/launch/place.h"
+#include "skein/launch/rank_info.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@ namespace {
 using testing::HasSubstr;
 using Environment = std::map<std::string, std::string>;
 
-std::optional<Place> place_in(const Environment& environment) {
-  return place_from_environment([&](const char* name) -> const char* {
+std::optional<RankInfo> rank_info_in(const Environment& environment) {
+  return rank_info_from_environment([&](const char* name) -> const char* {
     const auto found = environment.find(name);
     return found == environment.end() ? nullptr : found->second.c_str();
   });
@@ -72,57 +72,58 @@ const Environment kSbatch = {{"SLURM_JOB_ID", "1234"}, {"SLURM_PROCID", "0"},
                              {"SLURM_LOCALID", "0"},   {"SLURM_NODEID", "0"},
                              {"SLURM_NTASKS", "7"},    {"SLURM_TASKS_PER_NODE", "2(x3),1"}};
 
-void expect_place(const Environment& environment, const Place& expected) {
-  const std::optional<Place> place = place_in(environment);
-  ASSERT_TRUE(place) << expected.launcher;
-  EXPECT_EQ(place->launcher, expected.launcher);
-  EXPECT_EQ(place->rank, expected.rank) << expected.launcher;
-  EXPECT_EQ(place->size, expected.size) << expected.launcher;
-  EXPECT_EQ(place->local_rank, expected.local_rank) << expected.launcher;
-  EXPECT_EQ(place->local_size, expected.local_size) << expected.launcher;
+void expect_rank_info(const Environment& environment, const RankInfo& expected) {
+  const std::optional<RankInfo> rank_info = rank_info_in(environment);
+  ASSERT_TRUE(rank_info) << expected.launcher;
+  EXPECT_EQ(rank_info->launcher, expected.launcher);
+  EXPECT_EQ(rank_info->rank, expected.rank) << expected.launcher;
+  EXPECT_EQ(rank_info->size, expected.size) << expected.launcher;
+  EXPECT_EQ(rank_info->local_rank, expected.local_rank) << expected.launcher;
+  EXPECT_EQ(rank_info->local_size, expected.local_size) << expected.launcher;
 }
 
-TEST(Place, EveryLauncher) {
-  expect_place(kSkein, {3, 8, 3, 4, "skein"});
-  EXPECT_EQ(place_in(kSkein)->start_id, "20250102T030405-0a1b2c3d");
-  EXPECT_EQ(place_in(kSkein)->parent_pid, 0);
-  EXPECT_EQ(place_in(with(kSkein, {{"SKEIN_PARENT_PID", "77"}}))->parent_pid, 77);
-  expect_place(kTorchrun, {3, 4, 3, 4, "torchrun"});
-  expect_place(kTorchrunNodes, {7, 8, 3, 4, "torchrun"});
-  expect_place(kOpenMpi, {5, 6, 1, 2, "Open MPI"});
-  expect_place(kSlurm, {6, 7, 0, 1, "Slurm"});
-  expect_place(with(kSlurm, {{"SLURM_NODEID", "2"}, {"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "1"}}),
-               {5, 7, 1, 2, "Slurm"});
+TEST(RankInfo, EveryLauncher) {
+  expect_rank_info(kSkein, {3, 8, 3, 4, "skein"});
+  EXPECT_EQ(rank_info_in(kSkein)->start_id, "20250102T030405-0a1b2c3d");
+  EXPECT_EQ(rank_info_in(kSkein)->parent_pid, 0);
+  EXPECT_EQ(rank_info_in(with(kSkein, {{"SKEIN_PARENT_PID", "77"}}))->parent_pid, 77);
+  expect_rank_info(kTorchrun, {3, 4, 3, 4, "torchrun"});
+  expect_rank_info(kTorchrunNodes, {7, 8, 3, 4, "torchrun"});
+  expect_rank_info(kOpenMpi, {5, 6, 1, 2, "Open MPI"});
+  expect_rank_info(kSlurm, {6, 7, 0, 1, "Slurm"});
+  expect_rank_info(
+      with(kSlurm, {{"SLURM_NODEID", "2"}, {"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "1"}}),
+      {5, 7, 1, 2, "Slurm"});
   // The step's own tasks count, not the job's.
-  expect_place(with(kSlurm, {{"SLURM_NTASKS", "64"}}), {6, 7, 0, 1, "Slurm"});
+  expect_rank_info(with(kSlurm, {{"SLURM_NTASKS", "64"}}), {6, 7, 0, 1, "Slurm"});
 }
 
-TEST(Place, TheInnermostLauncherCounts) {
+TEST(RankInfo, TheInnermostLauncherCounts) {
   const auto inside = [](Environment outer, const Environment& inner) {
     for (const auto& [name, value] : inner) outer[name] = value;
     return outer;
   };
-  expect_place(inside(kSlurm, kOpenMpi), {5, 6, 1, 2, "Open MPI"});
-  expect_place(inside(kSlurm, kTorchrunNodes), {7, 8, 3, 4, "torchrun"});
-  expect_place(inside(kSlurm, kSkein), {3, 8, 3, 4, "skein"});
+  expect_rank_info(inside(kSlurm, kOpenMpi), {5, 6, 1, 2, "Open MPI"});
+  expect_rank_info(inside(kSlurm, kTorchrunNodes), {7, 8, 3, 4, "torchrun"});
+  expect_rank_info(inside(kSlurm, kSkein), {3, 8, 3, 4, "skein"});
   // A script that copies Slurm's variables to the names of torch is still under Slurm.
-  expect_place(with(kSlurm, {{"RANK", "6"}, {"WORLD_SIZE", "7"}, {"LOCAL_RANK", "0"}}),
-               {6, 7, 0, 1, "Slurm"});
+  expect_rank_info(with(kSlurm, {{"RANK", "6"}, {"WORLD_SIZE", "7"}, {"LOCAL_RANK", "0"}}),
+                   {6, 7, 0, 1, "Slurm"});
 }
 
-TEST(Place, NoLauncher) {
-  EXPECT_FALSE(place_in({}));
-  EXPECT_FALSE(place_in(kSbatch));
-  EXPECT_FALSE(place_in(with(kSlurm, {{"SLURM_STEP_NUM_TASKS", "1"}})));
+TEST(RankInfo, NoLauncher) {
+  EXPECT_FALSE(rank_info_in({}));
+  EXPECT_FALSE(rank_info_in(kSbatch));
+  EXPECT_FALSE(rank_info_in(with(kSlurm, {{"SLURM_STEP_NUM_TASKS", "1"}})));
   for (const char* step : {"4294967290", "4294967291"}) {  // salloc's shell, the batch script
-    EXPECT_FALSE(place_in(with(kSlurm, {{"SLURM_STEP_ID", step}}))) << step;
+    EXPECT_FALSE(rank_info_in(with(kSlurm, {{"SLURM_STEP_ID", step}}))) << step;
   }
-  EXPECT_FALSE(place_in({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
-  EXPECT_FALSE(place_in({{"RANK", "0"}}));
-  EXPECT_FALSE(place_in({{"SKEIN_START_ID", "mine"}}));
+  EXPECT_FALSE(rank_info_in({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
+  EXPECT_FALSE(rank_info_in({{"RANK", "0"}}));
+  EXPECT_FALSE(rank_info_in({{"SKEIN_START_ID", "mine"}}));
 }
 
-TEST(Place, StartIdTellsStartsApartAndIsTheSameOnAllRanks) {
+TEST(RankInfo, StartIdTellsStartsApartAndIsTheSameOnAllRanks) {
   const std::vector<Environment> starts = {
       kTorchrun,
       with(kTorchrun, {{"TORCHELASTIC_RESTART_COUNT", "1"}}),
@@ -143,11 +144,13 @@ TEST(Place, StartIdTellsStartsApartAndIsTheSameOnAllRanks) {
   };
   std::set<std::string> ids;
   for (const Environment& start : starts) {
-    const std::string id = place_in(start)->start_id;
+    const std::string id = rank_info_in(start)->start_id;
     EXPECT_TRUE(ids.insert(id).second) << id;
     EXPECT_THAT(id, testing::MatchesRegex("[-A-Za-z0-9_]+"));
   }
-  const auto id = [](const Environment& environment) { return place_in(environment)->start_id; };
+  const auto id = [](const Environment& environment) {
+    return rank_info_in(environment)->start_id;
+  };
   EXPECT_EQ(id(kTorchrun),
             id(with(kTorchrun, {{"RANK", "1"},
                                 {"LOCAL_RANK", "1"},
@@ -172,7 +175,7 @@ struct Mistake {
   std::vector<std::string> words;
 };
 
-TEST(Place, MistakesNameVariableAndValue) {
+TEST(RankInfo, MistakesNameVariableAndValue) {
   const Environment per_node = {{"RANK", "1"}, {"WORLD_SIZE", "4"}};  // PyTorchJob
   const std::string long_id(200, 'x');
   const Mistake mistakes[] = {
@@ -208,7 +211,7 @@ TEST(Place, MistakesNameVariableAndValue) {
   };
   for (const Mistake& mistake : mistakes) {
     try {
-      place_in(mistake.environment);
+      rank_info_in(mistake.environment);
       ADD_FAILURE() << "not refused: " << mistake.words.front();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kUsage);
@@ -217,14 +220,14 @@ TEST(Place, MistakesNameVariableAndValue) {
   }
 }
 
-TEST(Place, LaunchWorkersAgreesWithTheLauncher) {
-  const Place place = *place_in(kSlurm);
-  EXPECT_NO_THROW(check_workers(place, 1));
-  EXPECT_NO_THROW(check_workers(*place_in(kTorchrun), 4));
-  EXPECT_THROW(check_workers(place, 4), Error);
+TEST(RankInfo, LaunchWorkersAgreesWithTheLauncher) {
+  const RankInfo rank_info = *rank_info_in(kSlurm);
+  EXPECT_NO_THROW(check_workers(rank_info, 1));
+  EXPECT_NO_THROW(check_workers(*rank_info_in(kTorchrun), 4));
+  EXPECT_THROW(check_workers(rank_info, 4), Error);
 }
 
-TEST(Place, Folders) {
+TEST(RankInfo, Folders) {
   EXPECT_EQ(rendezvous_folder("", "runs/a", "id"), "runs/a/rendezvous/id");
   EXPECT_EQ(rendezvous_folder("/shared/meet", "runs/a", "id"), "/shared/meet/id");
   EXPECT_THROW(rendezvous_folder("redis://host:1", "runs/a", "id"), Error);

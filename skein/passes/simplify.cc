@@ -1,4 +1,4 @@
-#include "skein/passes/lower.h"
+#include "skein/passes/simplify.h"
 
 #include <algorithm>
 #include <map>
@@ -70,7 +70,7 @@ void forget_axes_of_size_one(Graph& graph) {
 
 }  // namespace
 
-void lower(Graph& graph) {
+void simplify(Graph& graph) {
   forget_axes_of_size_one(graph);
   graph.replace_nodes(without_dead_nodes(graph));
 }

@@ -1,5 +1,5 @@
 // One NCCL communicator with a stream of its own: the collectives of a group, or the messages of
-// one rank to another. What it is given runs in order, beside other lanes. So nothing waits for a
+// one rank to another. What it is given runs in order, beside other queues. So nothing waits for a
 // send but the sends behind it, of the same two ranks.
 //
 // Errors   see NcclWorld. Error{kInternal}: NCCL refused a call
@@ -31,7 +31,7 @@ struct NcclMembers {
   int self = 0;  // index of this process
 };
 
-// What goes into a lane's stream. `spare`: device memory of the lane, an int of 0 in front.
+// What goes into a queue's stream. `spare`: device memory of the queue, an int of 0 in front.
 struct NcclPost {
   const NcclLibrary& nccl;
   ncclComm_t comm;
@@ -39,7 +39,7 @@ struct NcclPost {
   void* spare;
 };
 
-// Thrown by what posts; the lane makes an Error of it.
+// Thrown by what posts; the queue makes an Error of it.
 struct NcclRefusal {
   ncclResult_t result;
 };
@@ -62,7 +62,7 @@ class NcclGroup {
   const NcclLibrary* nccl_;
 };
 
-class NcclLane {
+class NcclQueue {
  public:
   // Something under way. It ends when `finished` happens.
   struct Op {
@@ -82,13 +82,13 @@ class NcclLane {
     kToSecond,  // the first of two members sends to the second
     kToFirst,
   };
-  // `name`: no other lane of these members has it.
-  NcclLane(NcclWorld& world, NcclMembers members, Traffic traffic, const std::string& name);
-  ~NcclLane();
-  NcclLane(const NcclLane&) = delete;
-  NcclLane& operator=(const NcclLane&) = delete;
+  // `name`: no other queue of these members has it.
+  NcclQueue(NcclWorld& world, NcclMembers members, Traffic traffic, const std::string& name);
+  ~NcclQueue();
+  NcclQueue(const NcclQueue&) = delete;
+  NcclQueue& operator=(const NcclQueue&) = delete;
 
-  // The same on all members, and no other lane's.
+  // The same on all members, and no other queue's.
   const std::string& key() const { return key_; }
 
   // Meets the members. Everything that NCCL sets up on first use is set up here.

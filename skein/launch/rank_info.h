@@ -27,7 +27,7 @@
 
 namespace skein {
 
-struct Place {
+struct RankInfo {
   int rank = 0;
   int size = 1;
   int local_rank = 0;  // among the processes on this machine
@@ -41,11 +41,11 @@ struct Place {
 using ReadVariable = std::function<const char*(const char* name)>;
 
 // Nothing: no launcher started this process.
-std::optional<Place> place_from_environment(const ReadVariable& read);
-std::optional<Place> place_from_environment();
+std::optional<RankInfo> rank_info_from_environment(const ReadVariable& read);
+std::optional<RankInfo> rank_info_from_environment();
 
 // `workers` is launch.workers: with a launcher it is 1, or what the launcher started here.
-void check_workers(const Place& place, int64_t workers);
+void check_workers(const RankInfo& rank_info, int64_t workers);
 
 // <rendezvous, or run_dir/rendezvous>/<start_id>. Errors kUnsupported where `rendezvous` is no
 // folder (redis://…).
