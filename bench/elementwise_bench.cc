@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/bound_op.h"
+#include "skein/backends/backend.h"
 
 namespace skein {
 namespace {
@@ -58,7 +59,7 @@ double fastest(const std::vector<double>& values) {
 }
 
 void run_bench(benchmark::State& state, const OpCase& bench) {
-  const auto device = make_device({.kind = "cpu"}, cpu_kernels());
+  const auto device = make_device({.kind = "cpu"});
   const Bound bound(*device, bench);
   std::vector<double> kernel_s, copy_s;
   for (auto _ : state) {

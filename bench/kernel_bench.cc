@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "bench/bound_op.h"
+#include "skein/backends/backend.h"
 #include "skein/base/json.h"
 #include "skein/runtime/copy_rate.h"
-#include "skein/runtime/cuda_backend.h"
 #include "skein/train/device_ceiling.h"
 
 namespace skein {
@@ -72,7 +72,7 @@ double copy_bytes_per_s(Device& device, const Options& options) {
   void* from = device.allocate(bytes, "copying");
   void* to = device.allocate(bytes, "copying");
   const double seconds =
-      median_seconds(device, options.seconds, [&] { start_cuda_copy(device, to, from, bytes); });
+      median_seconds(device, options.seconds, [&] { device.start_copy(to, from, bytes); });
   device.release(from, bytes);
   device.release(to, bytes);
   return 2.0 * static_cast<double>(bytes) / seconds;
@@ -222,8 +222,7 @@ class Bench {
 
  private:
   static std::unique_ptr<Device> make(const std::string& kind) {
-    const bool cuda = kind == "cuda" || (kind == "auto" && has_cuda());
-    return make_device({.kind = cuda ? "cuda" : "cpu"}, cuda ? cuda_kernels() : cpu_kernels());
+    return make_device({.kind = kind == "auto" ? std::string(best_backend().kind) : kind});
   }
 
   static double rounded(double value) { return std::round(value * 1e4) / 1e4; }

@@ -26,10 +26,10 @@
 #include <map>
 #include <random>
 
+#include "skein/backends/backend.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/ops/ops.h"
-#include "skein/runtime/cuda_backend.h"
 #include "skein/train/device_ceiling.h"
 #include "skein/train/step_runner.h"
 #include "skein/weights/initialize.h"
@@ -108,9 +108,9 @@ void print_profile(const std::map<std::string, OpTime>& profile) {
 }
 
 std::unique_ptr<Device> make_bench_device(const Options& options) {
-  const bool cuda = options.device == "cuda" || (options.device == "auto" && has_cuda());
-  return make_device({.kind = cuda ? "cuda" : "cpu", .threads = options.threads},
-                     cuda ? cuda_kernels() : cpu_kernels());
+  const bool chosen = options.device != "auto";
+  return make_device({.kind = chosen ? options.device : std::string(best_backend().kind),
+                      .threads = options.threads});
 }
 
 StepSpec make_spec(const Options& options) {
@@ -128,7 +128,8 @@ StepSpec make_spec(const Options& options) {
 
 // Of memory that the device's programs live in.
 int64_t peak_bytes(const Device& device) {
-  if (device.kind() == "cuda") return used_cuda_bytes();  // nothing is given back before the end
+  // Nothing is given back before the end; the driver's part and other processes' count as well.
+  if (const auto own = device.own_memory()) return own->total_bytes - own->free_bytes;
   struct rusage usage {};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss * 1024;
@@ -181,8 +182,7 @@ void run(const Options& options, Clock::time_point program_start) {
   const bool is_cpu = device->kind() == "cpu";
   const DType dtype = compute_dtype(spec.update.precision);
   // On a GPU before the arenas take its memory.
-  double ceiling = is_cpu ? measure_matmul_ceiling_flops(dtype, 0.3)
-                          : measure_device_ceiling_flops(*device, dtype);
+  double ceiling = measure_device_ceiling_flops(*device, dtype);
   const ProgramSet programs = plan_training(training_graphs(spec), spec, device->kernels());
   StepRunner runner(*device, programs, spec);
   initialize_parameters(runner.executor(), spec.model, {});

@@ -1,13 +1,14 @@
 # The CUDA backend: skein_cuda, which every program links. It is one of
 #   real       where nvcc is found (SKEIN_CUDA=OFF, as a variable or in the environment, turns it off);
 #              cuBLASLt, cuDNN and NCCL are loaded when a GPU is used, not when a program starts
-#   absent     elsewhere: device.kind = "cuda" is an error that says so
+#   absent     elsewhere: the program's list of backends (skein/backends/backends.def) lacks its line,
+#              and device.kind = "cuda" is an error that says so
 # and beside it, for the tests, always skein_cuda_emulated: the same sources compiled as C++ against
 # tests/cuda_emulation, where kernels run on the CPU.
 set(SKEIN_CUDA "$ENV{SKEIN_CUDA}" CACHE STRING "OFF: no CUDA backend; otherwise where nvcc is found")
 set(SKEIN_CUDA_ARCHITECTURES 90 CACHE STRING "compute capability of the CUDA kernels")
-# What belongs to no room's library: kernels and what knows CUDA, and the errors that stand for them.
-set(SKEIN_CUDA_SOURCES "/ops/cuda/|/runtime/cuda/|/comm/nccl/|_cuda\\.cc$")
+# What belongs to no room's library: kernels, what knows CUDA, and the list of backends.
+set(SKEIN_CUDA_SOURCES "/ops/cuda/|/runtime/cuda/|/comm/nccl/|_cuda\\.cc$|/backends/backends\\.cc$")
 
 include(CheckLanguage)
 if(NOT SKEIN_CUDA STREQUAL "OFF" AND NOT SKEIN_FUZZ AND NOT SKEIN_SANITIZE)
@@ -32,12 +33,11 @@ else()
   message(STATUS "no CUDA backend")
 endif()
 
-# `real`: sources of the backend; `absent`: of what stands for it.
 function(skein_cuda)
   if(SKEIN_HAS_CUDA)
     skein_cuda_sources(sources)
     add_library(skein_cuda OBJECT ${sources})
-    target_link_libraries(skein_cuda PUBLIC skein_ops skein_runtime CUDA::cudart_static ${CMAKE_DL_LIBS})
+    target_link_libraries(skein_cuda PUBLIC skein_backends CUDA::cudart_static ${CMAKE_DL_LIBS})
     file(GLOB cudnn_frontend ${CMAKE_SOURCE_DIR}/.deps/cudnn-frontend-*/include)
     find_path(SKEIN_CUDNN_HEADERS cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     if(cudnn_frontend AND SKEIN_CUDNN_HEADERS)
@@ -47,15 +47,14 @@ function(skein_cuda)
     else()
       message(STATUS "no cuDNN: its headers, or those of its frontend (scripts/setup.sh), are not there")
     endif()
-    target_compile_definitions(skein_cuda PRIVATE SKEIN_CUDA_ARCHITECTURES=${SKEIN_CUDA_ARCHITECTURES})
+    target_compile_definitions(skein_cuda PRIVATE SKEIN_HAS_CUDA SKEIN_CUDA_ARCHITECTURES=${SKEIN_CUDA_ARCHITECTURES})
     target_compile_definitions(skein_cuda PRIVATE FMT_USE_CONSTEXPR=1)  # fmt 9 guesses wrong for nvcc
     set(host_options -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas,-ffp-contract=off)
     target_compile_options(skein_cuda PRIVATE
       "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-lineinfo;-Xcompiler=${host_options}>")
   else()
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS skein/*_without_cuda.cc)
-    add_library(skein_cuda OBJECT ${sources})
-    target_link_libraries(skein_cuda PUBLIC skein_ops skein_runtime)
+    add_library(skein_cuda OBJECT skein/backends/backends.cc)
+    target_link_libraries(skein_cuda PUBLIC skein_backends)
   endif()
 endfunction()
 
@@ -63,6 +62,7 @@ function(skein_cuda_sources result)
   set(root ${CMAKE_SOURCE_DIR}/skein)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/ops/*_cuda.cu ${root}/ops/*_cuda.cc ${root}/ops/cuda/*.cc
        ${root}/runtime/cuda/*.cc ${root}/runtime/cuda/*.cu ${root}/comm/nccl/*.cc ${root}/comm/nccl/*.cu)
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$|_without_cuda\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(APPEND sources ${root}/backends/backend_cuda.cc ${root}/backends/backends.cc)
   set(${result} ${sources} PARENT_SCOPE)
 endfunction()

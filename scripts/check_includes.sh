@@ -4,7 +4,7 @@
 #   scripts/check_includes.sh [ROOT]      ROOT: a folder that holds skein/; this repository
 #
 #   1. rooms      a room includes itself and the rooms below it, transitively ("rooms" in the script)
-#   2. backends   runtime/<kind>/ is included only by itself and by runtime/device.cc
+#   2. backends   runtime/<kind>/ is included only by itself and by backends/backend_<kind>.cc
 #   3. CUDA       its headers only in *_cuda.{cu,cc,h}, runtime/cuda/ and comm/nccl/
 #   4. exits      exit, _exit, abort, terminate: only in cli/
 #   5. headers    begin with a comment that says what they are, then #pragma once
@@ -23,7 +23,7 @@ awk '
 BEGIN {
   # Who may include whom; what follows from it transitively is allowed too.
   rooms = "cli: launch train infer;  train: plan record;  plan: compile;  infer: compile;" \
-          "compile: weights passes;  weights: config runtime;  record: config runtime;" \
+          "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
           "launch: runtime;  runtime: ir comm;" \
@@ -64,10 +64,10 @@ function check_include(path,   parts, depth, to) {
   to = parts[2]
   if (!((to, to) in may)) report("includes \"" path "\": there is no room \"" to "\"")
   else if (!((room, to) in may)) report("includes \"" path "\": " allowed(room))
-  if (to == "runtime" && depth > 3 && FILENAME != "skein/runtime/device.cc" &&
+  if (to == "runtime" && depth > 3 && FILENAME != "skein/backends/backend_" parts[3] ".cc" &&
       index(FILENAME, "skein/runtime/" parts[3] "/") != 1)
     report("includes \"" path "\": a backend header is for runtime/" parts[3] "/ and" \
-           " runtime/device.cc; others go through skein/runtime/device.h")
+           " backends/backend_" parts[3] ".cc; others go through skein/backends/backend.h")
 }
 
 FNR == 1 {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "skein/backends/backend.h"
 #include "skein/base/json.h"
 #include "skein/checkpoint/safetensors.h"
 #include "skein/infer/inference.h"
@@ -22,8 +23,8 @@ const fs::path kGoldens = goldens();
 
 std::unique_ptr<Device> test_device() {
   const char* kind = std::getenv("SKEIN_TEST_DEVICE");
-  if (kind == nullptr) return make_device({.kind = "cpu", .threads = 2}, cpu_kernels());
-  return make_device({.kind = kind}, cuda_kernels());
+  if (kind == nullptr) return make_device({.kind = "cpu", .threads = 2});
+  return make_device({.kind = kind});
 }
 
 Batch golden_batch(const Json& training, int64_t step) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "skein/backends/backend.h"
 #include "skein/cli/commands.h"
 #include "skein/data/tokenizer.h"
 #include "skein/infer/inference.h"
@@ -75,7 +76,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
       std::vector<int32_t> prompt;
       if (tokenizer->bos_id() >= 0) prompt.push_back(tokenizer->bos_id());
       tokenizer->encode(options->prompt, prompt);
-      const auto device = make_device({.kind = "cpu", .threads = options->threads}, cpu_kernels());
+      const auto device = make_device({.kind = "cpu", .threads = options->threads});
       std::fputs(options->prompt.c_str(), stdout);
       TextPrinter printer(*tokenizer, prompt);
       generate_tokens(source, *device, prompt, options->generate,

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "skein/backends/backend.h"
 #include "skein/cli/commands.h"
 #include "skein/infer/inference.h"
 #include "skein/ops/ops.h"
@@ -52,7 +53,7 @@ void add_score_command(CLI::App& app, CommandContext& context) {
     context.run = [options] {
       const auto sequences = read_sequences(options->tokens);
       const ModelSource source(options->model);
-      const auto device = make_device({.kind = "cpu", .threads = options->threads}, cpu_kernels());
+      const auto device = make_device({.kind = "cpu", .threads = options->threads});
       // Floats in their shortest form, which reads back to the same bits.
       std::string text = "{\"logprobs\": [";
       bool first_list = true;

@@ -142,20 +142,14 @@ std::unique_ptr<Communicator> make_world(const WorldOptions& options);
 
 enum class Sums : uint8_t {
   kCanonical,  // in the order above: the same bits on every transport and layout
-  kFast,       // added by the network, where shares are equal: in the order that NCCL chooses by
+  kFast,       // added by the network, where shares are equal: in the order that it chooses by
                // ranks, size and topology, bf16 rounded between. Other layouts give other bits
 };
 
-struct NcclOptions {
+struct DeviceWorldOptions {
   void* stream = nullptr;  // the queue of the current device, which computes
   double timeout_s = 60;   // of one wait, and for all members of a group to connect
   Sums sums = Sums::kCanonical;
 };
-
-// The ranks of `host` once more, for memory of their GPUs: over NCCL, which is loaded where there
-// are several ranks. `host`, which must outlive it and stay the caller's, carries what ranks tell
-// each other beside, and tells of processes that end; a world that ends takes it along.
-// Errors  Error{kUnsupported}: a build without CUDA; no NCCL on this machine, and what to install
-std::unique_ptr<Communicator> make_nccl_world(Communicator& host, const NcclOptions& options);
 
 }  // namespace skein

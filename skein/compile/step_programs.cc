@@ -76,32 +76,23 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
   }
 }
 
-std::string device_kind(const Config& config) {
-  if (config.device.kind != "auto") return config.device.kind;
-  return has_cuda() ? "cuda" : "cpu";
+const Backend& training_backend(const Config& config) {
+  return config.device.kind == "auto" ? best_backend() : find_backend(config.device.kind);
 }
 
 KernelTable training_kernels(const Config& config) {
-  if (device_kind(config) == "cpu") {
-    limit_cpu_kind(config.device.cpu);
-    return cpu_kernels();
-  }
-  KernelTable kernels = cuda_kernels();
-  if (kernels.empty()) {
-    fail(ErrorCode::kUnsupported,
-         "device.kind is 'cuda', and this build has no CUDA: install the CUDA 13 toolkit, see that "
-         "nvcc is on the PATH and run scripts/build.sh again, or use device.kind = \"cpu\"");
-  }
-  return kernels;
+  const Backend& backend = training_backend(config);
+  if (backend.kind == "cpu") limit_cpu_kind(config.device.cpu);
+  return backend.kernels();
 }
 
 std::unique_ptr<Device> training_device(const Config& config, int local_rank) {
   DeviceOptions options;
-  options.kind = device_kind(config);
   options.threads = static_cast<int>(config.device.threads);
   options.index = local_rank;
   options.check_ops = config.device.check_ops;
-  return make_device(options, training_kernels(config));
+  KernelTable kernels = training_kernels(config);
+  return training_backend(config).make(options, std::move(kernels));
 }
 
 StepSpec step_spec(const Config& config, const DecoderConfig& model, const ParallelLayout& layout) {

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 
+#include "skein/backends/backend.h"
 #include "skein/compile/parallel.h"
 #include "skein/config/config.h"
 #include "skein/ir/program.h"
@@ -43,10 +44,9 @@ struct StepSpec {
 // where it cannot be.
 DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size);
 
-// "cpu" or "cuda".
-std::string device_kind(const Config& config);
-// The kernels of [device]; planning needs no more. Throws Error{kUnsupported} in a build without
-// them.
+// What device.kind says. Throws Error{kUnsupported} in a build without it.
+const Backend& training_backend(const Config& config);
+// The kernels of [device]; planning needs no more.
 KernelTable training_kernels(const Config& config);
 // The device of [device] for the worker `local_rank` of this node.
 std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0);

@@ -20,7 +20,7 @@ struct AlgorithmChoices {
   bool operator==(const AlgorithmChoices&) const = default;
 };
 
-// Of this process's current GPU; nothing in a build without CUDA.
+// Of this process's current GPU.
 AlgorithmChoices chosen_algorithms();
 // From here on products use these, whatever was chosen before; one that cuBLASLt no longer takes is
 // as if it were not there. Before a program is recorded that has such a product.

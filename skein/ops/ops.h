@@ -14,6 +14,6 @@ namespace skein {
 
 OpTable all_ops();
 KernelTable cpu_kernels();
-KernelTable cuda_kernels();  // none in a build without CUDA
+KernelTable cuda_kernels();  // where CUDA is built
 
 }  // namespace skein

@@ -34,7 +34,7 @@ Hardware this_machine_unmeasured(const Config& config, int64_t ranks) {
   Hardware hardware;
   hardware.name = "this machine";
   hardware.devices_per_node = std::min(ranks, kLargestNode);
-  hardware.unified_memory = device_kind(config) == "cpu";
+  hardware.unified_memory = !training_backend(config).has_own_memory;
   hardware.concurrent_devices = share_cores(config, hardware.devices_per_node).concurrent;
   if (hardware.unified_memory) {
     hardware.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /

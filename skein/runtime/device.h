@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -38,6 +37,8 @@ class Device {
   // What the backend knows of what decides how its kernels round: "cuda NVIDIA H100 9.0".
   virtual std::string arithmetic() const { return kind(); }
   virtual const KernelTable& kernels() const = 0;
+  // Whether it runs kernels; else it only answers what a plan asks.
+  virtual bool computes() const { return true; }
 
   // Throws Error{kNoSpace} where so much, of the device's own memory and of the host's, is not free
   // now: what will be allocated piece by piece, asked for before the first of them.
@@ -47,7 +48,8 @@ class Device {
   // Zeroed memory, resident at once. Throws Error{kNoSpace} naming the size and what is free.
   virtual void* allocate(int64_t bytes, const std::string& what) = 0;
   virtual void release(void* memory, int64_t bytes) = 0;
-  // The same in memory of the host, which kernels read and write in place, more slowly.
+  // The same in memory of the host, which kernels read and write in place, more slowly, and which
+  // copies from the device reach while others run.
   virtual void* allocate_on_host(int64_t bytes, const std::string& what) {
     return allocate(bytes, what);
   }
@@ -57,6 +59,11 @@ class Device {
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
+  // Within its own memory, by the driver: the yardstick of kernels that only move memory. Reads
+  // `bytes` and writes as many.
+  virtual void start_copy(void* to, const void* from, int64_t bytes) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
   // Waits until everything that was started has finished. An error of what ran meanwhile comes
   // here.
   virtual void synchronize() = 0;
@@ -72,10 +79,7 @@ class Device {
   // Whether to wait after each op, so that an error names the op that made it.
   virtual bool checks_ops() const { return false; }
 
-  // Memory of the host that `download_later` reaches.
-  virtual void* allocate_host(int64_t bytes) { return std::malloc(static_cast<size_t>(bytes)); }
-  virtual void release_host(void* memory) { std::free(memory); }
-  // Done once a later record_event() has been waited for.
+  // To memory of allocate_on_host; done once a later record_event() has been waited for.
   virtual void download_later(void* host, const void* device, int64_t bytes) {
     std::memcpy(host, device, static_cast<size_t>(bytes));
   }
@@ -114,15 +118,5 @@ struct DeviceOptions {
   int index = 0;             // of the GPU
   bool check_ops = false;    // see Device::checks_ops
 };
-
-// Errors  kUnsupported for a kind that this build or this machine lacks
-std::unique_ptr<Device> make_device(const DeviceOptions& options, KernelTable kernels);
-
-// Where a run has several ranks, called before anything else of this room: a GPU then loads kernels
-// when it is opened, and not behind a collective that waits for another rank.
-void expect_several_ranks();
-
-// Whether make_device would give a GPU.
-bool has_cuda();
 
 }  // namespace skein

@@ -115,7 +115,7 @@ Executor::BoundInstruction Executor::bind(const Instruction& instruction, int64_
     if (tickets.empty()) tickets.resize(depth + 1, -1);
     bound.call.ticket = tickets.data();
   }
-  if (bound.kernel->prepare != nullptr && device_.kind() != "null") {
+  if (bound.kernel->prepare != nullptr && device_.computes()) {
     bound.call.state = bound.kernel->prepare(bound.call);
   }
   return bound;
@@ -130,7 +130,7 @@ Communicator* Executor::communicator_of(const Instruction& instruction) const {
 void Executor::run(std::string_view program, int64_t slot) {
   const auto found = bound_.find(program);
   if (found == bound_.end()) fail(ErrorCode::kInternal, "there is no program '{}'", program);
-  if (device_.kind() == "null") return;
+  if (!device_.computes()) return;
   try {
     start(found->second.at(static_cast<size_t>(slot)), slot);
   } catch (const Error& error) {

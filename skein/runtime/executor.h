@@ -86,7 +86,7 @@ class Executor {
     return value;
   }
 
-  // `to` is in memory of Device::allocate_host; it holds the value once a later record_event() was waited
+  // `to` is in memory of Device::allocate_on_host; it holds the value once a later record_event() was waited
   // for.
   template <typename T>
   void download_later(std::string_view name, T& to) const {

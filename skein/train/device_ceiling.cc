@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/backends/backend.h"
 
 namespace skein {
 namespace {
@@ -68,7 +68,8 @@ double linear_flops(Device& device, DType dtype, int64_t size) {
 }  // namespace
 
 double measure_device_ceiling_flops(Device& device, DType dtype) {
-  if (device.kind() == "cpu") return measure_matmul_ceiling_flops(dtype, kSeconds);
+  const Backend& backend = find_backend(device.kind());
+  if (backend.measure_ceiling != nullptr) return backend.measure_ceiling(dtype, kSeconds);
   return linear_flops(device, dtype, device.ceiling_size());
 }
 

@@ -42,8 +42,10 @@ AlgorithmChoices new_ones(const AlgorithmChoices& mine, const AlgorithmChoices& 
 }  // namespace
 
 AlgorithmKernels algorithm_kernels(Executor& executor) {
-  if (executor.device().kind() != "cuda") return {};
-  return {chosen_algorithms, adopt_algorithms, [&executor] { executor.choose_algorithms(); }};
+  const Backend& backend = find_backend(executor.device().kind());
+  if (backend.chosen_algorithms == nullptr) return {};
+  return {backend.chosen_algorithms, backend.adopt_algorithms,
+          [&executor] { executor.choose_algorithms(); }};
 }
 
 AlgorithmChoices agree_on_algorithms(Communicator& world, const Mesh& mesh,

@@ -10,9 +10,9 @@
 #include <functional>
 #include <string>
 
+#include "skein/backends/backend.h"
 #include "skein/base/json.h"
 #include "skein/comm/communicator.h"
-#include "skein/ops/algorithms.h"
 #include "skein/runtime/executor.h"
 #include "skein/tensor/mesh.h"
 

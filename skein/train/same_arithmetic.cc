@@ -78,8 +78,7 @@ void check_same_arithmetic(Communicator& world, const std::string& arithmetic,
 void check_same_arithmetic(Communicator& world, const Device& device) {
   std::array<char, 256> host = {};
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-  check_same_arithmetic(world, device.kind() == "cpu" ? cpu_kind() : device.arithmetic(),
-                        host.data());
+  check_same_arithmetic(world, device.arithmetic(), host.data());
 }
 
 }  // namespace skein

@@ -38,11 +38,9 @@ CheckpointWriterOptions Saver::options(const Config& config, const std::string& 
   options.num_ranks = world_.size();
   std::transform(start_id.begin(), start_id.end(), std::back_inserter(options.save_id),
                  [](unsigned char letter) { return std::tolower(letter); });
-  if (device_.kind() != "cpu") {
-    options.copy = [this](void* to, const void* from, size_t bytes) {
-      device_.download(to, from, static_cast<int64_t>(bytes));
-    };
-  }
+  options.copy = [this](void* to, const void* from, size_t bytes) {
+    device_.download(to, from, static_cast<int64_t>(bytes));
+  };
   options.should_abort = [this] { return peer_lost_.load(); };
   return options;
 }

@@ -20,11 +20,18 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
                         spec.layout.coordinate("cp"));
     picked_.resize(rows_.size());
   }
-  outcomes_ = static_cast<Outcome*>(
-      device.allocate_host(device.depth() * static_cast<int64_t>(sizeof(Outcome))));
+  outcomes_ =
+      static_cast<Outcome*>(device.allocate_on_host(outcome_bytes(device), "what steps give"));
 }
 
-StepRunner::~StepRunner() { executor_.device().release_host(outcomes_); }
+StepRunner::~StepRunner() {
+  Device& device = executor_.device();
+  device.release_on_host(outcomes_, outcome_bytes(device));
+}
+
+int64_t StepRunner::outcome_bytes(const Device& device) {
+  return device.depth() * static_cast<int64_t>(sizeof(Outcome));
+}
 
 void StepRunner::check_batch(const Batch& batch) const {
   if (batch.sequences != spec_.micro_batches * spec_.micro_sequences ||

@@ -83,6 +83,7 @@ class StepRunner {
   using Reports = std::array<double, kNumReports>;
   void report(const Reports& reports);
   void collect(const Batch& batch, const Reports& reports, Outcome& outcome);
+  static int64_t outcome_bytes(const Device& device);
 
   StepSpec spec_;
   Executor executor_;

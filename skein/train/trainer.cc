@@ -88,15 +88,16 @@ void Trainer::lay_out() {
         "in another order from here, and losses may differ in their last bits",
         stored, layout_.reduction_width);
   }
-  if (world_.size() > 1) expect_several_ranks();
+  const Backend& backend = training_backend(config_);
+  if (world_.size() > 1 && backend.expect_several_ranks != nullptr) backend.expect_several_ranks();
   device_ = training_device(config_, local_rank_);
   check_same_arithmetic(world_, *device_);
-  if (world_.size() > 1 && device_->kind() == "cuda") {
-    NcclOptions options;
+  if (world_.size() > 1 && backend.make_world != nullptr) {
+    DeviceWorldOptions options;
     options.stream = device_->stream();
     options.timeout_s = config_.launch.collective_timeout_s;
     options.sums = config_.parallel.sums == "fast" ? Sums::kFast : Sums::kCanonical;
-    device_world_ = make_nccl_world(world_, options);
+    device_world_ = backend.make_world(world_, options);
   }
   communicators_ = split_by_axis(device_world_ ? *device_world_ : world_, layout_.mesh);
 }
@@ -131,7 +132,7 @@ void Trainer::allocate() {
   scale.ceiling_flops = ceiling_flops;
   // Of several ranks it is a collective measurement, which a step does not interrupt; a GPU has no
   // memory left for it.
-  if (world_.size() == 1 && device_->kind() == "cpu")
+  if (world_.size() == 1 && !device_->own_memory())
     scale.measure_ceiling = [this, dtype] { return measure_ceiling(dtype); };
   scale.arena_bytes = programs_.arena_bytes;
   scale.snapshot_bytes = saver_->snapshot_bytes();

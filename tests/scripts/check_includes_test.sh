@@ -20,7 +20,7 @@ write passes/lower.cc '#include "skein/ops/ops.h"' '#include "skein/comm/communi
 write train/trainer.cc '#include "skein/ops/ops.h"' '#include "skein/runtime/device.h"' \
   'fail("exit(1) and \"abort()\" in text");  // never exit(1)' 'on_exit(); communicator->abort(); set_exit(1);'
 write comm/communicator.h '// Talks.' '#pragma once' 'struct C { virtual void abort() = 0; };'
-write runtime/device.cc '#include "skein/runtime/cpu/cpu_device.h"' '#include "skein/runtime/cuda/cuda_device.h"'
+write backends/backend_cuda.cc '#include "skein/runtime/cuda/cuda_device.h"' '#include "skein/ops/ops.h"'
 write runtime/cpu/cpu_device.cc '#include "skein/runtime/cpu/cpu_device.h"'
 write runtime/cuda/stream.cc '#include <cublasLt.h>' '#include <cudnn_frontend.h>'
 write comm/nccl/nccl.cc '#include <nccl.h>'

@@ -44,7 +44,8 @@ int64_t received_bytes(const Collective& collective, int rank, int size) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_world(Communicator& host, const NcclOptions& options) {
+std::unique_ptr<Communicator> make_nccl_world(Communicator& host,
+                                              const DeviceWorldOptions& options) {
   std::vector<int> ranks(static_cast<size_t>(host.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   return std::make_unique<NcclCommunicator>(std::make_shared<NcclWorld>(host, options), ranks,

@@ -22,6 +22,13 @@
 
 namespace skein {
 
+// The ranks of `host` once more, for memory of their GPUs; NCCL is loaded where there are several.
+// `host`, which must outlive it and stay the caller's, carries what ranks tell each other beside,
+// and tells of processes that end; a world that ends takes it along.
+// Errors  Error{kUnsupported}: no NCCL on this machine, and what to install
+std::unique_ptr<Communicator> make_nccl_world(Communicator& host,
+                                              const DeviceWorldOptions& options);
+
 class NcclCommunicator : public Communicator {
  public:
   // `world_ranks` ascending, this process's among them; one is enough.

@@ -1,3 +1,5 @@
+#include "skein/comm/nccl/nccl_communicator.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -8,7 +10,7 @@
 #include "skein/base/error.h"
 #include "skein/comm/testing/rank_threads.h"
 #include "skein/comm/testing/trial.h"
-#include "skein/runtime/cuda_backend.h"
+#include "skein/runtime/cuda/cuda_device.h"
 
 namespace skein::comm_test {
 namespace {
@@ -49,7 +51,7 @@ class DeviceMemory : public Memory {
 struct Rank {
   explicit Rank(const WorldOptions& options, Sums sums = Sums::kCanonical)
       : options(options),
-        device(make_cuda_device({.kind = "cuda", .index = options.rank}, {})),
+        device(std::make_unique<CudaDevice>(DeviceOptions{.index = options.rank}, KernelTable())),
         host(make_world(options)),
         world(make_nccl_world(
             *host, {.stream = device->stream(), .timeout_s = options.timeout_s, .sums = sums})) {}

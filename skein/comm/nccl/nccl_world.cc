@@ -9,7 +9,7 @@
 
 namespace skein {
 
-NcclWorld::NcclWorld(Communicator& host, const NcclOptions& options)
+NcclWorld::NcclWorld(Communicator& host, const DeviceWorldOptions& options)
     : host_(host), options_(options) {
   cuda::check(cudaGetDevice(&device_), "cudaGetDevice");
   if (host.size() == 1) return;

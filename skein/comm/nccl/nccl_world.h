@@ -30,13 +30,13 @@ class NcclQueue;
 
 class NcclWorld {
  public:
-  NcclWorld(Communicator& host, const NcclOptions& options);
+  NcclWorld(Communicator& host, const DeviceWorldOptions& options);
   ~NcclWorld();
   NcclWorld(const NcclWorld&) = delete;
   NcclWorld& operator=(const NcclWorld&) = delete;
 
   Communicator& host() const { return host_; }
-  const NcclOptions& options() const { return options_; }
+  const DeviceWorldOptions& options() const { return options_; }
   cudaStream_t queue() const { return static_cast<cudaStream_t>(options_.stream); }
   int device() const { return device_; }
   std::timed_mutex& posting() { return posting_; }
@@ -61,7 +61,7 @@ class NcclWorld {
   void watch();
 
   Communicator& host_;
-  const NcclOptions options_;
+  const DeviceWorldOptions options_;
   int device_ = 0;
   std::atomic<int64_t> step_{-1};
   std::atomic<bool> ended_{false};

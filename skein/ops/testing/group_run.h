@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "skein/backends/backend.h"
 #include "skein/comm/testing/rank_threads.h"
 #include "skein/ops/testing/graph_run.h"
-#include "skein/runtime/cuda_backend.h"
 #include "skein/runtime/device.h"
 
 namespace skein::op_test {
@@ -23,13 +23,14 @@ class GroupRank {
   // Its group is all ranks, under `name`.
   GroupRank(const WorldOptions& options, const std::string& name)
       : rank(options.rank),
-        device_(make_device({.kind = is_cpu() ? "cpu" : "cuda", .threads = 1, .index = rank},
-                            test_device().kernels)),
+        device_(backend().make({.threads = 1, .index = rank}, test_device().kernels)),
         host_(make_world(options)) {
     std::vector<int> all;
     for (int member = 0; member < options.size; ++member) all.push_back(member);
-    if (!is_cpu()) world_ = make_nccl_world(*host_, {.stream = device_->stream()});
-    group_ = (is_cpu() ? host_ : world_)->group(all, name);
+    if (backend().make_world != nullptr) {
+      world_ = backend().make_world(*host_, {.stream = device_->stream()});
+    }
+    group_ = (world_ ? world_ : host_)->group(all, name);
   }
   ~GroupRank() {
     group_.reset();  // lets go of the memory
@@ -90,7 +91,7 @@ class GroupRank {
   const int rank;
 
  private:
-  static bool is_cpu() { return test_device().is_cpu; }
+  static const Backend& backend() { return find_backend(test_device().is_cpu ? "cpu" : "cuda"); }
   static int64_t bytes_of(const View& view) {
     return view.rows() * view.row_stride * size_of(view.dtype);
   }
@@ -108,7 +109,7 @@ class GroupRank {
 inline void run_group(int size, const std::string& name,
                       const std::function<void(GroupRank&)>& body) {
   setenv("CUDA_EMULATION_DEVICES", std::to_string(size).c_str(), 1);
-  const bool can_run = test_device().is_cpu || num_cuda_devices() >= size;
+  const bool can_run = test_device().is_cpu || find_backend("cuda").num_devices() >= size;
   if (can_run) {
     comm_test::run_rank_threads(size, [&](const WorldOptions& options) {
       GroupRank rank(options, name);

@@ -13,7 +13,8 @@
 
 namespace skein {
 
-CpuDevice::CpuDevice(int threads, KernelTable kernels) : kernels_(std::move(kernels)) {
+CpuDevice::CpuDevice(int threads, KernelTable kernels, std::string arithmetic)
+    : arithmetic_(std::move(arithmetic)), kernels_(std::move(kernels)) {
   if (threads > 0) omp_set_num_threads(threads);
 }
 

@@ -8,9 +8,11 @@ namespace skein {
 class CpuDevice final : public Device {
  public:
   // Sets the OpenMP thread count of the process: there is one pool.
-  CpuDevice(int threads, KernelTable kernels);
+  // `arithmetic`: what its kernels round by.
+  CpuDevice(int threads, KernelTable kernels, std::string arithmetic = "cpu");
 
   const std::string& kind() const override { return kind_; }
+  std::string arithmetic() const override { return arithmetic_; }
   const KernelTable& kernels() const override { return kernels_; }
   void require_room(int64_t device_bytes, int64_t host_bytes) override;
   void* allocate(int64_t bytes, const std::string& what) override;
@@ -22,6 +24,7 @@ class CpuDevice final : public Device {
 
  private:
   std::string kind_ = "cpu";
+  std::string arithmetic_;
   KernelTable kernels_;
 };
 

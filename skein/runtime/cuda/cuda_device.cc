@@ -6,7 +6,6 @@
 
 #include "skein/base/check_cuda.h"
 #include "skein/base/units.h"
-#include "skein/runtime/cuda_backend.h"
 #include "skein/runtime/host_memory.h"
 
 #ifndef SKEIN_CUDA_EMULATED
@@ -109,10 +108,6 @@ void expect_several_cuda_ranks() {
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
-std::unique_ptr<Device> make_cuda_device(const DeviceOptions& options, KernelTable kernels) {
-  return std::make_unique<CudaDevice>(options, std::move(kernels));
-}
-
 CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
     : kernels_(std::move(kernels)), index_(options.index), check_ops_(options.check_ops) {
   check_driver();
@@ -212,6 +207,11 @@ void CudaDevice::upload(void* device, const void* host, int64_t bytes) {
   ring.upload(device, host, bytes, stream_);
 }
 
+void CudaDevice::start_copy(void* to, const void* from, int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_),
+        "a copy within the device");
+}
+
 void CudaDevice::fill_zero(void* device, int64_t bytes) {
   check(cudaMemsetAsync(device, 0, static_cast<size_t>(bytes), stream_), "cudaMemset");
 }
@@ -276,15 +276,6 @@ int64_t CudaDevice::ceiling_size() const { return 64; }
 #else
 int64_t CudaDevice::ceiling_size() const { return 8192; }
 #endif
-
-void* CudaDevice::allocate_host(int64_t bytes) {
-  void* memory = nullptr;
-  check(cudaHostAlloc(&memory, static_cast<size_t>(bytes), cudaHostAllocPortable),
-        "pinned memory for results");
-  return memory;
-}
-
-void CudaDevice::release_host(void* memory) { cudaFreeHost(memory); }
 
 void CudaDevice::download_later(void* host, const void* device, int64_t bytes) {
   check(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDefault, stream_),

@@ -15,6 +15,12 @@
 
 namespace skein {
 
+// GPUs that the driver shows to this process; 0 where there is no driver.
+int num_cuda_devices();
+// Before the driver starts: kernels are then loaded with it, and not behind a collective that waits
+// for another rank.
+void expect_several_cuda_ranks();
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(const DeviceOptions& options, KernelTable kernels);
@@ -32,14 +38,13 @@ class CudaDevice final : public Device {
   void upload(void* device, const void* host, int64_t bytes) override;
   void download(void* host, const void* device, int64_t bytes) override;
   void fill_zero(void* device, int64_t bytes) override;
+  void start_copy(void* to, const void* from, int64_t bytes) override;
   void synchronize() override;
 
   void* stream() const override { return stream_; }
   int depth() const override { return 2; }
   int64_t ceiling_size() const override;
   bool checks_ops() const override { return check_ops_; }
-  void* allocate_host(int64_t bytes) override;
-  void release_host(void* memory) override;
   void download_later(void* host, const void* device, int64_t bytes) override;
   int64_t record_event() override;
   void wait(int64_t event) override;

@@ -1,3 +1,5 @@
+#include "skein/runtime/cuda/cuda_device.h"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -5,12 +7,13 @@
 
 #include "skein/base/error.h"
 #include "skein/ops/ops.h"
-#include "skein/runtime/cuda_backend.h"
 
 namespace skein {
 namespace {
 
-std::unique_ptr<Device> gpu() { return make_cuda_device({.kind = "cuda"}, cuda_kernels()); }
+std::unique_ptr<Device> gpu() {
+  return std::make_unique<CudaDevice>(DeviceOptions{}, cuda_kernels());
+}
 
 std::vector<int32_t> counting(size_t size, int32_t first = 0) {
   std::vector<int32_t> numbers(size);
@@ -69,7 +72,7 @@ TEST(CudaDevice, SeveralThreadsReadAtOnce) {
 TEST(CudaDevice, ResultsComeBehindTheHost) {
   const auto device = gpu();
   void* memory = device->allocate(4, "a test");
-  auto* results = static_cast<int32_t*>(device->allocate_host(2 * sizeof(int32_t)));
+  auto* results = static_cast<int32_t*>(device->allocate_on_host(2 * sizeof(int32_t), "a test"));
   int64_t marks[2];
   for (int32_t i = 0; i < 2; ++i) {
     const int32_t value = 10 + i;
@@ -81,7 +84,7 @@ TEST(CudaDevice, ResultsComeBehindTheHost) {
   EXPECT_EQ(results[0], 10);
   device->wait(marks[1]);
   EXPECT_EQ(results[1], 11);
-  device->release_host(results);
+  device->release_on_host(results, 2 * sizeof(int32_t));
   device->release(memory, 4);
 }
 
@@ -126,7 +129,7 @@ TEST(CudaDevice, SaysHowMuchMemoryIsLeft) {
 
 TEST(CudaDevice, NamesTheGpuThatIsNotThere) {
   try {
-    make_cuda_device({.kind = "cuda", .index = 1000}, {});
+    CudaDevice device({.index = 1000}, {});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnsupported);

@@ -12,6 +12,7 @@ class NullDevice final : public Device {
 
   const std::string& kind() const override { return kind_; }
   const KernelTable& kernels() const override { return kernels_; }
+  bool computes() const override { return false; }
   void* allocate(int64_t, const std::string&) override { return nullptr; }
   void release(void*, int64_t) override {}
   void upload(void*, const void*, int64_t) override {}

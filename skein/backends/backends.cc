@@ -1,0 +1,45 @@
+// Compiled for each program anew: which backends it has (cmake/SkeinCuda.cmake).
+#include <algorithm>
+
+#include "skein/backends/backend.h"
+#include "skein/base/error.h"
+
+namespace skein {
+
+#define SKEIN_BACKEND(kind) extern const Backend kind##_backend;
+#include "skein/backends/backends.def"
+#undef SKEIN_BACKEND
+
+std::vector<const Backend*> all_backends() {
+  return {
+#define SKEIN_BACKEND(kind) &kind##_backend,
+#include "skein/backends/backends.def"
+#undef SKEIN_BACKEND
+  };
+}
+
+const Backend& find_backend(std::string_view kind) {
+  const std::vector<const Backend*> backends = all_backends();
+  const auto found = std::find_if(backends.begin(), backends.end(),
+                                  [&](const Backend* backend) { return backend->kind == kind; });
+  if (found != backends.end()) return **found;
+  if (kind == "cuda") {
+    fail(ErrorCode::kUnsupported,
+         "device.kind is 'cuda', and this build has no CUDA: install the CUDA 13 toolkit, see that "
+         "nvcc is on the PATH and run scripts/build.sh again, or use device.kind = \"cpu\"");
+  }
+  fail(ErrorCode::kUnsupported, "device.kind is '{}': expected cpu, cuda (or null, to plan)", kind);
+}
+
+const Backend& best_backend() {
+  const std::vector<const Backend*> backends = all_backends();
+  return **std::find_if(backends.begin(), backends.end(),
+                        [](const Backend* backend) { return backend->num_devices() > 0; });
+}
+
+std::unique_ptr<Device> make_device(const DeviceOptions& options) {
+  const Backend& backend = find_backend(options.kind);
+  return backend.make(options, backend.kernels());
+}
+
+}  // namespace skein
