@@ -27,6 +27,7 @@
 #include <random>
 
 #include "skein/backends/backend.h"
+#include "skein/base/clock.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/linear/matmul_ceiling.h"
 #include "skein/ops/ops.h"
@@ -36,12 +37,6 @@
 
 namespace skein {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 struct Options {
   std::string size = "a";

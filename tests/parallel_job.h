@@ -117,7 +117,7 @@ inline std::string not_close(const Curve& expected, const Curve& found, Closenes
 
 inline std::string read_tensor(const CheckpointReader& reader, const ManifestTensor& tensor) {
   std::string bytes(static_cast<size_t>(tensor.shape.num_elements() * size_of(tensor.dtype)), '\0');
-  reader.read(tensor.name, Slice::whole(tensor.shape), tensor.dtype,
+  reader.read(tensor.name, Box::whole(tensor.shape), tensor.dtype,
               std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }

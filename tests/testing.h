@@ -22,32 +22,14 @@
 
 #include "skein/base/file.h"
 #include "skein/base/json.h"
+#include "tests/temp_folder.h"
 
 namespace skein {
 
 using Arguments = std::vector<std::string>;
 using Seconds = std::chrono::duration<double>;
 
-// A folder of this test program alone, removed at its end.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = testing::TempDir() + "/skein_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
-    path_ = name;
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  ~TempFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+using test::TempFolder;
 
 struct Outcome {
   int exit_code = -1;  // -signal where a signal ended it

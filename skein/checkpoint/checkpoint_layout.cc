@@ -36,7 +36,7 @@ CheckpointFile finish_file(std::vector<size_t> indices, const std::vector<Tensor
                            const std::string& group, int rank, int index) {
   std::vector<SafetensorsTensor> tensors;
   for (const size_t i : indices) {
-    const std::vector<Slice> boxes = specs[i].stored_boxes();
+    const std::vector<Box> boxes = specs[i].stored_boxes();
     tensors.push_back({specs[i].name, specs[i].dtype,
                        boxes.size() == 1 ? boxes[0].shape : Shape{specs[i].stored_range().count}});
   }

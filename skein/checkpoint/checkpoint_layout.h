@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "skein/checkpoint/boxes.h"
 #include "skein/checkpoint/safetensors_writer.h"
-#include "skein/checkpoint/slice.h"
 #include "skein/checkpoint/stored_part.h"
 
 namespace skein {
@@ -20,7 +20,7 @@ struct TensorSpec {
   std::string name;  // unique in its group's files
   DType dtype = DType::kF32;
   Shape shape;  // global
-  Slice slice;  // what this rank holds, or has a part of
+  Box slice;    // what this rank holds, or has a part of
   std::string group = "weights";
   // Which of the slice's elements this rank stores, row by row: nothing given, all of them; an
   // empty range, none, and the tensor is in no file of this rank.
@@ -29,12 +29,12 @@ struct TensorSpec {
 
   static TensorSpec whole(std::string name, DType dtype, Shape shape,
                           std::string group = "weights") {
-    Slice slice = Slice::whole(shape);
+    Box slice = Box::whole(shape);
     return {std::move(name), dtype, std::move(shape), std::move(slice), std::move(group)};
   }
   static TensorSpec part(std::string name, const TensorType& type, const StoredPart& part,
                          std::string group = "weights") {
-    return {std::move(name),  type.dtype, type.shape,      Slice::of(part.box),
+    return {std::move(name),  type.dtype, type.shape,      part.box,
             std::move(group), part.range, part.local_begin};
   }
 
@@ -44,7 +44,7 @@ struct TensorSpec {
   int64_t stored_bytes() const { return stored_range().count * size_of(dtype); }
   // What is stored, in the order of its bytes. A part that is one box is a tensor of that box's
   // shape in the file, one of several boxes a tensor of one dim.
-  std::vector<Slice> stored_boxes() const { return boxes_of_range(slice, stored_range()); }
+  std::vector<Box> stored_boxes() const { return boxes_of_range(slice, stored_range()); }
 };
 
 struct CheckpointFile {

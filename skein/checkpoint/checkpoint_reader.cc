@@ -12,9 +12,9 @@ namespace skein {
 namespace {
 
 // The smallest box around them.
-Slice hull(const std::vector<Slice>& boxes) {
-  Slice all = boxes.front();
-  for (const Slice& box : boxes) {
+Box hull(const std::vector<Box>& boxes) {
+  Box all = boxes.front();
+  for (const Box& box : boxes) {
     for (int dim = 0; dim < all.shape.rank(); ++dim) {
       const int64_t begin = std::min(all.offset[dim], box.offset[dim]);
       const int64_t end =
@@ -30,7 +30,7 @@ Slice hull(const std::vector<Slice>& boxes) {
 
 // Elements of one tensor as they are to lie one behind the other.
 struct CheckpointReader::Request {
-  std::vector<Slice> boxes;
+  std::vector<Box> boxes;
   DType dtype;
   std::span<std::byte> target;
 };
@@ -114,9 +114,9 @@ int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard
   };
   std::vector<Copy> copies;
   int64_t stored_at = 0, copied = 0;
-  for (const Slice& stored : boxes_of_range(tensor.boxes[shard.box], shard.range)) {
+  for (const Box& stored : boxes_of_range(tensor.boxes[shard.box], shard.range)) {
     int64_t target_at = 0;
-    for (const Slice& box : request.boxes) {
+    for (const Box& box : request.boxes) {
       for_each_run(stored, box, [&](int64_t from, int64_t to, int64_t count) {
         copies.push_back({stored_at + from, target_at + to, count});
         copied += count;
@@ -145,12 +145,12 @@ int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard
 std::vector<IndexShard> CheckpointReader::find_shards(std::string_view name, const Box& box,
                                                       FlatRange range) const {
   const IndexTensor tensor = shards_->tensor(tensors_.at(std::string(name)));
-  const std::vector<Slice> wanted = boxes_of_range(box, range);
+  const std::vector<Box> wanted = boxes_of_range(box, range);
   std::vector<IndexShard> found;
   if (wanted.empty()) return found;
-  const auto meets = [&](const Slice& stored) {
+  const auto meets = [&](const Box& stored) {
     return std::any_of(wanted.begin(), wanted.end(),
-                       [&](const Slice& part) { return intersect(stored, part).has_value(); });
+                       [&](const Box& part) { return intersect(stored, part).has_value(); });
   };
   shards_->for_each_near(tensor, hull(wanted), [&](const IndexShard& shard) {
     const auto stored = boxes_of_range(tensor.boxes[shard.box], shard.range);
@@ -160,7 +160,7 @@ std::vector<IndexShard> CheckpointReader::find_shards(std::string_view name, con
   return found;
 }
 
-void CheckpointReader::read(std::string_view name, const Slice& box, DType dtype,
+void CheckpointReader::read(std::string_view name, const Box& box, DType dtype,
                             std::span<std::byte> target) const {
   const ManifestTensor* tensor = find(name);
   if (tensor != nullptr && !box.inside(tensor->shape)) {
@@ -177,11 +177,10 @@ void CheckpointReader::read_range(std::string_view name, const Box& box, FlatRan
     fail(ErrorCode::kNotFound, "{} has no tensor \"{}\"", path_.string(), name);
   }
   const IndexTensor tensor = shards_->tensor(found->second);
-  if (!Slice::of(box).inside(tensor.shape) ||
-      !can_convert(to_safetensors_dtype(tensor.dtype), dtype)) {
+  if (!box.inside(tensor.shape) || !can_convert(to_safetensors_dtype(tensor.dtype), dtype)) {
     fail(ErrorCode::kInvalid, "{}: tensor \"{}\" is {} {}: cannot read {} of it as {}",
-         path_.string(), name, dtype_name(tensor.dtype), tensor.shape.to_string(),
-         Slice::of(box).to_string(), dtype_name(dtype));
+         path_.string(), name, dtype_name(tensor.dtype), tensor.shape.to_string(), box.to_string(),
+         dtype_name(dtype));
   }
   if (static_cast<int64_t>(target.size()) != range.count * size_of(dtype)) {
     fail(ErrorCode::kInternal, "tensor \"{}\": {} bytes given for {} elements of {}", name,
@@ -196,7 +195,7 @@ void CheckpointReader::read_range(std::string_view name, const Box& box, FlatRan
   index_file_.forget(shards_->shards_of(tensor));
   if (copied != range.count) {
     fail(ErrorCode::kCorrupt, "{}: its shards hold {} of the {} elements of tensor \"{}\" {}",
-         path_.string(), copied, range.count, name, Slice::of(box).to_string());
+         path_.string(), copied, range.count, name, box.to_string());
   }
 }
 

@@ -54,8 +54,7 @@ class CheckpointReader {
   // it, reading only the bytes it needs; checksums of shards that are read whole are compared.
   // Elements are converted where `dtype` is another than the stored one
   // (skein/checkpoint/convert.h).
-  void read(std::string_view name, const Slice& box, DType dtype,
-            std::span<std::byte> target) const;
+  void read(std::string_view name, const Box& box, DType dtype, std::span<std::byte> target) const;
 
   // The same for a range of the elements of a box, row by row: what a rank holds of a Flat value,
   // or a piece of anything. `target` is of range.count elements.

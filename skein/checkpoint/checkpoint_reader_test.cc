@@ -24,7 +24,7 @@ void overwrite(const fs::path& path, const std::string& bytes) {
 }
 
 // A checkpoint of one f32 tensor whose elements are 0, 1, 2, …, each box written by another rank.
-void write_sharded(const fs::path& folder, const Shape& shape, const std::vector<Slice>& boxes) {
+void write_sharded(const fs::path& folder, const Shape& shape, const std::vector<Box>& boxes) {
   fs::create_directories(folder);
   std::vector<float> whole(shape.num_elements());
   std::iota(whole.begin(), whole.end(), 0.0f);
@@ -34,7 +34,7 @@ void write_sharded(const fs::path& folder, const Shape& shape, const std::vector
   for (size_t rank = 0; rank < boxes.size(); ++rank) {
     const std::string name = fmt::format("weights-{:05d}-00000.safetensors", rank);
     std::vector<float> part(boxes[rank].shape.num_elements());
-    for_each_run(Slice::whole(shape), boxes[rank], [&](int64_t from, int64_t to, int64_t count) {
+    for_each_run(Box::whole(shape), boxes[rank], [&](int64_t from, int64_t to, int64_t count) {
       std::copy_n(whole.begin() + from, count, part.begin() + to);
     });
     const auto layout =
@@ -74,8 +74,8 @@ void expect_boxes(const CheckpointReader& reader, const Shape& shape) {
 
 TEST(CheckpointReader, ReadsAnyBoxWhateverLayoutSavedIt) {
   const Shape shape = {8, 6};
-  const std::vector<std::vector<Slice>> layouts = {
-      {Slice::whole(shape)},
+  const std::vector<std::vector<Box>> layouts = {
+      {Box::whole(shape)},
       {{{0, 0}, {2, 6}}, {{2, 0}, {2, 6}}, {{4, 0}, {2, 6}}, {{6, 0}, {2, 6}}},
       {{{0, 0}, {8, 2}}, {{0, 2}, {8, 2}}, {{0, 4}, {8, 2}}},
       {{{0, 0}, {4, 3}}, {{0, 3}, {4, 3}}, {{4, 0}, {4, 1}}, {{4, 1}, {4, 5}}}};
@@ -105,20 +105,20 @@ TEST(CheckpointReader, ReadsOnlyTheFilesItNeeds) {
 
 TEST(CheckpointReader, ConvertsAndRefuses) {
   const TempFolder folder;
-  write_sharded(folder / "c", {2, 2}, {Slice::whole({2, 2})});
+  write_sharded(folder / "c", {2, 2}, {Box::whole({2, 2})});
   const CheckpointReader reader(folder / "c");
   std::vector<bfloat16> found(4);
   const auto target = std::as_writable_bytes(std::span(found));
-  reader.read("w", Slice::whole({2, 2}), DType::kBF16, target);
+  reader.read("w", Box::whole({2, 2}), DType::kBF16, target);
   EXPECT_EQ(static_cast<float>(found[3]), 3.0f);
-  const auto reading = [&](std::string_view name, Slice box, DType dtype) {
+  const auto reading = [&](std::string_view name, Box box, DType dtype) {
     return error_of([&] { reader.read(name, box, dtype, target); });
   };
-  EXPECT_THAT(reading("v", Slice::whole({2, 2}), DType::kF32), HasSubstr("no tensor \"v\""));
+  EXPECT_THAT(reading("v", Box::whole({2, 2}), DType::kF32), HasSubstr("no tensor \"v\""));
   EXPECT_THAT(reading("w", {{0, 1}, {2, 2}}, DType::kF32), HasSubstr("cannot read [0:2, 1:3]"));
-  EXPECT_THAT(reading("w", Slice::whole({4}), DType::kF32), HasSubstr("cannot read"));
-  EXPECT_THAT(reading("w", Slice::whole({2, 2}), DType::kI32), HasSubstr("as i32"));
-  EXPECT_THAT(reading("w", Slice::whole({2, 2}), DType::kF32), HasSubstr("8 bytes given"));
+  EXPECT_THAT(reading("w", Box::whole({4}), DType::kF32), HasSubstr("cannot read"));
+  EXPECT_THAT(reading("w", Box::whole({2, 2}), DType::kI32), HasSubstr("as i32"));
+  EXPECT_THAT(reading("w", Box::whole({2, 2}), DType::kF32), HasSubstr("8 bytes given"));
 }
 
 // Every byte of every file, flipped, and every length it may be cut to, is found out.
@@ -192,7 +192,7 @@ TEST(CheckpointVerify, NamesWhatIsDamaged) {
   // A shard that is read whole is checked as it is read.
   std::vector<float> target(600 * 5);
   EXPECT_THAT(error_of([&] {
-                CheckpointReader(path).read("embed.weight", Slice::whole({600, 5}), DType::kF32,
+                CheckpointReader(path).read("embed.weight", Box::whole({600, 5}), DType::kF32,
                                             std::as_writable_bytes(std::span(target)));
               }),
               HasSubstr("does not match its checksum"));

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "skein/base/clock.h"
 #include "skein/base/hash.h"
 #include "skein/checkpoint/finite.h"
 #include "skein/checkpoint/join_parts.h"
@@ -12,17 +13,11 @@
 namespace skein {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // What is stored of a tensor: in manifest.json boxes, each by itself; in an index one range.
 std::vector<Shard> shards_of(const TensorSpec& spec, bool in_boxes) {
   std::vector<Shard> shards;
   if (in_boxes) {
-    for (const Slice& box : spec.stored_boxes()) shards.push_back({.slice = box});
+    for (const Box& box : spec.stored_boxes()) shards.push_back({.slice = box});
   } else {
     shards.push_back({.slice = spec.slice, .range = spec.stored_range()});
   }

@@ -249,7 +249,7 @@ TEST(Hold, WhatIsReplacedIsReadToItsEnd) {
     fs::rename(folder / "step-00000020", folder / "aside");
     fs::rename(folder / "step-00000010", folder / "step-00000020");
     std::vector<std::byte> found(6 * 5 * 4);
-    reader.read("embed.weight", Slice::whole({6, 5}), DType::kF32, found);
+    reader.read("embed.weight", Box::whole({6, 5}), DType::kF32, found);
     for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], SmallState::value(20, 0, i));
   }
   EXPECT_THAT(error_of([&] { CheckpointReader(folder / "nowhere"); }),

@@ -11,26 +11,9 @@
 
 #include "skein/checkpoint/checkpoint_search.h"
 #include "skein/checkpoint/checkpoint_writer.h"
+#include "tests/temp_folder.h"
 
 namespace skein::test {
-
-// An empty folder of this test's own, removed at the end. In memory where that is asked for and
-// there is such a file system: for tests that sync thousands of times.
-class TempFolder {
- public:
-  enum class Where { kDisk, kMemory };
-  explicit TempFolder(Where where = Where::kDisk) {
-    const bool in_memory = where == Where::kMemory && ::access("/dev/shm", W_OK) == 0;
-    std::string pattern = (in_memory ? "/dev/shm" : testing::TempDir()) + "/skein-XXXXXX";
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempFolder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-  fs::path operator/(const fs::path& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 class SmallState {
  public:
@@ -78,7 +61,7 @@ class SmallState {
     EXPECT_EQ(reader.state(), state_);
     for (size_t i = 0; i < specs_.size(); ++i) {
       std::vector<std::byte> found(bytes_[i].size());
-      reader.read(specs_[i].name, Slice::whole(specs_[i].shape), specs_[i].dtype, found);
+      reader.read(specs_[i].name, Box::whole(specs_[i].shape), specs_[i].dtype, found);
       EXPECT_EQ(found, bytes_[i]) << specs_[i].name;
     }
   }

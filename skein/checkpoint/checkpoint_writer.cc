@@ -4,14 +4,11 @@
 #include <cstring>
 #include <limits>
 
+#include "skein/base/clock.h"
 #include "skein/checkpoint/checkpoint_save.h"
 
 namespace skein {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 void check_ranks(const CheckpointWriterOptions& options) {
   const std::string& id = options.save_id;

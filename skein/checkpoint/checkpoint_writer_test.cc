@@ -65,8 +65,7 @@ TEST(CheckpointWriter, CopiesStridedViewsInPieces) {
   writer.wait();
   std::vector<float> found(kRows * kCols);
   CheckpointReader(folder / "step-00000001")
-      .read("w", Slice::whole({kRows, kCols}), DType::kF32,
-            std::as_writable_bytes(std::span(found)));
+      .read("w", Box::whole({kRows, kCols}), DType::kF32, std::as_writable_bytes(std::span(found)));
   int64_t wrong = 0;
   for (int64_t row = 0; row < kRows; ++row) {
     for (int64_t col = 0; col < kCols; ++col) {

@@ -95,10 +95,10 @@ void HuggingFaceFolder::read(std::string_view tensor, DType dtype,
                              std::span<std::byte> target) const {
   const Shape& shape = place(tensor).entry->shape;
   if (shape.num_elements() == 0 && target.empty()) return;
-  read(tensor, Slice::whole(shape), dtype, target);
+  read(tensor, Box::whole(shape), dtype, target);
 }
 
-void HuggingFaceFolder::read(std::string_view tensor, const Slice& box, DType dtype,
+void HuggingFaceFolder::read(std::string_view tensor, const Box& box, DType dtype,
                              std::span<std::byte> target) const {
   const Place& found = place(tensor);
   const SafetensorsEntry& entry = *found.entry;
@@ -117,7 +117,7 @@ void HuggingFaceFolder::read(std::string_view tensor, const Slice& box, DType dt
   }
   const std::byte* source = files_[found.file].bytes(entry).data();
   const int64_t element_bytes = safetensors_element_bytes(entry.dtype);
-  for_each_run(Slice::whole(entry.shape), box, [&](int64_t from, int64_t to, int64_t count) {
+  for_each_run(Box::whole(entry.shape), box, [&](int64_t from, int64_t to, int64_t count) {
     convert_elements(entry.dtype, source + from * element_bytes, dtype,
                      target.data() + to * size_of(dtype), count);
   });

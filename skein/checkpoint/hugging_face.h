@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "skein/checkpoint/boxes.h"
 #include "skein/checkpoint/file_ops.h"
 #include "skein/checkpoint/safetensors.h"
-#include "skein/checkpoint/slice.h"
 
 namespace skein {
 
@@ -34,7 +34,7 @@ class HuggingFaceFolder {
   // Fills `target` with the tensor, or a box of it, as `dtype` (kF32 or kBF16 from F32, BF16, F16
   // and F64; other dtypes only as they are).
   void read(std::string_view tensor, DType dtype, std::span<std::byte> target) const;
-  void read(std::string_view tensor, const Slice& box, DType dtype,
+  void read(std::string_view tensor, const Box& box, DType dtype,
             std::span<std::byte> target) const;
 
  private:

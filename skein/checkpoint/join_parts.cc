@@ -113,7 +113,7 @@ class Join {
       check_same_tensor(rank, {tensor.name, tensor.dtype, tensor.shape, {}}, whole.dtype,
                         whole.shape);
       std::vector<uint32_t> numbers;
-      for (Slice& box : tensor.boxes) {
+      for (Box& box : tensor.boxes) {
         auto& boxes = boxes_[known->second];
         const auto [at, is_new_box] =
             boxes.try_emplace({box.offset, box.shape.dims()}, static_cast<uint32_t>(boxes.size()));

@@ -109,7 +109,7 @@ class MadeUpRanks {
   Found find_what_a_rank_reads(const CheckpointReader& reader, int64_t rank) const {
     Found found;
     for (const Tensor& tensor : tensors(rank)) {
-      const Slice box = Slice::of(tensor.type.local_box(mesh_, rank));
+      const Box box = tensor.type.local_box(mesh_, rank);
       const FlatRange range = tensor.type.local_range(mesh_, rank);
       if (range.count == 0) continue;
       found.needed += range.count;

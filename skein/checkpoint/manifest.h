@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "skein/base/json.h"
-#include "skein/checkpoint/slice.h"
+#include "skein/checkpoint/boxes.h"
 #include "skein/checkpoint/timeline.h"
 #include "skein/tensor/dtype.h"
 
@@ -47,7 +47,7 @@ struct TrainingState {
 // One contiguous piece of a file that holds one box of one tensor, or a range of its elements.
 struct Shard {
   std::string file;
-  Slice slice;
+  Box slice;
   int64_t begin = 0;  // bytes from the start of the file
   int64_t end = 0;
   std::string xxh3_128;

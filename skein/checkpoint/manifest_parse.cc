@@ -166,7 +166,7 @@ ManifestTensor parse_tensor(const Json& json, const std::string& where, bool has
   }
   const Json& shards = fields.array("shards");
   fields.finish();
-  std::vector<Slice> boxes;
+  std::vector<Box> boxes;
   for (size_t i = 0; i < shards.size(); ++i) {
     tensor.shards.push_back(
         parse_shard(shards[i], fmt::format("{}: shards[{}]", where, i), tensor));

@@ -7,7 +7,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/json.h"
-#include "skein/checkpoint/slice.h"
+#include "skein/checkpoint/boxes.h"
 
 namespace skein {
 namespace {

@@ -9,8 +9,8 @@
 #include "skein/base/hash.h"
 #include "skein/base/json.h"
 #include "skein/base/units.h"
+#include "skein/checkpoint/boxes.h"
 #include "skein/checkpoint/safetensors.h"
-#include "skein/checkpoint/slice.h"
 
 namespace skein {
 namespace {

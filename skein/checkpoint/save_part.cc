@@ -54,7 +54,7 @@ Manifest SavePart::manifest() const {
     ManifestTensor tensor{from.name, from.dtype, from.shape, {}};
     for (int64_t j = 0; j < from.num_shards; ++j) {
       const IndexShard stored = index_->shard(from, j);
-      const Slice& box = from.boxes[stored.box];
+      const Box& box = from.boxes[stored.box];
       Shard shard{manifest.files[stored.file].name, box, stored.begin, index_->end_of(from, stored),
                   hex_of_digest(stored.xxh3_128)};
       if (stored.range.count != box.shape.num_elements()) shard.range = stored.range;

@@ -34,7 +34,7 @@ std::string hex_of_digest(const Digest& digest) {
 }
 
 std::string describe(const IndexTensor& tensor, const IndexShard& shard) {
-  const Slice& box = tensor.boxes[shard.box];
+  const Box& box = tensor.boxes[shard.box];
   if (shard.range.count == box.shape.num_elements()) return box.to_string();
   return fmt::format("elements {} to {} of {}", shard.range.begin,
                      shard.range.begin + shard.range.count, box.to_string());
@@ -164,7 +164,7 @@ void ShardIndex::read_tensor(int64_t i, IndexTensor& tensor) const {
   };
   read_shape(tensor.shape);
   tensor.boxes.resize(num_boxes);
-  for (Slice& box : tensor.boxes) {
+  for (Box& box : tensor.boxes) {
     box.offset.resize(rank);
     for (int64_t& offset : box.offset) offset = next();
     read_shape(box.shape);
@@ -189,7 +189,7 @@ void ShardIndex::check_head() {
                                      [](int64_t size) { return size >= 1; }) &&
                          checked_bytes(tensor.shape, size_of(tensor.dtype)) &&
                          std::all_of(tensor.boxes.begin(), tensor.boxes.end(),
-                                     [&](const Slice& box) { return box.inside(tensor.shape); });
+                                     [&](const Box& box) { return box.inside(tensor.shape); });
     if (!is_sane || tensor.first_shard != next_shard) {
       refuse(fmt::format("tensor {}: its shape, boxes or shards cannot be", i));
     }
@@ -234,11 +234,11 @@ IndexShard ShardIndex::shard(const IndexTensor& tensor, int64_t i) const {
   return shard;
 }
 
-void ShardIndex::for_each_near(const IndexTensor& tensor, const Slice& wanted,
+void ShardIndex::for_each_near(const IndexTensor& tensor, const Box& wanted,
                                const std::function<void(const IndexShard&)>& visit) const {
   for (uint32_t b = 0; b < tensor.boxes.size(); ++b) {
-    const Slice& box = tensor.boxes[b];
-    const std::optional<Slice> shared = intersect(box, wanted);
+    const Box& box = tensor.boxes[b];
+    const std::optional<Box> shared = intersect(box, wanted);
     if (!shared) continue;
     std::vector<int64_t> last = shared->offset;
     for (int dim = 0; dim < box.shape.rank(); ++dim) last[dim] += shared->shape.dim(dim) - 1;

@@ -43,7 +43,7 @@ struct IndexTensor {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;  // global
-  std::vector<Slice> boxes;
+  std::vector<Box> boxes;
   int64_t first_shard = 0;
   int64_t num_shards = 0;
 };
@@ -88,7 +88,7 @@ class ShardIndex {
 
   // Those that may hold elements of a box of the tensor, each once; all that do are among them
   // where the shards are in order.
-  void for_each_near(const IndexTensor& tensor, const Slice& wanted,
+  void for_each_near(const IndexTensor& tensor, const Box& wanted,
                      const std::function<void(const IndexShard&)>& visit) const;
 
  private:

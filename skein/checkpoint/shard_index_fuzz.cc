@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const ShardIndex index(std::as_bytes(std::span(bytes)), "fuzz");
     for (int64_t i = 0; i < index.num_tensors(); ++i) {
       const IndexTensor tensor = index.tensor(i);
-      index.for_each_near(tensor, Slice::whole(tensor.shape), [](const IndexShard&) {});
+      index.for_each_near(tensor, Box::whole(tensor.shape), [](const IndexShard&) {});
     }
     check_whole(index);
   } catch (const Error&) {

@@ -51,7 +51,7 @@ TEST(ShardIndex, HoldsWhatItWasMadeOf) {
   EXPECT_EQ(w.name, "w");
   EXPECT_EQ(w.shape, (Shape{4, 6}));
   ASSERT_EQ(w.boxes.size(), 2u);
-  EXPECT_EQ(w.boxes[0], (Slice{{0, 3}, {4, 3}}));
+  EXPECT_EQ(w.boxes[0], (Box{{0, 3}, {4, 3}}));
   ASSERT_EQ(w.num_shards, 4);
   // By box and first element, whatever the order was.
   EXPECT_EQ(index.shard(w, 0).range, (FlatRange{0, 6}));
@@ -136,8 +136,8 @@ TEST(ShardIndex, WhatIsNearABoxIsAllThatMeetsIt) {
     Manifest manifest;
     manifest.tensors = {{"w", DType::kF32, shape, {}}};
     int64_t at = 8;
-    for (const Slice& box : {Slice{{0, 0}, {shape.dim(0), cut}},
-                             Slice{{0, cut}, {shape.dim(0), shape.dim(1) - cut}}}) {
+    for (const Box& box :
+         {Box{{0, 0}, {shape.dim(0), cut}}, Box{{0, cut}, {shape.dim(0), shape.dim(1) - cut}}}) {
       const int64_t elements = box.shape.num_elements();
       for (int64_t begin = 0, count = 0; begin < elements; begin += count, at += count * 4) {
         count = std::min<int64_t>(elements - begin, 1 + random() % 7);
@@ -149,9 +149,9 @@ TEST(ShardIndex, WhatIsNearABoxIsAllThatMeetsIt) {
     const std::string bytes = shard_index_of(manifest, "");
     const ShardIndex index(bytes_of(bytes), "x");
     const IndexTensor tensor = index.tensor(0);
-    Slice wanted = {{static_cast<int64_t>(random() % shape.dim(0)),
-                     static_cast<int64_t>(random() % shape.dim(1))},
-                    {1, 1}};
+    Box wanted = {{static_cast<int64_t>(random() % shape.dim(0)),
+                   static_cast<int64_t>(random() % shape.dim(1))},
+                  {1, 1}};
     for (int dim = 0; dim < 2; ++dim) {
       wanted.shape.set_dim(
           dim, static_cast<int64_t>(1 + random() % (shape.dim(dim) - wanted.offset[dim])));
@@ -162,7 +162,7 @@ TEST(ShardIndex, WhatIsNearABoxIsAllThatMeetsIt) {
     });
     for (int64_t i = 0; i < tensor.num_shards; ++i) {
       const IndexShard shard = index.shard(tensor, i);
-      for (const Slice& part : boxes_of_range(tensor.boxes[shard.box], shard.range)) {
+      for (const Box& part : boxes_of_range(tensor.boxes[shard.box], shard.range)) {
         if (!intersect(part, wanted)) continue;
         meeting.emplace_back(shard.box, shard.range.begin);
         break;

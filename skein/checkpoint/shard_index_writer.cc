@@ -75,7 +75,7 @@ ShardIndexWriter::ShardIndexWriter(std::span<const ManifestFile> files,
   }
   for (const IndexTensor& tensor : tensors) {
     for (const int64_t size : tensor.shape.dims()) put(static_cast<uint64_t>(size));
-    for (const Slice& box : tensor.boxes) {
+    for (const Box& box : tensor.boxes) {
       for (const int64_t offset : box.offset) put(static_cast<uint64_t>(offset));
       for (const int64_t size : box.shape.dims()) put(static_cast<uint64_t>(size));
     }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "skein/base/batch_scheduling.h"
+#include "skein/base/clock.h"
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/compile/program_runs.h"
@@ -30,14 +31,8 @@
 namespace skein {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int64_t kLargestModelBytes = int64_t{2} << 30;
 constexpr double kProfileSeconds = 2;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // One micro-batch on one rank.
 StepSpec profiled_spec(const Config& config, DecoderConfig model) {

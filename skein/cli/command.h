@@ -9,14 +9,9 @@
 #include <vector>
 
 #include "skein/base/json.h"
+#include "skein/launch/exit_codes.h"
 
 namespace skein {
-
-// Exit codes: promises to scripts and schedulers.
-constexpr int kExitDone = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;     // the command line or a configuration is wrong
-constexpr int kExitRequeue = 75;  // stopped by a signal after saving: run again to continue
 
 // The command that the command line chose. Each add function sets, in the callback of its
 // subcommand, what is to run; it returns an exit code or throws Error.

@@ -53,7 +53,7 @@ int run_command(const std::function<int()>& run) {
   } catch (const std::exception& exception) {
     const Error error = to_error(exception);
     print_error(error.what());
-    return error.code() == ErrorCode::kUsage ? kExitUsage : kExitFailed;
+    return exit_code_of(error);
   }
 }
 

@@ -72,10 +72,10 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   }
   const int64_t sequences = config.batch.global_sequences, micro = config.batch.micro_sequences;
   if (sequences % (width * micro) != 0) {
-    fail(ErrorCode::kUsage,
-         "[batch] global_sequences is {}: expected a multiple of reduction_width {} x "
-         "micro_sequences {} = {} ({} data ranks)",
-         sequences, width, micro, width * micro, data);
+    throw IndivisibleBatch(
+        fmt::format("[batch] global_sequences is {}: expected a multiple of reduction_width {} x "
+                    "micro_sequences {} = {} ({} data ranks)",
+                    sequences, width, micro, width * micro, data));
   }
   return width;
 }

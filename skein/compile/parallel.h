@@ -4,11 +4,13 @@
 // Lanes   the global batch is cut into `reduction_width` virtual ranks of consecutive lanes; a data
 //         rank hosts reduction_width / dp of them, in order. Their gradient sums meet in one binary
 //         tree whatever dp is, so the numbers do not depend on it (docs/parallelism.md)
-// Errors  Error{kUsage} naming the keys, what was found and what would do instead
+// Errors  Error{kUsage}, of which IndivisibleBatch is one, naming the keys, what was found and what
+//         would do instead
 #pragma once
 
 #include <cstdint>
 
+#include "skein/base/error.h"
 #include "skein/config/config.h"
 #include "skein/model/decoder.h"
 #include "skein/tensor/mesh.h"
@@ -30,6 +32,12 @@ struct ParallelLayout {
   bool is_first_of_replica() const;
   // Virtual ranks that this rank hosts.
   int64_t hosted_virtual_ranks() const { return reduction_width / data_degree(); }
+};
+
+// The global batch cannot be divided among these ranks.
+class IndivisibleBatch : public Error {
+ public:
+  explicit IndivisibleBatch(const std::string& message) : Error(ErrorCode::kUsage, message) {}
 };
 
 // `stored_width`: the reduction width of the checkpoint that training goes on from; 0: none.

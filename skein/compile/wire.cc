@@ -17,13 +17,6 @@ int64_t whole_bytes(const Collective& collective) {
   return elements * size_of(collective.dtype);
 }
 
-// Never looked at.
-std::array<void*, kNumArenas> made_up_bases() {
-  std::array<void*, kNumArenas> bases{};
-  for (uintptr_t i = 0; i < kNumArenas; ++i) bases[i] = reinterpret_cast<void*>((i + 1) << 48);
-  return bases;
-}
-
 }  // namespace
 
 std::optional<Message> message_of(const Instruction& instruction, const Mesh& mesh, int64_t rank) {

@@ -42,7 +42,7 @@ CorpusBlocks::CorpusBlocks(const DocumentSource& source, int64_t num_lanes, int6
   }
   source.forget_all();
   if (num_bytes_ / num_lanes < kMinBytesPerLane) {
-    fail(ErrorCode::kInvalid,
+    fail(ErrorCode::kUsage,
          "{}: the corpus holds {} bytes of text in {} documents, too little to divide among {} "
          "sequences (at least {} bytes each, {} in all): add text or lower batch.global_sequences",
          source.name(), num_bytes_, num_documents, num_lanes, kMinBytesPerLane,

@@ -82,7 +82,7 @@ void LaneContext::check_corpus_fills_a_batch() const {
     if (found >= needed) return;
     position = segment.range.end;
   }
-  fail(ErrorCode::kInvalid,
+  fail(ErrorCode::kUsage,
        "{}: the corpus is smaller than one batch: it holds {} bytes of text in {} documents, {} "
        "tokens, and {} sequences of {} tokens need {}: add text (to a validation corpus with a "
        "larger --validation-fraction of `skein data ingest`), or lower batch.global_sequences or "

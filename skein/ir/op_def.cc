@@ -17,8 +17,8 @@ std::string OpCall::describe(int index) const {
 }
 
 void OpCall::fail_text(const std::string& message) const {
-  throw Error(ErrorCode::kInvalid, scope.empty() ? fmt::format("[{}] {}", op, message)
-                                                 : fmt::format("[{}] {} ({})", op, message, scope));
+  throw IllegalCall(scope.empty() ? fmt::format("[{}] {}", op, message)
+                                  : fmt::format("[{}] {} ({})", op, message, scope));
 }
 
 const OpDef* find_op(const OpTable& table, std::string_view name) {

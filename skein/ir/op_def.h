@@ -19,6 +19,12 @@ struct Collective;  // skein/comm/communicator.h
 struct KernelCall;
 struct Node;
 
+// What an op's rules refuse: an illegal combination of shapes, dtypes or placements.
+class IllegalCall : public Error {
+ public:
+  explicit IllegalCall(const std::string& message) : Error(ErrorCode::kInvalid, message) {}
+};
+
 // One use of an op, as its rules see it. `outputs` is empty during inference.
 struct OpCall {
   std::string_view op;
@@ -37,7 +43,7 @@ struct OpCall {
   // "x[4096, 512]" for messages.
   std::string describe(int index) const;
 
-  // Throws Error{kInvalid, "[op] message (scope)"}.
+  // Throws IllegalCall, "[op] message (scope)".
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     fail_text(fmt::format(format, std::forward<Args>(args)...));

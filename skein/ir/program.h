@@ -83,11 +83,14 @@ struct ProgramSet {
   const TensorType& type(std::string_view name) const;  // throws Error{kInternal}
 };
 
-// The kernel call of a step, for arenas that start at `bases` and a micro-batch in `slot`.
+// Addresses to bind what is only planned, which nobody looks behind.
+std::array<void*, kNumArenas> made_up_bases();
+
+// The kernel call of an instruction, for arenas that start at `bases` and a micro-batch in `slot`.
 KernelCall bind_views(const Instruction& instruction, const std::array<void*, kNumArenas>& bases,
                       int64_t slot = 0);
 
-// "program forward: 12 steps\n  0 linear weights+0 …": one line a step.
+// "program forward: 12 instructions\n  0 linear weights+0 …": one line an instruction.
 std::string to_string(const Program& program);
 
 }  // namespace skein

@@ -7,13 +7,12 @@
 #include <cstring>
 
 #include "skein/base/json.h"
+#include "skein/launch/exit_codes.h"
 #include "skein/launch/workers.h"
 
 namespace skein {
 namespace {
 
-constexpr int kExitRequeue = 75;
-constexpr int kExitUsage = 2;
 constexpr int64_t kMaxReportBytes = 1 << 20;
 
 fs::path report_path(const fs::path& rendezvous_folder, int rank) {

@@ -16,6 +16,7 @@
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
 #include "skein/launch/cores.h"
+#include "skein/launch/exit_codes.h"
 #include "skein/launch/worker_failure.h"
 #include "skein/launch/worker_process.h"
 
@@ -23,11 +24,6 @@ namespace skein {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr int kExitDone = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitRequeue = 75;
 
 // Holds the signals that the parent waits for, from before the first worker until after the last.
 class BlockedSignals {
@@ -266,7 +262,7 @@ int failed_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folde
   } catch (const std::exception& problem) {
     log::error("cannot tell the parent: {}", problem.what());
   }
-  return error.code() == ErrorCode::kUsage ? kExitUsage : kExitFailed;
+  return exit_code_of(error);
 }
 
 }  // namespace

@@ -318,14 +318,6 @@ class GraphPlanner {
     return instruction;
   }
 
-  static std::array<void*, kNumArenas> made_up_bases() {
-    std::array<void*, kNumArenas> bases{};
-    for (int i = 0; i < kNumArenas; ++i) {
-      bases[i] = reinterpret_cast<void*>(static_cast<uintptr_t>(i + 1) << 48);
-    }
-    return bases;
-  }
-
   const GraphToPlan& request_;
   const int index_;
   const Graph& graph_;

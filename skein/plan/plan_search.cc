@@ -135,12 +135,10 @@ class Search {
     ParallelLayout layout;
     try {
       layout = parallel_layout(config, request_.model, request_.ranks, 0);
+    } catch (const IndivisibleBatch& error) {
+      return refuse("the batch cannot be split so", error.what());
     } catch (const Error& error) {
-      const std::string_view what = error.what();
-      const bool batch = what.starts_with("[batch]");
-      refuse(batch ? "the batch cannot be split so" : "the model cannot be split so",
-             std::string(what));
-      return;
+      return refuse("the model cannot be split so", error.what());
     }
     if (refuse_large(config, least_bytes(config, layout), "at least ")) return;
     candidates_.push_back({config, least_seconds(config, layout)});

@@ -114,4 +114,28 @@ std::string TensorType::to_string(const Mesh& mesh) const {
   return placed.empty() ? text : text + "{" + placed + "}";
 }
 
+bool Box::inside(const Shape& global) const {
+  if (shape.rank() != global.rank() || offset.size() != shape.dims().size()) return false;
+  for (int dim = 0; dim < global.rank(); ++dim) {
+    const int64_t start = offset[dim], size = shape.dim(dim);
+    if (start < 0 || size < 1 || start > global.dim(dim) || size > global.dim(dim) - start) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string Box::to_string() const {
+  if (offset.size() != shape.dims().size()) {
+    return fmt::format("{} at {}", shape.to_string(), Shape(offset).to_string());
+  }
+  std::string text = "[";
+  for (size_t dim = 0; dim < offset.size(); ++dim) {
+    int64_t end = 0;
+    if (__builtin_add_overflow(offset[dim], shape.dims()[dim], &end)) end = INT64_MAX;
+    text += fmt::format("{}{}:{}", dim == 0 ? "" : ", ", offset[dim], end);
+  }
+  return text + "]";
+}
+
 }  // namespace skein

@@ -54,6 +54,13 @@ inline constexpr int64_t kFlatGranule = 1024;
 struct Box {
   std::vector<int64_t> offset;
   Shape shape;
+
+  static Box whole(const Shape& shape) {
+    return {std::vector<int64_t>(static_cast<size_t>(shape.rank()), 0), shape};
+  }
+  // True if the box lies inside a tensor of shape `global` and every size is at least 1.
+  bool inside(const Shape& global) const;
+  std::string to_string() const;  // "[0:512, 128:256]"
   bool operator==(const Box&) const = default;
 };
 
@@ -61,6 +68,7 @@ struct Box {
 struct FlatRange {
   int64_t begin = 0;
   int64_t count = 0;  // that exist: the padding behind them is not counted
+  bool operator==(const FlatRange&) const = default;
 };
 
 struct TensorType {

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <utility>
 
+#include "skein/base/clock.h"
 #include "skein/base/log.h"
 #include "skein/base/version.h"
 #include "skein/model/decoder.h"
@@ -19,12 +20,6 @@
 
 namespace skein {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Without the sign that a NaN may have.
 std::string name_of(double value) { return std::isnan(value) ? "nan" : fmt::format("{:g}", value); }

@@ -51,7 +51,7 @@ void export_hugging_face(const ModelSource& source, const fs::path& out, bool wi
   for (const ParameterSpec& spec : parameter_specs(source.config())) {
     contents.tensors.push_back(
         {spec.name, source.dtype(), spec.shape, [&source, spec](std::span<std::byte> target) {
-           source.read(spec.name, Slice::whole(spec.shape), source.dtype(), target);
+           source.read(spec.name, Box::whole(spec.shape), source.dtype(), target);
          }});
   }
   contents.texts["config.json"] =

@@ -51,7 +51,7 @@ std::string biases_text(const DecoderConfig& model) {
 // Some exports hold a tied head as well as the embedding: then it is the same matrix.
 void check_tied_head(const ModelSource& source, const Shape& shape) {
   source.check_shape(kHeadWeight, shape);
-  for_each_piece(Box{{0, 0}, shape}, [&](const Slice& piece, int64_t) {
+  for_each_piece(Box{{0, 0}, shape}, [&](const Box& piece, int64_t) {
     std::vector<float> embedding(static_cast<size_t>(piece.shape.num_elements()));
     std::vector<float> head(embedding.size());
     source.read(kEmbeddingWeight, piece, DType::kF32, std::as_writable_bytes(std::span(embedding)));

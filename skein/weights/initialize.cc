@@ -48,12 +48,12 @@ void draw_parameter(const ParameterSpec& spec, int64_t num_layers, const Initial
   }
 }
 
-void for_each_piece(const Box& box, const std::function<void(const Slice&, int64_t)>& use) {
+void for_each_piece(const Box& box, const std::function<void(const Box&, int64_t)>& use) {
   const int64_t num_rows = box.shape.dim(0);
   const int64_t row_elements = box.shape.num_elements() / num_rows;
   const int64_t step = std::max<int64_t>(1, kUploadPieceElements / row_elements);
   for (int64_t row = 0; row < num_rows; row += step) {
-    Slice piece = Slice::of(box);
+    Box piece = box;
     piece.offset[0] += row;
     piece.shape.set_dim(0, std::min(step, num_rows - row));
     use(piece, row * row_elements);
@@ -89,7 +89,7 @@ namespace {
 
 // A piece of a parameter, row by row where columns are split.
 void draw_piece(const ParameterSpec& spec, int64_t num_layers, const InitializeOptions& options,
-                const Slice& piece, std::span<float> out) {
+                const Box& piece, std::span<float> out) {
   const int64_t global_cols = spec.shape.num_elements() / spec.shape.dim(0);
   const int64_t rows = piece.shape.dim(0), cols = piece.shape.num_elements() / rows;
   const int64_t first_col = piece.shape.rank() > 1 ? piece.offset[1] : 0;
@@ -108,7 +108,7 @@ void initialize_parameters(Executor& executor, const DecoderConfig& config,
   std::vector<float> values;
   for (const ParameterSpec& spec : parameter_specs(config)) {
     if (!executor.has(spec.name)) continue;
-    for_each_piece(executor.box(spec.name), [&](const Slice& piece, int64_t begin) {
+    for_each_piece(executor.box(spec.name), [&](const Box& piece, int64_t begin) {
       values.resize(static_cast<size_t>(piece.shape.num_elements()));
       draw_piece(spec, config.num_hidden_layers, options, piece, values);
       upload_parameter(executor, spec.name, begin, values);

@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "skein/checkpoint/slice.h"
+#include "skein/checkpoint/boxes.h"
 #include "skein/model/decoder.h"
 #include "skein/runtime/executor.h"
 
@@ -50,6 +50,6 @@ inline constexpr int64_t kUploadPieceElements = int64_t{1} << 21;
 
 // Calls use(piece, begin) for row ranges of a box of about that many elements; `begin` is the first
 // element of the piece within the box.
-void for_each_piece(const Box& box, const std::function<void(const Slice&, int64_t)>& use);
+void for_each_piece(const Box& box, const std::function<void(const Box&, int64_t)>& use);
 
 }  // namespace skein

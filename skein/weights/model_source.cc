@@ -16,12 +16,12 @@ bool has_tokenizer(const fs::path& folder) { return fs::exists(folder / "tokeniz
 
 void require_folder(const fs::path& folder) {
   if (fs::is_directory(folder)) return;
-  fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint",
+  fail(ErrorCode::kUsage, "{} is not a folder: expected a Hugging Face model or a checkpoint",
        folder.string());
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder) {
-  fail(ErrorCode::kNotFound,
+  fail(ErrorCode::kUsage,
        "{} holds neither manifest.json (a checkpoint), config.json (a Hugging Face model) nor a "
        "good checkpoint of a run",
        folder.string());
@@ -156,7 +156,7 @@ void ModelSource::check_shape(const std::string& name, const Shape& expected) co
   }
 }
 
-void ModelSource::read(const std::string& name, const Slice& box, DType dtype,
+void ModelSource::read(const std::string& name, const Box& box, DType dtype,
                        std::span<std::byte> target) const {
   if (checkpoint_) {
     checkpoint_->read(name, box, dtype, target);
@@ -181,7 +181,7 @@ void ModelSource::load_parameters(const DecoderConfig& model, Executor& executor
   std::vector<float> values;
   for (const ParameterSpec& spec : specs) {
     if (!executor.has(spec.name)) continue;
-    for_each_piece(executor.box(spec.name), [&](const Slice& piece, int64_t begin) {
+    for_each_piece(executor.box(spec.name), [&](const Box& piece, int64_t begin) {
       values.resize(static_cast<size_t>(piece.shape.num_elements()));
       read(spec.name, piece, DType::kF32, std::as_writable_bytes(std::span(values)));
       upload_parameter(executor, spec.name, begin, values);

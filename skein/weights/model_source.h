@@ -1,7 +1,7 @@
 // Where weights come from: a Hugging Face folder, or a checkpoint of a run (or the run itself: its
 // newest good one).
 //
-// Errors  Error{kNotFound | kInvalid} naming the folder and what was expected in it
+// Errors  Error{kUsage | kInvalid} naming the folder and what was expected in it
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ class ModelSource {
   void check_shape(const std::string& name, const Shape& expected) const;
 
   // Fills `target` with a box of a parameter, converted to `dtype`.
-  void read(const std::string& name, const Slice& box, DType dtype,
+  void read(const std::string& name, const Box& box, DType dtype,
             std::span<std::byte> target) const;
 
   // Fills every parameter of `model` (and its master copy), which must be of this source's sizes.

@@ -14,6 +14,7 @@
 #include "skein/ops/cuda/library_cuda.h"
 #include "skein/ops/linear/matmul_cuda.h"
 #include "skein/ops/testing/graph_run.h"
+#include "tests/temp_folder.h"
 
 namespace skein {
 namespace {
@@ -22,21 +23,7 @@ using cuda::AlgorithmCache;
 using op_test::random_tensor;
 using op_test::test_device;
 
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = testing::TempDir() + "/skein_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
-    path_ = name;
-  }
-  ~TempFolder() { fs::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
+using test::TempFolder;
 
 // The op tests choose algorithms too: not in the user's file.
 class OwnCache : public testing::Environment {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <memory>
 
+#include "skein/base/clock.h"
 #include "skein/base/error.h"
 #include "skein/comm/gloo/tree_communicator.h"
 #include "skein/comm/testing/ranks.h"
@@ -13,12 +14,6 @@ namespace skein::comm_test {
 namespace {
 
 using Kind = CollectiveKind;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 TEST(GlooConnections, ATreeOfAnyShapeDoesWhatAllToAllDoes) {
   for (const int fan_out : {1, 2, 3, 8}) {
     run_ranks(7, [fan_out](const WorldOptions& options) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "skein/base/clock.h"
 #include "skein/base/error.h"
 #include "skein/comm/testing/ranks.h"
 
@@ -7,12 +8,6 @@ namespace skein::comm_test {
 namespace {
 
 using Kind = CollectiveKind;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // What `action` says when it loses a peer; it must.
 template <typename Action>
 std::string loss_of(Action&& action) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "skein/base/clock.h"
 #include "skein/base/error.h"
 #include "skein/comm/testing/rank_threads.h"
 #include "skein/comm/testing/trial.h"
@@ -16,12 +17,6 @@ namespace skein::comm_test {
 namespace {
 
 using Kind = CollectiveKind;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 class DeviceMemory : public Memory {
  public:
   explicit DeviceMemory(Device& device) : device_(device) {}

@@ -1,4 +1,4 @@
-#include "skein/checkpoint/slice.h"
+#include "skein/checkpoint/boxes.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-int64_t flat_index(const Slice& box, const std::vector<int64_t>& position) {
+int64_t flat_index(const Box& box, const std::vector<int64_t>& position) {
   int64_t index = 0;
   for (int dim = 0; dim < box.shape.rank(); ++dim) {
     index = index * box.shape.dim(dim) + position[dim] - box.offset[dim];
@@ -20,7 +20,7 @@ int64_t flat_index(const Slice& box, const std::vector<int64_t>& position) {
   return index;
 }
 
-bool contains(const Slice& box, const std::vector<int64_t>& position) {
+bool contains(const Box& box, const std::vector<int64_t>& position) {
   for (int dim = 0; dim < box.shape.rank(); ++dim) {
     const int64_t inside = position[dim] - box.offset[dim];
     if (inside < 0 || inside >= box.shape.dim(dim)) return false;
@@ -29,17 +29,17 @@ bool contains(const Slice& box, const std::vector<int64_t>& position) {
 }
 
 // Every element that both boxes hold is met once, at the right place in each.
-TEST(Slice, RunsAgreeWithCountingElementByElement) {
+TEST(Box, RunsAgreeWithCountingElementByElement) {
   const Philox random(1, RandomPurpose::kDataOrder, 0, 0);
   uint64_t draw = 0;
   const auto below = [&](int64_t limit) { return int64_t{random.word(draw++)} % limit; };
   for (int trial = 0; trial < 500; ++trial) {
     const int rank = static_cast<int>(below(4));
-    Slice boxes[2];
+    Box boxes[2];
     Shape global;
     std::vector<int64_t> dims;
     for (int dim = 0; dim < rank; ++dim) dims.push_back(1 + below(5));
-    for (Slice& box : boxes) {
+    for (Box& box : boxes) {
       std::vector<int64_t> sizes;
       for (int dim = 0; dim < rank; ++dim) {
         const int64_t start = below(dims[dim]);
@@ -68,10 +68,10 @@ TEST(Slice, RunsAgreeWithCountingElementByElement) {
   }
 }
 
-TEST(Slice, WholeBoxesAreOneRun) {
+TEST(Box, WholeBoxesAreOneRun) {
   int runs = 0;
-  const Slice rows{{2, 0, 0}, {3, 4, 5}};
-  for_each_run(Slice::whole({9, 4, 5}), rows, [&](int64_t from, int64_t to, int64_t count) {
+  const Box rows{{2, 0, 0}, {3, 4, 5}};
+  for_each_run(Box::whole({9, 4, 5}), rows, [&](int64_t from, int64_t to, int64_t count) {
     ++runs;
     EXPECT_EQ(from, 40);
     EXPECT_EQ(to, 0);
@@ -81,7 +81,7 @@ TEST(Slice, WholeBoxesAreOneRun) {
 }
 
 // Element `index` of a box, row by row, as a position in the tensor.
-std::vector<int64_t> position_of(const Slice& box, int64_t index) {
+std::vector<int64_t> position_of(const Box& box, int64_t index) {
   std::vector<int64_t> position = box.offset;
   for (int dim = box.shape.rank() - 1; dim >= 0; --dim) {
     position[dim] += index % box.shape.dim(dim);
@@ -97,7 +97,7 @@ TEST(BoxesOfRange, AgreeWithCountingElementByElement) {
   const auto below = [&](int64_t limit) { return int64_t{random.word(draw++)} % limit; };
   for (int trial = 0; trial < 2000; ++trial) {
     const int rank = static_cast<int>(below(5));
-    Slice box;
+    Box box;
     std::vector<int64_t> sizes;
     for (int dim = 0; dim < rank; ++dim) {
       box.offset.push_back(below(7));
@@ -106,10 +106,10 @@ TEST(BoxesOfRange, AgreeWithCountingElementByElement) {
     box.shape = Shape(sizes);
     FlatRange range{below(box.shape.num_elements() + 1), 0};
     range.count = below(box.shape.num_elements() - range.begin + 1);
-    const std::vector<Slice> boxes = boxes_of_range(box, range);
+    const std::vector<Box> boxes = boxes_of_range(box, range);
     EXPECT_LE(static_cast<int>(boxes.size()), std::max(1, 2 * rank - 1));
     int64_t next = range.begin;
-    for (const Slice& part : boxes) {
+    for (const Box& part : boxes) {
       for (int64_t i = 0; i < part.shape.num_elements(); ++i) {
         ASSERT_EQ(position_of(part, i), position_of(box, next++)) << box.to_string();
       }
@@ -119,17 +119,17 @@ TEST(BoxesOfRange, AgreeWithCountingElementByElement) {
 }
 
 TEST(BoxesOfRange, OfAMatrix) {
-  const Slice box{{10, 0}, {4, 5}};
+  const Box box{{10, 0}, {4, 5}};
   EXPECT_EQ(boxes_of_range(box, {0, 20}), std::vector{box});
   EXPECT_EQ(boxes_of_range(box, {3, 15}),
-            (std::vector<Slice>{{{10, 3}, {1, 2}}, {{11, 0}, {2, 5}}, {{13, 0}, {1, 3}}}));
+            (std::vector<Box>{{{10, 3}, {1, 2}}, {{11, 0}, {2, 5}}, {{13, 0}, {1, 3}}}));
   EXPECT_TRUE(boxes_of_range(box, {20, 0}).empty());
   EXPECT_THROW(boxes_of_range(box, {19, 2}), Error);
   EXPECT_THROW(boxes_of_range(box, {-1, 1}), Error);
   EXPECT_THROW(boxes_of_range(box, {INT64_MAX, INT64_MAX}), Error);
 }
 
-TEST(Slice, TilingIsExact) {
+TEST(Box, TilingIsExact) {
   EXPECT_EQ(tiling_error({4, 4}, {{{0, 0}, {2, 4}}, {{2, 0}, {2, 2}}, {{2, 2}, {2, 2}}}), "");
   EXPECT_EQ(tiling_error({}, {{{}, {}}}), "");
   EXPECT_NE(tiling_error({}, {{{}, {}}, {{}, {}}}), "");
@@ -143,12 +143,12 @@ TEST(Slice, TilingIsExact) {
 }
 
 // Boxes that split `box` at random, twice at most in a dim.
-void split_at_random(std::mt19937& random, const Slice& box, int depth, std::vector<Slice>& boxes) {
+void split_at_random(std::mt19937& random, const Box& box, int depth, std::vector<Box>& boxes) {
   const int dim = static_cast<int>(random() % box.shape.rank());
   const int64_t size = box.shape.dim(dim);
   if (depth == 0 || size == 1) return boxes.push_back(box);
   const auto cut = static_cast<int64_t>(1 + random() % (size - 1));
-  Slice low = box, high = box;
+  Box low = box, high = box;
   low.shape.set_dim(dim, cut);
   high.offset[dim] += cut;
   high.shape.set_dim(dim, size - cut);
@@ -156,26 +156,26 @@ void split_at_random(std::mt19937& random, const Slice& box, int depth, std::vec
   split_at_random(random, high, depth - 1, boxes);
 }
 
-bool covers_once(const Shape& global, const std::vector<Slice>& boxes) {
+bool covers_once(const Shape& global, const std::vector<Box>& boxes) {
   std::vector<int> times(global.num_elements());
-  for (const Slice& box : boxes) {
-    for_each_run(Slice::whole(global), box, [&](int64_t from, int64_t, int64_t count) {
+  for (const Box& box : boxes) {
+    for_each_run(Box::whole(global), box, [&](int64_t from, int64_t, int64_t count) {
       for (int64_t i = from; i < from + count; ++i) ++times[i];
     });
   }
   return std::all_of(times.begin(), times.end(), [](int n) { return n == 1; });
 }
 
-TEST(Slice, TilingAgreesWithCountingElementByElement) {
+TEST(Box, TilingAgreesWithCountingElementByElement) {
   std::mt19937 random(7);
   int num_wrong = 0;
   for (int trial = 0; trial < 3000; ++trial) {
     const Shape global = trial % 3 == 0 ? Shape{11} : trial % 3 == 1 ? Shape{6, 5} : Shape{3, 4, 5};
-    std::vector<Slice> boxes;
-    split_at_random(random, Slice::whole(global), static_cast<int>(random() % 5), boxes);
+    std::vector<Box> boxes;
+    split_at_random(random, Box::whole(global), static_cast<int>(random() % 5), boxes);
     std::shuffle(boxes.begin(), boxes.end(), random);
     for (auto changes = random() % 3; changes > 0; --changes) {  // some cancel, most do not
-      Slice& box = boxes[random() % boxes.size()];
+      Box& box = boxes[random() % boxes.size()];
       const int dim = static_cast<int>(random() % global.rank());
       if (random() % 2 == 0) {
         box.offset[dim] += box.offset[dim] + box.shape.dim(dim) < global.dim(dim) ? 1 : 0;
@@ -191,9 +191,9 @@ TEST(Slice, TilingAgreesWithCountingElementByElement) {
 }
 
 // Rows that begin in one place, which a scan of neighbours takes for candidates, all of them.
-TEST(Slice, TilingOfManyColumnsIsAPass) {
+TEST(Box, TilingOfManyColumnsIsAPass) {
   constexpr int64_t kColumns = 400'000;
-  std::vector<Slice> boxes;
+  std::vector<Box> boxes;
   for (int64_t column = 0; column < kColumns; ++column) boxes.push_back({{0, column}, {1, 1}});
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(tiling_error({1, kColumns}, boxes), "");
@@ -203,13 +203,13 @@ TEST(Slice, TilingOfManyColumnsIsAPass) {
   EXPECT_LT(seconds.count(), 5);  // 10^11 pairs take minutes
 }
 
-TEST(Slice, PrintsWhateverItHolds) {
-  EXPECT_EQ((Slice{{0, 128}, {512, 128}}).to_string(), "[0:512, 128:256]");
-  EXPECT_EQ((Slice{{1}, {2, 3}}).to_string(), "[2, 3] at [1]");
-  EXPECT_EQ((Slice{{INT64_MAX}, {5}}).to_string(), fmt::format("[{0}:{0}]", INT64_MAX));
+TEST(Box, PrintsWhateverItHolds) {
+  EXPECT_EQ((Box{{0, 128}, {512, 128}}).to_string(), "[0:512, 128:256]");
+  EXPECT_EQ((Box{{1}, {2, 3}}).to_string(), "[2, 3] at [1]");
+  EXPECT_EQ((Box{{INT64_MAX}, {5}}).to_string(), fmt::format("[{0}:{0}]", INT64_MAX));
 }
 
-TEST(Slice, ProductsAreChecked) {
+TEST(Box, ProductsAreChecked) {
   EXPECT_EQ(checked_bytes({3, 5}, 4), 60);
   EXPECT_EQ(checked_bytes({}, 2), 2);
   EXPECT_EQ(checked_bytes({INT64_MAX}, 2), std::nullopt);

@@ -1,4 +1,4 @@
-#include "skein/checkpoint/slice.h"
+#include "skein/checkpoint/boxes.h"
 
 #include <fmt/format.h>
 
@@ -9,32 +9,8 @@
 
 namespace skein {
 
-bool Slice::inside(const Shape& global) const {
-  if (shape.rank() != global.rank() || offset.size() != shape.dims().size()) return false;
-  for (int dim = 0; dim < global.rank(); ++dim) {
-    const int64_t start = offset[dim], size = shape.dim(dim);
-    if (start < 0 || size < 1 || start > global.dim(dim) || size > global.dim(dim) - start) {
-      return false;
-    }
-  }
-  return true;
-}
-
-std::string Slice::to_string() const {
-  if (offset.size() != shape.dims().size()) {
-    return fmt::format("{} at {}", shape.to_string(), Shape(offset).to_string());
-  }
-  std::string text = "[";
-  for (size_t dim = 0; dim < offset.size(); ++dim) {
-    int64_t end = 0;
-    if (__builtin_add_overflow(offset[dim], shape.dims()[dim], &end)) end = INT64_MAX;
-    text += fmt::format("{}{}:{}", dim == 0 ? "" : ", ", offset[dim], end);
-  }
-  return text + "]";
-}
-
-std::optional<Slice> intersect(const Slice& a, const Slice& b) {
-  Slice shared = a;
+std::optional<Box> intersect(const Box& a, const Box& b) {
+  Box shared = a;
   for (int dim = 0; dim < a.shape.rank(); ++dim) {
     const int64_t start = std::max(a.offset[dim], b.offset[dim]);
     const int64_t end =
@@ -46,7 +22,7 @@ std::optional<Slice> intersect(const Slice& a, const Slice& b) {
   return shared;
 }
 
-int64_t index_inside(const Slice& box, const std::vector<int64_t>& position) {
+int64_t index_inside(const Box& box, const std::vector<int64_t>& position) {
   int64_t index = 0;
   for (int dim = 0; dim < box.shape.rank(); ++dim) {
     index = index * box.shape.dim(dim) + (position[dim] - box.offset[dim]);
@@ -58,8 +34,8 @@ namespace {
 
 // The largest box that begins at element `at` of `box`, holds the elements behind it without a gap,
 // and ends before element `end`.
-Slice largest_box(const Box& box, int64_t at, int64_t end) {
-  Slice slice = Slice::of(box);
+Box largest_box(const Box& box, int64_t at, int64_t end) {
+  Box slice = box;
   int64_t inside = at, count = box.shape.num_elements();
   for (int dim = 0; dim < box.shape.rank(); ++dim) {
     count /= box.shape.dim(dim);  // elements of one index of this dim
@@ -78,14 +54,14 @@ Slice largest_box(const Box& box, int64_t at, int64_t end) {
 
 }  // namespace
 
-std::vector<Slice> boxes_of_range(const Box& box, FlatRange range) {
+std::vector<Box> boxes_of_range(const Box& box, FlatRange range) {
   const int64_t elements = box.shape.num_elements();
   if (range.begin < 0 || range.count < 0 || range.begin > elements ||
       range.count > elements - range.begin) {
     fail(ErrorCode::kInvalid, "{} elements from {} on do not lie in {}, which has {}", range.count,
-         range.begin, Slice::of(box).to_string(), elements);
+         range.begin, box.to_string(), elements);
   }
-  std::vector<Slice> boxes;
+  std::vector<Box> boxes;
   for (int64_t at = range.begin; at < range.begin + range.count;) {
     boxes.push_back(largest_box(box, at, range.begin + range.count));
     at += boxes.back().shape.num_elements();
@@ -93,8 +69,8 @@ std::vector<Slice> boxes_of_range(const Box& box, FlatRange range) {
   return boxes;
 }
 
-void for_each_run(const Slice& source, const Slice& target, const RunFunction& run) {
-  const std::optional<Slice> shared = intersect(source, target);
+void for_each_run(const Box& source, const Box& target, const RunFunction& run) {
+  const std::optional<Box> shared = intersect(source, target);
   if (!shared) return;
   // Dims [outer, rank) are one run: all but the first of them span both boxes whole.
   int outer = std::max(0, shared->shape.rank() - 1);
@@ -118,10 +94,10 @@ void for_each_run(const Slice& source, const Slice& target, const RunFunction& r
 namespace {
 
 // For the message: two of `boxes` that overlap, if they are soon found.
-std::string overlap_found(const Shape& global, std::vector<Slice> boxes) {
+std::string overlap_found(const Shape& global, std::vector<Box> boxes) {
   constexpr int64_t kMaxPairs = 1'000'000;
   std::sort(boxes.begin(), boxes.end(),
-            [](const Slice& a, const Slice& b) { return a.offset < b.offset; });
+            [](const Box& a, const Box& b) { return a.offset < b.offset; });
   int64_t num_pairs = 0;
   for (size_t i = 0; i < boxes.size(); ++i) {
     for (size_t j = i + 1; j < boxes.size() && num_pairs++ < kMaxPairs; ++j) {
@@ -138,10 +114,10 @@ std::string overlap_found(const Shape& global, std::vector<Slice> boxes) {
 
 }  // namespace
 
-std::string tiling_error(const Shape& global, const std::vector<Slice>& boxes) {
+std::string tiling_error(const Shape& global, const std::vector<Box>& boxes) {
   int64_t covered = 0;
   CoverSum sum, whole;
-  for (const Slice& box : boxes) {
+  for (const Box& box : boxes) {
     if (!box.inside(global)) {
       return fmt::format("slice {} does not lie inside {}", box.to_string(), global.to_string());
     }
@@ -150,7 +126,7 @@ std::string tiling_error(const Shape& global, const std::vector<Slice>& boxes) {
     }
     sum.add(box.offset, box.shape.dims());
   }
-  whole.add(Slice::whole(global).offset, global.dims());
+  whole.add(Box::whole(global).offset, global.dims());
   // Of a scalar every box is the same sum: count them.
   if (sum == whole && covered == global.num_elements()) return "";
   std::string overlap = overlap_found(global, boxes);
