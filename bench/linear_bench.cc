@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
 
 namespace skein {

@@ -14,7 +14,7 @@
 
 #include "skein/base/units.h"
 #include "skein/checkpoint/join_parts.h"
-#include "skein/checkpoint/made_up_ranks.h"
+#include "tests/checkpoint/made_up_ranks.h"
 
 namespace skein {
 namespace {

@@ -29,7 +29,7 @@
 #include "skein/backends/backend.h"
 #include "skein/base/clock.h"
 #include "skein/model/decoder.h"
-#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
 #include "skein/train/device_ceiling.h"
 #include "skein/train/step_runner.h"
@@ -202,10 +202,9 @@ void run(const Options& options, Clock::time_point program_start) {
                         flops / 1e12 / options.peak_tflops);
   }
   fmt::print(
-      "{}, \"step_ms\": {:.3f}, \"first_step_s\": {:.3f}, \"peak_bytes\": {}, "
-      "\"arena_bytes\": {}, \"loss\": {:.4f}, \"device\": \"{}\", \"parameters\": {}, "
-      "\"sequences\": {}, \"micro\": {}, \"precision\": \"{}\", \"moments\": \"{}\", "
-      "\"recompute\": \"{}\"}}\n",
+      "{}, \"step_ms\": {:.3f}, \"first_step_s\": {:.3f}, \"peak_bytes\": {}, \"arena_bytes\": {}, "
+      "\"loss\": {:.4f}, \"device\": \"{}\", \"parameters\": {}, \"sequences\": {}, \"micro\": {}, "
+      "\"precision\": \"{}\", \"moments\": \"{}\", \"recompute\": \"{}\"}}\n",
       line, median(measured.step_seconds) * 1e3, measured.first_step_seconds, peak_bytes(*device),
       arena_bytes, measured.loss, device->kind(), num_parameters(spec.model), options.sequences,
       options.micro, options.precision, options.moments, options.recompute);

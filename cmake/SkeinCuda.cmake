@@ -42,7 +42,7 @@ function(skein_cuda)
     find_path(SKEIN_CUDNN_HEADERS cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     if(cudnn_frontend AND SKEIN_CUDNN_HEADERS)
       target_include_directories(skein_cuda SYSTEM PRIVATE ${cudnn_frontend} ${SKEIN_CUDNN_HEADERS})
-      set_source_files_properties(${CMAKE_SOURCE_DIR}/skein/ops/attention/attention_cudnn_cuda.cc
+      set_source_files_properties(${CMAKE_SOURCE_DIR}/skein/ops/attention/cuda/attention_cudnn_cuda.cc
                                   PROPERTIES COMPILE_DEFINITIONS SKEIN_CUDNN)
     else()
       message(STATUS "no cuDNN: its headers, or those of its frontend (scripts/setup.sh), are not there")

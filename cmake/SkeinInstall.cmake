@@ -13,7 +13,8 @@ function(skein_install)
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/skein)
   install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/skein)
   install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-  install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+  install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md"
+          PATTERN "*.svg")
 
   set(said ${CMAKE_BINARY_DIR}/share)
   set(manual ${said}/skein.1)
@@ -45,6 +46,10 @@ function(skein_install_tests)
   add_test(NAME docs/by_hand COMMAND tests/scripts/by_hand_test.sh
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME docs/transcripts COMMAND scripts/transcripts.py --check
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME docs/pictures COMMAND scripts/pictures.py --check
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME docs/snippets COMMAND tests/scripts/doc_snippets_test.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(package/empty_root docs/by_hand docs/transcripts PROPERTIES TIMEOUT 900)
   set_tests_properties(package/empty_root PROPERTIES SKIP_RETURN_CODE 77)

@@ -11,8 +11,9 @@
 #                 (*-inl.h, which are included several times, have no #pragma once)
 #   6. names      no two headers define a type of one name in one namespace: the linker would take
 #                 one's functions for the other's, without a word
+#   7. tests      gtest and what tests share (tests/) are included by tests alone
 #
-# Tests (*_test.cc, *_fuzz.cc, and what they share in testing/) are free of 1, 2 and 4.
+# Tests (*_test.cc, *_fuzz.cc) are free of 1, 2 and 4.
 set -euo pipefail
 cd "${1:-"$(dirname "$0")/.."}"
 
@@ -59,6 +60,8 @@ function check_include(path,   parts, depth, to) {
       path ~ /^(cub|cuda|cooperative_groups|cutlass|cute|nvtx3|thrust)\//)
     if (FILENAME !~ /_cuda\.(cu|cc|h)$/ && FILENAME !~ /^skein\/(runtime\/cuda|comm\/nccl)\//)
       report("includes \"" path "\": CUDA headers belong in *_cuda.{cu,cc,h}, runtime/cuda and comm/nccl")
+  if (path ~ /^(gtest|gmock|tests)\// && !is_test)
+    report("includes \"" path "\": only tests do; what they share lies in tests/")
   depth = split(path, parts, "/")
   if (parts[1] != "skein" || depth < 3 || is_test) return
   to = parts[2]
@@ -73,7 +76,7 @@ function check_include(path,   parts, depth, to) {
 FNR == 1 {
   split(FILENAME, folders, "/")
   room = folders[2]
-  is_test = FILENAME ~ /(_(test|fuzz)\.cc$|\/testing\/)/
+  is_test = FILENAME ~ /_(test|fuzz)\.cc$/
   is_header = FILENAME ~ /\.h$/
   in_opening = is_header
   if (!((room, room) in may)) report("there is no room \"" room "\": list it in scripts/check_includes.sh")

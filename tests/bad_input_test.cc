@@ -92,7 +92,8 @@ TEST(BadInput, Configuration) {
   Arguments plan = job().arguments("plan", "good", {"model.num_attention_heads=3"});
   plan.push_back("--json");
   expect_refused(plan, 2, {"num_attention_heads is 3"});
-  expect_training_refused({"model.hf_config=nowhere.json"}, 1, {"nowhere.json", "No such file"});
+  expect_training_refused({"model.hf_config=nowhere.json"}, 2,
+                          {"model.hf_config is 'nowhere.json'", "no such file"});
   const fs::path model = job().write("model.json", "{\"hidden_size\": 64,");
   expect_training_refused({"model.hf_config=" + model.string()}, 1,
                           {model.string(), "not valid JSON"});
@@ -126,7 +127,7 @@ TEST(BadInput, Corpus) {
   for (size_t i = 600; i < 800; ++i) bytes[i] = '\x7f';
   refused(job().write("damaged.arrow", bytes),
           {file.string(), "record batch 0", "begins at byte", "expected"});
-  expect_training_refused({"batch.global_sequences=3000", "data.sequence_length=128"}, 1,
+  expect_training_refused({"batch.global_sequences=3000", "data.sequence_length=128"}, 2,
                           {"corpus.arrow", "smaller than one batch", "3000 sequences of 128",
                            "384000", "global_sequences"});
   expect_checkpoints_good("good");
@@ -168,12 +169,12 @@ TEST(BadInput, Tokenizer) {
 
 TEST(BadInput, HuggingFaceFolder) {
   const fs::path tokens = job().write("tokens.json", "[[1, 2, 3]]");
-  const auto refused = [&](const fs::path& folder, const Words& words) {
-    expect_refused(job().arguments("train", "fresh", {"model.init_from=" + folder.string()}), 1,
-                   words);
+  const auto refused = [&](const fs::path& folder, const Words& words, int training_code = 1) {
+    expect_refused(job().arguments("train", "fresh", {"model.init_from=" + folder.string()}),
+                   training_code, words);
     expect_refused({"score", "--model", folder.string(), "--tokens", tokens.string()}, 1, words);
   };
-  refused(job().folder / "nowhere", {"nowhere is not a folder", "Hugging Face model"});
+  refused(job().folder / "nowhere", {"nowhere", "not a folder", "Hugging Face model"}, 2);
   const auto fresh_copy = [&] { return job().copy_of(job().exported(), "damaged_export"); };
   const fs::path folder = fresh_copy();
   const fs::path weights = folder / "model.safetensors";

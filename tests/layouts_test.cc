@@ -124,8 +124,7 @@ void report(const std::vector<Result>& results) {
   }
   fmt::print(
       "{} layouts in {:.0f} s: {} as one worker bit for bit, {} close (loss within {:.1e}, "
-      "gradient "
-      "norm {:.1e}, weight norm {:.1e}), {} failed\n",
+      "gradient norm {:.1e}, weight norm {:.1e}), {} failed\n",
       results.size(), seconds, same, close, worst.loss, worst.grad_norm, worst.param_norm, failed);
   for (const Result& result : results) {
     EXPECT_EQ(result.problem, "") << result.layout.name();
@@ -203,8 +202,19 @@ TEST(Layouts, AllOfThemBuild) {
     try {
       const StepSpec spec =
           step_spec(config, model, parallel_layout(config, model, layout.num_workers(), rank));
-      const ProgramSet programs = plan_training(training_graphs(spec), spec, cpu_kernels());
-      EXPECT_GT(programs.arena_bytes.size(), 0u);
+      const TrainingGraphs graphs = training_graphs(spec);
+      const ProgramSet programs = plan_training(graphs, spec, cpu_kernels());
+      // Every parameter of the stage has its memory, and nothing else has any of the arena.
+      int64_t held = 0, slack = 0;
+      for (const Value& value : graphs.training.values()) {
+        if (value.role != Role::kParameter || value.producer >= 0) continue;
+        held += value.type.local_bytes(spec.layout.mesh);
+        slack += kArenaAlignment + kFlatGranule * size_of(value.type.dtype);
+      }
+      const int64_t weights = programs.arena_bytes[static_cast<size_t>(Arena::kWeights)];
+      EXPECT_GE(weights, held) << layout.name() << ", rank " << rank;
+      EXPECT_LE(weights, held + slack) << layout.name() << ", rank " << rank;
+      EXPECT_FALSE(programs.program("update").instructions.empty());
     } catch (const std::exception& error) {
       ADD_FAILURE() << layout.name() << ", rank " << rank << ": " << error.what();
     }

@@ -250,8 +250,8 @@ TEST(FirstStart, ThatFailsLeavesNoFolders) {
   const struct {
     Overrides overrides;
     int exit_code;
-  } failures[] = {{{"model.init_from=" + (job().folder / "nowhere").string()}, 1},
-                  {{"batch.global_sequences=3000", "data.sequence_length=128"}, 1},
+  } failures[] = {{{"model.init_from=" + (job().folder / "nowhere").string()}, 2},
+                  {{"batch.global_sequences=3000", "data.sequence_length=128"}, 2},
                   {{"run.resume=" + (job().folder / "nowhere").string()}, 1},
                   {{"model.rope_theta=5.0", "model.init_from=" + job().run("run").string()}, 2}};
   for (const auto& failure : failures) {

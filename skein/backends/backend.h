@@ -43,7 +43,7 @@ struct Backend {
 // Those of this program, what `auto` prefers first.
 std::vector<const Backend*> all_backends();
 
-// Throws Error{kUnsupported} for a kind that this program was built without.
+// Throws Error{kUsage} for a kind that this program was built without.
 const Backend& find_backend(std::string_view kind);
 // The first that has a device.
 const Backend& best_backend();

@@ -1,5 +1,5 @@
 #include "skein/backends/backend.h"
-#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/runtime/cpu/cpu_device.h"

@@ -24,11 +24,11 @@ const Backend& find_backend(std::string_view kind) {
                                   [&](const Backend* backend) { return backend->kind == kind; });
   if (found != backends.end()) return **found;
   if (kind == "cuda") {
-    fail(ErrorCode::kUnsupported,
+    fail(ErrorCode::kUsage,
          "device.kind is 'cuda', and this build has no CUDA: install the CUDA 13 toolkit, see that "
          "nvcc is on the PATH and run scripts/build.sh again, or use device.kind = \"cpu\"");
   }
-  fail(ErrorCode::kUnsupported, "device.kind is '{}': expected cpu, cuda (or null, to plan)", kind);
+  fail(ErrorCode::kUsage, "device.kind is '{}': expected cpu, cuda (or null, to plan)", kind);
 }
 
 const Backend& best_backend() {

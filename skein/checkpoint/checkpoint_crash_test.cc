@@ -14,7 +14,7 @@
 #include <set>
 
 #include "skein/base/philox.h"
-#include "skein/checkpoint/checkpoint_test_state.h"
+#include "tests/checkpoint/checkpoint_test_state.h"
 
 namespace skein {
 namespace {

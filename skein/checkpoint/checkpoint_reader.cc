@@ -90,7 +90,7 @@ const ManifestTensor* CheckpointReader::find(std::string_view name) const {
 }
 
 const MappedFile& CheckpointReader::file(uint32_t i) const {
-  const std::lock_guard lock(maps_->mutex);
+  const Lock lock(maps_->mutex);
   const auto known = maps_->files.find(i);
   if (known != maps_->files.end()) return known->second;
   const ManifestFile expected = shards_->file(i);

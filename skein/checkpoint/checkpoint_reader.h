@@ -10,12 +10,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
 
 #include "skein/base/error.h"
+#include "skein/base/mutex.h"
 #include "skein/checkpoint/checkpoint_folder.h"
 #include "skein/checkpoint/checkpoint_hold.h"
 #include "skein/checkpoint/manifest.h"
@@ -78,8 +78,8 @@ class CheckpointReader {
 
   // Files are mapped when they are first needed.
   struct Maps {
-    std::mutex mutex;
-    std::map<uint32_t, MappedFile> files;
+    Mutex mutex;
+    std::map<uint32_t, MappedFile> files SKEIN_GUARDED_BY(mutex);
   };
   std::unique_ptr<Maps> maps_ = std::make_unique<Maps>();
 };

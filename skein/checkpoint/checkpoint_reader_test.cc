@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "skein/base/hash.h"
-#include "skein/checkpoint/checkpoint_ranks_state.h"
-#include "skein/checkpoint/checkpoint_test_state.h"
+#include "tests/checkpoint/checkpoint_ranks_state.h"
+#include "tests/checkpoint/checkpoint_test_state.h"
 
 namespace skein {
 namespace {

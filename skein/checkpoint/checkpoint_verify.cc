@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "skein/base/hash.h"
+#include "skein/base/mutex.h"
 #include "skein/checkpoint/checkpoint_reader.h"
 #include "skein/checkpoint/safetensors.h"
 
@@ -194,7 +195,7 @@ void verify_headers(const Pieces& pieces, int64_t num_shards) {
 
 void verify_pieces(const Pieces& pieces, int num_threads) {
   std::atomic<size_t> next = 0;
-  std::mutex mutex;
+  Mutex mutex;
   std::pair<size_t, std::optional<Error>> first = {pieces.size(), std::nullopt};
   const auto work = [&] {
     std::vector<std::byte> buffer(kReadBytes);
@@ -202,7 +203,7 @@ void verify_pieces(const Pieces& pieces, int num_threads) {
       try {
         pieces.verify(i, buffer);
       } catch (const Error& error) {
-        const std::lock_guard lock(mutex);
+        const Lock lock(mutex);
         if (i < first.first) first = {i, error};
         next = pieces.size();  // one is enough
       }

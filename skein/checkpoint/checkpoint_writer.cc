@@ -51,7 +51,7 @@ CheckpointWriter::~CheckpointWriter() {
   if (!thread_.joinable()) return;
   wait();
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     phase_ = Phase::kStop;
   }
   changed_.notify_all();
@@ -80,6 +80,7 @@ double CheckpointWriter::begin(TrainingState state, std::span<const View> views)
   }
   if (!options_.async) {
     Result<SavedCheckpoint> result = write(state);  // NOLINT: moved from only where it is async
+    const Lock lock(mutex_);
     finished_.push_back(std::move(result));
   }
   return seconds_since(start);
@@ -88,7 +89,7 @@ double CheckpointWriter::begin(TrainingState state, std::span<const View> views)
 // The writing thread helps to copy; this thread does not wait for it to wake up.
 void CheckpointWriter::copy_state(TrainingState state) {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     helper_error_ = nullptr;
     state_ = std::move(state);
     phase_ = Phase::kCopy;
@@ -100,8 +101,8 @@ void CheckpointWriter::copy_state(TrainingState state) {
   } catch (...) {
     error = std::current_exception();
   }
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !helper_copying_; });
+  Lock lock(mutex_);
+  changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) { return !helper_copying_; });
   if (!error) error = std::exchange(helper_error_, nullptr);
   phase_ = error ? Phase::kIdle : Phase::kWrite;
   lock.unlock();
@@ -110,9 +111,9 @@ void CheckpointWriter::copy_state(TrainingState state) {
 }
 
 void CheckpointWriter::run() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return phase_ != Phase::kIdle; });
+    changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) { return phase_ != Phase::kIdle; });
     if (phase_ == Phase::kStop) return;
     if (phase_ == Phase::kCopy) {
       helper_copying_ = true;
@@ -127,7 +128,7 @@ void CheckpointWriter::run() {
       helper_error_ = error;
       helper_copying_ = false;
       changed_.notify_all();
-      changed_.wait(lock, [this] { return phase_ != Phase::kCopy; });
+      changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) { return phase_ != Phase::kCopy; });
     }
     if (phase_ != Phase::kWrite) continue;
     lock.unlock();
@@ -156,7 +157,7 @@ void CheckpointWriter::abandon(int64_t step, const std::exception_ptr& error) co
 }
 
 std::optional<Result<SavedCheckpoint>> CheckpointWriter::poll() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (finished_.empty()) return std::nullopt;
   Result<SavedCheckpoint> oldest = std::move(finished_.front());
   finished_.pop_front();
@@ -164,8 +165,8 @@ std::optional<Result<SavedCheckpoint>> CheckpointWriter::poll() {
 }
 
 void CheckpointWriter::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return phase_ == Phase::kIdle; });
+  Lock lock(mutex_);
+  changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) { return phase_ == Phase::kIdle; });
 }
 
 }  // namespace skein

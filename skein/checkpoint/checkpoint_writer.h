@@ -16,15 +16,14 @@
 // Threads  one caller; one thread of its own where saves are asynchronous.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "skein/base/error.h"
+#include "skein/base/mutex.h"
 #include "skein/checkpoint/checkpoint_folder.h"
 #include "skein/checkpoint/checkpoint_layout.h"
 #include "skein/checkpoint/manifest.h"
@@ -100,12 +99,12 @@ class CheckpointWriter {
   TrainingState state_;
   int64_t num_begun_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Phase phase_ = Phase::kIdle;
-  bool helper_copying_ = false;
-  std::exception_ptr helper_error_;
-  std::deque<Result<SavedCheckpoint>> finished_;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  Phase phase_ SKEIN_GUARDED_BY(mutex_) = Phase::kIdle;
+  bool helper_copying_ SKEIN_GUARDED_BY(mutex_) = false;
+  std::exception_ptr helper_error_ SKEIN_GUARDED_BY(mutex_);
+  std::deque<Result<SavedCheckpoint>> finished_ SKEIN_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

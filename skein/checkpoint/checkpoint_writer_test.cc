@@ -6,8 +6,11 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <future>
+#include <thread>
 
-#include "skein/checkpoint/checkpoint_test_state.h"
+#include "skein/base/clock.h"
+#include "tests/checkpoint/checkpoint_test_state.h"
 
 namespace skein {
 namespace {
@@ -133,18 +136,25 @@ TEST(CheckpointWriter, RefusesWhatItCannotSave) {
 TEST(CheckpointWriter, CountsTheRestOfARunningSaveAsStall) {
   const TempFolder folder;
   SmallState state;
-  std::atomic<bool> slow = true;
+  std::promise<void> gate;
+  const std::shared_future<void> open = gate.get_future().share();
   const auto hook = [&](std::string_view operation, const fs::path&) {
-    if (slow && operation == "sync_folder") {
-      slow = false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(150));
-    }
+    if (operation == "sync_folder") open.wait();  // the first save goes on when the gate opens
   };
   CheckpointWriter writer(folder.path(), {.file_hook = hook}, state.specs());
   state.set_step(1);
-  EXPECT_LT(writer.begin(state.state(), state.views()), 0.1);
+  writer.begin(state.state(), state.views());  // does not wait for the gate
+  EXPECT_FALSE(writer.poll());
   state.set_step(2);
-  EXPECT_GT(writer.begin(state.state(), state.views()), 0.1);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gate.set_value();
+  });
+  const auto start = Clock::now();
+  const double stall = writer.begin(state.state(), state.views());
+  EXPECT_GT(stall, seconds_since(start) / 2);
+  EXPECT_GT(stall, 0);
+  opener.join();
   writer.wait();
   EXPECT_EQ(writer.poll()->value().step, 1);
   EXPECT_EQ(writer.poll()->value().step, 2);

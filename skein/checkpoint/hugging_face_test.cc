@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "skein/base/json.h"
-#include "skein/checkpoint/checkpoint_test_state.h"
 #include "skein/checkpoint/convert.h"
+#include "tests/checkpoint/checkpoint_test_state.h"
 
 namespace skein {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "skein/base/hash.h"
-#include "skein/checkpoint/checkpoint_test_state.h"
+#include "tests/checkpoint/checkpoint_test_state.h"
 
 namespace skein {
 namespace {

@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "skein/base/hash.h"
-#include "skein/checkpoint/checkpoint_test_state.h"
 #include "skein/checkpoint/safetensors_writer.h"
+#include "tests/checkpoint/checkpoint_test_state.h"
 
 namespace skein {
 namespace {

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <random>
 
-#include "skein/checkpoint/checkpoint_test_state.h"
 #include "skein/checkpoint/join_parts.h"
-#include "skein/checkpoint/made_up_ranks.h"
+#include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/checkpoint/made_up_ranks.h"
 
 namespace skein {
 namespace {

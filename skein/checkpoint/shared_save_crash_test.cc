@@ -11,7 +11,7 @@
 #include <map>
 #include <new>
 
-#include "skein/checkpoint/checkpoint_ranks_state.h"
+#include "tests/checkpoint/checkpoint_ranks_state.h"
 
 namespace skein {
 namespace {

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <thread>
 
-#include "skein/checkpoint/checkpoint_ranks_state.h"
 #include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/merge_parts.h"
+#include "tests/checkpoint/checkpoint_ranks_state.h"
 
 namespace skein {
 namespace {

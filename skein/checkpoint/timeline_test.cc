@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "skein/checkpoint/checkpoint_test_state.h"
 #include "skein/checkpoint/manifest.h"
+#include "tests/checkpoint/checkpoint_test_state.h"
 
 namespace skein {
 namespace {

@@ -20,7 +20,7 @@
 #include "skein/compile/program_runs.h"
 #include "skein/launch/cores.h"
 #include "skein/model/decoder.h"
-#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/plan/this_machine.h"
 #include "skein/runtime/copy_rate.h"
 #include "skein/schedule/estimate.h"

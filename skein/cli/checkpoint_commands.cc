@@ -21,7 +21,7 @@ struct Options {
 std::vector<CheckpointInfo> find_checkpoints(const fs::path& named) {
   const fs::path path = find_checkpoint(named);
   if (!fs::is_directory(path)) {
-    fail(ErrorCode::kUsage, "{} is not a folder: expected a run or a checkpoint", path.string());
+    fail(ErrorCode::kNotFound, "{} is not a folder: expected a run or a checkpoint", path.string());
   }
   const auto step = step_of_folder(fs::absolute(path / "").parent_path());
   if (step) return {{*step, path}};
@@ -30,7 +30,7 @@ std::vector<CheckpointInfo> find_checkpoints(const fs::path& named) {
     return {{stored.ok() ? Result<int64_t>(stored).value() : 0, path}};
   }
   std::vector<CheckpointInfo> found = list_checkpoints(checkpoints_inside(path));
-  if (found.empty()) fail(ErrorCode::kUsage, "{} holds no checkpoint", path.string());
+  if (found.empty()) fail(ErrorCode::kNotFound, "{} holds no checkpoint", path.string());
   return found;
 }
 

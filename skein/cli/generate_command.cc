@@ -69,7 +69,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
     context.run = [options] {
       const ModelSource source(options->model);
       if (source.tokenizer().empty()) {
-        fail(ErrorCode::kUsage, "{} has no tokenizer: expected a tokenizer.model in it",
+        fail(ErrorCode::kNotFound, "{} has no tokenizer: expected a tokenizer.model in it",
              source.path().string());
       }
       const auto tokenizer = Tokenizer::load(source.tokenizer());

@@ -5,8 +5,8 @@
 
 #include <limits>
 
-#include "skein/comm/testing/ranks.h"
-#include "skein/comm/testing/terms.h"
+#include "tests/comm/ranks.h"
+#include "tests/comm/terms.h"
 
 namespace skein::comm_test {
 namespace {

@@ -49,6 +49,7 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
   const std::string& file = config.model.hf_config;
   const std::string& source = config.model.init_from;
   const bool is_source = file.empty() && !source.empty();
+  if (is_source) require_init_from(source);
   const Json json =
       hf_config_json(config.model, is_source ? source_model_json(source) : Json::object());
   const std::string what = !file.empty() ? file
@@ -64,8 +65,7 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
     if (config.data.sequence_length > model.max_position_embeddings) {
       fail(ErrorCode::kUsage,
            "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "
-           "most "
-           "that; what is exported would not read longer texts",
+           "most that; what is exported would not read longer texts",
            config.data.sequence_length, model.max_position_embeddings);
     }
     return model;

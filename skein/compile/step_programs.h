@@ -44,7 +44,7 @@ struct StepSpec {
 // where it cannot be.
 DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size);
 
-// What device.kind says. Throws Error{kUnsupported} in a build without it.
+// What device.kind says. Throws Error{kUsage} in a build without it.
 const Backend& training_backend(const Config& config);
 // The kernels of [device]; planning needs no more.
 KernelTable training_kernels(const Config& config);

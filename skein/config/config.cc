@@ -277,6 +277,10 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
 }
 
 Json hf_config_json(const ModelConfig& model, const Json& otherwise) {
+  if (!model.hf_config.empty() && !fs::exists(model.hf_config)) {
+    fail(ErrorCode::kUsage,
+         "model.hf_config is '{}': no such file, counted from the working folder", model.hf_config);
+  }
   Json json = model.hf_config.empty() ? otherwise : read_json(model.hf_config);
   if (!json.is_object()) {
     fail(ErrorCode::kInvalid, "{} holds a JSON {}: expected an object, a Hugging Face config.json",

@@ -144,9 +144,8 @@ std::vector<ConfigField> make_fields() {
       {"parallel", "kv_replication", at<&C::parallel, &Parallel::kv_replication>,
        "tensor ranks that share a key-value head; 0: as needed", between(0, kMaxCount)},
       {"parallel", "reduction_width", at<&C::parallel, &Parallel::reduction_width>,
-       "virtual ranks of the canonical gradient sum: the data degree times a power of two, "
-       "or anything with one data rank; 0: that of the checkpoint, at the first start the data "
-       "degree",
+       "virtual ranks of the canonical gradient sum: the data degree times a power of two, or "
+       "anything with one data rank; 0: that of the checkpoint, at the first start the data degree",
        between(0, kMaxCount)},
       {"parallel", "sums", at<&C::parallel, &Parallel::sums>,
        "`canonical`: gradients of GPUs are summed in one order, the same bits on every layout; "
@@ -196,8 +195,7 @@ std::vector<ConfigField> make_fields() {
        between(0, 4096)},
       {"device", "cpu", at<&C::device, &DeviceConfig::cpu>,
        "the instruction sets that kernels on a CPU may use; `auto`: the best that it has. Ranks "
-       "must "
-       "have the same, or losses would depend on which rank computes what",
+       "must have the same, or losses would depend on which rank computes what",
        one_of({"auto", "avx512-bf16", "avx512", "avx2", "sse4"})},
       {"device", "check_ops", at<&C::device, &DeviceConfig::check_ops>,
        "wait after each op on a GPU, so that an error names the op that made it; slow"},

@@ -124,7 +124,7 @@ TEST(CorpusBlocks, RefuseACorpusTooSmallToDivide) {
       const CorpusBlocks blocks(documents, 2, 16);
       FAIL() << "accepted";
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kInvalid);
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
       const std::string message = error.what();
       EXPECT_NE(message.find("memory.arrow"), std::string::npos);
       EXPECT_NE(message.find("16 in all"), std::string::npos) << message;

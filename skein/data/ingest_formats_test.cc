@@ -7,7 +7,7 @@
 #include <parquet/arrow/writer.h>
 #include <sys/stat.h>
 
-#include "skein/data/ingest_testing.h"
+#include "tests/data/ingest_testing.h"
 
 namespace skein {
 namespace {

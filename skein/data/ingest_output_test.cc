@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "skein/data/dealer.h"
-#include "skein/data/ingest_testing.h"
+#include "tests/data/ingest_testing.h"
 
 namespace skein {
 namespace {

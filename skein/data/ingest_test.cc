@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "skein/data/ingest_testing.h"
 #include "skein/data/stats.h"
+#include "tests/data/ingest_testing.h"
 
 namespace skein {
 namespace {

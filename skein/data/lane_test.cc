@@ -159,7 +159,7 @@ TEST(Lane, RefusesACorpusSmallerThanOneBatch) {
   const MemoryDocuments documents({std::string(98, 'a')});  // 100 tokens with BOS and EOS
   EXPECT_NO_THROW(LaneContext(documents, kTokenizer, options(4, 25)));
   const auto message =
-      error_of([&] { LaneContext(documents, kTokenizer, options(4, 26)); }, ErrorCode::kInvalid);
+      error_of([&] { LaneContext(documents, kTokenizer, options(4, 26)); }, ErrorCode::kUsage);
   for (const char* part :
        {"memory.arrow", "smaller than one batch", "98 bytes", "100 tokens", "need 104", "add text",
         "--validation-fraction", "data.sequence_length"}) {

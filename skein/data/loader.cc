@@ -33,7 +33,7 @@ Loader::~Loader() { stop(); }
 
 void Loader::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -44,9 +44,9 @@ void Loader::produce() {
   const auto num_slots = static_cast<int64_t>(slots_.size());
   try {
     for (;; ++next_step_) {
-      std::unique_lock lock(mutex_);
+      Lock lock(mutex_);
       // The batch that next() gave last is in use until it is called again.
-      changed_.wait(lock, [&] {
+      changed_.wait(lock, [&]() SKEIN_REQUIRES(mutex_) {
         const int64_t first_in_use = std::max<int64_t>(num_given_ - 1, 0);
         return stopping_ || num_made_ - first_in_use < num_slots;
       });
@@ -64,7 +64,7 @@ void Loader::produce() {
       if (first) lower_priority();  // training waits for the first batch, not for others
     }
   } catch (...) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     error_ = std::current_exception();
     changed_.notify_all();
   }
@@ -72,9 +72,10 @@ void Loader::produce() {
 
 const Batch& Loader::next(double* wait_seconds) {
   const auto start = std::chrono::steady_clock::now();
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   const bool ready = num_made_ > num_given_;
-  changed_.wait(lock, [&] { return num_made_ > num_given_ || error_ || stopping_; });
+  changed_.wait(
+      lock, [&]() SKEIN_REQUIRES(mutex_) { return num_made_ > num_given_ || error_ || stopping_; });
   if (wait_seconds != nullptr) {
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
     *wait_seconds = ready ? 0.0 : waited.count();
@@ -89,6 +90,7 @@ const Batch& Loader::next(double* wait_seconds) {
 }
 
 std::span<const LaneState> Loader::states() const {
+  const Lock lock(mutex_);
   if (num_given_ == 0) return first_states_;
   return slots_[(num_given_ - 1) % static_cast<int64_t>(slots_.size())].states_after;
 }

@@ -7,14 +7,13 @@
 //          it gives way to the threads that compute.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "skein/base/mutex.h"
 #include "skein/data/packer.h"
 
 namespace skein {
@@ -61,12 +60,12 @@ class Loader {
   std::vector<LaneState> first_states_;
   std::vector<Slot> slots_;  // batch number n is slot n mod slots_.size()
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int64_t num_made_ = 0;
-  int64_t num_given_ = 0;
-  bool stopping_ = false;
-  std::exception_ptr error_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  int64_t num_made_ SKEIN_GUARDED_BY(mutex_) = 0;
+  int64_t num_given_ SKEIN_GUARDED_BY(mutex_) = 0;
+  bool stopping_ SKEIN_GUARDED_BY(mutex_) = false;
+  std::exception_ptr error_ SKEIN_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <mutex>
 #include <thread>
 
 #include "skein/base/error.h"
+#include "skein/base/mutex.h"
 
 namespace skein {
 namespace {
@@ -105,13 +105,13 @@ void Packer::for_each_lane(const std::function<void(int64_t)>& body) {
     return;
   }
   std::atomic<int64_t> next = 0;
-  std::mutex mutex;
+  Mutex mutex;
   std::exception_ptr error;
   const auto work = [&] {
     try {
       for (int64_t i = next++; i < num_lanes(); i = next++) body(i);
     } catch (...) {
-      const std::lock_guard lock(mutex);
+      const Lock lock(mutex);
       error = std::current_exception();
       next = num_lanes();
     }

@@ -141,8 +141,7 @@ fs::path model_file(const fs::path& path) {
   if (!fs::is_directory(path)) {
     fail(ErrorCode::kNotFound,
          "{}: no such file or folder{}: expected a folder with tokenizer.model (`skein data "
-         "tokenizer` "
-         "makes one)",
+         "tokenizer` makes one)",
          path.string(),
          path.is_relative() ? fmt::format(", counted from the working folder {}; in a file, "
                                           "{{config_dir}}/… counts from where it lies",

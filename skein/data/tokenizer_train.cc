@@ -128,8 +128,7 @@ void write_tokenizer(const fs::path& out_dir, std::map<std::string, std::string>
 void check_request(const Corpus& corpus, int vocab_size) {
   if (vocab_size <= kReservedPieces || vocab_size > (1 << 20)) {
     fail(ErrorCode::kUsage,
-         "--vocab-size {}: expected more than {} (256 bytes and 3 control tokens) "
-         "and at most {}",
+         "--vocab-size {}: expected more than {} (256 bytes and 3 control tokens) and at most {}",
          vocab_size, kReservedPieces, 1 << 20);
   }
   if (corpus.num_bytes() == 0) {

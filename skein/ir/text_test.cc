@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "skein/ir/testing_ops.h"
+#include "tests/ir/testing_ops.h"
 
 namespace skein {
 namespace {

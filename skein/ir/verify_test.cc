@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "skein/ir/testing_ops.h"
 #include "skein/ir/text.h"
+#include "tests/ir/testing_ops.h"
 
 namespace skein {
 namespace {

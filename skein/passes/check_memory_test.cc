@@ -177,8 +177,7 @@ TEST(CheckMemory, RefusesALongerLifetime) {
   instructions[3].inputs[1] = instructions[0].outputs[0];
   EXPECT_EQ(why_not(longer, programs, runs),
             "program 'forward', instruction 3 [add]: reads 'a', but workspace+0 (1 x 2048 bytes) "
-            "holds c of "
-            "instruction 2 of program 'forward'");
+            "holds c of instruction 2 of program 'forward'");
 }
 
 // The example of a review: the whole of what was split, read after a part was turned in place.
@@ -282,8 +281,7 @@ TEST(CheckMemory, LeavesAloneWhatIsUnderWay) {
   };
   for (const bool with_what_it_reads : {true, false}) {
     EXPECT_NE(meddle(with_what_it_reads)
-                  .find("where instruction 1 [stash] of program 'forward' is still at "
-                        "work"),
+                  .find("where instruction 1 [stash] of program 'forward' is still at work"),
               std::string::npos)
         << meddle(with_what_it_reads);
   }

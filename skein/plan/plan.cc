@@ -173,10 +173,12 @@ void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   const auto tokens = static_cast<double>(spec.micro_batches * spec.micro_sequences *
                                           plan.layout.data_degree() * config.data.sequence_length);
   plan.tokens_per_second = tokens / plan.step.step_seconds;
-  const double peak = plan.hardware.matmul(compute_dtype(spec.update.precision)).peak_flops_per_s;
-  plan.model_flops_utilization =
+  plan.matmul = plan.hardware.matmul(compute_dtype(spec.update.precision));
+  const double flops_per_rank =
       training_flops_per_token(request.model, config.data.sequence_length) *
-      plan.tokens_per_second / (peak * static_cast<double>(plan.ranks()));
+      plan.tokens_per_second / static_cast<double>(plan.ranks());
+  plan.peak_utilization = flops_per_rank / plan.matmul.peak_flops_per_s;
+  plan.matmul_ceiling_share = flops_per_rank / plan.matmul.flops_per_s;
   int64_t checkpoint_bytes = 0;
   for (const StagePlan& stage : plan.stages) checkpoint_bytes += stage.checkpoint_bytes;
   plan.run = run_totals(config, request.model, plan.step.step_seconds, checkpoint_bytes);

@@ -43,7 +43,9 @@ struct Plan {
   std::vector<MemoryFit> memory;
   StepPrediction step;
   double tokens_per_second = 0;
-  double model_flops_utilization = 0;
+  MatmulRate matmul;                // of a rank, in the run's precision
+  double peak_utilization = 0;      // of the advertised rate of all ranks
+  double matmul_ceiling_share = 0;  // of what large products reach on them
   RunTotals run;
 
   int64_t ranks() const { return layout.mesh.num_ranks(); }
@@ -82,7 +84,7 @@ Plan make_plan(const PlanRequest& request);
 StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& shape,
                             const std::vector<StagePlan>& stages, const Hardware& hardware);
 
-// Fills what follows from the stages: step, tokens_per_second, model_flops_utilization, run.
+// Fills what follows from the stages: step, tokens_per_second, both shares, run.
 void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec);
 
 // What one rank holds and sends in a step, whichever it is.

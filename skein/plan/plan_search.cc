@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "skein/base/error.h"
+#include "skein/base/mutex.h"
 #include "skein/base/units.h"
 #include "skein/model/decoder.h"
 #include "skein/plan/plan_sketch.h"
@@ -62,7 +62,7 @@ class Search {
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
     for (unsigned i = 0; i < cores; ++i) threads.emplace_back([this] { plan_candidates(); });
     for (std::thread& thread : threads) thread.join();
-    if (failure_) std::rethrow_exception(failure_);
+    rethrow_failure();
     result_.num_slower = static_cast<int64_t>(candidates_.size()) - result_.num_planned;
     plan_best_in_full();
     result_.seconds =
@@ -207,8 +207,13 @@ class Search {
     if (refused.count++ == 0) refused.example = example;
   }
 
+  void rethrow_failure() {
+    const Lock lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
   const Candidate* next() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (failure_ || next_ == candidates_.size()) return nullptr;
     const Candidate& candidate = candidates_[next_];
     const bool enough = result_.best.size() >= num_best_;
@@ -224,7 +229,7 @@ class Search {
     omp_set_num_threads(request_.threads);  // of this thread, as in plan_request
     while (const Candidate* candidate = next()) plan_candidate(*candidate);
   } catch (...) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     failure_ = std::current_exception();
   }
 
@@ -235,12 +240,12 @@ class Search {
     try {
       plan = sketch_plan(request, sketches_);
     } catch (const Error& error) {
-      const std::lock_guard lock(mutex_);
+      const Lock lock(mutex_);
       refuse("the passes cannot split it so",
              fmt::format("{}: {}", layout_text(candidate.config), error.what()));
       return;
     }
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!refuse_unfit(candidate.config, plan)) insert({candidate.config, std::move(plan)});
   }
 
@@ -295,9 +300,9 @@ class Search {
   SketchCache sketches_;
   std::map<std::string, double> least_work_, least_kept_;  // by recompute policy
   SearchResult result_;
-  std::mutex mutex_;  // of all below, and of result_ while threads plan
-  size_t next_ = 0;
-  std::exception_ptr failure_;
+  Mutex mutex_;  // of all below, and of result_ while threads plan
+  size_t next_ SKEIN_GUARDED_BY(mutex_) = 0;
+  std::exception_ptr failure_ SKEIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -349,7 +354,7 @@ std::string search_to_text(const SearchResult& result, const PlanRequest& reques
         config.batch.micro_sequences, p.zero, config.memory.recompute,
         format_bytes(plan.fullest().device_bytes()),
         fmt::format("{:.3g} s", plan.step.step_seconds), format_count(plan.tokens_per_second),
-        100 * plan.model_flops_utilization, 100 * plan.step.timeline.bubble_fraction);
+        100 * plan.peak_utilization, 100 * plan.step.timeline.bubble_fraction);
   }
   if (result.best.empty()) text += "  none fits\n";
   if (!result.refused.empty()) text += "\nNot among them\n";

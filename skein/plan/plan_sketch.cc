@@ -95,13 +95,13 @@ void add_chunk(StagePlan& stage, const ChunkSketch& sketch, int64_t chunk, int64
 }  // namespace
 
 std::shared_ptr<const ChunkSketches> SketchCache::find(const std::string& key) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const auto found = by_key_.find(key);
   return found == by_key_.end() ? nullptr : found->second;
 }
 
 void SketchCache::keep(const std::string& key, std::shared_ptr<const ChunkSketches> sketches) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   by_key_[key] = std::move(sketches);
 }
 

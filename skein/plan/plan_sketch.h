@@ -10,9 +10,9 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "skein/base/mutex.h"
 #include "skein/plan/plan.h"
 
 namespace skein {
@@ -28,8 +28,8 @@ class SketchCache {
   void keep(const std::string& key, std::shared_ptr<const ChunkSketches> sketches);
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const ChunkSketches>> by_key_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<const ChunkSketches>> by_key_ SKEIN_GUARDED_BY(mutex_);
 };
 
 // Threads  any number at once over one cache

@@ -98,11 +98,16 @@ OrderedJson run_to_json(const RunTotals& run) {
 }
 
 std::string speed_text(const Plan& plan) {
+  const auto all_ranks = [&](double flops_per_s) {
+    return format_count(flops_per_s * static_cast<double>(plan.ranks()));
+  };
   std::string text = fmt::format(
-      "\nPredicted: {} a step, {} tokens/s, {:.0f} % of the {}\n  at the speed of {}\n",
+      "\nPredicted: {} a step, {} tokens/s, at the speed of {}\n"
+      "  {:.0f} % of what large products reach ({}FLOP/s, all ranks), {:.0f} % of the peak "
+      "({}FLOP/s)\n",
       format_short_duration(plan.step.step_seconds), format_count(plan.tokens_per_second),
-      100 * plan.model_flops_utilization,
-      plan.ranks() == 1 ? "matrix-product ceiling" : "peak of all ranks", plan.hardware.name);
+      plan.hardware.name, 100 * plan.matmul_ceiling_share, all_ranks(plan.matmul.flops_per_s),
+      100 * plan.peak_utilization, all_ranks(plan.matmul.peak_flops_per_s));
   if (plan.stages.size() > 1) {
     text += fmt::format("  the pipeline idles for {:.1f} % of its work\n",
                         100 * plan.step.timeline.bubble_fraction);
@@ -145,7 +150,9 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["bubble_fraction"] = plan.step.timeline.bubble_fraction;
   json["speed_of"] = plan.hardware.name;
   json["tokens_per_second"] = plan.tokens_per_second;
-  json["model_flops_utilization"] = plan.model_flops_utilization;
+  json["model_flops_utilization"] = plan.peak_utilization;  // its name of before
+  json["peak_utilization"] = plan.peak_utilization;
+  json["matmul_ceiling_share"] = plan.matmul_ceiling_share;
   json["run"] = run_to_json(plan.run);
   if (of_rank) json["rank"] = bytes_to_json(*of_rank);
   json["collectives"] = collectives_to_json(of_rank ? *of_rank : plan.busiest());

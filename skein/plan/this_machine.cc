@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "skein/compile/step_programs.h"
-#include "skein/ops/linear/matmul_ceiling.h"
+#include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/runtime/copy_rate.h"
 

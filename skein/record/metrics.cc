@@ -25,7 +25,9 @@ constexpr FloatKey kAfterTokens[] = {
     {"data_wait_ms", &StepMetrics::data_wait_ms},
     {"checkpoint_stall_ms", &StepMetrics::checkpoint_stall_ms},
     {"comm_exposed_ms", &StepMetrics::comm_exposed_ms},
-    {"model_flops_utilization", &StepMetrics::model_flops_utilization}};
+    {"model_flops_utilization", &StepMetrics::matmul_ceiling_share},  // its name of before
+    {"matmul_ceiling_share", &StepMetrics::matmul_ceiling_share}};
+constexpr FloatKey kPeak = {"peak_utilization", &StepMetrics::peak_utilization};
 
 void append_float(std::string& line, const FloatKey& key, const StepMetrics& metrics) {
   line += fmt::format(", \"{}\": {}", key.key, json_float(metrics.*key.value));
@@ -50,6 +52,7 @@ std::string metrics_line(const StepMetrics& metrics) {
   for (const FloatKey& key : kBeforeTokens) append_float(line, key, metrics);
   line += fmt::format(", \"tokens\": {}", metrics.tokens);
   for (const FloatKey& key : kAfterTokens) append_float(line, key, metrics);
+  if (metrics.peak_utilization > 0) append_float(line, kPeak, metrics);
   line += fmt::format(", \"time\": {}}}", metrics.time);
   return line;
 }

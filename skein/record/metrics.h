@@ -24,8 +24,9 @@ struct StepMetrics {
   float data_wait_ms = 0;
   float checkpoint_stall_ms = 0;
   float comm_exposed_ms = 0;
-  float model_flops_utilization = 0;  // share of the measured matrix-product ceiling, 0..1
-  double time = 0;                    // Unix seconds at the end of the step
+  float matmul_ceiling_share = 0;  // of the measured matrix-product rate, 0..1
+  float peak_utilization = 0;      // of the rate that the maker advertises; 0: not known
+  double time = 0;                 // Unix seconds at the end of the step
   bool operator==(const StepMetrics&) const = default;
 };
 

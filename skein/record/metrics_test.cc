@@ -23,14 +23,15 @@ TEST(Metrics, WritesTheKeysOfTheFormat) {
                             .epoch = 0.25f,
                             .tokens_per_s = 12345.678f,
                             .step_ms = 250,
-                            .model_flops_utilization = 0.61f,
+                            .matmul_ceiling_share = 0.61f,
                             .time = 1763636883.25};
-  EXPECT_EQ(metrics_line(metrics),
-            R"({"step": 7, "loss": 10.5, "learning_rate": 1.5e-07, "grad_norm": 0.1, )"
-            R"("param_norm": 1600, "tokens": 4194304, "epoch": 0.25, )"
-            R"("tokens_per_s": 12345.678, "step_ms": 250, )"
-            R"("data_wait_ms": 0, "checkpoint_stall_ms": 0, "comm_exposed_ms": 0, )"
-            R"("model_flops_utilization": 0.61, "time": 1763636883.25})");
+  EXPECT_EQ(
+      metrics_line(metrics),
+      R"({"step": 7, "loss": 10.5, "learning_rate": 1.5e-07, "grad_norm": 0.1, )"
+      R"("param_norm": 1600, "tokens": 4194304, "epoch": 0.25, )"
+      R"("tokens_per_s": 12345.678, "step_ms": 250, )"
+      R"("data_wait_ms": 0, "checkpoint_stall_ms": 0, "comm_exposed_ms": 0, )"
+      R"("model_flops_utilization": 0.61, "matmul_ceiling_share": 0.61, "time": 1763636883.25})");
 }
 
 TEST(Metrics, FloatsReadBackToTheSameBits) {

@@ -95,7 +95,7 @@ void Progress::update(const StepMetrics& metrics, double now_s) {
                           .total_steps = total_steps_,
                           .loss = metrics.loss,
                           .tokens_per_s = metrics.tokens_per_s,
-                          .ceiling_share = metrics.model_flops_utilization,
+                          .ceiling_share = metrics.matmul_ceiling_share,
                           .grad_norm = metrics.grad_norm,
                           .learning_rate = metrics.learning_rate,
                           .epoch = metrics.epoch,

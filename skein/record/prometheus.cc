@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <mutex>
 #include <string_view>
 #include <thread>
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/base/mutex.h"
 
 namespace skein {
 namespace {
@@ -135,8 +135,14 @@ std::string prometheus_text(const PrometheusSample& sample) {
         "Standing still for a checkpoint in the newest step.");
   gauge("comm_exposed_seconds", metrics.comm_exposed_ms / 1000,
         "Communication that no computation hid in the newest step.");
-  gauge("model_flops_utilization", metrics.model_flops_utilization,
-        "Share of the machine's matrix-product rate, 0 to 1.");
+  gauge("model_flops_utilization", metrics.matmul_ceiling_share,
+        "matmul_ceiling_share, under its name of before.");
+  gauge("matmul_ceiling_share", metrics.matmul_ceiling_share,
+        "Share of the measured matrix-product rate of all ranks, 0 to 1.");
+  if (metrics.peak_utilization > 0) {
+    gauge("peak_utilization", metrics.peak_utilization,
+          "Share of the matrix-product rate that the maker of the device advertises, 0 to 1.");
+  }
   gauge("memory_bytes", sample.memory_bytes, "Memory of the arenas.");
   gauge("grad_spike_steps", sample.spike_steps,
         "Steps that the present gradient spike has lasted.");
@@ -160,7 +166,7 @@ class PrometheusServer::Listener {
   }
 
   void publish(std::string text) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const Lock lock(mutex_);
     text_ = std::move(text);
   }
 
@@ -197,7 +203,7 @@ class PrometheusServer::Listener {
     const std::string request = read_request(client, deadline);
     std::string text;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const Lock lock(mutex_);
       text = text_;
     }
     send_response(client, make_response(request, text), deadline);
@@ -206,8 +212,8 @@ class PrometheusServer::Listener {
 
   FileDescriptor socket_;
   FileDescriptor stop_;
-  std::mutex mutex_;
-  std::string text_;
+  Mutex mutex_;
+  std::string text_ SKEIN_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -93,6 +93,9 @@ class ReportReader {
   };
 
   void begin_start(double time, const Json& json) {
+    if (const auto ceiling = json.find("ceiling_flops"); ceiling != json.end()) {
+      if (ceiling->is_number()) report_.ceiling_flops = ceiling->get<double>();
+    }
     if (is_open_) vanished(last_event_time_);
     starts_.push_back({time, integer(json, "step").value_or(0)});
     is_open_ = true;
@@ -217,7 +220,7 @@ float RunReport::median_tokens_per_s() const {
 }
 
 float RunReport::median_utilization() const {
-  return median_of(steps, &StepMetrics::model_flops_utilization);
+  return median_of(steps, &StepMetrics::matmul_ceiling_share);
 }
 
 RunReport read_report(const fs::path& run_dir) {

@@ -54,6 +54,7 @@ struct RunReport {
   std::string last_stop_reason;
   End end = End::kNone;
   int64_t num_bad_lines = 0;
+  double ceiling_flops = 0;  // at the newest start; 0: not known
 
   double wall_seconds = 0;
   double useful_seconds = 0;

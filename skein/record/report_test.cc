@@ -30,7 +30,7 @@ StepMetrics step_at(int64_t step, double time) {
           .step_ms = 1000,
           .data_wait_ms = 100,
           .checkpoint_stall_ms = 50,
-          .model_flops_utilization = 0.5f,
+          .matmul_ceiling_share = 0.5f,
           .time = time};
 }
 

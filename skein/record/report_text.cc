@@ -60,8 +60,11 @@ void add_loss(Rows& rows, const RunReport& report) {
   }
   rows.add("tokens", "{}, {:.3g} epochs", format_count(static_cast<double>(last.tokens)),
            last.epoch);
-  rows.add("throughput", "{} tokens/s, {:.1f}% of the matrix-product ceiling (medians)",
-           format_count(report.median_tokens_per_s()), 100 * report.median_utilization());
+  const std::string ceiling = report.ceiling_flops > 0
+                                  ? fmt::format(", {}FLOP/s", format_count(report.ceiling_flops))
+                                  : std::string();
+  rows.add("throughput", "{} tokens/s, {:.1f}% of the measured matrix-product rate{} (medians)",
+           format_count(report.median_tokens_per_s()), 100 * report.median_utilization(), ceiling);
 }
 
 void add_time(Rows& rows, const RunReport& report) {

@@ -78,6 +78,7 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
                   {"version", kVersion},
                   {"parameters", scale_.num_parameters},
                   {"ceiling_flops", scale_.ceiling_flops},
+                  {"peak_flops", scale_.peak_flops ? OrderedJson(*scale_.peak_flops) : nullptr},
                   {"allocated_bytes", allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)},
                   {"changed", changes_to_json(beginning.changes)}});
   if (step > 0) {
@@ -147,8 +148,9 @@ double RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
   const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
   metrics.tokens_per_s = static_cast<float>(tokens_per_s);
   const double measuring_s = raise_ceiling(scale_.flops_per_token * tokens_per_s);
-  metrics.model_flops_utilization =
-      static_cast<float>(scale_.flops_per_token * tokens_per_s / scale_.ceiling_flops);
+  const double flops = scale_.flops_per_token * tokens_per_s;
+  metrics.matmul_ceiling_share = static_cast<float>(flops / scale_.ceiling_flops);
+  if (scale_.peak_flops) metrics.peak_utilization = static_cast<float>(flops / *scale_.peak_flops);
   metrics_.append(metrics);
   const SpikeDetector::Verdict verdict = watch_spikes(metrics);
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);

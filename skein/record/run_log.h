@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "skein/checkpoint/checkpoint_writer.h"
@@ -31,7 +32,8 @@ class RunLog {
   struct Scale {
     int64_t num_parameters = 0;
     double flops_per_token = 0;
-    double ceiling_flops = 0;                 // this machine's measured matrix-product rate
+    double ceiling_flops = 0;                 // the measured matrix-product rate of all ranks
+    std::optional<double> peak_flops;         // of all ranks, as advertised
     std::function<double()> measure_ceiling;  // empty: it cannot be measured between steps
     ArenaBytes arena_bytes{};
     int64_t snapshot_bytes = 0;

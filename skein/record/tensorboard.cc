@@ -157,7 +157,8 @@ void TensorBoardWriter::write_step(const StepMetrics& metrics, int64_t memory_by
                             {"param_norm", metrics.param_norm},
                             {"epoch", metrics.epoch},
                             {"tokens_per_s", metrics.tokens_per_s},
-                            {"model_flops_utilization", metrics.model_flops_utilization},
+                            {"model_flops_utilization", metrics.matmul_ceiling_share},
+                            {"matmul_ceiling_share", metrics.matmul_ceiling_share},
                             {"step_ms", metrics.step_ms},
                             {"memory_bytes", static_cast<float>(memory_bytes)},
                             {"grad_spike", static_cast<float>(spike_steps)}};

@@ -1,5 +1,5 @@
-// A place where programs run: memory, copies, kernels. Backends live in runtime/<kind>/; nothing
-// above this room includes their headers.
+// A place where programs run: memory, copies, kernels. Devices live in runtime/<kind>/; only the
+// row of their kind (backends/backend.h) includes their headers.
 //
 // Threads  a device is used by one thread at a time, but for copies to the host of memory that no
 //          program is writing
@@ -74,6 +74,8 @@ class Device {
   virtual void* stream() const { return nullptr; }
   // Steps that may be under way at once: their results are read so many steps late, less one.
   virtual int depth() const { return 1; }
+  // FLOP/s of dense products as its maker advertises them; nothing where that is not known.
+  virtual std::optional<double> peak_flops(DType) const { return std::nullopt; }
   // Rows and columns of a product that is large for it.
   virtual int64_t ceiling_size() const { return 1024; }
   // Whether to wait after each op, so that an error names the op that made it.

@@ -86,8 +86,8 @@ class Executor {
     return value;
   }
 
-  // `to` is in memory of Device::allocate_on_host; it holds the value once a later record_event() was waited
-  // for.
+  // `to` is in memory of Device::allocate_on_host; it holds the value once a later record_event()
+  // was waited for.
   template <typename T>
   void download_later(std::string_view name, T& to) const {
     device_.download_later(&to, sized_view(name, sizeof(T)).data, sizeof(T));

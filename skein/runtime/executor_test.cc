@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "skein/base/error.h"
-#include "skein/ir/testing_ops.h"
 #include "skein/runtime/cpu/cpu_device.h"
 #include "skein/runtime/host_memory.h"
 #include "skein/runtime/null/null_device.h"
+#include "tests/ir/testing_ops.h"
 
 namespace skein {
 namespace {

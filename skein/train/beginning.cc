@@ -41,6 +41,7 @@ void Beginning::accept(const RunInputs& inputs) {
 // Rank 0's choice: the run that they are of may save meanwhile.
 void Beginning::open_source(const RunInputs& inputs) {
   if (is_first()) {
+    require_init_from(config_.model.init_from);
     source_ = std::make_unique<ModelSource>(config_.model.init_from);
     check_source(*source_, inputs.model(), inputs.tokenizer(), config_.run.accept_changes);
   }

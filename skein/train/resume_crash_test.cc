@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "skein/checkpoint/checkpoint_ranks_state.h"
 #include "skein/train/resume.h"
+#include "tests/checkpoint/checkpoint_ranks_state.h"
 
 namespace skein {
 namespace {

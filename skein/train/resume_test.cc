@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "skein/checkpoint/checkpoint_test_state.h"
+#include "tests/checkpoint/checkpoint_test_state.h"
 
 namespace skein {
 namespace {

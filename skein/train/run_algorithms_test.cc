@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "skein/base/error.h"
-#include "skein/comm/testing/rank_threads.h"
+#include "tests/comm/rank_threads.h"
 
 namespace skein {
 namespace {
@@ -102,8 +102,7 @@ TEST(RunAlgorithms, RanksOfDifferentLibrariesAreRefused) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kUsage);
       EXPECT_NE(std::string(error.what())
-                    .find("rank 1 has a GPU, cuBLASLt 1, rank 0 has a GPU, "
-                          "cuBLASLt 0"),
+                    .find("rank 1 has a GPU, cuBLASLt 1, rank 0 has a GPU, cuBLASLt 0"),
                 std::string::npos)
           << error.what();
     }

@@ -26,7 +26,7 @@ std::string name_of(double value) { return std::isnan(value) ? "nan" : fmt::form
 
 void refuse_what_is_not_there_yet(const Config& config) {
   if (config.checkpoint.dir.starts_with("s3://")) {
-    fail(ErrorCode::kUnsupported, "checkpoint.dir is '{}': S3 is not built yet, name a folder",
+    fail(ErrorCode::kUsage, "checkpoint.dir is '{}': S3 is not built yet, name a folder",
          config.checkpoint.dir);
   }
 }
@@ -79,8 +79,7 @@ void Trainer::lay_out() {
   if (is_first() && stored > 0 && layout_.reduction_width != stored) {
     log::warn(
         "the reduction width changes from {} to {}: the data stay the same, but gradients are "
-        "summed "
-        "in another order from here, and losses may differ in their last bits",
+        "summed in another order from here, and losses may differ in their last bits",
         stored, layout_.reduction_width);
   }
   const Backend& backend = training_backend(config_);
@@ -125,6 +124,7 @@ void Trainer::allocate() {
   scale.num_parameters = num_parameters(inputs_->model());
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
   scale.ceiling_flops = ceiling_flops;
+  if (const auto peak = device_->peak_flops(dtype)) scale.peak_flops = *peak * world_.size();
   // Of several ranks it is a collective measurement, which a step does not interrupt; a GPU has no
   // memory left for it.
   if (world_.size() == 1 && !device_->own_memory())

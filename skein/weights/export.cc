@@ -37,8 +37,7 @@ void add_tokenizer(const ModelSource& source, HuggingFaceExport& contents) {
   if (!family.auto_tokenizer) {
     log::warn(
         "transformers' AutoTokenizer takes a tokenizer of its own for a model_type \"{}\", "
-        "whatever "
-        "the folder says, and gives other ids: load this one with PreTrainedTokenizerFast",
+        "whatever the folder says, and gives other ids: load this one with PreTrainedTokenizerFast",
         family.model_type);
   }
 }

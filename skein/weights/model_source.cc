@@ -16,12 +16,12 @@ bool has_tokenizer(const fs::path& folder) { return fs::exists(folder / "tokeniz
 
 void require_folder(const fs::path& folder) {
   if (fs::is_directory(folder)) return;
-  fail(ErrorCode::kUsage, "{} is not a folder: expected a Hugging Face model or a checkpoint",
+  fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint",
        folder.string());
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder) {
-  fail(ErrorCode::kUsage,
+  fail(ErrorCode::kNotFound,
        "{} holds neither manifest.json (a checkpoint), config.json (a Hugging Face model) nor a "
        "good checkpoint of a run",
        folder.string());
@@ -76,6 +76,14 @@ fs::path find_tokenizer(const fs::path& checkpoint, const Json& configuration) {
 }
 
 }  // namespace
+
+void require_init_from(const std::string& path) {
+  if (fs::is_directory(path)) return;
+  fail(ErrorCode::kUsage,
+       "model.init_from is '{}', which is not a folder: expected a Hugging Face model or a "
+       "checkpoint",
+       path);
+}
 
 // `named` may be a checkpoint that is known by another name just now (checkpoint_search.h).
 Json source_model_json(const fs::path& named) {

@@ -1,7 +1,7 @@
 // Where weights come from: a Hugging Face folder, or a checkpoint of a run (or the run itself: its
 // newest good one).
 //
-// Errors  Error{kUsage | kInvalid} naming the folder and what was expected in it
+// Errors  Error{kNotFound | kInvalid} naming the folder and what was expected in it
 #pragma once
 
 #include <memory>
@@ -16,6 +16,9 @@
 #include "skein/runtime/executor.h"
 
 namespace skein {
+
+// Throws Error{kUsage} where model.init_from names no folder.
+void require_init_from(const std::string& path);
 
 class ModelSource {
  public:

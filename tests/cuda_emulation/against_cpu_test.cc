@@ -6,7 +6,7 @@
 #include "skein/ops/fill_zero/fill_zero.h"
 #include "skein/ops/fold/fold.h"
 #include "skein/ops/sum_squares/sum_squares.h"
-#include "skein/ops/testing/op_harness.h"
+#include "tests/ops/op_harness.h"
 
 namespace skein {
 namespace {

@@ -12,8 +12,8 @@
 #include "skein/base/error.h"
 #include "skein/base/json.h"
 #include "skein/ops/cuda/library_cuda.h"
-#include "skein/ops/linear/matmul_cuda.h"
-#include "skein/ops/testing/graph_run.h"
+#include "skein/ops/matmul/matmul_cuda.h"
+#include "tests/ops/graph_run.h"
 #include "tests/temp_folder.h"
 
 namespace skein {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "skein/ops/attention/attention_documents_cuda.h"
+#include "skein/ops/attention/cuda/attention_documents_cuda.h"
 #include "skein/tensor/dtype.h"
 
 namespace skein::attention_cuda {

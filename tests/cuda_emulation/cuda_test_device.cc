@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "skein/ops/testing/test_device.h"
+#include "tests/ops/test_device.h"
 #include "tests/test_home.h"
 
 namespace skein::op_test {

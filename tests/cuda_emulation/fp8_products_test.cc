@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "skein/ops/linear/linear.h"
-#include "skein/ops/testing/op_harness.h"
+#include "tests/ops/op_harness.h"
 
 namespace skein {
 namespace {

@@ -88,6 +88,7 @@ violation base/x-inl.h 'a header begins with a comment' ''
 # Names: the second of two headers that define one.
 mkdir -p "$tree/skein/data"
 printf '// A share.\n#pragma once\nnamespace skein {\n\nstruct Share {\n};\n' >"$tree/skein/data/share.h"
+violation base/x.cc 'includes "gtest/gtest.h": only tests do' '#include <gtest/gtest.h>'
 violation tensor/share.h 'defines skein::Share, as skein/data/share.h does' '// A share.' '#pragma once' 'namespace skein {' '' 'struct Share {'
 rm "$tree/skein/data/share.h"
 

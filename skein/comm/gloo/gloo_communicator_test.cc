@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "skein/base/error.h"
-#include "skein/comm/testing/ranks.h"
-#include "skein/comm/testing/trial.h"
+#include "tests/comm/ranks.h"
+#include "tests/comm/trial.h"
 
 namespace skein::comm_test {
 namespace {

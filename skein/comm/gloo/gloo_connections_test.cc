@@ -7,8 +7,8 @@
 #include "skein/base/clock.h"
 #include "skein/base/error.h"
 #include "skein/comm/gloo/tree_communicator.h"
-#include "skein/comm/testing/ranks.h"
-#include "skein/comm/testing/trial.h"
+#include "tests/comm/ranks.h"
+#include "tests/comm/trial.h"
 
 namespace skein::comm_test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "skein/base/clock.h"
 #include "skein/base/error.h"
-#include "skein/comm/testing/ranks.h"
+#include "tests/comm/ranks.h"
 
 namespace skein::comm_test {
 namespace {
@@ -69,7 +69,7 @@ TEST(GlooFailures, ADeadPeerEndsTheWorldAtOnceForAll) {
     const auto later = Clock::now();
     EXPECT_EQ(loss_of([&] { world->run({}); }), first);
     EXPECT_EQ(loss_of([&] { dp->start(sum.call); }), first);
-    EXPECT_LT(seconds_since(later), 0.01);
+    EXPECT_LT(seconds_since(later), options.timeout_s / 10);  // nobody is waited for
   });
   EXPECT_TRUE(ranks.passed(0));
   EXPECT_TRUE(ranks.passed(1));

@@ -35,8 +35,7 @@ void need_descriptors(int num_connections) {
   if (limit.rlim_max < needed) {
     fail(ErrorCode::kUsage,
          "a rank that is connected with {} others needs {} open files, and the limit is {}: raise "
-         "it "
-         "(`ulimit -Hn`, LimitNOFILE)",
+         "it (`ulimit -Hn`, LimitNOFILE)",
          num_connections, needed, limit.rlim_max);
   }
 }
@@ -61,7 +60,7 @@ std::chrono::milliseconds GlooWorld::timeout(const Collective& collective) const
 void GlooWorld::publish(const std::vector<int>& world_ranks) {
   std::map<int, std::vector<char>> addresses;
   {
-    const std::lock_guard lock(mutex_);  // against end(), which visits all pairs
+    const Lock lock(mutex_);  // against end(), which visits all pairs
     // Gloo waits five times that for a connection.
     context_->setTimeout(std::chrono::milliseconds(int64_t(options_.start_timeout_s * 200)));
     for (const int peer : world_ranks) {
@@ -105,7 +104,7 @@ void GlooWorld::connect(int world_rank, LossReport& loss) {
 }
 
 void GlooWorld::connect(const std::vector<int>& world_ranks, LossReport loss) {
-  const std::lock_guard lock(connecting_);
+  const Lock lock(connecting_);
   std::vector<int> missing;
   for (const int peer : world_ranks) {
     if (peer != rank() && !is_connected(peer)) missing.push_back(peer);
@@ -124,7 +123,7 @@ std::unique_ptr<gloo::transport::UnboundBuffer> GlooWorld::new_buffer() {
 
 uint64_t GlooWorld::new_group_id(const std::vector<int>& world_ranks, const std::string& name) {
   const std::string members = fmt::format("{} {}", fmt::join(world_ranks, ","), name);
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   const std::string identity = fmt::format("{} {}", members, meetings_[members]++);
   const uint64_t id = hash_name(identity);
   if (const auto [at, fresh] = group_ids_.emplace(id, identity); !fresh) {
@@ -136,7 +135,7 @@ uint64_t GlooWorld::new_group_id(const std::vector<int>& world_ranks, const std:
 
 void GlooWorld::check_alive() const {
   if (!ended_) return;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   throw Error(ErrorCode::kPeerLost, cause_);
 }
 
@@ -149,9 +148,8 @@ std::string GlooWorld::describe(const LossReport& report) const {
                       report.world_peer);
   if (report.timed_out) {
     return text + fmt::format(
-                      " did not take part within {}: it hangs, is stopped, cut off or much "
-                      "slower than the others; see its log, or raise "
-                      "launch.collective_timeout_s",
+                      " did not take part within {}: it hangs, is stopped, cut off or much slower "
+                      "than the others; see its log, or raise launch.collective_timeout_s",
                       format_duration(timeout(collective).count() / 1e3));
   }
   return text + fmt::format(" is gone: its process ended or its connection broke; see its log ({})",
@@ -174,7 +172,7 @@ void GlooWorld::lose(const LossReport& report) {
 
 void GlooWorld::end(const std::string& cause) noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (ended_) return;
     cause_ = cause;
     ended_ = true;
@@ -182,7 +180,7 @@ void GlooWorld::end(const std::string& cause) noexcept {
   rendezvous_.publish_cause(cause);
   // Gloo's way to close all pairs and wake every waiter: a wait that times out.
   try {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     new_buffer()->waitRecv(nullptr, std::chrono::milliseconds(0));
   } catch (const std::exception&) {
   }

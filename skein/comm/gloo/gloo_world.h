@@ -12,12 +12,12 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "skein/base/error.h"
+#include "skein/base/mutex.h"
 #include "skein/comm/communicator.h"
 #include "skein/comm/gloo/rendezvous.h"
 
@@ -68,23 +68,23 @@ class GlooWorld {
   void end(const std::string& cause) noexcept;
 
  private:
-  void publish(const std::vector<int>& world_ranks);
+  void publish(const std::vector<int>& world_ranks) SKEIN_REQUIRES(connecting_);
   void connect(int world_rank, LossReport& loss);
   std::string describe(const LossReport& report) const;
 
   const WorldOptions options_;
   Rendezvous rendezvous_;
   std::shared_ptr<gloo::transport::Context> context_;
-  std::mutex connecting_;  // one thread at a time makes pairs
-  std::vector<bool> published_;
+  Mutex connecting_;  // one thread at a time makes pairs
+  std::vector<bool> published_ SKEIN_GUARDED_BY(connecting_);
   std::vector<std::atomic<bool>> connected_;
   std::atomic<int> num_connections_{0};
   std::atomic<int64_t> step_{-1};
   std::atomic<bool> ended_{false};
-  mutable std::mutex mutex_;
-  std::string cause_;
-  std::map<std::string, int> meetings_;
-  std::map<uint64_t, std::string> group_ids_;
+  mutable Mutex mutex_;
+  std::string cause_ SKEIN_GUARDED_BY(mutex_);
+  std::map<std::string, int> meetings_ SKEIN_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::string> group_ids_ SKEIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace skein

@@ -9,9 +9,9 @@
 
 #include "skein/base/clock.h"
 #include "skein/base/error.h"
-#include "skein/comm/testing/rank_threads.h"
-#include "skein/comm/testing/trial.h"
 #include "skein/runtime/cuda/cuda_device.h"
+#include "tests/comm/rank_threads.h"
+#include "tests/comm/trial.h"
 
 namespace skein::comm_test {
 namespace {

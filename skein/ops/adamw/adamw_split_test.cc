@@ -1,6 +1,6 @@
 // However a parameter is split over ranks, its update has the bits of the whole.
 #include "skein/ops/adamw/adamw.h"
-#include "skein/ops/testing/op_harness.h"
+#include "tests/ops/op_harness.h"
 
 namespace skein {
 namespace {

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "skein/ops/attention/attention.h"
-#include "skein/ops/attention/attention_cpu.h"
+#include "skein/ops/attention/cpu/attention_cpu.h"
 #include "skein/ops/redistribute/redistribute.h"
-#include "skein/ops/testing/op_harness.h"
-#include "skein/ops/testing/rank_run.h"
 #include "skein/ops/zigzag/zigzag.h"
+#include "tests/ops/op_harness.h"
+#include "tests/ops/rank_run.h"
 
 namespace skein {
 namespace {

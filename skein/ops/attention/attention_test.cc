@@ -8,9 +8,9 @@
 
 #include "hwy/highway.h"
 #include "hwy/targets.h"
-#include "skein/ops/attention/attention_cpu.h"
+#include "skein/ops/attention/cpu/attention_cpu.h"
 #include "skein/ops/simd/cpu_kind.h"
-#include "skein/ops/testing/op_harness.h"
+#include "tests/ops/op_harness.h"
 
 namespace skein {
 namespace {

@@ -1,7 +1,7 @@
 #include "skein/ops/clip_scale/clip_scale.h"
 
 #include "skein/base/exact_sum.h"
-#include "skein/ops/testing/op_harness.h"
+#include "tests/ops/op_harness.h"
 
 namespace skein {
 namespace {

@@ -1,7 +1,7 @@
 #include "skein/ops/embedding/embedding.h"
 
-#include "skein/ops/testing/op_harness.h"
-#include "skein/ops/testing/rank_run.h"
+#include "tests/ops/op_harness.h"
+#include "tests/ops/rank_run.h"
 
 namespace skein {
 namespace {

@@ -8,8 +8,8 @@ namespace {
 
 bool has_bias(const OpCall& call) { return call.attrs.flag("bias"); }
 
-// A bias lies as the rows of its weight. Where y is a sum still pending, adding b on every rank would
-// count it once a rank: there it must be such a sum itself.
+// A bias lies as the rows of its weight. Where y is a sum still pending, adding b on every rank
+// would count it once a rank: there it must be such a sum itself.
 void check_bias(const OpCall& call, int weight, int bias, const Placements& of_y) {
   const TensorType& b = call.input(bias);
   call.check(
@@ -86,8 +86,7 @@ void backward(BackwardContext& context) {
       g.push_back(context.gradient_sum(1 + i, grad));
     } else if (context.needs_grad(1 + i)) {
       fail(ErrorCode::kUnsupported,
-           "[linear] weight '{}' is computed: only a parameter or a "
-           "constant can be a weight",
+           "[linear] weight '{}' is computed: only a parameter or a constant can be a weight",
            context.graph().value(context.input(1 + i)).name);
     }
     if (bias && context.is_parameter(1 + parts + i)) {

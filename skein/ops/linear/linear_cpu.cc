@@ -6,7 +6,7 @@
 #include "skein/ops/linear/fp8_cpu.h"
 #include "skein/ops/linear/fp8_operands.h"
 #include "skein/ops/linear/linear.h"
-#include "skein/ops/linear/matmul_cpu.h"
+#include "skein/ops/matmul/matmul_cpu.h"
 
 namespace skein {
 namespace {

@@ -3,8 +3,8 @@
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/linear/adjacent.h"
-#include "skein/ops/linear/matmul_cuda.h"
 #include "skein/ops/linear/operands_cuda.h"
+#include "skein/ops/matmul/matmul_cuda.h"
 
 namespace skein {
 namespace {

@@ -1,8 +1,8 @@
 #include "skein/ops/linear/linear.h"
 
 #include "skein/ops/linear/fp8_operands.h"
-#include "skein/ops/linear/matmul_ceiling.h"
-#include "skein/ops/testing/op_harness.h"
+#include "skein/ops/matmul/matmul_ceiling.h"
+#include "tests/ops/op_harness.h"
 
 namespace skein {
 namespace {

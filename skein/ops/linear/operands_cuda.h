@@ -14,7 +14,7 @@
 
 #include "skein/ir/kernel.h"
 #include "skein/ops/linear/fp8_operands.h"
-#include "skein/ops/linear/matmul_cuda.h"
+#include "skein/ops/matmul/matmul_cuda.h"
 
 namespace skein {
 

@@ -1,5 +1,5 @@
 #include "skein/ops/pipeline/pipeline.h"
-#include "skein/ops/testing/group_run.h"
+#include "tests/ops/group_run.h"
 
 namespace skein {
 namespace {

@@ -36,9 +36,9 @@ namespace skein {
 struct Collective;
 
 // (x...) {axis, to} -> (y...), or (x..., t...) {axis, to, into} -> (y...), each y in the memory of
-// its t. Values of one node travel together; they are placed alike over the axis. With {pending} what
-// is Replicated by its type is a term of a sum all the same: the stages of a pipeline have graphs
-// of their own, and over `pp` each brings what the others do not have.
+// its t. Values of one node travel together; they are placed alike over the axis. With {pending}
+// what is Replicated by its type is a term of a sum all the same: the stages of a pipeline have
+// graphs of their own, and over `pp` each brings what the others do not have.
 extern const OpDef kRedistribute;
 
 // The same in two halves, between which the rank computes: what a start reads and writes belongs to

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "skein/ops/testing/op_harness.h"
+#include "tests/ops/op_harness.h"
 
 namespace skein {
 namespace {

@@ -21,8 +21,8 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 
 #include "skein/base/error.h"
-#include "skein/ops/attention/attention_cpu.h"
-#include "skein/ops/linear/matmul_cpu.h"
+#include "skein/ops/attention/cpu/attention_cpu.h"
+#include "skein/ops/matmul/matmul_cpu.h"
 
 namespace skein {
 namespace {

@@ -1,7 +1,7 @@
 #include "skein/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 
-#include "skein/ops/testing/op_harness.h"
-#include "skein/ops/testing/rank_run.h"
+#include "tests/ops/op_harness.h"
+#include "tests/ops/rank_run.h"
 
 namespace skein {
 namespace {

@@ -8,11 +8,11 @@
 // Backward      none
 // Cost          2 flops an element; reads each once
 // Placement     over each axis all x_i are Replicated, then so is the result; or all are split
-//               (Flat or Sharded, alike or not), then it is Partial. Over the axis `pending_over`, if
-//               any, they are Replicated and the result is Partial all the same: each rank brings
-//               tensors of its own, as the stages of a pipeline do. The padding of a Flat part does
-//               not count. Flat parts are whole chunks: over a Flat axis the bins are those of the
-//               whole
+//               (Flat or Sharded, alike or not), then it is Partial. Over the axis `pending_over`,
+//               if any, they are Replicated and the result is Partial all the same: each rank
+//               brings tensors of its own, as the stages of a pipeline do. The padding of a Flat
+//               part does not count. Flat parts are whole chunks: over a Flat axis the bins are
+//               those of the whole
 // Errors        kInvalid: a Partial x_i, whose sum must be complete before it is squared
 #pragma once
 

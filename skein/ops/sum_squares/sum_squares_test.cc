@@ -1,7 +1,7 @@
 #include "skein/ops/sum_squares/sum_squares.h"
 
 #include "skein/base/exact_sum.h"
-#include "skein/ops/testing/op_harness.h"
+#include "tests/ops/op_harness.h"
 
 namespace skein {
 namespace {

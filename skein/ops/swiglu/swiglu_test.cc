@@ -1,6 +1,6 @@
 #include "skein/ops/swiglu/swiglu.h"
 
-#include "skein/ops/testing/op_harness.h"
+#include "tests/ops/op_harness.h"
 
 namespace skein {
 namespace {

@@ -183,6 +183,16 @@ void* CudaDevice::allocate_unfilled(int64_t bytes, const std::string& what) {
 
 void CudaDevice::release(void* memory, int64_t) { cudaFree(memory); }
 
+// Data sheets of the SXM boards: dense, tensor cores for bf16, none for fp32.
+std::optional<double> CudaDevice::peak_flops(DType dtype) const {
+  const bool is_bf16 = dtype == DType::kBF16;
+  for (const char* hopper : {"H100", "H200", "GH200"}) {
+    if (arithmetic_.find(hopper) != arithmetic_.npos) return is_bf16 ? 989.4e12 : 66.9e12;
+  }
+  if (arithmetic_.find("A100") != arithmetic_.npos) return is_bf16 ? 312e12 : 19.5e12;
+  return std::nullopt;
+}
+
 void* CudaDevice::allocate_on_host(int64_t bytes, const std::string& what) {
   if (bytes == 0) return nullptr;
   void* memory = nullptr;

@@ -33,6 +33,7 @@ class CudaDevice final : public Device {
   std::optional<DeviceMemory> own_memory() const override;
   void* allocate(int64_t bytes, const std::string& what) override;
   void release(void* memory, int64_t bytes) override;
+  std::optional<double> peak_flops(DType dtype) const override;
   void* allocate_on_host(int64_t bytes, const std::string& what) override;
   void release_on_host(void* memory, int64_t bytes) override;
   void upload(void* device, const void* host, int64_t bytes) override;

@@ -1,0 +1,82 @@
+// The block kernels of attention for every instruction set, and the choice among them.
+// Plain SSE stands in for machines before AVX2.
+#define HWY_DISABLED_TARGETS HWY_SSSE3
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "skein/ops/attention/cpu/attention_simd_cpu.cc"
+// clang-format off
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// clang-format on
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "skein/ops/attention/cpu/attention_cpu.h"
+#include "skein/ops/simd/cpu_kind.h"
+#include "skein/ops/simd/simd-inl.h"
+
+#ifndef SKEIN_UNROLL
+#if defined(__clang__)
+#define SKEIN_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define SKEIN_UNROLL _Pragma("GCC unroll 16")
+#endif
+#endif
+
+#define SKEIN_ATTENTION_BF16_DOT 0
+#define SKEIN_ATTENTION_BEGIN                                  \
+  HWY_BEFORE_NAMESPACE();                                      \
+  namespace skein::attention_cpu::HWY_NAMESPACE::fp32_panels { \
+  namespace hn = hwy::HWY_NAMESPACE;
+#define SKEIN_ATTENTION_END \
+  }                         \
+  HWY_AFTER_NAMESPACE();
+// clang-format off
+#include "skein/ops/attention/cpu/attention_tile-inl.h"
+#include "skein/ops/attention/cpu/attention_forward-inl.h"
+#include "skein/ops/attention/cpu/attention_backward-inl.h"
+// clang-format on
+#undef SKEIN_ATTENTION_BF16_DOT
+#undef SKEIN_ATTENTION_BEGIN
+
+#if HWY_TARGET == HWY_AVX3
+#define SKEIN_ATTENTION_BF16_DOT 1
+#define SKEIN_ATTENTION_BEGIN                                  \
+  HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")            \
+  namespace skein::attention_cpu::HWY_NAMESPACE::bf16_panels { \
+  namespace hn = hwy::HWY_NAMESPACE;
+// clang-format off
+#include "skein/ops/attention/cpu/attention_tile-inl.h"
+#include "skein/ops/attention/cpu/attention_forward-inl.h"
+#include "skein/ops/attention/cpu/attention_backward-inl.h"
+// clang-format on
+#undef SKEIN_ATTENTION_BF16_DOT
+#undef SKEIN_ATTENTION_BEGIN
+#endif
+#undef SKEIN_ATTENTION_END
+
+namespace skein::attention_cpu::HWY_NAMESPACE {
+
+const Kernels& choose(DType dtype, [[maybe_unused]] bool bf16_dot) {
+#if HWY_TARGET == HWY_AVX3
+  if (bf16_dot && dtype == DType::kBF16) return bf16_panels::kernels_of(dtype);
+#endif
+  return fp32_panels::kernels_of(dtype);
+}
+
+}  // namespace skein::attention_cpu::HWY_NAMESPACE
+
+#if HWY_ONCE
+namespace skein::attention_cpu {
+
+HWY_EXPORT(choose);
+
+bool machine_has_bf16_dot() { return cpu_uses_bf16_dot(); }
+
+const Kernels& kernels_for(DType dtype, bool bf16_dot) {
+  return HWY_DYNAMIC_DISPATCH(choose)(dtype, bf16_dot && machine_has_bf16_dot());
+}
+
+}  // namespace skein::attention_cpu
+#endif  // HWY_ONCE

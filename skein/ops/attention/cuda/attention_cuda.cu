@@ -1,0 +1,168 @@
+#include "skein/base/error.h"
+#include "skein/ops/attention/cuda/attention_cuda.h"
+#include "skein/ops/attention/cuda/attention_cudnn_cuda.h"
+#include "skein/ops/cuda/device_cuda.h"
+#include "skein/ops/cuda/launch_cuda.h"
+#include "skein/ops/cuda/reduce_cuda.h"
+
+namespace skein {
+namespace attention_cuda {
+namespace {
+
+Rows rows_of(const View& view) { return {view.data, view.row_stride}; }
+
+Problem bind(const KernelCall& call, bool backward) {
+  const int first = backward ? 1 : 0;
+  const View &q = call.inputs[first], &k = call.inputs[first + 1];
+  Problem problem;
+  problem.q = rows_of(q);
+  problem.k = rows_of(k);
+  problem.v = rows_of(call.inputs[first + 2]);
+  problem.start = call.inputs[backward ? 6 : 3].as<const int32_t>();
+  if (backward) {
+    problem.grad = rows_of(call.inputs[0]);
+    problem.o = rows_of(call.inputs[4]);
+    problem.lse = rows_of(call.inputs[5]);
+    problem.dq = rows_of(call.outputs[0]);
+    problem.dk = rows_of(call.outputs[1]);
+    problem.dv = rows_of(call.outputs[2]);
+    problem.delta = static_cast<float*>(call.scratch);
+  } else {
+    problem.o = rows_of(call.outputs[0]);
+    problem.lse = rows_of(call.outputs[1]);
+  }
+  const int64_t head_dim = call.attrs.integer("head_dim");
+  const int64_t sequence_length = call.attrs.integer("sequence_length");
+  problem.head_dim = static_cast<int>(head_dim);
+  problem.sequence_length = static_cast<int>(sequence_length);
+  problem.num_sequences = static_cast<int>(k.rows() / sequence_length);
+  if (call.attrs.has("part")) {
+    problem.part = static_cast<int>(call.attrs.integer("part"));
+    problem.parts = static_cast<int>(call.attrs.integer("parts"));
+  }
+  problem.heads = static_cast<int>(q.cols() / head_dim);
+  problem.kv_heads = static_cast<int>(k.cols() / head_dim);
+  problem.causal = call.attrs.flag("causal");
+  problem.scale = static_cast<float>(call.attrs.real("scale"));
+  return problem;
+}
+
+std::shared_ptr<const void> prepare(const KernelCall& call) {
+  const int first = call.inputs.size() > 4 ? 1 : 0;  // backward begins with the gradient
+  const int64_t parts = call.attrs.has("parts") ? call.attrs.integer("parts") : 1;
+  const int64_t q_rows = call.inputs[first].rows(), k_rows = call.inputs[first + 1].rows();
+  if (q_rows * parts != k_rows) {
+    fail(ErrorCode::kInternal,
+         "[attention] {} query rows are not one part of {} of {} key rows: was the node localized?",
+         q_rows, parts, k_rows);
+  }
+  const int64_t head_dim = call.attrs.integer("head_dim");
+  if (head_dim > kMaxHeadDim) {
+    fail(ErrorCode::kUnsupported, "[attention] head_dim = {}: the CUDA kernels go up to {}",
+         head_dim, kMaxHeadDim);
+  }
+  return nullptr;
+}
+
+// Scratch memory: delta, and behind it what cuDNN needs.
+int64_t delta_bytes(const Problem& problem) {
+  const int64_t bytes =
+      problem.num_query_rows() * problem.heads * static_cast<int64_t>(sizeof(float));
+  return (bytes + 63) / 64 * 64;
+}
+
+int64_t forward_scratch_bytes(const KernelCall& call) {
+  return cudnn_scratch_bytes(call.outputs[0].dtype, bind(call, false), false);
+}
+int64_t backward_scratch_bytes(const KernelCall& call) {
+  const Problem problem = bind(call, true);
+  return delta_bytes(problem) + cudnn_scratch_bytes(call.outputs[0].dtype, problem, true);
+}
+
+constexpr int kDeltaThreads = 256;
+
+// A thread block for each query row, a warp for each of its heads. Rows that are computed elsewhere
+// get zeros: they lie in blocks with others, where what is multiplied by zero must be finite.
+template <typename T, int n>
+__global__ void __launch_bounds__(kDeltaThreads) sum_delta_rows(Problem problem) {
+  const int64_t row = blockIdx.x;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % warpSize;
+  float* const deltas = problem.delta + row * problem.heads;
+  if (problem.elsewhere != nullptr && problem.elsewhere[row] != 0) {
+    for (int head = thread; head < problem.heads; head += kDeltaThreads) deltas[head] = 0;
+    return;
+  }
+  for (int head = thread / warpSize; head < problem.heads; head += kDeltaThreads / warpSize) {
+    const int64_t col = int64_t{head} * problem.head_dim;
+    const T* grad = row_at<const T>(problem.grad, row, col);
+    const T* o = row_at<const T>(problem.o, row, col);
+    float sum = 0;
+    for (int dim = lane * n; dim < problem.head_dim; dim += warpSize * n) {
+      const auto left = cuda::load_pack<n>(grad + dim), right = cuda::load_pack<n>(o + dim);
+      for (int i = 0; i < n; ++i) sum += cuda::to_float(left.at[i]) * cuda::to_float(right.at[i]);
+    }
+    sum = cuda::warp_reduce(sum, cuda::Sum());
+    if (lane == 0) deltas[head] = sum;
+  }
+}
+
+bool is_for_tensor_cores(const KernelCall& call, const Problem& problem) {
+  return call.outputs[0].dtype == DType::kBF16 && problem.head_dim <= kMaxTensorCoreHeadDim;
+}
+
+void run_forward(const KernelCall& call) {
+  const Problem problem = start_cudnn(call, bind(call, false), false, call.scratch);
+  if (is_for_tensor_cores(call, problem)) {
+    run_tensor_core_forward(call, problem);
+  } else {
+    run_plain_forward(call, problem);
+  }
+}
+
+void run_backward(const KernelCall& call) {
+  Problem problem = bind(call, true);
+  problem =
+      start_cudnn(call, problem, true, static_cast<char*>(call.scratch) + delta_bytes(problem));
+  sum_delta(call, problem);
+  if (is_for_tensor_cores(call, problem)) {
+    run_tensor_core_backward(call, problem);
+  } else {
+    run_plain_backward(call, problem);
+  }
+}
+
+}  // namespace
+
+void sum_delta(const KernelCall& call, const Problem& problem) {
+  const unsigned blocks = cuda::blocks_for(problem.num_query_rows(), 1);
+  cuda::with_type(call.outputs[0].dtype, [&](auto type) {
+    using T = decltype(type);
+    constexpr int kPack = cuda::kPackOf<T>;
+    const bool packable = are_heads_packable(kPack, sizeof(T), problem);
+    cuda::launch(call, blocks, kDeltaThreads,
+                 packable ? sum_delta_rows<T, kPack> : sum_delta_rows<T, 1>, problem);
+  });
+}
+
+bool are_heads_packable(int n, int bytes, const Problem& problem) {
+  bool packable = problem.head_dim % n == 0;
+  for (const Rows& rows : {problem.q, problem.k, problem.v, problem.o, problem.grad, problem.dq,
+                           problem.dk, problem.dv}) {
+    packable = packable && reinterpret_cast<uintptr_t>(rows.data) % (n * bytes) == 0 &&
+               rows.stride % n == 0;
+  }
+  return packable;
+}
+
+}  // namespace attention_cuda
+
+void add_attention_cuda_kernels(KernelTable& table) {
+  table["attention"] = {.run = attention_cuda::run_forward,
+                        .scratch_bytes = attention_cuda::forward_scratch_bytes,
+                        .prepare = attention_cuda::prepare};
+  table["attention_backward"] = {.run = attention_cuda::run_backward,
+                                 .scratch_bytes = attention_cuda::backward_scratch_bytes,
+                                 .prepare = attention_cuda::prepare};
+}
+
+}  // namespace skein

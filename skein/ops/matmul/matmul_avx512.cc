@@ -1,0 +1,333 @@
+// The AVX-512 path: vdpbf16ps for bf16, fused multiply-add for f32; 6 x 64 sums in registers.
+#include "skein/ops/matmul/matmul_kernel.h"
+#include "skein/ops/simd/cpu_kind.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+// For the functions of this file alone; no inline function of a header may be instantiated here, or
+// the linker could hand its AVX-512 form to everybody.
+#if defined(__clang__)
+#pragma clang attribute push(                                                          \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma"))), \
+    apply_to = function)
+#else
+// GCC 12 warns of its own "undefined" vectors (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")
+#endif
+
+namespace skein {
+namespace {
+
+constexpr int kTileRows = 6;
+constexpr int kVectors = 4;
+constexpr int kPanelCols = 16 * kVectors;
+constexpr int64_t kPrefetchRows = 16;
+
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+inline __mmask16 mask16(int64_t count) {
+  return count >= 16 ? 0xffff : count <= 0 ? 0 : static_cast<__mmask16>((1u << count) - 1);
+}
+inline __mmask32 mask32(int64_t count) {
+  return count >= 32 ? 0xffffffffu : count <= 0 ? 0 : (1u << count) - 1;
+}
+
+struct F32 {
+  static constexpr int kElementsAStep = 1;
+  static constexpr int kBytes = 4;
+  // Up to 16 steps of one lane whose summed dim is the inner one.
+  static __m512i load_steps(const char* from, int64_t depth) {
+    return _mm512_maskz_loadu_epi32(mask16(depth), from);
+  }
+  static __m512 multiply_add(__m512 sum, __m512i a, __m512i b) {
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
+  }
+};
+
+struct BF16 {
+  static constexpr int kElementsAStep = 2;
+  static constexpr int kBytes = 2;
+  static __m512i load_steps(const char* from, int64_t depth) {
+    return _mm512_maskz_loadu_epi16(mask32(depth), from);
+  }
+  static __m512 multiply_add(__m512 sum, __m512i a, __m512i b) {
+    return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+  }
+};
+
+// rows[i][j] <- rows[j][i], 32-bit words.
+inline void transpose_words(__m512i rows[16]) {
+  __m512i t[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i += 4) {
+    rows[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    rows[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    rows[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    rows[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(rows[i], rows[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(rows[i], rows[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(rows[i + 8], rows[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(rows[i + 8], rows[i + 12], 0xdd);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    rows[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+    rows[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+    rows[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
+  }
+}
+
+// B whose summed dim is the inner one: 16 x 16 words are transposed at a time.
+template <typename T>
+void pack_b_inner(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
+                  int64_t panel_words) {
+  const int64_t steps = (depth + T::kElementsAStep - 1) / T::kElementsAStep;
+  const char* data = static_cast<const char*>(b.data);
+  for (int64_t lane = 0; lane < lanes; lane += kPanelCols, panels += panel_words) {
+    for (int64_t step = 0; step < steps; step += 16) {
+      const int64_t element = step * T::kElementsAStep;
+      for (int group = 0; group < kPanelCols; group += 16) {
+        __m512i words[16];
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; ++i) {
+          const int64_t col = lane + group + i;
+          words[i] = col < lanes ? T::load_steps(data + (col * b.row_stride + element) * T::kBytes,
+                                                 depth - element)
+                                 : _mm512_setzero_si512();
+        }
+        transpose_words(words);
+        const int64_t count = smaller(16, steps - step);
+        uint32_t* to = panels + step * kPanelCols + group;
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; ++i) {
+          if (i < count) _mm512_storeu_si512(to + i * kPanelCols, words[i]);
+        }
+      }
+    }
+  }
+}
+
+template <int kWidth>
+void pack_outer_f32(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
+                    int64_t panel_words) {
+  for (int64_t k = 0; k < depth; ++k) {
+    const float* row = static_cast<const float*>(b.data) + k * b.row_stride;
+    uint32_t* to = panels + k * kWidth;
+    for (int64_t lane = 0; lane < lanes; lane += kWidth, to += panel_words) {
+      for (int64_t i = 0; i < kWidth; i += 16) {
+        const __mmask16 mask = mask16(lanes - lane - i);
+        _mm512_storeu_si512(to + i, _mm512_maskz_loadu_epi32(mask, row + lane + i));
+      }
+    }
+  }
+}
+
+template <int kWidth>
+void pack_outer_bf16(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
+                     int64_t panel_words) {
+  // Words i of two rows side by side: 0, 32, 1, 33, ...
+  const __m512i low = _mm512_or_si512(
+      _mm512_cvtepu16_epi32(_mm256_set_epi16(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)),
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_set_epi16(47, 46, 45, 44, 43, 42, 41, 40, 39,
+                                                               38, 37, 36, 35, 34, 33, 32)),
+                        16));
+  const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+  for (int64_t k = 0; k < depth; k += 2) {
+    const uint16_t* first = static_cast<const uint16_t*>(b.data) + k * b.row_stride;
+    const bool has_second = k + 1 < depth;
+    const uint16_t* second = has_second ? first + b.row_stride : first;
+    const uint16_t* ahead = first + kPrefetchRows * b.row_stride;
+    uint32_t* to = panels + k / 2 * kWidth;
+    for (int64_t lane = 0; lane < lanes; lane += kWidth, to += panel_words) {
+      for (int64_t i = 0; i < kWidth; i += 32) {
+        const __mmask32 mask = mask32(lanes - lane - i);
+        _mm_prefetch(reinterpret_cast<const char*>(ahead + lane + i), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(ahead + b.row_stride + lane + i), _MM_HINT_T0);
+        const __m512i x = _mm512_maskz_loadu_epi16(mask, first + lane + i);
+        const __m512i y = _mm512_maskz_loadu_epi16(has_second ? mask : 0, second + lane + i);
+        _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(x, low, y));
+        _mm512_storeu_si512(to + i + 16, _mm512_permutex2var_epi16(x, high, y));
+      }
+    }
+  }
+}
+
+template <typename T, int kWidth>
+void pack_outer(const MatmulOperand& from, int64_t depth, int64_t lanes, uint32_t* panels,
+                int64_t panel_words) {
+  if constexpr (T::kElementsAStep == 1) {
+    pack_outer_f32<kWidth>(from, depth, lanes, panels, panel_words);
+  } else {
+    pack_outer_bf16<kWidth>(from, depth, lanes, panels, panel_words);
+  }
+}
+
+template <typename T>
+void pack_b(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
+            int64_t panel_words) {
+  if (b.depth_is_row) return pack_outer<T, kPanelCols>(b, depth, lanes, panels, panel_words);
+  pack_b_inner<T>(b, depth, lanes, panels, panel_words);
+}
+
+// Only where the summed dim is odd, so that pairs do not lie ready; speed does not matter.
+void pack_a_inner_bf16(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* panels,
+                       int64_t panel_words) {
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const uint16_t* row = static_cast<const uint16_t*>(a.data) + lane * a.row_stride;
+    uint32_t* to = panels + lane / kMatmulPanelRows * panel_words + lane % kMatmulPanelRows;
+    for (int64_t k = 0; k < depth; k += 2, to += kMatmulPanelRows) {
+      *to = row[k] | (k + 1 < depth ? static_cast<uint32_t>(row[k + 1]) << 16 : 0);
+    }
+  }
+}
+
+template <typename T>
+void pack_a(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* panels,
+            int64_t panel_words) {
+  if (a.depth_is_row) return pack_outer<T, kMatmulPanelRows>(a, depth, lanes, panels, panel_words);
+  pack_a_inner_bf16(a, depth, lanes, panels, panel_words);
+}
+
+template <typename T, int kRows>
+inline void accumulate_tile(const char* a, int64_t row_bytes, int64_t step_bytes, const uint32_t* b,
+                            int64_t steps, bool first, float* sums) {
+  __m512 sum[kRows][kVectors];
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) {
+      sum[i][j] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + i * kPanelCols + j * 16);
+    }
+  }
+#pragma GCC unroll 1
+  for (int64_t step = 0; step < steps; ++step, a += step_bytes, b += kPanelCols) {
+    __m512i columns[kVectors];
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) columns[j] = _mm512_loadu_si512(b + j * 16);
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+      int word;
+      __builtin_memcpy(&word, a + i * row_bytes, 4);
+      const __m512i row = _mm512_set1_epi32(word);
+#pragma GCC unroll 4
+      for (int j = 0; j < kVectors; ++j) {
+        sum[i][j] = T::multiply_add(sum[i][j], row, columns[j]);
+      }
+    }
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) {
+      _mm512_storeu_ps(sums + i * kPanelCols + j * 16, sum[i][j]);
+    }
+  }
+}
+
+template <typename T>
+void accumulate(const MatmulTiles& a, int rows, const uint32_t* b, int64_t steps, bool first,
+                float* sums) {
+  switch (rows) {
+    case 1:
+      accumulate_tile<T, 1>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    case 2:
+      accumulate_tile<T, 2>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    case 3:
+      accumulate_tile<T, 3>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    case 4:
+      accumulate_tile<T, 4>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    case 5:
+      accumulate_tile<T, 5>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+      break;
+    default:
+      accumulate_tile<T, 6>(a.data, a.row_bytes, a.step_bytes, b, steps, first, sums);
+  }
+}
+
+inline __m512 load_bias(const MatmulStore& to, int64_t col, __mmask16 mask) {
+  if (to.bias_dtype == DType::kF32) {
+    return _mm512_maskz_loadu_ps(mask, static_cast<const float*>(to.bias) + col);
+  }
+  const __m256i half = _mm256_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(to.bias) + col);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+inline __m512 load_sums(const float* sums, int64_t col, __mmask16 mask, const MatmulStore& to) {
+  const __m512 value = _mm512_loadu_ps(sums + col);
+  return to.bias ? _mm512_add_ps(value, load_bias(to, col, mask)) : value;
+}
+
+void store_f32(const float* sums, int rows, int cols, const MatmulStore& to) {
+  for (int row = 0; row < rows; ++row, sums += kPanelCols) {
+    float* out = static_cast<float*>(to.out) + row * to.row_stride;
+    for (int col = 0; col < cols; col += 16) {
+      const __mmask16 mask = mask16(cols - col);
+      __m512 value = load_sums(sums, col, mask, to);
+      if (to.accumulate) value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out + col), value);
+      _mm512_mask_storeu_ps(out + col, mask, value);
+    }
+  }
+}
+
+void store_bf16(const float* sums, int rows, int cols, const MatmulStore& to) {
+  if (to.dtype == DType::kF32) return store_f32(sums, rows, cols, to);
+  for (int row = 0; row < rows; ++row, sums += kPanelCols) {
+    uint16_t* out = static_cast<uint16_t*>(to.out) + row * to.row_stride;
+    for (int col = 0; col < cols; col += 32) {
+      const __m512 low = load_sums(sums, col, mask16(cols - col), to);
+      const __m512 high = load_sums(sums, col + 16, mask16(cols - col - 16), to);
+      // To nearest, ties to even; NaN stays NaN.
+      _mm512_mask_storeu_epi16(out + col, mask32(cols - col),
+                               (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+  }
+}
+
+constexpr MatmulKernel kF32Kernel = {kTileRows,   kPanelCols,      1,        pack_b<F32>,
+                                     pack_a<F32>, accumulate<F32>, store_f32};
+constexpr MatmulKernel kBF16Kernel = {kTileRows,    kPanelCols,       2,         pack_b<BF16>,
+                                      pack_a<BF16>, accumulate<BF16>, store_bf16};
+
+}  // namespace
+}  // namespace skein
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace skein {
+
+std::optional<MatmulKernel> avx512_matmul_kernel(DType dtype) {
+  if (!cpu_uses_avx512()) return std::nullopt;
+  if (dtype == DType::kF32) return kF32Kernel;
+  if (!cpu_uses_bf16_dot()) return std::nullopt;
+  return kBF16Kernel;
+}
+
+}  // namespace skein
+
+#else
+
+namespace skein {
+std::optional<MatmulKernel> avx512_matmul_kernel(DType) { return std::nullopt; }
+}  // namespace skein
+
+#endif

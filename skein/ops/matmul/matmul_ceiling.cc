@@ -1,0 +1,86 @@
+#include "skein/ops/matmul/matmul_ceiling.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <dnnl.hpp>
+#include <functional>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/ops/matmul/matmul_cpu.h"
+
+namespace skein {
+namespace {
+
+// The smallest that reaches the full rate: a rank of a large run may have a fraction of a core.
+int64_t product_size() {
+  constexpr int kFewThreads = 4;
+  return omp_get_max_threads() <= kFewThreads ? 1024 : 2048;
+}
+
+double best_flops(int64_t size, double seconds, const std::function<void()>& product) {
+  using Clock = std::chrono::steady_clock;
+  const auto elapsed = [](Clock::time_point since) {
+    return std::chrono::duration<double>(Clock::now() - since).count();
+  };
+  product();  // faults pages in, warms caches
+  double best_seconds = 1e30;
+  const Clock::time_point start = Clock::now();
+  do {
+    const Clock::time_point before = Clock::now();
+    product();
+    best_seconds = std::min(best_seconds, elapsed(before));
+  } while (elapsed(start) < seconds);
+  return 2.0 * static_cast<double>(size * size * size) / best_seconds;
+}
+
+// Normal numbers of moderate size: some units are slower on subnormals, or faster on zeros.
+std::vector<uint16_t> operand(DType dtype, int64_t size) {
+  std::vector<uint16_t> halves(static_cast<size_t>(size * size * size_of(dtype) / 2));
+  for (size_t i = 0; i < halves.size(); ++i) halves[i] = 0x3f80 + (i * 37) % 97;
+  return halves;
+}
+
+}  // namespace
+
+double measure_own_matmul_flops(DType dtype, double seconds) {
+  const int64_t size = product_size();
+  std::vector<uint16_t> a = operand(dtype, size), b = operand(dtype, size), c(a.size());
+  Matmul matmul{dtype, size, size, 1, {}, {c.data(), dtype, size}};
+  matmul.terms[0] = {size, {a.data(), size, false}, {b.data(), size, true}};
+  std::vector<char> scratch(matmul_scratch_bytes(matmul) + 64);
+  void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+  return best_flops(size, seconds, [&] { run_matmul(matmul, aligned); });
+}
+
+double measure_onednn_matmul_flops(DType dtype, double seconds) try {
+  const int64_t size = product_size();
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  dnnl::stream stream(engine);
+  const auto type =
+      dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+  const dnnl::memory::desc desc({size, size}, type, dnnl::memory::format_tag::ab);
+  const dnnl::matmul product(
+      dnnl::matmul::primitive_desc(dnnl::matmul::desc(desc, desc, desc), engine));
+  std::vector<uint16_t> a = operand(dtype, size), b = operand(dtype, size), c(a.size());
+  const std::unordered_map<int, dnnl::memory> arguments = {
+      {DNNL_ARG_SRC, dnnl::memory(desc, engine, a.data())},
+      {DNNL_ARG_WEIGHTS, dnnl::memory(desc, engine, b.data())},
+      {DNNL_ARG_DST, dnnl::memory(desc, engine, c.data())}};
+  return best_flops(size, seconds, [&] {
+    product.execute(stream, arguments);
+    stream.wait();
+  });
+} catch (const dnnl::error& error) {
+  if (error.status == dnnl_unimplemented) return 0;
+  fail(ErrorCode::kInternal, "oneDNN matrix product of {}: {}", dtype_name(dtype), error.what());
+}
+
+double measure_matmul_ceiling_flops(DType dtype, double seconds) {
+  return std::max(measure_onednn_matmul_flops(dtype, seconds / 2),
+                  measure_own_matmul_flops(dtype, seconds / 2));
+}
+
+}  // namespace skein

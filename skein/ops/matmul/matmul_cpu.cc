@@ -1,0 +1,288 @@
+#include "skein/ops/matmul/matmul_cpu.h"
+
+#include <algorithm>
+
+#include "skein/base/units.h"
+
+namespace skein {
+namespace {
+
+// One task: at most kTaskRows x kTaskCols sums, kept in L2 while the summed dim goes by in chunks
+// whose panel of B (32 KiB) stays in L1.
+constexpr int64_t kTaskRows = kMatmulPanelRows;
+constexpr int64_t kTaskCols = 256;
+constexpr int64_t kChunkSteps = 128;
+// Packed operands stay within the last-level cache.
+constexpr int64_t kMaxPackedBytes = 4 << 20;
+// Where the summed dim of a product that accumulates is cut.
+constexpr int64_t kMaxAccumulateSteps = 1024;
+// Less is done sooner than a team of threads has gathered.
+constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
+
+struct Blocking {
+  int64_t steps = 0;  // of all terms
+  bool pack_a = false;
+  int64_t block_cols = 0;  // columns of B packed at a time
+  int64_t block_rows = 0;  // rows of A packed at a time
+  int64_t packed_b_bytes = 0;
+  int64_t packed_a_bytes = 0;
+};
+
+// Steps of the summed dim, counted over all terms.
+struct Chunk {
+  int64_t begin = 0;
+  int64_t steps = 0;
+};
+
+int64_t steps_of(const MatmulTerm& term, const MatmulKernel& kernel) {
+  return ceil_div(term.depth, kernel.elements_a_step);
+}
+
+// As many lanes as fit the budget, a multiple of `multiple`, no more than there are.
+int64_t lanes_that_fit(int64_t lanes, int64_t steps, int64_t multiple) {
+  const int64_t fit = kMaxPackedBytes / std::max<int64_t>(steps * 4, 1) / multiple * multiple;
+  return std::min(round_up(lanes, multiple), std::max(fit, multiple));
+}
+
+int64_t multiply_adds(const Matmul& matmul) {
+  int64_t depth = 0;
+  for (int t = 0; t < matmul.num_terms; ++t) depth += matmul.terms[t].depth;
+  return matmul.rows * matmul.cols * depth;
+}
+
+// A long sum that accumulates is cut, so that both packed operands fit.
+bool is_cut(const Matmul& matmul, const MatmulKernel& kernel) {
+  return matmul.c.accumulate && matmul.num_terms == 1 &&
+         steps_of(matmul.terms[0], kernel) > kMaxAccumulateSteps;
+}
+
+Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
+  Blocking blocking;
+  for (int t = 0; t < matmul.num_terms; ++t) {
+    const MatmulTerm& term = matmul.terms[t];
+    blocking.steps += steps_of(term, kernel);
+    const bool steps_lie_ready = kernel.elements_a_step * size_of(matmul.dtype) == 4 &&
+                                 term.depth % kernel.elements_a_step == 0;
+    blocking.pack_a = blocking.pack_a || term.a.depth_is_row || !steps_lie_ready;
+  }
+  if (is_cut(matmul, kernel)) blocking.steps = kMaxAccumulateSteps;
+  blocking.block_cols = std::min(lanes_that_fit(matmul.cols, blocking.steps, kTaskCols),
+                                 round_up(matmul.cols, kernel.panel_cols));
+  blocking.packed_b_bytes = blocking.block_cols * blocking.steps * 4;
+  blocking.block_rows = matmul.rows;
+  if (blocking.pack_a) {
+    blocking.block_rows = std::min(lanes_that_fit(matmul.rows, blocking.steps, kTaskRows),
+                                   round_up(matmul.rows, kTaskRows));
+    blocking.packed_a_bytes = blocking.block_rows * blocking.steps * 4;
+  }
+  return blocking;
+}
+
+MatmulOperand advanced(const MatmulOperand& from, DType dtype, int64_t lane, int64_t depth) {
+  const int64_t offset = from.depth_is_row ? depth * from.row_stride + lane  //
+                                           : lane * from.row_stride + depth;
+  MatmulOperand to = from;
+  to.data = static_cast<const char*>(from.data) + offset * size_of(dtype);
+  return to;
+}
+
+// One product whose packed B and A share `scratch`; called by every thread of a team.
+class Product {
+ public:
+  Product(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking, void* scratch)
+      : matmul_(matmul),
+        kernel_(kernel),
+        blocking_(blocking),
+        packed_b_(static_cast<uint32_t*>(scratch)),
+        packed_a_(packed_b_ + blocking_.packed_b_bytes / 4) {}
+
+  void run() const {
+    for (int64_t col = 0; col < matmul_.cols; col += blocking_.block_cols) {
+      const int64_t cols = std::min(blocking_.block_cols, matmul_.cols - col);
+      if (col > 0) wait_for_team();  // what was packed before is still being read
+      pack(kernel_.pack_b, &MatmulTerm::b, col, cols, kernel_.panel_cols, kTaskCols, packed_b_);
+      for (int64_t row = 0; row < matmul_.rows; row += blocking_.block_rows) {
+        const int64_t rows = std::min(blocking_.block_rows, matmul_.rows - row);
+        if (blocking_.pack_a) {
+          if (row > 0) wait_for_team();
+          pack(kernel_.pack_a, &MatmulTerm::a, row, rows, kTaskRows, kTaskRows, packed_a_);
+        }
+        wait_for_team();
+        multiply(row, rows, col, cols);
+      }
+    }
+  }
+
+  static void wait_for_team() {
+#pragma omp barrier
+  }
+
+ private:
+  using PackFunction = decltype(MatmulKernel::pack_b);
+
+  // Packs lanes [first, first + count) of every term's A or B; a task is some panels by one chunk.
+  void pack(PackFunction pack_panels, MatmulOperand MatmulTerm::*operand, int64_t first,
+            int64_t count, int width, int64_t task_lanes, uint32_t* packed) const {
+    const int64_t groups = ceil_div(count, task_lanes);
+    const int64_t panel_words = blocking_.steps * width;
+    int64_t term_step = 0;
+    for (int t = 0; t < matmul_.num_terms; ++t) {
+      const MatmulTerm& term = matmul_.terms[t];
+      const int64_t steps = steps_of(term, kernel_);
+      const int64_t chunks = ceil_div(steps, kChunkSteps);
+#pragma omp for schedule(dynamic) collapse(2) nowait
+      for (int64_t group = 0; group < groups; ++group) {
+        for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+          const int64_t lane = group * task_lanes, step = chunk * kChunkSteps;
+          const int64_t depth_begin = step * kernel_.elements_a_step;
+          const int64_t depth =
+              std::min(term.depth - depth_begin, kChunkSteps * kernel_.elements_a_step);
+          pack_panels(advanced(term.*operand, matmul_.dtype, first + lane, depth_begin), depth,
+                      std::min(task_lanes, count - lane),
+                      packed + lane / width * panel_words + (term_step + step) * width,
+                      panel_words);
+        }
+      }
+      term_step += steps;
+    }
+  }
+
+  void multiply(int64_t first_row, int64_t rows, int64_t first_col, int64_t cols) const {
+    // Even shares of whole tiles; a packed A is taken panel by panel.
+    const int64_t row_tasks = ceil_div(rows, kTaskRows);
+    const int64_t task_rows =
+        blocking_.pack_a ? kTaskRows : round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
+    const int64_t col_tasks = ceil_div(cols, kTaskCols);
+    const int64_t task_cols = round_up(ceil_div(cols, col_tasks), kernel_.panel_cols);
+#pragma omp for schedule(dynamic) collapse(2) nowait
+    for (int64_t row_task = 0; row_task < row_tasks; ++row_task) {
+      for (int64_t col_task = 0; col_task < col_tasks; ++col_task) {
+        const int64_t row = row_task * task_rows, col = col_task * task_cols;
+        const int num_rows = static_cast<int>(std::min(task_rows, rows - row));
+        const int num_cols = static_cast<int>(std::min(task_cols, cols - col));
+        if (num_rows > 0 && num_cols > 0) {
+          run_task(first_row, row, num_rows, first_col, col, num_cols);
+        }
+      }
+    }
+  }
+
+  MatmulTiles tiles(const MatmulTerm& term, int64_t first_row, int64_t row, int64_t step,
+                    int64_t term_step) const {
+    if (blocking_.pack_a) {
+      const uint32_t* data = packed_a_ + row * blocking_.steps + (term_step + step) * kTaskRows;
+      return {reinterpret_cast<const char*>(data), kernel_.tile_rows * 4, 4, kTaskRows * 4};
+    }
+    const MatmulOperand at =
+        advanced(term.a, matmul_.dtype, first_row + row, step * kernel_.elements_a_step);
+    const int64_t row_bytes = at.row_stride * size_of(matmul_.dtype);
+    return {static_cast<const char*>(at.data), row_bytes * kernel_.tile_rows, row_bytes, 4};
+  }
+
+  void run_task(int64_t first_row, int64_t row, int num_rows, int64_t first_col, int64_t col,
+                int num_cols) const {
+    alignas(64) float sums[kTaskRows * kTaskCols];
+    const int width = kernel_.panel_cols;
+    int64_t done = 0;
+    for (int t = 0; t < matmul_.num_terms; ++t) {
+      const int64_t term_begin = done, term_end = done + steps_of(matmul_.terms[t], kernel_);
+      while (done < term_end) {
+        const Chunk chunk = {done, std::min(kChunkSteps, term_end - done)};
+        const MatmulTiles a =
+            tiles(matmul_.terms[t], first_row, row, done - term_begin, term_begin);
+        for (int p = 0; p * width < num_cols; ++p) {
+          const int64_t panel = (col / width + p) * blocking_.steps;
+          run_panel(a, first_row + row, num_rows, packed_b_ + (panel + done) * width,
+                    first_col + col + p * width, std::min(width, num_cols - p * width), chunk,
+                    sums + p * kTaskRows * width);
+        }
+        done += chunk.steps;
+      }
+    }
+  }
+
+  // Adds one chunk to the sums of one panel, tile by tile; stores them after the last one.
+  void run_panel(const MatmulTiles& a, int64_t row, int num_rows, const uint32_t* b, int64_t col,
+                 int num_cols, Chunk chunk, float* sums) const {
+    const bool first = chunk.begin == 0;
+    const bool last = chunk.begin + chunk.steps == blocking_.steps;
+    const MatmulStore& c = matmul_.c;
+    MatmulStore to = c;
+    MatmulTiles tile = a;
+    if (c.bias) to.bias = static_cast<const char*>(c.bias) + col * size_of(c.bias_dtype);
+    for (int done = 0; done < num_rows; done += kernel_.tile_rows) {
+      const int rows = std::min(kernel_.tile_rows, num_rows - done);
+      const int64_t at = (row + done) * c.row_stride + col;
+      to.out = static_cast<char*>(c.out) + at * size_of(c.dtype);
+      if (first) prefetch(to, rows, num_cols);
+      kernel_.accumulate(tile, rows, b, chunk.steps, first, sums);
+      if (last) kernel_.store(sums, rows, num_cols, to);
+      tile.data += a.tile_bytes;
+      sums += kernel_.tile_rows * kernel_.panel_cols;
+    }
+  }
+
+  // So that C has arrived in the cache when its sums are done.
+  static void prefetch(const MatmulStore& to, int rows, int cols) {
+    const char* line = static_cast<const char*>(to.out);
+    for (int row = 0; row < rows; ++row, line += to.row_stride * size_of(to.dtype)) {
+      for (int64_t byte = 0; byte < cols * size_of(to.dtype); byte += 64) {
+        __builtin_prefetch(line + byte, /*write=*/0, /*locality=*/2);
+      }
+    }
+  }
+
+  const Matmul& matmul_;
+  const MatmulKernel& kernel_;
+  const Blocking blocking_;
+  uint32_t* const packed_b_;
+  uint32_t* const packed_a_;
+};
+
+}  // namespace
+
+MatmulKernel best_matmul_kernel(DType dtype) {
+  const std::optional<MatmulKernel> kernel = avx512_matmul_kernel(dtype);
+  return kernel ? *kernel : portable_matmul_kernel(dtype);
+}
+
+int64_t matmul_scratch_bytes(const Matmul& matmul, const MatmulKernel& kernel) {
+  const Blocking blocking = choose_blocking(matmul, kernel);
+  return blocking.packed_b_bytes + blocking.packed_a_bytes;
+}
+
+void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch) {
+  const Blocking blocking = choose_blocking(matmul, kernel);
+#pragma omp parallel if (multiply_adds(matmul) > kMinParallelMultiplyAdds)
+  {
+    if (is_cut(matmul, kernel)) {
+      const MatmulTerm& whole = matmul.terms[0];
+      const int64_t cut_depth = kMaxAccumulateSteps * kernel.elements_a_step;
+      Matmul cut = matmul;
+      Blocking cut_blocking = blocking;
+      for (int64_t begin = 0; begin < whole.depth; begin += cut_depth) {
+        cut.terms[0] = {std::min(cut_depth, whole.depth - begin),
+                        advanced(whole.a, matmul.dtype, 0, begin),
+                        advanced(whole.b, matmul.dtype, 0, begin)};
+        cut_blocking.steps = steps_of(cut.terms[0], kernel);
+        if (begin > 0) {
+          Product::wait_for_team();
+          cut.c.bias = nullptr;
+        }
+        Product(cut, kernel, cut_blocking, scratch).run();
+      }
+    } else {
+      Product(matmul, kernel, blocking, scratch).run();
+    }
+  }
+}
+
+int64_t matmul_scratch_bytes(const Matmul& matmul) {
+  return matmul_scratch_bytes(matmul, best_matmul_kernel(matmul.dtype));
+}
+
+void run_matmul(const Matmul& matmul, void* scratch) {
+  run_matmul(matmul, best_matmul_kernel(matmul.dtype), scratch);
+}
+
+}  // namespace skein

@@ -1,0 +1,45 @@
+// C (+)= sum over terms of A_t B_t (+ bias): the matrix product of the CPU kernels.
+//
+// Operands    f32 or bf16; C f32 or bf16. Any row stride; no alignment asked of any pointer.
+// Accumulation fp32, in order of the summed dim; rounded once when stored. bf16 on a CPU with bf16
+//             dot products: subnormals count as zero.
+// Threads     OpenMP inside. The result does not depend on their number.
+// Memory      `scratch` of matmul_scratch_bytes(); nothing is allocated.
+// Method      B is packed once into panels that the inner loop streams (Goto and van de Geijn,
+//             "Anatomy of High-Performance Matrix Multiplication", 2008); A is read where it lies
+//             unless its summed dim is the outer one.
+#pragma once
+
+#include <array>
+
+#include "skein/ops/matmul/matmul_kernel.h"
+
+namespace skein {
+
+inline constexpr int kMaxMatmulTerms = 8;
+
+struct MatmulTerm {
+  int64_t depth = 0;
+  MatmulOperand a;
+  MatmulOperand b;
+};
+
+struct Matmul {
+  DType dtype = DType::kF32;  // of A and B
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int num_terms = 0;
+  std::array<MatmulTerm, kMaxMatmulTerms> terms;
+  MatmulStore c;
+};
+
+// Of the best kernel here; pointers may be null.
+int64_t matmul_scratch_bytes(const Matmul& matmul);
+void run_matmul(const Matmul& matmul, void* scratch);
+
+// The same with a given kernel, for tests.
+int64_t matmul_scratch_bytes(const Matmul& matmul, const MatmulKernel& kernel);
+void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch);
+MatmulKernel best_matmul_kernel(DType dtype);
+
+}  // namespace skein

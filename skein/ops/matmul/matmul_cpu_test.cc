@@ -1,0 +1,254 @@
+#include "skein/ops/matmul/matmul_cpu.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+enum class Form { kForward, kInputGradient, kWeightGradient };
+constexpr Form kForms[] = {Form::kForward, Form::kInputGradient, Form::kWeightGradient};
+
+// A matrix whose rows are `padding` elements apart; what lies between is NaN.
+struct Matrix {
+  Matrix(DType dtype, int64_t rows, int64_t cols, int64_t padding, uint32_t stream)
+      : dtype(dtype), row_stride(cols + padding), bytes(rows * row_stride * size_of(dtype), 0xff) {
+    uint32_t state = stream;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t col = 0; col < cols; ++col) {
+        state = state * 1664525 + 1013904223;
+        set(row, col, static_cast<float>(state >> 8) * 0x1p-24f - 0.5f);
+      }
+    }
+  }
+  double at(int64_t row, int64_t col) const {
+    const int64_t i = row * row_stride + col;
+    if (dtype == DType::kBF16) {
+      return static_cast<float>(reinterpret_cast<const bfloat16*>(bytes.data())[i]);
+    }
+    return reinterpret_cast<const float*>(bytes.data())[i];
+  }
+  void set(int64_t row, int64_t col, float value) {
+    const int64_t i = row * row_stride + col;
+    if (dtype == DType::kBF16) {
+      reinterpret_cast<bfloat16*>(bytes.data())[i] = bfloat16(value);
+    } else {
+      reinterpret_cast<float*>(bytes.data())[i] = value;
+    }
+  }
+
+  DType dtype;
+  int64_t row_stride;
+  std::vector<uint8_t> bytes;
+};
+
+// One product in the form that linear (or a derivative) needs, with everything that it reads.
+struct Problem {
+  Problem(Form form, DType dtype, DType out, int64_t rows, int64_t cols, int64_t depth,
+          int64_t padding, bool accumulate, bool with_bias)
+      : a_outer(form == Form::kWeightGradient),
+        b_outer(form != Form::kForward),
+        a(dtype, a_outer ? depth : rows, a_outer ? rows : depth, padding, 1),
+        b(dtype, b_outer ? depth : cols, b_outer ? cols : depth, padding, 2),
+        c(out, rows, cols, padding, 3),
+        bias(dtype, 1, cols, 0, 4) {
+    matmul = {dtype, rows, cols, 1, {}, {c.bytes.data(), out, c.row_stride, accumulate}};
+    matmul.terms[0] = {
+        depth, {a.bytes.data(), a.row_stride, a_outer}, {b.bytes.data(), b.row_stride, b_outer}};
+    if (with_bias) {
+      matmul.c.bias = bias.bytes.data();
+      matmul.c.bias_dtype = dtype;
+    }
+  }
+  double want(int64_t row, int64_t col) const {
+    double sum = matmul.c.accumulate ? c.at(row, col) : 0.0;
+    if (matmul.c.bias) sum += bias.at(0, col);
+    for (int64_t k = 0; k < matmul.terms[0].depth; ++k) {
+      sum += (a_outer ? a.at(k, row) : a.at(row, k)) * (b_outer ? b.at(k, col) : b.at(col, k));
+    }
+    return sum;
+  }
+
+  bool a_outer, b_outer;
+  Matrix a, b, c, bias;
+  Matmul matmul;
+};
+
+// Runs in scratch memory of exactly the size that was asked for, between guards; returns C's bytes.
+std::vector<uint8_t> run(const Problem& problem, const MatmulKernel& kernel, int threads) {
+  constexpr int64_t kGuard = 128;
+  Matmul matmul = problem.matmul;
+  std::vector<uint8_t> out = problem.c.bytes;
+  matmul.c.out = out.data();
+  const int64_t scratch_bytes = matmul_scratch_bytes(matmul, kernel);
+  std::vector<uint8_t> memory(scratch_bytes + 2 * kGuard + 64, 0xff);
+  uint8_t* scratch = memory.data() + kGuard;
+  scratch += (64 - reinterpret_cast<uintptr_t>(scratch) % 64) % 64;
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  run_matmul(matmul, kernel, scratch);
+  omp_set_num_threads(before);
+  for (uint8_t* byte = memory.data(); byte < memory.data() + memory.size(); ++byte) {
+    if (byte == scratch) byte += scratch_bytes;
+    if (*byte != 0xff) {
+      ADD_FAILURE() << "wrote " << byte - scratch << " bytes into " << scratch_bytes
+                    << " bytes of scratch";
+      break;
+    }
+  }
+  return out;
+}
+
+void expect_right(const Problem& problem, const MatmulKernel& kernel, const std::string& what) {
+  Problem result = problem;
+  result.c.bytes = run(problem, kernel, 1);
+  EXPECT_TRUE(result.c.bytes == run(problem, kernel, 2)) << what << ": 2 threads";
+  EXPECT_TRUE(result.c.bytes == run(problem, kernel, 3)) << what << ": 3 threads";
+  const Matmul& matmul = problem.matmul;
+  const double depth = static_cast<double>(matmul.terms[0].depth);
+  const double rounding = matmul.c.dtype == DType::kBF16 ? 0x1p-8 : 0.0;
+  for (int64_t row = 0; row < matmul.rows; ++row) {
+    for (int64_t col = 0; col < matmul.cols; ++col) {
+      const double want = problem.want(row, col), got = result.c.at(row, col);
+      const double allowed = rounding * std::abs(want) + 1e-7 * depth + 1e-6;
+      if (!(std::abs(got - want) <= allowed)) {
+        FAIL() << what << " [" << row << ", " << col << "] is " << got << ", expected " << want;
+      }
+    }
+  }
+  Matrix before = problem.c;
+  for (int64_t row = 0; row < matmul.rows; ++row) {
+    for (int64_t col = 0; col < matmul.cols; ++col) {
+      before.set(row, col, 0);
+      result.c.set(row, col, 0);
+    }
+  }
+  EXPECT_TRUE(before.bytes == result.c.bytes) << what << " wrote between the rows of C";
+}
+
+std::vector<std::pair<std::string, MatmulKernel>> kernels(DType dtype) {
+  std::vector<std::pair<std::string, MatmulKernel>> list = {
+      {"portable", portable_matmul_kernel(dtype)}};
+  if (const auto kernel = avx512_matmul_kernel(dtype)) list.emplace_back("avx512", *kernel);
+  return list;
+}
+
+TEST(MatmulCpu, MeetsDoublePrecision) {
+  struct Size {
+    int64_t rows, cols, depth;
+  };
+  const Size sizes[] = {{1, 1, 1},     {1, 53, 37},   {129, 53, 37},  {7, 64, 2},
+                        {97, 257, 64}, {5, 130, 301}, {100, 300, 515}};
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [name, kernel] : kernels(dtype)) {
+      for (const Form form : kForms) {
+        for (const auto& [rows, cols, depth] : sizes) {
+          for (const int64_t padding : {0, 5}) {
+            const std::string what =
+                fmt::format("{} {} form {} {}x{}x{} padding {}", name, dtype_name(dtype),
+                            static_cast<int>(form), rows, cols, depth, padding);
+            const bool sum = form == Form::kWeightGradient;
+            const DType out = sum ? DType::kF32 : dtype;
+            expect_right(
+                Problem(form, dtype, out, rows, cols, depth, padding, sum, padding && !sum), kernel,
+                what);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(MatmulCpu, StoresBF16ProductsInF32) {
+  for (const auto& [name, kernel] : kernels(DType::kBF16)) {
+    expect_right(Problem(Form::kForward, DType::kBF16, DType::kF32, 70, 90, 40, 1, false, true),
+                 kernel, name);
+  }
+}
+
+// Sums that are cut, blocks of B and of A that are packed one after another.
+TEST(MatmulCpu, MeetsDoublePrecisionWhereItBlocks) {
+  for (const auto& [name, kernel] : kernels(DType::kBF16)) {
+    for (const auto& [rows, cols, depth] :
+         {std::array<int64_t, 3>{3, 40, 5003}, {1300, 3, 2100}, {2, 1300, 2049}}) {
+      expect_right(Problem(Form::kWeightGradient, DType::kBF16, DType::kF32, rows, cols, depth, 1,
+                           true, false),
+                   kernel, fmt::format("{} {}x{}x{}", name, rows, cols, depth));
+    }
+    for (const auto& [rows, cols, depth] :
+         {std::array<int64_t, 3>{2, 700, 9001}, {130, 5, 33000}, {3, 300, 33000}}) {
+      expect_right(Problem(Form::kInputGradient, DType::kBF16, DType::kBF16, rows, cols, depth, 0,
+                           false, false),
+                   kernel, fmt::format("{} {}x{}x{}", name, rows, cols, depth));
+    }
+  }
+}
+
+// Terms are one sum, rounded once: as if they lay side by side.
+TEST(MatmulCpu, AddsTermsBeforeItRounds) {
+  constexpr int64_t kRows = 20, kCols = 70, kDepth = 48, kFirst = 18;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [name, kernel] : kernels(dtype)) {
+      const Problem whole(Form::kInputGradient, dtype, dtype, kRows, kCols, kDepth, 0, false,
+                          false);
+      Problem split = whole;
+      MatmulTerm& first = split.matmul.terms[0];
+      MatmulTerm& second = split.matmul.terms[1];
+      split.matmul.num_terms = 2;
+      second = first;
+      first.depth = kFirst;
+      second.depth = kDepth - kFirst;
+      second.a.data = static_cast<const char*>(first.a.data) + kFirst * size_of(dtype);
+      second.b.data = static_cast<const char*>(first.b.data) + kFirst * kCols * size_of(dtype);
+      EXPECT_TRUE(run(whole, kernel, 1) == run(split, kernel, 2)) << name;
+    }
+  }
+}
+
+TEST(MatmulCpu, KeepsNanAndInfinity) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [name, kernel] : kernels(dtype)) {
+      Problem problem(Form::kForward, dtype, dtype, 3, 20, 6, 0, false, false);
+      problem.a.set(1, 2, std::nanf(""));
+      problem.a.set(2, 2, INFINITY);
+      problem.matmul.terms[0].a.data = problem.a.bytes.data();
+      Problem result = problem;
+      result.c.bytes = run(problem, kernel, 1);
+      EXPECT_TRUE(std::isfinite(result.c.at(0, 0))) << name;
+      EXPECT_TRUE(std::isnan(result.c.at(1, 0))) << name;
+      EXPECT_TRUE(std::isinf(result.c.at(2, 0))) << name;
+    }
+  }
+}
+
+// The shapes of training, bit for bit with 1 and with 2 threads.
+TEST(MatmulCpu, DoesNotDependOnThreadsAtTrainingShapes) {
+  struct Size {
+    int64_t tokens, out, in;
+  };
+  const Size sizes[] = {{8192, 512, 512},  {1024, 1536, 512}, {1024, 2816, 512},
+                        {4096, 512, 1408}, {1024, 4096, 512}, {1024, 2304, 768},
+                        {1024, 768, 2048}, {1024, 32000, 768}};
+  for (const auto& [tokens, out, in] : sizes) {
+    for (const Form form : kForms) {
+      const bool sum = form == Form::kWeightGradient;
+      const int64_t rows = sum ? out : tokens, cols = form == Form::kForward ? out : in;
+      const int64_t depth = form == Form::kForward ? in : sum ? tokens : out;
+      const Problem problem(form, DType::kBF16, sum ? DType::kF32 : DType::kBF16, rows, cols, depth,
+                            0, sum, false);
+      const MatmulKernel kernel = best_matmul_kernel(DType::kBF16);
+      EXPECT_TRUE(run(problem, kernel, 1) == run(problem, kernel, 2))
+          << tokens << " tokens, " << in << " -> " << out << ", form " << static_cast<int>(form);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace skein
