@@ -94,14 +94,29 @@ StepSpec golden_spec(const Json& training, const DecoderConfig& model) {
   return spec;
 }
 
+// The run that a golden is of, at its beginning.
+struct Golden {
+  explicit Golden(const fs::path& folder)
+      : training(read_json(folder / "training.json")),
+        source(folder),
+        device(test_device()),
+        spec(golden_spec(training, source.config())),
+        programs(plan_training(training_graphs(spec), spec, device->kernels())),
+        runner(*device, programs, spec) {
+    source.load_parameters(source.config(), runner.executor());
+  }
+  const Json training;
+  const ModelSource source;
+  const std::unique_ptr<Device> device;
+  const StepSpec spec;
+  const ProgramSet programs;
+  StepRunner runner;
+};
+
 TEST_P(DecoderGoldens, HundredSteps) {
-  const Json training = read_json(folder() / "training.json");
-  const ModelSource source(folder());
-  const auto device = test_device();
-  const StepSpec spec = golden_spec(training, source.config());
-  const ProgramSet programs = plan_training(training_graphs(spec), spec, device->kernels());
-  StepRunner runner(*device, programs, spec);
-  source.load_parameters(source.config(), runner.executor());
+  Golden golden(folder());
+  const Json& training = golden.training;
+  StepRunner& runner = golden.runner;
   double worst20 = 0, worst100 = 0, worst_norm = 0;
   for (int64_t step = 0; step < 100; ++step) {
     const StepResult result =
@@ -130,13 +145,9 @@ std::vector<float> values_of(const Executor& executor, const std::string& name) 
 }
 
 TEST_P(DecoderGoldens, FirstGradients) {
-  const Json training = read_json(folder() / "training.json");
-  const ModelSource source(folder());
-  const auto device = test_device();
-  const StepSpec spec = golden_spec(training, source.config());
-  const ProgramSet programs = plan_training(training_graphs(spec), spec, device->kernels());
-  StepRunner runner(*device, programs, spec);
-  source.load_parameters(source.config(), runner.executor());
+  Golden golden(folder());
+  const Json& training = golden.training;
+  StepRunner& runner = golden.runner;
   const Batch batch = golden_batch(training, 0);
   runner.accumulate(batch);
   const SafetensorsFile expected(folder() / "first_gradients.safetensors");

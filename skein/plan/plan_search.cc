@@ -354,7 +354,7 @@ std::string search_to_text(const SearchResult& result, const PlanRequest& reques
         config.batch.micro_sequences, p.zero, config.memory.recompute,
         format_bytes(plan.fullest().device_bytes()),
         fmt::format("{:.3g} s", plan.step.step_seconds), format_count(plan.tokens_per_second),
-        100 * plan.peak_utilization, 100 * plan.step.timeline.bubble_fraction);
+        100 * plan.peak_utilization, 100 * plan.step.timeline.idle_share());
   }
   if (result.best.empty()) text += "  none fits\n";
   if (!result.refused.empty()) text += "\nNot among them\n";

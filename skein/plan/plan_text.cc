@@ -109,8 +109,8 @@ std::string speed_text(const Plan& plan) {
       plan.hardware.name, 100 * plan.matmul_ceiling_share, all_ranks(plan.matmul.flops_per_s),
       100 * plan.peak_utilization, all_ranks(plan.matmul.peak_flops_per_s));
   if (plan.stages.size() > 1) {
-    text += fmt::format("  the pipeline idles for {:.1f} % of its work\n",
-                        100 * plan.step.timeline.bubble_fraction);
+    text += fmt::format("  the pipeline idles for {:.1f} % of the time up to the update\n",
+                        100 * plan.step.timeline.idle_share());
   }
   return text;
 }

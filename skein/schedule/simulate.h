@@ -43,6 +43,8 @@ struct StepTimeline {
   double update_start = 0;
   double step_seconds = 0;
   double bubble_fraction = 0;
+  // The same as a share of the time up to the update: below 1 whatever the schedule.
+  double idle_share() const { return bubble_fraction / (1 + bubble_fraction); }
 };
 
 // `stages[s]` is the list of stage s.

@@ -4,15 +4,8 @@
 #define HWY_TARGET_INCLUDE "skein/ops/head_norm/head_norm_cpu.cc"
 #include "hwy/foreach_target.h"
 #include "skein/ir/kernel.h"
+#include "skein/ops/block_sums.h"
 #include "skein/ops/simd/simd-inl.h"
-
-#ifndef SKEIN_OPS_HEAD_NORM_CPU_ONCE
-#define SKEIN_OPS_HEAD_NORM_CPU_ONCE
-namespace skein {
-// Tokens of one partial sum of dw: part of the op's definition, not of the machine.
-inline constexpr int64_t kHeadNormBlockTokens = 64;
-}  // namespace skein
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace skein::HWY_NAMESPACE {
@@ -126,44 +119,23 @@ namespace {
 HWY_EXPORT(forward_tokens);
 HWY_EXPORT(backward_tokens);
 
-constexpr int64_t kBlock = kHeadNormBlockTokens;
-
-int64_t num_blocks(int64_t rows) { return (rows + kBlock - 1) / kBlock; }
-
 void run(const KernelCall& call) {
-  const int64_t rows = call.outputs[0].rows();
-#pragma omp parallel for schedule(static)
-  for (int64_t block = 0; block < num_blocks(rows); ++block) {
-    HWY_DYNAMIC_DISPATCH(forward_tokens)
-    (call, block * kBlock, std::min(rows, (block + 1) * kBlock));
-  }
+  for_each_token_block(call.outputs[0].rows(), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(forward_tokens)(call, begin, end);
+  });
 }
 
+int64_t num_weights(const KernelCall& call) { return call.attrs.integer("head_dim"); }
+
 int64_t backward_scratch_bytes(const KernelCall& call) {
-  return num_blocks(call.outputs[0].rows()) * call.attrs.integer("head_dim") *
-         static_cast<int64_t>(sizeof(float));
+  return block_sums_bytes(call.outputs[0].rows(), num_weights(call));
 }
 
 void run_backward(const KernelCall& call) {
-  const int64_t rows = call.outputs[0].rows(), head_dim = call.attrs.integer("head_dim");
-  const int64_t blocks = num_blocks(rows);
-  float* partial = static_cast<float*>(call.scratch);
-#pragma omp parallel for schedule(static)
-  for (int64_t block = 0; block < blocks; ++block) {
-    float* dw = partial + block * head_dim;
-    std::fill(dw, dw + head_dim, 0.0f);
-    HWY_DYNAMIC_DISPATCH(backward_tokens)
-    (call, block * kBlock, std::min(rows, (block + 1) * kBlock), dw);
-  }
-  for (int64_t gap = 1; gap < blocks; gap *= 2) {
-    for (int64_t block = 0; block + gap < blocks; block += 2 * gap) {
-      float* to = partial + block * head_dim;
-      const float* from = partial + (block + gap) * head_dim;
-      for (int64_t i = 0; i < head_dim; ++i) to[i] += from[i];
-    }
-  }
-  float* sum = call.outputs[1].as<float>();
-  for (int64_t i = 0; i < head_dim; ++i) sum[i] += blocks > 0 ? partial[i] : 0.0f;
+  add_block_sums(call.outputs[0].rows(), num_weights(call), call.scratch,
+                 call.outputs[1].as<float>(), [&](int64_t begin, int64_t end, float* dw) {
+                   HWY_DYNAMIC_DISPATCH(backward_tokens)(call, begin, end, dw);
+                 });
 }
 
 }  // namespace

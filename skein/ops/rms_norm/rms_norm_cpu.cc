@@ -4,15 +4,8 @@
 #define HWY_TARGET_INCLUDE "skein/ops/rms_norm/rms_norm_cpu.cc"
 #include "hwy/foreach_target.h"
 #include "skein/ir/kernel.h"
+#include "skein/ops/block_sums.h"
 #include "skein/ops/simd/simd-inl.h"
-
-#ifndef SKEIN_OPS_RMS_NORM_CPU_ONCE
-#define SKEIN_OPS_RMS_NORM_CPU_ONCE
-namespace skein {
-// Tokens of one partial sum of dw: part of the op's definition, not of the machine.
-inline constexpr int64_t kRmsNormBlockTokens = 64;
-}  // namespace skein
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace skein::HWY_NAMESPACE {
@@ -135,55 +128,24 @@ namespace {
 HWY_EXPORT(forward_rows);
 HWY_EXPORT(backward_rows);
 
-constexpr int64_t kBlock = kRmsNormBlockTokens;
-
-int64_t num_blocks(int64_t rows) { return (rows + kBlock - 1) / kBlock; }
-
 void run(const KernelCall& call) {
-  const int64_t rows = call.outputs[0].rows();
-  const float epsilon = static_cast<float>(call.attrs.real("epsilon"));
-#pragma omp parallel for schedule(static)
-  for (int64_t block = 0; block < num_blocks(rows); ++block) {
-    HWY_DYNAMIC_DISPATCH(forward_rows)
-    (call, block * kBlock, std::min(rows, (block + 1) * kBlock), epsilon);
-  }
+  const auto epsilon = static_cast<float>(call.attrs.real("epsilon"));
+  for_each_token_block(call.outputs[0].rows(), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(forward_rows)(call, begin, end, epsilon);
+  });
 }
+
+int64_t num_weights(const KernelCall& call) { return call.outputs[0].cols(); }
 
 int64_t backward_scratch_bytes(const KernelCall& call) {
-  const View& dx = call.outputs[0];
-  return num_blocks(dx.rows()) * dx.cols() * static_cast<int64_t>(sizeof(float));
-}
-
-// Adds the rows of `partial` [count, cols] into its row 0, columns begin to end, as a binary tree.
-void add_blocks(float* partial, int64_t count, int64_t cols, int64_t begin, int64_t end) {
-  for (int64_t gap = 1; gap < count; gap *= 2) {
-    for (int64_t block = 0; block + gap < count; block += 2 * gap) {
-      float* to = partial + block * cols;
-      const float* from = partial + (block + gap) * cols;
-      for (int64_t col = begin; col < end; ++col) to[col] += from[col];
-    }
-  }
+  return block_sums_bytes(call.outputs[0].rows(), num_weights(call));
 }
 
 void run_backward(const KernelCall& call) {
-  const int64_t rows = call.outputs[0].rows(), cols = call.outputs[0].cols();
-  const int64_t blocks = num_blocks(rows);
-  float* partial = static_cast<float*>(call.scratch);
-#pragma omp parallel for schedule(static)
-  for (int64_t block = 0; block < blocks; ++block) {
-    float* dw = partial + block * cols;
-    std::fill(dw, dw + cols, 0.0f);
-    HWY_DYNAMIC_DISPATCH(backward_rows)
-    (call, block * kBlock, std::min(rows, (block + 1) * kBlock), dw);
-  }
-  float* sum = call.outputs[1].as<float>();
-  constexpr int64_t kColumns = 64;
-#pragma omp parallel for schedule(static)
-  for (int64_t begin = 0; begin < cols; begin += kColumns) {
-    const int64_t end = std::min(cols, begin + kColumns);
-    add_blocks(partial, blocks, cols, begin, end);
-    for (int64_t col = begin; col < end; ++col) sum[col] += blocks > 0 ? partial[col] : 0.0f;
-  }
+  add_block_sums(call.outputs[0].rows(), num_weights(call), call.scratch,
+                 call.outputs[1].as<float>(), [&](int64_t begin, int64_t end, float* dw) {
+                   HWY_DYNAMIC_DISPATCH(backward_rows)(call, begin, end, dw);
+                 });
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "skein/runtime/cuda/cuda_device.h"
 
+#include <nvtx3/nvToolsExt.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -8,9 +10,6 @@
 #include "skein/base/units.h"
 #include "skein/runtime/host_memory.h"
 
-#ifndef SKEIN_CUDA_EMULATED
-#include <nvtx3/nvToolsExt.h>
-#endif
 #ifndef SKEIN_CUDA_ARCHITECTURES
 #define SKEIN_CUDA_ARCHITECTURES 90
 #endif
@@ -329,13 +328,8 @@ double CudaDevice::seconds_at(int64_t time) {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-#ifdef SKEIN_CUDA_EMULATED
-void CudaDevice::begin_range(const std::string&) {}
-void CudaDevice::end_range() {}
-#else
 void CudaDevice::begin_range(const std::string& name) { nvtxRangePushA(name.c_str()); }
 void CudaDevice::end_range() { nvtxRangePop(); }
-#endif
 
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& steps) {
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),

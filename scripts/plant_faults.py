@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Plants faults into the program, one at a time, and sees whether the test that is named for each
+fails: a test that passes whatever the program does is no test.
+
+  scripts/plant_faults.py [NAME…]       plants these, or all of them (the first time it compiles for
+                                        many minutes, later ccache has most of it)
+  scripts/plant_faults.py --list        says which there are
+  scripts/plant_faults.py --folder DIR  works in DIR, which must not be there yet, instead of in
+                                        build-faults
+
+It works on what is committed, in a git worktree of its own, without CUDA, and removes that in the end.
+A test that hangs or dies has caught the fault, too. Ends with 1 if a fault was missed or did not
+compile.
+"""
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS = 120  # for a test
+
+# `old` stands once in `file` and becomes `new`; then `test` of the room's unit tests fails.
+Fault = namedtuple("Fault", "name file old new test")
+FAULTS = [
+    # ---- passes ----
+    Fault("recompute_keeps_the_wrong_values", "skein/passes/recompute.cc",
+          ".scope != node.scope) crossing_", ".scope == node.scope) crossing_",
+          "Recompute.FullKeepsOnlyWhatLeavesTheLayer"),
+    Fault("no_gather_for_backward", "skein/passes/zero.cc",
+          "if (found == used_.end()) return;",
+          "if (found == used_.end() || place.first == Phase::kBackward) return;",
+          "Zero.WeightsAreGatheredOnceAScopeAndPhase"),
+    Fault("reduced_before_the_last_sum", "skein/passes/zero.cc",
+          "of_place = std::max(of_place, i);", "of_place = std::min(of_place, i);",
+          "Zero.SumsAreReducedWhenTheirScopeIsDone"),
+    Fault("gradient_of_a_chunk_comes_late", "skein/passes/hoist_transient.cc",
+          "emit(consumer, Phase::kForward)", "emit(consumer, Phase::kBackward)",
+          "HoistTransient.EachChunkIsFollowedByItsGradient"),
+    Fault("a_result_lies_on_what_it_reads", "skein/passes/plan_memory.cc",
+          "interval.first <= last && first <= interval.last",
+          "interval.first <= last && first < interval.last",
+          "CheckMemory.AcceptsWhatIsPlanned"),
+    Fault("parts_lie_on_each_other", "skein/passes/storage.cc",
+          "place.col + parent.col}", "place.col}",
+          "PlanMemory.PartsOfALinearLieSideBySide"),
+    # ---- collectives ----
+    Fault("another_tree_of_sums", "skein/comm/tree_sum.cc",
+          "term(first + 1), sum);\n    const size_t left = std::bit_ceil(n) / 2;",
+          "term(first + 1), sum);\n    const size_t left = n - n / 2;",
+          "TreeSum.EqualsGapDoublingForEveryNumberOfTermsAndThreads"),
+    Fault("no_wait_for_the_second_phase", "skein/comm/gloo/gloo_communicator.cc",
+          "  await(pending, pending.second_receives, false, deadline);\n", "",
+          "*/EverySize.EveryKindDtypeAndShape/*"),
+    Fault("the_sum_lies_at_the_wrong_share", "skein/comm/gloo/gloo_communicator.cc",
+          "collective.kind == Kind::kAllReduce ? begin : 0)", "begin)",
+          "*/EverySize.EveryKindDtypeAndShape/*"),
+    Fault("packed_as_if_shares_were_equal", "skein/comm/gloo/packed_parts.cc",
+          "at += share_of(collective, part, size, rank).bytes;",
+          "at += share_of(collective, part, size, 0).bytes;",
+          "*/EverySize.EveryKindDtypeAndShape/*"),
+    Fault("the_ragged_end_is_a_full_share", "skein/comm/collective.cc",
+          "std::min(begin + share, part.elements)", "begin + share",
+          "Collective.SharesEndWithTheTensor"),
+    # ---- checkpoints ----
+    Fault("a_box_that_is_too_large", "skein/checkpoint/boxes.cc",
+          "std::min(box.shape.dim(dim) - index, ", "std::min(box.shape.dim(dim), ",
+          "BoxesOfRange.AgreeWithCountingElementByElement"),
+    Fault("renamed_before_it_is_durable", "skein/checkpoint/checkpoint_save.cc",
+          "  job.ops.sync_folder(partial);\n", "",
+          "CheckpointCrash.NothingIsUnsyncedWhenTheFolderIsRenamed"),
+    Fault("committed_without_the_last_part", "skein/checkpoint/shared_save.cc",
+          "if (num_missing == 0) break;", "if (num_missing <= 1) break;",
+          "SharedSave.ARankThatDoesNotComeIsNamedWithinTheDeadline"),
+    Fault("one_checkpoint_too_many_removed", "skein/checkpoint/checkpoint_folder.cc",
+          "static_cast<size_t>(policy.keep)", "static_cast<size_t>(policy.keep - 1)",
+          "Retention.KeepsTheNewestAndThePermanent"),
+    Fault("another_timeline_is_removed", "skein/checkpoint/timeline.cc",
+          "  return a.run_id == b.run_id || ", "  return !a.run_id.empty() || ",
+          "Timeline.OldCheckpointsAreOfTheFirst"),
+    Fault("stored_from_the_wrong_place", "skein/checkpoint/stored_part.cc",
+          "  if (split) part.local_begin = part.range.begin;\n", "",
+          "StoredPart.EveryElementOnceWhateverThePlacement"),
+    # ---- lanes ----
+    Fault("labels_are_the_tokens", "skein/data/packer.cc",
+          "row.labels[i - 1] = row.tokens[i];", "row.labels[i] = row.tokens[i];",
+          "Packer.RowsAreThoseOfTheReference"),
+    Fault("a_label_beyond_the_document", "skein/data/packer.cc",
+          "document_mask ? kNoLabel : row.tokens[t];", "row.tokens[t];",
+          "Packer.RowsAreThoseOfTheReference"),
+    Fault("a_sample_of_the_next_step", "skein/data/packer.cc",
+          "step - states_step - 1", "step - states_step",
+          "BatchOfStep.IsTheBatchThatTrainingSees"),
+    Fault("the_state_before_the_batch", "skein/data/loader.cc",
+          "packer_.fill(slot.batch);\n      slot.batch.step = next_step_;\n"
+          "      packer_.states(slot.states_after);",
+          "packer_.states(slot.states_after);\n      packer_.fill(slot.batch);\n"
+          "      slot.batch.step = next_step_;",
+          "LoaderTest.StatesAreThoseOfTheBatchGivenNotOfWhatWasMadeAhead"),
+    Fault("every_segment_ends_a_document", "skein/data/lane.cc",
+          "if (segment.ends_document && ", "if (",
+          "Lane.DocumentsThatAreCutAreReadWholeAndEndOnce"),
+    Fault("two_epochs_in_one_order", "skein/data/blocks.cc",
+          "static_cast<uint32_t>(epoch(position))", "static_cast<uint32_t>(epoch(position) / 2)",
+          "BlockOrder.IsUniformAndDependsOnSeedAndEpoch"),
+    # ---- the update ----
+    Fault("the_rate_lags_a_step", "skein/optim/learning_rate.cc",
+          "static_cast<double>(step) / ", "static_cast<double>(step - 1) / ",
+          "LearningRate.FollowsTheRecipeOfTheSeeds"),
+    Fault("bias_corrected_for_the_next_step", "skein/ops/adamw/adamw_cpu.cc",
+          "std::pow(beta1, step)", "std::pow(beta1, step + 1)",
+          "Adamw.CorrectsTheBiasOfTheFirstSteps"),
+    Fault("the_step_goes_uphill", "skein/ops/adamw/adamw_cpu.cc",
+          "hn::NegMulAdd(step_size", "hn::MulAdd(step_size",
+          "Adamw.MeetsItsReference"),
+]
+
+
+def target_of(fault):
+    return f"skein_{fault.file.split('/')[1]}_test"
+
+
+def call(*command, **options):
+    """What it printed; fails with that."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}:\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def build(folder, targets):
+    call("cmake", "--build", "build", "-j", str(os.cpu_count()), "--target", *targets, cwd=folder)
+
+
+def passes(folder, target, tests):
+    """Whether there are such tests, and all of them pass in time."""
+    command = [f"build/{target}", "--gtest_filter=" + tests]
+    test = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            text=True, errors="replace", start_new_session=True)
+    try:
+        output, _ = test.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    finally:  # with all processes that it started
+        try:
+            os.killpg(test.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        test.wait()
+    return test.returncode == 0 and re.search(r"\[  PASSED  \] [1-9]", output) is not None
+
+
+def plant(folder, fault):
+    """Prints a line; whether the fault was caught."""
+    start = time.monotonic()
+    path = folder / fault.file
+    text = path.read_text()
+    path.write_text(text.replace(fault.old, fault.new))
+    try:
+        build(folder, [target_of(fault)])
+        found = "MISSED" if passes(folder, target_of(fault), fault.test) else "caught"
+    except RuntimeError as error:
+        found = "BROKEN"
+        print(error)
+    finally:
+        path.write_text(text)
+    seconds = time.monotonic() - start
+    print(f"{found}  {fault.name}  by {fault.test}  ({seconds:.0f} s)", flush=True)
+    return found == "caught"
+
+
+def plant_all(folder, faults):
+    """In a worktree that was just made; how many were caught."""
+    (folder / ".deps").symlink_to(ROOT / ".deps")
+    for fault in faults:
+        times = (folder / fault.file).read_text().count(fault.old)
+        if times != 1:
+            raise RuntimeError(f"{fault.name}: in {fault.file} its text stands {times} times, expected once")
+    tests = {}  # by target
+    for fault in faults:
+        tests.setdefault(target_of(fault), {})[fault.test] = None
+    call("cmake", "--preset", "release", "-DSKEIN_CUDA=OFF", cwd=folder)
+    build(folder, tests)
+    for target, names in tests.items():
+        for name in names:
+            if not passes(folder, target, name):
+                raise RuntimeError(f"{name} of {target} does not pass without a fault, or is not there")
+    return sum([plant(folder, fault) for fault in faults])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build-faults")
+    options = parser.parse_args()
+    unknown = set(options.names) - {fault.name for fault in FAULTS}
+    if unknown:
+        parser.error(f"no such fault: {', '.join(sorted(unknown))}")
+    faults = [fault for fault in FAULTS if not options.names or fault.name in options.names]
+    if options.list:
+        for fault in faults:
+            print(f"{fault.name}  {fault.file}  by {fault.test}")
+        return 0
+    start = time.monotonic()
+    folder = options.folder.resolve()
+    try:
+        call("git", "-C", str(ROOT), "worktree", "add", "--detach", str(folder), "HEAD")
+        try:
+            num_caught = plant_all(folder, faults)
+        finally:
+            call("git", "-C", str(ROOT), "worktree", "remove", "--force", str(folder))
+    except RuntimeError as error:
+        print(error)
+        return 1
+    print(f"{num_caught} of {len(faults)} caught ({time.monotonic() - start:.0f} s)")
+    return 0 if num_caught == len(faults) else 1
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    sys.exit(main())

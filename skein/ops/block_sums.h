@@ -1,0 +1,58 @@
+// Sums over tokens whose bits do not depend on threads: blocks of kBlockTokens tokens add up each
+// by itself, side by side, and then meet in a binary tree. The gradients of the weights of norms.
+//
+// Cost   a partial sum a block: block_sums_bytes() of scratch, written and read once
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace skein {
+
+inline constexpr int64_t kBlockTokens = 64;  // part of an op's definition, not of the machine
+
+inline int64_t num_token_blocks(int64_t tokens) {
+  return (tokens + kBlockTokens - 1) / kBlockTokens;
+}
+
+// body(begin, end) for the tokens of each block.
+template <typename Body>
+void for_each_token_block(int64_t tokens, const Body& body) {
+#pragma omp parallel for schedule(static)
+  for (int64_t block = 0; block < num_token_blocks(tokens); ++block) {
+    body(block * kBlockTokens, std::min(tokens, (block + 1) * kBlockTokens));
+  }
+}
+
+inline int64_t block_sums_bytes(int64_t tokens, int64_t cols) {
+  return num_token_blocks(tokens) * cols * static_cast<int64_t>(sizeof(float));
+}
+
+// sum[0, cols) += the sums of all blocks; body(begin, end, partial) adds the terms of a block's
+// tokens to its `partial`, which begins with zeros. `scratch` has block_sums_bytes.
+template <typename Body>
+void add_block_sums(int64_t tokens, int64_t cols, void* scratch, float* sum, const Body& body) {
+  auto* partial = static_cast<float*>(scratch);
+  const int64_t blocks = num_token_blocks(tokens);
+  for_each_token_block(tokens, [&](int64_t begin, int64_t end) {
+    float* own = partial + begin / kBlockTokens * cols;
+    std::fill(own, own + cols, 0.0f);
+    body(begin, end, own);
+  });
+  if (blocks == 0) return;
+  constexpr int64_t kColumns = 64;
+#pragma omp parallel for schedule(static)
+  for (int64_t first = 0; first < cols; first += kColumns) {
+    const int64_t last = std::min(cols, first + kColumns);
+    for (int64_t gap = 1; gap < blocks; gap *= 2) {
+      for (int64_t block = 0; block + gap < blocks; block += 2 * gap) {
+        float* to = partial + block * cols;
+        const float* from = partial + (block + gap) * cols;
+        for (int64_t col = first; col < last; ++col) to[col] += from[col];
+      }
+    }
+    for (int64_t col = first; col < last; ++col) sum[col] += partial[col];
+  }
+}
+
+}  // namespace skein
