@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "skein/checkpoint/join_parts.h"
@@ -114,6 +115,37 @@ TEST(SharedSave, ATensorThatNobodyStoresFailsTheSave) {
                           : join_parts(std::move(parts));
                 }),
                 HasSubstr(": its slices cover 0 of 4 elements"));
+  }
+}
+
+// A power cut behind the commit must not find what a rank said that it wrote still in its memory.
+TEST(SharedSave, EveryRankHasSyncedItsFilesWhenItSaysSo) {
+  for (const bool indexed : {false, true}) {
+    const TempFolder folder;
+    const RanksState state(Mesh::standard(1, 3, 1, 1), indexed);
+    std::vector<std::vector<std::pair<std::string, fs::path>>> operations(3);
+    Ranks ranks(state, folder.path(), [&](int rank, CheckpointWriterOptions& options) {
+      options.file_hook = [&operations, rank](std::string_view operation, const fs::path& path) {
+        operations[rank].emplace_back(operation, path);
+      };
+    });
+    ranks.expect_save(1);
+    for (size_t rank = 0; rank < operations.size(); ++rank) {
+      std::set<fs::path> unsynced;
+      bool folder_synced = false, said = false;
+      for (const auto& [name, path] : operations[rank]) {
+        const bool is_part = path.filename().string().starts_with("part-");
+        if ((name == "create" || name == "write") && !is_part) unsynced.insert(path);
+        if (name == "create" && !is_part) folder_synced = false;
+        if (name == "sync") unsynced.erase(path);
+        if (name == "sync_folder" && path.extension() == ".partial") folder_synced = true;
+        if (name != "rename" || said || !(is_part || path.extension() == ".partial")) continue;
+        said = true;  // its part, or for rank 0 the commit
+        EXPECT_TRUE(unsynced.empty()) << "rank " << rank << ": " << *unsynced.begin();
+        EXPECT_TRUE(folder_synced) << "rank " << rank;
+      }
+      EXPECT_TRUE(said) << "rank " << rank;
+    }
   }
 }
 

@@ -5,7 +5,9 @@
 
 #include "skein/ir/text.h"
 #include "skein/ir/verify.h"
+#include "skein/ops/add/add.h"
 #include "skein/ops/ops.h"
+#include "skein/ops/redistribute/redistribute.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/overlap.h"
@@ -141,7 +143,8 @@ TEST(Differentiate, OwedGradientsBecomeTheirValuesPlacement) {
 
 TEST(TakeStage, CutsWhereALayerEnds) {
   const PipelineShape shape{2, 1, 4};
-  const Graph whole = differentiated(sharded("pp=2"));
+  Graph whole = differentiated(sharded("pp=2"));
+  whole.value(whole.nodes().back().outputs.front()).transient = true;
   const auto chunks = chunks_by_layers(2, 2);
   const Graph first = take_stage(whole, shape, chunks, 0),
               last = take_stage(whole, shape, chunks, 1);
@@ -150,6 +153,15 @@ TEST(TakeStage, CutsWhereALayerEnds) {
   for (const Graph* graph : {&first, &last}) {
     EXPECT_EQ(count(*graph, "send"), 1);
     EXPECT_EQ(count(*graph, "receive"), 1);
+    for (const Node& node : graph->nodes()) {
+      if (!node.attrs.has("peer")) continue;
+      EXPECT_EQ(node.attrs.integer("peer"), graph == &first ? 1 : 0) << node.op->name;
+    }
+    for (const Value& value : graph->values()) {
+      const ValueId before = whole.find(value.name);
+      if (before == kNoValue) continue;  // what crosses
+      EXPECT_EQ(value.transient, whole.value(before).transient) << value.name;
+    }
     EXPECT_EQ(to_text(parse_graph(to_text(*graph), all_ops())), to_text(*graph));
   }
   EXPECT_NE(first.find("table"), kNoValue);
@@ -186,6 +198,37 @@ TEST(Zero, SumsAreReducedWhenTheirScopeIsDone) {
     if (value.role == Role::kGradient) {
       EXPECT_TRUE(value.type.placements[0].is_flat()) << value.name;
     }
+  }
+}
+
+// Four sums of gradients: each starts behind its last gradient, two at most are under way, and the
+// oldest is waited for first.
+TEST(Overlap, SumsStartEarlyAndTwoAreUnderWay) {
+  const Mesh mesh = Mesh::standard(1, 2, 1, 1);
+  Graph graph(mesh);
+  TensorType term = TensorType::replicated(DType::kF32, {4096}, mesh);
+  term.placements[mesh.find("dp")] = Placement::partial();
+  std::vector<ValueId> sums;
+  graph.set_phase(Phase::kBackward);
+  for (int i = 0; i < 4; ++i) {
+    const ValueId a = graph.add_input(Role::kInput, fmt::format("a{}", i), term);
+    const ValueId b = graph.add_input(Role::kInput, fmt::format("b{}", i), term);
+    sums.push_back(add(graph, a, b, fmt::format("s{}", i)));
+  }
+  graph.set_phase(Phase::kUpdate);
+  for (const ValueId sum : sums) {
+    graph.mark_output(redistribute(graph, sum, "dp", Placement::flat()));
+  }
+  overlap(graph, true);
+  std::vector<std::string> order;
+  for (const Node& node : graph.nodes()) order.push_back(graph.value(node.outputs.front()).name);
+  EXPECT_EQ(order, (std::vector<std::string>{"s0", "s0.dp.F.started", "s1", "s1.dp.F.started", "s2",
+                                             "s0.dp.F", "s2.dp.F.started", "s3", "s1.dp.F",
+                                             "s3.dp.F.started", "s2.dp.F", "s3.dp.F"}));
+  for (const Node& node : graph.nodes()) {
+    const std::string& name = graph.value(node.outputs.front()).name;
+    const bool in_update = name == "s2.dp.F" || name == "s3.dp.F";
+    EXPECT_EQ(node.phase, in_update ? Phase::kUpdate : Phase::kBackward) << name;
   }
 }
 
