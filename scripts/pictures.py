@@ -168,23 +168,6 @@ def overview():
     return svg
 
 
-# What a pass does, in half a line, and what switches it on where something does.
-PASSES = {
-    "build_decoder": ("writes the forward pass down, over whole tensors", ""),
-    "shard": ("places tensors on the ranks; says what moves", ""),
-    "differentiate": ("appends the backward pass", ""),
-    "hoist_transient": ("has one chunk of logits alive at a time", ""),
-    "recompute": ("does forward work again instead of keeping it", ""),
-    "use_fp8": ("gives the layers' products 8-bit operands", "fp8"),
-    "shard_gradients": ("splits gradient sums over the data ranks", "ZeRO 2"),
-    "shard_weights": ("splits weights; gathers them around their use", "ZeRO 3"),
-    "take_stage": ("cuts one stage out; adds sends and receives", "stages"),
-    "append_update": ("appends sums over ranks, clipping and AdamW", ""),
-    "simplify": ("drops what one rank has not to do", ""),
-    "offload": ("has activations wait in host memory", "offloading"),
-    "overlap": ("starts the update's collectives early, waits late", ""),
-    "plan_memory": ("gives every value a place, to the byte", ""),
-}
 # What lies on the table behind a pass.
 BEHIND = {
     "build_decoder": "plain mathematics",
@@ -198,10 +181,10 @@ BEHIND = {
 @picture(repeatable=True)
 def passes():
     printed = run(SKEIN, "plan", "configs/llama2-7b-trn1-4096.toml", "--ranks", "4096", "--passes")
-    names = [line.split()[0] for line in printed.splitlines()]
-    if unknown := set(names) ^ PASSES.keys():
-        sys.exit(f"pictures: the passes are {', '.join(names)}: scripts/pictures.py has another list "
-                 f"({', '.join(sorted(unknown))})")
+    lines = [line.split(None, 1) for line in printed.splitlines()]
+    names = [name for name, _ in lines]
+    if unknown := BEHIND.keys() - set(names):
+        sys.exit(f"pictures: there is no pass {', '.join(sorted(unknown))}: see BEHIND in scripts/pictures.py")
     top, height = 62, 32
     svg = Svg(880, top + height * len(names) + 24, "The passes, in order",
               f"{', '.join(names)}: each takes a graph and leaves a graph; the last one leaves programs.")
@@ -210,17 +193,15 @@ def passes():
     svg.text(856, 32, "dashed: where asked for", "small muted", "end", room=170)
     svg.path(f"M34 {top + 4} V{top + height * len(names) - 6}", RULE, 2)
     begin = top
-    for i, name in enumerate(names):
+    for i, (name, does) in enumerate(lines):
         y = top + height * i
-        does, where = PASSES[name]
+        off = does.endswith("(off)")
         middle = y + height / 2 - 1
         svg.circle(34, middle, 11, RULE, 2)
         svg.text(34, middle + 4, str(i + 1), "small muted", "middle")
-        svg.rect(56, y + 2, 160, height - 6, GRAY if where else BLUE, rx=5, dashed=bool(where))
+        svg.rect(56, y + 2, 160, height - 6, GRAY if off else BLUE, rx=5, dashed=off)
         svg.text(68, middle + 5, name, "mono", room=148)
-        svg.text(232, middle + 5, does, room=440)
-        if where:
-            svg.text(700, middle + 5, f"with {where}", "small muted", "end", room=112)
+        svg.text(232, middle + 5, does.removesuffix("(off)").rstrip(), room=460)
         if name in BEHIND:
             svg.path(f"M708 {begin + 3} H716 V{y + height - 5} H708", BLUE[1])
             svg.text(726, (begin + y + height) / 2 + 3, BEHIND[name], "small", room=880 - 726)

@@ -133,10 +133,12 @@ TEST(Plan, ShowsWhatEachPassMakes) {
     return all;
   };
   const std::string passes = TinyJob::must(with({"--passes"})).out;
-  EXPECT_EQ(passes.substr(0, passes.find("recompute")),
-            "build_decoder\nshard\ndifferentiate\nhoist_transient\n");
-  EXPECT_NE(passes.find("use_fp8  (off)\n"), std::string::npos) << passes;
-  EXPECT_TRUE(passes.ends_with("plan_memory\n")) << passes;
+  EXPECT_EQ(passes.substr(0, passes.find("differentiate")),
+            "build_decoder     writes the forward pass down, over whole tensors\n"
+            "shard             places tensors on the ranks; says what moves\n");
+  EXPECT_NE(passes.find("gives the layers' products 8-bit operands  (off)\n"), std::string::npos)
+      << passes;
+  EXPECT_TRUE(passes.ends_with("gives every value a place, to the byte\n")) << passes;
   const std::string built = TinyJob::must(with({"--print-after", "build_decoder"})).out;
   EXPECT_TRUE(built.starts_with("skein graph\nmesh pp=1 dp=2")) << built.substr(0, 200);
   EXPECT_EQ(built.find("{dp:S0}"), std::string::npos);

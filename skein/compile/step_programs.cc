@@ -36,8 +36,9 @@ ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options
                               const KernelTable& kernels) {
   Graph graph{Mesh()};  // one sequence on one rank: nothing is split
   const std::vector<Pass> passes = {
-      {"build_decoder", [&](Graph& g) { build_decoder(g, model, options); }},
-      {"simplify", simplify},
+      {"build_decoder", "writes the forward pass down, over whole tensors",
+       [&](Graph& g) { build_decoder(g, model, options); }},
+      {"simplify", "drops what one rank has not to do", simplify},
   };
   run_passes(passes, graph);
   return plan_memory({{&graph, "forward", "", ""}}, kernels);
@@ -214,33 +215,42 @@ std::set<int> chunks_of(const Graph& graph) {
 
 StepPasses step_passes(const StepSpec& spec) {
   const bool is_staged = pipeline_shape(spec).num_stages > 1;
-  const Pass takes_stage = {"take_stage", [&](Graph& g) { g = stage_of(g, spec); }, is_staged};
-  const Pass shards_weights = {"shard_weights", shard_weights, spec.layout.zero >= 3};
+  const Pass takes_stage = {"take_stage", "cuts one stage out; adds sends and receives",
+                            [&](Graph& g) { g = stage_of(g, spec); }, is_staged};
+  const Pass shards_weights = {"shard_weights", "splits weights, gathers them to use (ZeRO 3)",
+                               shard_weights, spec.layout.zero >= 3};
   StepPasses passes;
   passes.model = {
-      {"build_decoder", [&](Graph& g) { build_decoder(g, spec.model, decoder_options(spec)); }},
-      {"shard", [&](Graph& g) { g = shard(g, shard_plan(spec)); }},
+      {"build_decoder", "writes the forward pass down, over whole tensors",
+       [&](Graph& g) { build_decoder(g, spec.model, decoder_options(spec)); }},
+      {"shard", "places tensors on the ranks; says what moves",
+       [&](Graph& g) { g = shard(g, shard_plan(spec)); }},
   };
   passes.training = {
-      {"differentiate", [](Graph& g) { differentiate(g, g.outputs().front()); }, true,
-       Transients::kToBeHoisted},
-      {"hoist_transient", hoist_transient},
-      {"recompute", [&](Graph& g) { recompute(g, spec.recompute); }},
-      {"use_fp8", use_fp8, spec.fp8},
-      {"shard_gradients", shard_gradients, spec.layout.zero >= 2 && spec.micro_batches == 1},
+      {"differentiate", "appends the backward pass",
+       [](Graph& g) { differentiate(g, g.outputs().front()); }, true, Transients::kToBeHoisted},
+      {"hoist_transient", "has one chunk of logits alive at a time", hoist_transient},
+      {"recompute", "does forward work again instead of keeping it",
+       [&](Graph& g) { recompute(g, spec.recompute); }},
+      {"use_fp8", "gives the layers' products 8-bit operands", use_fp8, spec.fp8},
+      {"shard_gradients", "splits gradient sums over data ranks (ZeRO 2)", shard_gradients,
+       spec.layout.zero >= 2 && spec.micro_batches == 1},
       shards_weights,
       takes_stage,
-      {"append_update", [&](Graph& g) { append_update(g, update_options(spec)); }},
-      {"simplify", simplify},
-      {"offload", [&](Graph& g) { offload(g, *spec.offload_activations); },
+      {"append_update", "appends sums over ranks, clipping and AdamW",
+       [&](Graph& g) { append_update(g, update_options(spec)); }},
+      {"simplify", "drops what one rank has not to do", simplify},
+      {"offload", "has activations wait in host memory",
+       [&](Graph& g) { offload(g, *spec.offload_activations); },
        spec.offload_activations.has_value()},
-      {"overlap", [&](Graph& g) { overlap(g, spec.layout.hosted_virtual_ranks() == 1); }},
+      {"overlap", "starts the update's collectives early, waits late",
+       [&](Graph& g) { overlap(g, spec.layout.hosted_virtual_ranks() == 1); }},
   };
   passes.evaluation = {
       shards_weights,
       takes_stage,
-      {"append_loss_total", append_loss_total},
-      {"simplify", simplify},
+      {"append_loss_total", "appends the sum of the loss over ranks", append_loss_total},
+      {"simplify", "drops what one rank has not to do", simplify},
   };
   return passes;
 }

@@ -15,6 +15,7 @@ namespace skein {
 
 struct Pass {
   std::string_view name;
+  std::string_view does;  // in half a line, for people
   std::function<void(Graph&)> run;
   bool enabled = true;
   Transients leaves = Transients::kInPlace;

@@ -27,6 +27,10 @@ std::vector<Pass> passes_of(const StepSpec& spec) {
   return all;
 }
 
+std::string line(std::string_view name, std::string_view does, bool enabled) {
+  return fmt::format("{:<16}  {}{}\n", name, does, enabled ? "" : "  (off)");
+}
+
 void check_pass(const std::vector<Pass>& passes, const std::string& wanted) {
   std::vector<std::string_view> names;
   for (const Pass& pass : passes) {
@@ -52,9 +56,9 @@ std::string passes_text(const PlanRequest& request, int64_t rank) {
   const StepSpec spec = spec_of(request, rank);
   std::string text;
   for (const Pass& pass : passes_of(spec)) {
-    text += fmt::format("{}{}\n", pass.name, pass.enabled ? "" : "  (off)");
+    text += line(pass.name, pass.does, pass.enabled);
   }
-  return text + fmt::format("{}\n", kLast);
+  return text + line(kLast, "gives every value a place, to the byte", true);
 }
 
 std::string text_after(const PlanRequest& request, int64_t rank, const std::string& wanted) {
