@@ -19,30 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SKEIN = str(ROOT / "build/skein")
+from makers import MAKERS, REPEATABLE, ROOT, SKEIN, maker, run
+
 FOLDER = ROOT / "docs/pictures"
-
-MAKERS = {}
-REPEATABLE = set()
-
-
-def picture(repeatable):
-    def register(maker):
-        MAKERS[maker.__name__] = maker
-        if repeatable:
-            REPEATABLE.add(maker.__name__)
-        return maker
-    return register
-
-
-def run(*arguments, cwd=ROOT):
-    """What a command prints; it must succeed."""
-    done = subprocess.run(arguments, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode != 0:
-        sys.exit(f"pictures: {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}")
-    return done.stdout
-
 
 INK, MUTED, RULE = "#1f2328", "#59636e", "#d1d9e0"
 # Fill and line of what belongs together.
@@ -120,7 +99,7 @@ class Svg:
         return "\n".join([*self.lines, "</svg>"]) + "\n"
 
 
-@picture(repeatable=True)
+@maker(repeatable=True)
 def overview():
     svg = Svg(880, 286, "From text to a Hugging Face checkpoint",
               "Text is ingested into a corpus, which a tokenizer turns into lanes of tokens. A "
@@ -178,7 +157,7 @@ BEHIND = {
 }
 
 
-@picture(repeatable=True)
+@maker(repeatable=True)
 def passes():
     printed = run(SKEIN, "plan", "configs/llama2-7b-trn1-4096.toml", "--ranks", "4096", "--passes")
     lines = [line.split(None, 1) for line in printed.splitlines()]
@@ -218,7 +197,7 @@ def type_of(value, text):
     return int(found[1]), int(found[2]), found[3]
 
 
-@picture(repeatable=True)
+@maker(repeatable=True)
 def mesh():
     degrees = [part for axis in ("data", "tensor", "pipeline") for part in ("--set", f"parallel.{axis}=2")]
     printed = run(SKEIN, "plan", "configs/llama2-7b-trn1-4096.toml", "--ranks", "8", *degrees,
@@ -345,7 +324,7 @@ def train_and_kill(folder, *arguments):
     return losses_of(metrics)[-1][0]
 
 
-@picture(repeatable=False)
+@maker(repeatable=False)
 def same_curve():
     folder = Path(tempfile.mkdtemp(prefix="skein-pictures-"))
     try:

@@ -10,38 +10,15 @@ A block stands between <!-- transcript: begin NAME --> and <!-- transcript: end 
 this file that is called NAME makes its lines. build/skein must be built.
 """
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
 import textwrap
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SKEIN = str(ROOT / "build/skein")
+from makers import MAKERS, REPEATABLE, ROOT, SKEIN, maker, run
+
 BLOCK = re.compile(r"(<!-- transcript: begin (\w+) -->\n)(.*?)(<!-- transcript: end -->)", re.S)
-
-MAKERS = {}
-REPEATABLE = set()
-
-
-def block(repeatable):
-    def register(maker):
-        MAKERS[maker.__name__] = maker
-        if repeatable:
-            REPEATABLE.add(maker.__name__)
-        return maker
-    return register
-
-
-def run(*arguments, **environment):
-    """What a command prints, both streams as they come; it must succeed."""
-    done = subprocess.run(arguments, cwd=ROOT, text=True, env={**os.environ, **environment},
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode != 0:
-        sys.exit(f"transcripts: {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}")
-    return done.stdout
 
 
 def fenced(text):
@@ -70,7 +47,7 @@ def cpu():
     return f"{name}, {units[0] if units else 'no AVX2'}"
 
 
-@block(repeatable=False)
+@maker(repeatable=False)
 def demo():
     text = run("scripts/demo.sh")
     text = re.sub(r"\x1b\[[0-9;]*[mK]|\r", "", text)
@@ -94,7 +71,7 @@ def count(value):
     return f"{value:.3g}"
 
 
-@block(repeatable=True)
+@maker(repeatable=True)
 def published_runs():
     runs = {"llama2-7b-trn1-4096": (4096, ": tensor 8, data 512"),
             "llama2-13b-trn1": (1024, ": tensor 8, pipeline 4"),
@@ -111,7 +88,7 @@ def published_runs():
     return "\n" + text + "\n"
 
 
-@block(repeatable=True)
+@maker(repeatable=True)
 def passes():
     listed = run(SKEIN, "plan", "configs/llama2-7b-trn1-4096.toml", "--ranks", "4096", "--passes")
     return fenced(textwrap.fill(" → ".join(line.split()[0] for line in listed.splitlines()), 100))
@@ -195,7 +172,7 @@ for name, (after, settings, shown) in GRAPHS.items():
     REPEATABLE.add(name)
 
 
-@block(repeatable=True)
+@maker(repeatable=True)
 def arenas():
     orders = {
         "weights, gradients, optimizer, inputs": "one after another, as in the graph",
