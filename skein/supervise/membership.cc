@@ -1,0 +1,250 @@
+#include "skein/supervise/membership.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+// An exchange with the store that comes later than this after the one before does not prove that
+// the store was at hand all the while.
+constexpr Millis kLongestGap = 2'000;
+
+std::string names_of(const std::vector<const HostRecord*>& hosts) {
+  std::string text;
+  for (const HostRecord* host : hosts) text += (text.empty() ? "" : ", ") + host->host;
+  return text.empty() ? "none" : text;
+}
+
+// The worst ending of those that `generation` had, and who had it: a cause before a consequence.
+const HostRecord* root_cause(const StoreView& view, const GenerationRecord& generation) {
+  const HostRecord* worst = nullptr;
+  for (const HostRecord& host : view.hosts) {
+    if (host.ended != generation.number || generation.member(host.host) == nullptr) continue;
+    if (worst == nullptr || (is_cause(host.ending) && host.ending > worst->ending)) worst = &host;
+  }
+  return worst;
+}
+
+bool any_ended(const StoreView& view, const GenerationRecord& generation, Ending ending) {
+  return std::any_of(view.hosts.begin(), view.hosts.end(), [&](const HostRecord& host) {
+    return host.ended == generation.number && host.ending == ending &&
+           generation.member(host.host) != nullptr;
+  });
+}
+
+// What was asked for, and did not fail.
+bool ended_as_asked(const StoreView& view, const GenerationRecord& generation) {
+  const HostRecord* cause = root_cause(view, generation);
+  if (cause != nullptr && is_cause(cause->ending)) return false;
+  return any_ended(view, generation, Ending::kStopped) ||
+         any_ended(view, generation, Ending::kRegrouped);
+}
+
+bool comes_again(Ending ending) {
+  return ending == Ending::kCrashed || ending == Ending::kOutOfMemory || ending == Ending::kHung;
+}
+
+}  // namespace
+
+Membership::Membership(const MembershipOptions& options, std::string self)
+    : options_(options), self_(std::move(self)) {}
+
+void Membership::update(StoreView view, Millis now) {
+  if (updated_) lived_ += std::min(now - *updated_, kLongestGap);
+  updated_ = now;
+  // Caches of a network file system may show something older than before.
+  if (view_.newest && (!view.newest || view.newest->number < view_.newest->number)) {
+    view.newest = view_.newest;
+  }
+  for (HostRecord& host : view.hosts) {
+    const HostRecord* before = view_.host(host.host);
+    if (before != nullptr && before->beat > host.beat) host = *before;
+  }
+  view_ = std::move(view);
+  for (const HostRecord& host : view_.hosts) {
+    Seen& seen = seen_[host.host];
+    if (seen.beat != host.beat) seen = {host.beat, lived_};
+    if (!host.succeeds.empty()) successors_[host.succeeds] = host.host;
+  }
+}
+
+bool Membership::is_silent(const std::string& host, Millis time) const {
+  if (host == self_) return false;
+  const auto seen = seen_.find(host);
+  // The record of a member may be missing: the store has lost it, or it was never seen.
+  return lived_ - (seen == seen_.end() ? 0 : seen->second.since) >= time;
+}
+
+bool Membership::is_live(const HostRecord& record) const {
+  return !record.gone && !successors_.contains(record.host) && !is_silent(record.host);
+}
+
+bool Membership::has_ended(const std::string& host, int64_t generation) const {
+  if (successors_.contains(host)) return true;
+  const HostRecord* record = view_.host(host);
+  return record != nullptr && (record->gone || record->ended >= generation);
+}
+
+bool Membership::is_over(const GenerationRecord& generation) const {
+  bool any_says_so = false, all_or_silent = true, all_silent_for_long = true;
+  for (const auto& member : generation.members) {
+    const bool ended = has_ended(member.host, generation.number);
+    any_says_so |= ended;
+    all_or_silent &= ended || is_silent(member.host);
+    all_silent_for_long &= is_silent(member.host, options_.fence);
+  }
+  return (any_says_so && all_or_silent) || all_silent_for_long;
+}
+
+// Members of the last generation in their order, so that ranks stay where they are; then the others
+// by name.
+std::vector<const HostRecord*> Membership::in_order() const {
+  std::vector<const HostRecord*> hosts;
+  const auto add = [&](const HostRecord* host) {
+    const bool is_new = std::find(hosts.begin(), hosts.end(), host) == hosts.end();
+    if (host != nullptr && is_live(*host) && is_new) hosts.push_back(host);
+  };
+  if (view_.newest) {
+    for (const auto& member : view_.newest->members) add(view_.host(member.host));
+  }
+  const size_t num_members = hosts.size();
+  for (const HostRecord& host : view_.hosts) add(&host);
+  std::sort(hosts.begin() + static_cast<ptrdiff_t>(num_members), hosts.end(),
+            [](const HostRecord* a, const HostRecord* b) { return a->host < b->host; });
+  return hosts;
+}
+
+std::vector<const HostRecord*> Membership::candidates() const {
+  std::vector<const HostRecord*> hosts = in_order();
+  std::erase_if(hosts, [](const HostRecord* host) {
+    return host->leaving || host->workers == 0 || host->joined > host->ended;
+  });
+  return hosts;
+}
+
+// A host that leaves acts only where nobody stays.
+bool Membership::is_my_turn() const {
+  const std::vector<const HostRecord*> hosts = in_order();
+  const auto stays = [](const HostRecord* host) { return !host->leaving; };
+  const auto first = std::find_if(hosts.begin(), hosts.end(), stays);
+  if (first != hosts.end()) return (*first)->host == self_;
+  return !hosts.empty() && hosts.front()->host == self_;
+}
+
+bool Membership::others_wait() const {
+  if (!view_.newest || view_.newest->verdict) return false;
+  const auto& members = view_.newest->members;
+  if (static_cast<int>(members.size()) >= options_.max_hosts) return false;
+  const std::vector<const HostRecord*> hosts = candidates();
+  return std::any_of(hosts.begin(), hosts.end(), [&](const HostRecord* host) {
+    return view_.newest->member(host->host) == nullptr;
+  });
+}
+
+bool Membership::can_do_without_me() const {
+  const std::vector<const HostRecord*> hosts = in_order();
+  return std::count_if(hosts.begin(), hosts.end(), [&](const HostRecord* host) {
+           return !host->leaving && host->host != self_;
+         }) >= options_.min_hosts;
+}
+
+GenerationRecord Membership::successor() const {
+  GenerationRecord next;
+  if (!view_.newest) {
+    next.number = 1;
+    return next;
+  }
+  const GenerationRecord& last = *view_.newest;
+  next.number = last.number + 1;
+  next.best_step = last.best_step;
+  for (const HostRecord& host : view_.hosts) next.best_step = std::max(next.best_step, host.step);
+  const bool is_progress = next.best_step > last.best_step;
+  if (!is_progress) {
+    next.attempts = last.attempts;
+    next.failure = last.failure;
+    next.same_failures = last.same_failures;
+  }
+  if (!ended_as_asked(view_, last)) judge_failure(next);
+  return next;
+}
+
+// What ended the last generation, and whether it may be tried again.
+void Membership::judge_failure(GenerationRecord& next) const {
+  const GenerationRecord& last = *view_.newest;
+  const HostRecord* cause = root_cause(view_, last);
+  ++next.attempts;
+  if (any_ended(view_, last, Ending::kFinished) && !is_cause(cause->ending)) {
+    next.verdict = Verdict{0, "finished"};
+    return;
+  }
+  if (cause == nullptr) return;  // every host of it is lost
+  const std::string failure =
+      fmt::format("{} at step {}: {}", ending_name(cause->ending), cause->step, cause->message);
+  next.same_failures = failure == next.failure ? next.same_failures + 1 : 1;
+  next.failure = failure;
+  if (is_fatal(cause->ending)) {
+    next.verdict = Verdict{cause->ending == Ending::kRefused ? 2 : 1, cause->message};
+  } else if (comes_again(cause->ending) && next.same_failures >= options_.same_failures) {
+    next.verdict = Verdict{
+        1, fmt::format("{}\nThis was the same failure after the same step {} times in a row: "
+                       "another restart would not help",
+                       cause->message, next.same_failures)};
+  } else if (next.attempts > options_.max_restarts) {
+    next.verdict = Verdict{
+        1, fmt::format("{}\nlaunch.max_restarts = {} restarts in a row brought no new step",
+                       cause->message, options_.max_restarts)};
+  }
+}
+
+Millis Membership::backoff(const GenerationRecord& next) const {
+  if (next.attempts <= 1) return 0;
+  const int doublings = std::min(next.attempts - 2, 20);
+  return std::min(options_.max_backoff, options_.first_backoff << doublings);
+}
+
+std::optional<GenerationRecord> Membership::next_generation(Millis now) {
+  if (view_.newest && (view_.newest->verdict || !is_over(*view_.newest))) return std::nullopt;
+  const int64_t over = view_.newest ? view_.newest->number : 0;
+  if (std::exchange(over_, over) != over || !over_since_) {
+    over_since_ = now;
+    enough_since_.reset();
+  }
+  if (!is_my_turn()) return std::nullopt;
+  GenerationRecord next = successor();
+  if (next.verdict) return next;
+
+  const std::vector<const HostRecord*> hosts = candidates();
+  const int count = static_cast<int>(hosts.size());
+  const std::vector<const HostRecord*> live = in_order();
+  const bool any_leaves = std::any_of(live.begin(), live.end(),
+                                      [](const HostRecord* host) { return host->leaving; });
+  const Millis waited = now - *over_since_;
+  if (any_leaves && waited < options_.settle) return std::nullopt;  // others may leave as well
+  if (count < options_.min_hosts) {
+    enough_since_.reset();
+    if (!any_leaves && waited < options_.wait_for_hosts) return std::nullopt;
+    next.verdict = any_leaves ? Verdict{75, "stopped by a signal"}
+                              : Verdict{over == 0 ? 1 : 75,
+                                        fmt::format("launch.nodes asks for {} machines at least: "
+                                                    "after {} s these had come: {}",
+                                                    options_.min_hosts, waited / 1000,
+                                                    names_of(hosts))};
+    return next;
+  }
+  if (!enough_since_) enough_since_ = now;
+  const bool is_first = over == 0;
+  if (is_first && count < options_.max_hosts && now - *enough_since_ < options_.gather) {
+    return std::nullopt;
+  }
+  if (waited < backoff(next)) return std::nullopt;
+  for (const HostRecord* host : hosts) {
+    if (static_cast<int>(next.members.size()) == options_.max_hosts) break;
+    next.members.push_back({host->host, host->workers});
+  }
+  return next;
+}
+
+}  // namespace skein

@@ -1,0 +1,89 @@
+// Who trains next: what a host concludes from the store about the hosts of its run. It decides
+// alone and without waiting; hosts that decide at the same time are told apart by the store, in
+// which the record of a generation can be created only once.
+//
+// A generation is over when none of its workers can train any more. Training needs all of them, so
+//   one member that says that its workers have ended is enough; the others are waited for until
+//   they say the same, or are silent for `silence`
+//   where no member says so, all must be silent for `fence`: a host that cannot reach the store
+//   ends its workers after kCutOffShare of it (supervisor.h)
+// Silence is measured on the reader's own clock, as the time for which a record does not change
+// while this host can both write and read. Neither a difference between clocks nor an outage of the
+// store, nor having been suspended, makes a host look silent.
+//
+// Turn     the first live host of the last generation, else the first by name, writes the next one
+// Cost     of n hosts: O(n log n) a view
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "skein/supervise/records.h"
+
+namespace skein {
+
+struct MembershipOptions {
+  int min_hosts = 1, max_hosts = 1;
+  Millis silence = 10'000;
+  Millis fence = 120'000;
+  Millis gather = 60'000;           // at the start, for more than min_hosts
+  Millis settle = 1'000;            // for whoever is asked to stop at the same time as another
+  Millis wait_for_hosts = 600'000;  // for min_hosts; then the run ends
+  Millis first_backoff = 1'000;     // before the second restart that brought no new step
+  Millis max_backoff = 60'000;
+  int max_restarts = 100;           // in a row that brought no new step
+  int same_failures = 3;            // of one cause at one step: it would come for ever
+};
+
+constexpr double kCutOffShare = 0.8;
+
+class Membership {
+ public:
+  Membership(const MembershipOptions& options, std::string self);
+
+  // What the store held after this host wrote its own record; read by `now`.
+  void update(StoreView view, Millis now);
+  const StoreView& view() const { return view_; }
+
+  bool is_silent(const std::string& host) const { return is_silent(host, options_.silence); }
+  // It has no worker of the generation any more, as it says itself, or whoever replaced it.
+  bool has_ended(const std::string& host, int64_t generation) const;
+  // The generation's workers have ended everywhere, as far as anybody can know.
+  bool is_over(const GenerationRecord& generation) const;
+  // Whether this host is the one that acts for all.
+  bool is_my_turn() const;
+  // What this host should add to the list of generations now, if anything.
+  std::optional<GenerationRecord> next_generation(Millis now);
+  // Hosts that could come in, if the newest generation were to stop.
+  bool others_wait() const;
+  // Enough hosts are left to train when this one leaves.
+  bool can_do_without_me() const;
+
+ private:
+  bool is_silent(const std::string& host, Millis time) const;
+  bool is_live(const HostRecord& record) const;
+  std::vector<const HostRecord*> in_order() const;
+  std::vector<const HostRecord*> candidates() const;
+  GenerationRecord successor() const;
+  void judge_failure(GenerationRecord& next) const;
+  Millis backoff(const GenerationRecord& next) const;
+
+  struct Seen {
+    int64_t beat = -1;
+    Millis since = 0;  // of lived_
+  };
+  const MembershipOptions options_;
+  const std::string self_;
+  StoreView view_;
+  std::map<std::string, Seen> seen_;
+  std::map<std::string, std::string> successors_;
+  Millis lived_ = 0;  // time with the store at hand
+  std::optional<Millis> updated_;
+  // When this host first saw what it now waits with.
+  int64_t over_ = -1;
+  std::optional<Millis> over_since_, enough_since_;
+};
+
+}  // namespace skein

@@ -1,0 +1,168 @@
+#include "skein/supervise/records.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+constexpr std::array<const char*, 13> kEndingNames = {
+    "none",      "finished", "stopped",    "regrouped", "lost peer", "crashed", "killed",
+    "no memory", "hung",     "cut off", "no storage", "not finite", "refused"};
+
+class Fields {
+ public:
+  Fields(const Json& json, const std::string& what) : json_(json), what_(what) {
+    if (!json.is_object()) {
+      fail(ErrorCode::kInvalid, "{}: found {}, expected an object", what, json.type_name());
+    }
+  }
+
+  std::string text(const char* key) const {
+    const Json& value = get(key);
+    if (!value.is_string()) wrong(key, "a text");
+    return value.get<std::string>();
+  }
+  int64_t number(const char* key, int64_t max = int64_t{1} << 53) const {
+    const Json& value = get(key);
+    const bool fits = value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t(max);
+    if (!fits) wrong(key, fmt::format("a whole number from 0 to {}", max));
+    return value.get<int64_t>();
+  }
+  int count(const char* key) const { return static_cast<int>(number(key, 1'000'000)); }
+  bool flag(const char* key) const {
+    const Json& value = get(key);
+    if (!value.is_boolean()) wrong(key, "true or false");
+    return value.get<bool>();
+  }
+  const Json& get(const char* key) const {
+    const auto found = json_.find(key);
+    if (found == json_.end()) fail(ErrorCode::kInvalid, "{}: key \"{}\" is missing", what_, key);
+    return *found;
+  }
+  bool has(const char* key) const { return json_.contains(key); }
+  [[noreturn]] void wrong(const char* key, const std::string& expected) const {
+    fail(ErrorCode::kInvalid, "{}: {} is {}, expected {}", what_, key,
+         json_.at(key).dump().substr(0, 100), expected);
+  }
+
+ private:
+  const Json& json_;
+  const std::string& what_;
+};
+
+}  // namespace
+
+const char* ending_name(Ending ending) { return kEndingNames.at(static_cast<size_t>(ending)); }
+
+Ending ending_of(const std::string& name) {
+  const auto found = std::find(kEndingNames.begin(), kEndingNames.end(), name);
+  if (found == kEndingNames.end()) {
+    fail(ErrorCode::kInvalid, "an ending is \"{}\", expected one such as \"{}\"",
+         name.substr(0, 100), ending_name(Ending::kCrashed));
+  }
+  return static_cast<Ending>(found - kEndingNames.begin());
+}
+
+bool is_cause(Ending ending) {
+  return ending >= Ending::kCrashed && ending != Ending::kCutOff;
+}
+
+bool is_fatal(Ending ending) {
+  return ending == Ending::kNotFinite || ending == Ending::kRefused;
+}
+
+const GenerationRecord::Member* GenerationRecord::member(const std::string& host) const {
+  const auto found = std::find_if(members.begin(), members.end(),
+                                  [&](const Member& member) { return member.host == host; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+int GenerationRecord::first_rank(const std::string& host) const {
+  int rank = 0;
+  for (const Member& member : members) {
+    if (member.host == host) break;
+    rank += member.workers;
+  }
+  return rank;
+}
+
+int GenerationRecord::num_ranks() const {
+  int ranks = 0;
+  for (const Member& member : members) ranks += member.workers;
+  return ranks;
+}
+
+const HostRecord* StoreView::host(const std::string& name) const {
+  const auto found = std::find_if(hosts.begin(), hosts.end(),
+                                  [&](const HostRecord& record) { return record.host == name; });
+  return found == hosts.end() ? nullptr : &*found;
+}
+
+OrderedJson host_to_json(const HostRecord& record) {
+  return {{"host", record.host},       {"succeeds", record.succeeds},
+          {"beat", record.beat},       {"workers", record.workers},
+          {"joined", record.joined},   {"ended", record.ended},
+          {"message", record.message}, {"ending", ending_name(record.ending)},
+          {"step", record.step},       {"leaving", record.leaving},
+          {"gone", record.gone}};
+}
+
+HostRecord host_from_json(const Json& json, const std::string& what) {
+  const Fields fields(json, what);
+  HostRecord record;
+  record.host = fields.text("host");
+  record.succeeds = fields.text("succeeds");
+  record.beat = fields.number("beat");
+  record.workers = fields.count("workers");
+  record.joined = fields.number("joined");
+  record.ended = fields.number("ended");
+  record.ending = ending_of(fields.text("ending"));
+  record.message = fields.text("message");
+  record.step = fields.number("step");
+  record.leaving = fields.flag("leaving");
+  record.gone = fields.flag("gone");
+  return record;
+}
+
+OrderedJson generation_to_json(const GenerationRecord& record) {
+  OrderedJson members = OrderedJson::array();
+  for (const auto& member : record.members) {
+    members.push_back({{"host", member.host}, {"workers", member.workers}});
+  }
+  OrderedJson json = {{"number", record.number},       {"members", std::move(members)},
+                      {"best_step", record.best_step}, {"attempts", record.attempts},
+                      {"failure", record.failure},     {"same_failures", record.same_failures}};
+  if (record.verdict) {
+    json["verdict"] = {{"exit_code", record.verdict->exit_code},
+                       {"message", record.verdict->message}};
+  }
+  return json;
+}
+
+GenerationRecord generation_from_json(const Json& json, const std::string& what) {
+  const Fields fields(json, what);
+  GenerationRecord record;
+  record.number = fields.number("number");
+  const Json& members = fields.get("members");
+  if (!members.is_array()) fields.wrong("members", "a list");
+  for (const Json& member : members) {
+    const Fields of_member(member, what);
+    record.members.push_back({of_member.text("host"), of_member.count("workers")});
+  }
+  record.best_step = fields.number("best_step");
+  record.attempts = fields.count("attempts");
+  record.failure = fields.text("failure");
+  record.same_failures = fields.count("same_failures");
+  if (fields.has("verdict")) {
+    const Fields verdict(fields.get("verdict"), what);
+    record.verdict = Verdict{static_cast<int>(verdict.number("exit_code", 255)),
+                             verdict.text("message")};
+  }
+  return record;
+}
+
+}  // namespace skein

@@ -1,0 +1,56 @@
+// A cluster in which everything goes wrong, under a seed: the supervisors are the real ones, the
+// clocks, hosts, networks, the store and the training are made up. The same seed gives the same
+// history, so a failure found is a test of one line.
+//
+// Faults      workers that crash, are killed or hang; supervisors killed or suspended; hosts that
+//             lose power, with or without coming back; partitions between hosts and from the store;
+//             an outage of the store; writes that take effect though they were answered with an
+//             error; reads of old records; clocks that are off and run at other rates; slow hosts;
+//             a signal that asks to stop
+// Invariants  checked after each event:
+//             no two generations train at once: no step ends in one while a later one has begun
+//             no committed step is lost: a generation begins at the newest commit
+//             progress: once all is mended, the run ends within `patience`
+//             one end: every supervisor that is left ends with the same exit code
+// Cost        about 5 ms a simulated schedule of 5 hosts
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "skein/supervise/supervisor.h"
+
+namespace skein {
+
+struct SimulationOptions {
+  uint64_t seed = 1;
+  int num_hosts = 5;
+  int workers = 2;  // a host
+  SupervisorOptions supervisor;
+  int64_t steps = 400;
+  Millis step = 1'000;
+  int64_t save_every = 10;
+  Millis start = 3'000;  // of a worker, to be ready
+  Millis collective_timeout = 60'000;
+  Millis trouble = 600'000;      // for how long faults happen
+  Millis fault_every = 30'000;   // on average
+  Millis patience = 1'800'000;   // for the run to end after that
+};
+
+struct SimulationResult {
+  std::string violation;  // empty: the invariants held
+  int exit_code = -1;
+  int64_t steps = 0;       // done, those that were done again included
+  int64_t generations = 0;
+  int64_t faults = 0;
+  int64_t events = 0;
+  Millis duration = 0;
+  std::vector<std::string> history;
+};
+
+// One of many clusters, small and large, with and without spare hosts, drawn by the seed.
+SimulationOptions schedule_of(uint64_t seed);
+
+SimulationResult simulate(const SimulationOptions& options);
+
+}  // namespace skein

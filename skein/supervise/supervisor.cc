@@ -1,0 +1,318 @@
+#include "skein/supervise/supervisor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+constexpr Millis kRetryExchange = 500;
+constexpr Millis kLastWords = 2'000;  // for the store to take that this host is gone
+
+bool was_asked_for(Ending ending) {
+  return ending == Ending::kFinished || ending == Ending::kStopped || ending == Ending::kRegrouped;
+}
+
+// Of two endings on one host, which one says more about the generation.
+int weight(Ending ending) {
+  if (is_cause(ending)) return 3;
+  if (was_asked_for(ending)) return 2;
+  return ending == Ending::kNone ? 0 : 1;
+}
+
+}  // namespace
+
+Supervisor::Supervisor(const SupervisorOptions& options)
+    : options_(options), membership_(options.membership, options.host) {
+  record_.host = options.host;
+  record_.succeeds = options.succeeds;
+  record_.workers = options.workers;
+}
+
+void Supervisor::start(Millis now) {
+  last_good_ = now;
+  advance(now);
+}
+
+void Supervisor::tick(Millis now) { advance(now); }
+
+void Supervisor::exchanged(std::optional<StoreView> view, Millis now) {
+  exchanging_ = false;
+  if (view) {
+    last_good_ = exchange_began_;
+    published_ = exchanged_beat_;
+    membership_.update(std::move(*view), now);
+    next_exchange_ = now + (is_settled() ? options_.beat : options_.poll);
+  } else {
+    changed_ = false;
+    next_exchange_ = now + kRetryExchange;
+  }
+  advance(now);
+}
+
+void Supervisor::created(Created created, Millis now) {
+  creating_ = false;
+  if (created == Created::kFailed) {
+    next_exchange_ = now + kRetryExchange;
+  } else {
+    changed_ = true;  // to read it
+  }
+  advance(now);
+}
+
+void Supervisor::heartbeat(int64_t generation, int index, int64_t progress, int64_t step,
+                           Millis now) {
+  if (!runs_ || generation != record_.joined) return;
+  Worker& worker = workers_.at(static_cast<size_t>(index));
+  if (worker.progress != progress) {
+    worker.progress = progress;
+    worker.changed = progressed_ = now;
+  }
+  record_.step = std::max(record_.step, step);
+  advance(now);
+}
+
+void Supervisor::worker_ended(int64_t generation, int index, Ending ending,
+                              const std::string& message, Millis now) {
+  if (!runs_ || generation != record_.joined) return;
+  workers_.at(static_cast<size_t>(index)).runs = false;
+  const bool by_us = kill_at_ && ending == Ending::kKilled;
+  const bool any_runs = std::any_of(workers_.begin(), workers_.end(),
+                                    [](const Worker& worker) { return worker.runs; });
+  if (!by_us) note_ending(ending, message);
+  if (!any_runs) {
+    all_ended();
+  } else if (ending == Ending::kLostPeer) {
+    // A consequence: whoever is the cause may be about to say so.
+    if (!kill_at_ && !settle_at_) settle_at_ = now + options_.grace;
+  } else if (!was_asked_for(ending) && !by_us) {
+    end_workers(ending, message, false, now);
+  }
+  advance(now);
+}
+
+void Supervisor::asked_to_stop(int signal, bool at_once, Millis now) {
+  if (at_once) {
+    if (runs_) act(Action::Kind::kKillWorkers);
+    Action& exit = act(Action::Kind::kExit);
+    exit.exit_code = 1;
+    exit.text = "interrupted twice: every worker was ended at once, without saving";
+    exited_ = true;
+    return;
+  }
+  if (!record_.leaving) leaving_since_ = now;
+  record_.leaving = changed_ = true;
+  if (runs_ && !kill_at_) act(Action::Kind::kAskWorkers).signal = signal;
+  advance(now);
+}
+
+std::vector<Action> Supervisor::take_actions() { return std::exchange(actions_, {}); }
+
+Millis Supervisor::permitted_until() const {
+  const auto share = kCutOffShare * static_cast<double>(options_.membership.fence);
+  return last_good_ + static_cast<Millis>(share);
+}
+
+Millis Supervisor::next_time() const {
+  Millis next = now_ + (is_settled() ? options_.beat : options_.poll);
+  if (!exchanging_) next = std::min(next, next_exchange_);
+  for (const auto& deadline : {kill_at_, settle_at_, exit_at_}) {
+    if (deadline) next = std::min(next, *deadline);
+  }
+  return std::max(next, now_ + 1);
+}
+
+// Workers train, and nobody waits for anything.
+bool Supervisor::is_settled() const {
+  if (!runs_ || kill_at_ || settle_at_ || exit_) return false;
+  const std::optional<GenerationRecord>& newest = membership_.view().newest;
+  return newest && newest->number == record_.joined;
+}
+
+void Supervisor::advance(Millis now) {
+  now_ = now;
+  if (exited_) return;
+  obey_the_store(now);
+  watch_workers(now);
+  if (!runs_ && !exit_) {
+    consider_leaving(now);
+    propose(now);
+  }
+  if (exit_ && !runs_ && (published_ >= gone_beat_ || now >= *exit_at_)) {
+    Action& exit = act(Action::Kind::kExit);
+    exit.exit_code = exit_->exit_code;
+    exit.text = exit_->message;
+    exited_ = true;
+    return;
+  }
+  exchange(now);
+}
+
+void Supervisor::obey_the_store(Millis now) {
+  const std::optional<GenerationRecord>& newest = membership_.view().newest;
+  if (!newest || exit_) return;
+  if (newest->verdict && !runs_) {
+    leave(newest->verdict->exit_code, newest->verdict->message, now);
+  } else if (runs_ && newest->number > record_.joined) {
+    end_workers(Ending::kLostPeer, "the other machines went on without this one", true, now);
+  } else if (runs_ && newest->number == record_.joined) {
+    watch_members(*newest, now);
+  } else if (!runs_ && !newest->verdict && newest->number > record_.ended &&
+             newest->member(options_.host) != nullptr) {
+    start_workers(*newest, now);
+  }
+}
+
+std::string Supervisor::ended_before_it_began(const GenerationRecord& generation) const {
+  if (record_.leaving) return "asked to stop before it began";
+  for (const auto& member : generation.members) {
+    if (membership_.has_ended(member.host, generation.number)) {
+      return fmt::format("{} ended before it began here", member.host);
+    }
+  }
+  return "";
+}
+
+void Supervisor::watch_members(const GenerationRecord& generation, Millis now) {
+  for (const auto& member : generation.members) {
+    if (member.host == options_.host) continue;
+    const HostRecord* host = membership_.view().host(member.host);
+    if (membership_.has_ended(member.host, generation.number)) {
+      const bool asked = host != nullptr && host->ended == generation.number &&
+                         was_asked_for(host->ending);
+      if (asked) continue;  // the workers here are about to end as well, or their `hang` passes
+      const std::string why = host == nullptr || host->message.empty() ? "it ended" : host->message;
+      end_workers(Ending::kLostPeer, fmt::format("{}: {}", member.host, why), false, now);
+    } else if (membership_.is_silent(member.host) &&
+               now - progressed_ >= options_.membership.silence) {
+      end_workers(Ending::kLostPeer, fmt::format("{} fell silent", member.host), false, now);
+    }
+  }
+  const bool may_regroup = membership_.is_my_turn() && membership_.others_wait() &&
+                           now - started_ >= options_.regroup;
+  if (may_regroup && !kill_at_ && !std::exchange(regroups_, true)) {
+    say("another machine is ready: training stops after this step to take it in");
+    act(Action::Kind::kAskWorkers).signal = kRegroup;
+  }
+}
+
+void Supervisor::watch_workers(Millis now) {
+  if (!runs_) return;
+  if (settle_at_ && now >= *settle_at_) end_workers(Ending::kLostPeer, message_, false, now);
+  if (kill_at_) {
+    if (now < *kill_at_) return;
+    act(Action::Kind::kKillWorkers);
+    kill_at_ = now + options_.grace;
+    return;
+  }
+  if (now >= permitted_until()) {
+    end_workers(Ending::kCutOff,
+                fmt::format("the rendezvous store could not be reached for {} s",
+                            (now - last_good_) / 1000),
+                true, now);
+    return;
+  }
+  for (size_t index = 0; index < workers_.size(); ++index) {
+    const Worker& worker = workers_[index];
+    if (!worker.runs || now - worker.changed < options_.hang) continue;
+    note_ending(Ending::kHung, fmt::format("worker {} made no progress for {} s at step {}", index,
+                                           options_.hang / 1000, record_.step));
+    act(Action::Kind::kDumpStacks);
+    kill_at_ = now + options_.stacks;
+    return;
+  }
+}
+
+void Supervisor::start_workers(const GenerationRecord& generation, Millis now) {
+  record_.joined = generation.number;
+  changed_ = true;
+  ending_ = Ending::kNone;
+  kill_at_.reset();
+  settle_at_.reset();
+  regroups_ = false;
+  message_ = ended_before_it_began(generation);
+  if (!message_.empty()) {
+    ending_ = record_.leaving ? Ending::kStopped : Ending::kLostPeer;
+    all_ended();
+    return;
+  }
+  workers_.assign(static_cast<size_t>(options_.workers), Worker{.changed = now});
+  runs_ = true;
+  started_ = progressed_ = now;
+  act(Action::Kind::kStartWorkers).generation = generation;
+}
+
+void Supervisor::end_workers(Ending ending, const std::string& message, bool kill, Millis now) {
+  note_ending(ending, message);
+  settle_at_.reset();
+  if (kill) {
+    if (killed_ != record_.joined) act(Action::Kind::kKillWorkers);
+    killed_ = record_.joined;
+    kill_at_ = now + options_.grace;
+  } else if (!kill_at_) {
+    act(Action::Kind::kEndWorkers);
+    kill_at_ = now + options_.grace;
+  }
+}
+
+void Supervisor::note_ending(Ending ending, const std::string& message) {
+  if (weight(ending) <= weight(ending_)) return;
+  ending_ = ending;
+  message_ = message;
+}
+
+void Supervisor::all_ended() {
+  runs_ = false;
+  record_.ended = record_.joined;
+  record_.ending = ending_;
+  record_.message = message_;
+  changed_ = true;
+  kill_at_.reset();
+  settle_at_.reset();
+}
+
+void Supervisor::consider_leaving(Millis now) {
+  const Millis patience = options_.membership.wait_for_hosts;
+  if (record_.leaving && (membership_.can_do_without_me() ||
+                          now - leaving_since_ >= 2 * options_.membership.silence)) {
+    leave(75, "stopped by a signal", now);
+  } else if (now - last_good_ >= patience) {
+    leave(75, fmt::format("the rendezvous store could not be reached for {} s", patience / 1000),
+          now);
+  }
+}
+
+void Supervisor::propose(Millis now) {
+  if (exit_ || creating_) return;
+  std::optional<GenerationRecord> next = membership_.next_generation(now);
+  if (!next) return;
+  creating_ = true;
+  act(Action::Kind::kCreate).generation = std::move(*next);
+}
+
+void Supervisor::leave(int exit_code, const std::string& message, Millis now) {
+  exit_ = Verdict{exit_code, message};
+  exit_at_ = now + kLastWords;
+  record_.gone = changed_ = true;
+  gone_beat_ = record_.beat + 1;
+}
+
+void Supervisor::exchange(Millis now) {
+  if (exchanging_ || (!changed_ && now < next_exchange_)) return;
+  exchanging_ = true;
+  changed_ = false;
+  exchange_began_ = now;
+  exchanged_beat_ = ++record_.beat;
+  act(Action::Kind::kExchange).host = record_;
+}
+
+void Supervisor::say(std::string text) { act(Action::Kind::kSay).text = std::move(text); }
+
+Action& Supervisor::act(Action::Kind kind) {
+  actions_.emplace_back().kind = kind;
+  return actions_.back();
+}
+
+}  // namespace skein

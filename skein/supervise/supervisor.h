@@ -1,0 +1,139 @@
+// The supervisor of a host's workers, as a deterministic state machine: what happens goes in, what
+// is to be done comes out, and it neither waits nor looks at a clock, a process or a file itself.
+// `skein train` drives it with real ones (launch/node.h), the simulator with made-up ones
+// (supervise/simulation.h), so that what is simulated is what runs.
+//
+// In    start, tick, exchanged, created, heartbeat, worker_ended, asked_to_stop; each with the time
+//       of this host's monotonic clock
+// Out   take_actions, after each of them; next_time, when tick is due at the latest
+// Ends  of workers: a worker fails → its neighbours on the host are told to end, and killed after
+//       `grace` → once all are gone the host says so in the store → the other members end theirs
+// Hang  a worker whose heartbeat does not change for `hang`: its stacks are written, it is killed
+// Cut   a host that cannot exchange with the store for kCutOffShare of `fence` ends its workers:
+//       from `fence` on others may train without it
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "skein/supervise/membership.h"
+
+namespace skein {
+
+struct SupervisorOptions {
+  std::string host;      // HostRecord::host
+  std::string succeeds;  // HostRecord::succeeds
+  int workers = 1;
+  MembershipOptions membership;
+  Millis beat = 1'000;  // between exchanges with the store while nothing happens
+  Millis poll = 100;    // while a generation ends or begins
+  Millis hang = 300'000;
+  Millis stacks = 2'000;  // for the stacks of a hanging worker to be written
+  Millis grace = 5'000;
+  Millis regroup = 10'000;  // a generation lives at least so long before it stops for a newcomer
+};
+
+struct Action {
+  enum class Kind : uint8_t {
+    kExchange,      // write `host` to the store, then read all; answer with exchanged()
+    kCreate,        // create `generation` in the store; answer with created()
+    kStartWorkers,  // of `generation`
+    kAskWorkers,    // to stop after the same step: `signal`, as it came, or kRegroup
+    kDumpStacks,    // of all threads of all workers
+    kEndWorkers,    // ask them to end at once
+    kKillWorkers,
+    kSay,   // `text`, for people
+    kExit,  // with `exit_code`; `text` says why, if it is not 0
+  };
+  Kind kind = Kind::kSay;
+  HostRecord host;
+  GenerationRecord generation;
+  int signal = 0;
+  int exit_code = 0;
+  std::string text;
+};
+constexpr int kRegroup = -1;
+
+enum class Created : uint8_t { kYes, kExists, kFailed };
+
+class Supervisor {
+ public:
+  explicit Supervisor(const SupervisorOptions& options);
+
+  void start(Millis now);
+  void tick(Millis now);
+  // The answer to kExchange, or nothing where the store failed.
+  void exchanged(std::optional<StoreView> view, Millis now);
+  void created(Created created, Millis now);
+  // `progress` changes whenever worker `index` of `generation` has done anything at all.
+  void heartbeat(int64_t generation, int index, int64_t progress, int64_t step, Millis now);
+  void worker_ended(int64_t generation, int index, Ending ending, const std::string& message,
+                    Millis now);
+  // `at_once`: without saving.
+  void asked_to_stop(int signal, bool at_once, Millis now);
+
+  std::vector<Action> take_actions();
+  Millis next_time() const;
+
+  // Of which workers run here, or 0.
+  int64_t generation() const { return runs_ ? record_.joined : 0; }
+  // Until when workers may train without another exchange with the store.
+  Millis permitted_until() const;
+  bool has_exited() const { return exited_; }
+
+ private:
+  struct Worker {
+    bool runs = true;
+    int64_t progress = -1;
+    Millis changed = 0;
+  };
+
+  bool is_settled() const;
+  void advance(Millis now);
+  void obey_the_store(Millis now);
+  void watch_members(const GenerationRecord& generation, Millis now);
+  void watch_workers(Millis now);
+  // Why its workers need not be started here; empty: they must.
+  std::string ended_before_it_began(const GenerationRecord& generation) const;
+  void start_workers(const GenerationRecord& generation, Millis now);
+  // `kill`: without grace.
+  void end_workers(Ending ending, const std::string& message, bool kill, Millis now);
+  void note_ending(Ending ending, const std::string& message);
+  void all_ended();
+  void consider_leaving(Millis now);
+  void propose(Millis now);
+  void leave(int exit_code, const std::string& message, Millis now);
+  void exchange(Millis now);
+  void say(std::string text);
+  Action& act(Action::Kind kind);
+
+  const SupervisorOptions options_;
+  Membership membership_;
+  HostRecord record_;
+  std::vector<Action> actions_;
+  Millis now_ = 0;
+
+  // Of generation record_.joined:
+  std::vector<Worker> workers_;
+  bool runs_ = false;  // any of them
+  Millis started_ = 0;
+  Millis progressed_ = 0;         // when any of them last did anything
+  Ending ending_ = Ending::kNone;  // of the one that says most, so far
+  std::string message_;
+  bool regroups_ = false;  // they were asked to
+  std::optional<Millis> settle_at_, kill_at_;
+  int64_t killed_ = 0;  // the generation whose workers were killed
+
+  bool exchanging_ = false, creating_ = false;
+  bool changed_ = true;  // the record, since the last exchange began
+  Millis exchange_began_ = 0, last_good_ = 0, next_exchange_ = 0;
+  int64_t exchanged_beat_ = 0, published_ = 0;
+
+  Millis leaving_since_ = 0;
+  std::optional<Verdict> exit_;
+  std::optional<Millis> exit_at_;
+  int64_t gone_beat_ = 0;
+  bool exited_ = false;
+};
+
+}  // namespace skein
