@@ -1,0 +1,68 @@
+// What a worker tells its supervisor while it works, in memory that both map: a counter that grows
+// whenever anything was done, the last training step, and until when it may stand still because it
+// waits with a deadline of its own. And what the supervisor tells its workers: until when they may
+// train without hearing of it again.
+//
+// Cost     a tick is a relaxed store to a cache line of the worker's own: about a nanosecond
+// Threads  ticks may come from any; without a supervisor they go nowhere
+// Times    milliseconds of CLOCK_BOOTTIME, which goes on while a machine sleeps
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+int64_t boot_millis();
+
+struct alignas(64) HeartbeatSlot {
+  std::atomic<int64_t> progress{0};
+  std::atomic<int64_t> step{0};
+  std::atomic<int64_t> excused_until{0};
+};
+
+// One page, or more, of a file without a name: the supervisor makes it, workers inherit it.
+class HeartbeatPage {
+ public:
+  explicit HeartbeatPage(int num_workers);        // Errors kIo
+  HeartbeatPage(FileDescriptor file, int index);  // a worker's view of it
+  ~HeartbeatPage();
+  HeartbeatPage(const HeartbeatPage&) = delete;
+  HeartbeatPage& operator=(const HeartbeatPage&) = delete;
+
+  int file() const { return file_.get(); }
+  HeartbeatSlot& slot(int index) const { return slots_[index + 1]; }
+  std::atomic<int64_t>& permitted_until() const { return slots_[0].excused_until; }
+
+ private:
+  void map();
+
+  FileDescriptor file_;
+  size_t bytes_ = 0;
+  HeartbeatSlot* slots_ = nullptr;  // the first one is the supervisor's
+};
+
+namespace heartbeat {
+
+// From here on this process is worker `index` of the supervisor whose page `file` is.
+void attach(FileDescriptor file, int index);
+
+void tick();
+void reach_step(int64_t step);
+// False: the supervisor has not said for too long that this machine may train.
+bool is_permitted();
+
+// This process waits, for at most `seconds`.
+class Wait {
+ public:
+  explicit Wait(double seconds);
+  ~Wait();
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+};
+
+}  // namespace heartbeat
+}  // namespace skein

@@ -1,0 +1,135 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "skein/base/error.h"
+#include "skein/base/log.h"
+#include "skein/supervise/store.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kMaxRecordBytes = 16 << 20;  // a generation of 100,000 hosts
+constexpr std::string_view kHost = "host-", kGeneration = "generation-", kJson = ".json";
+
+class FolderStore : public RendezvousStore {
+ public:
+  explicit FolderStore(fs::path folder) : folder_(std::move(folder)) {
+    std::error_code problem;
+    fs::create_directories(folder_, problem);
+    if (problem) {
+      fail(ErrorCode::kIo, "cannot create the rendezvous folder {}: {}", folder_.string(),
+           problem.message());
+    }
+  }
+
+  StoreView exchange(const HostRecord& record) override {
+    replace(folder_ / (std::string(kHost) + record.host + std::string(kJson)),
+            host_to_json(record).dump());
+    StoreView view;
+    int64_t newest = 0;
+    std::error_code problem;
+    for (fs::directory_iterator entry(folder_, problem), end; !problem && entry != end;
+         entry.increment(problem)) {
+      const std::string name = entry->path().filename().string();
+      if (!name.ends_with(kJson)) continue;  // a file that is being written
+      if (name.starts_with(kHost)) {
+        read_host(entry->path(), view);
+      } else if (name.starts_with(kGeneration)) {
+        newest = std::max(newest, number_of(name));
+      }
+    }
+    if (problem) {
+      fail(ErrorCode::kIo, "cannot list {}: {}", folder_.string(), problem.message());
+    }
+    if (newest > 0) view.newest = read_generation(newest);
+    return view;
+  }
+
+  bool create(const GenerationRecord& generation) override {
+    const fs::path path = path_of(generation.number);
+    const fs::path partial = unique_partial(path);
+    write_file_atomic(partial, generation_to_json(generation).dump());
+    const bool made = ::link(partial.c_str(), path.c_str()) == 0;
+    const int problem = made ? 0 : errno;
+    std::error_code ignored;
+    fs::remove(partial, ignored);
+    if (!made && problem != EEXIST) {
+      fail(errno_code(problem), "cannot create {}: {}", path.string(), errno_text(problem));
+    }
+    if (made) fsync_folder(folder_);
+    return made;
+  }
+
+ private:
+  fs::path path_of(int64_t number) const {
+    return folder_ / fmt::format("{}{:08}{}", kGeneration, number, kJson);
+  }
+
+  static int64_t number_of(const std::string& name) {
+    const std::string digits =
+        name.substr(kGeneration.size(), name.size() - kGeneration.size() - kJson.size());
+    const bool is_number = digits.size() == 8 && digits.find_first_not_of("0123456789") ==
+                                                     std::string::npos;
+    return is_number ? std::stoll(digits) : 0;
+  }
+
+  // Without fsync: after a crash of the file server its host writes another one.
+  void replace(const fs::path& path, const std::string& text) const {
+    const fs::path partial = unique_partial(path);
+    {
+      const FileDescriptor file(
+          ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+      if (file.get() < 0) {
+        fail(errno_code(errno), "cannot create {}: {}", partial.string(), errno_text(errno));
+      }
+      write_all(file.get(), std::as_bytes(std::span(text)), partial);
+    }
+    if (::rename(partial.c_str(), path.c_str()) != 0) {
+      fail(errno_code(errno), "cannot replace {}: {}", path.string(), errno_text(errno));
+    }
+  }
+
+  void read_host(const fs::path& path, StoreView& view) {
+    try {
+      HostRecord host =
+          host_from_json(parse_json(read_file(path, kMaxRecordBytes), path.string()), path.string());
+      const std::string expected = std::string(kHost) + host.host + std::string(kJson);
+      if (path.filename() != expected) {
+        fail(ErrorCode::kInvalid, "{} is the record of host \"{}\": expected the file {}",
+             path.string(), host.host.substr(0, 100), expected.substr(0, 100));
+      }
+      view.hosts.push_back(std::move(host));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kNotFound) return;  // it was replaced meanwhile
+      if (told_.insert(path.string()).second) {
+        log::warn("passed over in the rendezvous folder: {}", error.what());
+      }
+    }
+  }
+
+  GenerationRecord read_generation(int64_t number) const {
+    const fs::path path = path_of(number);
+    GenerationRecord generation = generation_from_json(
+        parse_json(read_file(path, kMaxRecordBytes), path.string()), path.string());
+    if (generation.number != number) {
+      fail(ErrorCode::kInvalid, "{}: number is {}, expected that of its name", path.string(),
+           generation.number);
+    }
+    return generation;
+  }
+
+  const fs::path folder_;
+  std::set<std::string> told_;  // files that are not what they should be
+};
+
+}  // namespace
+
+std::unique_ptr<RendezvousStore> folder_store(const fs::path& folder) {
+  return std::make_unique<FolderStore>(folder);
+}
+
+}  // namespace skein
