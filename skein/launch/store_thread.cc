@@ -1,0 +1,92 @@
+#include "skein/launch/store_thread.h"
+
+#include <pthread.h>
+
+#include <deque>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "skein/base/exception.h"
+#include "skein/base/mutex.h"
+
+namespace skein {
+
+struct StoreThread::Shared {
+  std::unique_ptr<RendezvousStore> store;
+  pthread_t owner;
+  int wake_signal;
+
+  Mutex mutex;
+  ConditionVariable changed;
+  std::deque<std::function<Answer()>> calls SKEIN_GUARDED_BY(mutex);
+  std::vector<Answer> answers SKEIN_GUARDED_BY(mutex);
+  bool ends SKEIN_GUARDED_BY(mutex) = false;
+
+  void ask(std::function<Answer()> call) {
+    Lock lock(mutex);
+    calls.push_back(std::move(call));
+    changed.notify_one();
+  }
+
+  void serve() {
+    Lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [this]() SKEIN_REQUIRES(mutex) { return ends || !calls.empty(); });
+      if (calls.empty()) return;
+      const std::function<Answer()> call = std::move(calls.front());
+      calls.pop_front();
+      lock.unlock();
+      Answer answer = call();
+      lock.lock();
+      if (ends) continue;  // the owner is gone, but its last words are still to be written
+      answers.push_back(std::move(answer));
+      ::pthread_kill(owner, wake_signal);
+    }
+  }
+};
+
+StoreThread::StoreThread(std::unique_ptr<RendezvousStore> store, int wake_signal)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->store = std::move(store);
+  shared_->owner = ::pthread_self();
+  shared_->wake_signal = wake_signal;
+  std::thread([shared = shared_] { shared->serve(); }).detach();
+}
+
+StoreThread::~StoreThread() {
+  Lock lock(shared_->mutex);
+  shared_->ends = true;
+  shared_->changed.notify_one();
+}
+
+void StoreThread::ask_to_exchange(const HostRecord& record) {
+  shared_->ask([shared = shared_.get(), record] {
+    Answer answer;
+    try {
+      answer.view = shared->store->exchange(record);
+    } catch (const std::exception& problem) {
+      answer.problem = to_error(problem).what();
+    }
+    return answer;
+  });
+}
+
+void StoreThread::ask_to_create(const GenerationRecord& generation) {
+  shared_->ask([shared = shared_.get(), generation] {
+    Answer answer{.of_exchange = false};
+    try {
+      answer.created = shared->store->create(generation) ? Created::kYes : Created::kExists;
+    } catch (const std::exception& problem) {
+      answer.problem = to_error(problem).what();
+    }
+    return answer;
+  });
+}
+
+std::vector<StoreThread::Answer> StoreThread::take_answers() {
+  Lock lock(shared_->mutex);
+  return std::exchange(shared_->answers, {});
+}
+
+}  // namespace skein
