@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <csignal>
 #include <deque>
 #include <functional>
 #include <thread>

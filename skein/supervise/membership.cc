@@ -40,6 +40,7 @@ bool ended_as_asked(const StoreView& view, const GenerationRecord& generation) {
   const HostRecord* cause = root_cause(view, generation);
   if (cause != nullptr && is_cause(cause->ending)) return false;
   return any_ended(view, generation, Ending::kStopped) ||
+         any_ended(view, generation, Ending::kStoppedEarly) ||
          any_ended(view, generation, Ending::kRegrouped);
 }
 

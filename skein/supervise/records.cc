@@ -9,8 +9,8 @@
 namespace skein {
 namespace {
 
-constexpr std::array<const char*, 13> kEndingNames = {
-    "none",      "finished", "stopped",    "regrouped", "lost peer", "crashed", "killed",
+constexpr std::array<const char*, 14> kEndingNames = {
+    "none",      "finished", "stopped", "stopped early",   "regrouped", "lost peer", "crashed", "killed",
     "no memory", "hung",     "cut off", "no storage", "not finite", "refused"};
 
 class Fields {

@@ -25,6 +25,7 @@ enum class Ending : uint8_t {
   kNone,         // they have not, or there were none
   kFinished,     // training is done
   kStopped,      // a signal asked to stop, and the state is saved
+  kStoppedEarly, // a signal ended a worker before it knew how to save
   kRegrouped,    // the supervisors asked to stop, to take in another host
   kLostPeer,     // a worker of another host ended or fell silent
   kCrashed,      // a worker ended by itself

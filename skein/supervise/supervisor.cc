@@ -12,7 +12,7 @@ constexpr Millis kRetryExchange = 500;
 constexpr Millis kLastWords = 2'000;  // for the store to take that this host is gone
 
 bool was_asked_for(Ending ending) {
-  return ending == Ending::kFinished || ending == Ending::kStopped || ending == Ending::kRegrouped;
+  return ending >= Ending::kFinished && ending <= Ending::kRegrouped;
 }
 
 // Of two endings on one host, which one says more about the generation.
@@ -87,7 +87,7 @@ void Supervisor::worker_ended(int64_t generation, int index, Ending ending,
   } else if (ending == Ending::kLostPeer) {
     // A consequence: whoever is the cause may be about to say so.
     if (!kill_at_ && !settle_at_) settle_at_ = now + options_.grace;
-  } else if (!was_asked_for(ending) && !by_us) {
+  } else if (!by_us && (!was_asked_for(ending) || ending == Ending::kStoppedEarly)) {
     end_workers(ending, message, false, now);
   }
   advance(now);

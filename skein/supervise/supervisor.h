@@ -77,6 +77,8 @@ class Supervisor {
 
   // Of which workers run here, or 0.
   int64_t generation() const { return runs_ ? record_.joined : 0; }
+  // Whether they were told to end.
+  bool ends_workers() const { return kill_at_.has_value(); }
   // Until when workers may train without another exchange with the store.
   Millis permitted_until() const;
   bool has_exited() const { return exited_; }

@@ -1,0 +1,275 @@
+#include "skein/launch/node.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+
+#include "skein/base/log.h"
+#include "skein/launch/cores.h"
+#include "skein/launch/exit_codes.h"
+#include "skein/launch/stacks.h"
+
+namespace skein {
+namespace {
+
+// Between two looks at the heartbeats, in ms.
+constexpr Millis kSample = 100;
+
+// Sent by the store's thread when it has an answer.
+int wake_signal() { return SIGRTMIN; }
+
+SupervisorOptions supervisor_options(const WorkerLaunch& launch) {
+  SupervisorOptions options;
+  options.host = launch.host;
+  options.succeeds = launch.succeeds;
+  options.workers = launch.num_workers;
+  options.membership = launch.membership;
+  options.hang = launch.hang;
+  options.grace = static_cast<Millis>(launch.grace_s * 1000);
+  return options;
+}
+
+// A worker says what it threw: what comes again at every start, what another attempt may mend.
+Ending ending_of(const WorkerFailure& failure, int64_t generation) {
+  switch (failure.code) {
+    case ErrorCode::kPeerLost: return failure.lost_peer ? Ending::kLostPeer : Ending::kCrashed;
+    case ErrorCode::kNotFinite: return Ending::kNotFinite;
+    case ErrorCode::kIo:
+    case ErrorCode::kNoSpace: return Ending::kNoStorage;
+    case ErrorCode::kBusy: return generation == 1 ? Ending::kRefused : Ending::kNoStorage;
+    case ErrorCode::kUsage:
+    case ErrorCode::kInvalid:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kUnsupported: return Ending::kRefused;
+    case ErrorCode::kCorrupt:
+    case ErrorCode::kInternal: return Ending::kCrashed;
+  }
+  return Ending::kCrashed;
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) {
+    fail(ErrorCode::kIo, "cannot create the folder {}: {}", path.string(), problem.message());
+  }
+}
+
+}  // namespace
+
+Node::Node(const WorkerLaunch& launch)
+    : launch_(launch),
+      signals_(wake_signal()),
+      supervisor_(supervisor_options(launch)),
+      store_(launch.max_hosts() == 1 ? memory_store() : folder_store(launch.store),
+             wake_signal()) {
+  make_folder(launch.run_dir / "logs");
+}
+
+Node::~Node() { end_crew(); }
+
+int Node::run() {
+  supervisor_.start(boot_millis());
+  perform();
+  while (!exit_) {
+    const Millis now = boot_millis();
+    const Millis until_tick = supervisor_.next_time() - now;
+    const Millis patience = crew_ ? std::min(until_tick, kSample) : until_tick;
+    if (const int signal = signals_.wait(patience)) handle(signal);
+    reap();
+    for (const StoreThread::Answer& answer : store_.take_answers()) hear(answer);
+    sample_heartbeats();
+    supervisor_.tick(boot_millis());
+    perform();
+  }
+  end_crew();
+  if (exit_->exit_code == kExitDone || exit_->exit_code == kExitRequeue) return exit_->exit_code;
+  if (failure_) {
+    failure_->message = exit_->message;
+    throw WorkerError(*failure_);
+  }
+  throw Error(exit_->exit_code == kExitUsage ? ErrorCode::kUsage : ErrorCode::kPeerLost,
+              exit_->message);
+}
+
+void Node::perform() {
+  for (const Action& action : supervisor_.take_actions()) {
+    switch (action.kind) {
+      case Action::Kind::kExchange: store_.ask_to_exchange(action.host); break;
+      case Action::Kind::kCreate: store_.ask_to_create(action.generation); break;
+      case Action::Kind::kStartWorkers: start_crew(action.generation); break;
+      case Action::Kind::kAskWorkers: ask_workers(action.signal); break;
+      case Action::Kind::kDumpStacks: write_stacks(); break;
+      case Action::Kind::kEndWorkers: send_all(SIGTERM); break;
+      case Action::Kind::kKillWorkers: send_all(SIGKILL); break;
+      case Action::Kind::kSay: log::info("{}", action.text); break;
+      case Action::Kind::kExit: exit_ = Verdict{action.exit_code, action.text}; break;
+    }
+  }
+}
+
+void Node::start_crew(const GenerationRecord& generation) {
+  end_crew();
+  crew_.emplace();
+  Crew& crew = *crew_;
+  crew.number = generation.number;
+  crew.first_rank = generation.first_rank(launch_.host);
+  crew.size = generation.num_ranks();
+  crew.start_id = fmt::format("{}-g{}", launch_.start_id, generation.number);
+  crew.rendezvous = rendezvous_folder(launch_.rendezvous, launch_.run_dir, crew.start_id);
+  crew.oom_kills = oom_kills();
+  if (generation.number > 1) {
+    log::info("generation {}: {} ranks on {} {}", generation.number, crew.size,
+              generation.members.size(),
+              generation.members.size() == 1 ? "machine" : "machines");
+  }
+  try {
+    make_folder(crew.rendezvous);
+    crew.heartbeats = std::make_unique<HeartbeatPage>(launch_.num_workers);
+    crew.seen.resize(static_cast<size_t>(launch_.num_workers));
+    for (int index = 0; index < launch_.num_workers; ++index) start_worker(index);
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+    send_all(SIGKILL);
+    for (int index = static_cast<int>(crew.workers.size()); index < launch_.num_workers; ++index) {
+      supervisor_.worker_ended(crew.number, index, Ending::kNoStorage, error.what(),
+                               boot_millis());
+    }
+  }
+}
+
+void Node::start_worker(int index) {
+  Crew& crew = *crew_;
+  const int rank = crew.first_rank + index;
+  WorkerProcess::Start start;
+  start.arguments = launch_.arguments;
+  start.environment = {fmt::format("SKEIN_RANK={}", rank),
+                       fmt::format("SKEIN_SIZE={}", crew.size),
+                       fmt::format("SKEIN_LOCAL_RANK={}", index),
+                       fmt::format("SKEIN_LOCAL_SIZE={}", launch_.num_workers),
+                       fmt::format("SKEIN_START_ID={}", crew.start_id),
+                       fmt::format("SKEIN_GENERATION={}", crew.number),
+                       fmt::format("SKEIN_HEARTBEATS={}", crew.heartbeats->file()),
+                       fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
+  start.inherited = crew.heartbeats->file();
+  const std::vector<int> cores = usable_cores();
+  const int share = std::max(1, static_cast<int>(cores.size()) / launch_.num_workers);
+  const bool given = launch_.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;
+  const int threads = launch_.threads > 0 ? launch_.threads : share;
+  if (!given) start.environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
+  // A run that uses fewer cores than the machine has may share it with other runs: its workers are
+  // not bound to cores.
+  const bool whole_machine = !given && threads == share;
+  const BoundToCores bound(whole_machine ? cores_of_worker(cores, index, launch_.num_workers)
+                                         : std::vector<int>{});
+  if (rank > 0) start.output = rank_log(launch_.run_dir, rank);
+  start.signal_mask = signals_.former();
+  crew.workers.emplace_back(rank, start);
+}
+
+void Node::reap() {
+  if (!crew_) return;
+  for (size_t index = 0; index < crew_->workers.size(); ++index) {
+    const std::optional<int> status = crew_->workers[index].poll();
+    if (status) ended(static_cast<int>(index), *status);
+  }
+}
+
+void Node::ended(int index, int status) {
+  const int rank = crew_->first_rank + index;
+  const auto tell = [&](Ending ending, const std::string& message) {
+    supervisor_.worker_ended(crew_->number, index, ending, message, boot_millis());
+  };
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  // On a terminal, Ctrl-C and a hang-up may reach a worker before they reach this process.
+  const bool is_stop = signal == SIGINT || signal == SIGHUP ||
+                       (stop_requested_ && (signal == SIGTERM || signal == SIGUSR1));
+  if (is_stop) return tell(Ending::kStoppedEarly, "stopped before it trained");
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDone) return tell(Ending::kFinished, "");
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRequeue) {
+    return tell(crew_->regroups ? Ending::kRegrouped : Ending::kStopped, "");
+  }
+  const auto failure = worker_failure(rank, status, read_failure(crew_->rendezvous, rank),
+                                      rank_log(launch_.run_dir, rank));
+  Ending ending = signal == SIGKILL || signal == SIGTERM ? Ending::kKilled
+                                                         : ending_of(*failure, crew_->number);
+  if (signal == SIGKILL && oom_kills() > crew_->oom_kills) ending = Ending::kOutOfMemory;
+  const bool is_news = !failure_ || failure_generation_ != crew_->number ||
+                       (failure_->lost_peer && !failure->lost_peer);
+  if (is_news && !(signal != 0 && ending == Ending::kKilled && supervisor_.ends_workers())) {
+    failure_ = failure;
+    failure_generation_ = crew_->number;
+  }
+  tell(ending, failure->message);
+}
+
+void Node::handle(int signal) {
+  if (signal == SIGCHLD || signal == wake_signal()) return;
+  const bool at_once = signal == SIGINT && std::exchange(interrupted_, true);
+  stop_requested_ = true;
+  supervisor_.asked_to_stop(signal, at_once, boot_millis());
+  perform();
+}
+
+void Node::ask_workers(int signal) {
+  if (!crew_) return;
+  if (signal == kRegroup) crew_->regroups = true;
+  // On a terminal workers get Ctrl-C themselves, and a second SIGINT would end them at once.
+  send_all(signal == SIGINT || signal == kRegroup ? SIGTERM : signal);
+}
+
+void Node::send_all(int signal) {
+  if (!crew_) return;
+  for (const WorkerProcess& worker : crew_->workers) worker.send(signal);
+}
+
+void Node::write_stacks() {
+  for (const WorkerProcess& worker : crew_->workers) {
+    if (!worker.running()) continue;
+    log::warn("the threads of rank {}, whose stacks are in its log:\n{}", worker.rank(),
+              ask_for_stacks(worker.pid()));
+  }
+}
+
+// A worker that waits with a deadline of its own makes progress as long as that lasts.
+void Node::sample_heartbeats() {
+  if (!crew_ || crew_->heartbeats == nullptr) return;
+  const Millis now = boot_millis();
+  crew_->heartbeats->permitted_until() = supervisor_.permitted_until();
+  for (size_t index = 0; index < crew_->workers.size(); ++index) {
+    if (!crew_->workers[index].running()) continue;
+    const HeartbeatSlot& slot = crew_->heartbeats->slot(static_cast<int>(index));
+    auto& [progress, told] = crew_->seen[index];
+    const bool waits = slot.excused_until.load() > now;
+    if (std::exchange(progress, slot.progress.load()) != slot.progress.load() || waits) ++told;
+    supervisor_.heartbeat(crew_->number, static_cast<int>(index), told, slot.step.load(), now);
+  }
+}
+
+void Node::hear(const StoreThread::Answer& answer) {
+  if (!answer.problem.empty() && !std::exchange(store_failed_, true)) {
+    log::warn("the rendezvous store does not answer: {}", answer.problem);
+  } else if (answer.problem.empty() && std::exchange(store_failed_, false)) {
+    log::info("the rendezvous store answers again");
+  }
+  if (answer.of_exchange) {
+    supervisor_.exchanged(answer.view, boot_millis());
+  } else {
+    supervisor_.created(answer.created, boot_millis());
+  }
+}
+
+// Kills what still runs. The folder in which its ranks met is not needed any more.
+void Node::end_crew() {
+  if (!crew_) return;
+  crew_->workers.clear();
+  std::error_code ignored;
+  if (crew_->first_rank == 0) fs::remove_all(crew_->rendezvous, ignored);
+  crew_.reset();
+}
+
+}  // namespace skein

@@ -1,0 +1,77 @@
+// One machine of a run: the supervisor (supervise/supervisor.h) with real processes, signals, a
+// real store and the real clock.
+//
+// Threads  the calling thread waits for signals; the store's calls have a thread of their own
+// Workers  die with this process (PR_SET_PDEATHSIG)
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "skein/base/heartbeat.h"
+#include "skein/launch/blocked_signals.h"
+#include "skein/launch/store_thread.h"
+#include "skein/launch/worker_failure.h"
+#include "skein/launch/worker_process.h"
+#include "skein/launch/workers.h"
+
+namespace skein {
+
+class Node {
+ public:
+  // Signals are held back from here on.
+  explicit Node(const WorkerLaunch& launch);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // Until the run ends for this machine. Returns the exit code; throws WorkerError for a failure
+  // that ends the run.
+  int run();
+
+ private:
+  // The workers of one generation on this machine.
+  struct Crew {
+    int64_t number = 0;  // of the generation
+    int first_rank = 0, size = 0;
+    std::string start_id;
+    fs::path rendezvous;
+    std::vector<WorkerProcess> workers;
+    std::unique_ptr<HeartbeatPage> heartbeats;
+    struct Seen {
+      int64_t progress = -1;  // as the worker counts
+      int64_t told = 0;       // as the supervisor does
+    };
+    std::vector<Seen> seen;
+    int64_t oom_kills = 0;  // of this machine, when they started
+    bool regroups = false;  // they were asked to stop for another machine to come in
+  };
+
+  void perform();
+  void start_crew(const GenerationRecord& generation);
+  void start_worker(int index);
+  void reap();
+  void ended(int index, int status);
+  void handle(int signal);
+  void ask_workers(int signal);
+  void send_all(int signal);
+  void write_stacks();
+  void sample_heartbeats();
+  void hear(const StoreThread::Answer& answer);
+  void end_crew();
+
+  const WorkerLaunch launch_;
+  BlockedSignals signals_;
+  Supervisor supervisor_;
+  StoreThread store_;
+  std::optional<Crew> crew_;
+  std::optional<WorkerFailure> failure_;  // the cause of the end of failure_generation_, if here
+  int64_t failure_generation_ = 0;
+  bool stop_requested_ = false, interrupted_ = false;
+  bool store_failed_ = false;
+  std::optional<Verdict> exit_;
+};
+
+}  // namespace skein
