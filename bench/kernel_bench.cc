@@ -40,7 +40,7 @@ struct Options {
 
 struct Sizes {
   int64_t tokens, hidden, intermediate, vocabulary, heads, head_dim;
-  int64_t chunk;  // tokens whose logits exist at once
+  int64_t head_block;  // tokens whose logits exist at once
 };
 constexpr Sizes kLlama7b = {4096, 4096, 11008, 32000, 32, 128, 512};
 constexpr Sizes kSmall = {64, 64, 176, 256, 2, 32, 32};
@@ -112,7 +112,7 @@ std::vector<OpCase> memory_cases(const Sizes& s) {
   const Shape x = {s.tokens, s.hidden}, wide = {s.tokens, s.intermediate};
   const Shape rows = {s.tokens}, w = {s.hidden}, table = {s.vocabulary, s.hidden};
   const Shape rope_table = {s.tokens, s.head_dim}, weight = {s.intermediate, s.hidden};
-  const Shape logits = {s.chunk, s.vocabulary};
+  const Shape logits = {s.head_block, s.vocabulary};
   const Attrs epsilon = {{"epsilon", 1e-5}}, bf16 = {{"gradient_dtype", std::string("bf16")}};
   const Attrs rope = {{"head_dim", s.head_dim}, {"inverse", false}};
   // As wq, wk and wv leave them.
@@ -137,7 +137,7 @@ std::vector<OpCase> memory_cases(const Sizes& s) {
       {"softmax_cross_entropy",
        "softmax_cross_entropy",
        bf16,
-       {{kB, logits}, {kI, {s.chunk}, s.vocabulary}},
+       {{kB, logits}, {kI, {s.head_block}, s.vocabulary}},
        2},
       {"sum_squares", "sum_squares", {}, {{kF, weight}, {kF, weight}, {kF, x}, {kF, w}}, 1},
       adamw("adamw_bf16_sr", kF),
@@ -179,7 +179,7 @@ std::vector<OpCase> product_cases(const Sizes& s) {
   add("o", s.tokens, {s.hidden}, s.hidden);
   add("gate_up", s.tokens, {s.intermediate, s.intermediate}, s.hidden);
   add("down", s.tokens, {s.hidden}, s.intermediate);
-  add("head", s.chunk, {s.vocabulary}, s.hidden);
+  add("head", s.head_block, {s.vocabulary}, s.hidden);
 
   const Attrs attention = {
       {"heads", s.heads},       {"kv_heads", s.heads},

@@ -69,7 +69,7 @@ void register_all() {
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     for (const Projection& projection : kProjections) {
       for (const int64_t tokens : {int64_t{1024}, int64_t{8192}}) {
-        if (projection.out > 8192 && tokens > 1024) continue;  // the head goes by in chunks
+        if (projection.out > 8192 && tokens > 1024) continue;  // the head takes token blocks
         if (dtype == DType::kF32 && tokens > 1024) continue;
         for (const char* op : {"linear", "linear_dx", "linear_dw"}) {
           const std::string name = std::string(op) + "/" + std::string(dtype_name(dtype)) + "/" +

@@ -49,7 +49,7 @@ const Overrides kOddSizes = {
     "model.head_dim=24",         "model.num_hidden_layers=3",      "model.num_key_value_heads=1",
     "model.attention_bias=true", "model.tie_word_embeddings=true", "data.sequence_length=37",
     "batch.global_sequences=9",  "batch.micro_sequences=3"};
-// Several tiles of attention, several chunks of the loss.
+// Several tiles of attention, several token blocks of the loss.
 const Overrides kLong = {"data.sequence_length=1100", "model.max_position_embeddings=2048",
                          "batch.global_sequences=2"};
 

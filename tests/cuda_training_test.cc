@@ -52,7 +52,7 @@ std::map<int64_t, double> numbers(const std::string& name, const char* key) {
   return values;
 }
 
-// Of all steps, relative.
+// The largest relative difference of all steps.
 double largest_difference(const std::string& a, const std::string& b, const char* key) {
   const auto expected = numbers(a, key), found = numbers(b, key);
   EXPECT_FALSE(expected.empty());
@@ -143,8 +143,8 @@ TEST(CudaRun, GoesOnAfterAKillWithTheSameBits) {
   expect_same_run("whole", "killed", 12);
 }
 
-// What was chosen by measuring goes with the checkpoint; on a machine that would choose otherwise,
-// too.
+// Algorithms that were chosen by measuring go with the checkpoint, also to a machine that would
+// choose others.
 TEST(CudaRun, GoesOnOnAMachineOfOtherTimingsWithTheSameBits) {
   if (std::getenv("SKEIN_TEST_PROGRAM") != nullptr) GTEST_SKIP() << "not on the emulation";
   const std::string shared = std::getenv("SKEIN_CACHE");
@@ -166,7 +166,7 @@ TEST(CudaRun, GoesOnOnAMachineOfOtherTimingsWithTheSameBits) {
   expect_same_run("first_machine", "moved_machine", 4);
 }
 
-// The emulation breaks a kernel; a GPU would have to be broken.
+// Only the emulation can break a kernel on purpose.
 TEST(CudaRun, AnErrorBehindTheHostSaysWhereAndLosesNothing) {
   if (std::getenv("SKEIN_TEST_PROGRAM") != nullptr) GTEST_SKIP() << "not on the emulation";
   const Overrides saving = {"checkpoint.every_steps=1"};

@@ -1,8 +1,8 @@
-// A kind of device that programs run on, as one row: what the rest of the program asks of it before
-// and beside a Device. The parts lie where their kind is at home: the device in runtime/<kind>/,
-// kernels in <op>_<kind>.* of the ops' folders, a transport, if it needs one, in comm/.
+// A kind of device that programs run on: a table of functions that the rest of the program needs
+// before or besides a Device. The implementation is in runtime/<kind>/ (the device), <op>_<kind>.*
+// in the ops' folders (kernels) and, if it needs a transport, comm/.
 //
-// To add one: those parts, `const Backend <kind>_backend` in backend_<kind>.cc, a line of
+// To add a backend: these parts, `const Backend <kind>_backend` in backend_<kind>.cc, and a line of
 // backends.def.
 #pragma once
 
@@ -19,36 +19,37 @@ namespace skein {
 
 struct Backend {
   std::string_view kind;  // "cpu"
-  // Devices that this process could use; 0 where there is no driver.
+  // The number of devices that this process can use; 0 where there is no driver.
   int (*num_devices)() = nullptr;
-  bool has_own_memory = false;  // beside the host's
-  // Of all ops.
+  bool has_own_memory = false;  // separate from the host's
+  // The kernels of all ops.
   KernelTable (*kernels)() = nullptr;
-  // Throws Error{kUnsupported} for a device that is not there or that the build has no kernels for.
+  // Throws Error{kUnsupported} for a device that does not exist or for which the build has no
+  // kernels.
   std::unique_ptr<Device> (*make)(const DeviceOptions&, KernelTable) = nullptr;
-  // Rate of a large product in FLOP/s by the best library at hand, measured for so many seconds.
-  // Null: the product of our own kernels is the yardstick.
+  // The rate of a large product in FLOP/s by the best available library, measured for `seconds`.
+  // Null: the backend's own kernel is measured instead.
   double (*measure_ceiling)(DType, double seconds) = nullptr;
-  // The ranks of `host` once more, for collectives in memory of their devices. Null: those of
-  // `host` reach it.
+  // A second communicator over the ranks of `host`, for collectives in device memory. Null: `host`
+  // can access device memory itself.
   std::unique_ptr<Communicator> (*make_world)(Communicator& host,
                                               const DeviceWorldOptions&) = nullptr;
-  // Called before anything else of the backend where a run has several ranks. Null: no need.
+  // Called before any other function of the backend if a run has several ranks. Null: not needed.
   void (*expect_several_ranks)() = nullptr;
-  // The algorithms that its kernels choose by measuring (ops/algorithms.h). Null: they choose none.
+  // The algorithms that kernels chose by measuring (ops/algorithms.h). Null: they choose none.
   AlgorithmChoices (*chosen_algorithms)() = nullptr;
   void (*adopt_algorithms)(const AlgorithmChoices&) = nullptr;
 };
 
-// Those of this program, what `auto` prefers first.
+// The backends of this program, in the order in which `auto` prefers them.
 std::vector<const Backend*> all_backends();
 
 // Throws Error{kUsage} for a kind that this program was built without.
 const Backend& find_backend(std::string_view kind);
-// The first that has a device.
+// The first backend that has a device.
 const Backend& best_backend();
 
-// A device of options.kind with the kernels of its backend.
+// Makes a device of options.kind with the kernels of its backend.
 std::unique_ptr<Device> make_device(const DeviceOptions& options);
 
 }  // namespace skein

@@ -1,4 +1,5 @@
-// Compiled for each program anew: which backends it has (cmake/SkeinCuda.cmake).
+// Compiled into each program separately, since the list of backends differs
+// (cmake/SkeinCuda.cmake).
 #include <algorithm>
 
 #include "skein/backends/backend.h"

@@ -9,8 +9,8 @@
 namespace skein {
 namespace {
 
-// The system's, first version (sched_setattr(2)); its header and the C library's exclude each
-// other.
+// The first version of the kernel's struct (sched_setattr(2)), declared here because its header and
+// the C library's cannot be included together.
 struct sched_attr {
   uint32_t size, sched_policy;
   uint64_t sched_flags;

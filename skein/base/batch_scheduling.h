@@ -1,14 +1,14 @@
 // How the system schedules the threads that compute and those that move bytes.
 //
-// While it lives, the calling thread, and every thread that it starts, takes no core from one that
-// runs (SCHED_BATCH, sched(7)), and runs for `slice` before its core goes to another one (Linux
-// 6.12; ignored before). Where ranks share cores, that decides their speed: a thread that is
-// interrupted in the middle of a send holds a lock, for which Gloo's thread then spins on the other
-// core until the scheduler's next tick, and with each collective all other ranks wait for the two.
-// Two tensor ranks on two cores (bench/predict.sh): steps of 1.4 times the length without.
+// During its life the calling thread, and every thread that it starts, does not preempt a running
+// thread (SCHED_BATCH, sched(7)), and runs for `slice` before it is preempted itself (Linux 6.12;
+// ignored before). Where ranks share cores, this decides their speed: a thread that is preempted in
+// the middle of a send holds a lock, for which Gloo's thread spins on the other core until the
+// scheduler's next tick, and all other ranks wait for these two in the collective. Two tensor ranks
+// on two cores (bench/predict.sh): without it steps take 1.4 times as long.
 //
-// Threads that already have another policy than the default keep it; so does everything where the
-// system refuses.
+// Threads with another policy than the default keep it, and nothing changes where the system
+// refuses.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,10 @@ namespace skein {
 
 class BatchScheduling {
  public:
-  // Longer than what a rank computes between two collectives.
+  // Longer than a rank computes between two collectives.
   static constexpr std::chrono::nanoseconds kComputes = std::chrono::milliseconds(10);
-  // As short as there is: its work takes less, and what is more it spins.
+  // As short as the system allows: this thread's work takes less, and the rest of its time it
+  // spins.
   static constexpr std::chrono::nanoseconds kMovesBytes = std::chrono::microseconds(100);
 
   explicit BatchScheduling(std::chrono::nanoseconds slice);

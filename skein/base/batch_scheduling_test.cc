@@ -10,7 +10,7 @@ namespace {
 
 TEST(BatchScheduling, HoldsForALifetimeAndForThreadsStartedMeanwhile) {
   const int before = sched_getscheduler(0);
-  // Another policy is somebody's choice and stays.
+  // Another policy is somebody's deliberate choice and stays.
   const int meanwhile = before == SCHED_OTHER ? SCHED_BATCH : before;
   int inherited = -1;
   {

@@ -1,4 +1,4 @@
-// Errors of the CUDA runtime as errors of this program.
+// Turns errors of the CUDA runtime into this program's errors.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,7 +7,7 @@
 
 namespace skein::cuda {
 
-// Throws Error{kNoSpace | kInternal} naming `what`, which failed.
+// Throws Error{kNoSpace | kInternal} if `error` is one; `what` names the failed operation.
 inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   const bool no_memory = error == cudaErrorMemoryAllocation;

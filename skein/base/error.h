@@ -1,7 +1,7 @@
 // Errors, for people: every message names the thing, what was found, what was expected, what to do.
 //
-// A mistake in a configuration, a model or a file that the user must mend throws `Error`. What
-// recovery code branches on (I/O, a lost peer, a corrupt shard) is returned as `Result<T>`.
+// A mistake in a configuration, a model or a file that the user must fix throws `Error`. Failures
+// on which recovery code branches (I/O, a lost peer, a corrupt shard) are returned as `Result<T>`.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,11 +20,11 @@ enum class ErrorCode {
   kCorrupt,      // stored bytes do not verify
   kIo,           // the operating system refused a read or a write
   kNoSpace,      // a disk or an arena is full
-  kBusy,         // somebody else holds it
+  kBusy,         // another process holds it
   kUnsupported,  // valid, but not built or not written yet
   kPeerLost,     // another rank died or stalled
   kNotFinite,    // a loss, gradient or weight is NaN or infinite
-  kInternal,     // a broken promise inside Skein
+  kInternal,     // a broken invariant of Skein
 };
 
 class Error : public std::runtime_error {
@@ -60,7 +60,7 @@ class Result {
 
   const Error& error() const { return std::get<Error>(state_); }
 
-  // The value; throws the error where there is none.
+  // Returns the value; throws the error if there is none.
   T& value() & {
     if (!ok()) throw error();
     return std::get<T>(state_);

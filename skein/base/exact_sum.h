@@ -1,4 +1,4 @@
-// Sums of f64 that owe nothing to the order of their terms, nor to who adds which of them.
+// Sums of f64 that do not depend on the order of their terms, nor on which rank adds which of them.
 //
 // Method   kBins bins of 24 bits cover 2^-298 (the square of the least f32) to 2^278 (1024 squares
 //          of the greatest, and more). Bin k holds the parts of all terms that are multiples of its
@@ -46,7 +46,8 @@ constexpr void add_all(double* bins, const double* others) {
   for (int bin = 0; bin < kBins; ++bin) bins[bin] += others[bin];
 }
 
-// From the least bin up: equal bins, equal bits. NaN where a term was not finite.
+// Adds the bins from the least up, so that equal bins give equal bits. NaN if a term was not
+// finite.
 inline double total(const double* bins) {
   double sum = 0;
   for (int bin = 0; bin < kBins; ++bin) sum += bins[bin];

@@ -20,7 +20,7 @@ Bins bins_of(const std::vector<double>& terms) {
 
 double total(const std::vector<double>& terms) { return exact_sum::total(bins_of(terms).data()); }
 
-// Magnitudes over the whole range, both signs.
+// Magnitudes over the whole range, with both signs.
 std::vector<double> wild_terms(int count, uint32_t seed) {
   std::mt19937_64 random(seed);
   std::vector<double> terms;
@@ -75,7 +75,7 @@ TEST(ExactSum, MeetsALongSum) {
   EXPECT_NEAR(total(terms), static_cast<double>(want) * 0x1p-60, 1e-15 * total(terms));
 }
 
-// 2^29 terms of the most a bin takes of one, as a partial sum brings them.
+// 2^29 terms with the most that a bin takes of one term, as partial sums would bring them.
 TEST(ExactSum, ABinHoldsTwoToThe29Terms) {
   Bins bins{};
   exact_sum::add(bins.data(), 0x1.ffffffp0);

@@ -1,4 +1,4 @@
-// What other libraries throw, as errors for people: the one conversion at the edge of the program.
+// Turns exceptions of other libraries into errors for people, at the top level of the program.
 #pragma once
 
 #include <exception>
@@ -7,8 +7,9 @@
 
 namespace skein {
 
-// An Error as it is; of std::filesystem what it could not do to which path, with the code of its
-// errno; kNoSpace for memory; kInternal, beginning with "internal error", for what nobody foresaw.
+// An Error is returned unchanged. From a std::filesystem error: what could not be done to which
+// path, with the code of its errno. kNoSpace for std::bad_alloc; kInternal, beginning with
+// "internal error", for everything else.
 Error to_error(const std::exception& exception);
 
 }  // namespace skein

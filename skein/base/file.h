@@ -1,8 +1,7 @@
 // Files: read whole, mapped, or replaced atomically and durably.
 //
 // Errors   every function throws Error{kNotFound | kIo | kNoSpace} naming the path and errno,
-// unless
-//          it says otherwise.
+//          unless it says otherwise.
 #pragma once
 
 #include <cstddef>
@@ -32,22 +31,22 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// The whole file as text; refuses a file larger than `max_bytes`.
+// Reads the whole file as text; refuses a file larger than `max_bytes`.
 std::string read_file(const fs::path& path, int64_t max_bytes = int64_t{1} << 30);
-// The same of a file that is open already; `path` stands for it in errors.
+// The same for an open file; `path` stands for it in errors.
 std::string read_file(const FileDescriptor& file, const fs::path& path,
                       int64_t max_bytes = int64_t{1} << 30);
 
-// The text of a small file of the system (/proc, /sys: its size is not known ahead); empty where it
+// The text of a small system file (/proc, /sys), whose size is not known in advance; empty if it
 // cannot be read. Never throws.
 std::string read_file_if_any(const fs::path& path);
 
-// A name beside `path` for what is being made: `<path>.<random digits>.partial`. Nobody else's file
-// or folder has it; who creates it insists on that (O_EXCL, mkdir).
+// A name beside `path` for an unfinished file or folder: `<path>.<random digits>.partial`. No other
+// process uses it; whoever creates it must insist on that (O_EXCL, mkdir).
 fs::path unique_partial(const fs::path& path);
 
-// Writes a file of such a name, fsyncs it, renames it to `path` and fsyncs the folder: after a
-// crash at any moment `path` holds either its old bytes or the new ones. A failure leaves nothing
+// Writes a file with such a name, fsyncs it, renames it to `path` and fsyncs the folder: after a
+// crash at any moment `path` has either its old bytes or the new ones. A failure leaves no file
 // behind.
 void write_file_atomic(const fs::path& path, std::string_view bytes);
 
@@ -75,8 +74,8 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const fs::path& path() const { return path_; }
 
-  // Takes the pages of `part` out of this process's resident memory; what is read of them again
-  // comes from the file again. Bytes outside the map are left alone. Safe while others read.
+  // Drops the pages of `part` from this process's resident memory; reading them again reads the
+  // file again. Bytes outside the map are ignored. Safe while others read.
   void forget(std::span<const std::byte> part) const;
 
  private:

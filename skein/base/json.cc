@@ -11,7 +11,7 @@ namespace skein {
 
 Json parse_json(std::string_view text, const std::string& what) {
   constexpr int kMaxDepth = 256;
-  // The parser takes a NUL for the end of the text.
+  // The parser would take a NUL for the end of the text.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     fail(ErrorCode::kInvalid, "{}: not valid JSON: a NUL byte at offset {}", what, nul);
   }

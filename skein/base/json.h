@@ -1,4 +1,5 @@
-// JSON from outside, parsed with errors that name the file; floats that read back to the same bits.
+// JSON from outside, parsed with errors that name the file; floats printed so that they read back
+// to the same bits.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +11,7 @@ namespace skein {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-// Parses `text`; throws Error{kInvalid, "<what>: not JSON: …"} naming line and column. Nesting
+// Parses `text`; throws Error{kInvalid, "<what>: not JSON: ..."} naming line and column. Nesting
 // deeper than 256 levels is refused.
 Json parse_json(std::string_view text, const std::string& what);
 

@@ -11,7 +11,7 @@ namespace skein::log {
 
 enum class Level { kDebug, kInfo, kWarn, kError };
 
-// One line. What writes it, and its headers, stay in log.cc.
+// Writes one line. The logging library and its headers stay in log.cc.
 void write(Level level, std::string_view line);
 
 template <typename... Args>
@@ -31,14 +31,14 @@ void error(fmt::format_string<Args...> format, Args&&... args) {
   write(Level::kError, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Sends log lines to standard error (colour only on a terminal) and, where `file` is not empty, to
-// that file as well. Called once by the command; until then spdlog's default logger serves.
+// Sends log lines to standard error (colour only on a terminal) and, if `file` is not empty, to
+// that file as well. Called once by the command; until then spdlog's default logger is used.
 void start(const std::string& file = "");
 
-// An error for the log file alone, where somebody else tells it on the terminal.
+// Writes an error to the log file only, when another process reports it on the terminal.
 void error_to_file(const std::string& text);
 
-// Appends an error to a log file that somebody else began. Errors  spdlog's, for the file.
+// Appends an error to the log file of another process. Errors  spdlog's, for the file.
 void append_error(const std::string& file, const std::string& text);
 
 // True if standard error is a terminal: only then are lines redrawn or coloured.

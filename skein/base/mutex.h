@@ -1,9 +1,9 @@
-// A mutex of which clang checks that it is held: a member says what guards it, and an access
-// without the lock is an error of scripts/lint.sh. To g++ they are plain std ones.
+// A mutex that clang's thread safety analysis understands: a member names the mutex that guards it,
+// and scripts/lint.sh reports an access without the lock. For g++ these are plain std types.
 //
 //   Mutex mutex_;
 //   int64_t num_made_ SKEIN_GUARDED_BY(mutex_) = 0;
-//   …
+//   ...
 //   Lock lock(mutex_);
 //   changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) { return num_made_ > 0; });
 //
@@ -20,7 +20,7 @@
 #endif
 #define SKEIN_GUARDED_BY(mutex) SKEIN_THREAD_ATTRIBUTE(guarded_by(mutex))
 #define SKEIN_REQUIRES(mutex) SKEIN_THREAD_ATTRIBUTE(requires_capability(mutex))
-// For a function whose caller knows that no other thread runs; say why beside it.
+// For a function that runs while no other thread does; say why beside it.
 #define SKEIN_NO_OTHER_THREAD SKEIN_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 
 namespace skein {
@@ -34,7 +34,7 @@ class SKEIN_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-// Holds a mutex until its end, and may let go of it meanwhile.
+// Holds a mutex until its destruction, and may release it in between.
 class SKEIN_THREAD_ATTRIBUTE(scoped_lockable) Lock {
  public:
   explicit Lock(Mutex& mutex) SKEIN_THREAD_ATTRIBUTE(acquire_capability(mutex))

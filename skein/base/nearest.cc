@@ -24,7 +24,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates) {
-  constexpr size_t kLongestName = 64;  // longer ones are no slips of the pen
+  constexpr size_t kLongestName = 64;  // longer names are not typing mistakes
   if (name.size() > kLongestName) return {};
   std::string_view nearest;
   int nearest_distance = std::max(2, static_cast<int>(name.size()) / 3) + 1;

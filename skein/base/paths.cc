@@ -30,9 +30,9 @@ void require_writable_folder(const fs::path& path, const std::string& setting) {
     fail(ErrorCode::kUsage, "{} is '{}': {}: name a folder that can be written", setting,
          path.string(), why);
   };
-  // The folder itself, or the nearest of its parents that is there.
+  // The folder itself, or the nearest of its parents that exists.
   fs::path existing = (fs::current_path() / path).lexically_normal();
-  if (!existing.has_filename()) existing = existing.parent_path();  // behind the last slash
+  if (!existing.has_filename()) existing = existing.parent_path();  // after a trailing slash
   fs::file_status status;
   for (;; existing = existing.parent_path()) {
     std::error_code error;

@@ -1,4 +1,4 @@
-// Paths that a person wrote: the home folder in them, and whether a folder can be used.
+// Paths written by a person: expands the home folder, and checks whether a folder can be used.
 #pragma once
 
 #include <string>
@@ -7,15 +7,16 @@
 
 namespace skein {
 
-// `~` and `~/x` with the home folder ($HOME) put in: a shell does so only where a word begins with
-// the tilde, never in `--set run.dir=~/x` or in a file. Anything else is returned as it is.
-// Errors  kUsage for the home of another user (`~name/x`), and where there is no $HOME; they begin
-//         with `setting`, which says whose value it is: "run.dir", "--out".
+// Replaces the `~` of `~` and `~/x` by the home folder ($HOME). A shell does so only where a word
+// begins with the tilde, never in `--set run.dir=~/x` or in a file. Other paths are returned
+// unchanged.
+// Errors  kUsage for the home of another user (`~name/x`), and if $HOME is not set; they begin with
+//         `setting`, the name of the setting with this value: "run.dir", "--out".
 std::string expand_home(const std::string& path, const std::string& setting);
 
-// Throws Error{kUsage} where `path` can neither be written into nor, where it is not there yet, be
-// created: a file in its place or in its parents' place, no permission, a read-only file system.
-// Creates nothing. `setting` as above.
+// Throws Error{kUsage} if `path` can neither be written into nor, if it does not exist, be created:
+// a file in its place or in its parents' place, no permission, a read-only file system. Creates
+// nothing. `setting` as above.
 void require_writable_folder(const fs::path& path, const std::string& setting);
 
 }  // namespace skein

@@ -21,7 +21,7 @@ std::string refusal_of(const fs::path& path) {
   return "";
 }
 
-// The home folder of these tests.
+// Gives these tests a home folder of their own.
 class Paths : public testing::Test {
  protected:
   Paths() {

@@ -16,7 +16,7 @@
 
 namespace skein {
 
-// What a draw is for; keeps streams apart that share a seed and a counter.
+// The purpose of a draw: it separates streams that share a seed and a counter.
 enum class RandomPurpose : uint32_t {
   kInitialize = 1,          // initial weights
   kStochasticRounding = 2,  // bf16 weight updates
@@ -28,7 +28,7 @@ enum class RandomPurpose : uint32_t {
 // The natural logarithm of u in (0, 1].
 inline float log_of_uniform(float u) {
   constexpr int32_t kSqrtHalf =
-      0x3F3504F3;  // its bits: the mantissa is taken between it and sqrt 2
+      0x3F3504F3;  // its bits; the mantissa is taken from [sqrt(1/2), sqrt(2))
   const int32_t bits = std::bit_cast<int32_t>(u) - kSqrtHalf;
   const float x = std::bit_cast<float>((bits & 0x7FFFFF) + kSqrtHalf) - 1.0f;
   const auto exponent = static_cast<float>(bits >> 23);
@@ -44,7 +44,8 @@ inline float log_of_uniform(float u) {
 struct CosSin {
   float cosine, sine;
 };
-// Of the angle 2 pi u, u in [0, 1]: by quadrants, whose subtraction is exact.
+// Cosine and sine of the angle 2 pi u, u in [0, 1], by quadrants; subtracting the quadrant is
+// exact.
 inline CosSin cos_sin_of_turn(float u) {
   const float quarters = 4.0f * u;
   const auto quadrant = static_cast<int32_t>(quarters + 0.5f);
@@ -54,7 +55,7 @@ inline CosSin cos_sin_of_turn(float u) {
       (2.443315711809948e-5f * xx + -1.388731625493765e-3f) * xx + 4.166664568298827e-2f;
   const float sine = s * x + x, cosine = c * xx * xx + -0.5f * xx + 1.0f;
   const bool is_swapped = (quadrant & 1) != 0;
-  const auto with_sign = [](float value, int32_t bit) {  // of which the second counts
+  const auto with_sign = [](float value, int32_t bit) {  // only the second bit counts
     return std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^
                                 (static_cast<uint32_t>(bit & 2) << 30));
   };
@@ -66,7 +67,7 @@ class Philox {
  public:
   using Block = std::array<uint32_t, 4>;
 
-  // `stream` tells parameters (or lanes) apart, `step` training steps.
+  // `stream` separates parameters (or lanes), `step` training steps.
   constexpr Philox(uint64_t seed, RandomPurpose purpose, uint32_t stream, uint32_t step)
       : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
         high_{stream, step ^ (static_cast<uint32_t>(purpose) << 28)} {}

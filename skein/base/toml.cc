@@ -19,7 +19,7 @@ bool trips_assertion(std::string_view text) {
   return false;
 }
 
-// The line on which the parser trips: the first one with which a prefix of the text does so.
+// The line on which the parser fails an assertion: the first one that ends a failing prefix.
 size_t find_tripping_line(std::string_view text) {
   std::vector<size_t> line_ends;
   for (size_t at = 0; at < text.size(); ++at) {

@@ -1,6 +1,7 @@
-// toml++, made safe for text from outside. Version 3.3 checks some of its input by assertion alone
-// ("[>x]" is enough), and runs into unreachable code for many a letter outside ASCII that stands
-// where a blank may: here the one is an exception in every build, the other says "no blank".
+// toml++, made safe for text from outside. Version 3.3 checks some of its input only by assertions
+// ("[>x]" is enough), and reaches unreachable code for many a non-ASCII letter where a blank may
+// stand. Here a failed assertion is an exception in every build, and unreachable code returns "no
+// blank".
 #pragma once
 
 #include <exception>
@@ -28,7 +29,7 @@ struct TomlAssertion : std::exception {};
 
 namespace skein {
 
-// Throws Error{kUsage, "<name>:<line>: not valid TOML: …"}.
+// Throws Error{kUsage, "<name>:<line>: not valid TOML: ..."}.
 toml::table parse_toml(std::string_view text, const std::string& name);
 
 }  // namespace skein

@@ -1,8 +1,8 @@
-// A trace for Perfetto (ui.perfetto.dev) and chrome://tracing, event by event.
+// Writes a trace for Perfetto (ui.perfetto.dev) and chrome://tracing, event by event.
 //
 // Format   the JSON object format of Chrome's trace events, one event a line
-// Memory   constant: events go to the file as they come
-// Errors   Error{kIo | kNoSpace | kNotFound} naming the path; what is there then is cut short
+// Memory   constant: events are written to the file as they come
+// Errors   Error{kIo | kNoSpace | kNotFound} naming the path; the file is then truncated
 // Source   "Trace Event Format", the Chromium project
 #pragma once
 
@@ -20,7 +20,7 @@ class TraceFile {
   // Replaces the file.
   explicit TraceFile(const fs::path& path);
 
-  // What stands between the braces of an event.
+  // Writes one event; `format` gives what stands between its braces.
   template <typename... Args>
   void event(fmt::format_string<Args...> format, Args&&... args) {
     begin_event();

@@ -41,7 +41,7 @@ std::string format_duration(double seconds) {
 std::string format_short_duration(double seconds) {
   if (!(seconds < 9.995) || seconds < 0) return format_duration(seconds);
   if (seconds == 0) return "0 s";
-  // As of 0.9995 three digits are 1.00 of the next unit.
+  // From 0.9995 on, three digits round to 1.00 of the next unit.
   if (seconds >= 0.9995) return fmt::format("{:.2f} s", seconds);
   const bool is_ms = seconds >= 0.9995e-3;
   const double value = seconds * (is_ms ? 1e3 : 1e6);

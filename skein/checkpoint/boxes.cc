@@ -32,13 +32,13 @@ int64_t index_inside(const Box& box, const std::vector<int64_t>& position) {
 
 namespace {
 
-// The largest box that begins at element `at` of `box`, holds the elements behind it without a gap,
-// and ends before element `end`.
+// The largest box that begins at element `at` of `box`, whose elements follow in order without a
+// gap, and that ends before element `end`.
 Box largest_box(const Box& box, int64_t at, int64_t end) {
   Box slice = box;
   int64_t inside = at, count = box.shape.num_elements();
   for (int dim = 0; dim < box.shape.rank(); ++dim) {
-    count /= box.shape.dim(dim);  // elements of one index of this dim
+    count /= box.shape.dim(dim);  // elements per index of this dim
     const int64_t index = inside / count;
     inside %= count;
     slice.offset[dim] += index;
@@ -72,7 +72,8 @@ std::vector<Box> boxes_of_range(const Box& box, FlatRange range) {
 void for_each_run(const Box& source, const Box& target, const RunFunction& run) {
   const std::optional<Box> shared = intersect(source, target);
   if (!shared) return;
-  // Dims [outer, rank) are one run: all but the first of them span both boxes whole.
+  // Dims [outer, rank) form one run: in all but the first of them both boxes have the same full
+  // extent.
   int outer = std::max(0, shared->shape.rank() - 1);
   int64_t count = shared->shape.rank() == 0 ? 1 : shared->shape.dim(outer);
   while (outer > 0 && shared->shape.dim(outer) == source.shape.dim(outer) &&
@@ -93,7 +94,7 @@ void for_each_run(const Box& source, const Box& target, const RunFunction& run) 
 
 namespace {
 
-// For the message: two of `boxes` that overlap, if they are soon found.
+// For the message: two overlapping boxes, if they are found quickly.
 std::string overlap_found(const Shape& global, std::vector<Box> boxes) {
   constexpr int64_t kMaxPairs = 1'000'000;
   std::sort(boxes.begin(), boxes.end(),
@@ -127,7 +128,7 @@ std::string tiling_error(const Shape& global, const std::vector<Box>& boxes) {
     sum.add(box.offset, box.shape.dims());
   }
   whole.add(Box::whole(global).offset, global.dims());
-  // Of a scalar every box is the same sum: count them.
+  // For a scalar the sum is the same whatever the number of boxes, so count them as well.
   if (sum == whole && covered == global.num_elements()) return "";
   std::string overlap = overlap_found(global, boxes);
   if (!overlap.empty()) return overlap;

@@ -1,4 +1,4 @@
-// How the elements of boxes of one tensor meet (tensor/tensor_type.h).
+// Geometry of boxes of one tensor (tensor/tensor_type.h): intersections, ranges, runs, tilings.
 //
 // Shapes   offset and shape have the tensor's rank; row-major. Rank 0 is one element.
 #pragma once
@@ -13,25 +13,25 @@
 
 namespace skein {
 
-// The box that both share; nothing where they do not meet.
+// The intersection; nothing if it is empty.
 std::optional<Box> intersect(const Box& a, const Box& b);
 
-// Which element of `box`, row by row, stands at `position` of the tensor.
+// The row-major index within `box` of the element at `position` of the tensor.
 int64_t index_inside(const Box& box, const std::vector<int64_t>& position);
 
 // The boxes that make up a range of the elements of `box`, in the order of those elements: for a
 // matrix the end of a row, whole rows, the beginning of a row; at most 2 rank - 1. None for an
-// empty range. Throws Error{kInvalid} where the range leaves the box.
+// empty range. Throws Error{kInvalid} if the range leaves the box.
 std::vector<Box> boxes_of_range(const Box& box, FlatRange range);
 
 // Calls run(source_index, target_index, count) for the longest runs of elements that are contiguous
-// in both boxes and together make up what they share; indices count elements from each box's start.
+// in both boxes and together make up their intersection; indices count from each box's start.
 using RunFunction = std::function<void(int64_t source_index, int64_t target_index, int64_t count)>;
 void for_each_run(const Box& source, const Box& target, const RunFunction& run);
 
-// Empty if the boxes, each inside `global`, cover it exactly once; else what is wrong, for people.
-// Cost: one pass where they do (cover_sum.h); where not, a sort and at most 10^6 pairs for the
-// message.
+// Empty if the boxes, each inside `global`, cover it exactly once; otherwise what is wrong, for
+// people. Cost: one pass if they do (cover_sum.h); otherwise a sort and at most 10^6 pairs of boxes
+// for the message.
 std::string tiling_error(const Shape& global, const std::vector<Box>& boxes);
 
 // a * b where both are >= 0 and the product fits an int64_t.

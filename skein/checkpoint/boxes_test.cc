@@ -28,7 +28,7 @@ bool contains(const Box& box, const std::vector<int64_t>& position) {
   return true;
 }
 
-// Every element that both boxes hold is met once, at the right place in each.
+// Every element that both boxes hold is visited once, at the right place in each.
 TEST(Box, RunsAgreeWithCountingElementByElement) {
   const Philox random(1, RandomPurpose::kDataOrder, 0, 0);
   uint64_t draw = 0;
@@ -142,7 +142,7 @@ TEST(Box, TilingIsExact) {
   EXPECT_NE(tiling_error({4}, {{{INT64_MAX}, {1}}}), "");
 }
 
-// Boxes that split `box` at random, twice at most in a dim.
+// Splits `box` at random into boxes, at most twice per dim.
 void split_at_random(std::mt19937& random, const Box& box, int depth, std::vector<Box>& boxes) {
   const int dim = static_cast<int>(random() % box.shape.rank());
   const int64_t size = box.shape.dim(dim);
@@ -174,7 +174,7 @@ TEST(Box, TilingAgreesWithCountingElementByElement) {
     std::vector<Box> boxes;
     split_at_random(random, Box::whole(global), static_cast<int>(random() % 5), boxes);
     std::shuffle(boxes.begin(), boxes.end(), random);
-    for (auto changes = random() % 3; changes > 0; --changes) {  // some cancel, most do not
+    for (auto changes = random() % 3; changes > 0; --changes) {  // some changes cancel, most do not
       Box& box = boxes[random() % boxes.size()];
       const int dim = static_cast<int>(random() % global.rank());
       if (random() % 2 == 0) {
@@ -190,7 +190,7 @@ TEST(Box, TilingAgreesWithCountingElementByElement) {
   EXPECT_GT(num_wrong, 500);
 }
 
-// Rows that begin in one place, which a scan of neighbours takes for candidates, all of them.
+// Rows that begin at the same place: a scan of neighbours would compare all pairs of them.
 TEST(Box, TilingOfManyColumnsIsAPass) {
   constexpr int64_t kColumns = 400'000;
   std::vector<Box> boxes;
@@ -200,7 +200,7 @@ TEST(Box, TilingOfManyColumnsIsAPass) {
   boxes.back() = boxes.front();
   EXPECT_NE(tiling_error({1, kColumns}, boxes), "");
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(seconds.count(), 5);  // 10^11 pairs take minutes
+  EXPECT_LT(seconds.count(), 5);  // 10^11 pairs would take minutes
 }
 
 TEST(Box, PrintsWhateverItHolds) {

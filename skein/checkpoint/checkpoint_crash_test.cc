@@ -1,5 +1,5 @@
-// Saves that are cut short: by a kill at every file operation and at random moments, by a lost
-// write cache, by errors of the file system, by a disk that is full.
+// Saves that are interrupted: by a kill at every file operation and at random moments, by a lost
+// write cache, by errors of the file system, by a full disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -30,7 +30,7 @@ struct Operation {
   fs::path path;
 };
 
-// Runs `body` in a child process; how it ended, as waitpid reports it.
+// Runs `body` in a child process; returns how it ended, as waitpid reports it.
 template <typename Body>
 int in_child(Body&& body) {
   const pid_t child = ::fork();
@@ -47,10 +47,10 @@ int in_child(Body&& body) {
   return status;
 }
 
-// What is saved in the crash tests: step 3, or step 2 again, over checkpoints of steps 1 and 2.
+// What the crash tests save: step 3, or step 2 again, over checkpoints of steps 1 and 2.
 struct Scenario {
   int64_t step;
-  bool can_exchange = true;  // two names, on this file system
+  bool can_exchange = true;  // whether the file system can exchange two names
 
   CheckpointWriterOptions options() const { return {.retention = {.keep = 2}, .async = false}; }
 
@@ -69,7 +69,7 @@ struct Scenario {
     CheckpointWriter writer(dir, with_hook, state.specs());
     state.save(writer, step);
   }
-  // Every operation that a save makes, in order.
+  // Every operation of a save, in order.
   std::vector<Operation> record() const {
     const TempFolder folder(TempFolder::Where::kMemory);
     prepare(folder.path());
@@ -81,8 +81,8 @@ struct Scenario {
   }
 };
 
-// After a crash: the newest good checkpoint is the old one or the new one, whole, and a process
-// that starts again cleans up and saves.
+// After a crash the newest good checkpoint is the complete old one or the complete new one, and a
+// process that starts again cleans up and saves.
 void expect_survived(const fs::path& dir, int64_t new_step) {
   std::vector<std::string> damaged;
   const auto good = find_newest_good(
@@ -99,8 +99,8 @@ void expect_survived(const fs::path& dir, int64_t new_step) {
   EXPECT_EQ(steps_in(dir).size(), 2u);
 }
 
-// What the disk may hold after a power cut just before operation `count`: files that were not
-// synced are cut in half, names that were not synced with their folder are gone.
+// What a disk may hold after a power cut just before operation `count`: files that were not synced
+// are cut in half, and names that were not synced with their folder are gone.
 void lose_unsynced(const fs::path& dir, const std::vector<Operation>& operations, size_t count) {
   std::set<fs::path> unsynced;
   for (size_t i = 0; i < count; ++i) {
@@ -139,8 +139,7 @@ TEST(CheckpointCrash, SurvivesAKillBeforeEveryFileOperation) {
   }
 }
 
-// A rename may reach the disk before what was written earlier: so nothing may be pending when it
-// comes.
+// A rename may reach the disk before earlier writes, so everything must be synced before it.
 TEST(CheckpointCrash, NothingIsUnsyncedWhenTheFolderIsRenamed) {
   std::set<fs::path> unsynced;
   bool folder_synced = false, renamed = false, parent_synced = false;
@@ -169,7 +168,7 @@ TEST(CheckpointCrash, SurvivesKillsAtRandomMoments) {
   const TempFolder folder;
   Scenario{3}.prepare(folder.path());
   int64_t last_good = 2;
-  uint32_t range_us = 40000;  // follows the speed of the machine: some kills early, some late
+  uint32_t range_us = 40000;  // adapts to the machine's speed: some kills come early, some late
   for (int trial = 0; trial < 60; ++trial) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -216,7 +215,7 @@ TEST(CheckpointCrash, ReportsAnErrorOfEveryFileOperation) {
       CheckpointWriter writer(folder.path(), options, state.specs());
       armed = true;
       const Result<SavedCheckpoint> result = state.save(writer, scenario.step);
-      if (next <= fail_at) continue;  // construction takes a few of the recorded operations
+      if (next <= fail_at) continue;  // construction accounts for some of the recorded operations
       if (result.ok()) {
         EXPECT_THAT(Result(result).value().warning, HasSubstr("No space left"));
       } else {
@@ -233,7 +232,7 @@ TEST(CheckpointCrash, ReportsAnErrorOfEveryFileOperation) {
   }
 }
 
-// In a child, with files limited to 64 KiB.
+// Runs in a child process, with files limited to 64 KiB.
 TEST(CheckpointCrash, AFileThatMayNotGrowIsReported) {
   const TempFolder folder;
   Scenario{3}.prepare(folder.path());
@@ -252,7 +251,7 @@ TEST(CheckpointCrash, AFileThatMayNotGrowIsReported) {
   expect_survived(folder.path(), 3);
 }
 
-// In a child with a file system of its own, where that is allowed.
+// Runs in a child process with its own file system, where that is allowed.
 TEST(CheckpointCrash, AFullDiskIsReportedAndHarmsNothing) {
   const TempFolder folder;
   const int status = in_child([&] {

@@ -30,13 +30,13 @@ std::vector<fs::path> folder_entries(const fs::path& dir) {
   return entries;
 }
 
-// "step-00000010.partial" ends with ".partial" and the rest is a checkpoint's name.
+// Whether `name` is a checkpoint's name plus `suffix`, such as "step-00000010.partial".
 bool is_unfinished(std::string_view name, std::string_view suffix) {
   return name.ends_with(suffix) &&
          parse_checkpoint_name(name.substr(0, name.size() - suffix.size()));
 }
 
-// "step-00000010.x.partial", of several ranks.
+// "step-00000010.x.partial": a save of several ranks.
 bool is_shared_save(std::string_view name) {
   return (name.ends_with(kPartial) || name.ends_with(kFailed)) &&
          parse_checkpoint_name(name.substr(0, name.find('.')));
@@ -81,7 +81,7 @@ std::optional<int64_t> step_of_folder(const fs::path& path) {
 }
 
 fs::path find_checkpoint(const fs::path& path) {
-  const fs::path named = (path / "").parent_path();  // without a slash at its end
+  const fs::path named = (path / "").parent_path();  // without a trailing slash
   const fs::path replaced = named.string() + std::string(kReplaced);
   return step_of_folder(named) && !is_folder(named) && is_folder(replaced) ? replaced : path;
 }
@@ -92,7 +92,7 @@ std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir) {
     const std::optional<int64_t> step = step_of_folder(path);
     if (step && is_folder(path)) found.push_back({*step, path});
   }
-  // Of two folders of a step, the one that has its name, which is the shorter one.
+  // If a step has two folders, prefer the one with its proper name, which is the shorter one.
   std::sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
     return a.step != b.step ? a.step > b.step : a.path < b.path;
   });
@@ -124,7 +124,7 @@ void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& k
 
 std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path,
                                    const FileOps& ops) {
-  fs::path old;  // where the checkpoint that had the name is afterwards
+  fs::path old;  // where the replaced checkpoint is afterwards
   if (!fs::exists(path)) {
     ops.rename(partial, path);
   } else if (ops.exchange(partial, path)) {
@@ -140,7 +140,7 @@ std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path
       throw;
     }
   }
-  // Until the parent is durable the old checkpoint is kept.
+  // The old checkpoint is kept until the rename is durable.
   try {
     ops.sync_folder(parent_folder(path));
     if (!old.empty()) remove_unless_read(old, ops);

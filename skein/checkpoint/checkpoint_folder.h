@@ -1,9 +1,10 @@
-// The names inside a folder of checkpoints, and which of them are kept.
+// The names in a folder of checkpoints, and which checkpoints are kept.
 //
-//   step-00001000            a checkpoint: renamed to this name only when all of it is durable
+//   step-00001000            a checkpoint: gets this name only when all of it is durable
 //   step-00001000.partial    being written, or left behind by a process that died
 //   step-00001000.x.partial  being written by several ranks; x.failed: given up (shared_save.h)
-//   step-00001000.deleting   on its way out: renamed first, so that half of one never looks whole
+//   step-00001000.deleting   being deleted: renamed first, so that a half-deleted one never looks
+//                            whole
 //   step-00001000.replaced   the old checkpoint of a step that is being saved again, where the file
 //                            system cannot exchange two names
 //
@@ -32,36 +33,36 @@ std::optional<int64_t> parse_checkpoint_name(std::string_view folder);  // the s
 // The step of a checkpoint's folder, step-00001000 or step-00001000.replaced.
 std::optional<int64_t> step_of_folder(const fs::path& path);
 
-// The folder of that name; the old checkpoint of its step where a replacement was cut in two.
+// `path`, or the old checkpoint of its step where a replacement was interrupted.
 fs::path find_checkpoint(const fs::path& path);
 
-// Newest (largest step) first; whether they are good is not looked at. One whose replacement was
-// cut in two is among them, under the name that it has. None where `dir` is missing.
+// Newest (largest step) first, without checking whether they are good. A checkpoint whose
+// replacement was interrupted is listed under the name that it has. Empty if `dir` is missing.
 std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir);
 
-// Removes what a process that died left behind, all but `keep` and what somebody reads, and undoes
-// a replacement that was cut in two. Only for the one process that may write in `dir`; to be called
-// before it looks for the newest good one.
+// Removes what a dead process left behind, except `keep` and checkpoints that somebody reads, and
+// undoes a replacement that was interrupted. Only for the one process that may write in `dir`,
+// before it looks for the newest good checkpoint.
 void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& keep = {});
 
-// Gives the finished folder `partial` the name `path`, durably. A checkpoint that has the name
-// already is replaced. Throws where that was not done; what went wrong after it was done, so that
-// the name may not be durable or the old checkpoint is not removed, is returned.
+// Renames the finished folder `partial` to `path`, durably, and replaces a checkpoint of that name.
+// Throws if it did not. Returns an error that came after the rename: the name may not be durable,
+// or the old checkpoint is not removed.
 std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path,
                                    const FileOps& ops);
 
 struct RetentionPolicy {
-  int64_t keep = 5;                   // newest checkpoints to keep; 0 keeps all
-  int64_t permanent_every_steps = 0;  // multiples of it are never deleted; 0: none
+  int64_t keep = 5;                   // newest checkpoints to keep; 0: all
+  int64_t permanent_every_steps = 0;  // multiples of this step are never deleted; 0: none
 };
 
-// The checkpoints to delete after `committed_step` was saved: neither the newest `keep` up to that
-// step, nor permanent ones. Those of later steps are not good (the run went on from before them):
+// The checkpoints to delete after `committed_step` was saved: all up to that step but the newest
+// `keep` and the permanent ones. Later steps are obsolete, since the run restarted before them:
 // they are neither counted nor deleted.
 std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,
                                            int64_t committed_step, const RetentionPolicy& policy);
 
-// False where somebody reads it: then nothing was done.
+// Returns false, and does nothing, if somebody reads the checkpoint.
 bool remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops);
 
 }  // namespace skein

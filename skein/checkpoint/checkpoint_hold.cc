@@ -16,7 +16,7 @@ constexpr const char* kManifest = "manifest.json";
   fail(errno_code(error_number), "cannot open {}: {}", path.string(), errno_text(error_number));
 }
 
-// False where somebody else has a lock against it.
+// False if another process holds a conflicting lock.
 bool lock(const FileDescriptor& file, int kind) {
   while (::flock(file.get(), kind | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
@@ -44,7 +44,7 @@ FileDescriptor CheckpointHold::open(const std::string& name) const {
 
 std::optional<FileDescriptor> claim_for_removal(const fs::path& folder) {
   const fs::path path = folder / kManifest;
-  // For an exclusive lock NFS wants a file that may be written.
+  // NFS grants an exclusive lock only on a file that is open for writing.
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (file.get() < 0) file = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() >= 0 && !lock(file, LOCK_EX)) return std::nullopt;

@@ -1,11 +1,10 @@
-// Between those who read a checkpoint and the one who removes it: a checkpoint that is being read
-// is left where it is.
+// Keeps a checkpoint from being removed while somebody reads it.
 //
-// Locks    flock on its manifest.json: shared by readers, exclusive for removal. The kernel gives a
-//          dead process's up. Where the file system has no locks, nobody is held up by them
-// Errors   Error{kNotFound | kIo} naming the file; kNotFound also for a checkpoint that is just
-//          being removed.
-// Threads  open() may be called by several.
+// Locks    flock on its manifest.json: shared by readers, exclusive for removal. The kernel
+//          releases a dead process's locks. On a file system without locks nothing is held up
+// Errors   Error{kNotFound | kIo} naming the file; kNotFound also for a checkpoint that is being
+//          removed.
+// Threads  several threads may call open().
 #pragma once
 
 #include <optional>
@@ -15,12 +14,13 @@
 
 namespace skein {
 
-// Readable for as long as it lives, and the same, even if its name goes to another folder.
+// While it lives the checkpoint stays readable and the same, even if its name goes to another
+// folder.
 class CheckpointHold {
  public:
   explicit CheckpointHold(const fs::path& checkpoint);
 
-  // A file of it, to read.
+  // Opens one of its files for reading.
   FileDescriptor open(const std::string& name) const;
 
  private:
@@ -29,8 +29,8 @@ class CheckpointHold {
   FileDescriptor manifest_;
 };
 
-// What has to be held while a checkpoint is removed; nothing where somebody reads it. A folder
-// without manifest.json is read by nobody.
+// The lock to hold while a checkpoint is removed; nothing if somebody reads it. A folder without
+// manifest.json has no readers.
 std::optional<FileDescriptor> claim_for_removal(const fs::path& folder);
 
 }  // namespace skein

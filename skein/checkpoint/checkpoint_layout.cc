@@ -23,7 +23,7 @@ void check_spec(const TensorSpec& spec) {
     fail(ErrorCode::kInvalid, "[checkpoint] tensor \"{}\": begins at element {} of its memory",
          spec.name, spec.local_begin);
   }
-  spec.stored_boxes();  // refuses a range outside the slice
+  spec.stored_boxes();  // throws if the range leaves the slice
   if (spec.group.empty() ||
       spec.group.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != spec.group.npos) {
     fail(ErrorCode::kInvalid,

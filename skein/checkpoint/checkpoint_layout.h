@@ -1,8 +1,8 @@
-// Where this rank's part of the state goes: which file of the checkpoint, which bytes of it, and
-// which bytes of the snapshot. Fixed at start-up.
+// Where this rank's part of the state goes: into which file of the checkpoint, to which bytes of
+// it, and to which bytes of the snapshot. Fixed at start-up.
 //
 // Files are named <group>-<rank>-<index>.safetensors, e.g. weights-00000-00000.safetensors: a group
-// ("weights", "optimizer", …) has files of its own, so that the weights can be read alone.
+// ("weights", "optimizer", ...) has files of its own, so that the weights can be read alone.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct TensorSpec {
   std::string name;  // unique in its group's files
   DType dtype = DType::kF32;
   Shape shape;  // global
-  Box slice;    // what this rank holds, or has a part of
+  Box slice;    // what this rank holds, all of it or a range of it
   std::string group = "weights";
-  // Which of the slice's elements this rank stores, row by row: nothing given, all of them; an
-  // empty range, none, and the tensor is in no file of this rank.
+  // The range of the slice's elements, row by row, that this rank stores. Nothing: all of them. An
+  // empty range: none, and the tensor is in no file of this rank.
   std::optional<FlatRange> range;
-  int64_t local_begin = 0;  // element of the rank's memory where the range begins
+  int64_t local_begin = 0;  // element of the rank's memory at which the range begins
 
   static TensorSpec whole(std::string name, DType dtype, Shape shape,
                           std::string group = "weights") {
@@ -42,8 +42,8 @@ struct TensorSpec {
     return range.value_or(FlatRange{0, slice.shape.num_elements()});
   }
   int64_t stored_bytes() const { return stored_range().count * size_of(dtype); }
-  // What is stored, in the order of its bytes. A part that is one box is a tensor of that box's
-  // shape in the file, one of several boxes a tensor of one dim.
+  // The boxes that are stored, in the order of their bytes. In the file, a part that is one box is
+  // a tensor of that box's shape; a part of several boxes is a tensor of one dim.
   std::vector<Box> stored_boxes() const { return boxes_of_range(slice, stored_range()); }
 };
 
@@ -61,8 +61,8 @@ struct CheckpointLayout {
   int64_t snapshot_bytes = 0;           // a multiple of the page size
 };
 
-// Throws Error{kInvalid} for a slice outside its tensor, a range outside it, a repeated name or a
-// group that cannot be part of a file name.
+// Throws Error{kInvalid} for a slice outside its tensor, a range outside its slice, a repeated
+// name, or a group that cannot be part of a file name.
 CheckpointLayout plan_checkpoint(std::vector<TensorSpec> specs, int64_t max_file_bytes, int rank);
 
 }  // namespace skein

@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// The smallest box around them.
+// The smallest box that contains all of them.
 Box hull(const std::vector<Box>& boxes) {
   Box all = boxes.front();
   for (const Box& box : boxes) {
@@ -28,7 +28,7 @@ Box hull(const std::vector<Box>& boxes) {
 
 }  // namespace
 
-// Elements of one tensor as they are to lie one behind the other.
+// Elements of one tensor that are to be read one after the other.
 struct CheckpointReader::Request {
   std::vector<Box> boxes;
   DType dtype;
@@ -49,7 +49,7 @@ CheckpointReader::CheckpointReader(const fs::path& path) : path_(path), hold_(pa
   }
 }
 
-// The manifest vouches for the head of the index, and the head for its blocks.
+// The manifest has the checksum of the index's head, and the head those of its blocks.
 void CheckpointReader::open_index() {
   const fs::path file = path_ / kIndexName;
   index_file_ = MappedFile(hold_.open(std::string(kIndexName)), file);
@@ -58,7 +58,7 @@ void CheckpointReader::open_index() {
     fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", file.string(), bytes.size(),
          manifest_.index->file_bytes);
   }
-  // Little of it is read, here and there: nothing ahead.
+  // Little of it is read, in scattered places, so reading ahead would not help.
   ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_RANDOM);
   shards_.emplace(bytes, file.string());
   if (shards_->head_bytes() != manifest_.index->head_bytes ||
@@ -106,7 +106,7 @@ const MappedFile& CheckpointReader::file(uint32_t i) const {
   return maps_->files.emplace(i, std::move(file)).first->second;
 }
 
-// Copies what the shard has of the request; how many elements that is.
+// Copies the shard's part of the request; returns its number of elements.
 int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard& shard,
                                      const Request& request) const {
   struct Copy {
@@ -138,7 +138,7 @@ int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard
                      request.dtype, request.target.data() + copy.to * size_of(request.dtype),
                      copy.count);
   }
-  mapped.forget(bytes);  // a checkpoint is as large as the state that it fills
+  mapped.forget(bytes);  // otherwise a checkpoint would take as much memory as the state
   return copied;
 }
 

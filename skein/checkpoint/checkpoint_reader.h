@@ -1,11 +1,11 @@
-// Reading checkpoints: whether one is good, and any box of any tensor whatever layout saved it.
+// Reads checkpoints: verifies one, and reads any box of any tensor whatever layout saved it.
 //
-// Beside   a run that goes on: a checkpoint that is open here is not removed (checkpoint_hold.h)
+// Beside   a running job: a checkpoint that is open here is not removed (checkpoint_hold.h)
 // Errors   CheckpointReader throws: Error{kNotFound} for a missing file or tensor, kInvalid for a
-//          manifest or a request that is not right, kCorrupt for bytes that do not match their
-//          checksum. verify_checkpoint returns them: recovery branches on it.
-// Memory   the manifest; of an index its head, and the blocks of shards that are asked for
-// Threads  a CheckpointReader may be read by several threads.
+//          malformed manifest or request, kCorrupt for bytes that do not match their checksum.
+//          verify_checkpoint returns them, because recovery branches on them.
+// Memory   the manifest; of an index its head and the blocks of shards that are needed
+// Threads  several threads may read from one CheckpointReader.
 #pragma once
 
 #include <map>
@@ -31,8 +31,8 @@ struct VerifyReport {
 };
 
 // Reads every byte of the checkpoint and compares checksums, file sizes, and each safetensors
-// header with the manifest. With ordinary reads, so that a failing disk is an error and not a
-// signal. `num_threads` 0: one a core, at most 8.
+// header with the manifest. Uses ordinary reads, so that a failing disk is an error and not a
+// signal. `num_threads` 0: one per core, at most 8.
 Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads = 0);
 
 class CheckpointReader {
@@ -40,24 +40,24 @@ class CheckpointReader {
   explicit CheckpointReader(const fs::path& path);
 
   const fs::path& path() const { return path_; }
-  // Its shards and files are `shards()` where they are many: there the manifest has none.
+  // Where there are many shards, the manifest has no shards and files: see `shards()`.
   const Manifest& manifest() const { return manifest_; }
   const ShardIndex& shards() const { return *shards_; }
   const TrainingState& state() const { return manifest_.state; }
-  int64_t total_bytes() const;                              // of all files of tensors
-  const ManifestTensor* find(std::string_view name) const;  // nullptr where there is none
+  int64_t total_bytes() const;                              // of all tensor files
+  const ManifestTensor* find(std::string_view name) const;  // nullptr if there is none
 
-  // Those that hold elements of a range of a box of a tensor; opens none of their files.
+  // The shards that hold elements of a range of a box of a tensor; opens none of their files.
   std::vector<IndexShard> find_shards(std::string_view name, const Box& box, FlatRange range) const;
 
   // Fills `target` (dense, row-major) with a box of a tensor, assembled from whichever shards hold
-  // it, reading only the bytes it needs; checksums of shards that are read whole are compared.
-  // Elements are converted where `dtype` is another than the stored one
+  // it. Reads only the bytes that it needs, and compares the checksums of shards that are read
+  // whole. Elements are converted where `dtype` differs from the stored one
   // (skein/checkpoint/convert.h).
   void read(std::string_view name, const Box& box, DType dtype, std::span<std::byte> target) const;
 
   // The same for a range of the elements of a box, row by row: what a rank holds of a Flat value,
-  // or a piece of anything. `target` is of range.count elements.
+  // or any other segment. `target` has range.count elements.
   void read_range(std::string_view name, const Box& box, FlatRange range, DType dtype,
                   std::span<std::byte> target) const;
 
@@ -71,12 +71,12 @@ class CheckpointReader {
   fs::path path_;
   CheckpointHold hold_;
   Manifest manifest_;
-  std::string own_index_;  // made from a manifest that lists its shards
+  std::string own_index_;  // built from a manifest that lists its shards
   MappedFile index_file_;
   std::optional<ShardIndex> shards_;
   std::unordered_map<std::string, int64_t> tensors_;  // in the manifest and in shards_
 
-  // Files are mapped when they are first needed.
+  // Files are mapped when first needed.
   struct Maps {
     Mutex mutex;
     std::map<uint32_t, MappedFile> files SKEIN_GUARDED_BY(mutex);

@@ -9,6 +9,7 @@
 #include "skein/base/hash.h"
 #include "tests/checkpoint/checkpoint_ranks_state.h"
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -23,7 +24,7 @@ void overwrite(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// A checkpoint of one f32 tensor whose elements are 0, 1, 2, …, each box written by another rank.
+// A checkpoint of one f32 tensor with elements 0, 1, 2, ..., each box written by another rank.
 void write_sharded(const fs::path& folder, const Shape& shape, const std::vector<Box>& boxes) {
   fs::create_directories(folder);
   std::vector<float> whole(shape.num_elements());
@@ -51,7 +52,7 @@ void write_sharded(const fs::path& folder, const Shape& shape, const std::vector
   overwrite(folder / "manifest.json", manifest_text(manifest));
 }
 
-// Every box of the given sizes reads back as if it were cut out of the whole.
+// Every box of the given sizes reads back as if it were cut out of the whole tensor.
 void expect_boxes(const CheckpointReader& reader, const Shape& shape) {
   for (int64_t row = 0; row < shape.dim(0); ++row) {
     for (int64_t col = 0; col < shape.dim(1); ++col) {
@@ -121,7 +122,7 @@ TEST(CheckpointReader, ConvertsAndRefuses) {
   EXPECT_THAT(reading("w", Box::whole({2, 2}), DType::kF32), HasSubstr("8 bytes given"));
 }
 
-// Every byte of every file, flipped, and every length it may be cut to, is found out.
+// Every flipped byte of every file, and every length that a file may be cut to, is detected.
 void expect_every_change_is_found(const fs::path& path) {
   int64_t trials = 0;
   for (const std::string& name : test::names_in(path)) {
@@ -157,7 +158,7 @@ TEST(CheckpointVerify, DetectsEveryFlippedByteOfAnIndex) {
   const test::RanksState state(Mesh::standard(1, 2, 1, 1), true);
   test::Ranks(state, folder.path()).expect_save(3);
   const fs::path path = folder / "step-00000003";
-  for (const std::string& name : test::names_in(path)) {  // the other test's, and long
+  for (const std::string& name : test::names_in(path)) {  // long, and covered by the other test
     if (name.ends_with(".safetensors") && name != "weights-00001-00000.safetensors") continue;
     SCOPED_TRACE(name);
     const std::string good = read_file(path / name);

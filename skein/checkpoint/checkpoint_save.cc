@@ -13,7 +13,7 @@
 namespace skein {
 namespace {
 
-// What is stored of a tensor: in manifest.json boxes, each by itself; in an index one range.
+// What is stored of a tensor: separate boxes in manifest.json, one range in an index.
 std::vector<Shard> shards_of(const TensorSpec& spec, bool in_boxes) {
   std::vector<Shard> shards;
   if (in_boxes) {
@@ -60,10 +60,10 @@ void write_manifest(const fs::path& path, const Manifest& manifest, const FileOp
   ops.sync(file.get(), path);
 }
 
-// Of the timeline's own checkpoints alone: others are what it began from, or not its business.
+// Only to checkpoints of this timeline: others are its ancestors or belong to another branch.
 void apply_retention(const SaveJob& job, const Timeline& timeline, SavedCheckpoint& saved) {
   const RetentionPolicy& policy = job.options.retention;
-  if (!saved.warning.empty() || policy.keep <= 0) return;  // the old ones may still be needed
+  if (!saved.warning.empty() || policy.keep <= 0) return;  // old ones may still be needed
   try {
     std::vector<CheckpointInfo> own;
     for (const CheckpointHead& head : read_heads(job.dir)) {
@@ -77,12 +77,12 @@ void apply_retention(const SaveJob& job, const Timeline& timeline, SavedCheckpoi
   }
 }
 
-// The table of shards is a file of its own.
+// Whether the table of shards is a file of its own.
 bool has_index(const SaveJob& job) {
   return job.options.num_ranks > 1 && job.options.num_ranks >= job.options.index_from_ranks;
 }
 
-// All files of this rank, and the tensors that it knows of, also those that others store.
+// Writes all files of this rank. The manifest also lists tensors that only other ranks store.
 Manifest write_files(const fs::path& folder, const SaveJob& job, const TrainingState& state) {
   Manifest manifest{.state = state};
   for (const CheckpointFile& file : job.layout.files) {
@@ -97,7 +97,7 @@ Manifest write_files(const fs::path& folder, const SaveJob& job, const TrainingS
   return manifest;
 }
 
-// Rank 0, when everything that the manifest names is durable in `partial`.
+// Called by rank 0 when everything that the manifest names is durable in `partial`.
 SavedCheckpoint commit(const SaveJob& job, const Manifest& manifest, int64_t total_bytes,
                        const fs::path& partial, const fs::path& path) {
   write_manifest(partial / "manifest.json", manifest, job.ops);
@@ -131,7 +131,7 @@ SharedSave shared_save(const SaveJob& job, int64_t step) {
           job.ops};
 }
 
-// A file that is not there would make a checkpoint that does not verify. How much they hold.
+// Throws if a file is missing, since such a checkpoint would not verify. Returns the files' bytes.
 int64_t check_files(const fs::path& folder, const SavePart& part) {
   int64_t total_bytes = 0;
   for (int64_t i = 0; i < part.index().num_files(); ++i) {
@@ -149,7 +149,7 @@ int64_t check_files(const fs::path& folder, const SavePart& part) {
 
 SavedCheckpoint merge_and_commit(const SaveJob& job, SharedSave& shared, const Manifest& own) {
   std::vector<SavePart> parts = shared.collect();
-  try {  // all ranks have met: nobody looks at an earlier save any more
+  try {  // all ranks have met: nobody needs an earlier save any more
     clean_unfinished(job.dir, job.ops, shared.partial());
   } catch (const Error&) {
     // The next save or start removes it.
@@ -182,7 +182,7 @@ Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& stat
     try {
       job.ops.remove_tree(partial);
     } catch (const Error&) {
-      // The next start cleans it up; what went wrong first is what counts.
+      // The next start cleans it up; the first error is the one to report.
     }
     return not_saved(state.step, error_of(error));
   }

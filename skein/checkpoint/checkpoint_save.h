@@ -1,4 +1,4 @@
-// The writing of one snapshot, alone or together with other ranks; see checkpoint_writer.h.
+// Writes one snapshot, alone or together with other ranks; see checkpoint_writer.h.
 #pragma once
 
 #include "skein/checkpoint/checkpoint_writer.h"
@@ -11,13 +11,13 @@ struct SaveJob {
   const FileOps& ops;
   const CheckpointLayout& layout;
   std::span<const std::byte> snapshot;
-  int64_t number = 0;  // of this save since the start
+  int64_t number = 0;  // of this save, since the start
 };
 
 Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& state);
 Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& state);
 
-// Tells the other ranks that this one has nothing to write.
+// Tells the other ranks that this rank's part will not come.
 void abandon_shared(const SaveJob& job, int64_t step, const std::exception& why);
 
 }  // namespace skein

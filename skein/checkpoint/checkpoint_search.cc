@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// Again after each pause, as long as it cannot be read.
+// Calls `body` again after each pause, as long as the checkpoint cannot be read.
 template <typename Body>
 auto patiently(const SearchOptions& options, const Body& body) {
   for (size_t i = 0;; ++i) {
@@ -29,7 +29,7 @@ auto patiently(const SearchOptions& options, const Body& body) {
   }
 }
 
-// Nothing where one vanished that was to be verified: somebody removes checkpoints meanwhile.
+// Nothing if a checkpoint vanished before it was verified, because another process removed it.
 std::optional<std::optional<CheckpointInfo>> search_once(const Lineage& lineage,
                                                          const ReportDamaged& report_damaged,
                                                          const SearchOptions& options,

@@ -1,4 +1,4 @@
-// Which checkpoint is found: across timelines, beside damage, beside what cannot be read, and
+// Which checkpoint is found: across timelines, beside damaged and unreadable checkpoints, and
 // beside a run that removes checkpoints meanwhile.
 #include "skein/checkpoint/checkpoint_search.h"
 
@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -48,12 +49,12 @@ TEST(Lineage, LeavesWhatWasGoneBackFrom) {
   EXPECT_EQ(lineage.timeline, kSecond);
   EXPECT_THAT(steps_of(lineage.checkpoints), ElementsAre(12, 10, 5));
   EXPECT_THAT(steps_of(lineage.left), ElementsAre(20, 15));
-  // Back again, to before the second began: that is left, too.
+  // Going back to before the second timeline began leaves the second one as well.
   save(folder.path(), {"third", 3, Timeline::Parent{"first", 5, "step-00000005"}}, {7});
   lineage = lineage_of(folder.path());
   EXPECT_THAT(steps_of(lineage.checkpoints), ElementsAre(7, 5));
   EXPECT_THAT(steps_of(lineage.left), ElementsAre(20, 15, 12, 10));
-  // And forward, to one that was left: it is a run's past from then on.
+  // Going on from a checkpoint that was left makes it part of the run's past again.
   save(folder.path(), {"fourth", 4, Timeline::Parent{"second", 12, "step-00000012"}}, {13});
   EXPECT_THAT(steps_of(lineage_of(folder.path()).checkpoints), ElementsAre(13, 12, 10, 5));
 }
@@ -117,7 +118,7 @@ TEST(Search, SeesACheckpointWhoseReplacementWasCutInTwo) {
   const TempFolder folder;
   save(folder.path(), kFirst, {10, 20});
   fs::rename(folder / "step-00000020", folder / "step-00000020.replaced");
-  fs::copy(folder / "step-00000010", folder / "step-00000010.replaced");  // has its original
+  fs::copy(folder / "step-00000010", folder / "step-00000010.replaced");  // its original exists
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(20, 10));
   const auto newest = find_newest_good(folder.path(), {});
   ASSERT_TRUE(newest.has_value());
@@ -131,7 +132,7 @@ TEST(Search, SeesACheckpointWhoseReplacementWasCutInTwo) {
               HasSubstr("says step 20"));
 }
 
-// A checkpoint that verifies only at the try `good_at`.
+// A checkpoint that can be read only at attempt `good_at`.
 SearchOptions unreadable_until(int good_at, const fs::path& which, int& tries) {
   SearchOptions options;
   options.pauses_s = {0, 0.001};
@@ -175,7 +176,7 @@ TEST(Search, WhatStaysUnreadableStopsIt) {
   EXPECT_THAT(result.error().what(), HasSubstr("move it away to go on from an older one"));
 }
 
-// The same with real refusals of the operating system, of every file of a checkpoint.
+// The same with real read errors of the operating system, for every file of a checkpoint.
 TEST(Search, ARefusalToReadIsNoDamage) {
   SearchOptions options;
   options.pauses_s = {0};
@@ -190,7 +191,7 @@ TEST(Search, ARefusalToReadIsNoDamage) {
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.error().code(), ErrorCode::kIo) << result.error().what();
     EXPECT_THAT(result.error().what(), HasSubstr("Too many levels of symbolic links"));
-    fs::remove(file);  // a file that is not there is damage
+    fs::remove(file);  // a missing file is damage
     EXPECT_EQ(find_newest_good(folder.path(), {}, options)->step, 10);
   }
 }
@@ -238,7 +239,7 @@ TEST(Hold, WhatIsReadIsNotRemoved) {
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(40));
 }
 
-// The name goes to another checkpoint; who reads the old one goes on reading that.
+// The name goes to another checkpoint, but a reader of the old one goes on reading that.
 TEST(Hold, WhatIsReplacedIsReadToItsEnd) {
   const TempFolder folder;
   save(folder.path(), kFirst, {10, 20});

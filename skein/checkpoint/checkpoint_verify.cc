@@ -44,7 +44,8 @@ FileDescriptor open_file(const fs::path& path) {
   return file;
 }
 
-// The index is mapped: a disk that cannot read it is found here, as an error and not a signal.
+// The index is mapped elsewhere: reading it first turns an unreadable disk into an error, not a
+// signal.
 void read_through(const fs::path& path) {
   const FileDescriptor file = open_file(path);
   std::vector<std::byte> buffer(kReadBytes);
@@ -54,7 +55,8 @@ void read_through(const fs::path& path) {
   }
 }
 
-// What is verified of a checkpoint: headers of its files, then its shards, counted through.
+// What is verified of a checkpoint, as one numbered list: the headers of its files, then its
+// shards.
 class Pieces {
  public:
   Pieces(const fs::path& folder, const ShardIndex& index) : folder_(folder), index_(index) {
@@ -67,7 +69,7 @@ class Pieces {
   fs::path path(size_t file) const { return folder_ / files_[file].name; }
   size_t size() const { return files_.size() + static_cast<size_t>(index_.num_shards()); }
 
-  // Of shard `i` of all of them.
+  // Shard `i` of all tensors.
   struct Place {
     const IndexTensor* tensor;
     IndexShard shard;
@@ -141,8 +143,8 @@ void verify_sizes(const Pieces& pieces) {
   }
 }
 
-// The shards that one file holds of one tensor are one tensor of its header: of their shape where
-// they are one box, of one dim where they are not.
+// The shards of one tensor in one file are one tensor of that file's header: of the box's shape if
+// they are one box, otherwise of one dim.
 bool header_agrees(const SafetensorsEntry& entry, const Pieces& pieces,
                    std::span<const Pieces::Place> places) {
   int64_t elements = 0, end = entry.begin;
@@ -161,7 +163,7 @@ bool header_agrees(const SafetensorsEntry& entry, const Pieces& pieces,
          entry.dtype == to_safetensors_dtype(tensor.dtype);
 }
 
-// A file's own header says what the table of shards says.
+// Checks that a file's own header agrees with the table of shards.
 void verify_header(const Pieces& pieces, size_t file, std::vector<Pieces::Place> places) {
   std::sort(places.begin(), places.end(), [](const Pieces::Place& a, const Pieces::Place& b) {
     return a.shard.begin < b.shard.begin;
@@ -177,7 +179,7 @@ void verify_header(const Pieces& pieces, size_t file, std::vector<Pieces::Place>
   }
 }
 
-// File by file: the headers of thousands do not fit in memory.
+// One file after another, since the headers of thousands of files do not fit in memory.
 void verify_headers(const Pieces& pieces, int64_t num_shards) {
   std::vector<uint32_t> first(pieces.files().size() + 1), order(static_cast<size_t>(num_shards));
   const auto file_of = [&](int64_t i) { return pieces.place(i).shard.file; };
@@ -205,7 +207,7 @@ void verify_pieces(const Pieces& pieces, int num_threads) {
       } catch (const Error& error) {
         const Lock lock(mutex);
         if (i < first.first) first = {i, error};
-        next = pieces.size();  // one is enough
+        next = pieces.size();  // one error is enough: the other threads stop
       }
     }
   };

@@ -17,7 +17,7 @@ void check_ranks(const CheckpointWriterOptions& options) {
     fail(ErrorCode::kInvalid, "[checkpoint] rank {} of {} cannot save", options.rank,
          options.num_ranks);
   }
-  constexpr size_t kMostCharacters = 200;  // a file name has 255
+  constexpr size_t kMostCharacters = 200;  // a file name may have 255
   if (id.empty() || id.size() > kMostCharacters ||
       id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") != id.npos) {
     fail(ErrorCode::kInvalid,
@@ -79,14 +79,14 @@ double CheckpointWriter::begin(TrainingState state, std::span<const View> views)
     throw;
   }
   if (!options_.async) {
-    Result<SavedCheckpoint> result = write(state);  // NOLINT: moved from only where it is async
+    Result<SavedCheckpoint> result = write(state);  // NOLINT: moved only if async
     const Lock lock(mutex_);
     finished_.push_back(std::move(result));
   }
   return seconds_since(start);
 }
 
-// The writing thread helps to copy; this thread does not wait for it to wake up.
+// The writing thread helps to copy; this thread begins without waiting for it to wake up.
 void CheckpointWriter::copy_state(TrainingState state) {
   {
     const Lock lock(mutex_);
@@ -145,7 +145,7 @@ Result<SavedCheckpoint> CheckpointWriter::write(const TrainingState& state) cons
   return options_.num_ranks == 1 ? save_alone(job, state) : save_shared(job, state);
 }
 
-// The other ranks are not to wait for a part that will not come.
+// Keeps the other ranks from waiting for a part that will not come.
 void CheckpointWriter::abandon(int64_t step, const std::exception_ptr& error) const {
   if (options_.num_ranks == 1) return;
   const SaveJob job{dir_, options_, ops_, layout_, {}, num_begun_};

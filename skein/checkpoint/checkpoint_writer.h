@@ -1,19 +1,19 @@
-// Saving: the state is copied to memory that was reserved at start-up, and training goes on while a
-// thread writes it out.
+// Saving: the state is copied to memory that was reserved at start-up, and training continues while
+// a thread writes the copy.
 //
-// Commit   step-….partial/ gets its safetensors files, each fsynced, then manifest.json, fsynced;
-//          the folder is fsynced, renamed to step-…, and its parent fsynced. A crash at any moment
-//          leaves the checkpoints that were there, and perhaps the new one; nothing in between.
-// Ranks    Several ranks save one checkpoint together, each what its specs say, over a shared file
-//          system alone: every rank begins the same saves in the same order, and all get the same
-//          outcome. Only rank 0 cleans up, commits and applies retention; so the others' writers
-//          are to be used only when rank 0's was constructed (a barrier). See shared_save.h.
-// Memory   snapshot_bytes, exactly, from construction on; a save adds the text of the manifest, on
-//          rank 0 of several what the others say that they wrote.
+// Commit   step-....partial/ gets its safetensors files, each fsynced, then manifest.json, fsynced;
+//          the folder is fsynced, renamed to step-..., and its parent fsynced. A crash at any
+//          moment leaves the existing checkpoints, and either the whole new one or none of it.
+// Ranks    Several ranks save one checkpoint together, each what its specs say, through a shared
+//          file system alone: every rank begins the same saves in the same order, and all get the
+//          same outcome. Only rank 0 cleans up, commits and applies retention; so the other writers
+//          may be used only after rank 0's is constructed (a barrier). See shared_save.h.
+// Memory   exactly snapshot_bytes, from construction on; a save adds the text of the manifest, and
+//          on rank 0 of several ranks the parts that the others report.
 // Errors   The constructor throws. A save that fails is a Result from poll(): its partial folder is
 //          removed, earlier checkpoints are untouched, and the next save may be tried as if nothing
 //          had happened. A rank that fails fails the save for all: rank 0's error names it.
-// Threads  one caller; one thread of its own where saves are asynchronous.
+// Threads  one caller, and one own thread for asynchronous saves.
 #pragma once
 
 #include <deque>
@@ -37,46 +37,47 @@ struct CheckpointWriterOptions {
   int64_t max_file_bytes = int64_t{4} << 30;
   int rank = 0;
   int num_ranks = 1;
-  // The same on all ranks and another one at each start, of a-z, 0-9, _ and -; only for several.
+  // The same on all ranks, different at each start, of a-z, 0-9, _ and -; only for several ranks.
   std::string save_id;
-  // So many ranks or more write index.bin: their shards would make a manifest.json too large to
-  // read.
+  // With at least this many ranks a save writes index.bin: a manifest.json with all their shards
+  // would be too large to read.
   int index_from_ranks = 9;
-  double deadline_s = 600;             // for the slowest rank to have written
-  std::function<bool()> should_abort;  // asked while waiting for other ranks; by the writing thread
-  CopyFunction copy;                   // memcpy where empty; may be called by two threads at once
+  double deadline_s = 600;             // until the slowest rank must have written
+  std::function<bool()> should_abort;  // polled by the writing thread while it waits for ranks
+  CopyFunction copy;                   // memcpy if empty; two threads may call it at once
   FileOps::Hook file_hook;
 };
 
 struct SavedCheckpoint {
   int64_t step = 0;
   fs::path path;
-  int64_t num_bytes = 0;  // of the whole checkpoint; on other ranks than 0, what they wrote
+  int64_t num_bytes = 0;  // of the whole checkpoint; on ranks other than 0, of what they wrote
   double write_seconds = 0;
   std::vector<int64_t> removed_steps;  // by retention
-  std::string warning;                 // saved, but an old checkpoint could not be removed
+  std::string warning;                 // the save succeeded, but an old checkpoint is not removed
 };
 
 class CheckpointWriter {
  public:
-  // Creates `dir`, removes what a dead process left there (rank 0), and reserves the snapshot.
+  // Creates `dir`, removes what a dead process left there (rank 0), and reserves the snapshot
+  // memory.
   CheckpointWriter(const fs::path& dir, CheckpointWriterOptions options,
                    std::vector<TensorSpec> specs);
-  // Waits for a save that is running.
+  // Waits for a running save.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // What the constructor will reserve for these tensors.
+  // The bytes that the constructor will reserve for these tensors.
   static int64_t snapshot_bytes(const std::vector<TensorSpec>& specs);
   int64_t snapshot_bytes() const { return layout_.snapshot_bytes; }
 
-  // Copies the state (`views`: one a spec, in order, each its slice) and starts to write it.
-  // Returns for how long training stood still, in seconds: the copy; the rest of a save that was
-  // still running; and where saves are not asynchronous, the writing.
+  // Copies the state (`views`: one per spec, in order, each its slice) and starts to write it.
+  // Returns for how many seconds training stood still: the copy, the rest of a save that was still
+  // running, and if saves are synchronous, the writing.
   double begin(TrainingState state, std::span<const View> views);
 
-  // The oldest save that has ended and was not asked for before; nothing where there is none.
+  // The oldest finished save that poll() has not returned yet; nothing if there is none.
   std::optional<Result<SavedCheckpoint>> poll();
 
   // Returns when no save is running.

@@ -11,6 +11,7 @@
 
 #include "skein/base/clock.h"
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -57,14 +58,14 @@ TEST(CheckpointWriter, SplitsFilesBySize) {
 
 TEST(CheckpointWriter, CopiesStridedViewsInPieces) {
   const TempFolder folder;
-  constexpr int64_t kRows = 3000, kCols = 1000, kStride = 1003;  // more than one piece
+  constexpr int64_t kRows = 3000, kCols = 1000, kStride = 1003;  // more than one segment
   std::vector<float> data(kRows * kStride);
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);
   View view = View::contiguous(data.data(), DType::kF32, {kRows, kCols});
   view.row_stride = kStride;
   CheckpointWriter writer(folder.path(), {}, {TensorSpec::whole("w", DType::kF32, {kRows, kCols})});
   writer.begin({.step = 1}, std::span(&view, 1));
-  data.assign(data.size(), -1);  // training goes on
+  data.assign(data.size(), -1);  // training continues
   writer.wait();
   std::vector<float> found(kRows * kCols);
   CheckpointReader(folder / "step-00000001")
@@ -100,7 +101,7 @@ TEST(CheckpointWriter, CopiesARangeOfAStridedView) {
   for (int64_t i = 0; i < 21; ++i) {
     EXPECT_EQ(found[i], static_cast<float>((13 + i) / kCols * kStride + (13 + i) % kCols)) << i;
   }
-  const View vector = View::contiguous(data.data(), DType::kF32, {33});  // one too short
+  const View vector = View::contiguous(data.data(), DType::kF32, {33});  // one element too short
   EXPECT_THAT(error_of([&] { work.start(layout, std::span(&vector, 1), snapshot, copy); }),
               HasSubstr("a vector of at least 34 elements"));
 }
@@ -143,7 +144,7 @@ TEST(CheckpointWriter, CountsTheRestOfARunningSaveAsStall) {
   };
   CheckpointWriter writer(folder.path(), {.file_hook = hook}, state.specs());
   state.set_step(1);
-  writer.begin(state.state(), state.views());  // does not wait for the gate
+  writer.begin(state.state(), state.views());  // returns before the gate opens
   EXPECT_FALSE(writer.poll());
   state.set_step(2);
   std::thread opener([&] {
@@ -211,7 +212,7 @@ TEST(Retention, KeepsTheNewestAndThePermanent) {
                           state.specs());
   for (int64_t step = 10; step <= 70; step += 10) ASSERT_TRUE(state.save(writer, step).ok());
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(70, 60, 30));
-  // Going on from an older step: those after it are not good, and do not count.
+  // When a run goes on from an older step, later steps are obsolete and do not count.
   EXPECT_THAT(Result(state.save(writer, 40)).value().removed_steps, ElementsAre());
   EXPECT_THAT(Result(state.save(writer, 50)).value().removed_steps, ElementsAre());
   EXPECT_THAT(steps_in(folder.path()), ElementsAre(70, 60, 50, 40, 30));

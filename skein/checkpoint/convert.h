@@ -1,6 +1,6 @@
-// Elements of one dtype to another: F32, BF16, F16 and F64 into F32 or BF16; anything into itself.
+// Converts elements: F32, BF16, F16 and F64 to F32 or BF16; any dtype to itself.
 //
-// Formula  by way of float; to BF16 rounds to nearest, ties to even.
+// Formula  through float; to BF16 rounds to nearest, ties to even.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// True if elements of the safetensors dtype `source` can be read as `target`.
+// Whether elements of the safetensors dtype `source` can be read as `target`.
 bool can_convert(std::string_view source, DType target);
 
 // `source` need not be aligned. Precondition: can_convert.

@@ -1,12 +1,12 @@
-// Whether boxes, however many and in whatever order, cover another one exactly once: one pass, 8
-// bytes.
+// Checks whether boxes, in any number and order, cover another box exactly once, in one pass and
+// with 8 bytes of state.
 //
 //   sum over boxes of prod over dims of (r(dim, end) - r(dim, begin))  mod 2^61 - 1
 //
-// r is a random number for each dim and index, other ones in each process. Two sets of boxes that
+// r is a random number for each dim and index, drawn anew in each process. Two sets of boxes that
 // cover every element equally often have equal sums, since the corners where boxes meet cancel. Two
-// that do not have unequal polynomials in the r's, which agree with a chance of at most rank /
-// 2^61, so nobody can write a file that passes by design.
+// sets that do not have different polynomials in the r's, which agree with a probability of at most
+// rank / 2^61, so nobody can construct a file that passes.
 //
 // Source   Schwartz 1980, Zippel 1979
 #pragma once

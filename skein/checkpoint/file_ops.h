@@ -1,9 +1,9 @@
 // The durable file operations of a save, each announced to an optional hook first.
 //
-// The hook is how tests stand at every kill point: it is called with the operation's name
+// Tests use the hook to stop at every point of a save: it is called with the operation's name
 // ("create", "write", "sync", "sync_folder", "make_folder", "rename", "exchange", "remove") and its
-// path before the operation happens; it may throw an Error in its place, or end the process. One
-// that throws kUnsupported at "exchange" plays a file system that cannot exchange.
+// path before the operation happens; it may throw an Error instead, or end the process. A hook that
+// throws kUnsupported at "exchange" simulates a file system that cannot exchange names.
 //
 // Errors   Error{kNotFound | kIo | kNoSpace} naming the path and errno, as skein/base/file.h.
 // Threads  a FileOps may be used by several threads if its hook may.
@@ -24,17 +24,17 @@ class FileOps {
 
   explicit FileOps(Hook hook = {}) : hook_(std::move(hook)) {}
 
-  // A new file to write; refuses one that exists.
+  // Creates a file for writing; refuses one that exists.
   FileDescriptor create(const fs::path& path) const;
   void write(int fd, std::span<const std::byte> bytes, const fs::path& path) const;
   void sync(int fd, const fs::path& path) const;
   void sync_folder(const fs::path& folder) const;
   void make_folder(const fs::path& folder) const;
   void rename(const fs::path& from, const fs::path& to) const;
-  // Swaps two names atomically; false where the file system cannot.
+  // Swaps two names atomically; false if the file system cannot.
   bool exchange(const fs::path& a, const fs::path& b) const;
-  // A file, or a folder with all that is in it; links are removed, not followed. One that is not
-  // there is not an error.
+  // Removes a file, or a folder with everything in it; links are removed, not followed. It is not
+  // an error if `path` does not exist.
   void remove_tree(const fs::path& path) const;
 
  private:

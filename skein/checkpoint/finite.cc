@@ -8,11 +8,11 @@
 namespace skein {
 namespace {
 
-// Infinity and NaN have all bits of the exponent set. Where the first of them stands; the number of
-// values where there is none.
+// Infinity and NaN have all exponent bits set. Returns the index of the first such value, or the
+// number of values if there is none.
 template <typename Word, Word kExponent>
 size_t first_not_finite(std::span<const std::byte> bytes) {
-  constexpr size_t kBlock = 1024;  // looked at without a branch, so that it is done in vectors
+  constexpr size_t kBlock = 1024;  // compared without branches, so that the loop vectorizes
   const size_t count = bytes.size() / sizeof(Word);
   const auto word_at = [&](size_t i) {
     Word word;
@@ -47,7 +47,7 @@ size_t first_not_finite(DType dtype, std::span<const std::byte> bytes) {
   return bytes.size() / static_cast<size_t>(size_of(dtype));
 }
 
-// Of one that is not finite: the bits of its fraction tell.
+// Tells NaN from infinity: only NaN has fraction bits.
 bool is_nan(DType dtype, const std::byte* value) {
   uint64_t bits = 0;
   std::memcpy(&bits, value, static_cast<size_t>(size_of(dtype)));

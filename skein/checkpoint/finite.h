@@ -1,7 +1,7 @@
-// Nothing infinite, and no NaN, goes into a checkpoint: a run that goes on from there is lost.
+// Keeps infinities and NaNs out of checkpoints: a run could not recover from such a state.
 //
 // Cost     one pass over the bytes at the memory's speed
-// Errors   Error{kNotFinite} naming the tensor, the value and where it stands.
+// Errors   Error{kNotFinite} naming the tensor, the value and its place.
 #pragma once
 
 #include <cstddef>

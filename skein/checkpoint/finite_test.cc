@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {

@@ -1,4 +1,4 @@
-// Any text as model.safetensors.index.json: every file it names is a plain name; or an Error.
+// Any text as model.safetensors.index.json must give an Error, or a map of plain file names.
 #include <cstdlib>
 
 #include "skein/base/error.h"

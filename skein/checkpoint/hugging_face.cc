@@ -11,7 +11,7 @@ constexpr char kSingleFile[] = "model.safetensors";
 constexpr char kIndexFile[] = "model.safetensors.index.json";
 constexpr int64_t kMaxIndexBytes = int64_t{100} << 20;
 
-// A name from outside, fit for a message: escaped, and not endless.
+// A name from outside, escaped and shortened for a message.
 std::string shown(const std::string& text) {
   return Json(text.substr(0, 200)).dump(-1, ' ', true, Json::error_handler_t::replace);
 }

@@ -19,7 +19,7 @@
 
 namespace skein {
 
-// {"weight_map": {tensor: file}}: the map, every file a plain name inside the folder.
+// Parses {"weight_map": {tensor: file}} and checks that every file is a plain name in the folder.
 std::map<std::string, std::string> parse_hugging_face_index(std::string_view text,
                                                             const std::string& what);
 
@@ -29,10 +29,10 @@ class HuggingFaceFolder {
 
   const fs::path& path() const { return path_; }
   std::vector<std::string> tensor_names() const;                // sorted
-  const SafetensorsEntry* find(std::string_view tensor) const;  // nullptr where there is none
+  const SafetensorsEntry* find(std::string_view tensor) const;  // nullptr if there is none
 
   // Fills `target` with the tensor, or a box of it, as `dtype` (kF32 or kBF16 from F32, BF16, F16
-  // and F64; other dtypes only as they are).
+  // and F64; other dtypes only unchanged).
   void read(std::string_view tensor, DType dtype, std::span<std::byte> target) const;
   void read(std::string_view tensor, const Box& box, DType dtype,
             std::span<std::byte> target) const;
@@ -53,19 +53,18 @@ struct ExportTensor {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
-  std::function<void(std::span<std::byte>)> fill;  // called once, when its bytes are due
+  std::function<void(std::span<std::byte>)> fill;  // called once, when its bytes are needed
 };
 
 struct HuggingFaceExport {
   std::vector<ExportTensor> tensors;
-  std::map<std::string, std::string> texts;  // file name -> content: config.json, …
-  std::vector<fs::path> copies;              // files copied as they are: tokenizer.model, …
+  std::map<std::string, std::string> texts;  // file name -> content: config.json, ...
+  std::vector<fs::path> copies;              // files to copy unchanged: tokenizer.model, ...
   int64_t max_shard_bytes = 5'000'000'000;
 };
 
-// Writes the folder under a name that nobody has (unique_partial), durably, and renames it; memory:
-// the largest tensor.
-// Refuses a folder that exists and is not empty.
+// Writes the folder durably under a unique name (unique_partial) and renames it. Refuses a folder
+// that exists and is not empty. Memory: the largest tensor.
 void write_hugging_face(const fs::path& folder, const HuggingFaceExport& contents,
                         const FileOps& ops = FileOps());
 

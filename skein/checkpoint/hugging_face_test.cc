@@ -9,6 +9,7 @@
 #include "skein/base/json.h"
 #include "skein/checkpoint/convert.h"
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {

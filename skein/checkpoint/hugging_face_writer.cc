@@ -114,7 +114,7 @@ void write_hugging_face(const fs::path& folder, const HuggingFaceExport& content
     try {
       ops.remove_tree(partial);
     } catch (const Error&) {
-      // What went wrong first is what counts.
+      // The first error is the one to report.
     }
     throw;
   }

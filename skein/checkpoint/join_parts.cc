@@ -15,10 +15,10 @@ namespace {
 
 constexpr size_t kWriteBytes = size_t{1} << 20;
 constexpr std::ptrdiff_t kForgetBytes = std::ptrdiff_t{4} << 20;
-constexpr int64_t kBatchShards = int64_t{1} << 18;  // held at a time
+constexpr int64_t kBatchShards = int64_t{1} << 18;  // held in memory at a time
 
-// The parts' tensors and files under the numbers that they get in the whole. Ranks whose parts list
-// the same (of one stage and one share of a layer) are looked at once.
+// The parts' tensors and files, with their numbers in the whole. Ranks whose parts list the same
+// (of one stage and one share of a layer) are examined only once.
 class Join {
  public:
   explicit Join(std::span<const SavePart> parts) : parts_(parts) {
@@ -31,7 +31,7 @@ class Join {
   const std::vector<ManifestFile>& files() const { return files_; }
   const std::vector<IndexTensor>& tensors() const { return tensors_; }
 
-  // The shards of the tensors from `first` to `end`, each tensor's in order.
+  // The shards of the tensors from `first` to `end`, in order within each tensor.
   void read_shards(size_t first, size_t end, std::vector<IndexShard>& shards) const {
     std::vector<size_t> next{0};  // by tensor, where its next shard goes
     for (size_t i = first; i < end; ++i) next.push_back(next.back() + tensors_[i].num_shards);
@@ -47,7 +47,7 @@ class Join {
   }
 
  private:
-  // The tensors that some ranks' parts list, and their numbers in the whole.
+  // The tensors that the parts of some ranks list, and their numbers in the whole.
   struct Listing {
     std::vector<uint32_t> ranks;
     std::vector<size_t> tensors;
@@ -143,7 +143,7 @@ void seek(int fd, int64_t offset, const fs::path& path) {
   }
 }
 
-// The head has the checksums of what stands behind it, and is written last.
+// The head contains the checksums of everything after it, and is written last.
 void write_index(const Join& join, const fs::path& path, const FileOps& ops) {
   const FileDescriptor file = ops.create(path);
   const std::vector<IndexTensor>& tensors = join.tensors();
@@ -193,7 +193,7 @@ Manifest join_parts(std::vector<SavePart> parts, const fs::path& index_path, con
     merged.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, {}});
   }
   write_index(join, index_path, ops);
-  // As a reader finds it.
+  // Checks the file as a reader will find it.
   const MappedFile written(index_path);
   const ShardIndex index(written.bytes(), "the merged " + index_path.filename().string());
   const std::byte* kept = written.bytes().data();

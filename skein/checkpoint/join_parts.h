@@ -1,8 +1,8 @@
-// What all ranks say that they stored (save_part.h) as one manifest, and as the index that readers
-// open.
+// Joins what all ranks say that they stored (save_part.h) into one manifest and the index that
+// readers open.
 //
-// Cost     with an index, 4,096 ranks of a 70B: bench/start_bench.cc; memory: what one batch of
-//          tensors has in shards, and the ranks' states, whatever the parts hold
+// Cost     with an index, for 4,096 ranks of a 70B model: bench/start_bench.cc. Memory: the shards
+//          of one batch of tensors and the ranks' states, however much the parts hold
 #pragma once
 
 #include <vector>
@@ -14,9 +14,9 @@
 
 namespace skein {
 
-// The parts of ranks 0, 1, 2, … as one manifest, its state rank 0's, its lanes of all
-// (merge_parts.h). With `index_path`, files and shards go to that file, durably; else they are in
-// the manifest. Throws where what the parts hold is not a whole checkpoint.
+// Joins the parts of ranks 0, 1, 2, ... into one manifest with rank 0's state and the lanes of all
+// (merge_parts.h). With `index_path`, files and shards go to that file, durably; otherwise they are
+// in the manifest. Throws if the parts do not make up a whole checkpoint.
 Manifest join_parts(std::vector<SavePart> parts, const fs::path& index_path, const FileOps& ops);
 Manifest join_parts(std::vector<SavePart> parts);
 

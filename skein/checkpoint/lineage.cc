@@ -34,7 +34,7 @@ std::string read_head(const fs::path& path) {
   return head;
 }
 
-// The value on the line of `key`, as manifest_text writes it; nothing where there is no such line.
+// The value on the line of `key`, as manifest_text writes it; nothing if there is no such line.
 std::optional<std::string> value_of(const std::string& head, std::string_view key) {
   const std::string before = fmt::format("\n\"{}\": ", key);
   const size_t begin = head.find(before);
@@ -44,7 +44,7 @@ std::optional<std::string> value_of(const std::string& head, std::string_view ke
   return head.substr(begin + before.size(), end - begin - before.size());
 }
 
-// The parent's timeline, among those that are known; nothing where it is elsewhere, or gone.
+// The parent's timeline, if it is known; nothing if it is elsewhere, or gone.
 const Timeline* parent_of(const Timeline& timeline, const std::vector<CheckpointHead>& heads) {
   if (!timeline.parent || fs::path(timeline.parent->path).is_absolute()) return nullptr;
   for (const CheckpointHead& head : heads) {
@@ -97,7 +97,7 @@ Timeline read_timeline(const fs::path& checkpoint) {
     const std::string where = path.string() + ": timeline";
     return parse_timeline(parse_json(*value, where), where);
   }
-  if (head.find("\n\"lanes\": ") != head.npos) return {};  // it would have stood before them
+  if (head.find("\n\"lanes\": ") != head.npos) return {};  // a timeline would come before them
   return parse_manifest(read_file(path), path.string()).state.timeline;
 }
 

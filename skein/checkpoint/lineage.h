@@ -1,10 +1,10 @@
 // Which checkpoints of a folder the newest one follows from: those of the timeline with the largest
-// number, and those that it began from. What an earlier timeline saved after the step at which it
-// was left is none of them.
+// number, and those that it began from. Checkpoints that an earlier timeline saved after the step
+// at which it was left do not belong to them.
 //
-// Reads    the head of every manifest, without its checksum: what is chosen is verified as a whole
-// Errors   Error{kIo} where a manifest cannot be read now. A damaged one is no error: it
-//          belongs to no timeline that is known.
+// Reads    the head of every manifest, without its checksum: the chosen one is verified as a whole
+// Errors   Error{kIo} if a manifest cannot be read now. A damaged one is no error: it belongs to no
+//          known timeline.
 #pragma once
 
 #include <optional>
@@ -17,26 +17,26 @@ namespace skein {
 
 struct CheckpointHead {
   CheckpointInfo info;
-  std::optional<Timeline> timeline;  // nothing: its manifest is damaged
+  std::optional<Timeline> timeline;  // nothing if the manifest is damaged
 };
 
 struct Lineage {
-  Timeline timeline;                // that is gone on with
-  std::vector<Timeline> ancestors;  // of this folder: what it began from, and that one, and so on
-  // Newest first. Damaged ones are among them: which they are is for whoever verifies them to tell.
+  Timeline timeline;                // the one to go on with
+  std::vector<Timeline> ancestors;  // its parent in this folder, that one's parent, and so on
+  // Newest first. Damaged ones are included: only verification can tell which they are.
   std::vector<CheckpointInfo> checkpoints;
-  std::vector<CheckpointInfo> left;  // saved after what was gone back to, and other branches
-  // Checkpoints of two runs in one folder: Error{kUsage} for those who wanted to go on.
+  std::vector<CheckpointInfo> left;  // saved after the step returned to, or on another branch
+  // The checkpoints of two runs in one folder: the Error{kUsage} for callers that want to go on.
   std::optional<Error> conflict;
 };
 
-// An operating system's refusal to read, which says nothing of what is stored.
+// Whether the operating system refused to read, which says nothing about what is stored.
 bool is_read_error(const Error& error);
 
-// Of one checkpoint. Throws Error{kIo}, or kNotFound, kInvalid or kCorrupt where it is damaged.
+// Of one checkpoint. Throws Error{kIo}, or if it is damaged kNotFound, kInvalid or kCorrupt.
 Timeline read_timeline(const fs::path& checkpoint);
 
-// As list_checkpoints.
+// For the folders of list_checkpoints.
 std::vector<CheckpointHead> read_heads(const fs::path& dir);
 
 Lineage lineage_of(const fs::path& dir);

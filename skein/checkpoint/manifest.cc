@@ -75,7 +75,7 @@ std::string manifest_text(const Manifest& manifest) {
     add("seed", std::to_string(state.seed));
     add("tokens_seen", std::to_string(state.tokens_seen));
     add("reduction_width", std::to_string(state.reduction_width));
-    // Before what may be long: whoever looks for a checkpoint reads no further.
+    // Comes before the long values: a search for checkpoints reads no further.
     if (state.timeline != Timeline{}) add("timeline", timeline_json(state.timeline).dump());
     add("lanes", state.lanes.dump());
     add("configuration", state.configuration.dump());

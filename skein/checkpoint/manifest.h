@@ -1,9 +1,9 @@
-// manifest.json: what a checkpoint holds. Written last; a folder without one that parses and
+// manifest.json: what a checkpoint holds. It is written last; a folder without one that parses and
 // verifies is not a checkpoint.
 //
-// Format   docs/checkpoint_format.md. The first line carries the xxh3-128 of every byte after
-//          it, so a changed manifest is detected like a changed tensor.
-// Errors   Error{kCorrupt} where that checksum does not match; Error{kInvalid} naming the key, what
+// Format   docs/checkpoint_format.md. The first line has the xxh3-128 of every byte after it, so a
+//          changed manifest is detected just as a changed tensor is.
+// Errors   Error{kCorrupt} if that checksum does not match; Error{kInvalid} naming the key, what
 //          was found and what was expected; Error{kUnsupported} for a newer format version.
 #pragma once
 
@@ -24,34 +24,36 @@ constexpr int kManifestVersion = 1;
 constexpr int kIndexedManifestVersion = 2;  // files and shards are in kIndexName
 constexpr const char* kIndexName = "index.bin";
 
-// Everything but the tensors that a run needs to go on exactly where it stopped.
+// Everything besides the tensors that a run needs to continue exactly where it stopped.
 struct TrainingState {
   int64_t step = 0;           // updates done
-  int64_t schedule_step = 0;  // where the learning-rate schedule stands
+  int64_t schedule_step = 0;  // position of the learning-rate schedule
   uint64_t seed = 0;
   int64_t tokens_seen = 0;
   int64_t reduction_width = 1;
   Timeline timeline;
-  Json lanes;          // opaque here, but for merge_parts
+  Json lanes;          // opaque here, except for merge_parts
   Json configuration;  // opaque here
-  Json algorithms;  // opaque here: what kernels chose by measuring; rank 0's, null where none did
-  Json monitor;     // of the gradient norm; opaque here; null: there was none
+  Json algorithms;     // opaque here: algorithms that kernels measured; rank 0's, null if none
+  Json monitor;        // of the gradient norm; opaque here; null: there is none
   std::string skein_version;
-  // Of the first of `lanes`, where several ranks save together, each its own; nothing where this
-  // rank brings none, because another that has the same brings them. Not in the manifest.
+  // The number of the first of `lanes`, where several ranks save together and each brings its own.
+  // Nothing if this rank brings none, because another rank brings the same lanes. Not in the
+  // manifest.
   std::optional<int64_t> first_lane = 0;
 
   bool operator==(const TrainingState&) const = default;
 };
 
-// One contiguous piece of a file that holds one box of one tensor, or a range of its elements.
+// One contiguous run of a file's bytes that holds one box of one tensor, or a range of its
+// elements.
 struct Shard {
   std::string file;
   Box slice;
   int64_t begin = 0;  // bytes from the start of the file
   int64_t end = 0;
   std::string xxh3_128;
-  std::optional<FlatRange> range = std::nullopt;  // in an index only; nothing: all of the box
+  std::optional<FlatRange> range = std::nullopt;  // only in an index; nothing: all of the box
 
   FlatRange elements() const { return range.value_or(FlatRange{0, slice.shape.num_elements()}); }
   bool operator==(const Shard&) const = default;
@@ -75,7 +77,7 @@ struct ManifestFile {
   bool operator==(const ManifestFile&) const = default;
 };
 
-// Where files and shards are told where they are many: shard_index.h.
+// The file with the files and shards where there are many: shard_index.h.
 struct ManifestIndex {
   int64_t file_bytes = 0;
   int64_t head_bytes = 0;
@@ -86,11 +88,11 @@ struct ManifestIndex {
 
 struct Manifest {
   TrainingState state;
-  std::optional<ManifestIndex> index;  // then there are no files here, and tensors have no shards
+  std::optional<ManifestIndex> index;  // if set, no files are here, and tensors have no shards
   std::vector<ManifestFile> files;
   std::vector<ManifestTensor> tensors;
 
-  // nullptr where there is none.
+  // nullptr if there is none.
   const ManifestTensor* find(std::string_view name) const;
   int64_t total_bytes() const;  // of all files
   bool operator==(const Manifest&) const = default;
@@ -101,8 +103,8 @@ std::string manifest_text(const Manifest& manifest);
 // A plain name that ends in .safetensors.
 bool is_shard_file_name(std::string_view name);
 
-// Checks every promise that the manifest can keep by itself: boxes tile their tensors, shards tile
-// their files, names are unique and stay inside the folder.
+// Checks everything that the manifest alone can show: boxes tile their tensors, shards tile their
+// files, names are unique and stay inside the folder.
 Manifest parse_manifest(std::string_view text, const std::string& what);
 
 }  // namespace skein

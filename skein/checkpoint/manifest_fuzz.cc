@@ -1,5 +1,5 @@
-// Any text behind a checksum that fits it: a manifest that survives being written and read again;
-// or an Error.
+// Any text with a fitting checksum must give an Error, or a manifest that survives being written
+// and read again.
 #include <cstdlib>
 #include <string>
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMaxRank = 16;
 
-// A JSON object read key by key: every key must be there, have its type, and be asked for.
+// Reads a JSON object key by key: every key must exist, have its type, and be read.
 class Fields {
  public:
   Fields(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
@@ -23,7 +23,7 @@ class Fields {
     }
   }
 
-  // nullptr where it is not there.
+  // nullptr if there is no such key.
   const Json* find(const char* key) {
     const auto found = json_.find(key);
     if (found == json_.end()) return nullptr;
@@ -78,7 +78,7 @@ class Fields {
     return result;
   }
 
-  // Keys that nobody asked for are a mistake, or a version that we do not know.
+  // A key that nothing read is a mistake, or belongs to a version that we do not know.
   void finish() const {
     if (json_.size() == num_read_) return;
     fail(ErrorCode::kInvalid, "{}: {} keys, expected {}: unknown keys are not allowed", where_,
@@ -213,7 +213,7 @@ void check_files_covered(const Manifest& manifest, const std::string& what) {
   }
 }
 
-// The checksum on the first line; throws where the rest does not match it.
+// Compares the checksum on the first line; throws if the rest does not match it.
 void check_checksum(std::string_view text, const std::string& what) {
   constexpr std::string_view kBefore = "{\"manifest_xxh3_128\": \"";
   constexpr std::string_view kAfter = "\",\n";
@@ -239,12 +239,12 @@ TrainingState parse_state(Fields& fields) {
   state.seed = fields.unsigned_integer("seed");
   state.tokens_seen = fields.integer("tokens_seen", 0);
   state.reduction_width = fields.integer("reduction_width", 1);
-  if (const Json* timeline = fields.find("timeline")) {  // not in those of older versions
+  if (const Json* timeline = fields.find("timeline")) {  // missing in older versions
     state.timeline = parse_timeline(*timeline, fields.where() + ": timeline");
   }
   state.lanes = fields.get("lanes");
   state.configuration = fields.get("configuration");
-  // Of newer versions.
+  // Only in newer versions.
   if (const Json* monitor = fields.find("monitor")) state.monitor = *monitor;
   if (const Json* algorithms = fields.find("algorithms")) state.algorithms = *algorithms;
   return state;

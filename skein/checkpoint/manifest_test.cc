@@ -5,6 +5,7 @@
 
 #include "skein/base/hash.h"
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -37,7 +38,7 @@ Manifest sample() {
   return manifest;
 }
 
-// The text with a checksum that fits it, so that what is behind the checksum is tested.
+// The text with a fitting checksum, so that the checks after the checksum are tested.
 std::string sealed(const Json& json) {
   Json rest = json;
   rest.erase("manifest_xxh3_128");

@@ -21,7 +21,7 @@ void check_same_state(const TrainingState& own, const TrainingState& other, size
   check("run_id", own.timeline.run_id, other.timeline.run_id);
 }
 
-// A rank's lanes, to be joined with others'.
+// A rank's array of lanes, to be joined with the others'.
 Json& lane_array(Json& lanes, size_t rank) {
   const auto found = lanes.is_object() ? lanes.find("lanes") : lanes.end();
   if (found == lanes.end() || !found->is_array()) {

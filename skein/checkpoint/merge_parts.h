@@ -1,4 +1,4 @@
-// One manifest from what each rank says that it wrote.
+// Merges what each rank says that it wrote into one manifest.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,18 @@
 
 namespace skein {
 
-// `parts` is of ranks 0, 1, 2, …; the state is rank 0's. The lanes are those of the parts that
-// bring some, in order of first_lane: objects that are equal but for their arrays "lanes", which
-// are joined. That is what one rank that had all lanes would have written.
-// Throws Error{kInvalid} naming the rank that saved another state, another tensor of a name, or
-// lanes that do not follow on; what parse_manifest throws where a tensor is not covered once.
+// `parts` are those of ranks 0, 1, 2, ...; the state is rank 0's. The lanes of the parts that bring
+// some are joined in the order of first_lane: the objects must be equal except for their arrays
+// "lanes", which are concatenated, as one rank with all lanes would have written them. Throws
+// Error{kInvalid} naming the rank that saved another state, another tensor of the same name, or
+// lanes that do not continue the previous ones; and as parse_manifest if a tensor is not covered
+// exactly once.
 Manifest merge_parts(std::vector<Manifest> parts);
 
-// The state and the lanes alone.
+// Merges only the state and the lanes.
 TrainingState merge_states(std::vector<TrainingState> states);
 
-// Throws Error{kInvalid} where `rank` saved another dtype or shape than ranks before it.
+// Throws Error{kInvalid} if `rank` saved another dtype or shape than the ranks before it.
 void check_same_tensor(size_t rank, const ManifestTensor& tensor, DType dtype, const Shape& shape);
 
 }  // namespace skein

@@ -27,7 +27,7 @@ std::string read_holder(int fd) {
   return count > 0 ? std::string(text.data(), static_cast<size_t>(count)) : "another process";
 }
 
-// Whether process `pid` has the file `path` open; of a process that is not ours to look into,
+// Whether process `pid` has the file `path` open. Of a process that we may not inspect, only
 // whether it lives.
 bool holds_open(int64_t pid, const fs::path& path) {
   const fs::path process = fmt::format("/proc/{}", pid);
@@ -44,7 +44,7 @@ bool holds_open(int64_t pid, const fs::path& path) {
   return false;
 }
 
-// False where somebody removed the file that was locked: the next one may have made another.
+// False if somebody removed the locked file: the next process may have created another one.
 bool is_still_there(int fd, const fs::path& path) {
   struct stat locked {
   }, named{};

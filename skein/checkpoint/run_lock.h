@@ -1,6 +1,6 @@
-// One process at a time in a run folder, and in a folder of checkpoints, which several run folders
-// may name: an exclusive flock on <folder>/.lock, held for as long as the RunLock lives and given
-// up by the kernel when the process dies, however it dies.
+// Allows one process at a time in a run folder, and in a folder of checkpoints, which several runs
+// may name: an exclusive flock on <folder>/.lock, held while the RunLock lives and released by the
+// kernel however the process ends.
 #pragma once
 
 #include "skein/base/file.h"
@@ -10,12 +10,12 @@ namespace skein {
 class RunLock {
  public:
   struct Text {
-    std::string folder = "run folder", key = "run.dir";  // what it is, and what names it
-    std::string holder_note;  // added to what others are told of the holder
+    std::string folder = "run folder", key = "run.dir";  // what it is, and the key that names it
+    std::string holder_note;  // added to what others are told about the holder
   };
 
-  // Creates the folder where it is missing. Throws Error{kBusy} naming the process and host that
-  // hold it.
+  // Creates the folder if it is missing. Throws Error{kBusy} naming the process and host that hold
+  // it.
   explicit RunLock(const fs::path& folder) : RunLock(folder, Text{}) {}
   RunLock(const fs::path& folder, const Text& text);
 
@@ -23,11 +23,11 @@ class RunLock {
   FileDescriptor file_;
 };
 
-// Who holds a run folder, as far as this machine can tell without taking the lock itself.
+// Who holds a run folder, as far as this machine can tell without taking the lock.
 enum class RunHolder {
   kNobody,
-  kThisMachine,  // a process that lives
-  kUnknown,      // the last one was a process of another machine
+  kThisMachine,  // a living process
+  kUnknown,      // the last holder was a process of another machine
 };
 RunHolder run_holder(const fs::path& folder);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {

@@ -43,8 +43,8 @@ std::string clip(const std::string& text) {
   return text.size() <= 200 ? text : text.substr(0, 200) + "…";
 }
 
-// Builds the entries straight from the parser's events: memory is bounded by what is kept, and
-// anything that is not the one expected shape of JSON ends the parse where it stands.
+// Builds the entries directly from the parser's events: memory is bounded by what is kept, and any
+// JSON of another form ends the parse immediately.
 class HeaderHandler : public nlohmann::json_sax<Json> {
  public:
   std::vector<SafetensorsEntry> entries;  // begin and end relative to the data
@@ -188,7 +188,7 @@ void check_entry(const SafetensorsEntry& entry, const std::string& what) {
   }
 }
 
-// Sorts the entries by their bytes and refuses holes, overlaps and bytes that belong to none.
+// Sorts the entries by offset and refuses holes, overlaps and bytes outside all entries.
 void check_coverage(std::vector<SafetensorsEntry>& entries, int64_t data_bytes,
                     const std::string& what) {
   std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
@@ -261,7 +261,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
     fail(ErrorCode::kInvalid, "{}: the header does not start with '{{': not a safetensors file",
          what);
   }
-  // The parser takes a NUL for the end of its input, whatever follows.
+  // The parser would take a NUL for the end of its input, whatever follows.
   if (std::memchr(text, 0, static_cast<size_t>(length)) != nullptr) {
     fail(ErrorCode::kInvalid, "{}: the header is not valid JSON: it holds a NUL byte", what);
   }

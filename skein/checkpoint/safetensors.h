@@ -1,7 +1,8 @@
-// Reading safetensors: tensors as raw bytes of a memory map, nothing copied, nothing trusted.
+// Reads safetensors: tensors are raw bytes of a memory map. Copies nothing and trusts nothing.
 //
-// Format   uint64 little-endian n; n bytes of JSON {"name": {"dtype", "shape", "data_offsets"}, …,
-//          "__metadata__": {text: text}}; then the data. Offsets count from the end of the header.
+// Format   uint64 little-endian n; n bytes of JSON {"name": {"dtype", "shape", "data_offsets"},
+//          ..., "__metadata__": {text: text}}; then the data. Offsets count from the end of the
+//          header.
 // Accepts  n <= 100,000,000; JSON that starts with '{', is UTF-8 and repeats no key; known dtypes;
 //          sizes whose product fits; byte ranges that cover the data exactly, in some order, with
 //          no hole and no overlap. What the reference implementation refuses is refused here.
@@ -26,9 +27,9 @@ namespace skein {
 
 constexpr int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
-// Bytes of one element of "F32", "BF16", "U8", …; 0 for a name that is not known.
+// Bytes of one element of "F32", "BF16", "U8", ...; 0 for an unknown name.
 int64_t safetensors_element_bytes(std::string_view dtype);
-// Our dtype for a safetensors name, where there is one; and the reverse.
+// Our dtype for a safetensors name, if there is one; and the reverse.
 std::optional<DType> from_safetensors_dtype(std::string_view dtype);
 std::string_view to_safetensors_dtype(DType dtype);
 
@@ -62,7 +63,7 @@ class SafetensorsFile {
   const std::vector<SafetensorsEntry>& entries() const { return header_.entries; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 
-  // nullptr where there is none.
+  // nullptr if there is none.
   const SafetensorsEntry* find(std::string_view name) const;
   std::span<const std::byte> bytes(const SafetensorsEntry& entry) const {
     return file_.bytes().subspan(entry.begin, entry.num_bytes());

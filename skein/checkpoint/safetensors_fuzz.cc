@@ -1,4 +1,4 @@
-// Any bytes: the header parses, and then every byte that it grants is inside the file; or an Error.
+// Any bytes must give an Error, or a header whose tensors all lie inside the file.
 #include <cstdlib>
 
 #include "skein/base/error.h"

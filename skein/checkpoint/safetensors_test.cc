@@ -8,6 +8,7 @@
 #include "skein/base/hash.h"
 #include "skein/checkpoint/safetensors_writer.h"
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -83,7 +84,7 @@ TEST(Safetensors, WriterKeepsItsPromises) {
                Error);
 }
 
-// testdata/golden.safetensors is the Python package's (scripts/goldens/safetensors_golden.py).
+// The Python package wrote testdata/golden.safetensors (scripts/goldens/safetensors_golden.py).
 TEST(Safetensors, ReadsWhatPythonWrote) {
   const SafetensorsFile file(fs::path(__FILE__).parent_path() / "testdata/golden.safetensors");
   EXPECT_EQ(file.entries().size(), 8u);

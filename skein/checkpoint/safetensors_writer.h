@@ -1,8 +1,8 @@
-// Writing safetensors as a stream: the header first, from sizes that are known, then the bytes.
+// Writes safetensors as a stream: first the header, from the known sizes, then the bytes.
 //
-// Tensors are laid out by falling element size, otherwise in the order given, so that every tensor
-// is aligned to its element; the header is padded with spaces to a multiple of 8 bytes. The same
-// input gives the same bytes.
+// Tensors are laid out by decreasing element size, otherwise in the given order, so that every
+// tensor is aligned to its elements; the header is padded with spaces to a multiple of 8 bytes. The
+// same input gives the same bytes.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ struct SafetensorsTensor {
 
 struct SafetensorsLayout {
   std::string header;          // the 8 bytes of length and the JSON
-  std::vector<size_t> order;   // which of the given tensors comes first, second, …
+  std::vector<size_t> order;   // which given tensor comes first, second, ...
   std::vector<int64_t> begin;  // of each given tensor, bytes from the start of the file
   std::vector<int64_t> bytes;  // of each given tensor
   int64_t file_bytes = 0;
@@ -40,14 +40,15 @@ class SafetensorsWriter {
   // Creates `path` and writes the header. `layout` and `ops` must outlive the writer.
   SafetensorsWriter(const fs::path& path, const SafetensorsLayout& layout, const FileOps& ops);
 
-  // The bytes of the next tensor in layout.order; returns their xxh3-128 (computed piece by piece,
-  // as they are written). Throws Error{kInternal} where their number is wrong, kNoSpace, kIo.
+  // Writes the bytes of the next tensor in layout.order and returns their xxh3-128, which is
+  // computed while they are written. Throws Error{kInternal} if their number is wrong, kNoSpace,
+  // kIo.
   std::string write(std::span<const std::byte> bytes);
-  // The same in pieces of these sizes; the checksum of each.
+  // The same with a checksum for each segment of the given sizes.
   std::vector<std::string> write_pieces(std::span<const std::byte> bytes,
                                         std::span<const int64_t> piece_bytes);
 
-  // Makes the file durable and closes it; throws Error{kInternal} where a tensor is missing.
+  // Makes the file durable and closes it; throws Error{kInternal} if a tensor is missing.
   void finish();
 
  private:

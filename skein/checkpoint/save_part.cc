@@ -8,13 +8,13 @@
 namespace skein {
 namespace {
 
-// The part of the state that this rank brings, as a manifest without tensors.
+// This rank's part of the state, as a manifest without tensors.
 std::string note_of(const Manifest& own) {
   Manifest note{.state = own.state};
   const auto& first = own.state.first_lane;
   note.state.lanes = Json{{"first_lane", first ? Json(*first) : Json()},
                           {"lanes", first ? own.state.lanes : Json()}};
-  note.state.configuration = Json();  // rank 0's is written
+  note.state.configuration = Json();  // rank 0 writes it
   return manifest_text(note);
 }
 

@@ -1,5 +1,5 @@
-// What one rank tells rank 0 of a save: part-00002.bin, an index of what it stored with its part of
-// the training state as the note. Rank 0 joins all of them.
+// What one rank reports to rank 0 about a save: part-00002.bin, an index of what it stored, with
+// its part of the training state as the note. Rank 0 joins all parts.
 //
 // Errors   as shard_index.h; Error{kInvalid} for a note that no rank writes
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace skein {
 
-// The bytes of a part. It lists the tensors without shards as well, which others are to have
-// stored: one that nobody stored would be missed by nobody.
+// The bytes of a part. It also lists the tensors of which this rank stores no shards, because
+// otherwise nobody would notice a tensor that no rank stored.
 std::string part_bytes(const Manifest& own);
 
 class SavePart {
@@ -27,7 +27,7 @@ class SavePart {
   const ShardIndex& index() const { return *index_; }
   TrainingState& state() { return state_; }
   Manifest manifest() const;
-  // Its bytes leave this process's memory until they are asked for again.
+  // Drops its bytes from this process's memory until they are read again.
   void let_go() const { file_.forget(file_.bytes()); }
 
  private:

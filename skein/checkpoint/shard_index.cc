@@ -53,7 +53,7 @@ ShardIndex::ShardIndex(std::span<const std::byte> bytes, std::string what)
   num_sizes_ = count(kCountsAt + 24);
   const int64_t name_bytes = count(kCountsAt + 32), note_bytes = count(kCountsAt + 40);
   num_shards_ = count(kCountsAt + 48);
-  // Every count is at most the size of the file, so no sum of these overflows.
+  // Every count is at most the file size, so these sums cannot overflow.
   files_at_ = kHeaderBytes;
   tensors_at_ = files_at_ + num_files_ * kFileBytes;
   sizes_at_ = tensors_at_ + num_tensors_ * kTensorBytes;
@@ -243,7 +243,7 @@ void ShardIndex::for_each_near(const IndexTensor& tensor, const Box& wanted,
     std::vector<int64_t> last = shared->offset;
     for (int dim = 0; dim < box.shape.rank(); ++dim) last[dim] += shared->shape.dim(dim) - 1;
     const int64_t first = index_inside(box, shared->offset), end = index_inside(box, last) + 1;
-    // The first shard that ends behind `first`, by halving.
+    // The first shard that ends after `first`, by binary search.
     int64_t low = 0, high = tensor.num_shards;
     while (low < high) {
       const int64_t middle = low + (high - low) / 2;

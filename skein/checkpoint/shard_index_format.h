@@ -1,4 +1,4 @@
-// Where things lie in the file that shard_index.h reads and writes: docs/checkpoint_format.md.
+// Offsets in the file that shard_index.h reads and writes: docs/checkpoint_format.md.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace skein::shard_index_format {
 
 constexpr std::string_view kMagic = "SKEINIX1";
-constexpr int64_t kDigestAt = 8;  // of the head from kCountsAt on
+constexpr int64_t kDigestAt = 8;  // of the head, from kCountsAt on
 constexpr int64_t kCountsAt =
     24;  // head bytes, files, tensors, sizes, name bytes, note bytes, shards
 constexpr int64_t kHeaderBytes = kCountsAt + 7 * 8;

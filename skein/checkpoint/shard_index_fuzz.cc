@@ -1,5 +1,5 @@
-// Any bytes with checksums that fit: an index whose every file, tensor and shard can be read, or an
-// Error; the work is bounded by the bytes.
+// Any bytes with fitting checksums must give an Error, or an index whose every file, tensor and
+// shard can be read; the work is bounded by the number of bytes.
 #include <algorithm>
 #include <cstring>
 #include <string>

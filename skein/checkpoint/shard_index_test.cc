@@ -10,6 +10,7 @@
 #include "skein/checkpoint/join_parts.h"
 #include "tests/checkpoint/checkpoint_test_state.h"
 #include "tests/checkpoint/made_up_ranks.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -21,7 +22,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-// A matrix in two boxes, the second in ranges; a scalar.
+// A matrix in two boxes, the second of them in ranges, and a scalar.
 Manifest sample() {
   const std::string checksum(32, 'a');
   const std::string first = "weights-00000-00000.safetensors",
@@ -53,7 +54,7 @@ TEST(ShardIndex, HoldsWhatItWasMadeOf) {
   ASSERT_EQ(w.boxes.size(), 2u);
   EXPECT_EQ(w.boxes[0], (Box{{0, 3}, {4, 3}}));
   ASSERT_EQ(w.num_shards, 4);
-  // By box and first element, whatever the order was.
+  // By box and first element, whatever the order in the manifest was.
   EXPECT_EQ(index.shard(w, 0).range, (FlatRange{0, 6}));
   EXPECT_EQ(index.shard(w, 1).range, (FlatRange{6, 1}));
   EXPECT_EQ(index.shard(w, 1).file, 0u);
@@ -125,7 +126,7 @@ TEST(ShardIndex, RefusesWhatIsNotAWholeCheckpoint) {
               HasSubstr("file 0"));
 }
 
-// Ranges of boxes at random: those near a box are all that meet it.
+// Ranges of boxes at random: the shards near a box include all that overlap it.
 TEST(ShardIndex, WhatIsNearABoxIsAllThatMeetsIt) {
   std::mt19937 random(3);
   const std::string checksum(32, 'a'), file = "weights-00000-00000.safetensors";
@@ -174,8 +175,8 @@ TEST(ShardIndex, WhatIsNearABoxIsAllThatMeetsIt) {
   }
 }
 
-// 4,096 ranks of a model of two layers: what one of them opens does not grow with their number. As
-// one JSON text the same shards take 600 MB.
+// 4,096 ranks of a model of two layers: what one rank opens does not grow with their number. The
+// same shards as JSON text would take 600 MB.
 TEST(ShardIndex, OneOfThousandsOfRanksOpensLittle) {
   const test::TempFolder folder;
   const test::MadeUpRanks ranks(Mesh::standard(1, 512, 1, 8),
@@ -199,7 +200,7 @@ TEST(ShardIndex, OneOfThousandsOfRanksOpensLittle) {
     EXPECT_GE(found.near, found.needed);
     EXPECT_LT(found.near, found.needed + found.needed / 4);
     EXPECT_LT(bytes, 64'000'000);
-    EXPECT_LT(seconds.count(), 5);  // of a busy machine; bench/start_bench.cc measures
+    EXPECT_LT(seconds.count(), 5);  // for a busy machine; bench/start_bench.cc measures
   }
 }
 

@@ -1,4 +1,4 @@
-// The writing of an index, and the check of a whole one.
+// Writes an index, and checks a whole one.
 #include <algorithm>
 #include <map>
 #include <unordered_map>

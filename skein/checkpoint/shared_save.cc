@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A rank that gives up after it has published says why only behind the rename.
+// A rank that gives up after it has published writes the reason only after the rename.
 constexpr double kReasonSeconds = 0.2;
 
 std::string part_name(int rank) { return fmt::format("part-{:05d}.bin", rank); }
@@ -32,7 +32,7 @@ void write_failure(const fs::path& folder, int rank, const Error& error, const F
              ops);
 }
 
-// Waits a little, longer each time, so that a short wait is short and a long one costs nothing.
+// Sleeps a little longer each time, so that a short wait ends soon and a long one costs little.
 class Patience {
  public:
   void sleep() {
@@ -57,7 +57,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return paths;
 }
 
-// "rank 3: cannot write …", as the rank left it; nothing where `path` is another file.
+// "rank 3: cannot write ...", as that rank wrote it; nothing if `path` is another kind of file.
 std::optional<Error> read_failure(const fs::path& path) {
   const std::string name = path.filename().string();
   int rank = 0;
@@ -74,12 +74,12 @@ std::optional<Error> read_failure(const fs::path& path) {
                    fmt::format("rank {}: {}", rank, json.at("error").get<std::string>()));
     }
   } catch (const std::exception&) {
-    // Told below: a disk that is full may hold the name and nothing else.
+    // Reported below: a full disk may hold the file's name without its content.
   }
   return Error(ErrorCode::kIo, fmt::format("rank {} failed, and could not write why", rank));
 }
 
-// -1: the name of something else.
+// Returns -1 if the name is not that of a part.
 int part_rank(const std::string& name) {
   int rank = -1;
   if (!name.starts_with("part-")) return -1;
@@ -96,7 +96,7 @@ SharedSave::SharedSave(SharedSaveOptions options, const FileOps& ops)
   failed_ = path_.string() + "." + options_.save + ".failed";
 }
 
-// The parent is opened first: over NFS that makes the client ask the server.
+// Opening the parent first makes an NFS client ask the server again.
 std::optional<SharedSave::FolderId> SharedSave::folder_id(const fs::path& path) {
   const FileDescriptor parent(
       ::open(parent_folder(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -132,7 +132,7 @@ void SharedSave::check_patience(double seconds, const std::string& waiting_for) 
   if (options_.should_abort && options_.should_abort()) {
     fail(ErrorCode::kPeerLost, "the save was given up while {}", waiting_for);
   }
-  // Rank 0 judges first: it knows who is late.
+  // The others wait longer than rank 0, because rank 0 knows which rank is late.
   const double limit_s = options_.deadline_s * (options_.rank == 0 ? 1 : 2);
   if (seconds > limit_s) {
     fail(ErrorCode::kPeerLost, "{} took longer than {} s: look at what that rank reported last",
@@ -167,7 +167,7 @@ void SharedSave::remove_parts() {
 std::optional<Error> SharedSave::wait_for_commit() {
   try {
     for (Patience patience;; patience.sleep()) {
-      const bool is_there = folder_id(partial_).has_value();  // looked at first: a rename moves on
+      const bool is_there = folder_id(partial_).has_value();  // first: it may be renamed meanwhile
       if (committed()) return std::nullopt;
       if (failed()) fail(ErrorCode::kPeerLost, "another rank gave up");
       if (!is_there) fail(ErrorCode::kPeerLost, "{} has vanished", partial_.string());
@@ -188,7 +188,7 @@ Error SharedSave::reason(const Error& unknown) const {
 }
 
 void SharedSave::rename_to_failed(const Error& error) {
-  if (published_) {  // the folder may be the checkpoint by now: nothing in it may be touched
+  if (published_) {  // it may be the checkpoint by now: do not touch its files
     ops_.rename(partial_, failed_);
     write_failure(failed_, options_.rank, error, ops_);
     return;
@@ -196,13 +196,13 @@ void SharedSave::rename_to_failed(const Error& error) {
   ops_.make_folder(partial_);
   const std::string own = fmt::format("-{:05d}-", options_.rank);
   try {
-    for (const fs::path& path : entries(partial_)) {  // there may be no space to say why
+    for (const fs::path& path : entries(partial_)) {  // frees space for the reason
       const bool is_own = path.filename().string().find(own) != std::string::npos;
       if (is_own && path.extension() == ".safetensors") ops_.remove_tree(path);
     }
     write_failure(partial_, options_.rank, error, ops_);
   } catch (const Error&) {
-    // The name of the file tells at least which rank it was.
+    // The file's name still tells which rank it was.
   }
   ops_.rename(partial_, failed_);
 }
@@ -212,12 +212,12 @@ std::optional<Error> SharedSave::give_up(const Error& error) {
     if (!committed() && !failed()) rename_to_failed(error);
   } catch (const Error&) {
     // Committed or failed meanwhile; or this rank cannot do anything, and the others' deadline ends
-    // it.
+    // the save.
   }
   if (committed()) return std::nullopt;
   if (!failed()) return error;
   try {
-    ops_.remove_tree(partial_);  // made anew by a rank that came late
+    ops_.remove_tree(partial_);  // a late rank may have created it again
     for (const fs::path& path : entries(failed_)) {
       if (!read_failure(path)) ops_.remove_tree(path);
     }

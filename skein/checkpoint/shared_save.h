@@ -1,19 +1,20 @@
-// One checkpoint saved by several ranks that share a file system and nothing else.
+// One checkpoint saved by several ranks that share only a file system.
 //
 //   step-00000040.<save>-1.partial   every rank writes its files here; every rank but 0 then adds
 //                                    part-<rank>.bin, an index of what it wrote (save_part.h)
 //   step-00000040.<save>-1.failed    the same folder, once a rank has given up; failed-<rank> in it
 //                                    says why. Kept until all ranks have met in a later save, so
-//                                    that one that comes late finds out
+//                                    that a late rank finds out
 //
-// <save> is the options' save_id, another one at each start; the number counts the saves since
-// then. So what an earlier start or save left, or still writes, is never taken for this one.
+// <save> is the options' save_id, different at each start, and the number counts the saves since
+// then. So a rank never takes the leftovers of an earlier start or save, or one that is still
+// writing, for this save.
 //
-// Decision  Rank 0 commits by renaming the partial folder to step-…; any rank gives up by renaming
-//           it to ….failed. A folder can be renamed but once: all ranks agree on which it was. The
-//           others know the committed folder by its inode, which a rename keeps.
-// Errors    Error{kPeerLost} for ranks that are not heard of within the deadline, or when the save
-//           is aborted; else what the rank that gave up reports, "rank 3: …".
+// Decision  Rank 0 commits by renaming the partial folder to step-...; any rank gives up by
+//           renaming it to ....failed. A folder can be renamed only once, so all ranks agree on the
+//           outcome. The others recognize the committed folder by its inode, which a rename keeps.
+// Errors    Error{kPeerLost} for ranks that are not heard of within the deadline, or if the save is
+//           aborted; otherwise what the rank that gave up reports, "rank 3: ...".
 // Threads   one at a time.
 #pragma once
 
@@ -49,19 +50,18 @@ class SharedSave {
   const fs::path& partial() const { return partial_; }
   const fs::path& path() const { return path_; }
 
-  // Makes the partial folder, or finds it.
+  // Creates the partial folder, or finds it.
   void open();
   // Rank r > 0: announces that its files are durable.
   void publish(const Manifest& own);
-  // Rank 0: waits for the parts of ranks 1, 2, …, in this order.
+  // Rank 0: waits for the parts of ranks 1, 2, ..., in this order.
   std::vector<SavePart> collect();
-  // Rank 0, when they were read and let go: NFS keeps a file that is mapped under another name.
+  // Rank 0, after the parts were read and unmapped: NFS keeps a mapped file under another name.
   void remove_parts();
-  // Rank r > 0, after publish(): waits until rank 0 has committed; what went wrong where it did
-  // not.
+  // Rank r > 0, after publish(): waits until rank 0 has committed; returns the error if it did not.
   std::optional<Error> wait_for_commit();
-  // Ends the save for all ranks, unless it has ended; what to report, nothing where it was
-  // committed after all. Never throws.
+  // Ends the save for all ranks, unless it has ended. Returns the error to report; nothing if the
+  // save was committed after all. Never throws.
   std::optional<Error> give_up(const Error& error);
 
  private:
@@ -78,7 +78,7 @@ class SharedSave {
   SharedSaveOptions options_;
   const FileOps& ops_;
   fs::path path_, partial_, failed_;
-  std::optional<FolderId> id_;  // of the partial folder, and of the checkpoint it becomes
+  std::optional<FolderId> id_;  // of the partial folder, which becomes the checkpoint
   bool published_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Saves of several ranks that are cut short: one rank is killed, or fails, at any of its file
+// Saves of several ranks that are interrupted: one rank is killed, or fails, at any of its file
 // operations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,15 +24,15 @@ using test::steps_in;
 using test::TempFolder;
 using testing::HasSubstr;
 
-// Step 3 is saved, or step 2 again, over checkpoints of steps 1 and 2.
+// Saves step 3, or step 2 again, over checkpoints of steps 1 and 2.
 struct Scenario {
   int num_ranks;
   int64_t step;
-  bool can_exchange = true;  // two names, on this file system
-  bool indexed = false;      // their shards are in index.bin
+  bool can_exchange = true;  // whether the file system can exchange two names
+  bool indexed = false;      // whether shards are in index.bin
 
   RanksState state() const { return RanksState(Mesh::standard(1, num_ranks, 1, 1), indexed); }
-  // Saved once and copied: the tests need it hundreds of times.
+  // Saved once and copied, because the tests need it hundreds of times.
   void prepare(const fs::path& dir) const {
     static std::map<std::pair<int, bool>, TempFolder> prepared;
     const auto [entry, is_new] =
@@ -49,8 +49,8 @@ struct Scenario {
   }
 };
 
-// After a crash: the newest good checkpoint is the old one or the new one, whole; a start anew
-// cleans up and saves.
+// After a crash the newest good checkpoint is the complete old one or the complete new one; a
+// restart cleans up and saves.
 void expect_survived(const Scenario& scenario, const fs::path& dir, bool and_saves) {
   const RanksState state = scenario.state();
   std::vector<std::string> damaged;
@@ -71,9 +71,10 @@ void expect_survived(const Scenario& scenario, const fs::path& dir, bool and_sav
   EXPECT_EQ(steps_in(dir).size(), 2u);
 }
 
-// Shared by the processes of a run; the parent plays the launcher, who ends it when a rank dies.
+// Shared by the processes of a run. The parent acts as the launcher and ends the run if a rank
+// dies.
 struct Run {
-  std::atomic<bool> constructed{false};  // rank 0
+  std::atomic<bool> constructed{false};  // set by rank 0
   std::atomic<bool> ending{false};
 
   static Run* create() {
@@ -85,7 +86,7 @@ struct Run {
 
 constexpr int kSaved = 10, kNotSaved = 11;
 
-// A rank's process: saves, dying at the save's file operation `kill_at`; -1: never.
+// The process of a rank: saves, and dies at file operation `kill_at` of the save; -1: never.
 [[noreturn]] void run_rank(const Scenario& scenario, const fs::path& dir, int rank, int kill_at,
                            Run& run) {
   while (rank != 0 && !run.constructed) ::usleep(100);
@@ -105,7 +106,7 @@ constexpr int kSaved = 10, kNotSaved = 11;
   ::_exit(self.finish().ok() ? kSaved : kNotSaved);
 }
 
-// How each rank's process ended, as waitpid reports it.
+// Returns how each rank's process ended, as waitpid reports it.
 std::vector<int> run_ranks(const Scenario& scenario, const fs::path& dir, int killed_rank,
                            int kill_at) {
   Run* run = Run::create();
@@ -144,7 +145,7 @@ TEST(SharedSaveCrash, SurvivesAKillOfAnyRankBeforeEveryFileOperation) {
         scenario.prepare(folder.path());
         const std::vector<int> ends = run_ranks(scenario, folder.path(), killed, num_kills);
         was_killed = WIFSIGNALED(ends[killed]);
-        // Those that live agree, with each other and with the disk.
+        // The surviving ranks agree with each other and with the disk.
         int num_saved = 0, num_alive = 0;
         for (const int end : ends) {
           if (!WIFEXITED(end)) continue;
@@ -164,7 +165,7 @@ TEST(SharedSaveCrash, SurvivesAKillOfAnyRankBeforeEveryFileOperation) {
   }
 }
 
-// Operation `fail_at` of one rank fails, once or from then on; all ranks come to one outcome.
+// Operation `fail_at` of one rank fails, once or from then on; all ranks report the same outcome.
 void expect_agreement(const Scenario& scenario, int failing, int fail_at, bool for_good,
                       bool& happened) {
   const TempFolder folder(TempFolder::Where::kMemory);

@@ -12,6 +12,7 @@
 #include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/merge_parts.h"
 #include "tests/checkpoint/checkpoint_ranks_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -86,7 +87,7 @@ TEST(SharedSave, FromNineRanksOnTheShardsAreInAnIndex) {
     const CheckpointReader reader(path);
     EXPECT_EQ(fs::exists(path / "index.bin"), num_ranks == 9);
     EXPECT_EQ(Result(results[0]).value().num_bytes, reader.total_bytes());
-    // manifest.json tells people what there is, either way.
+    // In both cases manifest.json lists the tensors for people.
     const Json manifest = parse_json(read_file(path / "manifest.json"), "manifest.json");
     EXPECT_EQ(manifest.at("format_version"), num_ranks == 9 ? 2 : 1);
     EXPECT_EQ(manifest.at("tensors").size(), state.tensors().size());
@@ -95,7 +96,7 @@ TEST(SharedSave, FromNineRanksOnTheShardsAreInAnIndex) {
   }
 }
 
-// A tensor that every rank has and none stores is missing, not forgotten.
+// A tensor that every rank lists and none stores must be reported as missing.
 TEST(SharedSave, ATensorThatNobodyStoresFailsTheSave) {
   for (const bool indexed : {false, true}) {
     std::vector<SavePart> parts;
@@ -118,7 +119,7 @@ TEST(SharedSave, ATensorThatNobodyStoresFailsTheSave) {
   }
 }
 
-// A power cut behind the commit must not find what a rank said that it wrote still in its memory.
+// After a power cut behind the commit, everything that a rank reported as written must be on disk.
 TEST(SharedSave, EveryRankHasSyncedItsFilesWhenItSaysSo) {
   for (const bool indexed : {false, true}) {
     const TempFolder folder;
@@ -140,7 +141,7 @@ TEST(SharedSave, EveryRankHasSyncedItsFilesWhenItSaysSo) {
         if (name == "sync") unsynced.erase(path);
         if (name == "sync_folder" && path.extension() == ".partial") folder_synced = true;
         if (name != "rename" || said || !(is_part || path.extension() == ".partial")) continue;
-        said = true;  // its part, or for rank 0 the commit
+        said = true;  // publishes its part, or as rank 0 commits
         EXPECT_TRUE(unsynced.empty()) << "rank " << rank << ": " << *unsynced.begin();
         EXPECT_TRUE(folder_synced) << "rank " << rank;
       }
@@ -168,7 +169,7 @@ TEST(SharedSave, ReplacesAStepAndOnlyRank0RemovesOldOnes) {
   state.expect_saved(folder / "step-00000003", 3);
 }
 
-// Rank 1 comes too late: it finds out, and later saves are as if nothing had happened.
+// Rank 1 comes too late: it learns that the save failed, and later saves are not affected.
 TEST(SharedSave, ARankThatDoesNotComeIsNamedWithinTheDeadline) {
   const TempFolder folder;
   const RanksState state(Mesh::standard(1, 3, 1, 1));
@@ -208,7 +209,7 @@ TEST(SharedSave, CanBeAborted) {
   EXPECT_TRUE(steps_in(folder.path()).empty());
 }
 
-// Rank 1 gives up when rank 0 is about to commit, and finds that it came too late.
+// Rank 1 gives up while rank 0 is about to commit, and finds that it was too late.
 TEST(SharedSave, GivingUpBesideACommitHarmsNothing) {
   const TempFolder folder;
   const RanksState state(Mesh::standard(1, 2, 1, 1));
@@ -255,7 +256,7 @@ TEST(SharedSave, ACopyThatFailsOnOneRankFailsForAll) {
   ranks.expect_save(1);
 }
 
-// What another start left is not looked at, whatever it says.
+// What another start left is ignored, whatever it says.
 TEST(SharedSave, EarlierStartsAreNotMistaken) {
   const TempFolder folder;
   const RanksState state(Mesh::standard(1, 2, 1, 1));
@@ -264,7 +265,7 @@ TEST(SharedSave, EarlierStartsAreNotMistaken) {
       options.save_id = "first";
       options.deadline_s = 0.05;
       options.file_hook = [](std::string_view name, const fs::path& path) {
-        // Nobody can give up any more, and rank 0 is gone before it commits.
+        // From here nobody can give up, and rank 0 dies before it commits.
         if (name == "rename" && path.extension() == ".partial") fail(ErrorCode::kIo, "gone");
       };
     });
@@ -290,7 +291,7 @@ TEST(SharedSave, RefusesOptionsThatCannotBe) {
   EXPECT_THAT(make({.rank = 2, .num_ranks = 2, .save_id = "x"}), HasSubstr("rank 2 of 2"));
 }
 
-// A part that names one tensor and brings lanes [first, first + 1).
+// A part that names one tensor and has lanes [first, first + 1).
 Manifest part_of(int rank, std::vector<Shard> shards, std::optional<int64_t> first_lane) {
   Manifest part;
   part.state.step = 3;

@@ -24,7 +24,7 @@ Snapshot::Snapshot(int64_t bytes) : size_(bytes) {
          format_bytes(size_), errno_text(errno));
   }
   data_ = static_cast<std::byte*>(address);
-  ::madvise(data_, size_, MADV_HUGEPAGE);  // may be refused: only faster
+  ::madvise(data_, size_, MADV_HUGEPAGE);  // optional: only for speed
   for (int64_t byte = 0; byte < size_; byte += kPageBytes) {
     *const_cast<volatile std::byte*>(data_ + byte) = std::byte{0};
   }
@@ -73,7 +73,7 @@ void SnapshotCopy::help() {
   }
 }
 
-// Copies what lies in snapshot bytes [begin, end).
+// Copies the data of snapshot bytes [begin, end).
 void SnapshotCopy::copy_piece(int64_t begin, int64_t end) {
   const auto& starts = layout_->snapshot_begin;
   size_t i = std::upper_bound(starts.begin(), starts.end(), begin) - starts.begin() - 1;

@@ -1,5 +1,5 @@
-// A copy of the state in memory that was reserved, and touched, at start-up: saving allocates
-// nothing and its first time is as fast as its second.
+// A copy of the state in memory that is reserved and touched at start-up: a save allocates nothing,
+// and the first one is as fast as the second.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,12 @@
 
 namespace skein {
 
-// Copies bytes from where the state lives (a device, perhaps) to host memory. memcpy by default.
+// Copies bytes from where the state is (perhaps a device) to host memory. memcpy by default.
 using CopyFunction = std::function<void(void* target, const void* source, size_t bytes)>;
 
 class Snapshot {
  public:
-  // Throws Error{kNoSpace} where the memory cannot be had.
+  // Throws Error{kNoSpace} if the memory is not available.
   explicit Snapshot(int64_t bytes);
   ~Snapshot();
   Snapshot(const Snapshot&) = delete;
@@ -31,15 +31,15 @@ class Snapshot {
   int64_t size_ = 0;
 };
 
-// The work of copying `views` (one a spec, in order: the spec's slice, its rows perhaps apart; or,
-// for a spec with a range, the vector that holds it) into a snapshot, in pieces that any number of
-// threads take from each other until none is left.
+// Copies `views` into a snapshot, in segments that any number of threads take until none is left.
+// There is one view per spec, in order: the spec's slice, whose rows may have gaps, or for a spec
+// with a range the vector that holds it.
 class SnapshotCopy {
  public:
-  // Throws Error{kInternal} where a view is not what its spec promised.
+  // Throws Error{kInternal} if a view does not match its spec.
   void start(const CheckpointLayout& layout, std::span<const View> views, Snapshot& snapshot,
              const CopyFunction& copy);
-  // Copies pieces until none is left; other threads may still be busy with their last one.
+  // Copies segments until none is left; other threads may still be copying their last one.
   void help();
 
  private:

@@ -7,7 +7,7 @@ namespace skein {
 StoredPart stored_part(const TensorType& type, const Mesh& mesh, int64_t rank) {
   const std::vector<int64_t> coordinates = mesh.coordinates(rank);
   const int dp = mesh.find("dp"), pp = mesh.find("pp");
-  TensorType shared = type;  // as it is stored
+  TensorType shared = type;  // with the placements under which it is stored
   const bool split = dp >= 0 && type.placements.at(dp).is_replicated() && type.flat_axis() < 0;
   if (split) shared.placements[dp] = Placement::flat();
 

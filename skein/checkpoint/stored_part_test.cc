@@ -31,7 +31,7 @@ std::vector<int> times_stored(const TensorType& type, const Mesh& mesh, int64_t 
       const int64_t row = part.box.offset[0] + e / cols, col = part.box.offset[1] + e % cols;
       ++times.at(row * type.shape.dim(1) + col);
     }
-    // What is stored lies in this rank's memory, where it says.
+    // What is stored lies in this rank's memory, at the given place.
     const FlatRange held = type.local_range(mesh, rank);
     EXPECT_EQ(part.box, type.local_box(mesh, rank));
     if (part.range.count == 0) continue;

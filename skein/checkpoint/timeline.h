@@ -1,6 +1,6 @@
-// What belongs together among checkpoints: those that follow from one another. A run has one
-// timeline until it goes back to an earlier checkpoint, or begins from another run's; what comes
-// after that is another one.
+// Timelines group the checkpoints that follow from one another. A run has one timeline until it
+// goes back to an earlier checkpoint, or starts from another run's checkpoint: then a new timeline
+// begins.
 //
 // Format   a key of manifest.json (docs/checkpoint_format.md):
 //          {"run_id": "20261122t081032-5f3a91c2", "number": 2,
@@ -17,27 +17,27 @@
 namespace skein {
 
 struct Timeline {
-  // The checkpoint that it began from.
+  // The checkpoint from which the timeline began.
   struct Parent {
-    std::string run_id;  // "" where that checkpoint has none
+    std::string run_id;  // "" if that checkpoint has none
     int64_t step = 0;
-    std::string path;  // the folder's name where it is beside this one; else absolute
+    std::string path;  // a folder name beside this checkpoint, otherwise absolute
 
     bool operator==(const Parent&) const = default;
   };
 
-  std::string run_id;  // no two timelines have the same; "": saved before there were any
-  int64_t number = 0;  // within a folder of checkpoints, a later one has a larger number
+  std::string run_id;  // unique to the timeline; "": saved before timelines existed
+  int64_t number = 0;  // a later timeline in a folder of checkpoints has a larger number
   std::optional<Parent> parent;
 
   bool operator==(const Timeline&) const = default;
 };
 
-// Another one at each call.
+// Returns a different id at each call.
 std::string new_run_id();
 
-// Of one folder of checkpoints. Those saved before there were timelines are of the one with number
-// 0, whatever it is called later.
+// For timelines in one folder of checkpoints. Checkpoints saved before timelines existed belong to
+// the one with number 0, whatever its run id is.
 bool same_timeline(const Timeline& a, const Timeline& b);
 
 Json timeline_json(const Timeline& timeline);

@@ -5,6 +5,7 @@
 
 #include "skein/checkpoint/manifest.h"
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {

@@ -34,7 +34,7 @@ namespace {
 constexpr int64_t kLargestModelBytes = int64_t{2} << 30;
 constexpr double kProfileSeconds = 2;
 
-// One micro-batch on one rank.
+// The step to profile: one micro-batch on one rank.
 StepSpec profiled_spec(const Config& config, DecoderConfig model) {
   constexpr int64_t kBytesPerParameter = 16;
   while (model.num_hidden_layers > 2 &&
@@ -62,7 +62,7 @@ Batch made_up_batch(const StepSpec& spec) {
 
 bool is_product(std::string_view op) { return op.starts_with("linear"); }
 
-// Of one step, by op: the median over steps, since other programs disturb some of them.
+// Seconds of one step, by op: the median over steps, since other programs disturb some of them.
 std::map<std::string, OpTime> profile_step(StepRunner& runner, const Batch& batch) {
   runner.executor().start_profile();
   std::map<std::string, OpTime> before, result;
@@ -84,7 +84,7 @@ std::map<std::string, OpTime> profile_step(StepRunner& runner, const Batch& batc
   return result;
 }
 
-// Fills the rate of products and the factors of the ops.
+// Fills in the rate of products and the factors of the other ops.
 void profile_ops(const Config& config, const DecoderConfig& model, Hardware& hardware) {
   const StepSpec spec = profiled_spec(config, model);
   const auto device = training_device(config);
@@ -122,7 +122,7 @@ void profile_ops(const Config& config, const DecoderConfig& model, Hardware& har
   }
 }
 
-// What starting an op costs: its threads are woken and meet again.
+// The cost of starting an op: waking its threads and joining them.
 double measure_launch_s() {
   constexpr int kRounds = 2000;
   double best = 1;
@@ -156,7 +156,7 @@ double median_seconds(Communicator& world, CollectiveKind kind, int64_t bytes, i
   return times[static_cast<size_t>(rounds / 2)];
 }
 
-// Solves the formulas of skein/schedule/collective_seconds.h for α and β.
+// Solves the formulas of skein/schedule/collective_seconds.h for latency and rate.
 Link measure_link(Communicator& world) {
   const auto n = static_cast<double>(world.size());
   const double hops = 1 + std::bit_width(static_cast<unsigned>(world.size() - 1));

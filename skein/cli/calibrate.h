@@ -1,19 +1,19 @@
-// Measures this machine as `workers` workers would train a configuration on it, and describes it as
-// hardware (skein/schedule/hardware.h).
+// Measures this machine as `workers` workers would use it to train a configuration, and returns a
+// hardware description (skein/schedule/hardware.h).
 //
-// Method   forks as many processes as there are workers, each with its threads. Those that find a
-//          core for every thread compute at the same time: the ceiling of matrix products, copies,
-//          and steps of the configuration's model on one rank, profiled by op. Then all of them
-//          exchange messages of 8 bytes and of 1 and 8 MiB.
-//          flops_per_s is what the model's products reach, the peak what large ones do; every
-//          other op gets the factor between its time and what its work takes at the rates. Latency
-//          and rate of the links are those with which the cost model gives the times that were
-//          measured.
-// Shares   more workers than cores take turns: concurrent_devices. Communication is done by the
-//          same cores as computation: overlap is 0.
-// Cost     some seconds; memory of the model on one rank for each process (a large model is
-//          measured with two of its layers)
-// Errors   kInternal where a process fails; call it before anything starts threads
+// Method   forks one process per worker, each with a worker's threads. As many as find a core for
+//          every thread measure at the same time: the ceiling of matrix products, copies, and steps
+//          of the configuration's model on one rank, profiled by op. Then all of them exchange
+//          messages of 8 bytes and of 1 and 8 MiB.
+//          flops_per_s is the rate of the model's products, the peak that of large ones; every
+//          other op gets the ratio of its time to its predicted time. The links get the latency and
+//          rate with which the cost model predicts the measured times.
+// Shares   more workers than cores take turns: concurrent_devices. Communication uses the same
+//          cores as computation, so overlap is 0.
+// Cost     some seconds; in each process the memory of the model on one rank (a large model is
+//          measured with fewer layers, at least two)
+// Errors   kInternal where a process fails; must be called before any thread is started, since it
+//          forks
 #pragma once
 
 #include "skein/config/config.h"

@@ -17,7 +17,8 @@ struct Options {
   bool json = false;
 };
 
-// The checkpoints that a path names: one, those of a run, or those of a folder of checkpoints.
+// The checkpoints that a path names: a single one, those of a run, or those in a folder of
+// checkpoints.
 std::vector<CheckpointInfo> find_checkpoints(const fs::path& named) {
   const fs::path path = find_checkpoint(named);
   if (!fs::is_directory(path)) {
@@ -25,7 +26,7 @@ std::vector<CheckpointInfo> find_checkpoints(const fs::path& named) {
   }
   const auto step = step_of_folder(fs::absolute(path / "").parent_path());
   if (step) return {{*step, path}};
-  if (fs::exists(path / "manifest.json")) {  // under another name
+  if (fs::exists(path / "manifest.json")) {  // a checkpoint under another name
     const auto stored = try_run([&] { return CheckpointReader(path).state().step; });
     return {{stored.ok() ? Result<int64_t>(stored).value() : 0, path}};
   }
@@ -34,7 +35,7 @@ std::vector<CheckpointInfo> find_checkpoints(const fs::path& named) {
   return found;
 }
 
-// What is wrong with a checkpoint that is not good.
+// Describes the error of a checkpoint that is not good.
 std::string describe(const Error& error) {
   return fmt::format("{}: {}", is_read_error(error) ? "CANNOT BE READ" : "DAMAGED", error.what());
 }

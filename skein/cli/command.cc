@@ -14,7 +14,7 @@
 namespace skein {
 namespace {
 
-// Finite, and nothing behind it.
+// Parses a finite number; rejects trailing characters.
 std::optional<double> parse_number(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -48,14 +48,14 @@ void ConfigOptions::add_to(CLI::App& command) {
   CLI::Option* file = as_path(command.add_option("CONFIG.toml", path, "the configuration"));
   file->required()->check(CLI::Validator(
       [](const std::string& text) {
-        std::error_code ignored;  // a name that is too long
+        std::error_code ignored;  // set for a name that is too long
         if (!looks_like_override(text) || fs::exists(text, ignored)) return std::string();
         return fmt::format("expected a file, found {}: did you mean --set {}?", text, text);
       },
       ""));
   command.add_option("--set", overrides, "section.key=value, over what the file says; repeatable")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);  // one value each: what follows may be CONFIG.toml
+      ->allow_extra_args(false);  // one value each, since CONFIG.toml may follow
 }
 
 void print_json(const OrderedJson& json) {

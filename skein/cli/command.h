@@ -1,5 +1,5 @@
-// What the commands share. A command is one file, <name>_command.cc, with one function that adds it
-// to the command line; commands.h declares it and the table in main.cc lists it.
+// Helpers that commands share. A command is one file, <name>_command.cc, with one function that
+// adds it to the command line; commands.h declares it and the table in main.cc lists it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,40 +13,39 @@
 
 namespace skein {
 
-// The command that the command line chose. Each add function sets, in the callback of its
-// subcommand, what is to run; it returns an exit code or throws Error.
+// The selected command. Each add function sets `run` in the callback of its subcommand; it returns
+// an exit code or throws Error.
 struct CommandContext {
   std::function<int()> run;
 };
 
-// The subcommand `name` of `app`, such as `data` of `data ingest`; added where it is not there yet.
+// Finds the subcommand `name` of `app`, such as `data` of `data ingest`, or adds it.
 CLI::App& command_group(CLI::App& app, const std::string& name, const std::string& help);
 
-// CONFIG.toml [--set section.key=value]…
+// CONFIG.toml [--set section.key=value]...
 struct ConfigOptions {
   std::string path;
   std::vector<std::string> overrides;
-  // The object must outlive the parsing of the command line.
+  // This object must outlive the parsing of the command line.
   void add_to(CLI::App& command);
 };
 
 // Prints one JSON document on standard output.
 void print_json(const OrderedJson& json);
 
-// Throws Error{kIo | kNoSpace} where standard output did not take all that was printed. main calls
-// it behind every command; a command that prints while it works, where it would go on for nothing.
+// Throws Error{kIo | kNoSpace} where standard output could not be written. main calls it after
+// every command; a command that prints while it works calls it too, to stop early.
 void flush_output();
 
-// The same option, whose text is a path: ~ is the home folder, shells complete files.
+// Marks an option as a path: ~ is expanded, and shells complete file names.
 CLI::Option* as_path(CLI::Option* option);
 
-// Checks of a number's range, which a refusal says in words: "--step: 0 is not a whole number
-// from 1".
+// Checks a number's range, with errors in words: "--step: 0 is not a whole number from 1".
 CLI::Validator whole_number_from(int64_t minimum, int64_t maximum = INT64_MAX);
 CLI::Validator number_from(double minimum);
 CLI::Validator number_between(double minimum, double maximum);
 
-// section.key=value, as --set takes it.
+// Whether `text` has the form section.key=value, which --set takes.
 bool looks_like_override(const std::string& text);
 
 }  // namespace skein

@@ -1,4 +1,4 @@
-// The commands, one function each: it adds its subcommand to `app`.
+// The commands: each function adds its subcommand to `app`.
 #pragma once
 
 #include "skein/cli/command.h"

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// What may follow one command: "data" is followed by ingest, …; "data ingest" by --out, ….
+// The words that may follow one command, such as ingest after "data", or --out after "data ingest".
 struct Level {
   std::string path;                // "" for the program itself, "data", "data ingest"
   std::vector<std::string> words;  // commands or options
@@ -54,7 +54,8 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-// The words typed so far that are commands, joined: the path of a Level. Both shells split alike.
+// The function joins the commands typed so far to the path of a Level. bash and zsh split words
+// alike.
 constexpr std::string_view kBashFunction = R"(_skein() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} path='' word words
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
@@ -144,7 +145,8 @@ std::string zsh_script(const std::vector<Level>& levels) {
                      fmt::arg("cases", cases));
 }
 
-// fish asks a condition for each word: the commands typed so far are exactly the level's path.
+// fish evaluates a condition per word: here, that the commands typed so far are exactly the level's
+// path.
 std::string fish_script(const std::vector<Level>& levels) {
   std::vector<std::string> commands;
   for (const Level& level : levels) {

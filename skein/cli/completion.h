@@ -1,4 +1,4 @@
-// Completion in shells, from what the command line knows of itself.
+// Scripts for completion in shells, generated from the command line's definition.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// A script for `shell`, which is bash, zsh or fish: commands, their options, the configuration keys
-// behind --set, files where a path may stand.
+// A script for `shell` (bash, zsh or fish) that completes commands, their options, configuration
+// keys after --set, and file names where a path is expected.
 std::string completion_script(const CLI::App& app, const std::string& shell);
 
 }  // namespace skein

@@ -9,7 +9,7 @@ namespace {
 
 struct Examples {
   std::string_view command;
-  std::string_view text;  // lines, each a command line or a remark behind #
+  std::string_view text;  // lines, each a command or a comment after #
 };
 
 constexpr Examples kExamples[] = {

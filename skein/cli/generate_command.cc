@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-// Prints what a token adds to the text; bytes of a character that is not whole yet wait.
+// Prints the text that each token adds, but waits while the bytes of a character are incomplete.
 class TextPrinter {
  public:
   TextPrinter(const Tokenizer& tokenizer, std::vector<int32_t> prompt)
@@ -23,7 +23,7 @@ class TextPrinter {
   void add(int32_t token) {
     tokens_.push_back(token);
     const std::string text = tokenizer_.decode(tokens_);
-    if (text.ends_with("\xEF\xBF\xBD")) return;  // U+FFFD: an unfinished character
+    if (text.ends_with("\xEF\xBF\xBD")) return;  // U+FFFD: an incomplete character
     show(text);
   }
   void finish() { show(tokenizer_.decode(tokens_) + "\n"); }

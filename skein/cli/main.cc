@@ -1,4 +1,4 @@
-// The skein program: reads the command line, runs one command, turns what it throws into a line on
+// The skein program: parses the command line, runs one command, and turns exceptions into a line on
 // standard error and an exit code.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ constexpr AddCommand kCommands[] = {
     add_report_command,      add_completion_command, add_version_command,
 };
 
-// One line of UTF-8, whatever names and bytes from outside the message repeats.
+// Prints one line of valid UTF-8, whatever names and bytes the message quotes.
 void print_error(std::string_view message) {
   constexpr auto kReplace = OrderedJson::error_handler_t::replace;
   const OrderedJson utf8 = OrderedJson::parse(OrderedJson(message).dump(-1, ' ', false, kReplace));
@@ -44,7 +44,8 @@ int parse_failed(const CLI::App& app, const CLI::ParseError& error, int argc, ch
   return kExitUsage;
 }
 
-// An exit code, or what was thrown turned into a line and one. What was printed must have arrived.
+// Runs a command and returns its exit code; an exception becomes a line and an exit code. A command
+// whose output could not be written fails.
 int run_command(const std::function<int()>& run) {
   try {
     const int code = run();
@@ -57,15 +58,16 @@ int run_command(const std::function<int()>& run) {
   }
 }
 
-// A file that is opened while one of the three is closed would take its place, and its output.
+// Opens /dev/null for each closed standard stream. Otherwise the next opened file would get its
+// number, and its output.
 void keep_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // Read-only: writing to a stream that was closed stays an error.
+    // Read-only, so that writing to a closed stream remains an error.
     if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY) < 0) return;
   }
 }
 
-// Kinds of values as --help calls them.
+// The names of value types in --help.
 void name_kinds(CLI::App& app) {
   const auto formatter = std::make_shared<CLI::Formatter>();
   for (const char* number : {"INT", "UINT", "FLOAT"}) formatter->label(number, "N");
@@ -77,7 +79,7 @@ int skein_main(int argc, char** argv) {
   keep_standard_streams();
   CLI::App app("Pre-trains language models, from raw text to a checkpoint.");
   app.name("skein");
-  name_kinds(app);  // before the commands, which inherit it
+  name_kinds(app);  // before the commands are added, which inherit it
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text(), "Print the version and how it was built");
   CommandContext context;
@@ -87,7 +89,7 @@ int skein_main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) return parse_failed(app, error, argc, argv);
-    std::ostringstream text;  // of --help or --version
+    std::ostringstream text;  // the text of --help or --version
     app.exit(error, text, text);
     context.run = [text = text.str()] {
       fmt::print("{}", text);

@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-// Text as roff takes it: no line begins a request, and a hyphen is a hyphen that can be searched.
+// Escapes text for roff: no line begins a request, and hyphens stay searchable.
 std::string roff(const std::string& text) {
   std::string result;
   bool at_line_start = true;
@@ -25,7 +25,7 @@ std::string roff(const std::string& text) {
   return result;
 }
 
-// "--step N", "CONFIG.toml".
+// Usage of an option, such as "--step N" or "CONFIG.toml".
 std::string usage_of(const CLI::Option& option, const CLI::App& command) {
   if (option.get_positional()) return roff(option.get_name(true));
   const std::string name = roff(option.get_name(false, true));

@@ -1,4 +1,4 @@
-// The manual page, from what the command line knows of itself.
+// The manual page, generated from the command line's definition.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@
 namespace skein {
 namespace {
 
-// "there is no command …" for the first one that is not there; "" where all are.
+// "there is no command ..." for the first unknown command; "" where all exist.
 std::string explain_command(const CLI::App& app, int argc, char** argv) {
   const CLI::App* group = &app;
   for (int i = 1; i < argc; ++i) {
@@ -35,7 +35,7 @@ std::string explain_command(const CLI::App& app, int argc, char** argv) {
   return "";
 }
 
-// The command that was reached, and "data ingest", its name.
+// The innermost command that was parsed, with its full name, such as "data ingest".
 struct Reached {
   const CLI::App* command;
   std::string name;
@@ -54,7 +54,7 @@ bool takes_overrides(const CLI::App& command) {
   return command.get_option_no_throw("--set") != nullptr;
 }
 
-// What stands behind the option on the command line: "5" of "--steps 5" and of "--steps=5".
+// The value given with an option: "5" of "--steps 5" and of "--steps=5".
 std::string value_behind(const std::string& text, int argc, char** argv) {
   const size_t equals = text.find('=');
   std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
@@ -64,7 +64,7 @@ std::string value_behind(const std::string& text, int argc, char** argv) {
   return value.empty() ? "…" : value;
 }
 
-// Of the unknown option `text`.
+// Explains the unknown option `text`.
 std::string explain_option(const Reached& reached, const std::string& text, int argc, char** argv) {
   const std::string dashed = text.substr(0, text.find('='));
   const std::string name = dashed.substr(std::min(dashed.find_first_not_of('-'), dashed.size()));
@@ -78,7 +78,7 @@ std::string explain_option(const Reached& reached, const std::string& text, int 
   std::string_view nearest = nearest_name(name, candidates);
   std::vector<std::string> keys;
   if (takes_overrides(*reached.command)) keys = keys_meant_by(name);
-  // A key that is named so goes before an option that is named nearly so.
+  // Prefers a configuration key to an option, unless the option's name is nearer.
   const auto distance = [&](const std::string& key) {
     return std::min(edit_distance(name, key), edit_distance(name, key.substr(key.find('.') + 1)));
   };
@@ -96,7 +96,7 @@ std::string explain_option(const Reached& reached, const std::string& text, int 
                      reached.name.empty() ? "" : reached.name + " ");
 }
 
-// Of arguments that nobody asked for; "" where there are none.
+// Explains surplus arguments; "" where there are none.
 std::string explain_extras(const CLI::App& app, int argc, char** argv) {
   const Reached reached = reached_command(app);
   const std::vector<std::string> extras = reached.command->remaining();

@@ -1,4 +1,4 @@
-// What is wrong with a command line, and what was probably meant.
+// Explains errors in a command line, and suggests what was probably meant.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace skein {
 
-// One line for a person about `error`, which parsing the command line into `app` threw.
+// One line for people about `error`, which was thrown while the command line was parsed into `app`.
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error, int argc,
                                 char** argv);
 

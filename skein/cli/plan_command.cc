@@ -1,4 +1,4 @@
-// skein plan CONFIG.toml [--set section.key=value]… [--ranks N] [--hardware FILE.toml] [--json]
+// skein plan CONFIG.toml [--set section.key=value]... [--ranks N] [--hardware FILE.toml] [--json]
 //                        [--rank R] [--timeline FILE.json]
 // skein plan CONFIG.toml --search [--ranks N] [--hardware FILE.toml] [--json]
 // skein plan CONFIG.toml --calibrate FILE.toml [--workers K]

@@ -54,7 +54,7 @@ void add_score_command(CLI::App& app, CommandContext& context) {
       const auto sequences = read_sequences(options->tokens);
       const ModelSource source(options->model);
       const auto device = make_device({.kind = "cpu", .threads = options->threads});
-      // Floats in their shortest form, which reads back to the same bits.
+      // Floats are printed in the shortest form that reads back to the same bits.
       std::string text = "{\"logprobs\": [";
       bool first_list = true;
       for (const std::vector<float>& logprobs : score_tokens(source, *device, sequences)) {

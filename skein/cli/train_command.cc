@@ -1,7 +1,7 @@
-// skein train CONFIG.toml [--set section.key=value]…
+// skein train CONFIG.toml [--set section.key=value]...
 //
-// One process a worker. A launcher started this one (torchrun, Slurm, …), or run_workers did, or it
-// is to start them, or it is alone.
+// Each worker is a process. This one is a worker that a launcher (torchrun, Slurm, ...) or
+// run_workers started, or the parent that starts the workers, or the only worker.
 #include <csignal>
 #include <memory>
 #include <set>
@@ -32,8 +32,8 @@ void check_folders(const Config& config) {
   check_copies(config);
 }
 
-// Refused before the run folder is touched. A checkpoint's reduction width may still be refused
-// later.
+// Checks what can be refused before the run folder is touched. A checkpoint's reduction width may
+// still be refused later.
 void check_start(const Config& config) {
   const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
   const DecoderConfig model = model_of(config, tokenizer->vocab_size());
@@ -41,12 +41,12 @@ void check_start(const Config& config) {
   check_memory_of_workers(config, model, config.launch.workers);
 }
 
-// Of whoever gave the command; what else ends a start is the machine's doing, or ours.
+// Whether an error is the user's mistake; other errors are failures of the machine or of skein.
 bool is_mistake(ErrorCode code) {
   return code != ErrorCode::kPeerLost && code != ErrorCode::kInternal && code != ErrorCode::kIo;
 }
 
-// In the folder, where it is looked for tomorrow: the event, and the logs that end without a word.
+// Records the failure in the run folder: as an event, and in logs that end without a message.
 void tell_failure(const Config& config, const WorkerError& error) {
   record_failure(config.run.dir, error.rank(), error);
   for (const int rank : std::set<int>{0, error.rank()}) {
@@ -76,8 +76,8 @@ int start_workers(const ConfigOptions& options, const Config& config,
   try {
     return run_workers(launch);
   } catch (const WorkerError& error) {
-    // Before the run has begun a mistake is told in full; what else happened may be in the logs, so
-    // that they stay.
+    // A mistake before training is reported in full on the terminal. Other failures are recorded,
+    // and the logs are kept, since they may explain them.
     if (new_folder.has_begun() || !is_mistake(error.code())) {
       tell_failure(config, error);
       new_folder.keep_logs();
@@ -91,7 +91,7 @@ int start_workers(const ConfigOptions& options, const Config& config,
 void start_log(const Config& config, const RankInfo& rank_info) {
   const fs::path file = rank_log(config.run.dir, rank_info.rank);
   fs::create_directories(file.parent_path());
-  // The parent has led standard error of the other ranks to that file already.
+  // The parent already redirects standard error of the other ranks to this file.
   const bool is_redirected = rank_info.parent_pid != 0 && rank_info.rank > 0;
   log::start(is_redirected ? "" : file.string());
   if (rank_info.rank > 0) return;
@@ -117,7 +117,7 @@ int train(const Config& config, const RankInfo& rank_info, const fs::path& rende
     const TrainOutcome outcome = trainer.run();
     return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
   } catch (const std::exception& exception) {
-    // Of workers that this program started, the one that started them tells.
+    // If this program started the workers, the parent records the failure.
     const Error error = to_error(exception);
     if (rank_info.rank == 0 && rank_info.parent_pid == 0 && (trains || !is_mistake(error.code()))) {
       record_failure(config.run.dir, rank_info.rank, error);
@@ -127,7 +127,7 @@ int train(const Config& config, const RankInfo& rank_info, const fs::path& rende
 }
 
 int train_command(const ConfigOptions& options) {
-  ::signal(SIGPIPE, SIG_IGN);  // who reads along may leave
+  ::signal(SIGPIPE, SIG_IGN);  // a reader of the output may close its pipe
   Config config = load_config(options.path, options.overrides);
   check_own_folder(options.path, options.overrides, config);
   const std::vector<std::string> copies = use_own_copies(config, options.overrides);

@@ -1,4 +1,4 @@
-// Which Skein this is and how it was built.
+// The version of Skein and how it was built.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace skein {
 // {"version", "compiler", "build", "architecture", "address_sanitizer"}
 OrderedJson version_json();
 
-// Two lines, the second without its end.
+// Two lines; the second has no line break.
 std::string version_text();
 
 }  // namespace skein

@@ -8,8 +8,8 @@
 namespace skein {
 namespace {
 
-// So many ranks are all connected with each other; of more, each with those that it works with, and
-// with its neighbours in a tree.
+// Up to this many ranks all connect with each other. In a larger world each connects only with the
+// ranks that it works with and with its neighbours in a tree.
 constexpr int kMostConnectedRanks = 16;
 constexpr int kFanOut = 8;
 
@@ -27,7 +27,7 @@ std::unique_ptr<Communicator> make_world(const WorldOptions& options) {
   }
   std::vector<int> ranks(static_cast<size_t>(options.size));
   std::iota(ranks.begin(), ranks.end(), 0);
-  world->connect(ranks);  // so that each sees at once where another one dies
+  world->connect(ranks);  // so that each rank notices at once if another dies
   return std::make_unique<GlooCommunicator>(std::move(world), ranks, "world");
 }
 

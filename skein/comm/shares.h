@@ -1,4 +1,4 @@
-// Which bytes of a collective belong to which rank: what every transport has to agree on.
+// Which bytes of a collective belong to which rank: all transports have to agree on it.
 #pragma once
 
 #include <algorithm>
@@ -12,22 +12,23 @@ struct ByteSpan {
   int64_t bytes = 0;
 };
 
-// Elements of a full share: `part.share`, or ceil(elements / size) for an all-reduce.
+// Elements in a full share: `part.share`, or ceil(elements / size) for an all-reduce.
 int64_t share_elements(const Collective& collective, const CollectivePart& part, int size);
 
-// Where in the whole the share of `rank` lies; shorter, or empty, at the ragged end.
+// Where in the whole the share of `rank` lies; shorter, or empty, if n does not divide the
+// elements.
 ByteSpan share_of(const Collective& collective, const CollectivePart& part, int size, int rank);
 
-// The scratch that one other rank's term of this part takes: a full share, rounded up to 64 bytes.
+// Scratch for one other rank's term of this part: a full share, rounded up to 64 bytes.
 int64_t scratch_slot_bytes(const Collective& collective, const CollectivePart& part, int size);
 
-// Others' terms of a sum lie in scratch: part after part, rank after rank without this one, `rank`.
+// Where the term of `peer` lies in scratch: part after part, and rank after rank without `rank`.
 int64_t scratch_offset(const Collective& collective, size_t part, int size, int rank, int peer);
 
-// Throws Error{kInternal} where peer, shares or scratch cannot be right.
+// Throws Error{kInternal} for an invalid peer, share or scratch.
 void check_collective(const Collective& collective, int rank, int size);
 
-// Throws Error{kInternal} where these cannot be the members of a group `name` of `whole`.
+// Throws Error{kInternal} if these cannot be the members of a group `name` of `whole`.
 void check_members(const std::vector<int>& members, const Communicator& whole,
                    const std::string& name);
 

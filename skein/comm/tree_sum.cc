@@ -24,10 +24,10 @@ struct Accumulator<bfloat16> {
 };
 template <>
 struct Accumulator<int32_t> {
-  using Type = uint32_t;  // wraps without being undefined
+  using Type = uint32_t;  // wraps without undefined behaviour
 };
 
-// bfloat16's conversions as selections, which vectorize; the same bits.
+// bfloat16's conversions with selections instead of branches, so that they vectorize; same bits.
 float widen(bfloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16); }
 template <typename T>
 T widen(T x) {
@@ -77,7 +77,7 @@ class BlockSum {
  private:
   const T* term(size_t i) const { return static_cast<const T*>(terms_[i]) + begin_; }
 
-  // Blocks of levels_ from `level` on are free.
+  // Blocks of levels_ from `level` on are free to use.
   void subtree(size_t first, size_t n, size_t level, Acc* sum) {
     if (n == 1) return add_nothing(term(first), sum);
     if (n == 2) return add(term(first), term(first + 1), sum);
@@ -95,8 +95,8 @@ class BlockSum {
     for (int64_t i = 0; i < count; ++i) sum[i] = static_cast<Acc>(widen(a[i]));
   }
 
-  // No pointer is restrict: the sum may lie on a term, element on element, which a simd loop
-  // allows.
+  // No pointer is restrict: the sum may be one of the terms, at the same elements, which a simd
+  // loop allows.
   template <typename A, typename B, typename S>
   void add(const A* a, const B* b, S* sum) const {
     const int64_t count = count_;

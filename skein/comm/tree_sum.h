@@ -1,13 +1,13 @@
 // The canonical sum of n terms, in host memory.
 //
-//   result[i] = tree(terms[0][i], …, terms[n-1][i]),  tree: (a0 + a1) + (a2 + a3), and so on by
+//   result[i] = tree(terms[0][i], ..., terms[n-1][i]),  tree: (a0 + a1) + (a2 + a3), and so on by
 //   doubling gaps; with n = 5: ((a0 + a1) + (a2 + a3)) + a4. One term is copied.
 //
 // Accumulation  in the dtype (i32 wraps); bf16 in fp32, rounded once
-// Memory    `result` may be one of the terms, or overlap none
-// Cost      memory-bound: each term is read once, the result written once; 16 blocks of 4 KiB
-//           of stack a thread (f64: 8 KiB)
-// Threads   OpenMP, over elements; the bits do not depend on how many
+// Memory    `result` may be one of the terms, or must overlap none
+// Cost      memory-bound: each term is read once, the result written once; 16 blocks of 4 KiB of
+//           stack per thread (f64: 8 KiB)
+// Threads   OpenMP, over elements; the bits do not depend on their number
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,7 @@ TEST(TreeSum, EqualsGapDoublingForEveryNumberOfTermsAndThreads) {
 }
 
 TEST(TreeSum, OrderMatters) {
-  // (1 + 2^-24) + (2^-24 + 0): from left to right it would be 1.
+  // (1 + 2^-24) + (2^-24 + 2^-24) rounds to 1 + 2^-23; from left to right the sum would be 1.
   const std::vector<float> a{1.0f}, b{0x1p-24f}, c{0x1p-24f}, d{0x1p-24f};
   const Bytes sum =
       tree_sum_of(DType::kF32, {bytes_of(a), bytes_of(b), bytes_of(c), bytes_of(d)}, -1);
@@ -51,8 +51,8 @@ TEST(TreeSum, OrderMatters) {
 }
 
 TEST(TreeSum, Bf16RoundsOnce) {
-  // 1 + 2^-9 + 2^-9 + 2^-9 in bf16 (8 bits) is 1 after every rounding, and 1 + 2^-7 when rounded
-  // once.
+  // In bf16 (8 bits), 1 + 2^-9 + 2^-9 + 2^-9 is 1 if every sum is rounded, and 1 + 2^-7 if only the
+  // last one is.
   const std::vector<bfloat16> one{bfloat16(1.0f)}, small{bfloat16(0x1p-9f)};
   const Bytes a = bytes_of(one), b = bytes_of(small);
   EXPECT_EQ(static_cast<float>(values_of<bfloat16>(tree_sum_of(DType::kBF16, {a, b, b, b}, -1))[0]),

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// Ranks of one copy of the model.
+// The number of ranks that hold one copy of the model.
 int64_t ranks_per_replica(const ParallelConfig& parallel) {
   return parallel.tensor * parallel.pipeline * parallel.context;
 }
@@ -29,7 +29,7 @@ int64_t data_degree(const ParallelConfig& parallel, int64_t num_ranks) {
   return num_ranks / per_replica;
 }
 
-// How many ranks hold each key-value head.
+// The number of tensor ranks that hold the same key-value head.
 int64_t kv_replication(const ParallelConfig& parallel, const DecoderConfig& model) {
   const int64_t tensor = parallel.tensor, heads = model.num_key_value_heads;
   const int64_t needed = tensor > heads && tensor % heads == 0 ? tensor / heads : 1;
@@ -61,7 +61,8 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
     return width % data == 0 &&
            (data == 1 || std::has_single_bit(static_cast<uint64_t>(width / data)));
   };
-  // What the run began with, unless there are ranks that it cannot serve; the caller warns then.
+  // Keeps the width that the run began with, so that sums stay in the same order, unless it cannot
+  // serve this number of data ranks; the caller warns then.
   const int64_t asked = config.parallel.reduction_width;
   const int64_t width = asked > 0 ? asked : stored > 0 && fits(stored) ? stored : data;
   if (!fits(width)) {

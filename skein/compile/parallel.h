@@ -1,11 +1,12 @@
-// How a run is laid out over its workers: the mesh, the rank's place in it, and who does what share
-// of the global batch.
+// How a run is laid out over its ranks: the mesh, a rank's place in it, and each rank's share of
+// the global batch.
 //
 // Lanes   the global batch is cut into `reduction_width` virtual ranks of consecutive lanes; a data
-//         rank hosts reduction_width / dp of them, in order. Their gradient sums meet in one binary
-//         tree whatever dp is, so the numbers do not depend on it (docs/parallelism.md)
+//         rank hosts reduction_width / dp of them, in order. Their gradient sums are added by one
+//         binary tree whose shape does not depend on dp, so neither do the numbers
+//         (docs/parallelism.md)
 // Errors  Error{kUsage}, of which IndivisibleBatch is one, naming the keys, what was found and what
-//         would do instead
+//         would work instead
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,9 @@ struct ParallelLayout {
   int64_t coordinate(std::string_view axis) const;
   int64_t data_degree() const { return mesh.size("dp"); }
   int64_t stage() const { return coordinate("pp"); }
-  // Of the ranks with its data coordinate, the one that is first on every other axis.
+  // Whether this rank's coordinates on all axes but "dp" are 0.
   bool is_first_of_replica() const;
-  // Virtual ranks that this rank hosts.
+  // The number of virtual ranks that this rank hosts.
   int64_t hosted_virtual_ranks() const { return reduction_width / data_degree(); }
 };
 
@@ -40,11 +41,11 @@ class IndivisibleBatch : public Error {
   explicit IndivisibleBatch(const std::string& message) : Error(ErrorCode::kUsage, message) {}
 };
 
-// `stored_width`: the reduction width of the checkpoint that training goes on from; 0: none.
+// `stored_width`: the reduction width stored in the checkpoint that training resumes from; 0: none.
 ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model, int64_t num_ranks,
                                int64_t rank, int64_t stored_width = 0);
 
-// The number of ranks that [parallel] asks for where parallel.data says so itself; 0 elsewhere.
+// The number of ranks that [parallel] requires where parallel.data is set; 0 where it is not.
 int64_t configured_ranks(const ParallelConfig& parallel);
 
 }  // namespace skein

@@ -39,8 +39,8 @@ class StepWriter {
     order_.push_back({std::move(name), task.slot, task.micro_batch});
   }
 
-  // The tree of gradient sums, like a binary counter: a level holds the sum of 2^level virtual
-  // ranks that waits for its right neighbour. After the last one all levels join.
+  // The tree of gradient sums works like a binary counter: a level holds the sum of 2^level virtual
+  // ranks that waits for its right neighbour. After the last virtual rank all levels are merged.
   void add_folds(int64_t chunk, int64_t virtual_rank) {
     const auto add = [&](const char* mode, int64_t level) {
       order_.push_back({chunk_program(fmt::format("{}.{}", mode, level), chunk, several_)});
@@ -59,8 +59,8 @@ class StepWriter {
   std::vector<ProgramRun> order_;
 };
 
-// Of a step that is shorter and yet has every kind of task in every slot: a schedule repeats itself
-// once its stages are busy.
+// The micro-batches of a shorter step that still has every kind of task in every slot, since a
+// schedule repeats itself once all stages are busy.
 int64_t rehearsed_micro_batches(const StepSpec& spec) {
   const PipelineShape shape = pipeline_shape(spec);
   const int64_t hosted = spec.layout.hosted_virtual_ranks();

@@ -166,7 +166,7 @@ ShardPlan shard_plan(const StepSpec& spec) {
   return plan;
 }
 
-// The first and the last stage exchange the gradients of what they share.
+// The first and the last stage exchange the gradients of the parameters that they share.
 UpdateOptions update_options(const StepSpec& spec) {
   UpdateOptions options = spec.update;
   const int64_t last = pipeline_shape(spec).num_stages - 1;
@@ -177,12 +177,12 @@ UpdateOptions update_options(const StepSpec& spec) {
   return options;
 }
 
-// Levels of the tree that a rank needs for its own virtual ranks.
+// The levels of the tree that lie within a rank, over its own virtual ranks.
 int64_t num_fold_levels(const StepSpec& spec) {
   return std::bit_width(static_cast<uint64_t>(spec.layout.hosted_virtual_ranks() - 1));
 }
 
-// Moves the gradient sums of a chunk to or from a level.
+// Builds the program that pushes a chunk's gradient sums to a level, or merges a level into them.
 Graph fold_graph(const Graph& training, int chunk, int64_t level, FoldMode mode) {
   Graph graph(training.mesh());
   graph.set_phase(Phase::kUpdate);
@@ -229,7 +229,7 @@ StepPasses step_passes(const StepSpec& spec) {
   passes.training = {
       {"differentiate", "appends the backward pass",
        [](Graph& g) { differentiate(g, g.outputs().front()); }, true, Transients::kToBeHoisted},
-      {"hoist_transient", "has one chunk of logits alive at a time", hoist_transient},
+      {"hoist_transient", "has one block of logits alive at a time", hoist_transient},
       {"recompute", "does forward work again instead of keeping it",
        [&](Graph& g) { recompute(g, spec.recompute); }},
       {"use_fp8", "gives the layers' products 8-bit operands", use_fp8, spec.fp8},
@@ -274,7 +274,7 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   for (const int chunk : chunks) requests[0].slots[chunk] = max_in_flight(tasks, chunk);
   requests[1] = {&graphs.evaluation, "evaluate", "", "evaluate_total", {}};
 
-  std::list<Graph> folds;  // requests point to them
+  std::list<Graph> folds;  // a list, since requests hold pointers to its elements
   for (int64_t level = 0; level < num_fold_levels(spec); ++level) {
     for (const int chunk : chunks) {
       for (const FoldMode mode : {FoldMode::kPush, FoldMode::kMerge}) {

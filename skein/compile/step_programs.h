@@ -1,11 +1,13 @@
-// From a configuration to the programs of a run: the list of passes, and what follows it,
-// plan_memory.
+// From a configuration to the programs of a run: the list of passes, then plan_memory.
 //
-// Programs  forward, backward (a micro-batch each; "forward.<chunk>" where a stage has several
-//           chunks; "backward.last" for the last micro-batch, where sums start there), update (a
-//           step); evaluate (a micro-batch's loss alone), evaluate_total; and where a rank hosts
-//           several virtual ranks push.<level> and merge.<level> (a branch of the tree of gradient
-//           sums each). All share the weights; evaluate shares the workspace with training.
+// Programs  forward, backward: one micro-batch each; "forward.<chunk>" where a stage has several
+//           chunks; "backward.last" for the last micro-batch, where gradient sums over ranks are
+//           started early
+//           update: one a step
+//           evaluate: the loss of a micro-batch; evaluate_total: the sum over ranks
+//           push.<level>, merge.<level>: one node of the tree of gradient sums each, where a rank
+//           hosts several virtual ranks
+//           All share the weights; evaluate shares the workspace with training.
 #pragma once
 
 #include <memory>
@@ -37,16 +39,16 @@ struct StepSpec {
   UpdateOptions update;
   bool offload_optimizer = false;
   std::optional<OffloadOptions> offload_activations;  // none: they stay on the device
-  bool fp8 = false;  // products of the layers from 8-bit operands, in training
+  bool fp8 = false;  // in training, the layers' products read 8-bit operands
 };
 
-// The model of [model]; a vocab_size that it does not name is the tokenizer's. Throws Error{kUsage}
-// where it cannot be.
+// The model that [model] describes. Without a vocab_size of its own it gets the tokenizer's. Throws
+// Error{kUsage} where the model is not valid.
 DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size);
 
-// What device.kind says. Throws Error{kUsage} in a build without it.
+// The backend of device.kind. Throws Error{kUsage} in a build without it.
 const Backend& training_backend(const Config& config);
-// The kernels of [device]; planning needs no more.
+// The kernels of [device], without opening a device; enough for planning.
 KernelTable training_kernels(const Config& config);
 // The device of [device] for the worker `local_rank` of this node.
 std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0);
@@ -55,18 +57,19 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model,
                    const ParallelLayout& layout = {});
 
 PipelineShape pipeline_shape(const StepSpec& spec);
-// Parameters that both the first and the last stage have; the first stores them.
+// Parameters that both the first and the last pipeline stage use, as tied embeddings; the first
+// stage stores them.
 std::set<std::string> shared_parameters(const StepSpec& spec);
 
-// After all passes but the last, of the stage of the spec's rank.
+// The graphs after all passes but plan_memory, for the stage of the spec's rank.
 struct TrainingGraphs {
   Graph training;
   Graph evaluation;
 };
 TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after = {});
 
-// Every pass in order, those that are off for this spec among them; `spec` must outlive them.
-// Evaluation parts from training behind `model`. What `plan_training` does then is give out memory.
+// Every pass in order, also those that are off for this spec; `spec` must outlive them. The
+// evaluation graph branches off after `model`. plan_training runs plan_memory afterwards.
 struct StepPasses {
   std::vector<Pass> model, training, evaluation;
 };
@@ -75,11 +78,12 @@ StepPasses step_passes(const StepSpec& spec);
 ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
                          const KernelTable& kernels);
 
-// "forward" of a chunk, "push" of a level and chunk, …; `several`: the stage has more than one.
+// The name of the program `name` ("forward", "push.<level>", ...) of a chunk. `several`: the stage
+// has more than one chunk.
 std::string chunk_program(std::string_view name, int64_t chunk, bool several);
 
-// Scoring: program `forward`, inputs tokens, labels, positions, attention_start; output
-// `token_loss`. Generation: output `logits` of row `last_row`.
+// Scoring: program `forward` with inputs tokens, labels, positions and attention_start, and output
+// `token_loss`. Generation: instead the output `logits` of row `last_row`.
 ProgramSet scoring_programs(const DecoderConfig& model, DType compute_dtype,
                             int64_t sequence_length, const KernelTable& kernels);
 ProgramSet generation_programs(const DecoderConfig& model, DType compute_dtype,

@@ -26,7 +26,7 @@ std::string describe_found(const toml::node& node) {
   return "a date or a time";
 }
 
-// Finite numbers only, as JSON knows no others; dates become nothing (a null).
+// Dates and numbers that are not finite become null, since JSON has neither.
 Json to_json(const toml::node& node) {
   if (const auto* value = node.as_string()) return value->get();
   if (const auto* value = node.as_boolean()) return value->get();
@@ -80,7 +80,7 @@ bool in_limits(double value, const ConfigLimits& limits) {
   return std::isfinite(value) && !low && !high;
 }
 
-// Stores a TOML value where a field lives; false where its type or its value does not suit.
+// Stores a TOML value in a field; false where its type or its value does not fit.
 struct Store {
   const toml::node& node;
   const ConfigLimits& limits;
@@ -114,7 +114,7 @@ struct Store {
   }
 };
 
-// Gathers a Config from a document and the overrides that follow it.
+// Reads a document, then the overrides, into a Config.
 class ConfigReader {
  public:
   void read_document(std::string_view text, const std::string& name) {
@@ -136,7 +136,7 @@ class ConfigReader {
     }
   }
 
-  // "section.key=value". A shell takes quotes away, so a string may stand bare.
+  // `text`: "section.key=value". Shells remove quotes, so a string may stand without them.
   void read_override(const std::string& text) {
     const std::string where = "--set " + text;
     const size_t dot = text.find('.');
@@ -172,8 +172,8 @@ class ConfigReader {
   }
 
  private:
-  // One key says how long the run is. What --set says goes before what the file says; 0 says
-  // nothing, as it stands in the config.toml of a run.
+  // Only one key may set the length of a run. An override replaces the file's key. A value of 0
+  // means not set, since the config.toml in a run folder holds all three keys.
   void note_length(std::string_view section, std::string_view key, const std::string& where,
                    bool is_override) {
     if (section != "run" || (key != "steps" && key != "epochs" && key != "tokens")) return;
@@ -241,7 +241,7 @@ Config parse_config(std::string_view text, const std::string& name,
 
 namespace {
 
-// The folder of `file` for {config_dir}, in every path.
+// Replaces {config_dir} by the folder of `file` in every path.
 void put_in_config_dir(Config& config, const fs::path& file) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   for (const ConfigField& field : config_fields()) {

@@ -1,10 +1,10 @@
-// The configuration of a run: TOML in, checked and typed values out.
+// The configuration of a run: reads TOML, and gives checked and typed values.
 //
-// Format   docs/configuration.md. Every key is one line of the table in config_fields.cc; parsing,
+// Format   docs/configuration.md. Every key is one row of the table in config_fields.cc; parsing,
 //          `--set`, types, ranges, spelling suggestions, the printed form and the reference in the
 //          documentation all derive from it. The defaults are the initialisers below.
-// Errors   Error{kUsage} naming file and line (or the --set), the key, what was found and what was
-//          expected. Unknown keys are errors that suggest the nearest one.
+// Errors   Error{kUsage} naming the file and line (or the --set), the key, what was found and what
+//          was expected. An unknown key is an error that suggests the nearest one.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct RunConfig {
   std::string dir = "runs/demo";
   int64_t seed = 1;
   int64_t steps = 2000;
-  double epochs = 0;  // 0 once they have become steps, as tokens do (config_length.h)
+  double epochs = 0;  // 0 once converted to steps (config_length.h); tokens likewise
   int64_t tokens = 0;
   std::string resume = "auto";
   std::string accept_changes;  // keys of acceptable_changes()
@@ -30,10 +30,10 @@ struct RunConfig {
 };
 
 struct ModelConfig {
-  // "" where the inline keys say it all, or with init_from: the source's own.
+  // "" where the inline keys describe the whole model, or where init_from's own configuration is
+  // used.
   std::string hf_config = "configs/models/llama2-7b.json";
-  // The Hugging Face config.json keys that stand in [model] themselves; they go before those of
-  // the file.
+  // Keys of a Hugging Face config.json that are given in [model]; they override those of the file.
   Json inline_keys = Json::object();
   std::string init_from;
   double init_std = 0.02;
@@ -141,11 +141,11 @@ struct ValidateConfig {
   bool operator==(const ValidateConfig&) const = default;
 };
 
-// How values came about that may be derived from others. No part of what a configuration is.
+// How derived values came about. Not part of a configuration's identity: all origins compare equal.
 struct ConfigOrigin {
   bool warmup_given = false;
   bool decay_given = false;
-  std::string length;  // for people: what run.steps was made of; empty: it was given
+  std::string length;  // for people: how run.steps was computed; empty: it was given
   bool operator==(const ConfigOrigin&) const { return true; }
 };
 
@@ -167,47 +167,47 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// What the configuration is read for: a plan needs neither a corpus nor a tokenizer.
+// What the configuration is used for: a plan needs neither a corpus nor a tokenizer.
 enum class ConfigUse { kTrain, kPlan };
 
-// Stands at the beginning of a path in a configuration for the folder of the configuration's file.
+// Prefix of a path in a configuration file that stands for the folder of that file.
 inline constexpr std::string_view kConfigDir = "{config_dir}";
 
-// Reads `path`, applies the overrides ("section.key=value") in order, puts its folder in the place
-// of {config_dir}, and checks the whole. run.epochs is left to count_epochs (config_length.h).
+// Reads `path`, applies the overrides ("section.key=value") in order, expands {config_dir}, and
+// checks the result. run.epochs is converted later, by count_epochs (config_length.h).
 Config load_config(const std::string& path, std::span<const std::string> overrides = {},
                    ConfigUse use = ConfigUse::kTrain);
 
-// The same for TOML text; `name` stands for the file in errors. Checks types and ranges of each
-// key, not how keys fit together. Leaves run.epochs as it is.
+// The same for TOML text; `name` stands for the file in errors. Checks the type and range of each
+// key, but not how keys fit together. Leaves run.epochs as it is.
 Config parse_config(std::string_view text, const std::string& name,
                     std::span<const std::string> overrides = {});
 
-// Checks what no key can tell alone: the batch divides, the phases of the schedule fit, …
+// Checks how keys fit together: that the batch divides, that the phases of the schedule fit, and so
+// on.
 void check_config(const Config& config, const std::string& name, ConfigUse use = ConfigUse::kTrain);
 
-// TOML with every key filled in; parse_config reads it back to an equal Config.
+// TOML text with every key filled in; parse_config reads it back to an equal Config.
 std::string config_text(const Config& config);
 
 // The reference tables of docs/configuration.md, in Markdown.
 std::string config_reference();
 
-// The Hugging Face configuration of the model: the keys of the file hf_config, those that stand in
-// [model] put over them. Without a file, those of `otherwise` instead.
+// The Hugging Face configuration of the model: the keys of the file hf_config, or of `otherwise`
+// where no file is named, overridden by the keys in [model].
 Json hf_config_json(const ModelConfig& model, const Json& otherwise = Json::object());
 
 LearningRateSchedule learning_rate_schedule(const OptimizerConfig& optimizer);
 
 // The keys whose change run.accept_changes may allow.
 std::span<const std::string_view> acceptable_changes();
-// The keys in a value of run.accept_changes; throws Error{kUsage} where one is not among those.
+// The keys in a value of run.accept_changes. Throws Error{kUsage} for a key that is not acceptable.
 std::vector<std::string> parse_accepted_changes(std::string_view text);
 
-// A path as it is from any working directory, without a slash at its end; nothing, and what has a
-// scheme (s3://…), as it is.
+// The absolute path, without a trailing slash. An empty path and a URL (s3://...) stay as they are.
 std::string absolute_path(const std::string& path);
 
-// Where checkpoints go: checkpoint.dir, or run.dir/checkpoints.
+// The folder of checkpoints: checkpoint.dir, or run.dir/checkpoints where that is empty.
 std::string checkpoint_dir(const Config& config);
 
 }  // namespace skein

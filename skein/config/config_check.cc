@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// Throws "<file>: <message>".
+// Throws errors of the form "<file>: <message>".
 class Checker {
  public:
   explicit Checker(const std::string& name) : name_(name) {}
@@ -92,7 +92,8 @@ void check_optimizer(const Config& config, const Checker& check) {
                 optimizer.schedule);
 }
 
-// The update and the initial weights are computed in fp32, where a small number may be none.
+// The update and the initial weights are computed in fp32, where a small positive number may round
+// to zero.
 void check_fp32(const Config& config, const Checker& check) {
   const OptimizerConfig& optimizer = config.optimizer;
   const struct {
@@ -150,7 +151,7 @@ void check_parallel(const Config& config, const Checker& check) {
                 parallel.virtual_stages);
 }
 
-// Digits alone, from 1 up.
+// Parses a positive integer; rejects signs, blanks and trailing characters.
 std::optional<int64_t> parse_count(std::string_view text) {
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);

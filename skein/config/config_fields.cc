@@ -3,7 +3,7 @@
 namespace skein {
 namespace {
 
-// The accessor of Config::<Section>::<Key>.
+// Returns a pointer to Config::<Section>::<Key>.
 template <auto Section, auto Key>
 ConfigValue at(Config& config) {
   return &(config.*Section.*Key);
@@ -13,7 +13,7 @@ using C = Config;
 using Parallel = ParallelConfig;
 using Optimizer = OptimizerConfig;
 
-constexpr double kMaxInteger = 9e15;  // exact as a double
+constexpr double kMaxInteger = 9e15;  // below 2^53, so exact as a double
 constexpr double kMaxCount = 1 << 24;
 
 ConfigLimits required_path() { return {.required = true, .is_path = true}; }

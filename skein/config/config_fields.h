@@ -1,4 +1,4 @@
-// The one table of configuration keys, from which everything about them is derived.
+// The one table of configuration keys; everything about a key is derived from its row.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace skein {
 
-// The random streams hold a step in 28 bits.
+// The counters of the random streams hold a step in 28 bits.
 inline constexpr int64_t kMaxSteps = (int64_t{1} << 28) - 1;
 
-// Where a key's value lives; the alternative is its type.
+// A pointer to a key's value in a Config; the alternative gives the type.
 using ConfigValue = std::variant<bool*, int64_t*, double*, std::string*>;
 
 // The values that a key accepts beyond its type.
@@ -28,7 +28,7 @@ struct ConfigLimits {
   bool above_minimum = false;  // the minimum itself is refused
   bool below_maximum = false;  // the maximum itself is refused
   bool required = false;       // has no usable default
-  bool is_path = false;        // ~ is expanded; completed by a shell
+  bool is_path = false;        // `~` is expanded, and shells complete file names
 };
 
 struct ConfigField {
@@ -39,21 +39,22 @@ struct ConfigField {
   ConfigLimits limits = {};
 };
 
-// Every key, section by section in the order in which they are printed.
+// All keys, grouped by section, in the order in which they are printed.
 std::span<const ConfigField> config_fields();
 
-// One of the two.
+// A key is either in the table or a Hugging Face key of [model]; the other pointer is null.
 struct KnownKey {
   const ConfigField* field = nullptr;
   const ModelKey* model_key = nullptr;
 };
 
-// The key of that name; throws Error{kUsage} beginning with `where` and suggesting the nearest
-// name where there is none.
+// Finds a key by name. Throws Error{kUsage}, beginning with `where`, which suggests the nearest
+// name.
 KnownKey find_key(std::string_view section, std::string_view key, const std::string& where);
 void check_section(std::string_view section, const std::string& where);
 
-// "a whole number from 1 to 9", "true or false, without quotes", "one of: fp32, bf16", …
+// Text for errors: "a whole number from 1 to 9", "true or false, without quotes", "one of: fp32,
+// bf16", ...
 std::string describe_expected(const KnownKey& known);
 
 // The value as TOML; floats read back to the same bits.

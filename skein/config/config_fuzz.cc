@@ -1,4 +1,4 @@
-// Any bytes either give an Error or a Config whose printed form reads back to the same.
+// Any input either throws Error or gives a Config whose printed form reads back to an equal one.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

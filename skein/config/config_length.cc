@@ -18,7 +18,7 @@ int64_t tokens_of_step(const Config& config) {
   return config.batch.global_sequences * config.data.sequence_length;
 }
 
-// `key`: "run.tokens = 1000".
+// `key`: the key and its value for errors, such as "run.tokens = 1000".
 void set_steps(Config& config, double tokens, const std::string& key) {
   const double steps = std::ceil(tokens / static_cast<double>(tokens_of_step(config)));
   if (steps > static_cast<double>(kMaxSteps)) {
@@ -49,7 +49,7 @@ void fill_run_length(Config& config) {
     set_steps(config, static_cast<double>(config.run.tokens), key);
     config.origin.length = fmt::format("{} is run.steps = {} of {} tokens", key, config.run.steps,
                                        tokens_of_step(config));
-    config.run.tokens = 0;  // said once, by run.steps
+    config.run.tokens = 0;  // run.steps is the only key of the length from here on
   }
   fill_schedule(config);
 }
@@ -109,7 +109,7 @@ std::vector<std::string> schedule_warnings(const Config& config) {
             static_cast<double>(optimizer.warmup_steps))};
   }
   if (optimizer.schedule == "constant") return {};
-  constexpr int64_t kEarly = 4;  // a quarter of the run
+  constexpr int64_t kEarly = 4;  // warns if the decay ends in the first quarter of the run
   const int64_t end = optimizer.warmup_steps + optimizer.constant_steps + optimizer.decay_steps;
   if (end * kEarly > steps) return {};
   return {fmt::format(

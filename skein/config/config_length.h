@@ -1,12 +1,11 @@
-// How long a run is, and what follows from that: run.steps from run.epochs or run.tokens, and the
-// phases of the learning rate that nobody set.
+// The length of a run and what follows from it: run.steps from run.epochs or run.tokens, and the
+// phases of the learning rate that were not set.
 //
-// Formula  run.tokens  steps = ceil(tokens / (global_sequences * sequence_length))
-//          run.epochs  the same of epochs * the tokens of the corpus, which are counted, or
-//          estimated
-//                      from 4 MiB of its text; the same every time
-//          warmup_steps  left out: min(2000, steps / 10)
-//          decay_steps   left out: min(480000, steps - warmup_steps - constant_steps), 1 at least
+// Formula  run.tokens    steps = ceil(tokens / (global_sequences * sequence_length))
+//          run.epochs    steps from epochs * the tokens of the corpus, which are counted, or
+//                        estimated from 4 MiB of its text; the same result every time
+//          warmup_steps  if not set: min(2000, steps / 10)
+//          decay_steps   if not set: min(480000, steps - warmup_steps - constant_steps), at least 1
 #pragma once
 
 #include <string>
@@ -16,17 +15,18 @@
 
 namespace skein {
 
-// run.tokens becomes run.steps; the schedule is filled in. parse_config has done it.
+// Converts run.tokens to run.steps and fills in the schedule. parse_config calls it.
 void fill_run_length(Config& config);
 
-// run.epochs becomes run.steps, which takes a look at the corpus; what plans or trains asks for it.
-// Errors  kUsage: a plan that knows no corpus
+// Converts run.epochs to run.steps. It must read the corpus, so only the commands that plan or
+// train call it.
+// Errors  kUsage: a plan without a corpus
 void count_epochs(Config& config, ConfigUse use);
 
-// What was derived, a line each; nothing where all was given or is the documented default.
+// One line for each derived value; empty where all were given or equal the documented defaults.
 std::vector<std::string> run_length_notes(const Config& config);
 
-// What of the schedule can hardly be meant.
+// Warnings about a schedule that is probably a mistake.
 std::vector<std::string> schedule_warnings(const Config& config);
 
 }  // namespace skein

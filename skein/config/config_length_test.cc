@@ -25,12 +25,12 @@ std::string error_of(const std::string& text, const std::vector<std::string>& ov
 
 TEST(RunLength, TokensBecomeSteps) {
   const Config config = parse(std::string("[run]\ntokens = 6401\n") + kBatch);
-  EXPECT_EQ(config.run.steps, 11);  // of 640
+  EXPECT_EQ(config.run.steps, 11);  // of 640 tokens
   EXPECT_EQ(config.run.tokens, 0);
   EXPECT_EQ(run_length_notes(config).front(), "run.tokens = 6401 is run.steps = 11 of 640 tokens");
   EXPECT_EQ(config.optimizer.warmup_steps, 1);
   EXPECT_EQ(config.optimizer.decay_steps, 10);
-  // What is printed says the same and reads back.
+  // The printed form sets run.steps and reads back to the same.
   EXPECT_EQ(parse(config_text(config)), config);
   EXPECT_EQ(run_length_notes(parse(config_text(config))).size(), 0u);
   EXPECT_NE(error_of("[run]\ntokens = 9000000000000000\n" + std::string(kBatch))
@@ -46,7 +46,7 @@ TEST(RunLength, OneKeySaysIt) {
   EXPECT_NE(error_of("[run]\nepochs = 1.5\ntokens = 100\n"), "no error");
   EXPECT_EQ(error_of("[run]\nsteps = 5\ntokens = 0\nepochs = 0\n"), "no error");
   EXPECT_NE(error_of("", {"run.steps=5", "run.epochs=1"}), "no error");
-  // --set goes before the file, whichever key it is.
+  // --set overrides the file, whichever of the keys it sets.
   EXPECT_EQ(parse(std::string("[run]\ntokens = 6400\n") + kBatch, {"run.steps=3"}).run.steps, 3);
   EXPECT_EQ(parse(std::string("[run]\nsteps = 7\n") + kBatch, {"run.tokens=6400"}).run.steps, 10);
   const Config epochs = parse("[run]\nsteps = 7\n", {"run.epochs=2.5"});
@@ -69,7 +69,7 @@ TEST(RunLength, TheScheduleSuitsTheRunWhereItIsNotSet) {
     EXPECT_EQ(config.optimizer.decay_steps, one.decay) << one.steps;
     EXPECT_EQ(run_length_notes(config).empty(), one.steps == 500'000);
     EXPECT_TRUE(schedule_warnings(config).empty()) << schedule_warnings(config).front();
-    // It peaks, and it ends at the floor.
+    // The schedule reaches its peak, and ends at the minimum.
     const LearningRateSchedule schedule = learning_rate_schedule(config.optimizer);
     if (one.steps >= 10) {
       EXPECT_FLOAT_EQ(schedule.at(one.warmup), 3e-4f);
@@ -99,8 +99,7 @@ TEST(RunLength, WarnsOfASchedulesThatCanHardlyBeMeant) {
   EXPECT_TRUE(warnings("schedule = \"constant\"\nwarmup_steps = 10", "1000").empty());
 }
 
-// The runs that the files are named after: 2,000 steps of warm-up, a decay over 480,000, 500,000 in
-// all.
+// The original runs of these models: 2,000 steps of warm-up, a decay over 480,000, 500,000 in all.
 TEST(ShippedConfigurations, AreTheOriginalRuns) {
   const std::string folder = SKEIN_SOURCE_DIR "/configs/";
   struct Case {

@@ -21,7 +21,7 @@ Names section_names() {
   return names;
 }
 
-// The keys of a section, with the Hugging Face keys that may stand in [model].
+// The keys of a section; for [model], the Hugging Face keys as well.
 Names key_names(std::string_view section) {
   Names names;
   for (const ConfigField& field : config_fields()) {
@@ -33,7 +33,7 @@ Names key_names(std::string_view section) {
   return names;
 }
 
-// "did you mean …?", or what there is.
+// "did you mean ...?", or the list of keys where none is near.
 std::string suggest_key(std::string_view section, std::string_view key) {
   const Names own = key_names(section);
   const std::string_view nearest = nearest_name(key, own);

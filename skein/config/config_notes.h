@@ -1,4 +1,4 @@
-// What a configuration asks for and does not get.
+// Hints about keys that have no effect, and about mistyped options.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace skein {
 
-// One line for each key that differs from its default and has no effect: it is not built yet.
+// One line for each key that differs from its default although the feature is not built yet.
 std::vector<std::string> settings_without_effect(const Config& config);
 
-// "run.steps" for "steps", "optimizer.learning_rate" for "learning-rate": the configuration keys
-// that a mistaken option `name` (without its dashes) most likely means, at most one a section;
-// exactly so named ones, else the nearest.
+// The configuration keys that a mistaken option `name` (without its dashes) most likely means:
+// "run.steps" for "steps", "optimizer.learning_rate" for "learning-rate". Those with exactly this
+// name, else those whose name is nearest.
 std::vector<std::string> keys_meant_by(std::string name);
 
 }  // namespace skein

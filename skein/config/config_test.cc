@@ -39,7 +39,7 @@ TEST(Config, HasTheDefaultsOfTheReference) {
   Config expected;
   expected.data.train = "c.arrow";
   expected.data.tokenizer = "tok";
-  expected.optimizer.warmup_steps = 200;  // what suits 2,000 steps
+  expected.optimizer.warmup_steps = 200;  // derived from 2,000 steps
   expected.optimizer.decay_steps = 1800;
   EXPECT_EQ(config, expected);
   EXPECT_EQ(config.run.steps, 2000);
@@ -219,7 +219,7 @@ TEST(Config, LoadsAFile) {
   }
 }
 
-// Fills every key at random with values that it accepts.
+// Fills every key with random valid values.
 class RandomConfig {
  public:
   explicit RandomConfig(uint32_t seed) : random_(seed) {}
@@ -230,7 +230,7 @@ class RandomConfig {
       limits_ = &field.limits;
       std::visit([&](auto* value) { fill(value); }, field.value(config));
     }
-    config.run.epochs = 0;  // they have become steps
+    config.run.epochs = 0;  // printed configurations have them converted to steps
     config.run.tokens = 0;
     config.model.inline_keys = {{"hidden_size", random_()},
                                 {"rms_norm_eps", uniform()},
@@ -271,7 +271,7 @@ class RandomConfig {
 };
 
 TEST(Config, PrintedFormReadsBackIdentically) {
-  EXPECT_EQ(parse_config(config_text(Config{}), "c"), Config{});  // all keys stand there
+  EXPECT_EQ(parse_config(config_text(Config{}), "c"), Config{});  // with every key printed
   for (uint32_t seed = 0; seed < 300; ++seed) {
     const Config config = RandomConfig(seed).draw();
     const std::string text = config_text(config);

@@ -28,7 +28,8 @@ std::string toml_string(std::string_view text) {
   return quoted + '"';
 }
 
-// Shortest digits that read back to the same bits, always with the mark of a float.
+// The shortest decimal that reads back to the same bits, always with a point or an exponent so that
+// TOML reads a float.
 std::string toml_float(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";

@@ -1,4 +1,4 @@
-// A corpus, its tokenizer and its lanes: what feeds the training loop.
+// A corpus, its tokenizer and its lanes: the data source of the training loop.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace skein {
 
 class DataFeed {
  public:
-  // Throws where the corpus cannot be read or is smaller than one batch; `key` names it in errors.
-  // `tokenizer` must outlive the feed.
+  // Throws where the corpus cannot be read or is smaller than one batch; `key` is the configuration
+  // key that errors name. `tokenizer` must outlive the feed.
   DataFeed(const std::string& corpus, const Tokenizer& tokenizer, const Config& config,
            int64_t vocab_size, const std::string& key = "data.train")
       : corpus_(open_corpus(corpus, key)),

@@ -18,7 +18,7 @@
 namespace skein {
 namespace {
 
-// Of a start, or compared by what is in them.
+// Keys that concern one start only, or files that are compared by content instead of path.
 bool is_left_out(const ConfigField& field) {
   constexpr std::array<std::string_view, 6> kKeys = {"resume", "accept_changes", "hf_config",
                                                      "train",  "tokenizer",      "validation"};
@@ -27,7 +27,7 @@ bool is_left_out(const ConfigField& field) {
 }
 
 ChangeKind kind_of(const std::string& key) {
-  // What the lanes' places and every random draw are relative to.
+  // The positions of the lanes and all random draws depend on these.
   if (key == "run.seed" || key == "batch.global_sequences") return ChangeKind::kImpossible;
   if (key == "precision.moments") return ChangeKind::kMeaning;
   const auto known = acceptable_changes();
@@ -35,7 +35,7 @@ ChangeKind kind_of(const std::string& key) {
                                                                    : ChangeKind::kMeaning;
 }
 
-// A value as TOML has it; paths as they are from anywhere.
+// A value as TOML text; paths are made absolute.
 std::string value_text(const toml::node& node, const ConfigField& field) {
   if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
   if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
@@ -84,7 +84,8 @@ class Comparer {
     }
   }
 
-  // Keys that one side does not have came or went between two versions of the program.
+  // A key that only one side has was added or removed between two versions of skein, so it is
+  // skipped.
   void compare_settings() {
     const toml::table old = table(before_, what_), now = table(after_, "this run");
     if (old.empty()) result_.not_compared.emplace_back("the configuration");
@@ -146,7 +147,7 @@ class Comparer {
     if (old == nullptr) {
       result_.not_compared.emplace_back("the text of the corpus");
     } else if (hash(*old) != hash(*now)) {
-      // The lanes' places are places in a text of that size.
+      // The lanes' positions are only valid in a text of that size.
       const bool same_size = number(*old, "documents") == number(*now, "documents") &&
                              number(*old, "bytes") == number(*now, "bytes");
       add("data.train", corpus_text(before_, "train"), corpus_text(after_, "train"),
@@ -154,11 +155,11 @@ class Comparer {
     }
   }
 
-  // Training does not depend on it.
+  // A change of the validation text is only a setting, since training does not depend on it.
   void compare_validation_text() {
     const Json* old = content(before_, "validation");
     const Json* now = content(after_, "validation");
-    if (content(before_, "train") == nullptr) {  // it does not say
+    if (content(before_, "train") == nullptr) {  // an older checkpoint without hashes
       add("data.validation", corpus_path(before_, "validation"), corpus_path(after_, "validation"),
           ChangeKind::kSetting);
     } else if ((old == nullptr) != (now == nullptr) ||
@@ -208,7 +209,7 @@ Misfit misfit_of_tensors(const Manifest& manifest, std::span<const NeededTensor>
     }
     stored.erase(found);
   }
-  for (const ManifestTensor& tensor : manifest.tensors) {  // in their order
+  for (const ManifestTensor& tensor : manifest.tensors) {  // in the order of the manifest
     if (!stored.contains(tensor.name)) continue;
     add(fmt::format("its tensor '{}' has no place in this configuration", tensor.name));
   }
@@ -228,7 +229,7 @@ constexpr std::string_view kResumeOtherwise =
     "To go on, give it what it was trained with; to begin a new run with its weights, name another "
     "run.dir and set model.init_from";
 
-// Throws where tensors are missing, other, or too many, naming what changed as the cause.
+// Throws where tensors are missing, differ or are superfluous; names the changes that caused it.
 void refuse_misfit(const CheckpointReader& checkpoint, std::span<const NeededTensor> needed,
                    std::span<const Change> changes) {
   const Misfit misfit = misfit_of_tensors(checkpoint.manifest(), needed);
@@ -249,7 +250,7 @@ void refuse_misfit(const CheckpointReader& checkpoint, std::span<const NeededTen
 
 Json run_configuration(const Config& config, const DecoderConfig& model,
                        const RunContent& content) {
-  Config placed = config;  // paths that mean the same from anywhere
+  Config placed = config;  // with absolute paths, which do not depend on the working directory
   for (const ConfigField& field : config_fields()) {
     std::string* path =
         field.limits.is_path ? std::get<std::string*>(field.value(placed)) : nullptr;
@@ -282,7 +283,7 @@ std::vector<Change> compare_models(const DecoderConfig& before, const DecoderCon
                  });
   Json old = to_hugging_face_json(before, DType::kF32),
        now = to_hugging_face_json(after, DType::kF32);
-  for (const auto& [key, value] : now.items()) old.emplace(key, nullptr);  // of another family
+  for (const auto& [key, value] : now.items()) old.emplace(key, nullptr);  // keys of another family
   constexpr std::array<std::string_view, 5> kExported = {"bos_token_id", "eos_token_id",
                                                          "pad_token_id", "initializer_range",
                                                          "max_position_embeddings"};

@@ -1,15 +1,15 @@
-// What a run is: its model, tokenizer, text and precision. It goes into every checkpoint, and what
-// goes on from a checkpoint must be the same run: weights that another model reads go on training
-// without a word, and wrongly.
+// What identifies a run: its model, tokenizer, text and precision. Every checkpoint stores it, and
+// a run may resume from a checkpoint only if it is the same run: another model could load the same
+// weights without an error and train a worse model.
 //
 // Kept     in the manifest's `configuration` (docs/checkpoint_format.md): the configuration, the
-//          model's config.json, and what the tokenizer and the corpora hold by hash. Files may
-//          move: what is in them counts
-// Changed  kSetting: the learning rate, paths, layouts, …: said in one line
+//          model's config.json, and hashes of the tokenizer's and the corpora's contents. Files may
+//          move, since only contents are compared
+// Changed  kSetting: the learning rate, paths, layouts, ...: allowed, and logged in one line
 //          kMeaning: refused, unless run.accept_changes names the key
-//          kImpossible: the state has no place in such a run: always refused
-// Errors   Error{kUsage} naming the checkpoint, every key with both values, and the ways out;
-//          Error{kInvalid} where the configuration in a manifest does not read
+//          kImpossible: always refused, since the stored state does not fit such a run
+// Errors   Error{kUsage} naming the checkpoint, every key with both values, and what to do;
+//          Error{kInvalid} where the configuration in a manifest cannot be parsed
 #pragma once
 
 #include <optional>
@@ -26,10 +26,10 @@
 
 namespace skein {
 
-// What a run reads, known by what is in it.
+// Identifies what a run reads by its content.
 struct RunContent {
   std::string tokenizer;  // Tokenizer::content_hash
-  int64_t tokens = 0;     // of its vocabulary
+  int64_t tokens = 0;     // size of its vocabulary
   CorpusFingerprint train;
   std::optional<CorpusFingerprint> validation;
 };
@@ -48,14 +48,15 @@ struct Change {
 
 struct Comparison {
   std::vector<Change> changes;
-  std::vector<std::string> not_compared;  // what `before` does not say: "the tokenizer", …
+  std::vector<std::string> not_compared;  // parts that `before` does not record
 };
 
-// Of two `configuration`s; `what` names the first in errors.
+// Compares two `configuration`s; `what` names the first in errors.
 Comparison compare_configurations(const Json& before, const Json& after, const std::string& what);
 
-// Of two models, as "model.<key>"; impossible where parameters have other shapes. With
-// `in_export`, what only an exported config.json says as well.
+// Compares two models key by key, as "model.<key>". Changes are kImpossible where the parameters
+// have other names or shapes. `in_export`: also compares keys that matter only in an exported
+// config.json; those are kSetting.
 std::vector<Change> compare_models(const DecoderConfig& before, const DecoderConfig& after,
                                    bool in_export);
 
@@ -65,28 +66,27 @@ struct NeededTensor {
   DType dtype = DType::kF32;
   Shape shape;
 };
-// Weights, moments and masters, of all ranks together.
+// Weights, moments and master copies, over all ranks.
 std::vector<NeededTensor> needed_tensors(const DecoderConfig& model,
                                          const PrecisionConfig& precision);
 
-// Throws unless a run of the configuration `now` may go on from the checkpoint: same seed, the
-// tensors that it needs and no other, nothing changed that is refused. Returns what did change, and
-// says in one line what an older checkpoint does not tell.
+// Throws unless a run of the configuration `now` may resume from the checkpoint: the same seed,
+// exactly the tensors that the run needs, and no change that is refused. Returns the changes, and
+// logs which parts an older checkpoint does not record.
 std::vector<Change> accept_checkpoint(const CheckpointReader& checkpoint, const Json& now,
                                       std::span<const NeededTensor> needed, const RunConfig& run);
 
-// Throws where a change is refused; `before` is what has the values of before, `and_then` how to go
-// on otherwise.
+// Throws where a change is refused. In the error, `before` names what holds the old values, and
+// `and_then` says what to do instead.
 void refuse_changes(std::span<const Change> changes, const std::string& accepted,
                     const std::string& before, std::string_view and_then);
 
-// "optimizer.learning_rate 0.0003 → 0.0001, run.steps 10 → 20"
-// For people: that the learning rate's phases, which nobody set, are other ones since the run has
-// another length, and what keeps those of before. Empty where that is not so.
+// A warning for people where phases of the learning rate that were not set changed with the length
+// of the run; it names the options that keep the old ones. Empty where none changed.
 std::string schedule_that_follows(const Config& config, std::span<const Change> changes);
 
 std::string changes_text(std::span<const Change> changes);
-// [{"key", "before", "after"}, …]
+// [{"key", "before", "after"}, ...]
 OrderedJson changes_to_json(std::span<const Change> changes);
 
 }  // namespace skein

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kIndexStride = 256;
 constexpr int64_t kMinSegmentBytes = int64_t{256} << 10;
 constexpr int64_t kSegmentsPerBlock = 4;
-constexpr int64_t kSegmentBytesPerToken = 16;  // tokens are shorter: a whole row fits one segment
+constexpr int64_t kSegmentBytesPerToken = 16;  // tokens are shorter, so a row fits into a segment
 constexpr int64_t kBlocksPerLane = 1024;
 constexpr int64_t kSmallWindowBytes = int64_t{32} << 10;
 constexpr uint32_t kFeistelRounds = 8;

@@ -1,15 +1,16 @@
-// Where the text of a lane comes from: the corpus seen as one line of bytes, divided into blocks,
-// each a run of whole documents, and a seeded permutation of the blocks for every epoch.
+// Where a lane's text comes from: the corpus is seen as one line of bytes and divided into blocks
+// of whole documents, and a seeded permutation orders the blocks anew in every epoch.
 //
 // Formula  N bytes of text are divided into n even windows, w_k = floor(k N / n). Block k begins at
 //          the first document start in [w_k, w_k+1); where there is none, one document covers the
 //          whole window and is cut at w_k (moved to the next UTF-8 boundary). So blocks partition
 //          the corpus, none is empty, none is longer than two windows, and only a document longer
 //          than a window is ever cut.
-//          n = N / block_bytes, at least 1024 a lane while windows keep 32 KiB, at least 1 a lane.
-// Memory   8 bytes per 256 documents; a block's place is computed when it is asked for.
+//          n = N / block_bytes; at least 1024 per lane while windows keep 32 KiB; at least 1 per
+//          lane.
+// Memory   8 bytes per 256 documents; a block's place is computed on demand.
 // Format   docs/data_order.md
-// Threads  const functions may be called at once.
+// Threads  several threads may call const functions at once.
 #pragma once
 
 #include <atomic>
@@ -22,14 +23,14 @@
 
 namespace skein {
 
-// What lanes read: numbered documents. The views live as long as the source.
+// Numbered documents for lanes to read. The views live as long as the source.
 class DocumentSource {
  public:
   virtual ~DocumentSource() = default;
   virtual int64_t num_documents() const = 0;
   virtual std::string_view document(int64_t index) const = 0;
   virtual std::string name() const = 0;  // for errors
-  // The text, or everything, will not be read again soon: it need not stay in memory.
+  // Hints that the text, or everything, will not be read again soon and need not stay in memory.
   virtual void forget(std::string_view) const {}
   virtual void forget_all() const {}
 };
@@ -41,7 +42,8 @@ class CorpusDocuments final : public DocumentSource {
   int64_t num_documents() const override { return corpus_.num_documents(); }
   std::string_view document(int64_t index) const override { return corpus_.document(index); }
   std::string name() const override { return corpus_.path().string(); }
-  // What documents leave behind that end inside a page, and pages of offsets, go now and then.
+  // forget() leaves pages that documents share, and pages of offsets; forget_all() drops those from
+  // time to time.
   void forget(std::string_view text) const override {
     corpus_.forget(text);
     const auto bytes = static_cast<int64_t>(text.size());
@@ -56,14 +58,14 @@ class CorpusDocuments final : public DocumentSource {
   mutable std::atomic<int64_t> read_bytes_ = 0;
 };
 
-// Bytes [begin, end) of the corpus' line.
+// Bytes [begin, end) of the corpus seen as one line of bytes.
 struct ByteRange {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t size() const { return end - begin; }
 };
 
-// What is tokenized at once: a document, or a piece of one that had to be cut.
+// The unit of tokenization: a document, or a part of one that had to be cut.
 struct Segment {
   int64_t document = 0;
   ByteRange range;
@@ -75,27 +77,27 @@ class CorpusBlocks {
  public:
   static constexpr int64_t kMinBytesPerLane = 8;
 
-  // Documents are cut into segments of at most max(256 KiB, 16 bytes a token of a row), so that
-  // tokenizing needs bounded memory; blocks are four times that, 1 MiB.
-  // Errors: kInvalid where a lane would be left with less than kMinBytesPerLane of text.
+  // Documents are cut into segments of at most max(256 KiB, 16 bytes per token of a row), so that
+  // tokenizing needs bounded memory; blocks are four times as large, 1 MiB. Errors: kUsage if a
+  // lane would have less than kMinBytesPerLane of text.
   CorpusBlocks(const DocumentSource& source, int64_t num_lanes, int64_t sequence_length);
 
   int64_t num_blocks() const { return num_blocks_; }
   int64_t num_bytes() const { return num_bytes_; }
   int64_t segment_bytes() const { return segment_bytes_; }
-  // Of rows of so many tokens, whatever the corpus.
+  // For rows of so many tokens, whatever the corpus.
   static int64_t segment_bytes(int64_t sequence_length);
 
   // 0 <= index < num_blocks().
   ByteRange block(int64_t index) const { return {boundary(index), boundary(index + 1)}; }
 
-  // The segment that begins at byte `position` of a block that ends at `block_end`; position must
-  // be the begin of the block or the end of its segment before. Never empty: documents without text
-  // are passed over.
+  // The segment that begins at byte `position` of a block that ends at `block_end`. `position` must
+  // be the beginning of the block or the end of the previous segment. Never empty: documents
+  // without text are skipped.
   Segment segment(int64_t position, int64_t block_end) const;
 
  private:
-  struct Place {  // the document that holds a byte
+  struct Place {  // the document that contains a byte
     int64_t document;
     ByteRange range;
     std::string_view text;
@@ -111,9 +113,9 @@ class CorpusBlocks {
   int64_t segment_bytes_ = 0;
 };
 
-// The order of blocks: position p is index p mod n of epoch p / n. Each epoch is a permutation of
-// 0 .. n-1: an eight-round Feistel network over the next power of four, keyed by (seed, epoch)
-// through Philox, walked until it lands below n. Nothing is stored.
+// The order of blocks: position p is index p mod n of epoch p / n. Each epoch is a permutation of 0
+// .. n-1: an eight-round Feistel network over the next power of four, keyed by (seed, epoch)
+// through Philox and applied repeatedly until the result is below n. Nothing is stored.
 // Source   Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002
 class BlockOrder {
  public:

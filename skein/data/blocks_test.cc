@@ -41,7 +41,7 @@ TEST(CorpusBlocks, PartitionTheCorpusAndCutOnlyDocumentsLongerThanAWindow) {
       ASSERT_GT(block.size(), 0) << "block " << k << " seed " << seed;
       ASSERT_LT(block.size(), 2 * window + 4);
       ASSERT_FALSE(splits_character(line, block.begin));
-      if (!starts.contains(block.begin)) {  // cut: the document covers a whole window
+      if (!starts.contains(block.begin)) {  // cut because the document covers a whole window
         const int64_t next = starts.upper_bound(block.begin) == starts.end()
                                  ? num_bytes
                                  : *starts.upper_bound(block.begin);
@@ -62,7 +62,7 @@ TEST(CorpusBlocks, PartitionTheCorpusAndCutOnlyDocumentsLongerThanAWindow) {
   }
 }
 
-// A corpus as large as is wanted, in the memory of one document.
+// A corpus of any size in the memory of one document.
 class SameDocument final : public DocumentSource {
  public:
   SameDocument(int64_t num_documents, std::string text)
@@ -88,10 +88,10 @@ TEST(CorpusBlocks, AreAboutAMebibyteOfWholeDocumentsInALargeCorpus) {
 
 TEST(CorpusBlocks, ShrinkForASmallCorpusButKeepDocumentsWholeWhereTheyCan) {
   const SameDocument large(40'000, std::string(3000, 'a'));
-  EXPECT_EQ(CorpusBlocks(large, 2, 1024).num_blocks(), 2048);  // 1024 a lane
+  EXPECT_EQ(CorpusBlocks(large, 2, 1024).num_blocks(), 2048);  // 1024 per lane
   const SameDocument documents(1000, std::string(3000, 'a'));
   EXPECT_EQ(CorpusBlocks(documents, 4, 1024).num_blocks(), 91);  // 32 KiB each
-  const CorpusBlocks many(documents, 500, 1024);                 // 1 a lane
+  const CorpusBlocks many(documents, 500, 1024);                 // 1 per lane
   EXPECT_EQ(many.num_blocks(), 500);
   for (int64_t k = 0; k < 500; ++k) EXPECT_EQ(many.block(k).begin % 3000, 0);
 }
@@ -108,7 +108,7 @@ TEST(CorpusBlocks, CutALongDocumentForTokenizingIntoEvenSegments) {
     EXPECT_EQ(segment.ends_document, position == blocks.num_bytes());
   }
   EXPECT_EQ(num_segments, 5);
-  EXPECT_EQ(CorpusBlocks(documents, 1, 1 << 17).segment_bytes(), 2 << 20);  // a long row fits one
+  EXPECT_EQ(CorpusBlocks(documents, 1, 1 << 17).segment_bytes(), 2 << 20);  // fits a long row
 }
 
 TEST(CorpusBlocks, BytesThatAreNotUtf8AreCutAllTheSame) {
@@ -170,7 +170,7 @@ TEST(BlockOrder, IsUniformAndDependsOnSeedAndEpoch) {
   EXPECT_GT(differs_by_epoch, 980);
 }
 
-// The order is a promise: a run that is continued by a later version must see the same rows.
+// The order must not change: a run continued by a later version must see the same rows.
 TEST(BlockOrder, Pinned) {
   std::vector<int64_t> found;
   const BlockOrder order(1, 10);

@@ -10,10 +10,10 @@
 namespace skein {
 namespace {
 
-// What compressed buffers may take, decoded; larger files have to be rewritten.
+// The most that compressed buffers may take when decoded; larger files have to be rewritten.
 constexpr int64_t kDecodedBytesLimit = int64_t{64} << 20;
 
-// A fault maps what lies around it: these many bytes, or a large page of the file cache.
+// A page fault maps the pages around it: this many bytes, or a large page of the file cache.
 constexpr uintptr_t kForgetEveryBytes = uintptr_t{64} << 10;
 constexpr uintptr_t kForgetBytes = uintptr_t{2} << 20;
 
@@ -53,7 +53,7 @@ void Corpus::open(std::span<const std::byte> bytes) {
 void Corpus::forget(std::string_view text) const {
   const auto map = reinterpret_cast<uintptr_t>(file_.bytes().data());
   const auto data = reinterpret_cast<uintptr_t>(text.data());
-  if (data < map || data >= map + file_.bytes().size()) return;  // decoded: not in the map
+  if (data < map || data >= map + file_.bytes().size()) return;  // decoded, so not in the map
   const uintptr_t begin = std::max(map, data / kForgetBytes * kForgetBytes);
   const uintptr_t end = data + text.size();
   if (data / kForgetEveryBytes == end / kForgetEveryBytes) return;

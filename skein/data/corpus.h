@@ -6,12 +6,12 @@
 //          buffers cannot be mapped: they are decoded when that takes no more than 64 MiB, and
 //          refused otherwise.
 // Errors   Error{kNotFound | kIo | kInvalid | kCorrupt | kUnsupported} naming the file. The file is
-//          hostile until its offsets have been checked, once, when it is opened; that the text is
-//          UTF-8 is not checked here (ingest does).
-// Threads  all const functions may be called at once. The views point into the mapping and live as
-//          long as the corpus.
-// Cost     opening reads the offsets (8 bytes a document), not the text; document() is a binary
-//          search over the record batches (one, in what ingest writes).
+//          untrusted until its offsets have been checked, once, when it is opened; whether the text
+//          is UTF-8 is not checked here (ingest does).
+// Threads  several threads may call const functions at once. The views point into the mapping and
+//          live as long as the corpus.
+// Cost     opening reads the offsets (8 bytes per document), not the text; document() is a binary
+//          search over the record batches (ingest writes one).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Corpus {
   Corpus& operator=(Corpus&&) noexcept;
   ~Corpus();
 
-  // The corpus in `bytes`, which must outlive it; `name` stands for the path in errors.
+  // The corpus in `bytes`, which must outlive it; `name` replaces the path in errors.
   static Corpus from_bytes(std::span<const std::byte> bytes, const fs::path& name);
 
   int64_t num_documents() const { return num_documents_; }
@@ -40,9 +40,9 @@ class Corpus {
   // 0 <= index < num_documents(). A null in the column is an empty document.
   std::string_view document(int64_t index) const;
 
-  // Takes text that was read out of this process's resident memory (MappedFile::forget): a corpus
-  // may be larger than that. By windows, when the text ends in another one than it began in: short
-  // documents follow one another. forget_all() also forgets the offsets.
+  // Drops text that was read from this process's resident memory (MappedFile::forget), since a
+  // corpus may be larger than memory. Works by windows, when the text ends in another window than
+  // it began in, because short documents follow one another. forget_all() also drops the offsets.
   void forget(std::string_view text) const;
   void forget_all() const { file_.forget(file_.bytes()); }
 
@@ -55,14 +55,14 @@ class Corpus {
 
   fs::path path_;
   MappedFile file_;
-  std::shared_ptr<void> memory_;  // what decoded buffers live in
+  std::shared_ptr<void> memory_;  // holds decoded buffers
   std::vector<Chunk> chunks_;
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;
 };
 
-// The corpus that a person named by `setting` ("data.train"): a file that is not there
-// or is no corpus is Error{kUsage}, which names the setting.
+// Opens the corpus that a person named by `setting` ("data.train"). A missing file, or one that is
+// not a corpus, is Error{kUsage} naming the setting.
 Corpus open_corpus(const fs::path& path, const std::string& setting);
 
 }  // namespace skein

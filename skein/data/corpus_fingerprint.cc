@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "lengths are hashed as little-endian");
 
-// The lengths of all documents, hashed by the thousand.
+// Hashes the lengths of all documents, some thousand at a time.
 class LengthHash {
  public:
   void add(int64_t length) {
@@ -45,7 +45,7 @@ CorpusFingerprint corpus_fingerprint(const DocumentSource& source) {
   }
   hash.flush();
 
-  // The last window ends where the text ends.
+  // The last window ends at the end of the text.
   constexpr int64_t kWindow = CorpusFingerprint::kWindowBytes;
   const int64_t count = CorpusFingerprint::kWindows;
   const bool whole = found.bytes <= count * kWindow;
@@ -66,7 +66,7 @@ CorpusFingerprint corpus_fingerprint(const DocumentSource& source) {
         hash.update(part);
         source.forget(part);
       }
-      if (begin_of(window) + kWindow > end) break;  // goes on in the next document
+      if (begin_of(window) + kWindow > end) break;  // the window continues in the next document
       ++window;
     }
     position = end;

@@ -1,10 +1,10 @@
-// What tells one corpus from another without reading all of it: a run that goes on must go on with
-// the text that it began with, wherever the file has moved to.
+// Identifies a corpus without reading all of it: a run that continues must use the text that it
+// began with, wherever the file has moved.
 //
-// Formula  xxh3-128 of the length of every document, in order, and of windows of text: kWindows of
-//          them, evenly spaced over the line of all bytes, of kWindowBytes each. A corpus of at
-//          most kWindows * kWindowBytes (4 MiB) is hashed whole
-// Cost     as opening the corpus: 8 bytes a document; and at most 4 MiB of text
+// Formula  xxh3-128 of the length of every document, in order, and of kWindows windows of text of
+//          kWindowBytes each, evenly spaced over the corpus's bytes. A corpus of at most
+//          kWindows * kWindowBytes (4 MiB) is hashed whole
+// Cost     8 bytes per document, as for opening the corpus, and at most 4 MiB of text
 // Misses   a change that keeps every document's length and lies between two windows
 #pragma once
 
@@ -27,7 +27,7 @@ struct CorpusFingerprint {
   bool operator==(const CorpusFingerprint&) const = default;
 };
 
-// Of what a run reads; how the file is divided into record batches is not part of it.
+// The fingerprint of what a run reads; how the file is divided into record batches does not matter.
 CorpusFingerprint corpus_fingerprint(const DocumentSource& source);
 
 // {"documents", "bytes", "xxh3_128"}

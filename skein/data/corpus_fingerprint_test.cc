@@ -31,7 +31,7 @@ TEST(CorpusFingerprint, SeesWhereDocumentsEndAndTheirOrder) {
   EXPECT_EQ(hashes.size(), 6u);
 }
 
-// Every byte of a small corpus counts, wherever documents end.
+// Every byte of a small corpus counts, however it is divided into documents.
 TEST(CorpusFingerprint, SeesEveryByteOfASmallCorpus) {
   std::vector<std::string> texts;
   for (size_t length : {1, 16383, 1, 40000, 7, 16384}) texts.emplace_back(length, 'a');
@@ -60,7 +60,7 @@ TEST(CorpusFingerprint, SamplesALargeCorpusFromItsFirstByteToItsLast) {
   texts.back().back() = 'b';
   EXPECT_NE(hash_of(texts), before);
   texts.back().back() = 'a';
-  // An edit of a window's length is seen wherever the windows are a third of the text.
+  // An edit as long as a window is noticed anywhere, since the windows cover a third of the text.
   for (const size_t at : {texts.size() / 4, texts.size() / 2}) {
     std::string& text = texts[at / 3 * 3];
     const std::string kept = text;

@@ -1,4 +1,4 @@
-// Bytes as an Arrow IPC stream or file: an Error, or documents that lie in bounds.
+// Any bytes as an Arrow IPC stream or file must give an Error, or documents that lie in bounds.
 #include <cstdint>
 #include <string>
 

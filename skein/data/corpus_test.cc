@@ -20,6 +20,7 @@
 #include "skein/base/error.h"
 #include "skein/data/blocks.h"
 #include "skein/data/corpus_writer.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -75,12 +76,7 @@ Corpus corpus_of(const std::string& bytes) {
 }
 
 std::string error_of(const std::string& bytes) {
-  try {
-    corpus_of(bytes);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { corpus_of(bytes); });
 }
 
 TEST(Corpus, ReadsWhatItWrites) {
@@ -191,7 +187,7 @@ TEST(Corpus, DamageIsAnErrorOrReadsInBounds) {
 TEST(Corpus, OffsetsThatRunBackOrOutAreRefused) {
   const std::string good =
       stream_of({batch_of("text", strings<arrow::LargeStringBuilder>({"aaaa", "bbbb"}))});
-  // The offsets 0, 4, 8, as they lie in the file.
+  // The offsets 0, 4, 8 as they are stored in the file.
   const std::string offsets{"\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\10\0\0\0\0\0\0\0", 24};
   const size_t place = good.find(offsets);
   ASSERT_NE(place, std::string::npos);
@@ -225,7 +221,7 @@ TEST(CorpusWriter, AFailedWriteNamesTheFileAndLeavesTheOldOne) {
   write_file_atomic(path, "old");
   CorpusWriter writer(path);
   writer.append(std::string(60'000, 'x'));
-  // The text alone fits under the limit, the stream does not.
+  // The text alone fits below the limit, the stream does not.
   const auto previous_handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};
   getrlimit(RLIMIT_FSIZE, &limit);
@@ -265,13 +261,13 @@ TEST(CorpusWriter, MemoryDoesNotGrowWithTheCorpus) {
   fs::remove(path);
 }
 
-// What of this file this process holds in memory, from /proc/self/smaps.
+// How much of this file this process holds in memory, from /proc/self/smaps.
 int64_t resident_bytes(const fs::path& path) {
   std::ifstream smaps("/proc/self/smaps");
   bool of_path = false;
   int64_t bytes = 0;
   for (std::string line; std::getline(smaps, line);) {
-    const bool is_field = line[0] >= 'A' && line[0] <= 'Z';  // of the map that was named before
+    const bool is_field = line[0] >= 'A' && line[0] <= 'Z';  // of the mapping named before
     if (!is_field) of_path = line.ends_with(path.string());
     if (of_path && line.starts_with("Rss:")) bytes += std::atoll(line.c_str() + 4) * 1024;
   }
@@ -304,7 +300,7 @@ TEST(Corpus, TextThatWasReadDoesNotStayInMemory) {
   EXPECT_EQ(sum, 2 * kNumDocuments * kDocumentBytes);
 }
 
-// Lanes read blocks in any order; here each lies inside what one fault maps, beginning and end.
+// Lanes read blocks in any order; here each block lies within what one page fault maps.
 TEST(CorpusDocuments, ForgetsBlocksThatAreReadInAnyOrder) {
   const fs::path path = new_folder("forget_any_order") / "corpus.arrow";
   constexpr int64_t kDocumentBytes = 1024, kNumDocuments = 40'000;

@@ -53,8 +53,8 @@ class MappedSpool : public arrow::Buffer {
   size_t mapped_bytes_;
 };
 
-// Writes to a file, and lets go of the source's pages as they are written: the corpus never counts
-// as resident memory.
+// Writes to a file, and releases the source's pages as they are written, so that the corpus never
+// counts as resident memory.
 class StreamFile : public arrow::io::OutputStream {
  public:
   StreamFile(int fd, const fs::path& path) : fd_(fd), path_(path) {}
@@ -88,7 +88,7 @@ class StreamFile : public arrow::io::OutputStream {
   }
 
  private:
-  // Only a spool is larger than one write; its pages come back from the file if need be.
+  // Only a spool is larger than one write; its pages can be read again from the file.
   static void release(const std::byte* data, int64_t num_bytes) {
     const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
     const uintptr_t begin = reinterpret_cast<uintptr_t>(data) / page * page;

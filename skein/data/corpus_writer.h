@@ -1,11 +1,11 @@
-// Writes a corpus out of core: docs/corpus_format.md.
+// Writes a corpus that may be larger than memory: docs/corpus_format.md.
 //
 // An Arrow record batch begins with the sizes of its buffers, and the offsets come before the text;
 // neither is known before the last document. So documents are spooled to two unnamed temporary
 // files beside the output, and copied into the stream at the end.
 //
 // Memory   a few MiB, whatever the size of the corpus; disk: twice the text until commit() returns
-// Errors   Error{kIo | kNoSpace | kNotFound} naming the file; the output is then as it was before
+// Errors   Error{kIo | kNoSpace | kNotFound} naming the file; the output is then unchanged
 // Threads  one at a time
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace skein {
 
-// Appends to a temporary file that has no name, so that nothing is left behind by a crash.
+// Appends to a temporary file without a name, so that a crash leaves nothing behind.
 class Spool {
  public:
   explicit Spool(const fs::path& path);
@@ -36,13 +36,13 @@ class Spool {
 
 class CorpusWriter {
  public:
-  // Creates the folder of `out` where it is missing.
+  // Creates the folder of `out` if it is missing.
   explicit CorpusWriter(const fs::path& out);
 
-  // Adds a document: UTF-8, which the caller has checked.
+  // Adds a document. The caller must have checked that it is UTF-8.
   void append(std::string_view text);
 
-  // Writes and fsyncs a file beside it (unique_partial), then renames it to `out`. Call once.
+  // Writes and fsyncs a file beside `out` (unique_partial), then renames it. Call once.
   void commit();
 
   int64_t num_documents() const { return num_documents_; }

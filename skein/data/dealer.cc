@@ -42,7 +42,7 @@ void Dealer::add(std::string_view text) {
     const auto held = static_cast<size_t>(static_cast<double>(text.size()) * fraction_);
     if (held > 0 && split(text, text.size() - std::min(held, text.size()))) return;
   }
-  // The last document waits: it is split where nothing else has been held out.
+  // The last document is kept back: it is split if nothing else was held out.
   flush_last();
   last_.assign(text);
 }

@@ -1,4 +1,4 @@
-// Deals documents out to the training and the validation corpus; see IngestOptions.
+// Divides documents between the training and the validation corpus; see IngestOptions.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace skein {
 
-// Where to cut `text` so that about `position` bytes come first: after a newline, else between two
-// characters. Both parts hold something; nothing where that cannot be. `text` is UTF-8.
+// Where to cut `text` so that about `position` bytes come before the cut: after a newline,
+// otherwise between two characters. Neither part is empty; nothing if that is impossible. `text` is
+// UTF-8.
 std::optional<size_t> cut_near(std::string_view text, size_t position);
 
 class Dealer {
@@ -21,7 +22,7 @@ class Dealer {
 
   void add(std::string_view text);
 
-  // Throws Error{kInvalid} where one of the corpora would be empty.
+  // Throws Error{kInvalid} if one of the corpora would be empty.
   void commit();
 
   const CorpusWriter& training() const { return training_; }

@@ -15,7 +15,8 @@ constexpr double kValidationFraction = 0.01;
 constexpr size_t kMaxWarnings = 20;
 constexpr int64_t kProgressBytes = int64_t{4} << 20;
 
-// What a person names as an output: a file to be, that does not replace another by accident.
+// Checks the path of an output: it must be possible to write, and must not replace a file by
+// accident.
 void check_output(const char* option, const fs::path& path, bool overwrite) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -67,7 +68,7 @@ void add_warning(IngestReport& report, const std::string& warning) {
        report.warnings.empty() ? "" : "; " + report.warnings.front());
 }
 
-// Files in a folder that hold no documents are passed over; with anything else something is wrong.
+// Files in a folder that hold no documents are skipped; any other failure is an error.
 bool may_pass_over(const InputFile& file, const Error& error, const ReadOptions& options) {
   if (file.named || error.code() != ErrorCode::kInvalid) return false;
   switch (input_format(file.path, options.as_text)) {

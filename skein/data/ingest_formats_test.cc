@@ -1,4 +1,4 @@
-// What ingestion recognises, and what it says about the rest.
+// Which formats ingestion recognizes, and what it reports about other files.
 #include <arrow/array/builder_binary.h>
 #include <arrow/io/file.h>
 #include <arrow/ipc/writer.h>
@@ -79,7 +79,7 @@ TEST_F(IngestFormats, JsonFilesAreDocuments) {
   const std::string lines = a + "\n" + b + "\r\n\n" + c + "\n";
   EXPECT_EQ(ingested({write("lines.json", lines)}), wanted);
   EXPECT_EQ(ingested({write("lines.ndjson", lines)}), wanted);
-  EXPECT_EQ(ingested({write("c4.json.gz", gzip(lines))}), wanted);  // as C4 has it
+  EXPECT_EQ(ingested({write("c4.json.gz", gzip(lines))}), wanted);  // as C4 names its files
   EXPECT_EQ(ingested({write("c4.ndjson.zst", zstd(lines))}), wanted);
   EXPECT_EQ(ingested({write("array.json", " [\n" + a + ",\n" + b + " ," + c + "]\n")}), wanted);
   EXPECT_EQ(ingested({write("array.json.gz", gzip("[" + a + "," + b + "," + c + "]"))}), wanted);
@@ -110,7 +110,7 @@ TEST_F(IngestFormats, DamagedJsonFilesAreRefused) {
   EXPECT_EQ(report_.num_invalid_lines, 1);
 }
 
-// A null byte ends the text for the parser: what follows it passed for nothing.
+// A null byte ends the text for the parser, so what follows it must not be lost silently.
 TEST_F(IngestFormats, NothingHidesBehindANullByte) {
   const std::string line("{\"text\":\"abc\"}\0garbage\n", 23);
   EXPECT_THAT(error_of({write("a.jsonl", line)}),
@@ -199,7 +199,7 @@ TEST_F(IngestFormats, WhatHoldsNoDocumentsIsPassedOverAndSaid) {
               HasSubstr("has no key `text` (its keys: `hidden_size`)"));
   EXPECT_THAT(error_of({folder_ / "in/texts.tar.gz"}), HasSubstr("an archive"));
   EXPECT_THAT(error_of({folder_ / "in/utf16.txt"}), HasSubstr("UTF-16"));
-  // The same as they stand: source code, for instance.
+  // The same files as plain text, which is right for source code, for instance.
   EXPECT_EQ(ingested({folder_ / "in/config.json", folder_ / "in/table.csv"}, {.as_text = true}),
             (Documents{"{\"hidden_size\": 8}\n", "id,label\n1,x\n"}));
 }

@@ -1,4 +1,4 @@
-// What ingestion writes where, what it refuses to replace, and how it cuts.
+// What ingestion writes where, what it refuses to replace, and where it cuts documents.
 #include <arrow/util/utf8.h>
 #include <gmock/gmock.h>
 
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 class IngestOutput : public Ingest {
  protected:
-  // The message and code that ingest() refuses with.
+  // The message and code with which ingest() refuses.
   std::pair<std::string, ErrorCode> refusal(const fs::path& out, const IngestOptions& options) {
     try {
       ingest({write("in.txt", "text\nmore\n")}, out, options);
@@ -93,7 +93,8 @@ TEST_F(IngestOutput, FractionsAtTheEdgesKeepEveryByte) {
     for (const double fraction : {1e-300, 1e-18, 1e-9, 1e-6, 0.5, 0.999999, 1 - 0x1p-53}) {
       IngestOptions options{.validation_out = folder_ / "val.arrow",
                             .validation_fraction = fraction};
-      // Whether the hash of document 0 is below the fraction decides for the largest ones.
+      // For the largest documents the outcome depends on whether the hash of document 0 is below
+      // the fraction.
       const std::string error = error_of({write("in.txt", text)}, options);
       if (!error.empty()) {
         EXPECT_THAT(error, HasSubstr("leave nothing for training"));

@@ -32,7 +32,7 @@ TEST_F(Ingest, ReadsEveryFormatAlike) {
   EXPECT_EQ(ingested({write("a.jsonl", lines)}), wanted);
   EXPECT_EQ(ingested({write("a.jsonl.gz", gzip(lines))}), wanted);
   EXPECT_EQ(ingested({write("a.jsonl.zst", zstd(lines))}), wanted);
-  // Several members or frames, one after another.
+  // Several gzip members or zstd frames, one after another.
   const Documents twice{"äöü\n", "two", "äöü\n", "two"};
   EXPECT_EQ(ingested({write("b.jsonl.gz", gzip(lines) + gzip(lines))}), twice);
   EXPECT_EQ(ingested({write("b.jsonl.zst", zstd(lines) + zstd(lines))}), twice);
@@ -100,7 +100,7 @@ TEST_F(Ingest, OverlongLinesAreRefused) {
   EXPECT_NE(
       error_of({input}, {.max_document_bytes = 1000}).find("a.jsonl:2: a line of more than 1000"),
       std::string::npos);
-  // A bomb stops at the limit, whatever it unpacks to.
+  // A decompression bomb is stopped at the limit.
   const fs::path bomb = write("bomb.jsonl.gz", gzip(std::string(64 << 20, 'x')));
   EXPECT_NE(error_of({bomb}, {.max_document_bytes = 1 << 20}).find("bomb.jsonl.gz:1: "),
             std::string::npos);

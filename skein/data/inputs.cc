@@ -20,7 +20,7 @@ constexpr const char* kSplitsFile = "dataset_dict.json";
   fail(errno_code(error.value()), "cannot read {}: {}", path.string(), errno_text(error.value()));
 }
 
-// Of what a link leads to.
+// Follows links.
 fs::file_status status_of(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -120,7 +120,7 @@ class Walk {
     found_.files.push_back({path, false});
   }
 
-  // The files of a saved dataset; false where state.json is something else.
+  // Adds the files of a saved dataset; false if state.json is something else.
   bool saved_dataset(const fs::path& folder, const std::vector<fs::path>& entries) {
     Json state;
     try {
@@ -172,7 +172,7 @@ class Walk {
   int64_t num_hidden_ = 0;
 };
 
-// "train", "test" or "validation", where a word of a table's name says so.
+// "train", "test" or "validation", if a word of the file's name says so.
 std::string split_of(const fs::path& path) {
   static const std::set<std::string> tests{"test", "testing"};
   static const std::set<std::string> validations{"validation", "valid", "val", "dev", "eval"};
@@ -190,7 +190,7 @@ std::string split_of(const fs::path& path) {
   return "";
 }
 
-// Tables of several splits in one folder, as on the Hugging Face Hub.
+// Notes tables of several splits in one folder, as on the Hugging Face Hub.
 void note_splits(FoundInputs& found) {
   std::vector<std::pair<std::string, fs::path>> examples;
   for (const InputFile& file : found.files) {

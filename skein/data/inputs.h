@@ -1,12 +1,13 @@
-// Which files an ingestion reads: those named, and those found in the folders named.
+// Which files an ingestion reads: the named files, and those found in the named folders.
 //
 // Folders  walked in the order of their paths. Hidden entries, links to folders, unfinished files
-//          (.partial) and what is no file are left out, each told in a line of `passed_over`.
+//          (.partial) and entries that are not files are left out, each with a line in
+//          `passed_over`.
 // Saved    a folder that Hugging Face `datasets` saved (save_to_disk: state.json beside .arrow
-//          files) is the files that its state.json lists. A saved DatasetDict (dataset_dict.json)
-//          is refused: its splits are not one corpus.
-// Errors   Error{kNotFound} for what is not there, Error{kUsage} for a DatasetDict, Error{kIo}
-//          naming the folder that cannot be read.
+//          files) gives the files that its state.json lists. A saved DatasetDict
+//          (dataset_dict.json) is refused: its splits are not one corpus.
+// Errors   Error{kNotFound} for a missing file or folder, Error{kUsage} for a DatasetDict,
+//          Error{kIo} naming the folder that cannot be read.
 #pragma once
 
 #include <string>
@@ -23,11 +24,11 @@ struct InputFile {
 
 struct FoundInputs {
   std::vector<InputFile> files;
-  std::vector<std::string> passed_over;  // what was left out and why, a line each
-  std::vector<std::string> notes;        // what a person should know, a line each
+  std::vector<std::string> passed_over;  // what was left out and why, one line each
+  std::vector<std::string> notes;        // what a person should know, one line each
 };
 
-// `excluded` are files that are left out where a folder holds them: the output.
+// `excluded` are files to leave out if a folder holds them: the output.
 FoundInputs find_inputs(const std::vector<fs::path>& inputs,
                         const std::vector<fs::path>& excluded = {});
 

@@ -1,5 +1,4 @@
-// Bytes as JSON lines, plain or in gzip or zstd, as JSON values, or as a table: the first byte says
-// which.
+// Bytes as JSON lines (plain, gzip or zstd), as JSON values, or as a table; the first byte chooses.
 #include <arrow/util/utf8.h>
 
 #include <cstdint>

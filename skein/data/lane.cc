@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// No tokenizer in use averages this many bytes a token: a corpus with more text needs no counting.
+// No tokenizer in use averages so many bytes per token: a corpus with more text needs no counting.
 constexpr int64_t kMaxBytesPerToken = 16;
 
 const LaneOptions& checked(const LaneOptions& options) {
@@ -30,7 +30,7 @@ const LaneOptions& checked(const LaneOptions& options) {
   return options;
 }
 
-// The last block that a lane may stand at: its position must fit, and its epoch 32 bits.
+// The last block at which a lane may be: its position must fit, and its epoch must fit 32 bits.
 int64_t max_block(const LaneContext& context) {
   const int64_t lanes = context.options().global_sequences;
   const int64_t blocks = context.blocks().num_blocks();
@@ -40,7 +40,7 @@ int64_t max_block(const LaneContext& context) {
   return epochs * blocks / lanes - 1;
 }
 
-// What lane states are relative to.
+// The settings on which lane states depend.
 Json identity(const LaneContext& context) {
   return {{"seed", context.options().seed},
           {"global_sequences", context.options().global_sequences},
@@ -159,7 +159,7 @@ int64_t Lane::progress() const {
     return static_cast<double>(part) / static_cast<double>(whole);
   };
   double bytes = static_cast<double>(state_.byte);
-  if (!tokens_.empty()) {  // else its first token is still to be read
+  if (!tokens_.empty()) {  // otherwise none of its tokens has been read
     bytes += static_cast<double>(segment_end_ - block_.begin - state_.byte) *
              share(state_.token, static_cast<int64_t>(tokens_.size()));
   }
@@ -195,7 +195,7 @@ std::vector<LaneState> lanes_from_json(const Json& json, const LaneContext& cont
                                        const std::string& what) {
   if (!json.is_object()) fail(ErrorCode::kInvalid, "{}: the lanes are no JSON object", what);
   const Json now = identity(context);
-  // What the others follow from first.
+  // The values from which the others follow come first.
   for (const char* key : {"corpus_bytes", "corpus_documents", "seed", "global_sequences",
                           "segment_bytes", "blocks"}) {
     const Json& expected = now.at(key);

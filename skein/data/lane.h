@@ -1,12 +1,12 @@
 // A lane: the endless stream of tokens that feeds one sequence slot of the global batch.
 //
-// Formula  lane i of B takes the blocks at positions i, i+B, i+2B, … of the block order (blocks.h),
-//          so its k-th block is block(i + k B). Every segment of a block becomes
+// Formula  lane i of B takes the blocks at positions i, i+B, i+2B, ... of the block order
+//          (blocks.h), so its k-th block is block(i + k B). Every segment of a block becomes
 //            [BOS] ids [EOS]
-//          BOS with `prepend_bos`, EOS where the document ends (not where it is cut); each only if
+//          with BOS if `prepend_bos`, EOS if the document ends (not where it is cut), each only if
 //          the tokenizer has one. Tokens depend on (seed, B, lane, index) alone.
 // Format   docs/data_order.md
-// Threads  a LaneContext may serve many lanes at once; a Lane belongs to one thread.
+// Threads  several lanes may share a LaneContext at once; a Lane belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,22 @@ namespace skein {
 
 struct LaneOptions {
   uint64_t seed = 1;
-  int64_t global_sequences = 1;  // B, lanes in all
+  int64_t global_sequences = 1;  // B, the number of lanes
   int64_t sequence_length = 0;   // tokens a row
   bool document_mask = true;     // attention, positions and labels stop at document boundaries
-  bool prepend_bos = true;       // the seeds' concatenation has EOS only: false
-  int64_t vocab_size = 0;        // of the model; 0: the tokenizer's
+  bool prepend_bos = true;       // false gives the plain concatenation with EOS only
+  int64_t vocab_size = 0;        // of the model; 0: the tokenizer's size
 };
 
-// A block that was read whole, in the units of progress: counts, so that the sum over lanes does
-// not depend on which rank adds which.
+// One whole block in units of progress. Progress is an integer, so that the sum over lanes does not
+// depend on which rank adds which lanes.
 inline constexpr int64_t kBlockProgress = int64_t{1} << 20;
 
-// Where a lane stands: the next token to read.
+// The position of a lane: the next token to read.
 struct LaneState {
   int64_t block = 0;  // blocks finished
-  int64_t byte = 0;   // of this block: where the segment being read begins
-  int64_t token = 0;  // tokens of the segment already read
+  int64_t byte = 0;   // in this block: beginning of the current segment
+  int64_t token = 0;  // tokens of that segment that were already read
 
   bool operator==(const LaneState&) const = default;
 };
@@ -45,8 +45,8 @@ struct LaneState {
 // What all lanes share. `source` and `tokenizer` must outlive it.
 class LaneContext {
  public:
-  // Errors: kUsage for impossible options; kInvalid where the corpus is smaller than one batch,
-  // which costs tokenizing at most one batch and only where the corpus is small.
+  // Errors: kUsage for impossible options, and if the corpus is smaller than one batch. To find
+  // out, a small corpus is tokenized, up to one batch.
   LaneContext(const DocumentSource& source, const Tokenizer& tokenizer, const LaneOptions& options);
 
   const LaneOptions& options() const { return options_; }
@@ -57,10 +57,10 @@ class LaneContext {
   // Replaces `tokens` by those of the segment. Errors: kInvalid for an id outside the vocabulary.
   void tokenize(const Segment& segment, std::vector<int32_t>& tokens) const;
 
-  // How often lane `lane` has been through its share of the corpus.
+  // How often lane `lane` has gone through its share of the corpus.
   int64_t epoch(int64_t lane, const LaneState& state) const;
 
-  // How often all lanes together have read the corpus; `progress` is the sum of theirs.
+  // How often all lanes together have read the corpus; `progress` is the sum over lanes.
   double epochs(double progress) const {
     return progress / static_cast<double>(kBlockProgress) /
            static_cast<double>(blocks_.num_blocks());
@@ -78,7 +78,7 @@ class LaneContext {
 
 class Lane {
  public:
-  // 0 <= lane < B. Errors: kInvalid where `state` is no place in this corpus.
+  // 0 <= lane < B. Errors: kInvalid if `state` is not a possible position in this corpus.
   Lane(const LaneContext& context, int64_t lane, const LaneState& state = {});
 
   // The tokens of the current segment that are still to be read: at least one. Tokenizes when a new
@@ -88,7 +88,7 @@ class Lane {
   // Reads `count` <= pending().size() tokens.
   void consume(int64_t count);
 
-  // True where the next token is not the first of its segment.
+  // Whether the next token is not the first of its segment.
   bool inside_segment() const { return state_.token > 0; }
 
   int64_t lane() const { return lane_; }
@@ -111,11 +111,11 @@ class Lane {
   std::vector<int32_t> tokens_;  // of the current segment; empty: not tokenized yet
 };
 
-// The states of all B lanes, with what they are relative to, for a checkpoint.
+// The states of all B lanes for a checkpoint, with the settings that they depend on.
 Json lanes_to_json(const LaneContext& context, std::span<const LaneState> states);
 
 // Reads them back. `what` names the file in errors, which are kInvalid: another corpus, seed or
-// global batch than now, or values that cannot be.
+// global batch than now, or impossible values.
 std::vector<LaneState> lanes_from_json(const Json& json, const LaneContext& context,
                                        const std::string& what);
 

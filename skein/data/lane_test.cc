@@ -29,13 +29,13 @@ std::string error_of(Body&& body, ErrorCode code) {
   return "";
 }
 
-// Everything that lane `lane` reads while it is in epoch `epoch`.
+// All tokens that lane `lane` reads in epoch `epoch`.
 std::vector<int32_t> read_epoch(const LaneContext& context, int64_t lane, int64_t epoch) {
   Lane stream(context, lane);
   std::vector<int32_t> tokens;
   while (context.epoch(lane, stream.state()) <= epoch) {
     const auto pending = stream.pending();
-    if (context.epoch(lane, stream.state()) == epoch) {  // pending() may pass over empty segments
+    if (context.epoch(lane, stream.state()) == epoch) {  // pending() may skip empty segments
       tokens.insert(tokens.end(), pending.begin(), pending.end());
     }
     stream.consume(static_cast<int64_t>(pending.size()));
@@ -45,7 +45,7 @@ std::vector<int32_t> read_epoch(const LaneContext& context, int64_t lane, int64_
 
 TEST(Lane, EveryEpochReadsEveryDocumentExactlyOnce) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
-    // Short documents and few lanes: none needs to be cut.
+    // Short documents and few lanes, so that no document is cut.
     std::vector<std::string> texts;
     for (int i = 0; i < 400; ++i) texts.push_back(i % 7 == 0 ? "" : fmt::format("document {}.", i));
     const MemoryDocuments documents(texts);

@@ -23,7 +23,7 @@ class MemoryDocuments final : public DocumentSource {
   std::vector<std::string> texts_;
 };
 
-// A token a byte; blanks give no token where `drop_blanks`, as tokenizers that normalize do.
+// One token per byte; with `drop_blanks` blanks give no token, as in tokenizers that normalize.
 class ByteTokenizer final : public Tokenizer {
  public:
   static constexpr int kBos = 256, kEos = 257;

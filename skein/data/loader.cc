@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kNiceness = 10;
 
-// On Linux a nice value belongs to the thread; its own threads inherit it. Not being allowed to
-// give way is no error.
+// On Linux a nice value belongs to the thread, and threads that it starts inherit it. It is no
+// error if the system refuses to change it.
 void lower_priority() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness); }
 
 }  // namespace
@@ -45,7 +45,7 @@ void Loader::produce() {
   try {
     for (;; ++next_step_) {
       Lock lock(mutex_);
-      // The batch that next() gave last is in use until it is called again.
+      // The batch that next() returned last is in use until the next call.
       changed_.wait(lock, [&]() SKEIN_REQUIRES(mutex_) {
         const int64_t first_in_use = std::max<int64_t>(num_given_ - 1, 0);
         return stopping_ || num_made_ - first_in_use < num_slots;
@@ -61,7 +61,7 @@ void Loader::produce() {
       changed_.notify_all();
       const bool first = num_made_ == 1;
       lock.unlock();
-      if (first) lower_priority();  // training waits for the first batch, not for others
+      if (first) lower_priority();  // training waits only for the first batch
     }
   } catch (...) {
     const Lock lock(mutex_);

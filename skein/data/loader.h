@@ -1,10 +1,11 @@
-// Batches made ahead of the training loop by a background thread, so that it never waits for them.
+// A background thread makes batches ahead of the training loop, so that training never waits for
+// them.
 //
-// Memory   num_batches batches (Batch::bytes) and, per lane, the tokens of one segment; all batches
-//          are allocated by the constructor.
-// Threads  next() and what follows it belong to one caller. The background thread makes
-//          the first batch at the process's priority and the rest at a lower one (nice 10), so that
-//          it gives way to the threads that compute.
+// Memory   num_batches batches (Batch::bytes) and, per lane, the tokens of one segment; the
+//          constructor allocates all batches.
+// Threads  next() and the functions after it belong to one caller. The background thread makes the
+//          first batch at the process's priority and the rest at a lower one (nice 10), so that it
+//          yields to the threads that compute.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ struct LoaderOptions {
 
 class Loader {
  public:
-  // `context` must outlive the loader. `states`: of all B lanes as of after step first_step - 1;
-  // none: from the beginning.
+  // `context` must outlive the loader. `states`: of all B lanes after step first_step - 1; empty:
+  // from the beginning.
   Loader(const LaneContext& context, const LoaderOptions& options,
          std::span<const LaneState> states = {});
   ~Loader();
@@ -37,11 +38,11 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   // The next batch, valid until the next call. Waits until it is ready; `wait_seconds` (may be
-  // null) is how long that took. Throws what the background thread threw, once the batches made
-  // before are used up; kInternal after stop().
+  // null) is how long that took. Throws what the background thread threw, after the batches made
+  // before; kInternal after stop().
   const Batch& next(double* wait_seconds = nullptr);
 
-  // This rank's lanes as of after the batch that next() gave last: what a checkpoint of that step
+  // This rank's lanes after the batch that next() returned last: what a checkpoint of that step
   // stores, whatever has been made ahead. Before the first next(): as given.
   std::span<const LaneState> states() const;
 
@@ -69,18 +70,18 @@ class Loader {
   std::thread thread_;
 };
 
-// The same `num_batches` batches again and again: a validation corpus from its beginning. Tokenizes
-// as it goes, on the caller's thread. A corpus with less text repeats.
+// The same `num_batches` batches again and again: a validation corpus from its beginning, repeated
+// if it has less text. Tokenizes on the caller's thread.
 class ValidationBatches {
  public:
   // `context` must outlive this.
   ValidationBatches(const LaneContext& context, int64_t first_lane, int64_t end_lane,
                     int64_t num_batches);
 
-  // Begins again.
+  // Begins again with the first batch.
   void rewind();
 
-  // The next batch (steps 1, 2, …), valid until the next call; null after the last.
+  // The next batch (steps 1, 2, ...), valid until the next call; null after the last.
   const Batch* next();
 
  private:

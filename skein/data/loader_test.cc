@@ -80,7 +80,7 @@ TEST_F(LoaderTest, NothingIsWaitedForInSteadyState) {
     loader.next(&wait_seconds);
     num_without_wait += wait_seconds == 0;
   }
-  EXPECT_GE(num_without_wait, 8);  // a machine that is busy otherwise may hold the thread up
+  EXPECT_GE(num_without_wait, 8);  // a busy machine may delay the thread
 }
 
 // Encodes slowly, or fails after a number of calls; remembers the priority of its thread.

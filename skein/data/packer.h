@@ -1,12 +1,12 @@
-// Packs a range of lanes into rows, online: nothing is dropped, nothing is padded.
+// Packs a range of lanes into rows, online: nothing is dropped and nothing is padded.
 //
-// Formula  row s of a lane holds its tokens s T .. (s+1) T - 1; the label of a token is the one
-//          after it in the lane, read ahead across the end of the row. With `document_mask` a
-//          segment's last token has no label, and positions and attention begin anew at every
-//          segment; without it rows are plain concatenations.
+// Formula  row s of a lane holds its tokens s T .. (s+1) T - 1; the label of a token is the next
+//          token of the lane, also across the end of the row. With `document_mask` a segment's last
+//          token has no label, and positions and attention begin anew at every segment; without it
+//          rows are plain concatenations.
 // Format   docs/data_order.md
-// Threads  one caller at a time; may itself use several (lanes are independent, so the rows do not
-//          depend on how many).
+// Threads  one caller at a time; it may use several threads itself (lanes are independent, so the
+//          rows do not depend on their number).
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,24 @@ namespace skein {
 class Packer {
  public:
   // Lanes [first_lane, end_lane) of `context`, which must outlive the packer. `states` are those of
-  // all B lanes (lanes_from_json); none: every lane from its beginning.
+  // all B lanes (lanes_from_json); empty: every lane from its beginning.
   Packer(const LaneContext& context, int64_t first_lane, int64_t end_lane,
          std::span<const LaneState> states = {}, int num_threads = 1);
 
-  // The next row of every lane. `batch` must be of this packer's size; its step is left alone.
+  // Fills in the next row of every lane. `batch` must have this packer's size; its step is not
+  // changed.
   void fill(Batch& batch);
 
-  // Passes over `num_rows` rows of every lane: the cost of tokenizing them.
+  // Skips `num_rows` rows of every lane; costs as much as tokenizing them.
   void skip(int64_t num_rows);
 
-  // Puts every lane back to its beginning.
+  // Returns every lane to its beginning.
   void restart();
 
   int64_t first_lane() const { return first_lane_; }
   int64_t num_lanes() const { return static_cast<int64_t>(lanes_.size()); }
 
-  // Of these lanes: where the next row begins.
+  // The states of these lanes, at the beginning of the next row.
   void states(std::vector<LaneState>& out) const;
 
  private:
@@ -51,8 +52,8 @@ class Packer {
 };
 
 // The global batch of step `step` (from 1), made by reading every lane from the beginning, or from
-// `states` as of after step `states_step`. Cost: tokenizing (step - states_step) batches, on
-// `num_threads` threads.
+// `states`, which are those after step `states_step`. Cost: tokenizing (step - states_step) batches
+// on `num_threads` threads.
 Batch batch_of_step(const LaneContext& context, int64_t step, int64_t states_step = 0,
                     std::span<const LaneState> states = {}, int num_threads = 1);
 

@@ -12,12 +12,12 @@ namespace {
 
 const ByteTokenizer kTokenizer;
 
-// The first rows of a lane, made the slow way: all its text is written out as one list of tokens
-// that know their segment, and rows are cut out of it.
+// A row of a lane, made the slow way: all its text is written out as one list of tokens that know
+// their segment, and the row is cut out of it.
 Batch reference_row(const LaneContext& context, int64_t lane, int64_t row) {
   struct Token {
     int32_t id;
-    int64_t segment, index;  // which segment of the lane, where in the lane it begins
+    int64_t segment, index;  // which segment of the lane; index of its first token
   };
   const LaneOptions& options = context.options();
   const int64_t length = options.sequence_length;
@@ -104,7 +104,7 @@ TEST(Packer, RowsAreThoseOfTheReference) {
     packer.states(states);
     wrapped |= test.context.epoch(0, states[0]) > 1;
   }
-  EXPECT_TRUE(wrapped);  // several epochs were seen
+  EXPECT_TRUE(wrapped);  // the test covered several epochs
 }
 
 TEST(Packer, RowsDependNeitherOnTheSplitOfLanesNorOnWhereItStopped) {
@@ -117,7 +117,7 @@ TEST(Packer, RowsDependNeitherOnTheSplitOfLanesNorOnWhereItStopped) {
     std::vector<LaneState> states;
     whole.states(states);
     for (int generation = 0; generation < 6; ++generation) {
-      // Every generation divides the lanes anew and continues from what the last one saved.
+      // Every generation divides the lanes anew and continues from what the previous one saved.
       std::vector<Packer> ranks;
       std::vector<Batch> batches;
       for (int64_t lane = 0; lane < lanes;) {
@@ -176,7 +176,7 @@ TEST(Packer, ADocumentLongerThanABlockIsReadWholeInSegments) {
     found += kTokenizer.decode(batch.tokens);
   }
   EXPECT_EQ(num_without_label, num_segments);
-  // Blocks come in another order: compare what does not depend on it.
+  // Blocks come in another order, so compare what does not depend on it.
   found.resize(text.size());
   std::sort(found.begin(), found.end());
   std::sort(text.begin(), text.end());
@@ -190,7 +190,7 @@ TEST(BatchOfStep, IsTheBatchThatTrainingSees) {
     Batch expected = test.batch(0, test.num_lanes());
     std::vector<LaneState> states;
     for (int64_t step = 1; step <= 20; ++step) {
-      if (step == 11) packer.states(states);  // as of after step 10
+      if (step == 11) packer.states(states);  // the state after step 10
       packer.fill(expected);
     }
     const Batch replayed = batch_of_step(test.context, 20, 0, {}, 2);
@@ -205,7 +205,7 @@ TEST(BatchOfStep, IsTheBatchThatTrainingSees) {
   }
 }
 
-// With a token a byte, and BOS and EOS around documents, tokens and progress go together.
+// With one token per byte, and BOS and EOS around documents, tokens and progress are proportional.
 TEST(Packer, ProgressIsTheShareOfTheCorpusThatWasRead) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const Case test(seed);
@@ -219,7 +219,7 @@ TEST(Packer, ProgressIsTheShareOfTheCorpusThatWasRead) {
       const double epochs = test.context.epochs(static_cast<double>(batch.progress));
       EXPECT_GE(epochs, last) << step;
       last = epochs;
-      double least = 1e9, most = 0;  // lanes do not all get the same text
+      double least = 1e9, most = 0;  // lanes get different amounts of text
       whole.states(states);
       for (int64_t lane = 0; lane < lanes; ++lane) {
         const double blocks = static_cast<double>(states[lane].block * lanes);

@@ -11,9 +11,9 @@
 namespace skein {
 namespace {
 
-// Files up to this size are read, larger ones mapped.
+// Files up to this size are read, larger ones are mapped.
 constexpr int64_t kReadBytes = int64_t{64} << 20;
-// How much of a mapped file may be resident before its pages are let go.
+// Pages of a mapped file are released when this many bytes are resident.
 constexpr int64_t kResidentBytes = int64_t{64} << 20;
 
 struct Ending {
@@ -31,14 +31,14 @@ constexpr Ending kEndings[] = {
 constexpr const char* kPackedEndings[] = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".lzma",
                                           ".lz4", ".7z",  ".rar", ".br",  ".z"};
 
-// Without a final .gz or .zst, which says nothing about what is inside; in lower case.
+// The lower-case name without a final .gz or .zst, which says nothing about the content.
 std::string name_inside(const fs::path& path) {
   const std::string extension = lower_case(path.extension().string());
   const bool is_compressed = extension == ".gz" || extension == ".zst";
   return lower_case(is_compressed ? path.stem().string() : path.filename().string());
 }
 
-// The first bytes of a file; empty where it cannot be opened (reading it says why).
+// The first bytes of a file; empty if it cannot be opened (reading it will report why).
 std::string head_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string head(8, '\0');
@@ -49,7 +49,7 @@ std::string head_of(const fs::path& path) {
 
 InputFormat format_of_bytes(std::string_view head) {
   if (head.starts_with("PAR1")) return InputFormat::kParquet;
-  // The bytes of an Arrow stream are no UTF-8.
+  // An Arrow stream does not begin with UTF-8.
   if (head.starts_with("ARROW1") || head.starts_with("\xff\xff\xff\xff")) {
     return InputFormat::kArrow;
   }
@@ -74,14 +74,14 @@ void check_is_text(std::string_view text, const std::string& where) {
          "{}: UTF-16: expected UTF-8 text; `iconv -f UTF-16 -t UTF-8` makes it", where);
   }
   check_utf8(text, where);
-  // UTF-8 may hold them; text does not: an archive of texts, a disk image.
+  // UTF-8 may contain null bytes, but text does not: this is an archive of texts or a disk image.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     fail(ErrorCode::kInvalid, "{}: binary data (a null byte at byte {}): expected UTF-8 text",
          where, nul);
   }
 }
 
-// All of a compressed text.
+// The whole text of a compressed file.
 std::string unpacked_text(const fs::path& path, int64_t max_bytes) {
   constexpr size_t kReadAtOnce = size_t{1} << 20;
   const auto source = open_bytes(path);
@@ -152,7 +152,7 @@ void read_documents(const fs::path& path, const ReadOptions& options,
 void check_utf8(std::string_view text, const std::string& where) {
   arrow::util::InitializeUTF8();
   if (arrow::util::ValidateUTF8(text)) return;
-  // Which byte? The end of the longest valid beginning, by bisection over the beginnings of
+  // Finds the bad byte, the end of the longest valid prefix, by bisection over the beginnings of
   // characters.
   size_t good = 0, bad = text.size();
   while (true) {

@@ -55,7 +55,7 @@ class MemorySource : public ByteSource {
   std::string_view rest_;
 };
 
-// What both decompressors share: compressed bytes, refilled from `source`.
+// The common part of both decompressors: compressed bytes, refilled from `source`.
 class Decompressor : public ByteSource {
  protected:
   Decompressor(std::unique_ptr<ByteSource> source, const std::string& name)
@@ -93,8 +93,8 @@ class GzipSource : public Decompressor {
     stream_.avail_out = room;
     while (stream_.avail_out == room) {
       if (stream_.avail_in == 0 && !more_input()) return 0;
-      // A file may hold several members, one after another, and zeros that fill up a block of a
-      // tape or a disk.
+      // A file may hold several members one after another, and zeros that pad a block of a tape or
+      // a disk.
       if (between_members_) {
         if (skip_zeros()) continue;
         inflateReset(&stream_);
@@ -117,7 +117,7 @@ class GzipSource : public Decompressor {
     return !bytes.empty();
   }
 
-  // True where the input is used up.
+  // True if the input is used up.
   bool skip_zeros() {
     while (stream_.avail_in > 0 && *stream_.next_in == 0) {
       ++stream_.next_in;

@@ -1,4 +1,4 @@
-// Bytes of a file, plain or decompressed, and lines of them: streamed in bounded memory.
+// Bytes of a file, plain or decompressed, and its lines, streamed in bounded memory.
 //
 // Errors   Error{kIo | kNotFound | kCorrupt} naming the file; a compressed file that ends early is
 //          kCorrupt. zstd windows over 128 MiB are refused.
@@ -17,7 +17,7 @@ namespace skein {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Fills the front of `out`; the number of bytes, 0 at the end.
+  // Fills the front of `out` and returns the number of bytes; 0 at the end.
   virtual size_t read(std::span<char> out) = 0;
 };
 
@@ -26,7 +26,7 @@ std::unique_ptr<ByteSource> read_memory(std::string_view bytes);  // must outliv
 std::unique_ptr<ByteSource> gunzip(std::unique_ptr<ByteSource> source, const std::string& name);
 std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std::string& name);
 
-// Opens `path`, decompressing it where its name ends in .gz or .zst.
+// Opens `path`, and decompresses it if its name ends in .gz or .zst.
 std::unique_ptr<ByteSource> open_bytes(const fs::path& path);
 
 class LineReader {
@@ -36,7 +36,7 @@ class LineReader {
 
   // The next line without its newline; valid until the next call. False at the end.
   bool next(std::string_view& line);
-  int64_t line_number() const { return line_number_; }  // of the line that next() gave: 1, 2, …
+  int64_t line_number() const { return line_number_; }  // of the line from next(): 1, 2, ...
 
  private:
   bool fill();
@@ -45,7 +45,7 @@ class LineReader {
   std::string name_;
   size_t max_line_bytes_;
   std::string buffer_;
-  size_t begin_ = 0;  // of what has not been given yet
+  size_t begin_ = 0;  // of what has not been returned yet
   size_t end_ = 0;    // of what has been read
   int64_t line_number_ = 0;
 };

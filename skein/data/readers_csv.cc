@@ -1,5 +1,6 @@
-// Tables as text: a line of column names, then a line a row; fields in double quotes may hold
-// delimiters, line breaks and doubled quotes (RFC 4180). Tab-separated files are read alike.
+// Tables as text: a line of column names, then one line per row; fields in double quotes may hold
+// delimiters, line breaks and doubled quotes (RFC 4180). Tab-separated files are read in the same
+// way.
 #include <fmt/format.h>
 
 #include "skein/data/readers.h"
@@ -9,7 +10,7 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 18;
 
-// Field after field; keeps one column, and of the first row all.
+// Reads field by field; keeps one column, and all of the first row.
 class TableReader {
  public:
   TableReader(std::unique_ptr<ByteSource> source, const std::string& name, char delimiter,
@@ -23,7 +24,7 @@ class TableReader {
 
   enum class End { kField, kRow, kFile };
 
-  // Reads one field into `field`; kFile where no row begins any more.
+  // Reads one field into `field`; returns kFile if no further row begins.
   End next(std::string& field) {
     field.clear();
     char byte;
@@ -46,7 +47,8 @@ class TableReader {
     return End::kRow;
   }
   int64_t line() const { return line_; }
-  // The first line named the columns: what is wrong from here on is a damaged table, no other file.
+  // The first line named the columns, so an error from here on means a damaged table, not another
+  // kind of file.
   void expect_rows() { damaged_ = ErrorCode::kCorrupt; }
 
  private:
@@ -143,7 +145,7 @@ void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char 
       end = table.next(field);
       if (count == columns.text) std::swap(field, text);
     }
-    // After a delimiter at the very end of the file one more, empty, field is due.
+    // A delimiter at the very end of the file is followed by one more, empty, field.
     if (end == End::kFile && count == 1) return;
     const bool is_blank = count == 1 && (columns.text == 0 ? text : field).empty();
     if (is_blank && columns.count > 1) continue;

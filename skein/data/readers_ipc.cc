@@ -56,7 +56,7 @@ T value_or_fail(arrow::Result<T> result, const fs::path& name) {
   return std::move(result).ValueUnsafe();
 }
 
-// The position of the one column that holds the documents.
+// The index of the one column that holds the documents.
 int text_field(const arrow::Schema& schema, const fs::path& name, const std::string& column) {
   const std::vector<int> found = schema.GetAllFieldIndices(column);
   if (found.size() != 1) {
@@ -113,8 +113,8 @@ void read_stream_format(const std::shared_ptr<arrow::io::BufferReader>& input, c
     if (batch == nullptr) break;
     visit(*batch);
   }
-  // Arrow takes the end of the bytes for the end of the stream; a file cut between two batches
-  // would pass for a whole one.
+  // Arrow takes the end of the bytes for the end of the stream, so a file that was cut between two
+  // batches would pass for a whole one.
   const int64_t end = value_or_fail(input->Tell(), name);
   const std::string_view all(reinterpret_cast<const char*>(input->buffer()->data()),
                              static_cast<size_t>(input->buffer()->size()));
@@ -174,7 +174,7 @@ void TextColumn::check_offsets(int64_t text_bytes, const std::string& where) con
 }
 
 int64_t TextColumn::offset_at(int64_t index) const {
-  // memcpy, since a hostile file may misalign its buffers.
+  // memcpy, because a malicious file may misalign its buffers.
   if (wide_) {
     int64_t offset;
     std::memcpy(&offset, offsets_ + (first_ + index) * 8, 8);

@@ -1,8 +1,8 @@
-// The column of documents of an Arrow IPC stream or file that lies in memory, batch by batch,
-// checked.
+// The column of documents of an Arrow IPC stream or file in memory, checked batch by batch.
 //
 // Errors   Error{kInvalid}: no such column, or of another type; Error{kCorrupt}: damaged bytes;
-//          Error{kUnsupported}: buffers whose decoding does not fit `pool`. All name the file.
+//          Error{kUnsupported}: buffers that do not fit into `pool` when decoded. All name the
+//          file.
 // Source   https://arrow.apache.org/docs/format/Columnar.html#serialization-and-ipc
 #pragma once
 
@@ -23,7 +23,7 @@ namespace skein {
 // checks every offset, so that document() needs no check; it does not look at the text.
 class TextColumn {
  public:
-  // `where` begins every error, e.g. "corpus.arrow: record batch 3".
+  // `where` begins every error: "corpus.arrow: record batch 3".
   TextColumn(std::shared_ptr<arrow::ArrayData> array, const std::string& where);
 
   int64_t num_documents() const { return num_documents_; }
@@ -35,18 +35,18 @@ class TextColumn {
   void check_offsets(int64_t text_bytes, const std::string& where) const;
 
   std::shared_ptr<arrow::ArrayData> array_;  // keeps the buffers alive
-  const std::byte* validity_ = nullptr;      // one bit a document; null: all are valid
+  const std::byte* validity_ = nullptr;      // one bit per document; null: all are valid
   const std::byte* offsets_ = nullptr;
   const char* text_ = nullptr;
   bool wide_ = false;  // 64-bit offsets
-  int64_t first_ = 0;  // of this array in its buffers
+  int64_t first_ = 0;  // offset of this array in its buffers
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;
 };
 
 // Calls `visit` for the column named `column` of each record batch of `bytes`, in order.
-// Uncompressed buffers stay where they are (zero-copy: the columns point into `bytes`); `pool` pays
-// for what has to be decoded.
+// Uncompressed buffers are not copied: the columns point into `bytes`. Decoded ones are allocated
+// from `pool`.
 void for_each_text_column(std::span<const std::byte> bytes, const fs::path& name,
                           const std::string& column, arrow::MemoryPool* pool,
                           const std::function<void(TextColumn)>& visit);

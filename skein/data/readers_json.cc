@@ -1,4 +1,4 @@
-// Files named .json: documents line by line, an array of them, or one of them over several lines.
+// Files named .json: one document per line, an array of documents, or one over several lines.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ constexpr size_t kBufferBytes = size_t{1} << 18;
 
 bool is_space(char byte) { return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r'; }
 
-// One byte after another, with the number of the line.
+// Single bytes, with the number of the line.
 class Bytes {
  public:
   explicit Bytes(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
@@ -41,7 +41,7 @@ class Bytes {
   int64_t line_ = 1;
 };
 
-// Finds where JSON values end; whether they are JSON is for the parser to say.
+// Finds where JSON values end; whether they are valid is for the parser to check.
 class ValueReader {
  public:
   ValueReader(std::unique_ptr<ByteSource> source, const std::string& name, int64_t max_bytes)
@@ -71,7 +71,7 @@ class ValueReader {
   void start() {
     started_ = true;
     char byte;
-    for (const char mark : {'\xef', '\xbb', '\xbf'}) {  // a byte order mark, or its beginning
+    for (const char mark : {'\xef', '\xbb', '\xbf'}) {  // a byte order mark, or part of one
       if (bytes_.peek(byte) && byte == mark) bytes_.skip();
     }
     if (!bytes_.peek_after_space(byte) || byte != '[') return;
@@ -128,7 +128,7 @@ class ValueReader {
   int64_t first_line_ = 1;
 };
 
-// Does the first line with something on it hold a whole object? An array may be one long line.
+// Whether the first non-empty line holds a whole object. An array may be one long line.
 bool is_json_lines(const fs::path& path, const ReadOptions& options) {
   char first_byte = 0;
   if (!Bytes(open_bytes(path)).peek_after_space(first_byte) || first_byte == '[') return false;

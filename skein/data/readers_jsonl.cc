@@ -11,8 +11,8 @@ constexpr size_t kShownBytes = 160;  // of a parser's message, and of the keys f
 
 using nlohmann::json;
 
-// Picks the string at the key of the documents of the outermost object out of the parser's events:
-// a line of 100 MB costs its own length and nothing else.
+// Picks the document, the string at one key of the outermost object, from the parser's events, so
+// that memory is bounded by the line: a line of 100 MB takes no more than its own length.
 class DocumentEvents : public json::json_sax_t {
  public:
   explicit DocumentEvents(const std::string& key) : wanted_(key) {}
@@ -57,7 +57,7 @@ class DocumentEvents : public json::json_sax_t {
     return false;
   }
 
-  // What is wrong, or empty; the document is then in text().
+  // What is wrong; empty if nothing is, and then the document is in text().
   std::string problem() const {
     if (!error_.empty()) return error_ + ": expected one JSON object a line";
     if (top_ != "an object") {
@@ -95,7 +95,7 @@ bool is_blank(std::string_view line) {
 
 std::string parse_json_document(std::string_view line, const std::string& where,
                                 const std::string& key) {
-  // The parser takes a null byte for the end of the text.
+  // The parser would take a null byte for the end of the text.
   if (const size_t nul = line.find('\0'); nul != std::string_view::npos) {
     fail(ErrorCode::kInvalid,
          "{}: not JSON at byte {} (a null byte): expected one JSON object a line", where, nul + 1);
@@ -103,9 +103,9 @@ std::string parse_json_document(std::string_view line, const std::string& where,
   DocumentEvents events(key);
   json::sax_parse(line.begin(), line.end(), &events);
   if (const std::string problem = events.problem(); !problem.empty()) {
-    // Something else than documents, or a document that is broken.
+    // Either the line is no document at all, or it is a broken one.
     const bool has_key = line.find('"' + key + '"') != std::string_view::npos &&
-                         !problem.starts_with("has no key");  // it has one further in
+                         !problem.starts_with("has no key");  // the key is nested deeper
     fail(has_key ? ErrorCode::kCorrupt : ErrorCode::kInvalid, "{}: {}", where, problem);
   }
   return std::move(events.text());

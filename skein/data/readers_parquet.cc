@@ -31,7 +31,7 @@ T value_or_fail(arrow::Result<T> result, const fs::path& path) {
   return std::move(result).ValueUnsafe();
 }
 
-// The leaf that holds the documents.
+// The leaf column that holds the documents.
 int text_leaf(const parquet::SchemaDescriptor& schema, const fs::path& path,
               const std::string& wanted) {
   std::string names;
@@ -56,7 +56,7 @@ int text_leaf(const parquet::SchemaDescriptor& schema, const fs::path& path,
 
 std::unique_ptr<parquet::arrow::FileReader> open_reader(const fs::path& path) {
   auto file = value_or_fail(arrow::io::ReadableFile::Open(path.string()), path);
-  // Page by page, and not a whole column chunk at once.
+  // Reads page by page, not a whole column chunk at once.
   parquet::ReaderProperties properties = parquet::default_reader_properties();
   properties.enable_buffered_stream();
   properties.set_buffer_size(kReadBufferBytes);

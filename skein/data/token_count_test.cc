@@ -20,7 +20,7 @@ TEST(TokenCount, CountsASmallCorpusExactly) {
 }
 
 TEST(TokenCount, EstimatesALargeOneFromBlocksOfAllOfIt) {
-  std::vector<std::string> texts;  // the second half has long documents: fewer BOS and EOS
+  std::vector<std::string> texts;  // longer documents at the end: fewer BOS and EOS
   for (int i = 0; i < 20'000; ++i) texts.emplace_back(20, 'a');
   for (int i = 0; i < 400; ++i) texts.emplace_back(1000, 'b');
   const MemoryDocuments documents(texts);

@@ -16,15 +16,15 @@ namespace {
 
 constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
 
-// What a run keeps beside its checkpoints.
+// The files that a run keeps beside its checkpoints.
 constexpr const char* kFolderFiles[] = {"tokenizer.model",       "tokenizer.json",
                                         "tokenizer_config.json", "special_tokens_map.json",
                                         "added_tokens.json",     "chat_template.jinja"};
 
-// Set in a model by appending: protobuf merges a field that comes twice.
+// Appended to a model to set the option: protobuf merges a field that comes twice.
 constexpr std::string_view kNoDummyPrefix{"\x1a\x02\x18\x00", 4};  // normalizer_spec { 3: false }
 
-constexpr size_t kPartBytes = 2048;  // of text, encoded at a time where the model allows it
+constexpr size_t kPartBytes = 2048;  // of text, encoded at a time if the model allows it
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
@@ -130,12 +130,12 @@ class SentencePieceTokenizer : public Tokenizer {
   std::string bytes_;
   SentencePieceModel model_;
   sentencepiece::SentencePieceProcessor processor_;
-  // Where texts may be cut into parts: how, and what encodes them.
+  // For models whose texts may be cut: where to cut, and the processor that encodes the parts.
   std::optional<TokenizerCuts> cuts_;
   sentencepiece::SentencePieceProcessor part_processor_;  // adds no space before a text
 };
 
-// `tokenizer.model` of a folder, or the file itself.
+// `tokenizer.model` in a folder, or the file itself.
 fs::path model_file(const fs::path& path) {
   if (fs::is_regular_file(path)) return path;
   if (!fs::is_directory(path)) {

@@ -12,7 +12,7 @@ namespace skein {
 namespace {
 
 constexpr int kMaxDepth = 256;   // bytes of the longest rule; real ones have under 64
-constexpr int kMaxMatches = 32;  // rules that begin one text: room in libsentencepiece's array
+constexpr int kMaxMatches = 32;  // rules that match one text: the size of libsentencepiece's array
 
 struct Unit {
   uint32_t bits;
@@ -38,7 +38,7 @@ class TrieCheck {
     const size_t base = index ^ units_[index].offset();
     if ((base | 0xff) >= units_.size()) damaged("a step out of the trie");
     int here = 0, below = 0;
-    // The root's leaf would be the empty rule, which no search looks at.
+    // The root's leaf would be the empty rule, which no search considers.
     if (depth > 0 && units_[index].has_leaf()) {
       if (units_[base].value() >= blob_bytes_) damaged("a replacement out of the table");
       here = 1;

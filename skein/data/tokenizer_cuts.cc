@@ -38,7 +38,7 @@ TokenizerCuts::TokenizerCuts(const SentencePieceModel& model) {
         joined_[left].set(right_ascii);
         if (left_is_space) joined_[' '].set(right_ascii);
       }
-      // A space of the text and a U+2581 of the text both look like this.
+      // A space and a U+2581 in the text both look like this in a piece.
       left = right;
       left_is_space = is_space;
       is_first = false;

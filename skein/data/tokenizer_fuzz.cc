@@ -1,4 +1,4 @@
-// Bytes as a SentencePiece model: refused, or a tokenizer that encodes and decodes.
+// Any bytes as a SentencePiece model are refused, or give a tokenizer that encodes and decodes.
 #include <cstdint>
 #include <string_view>
 #include <vector>

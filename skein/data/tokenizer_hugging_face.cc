@@ -14,7 +14,7 @@ namespace {
 
 using Type = SentencePiece::Type;
 
-constexpr size_t kMaxMergedBytes = 512;  // of a piece that is merged here, in quadratic time
+constexpr size_t kMaxMergedBytes = 512;  // of a piece that is merged here in quadratic time
 
 size_t character_bytes(std::string_view text) {
   size_t size = 1;
@@ -41,7 +41,7 @@ std::string why_not_kind(const SentencePieceModel& model) {
   return "";
 }
 
-// Merges by rank need one order of all pieces, whose parts are pieces.
+// Merging by rank needs a strict order of all pieces, and pieces whose parts are pieces.
 std::string why_not_pieces(const SentencePieceModel& model) {
   std::unordered_map<float, std::string_view> scores;
   std::unordered_set<std::string_view> normal;
@@ -70,8 +70,8 @@ std::string why_not_pieces(const SentencePieceModel& model) {
   return "";
 }
 
-// Beside user-defined symbols a word that is a piece becomes that piece at once: it must be what
-// merging gives.
+// With user-defined symbols, a word that is a piece becomes that piece at once (`ignore_merges`),
+// so merging must give the same piece.
 std::string why_not_symbols(const SentencePieceModel& model) {
   std::vector<std::string_view> symbols;
   for (const SentencePiece& piece : model.pieces) {
@@ -145,8 +145,8 @@ std::map<std::string, std::string> hugging_face_tokenizer_files(const SentencePi
   for (const SentencePiece& piece : model.pieces) {
     if (piece.type == Type::kUnknown) special["unk_token"] = piece.text;
   }
-  // LlamaTokenizer, asked for by name, builds a tokenizer of its own and looks at `legacy` and
-  // `add_prefix_space`; PreTrainedTokenizerFast reads tokenizer.json as it is.
+  // LlamaTokenizer, if named here, would build its own tokenizer from `legacy` and
+  // `add_prefix_space`; PreTrainedTokenizerFast reads tokenizer.json unchanged.
   OrderedJson config{{"tokenizer_class", "PreTrainedTokenizerFast"}};
   config.update(special);
   config["add_bos_token"] = special.contains("bos_token");

@@ -1,16 +1,18 @@
-// A SentencePiece model as Hugging Face `tokenizers` and transformers read it: the same ids.
+// A SentencePiece model in the form that Hugging Face `tokenizers` and transformers read, with the
+// same ids.
 //
 // transformers converts a lone tokenizer.model by rules of its own, which lose BOS and the space
-// before a text; so an export holds the files made here. They give the ids of libsentencepiece for
-// every BPE model without rules of normalization; why_no_hugging_face_tokenizer() tells the others.
+// before a text; so an export contains the files made here. They give libsentencepiece's ids for
+// every BPE model without normalization rules; why_no_hugging_face_tokenizer() says what rules out
+// the others.
 //
 //   normalizer      remove_extra_whitespaces by patterns; the space before the text; U+2581 for " "
 //   pre_tokenizer   user-defined symbols, cut out of the text
 //   model           BPE, a merge for every way in which two pieces make a third, by score
-//   post_processor  BOS, where there is one
+//   post_processor  BOS, if there is one
 //
-// Text that spells a control token ("<s>") is ordinary text, as in training: transformers is told
-// so by `split_special_tokens`.
+// Text that spells a control token ("<s>") is ordinary text, as in training: `split_special_tokens`
+// tells transformers so.
 //
 // Source  https://huggingface.co/docs/tokenizers/api/models; sentencepiece/src/bpe_model.cc
 #pragma once
@@ -22,13 +24,12 @@
 
 namespace skein {
 
-// What of `model` Hugging Face `tokenizers` cannot do exactly, for people; empty where it can.
+// What Hugging Face `tokenizers` cannot do exactly for `model`, for people; empty if it can.
 std::string why_no_hugging_face_tokenizer(const SentencePieceModel& model);
 
-// tokenizer.json, tokenizer_config.json and special_tokens_map.json, by name. `chat_template`,
-// where there is one, is written into the configuration; templates spell control tokens, which are
-// then not split. Throws Error{kUnsupported} that begins with `where` for models that cannot be
-// written.
+// tokenizer.json, tokenizer_config.json and special_tokens_map.json, by name. `chat_template`, if
+// not empty, is written into the configuration; templates spell control tokens, which are then not
+// split. Throws Error{kUnsupported} that begins with `where` for models that cannot be written.
 std::map<std::string, std::string> hugging_face_tokenizer_files(
     const SentencePieceModel& model, const std::string& where,
     const std::string& chat_template = "");
@@ -36,7 +37,7 @@ std::map<std::string, std::string> hugging_face_tokenizer_files(
 // The tokenizer.json alone.
 std::string hugging_face_tokenizer_json(const SentencePieceModel& model);
 
-// Merges a piece of text as libsentencepiece does, from characters on: what it ends in.
+// Merges a text from characters on, as libsentencepiece does, and returns the resulting pieces.
 class PieceMerger {
  public:
   explicit PieceMerger(const SentencePieceModel& model);

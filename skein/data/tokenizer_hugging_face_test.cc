@@ -25,8 +25,8 @@ SentencePieceModel golden(const char* name) {
 
 class HuggingFaceTokenizer : public testing::TestWithParam<const char*> {};
 
-// These very bytes gave SentencePiece's ids in transformers, on every text of ids.json: see
-// scripts/goldens/tokenizer_transformers.py, which has to run again when they change.
+// transformers gave SentencePiece's ids with exactly these bytes, on every text of ids.json: see
+// scripts/goldens/tokenizer_transformers.py, which must run again when they change.
 TEST_P(HuggingFaceTokenizer, IsWhatTransformersWasJudgedWith) {
   const Json goldens = read_json((kGoldens / "transformers.json").string());
   const Json& judged = goldens["models"][GetParam()];
@@ -47,7 +47,7 @@ TEST(HuggingFaceTokenizerFile, HoldsTheModel) {
   EXPECT_EQ(json["model"]["vocab"].size(), 512u);
   EXPECT_EQ(json["model"]["vocab"]["<0x0A>"], 13);
   EXPECT_EQ(json["added_tokens"].size(), 3u);
-  // Every piece longer than a character comes out of merges, the best first.
+  // Every piece longer than a character results from merges, the best first.
   std::vector<std::string> made, wanted;
   for (const Json& merge : json["model"]["merges"]) {
     const auto text = merge[0].get<std::string>() + merge[1].get<std::string>();
@@ -83,7 +83,7 @@ TEST(HuggingFaceTokenizerFile, FramesTextAsTrainingDoes) {
   EXPECT_EQ(config("llama", "{{ bos_token }}")["chat_template"], "{{ bos_token }}");
 }
 
-// Two cuts of one piece that compete for text: the left one first, as in SentencePiece.
+// Two cuts of one piece compete for text: the left one comes first, as in SentencePiece.
 TEST(HuggingFaceTokenizerFile, CutsThatCompeteAreInTheirOrder) {
   SentencePieceModel model = golden("llama");
   model.pieces.resize(259);
@@ -131,7 +131,7 @@ TEST(HuggingFaceTokenizerFile, SaysWhatItCannotReproduce) {
                 model.pieces.push_back({"a☃", -1e6f});
               }),
               HasSubstr("character `☃` of piece `a☃`"));
-  // No pair of pieces makes it: a word of its own, it would still become one beside symbols.
+  // No pair of pieces makes this one, yet as a whole word it would become it beside symbols.
   EXPECT_THAT(why([](auto& model) {
                 model.pieces.push_back({"xqzjxqzj", -1e6f});
               }),

@@ -14,15 +14,15 @@ using Type = SentencePiece::Type;
 constexpr const char* kSpace = "\u2581";  // how pieces spell a space
 
 struct Merge {
-  size_t id;  // of the piece that it makes: BPE pieces are numbered in the order they were learnt
+  size_t id;  // the resulting piece: BPE pieces are numbered in the order learnt
   size_t left, right;
   size_t shorter_part;  // bytes
-  bool gives_way;       // to the cut of the same piece whose right part is this one's left part
+  bool gives_way;       // to the cut of this piece whose right part is this one's left part
 };
 
-// Every way in which two pieces make a third. SentencePiece takes the leftmost of several places
-// where one piece can be made, and `tokenizers` the first in this list: two cuts of a piece compete
-// for text where one's right part is the other's left part, so that one comes first.
+// Every way in which two pieces make a third. If a piece can be made at several places,
+// SentencePiece takes the leftmost, and `tokenizers` the first in this list. Two cuts of a piece
+// compete for text if one's right part is the other's left part; then the former must come first.
 std::vector<Merge> merges_of(const SentencePieceModel& model) {
   std::unordered_map<std::string_view, size_t> ids;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
@@ -67,7 +67,7 @@ OrderedJson normalizer(const SentencePieceModel& model) {
   return {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
 }
 
-// For the regular expressions of Oniguruma.
+// Escapes text for Oniguruma's regular expressions.
 std::string regex_of(std::string_view text) {
   std::string pattern;
   for (const char byte : text) {
@@ -87,8 +87,8 @@ OrderedJson split(const std::string& pattern) {
 }
 
 // User-defined symbols are words of their own, the longest first. A word that is a piece becomes
-// that piece (`ignore_merges`); so what spells a control or byte token between two symbols has to
-// be cut, where SentencePiece's pieces end.
+// that piece (`ignore_merges`), so text between two symbols that spells a control or byte token has
+// to be cut into the pieces that SentencePiece would give.
 OrderedJson pre_tokenizer(const SentencePieceModel& model,
                           const std::vector<std::string_view>& symbols) {
   if (symbols.empty()) return nullptr;
@@ -110,7 +110,7 @@ OrderedJson pre_tokenizer(const SentencePieceModel& model,
   return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }
 
-// [BOS] text: how transformers frames one text, or a pair.
+// [BOS] text: how transformers frames one text, or a pair of texts.
 OrderedJson post_processor(const SentencePieceModel& model) {
   const int bos_id = control_id(model, model.bos_piece);
   if (bos_id < 0) return nullptr;
@@ -144,7 +144,7 @@ OrderedJson decoder(const SentencePieceModel& model) {
   return {{"type", "Sequence"}, {"decoders", std::move(steps)}};
 }
 
-// Longest first; those of one length in the order of their ids.
+// Longest first; those of equal length in the order of their ids.
 std::vector<std::string_view> symbols_of(const SentencePieceModel& model) {
   std::vector<std::string_view> symbols;
   for (const SentencePiece& piece : model.pieces) {
@@ -163,7 +163,7 @@ std::string hugging_face_tokenizer_json(const SentencePieceModel& model) {
   std::string unknown;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const SentencePiece& piece = model.pieces[id];
-    // Appended, not looked up: operator[] of an ordered object is a linear search.
+    // Appended, because operator[] of an ordered object is a linear search.
     vocabulary.get_ref<OrderedJson::object_t&>().push_back({piece.text, id});
     if (piece.type == Type::kUnknown) unknown = piece.text;
     if (piece.type == Type::kUnknown || piece.type == Type::kControl) {

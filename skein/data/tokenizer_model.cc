@@ -13,12 +13,12 @@ namespace skein {
 namespace {
 
 constexpr size_t kMaxPieces = size_t{1} << 22;
-// libsentencepiece builds its tries by recursion, one call a byte.
+// libsentencepiece builds its tries recursively, one call per byte.
 constexpr size_t kMaxPieceBytes = 4096;
 
 enum class Wire { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-// One field after another of a protobuf message.
+// Reads a protobuf message field by field.
 class MessageReader {
  public:
   MessageReader(std::string_view bytes, const std::string& where) : rest_(bytes), where_(where) {}

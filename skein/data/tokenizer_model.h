@@ -1,4 +1,4 @@
-// A SentencePiece model file, parsed and checked before anybody else sees its bytes.
+// A SentencePiece model file, parsed and checked before libsentencepiece sees its bytes.
 //
 // libsentencepiece trusts the models that it loads (CVE-2026-1260: out-of-bounds reads and stack
 // overflows from crafted files). Every model goes through parse_sentencepiece_model() first: sizes,
@@ -28,23 +28,23 @@ struct SentencePieceModel {
   Kind kind = Kind::kUnigram;
   bool byte_fallback = false;
   bool whitespace_is_suffix = false;
-  std::string bos_piece = "<s>", eos_piece = "</s>";  // a piece of type control, or there is none
+  std::string bos_piece = "<s>", eos_piece = "</s>";  // a control piece, if it exists
   bool has_denormalizer = false;
-  // Of the normalizer.
+  // Options of the normalizer:
   bool has_charsmap = false;
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
 };
 
-// The id of the control token `piece`; -1 where the model has none.
+// The id of the control token `piece`; -1 if the model has none.
 int control_id(const SentencePieceModel& model, std::string_view piece);
 
 // Parses and checks; throws Error{kCorrupt | kUnsupported} that begins with `where`.
 SentencePieceModel parse_sentencepiece_model(std::string_view bytes, const std::string& where);
 
-// Throws where a walk down the double-array trie of `charsmap` (the `precompiled_charsmap` of a
-// normalizer) could leave its array or find more than libsentencepiece has room for.
+// Throws if a walk down the double-array trie of `charsmap` (the `precompiled_charsmap` of a
+// normalizer) could leave its array, or find more matches than libsentencepiece has room for.
 void check_charsmap(std::string_view charsmap, const std::string& where);
 
 }  // namespace skein

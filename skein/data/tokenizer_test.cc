@@ -15,9 +15,12 @@
 #include "skein/data/corpus_writer.h"
 #include "skein/data/tokenizer_model.h"
 #include "skein/data/tokenizer_train.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
+
+using test::error_of;
 
 const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/tokenizer";
 
@@ -32,17 +35,6 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<int32_t> ids;
   tokenizer.encode(text, ids);
   return ids;
-}
-
-// What `load` throws about `bytes`.
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 class TokenizerGolden : public testing::TestWithParam<const char*> {};
@@ -62,7 +54,7 @@ TEST_P(TokenizerGolden, IdsAreThoseOfSentencePiece) {
 INSTANTIATE_TEST_SUITE_P(Models, TokenizerGolden,
                          testing::Values("llama", "rules", "unigram", "bare", "trim", "symbols"));
 
-// The library itself, in one call: what cutting must not change.
+// The library itself, in one call: cutting the text must not change its ids.
 TEST(Tokenizer, PartsGiveTheIdsOfTheWhole) {
   sentencepiece::SentencePieceProcessor whole;
   ASSERT_TRUE(whole.Load((kGoldens / "llama/tokenizer.model").string()).ok());
@@ -139,7 +131,7 @@ TEST(Tokenizer, SaysWhatAFolderLacks) {
 TEST(Tokenizer, NoDamagedModelGetsThrough) {
   for (const char* name : {"llama", "rules", "unigram"}) {
     const std::string model = read_file(kGoldens / name / "tokenizer.model");
-    // A cut between two fields may leave a smaller model that is whole; all others must be refused.
+    // A cut between two fields may leave a smaller but complete model; all others must be refused.
     for (size_t size = 0; size < model.size(); size += 7) {
       const auto error = error_of([&] { Tokenizer::from_model(model.substr(0, size), "cut"); });
       EXPECT_TRUE(error.empty() || error.starts_with("cut: ")) << error;
@@ -217,7 +209,7 @@ TEST(TokenizerModel, NormalizerTrieStaysInBounds) {
   EXPECT_NE(error(charsmap_with(0x1fffffu << 10, 0)).find("out of the trie"), std::string::npos);
   EXPECT_NE(error(charsmap_with(root, 0x1fffffu << 10 | 'a')).find("out of the trie"),
             std::string::npos);
-  // 'a' leads back into its own block: "aaaa…" would match for ever.
+  // 'a' leads back into its own block: "aaaa..." would match forever.
   EXPECT_NE(error(charsmap_with(root, static_cast<uint32_t>('a') << 10 | 'a')).find("without end"),
             std::string::npos);
   EXPECT_NE(error("").find("trie has 0"), std::string::npos);
@@ -285,7 +277,7 @@ TEST(TrainTokenizer, ReplacesNoTokenizerUnasked) {
   refused([&] { convert_tokenizer(kGoldens / "llama", folder / "tok"); }, "--overwrite");
   refused([&] { train_tokenizer(corpus, 350, folder / "tok/tokenizer.json"); }, "is a file");
   EXPECT_EQ(read_file(folder / "tok/tokenizer.json"), "precious");
-  // What the tokenizer before had beside it goes with it; what is none of a tokenizer stays.
+  // Files of the replaced tokenizer are removed with it; files that are not a tokenizer's stay.
   write_file_atomic(folder / "tok/chat_template.jinja", "of another tokenizer");
   write_file_atomic(folder / "tok/notes.txt", "mine");
   train_tokenizer(corpus, 350, folder / "tok", {.overwrite = true});

@@ -13,15 +13,15 @@
 namespace skein {
 namespace {
 
-// What SentencePiece calls a sentence: an excerpt of some lines, so that the merges see the text as
-// encode() does, newlines included, and not line by line.
+// The unit that SentencePiece calls a sentence: an excerpt of several lines, so that merges are
+// learnt from text as encode() sees it, newlines included, and not line by line.
 constexpr int64_t kSentenceBytes = 4096;
 constexpr int kReservedPieces = 3 + 256;  // <unk>, <s>, </s>, bytes
 
 bool is_inside_character(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
 
 // Where an excerpt of at most `limit` bytes from `begin` ends: after a newline if there is one,
-// else before a character.
+// otherwise before a character.
 size_t excerpt_end(std::string_view text, size_t begin, size_t limit) {
   size_t end = std::min(text.size(), begin + limit);
   if (end == text.size()) return end;
@@ -31,7 +31,7 @@ size_t excerpt_end(std::string_view text, size_t begin, size_t limit) {
   return end;
 }
 
-// The first beginning of a line after `begin` within `limit` bytes, else of a character.
+// The first line that begins after `begin` within `limit` bytes, otherwise the first character.
 size_t line_start(std::string_view text, size_t begin, size_t limit) {
   const size_t newline = text.substr(begin, limit).find('\n');
   if (newline != std::string_view::npos) return begin + newline + 1;
@@ -52,8 +52,8 @@ class Sentences : public sentencepiece::SentenceIterator {
   size_t index_ = 0;
 };
 
-// As Llama 2's tokenizer was trained. SentencePiece writes the number of threads into the model: a
-// constant keeps the file a function of the text. Only reading the sentences uses them.
+// Trains as Llama 2's tokenizer was. SentencePiece writes the number of threads into the model, so
+// a constant keeps the file a function of the text. Only reading the sentences uses the threads.
 std::string train_model(std::vector<std::string> sentences, int vocab_size,
                         const std::string& corpus) {
   Sentences iterator(std::move(sentences));
@@ -88,7 +88,7 @@ std::string train_model(std::vector<std::string> sentences, int vocab_size,
   return model;
 }
 
-// What of a tokenizer `out_dir` holds already.
+// The files of a tokenizer that `out_dir` already holds.
 std::vector<fs::path> files_in(const fs::path& out_dir) {
   std::vector<fs::path> files;
   for (const char* name : tokenizer_file_names()) {
@@ -113,8 +113,8 @@ void prepare_folder(const fs::path& out_dir, bool overwrite) {
   }
 }
 
-// tokenizer.model comes last: a folder that has one is whole. Of a tokenizer that is replaced
-// nothing stays: its chat template or added tokens would be taken for this one's.
+// tokenizer.model is written last, so that a folder that has one is complete. Nothing of a replaced
+// tokenizer stays: its chat template or added tokens would be taken for the new one's.
 void write_tokenizer(const fs::path& out_dir, std::map<std::string, std::string> files) {
   fs::create_directories(out_dir);
   for (const fs::path& file : files_in(out_dir)) {
@@ -152,7 +152,7 @@ void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_b
     const std::string_view text = corpus.document(index);
     for (size_t begin = 0; begin < text.size();) {
       if (share < 1 && !chosen(index, begin)) {
-        begin += step;  // unread: sampling must not page in the whole corpus
+        begin += step;  // not read, so that sampling does not page in the whole corpus
         continue;
       }
       const size_t start = share < 1 && begin > 0 ? line_start(text, begin, step) : begin;
@@ -166,7 +166,7 @@ void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_b
 void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,
                      const TrainTokenizerOptions& options) {
   check_request(corpus, vocab_size);
-  prepare_folder(out_dir, options.overwrite);  // before the work: what cannot be is known at once
+  prepare_folder(out_dir, options.overwrite);  // before the work, so that it fails at once
   std::vector<std::string> sentences;
   sample_corpus(corpus, options.sample_bytes, kSentenceBytes, options.seed,
                 [&](std::string_view excerpt) { sentences.emplace_back(excerpt); });

@@ -1,4 +1,4 @@
-// What the training of a tokenizer is made of; see train_tokenizer() in tokenizer.h.
+// Parts of the training of a tokenizer; see train_tokenizer() in tokenizer.h.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace skein {
 
 // Calls `visit` with excerpts of the corpus, in order, of at most `excerpt_bytes` each and about
-// `sample_bytes` together: all of it where it is no larger, otherwise excerpts chosen by a hash of
-// (seed, document, position). An excerpt ends with a line where it can, and never inside a
+// `sample_bytes` together: all of a corpus that is not larger, otherwise excerpts chosen by a hash
+// of (seed, document, position). An excerpt ends with a line if it can, and never inside a
 // character.
 void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_bytes, uint64_t seed,
                    const std::function<void(std::string_view)>& visit);

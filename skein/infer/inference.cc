@@ -17,7 +17,7 @@
 namespace skein {
 namespace {
 
-// The programs of one padded length, with the weights loaded.
+// The programs for one padded length, with the weights loaded.
 class InferenceModel {
  public:
   InferenceModel(const ModelSource& source, Device& device, DecoderPurpose purpose, int64_t length)
@@ -34,7 +34,7 @@ class InferenceModel {
 
   Executor& executor() { return executor_; }
 
-  // Padding follows the tokens: with causal attention nothing before it can see it.
+  // Padding comes after the tokens, so with causal attention no token attends to it.
   void run(std::span<const int32_t> tokens) {
     std::vector<int32_t> padded(tokens.begin(), tokens.end());
     padded.resize(static_cast<size_t>(length_), tokens.back());
@@ -85,7 +85,7 @@ int64_t padded_length(const DecoderConfig& config, int64_t length) {
 std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,
                                              const std::vector<std::vector<int32_t>>& sequences) {
   for (size_t i = 0; i < sequences.size(); ++i) check_tokens(source.config(), sequences[i], i);
-  // By length, so that one set of programs is alive at a time.
+  // Grouped by length, so that only one set of programs exists at a time.
   std::map<int64_t, std::vector<size_t>> by_length;
   for (size_t i = 0; i < sequences.size(); ++i) {
     by_length[padded_length(source.config(), static_cast<int64_t>(sequences[i].size()))].push_back(
@@ -117,7 +117,7 @@ int32_t sample_token(std::span<const float> logits, double temperature, double t
     weights.emplace_back(weight, static_cast<int32_t>(i));
     total += weight;
   }
-  // Equal weights in the order of their ids.
+  // A stable sort keeps equal probabilities in the order of ids, so that sampling is deterministic.
   std::stable_sort(weights.begin(), weights.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   double kept = 0;

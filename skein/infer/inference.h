@@ -13,11 +13,11 @@
 namespace skein {
 
 // The natural log of each token's probability given those before it; the first entry of each list
-// (given nothing) is NaN.
+// has no context and is NaN.
 //
-// Computed in fp32 whatever the weights are stored as, so that figures can be compared; one
-// sequence at a time; programs are planned per length, rounded up to a multiple of 64. Errors
-// kInvalid for an empty list, an id outside the vocabulary or a list longer than
+// Computed in fp32 whatever the weights are stored as, so that results can be compared; one
+// sequence at a time. Programs are planned per length, rounded up to a multiple of 64.
+// Errors  kInvalid for an empty list, an id outside the vocabulary or a list longer than
 //         max_position_embeddings
 std::vector<std::vector<float>> score_tokens(const ModelSource& source, Device& device,
                                              const std::vector<std::vector<int32_t>>& sequences);
@@ -29,8 +29,8 @@ struct GenerateOptions {
   uint64_t seed = 1;
 };
 
-// Continues `prompt` until an end-of-sequence id, max_tokens or max_position_embeddings; each new
-// token is handed to `emit` at once.
+// Continues `prompt` until an end-of-sequence id, max_tokens or max_position_embeddings. Each new
+// token is passed to `emit` at once.
 void generate_tokens(const ModelSource& source, Device& device, std::vector<int32_t> prompt,
                      const GenerateOptions& options, const std::function<void(int32_t)>& emit);
 

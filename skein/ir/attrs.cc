@@ -22,7 +22,7 @@ std::string to_text(const AttrValue& value) {
     std::string operator()(int64_t integer) const { return fmt::format("{}", integer); }
     std::string operator()(double real) const {
       std::string text = fmt::format("{}", real);
-      // A real always shows that it is one.
+      // A real is always recognizable as one.
       return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
     }
     std::string operator()(const std::string& text) const { return fmt::format("\"{}\"", text); }

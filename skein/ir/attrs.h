@@ -1,4 +1,5 @@
-// The compile-time constants of a node, by name; ordered, so that equal attrs print equally.
+// The compile-time constants of a node, by name. They are ordered, so that equal attrs print
+// equally.
 #pragma once
 
 #include <cstdint>

@@ -23,20 +23,19 @@ class BackwardContext {
   ValueId input(int index) const { return node().inputs.at(index); }
   ValueId output(int index) const { return node().outputs.at(index); }
 
-  // The gradient that arrived for an output: a value, kNoValue where the output does not reach the
-  // loss, or kUnitGrad where it is a term of the loss itself. It is sharded where the output is,
-  // and Replicated elsewhere: sums that users left pending are settled.
+  // The gradient of an output: a value, kNoValue where the output does not reach the loss, or
+  // kUnitGrad where it is a term of the loss itself. It is sharded as the output is and otherwise
+  // Replicated: sums that users left Partial are reduced first, unless the op has `passes_pending`.
   virtual ValueId output_grad(int index) const = 0;
   // Whether an activation input needs a gradient (it depends on a parameter).
   virtual bool needs_grad(int index) const = 0;
   // Adds to the gradient of an activation input.
   virtual void add_input_grad(int index, ValueId grad) = 0;
 
-  // Whether an input is a parameter.
   virtual bool is_parameter(int index) const = 0;
-  // The running fp32 sum for a parameter input, and its successor. It adds up the rows of `term`
-  // (the gradient that is summed): where an axis splits those and not the parameter, the sum is
-  // Partial over it.
+  // The running fp32 sum of a parameter input's gradient, and its successor. The sum adds up the
+  // rows of `term` (the gradient that is summed), so it is Partial over an axis that splits those
+  // rows but not the parameter.
   virtual ValueId gradient_sum(int index, ValueId term) = 0;
   virtual void set_gradient_sum(int index, ValueId sum) = 0;
 

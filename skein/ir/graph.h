@@ -19,8 +19,8 @@ namespace skein {
 using ValueId = int;
 inline constexpr ValueId kNoValue = -1;
 
-// What a graph input is, which decides the arena that it lives in. Values that nodes produce are
-// activations, or share the storage of such an input.
+// The kind of a graph input, which decides its arena. Values that nodes produce are activations, or
+// share the storage of such an input.
 enum class Role { kActivation, kParameter, kGradient, kOptimizer, kInput };
 std::string_view role_name(Role role);
 
@@ -32,22 +32,22 @@ struct Value {
   TensorType type;
   Role role = Role::kActivation;
   int producer = -1;  // node index; -1: a graph input
-  // Too large to be kept (a chunk of logits): its consumers run right after it.
+  // Too large to keep (the logits of a token block): its consumers run right after it.
   bool transient = false;
 };
 
-// Where in a model a node stands. The nodes of one scope are recomputed together, lie on one stage
-// of a pipeline, and share gathered weights.
+// Where in the model a node belongs. The nodes of one scope are recomputed together, lie on one
+// stage of a pipeline, and share gathered weights.
 struct Scope {
   static constexpr int kBefore = -1, kBehind = INT_MAX;
 
-  std::string name;  // for people, and its text form
+  std::string name;  // for people and for the text form
   int layer = kBefore;
 
   static Scope before_layers() { return {"embed", kBefore}; }
   static Scope of_layer(int layer) { return {"layers." + std::to_string(layer), layer}; }
   static Scope behind_layers() { return {"head", kBehind}; }
-  // Of its name; any but those above is none of the model's.
+  // The scope of that name; a name other than those above gives a scope outside the model.
   static Scope named(std::string_view name);
 
   bool is_layer() const { return layer != kBefore && layer != kBehind; }
@@ -61,8 +61,8 @@ struct Node {
   std::vector<ValueId> outputs;
   Scope scope;
   Phase phase = Phase::kForward;
-  int chunk = 0;           // of the pipeline: each has programs of its own
-  bool last_only = false;  // runs with the last micro-batch of a step alone
+  int chunk = 0;           // the pipeline's model chunk, which has programs of its own
+  bool last_only = false;  // runs only with the last micro-batch of a step
 };
 
 class Graph {
@@ -75,15 +75,15 @@ class Graph {
   const Value& value(ValueId id) const { return values_.at(id); }
   Value& value(ValueId id) { return values_.at(id); }
   const TensorType& type(ValueId id) const { return values_.at(id).type; }
-  ValueId find(std::string_view name) const;  // kNoValue where there is none
+  ValueId find(std::string_view name) const;  // kNoValue if there is none
 
-  // A graph input. Throws Error{kInternal} where the name is taken.
+  // Adds a graph input. Throws Error{kInternal} if the name is taken.
   ValueId add_input(Role role, const std::string& name, TensorType type);
-  // Appends a node in the current scope and phase; infers its output types. `names` gives one name
-  // an output; a name that is taken gets a suffix.
+  // Appends a node in the current scope and phase, and infers its output types. `names` has one
+  // name per output; a name that is taken gets a suffix.
   std::vector<ValueId> add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
                            const std::vector<std::string>& names);
-  // The common case of one output.
+  // The same for an op with one output.
   ValueId add1(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, const std::string& name) {
     return add(op, std::move(inputs), std::move(attrs), {name}).front();
   }
@@ -97,13 +97,14 @@ class Graph {
   void mark_output(ValueId id) { outputs_.push_back(id); }
   const std::vector<ValueId>& outputs() const { return outputs_; }
   void rename(ValueId id, const std::string& name);  // a taken name gets a suffix
-  // `now` is what outlives the program in place of `before`.
+  // `now` outlives the program instead of `before`.
   void replace_output(ValueId before, ValueId now);
 
-  // The same nodes in another order, or fewer; producers are renumbered.
+  // Replaces the nodes by the same ones in another order, or by some of them; producers are
+  // renumbered.
   void replace_nodes(std::vector<Node> nodes);
 
-  // As the op's rules see a node.
+  // The node as the rules of its op see it.
   OpCall call(const Node& node) const;
 
  private:

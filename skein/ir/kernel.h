@@ -19,8 +19,8 @@ namespace skein {
 
 class Communicator;
 
-// One bound node. While planning, the addresses are made up: they tell which operands are adjacent,
-// and must not be read or written.
+// One bound node. During planning the addresses are made up: they only tell which operands are
+// adjacent, and must not be read or written.
 struct KernelCall {
   std::vector<View> inputs;  // an absent optional input has shape rank 0 and no data
   std::vector<View> outputs;
@@ -28,11 +28,11 @@ struct KernelCall {
   void* scratch = nullptr;            // scratch_bytes() bytes, 64-byte aligned, undefined on entry
   std::shared_ptr<const void> state;  // what `prepare` returned
   void* stream = nullptr;             // the device's queue; unused on the CPU
-  // Of the mesh axis that the op names in its attr `axis`, where it has one; null while planning.
+  // The communicator of the mesh axis in the op's attr `axis`, if it has one; null during planning.
   Communicator* communicator = nullptr;
-  // Of the channel that the op names in its attr `channel`: `depth` (1 where it has no such attr)
-  // tickets of what it started and nobody has waited for, and one number more; -1 at first. Kept
-  // between calls.
+  // State of the channel in the op's attr `channel`, kept between calls: `depth` tickets of
+  // operations that were started and not yet waited for (`depth` is the attr, or 1 without it),
+  // then one number for the op's own use. All are -1 at first.
   int64_t* ticket = nullptr;
 
   bool has_input(int index) const {
@@ -44,8 +44,8 @@ struct Kernel {
   void (*run)(const KernelCall&) = nullptr;
   int64_t (*scratch_bytes)(const KernelCall&) = nullptr;                // null: none
   std::shared_ptr<const void> (*prepare)(const KernelCall&) = nullptr;  // null: no state
-  // Settles by measuring which algorithm `run` takes. May write to scratch and to outputs that are
-  // not sums. Null: there is nothing to choose.
+  // Measures which algorithm `run` should use, and keeps the choice. May write to scratch and to
+  // outputs that are not sums. Null: there is nothing to choose.
   void (*choose)(const KernelCall&) = nullptr;
 };
 

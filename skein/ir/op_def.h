@@ -1,4 +1,4 @@
-// What an op is: a row of rules. Everything about one op lives in its folder skein/ops/<op>/.
+// What an op is: a table of rules. Everything about one op lives in its folder skein/ops/<op>/.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Collective;  // skein/comm/communicator.h
 struct KernelCall;
 struct Node;
 
-// What an op's rules refuse: an illegal combination of shapes, dtypes or placements.
+// Thrown by an op's rules for an illegal combination of shapes, dtypes or placements.
 class IllegalCall : public Error {
  public:
   explicit IllegalCall(const std::string& message) : Error(ErrorCode::kInvalid, message) {}
@@ -56,14 +56,14 @@ struct OpCall {
   }
 };
 
-// Per rank, for one execution.
+// The work of one execution on one rank.
 struct Cost {
   double flops = 0;  // multiply and add count as two
   int64_t bytes_read = 0;
   int64_t bytes_written = 0;
 };
 
-// `output` shares the memory of `input`, from `row_offset` rows on (local rows).
+// `output` shares the memory of `input`, starting `row_offset` local rows into it.
 //   in_place: the op overwrites the input, which nobody may read afterwards
 //   view:     the op writes nothing; both stay readable
 struct Alias {
@@ -73,10 +73,10 @@ struct Alias {
   int64_t row_offset = 0;
 };
 
-// Operands that lie side by side in one matrix along `dim`, so that one kernel call reads or writes
-// them as one. `required`: the kernel cannot do without (concat).
+// Operands that should lie side by side in one matrix along `dim`, so that one kernel call reads or
+// writes them as one. `required`: the kernel cannot work otherwise (concat).
 struct Bundle {
-  bool outputs = false;  // of the node's outputs, or of its inputs
+  bool outputs = false;  // of the node's outputs; otherwise of its inputs
   std::vector<int> operands;
   int dim = 0;
   bool required = false;
@@ -87,8 +87,8 @@ struct Layout {
   std::vector<Bundle> bundles;
 };
 
-// The same op over `inputs` (values that are kept anyway) gives the node's `outputs` again, bit for
-// bit. Worth it only where that costs far less than the memory.
+// Running the same op over `inputs` (values that are kept anyway) rebuilds `outputs` bit for bit.
+// Only for ops that cost little compared with the memory that this saves.
 struct Rematerialization {
   std::vector<int> inputs;   // value ids; -1: absent
   std::vector<int> outputs;  // indices of the node's outputs that are rebuilt
@@ -96,49 +96,50 @@ struct Rematerialization {
 
 struct OpDef {
   std::string_view name;
-  // Types in -> types out, with placements; throws through OpCall::fail.
+  // Infers output types, with placements, from input types; throws through OpCall::fail.
   std::vector<TensorType> (*infer)(const OpCall&) = nullptr;
   Cost (*cost)(const OpCall&) = nullptr;
   // Appends the nodes of the derivative; null: not differentiable (an error if a gradient arrives).
   void (*backward)(BackwardContext&) = nullptr;
   Layout (*layout)(const OpCall&) = nullptr;  // null: nothing shared
-  // Its derivative only moves or adds gradients: a sum that is pending may stay pending through it.
+  // The derivative only moves or adds gradients, so a sum that is pending may stay pending through
+  // it.
   bool passes_pending = false;
-  // Attrs that say where this rank's parts lie in the whole (its rows of a split table, its range
-  // of a Flat weight); set when memory is planned. Null: the kernel need not know.
+  // Sets attrs that say where this rank's parts lie in the whole (its rows of a split table, its
+  // range of a Flat weight); called when memory is planned. Null: the kernel does not need them.
   void (*localize)(const OpCall&, int64_t rank, Attrs&) = nullptr;
-  // What the node becomes where its inputs are placed so that one node cannot do it: appends nodes
-  // over `inputs` (of the graph, in place of the node's own) and returns what stands for the node's
-  // outputs, named `names`. Null, or nothing returned: the node is appended as it is.
+  // Replaces a node that cannot run on its inputs as they are placed: appends nodes over `inputs`
+  // (the values that stand for the node's own inputs) and returns the values that replace its
+  // outputs, named `names`. Null, or an empty result: the node is appended unchanged.
   std::vector<int> (*expand)(Graph&, const Node&, const std::vector<int>& inputs,
                              const std::vector<std::string>& names) = nullptr;
-  // The op that ends what this one only begins, of the same attr `channel`: until then nobody may
-  // read or overwrite the outputs, nor overwrite the inputs. Empty: it is done when the next op
-  // runs.
+  // The op that completes the asynchronous work that this op starts, on the same attr `channel`.
+  // Until then nobody may read or overwrite the outputs, nor overwrite the inputs. Empty: the work
+  // is complete when the next op runs.
   std::string_view ended_by = {};
-  // What it asks of the communicator of its attr `axis`, bound; of kind kBarrier where nothing goes
-  // over the wire. Null: it asks nothing, or only takes what another rank sends.
+  // The collective that the op runs on the communicator of its attr `axis`, bound to memory;
+  // kBarrier where nothing is sent. Null: the op does not communicate, or only receives.
   Collective (*collective)(const KernelCall&) = nullptr;
-  // It waits for what others do, and has no work of its own.
+  // The op waits for other ranks and has no work of its own.
   bool only_waits = false;
   // Its outputs lie in host memory.
   bool outputs_on_host = false;
   // A matrix product that may run on 8-bit floats: has the attr `fp8`.
   bool can_use_fp8 = false;
-  // How selective recomputation does it again in backward; null: its outputs are kept.
+  // How selective recomputation rebuilds its outputs in backward; null: its outputs are kept.
   Rematerialization (*rematerialize)(const Node&) = nullptr;
 };
 
-// All ops that a graph may name. A plain list, passed to whoever parses text.
+// All ops that a graph may name: a plain list, passed to whoever parses text.
 using OpTable = std::vector<const OpDef*>;
 
-// Null where there is none.
+// Returns null if the table has no such op.
 const OpDef* find_op(const OpTable& table, std::string_view name);
 
-// Placements, one axis at a time: `rules` lists the legal combinations for one axis as
+// Infers placements, one mesh axis at a time. `rules` lists the legal combinations for one axis as
 // "S0 R -> S0"; the inputs are the present ones among `operands`, in order. Returns the placements
-// of each output; fails, naming the values, where an axis has no rule. "R ... -> R" need not be
-// listed: all Replicated gives all Replicated.
+// of each output; fails, naming the values, where no rule fits an axis. "R ... -> R" need not be
+// listed: Replicated inputs always give Replicated outputs.
 std::vector<Placements> match_placements(const OpCall& call, const std::vector<int>& operands,
                                          int num_outputs, std::span<const std::string_view> rules);
 

@@ -1,5 +1,5 @@
-// A program: flat steps over offsets into a few arenas. What the executor runs, the plan prices and
-// the simulator times; the same on every device.
+// A program: a flat list of instructions over offsets into a few arenas. The executor runs it, the
+// plan prices it and the simulator times it; it is the same on every device.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ enum class Arena {
   kOptimizer,        // moments, master weights
   kInputs,           // the batch, step scalars, results that the host reads
   kActivations,      // kept from forward to backward, for one micro-batch in flight
-  kWorkspace,        // everything else: overlapping lifetimes share memory; kernels' scratch
-  kHostActivations,  // kept as well, in memory of the host: what `stash` gives (ops/offload)
+  kWorkspace,        // everything else and kernels' scratch; values share memory over time
+  kHostActivations,  // kept as well, but in host memory: outputs of `stash` (ops/offload)
 };
 inline constexpr int kNumArenas = 7;
 std::string_view arena_name(Arena arena);
@@ -37,11 +37,11 @@ struct Operand {
   DType dtype = DType::kF32;
   Shape shape;             // local; rank 0: an absent optional input
   int64_t row_stride = 0;  // elements
-  // From one micro-batch in flight to the next; 0 where all of them share the memory.
+  // Bytes from one in-flight micro-batch to the next; 0 where all of them share the memory.
   int64_t slot_bytes = 0;
 
   bool present() const { return shape.rank() > 0; }
-  // With the arena's first byte at `base`.
+  // The operand as a view, if the arena begins at `base`.
   View view(void* base, int64_t slot = 0) const {
     return {static_cast<char*>(base) + offset_bytes + slot * slot_bytes, dtype, shape, row_stride};
   }
@@ -56,14 +56,14 @@ struct Instruction {
   int64_t scratch_offset_bytes = 0;  // in the workspace
   int64_t scratch_bytes = 0;
   Cost cost;
-  int node = -1;  // of the graph that it was planned from
+  int node = -1;  // index in the graph that it was planned from
 };
 
 struct Program {
-  std::string name;  // "forward", "backward", "update", "evaluate"; "forward.1": of chunk 1
+  std::string name;  // "forward", "backward", "update", "evaluate"; "forward.1" for chunk 1
   std::vector<Instruction> instructions;
   int64_t num_slots = 1;  // micro-batches that may be in flight at once
-  int graph = 0;          // among those that were planned together
+  int graph = 0;          // index among the graphs that were planned together
 };
 
 // All programs of a run over one set of arenas.
@@ -71,26 +71,27 @@ struct ProgramSet {
   Mesh mesh;
   int64_t rank = 0;
   ArenaBytes arena_bytes{};
-  // Arenas in memory of the host that the device reads and writes in place.
+  // Arenas in host memory, which the device reads and writes in place.
   std::array<bool, kNumArenas> on_host{};
   std::vector<Program> programs;
   // Graph inputs and outputs, by name: what the host, checkpoints and other programs may touch.
   std::map<std::string, Operand, std::less<>> named;
-  std::map<std::string, TensorType, std::less<>> types;  // of the same
+  std::map<std::string, TensorType, std::less<>> types;  // of the same names
 
   const Program& program(std::string_view name) const;  // throws Error{kInternal}
   const Operand& operand(std::string_view name) const;  // throws Error{kInternal}
   const TensorType& type(std::string_view name) const;  // throws Error{kInternal}
 };
 
-// Addresses to bind what is only planned, which nobody looks behind.
+// Addresses for binding during planning; nobody dereferences them.
 std::array<void*, kNumArenas> made_up_bases();
 
-// The kernel call of an instruction, for arenas that start at `bases` and a micro-batch in `slot`.
+// The kernel call of an instruction, for arenas that start at `bases` and the micro-batch in
+// `slot`.
 KernelCall bind_views(const Instruction& instruction, const std::array<void*, kNumArenas>& bases,
                       int64_t slot = 0);
 
-// "program forward: 12 instructions\n  0 linear weights+0 …": one line an instruction.
+// "program forward: 12 instructions\n  0 linear weights+0 ...": one line an instruction.
 std::string to_string(const Program& program);
 
 }  // namespace skein

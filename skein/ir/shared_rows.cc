@@ -25,7 +25,7 @@ SharedRows::Place SharedRows::resolve(ValueId id) {
   return place;
 }
 
-// The blocks of values that lie one below the other become parts of one.
+// A concatenation puts the blocks of `parts` below each other in one new block.
 void SharedRows::join(const std::vector<ValueId>& parts) {
   const int joined = static_cast<int>(blocks_.size());
   blocks_.emplace_back();

@@ -1,8 +1,8 @@
-// Which values of a graph show the same memory, as its ops' layouts say: views, parts of a
-// concatenation, and what an op writes in place of its input. By rows, the first dim, which is how
-// layouts share memory; values that only lie beside each other share nothing.
+// Which values of a graph occupy the same memory according to the layouts of its ops: views, parts
+// of a concatenation, and outputs written in place of an input. Memory is compared by rows (the
+// first dim), which is how layouts share it; values that are merely adjacent share nothing.
 //
-// Cost  a step up for each concatenation that a value went into
+// Cost  a lookup follows one link for each concatenation that a value went into
 #pragma once
 
 #include <vector>
@@ -15,10 +15,11 @@ class SharedRows {
  public:
   explicit SharedRows(const Graph& graph) : graph_(graph), place_(graph.values().size()) {}
 
-  // The outputs of `node`, whose inputs were added before. Graph inputs need no adding.
+  // Adds the outputs of `node`; its inputs must have been added before. Graph inputs need no
+  // adding.
   void add(const Node& node, const Layout& layout);
 
-  // All values so far with a row in common with `id`, itself among them.
+  // All values so far that have a row in common with `id`, itself included.
   std::vector<ValueId> sharing(ValueId id);
   bool share(ValueId a, ValueId b);
 
@@ -27,7 +28,7 @@ class SharedRows {
     int block = -1;
     int64_t row = 0;
   };
-  // Rows that belong together; part of another where a concatenation joined them.
+  // A run of rows; part of another block once a concatenation joined them.
   struct Block {
     Place parent;
     std::vector<ValueId> values;

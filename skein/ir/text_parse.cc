@@ -6,7 +6,7 @@
 namespace skein {
 namespace {
 
-// One line, read from left to right.
+// A cursor over one line of text.
 class Line {
  public:
   Line(std::string_view text, int number) : text_(text), number_(number) { skip_spaces(); }

@@ -115,8 +115,8 @@ class Verifier {
     check_not_in(being_written_, id, "reads");
   }
 
-  // Whatever shows the rows that the output takes is gone: the input, its views, what it is a view
-  // of.
+  // Overwriting an input destroys every value with rows in the same memory: the input, its views,
+  // and what it is a view of.
   void check_overwrite(const Node& node, const Alias& alias) {
     const ValueId output = node.outputs.at(alias.output);
     check_not_in(being_written_, output, "overwrites");
@@ -145,10 +145,10 @@ class Verifier {
     }
   }
 
-  // ---- work that goes on beside the nodes between its two ends (OpDef::ended_by)
+  // ---- asynchronous work, between the op that starts it and the op that ends it (OpDef::ended_by)
 
   using WorkEnd = std::pair<std::string_view, int64_t>;  // op, channel
-  using InUse = std::unordered_map<ValueId, int>;        // by which node
+  using InUse = std::unordered_map<ValueId, int>;        // value -> index of the node that uses it
 
   void begin_work(const Node& node) {
     if (node.op->ended_by.empty()) return;
@@ -192,8 +192,8 @@ class Verifier {
   std::vector<bool> defined_;
   std::vector<int> overwritten_by_;
   SharedRows shared_;
-  std::set<std::string_view> ends_;   // ops that end what others began
-  std::map<WorkEnd, int> under_way_;  // begun by which node
+  std::set<std::string_view> ends_;   // ops that end asynchronous work
+  std::map<WorkEnd, int> under_way_;  // end -> index of the node that began the work
   InUse being_written_, being_read_;
   Phase phase_ = Phase::kForward;
   int index_ = -1;

@@ -76,7 +76,7 @@ TEST(Verify, RefusesAnOutputThatIsOverwritten) {
             "after test: node 1 [accumulate]: graph output 'y' is overwritten by node 1");
 }
 
-// Memory, not only values: x and its halves are the same rows.
+// The check is on memory, not on values: y and its halves occupy the same rows.
 TEST(Verify, RefusesReadingTheWholeAfterAPartOfItWasOverwritten) {
   const std::string split =
       "forward\n y = plus(x, w) : f32[4]\n a, b = halves(y) : f32[2], f32[2]\n"
@@ -120,7 +120,7 @@ TEST(Verify, RefusesAnOutputOfWhichAPartIsOverwritten) {
             "after test: node 2 [accumulate]: graph output 'y' is overwritten by node 2");
 }
 
-// Between its two ends, work reads and writes on.
+// Until its end, asynchronous work still reads its inputs and writes its outputs.
 TEST(Verify, LeavesAloneWhatIsUnderWay) {
   const std::string begun =
       "forward\n y = plus(x, w) : f32[4]\n t = begin(y) {channel=7} : f32[4]\n";

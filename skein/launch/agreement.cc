@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxShownLine = 200;
 
-// Every rank's `share` bytes, one after the other; bytes travel as i32.
+// Gathers the `share` of every rank, in order of ranks; bytes are sent as i32.
 std::string all_gather(Communicator& world, std::string share, std::string_view label) {
   share.resize((share.size() + 3) / 4 * 4);
   const auto words = static_cast<int64_t>(share.size() / 4);
@@ -32,7 +32,8 @@ std::string all_gather(Communicator& world, std::string share, std::string_view 
   return {reinterpret_cast<const char*>(all.data()), all.size() * sizeof(int32_t)};
 }
 
-// "<name length> <value length> <name><value>" for each, so that any bytes come back.
+// Encodes each fact as "<name length> <value length> <name><value>", so that names and values may
+// hold any bytes.
 std::string to_bytes(const Facts& facts) {
   std::string bytes;
   for (const auto& [name, value] : facts) {
@@ -57,7 +58,7 @@ Facts from_bytes(std::string_view bytes) {
     bytes.remove_prefix(found.size());
     return std::string(found);
   };
-  while (!bytes.empty() && bytes.front() != '\0') {  // padding
+  while (!bytes.empty() && bytes.front() != '\0') {  // a NUL begins the padding
     const size_t name_size = number(), value_size = number();
     std::string name = text(name_size);
     facts[std::move(name)] = text(value_size);
@@ -77,7 +78,7 @@ std::string shown(std::string_view line) {
   return fmt::format("\"{}…\"", line.substr(0, kMaxShownLine));
 }
 
-// "line 12 of the configuration is "a", expected "b""; the texts differ.
+// Text such as 'line 12 of the configuration is "a", expected "b"'. The texts must differ.
 std::string difference(const std::string& name, std::string_view found, std::string_view expected) {
   const bool one_line = found.find('\n') == found.npos && expected.find('\n') == expected.npos;
   if (one_line) return fmt::format("{} is {}, expected {}", name, shown(found), shown(expected));
@@ -101,7 +102,7 @@ std::string difference(const Facts& found, const Facts& expected) {
   return "its facts are not readable";
 }
 
-// The rank whose hash most ranks have, the lowest of them.
+// The lowest rank whose hash is the most common one.
 int most_common(std::span<const std::string> hashes) {
   std::map<std::string_view, int> counts;
   for (const std::string& hash : hashes) ++counts[hash];
@@ -138,7 +139,7 @@ void check_agreement(Communicator& world, const Facts& facts) {
   }
   if (others.empty()) return;
 
-  // Every rank sees the same digests, so all of them go on to here.
+  // All ranks see the same digests, so all of them continue here.
   std::array<int32_t, 1> length = {static_cast<int32_t>(mine.size())};
   std::string length_bytes(sizeof(length), '\0');
   std::memcpy(length_bytes.data(), length.data(), sizeof(length));

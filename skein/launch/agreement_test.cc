@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What each of facts.size() ranks, threads here, is told: "" where it agrees.
+// The error message of each of facts.size() ranks (threads here); "" where it agrees.
 std::vector<std::string> outcomes(const std::vector<Facts>& facts) {
   std::string folder = testing::TempDir() + "/agreement_XXXXXX";
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
@@ -37,7 +37,7 @@ std::vector<std::string> outcomes(const std::vector<Facts>& facts) {
   return messages;
 }
 
-// The message, the same on every rank.
+// The error message, checked to be the same on every rank.
 std::string refusal(const std::vector<Facts>& facts) {
   const std::vector<std::string> messages = outcomes(facts);
   for (const std::string& message : messages) EXPECT_EQ(message, messages.front());
@@ -67,7 +67,7 @@ TEST(Agreement, TheRankAndTheLineThatDifferAreNamed) {
       "rank 2 of 3 was started with something else than rank 0 and the others. Rank 2: line 2 "
       "of the configuration is \"seed = 2\", expected \"seed = 1\". Start every rank with the "
       "same program and configuration");
-  // The odd one out, even where it is rank 0.
+  // The minority is named, even if it is rank 0.
   EXPECT_THAT(refusal({other, kFacts, kFacts}),
               HasSubstr("rank 0 of 3 was started with something else than rank 1 and the others"));
   EXPECT_THAT(refusal({kFacts, other}), HasSubstr("rank 1 of 2 was started with something else "

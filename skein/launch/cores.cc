@@ -12,7 +12,7 @@ std::vector<int> usable_cores() {
     for (int core = 0; core < CPU_SETSIZE; ++core) {
       if (CPU_ISSET(core, &set)) cores.push_back(core);
     }
-  } else {  // more than CPU_SETSIZE of them
+  } else {  // the machine has more than CPU_SETSIZE cores
     for (int core = 0; core < sysconf(_SC_NPROCESSORS_ONLN); ++core) cores.push_back(core);
   }
   return cores;

@@ -1,8 +1,8 @@
-// The cores of a machine, shared out to its workers.
+// Divides the cores of a machine among its workers.
 //
-// Workers that compute together wait for each other at every collective. Left to itself the system
-// now and then puts two of them on one core for a few milliseconds while another core has nothing
-// to do, and all the others wait: each worker is bound to cores of its own where there are enough.
+// Workers that compute together wait for each other at every collective. The scheduler sometimes
+// puts two of them on one core for some milliseconds while another core is idle, and then all wait.
+// So each worker is bound to its own cores if there are enough.
 #pragma once
 
 #include <sched.h>
@@ -11,15 +11,16 @@
 
 namespace skein {
 
-// What this thread may run on, ascending.
+// The cores that this thread may run on, ascending.
 std::vector<int> usable_cores();
 
-// Of worker `index` of `count`: neighbours, at least floor(cores / count) of them; none where there
-// are more workers than cores.
+// The cores of worker `index` of `count`: adjacent ones, at least floor(cores / count); none where
+// there are more workers than cores.
 std::vector<int> cores_of_worker(const std::vector<int>& cores, int index, int count);
 
-// Binds the calling thread, and the threads and processes that it starts, for as long as it lives.
-// Nothing where `cores` is empty, or the system refuses: it is a matter of speed alone.
+// Binds the calling thread, and the threads and processes that it starts, to `cores`; the
+// destructor restores the calling thread's former cores. Does nothing where `cores` is empty or the
+// system refuses, since only speed depends on it.
 class BoundToCores {
  public:
   explicit BoundToCores(const std::vector<int>& cores);

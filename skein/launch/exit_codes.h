@@ -1,4 +1,4 @@
-// How a process of Skein ends, for scripts and schedulers.
+// The exit codes of skein, for scripts and schedulers.
 #pragma once
 
 #include "skein/base/error.h"

@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kMaxStartId = 128;
 
-// Steps that Slurm makes itself: interactive, batch script, extern, pending (slurm.h).
+// Numbers of the steps that Slurm itself creates: interactive, batch script, extern, pending
+// (slurm.h).
 constexpr int64_t kFirstSpecialStep = 0xfffffffa;
 
 bool is_name_character(char c) {
@@ -27,7 +28,7 @@ class Variables {
   Variables(const ReadVariable& read, std::string launcher)
       : read_(read), launcher_(std::move(launcher)) {}
 
-  // Empty where it is not set, too.
+  // The value of a variable; empty if it is not set.
   std::string text(const char* name) const {
     const char* value = read_(name);
     return value == nullptr ? "" : value;
@@ -71,14 +72,14 @@ class Variables {
     return rank_info;
   }
 
-  // A readable name with a hash of everything that tells one start from another. `identity` is
-  // what the launcher says of the run, `attempts` count how often it was started again.
+  // A readable name with a hash of everything that distinguishes one start from another.
+  // `identity`: how the launcher identifies the run; `attempts`: counters of its restarts.
   std::string start_id(const std::vector<std::string>& identity,
                        const std::vector<std::string>& attempts) const {
     std::vector<std::string> parts = {text("SKEIN_START_ID")};
     if (parts.front().empty()) parts = identity;
     parts.insert(parts.end(), attempts.begin(), attempts.end());
-    std::string whole;  // unambiguous: a part holds no NUL
+    std::string whole;  // NUL separates the parts, since none holds one
     std::string name = launcher_;
     for (const std::string& part : parts) {
       whole += part + '\0';
@@ -110,13 +111,14 @@ RankInfo rank_info_of_skein(const Variables& variables) {
   return rank_info;
 }
 
-// …/torchelastic_x1/id_x2/attempt_0/3/error.json, x1 and x2 drawn at every start → all before "/3"
+// Strips the last two parts of .../torchelastic_x1/id_x2/attempt_0/3/error.json, where x1 and x2
+// are random at each start, so that all ranks of a machine have the same path.
 std::string torchrun_log_folder(const Variables& variables) {
   return fs::path(variables.text("TORCHELASTIC_ERROR_FILE")).parent_path().parent_path();
 }
 
 void refuse_ambiguous_torchrun(const Variables& variables, const std::string& run_id) {
-  // Every agent counts the restarts that began with its own workers.
+  // Each torchrun agent counts only the restarts that its own workers caused.
   if (variables.has("TORCHELASTIC_MAX_RESTARTS") &&
       variables.text("TORCHELASTIC_MAX_RESTARTS") != "0") {
     fail(ErrorCode::kUsage,
@@ -151,8 +153,8 @@ RankInfo rank_info_of_open_mpi(const Variables& variables) {
   RankInfo rank_info =
       variables.rank_info("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                           "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
-  // The job's number comes from mpirun's host and process; in a container these repeat, the port in
-  // its address does not.
+  // The job number derives from mpirun's host and process id, which repeat in containers; the port
+  // in its address does not.
   const std::vector<std::string> identity = {
       variables.text("PMIX_NAMESPACE"), variables.text("OMPI_MCA_ess_base_jobid"),
       variables.text("OMPI_MCA_orte_hnp_uri"), variables.text("SLURM_JOB_ID"),
@@ -166,7 +168,8 @@ RankInfo rank_info_of_open_mpi(const Variables& variables) {
   return rank_info;
 }
 
-// Tasks on node `node` of "2(x3),1": 2 on nodes 0, 1 and 2, 1 on node 3.
+// The number of tasks on node `node`: "2(x3),1" means 2 on each of nodes 0, 1 and 2, and 1 on node
+// 3.
 int tasks_on_node(const std::string& list, int64_t node) {
   std::string_view rest = list;
   const auto number = [&](int64_t& value) {
@@ -194,7 +197,7 @@ int tasks_on_node(const std::string& list, int64_t node) {
 std::optional<RankInfo> rank_info_of_slurm(const Variables& variables) {
   if (!variables.has("SLURM_STEP_ID") || !variables.has("SLURM_PROCID")) return std::nullopt;
   if (variables.number("SLURM_STEP_ID", 0, UINT32_MAX) >= kFirstSpecialStep) return std::nullopt;
-  // SLURM_NTASKS may be the job's instead of the step's.
+  // SLURM_NTASKS may be that of the job instead of the step.
   const char* size =
       variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   if (!variables.has(size)) return std::nullopt;

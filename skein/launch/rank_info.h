@@ -1,18 +1,18 @@
-// Which process of a run this one is, as its launcher says in the environment.
+// The rank of this process in its run, from environment variables that its launcher sets.
 //
-// Launchers, in the order in which they are asked; the innermost one wins:
-//   skein      SKEIN_RANK, SKEIN_SIZE, SKEIN_LOCAL_RANK, SKEIN_LOCAL_SIZE, SKEIN_START_ID: what
-//              `launch.workers` sets (workers.h), and what any other launcher can set
+// Launchers, in the order in which they are tried; the innermost one wins:
+//   skein      SKEIN_RANK, SKEIN_SIZE, SKEIN_LOCAL_RANK, SKEIN_LOCAL_SIZE, SKEIN_START_ID: set by
+//              `launch.workers` (workers.h), or by any other launcher
 //   torchrun   TORCHELASTIC_RUN_ID with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
 //   Open MPI   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE
-//   Slurm      SLURM_STEP_ID, SLURM_PROCID, …: inside a step of more than one task. A script under
-//              sbatch, a shell under salloc and a step of one task are no place.
-// RANK and WORLD_SIZE alone are refused: some platforms (PyTorchJob) set them once per node, and to
-// take them for processes, or to ignore them, would train something else than what was meant.
+//   Slurm      SLURM_STEP_ID, SLURM_PROCID, ...: inside a step of more than one task. A script
+//              under sbatch, a shell under salloc and a step of one task are no ranks.
+// RANK and WORLD_SIZE alone are refused: some platforms (PyTorchJob) set them once per node, so
+// neither using nor ignoring them would be safe.
 //
-// start_id  the same on every rank and another one at every start, restarts by the launcher
-//           included; letters, digits, '-' and '_'. SKEIN_START_ID replaces what a launcher says of
-//           the run where that does not suffice.
+// start_id  the same on every rank and different at every start, including restarts by the
+//           launcher; letters, digits, '-' and '_'. SKEIN_START_ID replaces the launcher's identity
+//           of the run where that is not unique.
 // Errors    Error{kUsage} naming variable, value and what was expected
 // Source    torchrun: torch/distributed/run.py. Slurm: srun(1), OUTPUT ENVIRONMENT VARIABLES. Open
 //           MPI: mpirun(1).
@@ -30,25 +30,25 @@ namespace skein {
 struct RankInfo {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;  // among the processes on this machine
+  int local_rank = 0;  // index among the run's processes on this machine
   int local_size = 1;
   std::string launcher;  // "skein", "torchrun", "Open MPI" or "Slurm"
   std::string start_id;
-  int64_t parent_pid = 0;  // of the run_workers that started this process; 0: somebody else did
+  int64_t parent_pid = 0;  // the process whose run_workers started this one; 0: none
 };
 
-// As std::getenv: the value of a variable, or null.
+// Like std::getenv: the value of a variable, or null.
 using ReadVariable = std::function<const char*(const char* name)>;
 
-// Nothing: no launcher started this process.
+// nullopt: no launcher started this process.
 std::optional<RankInfo> rank_info_from_environment(const ReadVariable& read);
 std::optional<RankInfo> rank_info_from_environment();
 
-// `workers` is launch.workers: with a launcher it is 1, or what the launcher started here.
+// Checks launch.workers: under a launcher it must be 1, or the number of processes started here.
 void check_workers(const RankInfo& rank_info, int64_t workers);
 
-// <rendezvous, or run_dir/rendezvous>/<start_id>. Errors kUnsupported where `rendezvous` is no
-// folder (redis://…).
+// The folder <rendezvous, or run_dir/rendezvous>/<start_id>. Throws Error{kUnsupported} where
+// `rendezvous` is a URL (redis://...).
 fs::path rendezvous_folder(const std::string& rendezvous, const fs::path& run_dir,
                            const std::string& start_id);
 

@@ -67,7 +67,7 @@ const Environment kSlurm = {
     {"SLURM_PROCID", "6"},         {"SLURM_LOCALID", "0"},
     {"SLURM_NODEID", "3"},         {"SLURM_NTASKS", "7"},
     {"SLURM_STEP_NUM_TASKS", "7"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"}};
-// What the script of sbatch sees, with -n 7.
+// The environment of a script under `sbatch -n 7`.
 const Environment kSbatch = {{"SLURM_JOB_ID", "1234"}, {"SLURM_PROCID", "0"},
                              {"SLURM_LOCALID", "0"},   {"SLURM_NODEID", "0"},
                              {"SLURM_NTASKS", "7"},    {"SLURM_TASKS_PER_NODE", "2(x3),1"}};
@@ -94,7 +94,7 @@ TEST(RankInfo, EveryLauncher) {
   expect_rank_info(
       with(kSlurm, {{"SLURM_NODEID", "2"}, {"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "1"}}),
       {5, 7, 1, 2, "Slurm"});
-  // The step's own tasks count, not the job's.
+  // The step's number of tasks counts, not the job's.
   expect_rank_info(with(kSlurm, {{"SLURM_NTASKS", "64"}}), {6, 7, 0, 1, "Slurm"});
 }
 
@@ -156,7 +156,7 @@ TEST(RankInfo, StartIdTellsStartsApartAndIsTheSameOnAllRanks) {
                                 {"LOCAL_RANK", "1"},
                                 {"TORCHELASTIC_ERROR_FILE",
                                  "/tmp/torchelastic_a/none_b/attempt_0/1/error.json"}})));
-  // Another machine has log folders of its own.
+  // On another machine the log folder has another name.
   EXPECT_EQ(id(kTorchrunNodes),
             id(with(kTorchrunNodes, {{"RANK", "1"},
                                      {"LOCAL_RANK", "1"},

@@ -12,18 +12,20 @@ namespace skein {
 
 struct WorkerFailure {
   int rank = 0;
-  bool lost_peer = false;  // it failed because another one did
-  bool told = false;       // it said so itself
+  bool lost_peer = false;  // it failed only because another worker did
+  bool told = false;       // the worker reported the failure itself
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;  // "rank 3 failed: …"
+  std::string message;  // "rank 3 failed: ..."
 };
 
-// What `status`, of waitpid, and the worker's report say; nothing for exit codes 0 and 75.
+// Builds a failure from `status` (of waitpid) and the worker's report; nullopt for exit codes 0 and
+// 75.
 std::optional<WorkerFailure> worker_failure(int rank, int status,
                                             const std::optional<Error>& report,
                                             const fs::path& log);
 
-// The first one that did not lose a peer; else the first one. `failures` in order, not empty.
+// The first failure that is not a lost peer, or else the first one. `failures`: in order of time,
+// not empty.
 const WorkerFailure& cause_of(std::span<const WorkerFailure> failures);
 
 }  // namespace skein

@@ -18,7 +18,7 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// This process's environment with `changes` over it.
+// This process's environment, overridden by `changes`.
 std::vector<std::string> merged_environment(const std::vector<std::string>& changes) {
   std::vector<std::string> merged = changes;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -81,7 +81,7 @@ WorkerProcess::WorkerProcess(int rank, const Start& start) : rank_(rank) {
   SpawnActions::check(posix_spawnattr_init(&attributes));
   posix_spawnattr_setsigmask(&attributes, &start.signal_mask);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  // The file that runs here, even where another one has taken its name since.
+  // The running executable itself, even if its path holds another file by now.
   const int refused = ::posix_spawn(&pid_, "/proc/self/exe", actions.get(), &attributes,
                                     pointers(arguments).data(), pointers(environment).data());
   posix_spawnattr_destroy(&attributes);

@@ -1,4 +1,4 @@
-// One worker: this program, started again as a child.
+// A worker: a child process that runs this program again.
 #pragma once
 
 #include <sys/types.h>
@@ -16,21 +16,21 @@ class WorkerProcess {
  public:
   struct Start {
     std::vector<std::string> arguments;    // without the program's name
-    std::vector<std::string> environment;  // "NAME=value", over this process's own
-    fs::path output;                       // appended to; empty: this process's own
+    std::vector<std::string> environment;  // "NAME=value"; overrides this process's environment
+    fs::path output;                       // file to append to; empty: this process's own output
     sigset_t signal_mask;
   };
 
-  // Errors  kIo naming what the system refused
+  // Throws Error{kIo} naming the system call that failed.
   WorkerProcess(int rank, const Start& start);
   WorkerProcess(WorkerProcess&& other) noexcept;
-  // Kills and waits where it still runs.
+  // Kills the worker if it still runs, and waits for its end.
   ~WorkerProcess();
 
   int rank() const { return rank_; }
   bool running() const { return pid_ > 0; }
   void send(int signal) const;
-  // Its status, as of waitpid, once; nothing while it runs.
+  // Returns the status of waitpid once after the worker ended; nullopt otherwise.
   std::optional<int> poll();
 
  private:

@@ -25,7 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Holds the signals that the parent waits for, from before the first worker until after the last.
+// Blocks the signals that the parent waits for, from before the first worker starts until after the
+// last one ends.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -33,9 +34,11 @@ class BlockedSignals {
     for (const int signal : {SIGCHLD, SIGTERM, SIGUSR1, SIGINT}) sigaddset(&waited_, signal);
     struct sigaction hang_up {};
     sigaction(SIGHUP, nullptr, &hang_up);
-    if (hang_up.sa_handler != SIG_IGN) sigaddset(&waited_, SIGHUP);  // not under nohup
+    // Under nohup SIGHUP stays ignored.
+    if (hang_up.sa_handler != SIG_IGN) sigaddset(&waited_, SIGHUP);
     sigprocmask(SIG_BLOCK, &waited_, &former_);
-    // Where SIGCHLD is ignored, as some launchers leave it, the system hides how a child ended.
+    // If SIGCHLD is ignored, as some launchers leave it, the system discards the status of
+    // children.
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &action, &former_child_);
@@ -43,7 +46,8 @@ class BlockedSignals {
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
   ~BlockedSignals() {
-    while (wait(Clock::duration::zero()) != 0) {  // or it would end this process now
+    // Takes pending signals, which would end this process when they are unblocked.
+    while (wait(Clock::duration::zero()) != 0) {
     }
     sigaction(SIGCHLD, &former_child_, nullptr);
     sigprocmask(SIG_SETMASK, &former_, nullptr);
@@ -51,7 +55,7 @@ class BlockedSignals {
 
   const sigset_t& former() const { return former_; }
 
-  // The next signal, or 0 after `timeout`.
+  // Waits for the next signal; returns 0 after `timeout`.
   int wait(Clock::duration timeout) const {
     using std::chrono::nanoseconds;
     const int64_t ns = std::max<int64_t>(0, nanoseconds(timeout).count());
@@ -81,7 +85,7 @@ void make_folder(const fs::path& path) {
   }
 }
 
-// A folder that is gone when the run is over.
+// A folder that is removed when the run is over.
 class RendezvousFolder {
  public:
   explicit RendezvousFolder(fs::path path) : path_(std::move(path)) { make_folder(path_); }
@@ -135,8 +139,8 @@ class Workers {
     const bool told = launch_.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;
     const int threads = launch_.threads > 0 ? launch_.threads : share;
     if (!told) start.environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-    // A run that takes less than the machine may not be alone on it: its cores are not ours to
-    // choose.
+    // A run that uses fewer threads than the machine has cores may share it with other programs, so
+    // its workers are not bound.
     const bool whole_machine = !told && threads == share;
     const BoundToCores bound(whole_machine ? cores_of_worker(cores, rank, launch_.num_workers)
                                            : std::vector<int>{});
@@ -145,7 +149,7 @@ class Workers {
     workers_.emplace_back(rank, start);
   }
 
-  // Looks at who has ended; whether anybody still runs.
+  // Handles workers that have ended; returns whether any still runs.
   bool reap() {
     bool any_running = false;
     for (WorkerProcess& worker : workers_) {
@@ -159,13 +163,13 @@ class Workers {
     const bool by_us = WIFSIGNALED(status) && ending_ &&
                        (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
     if (by_us) return;
-    // Ctrl-C on a terminal, and its end, may reach a worker before they reach this process.
+    // Ctrl-C, or the end of the terminal, may reach a worker before this process.
     const bool stopped_by_signal =
         WIFSIGNALED(status) &&
         (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP ||
          (asked_to_stop_ && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGUSR1)));
     if (stopped_by_signal) {
-      stopped_ = stopped_early_ = true;  // before it trained: there is nothing to save
+      stopped_ = stopped_early_ = true;  // nothing to save before training
       end_others();
       return;
     }
@@ -188,7 +192,7 @@ class Workers {
       return;
     }
     asked_to_stop_ = true;
-    // On a terminal workers get Ctrl-C themselves, and a second SIGINT would end them at once.
+    // Workers on a terminal get Ctrl-C themselves, and a second SIGINT would end them at once.
     send_all(signal == SIGINT ? SIGTERM : signal);
   }
 
@@ -210,7 +214,7 @@ class Workers {
     }
   }
 
-  // Until the next deadline, at most a long while.
+  // The time until the next deadline, or an hour where there is none.
   Clock::duration time_left() const {
     Clock::duration left = std::chrono::hours(1);
     for (const auto& deadline : {settle_, kill_}) {
@@ -240,19 +244,19 @@ class Workers {
   RendezvousFolder folder_;
   BlockedSignals signals_;
   std::vector<WorkerProcess> workers_;
-  std::vector<WorkerFailure> failures_;  // in the order in which they were seen
-  bool stopped_ = false;                 // a worker stopped because it was asked to
-  bool stopped_early_ = false;           // a worker did not know yet how to
+  std::vector<WorkerFailure> failures_;  // in order of time
+  bool stopped_ = false;                 // a worker stopped on request
+  bool stopped_early_ = false;           // a worker was stopped before it handled signals
   bool asked_to_stop_ = false;
   bool interrupted_ = false;
-  bool ending_ = false;                      // the others were told to end
-  std::optional<Clock::time_point> settle_;  // until then, one that lost no peer may still turn up
+  bool ending_ = false;                      // the remaining workers were told to end
+  std::optional<Clock::time_point> settle_;  // waiting for the failure behind a lost peer
   std::optional<Clock::time_point> kill_;
 };
 
 int failed_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folder,
                      const Error& error) {
-  if (rank_info.rank == 0) {  // it shares the terminal with the parent, who tells the cause
+  if (rank_info.rank == 0) {  // the parent prints the cause on the shared terminal
     log::error_to_file(error.what());
   } else {
     log::error("{}", error.what());
@@ -280,10 +284,10 @@ int run_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folder,
     try {
       code = body();
     } catch (const std::exception& exception) {
-      log::error_to_file(to_error(exception).what());  // whoever catches it tells the terminal
+      log::error_to_file(to_error(exception).what());  // the caller prints it on the terminal
       throw;
     }
-    std::error_code ignored;  // where ranks fail, it tells those that are left why
+    std::error_code ignored;  // kept on failure: other ranks read the cause there
     if (rank_info.rank == 0) fs::remove_all(rendezvous_folder, ignored);
     return code;
   }
@@ -299,7 +303,7 @@ void die_with_parent(int64_t parent_pid) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
     fail(ErrorCode::kIo, "cannot tie this worker to its parent: {}", errno_text(errno));
   }
-  if (::getppid() != parent_pid) {  // it ended before prctl
+  if (::getppid() != parent_pid) {  // the parent ended before prctl
     fail(ErrorCode::kPeerLost, "process {}, which started this worker, has ended", parent_pid);
   }
 }

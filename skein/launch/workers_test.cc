@@ -1,5 +1,5 @@
-// Workers are this test program once more: the one test that is disabled, told by a variable what
-// to do and where to leave traces.
+// The workers run this test program again: only the disabled test, which an environment variable
+// tells what to do and where to leave traces.
 #include "skein/launch/workers.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms
   while (true) ::pause();
 }
 
-// Blocks the signals that ask to stop, says that it is ready, and waits for one.
+// Blocks the stop signals, reports that it is ready, and waits for one.
 int wait_to_be_stopped(const RankInfo& rank_info, const fs::path& traces) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -71,7 +71,7 @@ int act(const std::string& name, const RankInfo& rank_info, const fs::path& trac
     if (rank == 3) fail(ErrorCode::kInvalid, "the corpus is torn");
     wait_for_ever();
   }
-  if (name == "consequence first") {  // rank 3's connections are gone before it has spoken
+  if (name == "consequence first") {  // other ranks notice the loss of rank 3 before its report
     if (rank < 3) fail(ErrorCode::kPeerLost, "rank 3 is gone");
     sleep_ms(300);
     throw std::runtime_error("the root of it");
@@ -134,7 +134,7 @@ class Workers : public testing::Test {
     return launch;
   }
 
-  // The error that the run ends with; no worker is left after it.
+  // The error that the run ends with; checks that no worker is left.
   Error failure(const std::string& act, int num_workers, double grace_s = 20) {
     try {
       const int code = run_workers(launch(act, num_workers, grace_s));
@@ -149,7 +149,7 @@ class Workers : public testing::Test {
 
   std::string trace(const std::string& name) const { return read_file_if_any(traces_ / name); }
 
-  // A process of its own that runs the workers, all of which have said that they are ready.
+  // Forks a process that runs the workers, and waits until all of them are ready.
   pid_t start_parent(const std::string& act, int num_workers) {
     const WorkerLaunch options = launch(act, num_workers);
     const pid_t parent = ::fork();
@@ -198,7 +198,7 @@ TEST_F(Workers, KnowTheirPlaceAndWriteToTheirLogs) {
   EXPECT_THAT(log, AllOf(HasSubstr("out of rank 2\n"), HasSubstr("err of rank 2\n"),
                          Not(HasSubstr("rank 0")), Not(HasSubstr("rank 1"))));
 
-  // Again: another start, logs appended to, the cores shared.
+  // A second start: another id, logs appended to, the cores divided.
   EXPECT_EQ(run_workers(launch("environment", 2)), 0);
   EXPECT_THAT(trace("place-0"), Not(HasSubstr(start_id)));
   EXPECT_THAT(trace("place-0"), Not(HasSubstr(" 5 threads")));
@@ -251,7 +251,7 @@ TEST_F(Workers, TheStubbornAreKilledAfterTheGraceTime) {
 }
 
 TEST_F(Workers, SignalsArePassedOnAndTheRunIsRequeued) {
-  // A second SIGINT would end a worker: it is asked with SIGTERM.
+  // SIGINT is passed on as SIGTERM, since a second SIGINT would end a worker.
   for (const auto& [sent, seen] :
        {std::pair(SIGTERM, SIGTERM), {SIGUSR1, SIGUSR1}, {SIGINT, SIGTERM}}) {
     const pid_t parent = start_parent("stop", 2);
@@ -273,7 +273,7 @@ TEST_F(Workers, AStopBeforeTrainingIsNoFailure) {
 TEST_F(Workers, ASecondInterruptEndsEverything) {
   const pid_t parent = start_parent("stubborn", 2);
   int status = 0;
-  while (::waitpid(parent, &status, WNOHANG) == 0) {  // two that come at once count as one
+  while (::waitpid(parent, &status, WNOHANG) == 0) {  // pending ones merge, so repeat
     ::kill(parent, SIGINT);
     sleep_ms(20);
   }
@@ -306,7 +306,7 @@ TEST_F(Workers, UnderAnotherLauncherErrorsAreThrownOn) {
 
 TEST_F(Workers, AnAbsentParentIsNoticed) {
   try {
-    die_with_parent(::getpid());  // is not its own parent
+    die_with_parent(::getpid());  // a process is not its own parent
     ADD_FAILURE() << "not noticed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kPeerLost);

@@ -1,8 +1,8 @@
-// Typed, range-checked reading of one JSON object from outside, such as config.json; null counts as
+// Typed, range-checked access to a JSON object from outside, such as config.json; null counts as
 // absent. Sizes are bounded so that the element count of a model times 64 bytes fits an int64_t.
 //
-// Errors   Error{kInvalid} for a value that cannot be, kNotFound for one that is missing, and what
-//          refuse() is given; each names source, key, value found and value expected
+// Errors   Error{kInvalid} for an invalid value, kNotFound for a missing one, and the code passed
+//          to refuse(); each names source, key, value found and value expected
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ inline constexpr int64_t kMaxPosition = std::numeric_limits<int32_t>::max();
 
 class ConfigKeys {
  public:
-  // `what` names the source in errors; `prefix` what stands before its keys ("rope_scaling.").
+  // `what`: the source, for errors; `prefix`: precedes its keys in errors ("rope_scaling.").
   ConfigKeys(const Json& object, std::string what, std::string prefix = "");
 
   const Json* find(const std::string& key) const;  // null where it is absent
   [[noreturn]] void refuse(ErrorCode code, const std::string& key,
                            const std::string& expected) const;
 
-  // Without a fallback the key must be there.
+  // The key is required unless there is a fallback.
   int64_t integer(const std::string& key, int64_t low, int64_t high,
                   std::optional<int64_t> fallback = std::nullopt) const;
   double number(const std::string& key, double low, double high,
@@ -35,7 +35,8 @@ class ConfigKeys {
   bool boolean(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, const std::string& fallback) const;
 
-  // What would compute something else than Skein does is refused rather than ignored: kUnsupported.
+  // These throw Error{kUnsupported} for a value that would make the model compute something that
+  // Skein does not, instead of ignoring it.
   void only(const std::string& key, const std::string& text) const;
   void only_null(const std::string& key) const;
   void only_false(const std::string& key, const std::string& why) const;

@@ -17,7 +17,7 @@ namespace skein {
 
 namespace {
 
-// Wide enough for any decoder, narrow enough that no product of sizes overflows.
+// Bounds that admit any decoder and keep products of sizes from overflowing.
 constexpr int64_t kMaxLayers = int64_t{1} << 14;
 constexpr int64_t kMaxVocabulary = int64_t{1} << 28;
 constexpr size_t kMaxEosTokens = 64;

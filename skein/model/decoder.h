@@ -1,12 +1,12 @@
-// Decoders, and the families that they are of: what the house knows of a model. A family is a
+// Decoders and their families: the interface between models and the rest of Skein. A family is a
 // folder of skein/model/ and a line of families.def; nothing else names one.
 //
 // Reads    a Hugging Face config.json, whose model_type names the family
 // Names    parameters have their Hugging Face names, in transformers' order; graph inputs those
 //          below
-// Errors   parse_decoder throws Error{kInvalid | kNotFound} for a value that cannot be,
-//          kUnsupported for a family or feature that is not there; each names file, key, value
-//          found and expected
+// Errors   parse_decoder throws Error{kInvalid | kNotFound} for invalid and missing values,
+//          kUnsupported for an unknown family or feature; each names file, key, value found and
+//          expected
 // Source   transformers, configuration_*.py
 #pragma once
 
@@ -29,23 +29,23 @@ class ConfigKeys;
 class DecoderGraph;
 struct FamilyDef;
 
-// What rooms call the inputs and outputs of a decoder's graph; T = sequences * sequence_length.
+// Names of the inputs and outputs of a decoder's graph; T = sequences * sequence_length.
 namespace decoder_names {
 inline constexpr const char* kTokens = "tokens";                   // i32[T]
 inline constexpr const char* kLabels = "labels";                   // i32[T]
 inline constexpr const char* kPositions = "positions";             // i32[T], within a document
-inline constexpr const char* kAttentionStart = "attention_start";  // i32[T], of the row's document
-inline constexpr const char* kHeadInput = "final";                 // what the last norm leaves
+inline constexpr const char* kAttentionStart = "attention_start";  // i32[T], begin of the document
+inline constexpr const char* kHeadInput = "final";                 // output of the last norm
 inline constexpr const char* kLossSum = "loss_sum";                // f64[exact_sum::kBins]
 inline constexpr const char* kLastRow = "last_row";                // i32[1]
 inline constexpr const char* kTokenLoss = "token_loss";            // f32[T]: -log p of each label
 inline constexpr const char* kLogits = "logits";                   // f32[1, V] of the last row
-// Parameters that every decoder has; kHeadWeight, where it is not the embedding.
+// Parameters that every decoder has; kHeadWeight only if it is not tied to the embedding.
 inline constexpr const char* kEmbeddingWeight = "model.embed_tokens.weight";
 inline constexpr const char* kHeadWeight = "lm_head.weight";
 }  // namespace decoder_names
 
-// Sizes and constants that every decoder has, and its family's own beside them.
+// Sizes and constants that every decoder has, and those of its family in `own`.
 struct DecoderConfig {
   const FamilyDef* family = nullptr;
   int64_t hidden_size = 0;
@@ -61,7 +61,7 @@ struct DecoderConfig {
   std::optional<int64_t> bos_token_id;
   std::vector<int64_t> eos_token_ids;
   std::optional<int64_t> pad_token_id;
-  std::shared_ptr<const void> own;  // the family's constants, of a type that it alone knows
+  std::shared_ptr<const void> own;  // the family's constants, of a type that only it knows
 
   int64_t query_size() const { return num_attention_heads * head_dim; }
   int64_t key_value_size() const { return num_key_value_heads * head_dim; }
@@ -72,20 +72,20 @@ struct DecoderConfig {
   }
 };
 
-// Whether their config.json is the same.
+// Whether both give the same config.json.
 bool operator==(const DecoderConfig& a, const DecoderConfig& b);
 
-// How a parameter lies over the tensor axes of a mesh (placement.h).
+// How a parameter is split over the tensor axes of a mesh (placement.h).
 enum class Split : uint8_t {
   kWhole,
-  kRows,          // what it makes is split: heads, features, vocabulary
-  kKeyValueRows,  // the same of key-value heads, which ranks may hold several times
-  kColumns,       // what it takes is split
+  kRows,          // output features are split: heads, features, vocabulary
+  kKeyValueRows,  // the same for key-value heads, which several ranks may hold
+  kColumns,       // input features are split
 };
 
 enum class Init : uint8_t {
   kNormal,
-  kResidual,  // what is added to the residual: scaled initialisation divides by sqrt(2 layers)
+  kResidual,  // output projections: scaled initialisation divides by sqrt(2 layers)
   kOnes,
   kZeros,
 };
@@ -96,12 +96,12 @@ struct ParameterSpec {
   int layer = -1;  // -1: outside the layers
   Split split = Split::kRows;
   Init init = Init::kNormal;
-  bool is_norm = false;  // not decayed where optimizer.decay_norms is off
-  bool shared = false;   // used before the layers and behind them
+  bool is_norm = false;  // no weight decay where optimizer.decay_norms is false
+  bool shared = false;   // a tied embedding: used before and after the layers
 };
 
 enum class DecoderPurpose {
-  kTrain,     // output: kLossSum and the micro-batch's loss
+  kTrain,     // output: kLossSum, to which the micro-batch's loss is added
   kScore,     // output: kTokenLoss
   kGenerate,  // output: kLogits
 };
@@ -111,20 +111,20 @@ struct DecoderOptions {
   DType compute_dtype = DType::kF32;
   int64_t sequences = 1;
   int64_t sequence_length = 0;
-  // Ranks that the tokens will be split over: chunks of logits are multiples of it.
+  // Ranks that the tokens will be split over: token blocks of the head are multiples of it.
   int64_t token_ranks = 1;
-  // Rows of logits of a rank that exist at a time; 0: as many as fit 64 MiB, at most 2048.
-  int64_t loss_chunk_tokens = 0;
+  // Tokens of a rank whose logits exist at a time; 0: as many as fit 64 MiB, at most 2048.
+  int64_t head_block_tokens = 0;
 };
 
-// An input of the graph that depends on the model alone: uploaded once, whole on every rank.
+// A graph input that depends only on the model: uploaded once, whole on every rank.
 struct DecoderTable {
   std::string name;
   Shape shape;
   std::function<std::vector<float>()> values;
 };
 
-// A key of config.json that a person may also write in [model].
+// A key of config.json that may also be given in [model].
 struct ModelKey {
   enum class Kind { kInteger, kNumber, kBool, kString, kTable, kIntegerOrList };
   std::string_view key;
@@ -136,42 +136,42 @@ struct ModelKey {
 struct FamilyDef {
   std::string_view model_type;    // "llama"
   std::string_view architecture;  // "LlamaForCausalLM"
-  // Of keys that are absent, as transformers has them.
+  // Defaults of absent keys, the same as in transformers.
   int64_t default_max_positions = 0;
   int64_t default_key_value_heads = 0;  // 0: as many as query heads
   int64_t default_head_dim = 0;         // 0: hidden_size / num_attention_heads, which must divide
-  // Whether transformers' AutoTokenizer goes by the folder's tokenizer_config.json.
+  // Whether transformers' AutoTokenizer uses the folder's tokenizer_config.json.
   bool auto_tokenizer = true;
 
-  // The family's own keys of config.json, read into config.own, and written back.
+  // The family's own keys of config.json: their list, how they are read into config.own, and how
+  // they are written back.
   std::vector<ModelKey> (*keys)();
   void (*parse)(const ConfigKeys& keys, DecoderConfig& config);
   void (*write)(const DecoderConfig& config, Json& json);
 
   std::vector<ParameterSpec> (*parameters)(const DecoderConfig& config);
-  // The layers and the last norm, kHeadInput: what is between DecoderGraph's embedding and head.
+  // Builds the layers and the last norm (kHeadInput), between DecoderGraph's embedding and head.
   ValueId (*layers)(DecoderGraph& graph, ValueId x);
   std::vector<DecoderTable> (*tables)(const DecoderConfig& config, int64_t num_positions);
-  // Of one token, forward and backward; see training_flops_per_token.
+  // FLOPs of one token, forward and backward; see training_flops_per_token.
   double (*flops)(const DecoderConfig& config, int64_t sequence_length);
 };
 
 std::span<const FamilyDef* const> decoder_families();
 
-// `what` names the source in errors: a path, or "[model]" for keys written inline. Where the object
-// has no vocab_size, `default_vocab_size` (the tokenizer's) is taken; without either it is an
-// error.
+// `what` names the source in errors: a path, or "[model]" for inline keys. An object without
+// vocab_size gets `default_vocab_size` (the tokenizer's); without either it is an error.
 DecoderConfig parse_decoder(const Json& json, const std::string& what,
                             std::optional<int64_t> default_vocab_size = std::nullopt);
 
-// What holds the tensors as config.json says they are stored: "bfloat16", "float32", or fp32 for
-// "float16", of which it holds every number; nothing where it does not say. Refuses another name.
+// The dtype that holds the stored tensors exactly, by config.json: "bfloat16", "float32", or fp32
+// for "float16"; nullopt where it names none. Throws for any other name.
 std::optional<DType> parse_hugging_face_dtype(const Json& json, const std::string& what);
 
-// `dtype` is what the exported tensors are stored as (kF32 or kBF16).
+// `dtype`: that of the exported tensors, kF32 or kBF16.
 Json to_hugging_face_json(const DecoderConfig& config, DType dtype);
 
-// Of every decoder, then those of families.
+// The keys of every decoder, then those of the families.
 std::span<const ModelKey> model_keys();
 bool reads_key(const FamilyDef& family, std::string_view key);
 
@@ -186,7 +186,7 @@ double training_flops_per_token(const DecoderConfig& config, int64_t sequence_le
 
 std::vector<DecoderTable> decoder_tables(const DecoderConfig& config, int64_t num_positions);
 
-// Appends the forward phase; returns the loss (kTrain), the token losses or the logits.
+// Appends the forward phase. Returns the loss sum (kTrain), the token losses or the logits.
 ValueId build_decoder(Graph& graph, const DecoderConfig& config, const DecoderOptions& options);
 
 }  // namespace skein

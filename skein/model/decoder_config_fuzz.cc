@@ -1,4 +1,4 @@
-// Any bytes as config.json: either an Error, or a model that can be listed and written back.
+// Any bytes as config.json either throw Error or give a model that can be listed and written back.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -136,19 +136,19 @@ ValueId DecoderGraph::last_logits(ValueId x) {
                 /*f32_output=*/true)[0];
 }
 
-// A chunk of tokens at a time, so that the full logits never exist: hoist_transient moves each
-// chunk's gradient behind it.
+// Computes one token block at a time, so that the full logits never exist: hoist_transient moves
+// the gradient of each block next to its logits.
 ValueId DecoderGraph::loss(ValueId x) {
   const ValueId labels = token_input(decoder_names::kLabels);
-  const std::vector<int64_t> sizes = chunk_sizes();
-  const std::vector<ValueId> x_chunks = split(graph_, x, sizes, "head.x");
-  const std::vector<ValueId> label_chunks = split(graph_, labels, sizes, "head.labels");
+  const std::vector<int64_t> sizes = head_block_sizes();
+  const std::vector<ValueId> x_blocks = split(graph_, x, sizes, "head.x");
+  const std::vector<ValueId> label_blocks = split(graph_, labels, sizes, "head.labels");
   const bool scores = options_.purpose == DecoderPurpose::kScore;
   std::vector<ValueId> losses;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const ValueId logits = linear(graph_, x_chunks[i], {head_weight()}, {},
+    const ValueId logits = linear(graph_, x_blocks[i], {head_weight()}, {},
                                   {fmt::format("head.logits.{}", i)}, /*f32_output=*/scores)[0];
-    const auto entropy = softmax_cross_entropy(graph_, logits, label_chunks[i],
+    const auto entropy = softmax_cross_entropy(graph_, logits, label_blocks[i],
                                                options_.compute_dtype, fmt::format("head.{}", i));
     graph_.value(logits).transient = true;
     graph_.value(entropy.dlogits).transient = true;
@@ -160,16 +160,16 @@ ValueId DecoderGraph::loss(ValueId x) {
   return add_to_sum(graph_, sum, token_loss);
 }
 
-std::vector<int64_t> DecoderGraph::chunk_sizes() const {
-  int64_t chunk = options_.loss_chunk_tokens;
-  if (chunk == 0) {
+std::vector<int64_t> DecoderGraph::head_block_sizes() const {
+  int64_t block = options_.head_block_tokens;
+  if (block == 0) {
     const int64_t row_bytes = config_.vocab_size * size_of(DType::kF32);
-    chunk = std::clamp<int64_t>((int64_t{64} << 20) / row_bytes / 64 * 64, 64, 2048);
+    block = std::clamp<int64_t>((int64_t{64} << 20) / row_bytes / 64 * 64, 64, 2048);
   }
-  chunk *= options_.token_ranks;
+  block *= options_.token_ranks;
   std::vector<int64_t> sizes;
   for (int64_t done = 0; done < num_tokens_; done += sizes.back()) {
-    sizes.push_back(std::min(chunk, num_tokens_ - done));
+    sizes.push_back(std::min(block, num_tokens_ - done));
   }
   return sizes;
 }
@@ -200,7 +200,7 @@ std::vector<ModelKey> norm_and_rope_keys() {
 }
 
 void refuse_windows(const ConfigKeys& keys) {
-  if (!keys.boolean("use_sliding_window", true)) return;  // the rest then means nothing
+  if (!keys.boolean("use_sliding_window", true)) return;  // the other keys then have no effect
   keys.only_null("sliding_window");
   const Json* types = keys.find("layer_types");
   if (types == nullptr) return;
@@ -234,7 +234,8 @@ void ParameterList::add_linear(const std::string& name, int64_t out, int64_t in,
                                Init init, bool with_bias) {
   add(name + ".weight", Shape{out, in}, split, init);
   if (!with_bias) return;
-  // Of a product whose terms are summed over ranks: see project_out.
+  // The bias of a product that is summed over ranks is added once, after the sum (project_out), so
+  // it is not split.
   add(name + ".bias", Shape{out}, split == Split::kColumns ? Split::kWhole : split, Init::kZeros);
 }
 

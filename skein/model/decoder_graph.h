@@ -1,12 +1,12 @@
-// The plain mathematics of a decoder, piece by piece: what a family puts its layers together from.
-// What every decoder has (inputs, embedding, head, the loss without full logits) is written here.
+// The forward pass of a decoder in plain tensor operations, from which a family composes its
+// layers. The parts of every decoder (inputs, embedding, head, the loss without full logits) are
+// built here.
 //
 //   x = embedding(tokens);  x = layers(x);  loss = sum over labels of -log softmax(x head^T)[label]
 //
 // Shapes   T = sequences * sequence_length tokens, flattened; activations [T, features]
-// Placed   nothing is: how a decoder lies on a mesh is said in placement.h
-// Scopes   each layer ends in one value, which is what full recomputation keeps and a pipeline
-//          stage sends
+// Placed   nothing: placement.h defines how a decoder is split over a mesh
+// Scopes   each layer ends in one value, which full recomputation stores and a pipeline stage sends
 // Errors   Error{kInternal} for a parameter that the family did not list
 #pragma once
 
@@ -29,31 +29,31 @@ class DecoderGraph {
   const DecoderConfig& config() const { return config_; }
   const DecoderOptions& options() const { return options_; }
 
-  // Parameters and inputs, then the embedding of the tokens.
+  // Adds parameters and inputs, and returns the embedding of the tokens.
   ValueId embed();
-  // The rest: `x` is what the last norm left.
+  // Adds the head and returns the output of the purpose. `x`: the output of the last norm.
   ValueId finish(ValueId x);
 
-  // From here on names stand under "model.layers.<layer>." and labels under "l<layer>.".
+  // From here on parameter names begin with "model.layers.<layer>." and labels with "l<layer>.".
   void enter_layer(int64_t layer);
   void leave_layers();
 
-  // Of the layer that was entered, or of the model.
+  // A parameter of the layer that was entered, or of the model outside layers.
   ValueId parameter(const std::string& name) const;
   ValueId table(const std::string& name) const { return tables_.at(name); }
   ValueId positions() const { return positions_; }
   ValueId attention_start() const { return attention_start_; }
-  // What a value is called: l3.swiglu.
+  // The name of a value, such as l3.swiglu.
   std::string label(const std::string& name) const { return label_ + name; }
 
-  // Of x, or of x + residual, which is the `h` of the result.
+  // The norm of x, or of x + residual, which is `h` in the result.
   RmsNorm norm(ValueId x, ValueId residual, const std::string& weight, double epsilon,
                const std::string& name);
 
-  // x W^T for `<names>.weight`, adjacent in memory, as one product; and `.bias` if there are any.
+  // x W^T (+ bias) for each of `<names>.weight`, which lie adjacent in memory, as one product.
   std::vector<ValueId> project(ValueId x, const std::string& prefix,
                                const std::vector<std::string>& names, bool with_bias);
-  // A product whose weight is split by columns: its bias is added once its terms are.
+  // A product whose weight is split by columns: the bias is added after the sum over ranks.
   ValueId project_out(ValueId x, const std::string& prefix, const std::string& name,
                       bool with_bias);
 
@@ -68,7 +68,7 @@ class DecoderGraph {
   ValueId head_weight() const;
   ValueId last_logits(ValueId x);
   ValueId loss(ValueId x);
-  std::vector<int64_t> chunk_sizes() const;
+  std::vector<int64_t> head_block_sizes() const;
 
   Graph& graph_;
   const DecoderConfig& config_;
@@ -77,34 +77,34 @@ class DecoderGraph {
   ValueId positions_ = kNoValue;
   ValueId attention_start_ = kNoValue;
   std::map<std::string, ValueId> tables_;
-  std::string prefix_;  // of parameters
-  std::string label_;   // of values
+  std::string prefix_;  // of parameter names
+  std::string label_;   // of value names
 };
 
-// The table that rotary_attention reads.
+// The rotary table, an input that rotary_attention reads.
 DecoderTable rope_input(const RopeConfig& rope, int64_t head_dim, int64_t num_positions);
 
-// FamilyDef::flops of layers of rotary_attention and gated_mlp.
+// FamilyDef::flops for layers of rotary_attention and gated_mlp.
 double gated_decoder_flops(const DecoderConfig& config, int64_t sequence_length);
 
-// Keys of rms_norm_eps and of rope.h.
+// ModelKeys of rms_norm_eps and of rope.h.
 std::vector<ModelKey> norm_and_rope_keys();
 
-// Attention over a window of the tokens before, which Skein does not have: Error{kUnsupported}.
+// Throws Error{kUnsupported} for sliding-window attention, which Skein does not have.
 void refuse_windows(const ConfigKeys& keys);
 
-// Lists parameters as DecoderGraph looks for them.
+// Lists parameters under the names that DecoderGraph looks up.
 class ParameterList {
  public:
   void enter_layer(int layer);
   void leave_layers();
 
   void add(const std::string& name, Shape shape, Split split, Init init);
-  // weight [out, in], and where there is one bias [out].
+  // weight [out, in], and with_bias: bias [out].
   void add_linear(const std::string& name, int64_t out, int64_t in, Split split, Init init,
                   bool with_bias);
   void add_norm(const std::string& name, int64_t size);
-  // Of every decoder: first, and last.
+  // Every decoder's first and last parameter.
   void add_embedding(const DecoderConfig& config);
   void add_head(const DecoderConfig& config);
 

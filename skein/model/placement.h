@@ -1,13 +1,13 @@
-// How a decoder is placed over a mesh: all that tensor, sequence, context and data parallelism need
-// to know of it. What moves between ranks follows from this (skein/passes/shard.h).
+// How a decoder is placed on a mesh for tensor, sequence, context and data parallelism. The
+// collectives follow from these placements (skein/passes/shard.h).
 //
 //   tokens, labels, positions   rows over dp and cp
-//   attention_start             rows over dp; whole over cp, where every rank looks at all keys
-//   parameters                  as their Split says: rows or columns over the tensor axes; rows of
-//                               key-value heads over the tensor axis, or over kv alone where tp =
-//                               kv x replica
+//   attention_start             rows over dp; whole over cp, where every rank attends to all keys
+//   parameters                  by their Split: rows or columns over the tensor axes; rows of
+//                               key-value heads over tp, or over kv alone where tp = kv x replica
 //   tables                      whole
-//   the head's input            whole over the tensor axes, since chunks of its rows are taken
+//   the head's input            rows over dp and cp; whole over the tensor axes, since the loss
+//                               takes blocks of its rows
 //
 // Tensor axes  `tp`, or `kv` and `replica` where key-value heads are replicated
 // Source       Shoeybi et al., arXiv:1909.08053, section 3
@@ -24,11 +24,12 @@ namespace skein {
 
 std::vector<std::string> tensor_axes(const Mesh& mesh);
 
-// Of an input of the plain graph, or of a value that must be placed so; nothing for the rest.
+// The placement of an input of the plain graph, or of a value that needs a fixed one; nullopt for
+// all others.
 std::function<std::optional<Placements>(const Value&)> decoder_placements(
     const DecoderConfig& config, const Mesh& mesh);
 
-// Throws Error{kUsage} where `mesh` cannot split the model, saying which degrees would do.
+// Throws Error{kUsage} where `mesh` cannot split the model, naming the degrees that can.
 void check_decoder_mesh(const DecoderConfig& config, const Mesh& mesh);
 
 }  // namespace skein

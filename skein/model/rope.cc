@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// Division of a scalar by a tensor is a reciprocal and a product in the reference.
+// The reference divides a scalar by a tensor as a reciprocal and a product.
 float divide_scalar(float scalar, float value) { return (1.0f / value) * scalar; }
 
 float scale_llama3(float frequency, const RopeScaling& scaling) {
@@ -59,7 +59,7 @@ Json rope_scaling_json(const RopeScaling& scaling) {
     case RopeScalingKind::kNone:
       return nullptr;
     case RopeScalingKind::kLinear:
-      // "type" is what transformers before 4.43 reads.
+      // transformers before 4.43 reads "type".
       return {{"type", "linear"}, {"rope_type", "linear"}, {"factor", scaling.factor}};
     case RopeScalingKind::kLlama3:
       return {{"rope_type", "llama3"},

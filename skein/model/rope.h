@@ -1,17 +1,17 @@
-// Rotary position embeddings: their constants, as config.json has them, and their tables.
+// Rotary position embeddings: their constants in config.json, and their tables.
 //
 // Formula  f[i] = 1 / theta^(2i / head_dim), i < head_dim / 2; the angle of pair i at position p is
-//          p * f[i]. Pair i is dims (i, i + head_dim/2) of a head: halves, as Hugging Face stores.
+//          p * f[i]. Pair i is dims (i, i + head_dim/2) of a head: halves, as in Hugging Face.
 //   linear f[i] / factor.
 //   llama3 with wavelength w = 2 pi / f and the length L of original training positions:
 //          f where w < L / high_freq_factor, f / factor where w > L / low_freq_factor, between them
 //          (1 - s) f / factor + s f with s = (L / w - low) / (high - low).
-// Rounding fp32, operation for operation as transformers computes it on a CPU, so that the result
-//          has the same bits wherever the two power functions round alike (this one is correctly
-//          rounded; the other errs by up to 1 unit in the last place, in about 1 % of values).
-// Reads    the older spelling (rope_theta, rope_scaling) and that of transformers 5
-//          (rope_parameters); writes the older one, which both load
-// Source   transformers, modeling_rope_utils.py; arXiv:2104.09864; Llama 3.1 reference code.
+// Rounding fp32, with the same sequence of operations as transformers on a CPU. The results have
+//          the same bits wherever both power functions round alike: this one is correctly rounded,
+//          the other is off by up to 1 unit in the last place in about 1 % of values.
+// Reads    the older keys (rope_theta, rope_scaling) and those of transformers 5 (rope_parameters);
+//          writes the older ones, which both can load
+// Source   transformers, modeling_rope_utils.py; arXiv:2104.09864; Llama 3.1 reference code
 #pragma once
 
 #include <cstdint>
@@ -40,10 +40,10 @@ struct RopeConfig {
   bool operator==(const RopeConfig&) const = default;
 };
 
-// `max_position` is where llama3 scaling starts from if nothing says otherwise.
+// `max_position`: the default of llama3's original_max_position_embeddings.
 RopeConfig parse_rope(const ConfigKeys& keys, int64_t max_position, double default_theta = 10000);
 
-// rope_theta and rope_scaling.
+// Writes rope_theta and rope_scaling.
 void write_rope(const RopeConfig& rope, Json& json);
 
 std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, int64_t head_dim);

@@ -15,7 +15,7 @@ int64_t ulps_between(float a, float b) {
   return std::abs(int64_t{std::bit_cast<int32_t>(a)} - int64_t{std::bit_cast<int32_t>(b)});
 }
 
-// Made by scripts/goldens/decoders.py from transformers' own tables.
+// The goldens are transformers' own tables, written by scripts/goldens/decoders.py.
 TEST(Rope, InverseFrequenciesAreThoseOfTransformers) {
   const std::string path = fs::path(SKEIN_SOURCE_DIR) / "tests/goldens/llama/rope.json";
   const Json cases = read_json(path);
@@ -29,14 +29,15 @@ TEST(Rope, InverseFrequenciesAreThoseOfTransformers) {
     ASSERT_EQ(found.size(), expected.size()) << one.at("config");
     for (size_t i = 0; i < found.size(); ++i) {
       const int64_t ulps = ulps_between(found[i], expected[i].get<float>());
-      // One unit of the power's rounding becomes up to two of the quotient's, four after smoothing.
+      // An error of one unit in the power becomes up to two in the quotient, and four after
+      // smoothing.
       EXPECT_LE(ulps, rope.scaling.kind == RopeScalingKind::kLlama3 ? 4 : 2)
           << one.at("config") << " at " << i;
       different += ulps != 0;
       ++total;
     }
   }
-  EXPECT_LE(different * 50, total);  // the two power functions round alike almost always
+  EXPECT_LE(different * 50, total);  // at most 2 % differ
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Sums over tokens whose bits do not depend on threads: blocks of kBlockTokens tokens add up each
-// by itself, side by side, and then meet in a binary tree. The gradients of the weights of norms.
+// Sums over tokens whose bits do not depend on threads: each block of kBlockTokens tokens is summed
+// by itself, and a binary tree adds the blocks. Used for the gradients of norm weights.
 //
-// Cost   a partial sum a block: block_sums_bytes() of scratch, written and read once
+// Cost   one partial sum per block: block_sums_bytes() of scratch, written and read once
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline int64_t num_token_blocks(int64_t tokens) {
   return (tokens + kBlockTokens - 1) / kBlockTokens;
 }
 
-// body(begin, end) for the tokens of each block.
+// Calls body(begin, end) for the tokens of each block.
 template <typename Body>
 void for_each_token_block(int64_t tokens, const Body& body) {
 #pragma omp parallel for schedule(static)
@@ -28,8 +28,8 @@ inline int64_t block_sums_bytes(int64_t tokens, int64_t cols) {
   return num_token_blocks(tokens) * cols * static_cast<int64_t>(sizeof(float));
 }
 
-// sum[0, cols) += the sums of all blocks; body(begin, end, partial) adds the terms of a block's
-// tokens to its `partial`, which begins with zeros. `scratch` has block_sums_bytes.
+// sum[0, cols) += the sums of all blocks. body(begin, end, partial) adds the terms of a block's
+// tokens to its `partial`, which begins as zeros. `scratch` has block_sums_bytes.
 template <typename Body>
 void add_block_sums(int64_t tokens, int64_t cols, void* scratch, float* sum, const Body& body) {
   auto* partial = static_cast<float*>(scratch);

@@ -1,4 +1,4 @@
-// Checks that the inference of several ops shares.
+// Checks for the shape inference of several ops.
 #pragma once
 
 #include "skein/ir/op_def.h"
@@ -27,7 +27,7 @@ inline void check_type(const OpCall& call, int index, DType dtype, const Shape& 
              "{} must be {}{}", call.describe(index), dtype_name(dtype), shape.to_string());
 }
 
-// Bytes that all inputs, or all outputs, take on a rank.
+// Bytes of all inputs, or all outputs, on one rank.
 inline int64_t input_bytes(const OpCall& call) {
   int64_t bytes = 0;
   for (const TensorType* type : call.inputs) bytes += type ? type->local_bytes(call.mesh) : 0;

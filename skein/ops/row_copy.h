@@ -1,4 +1,4 @@
-// Rows of bytes that go from one place to another.
+// A copy of rows of bytes from one place to another.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace skein {
 
 struct RowCopy {
   char* to = nullptr;
-  int64_t to_stride = 0;  // bytes, as all here
+  int64_t to_stride = 0;  // bytes, as everything here
   const char* from = nullptr;
   int64_t from_stride = 0;
   int64_t rows = 1;
@@ -18,7 +18,7 @@ struct RowCopy {
   static RowCopy dense(char* to, const char* from, int64_t bytes) {
     return {to, bytes, from, bytes, 1, bytes};
   }
-  // Of a view's rows, with gaps or without, to rows without.
+  // Copies a view's rows, which may have gaps, to rows without gaps.
   static RowCopy pack(char* to, const View& from) {
     const int64_t size = size_of(from.dtype), row_bytes = from.cols() * size;
     return {to, row_bytes, from.as<const char>(), from.row_stride * size, from.rows(), row_bytes};

@@ -1,4 +1,4 @@
-// Types as attrs, for ops that have no input to take one from.
+// Stores types in attrs, for ops that have no input to take a type from.
 #pragma once
 
 #include <sstream>

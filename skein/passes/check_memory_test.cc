@@ -29,7 +29,7 @@ std::string why_not(const Graph& graph, const ProgramSet& programs,
   return "";
 }
 
-// A layer of a model with its head in chunks, differentiated.
+// A layer of a model with its head in token blocks, differentiated.
 Graph layer() {
   Graph graph = parse_graph(R"(skein graph
 mesh dp=1

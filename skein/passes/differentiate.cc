@@ -104,7 +104,7 @@ class Differentiator final : public BackwardContext {
     }
   }
 
-  // The placements that the gradient of a value has once nothing is pending.
+  // The placements of a value's gradient once no sum is pending.
   Placements placed_as(ValueId id) const {
     Placements placements = graph_.type(id).placements;
     for (Placement& placement : placements) {
@@ -119,9 +119,9 @@ class Differentiator final : public BackwardContext {
     found->second = redistribute_all(graph_, found->second, placed_as(id));
   }
 
-  // "grad.<parameter>"; where other scopes use it too (tied embeddings), all but the first have a
-  // sum of their own, "grad.<parameter>/<scope>": the scopes may be stages of a pipeline, and the
-  // order of the sum must not depend on that.
+  // "grad.<parameter>". If several scopes use the parameter (tied embeddings), each but the first
+  // has a sum of its own, "grad.<parameter>/<scope>": the scopes may lie on different pipeline
+  // stages, and the order of the sum must not depend on that.
   std::string sum_name(ValueId parameter) const {
     const std::string name = "grad." + graph_.value(parameter).name;
     for (const Node& node : graph_.nodes()) {

@@ -42,7 +42,7 @@ void ExpectedContents::add_graph(const Graph& graph, const ProgramSet& programs)
   }
 }
 
-// -1: no program has it.
+// Returns -1 if no program names it.
 int ExpectedContents::find_persistent(const std::string& name, const ProgramSet& programs) {
   const auto named = programs.named.find(name);
   if (named == programs.named.end()) return -1;

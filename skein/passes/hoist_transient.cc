@@ -49,7 +49,7 @@ class Hoister {
     return false;
   }
 
-  // A chunk at a time: each consumer pulls in the producers of its own chunk.
+  // Emits one token block at a time: each consumer pulls in the producers of its own block.
   void flush() {
     if (flushed_) return;
     flushed_ = true;

@@ -5,11 +5,11 @@
 namespace skein {
 namespace {
 
-// The same two rectangles with one stride; none where they have none in common.
+// Two rectangles expressed with a common stride; nothing where they have none.
 struct Aligned {
   int64_t stride;
   int64_t rows_a, row_bytes_a, rows_b, row_bytes_b;
-  int64_t row, col;  // of b, as a counts; col may be negative
+  int64_t row, col;  // of b, in rows and columns of a; col may be negative
 };
 std::optional<Aligned> align(const ByteRect& a, const ByteRect& b) {
   Aligned both{a.stride, a.rows, a.row_bytes, b.rows, b.row_bytes, 0, 0};
@@ -27,7 +27,7 @@ std::optional<Aligned> align(const ByteRect& a, const ByteRect& b) {
   const int64_t apart = b.begin - a.begin;
   both.row = apart / both.stride - (apart % both.stride < 0 ? 1 : 0);
   both.col = apart - both.row * both.stride;
-  if (both.col + b.row_bytes > both.stride) {  // it begins left of a's columns, a row further down
+  if (both.col + b.row_bytes > both.stride) {  // b begins left of a's columns, one row further down
     if (both.col < a.row_bytes) return std::nullopt;
     both.col -= both.stride;
     both.row += 1;
@@ -40,7 +40,7 @@ bool spans_overlap(const ByteRect& a, const ByteRect& b) {
 }
 
 struct Ranges {
-  int64_t first_row, last_row, first_col, last_col;  // half-open, as a counts
+  int64_t first_row, last_row, first_col, last_col;  // half-open, in rows and columns of a
   bool empty() const { return first_row >= last_row || first_col >= last_col; }
 };
 Ranges common_ranges(const Aligned& both) {
@@ -57,7 +57,7 @@ void add(std::vector<ByteRect>& rects, const ByteRect& rect) {
   if (!rect.empty()) rects.push_back(rect);
 }
 
-// Whole rows of `a` that are met by the span of `b`, all bytes taken as meant.
+// Removes from `a` whatever the span of `b` touches, gaps included: whole rows if `a` has several.
 void take_rows(const ByteRect& a, const ByteRect& b, std::vector<ByteRect>& left) {
   const int64_t before = std::clamp((b.begin - a.begin) / a.stride, int64_t{0}, a.rows);
   const int64_t behind =

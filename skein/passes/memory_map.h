@@ -1,8 +1,9 @@
-// What every byte of a program's arenas holds, on paper: rectangles of bytes and who wrote them.
+// A model of what every byte of a program's arenas holds: rectangles of bytes and who wrote them.
 //
-// Approximations  only of rectangles of different strides: a write then takes away rather more, and
-//                 a read finds rather less, than is there; so nothing that is damaged passes
-// Cost            O(log n) and the rectangles that are met, for each read and write
+// Approximations  only between rectangles of different strides, and on the strict side: a write
+//                 removes more, and a read finds less, than is there, so that no overwritten value
+//                 goes unnoticed
+// Cost            O(log n) for each read and write, plus the rectangles that it overlaps
 #pragma once
 
 #include <array>
@@ -23,9 +24,9 @@ struct ByteRect {
   int64_t row_bytes = 0;
   int64_t stride = 0;  // bytes from one row to the next; one row: row_bytes
 
-  // Rows without gaps become one.
+  // Rows without gaps are merged into one row.
   static ByteRect of(Arena arena, int64_t begin, int64_t rows, int64_t row_bytes, int64_t stride);
-  // What an operand touches; empty where it is absent.
+  // The bytes of an operand; empty if it is absent.
   static ByteRect of(const Operand& operand, int64_t slot);
 
   bool empty() const { return rows == 0 || row_bytes == 0; }
@@ -33,12 +34,12 @@ struct ByteRect {
   bool operator==(const ByteRect&) const = default;
 };
 
-// False only where no byte is in both.
+// Whether a byte may be in both; false is certain.
 bool may_overlap(const ByteRect& a, const ByteRect& b);
-// The bytes of both; none where there are none or that is no rectangle.
+// The intersection; nothing where it is empty or not a rectangle.
 std::optional<ByteRect> common(const ByteRect& a, const ByteRect& b);
-// `rects` without the bytes of `taken`. Where strides differ: `at_least` takes away all that may be
-// meant, else only what certainly is.
+// `rects` without the bytes of `taken`. Where strides differ, `at_least` removes all bytes that may
+// be in `taken`, otherwise only those that certainly are.
 std::vector<ByteRect> without(const std::vector<ByteRect>& rects, const ByteRect& taken,
                               bool at_least);
 
@@ -51,20 +52,20 @@ class MemoryMap {
   };
 
   void write(const ByteRect& rect, Writer writer);
-  // The first bytes of `rect` that `writer` has not written, or that were written over; none: all
-  // are as it left them.
+  // The first bytes of `rect` that `writer` did not write or that were overwritten since; nothing
+  // if all are as it left them.
   std::optional<ByteRect> missing(const ByteRect& rect, Writer writer) const;
-  // Whose bytes lie in `rect`; of several the first.
+  // The writer of the bytes in `rect`; of several, the first.
   std::optional<Writer> writer_in(const ByteRect& rect) const;
   void clear(Arena arena) { cells_[static_cast<size_t>(arena)].clear(); }
 
  private:
-  // Contents whose spans overlap, as columns of one matrix do.
+  // Contents whose spans overlap, such as columns of one matrix.
   struct Cell {
     int64_t end = 0;
     std::vector<Content> contents;
   };
-  using Cells = std::map<int64_t, Cell>;  // by begin; they do not overlap
+  using Cells = std::map<int64_t, Cell>;  // by begin; cells do not overlap
 
   Cells& cells(const ByteRect& rect) { return cells_[static_cast<size_t>(rect.arena)]; }
   void put(const Content& content);

@@ -23,7 +23,7 @@ std::vector<bool> bytes_of(const std::vector<ByteRect>& rects, int64_t size) {
   return bytes;
 }
 
-// Against sets of bytes, over all small rectangles.
+// Compares with sets of bytes, over all small rectangles.
 TEST(ByteRects, AreSetsOfBytes) {
   constexpr int64_t kSize = 24;
   std::vector<ByteRect> all;
@@ -68,20 +68,20 @@ TEST(ByteRects, AreSetsOfBytes) {
 
 TEST(MemoryMap, KnowsWhatEachWriteLeftOfTheOthers) {
   MemoryMap memory;
-  // Two columns of a matrix of rows of 8 bytes.
+  // Two groups of columns of a matrix with rows of 8 bytes.
   const ByteRect left = rect(0, 4, 3, 8), right = rect(3, 4, 5, 8);
   memory.write(left, 1);
   memory.write(right, 2);
   EXPECT_FALSE(memory.missing(left, 1));
   EXPECT_FALSE(memory.missing(right, 2));
   EXPECT_TRUE(memory.missing(rect(0, 1, 4, 4), 1));
-  memory.write(rect(8, 2, 3, 8), 3);  // the middle rows of the left one
+  memory.write(rect(8, 2, 3, 8), 3);  // the middle rows of `left`
   EXPECT_EQ(memory.missing(left, 1), rect(8, 2, 3, 8));
   EXPECT_EQ(memory.writer_in(rect(8, 2, 3, 8)), 3);
   EXPECT_FALSE(memory.missing(rect(0, 1, 3, 3), 1));
   EXPECT_FALSE(memory.missing(rect(24, 1, 3, 3), 1));
   EXPECT_FALSE(memory.missing(right, 2));
-  memory.write(rect(10, 1, 4, 4), 4);  // across both, of another stride
+  memory.write(rect(10, 1, 4, 4), 4);  // overlaps both, with another stride
   EXPECT_TRUE(memory.missing(right, 2));
   EXPECT_FALSE(memory.missing(rect(24, 1, 3, 3), 1));
   memory.clear(Arena::kWorkspace);

@@ -11,8 +11,8 @@
 namespace skein {
 namespace {
 
-constexpr size_t kAhead = 2;                         // places whose copies are under way
-constexpr int64_t kFirstChannel = int64_t{1} << 34;  // beyond those of collectives
+constexpr size_t kAhead = 2;                         // places whose copies are in flight
+constexpr int64_t kFirstChannel = int64_t{1} << 34;  // above the channels of collectives
 
 class Offloader {
  public:
@@ -34,24 +34,24 @@ class Offloader {
   struct Life {
     int last_forward = -1;    // node
     int first_backward = -1;  // node that reads it
-    int num_before = 0;       // nodes of the chunk's backward before that
+    int num_before = 0;       // backward nodes of its chunk before first_backward
     int chunk = -1;
     bool stays = false;
   };
   struct Copy {
     ValueId value;
-    int used;  // the first node of backward that reads it
+    int used;  // the first backward node that reads it
     ValueId stashed = kNoValue;
     ValueId fetched = kNoValue;
   };
-  // The copies, by index, that begin or end before or behind a node.
+  // Indices of the copies that begin, or end, before or after a node.
   using Copies = std::vector<size_t>;
   using AtNode = std::map<int, Copies>;
 
   int storage_of(ValueId id) const { return assignment_.places.at(id).storage; }
 
   void find_lives() {
-    std::map<int, int> num_backward;  // nodes so far, by chunk
+    std::map<int, int> num_backward;  // backward nodes so far, by chunk
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const Node& node = nodes_[i];
       for (const auto* ids : {&node.inputs, &node.outputs}) {
@@ -83,13 +83,13 @@ class Offloader {
            (life.num_before >= options_.num_soon || waiting_.contains(life.chunk));
   }
 
-  // One for each value that backward reads; views of the same memory are the same value.
+  // One copy for each value that backward reads; views of the same memory share one.
   void find_copies() {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (nodes_[i].phase != Phase::kBackward) continue;
       for (const ValueId id : nodes_[i].inputs) {
         if (id == kNoValue || copy_of_.contains(id) || !goes(storage_of(id))) continue;
-        // What backward itself wrote over a fetched value is no forward value.
+        // What backward itself wrote in place over a fetched value is not a forward value.
         if (nodes_[graph_.value(id).producer].phase != Phase::kForward) continue;
         const auto same = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& copy) {
           return shows_the_same(copy.value, id);
@@ -127,12 +127,12 @@ class Offloader {
       for (auto place = places.rbegin(); place != places.rend(); ++place) {
         Copies& copies = begins_before_[ahead_of(place, places.rend(), begin)];
         copies.insert(copies.begin(), place->second.begin(),
-                      place->second.end());  // first used first
+                      place->second.end());  // in the order of use
       }
     }
   }
 
-  // The node of the place kAhead further on, or the last there is.
+  // The node of the place kAhead places further on, or `last` if there is none.
   template <typename Iterator>
   static int ahead_of(Iterator place, Iterator end, int last) {
     for (size_t i = 0; i < kAhead; ++i) {
@@ -197,7 +197,7 @@ class Offloader {
   static int64_t channel(size_t copy) { return kFirstChannel + static_cast<int64_t>(copy); }
   const std::string& name(const Copy& copy) const { return graph_.value(copy.value).name; }
 
-  // In the scope, phase and chunk of the node `beside`.
+  // The nodes get the scope, phase and chunk of `beside`.
   template <typename Append>
   void append_node(const Node& beside, const Append& append) {
     graph_.set_scope(beside.scope);
@@ -212,7 +212,7 @@ class Offloader {
   const std::vector<Node> nodes_;
   const StorageAssignment assignment_;
   std::vector<Life> lives_;  // by storage
-  std::set<int> waiting_;    // chunks whose backward begins when another stage is done
+  std::set<int> waiting_;    // chunks whose backward first waits for another stage
   std::vector<Copy> copies_;
   std::map<ValueId, size_t> copy_of_;
   AtNode begins_behind_, ends_behind_, begins_before_, ends_before_;

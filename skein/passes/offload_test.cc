@@ -75,7 +75,7 @@ TEST(Offload, TakesWhatBackwardReadsAndIsLargeEnough) {
   Graph all = training_graph(), large = training_graph(), none = training_graph();
   offload(all, {.least_bytes = 1, .num_soon = 0});
   verify(all, "offload");
-  // In the order of their last forward reader; h shows x, and d.m is the head's gradient.
+  // In the order of their last forward reader. h is a view of x; d.m is the head's gradient.
   EXPECT_EQ(stashed(all),
             (Names{"rstd", "y", "q", "k", "v", "lse", "o", "h", "z", "g", "u", "s", "d.m"}));
   offload(large, {.least_bytes = 32 * 64 * 2, .num_soon = 0});
@@ -90,11 +90,11 @@ TEST(Offload, LeavesWhatIsBackAtOnce) {
   Graph graph = training_graph();
   offload(graph, {.least_bytes = 32 * 64 * 2, .num_soon = 3});
   verify(graph, "offload");
-  // d.m and s are read by the first nodes, g and u by the third.
+  // The first backward nodes read d.m and s, the third reads g and u.
   EXPECT_EQ(stashed(graph), (Names{"y", "q", "k", "v", "h", "z"}));
 }
 
-// Where the ops of the copy that begins at node `begin` stand.
+// Where the copy that begins at node `begin` is ended by `op`.
 size_t end_of(const Graph& graph, size_t begin, const OpDef& op) {
   for (size_t i = begin + 1; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
@@ -147,7 +147,7 @@ TEST(Offload, FetchesBeforeTheFirstReader) {
   EXPECT_EQ(num_fetched, 13);
 }
 
-// Each copy has the computation between two places to hide behind.
+// Each copy can overlap with the computation between two places.
 TEST(Offload, CopiesBesideTheComputation) {
   Graph graph = training_graph();
   offload(graph, {.least_bytes = 32 * 64 * 2, .num_soon = 0});
@@ -165,11 +165,11 @@ TEST(Offload, CopiesBesideTheComputation) {
     }
     return counts;
   };
-  // y until h begins; q, k and v until z; h until g and u; z until s; g and u until d.m; the last
-  // two until the end of forward.
+  // The stash of y ends where h begins, that of q, k and v at z, of h at g and u, of z at s, of g
+  // and u at d.m, and the last two at the end of forward.
   EXPECT_EQ(computed_within(kStash, kStashEnd), (std::vector<int>{3, 3, 3, 3, 2, 2, 5, 5, 5, 1}));
-  // The first two places from the beginning of backward, the others from the use of the second one
-  // before them.
+  // The fetches of the first two places begin with backward, each other one where the second place
+  // before it is used.
   EXPECT_EQ(computed_within(kFetch, kFetchEnd), (std::vector<int>{0, 0, 2, 2, 3, 5, 5, 5, 5, 3}));
 }
 
@@ -186,7 +186,7 @@ TEST(Offload, ActivationsLieInHostMemory) {
   };
   EXPECT_EQ(bytes(before, Arena::kHostActivations), 0);
   EXPECT_EQ(bytes(after, Arena::kActivations), 0);
-  // Every byte, and what aligning q, k, v and g, u one by one adds.
+  // The arena holds every byte, plus the alignment of q, k, v and of g, u one by one.
   EXPECT_GE(bytes(after, Arena::kHostActivations), bytes(before, Arena::kActivations));
   EXPECT_LE(bytes(after, Arena::kHostActivations),
             bytes(before, Arena::kActivations) + 3 * 3 * kArenaAlignment);

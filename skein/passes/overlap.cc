@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kAxis = "dp";
 constexpr size_t kInFlight = 2;
-constexpr int64_t kFirstChannel = int64_t{1} << 33;  // beyond those of pipelines
+constexpr int64_t kFirstChannel = int64_t{1} << 33;  // above the channels of pipelines
 
 class Overlapper {
  public:
@@ -43,7 +43,7 @@ class Overlapper {
     });
   }
 
-  // Behind the last gradient of the bucket, but not before the backward phase.
+  // Starts after the last gradient of the bucket, but not before the backward phase.
   void find_early_start(size_t index) {
     const Node& node = nodes_[index];
     int last = -1;
@@ -51,7 +51,7 @@ class Overlapper {
     size_t after = static_cast<size_t>(last);
     const int chunk = nodes_[after].chunk;
     for (const ValueId id : node.inputs) {
-      if (nodes_[graph_.value(id).producer].chunk != chunk) return;  // of two chunks' programs
+      if (nodes_[graph_.value(id).producer].chunk != chunk) return;  // gradients of two programs
     }
     if (nodes_[after].phase == Phase::kForward) {
       const auto first = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& other) {
@@ -63,7 +63,7 @@ class Overlapper {
     early_.push_back({after, index});
   }
 
-  // At most kInFlight at once in a program: then the oldest is waited for.
+  // At most kInFlight sums are in flight in a program: a further one first waits for the oldest.
   void start_early() {
     std::stable_sort(early_.begin(), early_.end());
     std::map<int, std::vector<Waiting>> in_flight;  // by chunk
@@ -89,7 +89,7 @@ class Overlapper {
     behind_[after].push_back(std::move(node));
   }
 
-  // A gather ends behind the start of the next one, the last at the end of the update.
+  // A gather is waited for after the next one has started, the last at the end of the update.
   void defer_wait(size_t index) {
     size_t next = index + 1;
     while (next < nodes_.size() && !is_gather(nodes_[next])) ++next;
@@ -129,7 +129,7 @@ class Overlapper {
   const std::vector<Node> nodes_;
   std::map<size_t, std::vector<Node>> replaced_;  // by index
   std::map<size_t, std::vector<Node>> behind_;
-  std::vector<std::pair<size_t, size_t>> early_;  // behind which node, which node
+  std::vector<std::pair<size_t, size_t>> early_;  // (node to follow, node to start)
   int64_t next_channel_ = kFirstChannel;
 };
 

@@ -1,13 +1,14 @@
-// Communication beside computation: collectives of the update become a start and a wait.
+// Overlaps communication with computation: collectives of the update become a start and a wait.
 //
 //   gradient sums     start in the backward phase, as soon as the last gradient of the bucket is
-//                     there, with the last micro-batch alone (`last_only`); two buckets at most are
-//                     under way, then the oldest is waited for, the last ones in the update. Only
-//                     where a rank hosts one virtual rank: else the tree of its own comes first
+//                     complete, with the last micro-batch only (`last_only`). At most two buckets
+//                     are in flight: then the oldest is waited for; the last ones are waited for in
+//                     the update. Only where a rank hosts one virtual rank: several must first be
+//                     added by their own tree
 //   updated weights   start when the bucket is updated; waited for after the next bucket is
 //
-// Memory   what a bucket's sum receives lives from start to wait: (n - 1) / n of two buckets
-// Cost     the same bytes; the tree of the sum is added in the wait
+// Memory   receive buffers of a bucket's sum live from start to wait: (n - 1) / n of two buckets
+// Cost     the same bytes on the wire; the terms of a sum are added in the wait
 // Source   Li et al., arXiv:2006.15704 (buckets)
 #pragma once
 
@@ -15,7 +16,8 @@
 
 namespace skein {
 
-// After append_update and simplify. `early_sums`: gradient sums may start in the backward phase.
+// Must run after append_update and simplify. `early_sums`: gradient sums may start in the backward
+// phase.
 void overlap(Graph& graph, bool early_sums);
 
 }  // namespace skein

@@ -1,4 +1,4 @@
-// What the passes of parallel training make of a small model, text in.
+// What the passes for parallel training make of a small model, as text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace skein {
 namespace {
 
-// Two layers, each one column-parallel and one row-parallel product, and a norm that adds.
+// Two layers, each a column-parallel and a row-parallel product and a norm added to the residual.
 std::string model(const std::string& mesh) {
   return "skein graph\nmesh " + mesh + R"(
 parameter table : f32[16, 8]
@@ -81,7 +81,7 @@ Graph differentiated(Graph graph) {
   return graph;
 }
 
-// "axis to" of every redistribution of a phase, in order.
+// "axis placement" of every redistribution of a phase, in order.
 std::vector<std::string> moves(const Graph& graph, Phase phase) {
   std::vector<std::string> found;
   for (const Node& node : graph.nodes()) {
@@ -101,8 +101,8 @@ using Moves = std::vector<std::string>;
 
 TEST(Shard, SequenceParallelismIsTheCheapestChoice) {
   const Graph graph = sharded("tp=2");
-  // The embedding's sum and each layer's are scattered over rows; products gather theirs; then the
-  // statistics of the split softmax.
+  // The sums of the embedding and of each layer are reduce-scattered over rows, and products gather
+  // their inputs; the last reduces the statistics of the split softmax.
   EXPECT_EQ(moves(graph, Phase::kForward),
             (Moves{"tp S0", "tp R", "tp S0", "tp R", "tp S0", "tp R", "tp R"}));
   EXPECT_EQ(graph.type(graph.find("n0")).placements[0], Placement::sharded(0));
@@ -131,7 +131,7 @@ TEST(Shard, WhatCannotBeSplitIsRefusedByName) {
 
 TEST(Differentiate, OwedGradientsBecomeTheirValuesPlacement) {
   const Graph graph = differentiated(sharded("tp=2"));
-  // Backward is the mirror: what was gathered is scattered and what was scattered gathered.
+  // Backward mirrors forward: it scatters what was gathered and gathers what was scattered.
   EXPECT_EQ(moves(graph, Phase::kBackward),
             (Moves{"tp S0", "tp R", "tp S0", "tp R", "tp S0", "tp R"}));
   EXPECT_TRUE(graph.type(graph.find("grad.norm0")).placements[0].is_partial());
@@ -159,7 +159,7 @@ TEST(TakeStage, CutsWhereALayerEnds) {
     }
     for (const Value& value : graph->values()) {
       const ValueId before = whole.find(value.name);
-      if (before == kNoValue) continue;  // what crosses
+      if (before == kNoValue) continue;  // added where a value crosses chunks
       EXPECT_EQ(value.transient, whole.value(before).transient) << value.name;
     }
     EXPECT_EQ(to_text(parse_graph(to_text(*graph), all_ops())), to_text(*graph));
@@ -183,7 +183,7 @@ TEST(Zero, WeightsAreGatheredOnceAScopeAndPhase) {
   shard_weights(graph);
   verify(graph, "shard_weights");
   EXPECT_TRUE(graph.type(graph.find("up0")).placements[0].is_flat());
-  // embed, two layers and the head forward; head and layers backward.
+  // Forward gathers embed, two layers and the head; backward gathers head and layers.
   EXPECT_EQ(moves(graph, Phase::kForward), (Moves{"dp R", "dp R", "dp R", "dp R"}));
   EXPECT_EQ(moves(graph, Phase::kBackward), (Moves{"dp R", "dp R", "dp R"}));
 }
@@ -201,7 +201,7 @@ TEST(Zero, SumsAreReducedWhenTheirScopeIsDone) {
   }
 }
 
-// Four sums of gradients: each starts behind its last gradient, two at most are under way, and the
+// Four gradient sums: each starts after its last gradient, at most two are in flight, and the
 // oldest is waited for first.
 TEST(Overlap, SumsStartEarlyAndTwoAreUnderWay) {
   const Mesh mesh = Mesh::standard(1, 2, 1, 1);

@@ -1,5 +1,5 @@
-// Passes as data: a list of what is done to a graph, in order. Each is verified (ir/verify.h), and
-// may be looked at: `skein plan --print-after PASS`.
+// Passes as data: a list of transformations of a graph, in order. The graph is verified after each
+// (ir/verify.h), and can be printed: `skein plan --print-after PASS`.
 //
 // Errors  Error{kInternal} naming the pass that broke a rule of the graph
 #pragma once
@@ -15,7 +15,7 @@ namespace skein {
 
 struct Pass {
   std::string_view name;
-  std::string_view does;  // in half a line, for people
+  std::string_view does;  // half a line, for people
   std::function<void(Graph&)> run;
   bool enabled = true;
   Transients leaves = Transients::kInPlace;

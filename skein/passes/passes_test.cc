@@ -1,4 +1,4 @@
-// Passes, text in and text out.
+// Passes on graphs in text form.
 #include <gtest/gtest.h>
 
 #include "skein/ir/text.h"
@@ -12,7 +12,7 @@
 namespace skein {
 namespace {
 
-// Two chunks of logits over a normed input.
+// Two token blocks of logits over a normed input.
 constexpr const char* kModel = R"(skein graph
 mesh dp=1
 parameter norm : f32[8]
@@ -71,7 +71,7 @@ TEST(Differentiate, TheLossMustDependOnAParameter) {
   EXPECT_THROW(differentiate(graph, graph.find("loss")), Error);
 }
 
-TEST(HoistTransient, EachChunkIsFollowedByItsGradient) {
+TEST(HoistTransient, EachTokenBlockIsFollowedByItsGradient) {
   const Graph graph = differentiated();
   EXPECT_EQ(ops_of(graph, Phase::kForward),
             "embedding rms_norm add split split linear softmax_cross_entropy linear_dw linear_dx "
@@ -111,7 +111,7 @@ TEST(Recompute, FullKeepsOnlyWhatLeavesTheLayer) {
   recompute(graph, RecomputePolicy::kFull);
   simplify(graph);
   verify(graph, "simplify");
-  // Of layer 0, backward may read only clones and z, its one result.
+  // Of layer 0, backward may read only clones and z, the layer's one result.
   for (const Node& node : graph.nodes()) {
     if (node.phase != Phase::kBackward) continue;
     for (const ValueId id : node.inputs) {

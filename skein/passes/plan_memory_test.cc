@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "skein/ir/text.h"
@@ -81,47 +82,68 @@ ValueId written_as(const Graph& graph, ValueId id) {
   return id;
 }
 
-// Runs the programs on paper: every byte remembers which value wrote it last, and a step must find
-// its inputs as their producers left them.
+// Whether an op may write output `output` where it reads input `input`.
+bool works_in_place(const Layout& layout, int output, int input) {
+  return std::any_of(layout.aliases.begin(), layout.aliases.end(), [&](const Alias& alias) {
+    return alias.in_place && alias.output == output && alias.input == input;
+  });
+}
+
+bool is_view(const Layout& layout, int output) {
+  return std::any_of(layout.aliases.begin(), layout.aliases.end(),
+                     [&](const Alias& alias) { return !alias.in_place && alias.output == output; });
+}
+
+using Address = std::pair<Arena, int64_t>;
+
+// Of the first byte of each element.
+std::vector<Address> addresses(const Operand& operand) {
+  std::vector<Address> all;
+  const int64_t rows = operand.shape.rank() < 2 ? 1 : operand.shape.rows();
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t col = 0; col < operand.shape.cols(); ++col) {
+      const int64_t element = row * operand.row_stride + col;
+      all.emplace_back(operand.arena, operand.offset_bytes + element * size_of(operand.dtype));
+    }
+  }
+  return all;
+}
+
+// Runs the programs on paper: every byte remembers which value wrote it last. A step must find its
+// inputs as their producers left them, and writes none of its results where it reads, unless the op
+// works in place. Aliases hand memory on: the owner is the newest value of the chain.
 TEST(PlanMemory, NoValueIsOverwrittenWhileItIsNeeded) {
   const Graph graph = block();
   const ProgramSet set = plan_memory({{&graph}}, cpu_kernels());
-  std::map<std::pair<Arena, int64_t>, ValueId> owner;
-  const auto for_each_element = [](const Operand& operand, auto&& visit) {
-    const int64_t size = size_of(operand.dtype);
-    const int64_t rows = operand.shape.rank() < 2 ? 1 : operand.shape.rows();
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t col = 0; col < operand.shape.cols(); ++col) {
-        visit(operand.offset_bytes + (row * operand.row_stride + col) * size);
-      }
-    }
-  };
-  // Aliases hand memory on: the owner is the newest value of the chain.
+  std::map<Address, ValueId> owner;
   size_t at_node = 0;
   for (const char* name : {"forward", "backward"}) {
     for (const Instruction& instruction : set.program(name).instructions) {
       const Node& node = graph.nodes()[at_node++];
       ASSERT_EQ(node.op, instruction.op);
-      for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      std::multimap<Address, int> reads;
+      for (int i = 0; i < std::ssize(instruction.inputs); ++i) {
         if (node.inputs[i] == kNoValue) continue;
         const ValueId id = written_as(graph, node.inputs[i]);
-        if (graph.value(id).producer < 0) continue;
-        for_each_element(instruction.inputs[i], [&](int64_t byte) {
-          const ValueId found = owner[{instruction.inputs[i].arena, byte}];
-          ASSERT_EQ(graph.value(found).name, graph.value(id).name) << instruction.op->name;
-        });
+        for (const Address& address : addresses(instruction.inputs[i])) {
+          reads.emplace(address, i);
+          if (graph.value(id).producer < 0) continue;
+          ASSERT_EQ(graph.value(owner[address]).name, graph.value(id).name) << node.op->name;
+        }
       }
       Layout layout;
       if (node.op->layout != nullptr) layout = node.op->layout(graph.call(node));
-      for (size_t i = 0; i < instruction.outputs.size(); ++i) {
-        bool is_view = false;
-        for (const Alias& alias : layout.aliases) {
-          is_view = is_view || (alias.output == static_cast<int>(i) && !alias.in_place);
+      for (int i = 0; i < std::ssize(instruction.outputs); ++i) {
+        if (is_view(layout, i)) continue;
+        for (const Address& address : addresses(instruction.outputs[i])) {
+          const auto [first, last] = reads.equal_range(address);
+          for (auto read = first; read != last; ++read) {
+            ASSERT_TRUE(works_in_place(layout, i, read->second))
+                << "[" << node.op->name << "] writes '" << graph.value(node.outputs[i]).name
+                << "' over '" << graph.value(node.inputs[read->second]).name << "'";
+          }
+          owner[address] = node.outputs[i];
         }
-        if (is_view) continue;
-        for_each_element(instruction.outputs[i], [&](int64_t byte) {
-          owner[{instruction.outputs[i].arena, byte}] = node.outputs[i];
-        });
       }
     }
   }

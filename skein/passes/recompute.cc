@@ -29,7 +29,7 @@ class Recomputer {
  private:
   static bool in_layer(const Node& node) { return node.scope.is_layer(); }
 
-  // Values that leave their layer in forward: these are kept.
+  // Values that other scopes read in forward: these are kept.
   void find_crossing() {
     crossing_.resize(graph_.values().size());
     for (const Node& node : graph_.nodes()) {
@@ -41,7 +41,7 @@ class Recomputer {
     }
   }
 
-  // The value that backward reads for `id`: itself, or its clone, which is appended on first use.
+  // The value that backward reads instead of `id`: itself, or its clone, appended on first use.
   ValueId available(ValueId id) {
     const auto found = clones_.find(id);
     if (found != clones_.end()) return found->second;
@@ -64,7 +64,7 @@ class Recomputer {
     return id;
   }
 
-  // Appends the node again over `inputs`; `outputs` lists what is taken from it (empty: all).
+  // Appends the node again over `inputs`; `outputs` lists the outputs to replace (empty: all).
   void clone(const Node& node, std::vector<ValueId> inputs, const std::vector<int>& outputs) {
     for (ValueId& id : inputs) {
       if (id != kNoValue) id = available(id);

@@ -1,9 +1,9 @@
-// Trades arithmetic for memory: backward does forward work again instead of keeping its results.
+// Trades arithmetic for memory: backward runs forward ops again instead of keeping their results.
 //
 //   none       everything that backward reads is kept
-//   selective  outputs of ops with a `rematerialize` rule (norms, SwiGLU) are done again
+//   selective  outputs of ops with a `rematerialize` rule (norms, SwiGLU) are computed again
 //   full       of each layer (scope "layers.<i>") only the values that other scopes read are kept;
-//              the rest of the layer is done again when its backward begins
+//              the rest of the layer is computed again when its backward begins
 //
 // The same kernels run on the same bits, so losses and gradients do not change by a bit.
 #pragma once

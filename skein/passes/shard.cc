@@ -23,7 +23,7 @@ class Sharder {
  private:
   const Mesh& mesh() const { return plain_.mesh(); }
 
-  // Over an axis of size 1 there is nothing to split.
+  // An axis of size 1 splits nothing: Replicated.
   std::optional<Placements> wanted_placements(const Value& value) const {
     auto wanted = plan_.place(value);
     for (int axis = 0; wanted && axis < mesh().num_axes(); ++axis) {
@@ -84,7 +84,7 @@ class Sharder {
     placed_.set_scope(node.scope);
   }
 
-  // The types of `inputs` as if `axis` were the only one.
+  // The type of `id` as if `axis` were the only one.
   TensorType alone(ValueId id, int axis) const {
     TensorType type = placed_.type(id);
     for (int other = 0; other < mesh().num_axes(); ++other) {
@@ -112,7 +112,7 @@ class Sharder {
     double bytes = 0;
   };
 
-  // What moving a value over one axis hands to the wire.
+  // Bytes that a rank sends to move a value over one axis.
   double wire_bytes(const TensorType& from, Placement to, int axis) const {
     const double ranks = static_cast<double>(mesh().axis(axis).size);
     const double whole =
@@ -162,11 +162,11 @@ class Sharder {
       }
       return;
     }
-    // None is: the op itself says what is wrong, when the node is added.
+    // No candidate is legal: the op itself reports why when the node is added.
   }
 
-  // In the scope that made it: a layer that is computed again must not settle its input again,
-  // which an all-reduce overwrites.
+  // Redistributes in the scope that made the value: a layer that is recomputed must not reduce its
+  // input again, since an all-reduce overwrites it.
   ValueId moved(ValueId id, const Placements& wanted) {
     if (placed_.type(id).placements == wanted) return id;
     std::string key;

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// A node lives if someone reads it or it updates memory that outlives the step.
+// A node is live if someone reads it or it updates memory that outlives the step.
 std::vector<Node> without_dead_nodes(const Graph& graph) {
   std::vector<bool> read(graph.values().size(), false);
   for (const ValueId id : graph.outputs()) read[id] = true;
@@ -19,7 +19,7 @@ std::vector<Node> without_dead_nodes(const Graph& graph) {
     if (!alive && node->op->layout != nullptr) {
       for (const Alias& alias : node->op->layout(graph.call(*node)).aliases) {
         const ValueId id = node->inputs[alias.input];
-        // The chain of an accumulated value begins at a graph input.
+        // A chain of in-place updates begins at a graph input, which outlives the step.
         alive = alive || (alias.in_place && id != kNoValue);
       }
     }
@@ -32,7 +32,7 @@ std::vector<Node> without_dead_nodes(const Graph& graph) {
   return {kept.rbegin(), kept.rend()};
 }
 
-// `now` outlives the program in place of `before`, under its name unless it has one of its own.
+// `now` outlives the program instead of `before`, under its name unless it is a graph input.
 void stand_in(Graph& graph, ValueId before, ValueId now) {
   const auto& outputs = graph.outputs();
   if (std::find(outputs.begin(), outputs.end(), before) == outputs.end()) return;
@@ -50,7 +50,7 @@ void forget_axes_of_size_one(Graph& graph) {
       if (graph.mesh().axis(axis).size == 1) placement = Placement::replicated();
     }
   }
-  std::map<ValueId, ValueId> same;  // what a vanished redistribution gave → what it was given
+  std::map<ValueId, ValueId> same;  // output of a removed redistribution -> its input
   std::vector<Node> kept;
   for (Node node : graph.nodes()) {
     for (ValueId& id : node.inputs) {

@@ -1,5 +1,5 @@
-// From placed mathematics to what a rank really runs: over an axis of size 1 every placement is
-// Replicated, so redistributions over it vanish; and so do nodes that nothing reads.
+// Removes what a rank does not need to run: redistributions over axes of size 1, where every
+// placement is Replicated, and nodes whose results nothing reads.
 #pragma once
 
 #include "skein/ir/graph.h"

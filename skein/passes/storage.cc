@@ -23,7 +23,7 @@ class Assigner {
   }
 
  private:
-  // A region that becomes a storage of its own unless a bundle makes it part of another.
+  // A matrix that becomes a storage unless a bundle makes it part of another region.
   struct Region {
     int64_t rows, cols;
     DType dtype;
@@ -70,7 +70,8 @@ class Assigner {
     return place;
   }
 
-  // Already side by side, or all whole storages that can be joined.
+  // Does nothing if the values are adjacent already; otherwise joins them if they are whole
+  // storages.
   void add_bundle(const Node& node, const Bundle& bundle) {
     std::vector<ValueId> ids;
     for (const int operand : bundle.operands) {
@@ -139,7 +140,7 @@ class Assigner {
   StorageAssignment resolve_all() const {
     StorageAssignment result;
     std::vector<int> storage_of_region(regions_.size(), -1);
-    // Roots in the order of their first value, so that arenas follow the model.
+    // Storages are numbered in the order of their first value, so that arenas follow the model.
     for (const StoragePlace& place : place_) {
       if (place.storage < 0) {
         result.places.push_back({});

@@ -1,7 +1,7 @@
-// Which values share memory: aliases and bundles, resolved to storages.
+// Which values share memory: resolves aliases and bundles to storages.
 //
-// A storage is a matrix of one dtype; a value occupies a rectangle of it. As a matrix, a value has
-// its first dim as rows and all others as cols (a vector is a column).
+// A storage is a matrix of one dtype; a value occupies a rectangle of it. Seen as a matrix, a value
+// has its first dim as rows and all others as columns (a vector is one column).
 #pragma once
 
 #include <vector>

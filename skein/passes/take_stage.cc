@@ -33,7 +33,7 @@ class StageTaker {
   }
 
  private:
-  // To which chunks a value goes, beside the one that makes it.
+  // Finds the chunks that read a value, other than the one that makes it.
   void find_crossings() {
     for (size_t i = 0; i < whole_.nodes().size(); ++i) {
       for (const ValueId id : whole_.nodes()[i].inputs) {
@@ -87,7 +87,7 @@ class StageTaker {
     }
   }
 
-  // The chunk after takes what goes forward; the one before takes gradients.
+  // Forward values go to the next chunk, gradients to the previous one, each in their own group.
   static std::string_view group(int from, int to) {
     return to > from ? kForwardGroup : kBackwardGroup;
   }

@@ -1,4 +1,4 @@
-// Has the matrix products of the layers, forward and backward, computed from 8-bit operands
+// Makes the matrix products of the layers, forward and backward, use 8-bit operands
 // (skein/ops/linear/fp8_operands.h). The head, attention and everything else stay as they are.
 #pragma once
 

@@ -11,15 +11,15 @@ namespace {
 
 constexpr std::string_view kAxis = "dp";
 
-using Place = std::pair<Phase, Scope>;  // where a node runs: phase and scope
+using Place = std::pair<Phase, Scope>;  // where a node runs
 
-// Rebuilds the list of nodes, with nodes that are added on the way put in between.
+// Rebuilds the list of nodes and inserts new nodes on the way.
 class Rewriter {
  public:
   explicit Rewriter(Graph& graph) : graph_(graph), axis_(graph.mesh().find(kAxis)) {}
 
  protected:
-  // Runs `append`, which adds nodes to the graph, as part of `place`; they come next.
+  // Runs `append`, which adds nodes to the graph, as part of `place`; they come next in the order.
   template <typename Append>
   void insert(const Place& place, const Append& append) {
     graph_.set_phase(place.first);
@@ -100,11 +100,11 @@ class EarlyReducer : Rewriter {
 
  private:
   struct Sum {
-    ValueId input;   // the graph's: it becomes the rank's range
-    ValueId latest;  // of its whole
+    ValueId input;   // graph input, which becomes the rank's range
+    ValueId latest;  // latest value of the whole sum
   };
 
-  // Where each sum is complete; the sums of one place are reduced together, after the last of them.
+  // Finds where each sum is complete; the sums of one place are reduced after the last of them.
   void follow_sums(const std::vector<Node>& nodes) {
     std::map<ValueId, size_t> sum_of;  // by value
     std::vector<Sum> sums;

@@ -13,13 +13,14 @@
 namespace skein {
 namespace {
 
-// Changes a request and says how, or leaves it alone.
+// A change of a request. `apply` returns the settings that it changed, none where it does not
+// apply.
 struct Option {
   std::function<std::vector<std::string>(PlanRequest&)> apply;
   std::string price;
 };
 
-// A setting of the configuration that is not yet what it should be.
+// Sets `value`; returns the setting, or nothing where it already has that value.
 template <typename Value, typename Wanted>
 std::vector<std::string> set(Value& value, const Wanted& wanted, const char* key) {
   if (value == Value(wanted)) return {};
@@ -51,7 +52,7 @@ std::vector<std::string> split_instead(PlanRequest& request) {
   return {fmt::format("parallel.tensor={}", parallel.tensor)};
 }
 
-// From what costs nothing but time to what changes the numbers.
+// Ordered from options that cost only time to those that change the numbers.
 std::vector<Option> options(const PlanRequest& request) {
   const auto config = [](auto apply) {
     return [apply](PlanRequest& changed) { return apply(changed.config); };
@@ -117,7 +118,7 @@ class Adviser {
  private:
   using Change = MemoryAdvice::Change;
 
-  // Nothing: there is nothing to change, or it cannot be.
+  // nullopt where there is nothing to change, or the layout is not valid.
   std::optional<Change> tried(const PlanRequest& changed, std::vector<std::string> settings,
                               const std::string& price) const {
     if (settings.empty()) return std::nullopt;
@@ -145,7 +146,7 @@ class Adviser {
     return result;
   }
 
-  // One upon the other, as far as each makes it smaller.
+  // Applies the options one after another and keeps each that makes the plan smaller.
   void try_together(const std::vector<Option>& all, MemoryAdvice& advice) const {
     PlanRequest best = request_;
     std::vector<std::string> settings;
@@ -170,7 +171,7 @@ class Adviser {
     advice.smallest = change(make_plan(best), settings, smallest->price);
   }
 
-  // Twice as many, again and again: ZeRO 3 leaves a share of everything but activations.
+  // Doubles the ranks until the run fits: ZeRO 3 divides everything but activations by them.
   void try_more_nodes(MemoryAdvice& advice) const {
     constexpr int64_t kMostNodes = 64;
     for (int64_t times = 2; times <= kMostNodes; times *= 2) {
@@ -183,7 +184,7 @@ class Adviser {
           more, {fmt::format("--ranks {}", more.ranks), "parallel.zero=3"},
           fmt::format("{} times the {}; the same losses", times,
                       request_.ranks < request_.hardware.devices_per_node ? "ranks" : "machines"));
-      if (!change) return;  // the batch cannot be split so far
+      if (!change) return;  // the batch cannot be divided among so many ranks
       if (change->spare_bytes < 0) continue;
       advice.more_nodes.push_back(*change);
       return;

@@ -1,11 +1,12 @@
-// What would make a run fit: other configurations, planned again, with the bytes that they take.
+// Advice on what would make a run fit: other configurations, planned again, with the bytes that
+// they need.
 //
-// Tried    one setting at a time: recomputation, what can be offloaded, smaller micro-batches,
-//          ZeRO, other degrees and fewer workers where they hold copies, smaller moments, lower
-//          precision; then all of them together, in this order, until it fits; and more nodes
-// Exact    what is said to fit was planned in full; the rest is looked at by sketches
+// Tried    one setting at a time: recomputation, offloading, smaller micro-batches, ZeRO, other
+//          degrees and fewer workers where these hold copies, smaller moments, lower precision;
+//          then all of them together, in this order, until the run fits; and more nodes
+// Exact    a configuration that is said to fit was planned in full; the others are sketched
 //          (skein/plan/plan_sketch.h)
-// Cost     some ten sketches, and a plan for each line that is said
+// Cost     some ten sketches, and a plan for each line of advice
 #pragma once
 
 #include <string>
@@ -18,22 +19,22 @@ namespace skein {
 
 struct MemoryAdvice {
   struct Change {
-    std::vector<std::string> settings;  // as --set takes them; "--ranks 16"
-    std::string price;                  // what else changes
-    int64_t needed_bytes = 0;           // of the memory that was short
-    int64_t spare_bytes = 0;            // of the memory that then has the least
-    int64_t ranks = 1;                  // that these are the needs of
+    std::vector<std::string> settings;  // as --set takes them, or "--ranks 16"
+    std::string price;                  // the drawback, for people
+    int64_t needed_bytes = 0;           // of the memory that did not suffice before
+    int64_t spare_bytes = 0;            // of the memory with the least to spare then
+    int64_t ranks = 1;                  // the ranks that needed_bytes counts
   };
-  std::vector<Change> fits;        // each alone, or the first that do together; empty: none does
+  std::vector<Change> fits;        // each fits alone, else one combination; empty: none
   std::vector<Change> more_nodes;  // at most one
-  Change smallest;                 // where nothing fits: all of them
+  Change smallest;                 // where nothing fits: the least that was reached
 };
 
-// Of a plan that does not fit.
+// Advice for a plan that does not fit.
 MemoryAdvice advise(const PlanRequest& request, const Plan& plan);
 
 std::string advice_text(const MemoryAdvice& advice, const Plan& plan);
-// The same in a sentence.
+// The same in one sentence.
 std::string advice_line(const MemoryAdvice& advice);
 OrderedJson advice_to_json(const MemoryAdvice& advice);
 

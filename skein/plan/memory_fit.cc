@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// Of a rank, what lies in the host's memory.
+// The bytes of a rank in host memory.
 int64_t on_host(const Plan& plan, const StagePlan& stage, int64_t snapshot_bytes) {
   return stage.host_bytes() - stage.snapshot_bytes + snapshot_bytes + stage.process_bytes +
          (plan.hardware.unified_memory ? stage.device_bytes() : 0);
@@ -19,7 +19,7 @@ struct NodeNeed {
   int64_t ranks = 0;
 };
 
-// Of ranks [begin, end).
+// The need of ranks [begin, end), which share a node.
 NodeNeed need_of(const Plan& plan, int64_t begin, int64_t end) {
   const int64_t per_stage = plan.ranks() / static_cast<int64_t>(plan.stages.size());
   NodeNeed need;
@@ -34,7 +34,8 @@ NodeNeed need_of(const Plan& plan, int64_t begin, int64_t end) {
   return need;
 }
 
-// Ranks fill node after node. The first ranks of a stage hold the most of it.
+// Ranks fill one node after another, and the first ranks of a stage hold the most of it, so the
+// fullest node is one in which a stage begins.
 NodeNeed fullest_node(const Plan& plan) {
   const auto num_stages = static_cast<int64_t>(plan.stages.size());
   const int64_t a_node = std::max<int64_t>(1, plan.hardware.devices_per_node);

@@ -1,9 +1,10 @@
-// Whether what a plan holds fits the memory that there is.
+// Whether the memory that a plan needs is there.
 //
-// A GPU    the arenas of each rank its device; what lies on the host (snapshot, loader, offloaded
-//          arenas, the processes themselves) of all ranks of a node that node's memory
-// A CPU    arenas and all the rest of all ranks of a node lie in one memory: the sum decides
-// Exact    but for the processes (skein/plan/process_bytes.h)
+// A GPU    the arenas of each rank must fit its device; what lies on the host (snapshot, loader,
+//          offloaded arenas, the processes themselves) of all ranks of a node must fit the node's
+//          memory
+// A CPU    arenas and host memory of all ranks of a node share one memory, so their sum must fit
+// Exact    except for the processes' own memory (skein/plan/process_bytes.h)
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct Plan;
 
 struct MemoryFit {
   std::string memory;  // "device", "host"; "device and host" where they are one
-  std::string limit;   // who says so
-  int64_t ranks = 1;   // whose needs these are
+  std::string limit;   // where the limit comes from, for people
+  int64_t ranks = 1;   // the ranks that needed_bytes counts
   int64_t needed_bytes = 0;
   int64_t available_bytes = 0;
 
@@ -29,16 +30,16 @@ struct MemoryFit {
   bool fits() const { return spare_bytes() >= 0; }
 };
 
-// What described hardware has: of a node that does nothing else.
+// The memory of a node of described hardware, taken as otherwise unused.
 std::vector<MemoryLimit> memory_limits(const Hardware& hardware);
 
-// Of the device where it has memory of its own, and of the host's tightest limit; nothing where it
-// is not known. Of the ranks of a node, those of the node that holds most.
+// The fit of the device, where it has memory of its own, and of the host's tightest limit; a memory
+// of unknown size is left out. A node's need is that of the node that needs most.
 std::vector<MemoryFit> memory_fits(const Plan& plan, std::span<const MemoryLimit> limits);
 
 bool all_fit(std::span<const MemoryFit> fits);
 
-// The one with the least to spare; `fits` is not empty.
+// The fit with the least to spare; `fits` is not empty.
 const MemoryFit& tightest(std::span<const MemoryFit> fits);
 
 }  // namespace skein

@@ -1,4 +1,5 @@
-// Large models on described machines: what fits is decided by the sum, and advice is true.
+// Large models on described machines: the sum over a node decides whether a run fits, and following
+// the advice makes it fit.
 #include "skein/plan/memory_fit.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ PlanRequest request_of(const std::string& toml, const Hardware& hardware, int64_
   return request;
 }
 
-// 1.36 billion parameters.
+// A model of 1.36 billion parameters.
 const char* const kBillion = R"(
 [model]
 hf_config = ""
@@ -62,7 +63,7 @@ std::string llama3_8b(int64_t micro_sequences) {
       SKEIN_SOURCE_DIR, micro_sequences);
 }
 
-// As a user would: the settings of a change, put over the configuration.
+// Plans the configuration with the settings of a change, as a user would apply them.
 Plan plan_with(const std::string& toml, const Hardware& hardware, int64_t ranks,
                const MemoryAdvice::Change& change) {
   std::vector<std::string> overrides;
@@ -91,7 +92,8 @@ void expect_true(const MemoryAdvice& advice, const std::string& toml, const Hard
   }
 }
 
-// "fits 25.3 GB of device memory, 6.01 GB to spare", at a total of 32.9 GB.
+// Regression: the plan said "fits 25.3 GB of device memory, 6.01 GB to spare", at a total of 32.9
+// GB.
 TEST(MemoryFit, ACpuHoldsTheSnapshotBesideTheWeights) {
   const Hardware cpu = machine(true, 1, 25.3);
   const PlanRequest request = request_of(kBillion, cpu);
@@ -109,7 +111,7 @@ TEST(MemoryFit, ACpuHoldsTheSnapshotBesideTheWeights) {
   expect_true(advice, kBillion, cpu, 1);
   ASSERT_FALSE(advice.fits.empty());
   EXPECT_EQ(advice.fits[0].settings,
-            std::vector<std::string>{"precision.moments=bf16"});  // 4 bytes of 10 less, twice
+            std::vector<std::string>{"precision.moments=bf16"});  // moments of 2 bytes, not 4
   const std::string text = memory_refusal(plan, advice) + "\n" + memory_details(plan, advice);
   for (const char* word : {"Nothing was allocated", "It would fit with precision.moments=bf16 (",
                            "snapshot", "process", "too much", "a node of a made-up machine",
@@ -119,7 +121,8 @@ TEST(MemoryFit, ACpuHoldsTheSnapshotBesideTheWeights) {
   EXPECT_EQ(text.find("micro_sequences"), std::string::npos) << text;
 }
 
-// Took 16 GB for weights, found no room for gradients, and advised smaller micro-batches.
+// Regression: the run allocated 16 GB for weights, failed at the gradients, and advised smaller
+// micro-batches, which do not help.
 TEST(MemoryFit, WhatNothingMakesFitIsSaidWithTheLeastThatWasReached) {
   const Hardware cpu = machine(true, 1, 25.3);
   const PlanRequest request = request_of(llama3_8b(1), cpu);
@@ -153,7 +156,7 @@ TEST(MemoryFit, SmallerMicroBatchesAreAdvisedWhereActivationsAreTheMatter) {
 TEST(MemoryFit, AllWorkersOfANodeAreCounted) {
   const Plan one = make_plan(request_of(kBillion, machine(true, 1, 60)));
   EXPECT_TRUE(all_fit(one.memory));
-  // Two that hold the weights and gradients twice, and share the moments.
+  // Two ranks: each holds all weights and gradients, and half of the moments.
   const Hardware shared = machine(true, 2, 18);
   const PlanRequest request = request_of(kBillion, shared, 2);
   const Plan two = make_plan(request);
@@ -173,7 +176,7 @@ TEST(MemoryFit, AllWorkersOfANodeAreCounted) {
   EXPECT_TRUE(fewer) << advice_text(advice, two);
 }
 
-// Stages hold different parts: a node of both needs their sum, not twice the larger.
+// Stages hold different parts of the model: a node with both needs their sum, not twice the larger.
 TEST(MemoryFit, StagesOfANodeAreAddedUp) {
   const PlanRequest request =
       request_of(kBillion, machine(true, 2, 20), 2, {"parallel.pipeline=2"});

@@ -1,5 +1,5 @@
-// What a rank holds and whether it fits, for people: the same text from `skein plan` and from a run
-// that is refused.
+// Describes for people what a rank holds and whether it fits; `skein plan` and a run that is
+// refused print the same text.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace skein {
 // The table of the largest stage, and a line for each memory.
 std::string memory_text(const Plan& plan);
 
-// Of a plan that does not fit, in one line: what is too large by how much, and what would make it
+// For a plan that does not fit, in one line: what is too large by how much, and what would make it
 // fit.
 std::string memory_refusal(const Plan& plan, const MemoryAdvice& advice);
 
-// The table and the advice behind that line.
+// The table and the advice, to print after that line.
 std::string memory_details(const Plan& plan, const MemoryAdvice& advice);
 
 }  // namespace skein

@@ -21,12 +21,12 @@ const StagePlan& largest_by(const std::vector<StagePlan>& stages, Value&& value)
                            [&](const auto& a, const auto& b) { return value(a) < value(b); });
 }
 
-// Of this machine, or of what the file describes.
+// The memory limits of this machine, or of the described hardware.
 std::vector<MemoryLimit> limits_of(const Hardware& hardware, bool is_described) {
   return is_described ? memory_limits(hardware) : read_host_memory().limits;
 }
 
-// Times of ops that nobody has would change nothing.
+// Throws for a factor of an op that does not exist, which would have no effect.
 void check_op_names(const Hardware& hardware) {
   std::vector<std::string_view> names;
   for (const OpDef* op : all_ops()) names.emplace_back(op->name);
@@ -66,7 +66,8 @@ const StagePlan& Plan::busiest() const {
   return largest_by(stages, [](const StagePlan& stage) { return sent_bytes(stage.wire); });
 }
 
-// Training would ask for another launch.workers, which says nothing of a run on other machines.
+// An error here does not advise on launch.workers as training does, since a plan may be for other
+// machines.
 int64_t ranks_to_plan(const Config& config, int64_t asked) {
   if (asked > 0) return asked;
   const ParallelConfig& parallel = config.parallel;
@@ -126,12 +127,12 @@ StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& s
   const auto turns = [&](int64_t devices) {
     return std::max(1.0, static_cast<double>(devices) / static_cast<double>(at_once));
   };
-  const int64_t peers = std::min(on_node, ranks / shape.num_stages);  // of a stage, on a node
+  const int64_t peers = std::min(on_node, ranks / shape.num_stages);  // of a stage, sharing a node
 
   StepPrediction result;
   StepTimes times;
   times.chunks.resize(static_cast<size_t>(shape.num_chunks()));
-  double work = 0;  // of all stages up to the update, if every one computed alone
+  double work = 0;  // compute of all stages up to the update, if none waits for a turn
   for (const StagePlan& stage : stages) {
     double sums = 0, last_sum = 0, last_backward = 0;
     for (const ChunkPlan& chunk : stage.chunks) {
@@ -221,7 +222,7 @@ StagePlan plan_of_rank(const PlanRequest& request, int64_t rank) {
   StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing);
   plan.process_bytes = process_bytes_of(request, spec);
   const ProgramSet programs = plan_training(graphs, spec, request.kernels);
-  plan.wire = planned_wire(programs, program_runs(spec, programs), rank);  // not the largest
+  plan.wire = planned_wire(programs, program_runs(spec, programs), rank);  // of this rank
   return plan;
 }
 

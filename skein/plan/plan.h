@@ -1,17 +1,17 @@
-// `skein plan`: exact bytes, what goes over the wire, and predicted time, before anything is
-// allocated and without the machines. All of it is read off the very programs that training runs.
+// `skein plan`: exact bytes of memory and communication, and predicted time, without allocating
+// anything or having the machines. All of it is derived from the same programs that training runs.
 //
-// Step     forward and backward of every chunk of every pipeline stage, put in order by the
-//          schedule (skein/schedule/simulate.h); then the update, on all stages at once. What is
-//          started and waited for later hides as far as the hardware overlaps: gradient sums
-//          behind the last backward, gathers of weights behind the update; the last one started
-//          never does.
+// Step     forward and backward of every chunk of every pipeline stage, ordered by the schedule
+//          (skein/schedule/simulate.h); then the update, on all stages at once. Asynchronous
+//          collectives are hidden as far as the hardware overlaps: gradient sums behind the last
+//          backward, gathers of weights behind the update. The last one started is always exposed.
 // Turns    where fewer devices of a node compute at once than it has
-//          (Hardware::concurrent_devices), those of one stage take turns, and all stages together
-//          take at least their work divided by the devices that compute at once.
-// Utilization  model FLOPs (training_flops_per_token: no recomputation, causal attention by half)
-//          over the advertised peak of all ranks
-// Errors   Error{kUsage} as training would give them: layouts that do not fit model, batch or ranks
+//          (Hardware::concurrent_devices), those of one stage take turns; and if one node holds all
+//          ranks, the stages together take at least their total work divided by the devices that
+//          compute at once.
+// Utilization  model FLOPs (training_flops_per_token: no recomputation, half of the attention
+//              matrix) over the advertised peak of all ranks
+// Errors   Error{kUsage}, the same as training: layouts that do not fit model, batch or ranks
 #pragma once
 
 #include <cstdint>
@@ -44,12 +44,12 @@ struct Plan {
   StepPrediction step;
   double tokens_per_second = 0;
   MatmulRate matmul;                // of a rank, in the run's precision
-  double peak_utilization = 0;      // of the advertised rate of all ranks
-  double matmul_ceiling_share = 0;  // of what large products reach on them
+  double peak_utilization = 0;      // share of the advertised rate of all ranks
+  double matmul_ceiling_share = 0;  // share of what large products reach on them
   RunTotals run;
 
   int64_t ranks() const { return layout.mesh.num_ranks(); }
-  const StagePlan& largest() const;  // in bytes, the host's among them
+  const StagePlan& largest() const;  // in bytes, host memory included
   const StagePlan& fullest() const;  // in bytes of the device
   const StagePlan& busiest() const;  // on the wire
 };
@@ -64,19 +64,20 @@ struct PlanRequest {
   std::vector<MemoryLimit> limits;  // of a node's host memory
 };
 
-// A plan needs no tokenizer; where one is there, it gives the vocabulary that training would use.
+// A plan needs no tokenizer; where one is configured, its vocabulary size is used as in training.
 DecoderConfig planned_model(const Config& config);
 
-// `asked`, or where it is 0 what [parallel] and [launch] say. Throws Error{kUsage} where they do
-// not.
+// `asked`, or if that is 0 the number that [parallel] and [launch] give. Throws Error{kUsage} where
+// they give none.
 int64_t ranks_to_plan(const Config& config, int64_t asked);
 
-// The model and the kernels of the configuration. `ranks` 0: as [parallel] and [launch] say; no
-// hardware: this machine, measured, with the memory that it has left now.
+// A request for the configuration's model and kernels. `ranks` 0: as [parallel] and [launch] say.
+// No `hardware`: this machine, measured, with the memory that is free now.
 PlanRequest plan_request(const Config& config, int64_t ranks,
                          const std::optional<Hardware>& hardware);
 
-// The same for this machine, with nothing measured: what it says of time is void.
+// The same for this machine without measuring it: only the plan's bytes are meaningful, not its
+// times.
 PlanRequest memory_request(const Config& config, const DecoderConfig& model, int64_t ranks);
 
 Plan make_plan(const PlanRequest& request);
@@ -84,13 +85,14 @@ Plan make_plan(const PlanRequest& request);
 StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& shape,
                             const std::vector<StagePlan>& stages, const Hardware& hardware);
 
-// Fills what follows from the stages: step, tokens_per_second, both shares, run.
+// Fills in what is derived from the stages: step, tokens_per_second, both shares, run.
 void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec);
 
-// What one rank holds and sends in a step, whichever it is.
+// The plan of any one rank: what it holds, and what it sends in a step.
 StagePlan plan_of_rank(const PlanRequest& request, int64_t rank);
 
-// `of_rank`: its bytes, too, and its collectives instead of those of the rank that sends most.
+// `of_rank`: adds this rank's bytes, and prints its collectives instead of those of the rank that
+// sends most.
 OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_rank = std::nullopt);
 std::string plan_to_text(const Plan& plan);
 

@@ -19,7 +19,7 @@ StepSpec spec_of(const PlanRequest& request, int64_t rank) {
                    parallel_layout(request.config, request.model, request.ranks, rank));
 }
 
-// Of training: evaluation has none of its own but the end of its sum.
+// The passes of training. Evaluation has no other pass but the one that ends its sum.
 std::vector<Pass> passes_of(const StepSpec& spec) {
   StepPasses passes = step_passes(spec);
   std::vector<Pass> all = std::move(passes.model);

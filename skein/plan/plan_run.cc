@@ -10,13 +10,13 @@
 namespace skein {
 namespace {
 
-// Steps 1 .. steps that are saved: at the interval, and the last.
+// The number of saves in steps 1 .. run.steps: at each interval, and at the end.
 int64_t num_saves(const Config& config) {
   const int64_t every = config.checkpoint.every_steps;
   return every > 0 ? ceil_div(config.run.steps, every) : 1;
 }
 
-// Of them, the multiples of permanent_every_steps.
+// How many of them are multiples of permanent_every_steps.
 int64_t num_permanent(const Config& config) {
   const int64_t every = config.checkpoint.every_steps,
                 permanent = config.checkpoint.permanent_every_steps;
@@ -51,7 +51,7 @@ RunTotals run_totals(const Config& config, const DecoderConfig& model, double st
   totals.checkpoint_bytes = checkpoint_bytes;
   const int64_t saves = num_saves(config), keep = config.checkpoint.keep;
   totals.num_permanent = num_permanent(config);
-  // The newest may be permanent ones as well: this is the most.
+  // An upper bound: the newest ones may be permanent as well.
   totals.num_checkpoints = keep == 0 ? saves : std::min(saves, keep + 1 + totals.num_permanent);
   totals.disk_bytes = totals.num_checkpoints * checkpoint_bytes;
   if (config.model.init_from.empty()) {

@@ -1,15 +1,15 @@
-// What the whole run takes, beside a step: tokens, time, disk; and what its first metrics should
-// say.
+// What the whole run takes: tokens, time and disk; and the norm of the weights that its first steps
+// should report.
 //
-// Formula  seconds      steps x step_seconds: saving, validating and waiting for data are not in it
-//          checkpoint   weights, masters and moments, each stored once over all ranks; the text of
-//                       headers and manifest comes to it
-//          disk         the most that lies there at once: `keep` newest, the one being written, and
-//                       the permanent ones
-//          norm         sqrt(sum of elements x E[w^2]): 1 for norms, 0 for biases, std^2 for what
-//                       is drawn (skein/weights/initialize.h). With n drawn elements, a real one
-//                       differs by about 1 / sqrt(2 n) of it, and the first step's update comes on
-//                       top
+// Formula  seconds      steps x step_seconds, without saving, validating and waiting for data
+//          checkpoint   weights, masters and moments, each stored once over all ranks; headers and
+//                       the manifest come on top
+//          disk         the most at any time: the `keep` newest checkpoints, the one being written,
+//                       and the permanent ones
+//          norm         sqrt(sum of elements x E[w^2]), where E[w^2] is 1 for norms, 0 for biases,
+//                       std^2 for drawn weights (skein/weights/initialize.h). With n drawn elements
+//                       the actual norm differs by about 1 / sqrt(2 n) of it, and by the first
+//                       step's update
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct RunTotals {
   double seconds = 0;
   int64_t checkpoint_bytes = 0;
   int64_t num_checkpoints = 0;  // on disk at once, at most
-  int64_t num_permanent = 0;    // of them, those that are never removed
+  int64_t num_permanent = 0;    // of these, those that are never removed
   int64_t disk_bytes = 0;
   double initial_param_norm = 0;  // 0: the weights come from model.init_from
 };

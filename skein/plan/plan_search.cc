@@ -17,8 +17,9 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kMostChunks = 8;  // of a stage
-// Larger micro-batches start fewer ops; alignment and what is not split.
+constexpr int64_t kMostChunks = 8;  // per stage
+// Factor on the lower bounds, which come from micro-batches of one sequence: larger ones start
+// fewer ops and lose less to alignment, and some memory is not split among ranks.
 constexpr double kSlack = 0.97;
 constexpr const char* kPolicies[] = {"none", "selective", "full"};
 
@@ -35,7 +36,8 @@ ArenaBytes on_device(const StagePlan& stage) {
   return bytes;
 }
 
-// Of a device, or where all share one memory an even part of what is free of it.
+// The memory of a device; where the ranks of a node share one memory, an equal part of its free
+// bytes.
 int64_t memory_of_rank(const PlanRequest& request) {
   const Hardware& hardware = request.hardware;
   if (!hardware.unified_memory) return hardware.memory_bytes;
@@ -71,8 +73,8 @@ class Search {
   }
 
  private:
-  // Of one device that does all the work, with one sequence at a time: its seconds a token, and the
-  // bytes that a layer keeps of a token.
+  // Sketches a single device with one sequence at a time: its seconds per token, and the activation
+  // bytes that a layer stores per token.
   void sketch_alone(const char* recompute) {
     PlanRequest alone = request_;
     alone.ranks = 1;
@@ -88,7 +90,8 @@ class Search {
         static_cast<double>(request_.model.num_hidden_layers);
   }
 
-  // Every combination of degrees; each goes to `candidates_` or is refused with a reason.
+  // Goes through all degrees; each layout is added to `candidates_` or counted as refused, with a
+  // reason.
   void enumerate() {
     const int64_t ranks = request_.ranks;
     for (int64_t tensor = 1; tensor <= std::min(ranks, request_.model.num_attention_heads);
@@ -144,7 +147,8 @@ class Search {
     candidates_.push_back({config, least_seconds(config, layout)});
   }
 
-  // Weights and their state, and what the first stage keeps of the micro-batches in flight.
+  // A lower bound on bytes: weights, gradients and optimizer state, and the activations that the
+  // first stage stores for the micro-batches in flight.
   ArenaBytes least_bytes(const Config& config, const ParallelLayout& layout) const {
     const StepSpec spec = step_spec(config, request_.model, layout);
     const PipelineShape shape = pipeline_shape(spec);
@@ -168,15 +172,16 @@ class Search {
         parameters * size_of(compute_dtype(spec.update.precision)) / (layout.zero >= 3 ? data : 1));
     set(Arena::kGradients, parameters * 4 / (reduced_early ? data : 1));
     if (!config.memory.offload_optimizer) set(Arena::kOptimizer, parameters * moments / data);
-    if (!config.memory.offload_activations) {  // else what stays depends on the sizes of the values
+    if (!config.memory.offload_activations) {  // otherwise it depends on the sizes of single values
       set(Arena::kActivations,
           kSlack * layers * tokens / tensor * least_kept_.at(config.memory.recompute));
     }
     return bytes;
   }
 
-  // The work of one rank that has it all to itself, the pipeline's idle share, and what tensor
-  // ranks exchange in any case: 4 gathers and 4 sums a layer.
+  // A lower bound on seconds: the work divided evenly among the ranks, the pipeline's idle share,
+  // and the tensor collectives of any layout, which are 4 all-gathers and 4 reduce-scatters a
+  // layer.
   double least_seconds(const Config& config, const ParallelLayout& layout) const {
     const DecoderConfig& model = request_.model;
     const StepSpec spec = step_spec(config, model, layout);
@@ -226,7 +231,7 @@ class Search {
   }
 
   void plan_candidates() try {
-    omp_set_num_threads(request_.threads);  // of this thread, as in plan_request
+    omp_set_num_threads(request_.threads);  // OpenMP keeps this per thread
     while (const Candidate* candidate = next()) plan_candidate(*candidate);
   } catch (...) {
     const Lock lock(mutex_);
@@ -260,7 +265,7 @@ class Search {
     return true;
   }
 
-  // With what lies on the host, of all ranks of a node.
+  // Checks the device, and the host memory of all ranks of a node.
   bool refuse_unfit(const Config& config, const Plan& plan) {
     if (refuse_large(config, on_device(plan.fullest()))) return true;
     if (all_fit(plan.memory)) return false;
@@ -300,7 +305,7 @@ class Search {
   SketchCache sketches_;
   std::map<std::string, double> least_work_, least_kept_;  // by recompute policy
   SearchResult result_;
-  Mutex mutex_;  // of all below, and of result_ while threads plan
+  Mutex mutex_;  // guards the members below, and result_ while threads run
   size_t next_ SKEIN_GUARDED_BY(mutex_) = 0;
   std::exception_ptr failure_ SKEIN_GUARDED_BY(mutex_);
 };

@@ -1,15 +1,15 @@
-// `skein plan --search`: the layouts of a number of ranks, ranked by predicted tokens a second.
+// `skein plan --search`: layouts for a number of ranks, ordered by predicted tokens per second.
 //
-// Layouts  every tensor and pipeline degree that factors the ranks and that model and batch take,
-//          up to 8 virtual stages, context degrees of 1, 2, 4 and 8, with micro_sequences of 1, 2,
-//          4 and 8, ZeRO 1 to 3 and every recompute policy. Sequence parallelism is on: it sends as
-//          much and keeps less. reduction_width stays as it is; data is what is left.
-// Method   branch and bound. Each layout has a time that it cannot beat (its arithmetic, its
-//          pipeline's idle share, its tensor collectives) and bytes that it needs at least
-//          (weights, gradient sums, optimizer). What can fit is sketched
-//          (skein/plan/plan_sketch.h) in the order of those times, until no layout left can be
-//          among the best; the best are then planned in full.
-// Threads  as many as there are cores
+// Layouts  every tensor and pipeline degree that divides the ranks and suits model and batch, up to
+//          8 virtual stages, context degrees of 1, 2, 4 and 8, with micro_sequences of 1, 2, 4 and
+//          8, ZeRO 1 to 3 and every recompute policy; the data degree follows. Sequence parallelism
+//          is on, since it sends as much and stores less. reduction_width stays as configured.
+// Method   branch and bound. For each layout: a lower bound on its time (its arithmetic, the
+//          pipeline's idle share, its tensor collectives) and on its bytes (weights, gradient sums,
+//          optimizer, activations). Layouts that can fit are sketched (skein/plan/plan_sketch.h) in
+//          the order of these times, until no remaining layout can be among the best; the best are
+//          then planned in full.
+// Threads  one per core
 #pragma once
 
 #include <map>
@@ -25,15 +25,15 @@ struct SearchResult {
     Config config;
     Plan plan;
   };
-  std::vector<Found> best;  // that fit, fastest first
+  std::vector<Found> best;  // only layouts that fit, fastest first
   struct Refused {
     int64_t count = 0;
     std::string example;
   };
   std::map<std::string, Refused> refused;  // by reason
-  int64_t num_layouts = 0;                 // that were looked at
+  int64_t num_layouts = 0;                 // considered
   int64_t num_planned = 0;
-  int64_t num_slower = 0;  // cannot be among the best, whatever their plan says
+  int64_t num_slower = 0;  // not planned: their lower bounds are slower than the best
   double seconds = 0;
 };
 

@@ -12,7 +12,7 @@ constexpr size_t kActivations = static_cast<size_t>(Arena::kActivations);
 constexpr size_t kHostActivations = static_cast<size_t>(Arena::kHostActivations);
 constexpr size_t kWorkspace = static_cast<size_t>(Arena::kWorkspace);
 
-// Stages of the small mesh on which every kind of chunk is found.
+// The stages of the small mesh that has every kind of chunk.
 int64_t small_pipeline(const PipelineShape& shape) {
   return shape.num_chunks() <= 2 ? shape.num_chunks() : 3;
 }
@@ -46,7 +46,7 @@ std::shared_ptr<const ChunkSketches> sketch_chunks(const PlanRequest& request,
   auto sketches = std::make_shared<ChunkSketches>();
   for (int64_t kind = 0; kind < 3; ++kind) {
     const int64_t stage = stages == 3 ? kind : kind == 2 ? stages - 1 : 0;
-    if (stages < 3 && kind == 1) continue;  // there is none between
+    if (stages < 3 && kind == 1) continue;  // fewer than three chunks have no middle
     for (int64_t layers : {1, 2}) {
       (*sketches)[kind][layers - 1] = plan_chunk(request, stages, layers, stage);
     }

@@ -1,10 +1,12 @@
-// A plan from a few layers: close enough to rank layouts, at a small share of the cost.
+// A plan extrapolated from a few layers: accurate enough to rank layouts, at a small share of the
+// cost.
 //
-// Method   what a pipeline chunk takes is linear in its layers, and chunks are of three kinds: the
-//          first one, the last one and those between. Each kind is planned with one layer and with
-//          two, on a mesh of at most three stages; every chunk of the layout follows.
-// Exact    but for what does not add up so: buckets of gradients that span chunks, the packing of
-//          short lived memory. Wire and collectives are left out.
+// Method   the cost of a pipeline chunk is linear in its layers, and there are three kinds of
+//          chunks: the first, the last and those between. Each kind is planned with one layer and
+//          with two, on a mesh of at most three stages; every chunk of the layout is extrapolated
+//          from these.
+// Exact    except for what is not linear: gradient buckets that span chunks, and the packing of
+//          short-lived memory. Wire and collectives are left out.
 #pragma once
 
 #include <array>
@@ -17,11 +19,11 @@
 
 namespace skein {
 
-// Of one chunk with one and with two layers; activations of one micro-batch.
+// Plans of a chunk with one layer and with two; activations of one micro-batch.
 using ChunkSketch = std::array<StagePlan, 2>;
-using ChunkSketches = std::array<ChunkSketch, 3>;  // first, middle, last; of one chunk: all alike
+using ChunkSketches = std::array<ChunkSketch, 3>;  // first, middle, last
 
-// What layouts that differ in virtual stages share.
+// Sketches, which layouts that differ only in virtual stages share.
 class SketchCache {
  public:
   std::shared_ptr<const ChunkSketches> find(const std::string& key);
@@ -32,7 +34,7 @@ class SketchCache {
   std::map<std::string, std::shared_ptr<const ChunkSketches>> by_key_ SKEIN_GUARDED_BY(mutex_);
 };
 
-// Threads  any number at once over one cache
+// Threads  may be called at once by several threads with one cache
 Plan sketch_plan(const PlanRequest& request, SketchCache& cache);
 
 }  // namespace skein

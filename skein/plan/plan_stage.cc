@@ -42,7 +42,7 @@ int64_t checkpoint_bytes(const Graph& training, const StepSpec& spec) {
   return bytes;
 }
 
-// Of a chunk's forward or backward; null for the update and what belongs to it.
+// The entry of a chunk's forward or backward program; null for the update and what belongs to it.
 ProgramSeconds* find_program(std::vector<ChunkPlan>& chunks, std::string_view name, bool several) {
   for (ChunkPlan& chunk : chunks) {
     const auto is = [&](const char* kind) {
@@ -165,7 +165,8 @@ std::vector<int64_t> rank_snapshot_bytes(const StepSpec& spec, const TrainingGra
 }
 
 Wire largest_wire(const ProgramSet& programs, const ProgramRuns& runs) {
-  // Shares are equal but for the end, so on each axis the first or the last rank sends most.
+  // Shards are equal but for the first or last, so on each axis the first or the last rank sends
+  // most.
   const Mesh& mesh = programs.mesh;
   const std::vector<int64_t> mine = mesh.coordinates(programs.rank);
   int64_t first = 0, last = 0;
@@ -177,7 +178,8 @@ Wire largest_wire(const ProgramSet& programs, const ProgramRuns& runs) {
   }
   Wire largest = planned_wire(programs, runs, first);
   const Wire other = planned_wire(programs, runs, last);
-  std::map<std::string, int64_t> gain;  // of the other, by group: each has an axis of its own
+  // Bytes that `other` sends more, by group: each group has an axis of its own.
+  std::map<std::string, int64_t> gain;
   for (const auto& [key, use] : other) {
     gain[key.first] += use.sent_bytes - largest[key].sent_bytes;
   }

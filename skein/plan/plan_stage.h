@@ -1,12 +1,11 @@
-// What one rank of a pipeline stage holds, sends and takes time for: read off its programs. Ranks
-// of a stage have the same programs but for offsets, so one stands for all of them.
+// What one rank of a pipeline stage holds, sends and spends, derived from its programs. Ranks of a
+// stage have the same programs but for offsets, so one represents them all.
 //
 // Seconds  of a program: every op by skein/schedule/estimate.h, every collective by
-//          skein/schedule/collective_seconds.h with the group's ranks where the mesh puts them.
-//          What the program starts and waits for later (passes/overlap.h) is `hideable`, all other
-//          collectives are `blocking`. Between stages, what is sent is the schedule's to time
-//          (skein/schedule/simulate.h).
-// Bytes    of the stage's rank that stores and holds most: the first one on every other axis
+//          skein/schedule/collective_seconds.h with the group's ranks placed as on the mesh.
+//          Asynchronous collectives (passes/overlap.h) are `hideable`, the others `blocking`.
+//          Transfers between stages are timed by the schedule (skein/schedule/simulate.h).
+// Bytes    of the rank of the stage that stores most: the first one on every other axis
 #pragma once
 
 #include <cstdint>
@@ -24,17 +23,17 @@ struct ProgramSeconds {
   double compute = 0;
   double blocking = 0;
   double hideable = 0;
-  double last_hideable = 0;  // of the one that is started last
-  double transfer = 0;       // of what the program sends to another stage
+  double last_hideable = 0;  // of the one that starts last
+  double transfer = 0;       // for sending to another stage
 };
 
-// Prices programs of a mesh on hardware.
+// Predicts times of programs of a mesh on given hardware.
 class Pricing {
  public:
   Pricing(const Hardware& hardware, const Mesh& mesh, DType dtype);
 
   double seconds(const Message& message) const;
-  // For one run; adds the seconds of each collective, `times` times, to `collectives`.
+  // The seconds of one run. Adds the seconds of each collective, `times` times, to `collectives`.
   ProgramSeconds program(const Program& program, int64_t rank, int64_t times,
                          std::map<WireKey, double>& collectives) const;
 
@@ -50,7 +49,7 @@ class Pricing {
 struct ChunkPlan {
   int64_t chunk = 0;  // of the model
   ProgramSeconds forward, backward;
-  ProgramSeconds last_backward;  // of the last micro-batch
+  ProgramSeconds last_backward;  // for the last micro-batch
 };
 
 struct StagePlan {
@@ -58,33 +57,34 @@ struct StagePlan {
   ArenaBytes arena_bytes{};
   std::array<bool, kNumArenas> on_host{};
   int64_t snapshot_bytes = 0;  // host memory that saving needs
-  int64_t loader_bytes = 0;    // batches made ahead
+  int64_t loader_bytes = 0;    // batches loaded ahead
   int64_t process_bytes = 0;   // estimated: skein/plan/process_bytes.h
-  // Of the stage's ranks from this one on, as many as share its node: what differs between them.
+  // The snapshots of the ranks from this one on that share its node; only these differ between
+  // ranks.
   std::vector<int64_t> rank_snapshot_bytes;
-  int64_t checkpoint_bytes = 0;  // of the stage's weights and optimizer state, whole
+  int64_t checkpoint_bytes = 0;  // all ranks' weights and optimizer state of the stage
   std::vector<ChunkPlan> chunks;
-  ProgramSeconds update;  // with what joins the sums of several virtual ranks
-  Wire wire;              // a step's, of the rank that sends most
+  ProgramSeconds update;  // includes adding the sums of several virtual ranks
+  Wire wire;              // of a step, on the rank that sends most
   std::map<WireKey, double> collective_seconds;
 
   int64_t device_bytes() const;  // of the device's arenas
-  int64_t host_bytes() const;    // of arenas in host memory, snapshot and loader
+  int64_t host_bytes() const;    // arenas in host memory, snapshot and loader
   int64_t total_bytes() const { return device_bytes() + host_bytes(); }  // exact: no process_bytes
 };
 
-// Of the stage of the spec's rank, which is the first one of it on every other axis.
+// Plans the stage of the spec's rank, which must be the first of it on every other axis.
 StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const KernelTable& kernels,
                      const Pricing& pricing);
 
-// Of the batches that the loader makes ahead.
+// Bytes of the batches that are loaded ahead.
 int64_t loader_bytes(const StepSpec& spec);
 
-// What saving needs on each of `num_ranks` ranks of the stage, from the spec's on.
+// The snapshot bytes of `num_ranks` ranks of the stage, beginning with the spec's rank.
 std::vector<int64_t> rank_snapshot_bytes(const StepSpec& spec, const TrainingGraphs& graphs,
                                          int64_t num_ranks);
 
-// Of the stage's ranks, what the one that sends most sends in a step.
+// What the rank of the stage that sends most sends in a step.
 Wire largest_wire(const ProgramSet& programs, const ProgramRuns& runs);
 
 }  // namespace skein

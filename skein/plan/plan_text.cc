@@ -150,7 +150,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["bubble_fraction"] = plan.step.timeline.bubble_fraction;
   json["speed_of"] = plan.hardware.name;
   json["tokens_per_second"] = plan.tokens_per_second;
-  json["model_flops_utilization"] = plan.peak_utilization;  // its name of before
+  json["model_flops_utilization"] = plan.peak_utilization;  // former name, kept for readers
   json["peak_utilization"] = plan.peak_utilization;
   json["matmul_ceiling_share"] = plan.matmul_ceiling_share;
   json["run"] = run_to_json(plan.run);

@@ -13,7 +13,8 @@ constexpr int64_t kKilobyte = 1 << 10;
 constexpr int64_t kProgram = 80'000'000;
 constexpr int64_t kGpu = 1'000'000'000;
 constexpr int kOtherThreads = 5;  // loader, saver, Gloo, Prometheus, signals
-// Text has about 3 bytes a token, a token 4 bytes, and a vector grows by doubling.
+// Text has about 3 bytes per token, a token takes 4 bytes, and a growing vector holds up to twice
+// that.
 constexpr int64_t kTokenBytesPerByte = 2;
 
 }  // namespace

@@ -1,15 +1,17 @@
-// What a training process takes of the host's memory beside its plan: an estimate, on the safe side
-// (tests/plan_test.cc holds it against what runs really take).
+// The host memory of a training process outside the arenas: a conservative estimate
+// (tests/plan_test.cc compares it with real runs).
 //
-//   program    binary, libraries, allocator, pieces of a parameter while weights are drawn or read:
-//              80 MB; with a GPU, its driver and pinned rings: 1 GB
-//   threads    512 KiB each: what of a stack and of the allocator's arena a thread touches
-//   tokenizer  1 KiB a token of the vocabulary
-//   text       of each of this rank's lanes the tokens of one segment; as much again to validate
-//   exchange   128 KiB for a peer that it computes with, in buffers of the kernel, and 16 KiB for
-//              any other rank
-//   packing    without a GPU, for each group that sums or gathers gradients: six times a bucket of
-//              them (skein/comm/gloo/packed_parts.h), or the gradients of the whole model where
+//   program    binary, libraries, allocator, segments of a parameter while weights are drawn or
+//              read: 80 MB; with a GPU, its driver and pinned rings: 1 GB
+//   threads    512 KiB each: the part of its stack and of the allocator's arena that a thread
+//              touches
+//   tokenizer  1 KiB per token of the vocabulary
+//   text       for each of this rank's lanes, the tokens of one segment of text; the same again for
+//              validation
+//   exchange   128 KiB of kernel buffers for a peer that it computes with, and 16 KiB for any other
+//              rank
+//   packing    without a GPU, for each group that sums or gathers gradients: six times a gradient
+//              bucket (skein/comm/gloo/packed_parts.h), or the gradients of the whole model where
 //              that is less
 #pragma once
 
@@ -20,11 +22,11 @@
 
 namespace skein {
 
-// `threads` that compute.
+// `threads`: the number of compute threads.
 int64_t process_bytes(const Config& config, const StepSpec& spec, int threads, bool has_gpu);
 
-// Addresses that a process maps and does not touch, for limits that count them: libraries, stacks,
-// the allocator's arenas.
+// Address space that a process maps without touching it, for limits that count it (ulimit -v):
+// libraries, stacks, the allocator's arenas.
 int64_t process_address_bytes(int threads);
 
 }  // namespace skein

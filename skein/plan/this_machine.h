@@ -1,7 +1,7 @@
-// The hardware description of this machine as `ranks` workers share it: what a plan without
-// --hardware takes times from. Products and copies are measured now, within half a second, with the
-// threads of one worker; the links between workers are assumed. skein/cli/calibrate.h measures
-// all.
+// The hardware description of this machine shared by `ranks` workers, which a plan without
+// --hardware takes its rates from. Products and copies are measured on each call, within half a
+// second, with the threads of one worker; the links between workers are assumed.
+// skein/cli/calibrate.h measures all.
 #pragma once
 
 #include "skein/config/config.h"
@@ -11,12 +11,12 @@ namespace skein {
 
 // How `workers` share the cores of this machine.
 struct WorkerCores {
-  int64_t threads = 1;     // of a worker
-  int64_t concurrent = 1;  // workers that find a core for every thread at once
+  int64_t threads = 1;     // per worker
+  int64_t concurrent = 1;  // workers for which there is a core per thread
 };
 WorkerCores share_cores(const Config& config, int64_t workers);
 
-// What needs no measuring: a CPU's memory, how workers share it; rates and links are made up.
+// Memory and cores of this machine without measurements; rates and links are placeholders.
 Hardware this_machine_unmeasured(const Config& config, int64_t ranks);
 
 Hardware describe_this_machine(const Config& config, int64_t ranks);

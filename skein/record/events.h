@@ -1,5 +1,5 @@
-// events.jsonl: one object an event, {"time": Unix seconds, "event": name, …}. The names and their
-// fields are listed in docs/events_format.md.
+// events.jsonl: one object per event, {"time": Unix seconds, "event": name, ...}.
+// docs/events_format.md lists the names and their fields.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@
 
 namespace skein {
 
-// Now, in Unix seconds.
+// The current time in Unix seconds.
 double unix_time();
 
-// The line of an event, without its end. Bytes that are not UTF-8 become U+FFFD.
+// The JSON line of an event, without a line break. Bytes that are not UTF-8 become U+FFFD.
 std::string event_line(double time, std::string_view event, const OrderedJson& fields);
 
 // Appends events to `<run_dir>/events.jsonl`; several processes may do so at once.

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// The lines of the last 64 KiB of a file, whole ones.
+// The whole lines within the last 64 KiB of a file.
 std::string end_of(const fs::path& path) {
   constexpr size_t kBytes = 64 << 10;
   if (!fs::exists(path) || fs::file_size(path) == 0) return "";
@@ -27,7 +27,7 @@ Json last_object(const fs::path& path, const Wanted& wanted) {
   std::string text = end_of(path);
   while (!text.empty()) {
     if (text.back() == '\n') text.pop_back();
-    const size_t begin = text.rfind('\n') + 1;  // 0 where there is none
+    const size_t begin = text.rfind('\n') + 1;  // npos + 1 is 0
     const Json json = Json::parse(text.substr(begin), nullptr, /*allow_exceptions=*/false);
     if (json.is_object() && wanted(json)) return json;
     text.resize(begin);
@@ -59,7 +59,7 @@ std::optional<int64_t> last_known_step(const fs::path& run_dir) {
 
 void record_failure(const fs::path& run_dir, int rank, const Error& error) noexcept {
   try {
-    // A start that was refused is none of the run's failures: who gave the command was told.
+    // A start that was refused is no failure of the run in this folder, and its user was told.
     const bool is_refusal = error.code() == ErrorCode::kBusy || error.code() == ErrorCode::kUsage;
     if (is_refusal || !fs::exists(run_dir / "events.jsonl")) return;
     OrderedJson fields = OrderedJson::object();

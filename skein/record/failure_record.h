@@ -1,8 +1,9 @@
-// Why a run died, written where it is looked for later: a `failure` event in events.jsonl.
+// Records why a run died: a `failure` event in events.jsonl, where it can be found later.
 //
-// Who     rank 0, where it runs alone or a launcher started it; where `skein train` started
-//         workers, that process, which outlives them and knows the cause. One event a failure
-// Where   only into a folder in which a run has begun; not for kBusy: the folder is another's
+// Who     rank 0, if it runs alone or a launcher started it; if `skein train` started the workers,
+//         the parent process, which outlives them and knows the cause. One event per failure
+// Where   only into a folder in which a run has begun. Not for kBusy and kUsage: such a start was
+//         refused, which is no failure of the run in that folder
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@
 
 namespace skein {
 
-// The last step that is known to be done in this folder: of metrics.jsonl, or of the start event
-// where nothing was done since. Reads the ends of both files. Nothing where neither says.
+// The last step that was completed in this folder, by metrics.jsonl, or by a later start event if
+// no step followed it. Reads the ends of both files. nullopt where neither says.
 std::optional<int64_t> last_known_step(const fs::path& run_dir);
 
-// `rank`: the one that failed. Never throws: what it cannot write, it logs.
+// `rank`: the rank that failed. Never throws: if it cannot write, it logs that.
 void record_failure(const fs::path& run_dir, int rank, const Error& error) noexcept;
 
 }  // namespace skein

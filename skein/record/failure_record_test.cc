@@ -42,7 +42,7 @@ TEST(FailureRecord, SaysWhoWhereAndWhy) {
   EXPECT_EQ(event.at("rank"), 3);
   EXPECT_EQ(event.at("reason"), "rank 3 was killed");
   EXPECT_EQ(event.at("fatal"), true);
-  // A later start that went back and did nothing yet.
+  // A later start that went back to an earlier step and has completed none yet.
   append(run / "events.jsonl", R"({"time": 20, "event": "start", "step": 2})");
   EXPECT_EQ(last_known_step(run), 2);
 }

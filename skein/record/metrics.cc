@@ -13,7 +13,7 @@ struct FloatKey {
   float StepMetrics::*value;
 };
 
-// The floats that stand between `step` and `tokens`, and those after it.
+// The order of keys in a line: these floats come before `tokens`, the next ones after it.
 constexpr FloatKey kBeforeTokens[] = {{"loss", &StepMetrics::loss},
                                       {"learning_rate", &StepMetrics::learning_rate},
                                       {"grad_norm", &StepMetrics::grad_norm},
@@ -25,7 +25,7 @@ constexpr FloatKey kAfterTokens[] = {
     {"data_wait_ms", &StepMetrics::data_wait_ms},
     {"checkpoint_stall_ms", &StepMetrics::checkpoint_stall_ms},
     {"comm_exposed_ms", &StepMetrics::comm_exposed_ms},
-    {"model_flops_utilization", &StepMetrics::matmul_ceiling_share},  // its name of before
+    {"model_flops_utilization", &StepMetrics::matmul_ceiling_share},  // its former name
     {"matmul_ceiling_share", &StepMetrics::matmul_ceiling_share}};
 constexpr FloatKey kPeak = {"peak_utilization", &StepMetrics::peak_utilization};
 
@@ -33,7 +33,7 @@ void append_float(std::string& line, const FloatKey& key, const StepMetrics& met
   line += fmt::format(", \"{}\": {}", key.key, json_float(metrics.*key.value));
 }
 
-// False where the value is there but is no number.
+// Returns false where the value is present but not a number.
 bool read_float(const Json& json, const FloatKey& key, StepMetrics& metrics) {
   const auto found = json.find(key.key);
   if (found == json.end()) return true;

@@ -1,4 +1,4 @@
-// metrics.jsonl: one object a step. Format: docs/metrics_format.md.
+// metrics.jsonl: one object per step. Format: docs/metrics_format.md.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace skein {
 
-// What is measured of one step. A float that is not finite is written as null.
+// The measurements of one step. A float that is not finite is written as null.
 struct StepMetrics {
   int64_t step = 0;  // 1 = after the first update
   float loss = 0;    // mean natural-log cross-entropy per real token of the global batch
@@ -18,22 +18,22 @@ struct StepMetrics {
   float grad_norm = 0;  // before clipping
   float param_norm = 0;
   int64_t tokens = 0;  // real tokens since the run began
-  float epoch = 0;     // how often the corpus was read since the run began
+  float epoch = 0;     // passes over the corpus since the run began
   float tokens_per_s = 0;
-  float step_ms = 0;  // wall time of the whole step; holds the three below
+  float step_ms = 0;  // wall time of the whole step, including the three below
   float data_wait_ms = 0;
   float checkpoint_stall_ms = 0;
   float comm_exposed_ms = 0;
-  float matmul_ceiling_share = 0;  // of the measured matrix-product rate, 0..1
-  float peak_utilization = 0;      // of the rate that the maker advertises; 0: not known
+  float matmul_ceiling_share = 0;  // model FLOP/s over the measured matrix-product rate, 0..1
+  float peak_utilization = 0;      // model FLOP/s over the advertised rate; 0: not known
   double time = 0;                 // Unix seconds at the end of the step
   bool operator==(const StepMetrics&) const = default;
 };
 
-// The line of a step, without its end; floats read back to the same bits.
+// The JSON line of a step, without a line break; floats read back to the same bits.
 std::string metrics_line(const StepMetrics& metrics);
 
-// Reads an object of metrics.jsonl. null reads as NaN, a missing measurement as 0; nothing where
+// Parses an object of metrics.jsonl. null reads as NaN, a missing measurement as 0; nullopt where
 // `step` or `loss` is missing or a value has the wrong type.
 std::optional<StepMetrics> parse_metrics(const Json& json);
 

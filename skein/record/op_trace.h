@@ -1,8 +1,9 @@
-// The ops of a step as they ran, as a trace for Perfetto; see skein/base/trace_file.h.
+// The measured ops of a step as a trace for Perfetto; see skein/base/trace_file.h.
 //
-// Format   Process 0 is the rank and has one thread, the device's queue: a complete event ("X") an
-//          op, named after it, of the program's category, with scope, shapes, slot, GFLOP/s and
-//          GB/s (both of the op's cost) in `args`. Times are in microseconds since the first op
+// Format   Process 0 is the rank, with one thread for the device's queue. Each op is a complete
+//          event ("X") with the op's name, the program's category, and in `args` scope, shapes,
+//          slot, GFLOP/s and GB/s (both from the op's cost). Times are in microseconds since the
+//          first op
 #pragma once
 
 #include <filesystem>
@@ -12,7 +13,7 @@
 
 namespace skein {
 
-// Replaces the file.
+// Writes the trace, replacing the file.
 void write_op_trace(const std::vector<OpSpan>& spans, int64_t rank,
                     const std::filesystem::path& path);
 

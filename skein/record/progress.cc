@@ -15,12 +15,12 @@ constexpr int kPlainWidth = 200;
 constexpr double kRedrawSeconds = 0.1;
 constexpr double kAverageSteps = 50;
 
-// Two decimals; a small share of a large corpus keeps two digits.
+// Two decimals, or two significant digits for a small share of a large corpus.
 std::string epoch_text(float epoch) {
   return epoch >= 0.1f || epoch == 0 ? fmt::format("{:.2f}", epoch) : fmt::format("{:.2g}", epoch);
 }
 
-// A terminal that was closed is no reason to end the run.
+// Ignores errors: a closed terminal is no reason to end the run.
 void write(std::FILE* out, const std::string& text) {
   (void)std::fwrite(text.data(), 1, text.size(), out);
   (void)std::fflush(out);
@@ -101,7 +101,7 @@ void Progress::update(const StepMetrics& metrics, double now_s) {
                           .epoch = metrics.epoch,
                           .seconds_left = step_seconds_ > 0 ? steps_left * step_seconds_ : -1};
   if (on_terminal_) {
-    // The last column stays free: a full line would wrap.
+    // Leaves the last column free, since a full line would wrap.
     write(out_, "\r\x1b[K" + render_progress(line, terminal_width(out_) - 1));
     drawn_ = true;
   } else {

@@ -1,4 +1,5 @@
-// The progress of a run, for people: one line that is redrawn on a terminal, plain lines elsewhere.
+// The progress of a run for people: one line that is redrawn on a terminal, separate lines
+// elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +22,26 @@ struct ProgressLine {
   double seconds_left = 0;  // negative: not known yet
 };
 
-// "step  120/2000  loss 5.4321  12.3 k tokens/s  61.0% of ceiling  grad 1.23  lr 3.00e-04
-//  epoch 0.41  left 3 min 20 s" on one line. Where that is more than `width` characters, whole
-// fields are dropped, the least important first: lr, epoch, grad, ceiling, tokens/s, left.
+// One line: "step  120/2000  loss 5.4321  12.3 k tokens/s  61.0% of ceiling  grad 1.23  lr 3.00e-04
+// epoch 0.41  left 3 min 20 s". If it is longer than `width` characters, whole fields are dropped,
+// the least important first: lr, epoch, grad, ceiling, tokens/s, left.
 std::string render_progress(const ProgressLine& line, int width);
 
-// Shows steps on `out`. On a terminal the line is redrawn after any step, at most ten times a
-// second; elsewhere there is a line every `every_steps` steps. The first and the last step are
-// always shown.
+// Shows steps on `out`. On a terminal the line is redrawn after a step, at most ten times a second;
+// elsewhere a line is printed every `every_steps` steps. The first and the last step are always
+// shown.
 // Threads  one at a time.
 class Progress {
  public:
   Progress(std::FILE* out, bool on_terminal, int64_t total_steps, int64_t every_steps);
 
-  // `now_s` is any clock that counts seconds upwards.
+  // `now_s`: seconds of any monotonic clock.
   void update(const StepMetrics& metrics, double now_s);
 
-  // Takes the redrawn line away before other text is written; the next update brings it back.
+  // Erases the redrawn line before other text is written; the next update draws it again.
   void clear();
 
-  // Ends the redrawn line and leaves it standing.
+  // Ends the redrawn line with a line break, so that it stays.
   void finish();
 
  private:
@@ -50,7 +51,7 @@ class Progress {
   bool on_terminal_;
   int64_t total_steps_;
   int64_t every_steps_;
-  bool drawn_ = false;  // a line without its end is on the terminal
+  bool drawn_ = false;  // an unfinished line is on the terminal
   bool started_ = false;
   double last_update_s_ = 0;
   double last_shown_s_ = 0;

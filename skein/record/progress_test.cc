@@ -34,7 +34,7 @@ TEST(Progress, RendersEveryField) {
 TEST(Progress, ATerminalThatWasClosedIsNoError) {
   std::FILE* full = std::fopen("/dev/full", "w");
   ASSERT_NE(full, nullptr);
-  std::setvbuf(full, nullptr, _IONBF, 0);  // as standard error
+  std::setvbuf(full, nullptr, _IONBF, 0);  // unbuffered, as stderr
   for (const bool on_terminal : {false, true}) {
     Progress progress(full, on_terminal, 10, 1);
     for (int step = 1; step <= 3; ++step) progress.update({.step = step}, step);

@@ -35,7 +35,7 @@ void append_metric(std::string& text, const char* name, const char* type, const 
   }
 }
 
-// Waits until `fd` is ready or the deadline is past.
+// Waits until `fd` is ready or the deadline has passed.
 bool wait_for(int fd, short events, Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   struct pollfd entry {
@@ -44,7 +44,7 @@ bool wait_for(int fd, short events, Clock::time_point deadline) {
   return left.count() > 0 && ::poll(&entry, 1, static_cast<int>(left.count())) == 1;
 }
 
-// The head of the request; what arrived by the deadline where it is not whole.
+// Reads the head of a request; incomplete if the deadline passes first.
 std::string read_request(int client, Clock::time_point deadline) {
   std::string request;
   char buffer[1024];
@@ -160,7 +160,7 @@ class PrometheusServer::Listener {
 
   ~Listener() {
     const uint64_t one = 1;
-    // An eventfd takes eight bytes or none; it can refuse only when its count is about to overflow.
+    // Writing to an eventfd can fail only when its counter is about to overflow.
     [[maybe_unused]] const ssize_t count = ::write(stop_.get(), &one, sizeof one);
     thread_.join();
   }
@@ -187,13 +187,13 @@ class PrometheusServer::Listener {
   void serve() {
     while (true) {
       struct pollfd entries[2] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
-      if (::poll(entries, 2, -1) < 0) continue;  // a signal
+      if (::poll(entries, 2, -1) < 0) continue;  // interrupted by a signal
       if (entries[1].revents != 0) return;
       const FileDescriptor client(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (client.get() >= 0) {
         answer(client.get());
       } else {
-        ::poll(&entries[1], 1, 100);  // such as too many open files: do not spin
+        ::poll(&entries[1], 1, 100);  // wait after an error such as EMFILE instead of spinning
       }
     }
   }

@@ -16,19 +16,19 @@ struct PrometheusSample {
   StepMetrics metrics;
   int64_t total_steps = 0;
   int64_t memory_bytes = 0;
-  int64_t spike_steps = 0;  // that the present gradient spike has lasted
+  int64_t spike_steps = 0;  // steps that the current gradient spike has lasted
 };
 
-// "# HELP skein_loss …\n# TYPE skein_loss gauge\nskein_loss 5.43\n…"
+// "# HELP skein_loss ...\n# TYPE skein_loss gauge\nskein_loss 5.43\n..."
 std::string prometheus_text(const PrometheusSample& sample);
 
-// Serves the newest text from a thread of its own while it lives. Meant for a trusted network: it
-// answers anyone, one client at a time, with a deadline of one second for each.
-// Errors   Error{kUsage} for an address that cannot be bound, naming it.
+// Serves the newest text from its own thread. For trusted networks only: it answers any client, one
+// at a time, with a deadline of one second each.
+// Errors   Error{kUsage} naming an address that cannot be bound.
 // Threads  publish may be called from any thread and never waits for a client.
 class PrometheusServer {
  public:
-  // `address` is "host:port", such as "127.0.0.1:9100" or "[::1]:9100"; port 0 takes a free one.
+  // `address`: "host:port", such as "127.0.0.1:9100" or "[::1]:9100"; port 0 picks a free one.
   explicit PrometheusServer(const std::string& address);
   ~PrometheusServer();
 

@@ -23,7 +23,7 @@ FileDescriptor connect_to(int port) {
   return client;
 }
 
-// Everything that the server answers to `request`.
+// The whole answer to `request`.
 std::string ask(int port, const std::string& request) {
   const FileDescriptor client = connect_to(port);
   ::send(client.get(), request.data(), request.size(), MSG_NOSIGNAL);

@@ -31,8 +31,8 @@ std::string text_or_empty(const Json& json, const char* key) {
 
 float finite_or_zero(float value) { return std::isfinite(value) ? value : 0; }
 
-// Gathers the lines of both files into a report. Events first: they say which steps were left
-// behind.
+// Builds a report from both files. Events are read first, since they tell which steps a later start
+// discarded.
 class ReportReader {
  public:
   explicit ReportReader(const fs::path& run_dir) { report_.run_dir = run_dir.string(); }
@@ -119,7 +119,7 @@ class ReportReader {
     last_time_ = std::max(last_time_, metrics.time);
   }
 
-  // A start goes on after `step`: what was done beyond is lost.
+  // A start resumed after `step`, so all later steps until then are discarded.
   void leave_behind(int64_t step) {
     const auto first = steps_.upper_bound(step);
     for (auto lost = first; lost != steps_.end(); ++lost) redo(lost->second);
@@ -162,7 +162,7 @@ class ReportReader {
     report_.end = RunReport::End::kVanished;
   }
 
-  // Neither stop nor failure of the newest start was written.
+  // The newest start has neither a stop nor a failure event.
   void end_without_word() {
     const RunHolder holder = run_holder(report_.run_dir);
     report_.end =
@@ -178,8 +178,8 @@ class ReportReader {
   std::map<int64_t, StepMetrics> steps_;
   std::map<int64_t, float> validations_;
   std::vector<Start> starts_;
-  size_t next_start_ = 0;  // that no step was seen behind yet
-  bool is_open_ = false;   // the newest start has no end yet
+  size_t next_start_ = 0;  // the first start with no later step so far
+  bool is_open_ = false;   // the newest start has neither stopped nor failed so far
   std::optional<double> first_time_;
   double last_time_ = 0;
   double last_event_time_ = 0;

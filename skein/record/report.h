@@ -1,16 +1,17 @@
-// What happened in a run, read from its folder: config.toml, metrics.jsonl, events.jsonl.
+// A summary of a run, read from its folder: config.toml, metrics.jsonl, events.jsonl.
 //
-// Rules    Of a step that was done again, the last object counts; what a start went back behind
-//          counts no more, done again or not. The time of the others is redone work.
-//          A start that neither stopped nor failed, and does not run any more, was killed: a
-//          failure as well. Lines that are torn or no objects are counted and skipped. A file that
-//          is missing leaves its part of the report empty.
+// Rules    Where a step was repeated, its last object counts. Steps after the checkpoint that a
+//          later start resumed from do not count, whether they were repeated or not. The time of
+//          steps that do not count is redone work.
+//          A start without a stop or failure event whose process does not run any more was killed,
+//          which counts as a failure. Lines that are incomplete or not objects are counted and
+//          skipped. A missing file leaves its part of the report empty.
 //          wall    = from the first start event (or the begin of the first step) to the last event
-//                    or step
-//          useful  = the sum over steps that count of step_ms - data_wait_ms - checkpoint_stall_ms
+//                  or step
+//          useful  = sum over steps that count of step_ms - data_wait_ms - checkpoint_stall_ms
 //          goodput = useful / wall
-//          What of the wall is none of useful, data wait, checkpoint stall and redone is "other":
-//          start-up, validation, detection of failures, time without a process.
+//          other   = wall - useful - data wait - checkpoint stall - redone: start-up, validation,
+//                  detection of failures, time without a process
 #pragma once
 
 #include <cstdint>
@@ -33,16 +34,16 @@ struct RunReport {
   struct Failure {
     double time = 0;
     std::string reason;
-    std::optional<int64_t> step;  // the last one that was done
+    std::optional<int64_t> step;  // the last completed step
     std::optional<int64_t> rank;
-    bool fatal = true;  // it ended the process
+    bool fatal = true;  // the process ended
   };
   // How the newest start ended.
   enum class End { kNone, kStopped, kFailed, kVanished, kRunning, kUnknown };
 
   std::string run_dir;
-  std::optional<int64_t> planned_steps;  // nothing where config.toml does not read
-  std::vector<StepMetrics> steps;        // that count, in order
+  std::optional<int64_t> planned_steps;  // nullopt where config.toml cannot be read
+  std::vector<StepMetrics> steps;        // those that count, in order
   std::vector<Validation> validations;   // likewise
   std::vector<Failure> failures;
   int64_t num_restarts = 0;
@@ -54,7 +55,7 @@ struct RunReport {
   std::string last_stop_reason;
   End end = End::kNone;
   int64_t num_bad_lines = 0;
-  double ceiling_flops = 0;  // at the newest start; 0: not known
+  double ceiling_flops = 0;  // of the newest start; 0: not known
 
   double wall_seconds = 0;
   double useful_seconds = 0;
@@ -64,7 +65,7 @@ struct RunReport {
   double other_seconds() const;
   double goodput() const;  // 0 where the wall is 0
 
-  const StepMetrics* best() const;  // the step of the lowest loss; null where there is none
+  const StepMetrics* best() const;  // the step with the lowest loss; null where there are no steps
   float median_tokens_per_s() const;
   float median_utilization() const;
 };
@@ -73,6 +74,6 @@ struct RunReport {
 RunReport read_report(const fs::path& run_dir);
 
 OrderedJson report_json(const RunReport& report);
-std::string report_text(const RunReport& report);  // with the curve of the loss
+std::string report_text(const RunReport& report);  // with a plot of the loss
 
 }  // namespace skein

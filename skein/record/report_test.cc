@@ -34,8 +34,8 @@ StepMetrics step_at(int64_t step, double time) {
           .time = time};
 }
 
-// Steps 1 to 6 of a second each; killed after 6, when the checkpoint of step 4 was the newest;
-// back at second 20, steps 5 to 10 follow, and it stops at second 27.
+// Steps 1 to 6 take a second each. The run is killed after 6, when the newest checkpoint is of step
+// 4; it restarts at second 20, runs steps 5 to 10, and stops at second 27.
 fs::path write_run(const std::string& name) {
   const fs::path folder = fresh_run(name);
   Config config;
@@ -77,8 +77,8 @@ TEST(Report, AccountsForEverySecond) {
   EXPECT_NEAR(report.goodput(), 8.5 / 27, 1e-6);
 }
 
-// Steps 1 to 20, then from the checkpoint of step 10 up to 15: 16 to 20 are not of the run any
-// more.
+// Steps 1 to 20, then a restart from the checkpoint of step 10 up to step 15: steps 16 to 20 no
+// longer belong to the run.
 TEST(Report, StepsThatWereAbandonedAreNotUseful) {
   const fs::path folder = fresh_run("report_abandoned");
   std::ofstream lines(folder / "events.jsonl"), metrics(folder / "metrics.jsonl");
@@ -102,7 +102,7 @@ TEST(Report, StepsThatWereAbandonedAreNotUseful) {
   EXPECT_NEAR(report.redone_seconds, 10, 1e-5);
   EXPECT_TRUE(report.validations.empty());
   EXPECT_EQ(report.failures.size(), 0u);
-  // Before the first step after going back, too.
+  // The same before the first step of the new start.
   std::ofstream(folder / "events.jsonl", std::ios::app)
       << event_line(300, "start", {{"step", 5}}) << "\n";
   const RunReport back = read_report(folder);
@@ -128,7 +128,7 @@ TEST(Report, AStartWithoutAnEndIsAFailure) {
   {
     const RunLock lock(folder);
     const RunReport report = read_report(folder);
-    EXPECT_EQ(report.failures.size(), 1u);  // the first one
+    EXPECT_EQ(report.failures.size(), 1u);  // only the earlier one
     EXPECT_EQ(report_json(report).at("end"), "running");
   }
   EXPECT_EQ(read_report(folder).end, RunReport::End::kVanished);

@@ -10,7 +10,7 @@
 namespace skein {
 namespace {
 
-// A float as the double that prints with the float's own digits; null where it is not finite.
+// The double that prints with the float's own digits; null for a float that is not finite.
 OrderedJson float_json(float value) {
   if (!std::isfinite(value)) return nullptr;
   return OrderedJson::parse(json_float(value)).get<double>();

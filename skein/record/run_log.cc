@@ -50,7 +50,7 @@ RunLog::RunLog(const Config& config)
   }
 }
 
-// A line of text above the progress line.
+// Prints a line above the progress line.
 void RunLog::say(const std::string& line) {
   progress_.clear();
   log::info("{}", line);
@@ -112,13 +112,13 @@ SpikeDetector::Verdict RunLog::watch_spikes(const StepMetrics& metrics) {
   return verdict;
 }
 
-// A ceiling that was measured while the machine was busy would flatter every line after it: where a
-// step comes near it, it is measured again, and the larger one holds.
+// A ceiling measured while the machine was busy would be too low and overstate utilization. When a
+// step comes near it, it is measured again, and the larger value is kept.
 double RunLog::raise_ceiling(double model_flops_per_s) {
   constexpr double kSuspicious = 0.8;
   constexpr double kEverySeconds = 10;
   if (model_flops_per_s < kSuspicious * scale_.ceiling_flops) return 0;
-  if (!scale_.measure_ceiling) {  // at least what was just seen
+  if (!scale_.measure_ceiling) {  // the ceiling is at least this step's rate
     scale_.ceiling_flops = std::max(scale_.ceiling_flops, model_flops_per_s);
     return 0;
   }
@@ -129,7 +129,7 @@ double RunLog::raise_ceiling(double model_flops_per_s) {
   return ceiling_time_ - begin;
 }
 
-// Once: a text that is read again and again is otherwise seen by nobody.
+// Warns once, when the corpus begins to repeat; users easily overlook that.
 void RunLog::say_repetition(const StepMetrics& metrics) {
   if (epoch_ >= 0 && epoch_ < 1 && metrics.epoch >= 1) {
     events_.append("epoch", {{"step", metrics.step}, {"epoch", metrics.epoch}});

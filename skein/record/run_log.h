@@ -1,5 +1,5 @@
-// Everything that a run says: the progress line, metrics.jsonl, events.jsonl, TensorBoard, and
-// spikes. The training loop tells it what happened; it decides where that goes.
+// All output of a run: the progress line, metrics.jsonl, events.jsonl, TensorBoard, Prometheus and
+// spike alarms. The training loop reports what happened, and RunLog decides where it is written.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@
 
 namespace skein {
 
-// {"weights": bytes, …, "snapshot": bytes}: what a rank allocated.
+// {"weights": bytes, ..., "snapshot": bytes}: the memory that a rank allocated.
 OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes);
 
 class RunLog {
@@ -28,7 +28,7 @@ class RunLog {
   // Creates the run folder.
   explicit RunLog(const Config& config);
 
-  // What was allocated and what rates are measured against.
+  // What was allocated, and the rates that utilization refers to.
   struct Scale {
     int64_t num_parameters = 0;
     double flops_per_token = 0;
@@ -41,25 +41,26 @@ class RunLog {
   void set_scale(const Scale& scale);
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);
   struct Beginning {
-    std::string why;                  // that checkpoint, for people
-    std::span<const Change> changes;  // of the configuration since then
-    // What monitor() was then; null, as in checkpoints of older versions: spikes go on from what
-    // metrics.jsonl says of the steps up to there.
+    std::string why;                  // why the run starts from that checkpoint, for people
+    std::span<const Change> changes;  // of the configuration since that checkpoint
+    // monitor() at that checkpoint. Null in checkpoints of older versions: the detector is then
+    // rebuilt from the steps in metrics.jsonl.
     Json monitor;
   };
-  // Training begins after `step`, with weights from the folder `from` ("": random ones).
+  // Training begins after `step`, with weights from the path `from` ("": random weights).
   void start(int64_t step, const std::string& from, const Beginning& beginning);
-  // The state of what watches the gradient norm, for checkpoints.
+  // The state of the gradient-norm monitor, for checkpoints.
   Json monitor() const { return spikes_.to_json(); }
 
-  // Fills the rates and the time of `metrics`, and writes it everywhere. `num_tokens`: processed.
-  // Returns the seconds that measuring the machine took, which belong to no step.
+  // Fills in the rates and the time of `metrics`, and writes them to every log. `num_tokens`:
+  // tokens of the step, with and without labels. Returns the seconds spent in measuring the ceiling
+  // again, which belong to no step.
   double step(StepMetrics metrics, double seconds, int64_t num_tokens);
   void validation(int64_t step, double loss, int64_t num_tokens, double seconds);
   void checkpoint_begin(int64_t step);
   void checkpoint_commit(const SavedCheckpoint& saved);
   void checkpoint_failed(int64_t step, const Error& why);
-  // `wire`: what rank 0 sent in the training steps of this start (skein/compile/wire.h).
+  // `wire`: the bytes that rank 0 sent in the training steps of this start (skein/compile/wire.h).
   void stop(int64_t step, const std::string& why, const OrderedJson& wire = nullptr);
   void nothing_to_do(int64_t step);
 
@@ -78,8 +79,8 @@ class RunLog {
   Progress progress_;
   SpikeDetector spikes_;
   Scale scale_;
-  double ceiling_time_ = 0;  // when it was last measured
-  float epoch_ = 0;          // of the step before; below 0: not known
+  double ceiling_time_ = 0;  // when the ceiling was last measured
+  float epoch_ = 0;          // epoch of the previous step; below 0: not known
   int64_t memory_bytes_ = 0;
 };
 

@@ -29,7 +29,7 @@ std::string SpikeDetector::find_cause(float grad_norm) const {
   return "";
 }
 
-// What to say now; empty: nothing, or nothing new.
+// Returns the cause if an alarm is to be raised now, else "".
 std::string SpikeDetector::raise_alarm(float grad_norm, const std::string& cause) {
   if (cause.empty()) {
     if (alarm_norm_ > 0 && ++calm_steps_ >= needed_calm_) {

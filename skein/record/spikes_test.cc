@@ -31,7 +31,7 @@ TEST(Spikes, TheFirstWindowIsNotJudged) {
 
 TEST(Spikes, CountsByLength) {
   SpikeDetector detector = warmed_up();
-  EXPECT_EQ(detector.observe(1.09f).spike_steps, 0);  // under r + 0.1
+  EXPECT_EQ(detector.observe(1.09f).spike_steps, 0);  // below r + 0.1
   EXPECT_EQ(detector.observe(1.5f).spike_steps, 1);
   EXPECT_EQ(detector.observe(1.0f).recovered_steps, 1);
   EXPECT_EQ(detector.observe(1.5f).spike_steps, 1);
@@ -67,15 +67,15 @@ TEST(Spikes, AnAlarmIsRaisedOnceUntilItIsCalm) {
   SpikeDetector detector = warmed_up();
   EXPECT_EQ(detector.observe(2.9f).alarm, "");
   EXPECT_NE(detector.observe(3.1f).alarm, "");
-  EXPECT_EQ(detector.observe(3.2f).alarm, "");  // the same one
+  EXPECT_EQ(detector.observe(3.2f).alarm, "");  // the same alarm
   for (int64_t step = 1; step < SpikeDetector::kCalmSteps; ++step) {
     EXPECT_EQ(detector.observe(1.0f).alarm, "");
   }
-  EXPECT_EQ(detector.observe(3.1f).alarm, "");  // it was not over
+  EXPECT_EQ(detector.observe(3.1f).alarm, "");  // one calm step short of ending the alarm
   for (int64_t step = 0; step < SpikeDetector::kCalmSteps; ++step) detector.observe(1.0f);
   EXPECT_NE(detector.observe(3.1f).alarm, "");
   for (int64_t step = 0; step < SpikeDetector::kCalmSteps; ++step) detector.observe(1.0f);
-  EXPECT_EQ(detector.observe(3.1f).alarm, "");  // the second one needs twice as many
+  EXPECT_EQ(detector.observe(3.1f).alarm, "");  // the second alarm needs twice as many calm steps
   for (int64_t step = 0; step < 2 * SpikeDetector::kCalmSteps; ++step) detector.observe(1.0f);
   EXPECT_NE(detector.observe(3.1f).alarm, "");
 }
@@ -89,7 +89,7 @@ TEST(Spikes, AnAlarmThatGetsWorseIsRaisedAgain) {
   EXPECT_NE(detector.observe(40.0f).alarm, "");
 }
 
-// A tiny model's norm: noise without end, in which every rule is broken all the time.
+// The norm of a tiny model is so noisy that it breaks the rules all the time.
 TEST(Spikes, NoiseAlarmsAFewTimesAndNoMore) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);

@@ -71,7 +71,7 @@ std::string frame(std::string_view event) {
   return record;
 }
 
-// An Event's time and step; like every proto3 number, a step of 0 is left out.
+// Begins an Event with its time and step. proto3 leaves out a number that is 0.
 std::string begin_event(double time, int64_t step) {
   std::string event;
   put_key(event, kEventWallTime, kFixed64);
@@ -113,7 +113,7 @@ std::string tensorboard_scalars_record(double time, int64_t step, std::span<cons
   for (const Scalar& scalar : scalars) {
     std::string value;
     put_bytes_field(value, kValueTag, scalar.tag);
-    // The value stands in a oneof: zero is written too.
+    // A member of a oneof is written even if it is 0.
     put_key(value, kValueSimple, kFixed32);
     put_little_endian(value, std::bit_cast<uint32_t>(scalar.value));
     put_bytes_field(summary, kSummaryValue, value);

@@ -2,10 +2,9 @@
 //
 // Format   A file is a sequence of TFRecords: uint64 length, uint32 masked crc32c of the length,
 //          the bytes, uint32 masked crc32c of the bytes; little-endian. The bytes are a
-//          tensorflow.Event message; the first one says file_version = "brain.Event:2".
-//          mask(crc) = rotate_right(crc, 15) + 0xa282ead8.
-// Source   tensorboard/compat/proto/{event,summary}.proto; TFRecord in the TensorFlow
-// documentation.
+//          tensorflow.Event message; the first one has file_version = "brain.Event:2". mask(crc) =
+//          rotate_right(crc, 15) + 0xa282ead8.
+// Source   tensorboard/compat/proto/{event,summary}.proto; TFRecord in the TensorFlow documentation
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ struct Scalar {
   float value;
 };
 
-// CRC-32C (Castagnoli), as of RFC 3720.
+// CRC-32C (Castagnoli), RFC 3720.
 uint32_t crc32c(std::string_view bytes);
 
 // One TFRecord each.
@@ -32,18 +31,19 @@ std::string tensorboard_start_record(double time, int64_t step);
 std::string tensorboard_scalars_record(double time, int64_t step, std::span<const Scalar> scalars);
 
 // Writes one new event file `events.out.tfevents.<time>.<host>.<pid>.<n>` in `folder`, which is
-// created. `first_step` is the first step that will be written: what earlier files of the folder
-// hold from there on is superseded, and TensorBoard drops it.
+// created. `first_step`: the first step that will be written; TensorBoard drops points of earlier
+// files from that step on.
 // Errors   Error{kIo | kNoSpace}.
-// Threads  one at a time. Each record is one write(): a crash tears at most the last one, which
-//          TensorBoard ignores.
+// Threads  one at a time. Each record is one write(), so a crash leaves at most the last one
+//          incomplete, which TensorBoard ignores.
 class TensorBoardWriter {
  public:
   TensorBoardWriter(const fs::path& folder, int64_t first_step);
 
   void write(double time, int64_t step, std::span<const Scalar> scalars);
-  // loss, learning_rate, grad_norm, param_norm, tokens_per_s, model_flops_utilization, step_ms,
-  // memory_bytes and grad_spike (steps that the present gradient spike has lasted; 0: none).
+  // loss, learning_rate, grad_norm, param_norm, epoch, tokens_per_s, matmul_ceiling_share (also
+  // under its former name model_flops_utilization), step_ms, memory_bytes and grad_spike (steps
+  // that the current gradient spike has lasted; 0: none).
   void write_step(const StepMetrics& metrics, int64_t memory_bytes, int64_t spike_steps);
   void write_validation(double time, int64_t step, float validation_loss);
 

@@ -30,7 +30,7 @@ std::vector<double> column_means(const std::vector<PlotPoint>& points, int width
   return sums;
 }
 
-// Eighths of a cell that the value fills in `row`, counted from below; 0..8.
+// The eighths of a cell, 0..8, that the value fills in `row`, counted from the bottom.
 int eighths(double share, int row, int height) {
   const double filled = share * (height * 8 - 1) + 1 - row * 8;
   return static_cast<int>(std::clamp(std::floor(filled), 0.0, 8.0));

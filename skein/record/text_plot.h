@@ -1,4 +1,4 @@
-// A curve drawn with characters.
+// Plots a curve with block characters.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@ struct PlotPoint {
   double y;
 };
 
-// `height` lines of `width` columns plus labels: the least and the greatest y at the left, the
+// `height` lines of `width` columns plus labels: the smallest and the largest y on the left, the
 // first and the last x below. Each column shows the mean y of its points. Points that are not
-// finite are left out; "" where fewer than two remain.
+// finite are skipped; "" where fewer than two remain.
 std::string text_plot(std::span<const PlotPoint> points, int width, int height);
 
 }  // namespace skein

@@ -1,5 +1,5 @@
-// How fast this machine moves memory: bytes read plus bytes written per second, by copying buffers
-// far larger than its caches on all OpenMP threads.
+// Measures the memory bandwidth of this machine: bytes read plus bytes written per second, when all
+// OpenMP threads copy buffers far larger than its caches.
 #pragma once
 
 namespace skein {

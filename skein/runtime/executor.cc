@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// So that noting where a device is costs little beside them.
+// One progress mark per so many ops, so that the marks cost little beside the ops.
 constexpr size_t kInstructionsBetweenBreadcrumbs = 32;
 
 std::string describe(const Instruction& instruction) {
@@ -47,7 +47,7 @@ Executor::Executor(Device& device, const ProgramSet& programs, const Communicato
   for (int i = 0; i < kNumArenas; ++i) {
     (programs.on_host[i] ? host_bytes : device_bytes) += programs.arena_bytes[i];
   }
-  device.require_room(device_bytes, host_bytes);  // all of it, before any of it is taken
+  device.require_room(device_bytes, host_bytes);  // the total, before the first arena is allocated
   try {
     for (int i = 0; i < kNumArenas; ++i) {
       const std::string what = fmt::format("the arena '{}'", arena_name(static_cast<Arena>(i)));
@@ -134,7 +134,7 @@ void Executor::run(std::string_view program, int64_t slot) {
   try {
     start(found->second.at(static_cast<size_t>(slot)), slot);
   } catch (const Error& error) {
-    // What fails to start after an error behind the host is not to blame.
+    // An op that fails to start after an asynchronous error is not its cause.
     const std::string behind = error.code() == ErrorCode::kPeerLost ? "" : device_.failure();
     if (behind.empty()) throw;
     fail(ErrorCode::kInternal, "{}", behind);
@@ -238,7 +238,7 @@ View Executor::view(std::string_view name) const {
   return operand.view(bases_[static_cast<int>(operand.arena)]);
 }
 
-// Of a value whose size the caller knows.
+// The view of a value, which must have `bytes` bytes.
 View Executor::sized_view(std::string_view name, int64_t bytes) const {
   const View found = view(name);
   if (bytes != found.num_bytes()) {

@@ -1,11 +1,11 @@
-// Runs programs: a loop over bound steps. Everything is allocated and prepared at construction. A
-// device that records (CUDA graphs) runs a program step by step the first time, and at once from
-// then on, unless its steps communicate.
+// Runs programs: a loop over bound instructions. Everything is allocated and prepared at
+// construction. On a device that captures (CUDA graphs), a program runs op by op the first time and
+// is replayed from then on, unless it communicates.
 //
 // Errors  kNoSpace where an arena does not fit; kUnsupported where the device has no kernel for an
-//         op; kPeerLost, as it is, from a step that communicates.
-//         An error inside a step names the op and its shapes; one that a device finds behind the
-//         host, the ops that it can be of.
+//         op; kPeerLost, unchanged, from an op that communicates.
+//         An error inside an op names the op and its shapes; an error that the device reports
+//         asynchronously names the ops that may have caused it.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace skein {
 
-// An op that ran, in seconds from an origin of the device's own.
+// One run of an op, in seconds from an origin of the device's own.
 struct OpSpan {
   const Instruction* instruction = nullptr;
   std::string_view program;
@@ -31,7 +31,7 @@ struct OpSpan {
   double start = 0, end = 0;
 };
 
-// Seconds spent by op.
+// Totals of an op over its runs.
 struct OpTime {
   int64_t calls = 0;
   double seconds = 0;
@@ -47,7 +47,7 @@ Communicators split_by_axis(Communicator& world, const Mesh& mesh);
 
 class Executor {
  public:
-  // Keeps references to all, which must outlive the executor. A mesh of one rank needs no
+  // Keeps references to all arguments, which must outlive the executor. A mesh of one rank needs no
   // communicators.
   Executor(Device& device, const ProgramSet& programs,
            const Communicators* communicators = nullptr);
@@ -55,17 +55,18 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // `slot`: of the micro-batch among those in flight.
+  // `slot`: of the micro-batch, among those in flight.
   void run(std::string_view program, int64_t slot = 0);
-  // Has kernels that choose algorithms by measuring do so now (ops/algorithms.h); leaves gradient
-  // sums zero, as they are between steps, and all else that outlives a step as it was.
+  // Runs the measurements of kernels that choose their algorithm (ops/algorithms.h). Leaves
+  // gradient sums zero, as they are between steps, and everything else that outlives a step
+  // unchanged.
   void choose_algorithms();
   bool has_program(std::string_view name) const { return bound_.contains(name); }
 
   // A graph input or output by name.
   View view(std::string_view name) const;
   bool has(std::string_view name) const { return programs_.named.contains(name); }
-  // Which part of the whole it is.
+  // The part of the global tensor that this rank holds.
   Box box(std::string_view name) const {
     return programs_.type(name).local_box(programs_.mesh, programs_.rank);
   }
@@ -86,8 +87,8 @@ class Executor {
     return value;
   }
 
-  // `to` is in memory of Device::allocate_on_host; it holds the value once a later record_event()
-  // was waited for.
+  // `to` must be in memory of Device::allocate_on_host; it holds the value once a later
+  // record_event() has been waited for.
   template <typename T>
   void download_later(std::string_view name, T& to) const {
     device_.download_later(&to, sized_view(name, sizeof(T)).data, sizeof(T));
@@ -96,15 +97,15 @@ class Executor {
   const ArenaBytes& arena_bytes() const { return programs_.arena_bytes; }
   Device& device() { return device_; }
 
-  // Seconds spent in steps that communicate since this was asked last: what they move and wait for.
+  // Host seconds spent in ops that communicate since the last call, transfers and waits included.
   double take_communication_seconds() { return std::exchange(communication_seconds_, 0.0); }
 
   // From here on ops are timed one by one, and programs are not replayed.
   void start_profile() { profiling_ = true; }
   void stop_profile() { profiling_ = false; }
-  // What ran since the last call; waits for it.
+  // The ops that ran since the last call; waits for the device.
   std::vector<OpSpan> take_spans();
-  // By op, since start_profile.
+  // Totals by op over everything that was profiled.
   const std::map<std::string, OpTime>& profile();
 
  private:
@@ -113,11 +114,11 @@ class Executor {
     const Instruction* instruction;
     KernelCall call;
   };
-  // A program in one of its slots.
+  // A program bound to one of its slots.
   struct BoundProgram {
     std::vector<BoundInstruction> instructions;
     const Program* program = nullptr;
-    std::vector<int64_t> places;  // every so many steps, for Device::pass_breadcrumb
+    std::vector<int64_t> places;  // one per kInstructionsBetweenBreadcrumbs
     bool communicates = false;
     bool ran = false;
     std::unique_ptr<Recording> recording;

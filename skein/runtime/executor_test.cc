@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// y = x + w, by hand.
+// The program of y = x + w, built by hand.
 ProgramSet one_step() {
   ProgramSet set;
   set.mesh = Mesh::standard(1, 1, 1, 1);
@@ -81,8 +81,8 @@ TEST(Executor, RefusesWhatDoesNotFitThisMachine) {
   }
 }
 
-// Each arena alone would fit: taking one after the other would end with a kill, or with an error
-// that asks for room beside what was taken in vain.
+// Each arena alone would fit. Allocating one after the other would end in an OOM kill, or in an
+// error about the last arena after the others were taken in vain.
 TEST(Executor, RefusesTheSumBeforeTheFirstArena) {
   const auto device = std::make_unique<CpuDevice>(0, KernelTable{{"plus", {.run = plus}}});
   const HostMemory before = read_host_memory();

@@ -15,7 +15,7 @@
 namespace skein {
 namespace {
 
-// cgroup v1 writes "no limit" as the largest number of pages.
+// cgroup v1 writes "no limit" as the largest number of bytes in whole pages.
 constexpr int64_t kNoLimit = int64_t{1} << 60;
 
 std::string text_of(const fs::path& root, const std::string& path) {
@@ -32,7 +32,7 @@ std::optional<int64_t> number(std::string_view text) {
   return value;
 }
 
-// The number behind a word that begins a line: "MemAvailable:   23 kB", "inactive_file 4096".
+// The number after a word that begins a line: "MemAvailable:   23 kB", "inactive_file 4096".
 std::optional<int64_t> field(const std::string& text, std::string_view word) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -74,7 +74,7 @@ void add_machine(const fs::path& root, const std::string& host, HostMemory& memo
 
 // ---- control groups ----
 
-// Where a hierarchy is mounted, and which of its groups is the root of what is seen there.
+// The mount point of a hierarchy, and the group that is the visible root there.
 struct GroupMount {
   fs::path at;
   std::string group;
@@ -101,7 +101,7 @@ std::vector<GroupMount> group_mounts(const fs::path& root) {
   return mounts;
 }
 
-// This process's group in the hierarchy of memory: "4:cpu,memory:/a/b", of v2 "0::/a/b".
+// This process's group in the memory hierarchy: "4:cpu,memory:/a/b", in v2 "0::/a/b".
 std::optional<std::string> own_group(const fs::path& root, bool v2) {
   std::istringstream text(text_of(root, "/proc/self/cgroup"));
   for (std::string line; std::getline(text, line);) {
@@ -115,15 +115,15 @@ std::optional<std::string> own_group(const fs::path& root, bool v2) {
 }
 
 struct GroupUse {
-  std::string key;  // the file that limits
+  std::string key;  // the file with the limit
   int64_t limit = kNoLimit;
   int64_t used = 0;
 };
 
 std::optional<GroupUse> use_of(const fs::path& group, bool v2) {
   GroupUse use;
-  // Above memory.high the kernel slows a group down until it stands still; nothing reclaims
-  // weights.
+  // Above memory.high the kernel throttles a group almost to a standstill, since weights cannot be
+  // reclaimed: it is as hard a limit as memory.max.
   for (const char* key :
        v2 ? std::vector{"memory.max", "memory.high"} : std::vector{"memory.limit_in_bytes"}) {
     const auto limit = number(read_file_if_any(group / key));  // "max" is no number
@@ -149,7 +149,8 @@ void add_groups(const fs::path& root, const std::string& host, HostMemory& memor
   for (const GroupMount& mount : group_mounts(root)) {
     const auto own = own_group(root, mount.v2);
     if (!own) continue;
-    // A container may see its own group as the root of the mount, under the host's name for it.
+    // A container may see its own group as the root of the mount, while /proc gives the host's
+    // path.
     const fs::path inside = fs::path(*own).lexically_relative(mount.group);
     const bool is_inside = !inside.empty() && inside.begin()->string() != "..";
     fs::path group = is_inside ? (mount.at / inside).lexically_normal() : mount.at;
@@ -200,7 +201,7 @@ const MemoryLimit* HostMemory::tightest() const {
 }
 
 HostMemory read_host_memory(const fs::path& root) {
-  // Containers of one host share its memory, and have names of their own: the boot tells.
+  // Containers of one host share its memory but not its name: the boot id identifies it.
   std::string host = text_of(root, "/proc/sys/kernel/random/boot_id");
   while (!host.empty() && host.back() == '\n') host.pop_back();
   HostMemory memory;

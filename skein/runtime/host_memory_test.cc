@@ -1,4 +1,4 @@
-// Limits are read from a made-up root: nothing here depends on the machine but the last test.
+// Limits are read from a made-up root, so only the last test depends on the machine.
 #include "skein/runtime/host_memory.h"
 
 #include <fmt/format.h>
@@ -54,7 +54,7 @@ class HostMemoryTest : public testing::Test {
 
 TEST_F(HostMemoryTest, TheMachineSaysWhatIsAvailable) {
   const HostMemory memory = read();
-  ASSERT_EQ(memory.limits.size(), 1u);  // without overcommit_memory = 2 promises do not count
+  ASSERT_EQ(memory.limits.size(), 1u);  // CommitLimit counts only with overcommit_memory = 2
   EXPECT_EQ(memory.limits[0].total_bytes, 32'768'000'000);
   EXPECT_EQ(memory.limits[0].free_bytes, 25'600'000'000);
   EXPECT_NE(memory.limits[0].id.find("d1ce"), std::string::npos);
@@ -104,7 +104,7 @@ TEST_F(HostMemoryTest, AGroupThatIsOverItsLimitLeavesNothing) {
 }
 
 TEST_F(HostMemoryTest, AContainerSeesItsOwnGroupAsTheRoot) {
-  // With the host's name of the group, and with a namespace of its own.
+  // Both with the host's path of the group and with a cgroup namespace.
   for (const auto& [mounted, own] :
        {std::pair{"/docker/7f", "/docker/7f"}, std::pair{"/", "/"},
         std::pair{"/docker/7f", "/docker/7f/inner"}, std::pair{"/", "/../other"}}) {
@@ -163,7 +163,7 @@ TEST_F(HostMemoryTest, GroupsAreToldApartAndKnownAgain) {
   };
   EXPECT_NE(id("0::/a\n"), id("0::/b\n"));
   EXPECT_EQ(id("0::/a\n"), id("0::/a\n"));
-  mount_v2("/a");  // the same folder under another name would be the same group
+  mount_v2("/a");  // the same folder at another mount point is the same group
   EXPECT_FALSE(id("0::/a\n").empty());
 }
 

@@ -12,7 +12,7 @@ namespace {
 // The numbers of the formulas, as doubles.
 struct Terms {
   double n, nodes, k;
-  double intra_rounds, inter_rounds;    // of a tree within a node, and over the nodes
+  double intra_rounds, inter_rounds;    // of a tree within a node, and between nodes
   double intra_latency, inter_latency;  // 0 where the group does not use the link
   double intra_per_byte, inter_per_byte;
 
@@ -90,7 +90,7 @@ GroupPlace place_group(int64_t size, int64_t stride, int64_t world, const Hardwa
   GroupPlace worst{size, 0, size};
   for (int64_t block = 0; block < world; block += size * stride) {
     for (int64_t first = block; first < block + stride; ++first) {
-      // Ranks ascend, so a node's are neighbours.
+      // Ranks ascend, so those of a node are adjacent.
       GroupPlace place{size, 0, size};
       int64_t node = -1, on_node = 0;
       for (int64_t i = 0; i < size; ++i) {

@@ -45,11 +45,11 @@ TEST(PlaceGroup, TheWorstGroupCounts) {
 
 TEST(CollectiveSeconds, LargeMessagesMoveTheTextbookBytes) {
   const Hardware h = eight_a_node();
-  const double x = 8e12;  // latency vanishes
+  const double x = 8e12;  // so large that latency does not matter
   const auto seconds = [&](CollectiveKind pattern, int64_t size, int64_t stride) {
     return collective_seconds(pattern, x, place_group(size, stride, size * stride, h), h);
   };
-  const double tolerance = 1;  // of a thousand seconds and more
+  const double tolerance = 1;  // of more than a thousand seconds
   for (const CollectiveKind pattern : {kAllGather, kReduceScatter, kAllToAll}) {
     EXPECT_NEAR(seconds(pattern, 8, 1), 7.0 / 8 * x / kIntra, tolerance);
     EXPECT_NEAR(seconds(pattern, 16, 8), 15.0 / 16 * x / kInter, tolerance);
@@ -58,9 +58,9 @@ TEST(CollectiveSeconds, LargeMessagesMoveTheTextbookBytes) {
   EXPECT_NEAR(seconds(kSend, 2, 8), x / kInter, tolerance);
   EXPECT_NEAR(seconds(kSend, 2, 1), x / kIntra, tolerance);
   EXPECT_NEAR(seconds(kBroadcast, 8, 1), 3 * x / kIntra, tolerance);
-  // Over two full nodes: a ring's inter-node hop is shared by 8 links, as fast as one inside.
+  // Over two full nodes a ring's hop between nodes uses 8 links, as fast as one within a node.
   EXPECT_NEAR(seconds(kAllGather, 16, 1), 15.0 / 16 * x / kIntra, tolerance);
-  // All blocks at once: half of them leave the node, each rank over its own link.
+  // All blocks at once: half of them leave the node, and each rank has its own link.
   EXPECT_NEAR(seconds(kAllToAll, 16, 1), 8.0 / 16 * x / kInter, tolerance);
 }
 

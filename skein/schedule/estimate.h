@@ -1,6 +1,6 @@
-// How long programs take on described hardware: each step of a program takes the longer of its
-// arithmetic and its memory traffic, and what starting an op costs. Collectives are priced by
-// skein/schedule/collective_seconds.h instead: their ops move bytes that are no memory traffic.
+// Predicts the time of programs on described hardware by a roofline: each step takes the longer of
+// its arithmetic and its memory traffic, plus the cost of starting an op. Collectives are priced by
+// skein/schedule/collective_seconds.h instead, since the bytes of their ops are no memory traffic.
 //
 // Formula  seconds = sum over steps of launch_s + factor max(flops / flops_per_s, bytes /
 //          bytes_per_s), with the factor of the step's op; steps without cost (views) take none
@@ -19,7 +19,7 @@ struct HardwareRates {
   std::map<std::string, double, std::less<>> op_factors;  // 1 where an op is absent
 };
 
-// Those of one device, with products in `dtype`.
+// The rates of one device, with products in `dtype`.
 HardwareRates rates_of(const Hardware& hardware, DType dtype);
 
 double estimate_seconds(const Instruction& instruction, const HardwareRates& rates);

@@ -19,11 +19,11 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
 
-constexpr std::string_view kOps = "ops";  // a section of any keys
+constexpr std::string_view kOps = "ops";  // a section with free keys
 
 enum class Range { kPositive, kNotNegative, kShare };
 
-// One key of the file: where it stands and what it fills.
+// A key of the file, and the value that it sets.
 struct Field {
   std::string_view section;  // "": before the first section
   std::string_view key;
@@ -54,7 +54,8 @@ std::vector<Field> fields_of(Hardware& h) {
   };
 }
 
-// One node has no links to others, one device none to any: then the section may be left out.
+// Whether a section may be left out: a single node needs no inter_node link, and a single device no
+// intra_node link.
 bool may_be_absent(std::string_view section, const Hardware& hardware) {
   return section == "inter_node" || (section == "intra_node" && hardware.devices_per_node == 1);
 }
@@ -86,7 +87,7 @@ std::string line_of(const toml::node& node, const std::string& file) {
   return fmt::format("{}:{}", file, node.source().begin.line);
 }
 
-// Stores one value, or says what it should have been.
+// Stores one value, or throws saying what was expected.
 struct Store {
   const toml::node& node;
   const Field& field;
@@ -98,7 +99,7 @@ struct Store {
     *target = value->get();
   }
   void operator()(int64_t* target) const {
-    constexpr double kLargest = 9007199254740992;  // up to here floats hold every whole number
+    constexpr double kLargest = 9007199254740992;  // 2^53: up to here a double is exact
     const double value = number();
     if (!(value >= 1 && value <= kLargest && value == std::floor(value)))
       refuse("a whole number from 1");
@@ -255,7 +256,7 @@ std::string hardware_text(const Hardware& hardware) {
   for (const Field& field : fields_of(copy)) {
     const bool no_link = (field.section == "inter_node" && copy.inter_node.bytes_per_s == 0) ||
                          (field.section == "intra_node" && copy.intra_node.bytes_per_s == 0);
-    // Left out, they say the same.
+    // Keys with their default value are left out.
     const bool unsaid = (field.key == "concurrent_devices" && copy.concurrent_devices == 0) ||
                         (field.key == "host_memory_bytes" && copy.host_memory_bytes == 0) ||
                         (field.key == "unified_memory" && !copy.unified_memory);

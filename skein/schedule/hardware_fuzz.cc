@@ -1,4 +1,4 @@
-// Any bytes either give an Error or a Hardware whose printed form reads back to the same.
+// Any input either throws Error or gives a Hardware whose printed form reads back to an equal one.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -38,7 +38,7 @@ std::string message_of(const std::string& text) {
   return "no error";
 }
 
-// The text of `example` with one piece replaced.
+// The text of `example` with one part replaced.
 std::string with(const std::string& piece, const std::string& replacement) {
   std::string text = hardware_text(example());
   const size_t at = text.find(piece);

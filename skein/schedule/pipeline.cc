@@ -22,7 +22,7 @@ void check_shape(const PipelineShape& shape, int64_t stage) {
   }
 }
 
-// How many micro-batches go through a stage's chunks together.
+// The sizes of the groups of micro-batches that pass through a stage's chunks together.
 std::vector<int64_t> group_sizes(const PipelineShape& shape) {
   const int64_t m = shape.micro_batches;
   if (shape.virtual_stages == 1) return std::vector<int64_t>(static_cast<size_t>(m), 1);
@@ -32,7 +32,7 @@ std::vector<int64_t> group_sizes(const PipelineShape& shape) {
   return sizes;
 }
 
-// The order of a stage's forwards, or of its backwards.
+// The forwards of a stage, or its backwards, in order.
 std::vector<Task> tasks_of_kind(const PipelineShape& shape, int64_t stage, TaskKind kind) {
   std::vector<Task> tasks;
   tasks.reserve(static_cast<size_t>(shape.micro_batches * shape.virtual_stages));
@@ -48,15 +48,15 @@ std::vector<Task> tasks_of_kind(const PipelineShape& shape, int64_t stage, TaskK
   return tasks;
 }
 
-// For each backward of the last stage, how many forwards come before it. Backwards of the last
-// chunk directly follow their forwards; during the others of a group, the next group's forwards
-// through the earlier chunks go on, one before each.
+// For each backward of the last stage, the number of forwards before it. A backward of the last
+// chunk directly follows its forward; each other backward of a group follows a forward of the next
+// group through the earlier chunks.
 std::vector<int64_t> forwards_before_backwards(const PipelineShape& shape) {
   const int64_t v = shape.virtual_stages;
   const std::vector<int64_t> sizes = group_sizes(shape);
   std::vector<int64_t> before;
   before.reserve(static_cast<size_t>(shape.micro_batches * v));
-  int64_t past = 0;  // forwards of the groups before
+  int64_t past = 0;  // forwards of earlier groups
   for (size_t g = 0; g < sizes.size(); ++g) {
     const int64_t next_size = g + 1 < sizes.size() ? sizes[g + 1] : 0;
     for (int64_t i = 1; i <= sizes[g]; ++i) before.push_back(past + (v - 1) * sizes[g] + i);
@@ -67,7 +67,7 @@ std::vector<int64_t> forwards_before_backwards(const PipelineShape& shape) {
   return before;
 }
 
-// Lowest free numbers, per chunk.
+// Assigns the lowest free slot of a chunk.
 class Slots {
  public:
   int64_t take(int64_t chunk, int64_t micro_batch) {
@@ -111,8 +111,8 @@ std::vector<Task> stage_tasks(const PipelineShape& shape, int64_t stage) {
   const std::vector<Task> forwards = tasks_of_kind(shape, stage, TaskKind::kForward);
   const std::vector<Task> backwards = tasks_of_kind(shape, stage, TaskKind::kBackward);
   const std::vector<int64_t> before = forwards_before_backwards(shape);
-  // An earlier stage runs further ahead: by the forward that the next one needs; interleaved, by a
-  // second one for each hop, which hides the transfers there and back.
+  // Each earlier stage is one forward further ahead, which the next stage needs; with interleaving
+  // two, which hides the transfers in both directions.
   const int64_t ahead = (shape.num_stages - 1 - stage) * (shape.virtual_stages == 1 ? 1 : 2);
 
   std::vector<Task> tasks;
@@ -135,8 +135,8 @@ std::vector<Task> stage_tasks(const PipelineShape& shape, int64_t stage) {
 
 namespace {
 
-// All stages' lists, run with receives that block and with sends that block while `capacity`
-// earlier ones of their chunk and direction have not been received.
+// Simulates the lists of all stages with blocking receives, and with sends that block while
+// `capacity` earlier ones of the same chunk and direction have not been received.
 class CapacityRun {
  public:
   CapacityRun(const PipelineShape& shape, int64_t capacity)
@@ -163,7 +163,7 @@ class CapacityRun {
   }
 
  private:
-  using Channel = std::pair<TaskKind, int64_t>;  // direction, and the chunk that sends
+  using Channel = std::pair<TaskKind, int64_t>;  // the direction and the sending chunk
 
   bool step(int64_t stage) {
     const Task& task = tasks_[stage][position_[stage]];
@@ -193,7 +193,7 @@ class CapacityRun {
   const int64_t capacity_;
   std::vector<std::vector<Task>> tasks_;
   std::vector<size_t> position_;
-  std::vector<bool> received_;  // by stage: what its next task needs
+  std::vector<bool> received_;  // by stage: its next task has its input
   std::map<Channel, int64_t> under_way_;
 };
 

@@ -27,7 +27,7 @@ std::string text(const PipelineShape& shape) {
          " m " + std::to_string(shape.micro_batches);
 }
 
-// Up to 8 stages, 4 virtual stages, 24 micro-batches: every combination.
+// Every combination of up to 8 stages, 4 virtual stages and 24 micro-batches.
 std::vector<PipelineShape> all_shapes() {
   std::vector<PipelineShape> shapes;
   for (int64_t p = 1; p <= 8; ++p) {
@@ -68,7 +68,7 @@ TEST(Pipeline, TwoStagesInterleaved) {
 
 TEST(Pipeline, EveryTaskOnceInOrderOfMicroBatches) {
   for (const PipelineShape& shape : all_shapes()) {
-    std::map<std::pair<TaskKind, int64_t>, int64_t> done;  // of each chunk and kind
+    std::map<std::pair<TaskKind, int64_t>, int64_t> done;  // tasks done, by kind and chunk
     for (int64_t stage = 0; stage < shape.num_stages; ++stage) {
       for (const Task& task : stage_tasks(shape, stage)) {
         ASSERT_EQ(shape.stage_of(task.chunk), stage) << text(shape);
@@ -93,8 +93,8 @@ TEST(Pipeline, LastChunksBackwardFollowsItsForward) {
   }
 }
 
-// Runs the lists with a queue per pair of stages and kind, as a transport that keeps order would:
-// a receive blocks, a send does not. What arrives must be what the task is about.
+// Runs the lists with an ordered queue for each pair of stages and kind of tensor: a receive
+// blocks, a send does not. Each received tensor must be the one that the task needs.
 bool runs_to_its_end(const PipelineShape& shape, const Lists& lists) {
   std::map<std::tuple<int64_t, int64_t, TaskKind>, std::deque<std::pair<int64_t, int64_t>>> wires;
   std::vector<size_t> position(lists.size(), 0);
@@ -135,7 +135,7 @@ TEST(Pipeline, NeverDeadlocksAndMessagesKeepTheirOrder) {
 TEST(Pipeline, ADeadlockWouldBeSeen) {
   const PipelineShape shape{2, 1, 2};
   Lists lists = lists_of(shape);
-  std::swap(lists[0][0], lists[0][2]);  // a backward first
+  std::swap(lists[0][0], lists[0][2]);  // a backward before its forward
   EXPECT_FALSE(runs_to_its_end(shape, lists));
 }
 

@@ -9,7 +9,7 @@
 namespace skein {
 namespace {
 
-constexpr double kUnknown = -1;  // seconds are never negative
+constexpr double kUnknown = -1;  // no time is negative
 constexpr int64_t kNoTask = -1;
 
 class Simulation {
@@ -66,14 +66,14 @@ class Simulation {
     return static_cast<size_t>(chunk * num_micro_batches_ + micro_batch);
   }
 
-  // When the task's source is there; kUnknown: not yet.
+  // When the task's input arrives; kUnknown: not sent yet.
   double ready_at(const Task& task) const {
     const bool forward = task.kind == TaskKind::kForward;
     if (forward && task.chunk == 0) return 0;
     return (forward ? forward_arrival_ : backward_arrival_)[pair(task.chunk, task.micro_batch)];
   }
 
-  // Runs the stage's next task, if its source is there.
+  // Runs the stage's next task if its input has been sent.
   bool advance(size_t stage) {
     const Task& task = lists_[stage][position_[stage]];
     const double ready = ready_at(task);
@@ -86,7 +86,8 @@ class Simulation {
     ++position_[stage];
     timeline_.stages[stage].push_back({task, ready, start, end});
     if (forward && task.chunk == num_chunks_ - 1) {
-      backward_arrival_[pair(task.chunk, task.micro_batch)] = end;  // the loss is here
+      // The last chunk computes the loss itself, so its backward waits for no transfer.
+      backward_arrival_[pair(task.chunk, task.micro_batch)] = end;
     } else if (forward) {
       deliver(stage, task.chunk + 1, task.micro_batch, end, forward);
     } else if (task.chunk > 0) {
@@ -145,7 +146,7 @@ class Simulation {
   std::vector<double> free_at_;
   std::vector<double> link_free_at_;
   std::vector<bool> queued_;
-  std::deque<size_t> queue_;  // stages that may be able to go on
+  std::deque<size_t> queue_;  // stages whose next task may be ready
   StepTimeline timeline_;
 };
 

@@ -1,17 +1,16 @@
-// When every task of a pipelined step runs, from the seconds of each chunk's forward and backward:
-// each stage runs its list in order, starts a task when what it reads has arrived, and sends
-// without waiting.
+// Simulates a pipelined step from the seconds of each chunk's forward and backward: each stage runs
+// its list in order, starts a task when its input has arrived, and sends without waiting.
 //
-// Transfers  A boundary tensor (or its gradient) leaves when the task that made it ends and takes
-//            `transfer_seconds`. Of one stage, those of one direction leave one after another.
-//            Nothing travels between chunks of one stage.
-// Update     starts on all stages together, when the last task has ended: the gradient norm needs
-//            them all.
-// Bubble     idle seconds of all stages up to the update, divided by the seconds of their tasks;
-//            for equal tasks (p - 1) / (m v). Unequal stages count as idle too.
+// Transfers  Activations (or their gradient) leave when the task that made them ends, and take
+//            `transfer_seconds`. Transfers of one stage in one direction are sent one after
+//            another. Chunks of the same stage need no transfer.
+// Update     starts on all stages together when the last task has ended, since the gradient norm
+//            needs all gradients.
+// Bubble     idle seconds of all stages before the update, divided by the seconds of their tasks;
+//            (p - 1) / (m v) for equal tasks. Imbalance between stages counts as idle time too.
 // Cost       O(tasks) time and memory; the same input gives the same bits
-// Errors     Error{kInvalid} where lists wait for each other for ever, or miss a task's source;
-//            Error{kInternal} where times and lists do not fit together
+// Errors     Error{kInvalid} where the lists deadlock or lack the source of a task;
+//            Error{kInternal} where times and lists do not match
 #pragma once
 
 #include <vector>
@@ -33,7 +32,7 @@ struct StepTimes {
 
 struct TaskSpan {
   Task task;
-  double ready = 0;  // when what it reads had arrived
+  double ready = 0;  // when its input had arrived
   double start = 0;
   double end = 0;
 };
@@ -43,14 +42,14 @@ struct StepTimeline {
   double update_start = 0;
   double step_seconds = 0;
   double bubble_fraction = 0;
-  // The same as a share of the time up to the update: below 1 whatever the schedule.
+  // Idle time as a share of the time before the update, which is always below 1.
   double idle_share() const { return bubble_fraction / (1 + bubble_fraction); }
 };
 
-// `stages[s]` is the list of stage s.
+// `stages[s]`: the tasks of stage s, in order.
 StepTimeline simulate(const std::vector<std::vector<Task>>& stages, const StepTimes& times);
 
-// The lists of the shape's schedule.
+// With the lists of the shape's schedule.
 StepTimeline simulate(const PipelineShape& shape, const StepTimes& times);
 
 }  // namespace skein

@@ -15,7 +15,7 @@ StepTimes equal_times(const PipelineShape& shape, double forward, double backwar
   return times;
 }
 
-// Powers of two: sums are exact, so the bubble is exactly the formula's.
+// Times are powers of two, so sums are exact and the bubble equals the formula's.
 TEST(Simulate, BubbleOfEqualTasksIsThatOfTheLiterature) {
   for (int64_t p = 1; p <= 8; ++p) {
     for (int64_t v = 1; v <= 4; ++v) {
@@ -35,7 +35,7 @@ TEST(Simulate, BubbleOfEqualTasksIsThatOfTheLiterature) {
   }
 }
 
-// No task starts before what it reads is there, none overlaps another of its stage, and none waits
+// No task starts before its input arrives, none overlaps another of its stage, and none waits
 // without a reason.
 TEST(Simulate, EveryStartHasItsReason) {
   for (const PipelineShape& shape : {PipelineShape{4, 1, 7}, {2, 2, 5}, {3, 3, 11}, {5, 2, 3}}) {
@@ -89,7 +89,7 @@ TEST(Simulate, TransfersDelayTheNextStage) {
   EXPECT_DOUBLE_EQ(simulate(shape, times).step_seconds, 1 + 0.5 + 1 + 2 + 0.5 + 2);
 }
 
-// A wire slower than the stages gives the pace: boundary tensors leave one after another.
+// A link slower than the stages limits the rate, since transfers are sent one after another.
 TEST(Simulate, TransfersOfOneDirectionQueue) {
   const PipelineShape shape{2, 1, 3};
   StepTimes times = equal_times(shape, 1, 1);

@@ -12,7 +12,7 @@ namespace {
 
 double microseconds(double seconds) { return seconds * 1e6; }
 
-// Chunk, kind and micro-batch of the task that sends, as the flow's name: unique in a step.
+// The id of a flow, unique in a step: kind, chunk and micro-batch of the sending task.
 std::string flow_id(const Task& sender) {
   return fmt::format("{}{}.{}", sender.kind == TaskKind::kForward ? 'F' : 'B', sender.chunk,
                      sender.micro_batch);
@@ -64,7 +64,7 @@ class TimelineWriter {
                  task.chunk, task.slot, microseconds(span.start - last_end));
   }
 
-  // Half of an arrow: what the task sent leaves at its end, what it read came in at its start.
+  // One end of an arrow: it leaves the sender at its end and enters the receiver at its start.
   void flow(char phase, int64_t stage, double seconds, const Task& sender) {
     trace_.event(
         R"("ph":"{}","name":"{}","cat":"transfer","id":"{}","pid":0,"tid":{},"ts":{:.3f}{})", phase,

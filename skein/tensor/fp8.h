@@ -1,5 +1,5 @@
-// The two 8-bit float formats of matrix products, and the scale that a tensor is brought to their
-// range with.
+// The two 8-bit float formats of matrix products, and the scale that brings a tensor into their
+// range.
 //
 // Formats  E4M3: 4 bits of exponent, 3 of mantissa, up to 448, no infinity. E5M2: 5 and 2, up to
 //          57344. Both round to nearest, ties to even, and saturate; NaN stays NaN
@@ -60,7 +60,7 @@ constexpr float from_fp8(uint8_t code, const Fp8Format& format) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
 }
 
-// from_fp8(to_fp8(value)), without the bits: a few operations that vectorize.
+// from_fp8(to_fp8(value)) without building the code: a few operations that vectorize.
 constexpr float round_to_fp8(float value, const Fp8Format& format) {
   const uint32_t word = std::bit_cast<uint32_t>(value);
   const uint32_t limit = std::bit_cast<uint32_t>(format.largest);

@@ -18,7 +18,7 @@ TEST_P(Fp8, EveryNumberComesBack) {
   }
 }
 
-// The nearest of all numbers; of two as near, the one whose last bit is 0.
+// The nearest of all codes; on a tie, the one whose last bit is 0.
 TEST_P(Fp8, RoundsToNearestEven) {
   const auto nearest = [&](float value) {
     int best = 0;

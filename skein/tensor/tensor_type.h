@@ -67,7 +67,7 @@ struct Box {
 // A range of the elements of a box, row by row.
 struct FlatRange {
   int64_t begin = 0;
-  int64_t count = 0;  // that exist: the padding behind them is not counted
+  int64_t count = 0;  // without the padding at the end
   bool operator==(const FlatRange&) const = default;
 };
 
@@ -84,7 +84,7 @@ struct TensorType {
   int64_t local_bytes(const Mesh& mesh) const;
   bool splits_evenly(const Mesh& mesh) const;  // else local_shape throws
 
-  // What the axes that shard a dim leave to `rank` (whatever a Flat axis then takes of it).
+  // The box that the sharding axes leave to `rank`, before a Flat axis takes its range of it.
   Box local_box(const Mesh& mesh, int64_t rank) const;
   // The elements of local_box() that `rank` holds: all of them where no axis is Flat.
   FlatRange local_range(const Mesh& mesh, int64_t rank) const;

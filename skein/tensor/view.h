@@ -1,4 +1,4 @@
-// A tensor that has memory: where it is, and how far apart its rows are. Does not own.
+// A tensor with memory: where it is, and how far apart its rows are. Does not own the memory.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,8 @@
 
 namespace skein {
 
-// Rank 0 looks; all go on from what it found.
+// Only rank 0 searches. The others use its choice, because a search on each rank could see another
+// state of the folder.
 Beginning::Beginning(const Config& config, Communicator& world, const RunLock* lock, RunLog* log)
     : config_(config), world_(world) {
   StartingPoint own;
@@ -38,7 +39,8 @@ void Beginning::accept(const RunInputs& inputs) {
                               "what rank 0 says of the run");
 }
 
-// Rank 0's choice: the run that they are of may save meanwhile.
+// Only rank 0 chooses the checkpoint: the run that owns the weights may be saving meanwhile, and
+// another rank could find a newer one.
 void Beginning::open_source(const RunInputs& inputs) {
   if (is_first()) {
     require_init_from(config_.model.init_from);

@@ -1,8 +1,9 @@
-// What a run begins with: a checkpoint that rank 0 chose, the weights of model.init_from, or random
-// ones.
+// What a run starts from: the checkpoint that rank 0 chose, the weights of model.init_from, or
+// random weights.
 //
-// Order   construct (chooses) → accept, before anything is allocated or written → load → forget
-// Errors  what choose_start, accept_checkpoint and check_source refuse
+// Order   the constructor chooses; then accept() checks, before anything is allocated or written;
+//         load() fills the device; forget() frees what was read
+// Errors  those of choose_start, accept_checkpoint and check_source
 #pragma once
 
 #include <memory>
@@ -24,25 +25,25 @@ namespace skein {
 
 class Beginning {
  public:
-  // `lock` (of the checkpoints) and `log`: rank 0's, null on others. `config` and `world` must
-  // outlive it.
+  // `lock` (on the folder of checkpoints) and `log` are rank 0's, and null on other ranks. `config`
+  // and `world` must outlive this object.
   Beginning(const Config& config, Communicator& world, const RunLock* lock, RunLog* log);
 
-  // Refuses what is not the run that it goes on from, and weights that this model would read
-  // otherwise.
+  // Throws where the checkpoint belongs to another run, or where this model would compute something
+  // else from the weights than the one they were trained in.
   void accept(const RunInputs& inputs);
-  // What this run is, for its checkpoints.
+  // What identifies this run, to be stored in its checkpoints (config/run_identity.h).
   const Json& configuration() const { return configuration_; }
 
-  const CheckpointReader* checkpoint() const { return checkpoint_.get(); }  // null: none
+  const CheckpointReader* checkpoint() const { return checkpoint_.get(); }  // null: there is none
   const StartingPoint& start() const { return start_; }
-  std::string from() const;  // path of the checkpoint or the weights; "": random ones
+  std::string from() const;  // path of the checkpoint or of the weights; "": random ones
   RunLog::Beginning said() const;
 
-  // Fills the weights, and of a checkpoint all that `tensors` names.
+  // Fills the weights. A checkpoint fills all of `tensors`: moments and master copies as well.
   void load(const DecoderConfig& model, const std::vector<StateTensor>& tensors,
             Executor& executor) const;
-  // What was read is not needed any more.
+  // Closes the checkpoint or the source of the weights, and releases the hold on the parent.
   void forget();
 
  private:
@@ -53,9 +54,9 @@ class Beginning {
   Communicator& world_;
   StartingPoint start_;
   std::unique_ptr<CheckpointReader> checkpoint_;
-  std::unique_ptr<ModelSource> source_;  // of model.init_from
+  std::unique_ptr<ModelSource> source_;  // of model.init_from; null: not used
   Json configuration_;
-  std::vector<Change> changes_;  // since the checkpoint; rank 0's
+  std::vector<Change> changes_;  // of the configuration since the checkpoint; on rank 0 only
 };
 
 }  // namespace skein

@@ -36,7 +36,7 @@ double sum_over_ranks(Communicator& world, double value) {
 std::vector<int64_t> values_of_all(Communicator& world, std::span<const int64_t> mine) {
   std::vector<int64_t> all(mine.size() * static_cast<size_t>(world.size()));
   if (world.size() == 1) return {mine.begin(), mine.end()};
-  const auto words = static_cast<int64_t>(2 * mine.size());  // they travel as i32
+  const auto words = static_cast<int64_t>(2 * mine.size());  // sent as pairs of i32
   Collective collective{.kind = CollectiveKind::kAllGather, .dtype = DType::kI32};
   collective.parts.push_back({.input = mine.data(),
                               .output = all.data(),

@@ -1,7 +1,8 @@
-// What the ranks of a run must decide alike: small values over the world, between steps.
+// Small values that the ranks of a run exchange between steps, to decide alike.
 //
-// Deadline  text_of_rank and wait_for_all wait for up to an hour: rank 0 may be reading a large
-//           checkpoint, others their part of it. A rank that died is seen at once all the same
+// Deadline  values_of_all, text_of_rank and wait_for_all wait for up to an hour, since rank 0 may
+//           be reading a large checkpoint, or other ranks their parts of it. The death of a rank is
+//           noticed at once all the same
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,17 @@
 
 namespace skein {
 
-// The sum of everyone's value.
+// The sum of the values of all ranks.
 double sum_over_ranks(Communicator& world, double value);
 
-// Everyone's values, rank by rank: as many of each.
+// The values of all ranks, in order of ranks; every rank passes the same number of them.
 std::vector<int64_t> values_of_all(Communicator& world, std::span<const int64_t> mine);
 
-// That rank's text, on every rank.
+// The text of that rank, on every rank.
 std::string text_of_rank(Communicator& world, int rank, const std::string& text);
 std::string text_of_rank_0(Communicator& world, const std::string& text);
 
-// Everyone's text, in order of ranks.
+// The texts of all ranks, in order of ranks.
 std::vector<std::string> texts_of_all(Communicator& world, const std::string& text);
 
 void wait_for_all(Communicator& world, std::string_view why);

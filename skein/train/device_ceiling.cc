@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kSeconds = 0.15;
 
-// Memory of the device for as long as it is measured.
+// Device memory that is freed when the measurement ends, also by an exception.
 class DeviceMemory {
  public:
   DeviceMemory(Device& device, int64_t bytes)
@@ -28,12 +28,13 @@ class DeviceMemory {
   void* data_;
 };
 
-// The forward kernel of linear, y = x w^T, as a step would run it.
+// Measures the forward kernel of linear, y = x w^T, as a step would run it.
 double linear_flops(Device& device, DType dtype, int64_t size) {
   const Kernel& kernel = device.kernels().at("linear");
   const int64_t bytes = size * size * size_of(dtype);
   const DeviceMemory x(device, bytes), w(device, bytes), y(device, bytes);
-  // Of zeros a product takes less power, and runs faster than any step would.
+  // Operands are not zero: a product of zeros draws less power, and would run at a higher clock
+  // than any step does.
   std::vector<uint16_t> numbers(static_cast<size_t>(bytes / 2));
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = 0x3f80 + (i * 37) % 97;
   for (const DeviceMemory* memory : {&x, &w}) device.upload(memory->data(), numbers.data(), bytes);
@@ -54,7 +55,7 @@ double linear_flops(Device& device, DType dtype, int64_t size) {
     device.synchronize();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  seconds_of(1);  // chooses an algorithm, where there are several
+  seconds_of(1);  // warm-up; a GPU's kernel chooses its algorithm here
   const int count = std::clamp(static_cast<int>(kSeconds / 5 / seconds_of(1)), 1, 50);
   double best = 0;
   for (double spent = 0; spent < kSeconds;) {

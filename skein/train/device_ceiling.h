@@ -1,13 +1,14 @@
-// The matrix-product rate that a device reaches on large operands: what `mfu` is a share of.
+// The matrix-product rate that a device reaches on large operands: the denominator of
+// matmul_ceiling_share in the metrics.
 #pragma once
 
 #include "skein/runtime/device.h"
 
 namespace skein {
 
-// Formula  2 n^3 / t of an n x n x n product of `dtype`, the best of several; on the CPU of the
-//          better of oneDNN's and our own product
-// Memory   three matrices of the device, given back; Error{kNoSpace} where they cannot be had
+// Formula  2 n^3 / t for an n x n x n product of `dtype`, the best of several runs; on the CPU the
+//          better of oneDNN's product and our own
+// Memory   three matrices on the device, freed on return; Error{kNoSpace} where they do not fit
 // Cost     about 0.15 seconds, in which nothing else should run on the device
 double measure_device_ceiling_flops(Device& device, DType dtype);
 

@@ -16,12 +16,12 @@
 namespace skein {
 namespace {
 
-constexpr size_t kMostLimits = 15;  // of a rank; the tightest, where groups are nested deeper
+constexpr size_t kMostLimits = 15;  // of a rank, the tightest ones; cgroups may be nested deeper
 constexpr size_t kRecordSize = 1 + 4 * kMostLimits;
 
 // What this rank will hold.
 struct RankNeed {
-  int64_t device_bytes = 0;  // in memory of the device's own
+  int64_t device_bytes = 0;  // in the device's own memory
   int64_t host_bytes = 0;
   int64_t process_bytes = 0;
 };
@@ -39,7 +39,8 @@ RankNeed need_of(const Device& device, const Config& config, const StepSpec& spe
   return need;
 }
 
-// The device's own memory first, where it has some; `limits` is what the numbers are of.
+// Lists the device's own memory first, where it has some. `limits` receives the same limits with
+// their names, in the same order.
 std::vector<RankLimit> limits_of_rank(const Device& device, const RankNeed& need,
                                       std::vector<MemoryLimit>& limits) {
   const HostMemory host = read_host_memory();
@@ -60,7 +61,7 @@ std::vector<RankLimit> limits_of_rank(const Device& device, const RankNeed& need
       of_rank.needed_bytes = need.device_bytes;
     } else if (limit.of_addresses) {
       const int64_t program = need.process_bytes + process_address_bytes(omp_get_max_threads());
-      const int64_t mapped = limit.total_bytes - limit.free_bytes;  // most of `program`, by now
+      const int64_t mapped = limit.total_bytes - limit.free_bytes;  // has most of `program`
       of_rank.needed_bytes = need.host_bytes + std::max<int64_t>(0, program - mapped);
     } else {
       of_rank.id = limit.id.empty() ? 0 : hash_name(limit.id);
@@ -92,7 +93,7 @@ std::vector<std::vector<RankLimit>> limits_of_all(Communicator& world,
   return limits;
 }
 
-// By the rank that has the limit.
+// The text of the error, written by the rank that is under the limit.
 std::string refusal(const Config& config, const StepSpec& spec, int64_t ranks, bool is_device,
                     const LimitVerdict& verdict, const MemoryLimit& limit) {
   PlanRequest request = memory_request(config, spec.model, ranks);
@@ -105,7 +106,7 @@ std::string refusal(const Config& config, const StepSpec& spec, int64_t ranks, b
     request.limits.clear();
   }
   Plan plan = make_plan(request);
-  MemoryFit& fit = plan.memory.front();  // the ranks' own sums, which are the last word
+  MemoryFit& fit = plan.memory.front();  // the ranks' own sums replace the plan's estimate
   fit.limit = limit.by;
   fit.ranks = verdict.ranks;
   fit.needed_bytes = verdict.needed_bytes;
@@ -113,7 +114,7 @@ std::string refusal(const Config& config, const StepSpec& spec, int64_t ranks, b
   return memory_refusal(plan, advice) + "\n" + memory_details(plan, advice);
 }
 
-// The first line is the error; the table behind it goes to the terminal, once.
+// The first line becomes the error. The table after it is printed by one rank only.
 [[noreturn]] void refuse(const std::string& text, bool shows_table) {
   const size_t end = text.find('\n');
   if (shows_table && end != text.npos) fmt::print(stderr, "{}", text.substr(end + 1));
@@ -157,7 +158,8 @@ std::optional<LimitVerdict> exceeded_limit(std::span<const std::vector<RankLimit
 
 void check_memory(Communicator& world, const Device& device, const Config& config,
                   const StepSpec& spec, const ProgramSet& programs, int64_t snapshot_bytes) {
-  // Whoever still measures, or reads a checkpoint, has not let go of what that took.
+  // Other ranks may still hold memory for measuring the ceiling or reading a checkpoint, which
+  // would count as not free.
   wait_for_all(world, "every rank knows what it needs");
   const RankNeed need = need_of(device, config, spec, programs, snapshot_bytes);
   std::vector<MemoryLimit> names;
@@ -174,7 +176,8 @@ void check_memory(Communicator& world, const Device& device, const Config& confi
 
 void check_memory_of_workers(const Config& config, const DecoderConfig& model, int64_t workers) {
   const int former = omp_get_max_threads();
-  // As a worker will have them: kernels' scratch depends on it.
+  // Plans with the threads that a worker will have, since the scratch memory of kernels depends on
+  // them.
   const bool told = config.device.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;
   if (!told) omp_set_num_threads(static_cast<int>(share_cores(config, workers).threads));
   const PlanRequest request = memory_request(config, model, workers);

@@ -18,7 +18,7 @@ TEST(ExceededLimit, NothingWhereAllHold) {
   EXPECT_FALSE(exceeded_limit(Ranks{{}, {}}));
 }
 
-// Each of them alone would find that it fits.
+// Each worker alone would find that its need fits.
 TEST(ExceededLimit, WorkersOfANodeAreCountedTogether) {
   const auto verdict = exceeded_limit(
       Ranks{{limit(7, 8, 25)}, {limit(7, 8, 24)}, {limit(7, 8, 25)}, {limit(7, 7, 25)}});
@@ -46,7 +46,7 @@ TEST(ExceededLimit, OtherNodesHaveOtherMemory) {
 TEST(ExceededLimit, AProcessHasItsOwnAndTheWorstIsSaid) {
   const auto verdict =
       exceeded_limit(Ranks{{limit(7, 8, 15), limit(0, 8, 9)}, {limit(7, 8, 15), limit(0, 8, 4)}});
-  ASSERT_TRUE(verdict);  // the machine lacks 1 GB, rank 1's own limit 4
+  ASSERT_TRUE(verdict);  // the machine lacks 1 GB, rank 1's own limit 4 GB
   EXPECT_EQ(verdict->rank, 1);
   EXPECT_EQ(verdict->index, 1u);
   EXPECT_EQ(verdict->ranks, 1);

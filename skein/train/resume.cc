@@ -18,7 +18,8 @@ fs::path full_path(const fs::path& path) {
 
 bool same_folder(const fs::path& a, const fs::path& b) { return full_path(a) == full_path(b); }
 
-// Where a checkpoint is when no replacement of it is cut in two.
+// The final path of a checkpoint, even while it lies under a temporary name because a crash
+// interrupted its replacement.
 fs::path place_of(const fs::path& checkpoint) {
   const fs::path full = full_path(checkpoint);
   const auto step = step_of_folder(full);
@@ -28,8 +29,8 @@ fs::path place_of(const fs::path& checkpoint) {
 // What run.resume names.
 struct Named {
   std::string text;  // as the user wrote it
-  fs::path folder;   // of checkpoints
-  fs::path path;     // the checkpoint; empty: the newest of `folder`
+  fs::path folder;   // the folder of checkpoints
+  fs::path path;     // the checkpoint; empty: the newest one in `folder`
   bool is_there = true;
 };
 
@@ -138,7 +139,8 @@ class Chooser {
                            steps_of(lineage.left)));
   }
 
-  // The run may have gone back since then, within its own folder.
+  // Ancestor timelines count too: a run that began from `named` may have been rewound within its
+  // own folder since.
   bool began_from(const Named& named, bool inside) const {
     if (own_.conflict) return false;
     return began_from(named, own_.timeline) ||
@@ -146,11 +148,11 @@ class Chooser {
                                    [&](const Timeline& of) { return began_from(named, of); }));
   }
 
-  // By where it was, or by what it is: it may have been moved since.
+  // Compares paths first, then run ids: the parent may have been moved since.
   bool began_from(const Named& named, const Timeline& timeline) const {
     const auto& parent = timeline.parent;
     if (!parent) return false;
-    const fs::path was = dir_ / parent->path;  // an absolute one stays what it is
+    const fs::path was = dir_ / parent->path;  // `/` keeps an absolute path
     if (named.path.empty() ? same_folder(was.parent_path(), named.folder)
                            : place_of(was) == place_of(named.text)) {
       return true;
@@ -229,7 +231,7 @@ RunLock lock_checkpoints(const std::string& dir, const std::string& run_dir) {
 
 RunLocks lock_run(const Config& config) {
   RunLocks locks{RunLock(config.run.dir), std::nullopt};
-  std::error_code none;  // of the folder, yet
+  std::error_code none;  // set where the folder does not exist yet
   if (!fs::equivalent(checkpoint_dir(config), config.run.dir, none)) {
     locks.elsewhere.emplace(lock_checkpoints(checkpoint_dir(config), config.run.dir));
   }

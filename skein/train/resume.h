@@ -1,17 +1,17 @@
-// Which checkpoint a start goes on from, and on which timeline it saves.
+// Which checkpoint a start resumes from, and on which timeline it saves.
 //
-//   auto    the newest good checkpoint of the newest timeline in the run's folder of checkpoints;
-//           nothing there: begin anew
-//   never   begin anew; refused where there are checkpoints
-//   PATH    a checkpoint, or a run: its newest. The start of an *empty* run: once the run has
-//           checkpoints that follow from PATH, the same command goes on from the newest of those.
-//           A checkpoint of the run's own folder is gone back to: what came after it is left where
-//           it is, and not taken up again
+// auto    the newest good checkpoint of the newest timeline in the run's folder of checkpoints;
+//         without any, a new run
+// never   a new run; refused where there are checkpoints
+// PATH    a checkpoint, or a run, which means its newest checkpoint. PATH is where an *empty* run
+//         begins: once the run has checkpoints that descend from PATH, the same command resumes
+//         from the newest of those. A checkpoint in the run's own folder rewinds the run to it:
+//         later checkpoints stay where they are, on a timeline that is not resumed any more
 //
-// Order    what a crash left is cleared first, then the search: for rank 0 alone, under the lock
-// Errors   Error{kUsage} for a PATH that is none, or a run that did not begin from it; kCorrupt
-//          where there are checkpoints and none is good: never begins anew beside them; kIo where
-//          they cannot be read now (checkpoint_search.h)
+// Order    rank 0 alone does this, under the lock: it removes what a crash left, then searches
+// Errors   Error{kUsage} where PATH is no checkpoint, or the run did not begin from it; kCorrupt
+//          where there are checkpoints and none is good, since a new run beside them would hide the
+//          loss; kIo where they cannot be read now (checkpoint_search.h)
 #pragma once
 
 #include <memory>
@@ -26,17 +26,18 @@
 namespace skein {
 
 struct StartingPoint {
-  std::string checkpoint;  // "": begin anew
-  Timeline timeline;       // of what is saved from here on
-  std::string why;         // for people; "" where there was no choice
-  // Of another timeline: not to be removed before there is a first checkpoint of this one.
+  std::string checkpoint;  // "": a new run
+  Timeline timeline;       // of the checkpoints that this start saves
+  std::string why;         // why this one, as a clause for the log; "" where there was no choice
+  // A checkpoint of another timeline that this run starts from. The hold keeps retention from
+  // removing it before this run has saved a checkpoint of its own.
   std::shared_ptr<const CheckpointHold> parent;
 };
 
-// The lock on a folder of checkpoints.
+// Locks a folder of checkpoints; an error names `run_dir` as the run that wants it.
 RunLock lock_checkpoints(const std::string& dir, const std::string& run_dir);
 
-// On a run's folder, and on that of its checkpoints where it is another one.
+// The locks on a run's folder and, where it is a different one, on its folder of checkpoints.
 struct RunLocks {
   RunLock run;
   std::optional<RunLock> elsewhere;
@@ -44,11 +45,11 @@ struct RunLocks {
 };
 RunLocks lock_run(const Config& config);
 
-// `dir`: the run's folder of checkpoints, locked by `lock`.
+// `dir`: the run's folder of checkpoints, which `lock` locks.
 StartingPoint choose_start(const RunLock& lock, const fs::path& dir, const std::string& resume,
                            const ReportDamaged& report_damaged, const SearchOptions& options = {});
 
-// Rank 0's checkpoint and timeline, on every rank.
+// Broadcasts rank 0's checkpoint and timeline; `parent` stays each rank's own.
 StartingPoint start_of_rank_0(Communicator& world, StartingPoint own);
 
 }  // namespace skein

@@ -1,5 +1,5 @@
-// A start after a crash at any moment of a save, in the trainer's own order: the lock,
-// choose_start, the writer. Nothing else prepares the folder.
+// Starts after a crash at any moment of a save, with the trainer's own sequence: lock,
+// choose_start, writer. Nothing else prepares the folder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ using test::SmallState;
 using test::steps_in;
 using test::TempFolder;
 
-// What is being saved when the process dies.
+// The save during which the process dies.
 struct Scenario {
   const char* name;
   bool goes_back;  // on a timeline that began from step 1 of another, which has steps 2 and 3
@@ -44,7 +44,7 @@ struct Scenario {
     CheckpointWriter writer(dir, options, state.specs());
     for (const int64_t step : steps) ASSERT_TRUE(state.save(writer, step).ok()) << step;
   }
-  // Dies at file operation `kill_at` of the save.
+  // Begins a save and dies at its file operation `kill_at`.
   void save(const fs::path& dir, int kill_at) const {
     const RunLock lock = lock_checkpoints(dir.string(), "run");
     const StartingPoint start = choose_start(lock, dir, resume(dir), {});
@@ -103,7 +103,7 @@ void expect_goes_on(const Scenario& scenario, const fs::path& dir, const Timelin
     EXPECT_TRUE(name == ".lock" || parse_checkpoint_name(name)) << name;
   }
   if (scenario.goes_back) {
-    EXPECT_TRUE(fs::exists(dir / checkpoint_name(1)));  // what it began from
+    EXPECT_TRUE(fs::exists(dir / checkpoint_name(1)));  // the parent of its timeline
   }
 }
 
@@ -130,7 +130,7 @@ TEST(ResumeCrash, GoesOnAfterAKillBeforeEveryFileOperation) {
   }
 }
 
-// Of several ranks: any of them may die, rank 0 alone clears up.
+// With several ranks any of them may die; only rank 0 cleans up.
 TEST(ResumeCrash, GoesOnAfterAKillOfARank) {
   const RanksState ranks(Mesh::standard(1, 2, 1, 1));
   for (const bool can_exchange : {true, false}) {

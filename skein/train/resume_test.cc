@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/checkpoint/checkpoint_test_state.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -17,7 +18,7 @@ using test::TempFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A run folder and its starts, as the trainer makes them.
+// A run folder and the sequence of calls with which the trainer starts in it.
 class RunFolder {
  public:
   explicit RunFolder(const fs::path& folder) : folder_(folder) {}
@@ -25,7 +26,7 @@ class RunFolder {
   fs::path dir() const { return folder_ / "checkpoints"; }
   fs::path checkpoint(int64_t step) const { return dir() / checkpoint_name(step); }
 
-  // Starts, saves `steps` and ends.
+  // Starts, saves each of `steps`, and ends.
   StartingPoint start(const std::string& resume, const std::vector<int64_t>& steps,
                       int64_t keep = 0) const {
     const RunLock lock = lock_checkpoints(dir().string(), folder_.string());
@@ -71,7 +72,7 @@ TEST(Resume, AutoGoesOnAndNeverDoesNot) {
   EXPECT_EQ(RunFolder(folder / "b").start("never", {}).checkpoint, "");
 }
 
-// The same command, again and again, moves forward.
+// Repeating the same command continues the run instead of starting it again.
 TEST(Resume, APathIsTheStartOfAnEmptyRun) {
   const TempFolder folder;
   const RunFolder source(folder / "source"), run(folder / "run");
@@ -90,10 +91,10 @@ TEST(Resume, APathIsTheStartOfAnEmptyRun) {
   EXPECT_EQ(third.checkpoint, run.checkpoint(14));
   EXPECT_EQ(third.timeline, second.timeline);
   EXPECT_THAT(third.why, HasSubstr("began from run.resume"));
-  fs::rename(folder / "source", folder / "moved");  // found by its id
+  fs::rename(folder / "source", folder / "moved");  // then found by its run id
   EXPECT_EQ(run.start((folder / "moved/checkpoints/step-00000010/").string(), {}).checkpoint,
             run.checkpoint(16));
-  fs::remove_all(folder / "moved");  // not needed any more
+  fs::remove_all(folder / "moved");  // the parent is not needed any more
   EXPECT_EQ(run.start(path, {18}).checkpoint, run.checkpoint(16));
   EXPECT_EQ(run.start("auto", {}).checkpoint, run.checkpoint(18));
 }
@@ -109,7 +110,7 @@ TEST(Resume, ARunIsItsNewestCheckpoint) {
   source.start("auto", {30});
   EXPECT_EQ(run.start(path, {24}).checkpoint, run.checkpoint(22));
   EXPECT_EQ(run.start(path + "/checkpoints/", {}).checkpoint, run.checkpoint(24));
-  // Its own folder is auto.
+  // Naming the run's own folder means auto.
   const RunFolder own(folder / "run");
   EXPECT_EQ(own.start((folder / "run").string(), {}).checkpoint, run.checkpoint(24));
 }
@@ -131,16 +132,16 @@ TEST(Resume, GoingBackLeavesWhatCameAfter) {
   EXPECT_THAT(run.start("auto", {}).why, HasSubstr("(20, 15)"));
   EXPECT_EQ(run.start(back, {14, 16, 18}, 3).checkpoint, run.checkpoint(12));
   EXPECT_THAT(steps_in(run.dir()), ElementsAre(20, 18, 16, 15, 14, 10, 5));
-  // Over a step of the timeline that was left.
+  // Saves over step 20 of the abandoned timeline.
   EXPECT_EQ(run.start("auto", {20}, 3).checkpoint, run.checkpoint(18));
   EXPECT_EQ(read_timeline(run.checkpoint(20)), start.timeline);
-  // The run is moved, and goes on all the same.
+  // A moved run resumes as before.
   fs::rename(folder / "run", folder / "moved");
   const RunFolder moved(folder / "moved");
   EXPECT_EQ(moved.start(moved.checkpoint(10).string(), {}).checkpoint, moved.checkpoint(20));
 }
 
-// A run that began elsewhere, and went back since, is still the run of its first command.
+// A run that began from another run and was rewound since still accepts its first command.
 TEST(Resume, ThePathThatItBeganFromStaysItsOwnAfterGoingBack) {
   const TempFolder folder;
   const RunFolder source(folder / "source"), run(folder / "run");
@@ -176,7 +177,7 @@ TEST(Resume, OldCheckpointsWithoutTimelinesGoOn) {
   EXPECT_EQ(start.checkpoint, run.checkpoint(20));
   EXPECT_EQ(start.timeline.number, 0);
   EXPECT_NE(start.timeline.run_id, "");
-  EXPECT_THAT(steps_in(run.dir()), ElementsAre(30, 20));  // they are its own
+  EXPECT_THAT(steps_in(run.dir()), ElementsAre(30, 20));  // both belong to this run
   EXPECT_EQ(run.start("auto", {}).timeline, start.timeline);
   const std::string back = run.checkpoint(20).string();
   EXPECT_EQ(run.start(back, {25}).checkpoint, back);
@@ -231,7 +232,7 @@ TEST(Resume, NeverBeginsAnewBesideDamage) {
   EXPECT_EQ(run.start(run.checkpoint(20).string(), {}).checkpoint, run.checkpoint(20));
 }
 
-// Before the search, and it is found under its own name.
+// The clean-up precedes the search, which then finds the checkpoint under its final name.
 TEST(Resume, ClearsWhatACrashLeftFirst) {
   const TempFolder folder;
   const RunFolder run(folder / "run");
@@ -244,7 +245,7 @@ TEST(Resume, ClearsWhatACrashLeftFirst) {
   EXPECT_THAT(run.refused("never", ErrorCode::kUsage), HasSubstr("holds checkpoints"));
 }
 
-// Another run's retention does not remove what this one would have to begin from again.
+// Retention of another run must not remove the checkpoint that this run would begin from again.
 TEST(Resume, TheParentStaysUntilThereIsAnOwnCheckpoint) {
   const TempFolder folder;
   const RunFolder source(folder / "source"), run(folder / "run");

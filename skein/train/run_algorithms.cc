@@ -16,7 +16,7 @@ bool is_first_of_stage(const Mesh& mesh, int64_t rank) {
   return true;
 }
 
-// On every rank alike: the first that differs is named.
+// Throws the same error on every rank, which names the first rank that differs from rank 0.
 void expect_one_library(Communicator& world, const std::string& mine) {
   const std::string of_first = text_of_rank_0(world, mine);
   const int32_t differs = sum_over_ranks(world, mine == of_first ? 0 : 1);
@@ -30,7 +30,7 @@ void expect_one_library(Communicator& world, const std::string& mine) {
        first, theirs, of_first);
 }
 
-// What `mine` has and `all` has not.
+// The choices in `mine` for problems that `all` lacks.
 AlgorithmChoices new_ones(const AlgorithmChoices& mine, const AlgorithmChoices& all) {
   AlgorithmChoices result{mine.library, {}};
   for (const auto& choice : mine.by_problem) {
@@ -73,7 +73,7 @@ AlgorithmChoices agree_on_algorithms(Communicator& world, const Mesh& mesh,
     all.by_problem.merge(algorithms_from_json(Json::parse(text), "another rank").by_problem);
     kernels.adopt(all);
   }
-  // Finds all of them adopted.
+  // Measures nothing: every problem has an adopted choice by now.
   if (!is_first_of_stage(mesh, world.rank())) kernels.choose();
   if (world.rank() == 0) {
     log::info("algorithms of {} matrix products: {} of the checkpoint, {} chosen on this machine",

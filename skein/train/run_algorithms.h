@@ -1,10 +1,10 @@
-// The algorithms that a run's kernels chose by measuring (ops/algorithms.h) are the run's: all
-// ranks take the same, and a checkpoint keeps them, so that a restart on another machine has the
-// same bits.
+// The matrix-product algorithms that kernels chose by measuring (ops/algorithms.h) belong to the
+// run: all ranks use the same ones and a checkpoint stores them, so that a restart on another
+// machine computes the same bits.
 //
-// Who chooses  what a checkpoint has stays. Of the rest, the first rank of each pipeline stage
-//              measures, or finds what its machine measured before; of two stages with the same
-//              problem the first one's choice counts
+// Who chooses  choices in a checkpoint are kept, if the library is the same. For other problems the
+//              first rank of each pipeline stage measures, or uses its machine's cache of
+//              measurements; where two stages have the same problem, the first stage's choice holds
 #pragma once
 
 #include <functional>
@@ -18,23 +18,23 @@
 
 namespace skein {
 
-// A rank's kernels that choose; of a device that has none, empty functions.
+// Access to a rank's kernels that choose algorithms; empty functions on a device that has none.
 struct AlgorithmKernels {
   std::function<AlgorithmChoices()> chosen;
   std::function<void(const AlgorithmChoices&)> adopt;
-  std::function<void()> choose;  // all that is not chosen yet
+  std::function<void()> choose;  // measures every problem without a choice
 };
 AlgorithmKernels algorithm_kernels(Executor& executor);
 
-// Before the first step, on all ranks at once. `kept`: what the checkpoint has, or nothing. Returns
-// what the next one should keep: without kernels that choose, `kept`.
+// Collective, before the first step. `kept`: the choices in the checkpoint, or none. Returns those
+// that the next checkpoint stores; on a device without kernels that choose, `kept`.
 // Errors  kUsage where ranks have different GPUs or versions of cuBLASLt
 AlgorithmChoices agree_on_algorithms(Communicator& world, const Mesh& mesh,
                                      const AlgorithmKernels& kernels, const AlgorithmChoices& kept);
 
-// As a checkpoint's manifest has them (docs/checkpoint_format.md); null: there are none.
+// The form in a checkpoint's manifest (docs/checkpoint_format.md); null: there are none.
 Json algorithms_to_json(const AlgorithmChoices& choices);
-// Errors  kInvalid naming `where`
+// Throws Error{kInvalid} naming `where`.
 AlgorithmChoices algorithms_from_json(const Json& json, const std::string& where);
 
 }  // namespace skein

@@ -8,8 +8,7 @@
 namespace skein {
 namespace {
 
-// Kernels of a rank that needs these problems, and whose machine finds its own algorithm the
-// fastest.
+// Kernels of a rank that runs these problems and on whose machine its own algorithm is the fastest.
 struct FakeKernels {
   std::vector<std::string> problems;
   std::string fastest;
@@ -39,7 +38,7 @@ struct FakeKernels {
   }
 };
 
-// Two stages of two data ranks, each of which would choose otherwise.
+// Two stages of two data ranks; each rank alone would choose a different algorithm.
 const Mesh kMesh = Mesh::standard(2, 2, 1, 1);
 FakeKernels kernels_of(int rank) {
   const bool first_stage = rank < 2;
@@ -69,7 +68,7 @@ TEST(RunAlgorithms, OfTheCheckpointStay) {
   comm_test::run_rank_threads(4, [&](const WorldOptions& options) {
     const auto world = make_world(options);
     FakeKernels fake = kernels_of(options.rank);
-    fake.chosen["layer"] = "chosen before";  // while the ceiling was measured, say
+    fake.chosen["layer"] = "chosen before";  // as measuring the ceiling may do
     const AlgorithmChoices agreed = agree_on_algorithms(*world, kMesh, fake.kernels(), kept);
     EXPECT_EQ(fake.chosen.at("layer"), "kept");
     EXPECT_EQ(agreed.by_problem,
@@ -86,7 +85,7 @@ TEST(RunAlgorithms, OfAnotherLibraryAreChosenAnew) {
     const AlgorithmChoices agreed = agree_on_algorithms(*world, kMesh, fake.kernels(), kept);
     EXPECT_EQ(agreed.library, "a GPU, cuBLASLt 1");
     EXPECT_EQ(agreed.by_problem.at("layer"), "of0");
-    // A device without such kernels hands on what it was given.
+    // A device without kernels that choose returns `kept`.
     EXPECT_EQ(agree_on_algorithms(*world, kMesh, {}, kept), kept);
   });
 }

@@ -24,7 +24,7 @@ std::string from_config_dir(std::string_view name) {
   return fmt::format("{}/{}", kConfigDir, name);
 }
 
-// What `path` is called in the config.toml of the run in `run`.
+// How the config.toml of the run in `run` writes `path`.
 std::string name_for(const std::string& path, const fs::path& run) {
   const fs::path full = absolute_path(path);
   if (!full.is_absolute()) return path;
@@ -34,12 +34,13 @@ std::string name_for(const std::string& path, const fs::path& run) {
   return from_config_dir(inside.string());
 }
 
-using Files = std::map<std::string, std::string>;  // name → bytes
+using Files = std::map<std::string, std::string>;  // name to bytes
 
 Files files_of(const Tokenizer& tokenizer) {
   Files files;
   for (const fs::path& file : tokenizer.files()) {
-    // A model file of another name was named by itself: in a folder it has the name of its kind.
+    // Tokenizer::load accepts a single model file of any name, but in a folder it looks for
+    // tokenizer.model.
     const bool is_model = file.extension() == ".model" || tokenizer.files().size() == 1;
     files[is_model ? "tokenizer.model" : file.filename().string()] = read_file(file);
   }
@@ -60,7 +61,7 @@ bool holds(const fs::path& folder, const Files& files) {
   return count == files.size();
 }
 
-// What a run keeps there may be replaced, what else lies there may not.
+// Only files of an earlier copy may be replaced: throws if the folder holds anything else.
 void check_is_a_copy(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -73,7 +74,7 @@ void check_is_a_copy(const fs::path& folder) {
   }
 }
 
-// The folder is the old one or the new one, whenever the process dies.
+// Replaces the folder by renaming, so that a crash at any moment leaves the old or the new one.
 void write_folder(const fs::path& folder, const Files& files) {
   if (holds(folder, files)) return;
   check_is_a_copy(folder);
@@ -117,7 +118,7 @@ Config config_of_run_folder(const Config& config) {
   }
   placed.data.tokenizer = from_config_dir(kTokenizerFolder);
   if (names_a_model_file(config)) placed.model.hf_config = from_config_dir(kModelFile);
-  placed.run.accept_changes.clear();  // of one start
+  placed.run.accept_changes.clear();  // applies to one start only
   return placed;
 }
 
@@ -207,12 +208,12 @@ NewRunFolder::Made NewRunFolder::what_is_missing(const std::string& folder) {
 NewRunFolder::~NewRunFolder() {
   try {
     remove_what_was_made();
-  } catch (const std::exception& problem) {  // it is in use, or there is something else in it
+  } catch (const std::exception& problem) {  // another process uses it, or it holds other files
     log::debug("{} is left: {}", run_.folder.string(), problem.what());
   }
 }
 
-// Innermost first, as far as they are empty.
+// Removes the folders, innermost first, up to the first that is not empty.
 void NewRunFolder::remove_empty(const Made& made) {
   std::error_code error;
   for (const fs::path& folder : made.parents) {
@@ -220,7 +221,7 @@ void NewRunFolder::remove_empty(const Made& made) {
   }
 }
 
-// Under its lock: another run may have the same folder of checkpoints, and train by now.
+// Takes the lock first: another run may share the folder of checkpoints and be training already.
 void NewRunFolder::remove_checkpoint_folder() const {
   if (checkpoints_.parents.empty() || !fs::is_directory(checkpoints_.folder)) return;
   std::error_code ignored;
@@ -230,7 +231,7 @@ void NewRunFolder::remove_checkpoint_folder() const {
     if (!list_checkpoints(checkpoints_.folder).empty()) return;
     FileOps().remove_tree(checkpoints_.folder / ".lock");
   } catch (const Error&) {
-    return;  // somebody trains there
+    return;  // another run trains there
   }
   remove_empty(checkpoints_);
 }

@@ -1,9 +1,9 @@
-// What a start leaves in a run folder so that the run can go on from it alone, wherever it is moved
-// (docs/run_folder.md): config.toml, model.json and a copy of the tokenizer. And the folder of a
-// start that never came to train, which is taken away again.
+// The files that a start writes into the run folder so that the run can be resumed from it alone,
+// even after a move (docs/run_folder.md): config.toml, model.json and a copy of the tokenizer. Also
+// removes the folder of a start that failed before it trained.
 //
-// Order    written when everything that can be refused was accepted, config.toml last: a folder
-//          without one never began to train
+// Order    written after every check has passed, config.toml last: a folder without it never began
+//          to train
 // Errors   Error{kIo | kNoSpace} naming the path
 #pragma once
 
@@ -19,28 +19,28 @@
 
 namespace skein {
 
-// The configuration as it stands in run.dir/config.toml: what the folder holds is named from
-// {config_dir}, everything else by absolute paths; the tokenizer and the model are its own copies.
+// The configuration to write as run.dir/config.toml. Paths inside the folder begin with
+// {config_dir} and others are absolute; the tokenizer and the model are the folder's own copies.
 Config config_of_run_folder(const Config& config);
 
-// The tokenizer's files go in together or not at all: two tokenizers are never mixed.
+// Writes all of the tokenizer's files or none, so that files of two tokenizers never mix.
 void write_run_folder(const Config& config, const DecoderConfig& model, const Tokenizer& tokenizer);
 
-// Refuses (kUsage), before anything is written, a run.dir where other people's files have the names
-// of these copies.
+// Throws Error{kUsage}, before anything is written, where other files in run.dir have the names of
+// these copies.
 void check_copies(const Config& config);
 
-// Where the tokenizer, or what says the model, is gone, and an earlier start left a copy in
-// run.dir: takes the copy, but for what `overrides` names. One sentence each about what was taken.
+// Replaces the path of a tokenizer or model that no longer exists by the copy in run.dir, where
+// there is one, unless `overrides` set the key. Returns one sentence for each replacement.
 std::vector<std::string> use_own_copies(Config& config, std::span<const std::string> overrides);
 
-// Refuses (kUsage) a config.toml that lies in one run's folder and names another: a run that an
-// older version began, and that was moved since.
+// Throws Error{kUsage} for a config.toml that lies in one run's folder but names another as
+// run.dir: a run that an older version began, whose folder was moved since.
 void check_own_folder(const fs::path& config_file, std::span<const std::string> overrides,
                       const Config& config);
 
-// What there was before a start; when it goes, and the run has never begun to train, what the start
-// made is removed again.
+// Records what existed before a start. The destructor removes what the start created, unless the
+// run has begun to train.
 class NewRunFolder {
  public:
   explicit NewRunFolder(const Config& config);
@@ -48,14 +48,14 @@ class NewRunFolder {
   NewRunFolder& operator=(const NewRunFolder&) = delete;
   ~NewRunFolder();
 
-  bool has_begun() const;  // the run came to train, now or in an earlier start
-  // Where a message sends its reader to the logs, they stay.
+  bool has_begun() const;  // the run reached training, in this start or an earlier one
+  // Called where an error message refers to the logs: the destructor then leaves them.
   void keep_logs() { keep_logs_ = true; }
 
  private:
   struct Made {
     fs::path folder;
-    std::vector<fs::path> parents;  // and itself, where they were not there; innermost first
+    std::vector<fs::path> parents;  // that are missing, `folder` included; innermost first
   };
   static Made what_is_missing(const std::string& folder);
   static void remove_empty(const Made& made);
@@ -64,7 +64,7 @@ class NewRunFolder {
 
   Made run_;
   Made checkpoints_;
-  std::set<std::string> former_;  // names in run.dir
+  std::set<std::string> former_;  // names that were in run.dir before
   bool keep_logs_ = false;
 };
 

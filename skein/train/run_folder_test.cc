@@ -33,7 +33,7 @@ TEST_F(RunFolder, NamesWhatItHoldsFromItsOwnPlace) {
   Config mine = config("run/");
   mine.run.accept_changes = "data.train";
   mine.data.validation = (folder_ / "run" / "texts" / ".." / "held_out.arrow").string();
-  mine.checkpoint.dir = (folder_ / "runner").string();  // beside it, not in it
+  mine.checkpoint.dir = (folder_ / "runner").string();  // not inside run.dir
   mine.launch.rendezvous = "etcd://host:1";
   const Config found = config_of_run_folder(mine);
   EXPECT_EQ(found.run.dir, "{config_dir}");
@@ -46,7 +46,7 @@ TEST_F(RunFolder, NamesWhatItHoldsFromItsOwnPlace) {
   EXPECT_EQ(found.model.init_from, "");
   EXPECT_EQ(found.checkpoint.dir, (folder_ / "runner").string());
   EXPECT_EQ(found.launch.rendezvous, "etcd://host:1");
-  // A model that stands in [model] needs no file.
+  // A model given inline in [model] needs no file.
   mine.model.hf_config.clear();
   mine.model.inline_keys["hidden_size"] = 64;
   EXPECT_EQ(config_of_run_folder(mine).model.hf_config, "");
@@ -74,7 +74,7 @@ TEST_F(RunFolder, OfAStartThatNeverTrainedIsRemoved) {
   };
   start(config("a/b/run"), false);
   EXPECT_FALSE(fs::exists(folder_ / "a"));
-  // One that began stays, and so it does when a later start is refused.
+  // A run that began to train stays, also when a later start is refused.
   start(config("a/b/run"), true);
   start(config("a/b/run"), false);
   EXPECT_TRUE(fs::exists(folder_ / "a/b/run/events.jsonl"));
@@ -113,7 +113,7 @@ TEST_F(RunFolder, CopiesServeWhereTheOriginalIsGone) {
   copied = mine;
   EXPECT_TRUE(use_own_copies(copied, {}).empty());
   EXPECT_EQ(copied, mine);
-  // What is named on the command line is wanted, not a memory.
+  // A path given on the command line is meant for this start, so it is not replaced.
   copied.data.tokenizer = "/nowhere";
   const std::vector<std::string> overrides = {"data.tokenizer=/nowhere"};
   EXPECT_TRUE(use_own_copies(copied, overrides).empty());

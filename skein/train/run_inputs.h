@@ -1,4 +1,5 @@
-// What a run reads: its tokenizer, the model whose sizes follow from it, and the corpora.
+// What a run reads: its tokenizer, the model (whose vocabulary may come from the tokenizer), and
+// the corpora.
 //
 // Errors  Error{kUsage | kNotFound | kInvalid} naming the key of the configuration and the path
 #pragma once
@@ -15,9 +16,10 @@ namespace skein {
 
 class RunInputs {
  public:
-  // Tokenizer and model; with `tells`, says what an export will lack. `config` must outlive it.
+  // Loads the tokenizer and the model. With `tells`, logs what an export will lack. `config` must
+  // outlive this object.
   RunInputs(const Config& config, bool tells);
-  // `lanes`: this rank's.
+  // `lanes`: the range of lanes that this rank reads.
   void open_corpora(const LoaderOptions& lanes);
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxNamed = 8;
 
-// "0 to 3, 7": runs of ranks, as many as a person reads.
+// "0 to 3, 7": ranges of ranks, cut after kMaxNamed of them to stay readable.
 std::string runs_of(const std::vector<int>& ranks) {
   std::string text;
   size_t num_runs = 0;

@@ -1,8 +1,8 @@
-// Whether all ranks round alike. What several ranks compute of the same values (replicated weights,
-// the masters of ZeRO 0) would drift apart on mixed kinds of devices, and losses would depend on
-// which rank got what.
+// Checks that all ranks round alike. Replicated values (weights, the masters of ZeRO 0) are
+// computed on each rank; on mixed kinds of devices the copies would drift apart, and losses would
+// depend on which rank had which device.
 //
-// Errors   Error{kUsage}, the same on every rank: each kind, its ranks and their hosts, and what to
+// Errors   Error{kUsage}, the same on every rank: each kind with its ranks and hosts, and what to
 //          do
 #pragma once
 
@@ -13,9 +13,10 @@
 
 namespace skein {
 
-// Of a rank on a CPU: its cpu_kind(), so that the advice can name one that all have.
+// `arithmetic`: Device::arithmetic(). On a CPU it is cpu_kind(), so that the error can suggest a
+// kind that every host supports.
 void check_same_arithmetic(Communicator& world, const std::string& arithmetic,
                            const std::string& host);
-void check_same_arithmetic(Communicator& world, const Device& device);  // of this host
+void check_same_arithmetic(Communicator& world, const Device& device);  // names this host
 
 }  // namespace skein

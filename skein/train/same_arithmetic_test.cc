@@ -17,7 +17,7 @@ struct Said {
   std::string arithmetic, host;
 };
 
-// The message, the same on every rank (threads here); "" where they agree.
+// The error message, checked to be the same on every rank (threads here); "" where they agree.
 std::string refusal(const std::vector<Said>& ranks) {
   std::string folder = testing::TempDir() + "/arithmetic_XXXXXX";
   EXPECT_NE(mkdtemp(folder.data()), nullptr);

@@ -54,7 +54,7 @@ void Saver::save(TrainingState state, const Executor& executor) {
   saved_step_ = state.step;
   if (log_) log_->checkpoint_begin(saved_step_);
   writer_.begin(std::move(state), state_views(executor, tensors_));
-  // A rank may have waited long for its storage: not within the deadline of a step's collectives.
+  // A rank's storage may be slow. This barrier waits longer than the next step's collectives would.
   wait_for_all(world_, "every rank has begun to save");
 }
 
@@ -68,7 +68,7 @@ void Saver::collect() {
       failure_.reset();
     } else {
       failure_ = saved->error();
-      // Not of the disk but of the state, and later ones follow from it.
+      // The state itself is bad, so later saves would fail as well.
       if (failure_->code() == ErrorCode::kNotFinite) throw *failure_;
       if (log_) log_->checkpoint_failed(saved_step_, saved->error());
     }

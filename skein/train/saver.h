@@ -1,8 +1,9 @@
-// The saves of one rank of a run: what it stores, the writer, and what became of each save.
+// Saves checkpoints of one rank's state and keeps the outcome of each save.
 //
-// Ranks   all begin the same saves after the same steps
-// Errors  collect and end throw Error{kNotFinite}: later saves would follow from the same state.
-//         Any other failure is logged and kept; the run goes on, and a later save may work
+// Ranks   all ranks begin the same saves, after the same steps
+// Errors  collect() and end() throw Error{kNotFinite}, since any later save would hold the same bad
+//         state. Other failures are logged and kept in failure(): training continues, and a later
+//         save may succeed
 #pragma once
 
 #include <atomic>
@@ -24,28 +25,29 @@ namespace skein {
 
 class Saver {
  public:
-  // Reserves the memory of a snapshot. `log`: rank 0's, null on others. All must outlive it.
+  // Reserves host memory for a snapshot. `log` is rank 0's, and null on other ranks. All arguments
+  // must outlive the saver.
   Saver(const Config& config, Communicator& world, Device& device, const std::string& start_id,
         std::vector<StateTensor> tensors, RunLog* log);
   static int64_t snapshot_bytes(const std::vector<StateTensor>& tensors);
   int64_t snapshot_bytes() const { return writer_.snapshot_bytes(); }
   const std::vector<StateTensor>& tensors() const { return tensors_; }
 
-  // The run goes on from a checkpoint of `step`, or begins with 0. `parent`: not to be removed
-  // before there is a first checkpoint.
+  // Sets the step that the run resumes from, 0 for a new run. `parent` is held until this run has
+  // saved a checkpoint of its own.
   void go_on_from(int64_t step, std::shared_ptr<const CheckpointHold> parent);
-  // Begins to save; every rank has when it returns.
+  // Begins a save. Returns once every rank has begun it.
   void save(TrainingState state, const Executor& executor);
-  // Takes note of the saves that ended.
+  // Records the outcome of saves that have finished; does not wait.
   void collect();
-  // Waits for the one that is under way as well.
+  // Waits for the save that is under way, then does the same.
   void end();
-  // A rank is gone: saves need not wait for it.
+  // After the loss of a rank: saves under way stop waiting for other ranks.
   void expect_no_peers() { peer_lost_ = true; }
 
-  int64_t saved_step() const { return saved_step_; }  // of the newest that was begun
-  int64_t good_step() const { return good_step_; }    // of the newest that is complete
-  const std::optional<Error>& failure() const { return failure_; }  // of the newest that ended
+  int64_t saved_step() const { return saved_step_; }  // of the newest save that was begun
+  int64_t good_step() const { return good_step_; }    // of the newest complete checkpoint
+  const std::optional<Error>& failure() const { return failure_; }  // of the newest save that ended
 
  private:
   CheckpointWriterOptions options(const Config& config, const std::string& start_id);

@@ -10,7 +10,7 @@ namespace {
 constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
 static_assert(std::size(kSignals) == StopSignals::kCount);
 
-// A handler reaches nothing but a global.
+// A signal handler takes no context, so the flag is global.
 std::atomic<int> stop_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -27,7 +27,7 @@ StopSignals::StopSignals() {
     action.sa_flags = SA_RESTART | (kSignals[i] == SIGINT ? SA_RESETHAND : 0);
     sigemptyset(&action.sa_mask);
     sigaction(kSignals[i], nullptr, &former_[i]);
-    // nohup: whoever closes the terminal does not ask to stop.
+    // Under nohup, closing the terminal is no request to stop.
     const bool ignored = kSignals[i] == SIGHUP && former_[i].sa_handler == SIG_IGN;
     if (!ignored) sigaction(kSignals[i], &action, nullptr);
   }

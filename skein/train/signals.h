@@ -1,6 +1,6 @@
-// Asks to stop: SIGTERM, SIGUSR1, SIGHUP and a first SIGINT set a flag that the training loop looks
-// at between steps, to save and return exit code 75. A second SIGINT ends the process at once.
-// SIGHUP stays ignored where it is, as under nohup.
+// Requests to stop. SIGTERM, SIGUSR1, SIGHUP and a first SIGINT set a flag that the training loop
+// reads between steps; it then saves and returns exit code 75. A second SIGINT ends the process at
+// once. SIGHUP stays ignored if it was, as under nohup.
 //
 // Threads  the handler only stores to a lock-free atomic; requested() may be called anywhere.
 #pragma once
@@ -10,7 +10,8 @@
 
 namespace skein {
 
-// Handles the four signals while it lives, then puts the former handlers back. One at a time.
+// Handles the four signals during its lifetime, then restores the former handlers. At most one
+// instance at a time, since the flag is global.
 class StopSignals {
  public:
   static constexpr size_t kCount = 4;

@@ -47,7 +47,7 @@ void StepRunner::upload_micro_batch(const Batch& batch, int64_t index) {
   uploaded_ = index;
   const int64_t count = spec_.micro_sequences * spec_.sequence_length;
   const auto upload = [&](const char* name, const std::vector<int32_t>& values, bool whole) {
-    if (!executor_.has(name)) return;  // another stage's
+    if (!executor_.has(name)) return;  // an input of another stage
     const int32_t* from = values.data() + index * count;
     if (whole || rows_.empty()) return executor_.upload(name, from, count * 4);
     for (size_t i = 0; i < rows_.size(); ++i) picked_[i] = from[rows_[i]];
@@ -80,7 +80,8 @@ void StepRunner::accumulate(const Batch& batch) {
   }
 }
 
-// Of several ranks those that have the same lanes bring their progress once.
+// Ranks with the same data coordinate read the same lanes, so only the first of them adds its
+// progress to the sum.
 void StepRunner::report(const Reports& reports) {
   if (!executor_.has("rank_reports")) return;
   Reports own = reports;
@@ -150,7 +151,7 @@ void StepRunner::evaluate(const Batch& batch, LossSum& sum) {
     executor_.run(chunk_program("evaluate", task.chunk, spec_.layout.virtual_stages > 1));
   }
   if (executor_.has_program("evaluate_total"))
-    executor_.run("evaluate_total");  // over several ranks
+    executor_.run("evaluate_total");  // sums the loss over ranks
   sum.loss += take_loss_sum();
   sum.num_tokens += global_label_tokens(batch);
 }

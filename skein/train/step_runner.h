@@ -1,5 +1,5 @@
-// One training step over a global batch: the micro-batches of this rank, forward and backward in
-// the order of the pipeline's schedule, then the update.
+// One training step over a global batch: this rank's micro-batches, forward and backward in the
+// order of the pipeline schedule, then the update.
 //
 // With several ranks every method is collective: all ranks call it, each with its own lanes.
 #pragma once
@@ -17,14 +17,14 @@
 
 namespace skein {
 
-// Of all ranks, and the same on all of them.
+// Over all ranks, and the same on each of them.
 struct StepResult {
   double loss = 0;               // mean over the label tokens of the global batch
   int64_t num_label_tokens = 0;  // of the global batch
   float grad_norm = 0;           // before clipping
   float param_norm = 0;          // after the update
   bool stops = false;            // a rank asked to stop
-  double progress = 0;           // Batch::progress of all lanes together
+  double progress = 0;           // the sum of Batch::progress over all ranks' lanes
 };
 
 class StepRunner {
@@ -36,14 +36,15 @@ class StepRunner {
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
 
-  // Starts a step; `step` counts from 1. The batch holds this rank's lanes, in order, and is free
-  // again on return. Up to the device's depth() steps may be under way. `asks_to_stop` is called as
-  // late as it can still reach all ranks with this step.
+  // Starts a step; `step` counts from 1. The batch holds this rank's lanes, in order, and may be
+  // reused on return. Up to Device::depth() steps may be under way. `asks_to_stop` is called just
+  // before the update, the last moment at which its answer reaches all ranks with this step's
+  // all-reduce.
   using AsksToStop = std::function<bool()>;
   void start(
       const Batch& batch, int64_t step, float learning_rate,
       const AsksToStop& asks_to_stop = [] { return false; });
-  // The result of the oldest step under way; waits for it.
+  // Waits for the oldest step under way and returns its result.
   StepResult finish();
   int64_t num_under_way() const { return started_ - finished_; }
   StepResult train(const Batch& batch, int64_t step, float learning_rate) {
@@ -51,10 +52,11 @@ class StepRunner {
     return finish();
   }
 
-  // The micro-batches alone: adds to the gradient sums and the sum of losses. `train` ends them.
+  // Runs the micro-batches only, which add to the gradient sums and the loss sum. start() continues
+  // with the update.
   void accumulate(const Batch& batch);
 
-  // Adds to the sum of losses; nothing else changes.
+  // Adds a batch's losses to `sum`; changes neither weights nor gradients.
   struct LossSum {
     double loss = 0;
     int64_t num_tokens = 0;
@@ -66,7 +68,7 @@ class StepRunner {
   const StepSpec& spec() const { return spec_; }
 
  private:
-  // What a step leaves on the device, copied to the host behind it.
+  // The results of a step, copied to the host asynchronously after its update.
   struct Outcome {
     std::array<double, exact_sum::kBins> loss_sum;
     std::array<double, exact_sum::kBins> param_norm_squared;
@@ -87,14 +89,15 @@ class StepRunner {
 
   StepSpec spec_;
   Executor executor_;
-  Outcome* outcomes_ = nullptr;  // depth() of them, in memory that the device copies to
+  Outcome* outcomes_ = nullptr;  // Device::depth() of them, in host memory
   int64_t started_ = 0, finished_ = 0;
-  std::vector<ProgramRun> order_;  // of a training step, up to the update
-  std::vector<Task> tasks_;        // of evaluation: the forwards among them
-  // Rows of a micro-batch that this rank holds, over its context axis; empty: all, in order.
+  std::vector<ProgramRun> order_;  // programs of a training step, without the update
+  std::vector<Task> tasks_;        // the schedule; evaluation runs its forward tasks
+  // Token rows of a micro-batch that this rank holds under context parallelism; empty: all, in
+  // order.
   std::vector<int64_t> rows_;
   std::vector<int32_t> picked_;
-  int64_t uploaded_ = -1;  // the micro-batch whose inputs the device has
+  int64_t uploaded_ = -1;  // micro-batch whose inputs are on the device; -1: none
 };
 
 }  // namespace skein

@@ -21,7 +21,7 @@
 namespace skein {
 namespace {
 
-// Without the sign that a NaN may have.
+// fmt would print the sign bit of a NaN, which depends on the machine.
 std::string name_of(double value) { return std::isnan(value) ? "nan" : fmt::format("{:g}", value); }
 
 void refuse_what_is_not_there_yet(const Config& config) {
@@ -31,7 +31,8 @@ void refuse_what_is_not_there_yet(const Config& config) {
   }
 }
 
-// An error inside a step says which one; one that came behind the host, where it was.
+// Adds the step to an error. An error that the device reports asynchronously belongs to an earlier
+// op, so it is replaced by the device's own account of where it happened.
 template <typename Work>
 auto in_step(int64_t step, const Device& device, const Work& work) {
   try {
@@ -69,7 +70,8 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   wait_for_all(world_, "every rank is ready to train");
 }
 
-// Groups first: freeing a GPU's memory would wait for what a lost peer never ends.
+// Communicators go first: freeing GPU memory waits for kernels in flight, and a collective with a
+// lost peer would never end.
 Trainer::~Trainer() { communicators_.clear(); }
 
 void Trainer::lay_out() {
@@ -96,7 +98,7 @@ void Trainer::lay_out() {
   communicators_ = split_by_axis(device_world_ ? *device_world_ : world_, layout_.mesh);
 }
 
-// This rank's share of the global batch.
+// The lanes of the global batch that this rank reads.
 LoaderOptions Trainer::lanes() const {
   const int64_t count = config_.batch.global_sequences / layout_.data_degree();
   LoaderOptions options;
@@ -108,7 +110,7 @@ LoaderOptions Trainer::lanes() const {
 void Trainer::allocate() {
   const StepSpec spec = step_spec(config_, inputs_->model(), layout_);
   const DType dtype = compute_dtype(spec.update.precision);
-  const double ceiling_flops = measure_ceiling(dtype);  // while there is memory for it
+  const double ceiling_flops = measure_ceiling(dtype);  // before the arenas take it all
   const TrainingGraphs graphs = training_graphs(spec);
   programs_ = plan_training(graphs, spec, device_->kernels());
   const bool is_first_stage = layout_.stage() == 0;
@@ -125,8 +127,8 @@ void Trainer::allocate() {
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
   scale.ceiling_flops = ceiling_flops;
   if (const auto peak = device_->peak_flops(dtype)) scale.peak_flops = *peak * world_.size();
-  // Of several ranks it is a collective measurement, which a step does not interrupt; a GPU has no
-  // memory left for it.
+  // Only a single rank on a CPU may measure the ceiling again during training: with several ranks
+  // it is a collective, which rank 0's log cannot start alone, and a GPU has no free memory left.
   if (world_.size() == 1 && !device_->own_memory())
     scale.measure_ceiling = [this, dtype] { return measure_ceiling(dtype); };
   scale.arena_bytes = programs_.arena_bytes;
@@ -148,13 +150,13 @@ void Trainer::agree_on_algorithms() {
       world_, layout_.mesh, algorithm_kernels(runner_->executor()), kept));
 }
 
-// All ranks at once, as they compute.
+// All ranks measure at the same time, since ranks of a node slow each other down in a step too.
 double Trainer::measure_ceiling(DType dtype) {
   wait_for_all(world_, "the ceiling is measured");
   return sum_over_ranks(world_, measure_device_ceiling_flops(*device_, dtype));
 }
 
-// Nothing is refused any more.
+// All checks have passed: from here on the state is loaded and the run folder is written.
 void Trainer::begin() {
   beginning_->load(inputs_->model(), saver_->tensors(), runner_->executor());
   std::vector<LaneState> states;
@@ -176,8 +178,9 @@ void Trainer::begin() {
   beginning_->forget();
 }
 
-// One rank's signal stops all of them after the same step: what several ranks ask goes round with
-// the sums of a step, and a device that runs behind has begun its next ones everywhere.
+// All ranks must stop after the same step. With several ranks the request travels in a step's
+// all-reduce (StepResult::stops), so every rank reads it after the same step, with the same number
+// of later steps already started.
 bool Trainer::stop_requested() {
   stop_requested_ |= world_.size() == 1 && signals_.requested() != 0;
   return stop_requested_;
@@ -189,9 +192,9 @@ TrainOutcome Trainer::run() {
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kPeerLost) saver_->expect_no_peers();
     try {
-      saver_->end();  // what was good before is not lost with what failed
+      saver_->end();  // complete the save under way, whose state is good
     } catch (const Error&) {
-      // What went wrong first is what counts.
+      // The first error is the one to report.
     }
     throw;
   }
@@ -218,7 +221,7 @@ TrainOutcome Trainer::train_to_the_end() {
   if (!stopped && inputs_->validation_batches() && !due(config_.validate.every_steps)) validate();
   if (saver_->saved_step() != step_) save_checkpoint();
   saver_->end();
-  if (saver_->failure()) throw *saver_->failure();  // the state that training ends with is not safe
+  if (saver_->failure()) throw *saver_->failure();  // the final state is not on disk
   const int signal = signals_.requested();
   const std::string why = !stopped ? "done" : signal_name(signal == 0 ? SIGTERM : signal);
   const OrderedJson wire = {{"steps", counted_steps_}, {"collectives", wire_to_json(wire_)}};
@@ -259,7 +262,7 @@ void Trainer::write_trace() {
   if (is_first()) log::info("the ops of step {} are in {}", begun_, path.string());
 }
 
-// Until at most `remaining` are under way.
+// Waits until at most `remaining` steps are under way.
 void Trainer::finish_steps(int remaining) {
   while (static_cast<int>(under_way_.size()) > remaining) finish_step();
 }
@@ -287,7 +290,7 @@ void Trainer::finish_step() {
       static_cast<float>(runner_->executor().take_communication_seconds() * 1e3);
   metrics.data_wait_ms = static_cast<float>(step.wait_seconds * 1e3);
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
-  // All that passed since the step before, saving and writing the log included.
+  // The step time is all the time since the previous step ended, saving and logging included.
   const double seconds = seconds_since(step_clock_);
   step_clock_ = Clock::now();
   stall_seconds_ = 0;
@@ -297,19 +300,20 @@ void Trainer::finish_step() {
   }
 }
 
-// Time that belongs to no step.
+// Leaves `seconds` out of the time of the next step.
 void Trainer::leave_out(double seconds) {
   step_clock_ +=
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// Of the state before a save as well: the norm of the weights is the one after the update.
+// Checks the weights as well, so that every step that is saved had finite ones: param_norm is the
+// norm after the update.
 void Trainer::check_finite(const StepResult& result) {
   if (std::isfinite(result.loss) && std::isfinite(result.grad_norm) &&
       std::isfinite(result.param_norm)) {
     return;
   }
-  saver_->end();  // all ranks are here, so it is soon complete
+  saver_->end();  // all ranks see the same result, so all come here
   fail(
       ErrorCode::kNotFinite,
       "step {}: the loss is {}, the gradient norm {} and the norm of the weights after it {}: "
@@ -327,7 +331,7 @@ void Trainer::validate() {
   if (batches == nullptr) return;
   const auto start = Clock::now();
   StepRunner::LossSum sum;
-  double epochs = 0;  // by the lanes of this rank
+  double epochs = 0;  // estimated from this rank's lanes
   batches->rewind();
   while (const Batch* batch = batches->next()) {
     in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
@@ -354,7 +358,7 @@ void Trainer::save_checkpoint() {
   state.tokens_seen = tokens_;
   state.reduction_width = layout_.reduction_width;
   state.timeline = beginning_->start().timeline;
-  // Ranks that differ in other coordinates have the same lanes.
+  // Ranks with the same data coordinate have the same lanes, so only one of them stores them.
   if (layout_.is_first_of_replica()) {
     state.first_lane = lanes().first_lane;
   } else {

@@ -1,15 +1,15 @@
-// A training run, on one of its ranks: set-up, the loop, and what is written on the way.
+// A training run on one of its ranks: set-up, the training loop, logging and checkpoints.
 //
-// Order  lock the run folder → read model, tokenizer, corpora → choose the checkpoint to go on from
-//        → lay out the ranks → accept what the run goes on from → plan → allocate → restore or
-//        initialise → write the run folder → loop(step, log, checkpoint, validate) → last
-//        checkpoint
-// Ranks  each has its lanes, its part of the state and of every checkpoint. Rank 0 alone writes
-//        logs, chooses checkpoints and commits them; what a signal asks of one rank, all do after
-//        the same step
-// Errors everything that can be refused is refused before the first step. A loss, or weights,
-//        that are not finite end the run with kInvalid; nothing is saved after it, but a save that
-//        was begun before is ended, unless a rank was lost
+// Order  lock the run folder; read the tokenizer and model; choose the checkpoint to resume from;
+//        lay out the ranks; open the corpora; check that the checkpoint or the weights suit this
+//        run; plan; allocate; agree on kernel algorithms; restore or initialise the state; write
+//        the run folder; loop(step, log, validate, checkpoint); save the last checkpoint
+// Ranks  each rank has its lanes, and its part of the state and of every checkpoint. Rank 0 alone
+//        writes the run's logs, chooses checkpoints and commits them. A stop signal that one rank
+//        receives stops all ranks after the same step
+// Errors every check of the inputs comes before the first step. A loss or norm that is not finite
+//        ends the run with kNotFinite, and no later state is saved. A save that is already under
+//        way is completed, unless a rank was lost
 #pragma once
 
 #include <chrono>
@@ -33,13 +33,14 @@ enum class TrainOutcome { kFinished, kStopped };
 
 class Trainer {
  public:
-  // `world`: all ranks of the run; it must outlive the trainer. `start_id`: the same on all of them
-  // and another one at each start. `local_rank`: among the ranks of this node; its GPU.
+  // `world`: all ranks of the run; it must outlive the trainer. `start_id`: the same on all ranks,
+  // and different at each start. `local_rank`: the index among the ranks of this node, which
+  // selects the GPU.
   Trainer(const Config& config, Communicator& world, std::string start_id = "alone",
           int local_rank = 0);
   ~Trainer();
 
-  // Runs to run.steps, or until a signal asks to stop; either way the state is saved.
+  // Trains to run.steps or until a signal asks to stop, and saves the state in both cases.
   TrainOutcome run();
 
  private:
@@ -66,36 +67,36 @@ class Trainer {
   Communicator& world_;
   std::string start_id_;
   int local_rank_;
-  std::optional<RunLocks> locks_;  // rank 0's
+  std::optional<RunLocks> locks_;  // on rank 0 only
   StopSignals signals_;
-  std::optional<RunLog> log_;  // rank 0's
+  std::optional<RunLog> log_;  // on rank 0 only
   std::unique_ptr<RunInputs> inputs_;
   std::unique_ptr<Beginning> beginning_;
   ParallelLayout layout_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Communicator> device_world_;  // of the GPUs of several ranks; else null
+  std::unique_ptr<Communicator> device_world_;  // the group of GPUs; else null
   Communicators communicators_;
   ProgramSet programs_;
   std::unique_ptr<StepRunner> runner_;
-  Json algorithms_;  // of the run, for checkpoints
+  Json algorithms_;  // the choices of agree_on_algorithms(), for checkpoints
   std::unique_ptr<Saver> saver_;
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
   bool told_validation_repeats_ = false;
-  bool stop_requested_ = false;  // as all ranks know
-  // Begun, and not read back yet: a device may run behind the host.
+  bool stop_requested_ = false;  // some rank asked, and all ranks have read it
+  // A step that was started and whose result was not read yet: a GPU runs asynchronously.
   struct StepUnderWay {
     float learning_rate;
     double wait_seconds;
   };
   std::deque<StepUnderWay> under_way_;
-  std::chrono::steady_clock::time_point step_clock_;  // since the last step ended
-  int64_t begun_ = 0;                                 // updates begun
-  int64_t step_ = 0;                                  // updates known to be done
+  std::chrono::steady_clock::time_point step_clock_;  // when the last step ended
+  int64_t begun_ = 0;                                 // steps that were started
+  int64_t step_ = 0;                                  // steps whose results were read
   int64_t tokens_ = 0;
-  Wire wire_;                  // of the training steps since this start
-  int64_t counted_steps_ = 0;  // that it is of
-  double stall_seconds_ = 0;   // of saving, since the last step
+  Wire wire_;                  // collectives of the training steps since this start
+  int64_t counted_steps_ = 0;  // the number of steps that wire_ covers
+  double stall_seconds_ = 0;   // spent in saving since the last step
 };
 
 }  // namespace skein

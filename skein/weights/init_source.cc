@@ -16,7 +16,7 @@ namespace {
 using decoder_names::kEmbeddingWeight;
 using decoder_names::kHeadWeight;
 
-// Buffers that older exports hold; what is in them follows from the configuration.
+// Buffers in older exports; they can be recomputed from the configuration.
 bool is_buffer(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
 
 std::string describe(const Tokenizer& tokenizer) {
@@ -24,7 +24,7 @@ std::string describe(const Tokenizer& tokenizer) {
                      tokenizer.content_hash().substr(0, 8));
 }
 
-// A source without a tokenizer that this program reads is not compared.
+// Skips a source whose tokenizer is missing or cannot be read.
 void compare_tokenizers(const ModelSource& source, const Tokenizer& now,
                         std::vector<Change>& changes) {
   if (source.tokenizer().empty()) return;
@@ -37,7 +37,7 @@ void compare_tokenizers(const ModelSource& source, const Tokenizer& now,
   }
 }
 
-// ": attention_bias is false, mlp_bias is false".
+// Text for an error, such as ": attention_bias is false, mlp_bias is false".
 std::string biases_text(const DecoderConfig& model) {
   const Json json = to_hugging_face_json(model, DType::kF32);
   std::string text;
@@ -48,7 +48,7 @@ std::string biases_text(const DecoderConfig& model) {
   return text;
 }
 
-// Some exports hold a tied head as well as the embedding: then it is the same matrix.
+// Some exports store a tied head beside the embedding. Both must then be the same matrix.
 void check_tied_head(const ModelSource& source, const Shape& shape) {
   source.check_shape(kHeadWeight, shape);
   for_each_piece(Box{{0, 0}, shape}, [&](const Box& piece, int64_t) {

@@ -1,10 +1,10 @@
-// May a run begin with these weights (model.init_from)? Only where its model reads them as they
-// were trained: a bias that is left out, or another rotary embedding, is a worse model, not an
-// error that anybody would see.
+// Checks whether a run may begin with given weights (model.init_from). The model must compute with
+// them as the one that trained them did: with a bias left out or another rotary embedding it would
+// be worse, without any error.
 //
-// Refused  Error{kUsage}, with both values: sizes and constants of the model, and the tokenizer,
-//          that differ from the source's, unless `accepted` (run.accept_changes) names them
-//          Error{kInvalid}: a tensor that is missing, of another shape, or that would be left out
+// Refused  Error{kUsage}, with both values: sizes and constants of the model, and a tokenizer, that
+//          differ from the source's, unless `accepted` (run.accept_changes) names them
+//          Error{kInvalid}: a tensor that is missing, has another shape, or would not be used
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace skein {
 void check_source(const ModelSource& source, const DecoderConfig& model, const Tokenizer& tokenizer,
                   const std::string& accepted);
 
-// The last of these alone: what holds wherever weights are read, for scoring and export as well.
+// Only the check of the tensors, which scoring and export need as well.
 void check_tensors(const ModelSource& source, const DecoderConfig& model);
 
 }  // namespace skein

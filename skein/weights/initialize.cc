@@ -87,7 +87,7 @@ void upload_parameter(Executor& executor, const std::string& name, int64_t begin
 
 namespace {
 
-// A piece of a parameter, row by row where columns are split.
+// Draws a segment of a parameter, row by row if the box holds only some of the columns.
 void draw_piece(const ParameterSpec& spec, int64_t num_layers, const InitializeOptions& options,
                 const Box& piece, std::span<float> out) {
   const int64_t global_cols = spec.shape.num_elements() / spec.shape.dim(0);

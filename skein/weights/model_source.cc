@@ -43,7 +43,8 @@ bool is_optimizer_state(std::string_view name) {
          name.starts_with("master.");
 }
 
-// "": no file. A file that is not called tokenizer.model may have been named by itself.
+// A hash of the tokenizer's content; "" if there is no file. A path to a file, under any name, is
+// used as it is.
 std::string content_of_tokenizer(const fs::path& tokenizer) {
   const fs::path file =
       fs::is_directory(tokenizer) ? tokenizer / "tokenizer.model" : fs::path(tokenizer);
@@ -52,9 +53,9 @@ std::string content_of_tokenizer(const fs::path& tokenizer) {
   return xxh3_128_hex(std::as_bytes(std::span(bytes)));
 }
 
-// The tokenizer that the checkpoint was trained with: the copy that its run keeps, <run>/tokenizer,
-// two folders above the checkpoint, or the one that was named. Which of them it is their content
-// says; older checkpoints do not record that.
+// The tokenizer that the checkpoint was trained with: the copy in its run folder, <run>/tokenizer,
+// two folders above the checkpoint, or else the configured path. The recorded hash decides between
+// them; older checkpoints have none.
 fs::path find_tokenizer(const fs::path& checkpoint, const Json& configuration) {
   const fs::path copy = fs::absolute(checkpoint).parent_path().parent_path() / "tokenizer";
   const auto found = configuration.find("tokenizer");
@@ -85,7 +86,7 @@ void require_init_from(const std::string& path) {
        path);
 }
 
-// `named` may be a checkpoint that is known by another name just now (checkpoint_search.h).
+// `named` may be a checkpoint that is being renamed just now (checkpoint_search.h).
 Json source_model_json(const fs::path& named) {
   const fs::path folder = find_checkpoint(named);
   require_folder(folder);

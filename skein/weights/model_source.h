@@ -1,5 +1,5 @@
-// Where weights come from: a Hugging Face folder, or a checkpoint of a run (or the run itself: its
-// newest good one).
+// A source of weights: a Hugging Face folder, a checkpoint, or a run, which means its newest good
+// checkpoint.
 //
 // Errors  Error{kNotFound | kInvalid} naming the folder and what was expected in it
 #pragma once
@@ -17,32 +17,33 @@
 
 namespace skein {
 
-// Throws Error{kUsage} where model.init_from names no folder.
+// Throws Error{kUsage} where model.init_from is not a folder.
 void require_init_from(const std::string& path);
 
 class ModelSource {
  public:
   explicit ModelSource(const fs::path& named);
-  // Of the path of one that another rank opened, and read through.
+  // Opens a source that another rank has opened and verified already, so its checksums are not read
+  // again.
   static ModelSource opened_elsewhere(const fs::path& path) { return {path, IsVerified()}; }
 
   const fs::path& path() const { return path_; }
   const DecoderConfig& config() const { return config_; }
-  DType dtype() const { return dtype_; }  // that the weights are stored as
-  // The folder of its tokenizer; empty where there is none.
+  DType dtype() const { return dtype_; }  // of the stored weights
+  // The path of its tokenizer; empty where there is none.
   const fs::path& tokenizer() const { return tokenizer_; }
 
-  // Of its weights, sorted; not of what a checkpoint holds of the optimizer.
+  // The names of its weights, sorted, without a checkpoint's optimizer state.
   std::vector<std::string> tensor_names() const;
 
   // Throws where the tensor is missing or has another shape.
   void check_shape(const std::string& name, const Shape& expected) const;
 
-  // Fills `target` with a box of a parameter, converted to `dtype`.
+  // Reads a box of a parameter into `target`, converted to `dtype`.
   void read(const std::string& name, const Box& box, DType dtype,
             std::span<std::byte> target) const;
 
-  // Fills every parameter of `model` (and its master copy), which must be of this source's sizes.
+  // Fills every parameter of `model` and its master copy. The model must have this source's sizes.
   void load_parameters(const DecoderConfig& model, Executor& executor) const;
 
  private:
@@ -61,7 +62,7 @@ class ModelSource {
   std::unique_ptr<HuggingFaceFolder> hugging_face_;
 };
 
-// What a source says of its model, as a Hugging Face config.json, without opening its weights.
+// The model of a source as a Hugging Face config.json, without opening its weights.
 Json source_model_json(const fs::path& folder);
 
 }  // namespace skein

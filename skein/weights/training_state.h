@@ -1,4 +1,4 @@
-// What a checkpoint holds of the device: weights, master copies and moments, by name.
+// The part of a checkpoint that lives on the device: weights, master copies and moments, by name.
 #pragma once
 
 #include <set>
@@ -12,16 +12,17 @@
 
 namespace skein {
 
-// One entry a tensor that this rank has, in the order of the model: the weights first.
+// One tensor that this rank has. Lists are in the order of the model, the weights first.
 struct StateTensor {
-  TensorSpec spec;   // what the rank stores of it, which may be nothing
-  std::string name;  // of the value in the programs
-  Box box;           // what it holds: a range of a box
+  TensorSpec spec;   // the rank's part of it in checkpoints, which may be empty
+  std::string name;  // name of the value in the programs
+  Box box;           // the rank holds `range` of this box
   FlatRange range;
-  // "exp_avg.<p>", "exp_avg_sq.<p>" and "master.<p>" belong to the parameter p.
+  // The parameter p that the tensor belongs to: "exp_avg.<p>", "exp_avg_sq.<p>", "master.<p>" or p
+  // itself.
   std::string parameter() const;
 };
-// `stored_elsewhere`: parameters of this rank's graph that another stage stores.
+// `stored_elsewhere`: parameters of this rank's graph that another pipeline stage stores.
 std::vector<StateTensor> state_tensors(const Graph& training_graph, int64_t rank = 0,
                                        const std::set<std::string>& stored_elsewhere = {});
 

@@ -93,15 +93,4 @@ inline std::vector<std::string> names_in(const fs::path& dir) {
   return names;
 }
 
-// The message of the Error that `body` throws; "" if it throws none.
-template <typename Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 }  // namespace skein::test

@@ -73,6 +73,8 @@ struct cublasLtMatmulHeuristicResult_t {
   int reserved[4];
 };
 
+// The backend finds them by their names, as it does those of the real library.
+extern "C" {
 size_t cublasLtGetVersion();
 const char* cublasLtGetStatusName(cublasStatus_t status);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
@@ -110,14 +112,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
                               cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace,
                               size_t workspace_bytes, cudaStream_t stream);
+}
 
-// What a test sets, and counts.
+// What tests set and count.
 namespace cuda_emulation {
 
 struct CublasLt {
-  bool proposes = true;  // false: it has no algorithm for anything
-  // That a product takes more with an algorithm; CUDA_EMULATION_SLOW_ALGORITHM=n makes the nth
-  // slow.
+  bool proposes = true;  // false: there is no algorithm for anything
+  // How much longer a product takes with each algorithm; CUDA_EMULATION_SLOW_ALGORITHM=n makes the
+  // nth slow.
   int microseconds[3] = {};
   int64_t num_products = 0;      // enqueued
   int64_t num_proposals = 0;     // asked for

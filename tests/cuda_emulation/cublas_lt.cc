@@ -1,89 +1,25 @@
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <thread>
-#include <vector>
+#include <cstring>
+#include <mutex>
 
-#include "cublasLt.h"
+#include "cublas_lt_product.h"
 #include "cuda_emulation.h"
 
 struct CublasLtEmulationContext {};
-struct CublasLtEmulationProduct {
-  cublasOperation_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
-  int32_t bias_type = -1;
-  const float *a_scale = nullptr, *b_scale = nullptr;
-  int8_t fast_accumulation = 0;
-};
-struct CublasLtEmulationLayout {
-  cudaDataType_t type;
-  int64_t rows, cols, leading;
-};
 struct CublasLtEmulationPreference {
   uint64_t workspace_bytes = 0;
   uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
   uint32_t alignments[4] = {256, 256, 256, 256};  // A, B, C, D
 };
 
-namespace {
+using cuda_emulation::is_fp8, cuda_emulation::size_of, cuda_emulation::rows, cuda_emulation::cols;
+using cuda_emulation::Layout, cuda_emulation::Product, cuda_emulation::EnqueuedProduct;
 
-using Layout = CublasLtEmulationLayout;
-using Product = CublasLtEmulationProduct;
+namespace {
 
 constexpr uint64_t kMagic = 0x6d6574616c756d65;
 constexpr int kNumAlgorithms = 3;
-
-bool is_fp8(cudaDataType_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
-int64_t size_of(cudaDataType_t type) { return is_fp8(type) ? 1 : type == CUDA_R_16BF ? 2 : 4; }
-
-float from_fp8(uint8_t code, cudaDataType_t type) {
-  const bool e4m3 = type == CUDA_R_8F_E4M3;
-  const int mantissa_bits = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15, size = code & 0x7f;
-  const float sign = code & 0x80 ? -1.0f : 1.0f;
-  if (size == 0x7c && !e4m3) return sign * INFINITY;
-  if (size == 0x7f || (size > 0x7c && !e4m3)) return NAN;
-  const int exponent = size >> mantissa_bits, mantissa = size & ((1 << mantissa_bits) - 1);
-  const int whole = exponent == 0 ? mantissa : mantissa + (1 << mantissa_bits);
-  return sign * std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - bias - mantissa_bits);
-}
-
-float value_of(uint8_t code, cudaDataType_t type) {
-  static const std::vector<float> values = [] {
-    std::vector<float> all;
-    for (const cudaDataType_t of : {CUDA_R_8F_E4M3, CUDA_R_8F_E5M2}) {
-      for (int i = 0; i < 256; ++i) all.push_back(from_fp8(static_cast<uint8_t>(i), of));
-    }
-    return all;
-  }();
-  return values[(type == CUDA_R_8F_E4M3 ? 0 : 256) + code];
-}
-
-float load(const void* data, cudaDataType_t type, int64_t i) {
-  if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
-  if (is_fp8(type)) return value_of(static_cast<const uint8_t*>(data)[i], type);
-  return __uint_as_float(static_cast<unsigned>(static_cast<const uint16_t*>(data)[i]) << 16);
-}
-void store(void* data, cudaDataType_t type, int64_t i, float value) {
-  if (type == CUDA_R_32F) {
-    static_cast<float*>(data)[i] = value;
-    return;
-  }
-  const unsigned word = __float_as_uint(value);
-  static_cast<uint16_t*>(data)[i] = static_cast<uint16_t>(
-      std::isnan(value) ? (word >> 16) | 0x40 : (word + 0x7fff + ((word >> 16) & 1)) >> 16);
-}
-
-// Of a matrix that is transposed, as the product sees it.
-int64_t rows(const Layout& layout, cublasOperation_t operation) {
-  return operation == CUBLAS_OP_N ? layout.rows : layout.cols;
-}
-int64_t cols(const Layout& layout, cublasOperation_t operation) {
-  return operation == CUBLAS_OP_N ? layout.cols : layout.rows;
-}
-int64_t at(const Layout& layout, cublasOperation_t operation, int64_t row, int64_t col) {
-  return operation == CUBLAS_OP_N ? row + col * layout.leading : col + row * layout.leading;
-}
 
 // What is documented of cublasLtMatmul() for 8-bit matrices.
 bool takes_fp8(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
@@ -136,8 +72,8 @@ uint32_t scheme_of(int algorithm) {
                           : CUBLASLT_REDUCTION_SCHEME_INPLACE;
 }
 
-// data: a mark, the number of the algorithm, the alignments that it was proposed for, two marks
-// more. Its number, or -1 for what is none.
+// `data` holds a mark, the algorithm's number, the alignments that it was proposed for, and two
+// more marks. Returns the number, or -1 where this is no algorithm of ours.
 int index_of(const cublasLtMatmulAlgo_t& algorithm) {
   for (const int i : {0, 6, 7}) {
     if (algorithm.data[i] != kMagic) return -1;
@@ -165,62 +101,6 @@ cublasStatus_t read(const void* value, size_t bytes, T& into) {
   std::memcpy(&into, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
-
-// All that a product needs when its turn comes.
-struct Work {
-  Product product;
-  float alpha, beta;
-  const void *a, *b, *c;
-  void* d;
-  Layout a_layout, b_layout, c_layout, d_layout;
-  int algorithm;
-  float* parts;
-
-  float sum(int64_t row, int64_t col, int64_t begin, int64_t end) const {
-    float total = 0;
-    for (int64_t k = begin; k < end; ++k) {
-      total += load(a, a_layout.type, at(a_layout, product.transpose_a, row, k)) *
-               load(b, b_layout.type, at(b_layout, product.transpose_b, k, col));
-    }
-    return total;
-  }
-  // Of a sum, as it is added to the output.
-  float scaled(float total) const {
-    if (product.a_scale != nullptr) total *= *product.a_scale;
-    if (product.b_scale != nullptr) total *= *product.b_scale;
-    return alpha * total;
-  }
-  void finish(int64_t row, int64_t col, float total) const {
-    float value = scaled(total);
-    if (beta != 0) value += beta * load(c, c_layout.type, row + col * c_layout.leading);
-    if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) value += load(product.bias, d_layout.type, row);
-    store(d, d_layout.type, row + col * d_layout.leading, value);
-  }
-  void run() const {
-    const int64_t depth = cols(a_layout, product.transpose_a), half = depth / 2;
-    for (int64_t col = 0; col < d_layout.cols; ++col) {
-      for (int64_t row = 0; row < d_layout.rows; ++row) {
-        float* const part = parts + (row + col * d_layout.rows) * 2;
-        if (algorithm == 0) finish(row, col, sum(row, col, 0, depth));
-        if (algorithm == 1) {
-          part[0] = sum(row, col, 0, half);
-          part[1] = sum(row, col, half, depth);
-        }
-        if (algorithm == 2) {
-          const int64_t element = row + col * d_layout.leading;
-          finish(row, col, sum(row, col, 0, half));
-          const float first = load(d, d_layout.type, element);
-          store(d, d_layout.type, element, first + scaled(sum(row, col, half, depth)));
-        }
-      }
-    }
-    for (int64_t i = 0; algorithm == 1 && i < d_layout.rows * d_layout.cols; ++i) {
-      finish(i % d_layout.rows, i / d_layout.rows, parts[2 * i] + parts[2 * i + 1]);
-    }
-    std::this_thread::sleep_for(
-        std::chrono::microseconds(cuda_emulation::cublas_lt().microseconds[algorithm]));
-  }
-};
 
 }  // namespace
 
@@ -386,7 +266,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
       !is_aligned(workspace, 256) || result.workspaceSize > workspace_bytes) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  // A GPU would fault here. A bias counts as well, which no preference speaks of.
+  // A GPU would fault here. The bias must be aligned too, though no preference names it.
   const uint64_t* const alignments = algorithm->data + 2;
   if (!is_aligned(a, alignments[0]) || !is_aligned(b, alignments[1]) ||
       !is_aligned(c, alignments[2]) || !is_aligned(d, alignments[3]) ||
@@ -395,19 +275,19 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   }
   count(cuda_emulation::cublas_lt().num_products);
   if (is_fp8(a_layout->type)) count(cuda_emulation::cublas_lt().num_fp8_products);
-  const Work work = {*product,
-                     *static_cast<const float*>(alpha),
-                     *static_cast<const float*>(beta),
-                     a,
-                     b,
-                     c,
-                     d,
-                     *a_layout,
-                     *b_layout,
-                     *c_layout,
-                     *d_layout,
-                     index_of(*algorithm),
-                     static_cast<float*>(workspace)};
+  const EnqueuedProduct work = {*product,
+                                *static_cast<const float*>(alpha),
+                                *static_cast<const float*>(beta),
+                                a,
+                                b,
+                                c,
+                                d,
+                                *a_layout,
+                                *b_layout,
+                                *c_layout,
+                                *d_layout,
+                                index_of(*algorithm),
+                                static_cast<float*>(workspace)};
   cuda_emulation::enqueue(stream, [work] { work.run(); });
   return CUBLAS_STATUS_SUCCESS;
 }

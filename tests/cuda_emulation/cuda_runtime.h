@@ -11,8 +11,8 @@
 //          with them.
 // Devices  as many as CUDA_EMULATION_DEVICES says. Threads may each have one of their own, and wait
 //          for each other's streams (nccl.h); kernels of all run one at a time.
-// Not here memory models, timing, tensor cores, inline PTX: a pass here says that the logic is
-//          right, not that the compiled kernel is.
+// Not here memory models, timing, inline PTX: a pass here says that the logic is right, not that
+//          the compiled kernel is.
 //
 // Names, values and behaviour: CUDA Runtime API reference, version 13.
 #pragma once

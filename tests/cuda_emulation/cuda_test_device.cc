@@ -10,11 +10,8 @@
 namespace skein::op_test {
 namespace {
 
-#ifdef SKEIN_CUDA_EMULATED
-constexpr bool kIsSlow = true;
-#else
-constexpr bool kIsSlow = false;
-#endif
+// A device of so few multiprocessors is the emulation, or not much faster.
+constexpr int kFewMultiprocessors = 8;
 
 cudaStream_t stream = nullptr;
 
@@ -41,7 +38,11 @@ bool use_cuda() {
     return false;
   }
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-  test_device() = {cuda_kernels(), allocate, release, stream, synchronize, false, kIsSlow};
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  test_device() = {cuda_kernels(), allocate, release, stream, synchronize};
+  test_device().is_cpu = false;
+  test_device().is_slow = properties.multiProcessorCount <= kFewMultiprocessors;
   return true;
 }
 

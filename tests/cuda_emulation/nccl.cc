@@ -37,11 +37,11 @@ struct Call {
 struct Clique {
   int size = 0;
   int arrived = 0;
-  // Which ends were enqueued once, so that the host goes on: (from, to), and whose first
-  // collective.
+  // The ends of messages (from, to), and the ranks of collectives, that were enqueued at least
+  // once: then the host goes on.
   std::set<std::pair<int, int>> sent, received;
   std::set<int> took_part;
-  // What runs and waits for its other end.
+  // Calls that run and wait for their other end.
   std::map<std::pair<int, int>, std::deque<std::shared_ptr<Call>>> sends, receives;
   std::map<int64_t, std::map<int, std::shared_ptr<Call>>> collectives;  // by number, then rank
   std::multiset<cudaStream_t> streams;  // with calls that are enqueued and have not ended
@@ -113,7 +113,8 @@ void add(const std::vector<const Call*>& terms, size_t begin, size_t count, void
   }
 }
 
-// All ranks run it. What is written may be what another reads: results are kept apart first.
+// Called when all ranks run it. One rank's output may be another's input, so that results are kept
+// apart first.
 void run_collective(const std::map<int, std::shared_ptr<Call>>& by_rank) {
   std::vector<const Call*> calls;
   for (const auto& [rank, call] : by_rank) calls.push_back(call.get());
@@ -158,7 +159,7 @@ void begin(Clique& clique, int rank, const std::shared_ptr<Call>& call, int64_t 
   }
 }
 
-// Moves what has both ends, or all.
+// Moves messages that have both ends, and runs collectives that have all ranks.
 void match(Clique& clique) {
   for (auto& [pair, sends] : clique.sends) {
     auto& receives = clique.receives[pair];
@@ -204,7 +205,7 @@ bool run(const Enqueued& work) {
   return true;
 }
 
-// As NCCL's connections are made: in the first call of both ends, or of all.
+// NCCL makes its connections in the first call that both ends, or all ranks, have made.
 bool is_connected(const Enqueued& work) {
   Clique& clique = *work.comm->clique;
   const int rank = work.comm->rank;

@@ -51,7 +51,7 @@ class Block {
     shuffle_order();
     while (live_ > 0) {
       if (!ready_.empty()) {
-        // Whose turn it is after a barrier is nobody's promise.
+        // Nothing promises in which order threads go on after a barrier.
         const size_t pick = random() % ready_.size();
         std::swap(ready_[pick], ready_.back());
         Fiber* fiber = ready_.back();
@@ -136,7 +136,7 @@ class Block {
     if (_setjmp(current_->where) == 0) _longjmp(scheduler_, 1);
   }
   static void enter();
-  // A fiber runs threads until one waits; then another goes on with the rest.
+  // A fiber runs threads until one waits; another fiber then runs the rest.
   void run_threads() {
     for (;;) {
       while (next_ < count_) {

@@ -12,6 +12,7 @@
 #include "skein/base/error.h"
 #include "skein/data/corpus.h"
 #include "skein/data/ingest.h"
+#include "tests/error_of.h"
 
 namespace skein {
 
@@ -51,12 +52,7 @@ class Ingest : public testing::Test {
   }
   std::string error_of(const std::vector<fs::path>& inputs, IngestOptions options = {}) {
     options.overwrite = true;
-    try {
-      ingest(inputs, out(), options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return test::error_of([&] { ingest(inputs, out(), options); });
   }
 
   fs::path folder_;

@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-constexpr uint64_t kStandingReceive = 0x736b65696e;  // no message has it but by chance of 2^-64
+constexpr uint64_t kStandingReceive = 0x736b65696e;  // taken by no message, but for 1 in 2^64
 
 // The finaliser of splitmix64 (Steele, Lea and Flood 2014).
 uint64_t mix(uint64_t x) {
@@ -48,8 +48,8 @@ int64_t Channel::receive(void* data, int64_t bytes, uint64_t tag) {
   return num_receives_++;
 }
 
-// Gloo's waiters look for a lost peer before they look for their message, which may have come just
-// before its sender left; a second look finds it.
+// Gloo's waits check for a lost peer before they check for their message, which may have arrived
+// just before its sender left. A second wait finds it.
 template <typename Wait>
 void Channel::wait_through(int64_t& through, int64_t number, TimePoint deadline, Wait&& wait) {
   for (; through <= number; ++through) {
@@ -71,7 +71,8 @@ void Channel::wait_received(int64_t number, TimePoint deadline) {
                [&](auto left) { buffer_->waitRecv(nullptr, left); });
 }
 
-// A wait for the standing receive that is aborted beforehand: it looks for a lost peer, and ends.
+// Waits for the receive that nobody answers, aborted in advance: Gloo checks for a lost peer and
+// returns.
 void Channel::check() {
   buffer_->abortWaitRecv();
   buffer_->waitRecv(nullptr, std::chrono::hours(1));

@@ -1,10 +1,9 @@
-// Messages between two ranks of a group, in order, one way and the other.
+// Messages between two ranks of a group, in order in each direction.
 //
-// A message is matched by a slot: a hash of channel, number, bytes and `tag`, so that ranks that do
-// not agree about what comes next wait for each other until the deadline instead of reading each
-// other's bytes. A receive that nobody answers stands on every channel: Gloo reports a dead peer to
-// standing receives only, not to a message half read or half written.
-//
+// A message is matched by a slot, a hash of channel, number, bytes and `tag`: ranks that disagree
+// about what comes next wait for each other until the deadline instead of reading each other's
+// bytes. Every channel keeps a receive posted that nobody answers, because Gloo reports a dead peer
+// only to posted receives, not to a message that is half read or half written.
 // Errors   gloo::Exception where the peer is gone or the timeout passed
 // Threads  one
 #pragma once
@@ -21,18 +20,18 @@ class Channel {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // `id` is the channel's name, the same at both ends.
+  // `id` is the same at both ends.
   Channel(std::unique_ptr<gloo::transport::UnboundBuffer> buffer, int world_peer, uint64_t id);
 
-  // Post, and return the message's number. Memory is the channel's until it was waited for.
+  // Both post a message and return its number. The channel uses the memory until it was waited for.
   int64_t send(const void* data, int64_t bytes, uint64_t tag);
   int64_t receive(void* data, int64_t bytes, uint64_t tag);
 
-  // Until message `number` and all before it are through.
+  // Both block until message `number` and all before it are complete.
   void wait_sent(int64_t number, TimePoint deadline);
   void wait_received(int64_t number, TimePoint deadline);
 
-  // Throws where the peer is gone; does not wait. Of a channel that carries no messages.
+  // Throws if the peer is gone; does not block. Only for a channel that carries no messages.
   void check();
 
  private:
@@ -44,7 +43,7 @@ class Channel {
   int peer_;
   uint64_t id_;
   int64_t num_sends_ = 0, num_receives_ = 0;  // posted
-  int64_t num_sent_ = 0, num_received_ = 0;   // through
+  int64_t num_sent_ = 0, num_received_ = 0;   // complete
 };
 
 }  // namespace skein

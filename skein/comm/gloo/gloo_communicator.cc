@@ -16,7 +16,7 @@ char* at(void* data, int64_t offset) { return static_cast<char*>(data) + offset;
 
 bool is_reduction(Kind kind) { return kind == Kind::kReduceScatter || kind == Kind::kAllReduce; }
 
-// What both ends of a message have to agree on, besides its bytes.
+// What both ends of a message have to agree on besides its size.
 uint64_t tag_of(const Collective& collective) {
   const Kind kind = collective.kind == Kind::kReceive ? Kind::kSend : collective.kind;
   return static_cast<uint64_t>(kind) << 8 | static_cast<uint64_t>(collective.dtype);
@@ -39,7 +39,7 @@ GlooCommunicator::GlooCommunicator(std::shared_ptr<GlooWorld> world, std::vector
 }
 
 GlooCommunicator::~GlooCommunicator() {
-  // Its buffers may go now; Gloo must not touch them any more.
+  // Its buffers may be freed now, so Gloo must not touch them any more.
   if (!pending_.empty()) {
     world_->end(fmt::format("world rank {} gave up group '{}' in the middle of [{}] {}",
                             world_->rank(), name_,
@@ -98,7 +98,7 @@ void GlooCommunicator::prepare(const Collective& collective) {
   }
 }
 
-// At the first collective with a peer that has no connection yet, with all that were announced.
+// If this collective needs a peer without a connection, connects with it and all announced peers.
 void GlooCommunicator::connect(const Collective& collective) {
   std::vector<int> peers;
   bool is_missing = false;
@@ -151,7 +151,7 @@ char* GlooCommunicator::scratch_slot(const Collective& collective, size_t part, 
   return at(collective.scratch, scratch_offset(collective, part, size(), rank_, peer));
 }
 
-// All receives and sends of a first phase, one a peer, and the receives of a second one.
+// Posts the sends and receives of the first phase, one per peer, and the receives of the second.
 void GlooCommunicator::post_packed(Pending& pending) {
   PackedParts& packed = *pending.packed;
   const bool gathers = pending.collective.kind == Kind::kAllGather;
@@ -172,7 +172,7 @@ void GlooCommunicator::post_packed(Pending& pending) {
   });
 }
 
-// From the next rank on, so that not all begin with rank 0.
+// Begins with the next rank, so that not all ranks begin with rank 0.
 template <typename Visit>
 void GlooCommunicator::for_each_peer(Visit&& visit) {
   for (int step = 1; step < size(); ++step) visit((rank_ + step) % size());
@@ -202,7 +202,8 @@ void GlooCommunicator::post_receives(Pending& pending, size_t i) {
   }
   const bool reduced = collective.kind == Kind::kAllReduce;
   if (reduced || collective.kind == Kind::kAllGather || collective.kind == Kind::kAllToAll) {
-    // In place, too: what comes in the second phase was summed from what this rank sent from there.
+    // Safe in place: a peer can send in the second phase only after it summed what this rank sent
+    // from that memory.
     for_each_peer([&](int peer) {
       const auto [begin, bytes] = share_of(collective, part, size(), peer);
       receive(pending, reduced ? kSecondPhases : kCollectives, peer, at(part.output, begin), bytes);
@@ -276,7 +277,7 @@ void GlooCommunicator::await(const Pending& pending, const std::vector<Message>&
   }
 }
 
-// The share of this rank, over all terms in rank order.
+// Sums the share of this rank over all terms, in rank order.
 void GlooCommunicator::sum(const Pending& pending) {
   const Collective& collective = pending.collective;
   std::vector<const void*> terms(static_cast<size_t>(size()));
@@ -294,7 +295,7 @@ void GlooCommunicator::sum(const Pending& pending) {
   }
 }
 
-// What this rank has of the result already.
+// Copies what this rank already has of the result.
 void GlooCommunicator::copy_own(const Pending& pending) {
   const Collective& collective = pending.collective;
   const bool root = collective.kind == Kind::kBroadcast && collective.peer == rank_;

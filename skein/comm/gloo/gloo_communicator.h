@@ -1,6 +1,6 @@
-// Collectives over Gloo, in host memory: every message goes straight from its owner to who needs
-// it, posted in start() and moved by Gloo's thread. A sum is done by wait(), in the fixed order;
-// the second phase of an all-reduce begins there.
+// Collectives over Gloo, in host memory. Every message goes directly from its owner to its reader;
+// it is posted in start() and moved by Gloo's thread. wait() adds the terms of a sum, in the fixed
+// order, and only then starts the second phase of an all-reduce.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace skein {
 
 class GlooCommunicator : public Communicator {
  public:
-  // `world_ranks` ascending, this process's among them, two or more.
+  // `world_ranks`: ascending, at least two, this process's rank among them.
   GlooCommunicator(std::shared_ptr<GlooWorld> world, std::vector<int> world_ranks,
                    std::string name);
   ~GlooCommunicator() override;
@@ -51,7 +51,7 @@ class GlooCommunicator : public Communicator {
     Collective collective;
     std::vector<Message> receives, second_receives, sends;
     bool summed = false;
-    std::unique_ptr<PackedParts> packed = nullptr;  // where one message a peer carries all parts
+    std::unique_ptr<PackedParts> packed = nullptr;  // if one message per peer carries all parts
   };
 
   bool talks_with(const Collective& collective, int peer) const;
@@ -83,8 +83,8 @@ class GlooCommunicator : public Communicator {
   uint64_t id_ = 0;
   Ticket next_ticket_ = 0;
   PackingMemory packing_;
-  std::vector<bool> announced_;        // by peer: collectives with it will come
-  std::map<Ticket, Pending> pending_;  // started, not ended, in order
+  std::vector<bool> announced_;        // by peer: collectives with it were announced
+  std::map<Ticket, Pending> pending_;  // started and not complete, in order
   std::vector<std::array<std::unique_ptr<Channel>, kNumStreams>> channels_;  // by peer
   std::array<WireCount, 8> counts_{};
   int64_t num_messages_ = 0;

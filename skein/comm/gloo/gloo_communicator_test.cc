@@ -37,7 +37,7 @@ TEST_P(EverySize, ManyInFlightInTwoGroupsWaitedForBackwards) {
     std::vector<int> mine;
     for (int rank = options.rank % 2; rank < options.size; rank += 2) mine.push_back(rank);
     const auto parity = world->group(mine, "parity");
-    const auto again = world->group(mine, "parity");  // the same name: other slots
+    const auto again = world->group(mine, "parity");  // the same name, but other slots
     EXPECT_EQ(parity->rank(), options.rank / 2);
     EXPECT_EQ(parity->size(), static_cast<int>(mine.size()));
     for (Communicator* second : {parity.get(), again.get()}) {
@@ -73,7 +73,7 @@ TEST(GlooCommunicator, NeighboursThatBothSendFirstDoNotLock) {
     const auto world = make_world(options);
     const int n = options.size, next = (options.rank + 1) % n,
               previous = (options.rank + n - 1) % n;
-    constexpr int64_t kElements = 4 << 20;  // more than any socket holds
+    constexpr int64_t kElements = 4 << 20;  // more than a socket buffers
     std::vector<float> forward(kElements, static_cast<float>(options.rank)), backward(forward);
     std::vector<float> from_previous(kElements), from_next(kElements);
     const auto message = [&](Kind kind, int peer, std::vector<float>& data) {
@@ -149,9 +149,9 @@ TEST(GlooCommunicator, TransfersWhileTheCallerComputes) {
   run_ranks(2, [](const WorldOptions& options) {
     const auto world = make_world(options);
     Trial trial(*world, Kind::kAllGather, DType::kF32, {4 << 20}, true, 3);
-    world->run({});  // both here
+    world->run({});  // both ranks have arrived
     trial.start();
-    // Nobody waits for a while; then all is there already.
+    // Nobody waits for a while; then everything has arrived.
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     const auto begin = std::chrono::steady_clock::now();
     trial.wait();

@@ -1,4 +1,5 @@
-// Who is connected with whom, how many messages that takes, and what a start costs among thousands.
+// Which ranks connect, how many messages a collective takes, and what a start among thousands
+// costs.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -20,7 +21,7 @@ TEST(GlooConnections, ATreeOfAnyShapeDoesWhatAllToAllDoes) {
       const auto connections = std::make_shared<GlooWorld>(options);
       TreeCommunicator world(connections, fan_out);
       EXPECT_EQ(world.size(), 7);
-      uint64_t seed = 0;  // which chooses the root of a broadcast
+      uint64_t seed = 0;  // chooses the root of a broadcast
       for (const Kind kind :
            {Kind::kAllGather, Kind::kAllReduce, Kind::kBroadcast, Kind::kBarrier}) {
         for (int i = 0; i < 8; ++i) {
@@ -70,7 +71,7 @@ TEST(GlooConnections, OnlyWithThoseThatARankWorksWith) {
   });
 }
 
-// Each begins with another neighbour: what was announced is connected first.
+// Each rank begins with another neighbour; announced peers are connected first.
 TEST(GlooConnections, ARingThatBeginsWithSendsDoesNotWaitForItself) {
   run_ranks(4, [](const WorldOptions& options) {
     const auto connections = std::make_shared<GlooWorld>(options);
@@ -130,7 +131,7 @@ TEST(GlooConnections, ADeathEndsATreeForAll) {
   for (const int rank : {0, 1, 2, 3, 4, 6}) EXPECT_TRUE(ranks.passed(rank)) << rank;
 }
 
-// A bucket of 40 parameters: one message a peer and phase, not 40. The bytes are what they were.
+// A bucket of 40 parameters takes one message per peer and phase, not 40; the bytes stay the same.
 TEST(GlooConnections, ABucketIsOneMessageAPeer) {
   run_ranks(4, [](const WorldOptions& options) {
     const auto connections = std::make_shared<GlooWorld>(options);
@@ -145,7 +146,7 @@ TEST(GlooConnections, ABucketIsOneMessageAPeer) {
     EXPECT_EQ(messages_of(Kind::kReduceScatter, sizes), 3);
     EXPECT_EQ(messages_of(Kind::kAllGather, sizes), 3);
     EXPECT_EQ(messages_of(Kind::kAllReduce, sizes), 6);
-    sizes.push_back(200'000);  // a share that is worth a message of its own: nothing is copied
+    sizes.push_back(200'000);  // a share that is worth its own message, without a copy
     EXPECT_GT(messages_of(Kind::kReduceScatter, sizes), 3 * 30);
   });
 }
@@ -156,14 +157,14 @@ std::string fresh_folder() {
   return folder;
 }
 
-// 4,096 ranks, of which this is one: the others' files lie there as they would.
+// 4,096 ranks, of which only some run: the files of the others are made up.
 TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
   constexpr int kRanks = 4096;
   const std::string folder = fresh_folder();
   const auto options = [&](int rank) {
     return WorldOptions{.rank = rank, .size = kRanks, .rendezvous = folder, .start_timeout_s = 30};
   };
-  // What a rank says of itself, of a world of one.
+  // What one rank publishes, taken from a world of one rank.
   const std::string alone = folder + "/alone";
   Rendezvous({.rank = 0, .size = 1, .rendezvous = alone}).arrive();
   std::string said;
@@ -172,7 +173,7 @@ TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
   for (int rank = 1; rank < kRanks - 1; ++rank) {
     std::ofstream(folder + fmt::format("/arrived-{:05d}", rank)) << said;
   }
-  std::thread last([&] {  // finds nothing, waits, and is told by rank 0
+  std::thread last([&] {  // finds no table, waits, and is told by rank 0
     const auto start = Clock::now();
     Rendezvous rendezvous(options(kRanks - 1));
     EXPECT_TRUE(rendezvous.arrive());
@@ -183,10 +184,10 @@ TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
   EXPECT_TRUE(first.arrive());
   const double collecting = seconds_since(start);
   last.join();
-  EXPECT_LT(collecting, 10);  // of a busy machine
+  EXPECT_LT(collecting, 10);  // seconds; for a busy machine
   EXPECT_LT(std::filesystem::file_size(folder + "/table"), 100u);
 
-  // 512 data ranks, 8 tensor ranks, two neighbours in a pipeline: a slot of each.
+  // The peers of 512 data ranks, 8 tensor ranks and two pipeline neighbours.
   const std::vector<char> address(136, 'a');
   for (int peer = 1; peer <= 521; ++peer)
     Rendezvous(options(peer)).publish_addresses({{0, address}});
@@ -199,8 +200,8 @@ TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
   std::filesystem::remove_all(folder);
 }
 
-// Two nodes of 4 ranks, each rank to reach all others, and every address is there: what a node
-// knows itself it does not look up, and of the other node it opens 4 files, not 4 x 4.
+// Two nodes of 4 ranks, where each rank has to reach all others and every address is published. A
+// node does not look up its own ranks, and of the other node it opens 4 files, not 4 x 4.
 TEST(GlooConnections, OneRankOfANodeReadsForAll) {
   const auto folder = fresh_folder();
   std::vector<std::unique_ptr<Rendezvous>> ranks;

@@ -8,7 +8,7 @@ namespace skein::comm_test {
 namespace {
 
 using Kind = CollectiveKind;
-// What `action` says when it loses a peer; it must.
+// The message with which `action` fails for a lost peer; it must fail.
 template <typename Action>
 std::string loss_of(Action&& action) {
   try {
@@ -37,7 +37,7 @@ struct AllReduce {
   Collective call;
 };
 
-// Memory that nobody touched yet.
+// Memory that nothing has touched yet.
 struct Message {
   explicit Message(int64_t bytes) : data(new char[static_cast<size_t>(bytes)]), bytes(bytes) {}
   Collective call(Kind kind, int peer) const {
@@ -69,13 +69,13 @@ TEST(GlooFailures, ADeadPeerEndsTheWorldAtOnceForAll) {
     const auto later = Clock::now();
     EXPECT_EQ(loss_of([&] { world->run({}); }), first);
     EXPECT_EQ(loss_of([&] { dp->start(sum.call); }), first);
-    EXPECT_LT(seconds_since(later), options.timeout_s / 10);  // nobody is waited for
+    EXPECT_LT(seconds_since(later), options.timeout_s / 10);  // waits for nobody
   });
   EXPECT_TRUE(ranks.passed(0));
   EXPECT_TRUE(ranks.passed(1));
 }
 
-// A peer that dies with half a message read or written.
+// A peer that dies while a message is half read or half written.
 TEST(GlooFailures, ADeathInMidMessageIsSeenAtOnce) {
   for (const bool sender_dies : {true, false}) {
     Ranks ranks(2, [&](const WorldOptions& options) {
@@ -115,7 +115,7 @@ TEST(GlooFailures, AStoppedPeerIsLostAtTheDeadline) {
   EXPECT_TRUE(ranks.passed(2));
 }
 
-// 0 waits for 1, which waits for 2, which dies: 0 hears of 2.
+// Rank 0 waits for 1, which waits for 2, which dies: 0 is told of 2.
 TEST(GlooFailures, TheFirstCauseTravels) {
   Ranks ranks(3, [](const WorldOptions& options) {
     const auto world = make_world(options);
@@ -159,7 +159,7 @@ TEST(GlooFailures, GivingUpInTheMiddleLetsGoOfTheMemory) {
   });
 }
 
-// What `check` says in the end.
+// The error that `check` throws in the end.
 std::string loss_seen_by(Communicator& group) {
   return loss_of([&] {
     for (;;) {

@@ -16,7 +16,7 @@
 namespace skein {
 namespace {
 
-// Gloo writes to sockets that a peer may have closed.
+// Gloo may write to a socket that its peer has closed.
 void ignore_broken_pipes() {
   struct sigaction now = {};
   if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
@@ -24,7 +24,7 @@ void ignore_broken_pipes() {
   }
 }
 
-// Connections, and whatever else a process opens.
+// Raises the limit of open files to the connections plus what else a process opens.
 void need_descriptors(int num_connections) {
   constexpr rlim_t kOthers = 256;
   const rlim_t needed = static_cast<rlim_t>(num_connections) + kOthers;
@@ -61,7 +61,7 @@ void GlooWorld::publish(const std::vector<int>& world_ranks) {
   std::map<int, std::vector<char>> addresses;
   {
     const Lock lock(mutex_);  // against end(), which visits all pairs
-    // Gloo waits five times that for a connection.
+    // Gloo waits up to five times this timeout for a connection.
     context_->setTimeout(std::chrono::milliseconds(int64_t(options_.start_timeout_s * 200)));
     for (const int peer : world_ranks) {
       if (published_[static_cast<size_t>(peer)]) continue;
@@ -160,9 +160,9 @@ void GlooWorld::lose(const LossReport& report) {
   check_alive();
   std::string cause = describe(report);
   if (!report.timed_out) {
-    // A peer that ended the world knows the first cause; only a death is told by nobody.
+    // A peer that ended the world published the first cause; a peer that died published nothing.
     constexpr auto kMoment = std::chrono::milliseconds(100);
-    // A rank whose deadline passed closes its connections a moment before it can say why.
+    // A rank whose deadline passed closes its connections shortly before it publishes the cause.
     if (const auto first = rendezvous_.cause_of(report.world_peer, kMoment)) cause = *first;
   }
   end(cause);
@@ -178,7 +178,7 @@ void GlooWorld::end(const std::string& cause) noexcept {
     ended_ = true;
   }
   rendezvous_.publish_cause(cause);
-  // Gloo's way to close all pairs and wake every waiter: a wait that times out.
+  // A wait that times out is Gloo's way to close all pairs and wake every waiter.
   try {
     const Lock lock(mutex_);
     new_buffer()->waitRecv(nullptr, std::chrono::milliseconds(0));

@@ -1,6 +1,6 @@
-// The connections of one process to those that it talks with: Gloo's TCP pairs, moved by Gloo's own
-// thread, made when a group needs them and shared by all groups; and the end of the world, which is
-// one for all groups.
+// The connections of one process, shared by all its groups: Gloo's TCP pairs, which Gloo's own
+// thread serves and which are made when a group first needs them. Also ends the world, for all
+// groups at once.
 //
 // Threads   groups may be used by different threads
 // Source    gloo/transport/unbound_buffer.h: sends and receives matched by (rank, slot)
@@ -23,36 +23,36 @@
 
 namespace skein {
 
-// Where a peer was lost, for the message.
+// Where a peer was lost, for the error message.
 struct LossReport {
   const Collective* collective = nullptr;
   std::string group;
   int peer = 0;  // in the group
   int world_peer = 0;
   bool timed_out = false;
-  std::string transport;  // what Gloo says
+  std::string transport;  // Gloo's message
 };
 
 class GlooWorld {
  public:
-  // Meets all ranks, and connects with none. Errors: see make_world.
+  // Meets all ranks but connects with none. Errors: see make_world.
   explicit GlooWorld(const WorldOptions& options);
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
   std::chrono::milliseconds timeout(const Collective& collective) const;
 
-  // A buffer that reaches all memory: offsets are addresses.
+  // A buffer that covers all memory: offsets are addresses.
   std::unique_ptr<gloo::transport::UnboundBuffer> new_buffer();
 
-  // The same on every member, without asking: a hash of members, name and how often they met
-  // before.
+  // An id that every member computes alone and equally: a hash of the members, the name, and how
+  // often such a group was made before.
   uint64_t new_group_id(const std::vector<int>& world_ranks, const std::string& name);
 
-  // Connects with those of `world_ranks` that are not connected yet; they have to do the same. What
-  // they are to be reached at is published for all of them first, so the order of calls of
-  // different ranks does not matter. `loss` is reported where one does not come; without a
-  // collective in it, as one that did not arrive.
+  // Connects with those of `world_ranks` that are not connected yet; they must do the same. The
+  // addresses for all of them are published first, so ranks may call in any order. `loss` is
+  // reported for a rank that does not connect; without a collective in it, the rank counts as not
+  // arrived.
   void connect(const std::vector<int>& world_ranks, LossReport loss = {});
   bool is_connected(int world_rank) const {
     return connected_[static_cast<size_t>(world_rank)].load(std::memory_order_acquire);
@@ -61,10 +61,10 @@ class GlooWorld {
 
   void set_step(int64_t step) { step_ = step; }
 
-  void check_alive() const;  // throws the cause of the end
-  // Ends the world and throws why. The first cause stays.
+  void check_alive() const;  // throws the cause with which the world ended
+  // Ends the world and throws the cause. The first cause is kept.
   [[noreturn]] void lose(const LossReport& report);
-  // Closes all connections: Gloo lets go of every buffer, and peers see it at once.
+  // Closes all connections: Gloo no longer uses any buffer, and peers notice at once.
   void end(const std::string& cause) noexcept;
 
  private:
@@ -75,7 +75,7 @@ class GlooWorld {
   const WorldOptions options_;
   Rendezvous rendezvous_;
   std::shared_ptr<gloo::transport::Context> context_;
-  Mutex connecting_;  // one thread at a time makes pairs
+  Mutex connecting_;  // held while pairs are made, by one thread at a time
   std::vector<bool> published_ SKEIN_GUARDED_BY(connecting_);
   std::vector<std::atomic<bool>> connected_;
   std::atomic<int> num_connections_{0};

@@ -7,9 +7,10 @@
 
 namespace skein {
 
-// SKEIN_NETWORK_INTERFACE where it is set, loopback on one host, else the interface of the host
-// name, or the first that is up where the name leads to loopback, as Debian's /etc/hosts has it.
-// Errors  Error{kUsage} for an interface that is not there or has no address
+// Uses SKEIN_NETWORK_INTERFACE if it is set, loopback on one host, and otherwise the interface of
+// the host name. Where the name resolves to loopback, as in Debian's /etc/hosts, uses the first
+// interface that is up.
+// Errors  Error{kUsage} for an interface that does not exist or has no address
 std::shared_ptr<gloo::transport::Device> open_network(bool one_host);
 
 }  // namespace skein

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::nanoseconds kBetweenLooks = std::chrono::milliseconds(100);
 
-int64_t now() {  // of one clock for all processes of a kernel
+int64_t now() {  // one clock for all processes of a kernel
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
@@ -60,7 +60,7 @@ NodeTable::NodeTable(const std::string& rendezvous, const std::string& host, int
   struct stat status = {};
   if (::fstat(file_.get(), &status) != 0 || status.st_uid != ::geteuid() ||
       !S_ISREG(status.st_mode)) {
-    file_.reset();  // another user's: not to be trusted
+    file_.reset();  // belongs to another user: do not trust it
   }
   const char here = 1;
   if (::pwrite(file_.get(), &here, 1, rank) != 1) file_.reset();
@@ -96,7 +96,7 @@ void NodeTable::put(int reader, int peer, std::span<const char> address) {
   Record(address).write(file_.get(), record_at(reader, peer));
 }
 
-// Behind all addresses.
+// The table's record lies after all addresses.
 std::optional<std::vector<char>> NodeTable::find_table() const {
   return Record::read(file_.get(), record_at(size_, 0));
 }

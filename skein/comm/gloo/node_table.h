@@ -1,14 +1,13 @@
 // What the ranks of one node found in the rendezvous folder, so that one of them reads it for all:
-// a file in the node's memory (/dev/shm), which has no name any more once all ranks have met, or
-// one failed to.
+// a file in the node's memory (/dev/shm), which is unlinked once all ranks have met or one failed.
 //
-//   members   a byte a rank: whether it is of this node
-//   looks     when one of them looked at a file of the folder last
-//   records   the table; by reader and peer, where the reader reaches the peer
+//   members   one byte per rank: whether it is on this node
+//   looks     when a member last looked at a file of the folder
+//   records   the rendezvous table; the address of each peer, by reader and peer
 //
-// It only ever saves work: a rank that finds nothing here looks in the folder, and where there is
-// no such memory each rank does. Nothing is locked: a record that is being written has a wrong
-// checksum, and that two look at once costs a look.
+// The table only saves work: a rank that finds nothing here looks in the folder itself, and without
+// such memory every rank does. Nothing is locked: a record that is being written has a wrong
+// checksum, and two members that look at once only waste one look.
 //
 // Cost     8 ranks of 4,096: at most 6 MB of memory, and only for records that are used
 #pragma once
@@ -24,17 +23,17 @@
 
 namespace skein {
 
-// A few bytes of which a reader knows whether they are whole.
+// A few bytes with a checksum, so that a reader sees whether they are complete.
 class Record {
  public:
   static constexpr size_t kMaxBytes = 176;
 
   Record() = default;
   explicit Record(std::span<const char> bytes);  // Error{kInternal} where they do not fit
-  // Nothing where nothing was written, or not all.
+  // Nothing if nothing was written, or not all of it.
   std::optional<std::vector<char>> bytes() const;
 
-  // Over files; nothing where it is not there, and false where it cannot be written.
+  // The record in a file. read() gives nothing if it is not there, write() false if it failed.
   static std::optional<std::vector<char>> read(int fd, int64_t offset);
   bool write(int fd, int64_t offset) const;
 
@@ -48,31 +47,30 @@ class Record {
 
 class NodeTable {
  public:
-  // Of the ranks of `host` (one running kernel) that meet in `rendezvous`; `rank` is one from here
-  // on.
+  // The table of the ranks on `host` (one running kernel) that meet in `rendezvous`; adds `rank`.
   NodeTable(const std::string& rendezvous, const std::string& host, int rank, int size);
   ~NodeTable();
-  // All ranks have met, so all of this node have opened it.
+  // To be called when all ranks have met, and so all of this node have opened the table.
   void all_met();
 
-  // This rank and the others of its node, ascending; all of them once all ranks have met.
+  // The ranks of this node that are known, ascending; all of them once all ranks have met.
   const std::vector<int>& members() const { return members_; }
 
-  // Where `reader`, a member, reaches `peer`.
+  // The address at which the member `reader` reaches `peer`.
   std::optional<std::vector<char>> find(int reader, int peer) const;
   void put(int reader, int peer, std::span<const char> address);
   std::optional<std::vector<char>> find_table() const;
   void put_table(std::string_view table);
 
-  // Whether to look at the file of this rank's addresses, or with `size` at the table: not where
-  // another member did a moment ago. Says that it will.
+  // Whether this rank should look at the file of its addresses, or with `size` at the table: not if
+  // another member did a moment ago. If so, notes the time for the others.
   bool may_look(int file);
 
  private:
   int64_t record_at(int reader, int peer) const;
 
   const int rank_, size_;
-  fs::path path_;  // empty once it has no name
+  fs::path path_;  // empty once the file is unlinked
   FileDescriptor file_;
   std::vector<int> members_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = CollectiveKind;
 
-// A message of this size costs about as much to send as to begin.
+// Up to this size, sending a message costs about as much as setting it up.
 constexpr int64_t kSmallBytes = 64 << 10;
 constexpr size_t kUnderWay = 3;
 constexpr int64_t kAlignment = 64;
@@ -103,7 +103,7 @@ std::span<char> PackedParts::pack_for(int peer) {
   return {sends_ + begin_[first], static_cast<size_t>(begin_[first + 1] - begin_[first])};
 }
 
-// Within the scratch of parts that travel alone, each rounded up by itself.
+// Fits into the scratch, which is sized for parts that are rounded up one by one.
 std::span<char> PackedParts::term_of(int peer) const {
   const int64_t bytes = begin_[static_cast<size_t>(rank_) + 1] - begin_[static_cast<size_t>(rank_)];
   const int index = peer < rank_ ? peer : peer - 1;

@@ -1,9 +1,9 @@
-// Collectives of many small tensors, as the gradients of a bucket over hundreds of ranks: what goes
-// to one peer of all of them is one message, packed without gaps, part after part. The bytes on the
-// wire stay the same; what is summed lies in the collective's scratch, peer after peer.
+// Packs collectives of many small tensors, such as the gradients of a bucket over hundreds of
+// ranks: all that goes to one peer is one message, without gaps, part after part. The bytes on the
+// wire stay the same; terms of a sum lie in the collective's scratch, peer after peer.
 //
 // Cost    one copy of what is sent, and of what a gather or second phase receives
-// Memory  PackingMemory: as much again as the whole of a collective that is under way
+// Memory  PackingMemory: as much again as the whole of each collective in flight
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace skein {
 
-// Memory that is kept from one collective to the next.
+// Memory that is reused from one collective to the next.
 class PackingMemory {
  public:
   using Block = std::vector<char>;
-  // That collectives of so many bytes will come: a few of them have memory from here on.
+  // Announces collectives of so many bytes; allocates memory for a few of them now.
   void expect(int64_t bytes);
   std::unique_ptr<Block> take(int64_t bytes);
   void give_back(std::unique_ptr<Block> block) { free_.push_back(std::move(block)); }
@@ -31,25 +31,25 @@ class PackingMemory {
 
 class PackedParts {
  public:
-  // Several parts, of which each rank's share is small. The same on every rank.
+  // Several parts, of which each rank's share is small. Gives the same answer on every rank.
   static bool is_worth(const Collective& collective, int size);
   static int64_t bytes(const Collective& collective);  // of packing memory
 
-  // `memory` must outlive it.
+  // `memory` must outlive the object.
   PackedParts(const Collective& collective, int rank, int size, PackingMemory& memory);
   ~PackedParts() { memory_.give_back(std::move(block_)); }
   PackedParts(const PackedParts&) = delete;
   PackedParts& operator=(const PackedParts&) = delete;
 
-  // What this rank sends to `peer`: its shares of the inputs.
+  // Packs what this rank sends to `peer`: that peer's shares of the inputs.
   std::span<char> pack_for(int peer);
-  // Where the term that `peer` sends arrives, and its part `i`.
+  // Where the term of `peer` arrives, and its part `i`.
   std::span<char> term_of(int peer) const;
   const char* term_of(int peer, size_t i) const;
-  // This rank's shares: of the inputs of a gather, of the sums else.
+  // Packs this rank's shares: of a gather's inputs, otherwise of the sums.
   void pack_own();
   std::span<char> own() const;
-  // Where the shares of `peer` arrive, and from there to their places in the outputs.
+  // Where the shares of `peer` arrive; unpack() copies them all to the outputs.
   std::span<char> of_peer(int peer) const;
   void unpack();
 
@@ -59,8 +59,8 @@ class PackedParts {
   const Collective& collective_;
   int rank_, size_;
   PackingMemory& memory_;
-  std::vector<int64_t> begin_;     // by rank: of its shares in a whole that is packed
-  std::vector<int64_t> own_part_;  // by part: where it begins in the own share
+  std::vector<int64_t> begin_;     // by rank: where its shares begin in a packed whole
+  std::vector<int64_t> own_part_;  // by part: where it begins in this rank's shares
   std::unique_ptr<PackingMemory::Block> block_;
   char *sends_ = nullptr, *gathered_ = nullptr;  // in the block
 };

@@ -18,15 +18,15 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::string_view kTable = "table";
-constexpr auto kLongestPause = std::chrono::microseconds(250'000);  // between two looks
+constexpr auto kLongestPause = std::chrono::microseconds(250'000);  // between two polls
 
-// With the host, equal where a loopback interface is shared.
+// Ranks of one host with the same namespace share a loopback interface.
 std::string network_namespace() {
   std::error_code ignored;
   return fs::read_symlink("/proc/self/ns/net", ignored).string();
 }
 
-// Before anything is made inside.
+// Creates the folder, before members are constructed that use it.
 const std::string& make_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -37,7 +37,8 @@ const std::string& make_folder(const std::string& folder) {
   return folder;
 }
 
-// Under its name at once and whole. Not for a power cut: a start that is cut is started anew.
+// Writes the file under another name and renames it, so that readers see it whole or not at all.
+// Not safe against a power cut, after which the start is repeated anyway.
 void write_whole(const fs::path& path, std::string_view text) {
   const fs::path unfinished = path.string() + ".tmp";
   {
@@ -51,8 +52,8 @@ void write_whole(const fs::path& path, std::string_view text) {
   fs::rename(unfinished, path);
 }
 
-// For reading; -1 where it is not there. The folder is opened first: over NFS that makes the client
-// ask the server, which it would not do about a name that it found missing a moment ago.
+// Opens for reading; -1 if there is no such file. The folder is opened first: over NFS this makes
+// the client ask the server again about a name that it recently found missing.
 FileDescriptor open_now(const fs::path& path) {
   const FileDescriptor folder(
       ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -119,7 +120,7 @@ void Rendezvous::fail_missing() const {
   for (int rank = 0; rank < options_.size; ++rank) {
     if (!fs::exists(file_of("arrived", rank), error)) missing.push_back(rank);
   }
-  if (missing.empty()) missing = {0};  // which did not tell that all are here
+  if (missing.empty()) missing = {0};  // rank 0 did not publish the table
   fail(ErrorCode::kPeerLost, "{}", missing_text(missing));
 }
 
@@ -180,7 +181,7 @@ bool Rendezvous::arrive() {
   };
   if (!wait_until(look, deadline_)) fail_missing();
   if (text->find_first_not_of("0123456789 ") != text->npos) {
-    // The folder may go with rank 0: the others are to have read it before.
+    // The folder may be removed when rank 0 ends, so give the others time to read it.
     if (options_.rank == 0) std::this_thread::sleep_for(4 * kLongestPause);
     fail(ErrorCode::kUsage, "{}", *text);
   }
@@ -226,7 +227,7 @@ void Rendezvous::publish_cause(const std::string& cause) noexcept {
   try {
     const fs::path path = file_of("cause", options_.rank);
     if (!fs::exists(path)) write_whole(path, cause);
-  } catch (const std::exception&) {  // the folder may be gone; the cause is thrown here anyway
+  } catch (const std::exception&) {  // the folder may be gone; the caller throws the cause anyway
   }
 }
 

@@ -49,7 +49,7 @@ bool TreeCommunicator::is_below(int rank, int root) const {
   return rank == root;
 }
 
-// `root`, then what is below each of its children: the order in which shares go up.
+// `root` and then each child's subtree: the order in which shares go up.
 std::vector<int> TreeCommunicator::order_below(int root) const {
   std::vector<int> order, stack = {root};
   while (!stack.empty()) {
@@ -74,10 +74,10 @@ void TreeCommunicator::move(const Collective& of, Kind kind, int peer, void* dat
   (kind == Kind::kSend ? count.sent_bytes : count.received_bytes) += bytes;
 }
 
-// Everyone's bytes in the order of ranks, on every rank; all bring as many, a multiple of 4.
+// The bytes of all ranks, in rank order, on every rank; all have equally many, a multiple of 4.
 std::vector<char> TreeCommunicator::gather(const Collective& of, std::vector<char> own) {
   const auto share = static_cast<int64_t>(own.size());
-  std::vector<char> data = std::move(own);  // of what lies below, in order_below
+  std::vector<char> data = std::move(own);  // of this subtree, in order_below
   for (const int child : children()) {
     const auto below = static_cast<int64_t>(order_below(child).size()) * share;
     const size_t at = data.size();
@@ -106,7 +106,7 @@ void TreeCommunicator::broadcast_down(const Collective& of, std::vector<char>& d
   for (const int child : children()) move(of, Kind::kSend, child, data.data(), bytes);
 }
 
-// Up to rank 0 first, where another rank has it.
+// The root sends its data to rank 0 first, if it is another rank.
 void TreeCommunicator::broadcast(const Collective& collective) {
   for (const CollectivePart& part : collective.parts) {
     const int64_t bytes = part.elements * size_of(collective.dtype);

@@ -1,12 +1,12 @@
-// What concerns all ranks of a large world, over a tree: rank r is connected with (r - 1) / fan_out
-// and with fan_out r + 1 to fan_out r + fan_out. What all-to-all connections would do in one hop
-// takes two ways through the tree; what the ranks tell each other there is small.
+// Collectives of all ranks of a large world, over a tree: rank r is connected with (r - 1) /
+// fan_out and with fan_out r + 1 to fan_out r + fan_out. Messages make two trips through the tree
+// instead of one direct hop, which is acceptable because little is sent among all ranks.
 //
-// barrier, broadcast, all-gather: the shares go up to rank 0, the whole comes down
-// all-reduce     the terms as an all-gather; each rank adds all of them in the canonical order
+// barrier, broadcast, all-gather: shares go up to rank 0, and the whole comes down
+// all-reduce     gathers the terms; each rank adds all of them in the canonical order
 // others         as GlooCommunicator, which connects with whoever takes part
-// Overlap  start() does all of it
-// Cost     an all-gather of x bytes whole: what lies below a rank up, fan_out x down
+// Overlap  none: start() does everything
+// Cost     an all-gather of x bytes whole: a rank sends its subtree's shares up, and fan_out x down
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace skein {
 
 class TreeCommunicator : public Communicator {
  public:
-  // All ranks of `world`, which it connects with its neighbours.
+  // `world`: all ranks; the constructor connects this one with its neighbours in the tree.
   TreeCommunicator(std::shared_ptr<GlooWorld> world, int fan_out);
 
   int rank() const override { return all_.rank(); }
@@ -39,7 +39,7 @@ class TreeCommunicator : public Communicator {
  private:
   int parent() const { return (rank() - 1) / fan_out_; }
   std::vector<int> children() const;
-  bool is_below(int rank, int root) const;  // in the part of the tree that begins at `root`
+  bool is_below(int rank, int root) const;  // whether it is in the subtree of `root`
   std::vector<int> order_below(int root) const;
   void move(const Collective& of, CollectiveKind kind, int peer, void* data, int64_t bytes);
   void run_tree(const Collective& collective);
@@ -51,7 +51,7 @@ class TreeCommunicator : public Communicator {
 
   GlooCommunicator all_;
   int fan_out_;
-  Ticket next_ticket_ = -2;  // below those of all_
+  Ticket next_ticket_ = -2;  // below the tickets of all_
   std::array<WireCount, 8> counts_{};
 };
 

@@ -1,5 +1,5 @@
-// A group of one rank: nothing moves. Collectives copy input to output, in host memory, in start();
-// there is nobody to send to or receive from.
+// A group of one rank. Collectives copy input to output, in host memory, in start(); sends and
+// receives have no peer.
 #pragma once
 
 #include <array>

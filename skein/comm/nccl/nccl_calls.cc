@@ -79,7 +79,7 @@ class Calls {
     check_nccl(
         nccl().receive(data, static_cast<size_t>(bytes), ncclInt8, peer, to_.comm, to_.stream));
   }
-  // All pairs at once: visit(part, its index, peer) sends and receives.
+  // Runs the transfers of all pairs as one NCCL group: visit(part, its index, peer) posts them.
   template <typename Visit>
   void exchange(const Visit& visit) {
     NcclGroup calls(nccl());
@@ -91,7 +91,7 @@ class Calls {
     calls.end();
   }
 
-  // A queue of two: the other is 0 or 1 in it.
+  // The queue has two members: the other one is its rank 0 or 1.
   void pass_message() {
     const int other = collective_.peer < rank_ ? 0 : 1;
     NcclGroup calls(nccl());

@@ -4,8 +4,8 @@
 // Sums   canonical: the others' terms of a share are received into scratch, a kernel adds them in
 //        the fixed order, an all-reduce gathers the shares. Within a node that is what a ring
 //        moves; between nodes of g ranks it is g times as much
-// Ends   destroying a group waits until all members have ended what they started; not where an
-//        error unwinds
+// Ends   destroying a group waits until all members have ended what they started. Where an error
+//        unwinds the stack it does not wait
 // Source NVIDIA, NCCL user guide 2.28: group calls, point-to-point communication, fault tolerance
 #pragma once
 

@@ -7,16 +7,10 @@
 namespace skein {
 namespace {
 
-#ifdef SKEIN_CUDA_EMULATED
-
-#define SKEIN_NCCL_FUNCTION(name) &::name
-
-#else
-
 constexpr const char* kNames[] = {"libnccl.so.2", "/usr/local/cuda/lib64/libnccl.so.2"};
 constexpr const char* kAdvice = "install NVIDIA's package libnccl2, 2.19 or later, on every node";
 
-constexpr int kLeastVersion = 21900;  // from here on another thread may abort a communicator safely
+constexpr int kLeastVersion = 21900;  // the first where another thread may abort a communicator
 
 void check_version(void* library) {
   int version = 0;
@@ -25,8 +19,13 @@ void check_version(void* library) {
   fail(ErrorCode::kUnsupported, "the NCCL that is installed is too old ({}): {}", version, kAdvice);
 }
 
-// Never unloaded.
+// Never unloaded. An NCCL that the program was linked with, as the emulation is in tests, comes
+// first.
 void* open_library() {
+  if (dlsym(RTLD_DEFAULT, "ncclGetVersion") != nullptr) {
+    check_version(RTLD_DEFAULT);
+    return RTLD_DEFAULT;
+  }
   std::string why;
   for (const char* name : kNames) {
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
@@ -47,8 +46,6 @@ void* find(const char* name) {
 }
 
 #define SKEIN_NCCL_FUNCTION(name) reinterpret_cast<decltype(&::name)>(find(#name))
-
-#endif
 
 }  // namespace
 

@@ -9,7 +9,6 @@
 
 #include "skein/base/error.h"
 #include "skein/base/units.h"
-#include "skein/comm/nccl/nccl_world.h"
 
 namespace skein {
 namespace {
@@ -26,7 +25,7 @@ cudaEvent_t new_event() {
   return event;
 }
 
-// It should not wait for the blocks of a kernel that computes.
+// Its kernels should not wait until a kernel that computes leaves room for them.
 cudaStream_t new_urgent_stream() {
   int least = 0, greatest = 0;
   cuda::check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities");
@@ -61,7 +60,7 @@ NcclQueue::~NcclQueue() {
   }
   {
     const std::lock_guard posting(world_.posting());
-    const std::lock_guard lock(world_.mutex());
+    const Lock lock(world_.mutex());
     world_.remove(this);
     disconnect();
   }
@@ -77,17 +76,18 @@ NcclQueue::~NcclQueue() {
 }
 
 std::string NcclQueue::unfinished_text() {
-  const std::lock_guard lock(world_.mutex());
+  const Lock lock(world_.mutex());
   for (const auto& op : ops_) {
     if (!has_finished(*op)) return describe(*op);
   }
   return "";
 }
 
-// What a peer still receives must not go: all members come to the end of what they started.
+// Memory that a peer still receives from must not be freed: all members wait until what they
+// started has ended.
 void NcclQueue::leave() {
   {
-    const std::lock_guard lock(world_.mutex());
+    const Lock lock(world_.mutex());
     for (const auto& op : ops_) {
       if (op->waited) continue;
       op->waited = true;
@@ -96,12 +96,12 @@ void NcclQueue::leave() {
   }
   cudaStreamSynchronize(stream_);
   {
-    const std::lock_guard lock(world_.mutex());
+    const Lock lock(world_.mutex());
     watched_ = false;
   }
   try {
     host_->run({.timeout_s = kPatienceAtTheEnd, .label = "the end of a group"});
-  } catch (const Error&) {  // whoever is lost is missed by nobody here
+  } catch (const Error&) {  // nobody here needs a peer that is lost
   }
 }
 
@@ -113,9 +113,14 @@ struct NcclQueue::Connecting {
   cudaStream_t stream;
   char* spare;
   std::promise<std::string> failure;  // empty: none
-  std::mutex mutex;
-  ncclComm_t comm = nullptr;
-  bool given_up = false;
+  Mutex mutex;
+  ncclComm_t comm SKEIN_GUARDED_BY(mutex) = nullptr;
+  bool given_up SKEIN_GUARDED_BY(mutex) = false;
+
+  void give_up() SKEIN_REQUIRES(mutex) {
+    given_up = true;
+    if (comm != nullptr) NcclLibrary::get().comm_abort(std::exchange(comm, nullptr));
+  }
 };
 
 // NCCL makes its connections in the first call that needs them, which waits for the other end. So
@@ -126,9 +131,9 @@ void NcclQueue::connect_now(Connecting& how) {
   ncclComm_t comm = nullptr;
   check_nccl(nccl.comm_init_rank(&comm, how.size, how.id, how.rank));
   {
-    const std::lock_guard lock(how.mutex);
+    const Lock lock(how.mutex);
     how.comm = comm;
-    if (how.given_up) return give_up(how);
+    if (how.given_up) return how.give_up();
   }
   const bool both_ways = how.traffic == Traffic::kCollectives;
   const int sender = how.traffic == Traffic::kToSecond ? 0 : 1;
@@ -150,12 +155,6 @@ void NcclQueue::connect_now(Connecting& how) {
     check_nccl(nccl.all_gather(how.spare, how.spare + kSpareFront, 1, ncclInt8, comm, how.stream));
   }
   cuda::check(cudaStreamSynchronize(how.stream), "connecting NCCL");
-}
-
-// Its mutex is held.
-void NcclQueue::give_up(Connecting& how) {
-  how.given_up = true;
-  if (how.comm != nullptr) NcclLibrary::get().comm_abort(std::exchange(how.comm, nullptr));
 }
 
 std::shared_ptr<NcclQueue::Connecting> NcclQueue::start_connecting() {
@@ -213,13 +212,16 @@ void NcclQueue::connect() {
   try {
     how = start_connecting();
     await_connection(*how);
-    const std::lock_guard lock(world_.mutex());
-    comm_ = how->comm;
+    Connecting& connected = *how;
+    const Lock lock(world_.mutex());
+    const Lock connected_lock(connected.mutex);
+    comm_ = connected.comm;
     watched_ = true;
   } catch (const Error& error) {
     if (how != nullptr) {
-      const std::lock_guard lock(how->mutex);
-      give_up(*how);
+      Connecting& failed = *how;
+      const Lock lock(failed.mutex);
+      failed.give_up();
     }
     if (error.code() == ErrorCode::kPeerLost) world_.lose(error.what());
     world_.end(error.what());
@@ -249,7 +251,7 @@ ncclUniqueId NcclQueue::broadcast_id() {
 }
 
 NcclQueue::Op* NcclQueue::begin(const Collective& collective) {
-  const std::lock_guard lock(world_.mutex());
+  const Lock lock(world_.mutex());
   if (unused_.empty()) {
     auto op = std::make_unique<Op>();
     op->finished = new_event();
@@ -270,7 +272,7 @@ NcclQueue::Op* NcclQueue::begin(const Collective& collective) {
 }
 
 void NcclQueue::forget(const Op* op) {
-  const std::lock_guard lock(world_.mutex());
+  const Lock lock(world_.mutex());
   const auto at =
       std::find_if(ops_.begin(), ops_.end(), [&](const auto& own) { return own.get() == op; });
   unused_.push_back(std::move(*at));
@@ -294,14 +296,14 @@ NcclQueue::Op* NcclQueue::post(const Collective& collective,
     forget(op);
     throw;
   }
-  const std::lock_guard lock(world_.mutex());
+  const Lock lock(world_.mutex());
   op->posted = true;
   op->waited = false;
   op->since.reset();
   return op;
 }
 
-// A call that NCCL did not take leaves this rank behind its peers.
+// After a call that NCCL did not take, this rank has started less than its peers.
 void NcclQueue::fail_refused(const Collective& collective, ncclResult_t result) {
   world_.check_alive();
   const std::string cause = fmt::format(
@@ -313,7 +315,7 @@ void NcclQueue::fail_refused(const Collective& collective, ncclResult_t result) 
 }
 
 void NcclQueue::wait(Op* op) {
-  const std::lock_guard lock(world_.mutex());
+  const Lock lock(world_.mutex());
   cuda::check(cudaEventRecord(op->reached, world_.queue()), "cudaEventRecord");
   cuda::check(cudaStreamWaitEvent(world_.queue(), op->finished, 0), "cudaStreamWaitEvent");
   op->waited = true;
@@ -324,6 +326,7 @@ bool NcclQueue::has_finished(const Op& op) const {
 }
 
 std::optional<std::string> NcclQueue::look() {
+  world_.mutex_is_held();
   if (!watched_) return std::nullopt;
   auto at = ops_.begin();
   while (at != ops_.end() && has_finished(**at)) {

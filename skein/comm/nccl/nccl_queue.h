@@ -1,6 +1,6 @@
 // One NCCL communicator with a stream of its own: the collectives of a group, or the messages of
-// one rank to another. What it is given runs in order, beside other queues. So nothing waits for a
-// send but the sends behind it, of the same two ranks.
+// one rank to another. What it is given runs in order, beside other queues. So a send delays only
+// later sends between the same two ranks.
 //
 // Errors   see NcclWorld. Error{kInternal}: NCCL refused a call
 // Threads  the group's, and the world's, which looks at what is under way
@@ -17,12 +17,12 @@
 #include <utility>
 #include <vector>
 
+#include "skein/base/mutex.h"
 #include "skein/comm/communicator.h"
 #include "skein/comm/nccl/nccl_library.h"
+#include "skein/comm/nccl/nccl_world.h"
 
 namespace skein {
-
-class NcclWorld;
 
 // Members of a group, ascending, by their ranks in it and in the world.
 struct NcclMembers {
@@ -31,7 +31,8 @@ struct NcclMembers {
   int self = 0;  // index of this process
 };
 
-// What goes into a queue's stream. `spare`: device memory of the queue, an int of 0 in front.
+// What is needed to enqueue on a queue's stream. `spare` is device memory of the queue that begins
+// with an int of 0.
 struct NcclPost {
   const NcclLibrary& nccl;
   ncclComm_t comm;
@@ -94,15 +95,15 @@ class NcclQueue {
   // Meets the members. Everything that NCCL sets up on first use is set up here.
   void connect();
 
-  // Runs what `body` posts behind what is in the device's queue. The result is good until it was
-  // waited for.
+  // Runs what `body` posts after what is in the device's queue by now. The result is valid until
+  // wait() was called with it.
   Op* post(const Collective& collective, const std::function<void(const NcclPost&)>& body);
-  // What comes into the device's queue next runs behind `op`.
+  // What comes into the device's queue next runs after `op`.
   void wait(Op* op);
 
   // ---- the world's, which holds its mutex ----
 
-  // Lets go of what ended; the cause where a peer is lost.
+  // Forgets ops that ended. Returns the cause where a peer is lost.
   std::optional<std::string> look();
   // Ends what is under way, wherever it is.
   void disconnect();
@@ -112,7 +113,6 @@ class NcclQueue {
   struct Connecting;
 
   static void connect_now(Connecting& how);
-  static void give_up(Connecting& how);
   std::shared_ptr<Connecting> start_connecting();
   void await_connection(Connecting& how);
   ncclUniqueId broadcast_id();
@@ -132,13 +132,16 @@ class NcclQueue {
   const std::string key_;
   std::unique_ptr<Communicator> host_;  // of the members
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t ready_ = nullptr;  // what the device's queue held at a start
+  cudaEvent_t ready_ = nullptr;  // of the device's queue: what a collective reads is written
   void* spare_ = nullptr;
-  ncclComm_t comm_ = nullptr;  // null before it is connected, and once the world has ended
-  bool watched_ = false;       // from when it is connected until it is left
-  bool abandoned_ = false;     // a thread still connects it
-  std::deque<std::unique_ptr<Op>> ops_;  // under way, or not waited for; in order
-  std::vector<std::unique_ptr<Op>> unused_;
+  // Null before it is connected, and once the world has ended. Who posts reads it with posting()
+  // alone, so that clang cannot check the mutex with which it is written.
+  ncclComm_t comm_ = nullptr;
+  bool abandoned_ = false;                                 // a thread still connects it
+  bool watched_ SKEIN_GUARDED_BY(world_.mutex()) = false;  // while it is connected and not left
+  // Under way, or not waited for; in order.
+  std::deque<std::unique_ptr<Op>> ops_ SKEIN_GUARDED_BY(world_.mutex());
+  std::vector<std::unique_ptr<Op>> unused_ SKEIN_GUARDED_BY(world_.mutex());
   const int exceptions_;  // under way at construction
 };
 

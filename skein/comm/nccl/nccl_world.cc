@@ -19,7 +19,7 @@ NcclWorld::NcclWorld(Communicator& host, const DeviceWorldOptions& options)
 
 NcclWorld::~NcclWorld() {
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -27,32 +27,32 @@ NcclWorld::~NcclWorld() {
 }
 
 int NcclWorld::count_meeting(const std::vector<int>& world_ranks, const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return meetings_[fmt::format("{} {}", fmt::join(world_ranks, ","), name)]++;
 }
 
 void NcclWorld::announce(NcclQueue* queue) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   announced_.push_back(queue);
   has_announced_ = true;
 }
 
 void NcclWorld::connect_announced() {
   if (!has_announced_) return;
-  const std::lock_guard connecting(connecting_);
+  const Lock connecting(connecting_);
   std::vector<NcclQueue*> announced;
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     announced = std::exchange(announced_, {});
   }
   std::sort(announced.begin(), announced.end(),
             [](const NcclQueue* a, const NcclQueue* b) { return a->key() < b->key(); });
   for (NcclQueue* queue : announced) {
     queue->connect();
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     queues_.push_back(queue);
   }
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   has_announced_ = !announced_.empty();
 }
 
@@ -63,7 +63,7 @@ void NcclWorld::remove(NcclQueue* queue) {
 
 void NcclWorld::check_alive() const {
   if (!ended_) return;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   throw Error(ErrorCode::kPeerLost, cause_);
 }
 
@@ -76,18 +76,18 @@ void NcclWorld::lose(const std::string& cause) {
 void NcclWorld::end(const std::string& cause) noexcept {
   constexpr auto kPatience = std::chrono::seconds(5);
   {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (ended_) return;
     cause_ = cause;
     ended_ = true;
   }
   host_.end(cause);
-  // A call that hangs within NCCL is ended by what follows.
-  std::unique_lock posting(posting_, std::defer_lock);
+  // A call that hangs within NCCL keeps posting_, and ends by what follows.
+  std::unique_lock posting(posting_, std::defer_lock);  // a Mutex has no deadline
   static_cast<void>(posting.try_lock_for(kPatience));
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (queues_.empty()) return;
-  // All in one group: each is told before NCCL waits for any, and tidies up the device.
+  // In one group, so that NCCL tells all of them before it waits for one and tidies up the device.
   const NcclLibrary& nccl = NcclLibrary::get();
   nccl.group_start();
   for (NcclQueue* queue : queues_) queue->disconnect();
@@ -97,8 +97,8 @@ void NcclWorld::end(const std::string& cause) noexcept {
 void NcclWorld::watch() {
   constexpr auto kInterval = std::chrono::milliseconds(100);
   cudaSetDevice(device_);
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kInterval, [this] { return stopping_; })) {
+  Lock lock(mutex_);
+  while (!wake_.wait_for(lock, kInterval, [this]() SKEIN_REQUIRES(mutex_) { return stopping_; })) {
     std::optional<std::string> cause;
     for (size_t i = 0; i < queues_.size() && !cause && !ended_; ++i) cause = queues_[i]->look();
     if (!cause) continue;

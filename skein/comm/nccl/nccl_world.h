@@ -14,7 +14,6 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <string>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "skein/base/check_cuda.h"
+#include "skein/base/mutex.h"
 #include "skein/comm/communicator.h"
 
 namespace skein {
@@ -40,7 +40,9 @@ class NcclWorld {
   cudaStream_t queue() const { return static_cast<cudaStream_t>(options_.stream); }
   int device() const { return device_; }
   std::timed_mutex& posting() { return posting_; }
-  std::mutex& mutex() { return mutex_; }
+  Mutex& mutex() SKEIN_THREAD_ATTRIBUTE(lock_returned(mutex_)) { return mutex_; }
+  // Tells clang that the mutex is held, where a queue is called by its world.
+  void mutex_is_held() const SKEIN_THREAD_ATTRIBUTE(assert_capability(mutex_)) {}
 
   void set_step(int64_t step) { step_ = step; }
   int64_t step() const { return step_; }
@@ -49,7 +51,7 @@ class NcclWorld {
   int count_meeting(const std::vector<int>& world_ranks, const std::string& name);
   void announce(NcclQueue* queue);
   void connect_announced();
-  void remove(NcclQueue* queue);  // the mutex is held
+  void remove(NcclQueue* queue) SKEIN_REQUIRES(mutex_);
 
   bool has_ended() const { return ended_; }
   void check_alive() const;  // throws the cause of the end
@@ -66,14 +68,15 @@ class NcclWorld {
   std::atomic<int64_t> step_{-1};
   std::atomic<bool> ended_{false};
   std::atomic<bool> has_announced_{false};
-  std::mutex connecting_;
+  Mutex connecting_;
   std::timed_mutex posting_;
-  mutable std::mutex mutex_;
-  std::string cause_;
-  std::map<std::string, int> meetings_;
-  std::vector<NcclQueue*> announced_, queues_;
-  bool stopping_ = false;
-  std::condition_variable wake_;
+  mutable Mutex mutex_;
+  std::string cause_ SKEIN_GUARDED_BY(mutex_);
+  std::map<std::string, int> meetings_ SKEIN_GUARDED_BY(mutex_);
+  std::vector<NcclQueue*> announced_ SKEIN_GUARDED_BY(mutex_);
+  std::vector<NcclQueue*> queues_ SKEIN_GUARDED_BY(mutex_);
+  bool stopping_ SKEIN_GUARDED_BY(mutex_) = false;
+  ConditionVariable wake_;
   std::thread watcher_;
 };
 

@@ -44,7 +44,7 @@ __device__ Sums<T, n> add(const Sums<T, n>& a, const Sums<T, n>& b) {
   return sums;
 }
 
-// Terms [first, first + count), count a power of two.
+// The sum of the terms [first, first + count), where count is a power of two.
 template <typename T, int n, int count>
 __device__ Sums<T, n> add_all(const SumTerms& terms, int first, int64_t index) {
   if constexpr (count == 1) {
@@ -55,7 +55,7 @@ __device__ Sums<T, n> add_all(const SumTerms& terms, int first, int64_t index) {
   }
 }
 
-// The same where the terms end at terms.size.
+// The same sum where terms beyond terms.size do not exist.
 template <typename T, int n, int count>
 __device__ Sums<T, n> add_existing(const SumTerms& terms, int first, int64_t index) {
   if constexpr (count == 1) {
@@ -67,7 +67,7 @@ __device__ Sums<T, n> add_existing(const SumTerms& terms, int first, int64_t ind
   }
 }
 
-// Branches of kBranch terms, which meet as the digits of a binary counter carry.
+// Sums of kBranch terms each are added in pairs, as the digits of a binary counter carry.
 template <typename T, int n>
 __device__ Sums<T, n> add_branches(const SumTerms& terms, int64_t index) {
   Sums<T, n> waiting[kMaxLevels];  // sums of 2^level branches
@@ -100,7 +100,7 @@ __device__ void sum_at(const SumTerms& terms, T* result, int64_t index) {
   *reinterpret_cast<Pack<T, n>*>(result + index) = pack;
 }
 
-// One thread a pack of n elements, and one each of what is left.
+// A thread adds a pack of n elements; elements that are left over have a thread each.
 template <typename T, int n, int size>
 __global__ void __launch_bounds__(kThreads) sum_terms(SumTerms terms, T* result, int64_t elements) {
   const int64_t packs = elements / n;

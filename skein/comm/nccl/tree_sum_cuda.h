@@ -11,7 +11,8 @@
 
 namespace skein {
 
-// The terms of a share: this rank's, and the others', of equal distance and in the order of ranks.
+// The terms of a share: this rank's own, and those of the other ranks in their order, which lie at
+// equal distances.
 struct SumTerms {
   const void* own = nullptr;
   const void* others = nullptr;

@@ -1,5 +1,5 @@
-// The Llama family, and what others take from it: pre-norm decoders with rotary attention and a
-// gated MLP.
+// The Llama family, and the parts that other families reuse: pre-norm decoders with rotary
+// attention and a gated MLP.
 //
 //   each layer:  x = x + o_proj(attention(rope(qkv_proj(norm(x)))))
 //                x = x + down_proj(silu(gate_proj(norm(x))) * up_proj(norm(x)))
@@ -24,14 +24,14 @@ struct LlamaConstants {
   bool mlp_bias = false;     // of gate, up and down
 };
 
-// Makes `constants` the config's own.
+// Stores `constants` in config.own.
 void set_constants(DecoderConfig& config, const LlamaConstants& constants);
 
-// The norms' epsilon and RoPE, as norm_and_rope_keys names them; refuses windows of attention.
+// Reads the norms' epsilon and RoPE (norm_and_rope_keys); throws for sliding-window attention.
 LlamaConstants parse_norm_and_rope(const ConfigKeys& keys, const DecoderConfig& config);
 void write_norm_and_rope(const DecoderConfig& config, Json& json);
 
-// Rows of FamilyDef for whoever has LlamaConstants.
+// Members of FamilyDef for families that use LlamaConstants.
 std::vector<ParameterSpec> llama_parameters(const DecoderConfig& config);
 ValueId llama_layers(DecoderGraph& decoder, ValueId x);
 std::vector<DecoderTable> llama_tables(const DecoderConfig& config, int64_t num_positions);

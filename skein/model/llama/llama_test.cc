@@ -16,7 +16,7 @@ Json small() {
           {"num_key_value_heads", 2}, {"intermediate_size", 64}, {"vocab_size", 97}};
 }
 
-// Tensor names and shapes in the header of a safetensors file.
+// Reads tensor names and shapes from the header of a safetensors file.
 void add_stored_shapes(const fs::path& path, std::map<std::string, std::string>& shapes) {
   const std::string bytes = read_file(path);
   uint64_t header_bytes = 0;

@@ -1,5 +1,5 @@
-// Mistral 7B and its like: a Llama that has no biases, and may name a window of attention, which
-// Skein does not have.
+// Mistral 7B and similar models: a Llama without biases. Its sliding-window attention, which Skein
+// does not have, is refused.
 //
 // Source   Jiang et al., "Mistral 7B", arXiv:2310.06825; transformers configuration_mistral.py
 #include "skein/model/decoder_graph.h"

@@ -1,4 +1,5 @@
-// Qwen2 and Qwen2.5: a Llama whose queries, keys and values always have biases, and nothing else.
+// Qwen2 and Qwen2.5: a Llama whose query, key and value projections always have biases, and no
+// others.
 //
 // Source   Yang et al., "Qwen2 Technical Report", arXiv:2407.10671; transformers modeling_qwen2.py
 #include "skein/model/decoder_graph.h"

@@ -58,7 +58,7 @@ std::vector<TensorType> infer(const OpCall& call) {
   return types;
 }
 
-// The rank updates a range of a weight that it holds whole.
+// Whether the rank updates only a range of a weight that it holds whole.
 bool takes_range(const OpCall& call) {
   return call.input(0).flat_axis() != call.input(1).flat_axis();
 }
@@ -79,9 +79,9 @@ Layout layout(const OpCall& call) {
   return layout;
 }
 
-// Where the rank's elements are in the whole. The rank's part of the state is a range of a box; of
-// the box, `run_elements` at a time are side by side in the whole, `run_stride` from one such run
-// to the next.
+// Tells the kernel where the rank's elements are in the whole parameter. The rank's state is a
+// range of a box; in the whole, `run_elements` of the box at a time are contiguous, and
+// `run_stride` is the distance from one such run to the next.
 void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
   const TensorType& state = call.input(1);
   const Box box = state.local_box(call.mesh, rank);

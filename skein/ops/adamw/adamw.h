@@ -11,19 +11,19 @@
 //               bf16; master f32, with a bf16 weight; all of one shape, packed.
 //               scale, learning_rate f32[1]; step i32[1], 1 at the first update
 // Computed      fp32; the bias corrections in f64
-// Rounding      of a bf16 weight: with a master, that is updated and the weight is the nearest
-//               bf16; without, to nearest, or stochastically with `stochastic_rounding`.
-//               of bf16 moments: always stochastically, since to nearest would freeze v, whose
-//               changes of 1 - beta2 are below half a bf16 step
+// Rounding      of a bf16 weight: with a master, the master is updated and the weight is the bf16
+//               nearest to it; without, to nearest, or stochastically with `stochastic_rounding`.
+//               of bf16 moments: always stochastically, because rounding to nearest would freeze v,
+//               whose changes of 1 - beta2 are below half a bf16 step
 //               The noise of element e of the whole parameter, row-major, is 16 bits of the
 //               Philox word e of (seed, purpose, stream, step): the low ones of kStochasticRounding
-//               for w, the low ones of kMomentRounding for m, the high ones for v. So it is the
-//               same however the parameter is split
+//               for w, the low ones of kMomentRounding for m, the high ones for v. So it does not
+//               depend on how the parameter is split
 // Backward      none
 // Cost          about 15 flops an element, 60 more with noise; reads and writes all but the scalars
 // Placement     over each axis the same for weight, gradient and state, R, S0, S1 or F: all in
 //               place. Or weight R, gradient and state F (ZeRO 1 and 2): weight' is F, the rank's
-//               range of the new weight, in memory of its own; the others in place.
+//               range of the new weight, in separate memory; the others in place.
 //               Padding stays zero
 // Source        Loshchilov and Hutter, arXiv:1711.05101; torch.optim.AdamW
 #pragma once
@@ -54,7 +54,7 @@ struct AdamwAttrs {
   double weight_decay = 0.0;
   bool stochastic_rounding = false;
   uint64_t seed = 0;
-  uint32_t stream = 0;  // tells parameters apart: a hash of the name
+  uint32_t stream = 0;  // distinguishes parameters: a hash of the name
 };
 
 struct AdamwOutputs {

@@ -14,7 +14,7 @@
 #define SKEIN_OPS_ADAMW_CPU_ONCE
 namespace skein {
 
-// One update, its numbers worked out.
+// One update with all its numbers computed.
 struct AdamwUpdate {
   const void* weight;
   void* new_weight;  // may be `weight`
@@ -67,7 +67,7 @@ HWY_INLINE VU32 load_words(const uint32_t* from, size_t n) {
   return hn::Load(d, lanes);
 }
 
-// Weight, moments and whether the weight is rounded with noise are fixed per instance.
+// The dtypes of weight and moments, and the weight's rounding, are fixed per instance.
 template <typename W, typename M, bool kMaster, bool kNoisyWeight>
 void update_block(const AdamwUpdate& u, size_t begin, size_t count, const uint32_t* weight_noise,
                   const uint32_t* moment_noise) {
@@ -163,7 +163,7 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
   return nullptr;
 }
 
-// Without `localize` the operands are the whole.
+// Without `localize` the operands are the whole parameter.
 int64_t local_attr(const KernelCall& call, std::string_view name, int64_t whole) {
   return call.attrs.has(name) ? call.attrs.integer(name) : whole;
 }
@@ -207,7 +207,7 @@ AdamwUpdate make_update(const KernelCall& call) {
   return u;
 }
 
-// What a new value or a reduced gradient may have behind the elements that exist.
+// Clears what a new value or a reduced gradient may have after its existing elements.
 void clear_padding(const View& view, int64_t count) {
   const int64_t used_bytes = count * size_of(view.dtype);
   std::memset(view.as<uint8_t>() + used_bytes, 0, view.num_bytes() - used_bytes);
@@ -216,10 +216,10 @@ void clear_padding(const View& view, int64_t count) {
 void run(const KernelCall& call) {
   const AdamwUpdate update = make_update(call);
   const int64_t count = num_local_elements(call);
-  constexpr int64_t kChunk = 16384;
+  constexpr int64_t kSegmentElements = 16384;
 #pragma omp parallel for schedule(static)
-  for (int64_t begin = 0; begin < count; begin += kChunk) {
-    HWY_DYNAMIC_DISPATCH(update_elements)(update, begin, std::min(count, begin + kChunk));
+  for (int64_t begin = 0; begin < count; begin += kSegmentElements) {
+    HWY_DYNAMIC_DISPATCH(update_elements)(update, begin, std::min(count, begin + kSegmentElements));
   }
   clear_padding(call.outputs[0], count);
   clear_padding(call.outputs[1], count);

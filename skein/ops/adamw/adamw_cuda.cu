@@ -16,7 +16,7 @@ constexpr int kThreads = 256;
 constexpr int kBlocksEach = 5;  // of a multiprocessor
 constexpr int kPack = 4;        // elements of a block of Philox, and of 16 bytes of f32
 
-// One update, but for the numbers that only the device knows.
+// An update. Numbers that only the device knows are addresses here.
 struct AdamwUpdate {
   const void* weight;
   void* new_weight;  // may be `weight`
@@ -37,7 +37,7 @@ struct AdamwUpdate {
 
 enum class WeightKind { kF32, kBF16, kNoisyBF16, kBF16WithMaster };
 
-// What is the same for all elements, and only the device knows.
+// Factors that are the same for all elements, and that only the device knows.
 struct Factors {
   uint32_t step;
   float scale;
@@ -66,14 +66,15 @@ __device__ Factors make_factors(const AdamwUpdate& u) {
           .inverse_root_bc2 = corrections[1]};
 }
 
-// Of the whole parameter.
+// The index in the whole parameter of this rank's element `at`.
 __device__ uint64_t element_of(const AdamwUpdate& u, int64_t at) {
   const uint64_t in_box = u.range_begin + at;
   if (in_box < u.run_elements) return u.first_element + in_box;  // often there is one run
   return u.first_element + in_box / u.run_elements * u.run_stride + in_box % u.run_elements;
 }
 
-// Operation by operation as adamw_cpu.cc: a bf16 weight then rounds the same way on both.
+// The operations of adamw_cpu.cc in the same order, so that a bf16 weight rounds the same way on
+// both.
 __device__ void update_element(const AdamwUpdate& u, const Factors& f, float gradient, float& w,
                                float& m, float& v) {
   const float g = __fmul_rn(gradient, f.scale);
@@ -83,20 +84,20 @@ __device__ void update_element(const AdamwUpdate& u, const Factors& f, float gra
   w = __fmaf_rn(-f.step_size, __fdiv_rn(m, denominator), __fmul_rn(w, f.decay));
 }
 
-// The words of the n elements from `element` on: a whole block, or one.
+// Draws the words of n elements from `element` on: those of a block of Philox, or one of them.
 template <int n>
 __device__ void draw(uint32_t (&words)[n], const Philox& philox, uint64_t element) {
   const Philox::Block block = philox.block(element / kPack);
   if constexpr (n == kPack) {
     for (int i = 0; i < n; ++i) words[i] = block[i];
-  } else {  // chosen, not indexed: registers have no addresses
+  } else {  // selected, as registers cannot be indexed
     const uint32_t low = element % 2 == 0 ? block[0] : block[1];
     const uint32_t high = element % 2 == 0 ? block[2] : block[3];
     words[0] = element % 4 < 2 ? low : high;
   }
 }
 
-// One of the two bf16 around each value: adds 16 bits of noise below the bf16.
+// Rounds each value to one of the two bf16 around it: adds 16 bits of noise below the bf16.
 template <int n>
 __device__ Pack<bfloat16, n> round_with(const float (&values)[n], const uint32_t (&noise)[n],
                                         int shift) {
@@ -117,7 +118,7 @@ __device__ Pack<bfloat16, n> round_with(const float (&values)[n], const uint32_t
   }
 }
 
-// n elements a thread and turn, a pack or one.
+// In a turn a thread updates n elements: a pack, or one.
 template <WeightKind kind, typename M, int n>
 __global__ void __launch_bounds__(kThreads, kBlocksEach) update_elements(const AdamwUpdate u) {
   using W = std::conditional_t<kind == WeightKind::kF32, float, bfloat16>;
@@ -179,7 +180,7 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
   return nullptr;
 }
 
-// Without `localize` the operands are the whole.
+// Without `localize` the operands are the whole parameter.
 int64_t local_attr(const KernelCall& call, std::string_view name, int64_t whole) {
   return call.attrs.has(name) ? call.attrs.integer(name) : whole;
 }
@@ -221,7 +222,7 @@ AdamwUpdate make_update(const KernelCall& call) {
   };
 }
 
-// Whether all can be moved in packs, each with the noise of one block.
+// Whether all operands can be moved in packs, each of which takes the noise of one block of Philox.
 bool has_packs(const AdamwUpdate& u) {
   const void* const operands[] = {u.weight,  u.new_weight, u.gradient,
                                   u.exp_avg, u.exp_avg_sq, u.master};

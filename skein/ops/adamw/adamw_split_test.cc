@@ -1,4 +1,4 @@
-// However a parameter is split over ranks, its update has the bits of the whole.
+// However a parameter is split over ranks, its update has the same bits as that of the whole.
 #include "skein/ops/adamw/adamw.h"
 #include "tests/ops/op_harness.h"
 
@@ -80,7 +80,7 @@ class SplitRun {
     verify(graph_, "the test");
   }
 
-  // Puts what all ranks computed together, and expects zeros behind.
+  // Joins the results of all ranks, and expects zeros in the padding.
   Outputs outputs() const {
     Outputs result;
     for (const Tensor& tensor : whole_) result.emplace_back(tensor.values.size(), NAN);

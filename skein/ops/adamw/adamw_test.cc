@@ -99,7 +99,7 @@ TEST(Adamw, CorrectsTheBiasOfTheFirstSteps) {
   for (const int step : {1, 2, 10, 1000, 1000000}) check_op(make_case({.step = step}));
 }
 
-// The noise is that of base/philox.h, element by element.
+// The noise is that of base/philox.h for each element.
 TEST(Adamw, RoundsTheWeightWithTheNoiseOfTheElement) {
   const Shape shape = {2, 700};
   OpCase exact = make_case({.weight = DType::kBF16, .shape = shape});
@@ -129,7 +129,7 @@ TEST(Adamw, RoundsTheMomentsWithTheNoiseOfTheElement) {
   }
 }
 
-// What stochastic rounding is for: updates far below a bf16 step arrive on average.
+// The purpose of stochastic rounding: updates far below a bf16 step take effect on average.
 TEST(Adamw, StochasticRoundingKeepsSmallUpdates) {
   const Shape shape = {40000};
   double moved[2];

@@ -1,5 +1,5 @@
-// A bias that is added to the rows of a product whose terms several ranks hold: there linear cannot
-// add it, since every rank would.
+// Adds a bias to the rows of a product whose terms are spread over several ranks. There linear
+// cannot add it, since every rank would.
 //
 // Formula       y[t,o] = x[t,o] + b[o]
 // Derivative    dx = dy;  db[o] += sum over tokens of dy[t,o] (linear_db)

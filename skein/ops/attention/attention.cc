@@ -11,7 +11,7 @@
 namespace skein {
 namespace {
 
-// Where q, k, v and attention_start are among a node's inputs.
+// The indices of q, k, v and attention_start among a node's inputs.
 struct Operands {
   int q, k, v, start;
 };
@@ -49,7 +49,7 @@ void check_operands(const OpCall& call, const Operands& at) {
   check_type(call, at.start, DType::kI32, {tokens});
 }
 
-// Axes that split the queries of a sequence: their ranks hold its keys and values whole.
+// Axes that split the queries of a sequence; their ranks hold its keys and values whole.
 struct ContextAxes {
   std::vector<int> axes;  // outermost first
   int64_t parts = 1;
@@ -109,7 +109,7 @@ void check_local(const OpCall& call, const Operands& at) {
              call.describe(at.k), call.describe(at.q), k.dim(1) / head_dim);
 }
 
-// Which part of its sequences a rank holds, where it does not hold them whole.
+// Sets which part of its sequences a rank holds, if it does not hold them whole.
 void set_part(const OpCall& call, const Operands& at, int64_t rank, Attrs& attrs) {
   const ContextAxes context =
       context_axes(call.mesh, call.input(at.q).placements, call.input(at.k).placements);
@@ -157,8 +157,8 @@ std::vector<TensorType> infer_backward(const OpCall& call) {
           {v.dtype, v.shape, placements[2]}};
 }
 
-// Pairs (i, j) that one rank computes, over its tokens and query heads: zigzag order gives every
-// part of a sequence the same number.
+// Pairs (i, j) that one rank computes, over its tokens and query heads: with zigzag order every
+// part of a sequence has the same number.
 double num_pairs(const OpCall& call, const Operands& at) {
   const auto length = static_cast<double>(call.attrs.integer("sequence_length"));
   const auto tokens = static_cast<double>(call.input(at.q).local_shape(call.mesh).dim(0));
@@ -191,11 +191,11 @@ void backward(BackwardContext& context) {
   context.add_input_grad(2, grads.dv);
 }
 
-// All rows of k or v in natural order, from the part that each rank of `context` holds.
+// Gathers all rows of k or v, in natural order, from the parts that the ranks of `context` hold.
 ValueId gather_sequences(Graph& graph, ValueId x, const ContextAxes& context,
                          int64_t sequence_length) {
   const std::string name = graph.value(x).name;
-  // The inner axis cut last, so its parts are joined first.
+  // Inner axes split last, so their parts are joined first.
   for (auto axis = context.axes.rbegin(); axis != context.axes.rend(); ++axis) {
     x = redistribute(graph, x, graph.mesh().axis(*axis).name, Placement::replicated());
   }
@@ -208,7 +208,7 @@ std::vector<ValueId> expand(Graph& graph, const Node& node, const std::vector<Va
   const ValueId q = inputs.at(0), k = inputs.at(1), v = inputs.at(2), start = inputs.at(3);
   const ContextAxes context =
       context_axes(graph.mesh(), graph.type(q).placements, graph.type(start).placements);
-  // k and v that are whole already are left to the rules.
+  // If k and v are whole already, the placement rules apply.
   for (const int axis : context.axes) {
     if (graph.type(k).placements[axis].is_replicated()) return {};
   }

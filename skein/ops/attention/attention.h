@@ -8,26 +8,26 @@
 // Shapes        q, o [T, heads * head_dim], k, v [T, kv_heads * head_dim], f32 or bf16;
 //               attention_start i32[T]: the index within its sequence (0 .. S-1) of the first
 //               position of the token's document, never decreasing along a sequence and never
-//               beyond the token itself (the data loader's promise; kernels stay in bounds whatever
-//               it holds); lse f32[T, heads]
+//               beyond the token itself (guaranteed by the data loader; kernels stay in bounds with
+//               any values); lse f32[T, heads]
 // Attrs         heads, kv_heads (global), head_dim, sequence_length (S), causal, scale (> 0)
 // Accumulation  fp32, softmax in fp32. With bf16 inputs a kernel may round p, and ds in backward,
 //               to bf16 before the products that read them.
-// Backward      attention_backward, from q, k, v, o, lse; it computes p again:
+// Backward      attention_backward, from q, k, v, o, lse; it recomputes p:
 //               delta[i] = do[i] . o[i];  ds[i, j] = p[i, j] (do[i] . v[j] - delta[i])
 //               dv[j] = sum_i p[i, j] do[i];  dk[j] = scale * sum_i ds[i, j] q[i];
 //               dq[i] = scale * sum_j ds[i, j] k[j];  dk, dv sum over the query heads of a group
-// Cost          4 * head_dim flops a pair (i, j) and head, backward 10; S (S + 1) / 2 pairs where
-//               causal, S * S otherwise (documents only make it less). No S x S matrix in memory:
-//               blocks that no pair of which is visible are never computed.
+// Cost          4 * head_dim flops a pair (i, j) and head, backward 10; S (S + 1) / 2 pairs if
+//               causal, S * S otherwise (documents only reduce it). No S x S matrix in memory:
+//               blocks without a visible pair are never computed.
 // Placement     tokens S0, whole sequences to a rank; heads S1. On an axis that shards q but not k
 //               and v (kv replication) each rank must hold one kv head; dk and dv are P there.
 //               Context parallelism: q S0, and k, v and start Replicated, over axes of n ranks
-//               inside of those that split whole sequences. q, o and lse have their rows in zigzag
-//               order (ops/zigzag), part r of n at the r-th rank; k, v and start have whole
+//               inside those that split whole sequences. q, o and lse have their rows in zigzag
+//               order (ops/zigzag), part r of n on the r-th rank; k, v and start have whole
 //               sequences in natural order; dk and dv are P. Given k and v S0 like q, and start
 //               Replicated, attention() and `expand` gather and reorder them first. Every rank has
-//               the same number of pairs where documents do not differ; its attrs `part` and
+//               the same number of pairs if sequences have the same documents; its attrs `part` and
 //               `parts` say which rows of a sequence it holds
 // Errors        kInvalid: shapes that do not match the attrs, a placement that splits a head or a
 //               sequence, a sequence that 2n does not divide
@@ -55,8 +55,8 @@ struct AttentionResult {
   ValueId lse = kNoValue;
 };
 
-// Appends "<name>" and "<name>_lse"; before them what gathers k and v, where tokens of a sequence
-// are split.
+// Appends "<name>" and "<name>_lse"; if the tokens of a sequence are split, first the gathers of k
+// and v.
 AttentionResult attention(Graph& graph, ValueId q, ValueId k, ValueId v, ValueId attention_start,
                           const AttentionAttrs& attrs, const std::string& name);
 
@@ -66,7 +66,7 @@ struct AttentionGrads {
   ValueId dv = kNoValue;
 };
 
-// `attrs` as the forward node has them. `names`: of dq, dk and dv.
+// `attrs` are those of the forward node. `names`: of dq, dk and dv.
 AttentionGrads attention_backward(Graph& graph, ValueId grad, ValueId q, ValueId k, ValueId v,
                                   const AttentionResult& forward, ValueId attention_start,
                                   const Attrs& attrs, const std::vector<std::string>& names);

@@ -1,5 +1,5 @@
-// Attention where tokens of a sequence are split over ranks: every rank's kernels run one after the
-// other and must give what one rank gives that has whole sequences.
+// Attention with the tokens of a sequence split over ranks: the kernels of every rank run one after
+// the other and must give what one rank with whole sequences gives.
 #include <gtest/gtest.h>
 
 #include "skein/ops/attention/attention.h"
@@ -30,7 +30,7 @@ struct Case {
 
 Tensor starts_of(const Case& test) {
   return make_tensor(DType::kI32, {test.tokens()}, [&](int64_t t) {
-    // Sequences differ in their documents.
+    // Sequences have different documents.
     const int64_t position = t % test.sequence_length, shift = t / test.sequence_length % 3;
     int64_t start = 0;
     for (const int64_t boundary : test.boundaries) {
@@ -40,7 +40,7 @@ Tensor starts_of(const Case& test) {
   });
 }
 
-// The natural row of each row as ranks store them: whole sequences to a rank of dp, then zigzag.
+// The natural row of each row as ranks store them: whole sequences on a rank of dp, then zigzag.
 std::vector<int64_t> stored_rows(const Case& test) {
   std::vector<int64_t> rows;
   const int64_t dp = test.mesh.size("dp");
@@ -87,7 +87,7 @@ struct Built {
   AttentionGrads grads;
 };
 
-// The rows that are split as they were: the derivative of zigzag, then of redistribute.
+// Splits the rows as before: the derivative of zigzag, then of redistribute.
 ValueId give_back(const Case& test, Graph& graph, ValueId grad) {
   if (test.parts() == 1) return grad;
   grad = zigzag(graph, grad, test.sequence_length, test.parts(), false, "stored");
@@ -206,7 +206,7 @@ TEST(AttentionContext, WithDataParallelismAndSplitHeads) {
          .boundaries = {31}});
 }
 
-// Several pieces of keys in backward.
+// Backward with several pieces of keys.
 TEST(AttentionContext, LongSequences) {
   for (const bool causal : {true, false}) {
     check({.mesh = mesh_of(1, 3, 1, 1),
@@ -217,7 +217,7 @@ TEST(AttentionContext, LongSequences) {
   }
 }
 
-// Blocks of scores that each rank computes.
+// Counts the score blocks that each rank computes.
 TEST(AttentionContext, RanksHaveEqualWork) {
   using namespace attention_cpu;
   for (const int64_t n : {2, 3, 4, 8}) {
@@ -280,7 +280,7 @@ TEST(AttentionContext, ExpandsWhereSequencesAreSplit) {
             placed_type(DType::kF32, {}, "S0 S0 S1 S1").placements);
   EXPECT_EQ(built.graph.type(built.grads.dk).placements,
             placed_type(DType::kF32, {}, "S0 S0 S1 P").placements);
-  test.attrs.sequence_length = test.sequence_length = 18;  // not two pieces for each of two ranks
+  test.attrs.sequence_length = test.sequence_length = 18;  // 2n = 4 pieces do not divide it
   EXPECT_THROW(build(test), Error);
   test = {.mesh = Mesh({{"cp", 2}, {"dp", 2}, {"kv", 1}, {"replica", 1}})};
   test.attrs.sequence_length = 24;

@@ -52,7 +52,7 @@ TEST(Attention, Placements) {
   EXPECT_EQ(type(built.grads.dq), type_of(DType::kBF16, {32, 32}, "011"));
   EXPECT_EQ(type(built.grads.dk), type_of(DType::kBF16, {32, 8}, "01P"));
   EXPECT_EQ(type(built.grads.dv), type_of(DType::kBF16, {32, 8}, "01P"));
-  // 16 rows a rank, 2 query heads: 8 * 9 / 2 pairs a sequence and head.
+  // 16 rows and 2 query heads per rank: 8 * 9 / 2 pairs per sequence and head.
   const Node& node = built.graph.nodes()[0];
   EXPECT_EQ(kAttention.cost(built.graph.call(node)).flops, 4 * 4 * 2 * 2 * 36);
 }

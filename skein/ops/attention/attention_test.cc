@@ -26,7 +26,7 @@ struct Config {
   bool causal = true;
   DType dtype = DType::kF32;
   std::vector<int64_t> boundaries = {};   // where documents begin, in every sequence
-  std::vector<int64_t> boundary_of = {};  // where sequence n has one
+  std::vector<int64_t> boundary_of = {};  // one boundary of sequence n
   double scale = 0;                       // 0: 1 / sqrt(head_dim)
 
   int64_t tokens() const { return sequences * sequence_length; }
@@ -39,7 +39,7 @@ struct Config {
 
 Tensor starts_of(const Config& config) {
   return op_test::make_tensor(DType::kI32, {config.tokens()}, [&](int64_t t) {
-    // Every other sequence is shifted, so that sequences differ.
+    // Every other sequence is shifted, so that sequences have different documents.
     const int64_t position = t % config.sequence_length, sequence = t / config.sequence_length;
     if (!config.boundary_of.empty()) {
       const int64_t boundary = config.boundary_of[sequence];
@@ -124,7 +124,7 @@ class Reference {
     for (int64_t d = 0; d < config_.head_dim; ++d) sum += a[d] * b[d];
     return sum;
   }
-  // Of every key of the sequence, 0 where it is not visible; and the log of the sum.
+  // The probability of every key of the sequence, 0 if it is not visible; and the log of the sum.
   std::pair<std::vector<double>, double> probabilities(int64_t row, int64_t head) const {
     std::vector<double> p(config_.sequence_length);
     double sum = 0, max = -std::numeric_limits<double>::infinity();
@@ -236,7 +236,7 @@ TEST(Attention, SharesKeyValueHeads) {
 }
 
 TEST(Attention, StopsAtEveryDocumentBoundary) {
-  // Every one; where that would take minutes, those around the edges of blocks.
+  // Tests every boundary, or where that would take minutes, those around the edges of blocks.
   std::vector<int64_t> boundaries = {1, 2, 31, 32, 33, 63, 64, 65, 66, 96, 127, 128, 129, 130};
   if (!op_test::test_device().is_slow) {
     boundaries.resize(130);
@@ -271,7 +271,7 @@ TEST(Attention, ManyDocumentsInARow) {
   }
 }
 
-// Several pieces of keys, whose dq are added up: the CPU's have 1,024. Elsewhere many blocks.
+// Several pieces of keys, whose dq are added: on the CPU a piece has 1,024. Elsewhere many blocks.
 TEST(Attention, LongSequences) {
   const int64_t unit = op_test::test_device().is_slow ? 30 : 100;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
@@ -285,8 +285,8 @@ TEST(Attention, LongSequences) {
   }
 }
 
-// Scores of hundreds: the running maximum must be taken off before exp. Rounding a score of s moves
-// its probability by s * 2^-24.
+// Scores of hundreds: the running maximum must be subtracted before exp. Rounding a score of s
+// changes its probability by s * 2^-24.
 TEST(Attention, LargeScores) {
   for (const double scale : {3.0, 20.0}) {
     check_forward({.sequence_length = 150, .head_dim = 64, .scale = scale}, 1e-4);
@@ -317,7 +317,7 @@ TEST(Attention, DerivativeRule) {
   }
 }
 
-// Values of another document change no bit, though both lie in one block.
+// Values of another document change no bit, though both documents lie in one block.
 TEST(Attention, DocumentsAreStrangers) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const Config config = {
@@ -340,7 +340,7 @@ TEST(Attention, DocumentsAreStrangers) {
   }
 }
 
-// The kernels of machines with less than this one's instructions.
+// The kernels for CPUs with fewer instructions than this one.
 class AttentionPortable : public testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// What to multiply the gradient sums by: the mean over tokens, clipped to a global norm.
+// The factor for the gradient sums: takes the mean over tokens, and clips it to a global norm.
 //
 // Formula    tokens = max(num_tokens, 1)
 //            norm = sqrt(total(norm_sum)) / tokens         the norm of the mean gradient

@@ -6,7 +6,7 @@ namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
-// One thread: 24 numbers, in f64, as exact_sum::total() adds them.
+// One thread adds 24 numbers in f64, in the order of exact_sum::total().
 __global__ void find_scale(const double* norm_sum, const int32_t* num_tokens, double max_norm,
                            float* scale, float* norm_out) {
   double sum = 0;

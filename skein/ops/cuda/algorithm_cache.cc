@@ -68,7 +68,7 @@ std::optional<AlgorithmCache::Choice> AlgorithmCache::find(const std::string& ke
   return found->second;
 }
 
-// With the lock; released when the descriptor is closed. -1: it cannot be had.
+// Opens the file and locks it until the descriptor is closed; -1 where that fails.
 FileDescriptor AlgorithmCache::open_and_lock() const {
   if (file_.empty()) return {};
   std::error_code ignored;
@@ -80,7 +80,7 @@ FileDescriptor AlgorithmCache::open_and_lock() const {
   return fd;
 }
 
-// Whole lines alone: the last one may still be being written, or its writer may have died.
+// Reads only whole lines: the last one may still be being written, or its writer may have died.
 void AlgorithmCache::read_new(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return;

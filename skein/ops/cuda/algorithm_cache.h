@@ -52,7 +52,7 @@ class AlgorithmCache {
   std::map<std::string, Choice> choices_;
 };
 
-// As the file has an algorithm's bytes.
+// An algorithm's bytes as the file has them, in hexadecimal.
 std::string to_hex(const std::string& bytes);
 std::string from_hex(const std::string& hex);
 

@@ -54,7 +54,7 @@ __device__ Pack<T, n> load_pack_or(T otherwise, bool there, const T* from) {
   Pack<T, n> pack;
   for (int i = 0; i < n; ++i) pack.at[i] = otherwise;
   if constexpr (sizeof(pack) % 4 == 0) {
-    // Chosen by words: elements of bf16 would then take a register each.
+    // Words are selected, as selected elements of bf16 would take a register each.
     auto words = std::bit_cast<Pack<uint32_t, sizeof(pack) / 4>>(pack);
     if (there) words = std::bit_cast<decltype(words)>(load_pack<n>(from));
     return std::bit_cast<Pack<T, n>>(words);
@@ -66,8 +66,8 @@ template <int n, typename T>
 __device__ void store_pack(T* to, const Pack<T, n>& pack) {
   *reinterpret_cast<Pack<T, n>*>(to) = pack;
 }
-// Into global memory, 16 bytes an access for certain: under a condition, nvcc takes a plain store
-// apart.
+// Stores to global memory with 16 bytes an access. A plain store under a condition is divided by
+// nvcc.
 template <int n, typename T>
 __device__ void store_pack_global(T* to, const Pack<T, n>& pack) {
 #ifdef __CUDA_ARCH__
@@ -85,7 +85,7 @@ __device__ void store_pack_global(T* to, const Pack<T, n>& pack) {
 template <int n, typename T>
 __device__ void to_floats(float (&to)[n], const Pack<T, n>& pack) {
   if constexpr (std::is_same_v<T, bfloat16> && n % 2 == 0) {
-    // One instruction an element, where conversions one by one take two.
+    // This takes one instruction an element, where conversions one by one take two.
     const auto pairs = std::bit_cast<Pack<uint32_t, n / 2>>(pack);
     for (int i = 0; i < n; i += 2) {
       to[i] = std::bit_cast<float>(pairs.at[i / 2] << 16);

@@ -26,7 +26,8 @@ void Library::open() {
 }
 
 void* Library::symbol(const char* name) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  if (void* linked = dlsym(RTLD_DEFAULT, name)) return linked;
+  const Lock lock(mutex_);
   if (loaded_ == nullptr) open();
   void* found = dlsym(loaded_, name);
   if (found != nullptr) return found;

@@ -5,9 +5,10 @@
 // Threads  any number
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "skein/base/mutex.h"
 
 namespace skein::cuda {
 
@@ -21,25 +22,23 @@ class Library {
         version_(version),
         advice_(std::move(advice)) {}
 
+  // A library that the program was linked with, as the emulation is in tests, comes before the
+  // file.
   void* symbol(const char* name);
 
  private:
-  void open();
+  void open() SKEIN_REQUIRES(mutex_);
 
   std::string title_;
   std::string file_;
   int version_;
   std::string advice_;
-  std::mutex mutex_;
-  void* loaded_ = nullptr;  // never unloaded
+  Mutex mutex_;
+  void* loaded_ SKEIN_GUARDED_BY(mutex_) = nullptr;  // never unloaded
 };
 
 }  // namespace skein::cuda
 
 // The address of a function that a header declares.
-#ifdef SKEIN_CUDA_EMULATED
-#define SKEIN_LIBRARY_FUNCTION(library, name) (static_cast<void>(library), &::name)
-#else
 #define SKEIN_LIBRARY_FUNCTION(library, name) \
   reinterpret_cast<decltype(&::name)>((library).symbol(#name))
-#endif

@@ -32,7 +32,7 @@ __device__ T warp_reduce(T value, Op op) {
   return value;
 }
 
-// `identity`: of the op, for the warps that are not there.
+// `identity` of the op stands for the warps that do not exist.
 template <typename T, typename Op>
 __device__ T block_reduce(T value, Op op, T identity) {
   __shared__ T of_warps[32];
@@ -48,7 +48,7 @@ template <typename T>
 __device__ T block_sum(T value) {
   return block_reduce(value, Sum(), T(0));
 }
-// block_sum of each of `count` values, for the barriers of one.
+// block_sum of each of `count` values, with as many barriers as for one.
 template <int count>
 __device__ void block_sums(float (&values)[count]) {
   __shared__ float of_warps[count][32];

@@ -15,7 +15,7 @@ void check_tokens(const OpCall& call) {
              call.describe(0));
 }
 
-// A rank whose table is split by rows knows where its rows begin.
+// Sets `first_row` on a rank whose table is split by rows.
 void localize_rows(const OpCall& call, int table, int64_t rank, Attrs& attrs) {
   const TensorType& type = call.input(table);
   const bool split = std::find(type.placements.begin(), type.placements.end(),

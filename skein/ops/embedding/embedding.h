@@ -1,7 +1,7 @@
 // Rows of a table, picked by token.
 //
-// Formula       x[t] = table[tokens[t]]; a zero row where the token is outside of the table
-//               (whoever brings tokens in checks them; this keeps reads inside of the table)
+// Formula       x[t] = table[tokens[t]]; a zero row if the token is outside the table
+//               (the source of the tokens checks them; this only keeps reads inside the table)
 // Derivative    sum[v] += sum over t with tokens[t] = v of dx[t], tokens in order
 // Shapes        tokens [T] i32; table [V, D] f32 or bf16; x [T, D] of the table's dtype;
 //               sum [V, D] f32
@@ -10,8 +10,8 @@
 // Cost          memory only
 // Placement     tokens S0, table Replicated -> x S0, sum Partial; table S1 -> x S1. A table S0,
 //               split over the vocabulary, gives x Partial (a rank has zero rows for tokens of
-//               others) and sum S0: a rank adds to its own rows only, the first of which is its
-//               attr `first_row`
+//               other ranks) and sum S0: a rank adds only to its own rows, which begin at its attr
+//               `first_row`
 #pragma once
 
 #include "skein/ir/graph.h"

@@ -8,7 +8,7 @@
 namespace skein {
 namespace {
 
-// Where the table is split over the vocabulary: which row of it this rank's first one is.
+// The row of the whole table at which this rank's rows begin.
 int64_t first_row(const KernelCall& call) {
   return call.attrs.has("first_row") ? call.attrs.integer("first_row") : 0;
 }
@@ -45,8 +45,8 @@ void add_columns(const KernelCall& call, int64_t begin, int64_t end) {
   }
 }
 
-// Every thread adds all tokens in order, in columns of its own: the bits do not depend on how the
-// columns are divided.
+// Every thread adds all tokens in order, for columns of its own, so the bits do not depend on how
+// the columns are divided.
 void run_dw(const KernelCall& call) {
   const int64_t cols = call.outputs[0].cols();
   const bool narrow = call.inputs[1].dtype == DType::kBF16;

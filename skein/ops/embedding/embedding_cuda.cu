@@ -9,7 +9,7 @@ namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
-// Where the table is split over the vocabulary: which row of it this rank's first one is.
+// The row of the whole table that this rank's first one is, where the vocabulary is split.
 int64_t first_row(const KernelCall& call) {
   return call.attrs.has("first_row") ? call.attrs.integer("first_row") : 0;
 }
@@ -17,7 +17,7 @@ int64_t first_row(const KernelCall& call) {
 // ---- forward ----
 
 constexpr int kThreads = 256;
-constexpr int kTokens = 4;  // that a thread reads before it writes
+constexpr int kTokens = 4;  // a thread reads so many before it writes
 
 // One thread a pack of n columns of kTokens tokens; blockIdx.y steps over the tokens. The last
 // token may be done twice.
@@ -76,7 +76,7 @@ void run(const KernelCall& call) {
 // goes on from the window before, its sum is left in `partial`, and one more kernel adds those in
 // order. So a row that most tokens have keeps many blocks busy, not one.
 
-// A token and its row: (row << 32) | token. All differ.
+// A token and its row: (row << 32) | token. So all keys differ.
 using Key = uint64_t;
 constexpr uint32_t kOutside = 0xffffffffu;  // the row of a token outside of the table: the last one
 
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kSumThreads, 6)
       Pack<float, n> sums[kAhead];
 #pragma unroll
       for (int i = 0; i < kAhead; ++i) {
-        // What is not needed is read all the same: a branch would make loads wait for each other.
+        // Keys that are not needed are read as well: a branch would make loads wait for each other.
         const Key key = keys[begin + i];
         gradients[i] = load_pack<n>(dx.at(token_of(key)) + col);
         sums[i] = load_pack<n>(sum.at(row_of(key) == kOutside ? 0 : row_of(key)) + col);
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kSumThreads, 6)
     const auto crosses_into = [&](int64_t window) {
       return row_of(sorted[window * kWindow - 1]) == row;
     };
-    // Another block begins earlier.
+    // The row's sum begins in an earlier window, whose block adds it.
     if (row == kOutside || !crosses_into(first) || (first > 1 && crosses_into(first - 1))) continue;
     int64_t end = first + 1;
     for (int more = 32; more == 32; end += more) {

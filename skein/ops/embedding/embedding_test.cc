@@ -42,7 +42,7 @@ TEST(Embedding, StaysInsideOfTheTable) {
             .reference = reference});
 }
 
-// More tokens than one block sorts, of few rows: what the sorted parts are merged for, and rows
+// More tokens than one block sorts, of few rows: this needs the merge of sorted parts, and rows
 // whose tokens fill several windows, one of them most.
 TEST(Embedding, GradientOfManyTokensOfFewRows) {
   const int64_t num_tokens = 700, vocabulary = 50;
@@ -70,7 +70,7 @@ TEST(Embedding, GradientOfManyTokensOfFewRows) {
   }
 }
 
-// Every rank's part of the table, on a mesh where dp splits the tokens and two axes the vocabulary.
+// The parts of every rank, on a mesh where dp splits the tokens and two axes split the vocabulary.
 TEST(Embedding, TableSplitOverTheVocabulary) {
   Tensor tokens = random_ids({24}, 16);
   tokens.values[3] = -1;

@@ -1,5 +1,5 @@
-// Zeros: in place, for sums that were taken away, to start again; or new, for sums that live only
-// while they are added up.
+// Zeros: in place, to restart sums that were consumed; or a new value, for sums that live only
+// while they are accumulated.
 //
 // Formula    fill_zero: x_i' = 0, padding included; zeros: y = 0
 // Shapes     x_i any shape and dtype, packed

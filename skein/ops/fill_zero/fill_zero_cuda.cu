@@ -9,14 +9,14 @@ namespace {
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
 constexpr int kThreads = 256;
-constexpr int64_t kChunkBytes = 32 << 10;
+constexpr int64_t kSegmentBytes = 32 << 10;
 
-// One block a chunk: 16 bytes at a time where they are aligned, single ones at both ends.
-__global__ void __launch_bounds__(kThreads) zero_chunks(const TensorList<1> list) {
+// A block clears one segment: 16 bytes at a time where they are aligned, single ones at both ends.
+__global__ void __launch_bounds__(kThreads) zero_segments(const TensorList<1> list) {
   using Bytes = Pack<uint8_t, 16>;
-  const TensorChunk chunk = list.chunk(blockIdx.x);
-  uint8_t* const begin = static_cast<uint8_t*>(list.data[0][chunk.tensor]) + chunk.begin;
-  const int count = static_cast<int>(chunk.count), thread = static_cast<int>(threadIdx.x);
+  const TensorSegment segment = list.segment(blockIdx.x);
+  uint8_t* const begin = static_cast<uint8_t*>(list.data[0][segment.tensor]) + segment.begin;
+  const int count = static_cast<int>(segment.count), thread = static_cast<int>(threadIdx.x);
   const int unaligned = static_cast<int>(-reinterpret_cast<uintptr_t>(begin) % sizeof(Bytes));
   const int head = unaligned < count ? unaligned : count;
   const int tail = count - (count - head) % static_cast<int>(sizeof(Bytes));
@@ -39,12 +39,12 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
 
 void run(const KernelCall& call) {
   for_each_list<1>(
-      static_cast<int64_t>(call.outputs.size()), kChunkBytes,
+      static_cast<int64_t>(call.outputs.size()), kSegmentBytes,
       [&](int64_t i) {
         return ListedTensor<1>{{call.outputs[i].data}, call.outputs[i].num_bytes()};
       },
       [&](const TensorList<1>& list) {
-        launch(call, static_cast<unsigned>(list.num_chunks()), kThreads, zero_chunks, list);
+        launch(call, static_cast<unsigned>(list.num_segments()), kThreads, zero_segments, list);
       });
 }
 

@@ -1,9 +1,9 @@
-// One move in a binary tree of gradient sums that arrive one after another: what a rank needs to
-// sum its virtual ranks in the canonical order. A level is a sum that waits for its neighbour.
+// One step of a binary tree of gradient sums that become ready one after another: it sums a rank's
+// virtual ranks in the canonical order. A level is a sum that waits for its neighbour.
 //
 // Formula       push:   level' = gradient,   gradient' = 0
-//               merge:  gradient' = level + gradient;  level' has no meaning until the next push
-//               for each pair of many
+//               merge:  gradient' = level + gradient;  level' is undefined until the next push
+//               for each of many pairs
 // Shapes        level_i, gradient_i f32, any shape, the same for both, packed
 // Accumulation  fp32, the level (the earlier neighbour) first
 // Backward      none

@@ -11,11 +11,11 @@ using namespace cuda;  // NOLINT(google-build-using-namespace)
 constexpr int kThreads = 256;
 constexpr int kPack = kPackOf<float>;
 constexpr int kPacks = 4;  // of each operand, a thread
-constexpr int kChunk = kThreads * kPack * kPacks;
+constexpr int kSegment = kThreads * kPack * kPacks;
 
 template <bool kMerge, int n>
 __device__ void fold_packs(float* level, float* gradient, int count) {
-  constexpr int kSteps = kChunk / (kThreads * n);
+  constexpr int kSteps = kSegment / (kThreads * n);
   constexpr int kAtOnce = kSteps < kPacks ? kSteps : kPacks;
   for (int step = 0; step < kSteps; step += kAtOnce) {
     Pack<float, n> levels[kAtOnce], gradients[kAtOnce];
@@ -42,13 +42,13 @@ __device__ void fold_packs(float* level, float* gradient, int count) {
   }
 }
 
-// One block a chunk.
+// A block folds one segment.
 template <bool kMerge>
-__global__ void __launch_bounds__(kThreads) fold_chunks(const TensorList<2> list) {
-  const TensorChunk chunk = list.chunk(blockIdx.x);
-  float* level = static_cast<float*>(list.data[0][chunk.tensor]) + chunk.begin;
-  float* gradient = static_cast<float*>(list.data[1][chunk.tensor]) + chunk.begin;
-  const int count = static_cast<int>(chunk.count);
+__global__ void __launch_bounds__(kThreads) fold_segments(const TensorList<2> list) {
+  const TensorSegment segment = list.segment(blockIdx.x);
+  float* level = static_cast<float*>(list.data[0][segment.tensor]) + segment.begin;
+  float* gradient = static_cast<float*>(list.data[1][segment.tensor]) + segment.begin;
+  const int count = static_cast<int>(segment.count);
   const auto bits = reinterpret_cast<uintptr_t>(level) | reinterpret_cast<uintptr_t>(gradient);
   if (bits % 16 == 0 && count % kPack == 0) {
     fold_packs<kMerge, kPack>(level, gradient, count);
@@ -69,14 +69,14 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
 void run(const KernelCall& call) {
   const bool merges = call.attrs.text("mode") == "merge";
   for_each_list<2>(
-      static_cast<int64_t>(call.outputs.size() / 2), kChunk,
+      static_cast<int64_t>(call.outputs.size() / 2), kSegment,
       [&](int64_t i) {
         const View &level = call.outputs[2 * i], &gradient = call.outputs[2 * i + 1];
         return ListedTensor<2>{{level.data, gradient.data}, gradient.shape.num_elements()};
       },
       [&](const TensorList<2>& list) {
-        launch(call, static_cast<unsigned>(list.num_chunks()), kThreads,
-               merges ? fold_chunks<true> : fold_chunks<false>, list);
+        launch(call, static_cast<unsigned>(list.num_segments()), kThreads,
+               merges ? fold_segments<true> : fold_segments<false>, list);
       });
 }
 

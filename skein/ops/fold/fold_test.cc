@@ -46,7 +46,7 @@ TEST(Fold, MergeAddsTheLevelAndLeavesIt) {
   }));
 }
 
-// (a + b) + (c + d), of four sums that arrive in one place: two levels.
+// (a + b) + (c + d) of four sums that become ready in one gradient: two levels.
 TEST(Fold, SumsNeighboursFirst) {
   Graph graph(Mesh::standard(1, 1, 1, 1));
   graph.set_phase(Phase::kBackward);

@@ -14,7 +14,7 @@ int64_t check_head_dim(const OpCall& call) {
   return head_dim;
 }
 
-// The number of heads, all ranks'.
+// The number of heads over all ranks.
 int64_t check_heads(const OpCall& call, int index, int64_t head_dim) {
   const TensorType& x = check_matrix(call, index);
   call.check(x.shape.dim(1) % head_dim == 0, "{} is not made of heads of {}", call.describe(index),

@@ -1,4 +1,4 @@
-// RMS normalisation of each head, as Qwen3 has it of queries and keys.
+// RMS normalization of each head, as in Qwen3 for queries and keys.
 //
 // Formula       rstd[t,h] = 1 / sqrt(mean over i of x[t,h,i]^2 + epsilon)
 //               y[t,h,i] = x[t,h,i] rstd[t,h] w[i]
@@ -9,8 +9,8 @@
 // Accumulation  fp32; dw over the heads of blocks of 64 tokens, then the blocks by a binary tree
 // Backward      saves x and rstd
 // Cost          about 5 flops an element forward, 10 backward; memory-bound
-// Placement     tokens S0; heads S1; w Replicated, dw Partial. The derivative is linear: a gradient
-//               that is a sum still pending passes through it
+// Placement     tokens S0; heads S1; w Replicated, dw Partial. The derivative is linear, so a
+//               gradient that is still a pending sum passes through it
 // Source        transformers Qwen3RMSNorm; Henry et al., arXiv:2010.04245, for the idea
 #pragma once
 

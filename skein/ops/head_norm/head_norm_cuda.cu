@@ -9,7 +9,7 @@ using namespace cuda;  // NOLINT(google-build-using-namespace)
 
 constexpr int kWarps = 8;  // of a block
 
-// Heads, token after token: the grid is one of heads, and a warp has one at a time.
+// Heads are numbered token after token. The grid covers them, and a warp has one at a time.
 template <typename T>
 struct HeadsOf {
   T* data;
@@ -49,8 +49,8 @@ __global__ void forward(HeadsOf<const T> x, const W* w, HeadsOf<T> y, HeadsOf<fl
 constexpr int kColumns = 256;  // of dw at a time; nearly always all of them
 constexpr int kGroup = 64;     // heads of a block in backward
 
-// A block has kGroup heads; its warps take every kWarps-th, and what they found is added in order.
-// `partial` [blocks, head_dim].
+// A block has kGroup heads. A warp takes every kWarps-th of them; the warps' sums are added in
+// order. `partial` [blocks, head_dim].
 template <typename T, typename W>
 __global__ void backward(HeadsOf<const T> dy, HeadsOf<const T> x, HeadsOf<const float> rstd,
                          const W* w, HeadsOf<T> dx, float* partial, int64_t count) {
@@ -93,7 +93,7 @@ __global__ void backward(HeadsOf<const T> dy, HeadsOf<const T> x, HeadsOf<const 
   }
 }
 
-// sum[i] += partial[0][i] + partial[1][i] + ...; a block a column, threads side by side.
+// sum[i] += partial[0][i] + partial[1][i] + ...; a block adds one column.
 __global__ void add_partials(const float* partial, int64_t blocks, int head_dim, float* sum) {
   float mine = 0;
   for (int64_t block = threadIdx.x; block < blocks; block += blockDim.x) {

@@ -33,8 +33,7 @@ OpCase make_case(DType dtype, DType weight_dtype, int64_t rows, int64_t heads, i
   test.inputs = {random_tensor(dtype, {rows, heads * head_dim}, 1),
                  random_tensor(weight_dtype, {head_dim}, 2, 1.0, Role::kParameter)};
   test.tolerance = dtype == DType::kBF16 ? 4e-3 : 1e-6;
-  if (head_dim == 1)
-    test.grad_tolerance_f32 = 1e-3;  // what is left where dx cancels but for epsilon
+  if (head_dim == 1) test.grad_tolerance_f32 = 1e-3;  // dx cancels to almost nothing
   return test;
 }
 

@@ -1,5 +1,5 @@
-// Which operands of linear and its derivatives lie as one matrix: wq, wk, wv below each other,
-// their outputs side by side. Kernels run each longest run of such parts as one product.
+// Which operands of linear and its derivatives form one matrix in memory: wq, wk, wv below each
+// other, their outputs side by side. Kernels run each longest run of such parts as one product.
 #pragma once
 
 #include "skein/ir/kernel.h"
@@ -25,8 +25,8 @@ inline int num_parts(const KernelCall& call) {
   return static_cast<int>(call.attrs.integer("parts"));
 }
 
-// Whether parts i and i + 1 are one matrix in all that an op reads and writes of them. `copied`:
-// what it multiplies are copies, which are.
+// Whether parts i and i + 1 form one matrix in everything that an op reads and writes. `copied`:
+// the product reads copies of its inputs, which always do.
 inline bool joined_in_linear(const KernelCall& call, int i, bool copied = false) {
   const int parts = num_parts(call);
   return right_of(call.outputs[i], call.outputs[i + 1]) &&
@@ -48,7 +48,7 @@ inline bool joined_in_db(const KernelCall& call, int i) {
          vector_after(call.outputs[i], call.outputs[i + 1]);
 }
 
-// Splits parts into the longest runs that are one matrix; calls run(begin, sum of their sizes).
+// Splits parts into the longest runs that form one matrix; calls run(begin, total size) for each.
 template <typename JoinsNext, typename Size, typename Run>
 void for_each_run(int parts, JoinsNext joins_next, Size size, Run run) {
   for (int begin = 0; begin < parts;) {

@@ -1,5 +1,5 @@
 // The sum of each column of a matrix, in a fixed order: fp32 over blocks of 64 rows, then over the
-// blocks. Threads share out columns, so their number does not matter.
+// blocks. Each thread sums its own columns, so the number of threads does not matter.
 #pragma once
 
 #include "skein/tensor/view.h"

@@ -8,11 +8,11 @@
 
 namespace skein {
 
-// The call with its operands in scratch, dense, and the scratch behind them. Of null addresses too.
+// The call with dense operands in scratch, followed by its own scratch. Addresses may be null.
 KernelCall with_fp8_operands(const KernelCall& call, std::string_view op);
 int64_t fp8_operand_bytes(const KernelCall& call, std::string_view op);
 
-// Fills them from `call`.
+// Fills these operands from the inputs of `call`.
 void round_fp8_operands(const KernelCall& call, std::string_view op);
 
 }  // namespace skein

@@ -1,8 +1,10 @@
-// Which operands of linear and its derivatives are rounded to 8 bits where the node says `fp8`.
+// Which operands of linear and its derivatives are rounded to 8 bits if the node has the attr
+// `fp8`.
 //
-// Formula  operands of one group share one scale: 2^k times their largest magnitude is just in
-//          range. Values and weights are E4M3, gradients that arrive E5M2 (skein/tensor/fp8.h).
-//          Products are summed in fp32; outputs, biases and gradient sums stay as they are
+// Formula  operands of one group share one scale, the largest 2^k that keeps 2^k times their
+//          largest magnitude in range. Values and weights are E4M3, incoming gradients E5M2
+//          (skein/tensor/fp8.h). Products are summed in fp32; outputs, biases and gradient sums are
+//          not rounded
 // Placement a rank's parts have scales of their own
 #pragma once
 
@@ -23,7 +25,7 @@ struct Fp8Group {
   Fp8Format format;
 };
 
-// Of "linear", "linear_dx" or "linear_dw" with this number of parts.
+// The groups of "linear", "linear_dx" or "linear_dw" with this number of parts.
 inline std::vector<Fp8Group> fp8_groups(std::string_view op, int parts) {
   if (op == "linear") return {{0, 1, kE4M3}, {1, parts, kE4M3}};
   if (op == "linear_dx") return {{0, parts, kE5M2}, {parts, parts, kE4M3}};

@@ -8,8 +8,8 @@ namespace {
 
 bool has_bias(const OpCall& call) { return call.attrs.flag("bias"); }
 
-// A bias lies as the rows of its weight. Where y is a sum still pending, adding b on every rank
-// would count it once a rank: there it must be such a sum itself.
+// A bias is placed as the rows of its weight. If y is a pending sum, adding b on every rank would
+// count it once per rank, so b must be a pending sum as well.
 void check_bias(const OpCall& call, int weight, int bias, const Placements& of_y) {
   const TensorType& b = call.input(bias);
   call.check(
@@ -69,7 +69,7 @@ Layout layout(const OpCall& call) {
   return layout;
 }
 
-// One derivative node for all parts that reach the loss.
+// One derivative node for all parts that the loss depends on.
 void backward(BackwardContext& context) {
   const int parts = static_cast<int>(context.node().attrs.integer("parts"));
   const bool bias = context.node().attrs.flag("bias");

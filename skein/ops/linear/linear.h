@@ -1,5 +1,5 @@
-// y_i = x w_i^T (+ b_i): several projections of one x, as one matrix product where they lie side by
-// side (wq, wk, wv; gate, up).
+// y_i = x w_i^T (+ b_i): several projections of one x, computed as one matrix product if they lie
+// side by side (wq, wk, wv; gate, up).
 //
 // Formulas      linear     y_i[t,o]  = sum_k x[t,k] w_i[o,k] (+ b_i[o])
 //               linear_dx  dx[t,k]   = sum_i sum_o dy_i[t,o] w_i[o,k]
@@ -12,15 +12,15 @@
 //               linear_dx  dy_1..dy_n, w_1..w_n          {parts}
 //               linear_dw  dy_1..dy_n, x, g_1..g_n       {parts}; g in place
 //               linear_db  dy_1..dy_n, h_1..h_n          {parts}; h in place
-// Layout        y (dy) side by side along dim 1; w, b (g, h) along dim 0: wanted, not required
+// Layout        y (dy) side by side along dim 1; w, b (g, h) along dim 0: preferred, not required
 // Accumulation  fp32, over all parts, rounded once
 // Backward      saves x; reads w
 // Cost          2 T I sum(O_i) flops each
 // Placement     per axis and part: x R,  w R  -> y R          x S0, w R -> y S0
 //                                  x R,  w S0 -> y S1 (column parallel)
 //                                  x S1, w S1 -> y P  (row parallel)
-//               and P, w R -> P; parts may differ (a factored axis); b lies as w's rows do, and is
-//               P where y is
+//               and P, w R -> P; parts may differ (a factored axis); b is placed as w's rows, and
+//               is P where y is
 // Errors        Error{kInvalid} naming the operands that do not fit
 #pragma once
 
@@ -38,7 +38,7 @@ extern const OpDef kLinearDb;
 
 inline constexpr int kMaxLinearParts = 8;
 
-// `biases` is empty, or one a weight. Returns one output a weight, named by `names`.
+// `biases` is empty, or has one per weight. Returns one output per weight, named by `names`.
 std::vector<ValueId> linear(Graph& graph, ValueId x, const std::vector<ValueId>& weights,
                             const std::vector<ValueId>& biases,
                             const std::vector<std::string>& names, bool f32_output = false);

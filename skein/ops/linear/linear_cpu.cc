@@ -16,7 +16,7 @@ using adjacent::num_parts;
 
 static_assert(kMaxMatmulTerms >= kMaxLinearParts);
 
-// Enough however the parts turn out to lie.
+// Enough whether or not the parts turn out to be adjacent.
 template <typename MakeMatmul, typename Size>
 int64_t most_scratch_bytes(int parts, Size size, MakeMatmul make) {
   int64_t total = 0, most = 0;
@@ -114,7 +114,7 @@ void run_db(const KernelCall& call) {
   }
 }
 
-// ---- as they are, or on operands rounded to 8 bits
+// ---- on the operands themselves, or on copies rounded to 8 bits
 
 void run_product(const KernelCall& call, std::string_view op, void (*run)(const KernelCall&)) {
   if (!is_fp8(call)) return run(call);

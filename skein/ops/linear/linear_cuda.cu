@@ -48,7 +48,8 @@ int64_t forward_scratch_bytes(const KernelCall& call) {
 
 // ---- dx = sum_i dy_i w_i
 
-// Several products of bf16 are added in f32, in scratch memory, and rounded once.
+// Where there are several products and dx is bf16, they are added in f32 in scratch memory, and
+// rounded once.
 bool adds_in_scratch(const KernelCall& call) {
   int runs = 0;
   for_each_run(
@@ -140,31 +141,31 @@ int64_t dw_scratch_bytes(const KernelCall& call) {
   return CudaLinearOperands(call, "linear_dw").num_bytes() + cuda_matmul_scratch_bytes(0);
 }
 
-// ---- h_i += column sums of dy_i: of chunks of rows first, then of the chunks, in a fixed order
+// ---- h_i += column sums of dy_i: each split of the rows is summed, then the sums in a fixed order
 
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kUnroll = 4;
 constexpr int64_t kBlocks = 4 * 132;  // about four on every multiprocessor of an H100
 constexpr int64_t kTileCols = 32 * kPackOf<bfloat16>;
-constexpr int64_t kMaxChunks = 128;
-constexpr int64_t kLeastChunkRows = 64;
+constexpr int64_t kMaxSplits = 128;
+constexpr int64_t kLeastSplitRows = 64;
 
-int64_t chunks_of(int64_t rows, int64_t cols) {
-  const int64_t most = std::min(kMaxChunks, (rows + kLeastChunkRows - 1) / kLeastChunkRows);
+int64_t splits_of(int64_t rows, int64_t cols) {
+  const int64_t most = std::min(kMaxSplits, (rows + kLeastSplitRows - 1) / kLeastSplitRows);
   return std::max<int64_t>(std::min(kBlocks / blocks_for(cols, kTileCols), most), 1);
 }
 
-// One lane a pack of n columns, a warp every kWarps-th row of the chunk.
+// A lane adds a pack of n columns, and a warp every kWarps-th row of the split.
 template <typename T, int n>
 __global__ void __launch_bounds__(kThreads)
-    sum_chunks(const T* from, int64_t stride, float* sums_of_chunks, int64_t rows, int64_t cols,
-               int64_t chunk_rows) {
+    sum_splits(const T* from, int64_t stride, float* sums_of_splits, int64_t rows, int64_t cols,
+               int64_t split_rows) {
   __shared__ Pack<float, n> of_warps[kWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t first_col = int64_t{blockIdx.x} * 32 * n, col = first_col + lane * n;
-  const int64_t first = blockIdx.y * chunk_rows;
-  const int64_t end = first + chunk_rows < rows ? first + chunk_rows : rows;
+  const int64_t first = blockIdx.y * split_rows;
+  const int64_t end = first + split_rows < rows ? first + split_rows : rows;
   Pack<float, n> sums = {};
   for (int64_t row = first + warp; row < end && col < cols; row += kUnroll * kWarps) {
     Pack<T, n> values[kUnroll] = {};  // all on their way at once
@@ -181,20 +182,20 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = threadIdx.x; i < 32 * n && first_col + i < cols; i += kThreads) {
     float total = 0;
     for (int w = 0; w < kWarps; ++w) total += of_warps[w][i / n].at[i % n];
-    sums_of_chunks[blockIdx.y * cols + first_col + i] = total;
+    sums_of_splits[blockIdx.y * cols + first_col + i] = total;
   }
 }
 
-// 32 columns a block; a warp takes every kWarps-th chunk.
+// A block adds 32 columns, and a warp of it every kWarps-th split.
 __global__ void __launch_bounds__(kThreads)
-    add_chunks(const float* sums_of_chunks, int64_t chunks, int64_t cols, float* sums) {
+    add_splits(const float* sums_of_splits, int64_t splits, int64_t cols, float* sums) {
   __shared__ float of_warps[kWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t col = int64_t{blockIdx.x} * 32 + lane;
   float sum = 0;
   if (col < cols) {
-    for (int64_t chunk = warp; chunk < chunks; chunk += kWarps) {
-      sum += sums_of_chunks[chunk * cols + col];
+    for (int64_t split = warp; split < splits; split += kWarps) {
+      sum += sums_of_splits[split * cols + col];
     }
   }
   of_warps[warp][lane] = sum;
@@ -208,12 +209,12 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T, int n>
 void launch_sums(const KernelCall& call, const View& dy, float* sums) {
   const int64_t rows = dy.rows(), cols = dy.cols();
-  const int64_t chunks = chunks_of(rows, cols), chunk_rows = (rows + chunks - 1) / chunks;
-  auto* const of_chunks = static_cast<float*>(call.scratch);
-  const dim3 grid(blocks_for(cols, 32 * n), static_cast<unsigned>(chunks));
-  launch(call, grid, kThreads, sum_chunks<T, n>, dy.as<const T>(), dy.row_stride, of_chunks, rows,
-         cols, chunk_rows);
-  launch(call, blocks_for(cols, 32), kThreads, add_chunks, of_chunks, chunks, cols, sums);
+  const int64_t splits = splits_of(rows, cols), split_rows = (rows + splits - 1) / splits;
+  auto* const of_splits = static_cast<float*>(call.scratch);
+  const dim3 grid(blocks_for(cols, 32 * n), static_cast<unsigned>(splits));
+  launch(call, grid, kThreads, sum_splits<T, n>, dy.as<const T>(), dy.row_stride, of_splits, rows,
+         cols, split_rows);
+  launch(call, blocks_for(cols, 32), kThreads, add_splits, of_splits, splits, cols, sums);
 }
 
 void run_db(const KernelCall& call) {
@@ -235,7 +236,7 @@ void run_db(const KernelCall& call) {
       });
 }
 
-// chunks_of(rows, cols) * cols is at most that, for every run of parts.
+// Every run of parts needs splits_of(rows, cols) * cols elements, which is at most this.
 int64_t db_scratch_bytes(const KernelCall& call) {
   int64_t cols = 0;
   for (int i = 0; i < num_parts(call); ++i) cols += call.inputs[i].cols();

@@ -1,4 +1,4 @@
-// What the rules of linear and of its derivatives share.
+// Shared by the rules of linear and of its derivatives.
 #pragma once
 
 #include <initializer_list>
@@ -9,19 +9,20 @@
 
 namespace skein::linear_rules {
 
-// The attr `parts`, checked against the number of inputs: `lists` lists of that many, and
-// `singles`.
+// The attr `parts`, checked against the number of inputs: `lists` lists of `parts` inputs each, and
+// `singles` further inputs.
 int num_parts(const OpCall& call, int lists, int singles);
 
-// How a product of placed operands is placed, on one axis.
+// The placement of a product of placed operands, on one axis.
 struct Rule {
   std::string_view a, b, result;
 };
 
-// On every axis, the rule that fits operands `a` and `b`; fails, naming both, where there is none.
+// Applies, on every axis, the rule that fits operands `a` and `b`; fails, naming both, if none
+// does.
 Placements match(const OpCall& call, int a, int b, std::initializer_list<Rule> rules);
 
-// begin, begin + 1, ...: operands of a bundle.
+// begin, begin + 1, ...: the operands of a bundle.
 std::vector<int> range(int begin, int count);
 
 }  // namespace skein::linear_rules

@@ -60,8 +60,8 @@ __device__ int part_of_block(const PartList& list) {
   return which;
 }
 
-// Elements from `col` on. Beyond the part's last row or column: any of its elements, so that loads
-// need no condition and all are on their way at once. `packed`: whole packs can be read.
+// Elements from `col` on. Beyond the part's last row or column it reads any of its elements, so
+// that loads need no condition and do not wait for each other. `packed`: whole packs can be read.
 template <bool packed>
 __device__ Pack<bfloat16, kPack> load(const Part& part, int64_t row, int64_t col) {
   const bfloat16* from = part.from + (row < part.rows ? row : part.rows - 1) * part.from_stride;
@@ -89,11 +89,11 @@ __global__ void __launch_bounds__(kThreads) find_largest(PartList list) {
     for (const float value : values) largest = fmaxf(largest, fabsf(value));  // ignores NaN
   }
   largest = block_max(largest);
-  // Of floats that are not negative, the order is that of their bits.
+  // Floats that are not negative have the order of their bits.
   if (threadIdx.x == 0) atomicMax(list.largest + part.group, __float_as_uint(largest));
 }
 
-// Four codes, the first one in the lowest bits.
+// Packs four codes into a word, the first one in the lowest bits.
 __device__ uint32_t round_four(float a, float b, float c, float d, const Fp8Format& format) {
 #ifdef __CUDA_ARCH__
   const __nv_fp8_interpretation_t type = format.mantissa_bits == 3 ? __NV_E4M3 : __NV_E5M2;
@@ -135,8 +135,9 @@ __device__ void store(bfloat16* to, const float (&values)[kPack], int64_t count,
   }
 }
 
-// 4 x 8 elements a thread. Words of four rows of one column meet in shared memory, of which each
-// row is a column: 16 bytes of it are in turn moved by the column, so that no bank is met twice.
+// A thread turns 4 x 8 elements. Words of four rows of one column go to shared memory, of which
+// each row holds a column. Where 16 bytes of it lie is shifted by the column, against bank
+// conflicts.
 __device__ void store_transposed(const Part& part, int64_t first_row, int64_t first_col,
                                  const float (&values)[4][kPack], const Scale& scale) {
   constexpr int kUnits = kTranspose.rows / 16;
@@ -192,7 +193,7 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   }
 }
 
-// Deals out a block a tile.
+// Gives each tile a block.
 void set_blocks(PartList& list, Tile tile, Tile transposed) {
   list.first_block[0] = 0;
   for (int i = 0; i < list.size; ++i) {
@@ -210,7 +211,7 @@ constexpr int64_t kAlignment = 64;
 
 bool is_multiple(int64_t size) { return size % kCudaFp8Multiple == 0; }
 
-// Whether depth, and columns of every output, are what 8-bit products need.
+// Whether depth and the columns of every output are multiples that 8-bit products need.
 bool fits_8_bits(const KernelCall& call, std::string_view op, int parts) {
   if (op == "linear_dw") {
     const View& x = call.inputs[parts];

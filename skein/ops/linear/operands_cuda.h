@@ -2,9 +2,9 @@
 // scratch memory.
 //
 // Copies  Each group (skein/ops/linear/fp8_operands.h) is one matrix, its parts side by side or
-//         below each other. 8 bits an element, the summed dim inside as cuBLASLt wants it, where
-//         sizes are multiples of kCudaFp8Multiple; elsewhere bf16, which holds the same numbers,
-//         for an ordinary product.
+//         below each other. Where sizes are multiples of kCudaFp8Multiple they have 8 bits an
+//         element and the summed dim inside, as cuBLASLt wants it. Elsewhere they are bf16, which
+//         holds the same numbers, for an ordinary product.
 // Cost    operands are read twice: for the largest magnitude, which sets the scale, and to be
 //         rounded
 #pragma once
@@ -20,18 +20,18 @@ namespace skein {
 
 class CudaLinearOperands {
  public:
-  // Of "linear", "linear_dx" or "linear_dw". `call` may have null addresses, and must stay.
+  // For "linear", "linear_dx" or "linear_dw". `call` may have null addresses, and must outlive it.
   CudaLinearOperands(const KernelCall& call, std::string_view op);
 
   // Whether the parts of a group are one matrix however they lie in the call.
   bool are_copies() const { return !groups_.empty(); }
-  // At the front of the call's scratch, and what is behind them. A pure function of shapes.
+  // The copies lie at the front of the call's scratch. A pure function of shapes.
   int64_t num_bytes() const { return num_bytes_; }
   void* rest_of_scratch() const { return static_cast<char*>(call_.scratch) + num_bytes_; }
 
-  // Enqueues what makes the copies, where they are.
+  // Enqueues the kernels that make the copies, where there are copies.
   void make() const;
-  // An input, and those behind it where they are one matrix.
+  // An input, together with those that follow it in one matrix.
   CudaMatmulOperand of(int input) const;
 
  private:

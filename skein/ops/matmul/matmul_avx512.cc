@@ -5,8 +5,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-// For the functions of this file alone; no inline function of a header may be instantiated here, or
-// the linker could hand its AVX-512 form to everybody.
+// Enables AVX-512 for the functions of this file only. No inline function of a header may be
+// instantiated here, or the linker could use its AVX-512 version everywhere.
 #if defined(__clang__)
 #pragma clang attribute push(                                                          \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma"))), \
@@ -89,7 +89,7 @@ inline void transpose_words(__m512i rows[16]) {
   }
 }
 
-// B whose summed dim is the inner one: 16 x 16 words are transposed at a time.
+// Packs a B whose summed dim is the inner one: 16 x 16 words are transposed at a time.
 template <typename T>
 void pack_b_inner(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
                   int64_t panel_words) {
@@ -181,7 +181,7 @@ void pack_b(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* pane
   pack_b_inner<T>(b, depth, lanes, panels, panel_words);
 }
 
-// Only where the summed dim is odd, so that pairs do not lie ready; speed does not matter.
+// Only used if the summed dim is odd, so that pairs are not adjacent; speed does not matter.
 void pack_a_inner_bf16(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* panels,
                        int64_t panel_words) {
   for (int64_t lane = 0; lane < lanes; ++lane) {

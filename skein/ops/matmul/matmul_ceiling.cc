@@ -14,7 +14,8 @@
 namespace skein {
 namespace {
 
-// The smallest that reaches the full rate: a rank of a large run may have a fraction of a core.
+// The smallest size that reaches the full rate; a rank of a large run may have a fraction of a
+// core.
 int64_t product_size() {
   constexpr int kFewThreads = 4;
   return omp_get_max_threads() <= kFewThreads ? 1024 : 2048;
@@ -25,7 +26,7 @@ double best_flops(int64_t size, double seconds, const std::function<void()>& pro
   const auto elapsed = [](Clock::time_point since) {
     return std::chrono::duration<double>(Clock::now() - since).count();
   };
-  product();  // faults pages in, warms caches
+  product();  // faults pages in and warms caches
   double best_seconds = 1e30;
   const Clock::time_point start = Clock::now();
   do {
@@ -36,7 +37,7 @@ double best_flops(int64_t size, double seconds, const std::function<void()>& pro
   return 2.0 * static_cast<double>(size * size * size) / best_seconds;
 }
 
-// Normal numbers of moderate size: some units are slower on subnormals, or faster on zeros.
+// Normal numbers of moderate size: some CPUs are slower on subnormals, or faster on zeros.
 std::vector<uint16_t> operand(DType dtype, int64_t size) {
   std::vector<uint16_t> halves(static_cast<size_t>(size * size * size_of(dtype) / 2));
   for (size_t i = 0; i < halves.size(); ++i) halves[i] = 0x3f80 + (i * 37) % 97;

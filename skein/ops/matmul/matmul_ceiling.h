@@ -1,4 +1,4 @@
-// The rate that this machine's matrix units reach: the yardstick of model_flops_utilization.
+// The rate that this machine's matrix units reach: the reference for model_flops_utilization.
 //
 // Method   large products C = A B (1024^3 for up to 4 threads, 2048^3 for more; f32 or bf16 in,
 //          fp32 sums), repeated for `seconds`; the best one counts. At the current number of OpenMP
@@ -11,13 +11,13 @@
 
 namespace skein {
 
-// The better of oneDNN's product and our own, so that the share that we report never flatters.
+// The better of oneDNN's product and our own, so that the reported utilization never flatters.
 double measure_matmul_ceiling_flops(DType dtype, double seconds);
 
-// Our own alone: what kernels of a step can reach.
+// Our own product alone: the rate that the kernels of a step can reach.
 double measure_own_matmul_flops(DType dtype, double seconds);
 
-// oneDNN's alone; 0 where it has no product of that dtype for this CPU.
+// oneDNN's product alone; 0 if it has none of that dtype for this CPU.
 double measure_onednn_matmul_flops(DType dtype, double seconds);
 
 }  // namespace skein

@@ -7,16 +7,16 @@
 namespace skein {
 namespace {
 
-// One task: at most kTaskRows x kTaskCols sums, kept in L2 while the summed dim goes by in chunks
-// whose panel of B (32 KiB) stays in L1.
+// One task computes at most kTaskRows x kTaskCols sums, which stay in L2 while the summed dim is
+// traversed in depth blocks, whose panel of B (32 KiB) stays in L1.
 constexpr int64_t kTaskRows = kMatmulPanelRows;
 constexpr int64_t kTaskCols = 256;
-constexpr int64_t kChunkSteps = 128;
+constexpr int64_t kDepthBlockSteps = 128;
 // Packed operands stay within the last-level cache.
 constexpr int64_t kMaxPackedBytes = 4 << 20;
-// Where the summed dim of a product that accumulates is cut.
+// A longer summed dim of a product that accumulates is cut into blocks of this many steps.
 constexpr int64_t kMaxAccumulateSteps = 1024;
-// Less is done sooner than a team of threads has gathered.
+// A smaller product takes less time than starting a team of threads.
 constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
 
 struct Blocking {
@@ -29,7 +29,7 @@ struct Blocking {
 };
 
 // Steps of the summed dim, counted over all terms.
-struct Chunk {
+struct DepthBlock {
   int64_t begin = 0;
   int64_t steps = 0;
 };
@@ -38,7 +38,7 @@ int64_t steps_of(const MatmulTerm& term, const MatmulKernel& kernel) {
   return ceil_div(term.depth, kernel.elements_a_step);
 }
 
-// As many lanes as fit the budget, a multiple of `multiple`, no more than there are.
+// As many lanes as fit the budget, a multiple of `multiple`, but not more than `lanes`.
 int64_t lanes_that_fit(int64_t lanes, int64_t steps, int64_t multiple) {
   const int64_t fit = kMaxPackedBytes / std::max<int64_t>(steps * 4, 1) / multiple * multiple;
   return std::min(round_up(lanes, multiple), std::max(fit, multiple));
@@ -99,7 +99,7 @@ class Product {
   void run() const {
     for (int64_t col = 0; col < matmul_.cols; col += blocking_.block_cols) {
       const int64_t cols = std::min(blocking_.block_cols, matmul_.cols - col);
-      if (col > 0) wait_for_team();  // what was packed before is still being read
+      if (col > 0) wait_for_team();  // other threads may still read what was packed before
       pack(kernel_.pack_b, &MatmulTerm::b, col, cols, kernel_.panel_cols, kTaskCols, packed_b_);
       for (int64_t row = 0; row < matmul_.rows; row += blocking_.block_rows) {
         const int64_t rows = std::min(blocking_.block_rows, matmul_.rows - row);
@@ -120,7 +120,8 @@ class Product {
  private:
   using PackFunction = decltype(MatmulKernel::pack_b);
 
-  // Packs lanes [first, first + count) of every term's A or B; a task is some panels by one chunk.
+  // Packs lanes [first, first + count) of every term's A or B; a task is some panels by one depth
+  // block.
   void pack(PackFunction pack_panels, MatmulOperand MatmulTerm::*operand, int64_t first,
             int64_t count, int width, int64_t task_lanes, uint32_t* packed) const {
     const int64_t groups = ceil_div(count, task_lanes);
@@ -129,14 +130,14 @@ class Product {
     for (int t = 0; t < matmul_.num_terms; ++t) {
       const MatmulTerm& term = matmul_.terms[t];
       const int64_t steps = steps_of(term, kernel_);
-      const int64_t chunks = ceil_div(steps, kChunkSteps);
+      const int64_t blocks = ceil_div(steps, kDepthBlockSteps);
 #pragma omp for schedule(dynamic) collapse(2) nowait
       for (int64_t group = 0; group < groups; ++group) {
-        for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-          const int64_t lane = group * task_lanes, step = chunk * kChunkSteps;
+        for (int64_t block = 0; block < blocks; ++block) {
+          const int64_t lane = group * task_lanes, step = block * kDepthBlockSteps;
           const int64_t depth_begin = step * kernel_.elements_a_step;
           const int64_t depth =
-              std::min(term.depth - depth_begin, kChunkSteps * kernel_.elements_a_step);
+              std::min(term.depth - depth_begin, kDepthBlockSteps * kernel_.elements_a_step);
           pack_panels(advanced(term.*operand, matmul_.dtype, first + lane, depth_begin), depth,
                       std::min(task_lanes, count - lane),
                       packed + lane / width * panel_words + (term_step + step) * width,
@@ -187,25 +188,25 @@ class Product {
     for (int t = 0; t < matmul_.num_terms; ++t) {
       const int64_t term_begin = done, term_end = done + steps_of(matmul_.terms[t], kernel_);
       while (done < term_end) {
-        const Chunk chunk = {done, std::min(kChunkSteps, term_end - done)};
+        const DepthBlock block = {done, std::min(kDepthBlockSteps, term_end - done)};
         const MatmulTiles a =
             tiles(matmul_.terms[t], first_row, row, done - term_begin, term_begin);
         for (int p = 0; p * width < num_cols; ++p) {
           const int64_t panel = (col / width + p) * blocking_.steps;
           run_panel(a, first_row + row, num_rows, packed_b_ + (panel + done) * width,
-                    first_col + col + p * width, std::min(width, num_cols - p * width), chunk,
+                    first_col + col + p * width, std::min(width, num_cols - p * width), block,
                     sums + p * kTaskRows * width);
         }
-        done += chunk.steps;
+        done += block.steps;
       }
     }
   }
 
-  // Adds one chunk to the sums of one panel, tile by tile; stores them after the last one.
+  // Adds one depth block to the sums of one panel, tile by tile; stores them after the last one.
   void run_panel(const MatmulTiles& a, int64_t row, int num_rows, const uint32_t* b, int64_t col,
-                 int num_cols, Chunk chunk, float* sums) const {
-    const bool first = chunk.begin == 0;
-    const bool last = chunk.begin + chunk.steps == blocking_.steps;
+                 int num_cols, DepthBlock block, float* sums) const {
+    const bool first = block.begin == 0;
+    const bool last = block.begin + block.steps == blocking_.steps;
     const MatmulStore& c = matmul_.c;
     MatmulStore to = c;
     MatmulTiles tile = a;
@@ -215,14 +216,14 @@ class Product {
       const int64_t at = (row + done) * c.row_stride + col;
       to.out = static_cast<char*>(c.out) + at * size_of(c.dtype);
       if (first) prefetch(to, rows, num_cols);
-      kernel_.accumulate(tile, rows, b, chunk.steps, first, sums);
+      kernel_.accumulate(tile, rows, b, block.steps, first, sums);
       if (last) kernel_.store(sums, rows, num_cols, to);
       tile.data += a.tile_bytes;
       sums += kernel_.tile_rows * kernel_.panel_cols;
     }
   }
 
-  // So that C has arrived in the cache when its sums are done.
+  // Prefetches C, so that it is in the cache when its sums are complete.
   static void prefetch(const MatmulStore& to, int rows, int cols) {
     const char* line = static_cast<const char*>(to.out);
     for (int row = 0; row < rows; ++row, line += to.row_stride * size_of(to.dtype)) {

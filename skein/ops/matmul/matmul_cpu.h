@@ -1,13 +1,13 @@
 // C (+)= sum over terms of A_t B_t (+ bias): the matrix product of the CPU kernels.
 //
-// Operands    f32 or bf16; C f32 or bf16. Any row stride; no alignment asked of any pointer.
+// Operands    f32 or bf16; C f32 or bf16. Any row stride; no pointer needs alignment.
 // Accumulation fp32, in order of the summed dim; rounded once when stored. bf16 on a CPU with bf16
 //             dot products: subnormals count as zero.
 // Threads     OpenMP inside. The result does not depend on their number.
 // Memory      `scratch` of matmul_scratch_bytes(); nothing is allocated.
 // Method      B is packed once into panels that the inner loop streams (Goto and van de Geijn,
-//             "Anatomy of High-Performance Matrix Multiplication", 2008); A is read where it lies
-//             unless its summed dim is the outer one.
+//             "Anatomy of High-Performance Matrix Multiplication", 2008); A is read in place unless
+//             its summed dim is the outer one.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ struct Matmul {
   MatmulStore c;
 };
 
-// Of the best kernel here; pointers may be null.
+// With the best kernel for this CPU; pointers may be null for the size.
 int64_t matmul_scratch_bytes(const Matmul& matmul);
 void run_matmul(const Matmul& matmul, void* scratch);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
+#include "skein/ops/matmul/matmul_ceiling.h"
 
 namespace skein {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 enum class Form { kForward, kInputGradient, kWeightGradient };
 constexpr Form kForms[] = {Form::kForward, Form::kInputGradient, Form::kWeightGradient};
 
-// A matrix whose rows are `padding` elements apart; what lies between is NaN.
+// A matrix whose rows are `padding` elements apart; the padding is NaN.
 struct Matrix {
   Matrix(DType dtype, int64_t rows, int64_t cols, int64_t padding, uint32_t stream)
       : dtype(dtype), row_stride(cols + padding), bytes(rows * row_stride * size_of(dtype), 0xff) {
@@ -49,7 +50,7 @@ struct Matrix {
   std::vector<uint8_t> bytes;
 };
 
-// One product in the form that linear (or a derivative) needs, with everything that it reads.
+// One product in the form that linear (or a derivative) needs, with all its operands.
 struct Problem {
   Problem(Form form, DType dtype, DType out, int64_t rows, int64_t cols, int64_t depth,
           int64_t padding, bool accumulate, bool with_bias)
@@ -81,7 +82,7 @@ struct Problem {
   Matmul matmul;
 };
 
-// Runs in scratch memory of exactly the size that was asked for, between guards; returns C's bytes.
+// Runs in scratch memory of exactly the requested size, between guards; returns C's bytes.
 std::vector<uint8_t> run(const Problem& problem, const MatmulKernel& kernel, int threads) {
   constexpr int64_t kGuard = 128;
   Matmul matmul = problem.matmul;
@@ -173,7 +174,7 @@ TEST(MatmulCpu, StoresBF16ProductsInF32) {
   }
 }
 
-// Sums that are cut, blocks of B and of A that are packed one after another.
+// Sums that are cut, and blocks of B and of A that are packed one after another.
 TEST(MatmulCpu, MeetsDoublePrecisionWhereItBlocks) {
   for (const auto& [name, kernel] : kernels(DType::kBF16)) {
     for (const auto& [rows, cols, depth] :
@@ -191,7 +192,7 @@ TEST(MatmulCpu, MeetsDoublePrecisionWhereItBlocks) {
   }
 }
 
-// Terms are one sum, rounded once: as if they lay side by side.
+// Terms make one sum, rounded once, as if they were adjacent.
 TEST(MatmulCpu, AddsTermsBeforeItRounds) {
   constexpr int64_t kRows = 20, kCols = 70, kDepth = 48, kFirst = 18;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
@@ -247,6 +248,18 @@ TEST(MatmulCpu, DoesNotDependOnThreadsAtTrainingShapes) {
       EXPECT_TRUE(run(problem, kernel, 1) == run(problem, kernel, 2))
           << tokens << " tokens, " << in << " -> " << out << ", form " << static_cast<int>(form);
     }
+  }
+}
+
+// The yardstick must not flatter: it is the better product, measured again within the noise of a
+// shared machine.
+TEST(MatmulCeiling, IsAtLeastOneDnnsRate) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const double ceiling = measure_matmul_ceiling_flops(dtype, 0.4);
+    const double onednn = measure_onednn_matmul_flops(dtype, 0.2);
+    const double own = measure_own_matmul_flops(dtype, 0.2);
+    EXPECT_GT(onednn + own, 1e9);
+    EXPECT_GT(ceiling, 0.6 * std::max(onednn, own)) << dtype_name(dtype);
   }
 }
 

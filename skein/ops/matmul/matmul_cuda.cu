@@ -1,266 +1,25 @@
-#include <cublasLt.h>
-
 #include <algorithm>
-#include <compare>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "skein/base/mutex.h"
 #include "skein/ops/cuda/algorithm_cache.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
-#include "skein/ops/cuda/library_cuda.h"
+#include "skein/ops/matmul/cublas_lt_cuda.h"
 #include "skein/ops/matmul/matmul_cuda.h"
 #include "skein/ops/matmul/plain_matmul_cuda.h"
 
 namespace skein {
 namespace {
 
-using namespace cuda;  // NOLINT(google-build-using-namespace)
-
-// What NVIDIA recommends for Hopper; cuBLASLt wants it at a multiple of 256 bytes.
-#ifdef SKEIN_CUDA_EMULATED
-constexpr int64_t kWorkspaceBytes = int64_t{64} << 10;  // the tests look at every byte
-#else
-constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
-#endif
-constexpr int64_t kWorkspaceAlignment = 256;
-constexpr int kMaxProposals = 8;
-// More than any load of a kernel moves. Addresses that differ beyond it are the same problem.
-constexpr int kMaxAlignment = 64;
-
-// ---- the library
-
-constexpr const char* kAdvice =
-    "install cuBLAS of CUDA 13 (libcublas-13-0 among NVIDIA's packages, or pip's nvidia-cublas) "
-    "and put its folder into LD_LIBRARY_PATH";
-
-struct CublasLt {
-  Library library{"cuBLASLt", "libcublasLt.so", CUBLAS_VER_MAJOR, kAdvice};
-#define SKEIN_CUBLASLT(member, name) \
-  decltype(&::name) member = SKEIN_LIBRARY_FUNCTION(library, name)
-  SKEIN_CUBLASLT(version, cublasLtGetVersion);
-  SKEIN_CUBLASLT(status_name, cublasLtGetStatusName);
-  SKEIN_CUBLASLT(create, cublasLtCreate);
-  SKEIN_CUBLASLT(destroy, cublasLtDestroy);
-  SKEIN_CUBLASLT(create_product, cublasLtMatmulDescCreate);
-  SKEIN_CUBLASLT(destroy_product, cublasLtMatmulDescDestroy);
-  SKEIN_CUBLASLT(set_product, cublasLtMatmulDescSetAttribute);
-  SKEIN_CUBLASLT(create_layout, cublasLtMatrixLayoutCreate);
-  SKEIN_CUBLASLT(destroy_layout, cublasLtMatrixLayoutDestroy);
-  SKEIN_CUBLASLT(create_preference, cublasLtMatmulPreferenceCreate);
-  SKEIN_CUBLASLT(destroy_preference, cublasLtMatmulPreferenceDestroy);
-  SKEIN_CUBLASLT(set_preference, cublasLtMatmulPreferenceSetAttribute);
-  SKEIN_CUBLASLT(propose, cublasLtMatmulAlgoGetHeuristic);
-  SKEIN_CUBLASLT(check_algorithm, cublasLtMatmulAlgoCheck);
-  SKEIN_CUBLASLT(multiply, cublasLtMatmul);
-#undef SKEIN_CUBLASLT
-
-  CublasLt() {
-    if (version() / 10000 == CUBLAS_VER_MAJOR) return;
-    fail(ErrorCode::kUnsupported,
-         "the cuBLASLt that is installed is version {}, this build needs {}.x: {}",
-         version() / 10000, CUBLAS_VER_MAJOR, kAdvice);
-  }
-
-  void check(cublasStatus_t status, const char* what) const {
-    if (status == CUBLAS_STATUS_SUCCESS) return;
-    fail(ErrorCode::kInternal, "{}: {}", what, status_name(status));
-  }
-};
-
-const CublasLt& cublas_lt() {
-  static const CublasLt* const library = new CublasLt;  // outlives every product
-  return *library;
-}
-
-// cuBLASLt's own has no name, which nvcc 13.0 stumbles over in containers.
-struct Algorithm {
-  cublasLtMatmulAlgo_t opaque;
-};
-
-cudaDataType_t type_of(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
-
-enum class Fp8 { kNone, kE4M3, kE5M2 };
-Fp8 fp8_of(const CudaMatmulOperand& operand) {
-  if (!operand.fp8) return Fp8::kNone;
-  return operand.fp8->mantissa_bits == kE4M3.mantissa_bits ? Fp8::kE4M3 : Fp8::kE5M2;
-}
-
-// ---- a problem: all that an algorithm depends on
-
-int alignment_of(const void* data) {
-  const auto address = reinterpret_cast<uintptr_t>(data);
-  int alignment = kMaxAlignment;
-  while (address % alignment != 0) alignment /= 2;
-  return alignment;
-}
-
-struct Problem {
-  struct Matrix {
-    DType dtype;
-    int64_t row_stride;
-    bool depth_is_row;
-    int alignment;
-    Fp8 fp8 = Fp8::kNone;
-    auto operator<=>(const Matrix&) const = default;
-
-    std::string to_string() const {
-      const std::string_view type = fp8 == Fp8::kNone   ? dtype_name(dtype)
-                                    : fp8 == Fp8::kE4M3 ? "e4m3"
-                                                        : "e5m2";
-      return fmt::format("{}{}/{}@{}", type, depth_is_row ? "^T" : "", row_stride, alignment);
-    }
-    cudaDataType_t type() const {
-      return fp8 == Fp8::kNone   ? type_of(dtype)
-             : fp8 == Fp8::kE4M3 ? CUDA_R_8F_E4M3
-                                 : CUDA_R_8F_E5M2;
-    }
-    bool has_aligned_rows() const {
-      const int64_t bytes = fp8 == Fp8::kNone ? size_of(dtype) : 1;
-      return alignment % kCudaFp8Multiple == 0 && row_stride * bytes % kCudaFp8Multiple == 0;
-    }
-  };
-  int64_t rows, cols, depth;
-  Matrix a, b, c;
-  bool accumulate, bias;
-  auto operator<=>(const Problem&) const = default;
-
-  explicit Problem(const CudaMatmul& matmul)
-      : rows(matmul.rows),
-        cols(matmul.cols),
-        depth(matmul.depth),
-        a(of(matmul.a)),
-        b(of(matmul.b)),
-        c{matmul.c.dtype, matmul.c.row_stride, false, alignment_of(matmul.c.out)},
-        accumulate(matmul.c.accumulate),
-        bias(matmul.c.bias != nullptr) {}
-
-  bool is_fp8() const { return a.fp8 != Fp8::kNone; }
-  // Whether cuBLASLt may be asked for it.
-  bool has_what_fp8_needs() const {
-    return depth % kCudaFp8Multiple == 0 && cols % kCudaFp8Multiple == 0 && a.has_aligned_rows() &&
-           b.has_aligned_rows() && c.has_aligned_rows() && (!bias || c.dtype == DType::kBF16);
-  }
-
-  std::string to_string() const {
-    return fmt::format("{}x{}x{} {} {}= {} {}{}", rows, cols, depth, c.to_string(),
-                       accumulate ? "+" : "", a.to_string(), b.to_string(), bias ? " + bias" : "");
-  }
-
- private:
-  static Matrix of(const CudaMatmulOperand& operand) {
-    return {operand.dtype, operand.row_stride, operand.depth_is_row, alignment_of(operand.data),
-            fp8_of(operand)};
-  }
-};
-
-// ---- a product: the problem in the words of cuBLASLt, and its algorithm once it is chosen
-
-// cuBLASLt stores by columns, so that it is asked for C^T = B^T A^T: its first matrix is our B.
-class Product {
- public:
-  explicit Product(const Problem& problem) : problem_(problem) {
-    lt_.check(lt_.create_product(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a matrix product");
-    set(CUBLASLT_MATMUL_DESC_TRANSA, problem.b.depth_is_row ? CUBLAS_OP_N : CUBLAS_OP_T);
-    set(CUBLASLT_MATMUL_DESC_TRANSB, problem.a.depth_is_row ? CUBLAS_OP_T : CUBLAS_OP_N);
-    if (problem.bias) {
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(problem.c.dtype));
-    }
-    if (problem.is_fp8()) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{0});
-    a_ = layout(problem.a, problem.rows, problem.depth);
-    b_ = layout(problem.b, problem.cols, problem.depth);
-    c_ = layout(problem.c, problem.rows, problem.cols);
-  }
-  ~Product() {
-    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_}) lt_.destroy_layout(layout);
-    lt_.destroy_product(product_);
-  }
-  Product(const Product&) = delete;
-  Product& operator=(const Product&) = delete;
-
-  const Problem& problem() const { return problem_; }
-
-  // Before anything else of these.
-  void set_pointers(const CudaMatmul& matmul) {
-    if (problem_.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, matmul.c.bias);
-    if (!problem_.is_fp8()) return;
-    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, matmul.b.inverse_scale);
-    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, matmul.a.inverse_scale);
-  }
-
-  // In the order in which cuBLASLt expects them to be fast; empty: it has none.
-  std::vector<Algorithm> proposals(cublasLtHandle_t handle) const {
-    if (problem_.is_fp8() && !problem_.has_what_fp8_needs()) return {};
-    cublasLtMatmulPreference_t preference = nullptr;
-    lt_.check(lt_.create_preference(&preference), "a preference");
-    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-      lt_.check(lt_.set_preference(preference, attribute, &value, sizeof(value)), "a preference");
-    };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
-    // Parts of a sum may be kept apart in f32 and added in a fixed order; not in C itself, where
-    // they would be rounded to its dtype.
-    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-           static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(problem_.b.alignment));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(problem_.a.alignment));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(problem_.c.alignment));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(problem_.c.alignment));
-    cublasLtMatmulHeuristicResult_t results[kMaxProposals] = {};
-    int count = 0;
-    const cublasStatus_t status =
-        lt_.propose(handle, product_, b_, a_, c_, c_, preference, kMaxProposals, results, &count);
-    lt_.destroy_preference(preference);
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) lt_.check(status, "choosing an algorithm");
-    std::vector<Algorithm> algorithms;
-    for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
-      if (results[i].state == CUBLAS_STATUS_SUCCESS) algorithms.push_back({results[i].algo});
-    }
-    return algorithms;
-  }
-
-  bool can_run(cublasLtHandle_t handle, const Algorithm& algorithm) const {
-    cublasLtMatmulHeuristicResult_t result = {};
-    return lt_.check_algorithm(handle, product_, b_, a_, c_, c_, &algorithm.opaque, &result) ==
-               CUBLAS_STATUS_SUCCESS &&
-           result.workspaceSize <= static_cast<size_t>(kWorkspaceBytes);
-  }
-
-  cublasStatus_t run(cublasLtHandle_t handle, const CudaMatmul& matmul, const Algorithm& algorithm,
-                     float alpha, void* workspace, cudaStream_t stream) const {
-    const float beta = problem_.accumulate ? 1.0f : 0.0f;
-    return lt_.multiply(handle, product_, &alpha, matmul.b.data, b_, matmul.a.data, a_, &beta,
-                        matmul.c.out, c_, matmul.c.out, c_, &algorithm.opaque, workspace,
-                        static_cast<size_t>(kWorkspaceBytes), stream);
-  }
-
- private:
-  template <typename T>
-  void set(cublasLtMatmulDescAttributes_t attribute, T value) {
-    lt_.check(lt_.set_product(product_, attribute, &value, sizeof(value)), "a matrix product");
-  }
-  // Of what is [outer, depth] to us, or [depth, outer].
-  cublasLtMatrixLayout_t layout(const Problem::Matrix& matrix, int64_t outer, int64_t depth) {
-    cublasLtMatrixLayout_t result = nullptr;
-    const int64_t rows = matrix.depth_is_row ? outer : depth;
-    const int64_t cols = matrix.depth_is_row ? depth : outer;
-    lt_.check(lt_.create_layout(&result, matrix.type(), static_cast<uint64_t>(rows),
-                                static_cast<uint64_t>(cols), matrix.row_stride),
-              "the layout of a matrix");
-    return result;
-  }
-
-  const CublasLt& lt_ = cublas_lt();
-  const Problem problem_;
-  cublasLtMatmulDesc_t product_ = nullptr;
-  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
-};
+using namespace cuda;         // NOLINT(google-build-using-namespace)
+using namespace matmul_cuda;  // NOLINT(google-build-using-namespace)
 
 // ---- measuring
 
@@ -277,7 +36,7 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // Of one of `count` calls, one behind the other.
+  // The time of one of `count` calls that run one after another.
   template <typename Function>
   float microseconds(int count, const Function& enqueue) {
     check(cudaEventRecord(start_, stream_), "cudaEventRecord");
@@ -299,22 +58,21 @@ struct Measured {
   float microseconds;
 };
 
-// The fastest of `proposals`; none where none runs. C is overwritten; where it accumulates it stays
-// as it is: alpha is so small (2^-149) that what is added to an element vanishes when the same
-// product is then added in full.
+// The fastest of `proposals`; none where none runs. C is overwritten. Where the product is added to
+// C, C stays as it is: alpha is so small (2^-149) that the sum rounds to what C held before.
 template <typename Run>
 std::optional<Measured> fastest_of(const std::vector<Algorithm>& proposals, const Problem& problem,
                                    cudaStream_t stream, const Run& run) {
   constexpr int kRounds = 5;
   constexpr float kRoundMicroseconds = 300;
-  constexpr float kHopeless = 1.5f;       // times the best, at first sight
+  constexpr float kHopeless = 1.5f;       // times the best of the first measurement
   constexpr float kWorthAChange = 0.98f;  // of the time of cuBLASLt's first proposal
   const float alpha = problem.accumulate ? std::numeric_limits<float>::denorm_min() : 1.0f;
   Timer timer(stream);
   std::vector<Measured> measured;
   float best = std::numeric_limits<float>::infinity();
   for (const Algorithm& algorithm : proposals) {
-    if (run(algorithm, alpha) != CUBLAS_STATUS_SUCCESS) continue;  // the first one loads code
+    if (run(algorithm, alpha) != CUBLAS_STATUS_SUCCESS) continue;  // its first run loads code
     measured.push_back({algorithm, timer.microseconds(2, [&] { run(algorithm, alpha); })});
     best = std::min(best, measured.back().microseconds);
   }
@@ -374,7 +132,7 @@ struct CudaMatmuls::State {
     explicit Entry(const Problem& problem) : product(problem) {}
     Product product;
     bool chosen = false;
-    std::optional<Algorithm> algorithm;  // none: run_plain_matmul
+    std::optional<Algorithm> algorithm;  // none: run_plain_matmul multiplies
   };
 
   explicit State(const fs::path& file) : tune(!file.empty()), cache(file) {
@@ -390,7 +148,7 @@ struct CudaMatmuls::State {
   ~State() { cublas_lt().destroy(handle); }
 
   std::optional<Algorithm> usable(const Product& product,
-                                  const std::optional<AlgorithmCache::Choice>& choice) {
+                                  const std::optional<AlgorithmCache::Choice>& choice) const {
     Algorithm algorithm = {};
     if (!choice || choice->algorithm.size() != sizeof(algorithm)) return std::nullopt;
     std::memcpy(&algorithm, choice->algorithm.data(), sizeof(algorithm));
@@ -398,14 +156,34 @@ struct CudaMatmuls::State {
     return algorithm;
   }
 
-  // What the run has adopted.
-  std::optional<Algorithm> of_run(const Product& product) {
+  // The algorithm that the run has adopted.
+  std::optional<Algorithm> of_run(const Product& product) SKEIN_REQUIRES(mutex) {
     const auto found = adopted.find(product.problem().to_string());
     if (found == adopted.end()) return std::nullopt;
     return usable(product, AlgorithmCache::Choice{from_hex(found->second), 0});
   }
 
-  void choose(Entry& entry, const CudaMatmul& matmul, void* workspace, cudaStream_t stream) {
+  // Whether its algorithm would be measured now.
+  bool must_measure(const Problem& problem, cudaStream_t stream) {
+    const Lock lock(mutex);
+    const auto found = products.find(problem);
+    return tune && (found == products.end() || !found->second.chosen) && !is_capturing(stream);
+  }
+
+  // The entry of a product, with its algorithm chosen and its addresses set.
+  Entry& entry_of(const Problem& problem, const CudaMatmul& matmul, void* workspace,
+                  cudaStream_t stream) SKEIN_REQUIRES(mutex) {
+    auto found = products.find(problem);
+    if (found == products.end()) found = products.try_emplace(problem, problem).first;
+    Entry& entry = found->second;
+    entry.product.set_pointers(matmul);
+    if (!entry.chosen) choose(entry, matmul, workspace, stream);
+    entry.chosen = true;
+    return entry;
+  }
+
+  void choose(Entry& entry, const CudaMatmul& matmul, void* workspace, cudaStream_t stream)
+      SKEIN_REQUIRES(mutex) {
     const Product& product = entry.product;
     entry.algorithm = of_run(product);
     if (entry.algorithm) return;
@@ -434,20 +212,20 @@ struct CudaMatmuls::State {
   }
 
   const bool tune;
-  AlgorithmCache cache;
   cublasLtHandle_t handle = nullptr;
   std::string key, library;
-  std::mutex mutex;
-  std::map<Problem, Entry> products;
-  std::map<std::string, std::string> adopted;  // AlgorithmChoices::by_problem
+  Mutex mutex;
+  AlgorithmCache cache SKEIN_GUARDED_BY(mutex);
+  std::map<Problem, Entry> products SKEIN_GUARDED_BY(mutex);
+  // AlgorithmChoices::by_problem of what the run has adopted.
+  std::map<std::string, std::string> adopted SKEIN_GUARDED_BY(mutex);
 };
 
-// A product whose algorithm is chosen, and its operands as cuBLASLt wants them.
+// A product with its operands as cuBLASLt wants them.
 struct CudaMatmuls::Ready {
   CudaMatmul matmul;
+  Problem problem;
   char* workspace;
-  State::Entry& entry;
-  std::unique_lock<std::mutex> lock;  // of the state
 };
 
 CudaMatmuls::CudaMatmuls(const fs::path& cache_file)
@@ -463,35 +241,33 @@ CudaMatmuls::Ready CudaMatmuls::make_ready(const CudaMatmul& matmul, void* scrat
     ready.c.bias = workspace + kWorkspaceBytes;
     run_copy_bias(matmul.c, workspace + kWorkspaceBytes, matmul.cols, call);
   }
-  State& state = *state_;
-  std::unique_lock<std::mutex> lock(state.mutex);
   const Problem problem(ready);
-  auto found = state.products.find(problem);
-  if (found == state.products.end()) found = state.products.try_emplace(problem, problem).first;
-  State::Entry& entry = found->second;
-  if (!entry.chosen && state.tune && !is_capturing(stream_of(call))) {
-    // What was enqueued before may wait for ranks that wait for this one's lock on the cache.
-    lock.unlock();
+  // Measuring locks the cache, for which other ranks wait. What was enqueued before may in turn
+  // wait for those ranks, so that it must end first.
+  if (state_->must_measure(problem, stream_of(call))) {
     check(cudaStreamSynchronize(stream_of(call)), "an op that was started before");
-    lock.lock();
   }
-  entry.product.set_pointers(ready);
-  if (!entry.chosen) state.choose(entry, ready, workspace, stream_of(call));
-  entry.chosen = true;
-  return {ready, workspace, entry, std::move(lock)};
+  return {ready, problem, workspace};
 }
 
 void CudaMatmuls::choose(const CudaMatmul& matmul, void* scratch, void* stream) {
-  if (matmul.rows > 0 && matmul.cols > 0) make_ready(matmul, scratch, stream);
+  if (matmul.rows == 0 || matmul.cols == 0) return;
+  const Ready ready = make_ready(matmul, scratch, stream);
+  State& state = *state_;
+  const Lock lock(state.mutex);
+  state.entry_of(ready.problem, ready.matmul, ready.workspace, static_cast<cudaStream_t>(stream));
 }
 
 void CudaMatmuls::run(const CudaMatmul& matmul, void* scratch, void* stream) {
   if (matmul.rows == 0 || matmul.cols == 0) return;
   const KernelCall call{.stream = stream};
   const Ready ready = make_ready(matmul, scratch, stream);
-  State::Entry& entry = ready.entry;
+  State& state = *state_;
+  const Lock lock(state.mutex);
+  State::Entry& entry =
+      state.entry_of(ready.problem, ready.matmul, ready.workspace, stream_of(call));
   if (entry.algorithm) {
-    const cublasStatus_t status = entry.product.run(state_->handle, ready.matmul, *entry.algorithm,
+    const cublasStatus_t status = entry.product.run(state.handle, ready.matmul, *entry.algorithm,
                                                     1.0f, ready.workspace, stream_of(call));
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) return cublas_lt().check(status, "cublasLtMatmul");
     warn_of_no_algorithm("cuBLASLt", entry.product.problem().to_string());
@@ -501,9 +277,10 @@ void CudaMatmuls::run(const CudaMatmul& matmul, void* scratch, void* stream) {
 }
 
 AlgorithmChoices CudaMatmuls::choices() const {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  AlgorithmChoices choices{state_->library, {}};
-  for (const auto& [problem, entry] : state_->products) {
+  State& state = *state_;
+  const Lock lock(state.mutex);
+  AlgorithmChoices choices{state.library, {}};
+  for (const auto& [problem, entry] : state.products) {
     if (!entry.algorithm) continue;
     const auto* bytes = reinterpret_cast<const char*>(&*entry.algorithm);
     choices.by_problem[problem.to_string()] = to_hex({bytes, sizeof(*entry.algorithm)});
@@ -512,12 +289,13 @@ AlgorithmChoices CudaMatmuls::choices() const {
 }
 
 void CudaMatmuls::adopt(const AlgorithmChoices& choices) {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
+  State& state = *state_;
+  const Lock lock(state.mutex);
   for (const auto& [problem, algorithm] : choices.by_problem) {
-    state_->adopted[problem] = algorithm;
+    state.adopted[problem] = algorithm;
   }
-  for (auto& [problem, entry] : state_->products) {
-    if (const auto algorithm = state_->of_run(entry.product)) entry.algorithm = algorithm;
+  for (auto& [problem, entry] : state.products) {
+    if (const auto algorithm = state.of_run(entry.product)) entry.algorithm = algorithm;
   }
 }
 
@@ -527,20 +305,24 @@ int64_t cuda_matmul_scratch_bytes(int64_t bias_cols) {
 
 namespace {
 
-// Of the current GPU; never destroyed, as the driver may be gone before it.
+struct ProductsOfDevices {
+  Mutex mutex;
+  std::map<int, CudaMatmuls> by_device SKEIN_GUARDED_BY(mutex);
+};
+
 CudaMatmuls& products_of_device() {
-  static std::mutex mutex;
-  static auto* const of_devices = new std::map<int, CudaMatmuls>;
+  // Never destroyed: the driver may be gone before static objects are.
+  static auto* const all = new ProductsOfDevices;
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto found = of_devices->find(device);
-  if (found != of_devices->end()) return found->second;
+  const Lock lock(all->mutex);
+  const auto found = all->by_device.find(device);
+  if (found != all->by_device.end()) return found->second;
   const char* tune = std::getenv("SKEIN_TUNE");
   const bool off = tune != nullptr && std::strcmp(tune, "off") == 0;
   const fs::path file =
       off ? fs::path() : AlgorithmCache::default_file("cublaslt-algorithms.jsonl");
-  return of_devices->try_emplace(device, file).first->second;
+  return all->by_device.try_emplace(device, file).first->second;
 }
 
 thread_local bool only_choose = false;

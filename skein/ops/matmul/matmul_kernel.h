@@ -1,10 +1,10 @@
 // The part of a matrix product that depends on the kind of CPU.
 //
-// Operands are brought into *panels* of 32-bit *steps*: a step is one f32, or a pair of bf16 that
+// Operands are packed into *panels* of 32-bit *steps*: a step is one f32, or a pair of bf16 that
 // are neighbours along the summed dim (a missing second one is zero). A panel of B holds
-// `panel_cols` columns as [steps][panel_cols]; a panel of A, where A must be packed, holds
-// kMatmulPanelRows rows as [steps][kMatmulPanelRows]. Sums run in order of the steps, in fp32, one
-// chain an output element, so they do not depend on how the work is cut up.
+// `panel_cols` columns as [steps][panel_cols]; a panel of A, if A must be packed, holds
+// kMatmulPanelRows rows as [steps][kMatmulPanelRows]. Sums run in order of the steps, in fp32, as
+// one chain per output element, so they do not depend on how the work is divided.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct MatmulOperand {
   bool depth_is_row = false;
 };
 
-// Where a finished tile of fp32 sums goes.
+// The destination of a finished tile of fp32 sums.
 struct MatmulStore {
   void* out = nullptr;
   DType dtype = DType::kF32;   // f32 or bf16
@@ -33,7 +33,7 @@ struct MatmulStore {
 
 inline constexpr int kMatmulPanelRows = 96;
 
-// A as the tiles read it: element (row, step) of tile t lies at
+// The layout of A that the tiles read: element (row, step) of tile t lies at
 // data + t * tile_bytes + row * row_bytes + step * step_bytes.
 struct MatmulTiles {
   const char* data = nullptr;
@@ -46,8 +46,8 @@ struct MatmulKernel {
   int tile_rows = 0;        // divides kMatmulPanelRows
   int panel_cols = 0;       // divides 256
   int elements_a_step = 1;  // 2: pairs of bf16
-  // Packs `depth` elements of `lanes` columns of B (or rows of A), from operand.data on, into
-  // panels that lie `panel_words` apart; lanes that are missing from the last one become zero.
+  // Packs `depth` elements of `lanes` columns of B (or rows of A), beginning at operand.data, into
+  // panels that are `panel_words` apart; lanes that the last panel lacks become zero.
   void (*pack_b)(const MatmulOperand&, int64_t depth, int64_t lanes, uint32_t* panels,
                  int64_t panel_words) = nullptr;
   void (*pack_a)(const MatmulOperand&, int64_t depth, int64_t lanes, uint32_t* panels,
@@ -58,9 +58,9 @@ struct MatmulKernel {
   void (*store)(const float* sums, int rows, int cols, const MatmulStore& to) = nullptr;
 };
 
-// AVX-512 with bf16 dot products (x86); none where the CPU lacks them or is limited.
+// AVX-512 with bf16 dot products (x86); nothing if the CPU lacks them or is limited (cpu_kind.h).
 std::optional<MatmulKernel> avx512_matmul_kernel(DType dtype);
-// Any CPU, at the width of its vectors. bf16 is widened while packing.
+// For any CPU, at the width of its vectors. bf16 is widened while packing.
 MatmulKernel portable_matmul_kernel(DType dtype);
 
 }  // namespace skein

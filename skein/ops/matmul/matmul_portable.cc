@@ -1,4 +1,4 @@
-// Any CPU: Highway, at the width of its vectors. bf16 is widened to f32 while packing.
+// For any CPU: Highway, at the width of its vectors. bf16 is widened to f32 while packing.
 #include "skein/ops/matmul/matmul_kernel.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -58,7 +58,7 @@ HWY_INLINE Floats broadcast(const char* from) {
   return hn::Set(kFloats, value);
 }
 
-// kRows rows of sums, each of two vectors, named one by one: scalable vectors know no arrays.
+// kRows rows of sums, each of two vectors in separate variables: scalable vectors allow no arrays.
 template <int kRows>
 void accumulate_tile(const MatmulTiles& a, const float* b, int64_t steps, bool first, float* sums) {
   const char* rows = a.data;

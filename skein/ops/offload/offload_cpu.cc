@@ -15,7 +15,7 @@ void run(const KernelCall& call) {
   }
 }
 
-// The copy is done already.
+// The copy is already complete.
 void end(const KernelCall&) {}
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "skein/base/mutex.h"
 #include "skein/ops/cuda/launch_cuda.h"
 
 namespace skein {
@@ -9,7 +9,7 @@ namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
-// A stream of copies beside the stream of a device, and the end of each of them.
+// A stream of copies beside the stream of a device, and events at the ends of copies.
 class CopyLane {
  public:
   CopyLane() {
@@ -24,13 +24,15 @@ class CopyLane {
   CopyLane(const CopyLane&) = delete;
   CopyLane& operator=(const CopyLane&) = delete;
 
-  // One for all programs of a device.
+  // All programs of a device share one.
   static std::shared_ptr<CopyLane> beside(cudaStream_t stream) {
-    static std::mutex mutex;
-    static std::map<cudaStream_t, std::weak_ptr<CopyLane>> lanes;
-    const std::lock_guard<std::mutex> lock(mutex);
-    std::shared_ptr<CopyLane> lane = lanes[stream].lock();
-    if (lane == nullptr) lanes[stream] = lane = std::make_shared<CopyLane>();
+    static struct {
+      Mutex mutex;
+      std::map<cudaStream_t, std::weak_ptr<CopyLane>> by_stream SKEIN_GUARDED_BY(mutex);
+    } lanes;
+    const Lock lock(lanes.mutex);
+    std::shared_ptr<CopyLane> lane = lanes.by_stream[stream].lock();
+    if (lane == nullptr) lanes.by_stream[stream] = lane = std::make_shared<CopyLane>();
     return lane;
   }
 
@@ -41,7 +43,7 @@ class CopyLane {
     }
   }
 
-  // After all that `stream` was given so far.
+  // What it is given next runs after all that `stream` was given so far.
   cudaStream_t begin(cudaStream_t stream) const {
     check(cudaEventRecord(begun_, stream), "cudaEventRecord");
     check(cudaStreamWaitEvent(stream_, begun_, 0), "cudaStreamWaitEvent");
@@ -70,7 +72,8 @@ const CopyLane& lane_of(const KernelCall& call) {
   return *static_cast<const CopyLane*>(call.state.get());
 }
 
-// By a copy engine: it takes no multiprocessor, and finds out itself which side is the host's.
+// A copy engine does it, which takes no multiprocessor and finds out by itself which side is the
+// host's.
 void copy(const View& from, const View& to, cudaStream_t stream) {
   const auto bytes = [&](int64_t elements) {
     return static_cast<size_t>(elements * size_of(to.dtype));

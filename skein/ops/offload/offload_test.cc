@@ -7,7 +7,7 @@ namespace {
 
 using namespace op_test;
 
-// There and back, two at once, as the pass places them.
+// Copies there and back, two at once, as the pass places them.
 TEST(Offload, CopiesEveryShapeAndStaysInside) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI32, DType::kF64}) {
     for (const Shape& shape : {Shape{1, 1}, Shape{17, 33}, Shape{9, 1408}, Shape{37}}) {

@@ -4,7 +4,7 @@
 namespace skein {
 namespace {
 
-// What was sent from the buffer before is waited for on the stream, in front of the copy.
+// The stream first waits until what the buffer held before is sent.
 void run_send(const KernelCall& call) {
   pipeline::run_send(call, [&](const RowCopy& copy) { cuda::copy_rows(call, copy); });
 }

@@ -1,4 +1,4 @@
-// The kernels of send and receive, but for what copies rows on a device.
+// The kernels of send and receive, except for the device's row copy.
 #pragma once
 
 #include <memory>

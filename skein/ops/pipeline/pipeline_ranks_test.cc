@@ -12,8 +12,8 @@ double element(int64_t micro_batch, int64_t i) {
   return static_cast<double>((micro_batch * 13 + i) % 97);
 }
 
-// A stage adds nothing: what the first stage sends comes out of the last. Each sends as far ahead
-// as its buffer lets it.
+// Stages compute nothing: what the first stage sends comes out of the last. Each sends as far ahead
+// as its buffer allows.
 void run_stage(GroupRank& rank, int64_t stages, const Shape& shape, int64_t row_padding) {
   const int64_t stage = rank.rank;
   Graph graph(Mesh::standard(stages, 1, 1, 1));
@@ -44,7 +44,7 @@ void run_stage(GroupRank& rank, int64_t stages, const Shape& shape, int64_t row_
     }
     rank.write(x, values);
     for (const auto& [node, call] : sends) rank.run(node, call);
-    rank.write(x, std::vector<double>(values.size(), -1.0));  // the send has its copy
+    rank.write(x, std::vector<double>(values.size(), -1.0));  // the send has its own copy
   }
   for (int64_t turn = 0; turn < kDepth && !sends.empty(); ++turn) rank.wait(tickets[turn]);
 }

@@ -7,7 +7,7 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kStagingPad = 64;  // elements: no smaller than what a collective aligns to
+constexpr int64_t kStagingPad = 64;  // elements; at least the alignment of a collective
 
 int find_axis(const OpCall& call) {
   const std::string& name = call.attrs.text("axis");
@@ -29,7 +29,7 @@ int num_values(const OpCall& call) {
   return has_targets(call) ? call.num_inputs() / 2 : call.num_inputs();
 }
 
-// Empty, or why not.
+// Empty, or why the redistribution is not possible.
 std::string refusal(const TensorType& type, const Mesh& mesh, int axis, Placement to) {
   const Placement from = type.placements.at(axis);
   if (from == to) return "is " + to.to_string() + " already";
@@ -106,7 +106,7 @@ Cost cost(const OpCall& call) {
 
 Layout layout(const OpCall& call) {
   Layout layout;
-  // What the host gave is left as it is.
+  // An i32 comes from the host, and is not overwritten.
   const bool reduces = call.input(0).dtype != DType::kI32 && call.attrs.text("to") == "R" &&
                        from_placement(call, find_axis(call)).is_partial();
   for (int i = 0; i < num_values(call); ++i) {
@@ -116,7 +116,7 @@ Layout layout(const OpCall& call) {
   return layout;
 }
 
-// What the kernel must know of the types: the collective, and each value's elements and share.
+// What the kernel must know from the types: the collective, and each value's elements and share.
 void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
   const int axis = find_axis(call);
   const Placement from = from_placement(call, axis), to = call.output(0).placements[axis];
@@ -154,7 +154,7 @@ void backward(BackwardContext& context) {
   context.add_input_grad(0, placed ? dy : redistribute(graph, dy, axis, wanted));
 }
 
-// Gathering again costs the wire; keeping what was gathered costs as many times the memory as there
+// Gathering again costs communication; keeping the result costs as many times the memory as there
 // are ranks.
 Rematerialization rematerialize(const Node& node) {
   if (!node.attrs.has("gathers") || node.outputs.size() != 1) return {};
@@ -203,7 +203,7 @@ Layout layout_wait(const OpCall& call) {
   return layout;
 }
 
-// Sees the wait as the redistribution that it ends.
+// Treats the wait as the redistribution that it ends.
 void localize_wait(const OpCall& call, int64_t rank, Attrs& attrs) {
   OpCall whole{call.op, call.scope, call.mesh, call.attrs, {}, {}, call.outputs};
   for (int i = 0; i < num_waited(call); ++i) {

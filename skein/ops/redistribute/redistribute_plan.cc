@@ -36,10 +36,10 @@ CollectiveKind collective_kind(Kind kind) {
   }
 }
 
-// What the attrs say of value `i` and of this rank's share.
+// Value `i` and this rank's share of it, according to the attrs.
 struct Share {
-  int64_t elements, share;  // of the whole; of a full share
-  int64_t begin, count;     // where in the whole it begins, and how much of it is there
+  int64_t elements, share;  // elements of the whole; of a full share
+  int64_t begin, count;     // where this rank's share begins, and how long it is
 
   Share(const KernelCall& call, size_t i)
       : elements(call.attrs.integers("elements")[i]),
@@ -53,7 +53,7 @@ struct Share {
   }
 };
 
-// Gives out scratch, behind it what the collective itself needs.
+// Allocates scratch; the collective's own scratch comes last.
 class Builder {
  public:
   explicit Builder(const KernelCall& call) : call_(call), kind_(kind_of(call)) {}
@@ -90,7 +90,7 @@ class Builder {
       part.output = dense;
     }
     if (kind_ == Kind::kAllGather) {
-      // The share goes to its place in the whole; the collective is in place.
+      // The share goes to its place in the whole, since the collective is in place.
       const int64_t size = size_of(y.dtype);
       char* place = static_cast<char*>(part.output) + mine.begin * size;
       // A Flat share may end in padding.

@@ -1,6 +1,6 @@
-// What a bound redistribute does, on every device alike: without a collective, each value is moved
-// by itself; else rows are packed, the collective runs, rows are unpacked, and the padding behind a
-// share is cleared. Addresses are those of the call.
+// What a bound redistribute does, the same on every device. Without a collective each value is
+// moved by itself; otherwise rows are packed, the collective runs, rows are unpacked, and the
+// padding after a share is cleared. Addresses are those of the call.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Padding {
 
 struct RedistributePlan {
   std::vector<RowCopy> before;
-  Collective collective;  // a barrier where there is none
+  Collective collective;  // a barrier if there is none
   std::vector<RowCopy> after;
   std::vector<Padding> padding;
   int64_t scratch_bytes = 0;
@@ -27,15 +27,15 @@ struct RedistributePlan {
   bool communicates() const { return collective.kind != CollectiveKind::kBarrier; }
 };
 
-// For `scratch_bytes` and `collective_of`: looks at nothing but the call.
+// For `scratch_bytes` and `collective_of`: depends only on the call.
 RedistributePlan plan_redistribute(const KernelCall& call);
 
-// For `prepare`: they tell the communicator what will come.
+// For `prepare`: they also announce the collective to the communicator.
 // Errors  kInternal: no communicator; the rank's place is not known; a start whose operands have
 //         gaps
 RedistributePlan prepare_redistribute(const KernelCall& call);
 RedistributePlan prepare_redistribute_start(const KernelCall& call);  // staging: the last output
-RedistributePlan prepare_redistribute_wait(const KernelCall& call);   // its padding alone
+RedistributePlan prepare_redistribute_wait(const KernelCall& call);   // only its padding
 
 // Value `i` of a redistribute without a collective.
 struct LocalMove {

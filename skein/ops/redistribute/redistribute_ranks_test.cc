@@ -10,7 +10,7 @@ struct Case {
   const char *from, *to;
   DType dtype = DType::kF32;
   int64_t row_padding = 0;
-  bool split = false;  // start and wait
+  bool split = false;  // into start and wait
 };
 
 constexpr double kGarbage = 77;  // in the padding of a Flat share
@@ -21,7 +21,7 @@ TensorType type_of(const Case& c, const Shape& shape, const Mesh& mesh, const ch
   return type;
 }
 
-// Integers, which bf16 holds; the terms of a Partial value differ by rank.
+// Integers that bf16 can represent; the terms of a Partial value differ by rank.
 double element(int64_t i) { return static_cast<double>(i * 7 % 61 - 30); }
 double sum_of_terms(int64_t i, int64_t ranks) {
   return element(i) * static_cast<double>(ranks * (ranks + 1) / 2);
@@ -56,7 +56,7 @@ class Redistribution {
     Node node = graph_.nodes().back();
     if (case_.split) {
       const RedistributeHalves halves = split_redistribute(graph_, node, 0);
-      // What the start gives lies where the results of the whole do.
+      // The outputs of the start lie where the results of the whole op do.
       for (size_t i = 0; i < outputs_.size(); ++i) {
         views_[halves.start.outputs[i]] = views_[outputs_[i]];
       }
@@ -157,7 +157,7 @@ TEST_P(RedistributeRanks, InTwoHalves) {
   });
 }
 
-// More values than a launch holds.
+// More values than one kernel launch handles.
 TEST(RedistributeManyValues, MovesAll) {
   run_group(2, "tp", [&](GroupRank& rank) {
     std::vector<Shape> shapes;

@@ -41,7 +41,7 @@ TEST_F(RedistributeTest, RefusesTheRest) {
   EXPECT_THROW(redistribute(graph, value(kR, {6, 4}), "tp", kS), Error);  // 6 rows over 4 ranks
 }
 
-// A differentiate pass for one node whose output's gradient arrives placed as `dy`.
+// A differentiate pass for one node, whose output's gradient has the type of `dy`.
 class Arriving : public BackwardContext {
  public:
   Arriving(Graph& graph, ValueId dy) : graph_(graph), node_(graph.nodes().back()), dy_(dy) {}

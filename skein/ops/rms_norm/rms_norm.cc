@@ -59,7 +59,7 @@ void backward(BackwardContext& context) {
   }
 }
 
-// y from the kept h, which is what the norm was taken of.
+// Recomputes y from the kept h, the input of the normalization.
 Rematerialization rematerialize(const Node& node) {
   return {.inputs = {node.outputs[1], kNoValue, node.inputs[2]}, .outputs = {0}};
 }

@@ -1,4 +1,4 @@
-// RMS normalisation of each token, with the residual sum that comes before it.
+// RMS normalization of each token, including the residual sum before it.
 //
 // Formula       h = x + delta, rounded to the compute dtype; without delta h is x itself
 //               rstd = 1 / sqrt(mean over features of h^2 + epsilon)

@@ -51,7 +51,7 @@ void forward_row(const KernelCall& call, int64_t row, float epsilon) {
       value = store_rounding(hn::Add(value, load(d, delta + i, n)), h + i, n);
     }
     const VF32 sum = hn::MulAdd(value, value, squares);
-    squares = squares2;  // two chains, so that one addition does not wait for the other
+    squares = squares2;  // two chains, to hide the latency of additions
     squares2 = sum;
   }
   const float mean = hn::GetLane(hn::SumOfLanes(d, hn::Add(squares, squares2))) / cols;

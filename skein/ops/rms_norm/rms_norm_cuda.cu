@@ -9,9 +9,9 @@ namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
-// A row is spread over warps, and each warp has some packs of n columns a thread, side by side.
-// With kPacks > 0 they are as many, and aligned. With 0 they are any number, unaligned perhaps, and
-// are read at each use. How a row is spread, and so the bits, depends on its length alone.
+// A row is spread over warps, and each thread of a warp has some packs of n columns. With kPacks >
+// 0 a thread has so many, and they are aligned. With 0 it has any number, which may be unaligned
+// and are read at each use. How a row is spread, and so the bits, depends on its length alone.
 template <int kPacks, int n, typename Body>
 __device__ void for_packs(int thread, int num_packs, const Body& body) {
   const int packs = kPacks > 0 ? kPacks : num_packs;
@@ -20,7 +20,7 @@ __device__ void for_packs(int thread, int num_packs, const Body& body) {
   for (int i = 0; i < packs; ++i) body(kPacks > 0 ? i : 0, first + i * (32 * n));
 }
 
-// Columns behind the row's end read as 0.
+// Columns beyond the row's end read as 0.
 template <bool is_aligned, int n, typename T>
 __device__ Pack<T, n> read(const T* row, int col, int cols) {
   if constexpr (is_aligned) return load_pack_or<n>(T{}, col < cols, row + col);
@@ -50,7 +50,7 @@ Spread spread_over(int64_t all_packs, int packs) {
 
 constexpr int kWarpsOfRows = 4;  // a block, where a warp has a whole row
 
-// One row a block, or one a warp.
+// A block computes one row, or each of its warps one.
 template <typename T, typename W, int kPacks, bool one_warp, bool has_delta>
 __global__ void __launch_bounds__(kPacks > 0 ? 512 : 1024, 1)
     forward(RowsOf<const T> x, RowsOf<const T> delta, const W* w, RowsOf<T> y, RowsOf<T> h,
@@ -155,7 +155,7 @@ int group_tokens(const View& dx) { return dx.cols() * size_of(dx.dtype) <= 1024 
 template <typename T, typename W>
 constexpr int kMostThreads = sizeof(W) > sizeof(T) ? 512 : 1024;
 
-// Has a row, of whole packs, brought into the L2 cache.
+// Asks for a row of whole packs to be brought into the L2 cache.
 template <typename T>
 __device__ void prefetch([[maybe_unused]] const T* row, [[maybe_unused]] int cols) {
 #ifdef __CUDA_ARCH__
@@ -164,9 +164,9 @@ __device__ void prefetch([[maybe_unused]] const T* row, [[maybe_unused]] int col
 #endif
 }
 
-// One group of tokens a block, kRows at once. dy and h are read twice, the second time out of the
-// L1 cache, since keeping them would leave registers for fewer blocks. So would reading the next
-// rows early: they are brought nearer, into the L2 cache.
+// A block has one group of tokens, of which it takes kRows at once. dy and h are read twice, the
+// second time out of the L1 cache, since keeping them would leave registers for fewer blocks. So
+// would reading the next rows early: they are brought nearer, into the L2 cache.
 template <typename T, typename W, int kPacks, int kRows, bool has_dh>
 __global__ void __launch_bounds__(kRows > 1    ? 256
                                   : kPacks > 0 ? kMostThreads<T, W>

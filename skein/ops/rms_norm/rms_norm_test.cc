@@ -33,7 +33,7 @@ OpCase make_case(DType dtype, DType weight_dtype, int64_t rows, int64_t cols, bo
                  delta ? random_tensor(dtype, {rows, cols}, 2) : Tensor{},
                  random_tensor(weight_dtype, {cols}, 3, 1.0, Role::kParameter)};
   test.tolerance = dtype == DType::kBF16 ? 4e-3 : 1e-6;
-  if (cols == 1) test.grad_tolerance_f32 = 1e-3;  // what is left where dx cancels but for epsilon
+  if (cols == 1) test.grad_tolerance_f32 = 1e-3;  // dx cancels to almost nothing
   return test;
 }
 
@@ -70,7 +70,7 @@ TEST(RmsNorm, WithoutDeltaIsAViewOfItsInput) {
   EXPECT_FALSE(layout.aliases[0].in_place);
 }
 
-// Selective recomputation takes y from the kept h.
+// Selective recomputation computes y from the kept h.
 TEST(RmsNorm, RebuildsTheSameBits) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const BuiltCase built = build(make_case(dtype, dtype, 7, 100, true), 3);

@@ -30,7 +30,7 @@ std::vector<TensorType> infer(const OpCall& call) {
   call.check(table.dtype == DType::kF32 && table.shape.rank() == 2 && table.shape.dim(0) > 0 &&
                  table.shape.dim(1) == head_dim,
              "{} should be f32[positions, {}]", call.describe(3), head_dim);
-  // Key-value heads may be replicated; their gradients are then sums that are pending.
+  // Key-value heads may be replicated; then their gradients are pending sums.
   static constexpr std::array<std::string_view, 4> kRules = {
       "S0 S0 S0 R -> S0 S0", "S1 S1 R R -> S1 S1", "S1 R R R -> S1 R", "S1 P R R -> S1 P"};
   const auto placements = match_placements(call, {0, 1, 2, 3}, 2, kRules);

@@ -5,9 +5,8 @@
 //               x1' = x1 c - x2 s;   x2' = x2 c + x1 s.   `inverse`: s is negated
 //               (halves, as Hugging Face's rotate_half; not Meta's interleaved pairs)
 // Shapes        q [T, heads * head_dim], k [T, kv_heads * head_dim], f32 or bf16;
-//               positions i32[T]; rope_table f32[P, head_dim], cosines then sines. Positions lie in
-//               [0, P), which the data loader promises; a kernel clamps them, and so stays in
-//               bounds.
+//               positions i32[T]; rope_table f32[P, head_dim], cosines then sines. The data loader
+//               guarantees positions in [0, P); a kernel clamps them, and so stays in bounds.
 // Attrs         head_dim (even), inverse
 // Accumulation  fp32 without fused multiply-add, rounded once: in f32 the bits of Hugging Face's
 // Backward      rope with `inverse` toggled on (dq, dk); saves positions and rope_table
@@ -25,7 +24,7 @@ namespace skein {
 
 extern const OpDef kRope;
 
-// Returns q and k turned.
+// Returns the rotated q and k.
 std::pair<ValueId, ValueId> rope(Graph& graph, ValueId q, ValueId k, ValueId positions,
                                  ValueId rope_table, int64_t head_dim, const std::string& q_name,
                                  const std::string& k_name, bool inverse = false);

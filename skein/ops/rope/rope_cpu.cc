@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace skein::rope_cpu::HWY_NAMESPACE {
 using namespace simd::HWY_NAMESPACE;  // NOLINT: F32, load, store
 
-// Turns every head of one row.
+// Rotates every head of one row.
 template <typename T>
 void turn_row(T* row, int64_t cols, int64_t half, const float* cosines, float sign) {
   const F32 d;

@@ -22,8 +22,8 @@ struct Problem {
 };
 
 // A block is (packs of half a head) x (heads) x (tokens); a thread turns kHeads heads, as far apart
-// as the block has threads for heads. Its heads are on their way while the block waits for
-// positions and then for cosines and sines, which it shares.
+// as the block has threads for heads. Its heads are being loaded while the block waits for
+// positions and then for cosines and sines, which its threads share.
 template <typename T, int n>
 __global__ void __launch_bounds__(kThreads, 3)
     turn(const Problem problem, RowsOf<T> q, RowsOf<T> k) {
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   const int col = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * n;
   const int64_t own_token = int64_t{blockIdx.x} * blockDim.z + threadIdx.z;
   const bool is_inside = own_token < problem.tokens && col < half;
-  // Outside, what others read too, rather than a branch.
+  // A thread outside reads what others read too, which takes no branch.
   const int64_t token = std::min(own_token, problem.tokens - 1);
   const int i = is_inside ? col : 0;
 

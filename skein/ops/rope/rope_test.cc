@@ -26,7 +26,7 @@ Tensor table_of(int64_t head_dim) {
   });
 }
 
-// Turns the pair (x1, x2) as the complex number x1 + i x2.
+// Rotates the pair (x1, x2) as the complex number x1 + i x2.
 std::vector<double> turned(const Tensor& x, const Tensor& positions, const Tensor& table,
                            bool inverse) {
   const int64_t head_dim = table.shape.cols(), half = head_dim / 2;
@@ -48,7 +48,7 @@ std::vector<double> turned(const Tensor& x, const Tensor& positions, const Tenso
 OpCase case_of(DType dtype, int64_t tokens, int64_t heads, int64_t kv_heads, int64_t head_dim,
                bool inverse) {
   Tensor table = table_of(head_dim);
-  table.role = Role::kOptimizer;  // as everything that gets no gradient
+  table.role = Role::kOptimizer;  // as everything without a gradient
   return {.op = &kRope,
           .attrs = {{"head_dim", head_dim}, {"inverse", inverse}},
           .inputs = {random_tensor(dtype, {tokens, heads * head_dim}, 1),
@@ -100,21 +100,21 @@ TEST(Rope, Placements) {
                                type(DType::kBF16, {8, 8}, "01R"), positions, table, mesh, 4);
   EXPECT_EQ(graph.type(graph.find("q_turned")), type(DType::kBF16, {8, 32}, "011"));
   EXPECT_EQ(graph.type(graph.find("k_turned")), type(DType::kBF16, {8, 8}, "01R"));
-  // Half a head a rank.
+  // Half a head per rank.
   EXPECT_THROW(graph_of(type(DType::kBF16, {8, 32}, "01R"), type(DType::kBF16, {8, 4}, "01R"),
                         positions, table, mesh, 4),
                Error);
-  // An odd head.
+  // An odd head_dim.
   EXPECT_THROW(graph_of(type(DType::kBF16, {8, 6}, "0RR"), type(DType::kBF16, {8, 6}, "0RR"),
                         positions, type(DType::kF32, {16, 3}, "RRR"), mesh, 3),
                Error);
-  // A table for another head.
+  // A table for another head_dim.
   EXPECT_THROW(graph_of(type(DType::kBF16, {8, 32}, "011"), type(DType::kBF16, {8, 8}, "01R"),
                         positions, type(DType::kF32, {16, 8}, "RRR"), mesh, 4),
                Error);
 }
 
-// Positions that the data loader should never have let through stay inside the table.
+// Positions that the data loader should have rejected stay inside the table.
 TEST(Rope, ClampsPositions) {
   OpCase test = case_of(DType::kF32, 2, 1, 1, 4, false);
   test.inputs[2].values = {-5, kPositions + 3};

@@ -12,11 +12,12 @@ namespace {
 
 std::atomic<bool> bf16_dot_allowed = true;
 
-// Of Highway's targets, which it would ask the CPU for at each question: a virtual machine answers
-// in 28 us, and kernels ask before every product. 0: not known.
+// Highway's targets, cached: Highway would query the CPU each time, which takes 28 us in a virtual
+// machine, and kernels ask before every product. 0: not known.
 std::atomic<int64_t> known_targets = 0;
 
-// Kernels that Highway dispatches go by what was chosen last, and its own question forgets limits.
+// Updates Highway's dispatch as well: it uses the last choice, and its own detection ignores
+// limits.
 int64_t detect_targets() {
   const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
   hwy::GetChosenTarget().Update(targets);
@@ -24,7 +25,7 @@ int64_t detect_targets() {
   return targets;
 }
 
-// The best has the lowest bit.
+// The best target has the lowest bit.
 int64_t best_target() {
   const int64_t known = known_targets.load(std::memory_order_relaxed);
   const int64_t targets = known != 0 ? known : detect_targets();
@@ -51,7 +52,7 @@ bool has_bf16_dot() {
 #endif
 }
 
-// Less is better; kCpuKinds.size(): a kind that stands alone.
+// Less is better; kCpuKinds.size(): a kind that is not comparable.
 size_t place_of(std::string_view kind) {
   return std::find(kCpuKinds.begin(), kCpuKinds.end(), kind) - kCpuKinds.begin();
 }

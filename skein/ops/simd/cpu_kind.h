@@ -1,9 +1,9 @@
-// Which instruction sets the CPU kernels of this process use. They decide how sums round, so ranks
-// of a run must have the same.
+// The instruction sets that the CPU kernels of this process use. They decide how sums round, so all
+// ranks of a run must use the same.
 //
-// Kinds   "avx512-bf16" (AVX-512 with bf16 dot products), "avx512", "avx2", "sse4"; each can do
-//         what the later ones do. Elsewhere the name that Highway has for it, as "neon"
-// Threads before any kernel runs; the choice is the process's
+// Kinds   "avx512-bf16" (AVX-512 with bf16 dot products), "avx512", "avx2", "sse4"; each includes
+//         the later ones. On other CPUs Highway's name, such as "neon"
+// Threads to be chosen before any kernel runs; the choice holds for the process
 #pragma once
 
 #include <array>
@@ -16,18 +16,18 @@ namespace skein {
 inline constexpr std::array<std::string_view, 4> kCpuKinds = {"avx512-bf16", "avx512", "avx2",
                                                               "sse4"};
 
-// What kernels use, and what they would without a limit.
+// The kind that kernels use, and the one that they would use without a limit.
 std::string cpu_kind();
 std::string best_cpu_kind();
 
-// Kernels use no more than `kind`, one of kCpuKinds, or "auto": what the CPU has. Throws
-// Error{kUsage} where it has less.
+// Limits kernels to `kind`, one of kCpuKinds, or "auto": no limit. Throws Error{kUsage} if the CPU
+// has less.
 void limit_cpu_kind(std::string_view kind);
 
-// The kind that CPUs of all of these kinds can be limited to; empty where there is none.
+// The best kind to which CPUs of all these kinds can be limited; empty if there is none.
 std::string common_cpu_kind(std::span<const std::string> kinds);
 
-// For tests that choose among Highway's targets themselves: kernels use what they chose.
+// For tests that choose among Highway's targets themselves: kernels use their choice.
 void detect_cpu_kind_again();
 
 bool cpu_uses_avx512();

@@ -1,4 +1,4 @@
-// What kernels that Highway dispatches are compiled for, as they run.
+// Which targets the kernels that Highway dispatches really use.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "skein/ops/simd/cpu_kind_test.cc"
 // clang-format off

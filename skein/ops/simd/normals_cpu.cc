@@ -18,7 +18,7 @@ using I32 = hn::RebindToSigned<sm::F32>;
 using VI32 = hn::Vec<I32>;
 
 VF32 constant(float value) { return hn::Set(sm::F32(), value); }
-// Two roundings, as the scalar's.
+// Rounds twice, as the scalar code does.
 VF32 multiply_add(VF32 a, VF32 b, VF32 c) { return hn::Add(hn::Mul(a, b), c); }
 
 VF32 to_uniform(VU32 words) {
@@ -67,7 +67,7 @@ void cos_sin_of_turn(VF32 u, VF32& cosine, VF32& sine) {
   sine = with_sign(hn::IfThenElse(is_swapped, c, s), quadrant);
 }
 
-// Words of whole blocks to normals, in place: pairs of radius and angle become cosine and sine.
+// Turns the words of whole blocks into normals, in place: radius and angle become cosine and sine.
 void words_to_normals(uint32_t* words, size_t count, float scale) {
   const sm::U32 u32;
   const VF32 scales = constant(scale);

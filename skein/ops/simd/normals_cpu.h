@@ -1,4 +1,4 @@
-// Many standard normals at once: those of Philox::normal, bit for bit.
+// Draws many standard normals at once, bit for bit those of Philox::normal.
 //
 // Formula  out[i] = scale * Philox(seed, purpose, stream, 0).normal(first + i)
 // Cost     about 1 ns an element and core with AVX-512

@@ -1,7 +1,7 @@
 // Philox4x32-10 for several blocks at once: the words of base/philox.h, bit for bit.
 //
-// Method  one block a 64-bit lane: a 32x32->64 multiplication reads the low halves of its lanes, so
-//         the counter words need no masking between rounds
+// Method  one block per 64-bit lane: a 32x32->64 multiplication reads the low halves of its lanes,
+//         so the counter words need no masking between rounds
 #if defined(SKEIN_OPS_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SKEIN_OPS_PHILOX_INL_H_
 #undef SKEIN_OPS_PHILOX_INL_H_
@@ -42,7 +42,7 @@ HWY_INLINE VU64 multiply_low_halves(VU64 a, VU64 b) {
   return hn::MulEven(hn::BitCast(u32, a), hn::BitCast(u32, b));
 }
 
-// The four words of blocks first .. last - 1, and of some after.
+// The four words of blocks first .. last - 1, and of some blocks after them.
 inline void philox_blocks(uint64_t seed, RandomPurpose purpose, uint32_t stream, uint32_t step,
                           uint64_t first, uint64_t last, uint32_t* words) {
   const U64 d;
@@ -78,8 +78,8 @@ inline void philox_blocks(uint64_t seed, RandomPurpose purpose, uint32_t stream,
 
 #endif
 
-// Writes the words of elements first .. first + count - 1 of the stream into `buffer`, which holds
-// count + kPhiloxSlack words, and returns where they begin in it.
+// Writes the words of elements first .. first + count - 1 of the stream into `buffer`, which has
+// room for count + kPhiloxSlack words, and returns where they begin.
 inline const uint32_t* philox_words(uint64_t seed, RandomPurpose purpose, uint32_t stream,
                                     uint32_t step, uint64_t first, size_t count, uint32_t* buffer) {
   philox_blocks(seed, purpose, stream, step, first / 4, (first + count + 3) / 4, buffer);

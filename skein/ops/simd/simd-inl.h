@@ -56,8 +56,8 @@ HWY_INLINE VU32 round_to_bf16(VF32 value) {
   return quiet_nan(value, hn::Add(bits, hn::Add(odd, hn::Set(u32, 0x7fffu))));
 }
 
-// Words whose upper halves are one of the two bf16 around `value`, the upper one with the
-// probability of its nearness: adds the low 16 bits of `noise` below the bf16.
+// Words whose upper halves are one of the two bf16 around `value`, the nearer one with the higher
+// probability (stochastic rounding): adds the low 16 bits of `noise` below the bf16.
 HWY_INLINE VU32 round_to_bf16(VF32 value, VU32 noise) {
   const U32 u32;
   const VU32 low = hn::And(noise, hn::Set(u32, 0xffffu));
@@ -90,7 +90,7 @@ HWY_INLINE VF32 load(F32 d, const bfloat16* from, size_t n) {
   std::memcpy(lanes, bits, n * sizeof(uint16_t));
   return bf16_bits_to_f32(hn::Load(u16, lanes));
 }
-// Stores words that round_to_bf16 made.
+// Stores words made by round_to_bf16.
 HWY_INLINE void store_rounded(VU32 words, bfloat16* to, size_t n) {
   const U16Half u16;
   auto* bits = reinterpret_cast<uint16_t*>(to);
@@ -110,14 +110,14 @@ HWY_INLINE VF32 exp(VF32 x) {
   const F32 d;
   const U32 u32;
   const VF32 magic = hn::Set(d, 12582912.0f);
-  const VF32 bounded = hn::Max(hn::Set(d, -87.33f), x);  // on x86, NaN comes through
-  // Only the exponent is clamped from above: the polynomial carries overflow through.
+  const VF32 bounded = hn::Max(hn::Set(d, -87.33f), x);  // on x86, NaN passes through
+  // Only the exponent is clamped from above, so that overflow still gives infinity.
   const VF32 exponent = hn::Min(hn::Set(d, 88.37f), bounded);
   const VF32 shifted = hn::MulAdd(exponent, hn::Set(d, 1.44269504f), magic);
   const VF32 n = hn::Sub(shifted, magic);
   VF32 r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), bounded);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  // Pairs first: a short chain of dependent operations matters more than their number.
+  // Adds in pairs: a short chain of dependent operations matters more than their number.
   const VF32 one = hn::Set(d, 1.0f), r2 = hn::Mul(r, r), r4 = hn::Mul(r2, r2);
   const VF32 p01 = hn::Add(one, r);
   const VF32 p23 = hn::MulAdd(hn::Set(d, 1.0f / 6), r, hn::Set(d, 0.5f));

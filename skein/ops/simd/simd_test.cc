@@ -1,4 +1,4 @@
-// Every instruction set that this machine has, against the scalar definitions.
+// Compares every instruction set of this machine with the scalar definitions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace sm = simd::HWY_NAMESPACE;
 
-// What rounds to nearest, what rounds with noise, and exp.
+// Rounding to nearest, rounding with noise, and exp.
 void round_values(const float* from, const uint32_t* noise, bfloat16* nearest, bfloat16* noisy,
                   float* exponentials, size_t count) {
   const sm::F32 d;

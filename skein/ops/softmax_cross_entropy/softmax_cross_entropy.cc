@@ -110,7 +110,7 @@ std::vector<ValueId> expand(Graph& graph, const Node& node, const std::vector<Va
   std::vector<int> axes = vocabulary_axes(graph.type(logits));
   if (axes.empty()) return {};
   ValueId stats = graph.add1(kSoftmaxStats, {logits, labels}, {}, names.at(0) + ".stats");
-  // The inner axis cut last, so its parts are joined first.
+  // Inner axes split last, so their parts are joined first.
   std::reverse(axes.begin(), axes.end());
   for (const int axis : axes) {
     stats = redistribute(graph, stats, graph.mesh().axis(axis).name, Placement::replicated());

@@ -1,22 +1,22 @@
-// The loss of each token and its gradient by the logits, in one pass over them.
+// The loss of each token and its gradient with respect to the logits, in one pass over them.
 //
 // Formula       loss[c] = log(sum over v of e^logits[c, v]) - logits[c, labels[c]]
 //               dlogits[c, v] = e^logits[c, v] / (that sum) - (v == labels[c])
-//               both 0 where labels[c] is outside of [0, V), such as -100: no label
+//               both 0 if labels[c] is outside [0, V), such as -100: no label
 // Derivative    of the sum of the losses: dlogits itself. Any other use of the loss is refused
 // Shapes        logits [C, V] f32 or bf16; labels [C] i32; loss [C] f32;
 //               dlogits [C, V] of gradient_dtype, over the logits where that is their dtype
 // Accumulation  fp32, the row's largest logit subtracted first
 // Backward      saves dlogits
 // Cost          about 30 flops a logit
-// Placement     S0 S0 -> S0 S0. Logits S1, a vocabulary split over some axes, are composed of
+// Placement     S0 S0 -> S0 S0. With logits S1, a vocabulary split over some axes, three ops:
 //                 softmax_stats   what each rank knows of a row: its largest logit, the sum of
-//                                 e^(logit - that), the label's logit, or 0 where another has it;
+//                                 e^(logit - that), the label's logit, or 0 if another rank has it;
 //                                 stats f32 [C n, 3], S0 over the axes of n ranks that split V
 //                 redistribute    of stats to Replicated, over one such axis after the other
 //                 softmax_finish  loss [C] Replicated over them and dlogits S1; the ranks' terms
 //                                 are combined in rank order
-//               An axis that splits rows must be outside of those that split V
+//               An axis that splits rows must be outside those that split V
 #pragma once
 
 #include "skein/ir/graph.h"
@@ -30,7 +30,7 @@ extern const OpDef kSoftmaxFinish;  // (logits, labels, stats) {gradient_dtype} 
 struct SoftmaxCrossEntropy {
   ValueId loss, dlogits;
 };
-// One op, or three where the logits are S1.
+// Appends one op, or three if the logits are S1.
 SoftmaxCrossEntropy softmax_cross_entropy(Graph& graph, ValueId logits, ValueId labels,
                                           DType gradient_dtype, const std::string& name);
 

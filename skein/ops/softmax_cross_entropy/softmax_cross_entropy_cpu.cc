@@ -50,11 +50,11 @@ float sum_of_exp(const T* x, size_t cols, float most) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, sum2)));
 }
 
-// What is known of one row over the whole vocabulary, and where the label lies among `cols` logits.
+// The statistics of one row over the whole vocabulary, and the label's index among `cols` logits.
 struct Row {
   float most, sum;
   float label_logit;
-  int64_t label;  // may be outside
+  int64_t label;  // may be out of range
 
   float loss() const { return std::log(sum) - (label_logit - most); }
 };
@@ -108,7 +108,7 @@ void stats_as(const KernelCall& call, int64_t row) {
   const int64_t label = call.inputs[1].as<const int32_t>()[row] - call.attrs.integer("first_logit");
   const float most = largest(x, cols);
   stats[0] = most;
-  // Where all are -infinity, another rank's logits may not be.
+  // If all logits here are -infinity, those of another rank may not be.
   stats[1] = most == -HUGE_VALF ? 0.0f : sum_of_exp(x, cols, most);
   stats[2] = label >= 0 && label < cols ? static_cast<float>(x[label]) : 0.0f;
 }
@@ -146,7 +146,7 @@ void finish_as(const KernelCall& call, int64_t row) {
   write_gradient(known, logits_of<T>(call, row), cols, dx);
 }
 
-// body(T(), G()) with the dtypes of the logits and of their gradient.
+// Calls body(T(), G()) with the dtypes of the logits and of their gradient.
 template <typename Body>
 void with_dtypes(const KernelCall& call, const Body& body) {
   const bool narrow = call.inputs[0].dtype == DType::kBF16;

@@ -160,7 +160,7 @@ TEST(SoftmaxCrossEntropy, ExpandsWhereTheVocabularyIsSplit) {
   EXPECT_EQ(ops, "softmax_stats redistribute softmax_finish ");
   EXPECT_EQ(split.graph.value(split.result.loss).name, "loss");
   EXPECT_EQ(split.graph.value(split.result.dlogits).name, "d.logits");
-  // Rows that are cut within a part of the vocabulary do not lie together.
+  // Rows that are split within a part of the vocabulary are not contiguous.
   EXPECT_THROW(build_split(test, Mesh({{"tp", 4}, {"dp", 2}}), "S1 S0", "R S0"), Error);
 }
 

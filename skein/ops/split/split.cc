@@ -26,7 +26,7 @@ std::vector<TensorType> infer_split(const OpCall& call) {
     left -= size;
     slices.push_back(x);
     slices.back().shape.set_dim(0, size);
-    slices.back().local_shape(call.mesh);  // throws where an axis does not divide it
+    slices.back().local_shape(call.mesh);  // throws if an axis does not divide it
   }
   call.check(left == 0, "sizes {} do not sum to the {} rows of {}", call.attrs.to_string(),
              x.shape.dim(0), call.describe(0));
@@ -84,7 +84,7 @@ Layout layout_concat(const OpCall& call) {
 void backward_concat(BackwardContext& context) {
   const ValueId grad = context.output_grad(0);
   if (grad == kNoValue) return;
-  if (grad == kUnitGrad) {  // every element of it is summed into the loss
+  if (grad == kUnitGrad) {  // every element is summed into the loss
     for (size_t i = 0; i < context.node().inputs.size(); ++i) context.add_input_grad(i, kUnitGrad);
     return;
   }

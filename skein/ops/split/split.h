@@ -1,12 +1,12 @@
-// Row slices of a value, and back: both are views, no element moves.
+// Row slices of a value, and back: both are views and move no element.
 //
 // Formula     split:  y_i = rows sizes[0] + ... + sizes[i-1] on of x, sizes[i] rows
 //             concat: y = the rows of x_1, x_2, ... one after the other
 // Derivative  each is the other's
 // Shapes      x [T, D] or [T], any dtype; the sizes are positive and sum to T
 // Cost        none; concat makes its inputs be produced side by side
-// Placement   S0, S1 and P -> the same. Of a value split by rows every rank takes the slices of its
-//             own rows, so the axis must divide each size; concat is the exact inverse of that
+// Placement   S0, S1 and P -> the same. If the value is split by rows, every rank slices its own
+//             rows, so the axis must divide each size; concat is the exact inverse
 #pragma once
 
 #include "skein/ir/graph.h"

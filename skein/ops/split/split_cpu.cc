@@ -3,7 +3,7 @@
 namespace skein {
 namespace {
 
-// The layout does it all.
+// The layout already puts everything in place.
 void run(const KernelCall&) {}
 
 }  // namespace

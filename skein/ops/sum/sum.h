@@ -1,7 +1,7 @@
 // The running loss: adds a vector of terms to a sum.
 //
 // Formula       sum' = sum + terms[0] + terms[1] + ...
-// Derivative    of the loss itself: each term, and the sum so far, has the unit gradient
+// Derivative    of the loss only: each term, and the running sum, has the unit gradient
 // Shapes        sum, sum' f64[exact_sum::kBins], whose total is the loss (skein/base/exact_sum.h);
 //               terms f32[C]
 // Accumulation  exact: the same bits in any order and on any number of ranks

@@ -9,7 +9,7 @@ using namespace cuda;  // NOLINT(google-build-using-namespace)
 constexpr int kThreads = 192;
 constexpr int kTermsAtOnce = 8;  // a thread's loads in flight
 
-// One block: every thread has bins of its own, which are then added, as exactly.
+// Runs as one block. Every thread has bins of its own, which are then added, exactly as well.
 __global__ void __launch_bounds__(kThreads)
     add_terms(const float* terms, int64_t count, double* bins) {
   __shared__ double of_threads[kThreads][exact_sum::kBins + 1];  // odd: each in banks of its own

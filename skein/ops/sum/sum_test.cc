@@ -16,7 +16,7 @@ Tensor bins_of(const std::vector<double>& terms) {
   return bins;
 }
 
-// The other way round, and not into the sum itself.
+// Adds in reverse order, and the sum last.
 Outputs reference(const Tensors& in) {
   Tensor bins = bins_of({in[1].values.rbegin(), in[1].values.rend()});
   exact_sum::add_all(bins.values.data(), in[0].values.data());

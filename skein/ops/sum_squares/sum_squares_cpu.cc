@@ -8,7 +8,7 @@
 #include "skein/base/error.h"
 #include "skein/base/exact_sum.h"
 #include "skein/ir/kernel.h"
-#include "skein/ops/chunks.h"
+#include "skein/ops/segments.h"
 #include "skein/tensor/tensor_type.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -70,41 +70,41 @@ namespace {
 HWY_EXPORT(granule_squares);
 
 std::shared_ptr<const void> prepare(const KernelCall& call) {
-  auto chunks = std::make_shared<ChunkList>(64 * kFlatGranule);
+  auto segments = std::make_shared<SegmentList>(64 * kFlatGranule);
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const View& x = call.inputs[i];
     if (!x.is_contiguous()) {
       fail(ErrorCode::kInternal, "[sum_squares] input {} has gaps between its rows", i);
     }
     const bool local = call.attrs.has("counts");
-    chunks->add_tensor(local ? call.attrs.integers("counts")[i] : x.shape.num_elements());
+    segments->add_tensor(local ? call.attrs.integers("counts")[i] : x.shape.num_elements());
   }
-  return chunks;
+  return segments;
 }
 
 using Bins = std::array<double, exact_sum::kBins>;
 
-void add_chunk(Bins& bins, const View& x, const Chunk& chunk) {
-  const int64_t end = chunk.begin + chunk.count;
-  for (int64_t at = chunk.begin; at < end; at += kFlatGranule) {
+void add_segment(Bins& bins, const View& x, const TensorSegment& segment) {
+  const int64_t end = segment.begin + segment.count;
+  for (int64_t at = segment.begin; at < end; at += kFlatGranule) {
     const int64_t count = std::min(kFlatGranule, end - at);
     exact_sum::add(bins.data(), HWY_DYNAMIC_DISPATCH(granule_squares)(x, at, count));
   }
 }
 
-// The sum is exact: which thread adds what, and when, changes nothing.
+// The sum is exact, so it does not matter which thread adds what, and when.
 void run(const KernelCall& call) {
-  const auto& chunks = *static_cast<const ChunkList*>(call.state.get());
+  const auto& segments = *static_cast<const SegmentList*>(call.state.get());
   double* bins = call.outputs[0].as<double>();
   std::fill_n(bins, exact_sum::kBins, 0.0);
-  const int64_t num_chunks = chunks.size();
+  const int64_t num_segments = segments.size();
 #pragma omp parallel
   {
     Bins mine{};
 #pragma omp for schedule(static) nowait
-    for (int64_t i = 0; i < num_chunks; ++i) {
-      const Chunk chunk = chunks[i];
-      add_chunk(mine, call.inputs[chunk.tensor], chunk);
+    for (int64_t i = 0; i < num_segments; ++i) {
+      const TensorSegment segment = segments[i];
+      add_segment(mine, call.inputs[segment.tensor], segment);
     }
 #pragma omp critical(sum_squares)
     exact_sum::add_all(bins, mine.data());

@@ -31,7 +31,7 @@ __device__ void add_squares(double (&sums)[4], const Pack<T, n>& pack) {
   }
 }
 
-// A lane's part of a chunk of kFlatGranule elements, of which `count` exist. Which elements it
+// A lane's part of a segment of kFlatGranule elements, of which `count` exist. Which elements it
 // takes, and in which order, depends on nothing else.
 template <typename T>
 __device__ double lane_squares(const T* x, int64_t count) {
@@ -56,19 +56,20 @@ __device__ double lane_squares(const T* x, int64_t count) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// One warp a chunk, into bins of its own; those of the block are block_bins[bin][blockIdx.x].
+// A warp adds whole segments to bins of its own. The block's bins go to
+// block_bins[bin][blockIdx.x].
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocksEach)
-    add_chunks(const TensorList<1> list, double* block_bins, int64_t stride) {
+    add_segments(const TensorList<1> list, double* block_bins, int64_t stride) {
   __shared__ double bins[kWarps][kBins];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (lane < kBins) bins[warp][lane] = 0;
   __syncwarp();
-  for (int64_t index = int64_t{blockIdx.x} * kWarps + warp; index < list.num_chunks();
+  for (int64_t index = int64_t{blockIdx.x} * kWarps + warp; index < list.num_segments();
        index += int64_t{gridDim.x} * kWarps) {
-    const TensorChunk chunk = list.chunk(index);
-    const T* x = static_cast<const T*>(list.data[0][chunk.tensor]) + chunk.begin;
-    const double sum = warp_reduce(lane_squares(x, chunk.count), Sum());
+    const TensorSegment segment = list.segment(index);
+    const T* x = static_cast<const T*>(list.data[0][segment.tensor]) + segment.begin;
+    const double sum = warp_reduce(lane_squares(x, segment.count), Sum());
     if (lane == 0) exact_sum::add(bins[warp], sum);
   }
   __syncthreads();
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
   block_bins[bin * stride + blockIdx.x] = sum;
 }
 
-// One block a bin. All these sums are exact: their order changes nothing.
+// A block adds one bin. These sums are exact, so that their order changes nothing.
 __global__ void __launch_bounds__(kThreads)
     add_blocks(const double* block_bins, int64_t stride, int64_t num_blocks, double* bins) {
   double sum = 0;
@@ -124,10 +125,10 @@ void run(const KernelCall& call) {
         static_cast<int64_t>(tensors.size()), kFlatGranule, [&](int64_t i) { return tensors[i]; },
         [&](const TensorList<1>& list) {
           const int64_t blocks =
-              std::min({int64_t{blocks_for(list.num_chunks(), kWarps)}, resident, kMaxBlocks});
+              std::min({int64_t{blocks_for(list.num_segments(), kWarps)}, resident, kMaxBlocks});
           with_type(dtype, [&](auto type) {
-            launch(call, static_cast<unsigned>(blocks), kThreads, add_chunks<decltype(type)>, list,
-                   block_bins + num_blocks, stride);
+            launch(call, static_cast<unsigned>(blocks), kThreads, add_segments<decltype(type)>,
+                   list, block_bins + num_blocks, stride);
           });
           num_blocks += blocks;
         });

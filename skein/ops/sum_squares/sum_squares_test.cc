@@ -17,7 +17,7 @@ Tensor parameter(DType dtype, const Shape& shape, uint32_t stream) {
   return random_tensor(dtype, shape, stream, 1.0, Role::kParameter);
 }
 
-// The bins that `rank` finds of a tensor with these placements over dp and tp.
+// The bins that `rank` computes for a tensor with these placements over dp and tp.
 Bins bins_of(const Tensor& whole, const Mesh& mesh, Placement over_dp, Placement over_tp,
              int64_t rank) {
   Graph graph(mesh);
@@ -56,8 +56,8 @@ TEST(SumSquares, AddsUpAllSquares) {
   }
 }
 
-TEST(SumSquares, IsExactOverChunks) {
-  // The least and the greatest f32 in chunks of their own.
+TEST(SumSquares, IsExactOverSegments) {
+  // The least and the greatest f32 in segments of their own.
   const Tensor x = make_tensor(DType::kF32, {3, 1024}, [](int64_t i) {
     return i < 1024 ? 0x1p-149 : i < 2048 ? 0x1.fffffep127 : 1.0;
   });
@@ -68,7 +68,7 @@ TEST(SumSquares, IsExactOverChunks) {
   EXPECT_EQ(total(bins), 0x1p-288);
 }
 
-TEST(SumSquares, OfRangesAndWholeChunksHasTheBitsOfTheWhole) {
+TEST(SumSquares, OfRangesAndWholeSegmentsHasTheBitsOfTheWhole) {
   const Placement whole = Placement::replicated(), flat = Placement::flat();
   const Placement rows = Placement::sharded(0), cols = Placement::sharded(1);
   for (const Shape& shape : {Shape{12, 1024}, Shape{4, 700}, Shape{4, 8}}) {

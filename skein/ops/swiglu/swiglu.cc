@@ -24,7 +24,7 @@ Cost cost(const OpCall& call) {
   return {20 * num_elements(call), input_bytes(call), output_bytes(call)};
 }
 
-// gate and up come out of one matrix product, side by side.
+// One matrix product produces gate and up, side by side.
 Layout layout(const OpCall&) { return {.bundles = {{.operands = {0, 1}, .dim = 1}}}; }
 
 void backward(BackwardContext& context) {

@@ -9,12 +9,12 @@ namespace {
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
 constexpr int kThreads = 256;
-// That a thread reads before it computes. The launch bounds leave registers for them: without, nvcc
-// puts loads off in favour of more blocks.
+// How many rows a thread reads before it computes. The launch bounds leave registers for them:
+// without these, nvcc delays loads in favour of more blocks.
 constexpr int kRows = 2;
 
-// 1 + e^-x, and a quotient. Of a bf16 result the last bits do not show, and being exact in them
-// takes more instructions than memory leaves time for.
+// 1 + e^-x, and a quotient. The last bits of a float do not show in a bf16 result, and making them
+// exact would take longer than memory does.
 template <typename T>
 __device__ float one_plus_exp(float x) {
   if constexpr (sizeof(T) == 2) return 1.0f + __expf(-x);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads, 5)
   }
 }
 
-// As `forward`.
+// Threads and rows are as in `forward`.
 template <typename T, int n>
 __global__ void __launch_bounds__(kThreads, 4)
     backward(RowsOf<const T> dy, RowsOf<const T> gate, RowsOf<const T> up, RowsOf<T> dgate,

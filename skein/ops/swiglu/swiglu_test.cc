@@ -25,7 +25,7 @@ TEST(Swiglu, MeetsItsReference) {
   }
 }
 
-// Each element to a few ulp, over the whole range of the exponential.
+// Each element is accurate to a few ulp, over the whole range of the exponential.
 TEST(Swiglu, IsAccurateForEveryGate) {
   const int64_t count = 20000;
   const Tensor gate =

@@ -8,7 +8,7 @@ using namespace cuda;  // NOLINT(google-build-using-namespace)
 constexpr int kThreads = 256;
 constexpr int kUnits = 4;  // a thread's loads in flight
 
-// The pieces of all sequences; of a piece, `rows` rows of `cols` units.
+// The pieces of all sequences. A piece has `rows` rows of `cols` units.
 struct Pieces {
   int64_t sequences, parts, rows, cols;
   bool inverse;
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Strides and columns in bytes.
+// Strides and columns are in bytes.
 template <typename Unit>
 void launch_as(const KernelCall& call, int64_t x_stride, int64_t y_stride, Pieces pieces) {
   pieces.cols /= sizeof(Unit);

@@ -20,7 +20,7 @@ CpuDevice::CpuDevice(int threads, KernelTable kernels, std::string arithmetic)
 
 void* CpuDevice::allocate(int64_t bytes, const std::string& what) {
   if (bytes == 0) return nullptr;
-  require_host_memory(bytes, what);  // overcommit would turn a lack of it into a kill, hours later
+  require_host_memory(bytes, what);  // otherwise overcommit ends in an OOM kill, hours later
   void* memory = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -28,7 +28,7 @@ void* CpuDevice::allocate(int64_t bytes, const std::string& what) {
          errno_text(errno));
   }
   ::madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
-  fill_zero(memory, bytes);  // resident now, or never
+  fill_zero(memory, bytes);  // touches every page, so that all of it is resident now
   return memory;
 }
 

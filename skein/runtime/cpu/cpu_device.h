@@ -1,4 +1,4 @@
-// The CPU: memory in huge pages where the system gives them, kernels on one OpenMP pool.
+// The CPU: memory in huge pages where the system provides them, kernels on one OpenMP pool.
 #pragma once
 
 #include "skein/runtime/device.h"
@@ -7,8 +7,8 @@ namespace skein {
 
 class CpuDevice final : public Device {
  public:
-  // Sets the OpenMP thread count of the process: there is one pool.
-  // `arithmetic`: what its kernels round by.
+  // Sets the OpenMP thread count of the process, since there is only one pool. `arithmetic` names
+  // what decides how its kernels round (Device::arithmetic).
   CpuDevice(int threads, KernelTable kernels, std::string arithmetic = "cpu");
 
   const std::string& kind() const override { return kind_; }

@@ -28,7 +28,7 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// One clear line where there is nothing to run on.
+// Fails with one clear line where there is no GPU to run on.
 void check_driver() {
   int count = 0, driver = 0, toolkit = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
@@ -53,7 +53,7 @@ void check_driver() {
        cudaGetErrorString(error));
 }
 
-// What it is.
+// Fails where the GPU cannot run this build's kernels; returns what it is.
 std::string check_device(int index) {
   int count = 0;
   check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
@@ -100,8 +100,8 @@ int num_cuda_devices() {
   return 0;
 }
 
-// Read by the driver when it starts. A group of ranks has streams of its own, which must not share
-// queues either.
+// The driver reads these when it starts. Streams of groups of ranks must not share the GPU's queues
+// with others either.
 void expect_several_cuda_ranks() {
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -210,7 +210,8 @@ void* CudaDevice::allocate_on_host(int64_t bytes, const std::string& what) {
 
 void CudaDevice::release_on_host(void* memory, int64_t) { cudaFreeHost(memory); }
 
-// What a step reads is small; what is large is not waited for by a GPU that has nothing else to do.
+// What a step reads is small, and goes ahead of the step. Large uploads happen where the GPU has
+// nothing else to do.
 void CudaDevice::upload(void* device, const void* host, int64_t bytes) {
   StagingRing& ring = bytes <= inputs_->largest_piece() ? *inputs_ : *staging_;
   ring.upload(device, host, bytes, stream_);
@@ -233,7 +234,7 @@ std::string CudaDevice::describe(cudaError_t error) const {
          ": run again with device.check_ops = true to see which op it is";
 }
 
-// An error here is of something that was started before.
+// Such an error belongs to something that was started before.
 void CudaDevice::check_ran(cudaError_t error) const {
   if (error != cudaSuccess) fail(ErrorCode::kInternal, "{}", describe(error));
 }
@@ -248,7 +249,7 @@ void CudaDevice::synchronize() { check_ran(cudaStreamSynchronize(stream_)); }
 
 std::unique_ptr<CudaDevice::Reader> CudaDevice::take_reader() {
   check(cudaSetDevice(index_), "cudaSetDevice");  // in a thread that may be new to CUDA
-  const std::lock_guard<std::mutex> lock(readers_mutex_);
+  const Lock lock(readers_mutex_);
   if (!readers_.empty()) {
     auto reader = std::move(readers_.back());
     readers_.pop_back();
@@ -263,7 +264,7 @@ std::unique_ptr<CudaDevice::Reader> CudaDevice::take_reader() {
   return reader;
 }
 
-// Any number of threads at once, each on a stream of its own.
+// Any number of threads may call it at once: each reads on a stream of its own.
 void CudaDevice::download(void* host, const void* device, int64_t bytes) {
   auto reader = take_reader();
   check(cudaEventRecord(reader->written, stream_), "cudaEventRecord");
@@ -276,15 +277,19 @@ void CudaDevice::download(void* host, const void* device, int64_t bytes) {
     check_ran(cudaStreamSynchronize(reader->stream));
     std::memcpy(static_cast<char*>(host) + done, reader->pinned, piece);
   }
-  const std::lock_guard<std::mutex> lock(readers_mutex_);
+  const Lock lock(readers_mutex_);
   readers_.push_back(std::move(reader));
 }
 
-#ifdef SKEIN_CUDA_EMULATED
-int64_t CudaDevice::ceiling_size() const { return 64; }
-#else
-int64_t CudaDevice::ceiling_size() const { return 8192; }
-#endif
+// A product that takes a large GPU a millisecond takes one of few multiprocessors, as the emulation
+// has, too long.
+int64_t CudaDevice::ceiling_size() const {
+  constexpr int kFewMultiprocessors = 8;
+  int multiprocessors = 0;
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, index_),
+        "the number of multiprocessors");
+  return multiprocessors > kFewMultiprocessors ? 8192 : 64;
+}
 
 void CudaDevice::download_later(void* host, const void* device, int64_t bytes) {
   check(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDefault, stream_),

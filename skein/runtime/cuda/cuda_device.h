@@ -6,9 +6,9 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "skein/base/mutex.h"
 #include "skein/runtime/cuda/staging.h"
 #include "skein/runtime/cuda/stream_progress.h"
 #include "skein/runtime/device.h"
@@ -17,8 +17,8 @@ namespace skein {
 
 // GPUs that the driver shows to this process; 0 where there is no driver.
 int num_cuda_devices();
-// Before the driver starts: kernels are then loaded with it, and not behind a collective that waits
-// for another rank.
+// Must be called before the driver starts, which then loads all kernels at once. A kernel that is
+// loaded later would wait for a collective, and that for another rank.
 void expect_several_cuda_ranks();
 
 class CudaDevice final : public Device {
@@ -63,7 +63,7 @@ class CudaDevice final : public Device {
  private:
   [[noreturn]] void refuse(int64_t bytes, const std::string& what, int64_t free_bytes,
                            int64_t total_bytes) const;
-  // A way to the host for one thread at a time.
+  // What one thread at a time reads with.
   struct Reader {
     cudaStream_t stream = nullptr;
     cudaEvent_t written = nullptr;  // on the device's stream: what is read is complete
@@ -83,8 +83,8 @@ class CudaDevice final : public Device {
   std::unique_ptr<StreamProgress> progress_;
   std::unique_ptr<StagingRing> staging_, inputs_;
   bool recording_ = false;
-  std::mutex readers_mutex_;
-  std::vector<std::unique_ptr<Reader>> readers_;  // unused
+  Mutex readers_mutex_;
+  std::vector<std::unique_ptr<Reader>> readers_ SKEIN_GUARDED_BY(readers_mutex_);  // unused
   std::deque<std::pair<int64_t, cudaEvent_t>> recorded_events_;
   std::vector<cudaEvent_t> free_events_;  // unused
   int64_t last_event_ = 0;

@@ -1,4 +1,5 @@
-// Where a GPU is, in memory of the host that outlives what goes wrong on the GPU.
+// The step and the op that a GPU has come to. The GPU writes them into memory of the host, which
+// can still be read after it failed.
 //
 // Cost     a kernel of one thread a place, some 2 us of the stream
 #pragma once
@@ -18,7 +19,7 @@ class StreamProgress {
   StreamProgress(const StreamProgress&) = delete;
   StreamProgress& operator=(const StreamProgress&) = delete;
 
-  // The number of a place that is called so.
+  // Gives a place its number.
   int64_t name(const std::string& place);
   void pass_breadcrumb(int64_t place, cudaStream_t stream);
   void pass_step(int64_t step, cudaStream_t stream);

@@ -1,4 +1,4 @@
-// No memory and no hardware: plans and simulates what would run elsewhere.
+// No memory and no hardware: for planning and simulating what would run elsewhere.
 #pragma once
 
 #include "skein/runtime/device.h"
@@ -7,7 +7,7 @@ namespace skein {
 
 class NullDevice final : public Device {
  public:
-  // `kernels` of the device that is planned for: only their scratch sizes are asked.
+  // `kernels` are those of the device that is planned for; only their scratch sizes are used.
   explicit NullDevice(KernelTable kernels) : kernels_(std::move(kernels)) {}
 
   const std::string& kind() const override { return kind_; }

@@ -1,8 +1,8 @@
-// The backward block kernel of attention; included as attention_tile-inl.h is, after the forward
-// one, and transposed as that is.
+// The backward block kernel of attention; included like attention_tile-inl.h, after the forward
+// kernel, and transposed like it.
 SKEIN_ATTENTION_BEGIN
 
-constexpr int64_t kStripKeys = 8;  // scores of a strip stay in the first cache
+constexpr int64_t kStripKeys = 8;  // the scores of a strip stay in the L1 cache
 
 struct BackwardScratch {
   BackwardScratch(const Problem& problem, void* base) : memory(base) {
@@ -29,18 +29,18 @@ struct BackwardScratch {
     starts = memory.take<int32_t>(kBlock);
   }
   Scratch memory;
-  // Of the piece's keys, a panel a block.
+  // For the piece's keys, one panel per block.
   uint32_t *k_rows, *v_rows;  // left panels [kBlock keys][padded_dim / kPack]
   uint32_t* k_columns;        // left panels [padded_dim][kBlock keys]
   float *dk, *dv;             // [kBlock keys, padded_dim]
-  // Of one block of queries.
+  // For one block of queries.
   uint32_t* rows;                      // while packing
   uint32_t *q_columns, *grad_columns;  // right panels [padded_dim / kPack][kBlock]
   uint32_t *q_rows, *grad_rows;        // right panels [kBlock / kPack][padded_dim]
   float *dq, *dq_rows;                 // [padded_dim, kBlock], and its transpose
   float *log2_sum, *delta;             // [kBlock]: lse / ln 2, do . o
   int32_t* starts;                     // [kBlock]
-  // Of one pair of blocks.
+  // For one pair of blocks.
   float *scores, *dp;  // [kStripKeys, kBlock]
   uint32_t *p, *ds;    // left panels [kBlock keys][kBlock queries]
   uint32_t* ds_pairs;  // ds as a right panel [kBlock keys][kBlock queries]
@@ -106,7 +106,7 @@ void begin_query_block(const Problem& problem, int64_t sequence, int64_t head, R
   std::fill_n(scratch.dq, padded * kBlock, 0.0f);
 }
 
-// A strip of scores and dp to probabilities and ds, in the panels that the products read.
+// Turns a strip of scores and dp into probabilities and ds, in the panels that the products read.
 HWY_INLINE void strip_gradients(int64_t first_key, int64_t keys, float log2_scale,
                                 const BackwardScratch& scratch) {
   const F32 d;
@@ -134,7 +134,7 @@ HWY_INLINE void strip_gradients(int64_t first_key, int64_t keys, float log2_scal
   }
 }
 
-// One pair of blocks: adds to dk, dv and dq. `at` is the key block's place in the piece.
+// One pair of blocks: adds to dk, dv and dq. `at` is the index of the key block in the piece.
 inline void attend_backward(const Problem& problem, int64_t sequence, Range queries, Range keys,
                             int64_t at, const BackwardScratch& scratch) {
   const int64_t padded = problem.padded_dim(), row_words = padded / kPack;
@@ -217,7 +217,7 @@ void backward(const Problem& problem, int64_t sequence, int64_t kv_head, int64_t
   store_piece<T>(scratch.dv, padded, keys, 1.0f, problem.dv, row, col, head_dim);
 }
 
-// dq of one block: the pieces that its queries see, in order.
+// Adds up dq of one block over the pieces that its queries see, in order.
 template <typename T>
 void sum_dq(const Problem& problem, int64_t sequence, int64_t head, int64_t block,
             const float* dq_pieces) {

@@ -85,7 +85,7 @@ void run_forward(const KernelCall& call) {
   const State state = state_of(call);
   const int64_t bytes = thread_bytes(call, problem, false);
   const int64_t groups = problem.num_groups(), heads = problem.num_sequences * problem.heads;
-  // Dynamic: units are independent, and of unequal length. The longest, the last queries, go first.
+  // Dynamic, because units differ in length. The longest, the last queries, go first.
 #pragma omp parallel for schedule(dynamic) \
     num_threads(std::min(state.num_threads, omp_get_max_threads()))
   for (int64_t unit = 0; unit < groups * heads; ++unit) {

@@ -1,7 +1,7 @@
-// Internal to the CPU kernels of attention: the bound problem, and the block kernels that one
-// instruction set offers.
+// Internal to the CPU kernels of attention: the bound problem, and the block kernels that each
+// instruction set provides.
 //
-// Work is cut into independent units by shape alone, so results do not depend on threads:
+// Work is divided into independent units by shape alone, so results do not depend on threads:
 //   forward   (sequence, query head, kGroupBlocks blocks of kBlock queries)
 //   backward  (sequence, kv head, a piece of the keys); dk and dv belong to the unit. With several
 //             pieces each writes its own dq in fp32, and the pieces are added in order.
@@ -29,16 +29,16 @@ struct Problem {
   View grad, dq, dk, dv;  // backward only
   const int32_t* start = nullptr;
   int64_t num_sequences = 0, sequence_length = 0;
-  int64_t part = 0, parts = 1;                    // of each sequence, the queries of this rank
+  int64_t part = 0, parts = 1;                    // which queries of each sequence this rank has
   int64_t heads = 0, kv_heads = 0, head_dim = 0;  // of this rank
   bool causal = true;
   float scale = 1;
 
-  // Rows of vectors: a multiple of the widest one.
+  // Row length of packed panels, a multiple of the widest vector.
   int64_t padded_dim() const { return round_up(head_dim, 16); }
   int64_t group_size() const { return heads / kv_heads; }
-  // The queries of a sequence lie in spans of adjacent positions: the whole sequence, or the two
-  // pieces of zigzag order (ops/zigzag).
+  // The queries of a sequence lie in spans of adjacent positions: the whole sequence, or two pieces
+  // in zigzag order (ops/zigzag).
   int64_t num_queries() const { return sequence_length / parts; }
   int64_t num_spans() const { return parts > 1 ? 2 : 1; }
   int64_t span_length() const { return num_queries() / num_spans(); }
@@ -59,7 +59,7 @@ struct Problem {
                     round_up(sequence_length, kBlock));
   }
   int64_t num_pieces() const { return (sequence_length + piece_keys() - 1) / piece_keys(); }
-  // Where a piece keeps dq[num_queries, head_dim] of one head.
+  // Offset of a piece's dq[num_queries, head_dim] of one head.
   int64_t dq_piece_offset(int64_t piece, int64_t sequence, int64_t head) const {
     return ((piece * num_sequences + sequence) * heads + head) * num_queries() * head_dim;
   }
@@ -71,8 +71,8 @@ struct Range {
 };
 inline bool intersects(Range a, Range b) { return a.begin < b.end && b.begin < a.end; }
 
-// Positions of a sequence's block of queries, and of keys; the keys that some query of a block may
-// see.
+// Positions of a sequence's block of queries, and of keys; and the keys that some query of a block
+// may see.
 inline Range query_range(const Problem& problem, int64_t block) {
   const int64_t span = block / problem.span_blocks(), begin = problem.span_begin(span);
   const int64_t first = begin + block % problem.span_blocks() * kBlock;
@@ -85,24 +85,24 @@ Range visible_keys(const Problem& problem, int64_t sequence, Range queries);
 // Whether every query of a block sees every key of another.
 bool all_visible(const Problem& problem, int64_t sequence, Range queries, Range keys);
 
-// Block kernels. `scratch` is the thread's own, 64-byte aligned.
+// Block kernels. `scratch` belongs to the calling thread and is 64-byte aligned.
 struct Kernels {
   int64_t (*forward_bytes)(const Problem&);
   void (*forward)(const Problem&, int64_t sequence, int64_t head, int64_t group, void* scratch);
   int64_t (*backward_bytes)(const Problem&);
-  // `dq_pieces`: null where there is one piece, which then writes dq itself.
+  // `dq_pieces`: null if there is only one piece, which then writes dq itself.
   void (*backward)(const Problem&, int64_t sequence, int64_t kv_head, int64_t piece, void* scratch,
                    float* dq_pieces);
   void (*sum_dq)(const Problem&, int64_t sequence, int64_t head, int64_t block,
                  const float* dq_pieces);
 };
 
-// Those of this machine. `bf16_dot`: whether bf16 inputs may use its bf16 dot products; without,
-// they are widened to fp32.
+// The kernels for this machine. `bf16_dot`: whether bf16 inputs may use its bf16 dot products;
+// otherwise they are widened to fp32.
 const Kernels& kernels_for(DType dtype, bool bf16_dot);
 bool machine_has_bf16_dot();
 
-// Hands out parts of a thread's scratch memory; with a null base it only counts.
+// Allocates parts of a thread's scratch memory; with a null base it only counts bytes.
 class Scratch {
  public:
   explicit Scratch(void* base) : base_(static_cast<std::byte*>(base)) {}

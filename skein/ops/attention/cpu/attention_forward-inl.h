@@ -1,12 +1,13 @@
-// The forward block kernel of attention; included as attention_tile-inl.h is.
+// The forward block kernel of attention; included like attention_tile-inl.h.
 //
 // Scores are kept transposed, [keys, queries]: sums and maxima over keys then run down the rows,
-// one query a lane, and probabilities are in place as the operand of the next product.
+// with one query per lane, and probabilities already have the layout that the next product reads.
 SKEIN_ATTENTION_BEGIN
 
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
-// The maximum of no scores: finite, so that a query that sees nothing yet does not make a NaN.
+// The maximum of no scores: finite, so that a query that has seen no key yet does not produce a
+// NaN.
 constexpr float kNoMaximum = -1e30f;
 
 constexpr int64_t words_of(int64_t elements) { return (elements + kPack - 1) / kPack; }
@@ -16,7 +17,7 @@ const T* row_at(const View& view, int64_t row, int64_t col) {
   return view.as<const T>() + row * view.row_stride + col;
 }
 
-// The document starts of a block's queries; -1, which no key has, past the end.
+// The document starts of a block's queries; past the end -1, which matches no key.
 inline void load_starts(const Problem& problem, int64_t sequence, Range queries, int32_t* starts) {
   for (int64_t i = 0; i < kBlock; ++i) {
     const int64_t position = queries.begin + i;

@@ -1,5 +1,5 @@
-// The block kernels of attention for every instruction set, and the choice among them.
-// Plain SSE stands in for machines before AVX2.
+// The block kernels of attention for every instruction set, and the choice among them. CPUs before
+// AVX2 use plain SSE.
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "skein/ops/attention/cpu/attention_simd_cpu.cc"

@@ -1,4 +1,4 @@
-// Tiles: packing, the matrix product of two packed panels, exp2. Included twice an instruction set
+// Tiles: packing, the matrix product of two packed panels, exp2. Included twice per instruction set
 // by attention_simd_cpu.cc: with fp32 panels, and (x86 with AVX512-BF16) with bf16 panels.
 //
 // A panel holds 32-bit words: one float, or two bf16 that are adjacent along the contraction.
@@ -102,8 +102,8 @@ HWY_INLINE void product_columns(int64_t rows, int64_t steps, const uint32_t* lef
   }
 }
 
-// c[rows, columns] = start + left * right. `columns` is a multiple of kLanes; kScaled multiplies
-// what c held by scale[columns] first.
+// c[rows, columns] = start + left * right. `columns` is a multiple of kLanes; kScaled first
+// multiplies c by scale[columns].
 template <Start kStart>
 HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const uint32_t* left,
                           int64_t left_stride, const uint32_t* right, int64_t right_stride,
@@ -123,7 +123,7 @@ HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const ui
 // (2^f - 1) / f at the Chebyshev nodes of |f| <= 1/2.
 HWY_INLINE VF32 exp2(VF32 x) {
   const F32 d;
-  const VF32 magic = hn::Set(d, 0x1.8p23f);  // rounds to an integer, which is in the low bits
+  const VF32 magic = hn::Set(d, 0x1.8p23f);  // rounds to an integer in the low bits
   const VF32 shifted = hn::Add(x, magic);
   const VF32 f = hn::Sub(x, hn::Sub(shifted, magic));
   VF32 p = hn::Set(d, 0.00015453163359779865f);
@@ -140,7 +140,7 @@ HWY_INLINE VF32 exp2(VF32 x) {
 
 // ---- packing ----
 
-// Rows of a matrix as a panel of kBlock rows of padded_dim elements; zeros around.
+// Packs rows of a matrix into a panel of kBlock rows of padded_dim elements, padded with zeros.
 template <typename T>
 void pack_rows(const T* from, int64_t row_stride, int64_t rows, int64_t cols, int64_t padded_cols,
                uint32_t* panel) {
@@ -161,8 +161,8 @@ void pack_rows(const T* from, int64_t row_stride, int64_t rows, int64_t cols, in
   std::memset(panel + rows * row_words, 0, (kBlock - rows) * row_words * sizeof(uint32_t));
 }
 
-// A panel of kBlock rows as the right panel that contracts over them: words of rows 2r and 2r + 1.
-// With fp32 panels the rows are that already.
+// Turns a panel of kBlock rows into the right panel that contracts over them: words of rows 2r and
+// 2r + 1. With fp32 panels the rows already have that form.
 inline void pair_rows(const uint32_t* panel, int64_t padded_cols, uint32_t* paired) {
   if constexpr (kPack == 2) {
     const U16Half half;
@@ -208,7 +208,7 @@ inline void transpose(const uint32_t* from, int64_t rows, int64_t cols, uint32_t
 #endif
 }
 
-// kPack rows of a tile, 2 * kLanes columns at `col`, for the panels that read them; null: for none.
+// Stores kPack rows of a tile, 2 * kLanes columns at `col`, in the panels that are not null.
 //   left   contracts over columns: [rows][kBlockWords]
 //   right  contracts over rows: [rows / kPack][kBlock]; the same memory as `left` with fp32 panels
 HWY_INLINE void store_panels(const VF32 (&tile)[kPack][2], int64_t row, int64_t col, uint32_t* left,
@@ -238,7 +238,7 @@ HWY_INLINE void store_panels(const VF32 (&tile)[kPack][2], int64_t row, int64_t 
 #endif
 }
 
-// Makes the scores [keys, kBlock queries] of pairs that may not see each other -infinity.
+// Sets the scores [keys, kBlock queries] of pairs that may not see each other to -infinity.
 inline void mask_scores(const int32_t* query_starts, const int32_t* key_starts, int64_t keys,
                         int64_t first_query, int64_t first_key, bool causal, float* scores) {
   const hn::RebindToSigned<F32> i32;

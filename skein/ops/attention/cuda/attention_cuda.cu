@@ -64,7 +64,7 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
   return nullptr;
 }
 
-// Scratch memory: delta, and behind it what cuDNN needs.
+// Scratch memory holds delta, then what cuDNN needs.
 int64_t delta_bytes(const Problem& problem) {
   const int64_t bytes =
       problem.num_query_rows() * problem.heads * static_cast<int64_t>(sizeof(float));

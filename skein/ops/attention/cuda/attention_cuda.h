@@ -38,8 +38,8 @@ struct Problem {
   Rows grad, dq, dk, dv;   // backward only
   float* delta = nullptr;  // backward only: do . o, [query rows, heads]
   const int32_t* start = nullptr;
-  // By row: whether its document is computed by something else. Null: none is. With whole sequences
-  // alone, where rows of q and k are the same.
+  // By row: whether cuDNN computes its document. Null: none. Only with whole sequences, where q and
+  // k have the same rows.
   const uint8_t* elsewhere = nullptr;
   int num_sequences = 0, sequence_length = 0;
   int part = 0, parts = 1;                    // of each sequence, the queries of this rank
@@ -63,7 +63,7 @@ struct Problem {
     return int64_t{num_sequences} * num_queries();
   }
 
-  // Of a block of queries, and of keys.
+  // The positions of a block of queries, and of one of keys.
   __device__ Range query_range(int block) const {
     const int span = block / span_blocks(), end = span_begin(span) + span_length();
     const int first = span_begin(span) + block % span_blocks() * kBlock;
@@ -107,7 +107,7 @@ __device__ inline Range key_blocks_of(const Problem& problem, const int32_t* sta
 __device__ inline bool past_documents(const int32_t* starts, int begin, int last) {
   return begin > last && starts[begin] > starts[last];
 }
-// Blocks of a span's queries that may see the keys, in order; as above.
+// Blocks of a span's queries that may see the keys, in order; the walk ends as above.
 __device__ inline Range query_blocks_of(const Problem& problem, const int32_t* starts, int span,
                                         Range keys) {
   const int first = problem.causal ? keys.begin : document_begin(starts, keys.begin);
@@ -136,7 +136,7 @@ bool are_heads_packable(int n, int bytes, const Problem& problem);
 // Problem::delta; zeros for rows that are computed elsewhere.
 void sum_delta(const KernelCall& call, const Problem& problem);
 
-// Our own kernels; backward finds delta computed. Products on the plain units: f32 and bf16.
+// Our own kernels. sum_delta() comes before backward. Without tensor cores: f32 and bf16.
 constexpr int kMaxHeadDim = 256;
 void run_plain_forward(const KernelCall& call, const Problem& problem);
 void run_plain_backward(const KernelCall& call, const Problem& problem);

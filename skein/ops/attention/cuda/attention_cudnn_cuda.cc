@@ -41,7 +41,7 @@ constexpr int kPack = 8;  // elements of 16 bytes
 constexpr int64_t kAlignment = 256;
 constexpr int64_t kRowsAlignment = 64;
 
-// What the tensors of a graph are called: an operand, and its offsets, are these and its number.
+// Names of a graph's tensors: those of operands and of their offsets are these plus its number.
 constexpr int64_t kOperands = 1, kOffsets = 101;
 constexpr int64_t kQueryLengths = 201, kKeyLengths = 202;
 
@@ -75,8 +75,8 @@ struct Description {
     const bool is_kv = operand == kK || operand == kV || operand == kDk || operand == kDv;
     return is_kv ? problem.kv_heads : problem.heads;
   }
-  // As the library sees an operand: [entries, heads, sequence_length, head_dim], a document an
-  // entry.
+  // The library sees an operand as [entries, heads, sequence_length, head_dim], with a document in
+  // each entry.
   void describe(fe::graph::Graph& graph, Operand operand, Tensor_attributes& tensor) const {
     const int64_t dim = operand == kLse ? 1 : problem.head_dim, stride = table.strides[operand];
     const int64_t length = problem.sequence_length;
@@ -143,12 +143,12 @@ struct Description {
     }
   }
 
-  // Of every sum in the workspace. A multiple, as what the engine keeps lies right behind the sums
-  // and holds tensor maps, which must be aligned.
+  // The rows of every sum in the workspace. They are a multiple, as the engine's tensor maps, which
+  // must be aligned, follow the sums.
   int64_t workspace_rows() const { return round_up(problem.num_query_rows(), kRowsAlignment); }
 
-  // At least what a plan needs: sums of dq and, with shared kv heads, dk and dv of every query
-  // head, in fp32; delta; what orders the sums of dq; and room for what the library keeps besides.
+  // At least what a plan needs: sums in fp32 of dq and, with shared kv heads, of dk and dv of every
+  // query head; delta; what orders the sums of dq; and room for what the library keeps besides.
   int64_t workspace_bytes() const {
     const int64_t entries = table.num_entries, rows = workspace_rows();
     int64_t bytes = (int64_t{4} << 20) + entries * 1024;
@@ -173,13 +173,13 @@ std::string version_text(size_t version) {
 
 class Cudnn {
  public:
-  // Null: there is none that can be used, which was said.
+  // Null where there is none that can be used, which is logged once.
   static Cudnn* get() {
     static Cudnn* const cudnn = open().release();  // at the end of the process the driver is gone
     return cudnn;
   }
 
-  // Null: cuDNN does not do this, which was said; or it cannot be planned now.
+  // Null where cuDNN does not do this, which is logged, or where it cannot be planned now.
   const fe::graph::Graph* plan(const KernelCall& call, const Description& description) {
     const std::vector<int64_t> key = description.key();
     const auto found = plans_.find(key);
@@ -213,7 +213,7 @@ class Cudnn {
   }
 
   void load() {
-    // The frontend opens both by their names: by then they are loaded, wherever they were found.
+    // The frontend opens both by their names, and finds what is loaded here from wherever it lies.
     static cuda::Library cudart("the CUDA runtime library", "libcudart.so", CUDART_VERSION / 1000,
                                 "install the CUDA toolkit, or pip install nvidia-cuda-runtime and "
                                 "put its folder into LD_LIBRARY_PATH");
@@ -287,8 +287,8 @@ bool is_wanted() {
   return wanted == nullptr || std::string(wanted) != "plain";
 }
 
-// By shapes and strides. Sequences of one token: cuDNN has no backward, and 9.26 and 9.27 leave out
-// part of lse.
+// Decides by shapes and strides. Sequences of one token are not for cuDNN, which has no backward
+// for them, and of which 9.26 and 9.27 leave out part of lse.
 bool is_for_cudnn(DType dtype, const Problem& problem) {
   bool aligned = true;
   for (int i = 0; i < kNumOperands; ++i) {
@@ -299,7 +299,7 @@ bool is_for_cudnn(DType dtype, const Problem& problem) {
          problem.sequence_length > 1 && problem.head_dim % kHeadDimMultiple == 0;
 }
 
-// Where everything is in scratch memory. With null memory it only counts.
+// Where everything lies in scratch memory; with null memory it only counts bytes.
 //
 // With shared kv heads cuDNN keeps dk and dv of every query head, their rows as far apart as those
 // of dk and dv, times the query heads of a kv head. Where these are columns of a wider matrix, it
@@ -379,7 +379,6 @@ namespace skein::attention_cuda {
 int64_t cudnn_scratch_bytes(DType, const Problem&, bool) { return 0; }
 
 Problem start_cudnn(const KernelCall&, const Problem& problem, bool, void*) {
-#ifndef SKEIN_CUDA_EMULATED
   static const bool said = [] {
     log::warn(
         "attention runs on our own kernels: this build found no headers of cuDNN, or of its "
@@ -387,7 +386,6 @@ Problem start_cudnn(const KernelCall&, const Problem& problem, bool, void*) {
     return true;
   }();
   static_cast<void>(said);
-#endif
   return problem;
 }
 

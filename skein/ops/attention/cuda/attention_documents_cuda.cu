@@ -18,23 +18,24 @@ struct TableArgs {
 
 __device__ int class_of(int length) { return kClasses - __clz(length); }
 
-// One thread block; each thread has a chunk of adjacent tokens, and the documents that begin there.
-class Chunk {
+// The adjacent tokens that one thread of the only thread block has, and the documents that begin
+// there.
+class ThreadTokens {
  public:
-  __device__ explicit Chunk(const TableArgs& args) : args_(args) {
+  __device__ explicit ThreadTokens(const TableArgs& args) : args_(args) {
     const int64_t size = (int64_t{args.num_tokens} + kThreads - 1) / kThreads;
     const int64_t begin = size * threadIdx.x, end = begin + size;
     begin_ = static_cast<int>(begin < args.num_tokens ? begin : args.num_tokens);
     end_ = static_cast<int>(end < args.num_tokens ? end : args.num_tokens);
   }
 
-  // num_tokens: none.
+  // num_tokens where none begins among them.
   __device__ int first_document() const {
     int token = begin_;
     while (token < end_ && !begins(token)) ++token;
     return token < end_ ? token : args_.num_tokens;
   }
-  // Calls function(begin, length). `after`: where the next chunk's first document begins.
+  // Calls function(begin, length). `after` is where the first document of a later thread begins.
   template <typename Function>
   __device__ void for_each(int after, const Function& function) const {
     for (int document = first_document(); document < end_;) {
@@ -73,17 +74,17 @@ __global__ void __launch_bounds__(kThreads) fill_table(TableArgs args) {
   __shared__ int num_of_class[kClasses];
   const DocumentTable& table = args.table;
   const int thread = static_cast<int>(threadIdx.x);
-  const Chunk chunk(args);
+  const ThreadTokens own(args);
 
-  // Where the documents of later chunks begin.
-  values[thread] = chunk.first_document();
+  // Where the documents of later threads begin.
+  values[thread] = own.first_document();
   if (thread < kClasses) num_of_class[thread] = 0;
   scan(values, 1, [](int a, int b) { return a < b ? a : b; });
   const int after = thread + 1 < kThreads ? values[thread + 1] : args.num_tokens;
 
   // The least class whose documents, with all longer ones, have an entry each. A sequence has room
   // for one document of the highest class: they always fit.
-  chunk.for_each(after, [&](int, int length) { atomicAdd(&num_of_class[class_of(length)], 1); });
+  own.for_each(after, [&](int, int length) { atomicAdd(&num_of_class[class_of(length)], 1); });
   __syncthreads();
   int least = kClasses, num_documents = 0;
   while (least > 0 && num_documents + num_of_class[least - 1] <= table.num_entries) {
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(kThreads) fill_table(TableArgs args) {
 
   // Entries in the order of the documents, then empty ones.
   int mine = 0;
-  chunk.for_each(after, [&](int, int length) { mine += class_of(length) >= least ? 1 : 0; });
+  own.for_each(after, [&](int, int length) { mine += class_of(length) >= least ? 1 : 0; });
   values[thread] = mine;
   scan(values, -1, [](int a, int b) { return a + b; });
   int entry = values[thread] - mine;
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(kThreads) fill_table(TableArgs args) {
     }
     for (int i = 0; i < kNumOperands; ++i) table.offsets[i][index] = begin * table.strides[i];
   };
-  chunk.for_each(after, [&](int begin, int length) {
+  own.for_each(after, [&](int begin, int length) {
     if (class_of(length) >= least) set_entry(entry++, begin, length);
   });
   for (int i = num_documents + thread; i <= table.num_entries; i += kThreads) {
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(kThreads) fill_table(TableArgs args) {
 constexpr int kPack = 8;  // bf16
 constexpr int kCopyThreads = 128;
 
-// One thread a pack; blockIdx.y steps over the rows.
+// A thread copies a pack; blockIdx.y steps over the rows.
 __global__ void __launch_bounds__(kCopyThreads)
     copy_rows(const uint8_t* is_copied, Rows from, Rows to, int64_t rows, int64_t cols) {
   const int64_t col = (int64_t{blockIdx.x} * kCopyThreads + threadIdx.x) * kPack;

@@ -25,13 +25,13 @@ struct DocumentTable {
   uint8_t* is_in_table = nullptr;       // [tokens]
 };
 
-// The table of a problem with `parts` == 1, in `memory`. Null memory: what is needed alone.
+// The table of a problem with `parts` == 1, in `memory`, or without addresses where that is null.
 int64_t document_table_bytes(const Problem& problem);
 DocumentTable place_document_table(const Problem& problem, void* memory);
 
 void find_documents(const KernelCall& call, const Problem& problem, const DocumentTable& table);
 
-// The rows of documents in the table, of `cols` bf16 in packs of 8.
+// Copies the rows of documents in the table, of `cols` bf16 in packs of 8.
 void copy_rows_in_table(const KernelCall& call, const Problem& problem, const DocumentTable& table,
                         const Rows& from, const Rows& to, int64_t cols);
 

@@ -1,9 +1,7 @@
-// Each thread holds kRows x kCols of a block's 64 x 64 scores, and the same rows of what is summed
-// over the keys (or queries): threads of 16 columns share their rows, in one half of a warp.
-//
-// Source  Dao, "FlashAttention-2", arXiv:2307.08691
+// Attention without tensor cores, on blocks of plain_tiles_cuda.h: f32, and bf16 of large heads.
 #include "skein/ops/attention/cuda/attention_cuda.h"
 #include "skein/ops/attention/cuda/own_positions_cuda.h"
+#include "skein/ops/attention/cuda/plain_tiles_cuda.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
@@ -11,178 +9,7 @@
 namespace skein::attention_cuda {
 namespace {
 
-using namespace cuda;  // NOLINT(google-build-using-namespace)
-
-constexpr int kColumnThreads = 16;
-constexpr int kThreads = kColumnThreads * kColumnThreads;
-constexpr int kRows = kBlock / kColumnThreads, kCols = kRows;
-static_assert(kRows == 4);
-constexpr int kPadded = kBlock + 4;  // fewer bank conflicts, and packs of 4 floats stay aligned
-constexpr int kChunkDims = 32;       // of head_dim, for scores
-constexpr int kUnrolled = 8;         // of them
-constexpr int kChunkTerms = 16;      // of the keys (or queries) that are summed over
-
-using Scores = float[kRows][kCols];
-using Floats = Pack<float, 4>;
-
-// Shared memory of a thread block.
-struct alignas(32) Tiles {
-  // Two operands of scores, transposed, or rows to be summed.
-  union {
-    float operands[2][kChunkDims][kPadded];
-    float terms[kChunkTerms][kMaxHeadDim];
-  };
-  float weights[kBlock][kPadded];  // [key (or query) that is summed over][row]
-};
-static_assert(sizeof(Tiles) <= 48 << 10);
-
-__device__ int thread_row() { return static_cast<int>(threadIdx.x) / kColumnThreads * kRows; }
-__device__ int thread_col() { return static_cast<int>(threadIdx.x) % kColumnThreads * kCols; }
-
-// Adjacent elements of a row of head_dim, as floats; zeros beyond the rows and the columns.
-template <typename T, int n>
-__device__ Pack<float, n> load_floats(const Rows& from, int64_t first_row, int64_t first_col,
-                                      int head_dim, int num_rows, int row, int dim) {
-  Pack<float, n> floats = {};
-  if (row >= num_rows || dim >= head_dim) return floats;
-  const Pack<T, n> pack = load_pack<n>(row_at<const T>(from, first_row + row, first_col + dim));
-  for (int i = 0; i < n; ++i) floats.at[i] = to_float(pack.at[i]);
-  return floats;
-}
-
-// kChunkDims of head_dim.
-template <typename T, int n>
-__device__ void load_transposed(const HeadRows& from, int head_dim, int first_dim,
-                                float (&to)[kChunkDims][kPadded]) {
-  for (int i = static_cast<int>(threadIdx.x); i < kBlock * kChunkDims / n; i += kThreads) {
-    const int row = i % kBlock, dim = i / kBlock * n;
-    const Pack<float, n> floats = load_floats<T, n>(from.rows, from.first_row, from.first_col,
-                                                    head_dim, from.num_rows, row, first_dim + dim);
-    for (int j = 0; j < n; ++j) to[dim + j][row] = floats.at[j];
-  }
-}
-
-// scores = left right^T. Begins with a barrier: nobody uses the tiles any more.
-template <typename T, int n>
-__device__ void multiply(Tiles& tiles, const HeadRows& left, const HeadRows& right, int head_dim,
-                         Scores& scores) {
-  for (auto& row : scores) {
-    for (float& score : row) score = 0;
-  }
-  for (int first_dim = 0; first_dim < head_dim; first_dim += kChunkDims) {
-    __syncthreads();
-    load_transposed<T, n>(left, head_dim, first_dim, tiles.operands[0]);
-    load_transposed<T, n>(right, head_dim, first_dim, tiles.operands[1]);
-    __syncthreads();
-    const int dims = head_dim - first_dim < kChunkDims ? head_dim - first_dim : kChunkDims;
-    for (int first = 0; first < dims; first += kUnrolled) {
-#pragma unroll
-      for (int dim = first; dim < first + kUnrolled; ++dim) {
-        const Floats a = load_pack<4>(&tiles.operands[0][dim][thread_row()]);
-        const Floats b = load_pack<4>(&tiles.operands[1][dim][thread_col()]);
-        for (int i = 0; i < kRows; ++i) {
-          for (int j = 0; j < kCols; ++j) scores[i][j] += a.at[i] * b.at[j];
-        }
-      }
-    }
-  }
-}
-
-__device__ void store_weights(Tiles& tiles, const Scores& weights) {
-  for (int j = 0; j < kCols; ++j) {
-    Floats column;
-    for (int i = 0; i < kRows; ++i) column.at[i] = weights[i][j];
-    store_pack(&tiles.weights[thread_col() + j][thread_row()], column);
-  }
-}
-
-// kDims of each of the thread's rows: 4 adjacent of every 64.
-template <int kDims>
-using Sums = float[kRows][kDims / kColumnThreads];
-
-// sums += weights * terms, in the order of the terms. The weights that were stored just before need
-// no barrier between.
-template <typename T, int n, int kDims>
-__device__ void accumulate(Tiles& tiles, const HeadRows& terms, int head_dim, Sums<kDims>& sums) {
-  for (int first = 0; first < terms.num_rows; first += kChunkTerms) {
-    __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < kChunkTerms * kDims / n; i += kThreads) {
-      const int row = i / (kDims / n), dim = i % (kDims / n) * n;
-      store_pack(&tiles.terms[row][dim],
-                 load_floats<T, n>(terms.rows, terms.first_row, terms.first_col, head_dim,
-                                   terms.num_rows, first + row, dim));
-    }
-    __syncthreads();
-#pragma unroll 4
-    for (int term = 0; term < kChunkTerms; ++term) {
-      const Floats weights = load_pack<4>(&tiles.weights[first + term][thread_row()]);
-      for (int part = 0; part < kDims / kBlock; ++part) {
-        const Floats values = load_pack<4>(&tiles.terms[term][part * kBlock + thread_col()]);
-        for (int i = 0; i < kRows; ++i) {
-          for (int j = 0; j < 4; ++j) sums[i][part * 4 + j] += weights.at[i] * values.at[j];
-        }
-      }
-    }
-  }
-}
-
-// sums * factors, to the rows of a sequence that begin at `first_position`.
-template <typename T, int n, int kDims>
-__device__ void store_sums(const Problem& problem, const Sums<kDims>& sums,
-                           const float (&factors)[kRows], int sequence, int first_position,
-                           const HeadRows& to) {
-  for (int i = 0; i < kRows; ++i) {
-    const int row = thread_row() + i;
-    if (row >= to.num_rows) break;
-    if (problem.is_elsewhere(sequence, first_position + row)) continue;
-    for (int part = 0; part < kDims / kBlock; ++part) {
-      const int dim = part * kBlock + thread_col();
-      T* at = row_at<T>(to.rows, to.first_row + row, to.first_col + dim);
-      Pack<T, 4> pack;
-      for (int j = 0; j < 4; ++j) pack.at[j] = from_float<T>(sums[i][part * 4 + j] * factors[i]);
-      if constexpr (n > 1) {
-        if (dim < problem.head_dim) store_pack(at, pack);
-      } else {
-        for (int j = 0; j < 4 && dim + j < problem.head_dim; ++j) at[j] = pack.at[j];
-      }
-    }
-  }
-}
-
-// The sum or maximum over the threads that share rows.
-template <typename Op>
-__device__ float reduce_columns(float value, Op op) {
-  for (int mask = kColumnThreads / 2; mask > 0; mask /= 2) {
-    value = op(value, __shfl_xor_sync(kAllLanes, value, mask));
-  }
-  return value;
-}
-
-// -infinity for the pairs that may not see each other or lie beyond the blocks. `rows` are queries
-// and the columns keys, or the other way round.
-template <bool rows_are_queries>
-__device__ void mask_scores(const Problem& problem, const int32_t* starts, Range rows, Range cols,
-                            Scores& scores) {
-  const Range queries = rows_are_queries ? rows : cols, keys = rows_are_queries ? cols : rows;
-  if (rows.end - rows.begin == kBlock && cols.end - cols.begin == kBlock &&
-      all_visible(problem, starts, queries, keys)) {
-    return;
-  }
-  int col_starts[kCols];
-  for (int j = 0; j < kCols; ++j) {
-    const int col = cols.begin + thread_col() + j;
-    col_starts[j] = col < cols.end ? starts[col] : -1;
-  }
-  for (int i = 0; i < kRows; ++i) {
-    const int row = rows.begin + thread_row() + i;
-    const int row_start = row < rows.end ? starts[row] : -2;
-    for (int j = 0; j < kCols; ++j) {
-      const int col = cols.begin + thread_col() + j;
-      const bool in_order = rows_are_queries ? col <= row : row <= col;
-      if (row_start != col_starts[j] || (problem.causal && !in_order)) scores[i][j] = -INFINITY;
-    }
-  }
-}
+using namespace plain;  // NOLINT(google-build-using-namespace)
 
 // ---- forward
 
@@ -204,7 +31,7 @@ __global__ void __launch_bounds__(kThreads, kDims == 64 ? 2 : 1) attend(Problem 
   const int64_t kv_col = int64_t{head} / problem.group_size() * head_dim;
   const int64_t q_col = int64_t{head} * head_dim;
 
-  float largest[kRows], total[kRows];  // total: of this thread's columns
+  float largest[kRows], total[kRows];  // `total` is the sum over this thread's columns
   Sums<kDims> sums = {};
   for (int i = 0; i < kRows; ++i) {
     largest[i] = -INFINITY;
@@ -255,8 +82,8 @@ __global__ void __launch_bounds__(kThreads, kDims == 64 ? 2 : 1) attend(Problem 
 
 // ---- backward
 
-// p and ds of a block of scores, which `scores` and `products` (do . v) become. `log2_sum` and
-// `delta` are of the pair's query.
+// Turns the score of a pair into its weight p, and its product do . v into ds. `log2_sum` and
+// `delta` belong to the pair's query.
 __device__ void differentiate(float factor, float log2_sum, float delta, float& score,
                               float& product) {
   score = exp2f(score * factor - log2_sum);

@@ -29,18 +29,18 @@ struct ForwardMemory {
 };
 constexpr int kWeightsStride = Floats::kStride * 2;
 
-// Softmax of the warp's rows, a half of a row a lane: scores become p.
+// The softmax of a warp's rows, which turns scores into p. A lane has half a row.
 struct RunningSoftmax {
   float largest = -INFINITY, total = 0;
 
-  // Returns what earlier sums are to be multiplied with.
+  // Returns the factor for earlier sums.
   __device__ float advance(const Problem& problem, const int32_t* starts, int query, Range queries,
                            Range keys, Floats& scores) {
     constexpr int kHalf = kBlock / 2;
     const int half_col = lane() % 2 * kHalf;
     const float factor = problem.scale * kLog2E;
     const bool all = keys.end - keys.begin == kBlock && all_visible(problem, starts, queries, keys);
-    // Of the keys up to `last`, those of the query's document are visible.
+    // Keys up to `last` are visible where they belong to the query's document.
     const int start = query < queries.end ? starts[query] : 0;
     const int last = query >= queries.end                 ? -1
                      : problem.causal && query < keys.end ? query
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kThreads, kDims == 64 ? 4 : 3) attend(Problem 
 
 // ---- backward
 
-// Of a block of queries: the logarithm of the softmax's sum, and delta.
+// The logarithms of the softmax's sums, and delta, for a block of queries.
 template <int count>
 __device__ void load_statistics(const Problem& problem, int head, int64_t first_row, int num_rows,
                                 float (&log2_sums)[count], float (&deltas)[count]) {

@@ -1,4 +1,4 @@
-// Internal to the CUDA kernels of attention: what is theirs beside documents that cuDNN computes.
+// Internal to the CUDA kernels of attention: what they compute beside cuDNN.
 #pragma once
 
 #include "skein/ops/attention/cuda/attention_cuda.h"
@@ -6,8 +6,8 @@
 
 namespace skein::attention_cuda {
 
-// The positions from the first to the last of a range that these kernels compute, by every lane of
-// a warp; others between them are not to be stored. Empty: none.
+// The positions of a range from the first to the last that these kernels compute, or an empty
+// range. Those between them that cuDNN computes must not be stored. Every lane of a warp calls.
 __device__ inline Range own_positions(const Problem& problem, int sequence, Range range) {
   if (problem.elsewhere == nullptr) return range;
   Range own = {range.end, range.begin};

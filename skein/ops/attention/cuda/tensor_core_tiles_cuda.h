@@ -56,7 +56,7 @@ struct Places {
   __device__ int row(int element) const { return index[element] / kTile; }
   __device__ int col(int element) const { return index[element] % kTile; }
 };
-// By a whole warp. `memory`: of the warp.
+// Every lane of a warp calls, with memory of the warp.
 __device__ inline Places find_places(Floats& memory) {
   float* const indices = &memory.at[0][0];
   for (int i = lane(); i < kTile * kTile; i += warpSize) indices[i] = static_cast<float>(i);
@@ -75,8 +75,8 @@ __device__ inline uint32_t shared_address(const void* data) {
 }
 #endif
 
-// wmma::load_matrix_sync, from shared memory for certain. Of bf16, nvcc takes that for a load from
-// anywhere, which is four small loads a lane instead of one for the warp (ldmatrix).
+// wmma::load_matrix_sync for shared memory. nvcc does not see that bf16 comes from there, and would
+// make four small loads a lane instead of one for the warp (ldmatrix).
 template <typename Tile>
 __device__ void load_tile(Tile& to, const __nv_bfloat16* from, int stride) {
 #ifdef __CUDA_ARCH__
@@ -101,8 +101,8 @@ __device__ void load_tile(Tile& to, const __nv_bfloat16* from, int stride) {
 #endif
 }
 
-// Into shared memory; zeros if not `inside`. 16 bytes are on their way until wait_for_copies(), and
-// take no register.
+// Copies to shared memory, or stores zeros if not `inside`. A copy of 16 bytes has ended only after
+// wait_for_copies(), and takes no register.
 template <int n>
 __device__ void copy_pack(uint16_t* to, const uint16_t* from, bool inside) {
 #ifdef __CUDA_ARCH__
@@ -117,7 +117,7 @@ __device__ void copy_pack(uint16_t* to, const uint16_t* from, bool inside) {
 #endif
   store_pack(to, inside ? load_pack<n>(from) : Pack<uint16_t, n>{});
 }
-// A barrier, behind which the copies of all threads are there.
+// A barrier, after which the copies of all threads have ended.
 __device__ inline void wait_for_copies() {
 #ifdef __CUDA_ARCH__
   asm volatile("cp.async.wait_all;" ::: "memory");
@@ -125,7 +125,7 @@ __device__ inline void wait_for_copies() {
   __syncthreads();
 }
 
-// Zeros beyond the rows and head_dim. There after wait_for_copies().
+// Stores zeros beyond the rows and head_dim. Complete after wait_for_copies().
 template <int n, int threads, int rows, int cols>
 __device__ void load_rows(const HeadRows& from, int head_dim, Matrix<rows, cols>& to) {
   constexpr int kPacks = cols / n, kRowsAtOnce = threads / kPacks;
@@ -149,7 +149,7 @@ __device__ void load_left(const Matrix<rows, cols>& from, int first_row,
   }
 }
 
-// left times the transposed rows, `first_row` and the 15 that follow.
+// left times 16 transposed rows from `first_row` on.
 template <int rows, int cols>
 __device__ void multiply(const Left (&left)[cols / kTile], const Matrix<rows, cols>& right,
                          int first_row, Sum& product) {
@@ -162,8 +162,8 @@ __device__ void multiply(const Left (&left)[cols / kTile], const Matrix<rows, co
   }
 }
 
-// sums += weights rows, over the rows [0, num) and the columns from `first_col` on. `weights`: of
-// the warp, kTile rows with the given distance.
+// sums += weights rows, over the rows [0, num) and the columns from `first_col` on. `weights` are
+// kTile rows of the warp, at the given distance.
 template <int num, int rows, int cols, int count>
 __device__ void accumulate(const __nv_bfloat16* weights, int weights_stride,
                            const Matrix<rows, cols>& terms, int first_col, Sum (&sums)[count]) {
@@ -185,8 +185,8 @@ __device__ void fill_zero(Sum (&sums)[count]) {
   for (Sum& sum : sums) wmma::fill_fragment(sum, 0.0f);
 }
 
-// sums * factor, of the warp's rows and the columns from `first_col` on, to the rows of a sequence
-// that begin at `first_position`.
+// Stores sums * factor of the warp's rows and the columns from `first_col` on, in the rows of a
+// sequence that begin at `first_position`.
 template <int n, int count>
 __device__ void store_sums(const Problem& problem, const Sum (&sums)[count], int first_col,
                            float factor, Floats& memory, int sequence, int first_position,

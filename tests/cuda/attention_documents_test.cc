@@ -8,9 +8,25 @@
 
 #include "skein/ops/attention/cuda/attention_documents_cuda.h"
 #include "skein/tensor/dtype.h"
+#include "tests/ops/test_device.h"
 
 namespace skein::attention_cuda {
 namespace {
+
+using op_test::test_device;
+
+// Of memory that both the host and the kernels see.
+template <typename T>
+struct SharedAllocator {
+  using value_type = T;
+  T* allocate(size_t count) {
+    return static_cast<T*>(test_device().allocate(static_cast<int64_t>(count * sizeof(T))));
+  }
+  void deallocate(T* memory, size_t) { test_device().release(memory); }
+  bool operator==(const SharedAllocator&) const { return true; }
+};
+template <typename T>
+using Shared = std::vector<T, SharedAllocator<T>>;
 
 struct Document {
   int begin, length;
@@ -23,6 +39,7 @@ class AttentionDocuments : public testing::Test {
     problem_.num_sequences = num_sequences;
     problem_.sequence_length = sequence_length;
     starts_.clear();
+    starts_.reserve(static_cast<size_t>(num_sequences) * sequence_length);
     documents_.clear();
     std::bernoulli_distribution begins(chance);
     for (int i = 0; i < num_sequences * sequence_length; ++i) {
@@ -40,15 +57,15 @@ class AttentionDocuments : public testing::Test {
   void find() {
     memory_.assign(document_table_bytes(problem_), 0x77);
     table_ = place_document_table(problem_, memory_.data());
-    find_documents({}, problem_, table_);
-    ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+    find_documents({.stream = test_device().stream}, problem_, table_);
+    test_device().synchronize();
   }
 
   std::mt19937 random_{1};
   Problem problem_;
-  std::vector<int32_t> starts_;
+  Shared<int32_t> starts_;
   std::vector<Document> documents_;
-  std::vector<char> memory_;
+  Shared<char> memory_;
   DocumentTable table_;
 };
 
@@ -71,7 +88,7 @@ TEST_F(AttentionDocuments, TheLongestAreInTheTable) {
         if (all_fit) {
           EXPECT_EQ(found.size(), documents_.size());
         }
-        // In order; none that is left out is twice as long as one that is not.
+        // They are in order, and none that is left out is twice as long as one that is not.
         size_t next = 0;
         int shortest = length, longest_out = 0;
         for (const Document& document : documents_) {
@@ -103,10 +120,11 @@ TEST_F(AttentionDocuments, RowsOfTheTableAreCopied) {
   make_starts(3, 700, 0.05);
   find();
   constexpr int kCols = 24, kStride = 40, kTokens = 3 * 700;
-  std::vector<uint16_t> from(kTokens * kCols), to(kTokens * kStride, 7);
+  Shared<uint16_t> from(kTokens * kCols), to(kTokens * kStride, 7);
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<uint16_t>(i + 100);
-  copy_rows_in_table({}, problem_, table_, {from.data(), kCols}, {to.data(), kStride}, kCols);
-  ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  copy_rows_in_table({.stream = test_device().stream}, problem_, table_, {from.data(), kCols},
+                     {to.data(), kStride}, kCols);
+  test_device().synchronize();
   int num_copied = 0;
   for (int row = 0; row < kTokens; ++row) {
     const bool copied = table_.is_in_table[row] != 0;
@@ -130,7 +148,7 @@ TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
       problem_.head_dim = 8;
       const size_t count = static_cast<size_t>(tokens) * cols;
       const auto bytes = count * size_of(dtype);
-      std::vector<std::vector<char>> inputs(4, std::vector<char>(bytes));
+      std::vector<Shared<char>> inputs(4, Shared<char>(bytes));
       std::normal_distribution<float> normal;
       for (auto& input : inputs) {
         for (size_t i = 0; i < count; ++i) {
@@ -146,14 +164,14 @@ TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
       problem_.k = {inputs[1].data(), cols};
       problem_.v = {inputs[2].data(), cols};
       problem_.grad = {inputs[3].data(), cols};
-      std::vector<float> delta(tokens * 2), lse(tokens * 2);
+      Shared<float> delta(tokens * 2), lse(tokens * 2);
       problem_.delta = delta.data();
       problem_.lse = {lse.data(), 2};
 
-      std::vector<std::vector<char>> results[2];
+      std::vector<Shared<char>> results[2];
       for (const bool with_table : {false, true}) {
         auto& outputs = results[with_table ? 1 : 0];
-        outputs.assign(4, std::vector<char>(bytes, 0x77));
+        outputs.assign(4, Shared<char>(bytes, 0x77));
         problem_.o = {outputs[0].data(), cols};
         problem_.dq = {outputs[1].data(), cols};
         problem_.dk = {outputs[2].data(), cols};
@@ -163,7 +181,7 @@ TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
           find();
           problem_.elsewhere = table_.is_in_table;
         }
-        KernelCall call;
+        KernelCall call{.stream = test_device().stream};
         call.outputs.resize(1);
         call.outputs[0].dtype = dtype;
         const bool plain = dtype == DType::kF32;
@@ -171,7 +189,7 @@ TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
         (plain ? run_plain_forward : run_tensor_core_forward)(call, problem_);
         sum_delta(call, problem_);
         (plain ? run_plain_backward : run_tensor_core_backward)(call, problem_);
-        ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+        test_device().synchronize();
       }
       const int64_t row_bytes = cols * size_of(dtype);
       const std::vector<char> untouched(row_bytes, 0x77);

@@ -1,10 +1,12 @@
-// The emulation refuses what CUDA refuses of a capture over several streams.
+// Captures over two streams, by the calls of the runtime alone.
+#pragma once
+
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
-namespace {
+namespace skein {
 
-class Capture : public testing::Test {
+class CaptureTest : public testing::Test {
  protected:
   void SetUp() override {
     for (cudaStream_t* stream : {&stream_, &beside_}) {
@@ -53,41 +55,4 @@ class Capture : public testing::Test {
   int* numbers_ = nullptr;
 };
 
-TEST_F(Capture, TakesWorkOfAStreamThatForksAndJoins) {
-  begin();
-  EXPECT_EQ(fork(), cudaSuccess);
-  EXPECT_EQ(copy_beside(), cudaSuccess);
-  EXPECT_EQ(join(), cudaSuccess);
-  EXPECT_EQ(end(), cudaSuccess);
-}
-
-TEST_F(Capture, RefusesWorkThatNobodyWaitsFor) {
-  begin();
-  EXPECT_EQ(fork(), cudaSuccess);
-  EXPECT_EQ(join(), cudaSuccess);
-  EXPECT_EQ(copy_beside(), cudaSuccess);
-  EXPECT_EQ(end(), cudaErrorStreamCaptureUnjoined);
-}
-
-TEST_F(Capture, RefusesAStreamThatDoesNotFork) {
-  begin();
-  EXPECT_NE(copy_beside(), cudaSuccess);
-  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
-}
-
-TEST_F(Capture, RefusesAnEventOfBefore) {
-  EXPECT_EQ(cudaEventRecord(begun_, stream_), cudaSuccess);
-  begin();
-  EXPECT_NE(cudaStreamWaitEvent(beside_, begun_, 0), cudaSuccess);
-  EXPECT_EQ(end(), cudaErrorStreamCaptureInvalidated);
-}
-
-TEST_F(Capture, ItsEventsAreOfNoUseAfterwards) {
-  begin();
-  EXPECT_EQ(fork(), cudaSuccess);
-  EXPECT_EQ(join(), cudaSuccess);
-  EXPECT_EQ(end(), cudaSuccess);
-  EXPECT_EQ(cudaStreamWaitEvent(stream_, ended_, 0), cudaErrorCapturedEvent);
-}
-
-}  // namespace
+}  // namespace skein

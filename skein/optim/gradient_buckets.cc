@@ -1,0 +1,112 @@
+#include "skein/optim/gradient_buckets.h"
+
+#include <map>
+
+#include "skein/ops/fill_zero/fill_zero.h"
+#include "skein/ops/redistribute/redistribute.h"
+#include "skein/optim/update.h"
+
+namespace skein {
+namespace {
+
+bool is_pending(const Graph& graph, ValueId id, int axis) {
+  return graph.type(id).placements[axis].is_partial();
+}
+
+int64_t whole_gradient_bytes(const Graph& graph, const TrainedParameter& one) {
+  TensorType type = graph.type(one.sums.front());
+  if (type.flat_axis() >= 0) type.placements[graph.mesh().find("dp")] = Placement::replicated();
+  return type.local_bytes(graph.mesh());
+}
+
+void sum_over_data_axis(Graph& graph, const Bucket& bucket, int axis, bool scatter) {
+  std::vector<ValueId*> pending;
+  std::vector<ValueId> full;
+  for (TrainedParameter* one : bucket) {
+    for (ValueId& sum : one->sums) {
+      if (!is_pending(graph, sum, axis)) continue;
+      pending.push_back(&sum);
+      full.push_back(sum);
+    }
+  }
+  redistribute_each(graph, pending, axis, scatter ? Placement::flat() : Placement::replicated());
+  if (scatter && !full.empty()) fill_zero(graph, full);
+}
+
+}  // namespace
+
+std::vector<ValueId> latest_values(const Graph& graph) {
+  std::vector<ValueId> latest(graph.values().size());
+  for (size_t id = 0; id < latest.size(); ++id) latest[id] = static_cast<ValueId>(id);
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if (node->op->layout == nullptr) continue;
+    for (const Alias& alias : node->op->layout(graph.call(*node)).aliases) {
+      const ValueId input = node->inputs[alias.input];
+      if (alias.in_place && input != kNoValue) latest[input] = latest[node->outputs[alias.output]];
+    }
+  }
+  return latest;
+}
+
+std::vector<TrainedParameter> trained_parameters(const Graph& graph) {
+  const std::vector<ValueId> latest = latest_values(graph);
+  std::map<std::string, std::vector<ValueId>> sums;  // by parameter
+  for (const Value& value : graph.values()) {
+    if (value.role != Role::kGradient) continue;
+    const std::string name = value.name.substr(std::string_view("grad.").size());
+    const size_t slash = name.find('/');
+    std::vector<ValueId>& list = sums[name.substr(0, slash)];
+    list.insert(slash == std::string::npos ? list.begin() : list.end(),
+                latest[graph.find(value.name)]);
+  }
+  std::vector<TrainedParameter> result;
+  for (size_t id = 0; id < graph.values().size(); ++id) {
+    if (graph.values()[id].role != Role::kParameter) continue;
+    const auto found = sums.find(graph.values()[id].name);
+    if (found != sums.end()) {
+      result.push_back({.parameter = static_cast<ValueId>(id), .sums = found->second});
+    }
+  }
+  return result;
+}
+
+std::vector<Bucket> make_buckets(const Graph& graph, std::vector<TrainedParameter>& parameters) {
+  std::vector<Bucket> all;
+  int64_t bytes = 0;
+  for (TrainedParameter& one : parameters) {
+    const int64_t of_one = whole_gradient_bytes(graph, one);
+    if (all.empty() || bytes + of_one > kBucketBytes) {
+      all.emplace_back();
+      bytes = 0;
+    }
+    all.back().push_back(&one);
+    bytes += of_one;
+  }
+  return all;
+}
+
+void sum_over_ranks(Graph& graph, const Bucket& bucket, bool scatter) {
+  const int data_axis = graph.mesh().find("dp");
+  if (data_axis >= 0) sum_over_data_axis(graph, bucket, data_axis, scatter);
+  // Of ranges, where there are some: less to move.
+  for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
+    if (axis == data_axis) continue;
+    std::vector<ValueId*> pending;
+    for (TrainedParameter* one : bucket) {
+      for (ValueId& sum : one->sums) {
+        if (is_pending(graph, sum, axis)) pending.push_back(&sum);
+      }
+    }
+    redistribute_each(graph, pending, axis, Placement::replicated());
+  }
+}
+
+void redistribute_each(Graph& graph, const std::vector<ValueId*>& values, int axis, Placement to) {
+  if (values.empty()) return;
+  std::vector<ValueId> ids;
+  for (const ValueId* value : values) ids.push_back(*value);
+  const auto results = redistribute(graph, ids, graph.mesh().axis(axis).name, to);
+  for (size_t i = 0; i < results.size(); ++i) *values[i] = results[i];
+}
+
+}  // namespace skein

@@ -1,0 +1,36 @@
+// The gradient sums of a differentiated graph, and how they become sums over all ranks: in buckets
+// of up to kBucketBytes of fp32 gradient, or of one parameter that is larger, each one collective
+// an axis. The scratch of a sum is bounded by the largest bucket.
+#pragma once
+
+#include <vector>
+
+#include "skein/ir/graph.h"
+
+namespace skein {
+
+struct TrainedParameter {
+  ValueId parameter = kNoValue;
+  // After the last micro-batch: one for each scope that uses the parameter, first its own.
+  std::vector<ValueId> sums;
+  ValueId gradient = kNoValue;  // over all ranks: whole, or this rank's range
+};
+using Bucket = std::vector<TrainedParameter*>;
+
+// Those that have a gradient, in the order of the graph.
+std::vector<TrainedParameter> trained_parameters(const Graph& graph);
+
+// Consecutive parameters, each in one bucket.
+std::vector<Bucket> make_buckets(const Graph& graph, std::vector<TrainedParameter>& parameters);
+
+// Sums the bucket's gradients over the axis dp, to ranges where `scatter`: then the memory of the
+// full sums is zero again, ready for the next step. After that over context and tensor axes.
+void sum_over_ranks(Graph& graph, const Bucket& bucket, bool scatter);
+
+// What the memory of each value holds in the end, following the chains of in-place ops.
+std::vector<ValueId> latest_values(const Graph& graph);
+
+// Replaces the values by what they are when placed so, all in one collective.
+void redistribute_each(Graph& graph, const std::vector<ValueId*>& values, int axis, Placement to);
+
+}  // namespace skein

@@ -1,0 +1,133 @@
+// The devices, the kernels that they run, and errors.
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "runtime_state.h"
+
+namespace cuda_emulation {
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+// CUDA_EMULATION_FAIL_KERNEL=n: the nth kernel of the process reads where it may not.
+bool fails_now() {
+  static int64_t left = [] {
+    const char* text = std::getenv("CUDA_EMULATION_FAIL_KERNEL");
+    return text != nullptr ? std::strtoll(text, nullptr, 10) : -1;
+  }();
+  return left > 0 && --left == 0;
+}
+
+}  // namespace
+
+thread_local int current_device = 0;
+cudaError_t broken = cudaSuccess;
+
+cudaError_t result(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, std::function<void()> thread) {
+  const dim3 grid = config.gridDim, threads = config.blockDim;
+  const uint64_t count = uint64_t{threads.x} * threads.y * threads.z;
+  if (count == 0 || count > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
+      grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) {
+    return result(cudaErrorInvalidValue);
+  }
+  return enqueue(config.stream, [grid, threads, count, thread = std::move(thread)] {
+    if (fails_now()) {
+      broken = cudaErrorIllegalAddress;
+      return;
+    }
+    gridDim = grid;
+    blockDim = threads;
+    for (unsigned z = 0; z < grid.z; ++z) {
+      for (unsigned y = 0; y < grid.y; ++y) {
+        for (unsigned x = 0; x < grid.x; ++x) {
+          blockIdx = {x, y, z};
+          run_block(thread, static_cast<unsigned>(count));
+        }
+      }
+    }
+  });
+}
+
+}  // namespace cuda_emulation
+
+using namespace cuda_emulation;  // NOLINT(google-build-using-namespace)
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  const char* text = std::getenv("CUDA_EMULATION_DEVICES");
+  *count = text != nullptr ? std::atoi(text) : 1;
+  return *count > 0 ? cudaSuccess : result(cudaErrorNoDevice);
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  if (device < 0 || device >= count) return result(cudaErrorInvalidDevice);
+  current_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {};
+  std::snprintf(properties->name, sizeof(properties->name), "emulated on the CPU");
+  properties->totalGlobalMem = device_bytes();
+  properties->sharedMemPerBlock = size_t{48} << 10;
+  properties->major = 9;
+  properties->multiProcessorCount = 4;
+  properties->maxThreadsPerMultiProcessor = 2048;
+  properties->l2CacheSize = 50 << 20;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp properties;
+  cudaGetDeviceProperties(&properties, device);
+  *value = attribute == cudaDevAttrMultiProcessorCount      ? properties.multiProcessorCount
+           : attribute == cudaDevAttrComputeCapabilityMajor ? properties.major
+                                                            : properties.minor;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    default:
+      return "cudaErrorInvalidValue";
+  }
+}
+const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last_error; }
