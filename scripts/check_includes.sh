@@ -27,7 +27,7 @@ BEGIN {
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
-          "launch: runtime;  runtime: ir comm;" \
+          "launch: runtime supervise;  supervise: base;  runtime: ir comm;" \
           "ir: tensor;  comm: tensor;  data: tensor;  checkpoint: tensor;  tensor: base;  base:"
   num_rooms = split(rooms, lines, / *; */)
   for (i = 1; i <= num_rooms; i++) {

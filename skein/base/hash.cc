@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include "skein/base/heartbeat.h"
+
 namespace skein {
 namespace {
 std::string to_hex(XXH128_hash_t hash) {
@@ -24,7 +26,9 @@ struct Xxh3Stream::State {
 
 Xxh3Stream::Xxh3Stream() : state_(std::make_unique<State>()) { XXH3_128bits_reset(state_->xxh); }
 Xxh3Stream::~Xxh3Stream() = default;
+// Whatever reads or writes much passes through here.
 void Xxh3Stream::update(std::span<const std::byte> bytes) {
+  heartbeat::tick();
   XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
 }
 std::string Xxh3Stream::hex() const { return to_hex(XXH3_128bits_digest(state_->xxh)); }

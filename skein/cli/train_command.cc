@@ -71,6 +71,8 @@ int start_workers(const ConfigOptions& options, const Config& config,
   launch.run_dir = config.run.dir;
   launch.rendezvous = config.launch.rendezvous;
   launch.threads = static_cast<int>(config.device.threads);
+  launch.hang = static_cast<Millis>(config.launch.hang_timeout_s * 1000);
+  launch.membership.max_restarts = static_cast<int>(config.launch.max_restarts);
   log::start();
   say(copies);
   try {
@@ -148,6 +150,8 @@ int train_command(const ConfigOptions& options) {
     return start_workers(options, config, copies, *new_folder);
   }
   const RankInfo rank_info = found.value_or(RankInfo{.start_id = "alone"});
+  // What lies there now was saved by an earlier generation of this start.
+  if (rank_info.generation > 1 && config.run.resume == "never") config.run.resume = "auto";
   start_log(config, rank_info);
   if (new_folder) say(copies);
   const fs::path rendezvous =

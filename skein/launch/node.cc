@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
+#include <random>
 #include <utility>
 
 #include "skein/base/log.h"
@@ -51,6 +53,26 @@ Ending ending_of(const WorkerFailure& failure, int64_t generation) {
   return Ending::kCrashed;
 }
 
+std::string new_start_id() {
+  const std::time_t now = std::time(nullptr);
+  struct tm utc {};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &utc);
+  return fmt::format("{}-{:08x}", text, std::random_device()());
+}
+
+// How often the kernel has killed a process of this machine, or of this container, for its memory.
+int64_t oom_kills() {
+  int64_t kills = 0;
+  for (const char* path : {"/sys/fs/cgroup/memory.events", "/proc/vmstat"}) {
+    const std::string text = read_file_if_any(path);
+    const size_t at = text.find("oom_kill ");
+    if (at != text.npos) kills += std::atoll(text.c_str() + at + 9);
+  }
+  return kills;
+}
+
 void make_folder(const fs::path& path) {
   std::error_code problem;
   fs::create_directories(path, problem);
@@ -63,9 +85,10 @@ void make_folder(const fs::path& path) {
 
 Node::Node(const WorkerLaunch& launch)
     : launch_(launch),
+      start_id_(launch.start_id.empty() ? new_start_id() : launch.start_id),
       signals_(wake_signal()),
       supervisor_(supervisor_options(launch)),
-      store_(launch.max_hosts() == 1 ? memory_store() : folder_store(launch.store),
+      store_(launch.membership.max_hosts == 1 ? memory_store() : folder_store(launch.store),
              wake_signal()) {
   make_folder(launch.run_dir / "logs");
 }
@@ -119,7 +142,7 @@ void Node::start_crew(const GenerationRecord& generation) {
   crew.number = generation.number;
   crew.first_rank = generation.first_rank(launch_.host);
   crew.size = generation.num_ranks();
-  crew.start_id = fmt::format("{}-g{}", launch_.start_id, generation.number);
+  crew.start_id = fmt::format("{}-g{}", start_id_, generation.number);
   crew.rendezvous = rendezvous_folder(launch_.rendezvous, launch_.run_dir, crew.start_id);
   crew.oom_kills = oom_kills();
   if (generation.number > 1) {
@@ -155,7 +178,8 @@ void Node::start_worker(int index) {
                        fmt::format("SKEIN_GENERATION={}", crew.number),
                        fmt::format("SKEIN_HEARTBEATS={}", crew.heartbeats->file()),
                        fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
-  start.inherited = crew.heartbeats->file();
+  start.inherited = {crew.heartbeats->file()};
+  if (launch_.lock >= 0) start.inherited.push_back(launch_.lock);
   const std::vector<int> cores = usable_cores();
   const int share = std::max(1, static_cast<int>(cores.size()) / launch_.num_workers);
   const bool given = launch_.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;

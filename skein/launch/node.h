@@ -63,6 +63,7 @@ class Node {
   void end_crew();
 
   const WorkerLaunch launch_;
+  const std::string start_id_;
   BlockedSignals signals_;
   Supervisor supervisor_;
   StoreThread store_;

@@ -107,6 +107,12 @@ RankInfo rank_info_of_skein(const Variables& variables) {
   }
   if (variables.has("SKEIN_PARENT_PID")) {
     rank_info.parent_pid = variables.number("SKEIN_PARENT_PID", 1, INT32_MAX);
+    if (variables.has("SKEIN_HEARTBEATS")) {
+      rank_info.heartbeats = static_cast<int>(variables.number("SKEIN_HEARTBEATS", 0, 1 << 20));
+    }
+    if (variables.has("SKEIN_GENERATION")) {
+      rank_info.generation = variables.number("SKEIN_GENERATION", 1, int64_t{1} << 53);
+    }
   }
   return rank_info;
 }

@@ -35,6 +35,8 @@ struct RankInfo {
   std::string launcher;  // "skein", "torchrun", "Open MPI" or "Slurm"
   std::string start_id;
   int64_t parent_pid = 0;  // the process whose run_workers started this one; 0: none
+  int64_t generation = 1;  // how often that process has started workers (supervise/records.h)
+  int heartbeats = -1;     // the inherited file of its HeartbeatPage; -1: none
 };
 
 // Like std::getenv: the value of a variable, or null.

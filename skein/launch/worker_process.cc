@@ -48,6 +48,8 @@ class SpawnActions {
     check(posix_spawn_file_actions_adddup2(&actions_, log, STDOUT_FILENO));
     check(posix_spawn_file_actions_adddup2(&actions_, log, STDERR_FILENO));
   }
+  // A dup2 onto itself takes close-on-exec away, in the child alone.
+  void inherit(int file) { check(posix_spawn_file_actions_adddup2(&actions_, file, file)); }
   const posix_spawn_file_actions_t* get() const { return &actions_; }
 
   static void check(int error_number) {
@@ -77,6 +79,7 @@ WorkerProcess::WorkerProcess(int rank, const Start& start) : rank_(rank) {
     }
     actions.redirect(log.get());
   }
+  for (const int file : start.inherited) actions.inherit(file);
   posix_spawnattr_t attributes;
   SpawnActions::check(posix_spawnattr_init(&attributes));
   posix_spawnattr_setsigmask(&attributes, &start.signal_mask);

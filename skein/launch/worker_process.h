@@ -19,6 +19,7 @@ class WorkerProcess {
     std::vector<std::string> environment;  // "NAME=value"; overrides this process's environment
     fs::path output;                       // file to append to; empty: this process's own output
     sigset_t signal_mask;
+    std::vector<int> inherited;  // files that the worker has open under the same numbers
   };
 
   // Throws Error{kIo} naming the system call that failed.
@@ -29,6 +30,7 @@ class WorkerProcess {
 
   int rank() const { return rank_; }
   bool running() const { return pid_ > 0; }
+  pid_t pid() const { return pid_; }
   void send(int signal) const;
   // Returns the status of waitpid once after the worker ended; nullopt otherwise.
   std::optional<int> poll();

@@ -1,11 +1,11 @@
-// `launch.workers = N`: starts N workers on this machine, each this program with the same
-// arguments.
+// The workers of a run on this machine: each this program again, with the same arguments.
 //
-// The parent passes each worker its rank (SKEIN_RANK, ...; rank_info.h), forwards SIGTERM, SIGUSR1,
-// SIGHUP and SIGINT, and waits. Rank 0 keeps the terminal; output of the other ranks is appended to
-// their logs. The first worker that fails ends the run: the others get SIGTERM, and SIGKILL after
-// `grace_s`. A worker that lost a peer is a consequence, not a cause: the parent waits up to
-// `grace_s` for the worker that failed for another reason, and reports that one.
+// The parent is their supervisor (node.h): it passes each worker its rank (SKEIN_RANK, ...;
+// rank_info.h), forwards SIGTERM, SIGUSR1, SIGHUP and SIGINT, watches, and starts them again after a
+// failure. Rank 0 keeps the terminal; output of the other ranks is appended to their logs. When a
+// worker fails, the others get SIGTERM, and SIGKILL after `grace_s`. A worker that lost a peer is a
+// consequence, not a cause: the parent waits up to `grace_s` for the worker that failed for another
+// reason, and reports that one.
 //
 // Threads  OMP_NUM_THREADS of a worker is `threads`; if that is 0 and the variable is not set, the
 //          cores that this process may use divided by the workers, at least 1. Workers that divide
@@ -23,6 +23,7 @@
 #include "skein/base/error.h"
 #include "skein/launch/rank_info.h"
 #include "skein/launch/worker_failure.h"
+#include "skein/supervise/membership.h"
 
 namespace skein {
 
@@ -33,6 +34,14 @@ struct WorkerLaunch {
   std::string rendezvous;              // launch.rendezvous
   int threads = 0;                     // device.threads
   double grace_s = 5;
+
+  MembershipOptions membership;  // one machine, unless it says otherwise
+  Millis hang = 300'000;         // launch.hang_timeout_s
+  std::string host = "this machine";  // HostRecord::host
+  std::string succeeds;               // HostRecord::succeeds
+  std::string start_id;               // the same on all machines of the run; empty: a new one
+  fs::path store;                     // the folder in which machines meet, if there are several
+  int lock = -1;  // a file that tells whether processes of `host` live; workers inherit it
 };
 
 // What run_workers throws where a worker failed.
@@ -50,8 +59,8 @@ class WorkerError : public Error {
   bool in_its_log_;
 };
 
-// Returns the exit code: 0 when every worker is done, 75 when they stopped because of a signal.
-// Errors  WorkerError for the failure that caused the others: "rank 3 failed: <its message> (log:
+// Returns the exit code: 0 when training is done, 75 when it stopped because of a signal.
+// Errors  WorkerError for a failure that no restart can mend, or that came too often: "rank 3 failed: <its message> (log:
 //         ...)", with its code; "rank 3 was killed by signal 9 (SIGKILL)..."
 int run_workers(const WorkerLaunch& launch);
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "skein/base/error.h"
+#include "skein/base/heartbeat.h"
 
 namespace skein {
 namespace {
@@ -202,6 +203,7 @@ void Executor::pass_breadcrumb(const BoundProgram& program, size_t instruction) 
 }
 
 void Executor::run_instruction(const BoundInstruction& bound) {
+  heartbeat::tick();
   if (bound.call.communicator == nullptr) return bound.kernel->run(bound.call);
   const auto start = std::chrono::steady_clock::now();
   bound.kernel->run(bound.call);

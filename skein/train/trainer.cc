@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "skein/base/clock.h"
+#include "skein/base/heartbeat.h"
 #include "skein/base/log.h"
 #include "skein/base/version.h"
 #include "skein/model/decoder.h"
@@ -166,6 +167,7 @@ void Trainer::begin() {
     tokens_ = state.tokens_seen;
     states = lanes_from_json(state.lanes, inputs_->training(), checkpoint->path().string());
   }
+  heartbeat::reach_step(step_);
   saver_->go_on_from(step_, beginning_->start().parent);
   wait_for_all(world_, "every rank has its state");
   if (log_) {
@@ -234,6 +236,12 @@ TrainOutcome Trainer::train_to_the_end() {
 }
 
 void Trainer::start_step() {
+  if (!heartbeat::is_permitted()) {
+    fail(ErrorCode::kPeerLost,
+         "step {}: this machine's supervisor has not reached the rendezvous store for so long that "
+         "other machines may train without this one",
+         begun_ + 1);
+  }
   double wait_seconds = 0;
   world_.set_step(begun_ + 1);
   if (device_world_) device_world_->set_step(begun_ + 1);
@@ -274,7 +282,7 @@ void Trainer::finish_step() {
   if (device_world_) device_world_->check({.label = "a training step"});
   stop_requested_ |= result.stops;
   check_finite(result);
-  ++step_;
+  heartbeat::reach_step(++step_);
   ++counted_steps_;
   tokens_ += result.num_label_tokens;
 

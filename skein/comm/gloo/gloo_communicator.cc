@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "skein/base/heartbeat.h"
 #include "skein/comm/local/local_communicator.h"
 #include "skein/comm/shares.h"
 #include "skein/comm/tree_sum.h"
@@ -339,8 +340,9 @@ void GlooCommunicator::wait(Ticket ticket) {
   if (found == pending_.end()) {
     fail(ErrorCode::kInternal, "group '{}' waits for a collective that it did not start", name_);
   }
-  const TimePoint deadline =
-      std::chrono::steady_clock::now() + world_->timeout(found->second.collective);
+  const auto timeout = world_->timeout(found->second.collective);
+  const TimePoint deadline = std::chrono::steady_clock::now() + timeout;
+  const heartbeat::Wait waits(std::chrono::duration<double>(timeout).count());
   // Peers that wait for an earlier all-reduce need this rank's sums.
   for (auto at = pending_.begin(); at != std::next(found); ++at) {
     finish_first_phase(at->second, deadline);
