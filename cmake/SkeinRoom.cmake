@@ -109,6 +109,7 @@ function(skein_binary)
     add_executable(skein ${sources})
     target_link_libraries(skein skein_train skein_infer skein_launch skein_cuda)
     skein_precompiled(skein skein_headers)
+    set_target_properties(skein PROPERTIES ENABLE_EXPORTS ON)  # names in the stacks of a worker that hangs
     # A source that includes CLI11 takes 11 s, nearly all of it CLI11 itself: two batches instead of sixteen.
     set_target_properties(skein PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
                           UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)

@@ -38,17 +38,23 @@ SupervisorOptions supervisor_options(const WorkerLaunch& launch) {
 // A worker says what it threw: what comes again at every start, what another attempt may mend.
 Ending ending_of(const WorkerFailure& failure, int64_t generation) {
   switch (failure.code) {
-    case ErrorCode::kPeerLost: return failure.lost_peer ? Ending::kLostPeer : Ending::kCrashed;
-    case ErrorCode::kNotFinite: return Ending::kNotFinite;
+    case ErrorCode::kPeerLost:
+      return failure.lost_peer ? Ending::kLostPeer : Ending::kCrashed;
+    case ErrorCode::kNotFinite:
+      return Ending::kNotFinite;
     case ErrorCode::kIo:
-    case ErrorCode::kNoSpace: return Ending::kNoStorage;
-    case ErrorCode::kBusy: return generation == 1 ? Ending::kRefused : Ending::kNoStorage;
+    case ErrorCode::kNoSpace:
+      return Ending::kNoStorage;
+    case ErrorCode::kBusy:
+      return generation == 1 ? Ending::kRefused : Ending::kNoStorage;
     case ErrorCode::kUsage:
     case ErrorCode::kInvalid:
     case ErrorCode::kNotFound:
-    case ErrorCode::kUnsupported: return Ending::kRefused;
+    case ErrorCode::kUnsupported:
+      return Ending::kRefused;
     case ErrorCode::kCorrupt:
-    case ErrorCode::kInternal: return Ending::kCrashed;
+    case ErrorCode::kInternal:
+      return Ending::kCrashed;
   }
   return Ending::kCrashed;
 }
@@ -122,15 +128,33 @@ int Node::run() {
 void Node::perform() {
   for (const Action& action : supervisor_.take_actions()) {
     switch (action.kind) {
-      case Action::Kind::kExchange: store_.ask_to_exchange(action.host); break;
-      case Action::Kind::kCreate: store_.ask_to_create(action.generation); break;
-      case Action::Kind::kStartWorkers: start_crew(action.generation); break;
-      case Action::Kind::kAskWorkers: ask_workers(action.signal); break;
-      case Action::Kind::kDumpStacks: write_stacks(); break;
-      case Action::Kind::kEndWorkers: send_all(SIGTERM); break;
-      case Action::Kind::kKillWorkers: send_all(SIGKILL); break;
-      case Action::Kind::kSay: log::info("{}", action.text); break;
-      case Action::Kind::kExit: exit_ = Verdict{action.exit_code, action.text}; break;
+      case Action::Kind::kExchange:
+        store_.ask_to_exchange(action.host);
+        break;
+      case Action::Kind::kCreate:
+        store_.ask_to_create(action.generation);
+        break;
+      case Action::Kind::kStartWorkers:
+        start_crew(action.generation);
+        break;
+      case Action::Kind::kAskWorkers:
+        ask_workers(action.signal);
+        break;
+      case Action::Kind::kDumpStacks:
+        write_stacks();
+        break;
+      case Action::Kind::kEndWorkers:
+        send_all(SIGTERM);
+        break;
+      case Action::Kind::kKillWorkers:
+        send_all(SIGKILL);
+        break;
+      case Action::Kind::kSay:
+        log::info("{}", action.text);
+        break;
+      case Action::Kind::kExit:
+        exit_ = Verdict{action.exit_code, action.text};
+        break;
     }
   }
 }
@@ -146,8 +170,8 @@ void Node::start_crew(const GenerationRecord& generation) {
   crew.rendezvous = rendezvous_folder(launch_.rendezvous, launch_.run_dir, crew.start_id);
   crew.oom_kills = oom_kills();
   if (generation.number > 1) {
-    log::info("generation {}: {} ranks on {} {}", generation.number, crew.size,
-              generation.members.size(),
+    log::warn("{}; generation {} goes on from the newest checkpoint with {} ranks on {} {}",
+              generation.failure, generation.number, crew.size, generation.members.size(),
               generation.members.size() == 1 ? "machine" : "machines");
   }
   try {
@@ -159,8 +183,7 @@ void Node::start_crew(const GenerationRecord& generation) {
     log::error("{}", error.what());
     send_all(SIGKILL);
     for (int index = static_cast<int>(crew.workers.size()); index < launch_.num_workers; ++index) {
-      supervisor_.worker_ended(crew.number, index, Ending::kNoStorage, error.what(),
-                               boot_millis());
+      supervisor_.worker_ended(crew.number, index, Ending::kNoStorage, error.what(), boot_millis());
     }
   }
 }
@@ -219,8 +242,8 @@ void Node::ended(int index, int status) {
   }
   const auto failure = worker_failure(rank, status, read_failure(crew_->rendezvous, rank),
                                       rank_log(launch_.run_dir, rank));
-  Ending ending = signal == SIGKILL || signal == SIGTERM ? Ending::kKilled
-                                                         : ending_of(*failure, crew_->number);
+  Ending ending =
+      signal == SIGKILL || signal == SIGTERM ? Ending::kKilled : ending_of(*failure, crew_->number);
   if (signal == SIGKILL && oom_kills() > crew_->oom_kills) ending = Ending::kOutOfMemory;
   const bool is_news = !failure_ || failure_generation_ != crew_->number ||
                        (failure_->lost_peer && !failure->lost_peer);

@@ -35,8 +35,8 @@ struct WorkerLaunch {
   int threads = 0;                     // device.threads
   double grace_s = 5;
 
-  MembershipOptions membership;  // one machine, unless it says otherwise
-  Millis hang = 300'000;         // launch.hang_timeout_s
+  MembershipOptions membership;       // one machine, unless it says otherwise
+  Millis hang = 300'000;              // launch.hang_timeout_s
   std::string host = "this machine";  // HostRecord::host
   std::string succeeds;               // HostRecord::succeeds
   std::string start_id;               // the same on all machines of the run; empty: a new one

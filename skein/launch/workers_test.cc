@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "skein/base/heartbeat.h"
 #include "skein/launch/worker_failure.h"
 
 namespace skein {
@@ -96,6 +97,42 @@ int act(const std::string& name, const RankInfo& rank_info, const fs::path& trac
     while (!fs::exists(traces / "ready-1")) sleep_ms(5);
     fail(ErrorCode::kIo, "the disk is gone");
   }
+  const bool first = rank_info.generation == 1;
+  write_file_atomic(traces / fmt::format("generation-{}-{}", rank_info.generation, rank),
+                    rank_info.start_id);
+  if (name == "killed once") {
+    if (first && rank == 1) ::raise(SIGKILL);
+    if (first) wait_for_ever();
+    return 0;
+  }
+  if (name == "hangs once") {
+    heartbeat::reach_step(7);
+    if (first && rank == 1) wait_for_ever();
+    while (first) {
+      heartbeat::tick();
+      sleep_ms(10);
+    }
+    return 0;
+  }
+  if (name == "waits for a peer") {  // longer than launch.hang
+    const heartbeat::Wait waits(10);
+    sleep_ms(1500);
+    return 0;
+  }
+  if (name == "crashes every time") {
+    if (rank == 1) ::abort();
+    wait_for_ever();
+  }
+  if (name == "crashes at other steps") {
+    heartbeat::reach_step(rank_info.generation);
+    if (rank == 1 && rank_info.generation < 6) ::abort();
+    if (rank_info.generation < 6) wait_for_ever();
+    return 0;
+  }
+  if (name == "not finite") {
+    if (rank == 1) fail(ErrorCode::kNotFinite, "step 8: the loss is nan");
+    wait_for_ever();
+  }
   ADD_FAILURE() << "no act " << name;
   return 1;
 }
@@ -131,6 +168,7 @@ class Workers : public testing::Test {
                         "--gtest_also_run_disabled_tests"};
     launch.run_dir = traces_;
     launch.grace_s = grace_s;
+    launch.membership.max_restarts = 0;
     return launch;
   }
 
@@ -333,6 +371,70 @@ TEST_F(Workers, ReportsAreReadBackOrSaidToBeUnreadable) {
     write_file_atomic(traces_ / "failed-00003", text);
     EXPECT_THAT(read_failure(traces_, 3)->what(), HasSubstr("cannot be read")) << text;
   }
+}
+
+TEST_F(Workers, AreStartedAgainAfterOneWasKilled) {
+  WorkerLaunch options = launch("killed once", 3);
+  options.membership.max_restarts = 1;
+  EXPECT_EQ(run_workers(options), 0);
+  EXPECT_NE(trace("generation-1-0"), trace("generation-2-0"));  // they cannot meet those before
+  EXPECT_EQ(trace("generation-2-0"), trace("generation-2-2"));
+  EXPECT_TRUE(fs::is_empty(traces_ / "rendezvous"));
+}
+
+TEST_F(Workers, OneThatHangsShowsItsStacksAndIsKilled) {
+  WorkerLaunch options = launch("hangs once", 2);
+  options.membership.max_restarts = 1;
+  options.hang = 1000;
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_workers(options), 0);
+  const std::string said =
+      testing::internal::GetCapturedStderr() + testing::internal::GetCapturedStdout();
+  EXPECT_THAT(said, HasSubstr("rank 1 made no progress for 1 s after step 7"));
+  EXPECT_THAT(trace("logs/rank-00001.log"),
+              AllOf(HasSubstr("stack of thread "), HasSubstr("pause")));
+}
+
+TEST_F(Workers, OneThatWaitsWithADeadlineOfItsOwnDoesNotHang) {
+  WorkerLaunch options = launch("waits for a peer", 2);
+  options.hang = 500;
+  EXPECT_EQ(run_workers(options), 0);
+}
+
+TEST_F(Workers, TheSameCrashThreeTimesEndsTheRun) {
+  WorkerLaunch options = launch("crashes every time", 2);
+  options.membership.max_restarts = 100;
+  options.membership.first_backoff = 10;
+  try {
+    run_workers(options);
+    FAIL() << "it went on";
+  } catch (const WorkerError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("rank 1 was killed by signal 6 (SIGABRT)"),
+                      HasSubstr("the same failure after the same step 3 times in a row")));
+  }
+  EXPECT_THAT(trace("generation-3-1"), Not(""));
+  EXPECT_THAT(trace("generation-4-1"), "");
+}
+
+TEST_F(Workers, CrashesBetweenWhichStepsAreDoneDoNotEndTheRun) {
+  WorkerLaunch options = launch("crashes at other steps", 2);
+  options.membership.max_restarts = 1;  // in a row that brought no new step
+  EXPECT_EQ(run_workers(options), 0);
+}
+
+TEST_F(Workers, WhatWouldComeAgainEndsTheRunAtOnce) {
+  WorkerLaunch options = launch("not finite", 2);
+  options.membership.max_restarts = 100;
+  try {
+    run_workers(options);
+    FAIL() << "it went on";
+  } catch (const WorkerError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFinite);
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 failed: step 8: the loss is nan (log: "));
+  }
+  EXPECT_THAT(trace("generation-2-1"), "");
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ class FolderStore : public RendezvousStore {
   static int64_t number_of(const std::string& name) {
     const std::string digits =
         name.substr(kGeneration.size(), name.size() - kGeneration.size() - kJson.size());
-    const bool is_number = digits.size() == 8 && digits.find_first_not_of("0123456789") ==
-                                                     std::string::npos;
+    const bool is_number =
+        digits.size() == 8 && digits.find_first_not_of("0123456789") == std::string::npos;
     return is_number ? std::stoll(digits) : 0;
   }
 
@@ -95,8 +95,8 @@ class FolderStore : public RendezvousStore {
 
   void read_host(const fs::path& path, StoreView& view) {
     try {
-      HostRecord host =
-          host_from_json(parse_json(read_file(path, kMaxRecordBytes), path.string()), path.string());
+      HostRecord host = host_from_json(parse_json(read_file(path, kMaxRecordBytes), path.string()),
+                                       path.string());
       const std::string expected = std::string(kHost) + host.host + std::string(kJson);
       if (path.filename() != expected) {
         fail(ErrorCode::kInvalid, "{} is the record of host \"{}\": expected the file {}",

@@ -44,8 +44,10 @@ bool ended_as_asked(const StoreView& view, const GenerationRecord& generation) {
          any_ended(view, generation, Ending::kRegrouped);
 }
 
-bool comes_again(Ending ending) {
-  return ending == Ending::kCrashed || ending == Ending::kOutOfMemory || ending == Ending::kHung;
+// Storage that fails before any step was done is more likely to be named wrongly than to be down.
+bool comes_again(Ending ending, int64_t step) {
+  return ending == Ending::kCrashed || ending == Ending::kOutOfMemory || ending == Ending::kHung ||
+         (ending == Ending::kNoStorage && step == 0);
 }
 
 }  // namespace
@@ -188,15 +190,16 @@ void Membership::judge_failure(GenerationRecord& next) const {
   next.failure = failure;
   if (is_fatal(cause->ending)) {
     next.verdict = Verdict{cause->ending == Ending::kRefused ? 2 : 1, cause->message};
-  } else if (comes_again(cause->ending) && next.same_failures >= options_.same_failures) {
+  } else if (comes_again(cause->ending, next.best_step) &&
+             next.same_failures >= options_.same_failures) {
     next.verdict = Verdict{
         1, fmt::format("{}\nThis was the same failure after the same step {} times in a row: "
                        "another restart would not help",
                        cause->message, next.same_failures)};
   } else if (next.attempts > options_.max_restarts) {
-    next.verdict = Verdict{
-        1, fmt::format("{}\nlaunch.max_restarts = {} restarts in a row brought no new step",
-                       cause->message, options_.max_restarts)};
+    next.verdict =
+        Verdict{1, fmt::format("{}\nlaunch.max_restarts = {} restarts in a row brought no new step",
+                               cause->message, options_.max_restarts)};
   }
 }
 
@@ -220,19 +223,21 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
   const std::vector<const HostRecord*> hosts = candidates();
   const int count = static_cast<int>(hosts.size());
   const std::vector<const HostRecord*> live = in_order();
-  const bool any_leaves = std::any_of(live.begin(), live.end(),
-                                      [](const HostRecord* host) { return host->leaving; });
+  const auto num_leaving =
+      std::count_if(live.begin(), live.end(), [](const HostRecord* host) { return host->leaving; });
+  const bool any_leaves = num_leaving > 0;
   const Millis waited = now - *over_since_;
-  if (any_leaves && waited < options_.settle) return std::nullopt;  // others may leave as well
+  const bool any_stays = num_leaving < std::ssize(live);
+  if (any_leaves && any_stays && waited < options_.settle) return std::nullopt;  // it may follow
   if (count < options_.min_hosts) {
     enough_since_.reset();
     if (!any_leaves && waited < options_.wait_for_hosts) return std::nullopt;
-    next.verdict = any_leaves ? Verdict{75, "stopped by a signal"}
-                              : Verdict{over == 0 ? 1 : 75,
-                                        fmt::format("launch.nodes asks for {} machines at least: "
-                                                    "after {} s these had come: {}",
-                                                    options_.min_hosts, waited / 1000,
-                                                    names_of(hosts))};
+    next.verdict = any_leaves
+                       ? Verdict{75, "stopped by a signal"}
+                       : Verdict{over == 0 ? 1 : 75,
+                                 fmt::format("launch.nodes asks for {} machines at least: "
+                                             "after {} s these had come: {}",
+                                             options_.min_hosts, waited / 1000, names_of(hosts))};
     return next;
   }
   if (!enough_since_) enough_since_ = now;

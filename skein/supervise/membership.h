@@ -33,8 +33,8 @@ struct MembershipOptions {
   Millis wait_for_hosts = 600'000;  // for min_hosts; then the run ends
   Millis first_backoff = 1'000;     // before the second restart that brought no new step
   Millis max_backoff = 60'000;
-  int max_restarts = 100;           // in a row that brought no new step
-  int same_failures = 3;            // of one cause at one step: it would come for ever
+  int max_restarts = 100;  // in a row that brought no new step
+  int same_failures = 3;   // of one cause at one step: it would come for ever
 };
 
 constexpr double kCutOffShare = 0.8;

@@ -10,8 +10,8 @@ namespace skein {
 namespace {
 
 constexpr std::array<const char*, 14> kEndingNames = {
-    "none",      "finished", "stopped", "stopped early",   "regrouped", "lost peer", "crashed", "killed",
-    "no memory", "hung",     "cut off", "no storage", "not finite", "refused"};
+    "none",   "finished",  "stopped", "stopped early", "regrouped",  "lost peer",  "crashed",
+    "killed", "no memory", "hung",    "cut off",       "no storage", "not finite", "refused"};
 
 class Fields {
  public:
@@ -67,13 +67,9 @@ Ending ending_of(const std::string& name) {
   return static_cast<Ending>(found - kEndingNames.begin());
 }
 
-bool is_cause(Ending ending) {
-  return ending >= Ending::kCrashed && ending != Ending::kCutOff;
-}
+bool is_cause(Ending ending) { return ending >= Ending::kCrashed && ending != Ending::kCutOff; }
 
-bool is_fatal(Ending ending) {
-  return ending == Ending::kNotFinite || ending == Ending::kRefused;
-}
+bool is_fatal(Ending ending) { return ending == Ending::kNotFinite || ending == Ending::kRefused; }
 
 const GenerationRecord::Member* GenerationRecord::member(const std::string& host) const {
   const auto found = std::find_if(members.begin(), members.end(),
@@ -159,8 +155,8 @@ GenerationRecord generation_from_json(const Json& json, const std::string& what)
   record.same_failures = fields.count("same_failures");
   if (fields.has("verdict")) {
     const Fields verdict(fields.get("verdict"), what);
-    record.verdict = Verdict{static_cast<int>(verdict.number("exit_code", 255)),
-                             verdict.text("message")};
+    record.verdict =
+        Verdict{static_cast<int>(verdict.number("exit_code", 255)), verdict.text("message")};
   }
   return record;
 }

@@ -22,21 +22,21 @@ using Millis = int64_t;
 
 // Why the workers of a generation ended on a host.
 enum class Ending : uint8_t {
-  kNone,         // they have not, or there were none
-  kFinished,     // training is done
-  kStopped,      // a signal asked to stop, and the state is saved
-  kStoppedEarly, // a signal ended a worker before it knew how to save
-  kRegrouped,    // the supervisors asked to stop, to take in another host
-  kLostPeer,     // a worker of another host ended or fell silent
-  kCrashed,      // a worker ended by itself
-  kKilled,       // a worker was killed by somebody else
-  kOutOfMemory,  // the system killed a worker because memory ran out
-  kHung,         // a worker made no progress for hang_timeout
-  kCutOff,       // this host could not reach the store for as long as others wait before they
-                 // declare it lost
-  kNoStorage,    // a disk is full, or refuses to read or write
-  kNotFinite,    // a loss or a norm is NaN or infinite
-  kRefused,      // the configuration or an input is wrong, and will be at every start
+  kNone,          // they have not, or there were none
+  kFinished,      // training is done
+  kStopped,       // a signal asked to stop, and the state is saved
+  kStoppedEarly,  // a signal ended a worker before it knew how to save
+  kRegrouped,     // the supervisors asked to stop, to take in another host
+  kLostPeer,      // a worker of another host ended or fell silent
+  kCrashed,       // a worker ended by itself
+  kKilled,        // a worker was killed by somebody else
+  kOutOfMemory,   // the system killed a worker because memory ran out
+  kHung,          // a worker made no progress for hang_timeout
+  kCutOff,        // this host could not reach the store for as long as others wait before they
+                  // declare it lost
+  kNoStorage,     // a disk is full, or refuses to read or write
+  kNotFinite,     // a loss or a norm is NaN or infinite
+  kRefused,       // the configuration or an input is wrong, and will be at every start
 };
 const char* ending_name(Ending ending);  // "crashed"
 Ending ending_of(const std::string& name);

@@ -26,7 +26,7 @@ struct SimHost {
   std::string last_of_this_boot;  // the supervisor before this one, if it ran since the last boot
   bool powered = true;
   bool reaches_store = true;
-  bool suspended = false;  // the supervisor
+  bool suspended = false;                       // the supervisor
   std::vector<std::function<void()>> deferred;  // what happened meanwhile
   double clock_rate = 1;
   Millis clock_offset = 0;
@@ -103,13 +103,10 @@ class Simulation {
     events_.push({now_ + delay, sequence_++, std::move(happens)});
   }
   Millis clock(const SimHost& host) const {
-    return host.clock_offset +
-           static_cast<Millis>(host.clock_rate * static_cast<double>(now_));
+    return host.clock_offset + static_cast<Millis>(host.clock_rate * static_cast<double>(now_));
   }
   bool in_trouble() const { return now_ < options_.trouble; }
-  SimHost& any_host() {
-    return hosts_[static_cast<size_t>(between(0, options_.num_hosts - 1))];
-  }
+  SimHost& any_host() { return hosts_[static_cast<size_t>(between(0, options_.num_hosts - 1))]; }
   void note(const std::string& text) {
     result_.history.push_back(fmt::format("{:9.3f} {}", static_cast<double>(now_) / 1000, text));
   }
@@ -166,15 +163,32 @@ class Simulation {
     const std::vector<Action> actions = host.supervisor->take_actions();
     for (const Action& action : actions) {
       switch (action.kind) {
-        case Action::Kind::kExchange: exchange(host, action.host); break;
-        case Action::Kind::kCreate: create(host, action.generation); break;
-        case Action::Kind::kStartWorkers: start_workers(host, action.generation); break;
-        case Action::Kind::kAskWorkers: ask_workers(host, action.signal); break;
-        case Action::Kind::kEndWorkers: end_workers(host, false); break;
-        case Action::Kind::kKillWorkers: end_workers(host, true); break;
-        case Action::Kind::kDumpStacks: break;
-        case Action::Kind::kSay: note(host.name() + ": " + action.text); break;
-        case Action::Kind::kExit: exit(host, action); return;
+        case Action::Kind::kExchange:
+          exchange(host, action.host);
+          break;
+        case Action::Kind::kCreate:
+          create(host, action.generation);
+          break;
+        case Action::Kind::kStartWorkers:
+          start_workers(host, action.generation);
+          break;
+        case Action::Kind::kAskWorkers:
+          ask_workers(host, action.signal);
+          break;
+        case Action::Kind::kEndWorkers:
+          end_workers(host, false);
+          break;
+        case Action::Kind::kKillWorkers:
+          end_workers(host, true);
+          break;
+        case Action::Kind::kDumpStacks:
+          break;
+        case Action::Kind::kSay:
+          note(host.name() + ": " + action.text);
+          break;
+        case Action::Kind::kExit:
+          exit(host, action);
+          return;
       }
     }
   }
@@ -286,8 +300,7 @@ class Simulation {
       if (!can_reach_store(host) || chance(unreliable())) {
         return answer(between(10, 5'000), Created::kFailed);
       }
-      const bool is_next =
-          generation.number == static_cast<int64_t>(store_generations_.size()) + 1;
+      const bool is_next = generation.number == static_cast<int64_t>(store_generations_.size()) + 1;
       if (is_next) {
         store_generations_.push_back(generation);
         note_generation(host, generation);
@@ -320,8 +333,8 @@ class Simulation {
     host.ready = false;
     SimGeneration& generation = generations_[record.number];
     generation.record = record;
-    const auto delay = static_cast<Millis>(static_cast<double>(options_.start) *
-                                           (0.5 + uniform()) * host.slowness);
+    const auto delay = static_cast<Millis>(static_cast<double>(options_.start) * (0.5 + uniform()) *
+                                           host.slowness);
     after(delay, [this, &host, number = record.number, instance = host.instance] {
       if (host.instance != instance || host.generation != number || !all_run(host)) return;
       host.ready = true;
@@ -330,7 +343,8 @@ class Simulation {
     });
     // Those that wait for the others give up.
     after(delay + options_.collective_timeout, [this, &host, number = record.number] {
-      if (host.generation == number && !generations_[number].trains) end_all(host, Ending::kLostPeer);
+      if (host.generation == number && !generations_[number].trains)
+        end_all(host, Ending::kLostPeer);
     });
   }
 
@@ -418,8 +432,8 @@ class Simulation {
     }
     generation.stalled.reset();
     if (number < newest_training_) {
-      violate(fmt::format("a step of generation {} ends after {} has begun", number,
-                          newest_training_));
+      violate(
+          fmt::format("a step of generation {} ends after {} has begun", number, newest_training_));
     }
     generation.step = std::min(generation.step + 1, options_.steps);
     ++result_.steps;
@@ -430,9 +444,9 @@ class Simulation {
     }
     for (SimHost* host : members(generation)) beat(*host);
     if (is_last || generation.ask != 0) {
-      const Ending ending = is_last                        ? Ending::kFinished
+      const Ending ending = is_last                      ? Ending::kFinished
                             : generation.ask == kRegroup ? Ending::kRegrouped
-                                                           : Ending::kStopped;
+                                                         : Ending::kStopped;
       generation.over = true;
       for (SimHost* host : members(generation)) end_all(*host, ending);
     } else {
@@ -464,11 +478,11 @@ class Simulation {
     if (!std::exchange(host.workers[index].runs, false)) return;
     tell_later(between(0, 20), host,
                [this, &host, generation = host.generation, index, ending, message] {
-                 host.supervisor->worker_ended(generation, static_cast<int>(index), ending,
-                                               message, clock(host));
+                 host.supervisor->worker_ended(generation, static_cast<int>(index), ending, message,
+                                               clock(host));
                });
-    const bool asked = ending == Ending::kFinished || ending == Ending::kStopped ||
-                       ending == Ending::kRegrouped;
+    const bool asked =
+        ending == Ending::kFinished || ending == Ending::kStopped || ending == Ending::kRegrouped;
     if (!asked) lose_worker(host, true);
   }
 
@@ -526,17 +540,37 @@ class Simulation {
     SimHost& host = any_host();
     const Millis while_it_lasts = between(500, chance(0.2) ? 300'000 : 30'000);
     switch (between(0, 13)) {
-      case 0: crash_worker(host, Ending::kCrashed); break;
-      case 1: crash_worker(host, Ending::kKilled); break;
-      case 2: crash_worker(host, Ending::kNoStorage); break;
-      case 3: hang_worker(host); break;
-      case 4: kill_supervisor(host, false); break;
-      case 5: kill_supervisor(host, true); break;
-      case 6: suspend(host, while_it_lasts); break;
+      case 0:
+        crash_worker(host, Ending::kCrashed);
+        break;
+      case 1:
+        crash_worker(host, Ending::kKilled);
+        break;
+      case 2:
+        crash_worker(host, Ending::kNoStorage);
+        break;
+      case 3:
+        hang_worker(host);
+        break;
+      case 4:
+        kill_supervisor(host, false);
+        break;
+      case 5:
+        kill_supervisor(host, true);
+        break;
+      case 6:
+        suspend(host, while_it_lasts);
+        break;
       case 7:
-      case 8: cut_from_store(host, while_it_lasts); break;
-      case 9: cut_hosts(host, any_host(), while_it_lasts); break;
-      case 10: stop_store(while_it_lasts); break;
+      case 8:
+        cut_from_store(host, while_it_lasts);
+        break;
+      case 9:
+        cut_hosts(host, any_host(), while_it_lasts);
+        break;
+      case 10:
+        stop_store(while_it_lasts);
+        break;
       case 11:
         for (SimHost* member : members(generations_[newest_training_])) {
           cut_from_store(*member, 4 * while_it_lasts);
@@ -547,7 +581,8 @@ class Simulation {
           suspend(*member, 4 * while_it_lasts);
         }
         break;
-      default: host.slowness = chance(0.5) ? 1 : 1 + 4 * uniform();
+      default:
+        host.slowness = chance(0.5) ? 1 : 1 + 4 * uniform();
     }
     after(next_fault(), [this] { fault(); });
   }
@@ -612,8 +647,7 @@ class Simulation {
       for (const auto& [name, versions] : store_hosts_) {
         note(host_to_json(versions.back().second).dump());
       }
-      if (!store_generations_.empty())
-        note(generation_to_json(store_generations_.back()).dump());
+      if (!store_generations_.empty()) note(generation_to_json(store_generations_.back()).dump());
       for (SimHost& host : hosts_) {
         if (host.supervisor) {
           note(fmt::format("{}: generation {}, permitted until {}, now {}", host.name(),
@@ -672,10 +706,10 @@ SimulationOptions schedule_of(uint64_t seed) {
   options.collective_timeout = one_of({5'000, 60'000});
   options.fault_every = one_of({5'000, 20'000, 60'000});
   MembershipOptions& membership = options.supervisor.membership;
-  membership.max_hosts = static_cast<int>(
-      std::max<int64_t>(1, options.num_hosts - one_of({0, 0, 1, 2, 3})));
-  membership.min_hosts = static_cast<int>(
-      std::max<int64_t>(1, membership.max_hosts - one_of({0, 1, 2, 5})));
+  membership.max_hosts =
+      static_cast<int>(std::max<int64_t>(1, options.num_hosts - one_of({0, 0, 1, 2, 3})));
+  membership.min_hosts =
+      static_cast<int>(std::max<int64_t>(1, membership.max_hosts - one_of({0, 1, 2, 5})));
   membership.fence = one_of({20'000, 60'000, 120'000});
   membership.max_restarts = 100'000;
   membership.wait_for_hosts = options.trouble * 2;

@@ -32,15 +32,15 @@ struct SimulationOptions {
   int64_t save_every = 10;
   Millis start = 3'000;  // of a worker, to be ready
   Millis collective_timeout = 60'000;
-  Millis trouble = 600'000;      // for how long faults happen
-  Millis fault_every = 30'000;   // on average
-  Millis patience = 1'800'000;   // for the run to end after that
+  Millis trouble = 600'000;     // for how long faults happen
+  Millis fault_every = 30'000;  // on average
+  Millis patience = 1'800'000;  // for the run to end after that
 };
 
 struct SimulationResult {
   std::string violation;  // empty: the invariants held
   int exit_code = -1;
-  int64_t steps = 0;       // done, those that were done again included
+  int64_t steps = 0;  // done, those that were done again included
   int64_t generations = 0;
   int64_t faults = 0;
   int64_t events = 0;

@@ -180,8 +180,8 @@ void Supervisor::watch_members(const GenerationRecord& generation, Millis now) {
     if (member.host == options_.host) continue;
     const HostRecord* host = membership_.view().host(member.host);
     if (membership_.has_ended(member.host, generation.number)) {
-      const bool asked = host != nullptr && host->ended == generation.number &&
-                         was_asked_for(host->ending);
+      const bool asked =
+          host != nullptr && host->ended == generation.number && was_asked_for(host->ending);
       if (asked) continue;  // the workers here are about to end as well, or their `hang` passes
       const std::string why = host == nullptr || host->message.empty() ? "it ended" : host->message;
       end_workers(Ending::kLostPeer, fmt::format("{}: {}", member.host, why), false, now);
@@ -190,8 +190,8 @@ void Supervisor::watch_members(const GenerationRecord& generation, Millis now) {
       end_workers(Ending::kLostPeer, fmt::format("{} fell silent", member.host), false, now);
     }
   }
-  const bool may_regroup = membership_.is_my_turn() && membership_.others_wait() &&
-                           now - started_ >= options_.regroup;
+  const bool may_regroup =
+      membership_.is_my_turn() && membership_.others_wait() && now - started_ >= options_.regroup;
   if (may_regroup && !kill_at_ && !std::exchange(regroups_, true)) {
     say("another machine is ready: training stops after this step to take it in");
     act(Action::Kind::kAskWorkers).signal = kRegroup;
@@ -217,7 +217,8 @@ void Supervisor::watch_workers(Millis now) {
   for (size_t index = 0; index < workers_.size(); ++index) {
     const Worker& worker = workers_[index];
     if (!worker.runs || now - worker.changed < options_.hang) continue;
-    note_ending(Ending::kHung, fmt::format("worker {} made no progress for {} s at step {}", index,
+    note_ending(Ending::kHung, fmt::format("rank {} made no progress for {} s after step {}",
+                                           first_rank_ + static_cast<int>(index),
                                            options_.hang / 1000, record_.step));
     act(Action::Kind::kDumpStacks);
     kill_at_ = now + options_.stacks;
@@ -240,6 +241,7 @@ void Supervisor::start_workers(const GenerationRecord& generation, Millis now) {
   }
   workers_.assign(static_cast<size_t>(options_.workers), Worker{.changed = now});
   runs_ = true;
+  first_rank_ = generation.first_rank(options_.host);
   started_ = progressed_ = now;
   act(Action::Kind::kStartWorkers).generation = generation;
 }

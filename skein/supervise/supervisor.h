@@ -117,9 +117,10 @@ class Supervisor {
 
   // Of generation record_.joined:
   std::vector<Worker> workers_;
+  int first_rank_ = 0;
   bool runs_ = false;  // any of them
   Millis started_ = 0;
-  Millis progressed_ = 0;         // when any of them last did anything
+  Millis progressed_ = 0;          // when any of them last did anything
   Ending ending_ = Ending::kNone;  // of the one that says most, so far
   std::string message_;
   bool regroups_ = false;  // they were asked to
