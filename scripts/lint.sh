@@ -96,9 +96,9 @@ check_traces() {
   violations "a registry host or setting" < <(grep -nIiE "$hosts" "${texts[@]}" | grep -vE '://(127\.0\.0\.1|0\.0\.0\.0)|^scripts/lint\.sh:')
 }
 
-# Markdown links to files, and mentions of pages of docs/ anywhere.
+# Markdown links to files, mentions of pages of docs/ anywhere, and paths in backquotes in docs/.
 check_links() {
-  local page target file
+  local page target file path
   # shellcheck disable=SC2016  # backquotes of Markdown
   for page in "${pages[@]}"; do
     while IFS= read -r target; do
@@ -110,6 +110,20 @@ check_links() {
   while IFS=: read -r file target; do
     [ -e "$target" ] || violation "$file: speaks of $target, which does not exist"
   done < <(grep -ohIHE '\bdocs/[a-z0-9_]+\.md' "${texts[@]}" | sort -u)
+  # shellcheck disable=SC2016  # backquotes of Markdown
+  for page in docs/*.md; do
+    # These write files of their own, which tests/scripts/doc_snippets_test.py compiles.
+    [[ $page != docs/adding_* ]] || continue
+    while IFS= read -r path; do
+      case $path in
+        *[A-Z…\<{]*) continue ;;  # a placeholder
+        *\**) compgen -G "$path" >/dev/null && continue ;;
+        *) [ ! -e "$path" ] || continue ;;
+      esac
+      violation "$page: names $path, which does not exist"
+    done < <(sed -E '/^ *```/,/^ *```/d' "$page" |
+      grep -oP '`\K(skein|scripts|tests|bench|configs|docs)/[^` ]*' | sed -E 's/:[0-9]+$//' | sort -u)
+  done
 }
 
 # The sources to tidy, one a line: those that changed, and the source beside a header that changed.

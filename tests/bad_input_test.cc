@@ -78,6 +78,8 @@ TEST(BadInput, Configuration) {
       {"data.sequence_length=1", {"sequence_length in [data] is 1", "from 2"}},
       {"batch.micro_sequences=8", {"micro_sequences is 8", "more than global_sequences", "4"}},
       {"batch.micro_sequences=3", {"global_sequences is 4", "multiple of micro_sequences", "3"}},
+      {"model.model_type=gpt2", {"model_type is \"gpt2\"", "expected one of \"llama\""}},
+      {"model.hidden_act=gelu", {"hidden_act is \"gelu\"", "expected \"silu\""}},
       {"batch", {"--set batch", "expected section.key=value"}},
   };
   for (const auto& mistake : mistakes) {
@@ -93,7 +95,8 @@ TEST(BadInput, Configuration) {
   plan.push_back("--json");
   expect_refused(plan, 2, {"num_attention_heads is 3"});
   expect_training_refused({"model.hf_config=nowhere.json"}, 2,
-                          {"model.hf_config is 'nowhere.json'", "no such file"});
+                          {"model.hf_config is 'nowhere.json'", "no such file",
+                           fs::current_path().string(), "{config_dir}/"});
   const fs::path model = job().write("model.json", "{\"hidden_size\": 64,");
   expect_training_refused({"model.hf_config=" + model.string()}, 1,
                           {model.string(), "not valid JSON"});
@@ -167,6 +170,17 @@ TEST(BadInput, Tokenizer) {
   expect_checkpoints_good("good");
 }
 
+TEST(BadInput, VocabularySizesThatTheTextDoesNotGive) {
+  const std::string out = (job().folder / "sizes").string(), corpus = job().corpus().string();
+  const auto refused = [&](const std::string& size, const Words& words) {
+    expect_refused({"data", "tokenizer", "--vocab-size", size, "--out", out, corpus}, 2, words);
+    EXPECT_FALSE(fs::exists(out));
+  };
+  refused("100", {"--vocab-size 100: expected more than 259"});
+  refused("262", {"--vocab-size 262: bytes, control tokens and the characters of " + corpus});
+  refused("1000000", {"--vocab-size 1000000: the text of " + corpus + " gives", "at most"});
+}
+
 TEST(BadInput, HuggingFaceFolder) {
   const fs::path tokens = job().write("tokens.json", "[[1, 2, 3]]");
   const auto refused = [&](const fs::path& folder, const Words& words, int training_code = 1) {
@@ -221,6 +235,12 @@ TEST(BadInput, ScoreAndGenerate) {
   }
   expect_refused({"generate", "--model", model}, 2, {"--prompt is required"});
   expect_refused({"generate", "--model", model, "--prompt", "a", "--top-p", "2"}, 2, {"--top-p"});
+  const Arguments longer = {"generate", "--model", model, "--prompt", "a", "--temperature", "0"};
+  Arguments told = longer;
+  told.insert(told.end(), {"--max-tokens", "500"});
+  EXPECT_NE(TinyJob::must(told).err.find("--max-tokens 500: the model is meant for 256 tokens"),
+            std::string::npos);
+  EXPECT_EQ(TinyJob::must(longer).err, "");
   const fs::path no_tokenizer = job().copy_of(job().exported(), "no_tokenizer");
   fs::remove(no_tokenizer / "tokenizer.model");
   expect_refused({"generate", "--model", no_tokenizer.string(), "--prompt", "a"}, 1,

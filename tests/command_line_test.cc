@@ -35,6 +35,10 @@ TEST(CommandLine, AWrongCommandLineIsExitCode2AndSaysWhatWasMeant) {
       {{"repot", "x"}, "there is no command repot: did you mean report?"},
       {{"zzzzzzzzzz"}, "there is no command zzzzzzzzzz\n"},
       {{"manul"}, "there is no command manul\n"},  // what is hidden is not suggested
+      {{"repot", "--help"}, "there is no command repot: did you mean report?"},
+      {{"ingest", "--help"}, "there is no command ingest: did you mean data ingest?"},
+      {{"data", "ingst", "--help"}, "there is no command ingst: did you mean ingest?"},
+      {{"smple", "x"}, "there is no command smple: did you mean data sample?"},
       {{"--vrsion"}, "skein has no option --vrsion: did you mean --version?"},
       {{"report"}, "RUN_DIR is required"},
       {{"report", "x", "--jsn"}, "report has no option --jsn: did you mean --json?"},
@@ -99,6 +103,21 @@ TEST(CommandLine, AFailureIsExitCode1AndOneLine) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err,
             "skein: /nowhere: expected a run folder, with metrics.jsonl or events.jsonl\n");
+}
+
+// A run's folder stands for its configuration.
+TEST(CommandLine, AFolderIsTheConfigurationInIt) {
+  const TempFolder folder;
+  const std::string path = folder.path().string();
+  expect_refused(run_skein({"train", path}), 2,
+                 {path + " is a folder without a config.toml", "expected a configuration file"});
+  std::ofstream(folder / "config.toml") << "[run]\nstepz = 4\n";
+  for (const char* command : {"train", "plan"}) {
+    const Outcome outcome = run_skein({command, path});
+    expect_refused(outcome, 2, {path + "/config.toml:2", "unknown key stepz"});
+    EXPECT_NE(outcome.err.find("reading " + path + "/config.toml\n"), std::string::npos)
+        << outcome.err;
+  }
 }
 
 TEST(CommandLine, ReportsARun) {

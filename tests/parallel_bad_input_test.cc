@@ -65,6 +65,8 @@ TEST(ParallelBadInput, SizesThatDoNotDivide) {
   expect_refused({
       {workers(4, {"parallel.tensor=4"}) + wide,
        {"parallel.tensor is 4", "num_attention_heads", "6", "one of 1, 2, 3, 6"}},
+      {workers(3, {"parallel.tensor=3"}),  // nor can the tokens be split, which would not help
+       {"parallel.tensor is 3", "num_attention_heads", "4", "one of 1, 2, 4"}},
       {workers(6, {"parallel.tensor=6", "parallel.sequence=false", "model.num_attention_heads=12",
                    "model.hidden_size=96", "parallel.reduction_width=0"}),
        {"parallel.tensor is 6", "num_key_value_heads", "one of 1, 2, 4, or a multiple"}},

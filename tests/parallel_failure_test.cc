@@ -17,7 +17,7 @@ const ParallelJob& job() {
 
 Overrides setting() {
   return ParallelJob::setting(kSteps) +
-         Overrides{"checkpoint.every_steps=7", "checkpoint.keep=2",
+         Overrides{"checkpoint.every_steps=7", "checkpoint.keep=2", "launch.max_restarts=0",
                    fmt::format("launch.collective_timeout_s={}", kCollectiveTimeoutS)};
 }
 
@@ -134,6 +134,29 @@ TEST(ParallelFailure, KilledWorker) {
       fail_worker("killed", 2, SIGKILL, [] { return last_step("killed") >= 20; });
   EXPECT_NE(line.find("skein: rank 2 was killed by signal 9 (SIGKILL)"), std::string::npos) << line;
   resume_and_compare("killed", four_workers());
+}
+
+// Of three kinds of failure, one after the other.
+TEST(ParallelFailure, WorkersAreStartedAgainAndTheBitsStay) {
+  const Overrides patient = {"launch.max_restarts=100", "launch.hang_timeout_s=2"};
+  SkeinProcess process(
+      job().arguments("train", "again", setting() + patient + four_workers().overrides()));
+  int64_t step = 0;
+  for (const int signal : {SIGKILL, SIGSEGV, SIGSTOP}) {
+    step += 12;
+    ASSERT_TRUE(wait_until([&] { return last_step("again") >= step; }));
+    const std::map<int, pid_t> workers = workers_of(process.pid());
+    ASSERT_EQ(workers.size(), 4u);
+    ::kill(workers.at(signal % 4), signal);
+    ASSERT_TRUE(wait_until([&] { return !runs(workers.at(signal % 4)); }));
+  }
+  const Outcome outcome = process.wait(ParallelJob::kRunTimeoutS);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* said :
+       {"SIGKILL", "SIGSEGV", "generation 4 goes on from the newest checkpoint"}) {
+    EXPECT_NE((outcome.out + outcome.err).find(said), std::string::npos) << said;
+  }
+  expect_same_bits("again");
 }
 
 TEST(ParallelFailure, KilledWhileSaving) {

@@ -67,9 +67,9 @@ TEST_P(PlanParallel, IsWhatTrainingAllocatesAndSends) {
     const OrderedJson planned = plan(overrides, {"--rank", fmt::format("{}", rank)});
     const OrderedJson held = allocated(name, rank);
     ASSERT_FALSE(held.is_null());
-    for (const char* arena : {"weights", "gradients", "optimizer", "activations",
-                              "host_activations", "workspace", "inputs", "snapshot"}) {
-      EXPECT_EQ(planned.at("rank").at(std::string(arena) + "_bytes"), held.at(arena)) << arena;
+    for (const char* part : {"weights", "gradients", "optimizer", "activations", "host_activations",
+                             "workspace", "inputs", "snapshot", "loader"}) {
+      EXPECT_EQ(planned.at("rank").at(std::string(part) + "_bytes"), held.at(part)) << part;
     }
     OrderedJson expected = planned.at("collectives");
     EXPECT_FALSE(expected.empty());

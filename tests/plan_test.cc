@@ -1,5 +1,7 @@
 // What `skein plan` promises, training keeps: the bytes of every arena, exactly; peak resident
 // memory; and a plan of a large model within moments.
+#include "skein/base/units.h"
+#include "skein/config/config.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -63,16 +65,18 @@ TEST(Plan, BytesAreWhatTrainingAllocates) {
       return result;
     }();
     const OrderedJson planned = plan(name, all).at("per_rank");
-    job().trained(name, all);
+    const Outcome outcome = TinyJob::must(job().arguments("train", name, all));
     const OrderedJson allocated = allocated_bytes(name);
-    int64_t total = planned.at("loader_bytes");
-    for (const char* arena : {"weights", "gradients", "optimizer", "activations",
-                              "host_activations", "workspace", "inputs", "snapshot"}) {
-      EXPECT_EQ(planned.at(std::string(arena) + "_bytes"), allocated.at(arena)) << arena;
-      total += allocated.at(arena).get<int64_t>();
+    int64_t total = 0;
+    for (const char* part : {"weights", "gradients", "optimizer", "activations", "host_activations",
+                             "workspace", "inputs", "snapshot", "loader"}) {
+      EXPECT_EQ(planned.at(std::string(part) + "_bytes"), allocated.at(part)) << part;
+      total += allocated.at(part).get<int64_t>();
     }
-    EXPECT_EQ(allocated.size(), 8u) << allocated.dump();
+    EXPECT_EQ(allocated.size(), 9u) << allocated.dump();
     EXPECT_EQ(planned.at("total_bytes"), total);
+    const std::string said = format_bytes(total) + " of memory";
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << said << "\n" << outcome.err;
     EXPECT_GT(planned.at("weights_bytes"), 0);
     EXPECT_GT(planned.at("workspace_bytes"), 0);
   }
@@ -149,6 +153,50 @@ TEST(Plan, ShowsWhatEachPassMakes) {
             std::string::npos);
   EXPECT_NE(run_skein(with({"--print-after", "shrad"})).err.find("expected one of build_decoder, "),
             std::string::npos);
+}
+
+// Runs `skein` in the root folder, where nothing lies that a relative path could mean.
+Outcome run_in_root(const Arguments& arguments) {
+  const std::string command =
+      fmt::format("cd / && exec {} {}", default_program(), fmt::join(arguments, " "));
+  return SkeinProcess({"-c", command}, SkeinProcess::kNoFileLimit, "/bin/sh").wait();
+}
+
+TEST(Plan, EveryShippedConfigurationIsPlannedFromAnywhere) {
+  const fs::path configs = fs::path(SKEIN_SOURCE_DIR) / "configs";
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(configs)) {
+    if (entry.path().extension() != ".toml") continue;
+    ++count;
+    const std::string file = entry.path().string();
+    SCOPED_TRACE(file);
+    const ParallelConfig parallel = load_config(file, {}, ConfigUse::kPlan).parallel;
+    const int64_t ranks = std::max<int64_t>(1, parallel.data) * parallel.tensor *
+                          parallel.pipeline * parallel.context;
+    const Outcome outcome = run_in_root(  // on a CPU, since this build may have no CUDA
+        {"plan", file, "--ranks", fmt::format("{}", ranks), "--set", "device.kind=cpu",
+         "--hardware", (configs / "hardware" / "h200-8x.toml").string()});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("Memory per rank"), std::string::npos) << outcome.out;
+  }
+  EXPECT_GE(count, 6);
+}
+
+TEST(Plan, NeedsNoTokenizerWhereTheModelGivesItsVocabulary) {
+  const std::string nowhere = (job().folder / "nowhere").string();
+  const Overrides missing = {"data.tokenizer=" + nowhere};
+  const Outcome outcome =
+      run_skein(job().arguments("plan", "planned", missing + Overrides{"model.vocab_size=320"}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("data.tokenizer is '" + nowhere + "', which does not exist: planned"),
+            std::string::npos)
+      << outcome.err;
+  // One that exists is used, as in training; one whose size nobody else says must exist.
+  expect_refused(run_skein(job().arguments("plan", "planned", missing)), 2,
+                 {"data.tokenizer", nowhere});
+  expect_refused(
+      run_skein(job().arguments("train", "planned", missing + Overrides{"model.vocab_size=320"})),
+      2, {"data.tokenizer", nowhere});
 }
 
 TEST(Plan, Llama2Of70BillionWithinTwoSeconds) {

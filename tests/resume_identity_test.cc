@@ -10,6 +10,11 @@ namespace {
 
 using Overrides = std::vector<std::string>;
 
+Arguments operator+(Arguments a, const Arguments& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 // The job, with a run of 4 steps in fp32.
 struct TrainedJob : TinyJob {
   TrainedJob() { trained("run", with({"run.steps=4"})); }
@@ -288,6 +293,21 @@ TEST(RunFolder, NeverMixesTwoTokenizers) {
   EXPECT_EQ(contents(job().run("swapped") / "tokenizer"), contents(alone));
 }
 
+// The run's files say what it trained with, also after a start that asked for less.
+TEST(RunFolder, StaysAsItIsWhereThereIsNothingToDo) {
+  job().copy_run("done");
+  const auto files = [] {
+    auto found = contents(job().run("done"));
+    found.erase("events.jsonl");  // tells of the start
+    return found;
+  };
+  const auto before = files();
+  const Outcome outcome = job().train("done", TrainedJob::with({"run.steps=3"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("nothing to do"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(files() == before) << read_file(job().run("done") / "config.toml");
+}
+
 // Runs `skein` in another working directory.
 Outcome run_in(const fs::path& folder, const Arguments& arguments) {
   const fs::path before = fs::current_path();
@@ -355,6 +375,47 @@ TEST(MovedRun, GoesOnWhereItIs) {
       << own.err;
   EXPECT_NE(own.err.find("model.json is gone: taking the run's own copy"), std::string::npos)
       << own.err;
+}
+
+// To another place, with its corpora beside it or in it.
+TEST(MovedRun, FindsItsCorporaBesideIt) {
+  const fs::path parent = job().folder.path().lexically_normal();
+  const fs::path place = parent / "was", other = parent / "is";
+  fs::create_directories(place);
+  for (const char* name : {"train.arrow", "held_out.arrow"}) fs::copy(job().corpus(), place / name);
+  Arguments arguments = job().arguments(
+      "train", "was/run",
+      {"run.steps=2", "precision.mode=fp32", "data.train=" + (place / "train.arrow").string(),
+       "data.validation=" + (place / "held_out.arrow").string(), "validate.batches=1"});
+  ASSERT_EQ(run_skein(arguments).exit_code, 0);
+  fs::rename(place, other);
+  fs::rename(other / "held_out.arrow", other / "run" / "held_out.arrow");
+  const Arguments go_on = {"train", (other / "run" / "config.toml").string(), "--set"};
+  const Outcome moved = run_skein(go_on + Arguments{"run.steps=3"});
+  ASSERT_EQ(moved.exit_code, 0) << moved.err;
+  for (const auto& [gone, found] : {std::pair{"train.arrow", "is/train.arrow"},
+                                    std::pair{"held_out.arrow", "is/run/held_out.arrow"}}) {
+    EXPECT_NE(moved.err.find((place / gone).string() + "', which is gone: taking"),
+              std::string::npos)
+        << moved.err;
+    EXPECT_NE(moved.err.find((parent / found).string()), std::string::npos) << moved.err;
+  }
+  EXPECT_NE(moved.err.find("resuming after step 2"), std::string::npos) << moved.err;
+
+  // Another text of the same name is refused; so is none.
+  fs::create_directories(place);
+  fs::rename(other / "run", place / "run");
+  const Arguments again = {"train", (place / "run" / "config.toml").string(), "--set"};
+  fs::remove(other / "train.arrow");
+  expect_refused(run_skein(again + Arguments{"run.steps=4"}), 2,
+                 {"data.train is '" + (other / "train.arrow").string() + "', which is gone",
+                  (place / "run" / "train.arrow").string(), (place / "train.arrow").string(),
+                  "--set data.train="});
+  fs::copy(job().other_corpus(), place / "train.arrow");
+  expect_refused(run_skein(again + Arguments{"run.steps=4"}), 2, {"data.train is "});
+  expect_refused(
+      run_skein(again + Arguments{"run.steps=4", "--set", "data.train=" + (other / "x").string()}),
+      2, {"data.train: ", (other / "x").string()});
 }
 
 // A config.toml that an older version wrote names its folder as it was.

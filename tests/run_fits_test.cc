@@ -55,6 +55,9 @@ TEST(RunFits, WhatDoesNotFitIsRefusedBeforeAnythingIsAllocatedAndPlanSaysTheSame
   expect_refusal(refused, {"not enough device and host memory", "RLIMIT_AS", "snapshot", "too much",
                            "precision."});
   EXPECT_FALSE(fs::exists(job().run("refused") / "checkpoints"));
+  for (const std::string once : {"a rank needs ", "too much", "precision.moments=bf16"}) {
+    EXPECT_EQ(refused.err.find(once), refused.err.rfind(once)) << refused.err;
+  }
 
   const Outcome text = run_limited(kKilobytes, job().arguments("plan", "refused", kLarge));
   EXPECT_EQ(text.exit_code, 0) << text.err;

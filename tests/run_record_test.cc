@@ -105,14 +105,33 @@ TEST(RunRecord, ALossThatIsNotFiniteOfSeveralWorkers) {
 }
 
 TEST(RunRecord, AKilledWorker) {
-  SkeinProcess process(
-      job().arguments("train", "killed", small(100'000) + Overrides{"launch.workers=2"}));
+  SkeinProcess process(job().arguments(
+      "train", "killed", small(100'000) + Overrides{"launch.workers=2", "launch.max_restarts=0"}));
   ASSERT_TRUE(wait_until([&] { return num_steps("killed") > 5; }));
   const pid_t worker = worker_of(process.pid(), 1);
   ASSERT_GT(worker, 0);
   ::kill(worker, SIGKILL);
   ASSERT_EQ(process.wait().exit_code, 1);
   expect_recorded("killed", 1, "was killed by signal 9");
+}
+
+TEST(RunRecord, AWorkerThatWasReplaced) {
+  SkeinProcess process(
+      job().arguments("train", "replaced", small(100'000) + Overrides{"launch.workers=2"}));
+  ASSERT_TRUE(wait_until([&] { return num_steps("replaced") > 5; }));
+  ::kill(worker_of(process.pid(), 1), SIGKILL);
+  ASSERT_TRUE(wait_until([&] { return events_of("replaced", "start").size() == 2; }));
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait().exit_code, 75);
+  const auto failures = events_of("replaced", "failure");
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_FALSE(failures[0].at("fatal").get<bool>());
+  EXPECT_EQ(failures[0].at("rank"), 1);
+  const auto generations = events_of("replaced", "generation");
+  ASSERT_EQ(generations.size(), 1u);
+  EXPECT_EQ(generations[0].at("generation"), 2);
+  EXPECT_EQ(generations[0].at("ranks"), 2);
+  EXPECT_NE(generations[0].at("reason").get<std::string>().find("SIGKILL"), std::string::npos);
 }
 
 TEST(RunRecord, AProcessThatWasKilled) {

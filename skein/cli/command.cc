@@ -10,6 +10,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/paths.h"
+#include "skein/config/config.h"
 
 namespace skein {
 namespace {
@@ -45,7 +46,17 @@ CLI::App& command_group(CLI::App& app, const std::string& name, const std::strin
 }
 
 void ConfigOptions::add_to(CLI::App& command) {
-  CLI::Option* file = as_path(command.add_option("CONFIG.toml", path, "the configuration"));
+  CLI::Option* file = command.add_option("CONFIG.toml", path, "the configuration");
+  file->transform(CLI::Validator(
+      [](std::string& text) {
+        Result<std::string> named = try_run([&] { return config_file_of(text); });
+        if (!named.ok()) return std::string(named.error().what());
+        if (named.value() != text) fmt::print(stderr, "reading {}\n", named.value());
+        text = named.value();
+        return std::string();
+      },
+      ""));
+  as_path(file);  // what is added last transforms first
   file->required()->check(CLI::Validator(
       [](const std::string& text) {
         std::error_code ignored;  // set for a name that is too long

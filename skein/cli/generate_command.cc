@@ -1,5 +1,7 @@
 // skein generate --model HF_DIR_OR_CHECKPOINT --prompt TEXT [--max-tokens N] [--temperature T]
 //                [--top-p P] [--seed S]
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <memory>
 
@@ -48,6 +50,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
     std::string model;
     std::string prompt;
     GenerateOptions generate;
+    CLI::Option* max_tokens = nullptr;
     int threads = 0;
   };
   const auto options = std::make_shared<Options>();
@@ -57,8 +60,9 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
       ->required();
   command->add_option("--prompt", options->prompt, "the text to continue")->required();
   GenerateOptions& generate = options->generate;
-  command->add_option("--max-tokens", generate.max_tokens, "new tokens at most, 128")
-      ->check(whole_number_from(1));
+  options->max_tokens =
+      command->add_option("--max-tokens", generate.max_tokens, "new tokens at most, 128")
+          ->check(whole_number_from(1));
   command->add_option("--temperature", generate.temperature, "0: always the likeliest token; 0.8")
       ->check(number_from(0));
   command->add_option("--top-p", generate.top_p, "probability mass that is drawn from, 0.95")
@@ -76,6 +80,16 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
       std::vector<int32_t> prompt;
       if (tokenizer->bos_id() >= 0) prompt.push_back(tokenizer->bos_id());
       tokenizer->encode(options->prompt, prompt);
+      const auto asked = static_cast<int64_t>(prompt.size()) + options->generate.max_tokens;
+      const int64_t longest = source.config().max_position_embeddings;
+      if (options->max_tokens->count() > 0 && asked > longest) {
+        fmt::print(
+            stderr,
+            "--max-tokens {}: the model is meant for {} tokens at most (max_position_embeddings), "
+            "and the prompt has {}: generating at most {}\n",
+            options->generate.max_tokens, longest, prompt.size(),
+            longest - static_cast<int64_t>(prompt.size()));
+      }
       const auto device = make_device({.kind = "cpu", .threads = options->threads});
       std::fputs(options->prompt.c_str(), stdout);
       TextPrinter printer(*tokenizer, prompt);

@@ -88,7 +88,10 @@ int skein_main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return parse_failed(app, error, argc, argv);
+    const bool is_answer = error.get_exit_code() == 0;  // --help or --version, not a mistake
+    if (!is_answer || !explain_unknown_command(app, argc, argv).empty()) {
+      return parse_failed(app, error, argc, argv);
+    }
     std::ostringstream text;  // the text of --help or --version
     app.exit(error, text, text);
     context.run = [text = text.str()] {

@@ -13,26 +13,30 @@
 namespace skein {
 namespace {
 
-// "there is no command ..." for the first unknown command; "" where all exist.
-std::string explain_command(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* group = &app;
-  for (int i = 1; i < argc; ++i) {
-    std::vector<std::string> names;
-    const CLI::App* found = nullptr;
-    for (const CLI::App* command : group->get_subcommands({})) {
-      if (command->get_name() == argv[i]) found = command;
-      if (!command->get_group().empty()) names.push_back(command->get_name());  // not hidden
-    }
-    if (names.empty() || argv[i][0] == '-') return "";
-    if (found == nullptr) {
-      const std::vector<std::string_view> candidates(names.begin(), names.end());
-      const std::string_view nearest = nearest_name(argv[i], candidates);
-      if (nearest.empty()) return fmt::format("there is no command {}", argv[i]);
-      return fmt::format("there is no command {}: did you mean {}?", argv[i], nearest);
-    }
-    group = found;
+// The commands of `group` that are not hidden, and their subcommands: "report", "data ingest".
+std::vector<std::string> commands_of(const CLI::App& group, const std::string& prefix = "") {
+  std::vector<std::string> names;
+  for (const CLI::App* command : group.get_subcommands({})) {
+    if (command->get_group().empty()) continue;
+    names.push_back(prefix + command->get_name());
+    const std::vector<std::string> below = commands_of(*command, names.back() + " ");
+    names.insert(names.end(), below.begin(), below.end());
   }
-  return "";
+  return names;
+}
+
+std::string there_is_no_command(const CLI::App& group, const std::string& given) {
+  const std::vector<std::string> names = commands_of(group);
+  // A subcommand may be meant by its last word.
+  std::vector<std::string_view> candidates(names.begin(), names.end());
+  for (std::string_view& name : candidates) name.remove_prefix(name.rfind(' ') + 1);
+  const std::string_view nearest = nearest_name(given, candidates);
+  for (size_t i = 0; i < names.size() && !nearest.empty(); ++i) {
+    if (candidates[i] == nearest) {
+      return fmt::format("there is no command {}: did you mean {}?", given, names[i]);
+    }
+  }
+  return fmt::format("there is no command {}", given);
 }
 
 // The innermost command that was parsed, with its full name, such as "data ingest".
@@ -113,9 +117,23 @@ std::string explain_extras(const CLI::App& app, int argc, char** argv) {
 
 }  // namespace
 
+std::string explain_unknown_command(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* group = &app;
+  for (int i = 1; i < argc; ++i) {
+    const auto commands = group->get_subcommands({});
+    if (commands.empty() || argv[i][0] == '-') return "";
+    const auto found = std::find_if(commands.begin(), commands.end(), [&](const CLI::App* command) {
+      return command->get_name() == argv[i];
+    });
+    if (found == commands.end()) return there_is_no_command(*group, argv[i]);
+    group = *found;
+  }
+  return "";
+}
+
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error, int argc,
                                 char** argv) {
-  std::string text = explain_command(app, argc, argv);
+  std::string text = explain_unknown_command(app, argc, argv);
   const bool has_extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
                           app.get_subcommands().empty();  // "skein --vrsion"
   if (text.empty() && has_extras) text = explain_extras(app, argc, argv);

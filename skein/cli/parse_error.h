@@ -7,6 +7,10 @@
 
 namespace skein {
 
+// "there is no command ...", with the name that was probably meant, for the first unknown command;
+// "" where all exist. The parser answers --help before it looks at the commands.
+std::string explain_unknown_command(const CLI::App& app, int argc, char** argv);
+
 // One line for people about `error`, which was thrown while the command line was parsed into `app`.
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error, int argc,
                                 char** argv);

@@ -76,6 +76,8 @@ int run_calibrate(const PlanOptions& options, const Config& config) {
 int run_plan(const PlanOptions& options) {
   Config config = load_config(options.config.path, options.config.overrides, ConfigUse::kPlan);
   count_epochs(config, ConfigUse::kPlan);
+  const std::string note_of_tokenizer = leave_out_missing_tokenizer(config);
+  if (!note_of_tokenizer.empty()) fmt::print(stderr, "{}\n", note_of_tokenizer);
   for (const std::string& note : run_length_notes(config)) fmt::print(stderr, "{}\n", note);
   for (const std::string& note : schedule_warnings(config)) fmt::print(stderr, "{}\n", note);
   if (!options.calibrate.empty()) return run_calibrate(options, config);

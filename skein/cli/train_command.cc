@@ -13,8 +13,11 @@
 #include "skein/cli/commands.h"
 #include "skein/config/config_length.h"
 #include "skein/config/config_notes.h"
+#include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
+#include "skein/launch/meeting_place.h"
 #include "skein/launch/workers.h"
+#include "skein/record/events.h"
 #include "skein/record/failure_record.h"
 #include "skein/train/memory_check.h"
 #include "skein/train/run_folder.h"
@@ -32,11 +35,26 @@ void check_folders(const Config& config) {
   check_copies(config);
 }
 
+void record_generation(const fs::path& run_dir, const GenerationRecord& generation) {
+  OrderedJson hosts = OrderedJson::array();
+  for (const auto& member : generation.members) hosts.push_back(member.host);
+  EventLog(run_dir).append("generation", {{"generation", generation.number},
+                                          {"ranks", generation.num_ranks()},
+                                          {"hosts", std::move(hosts)},
+                                          {"reason", generation.failure}});
+}
+
+DecoderConfig model_to_train(const Config& config) {
+  const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
+  return model_of(config, tokenizer->vocab_size());
+}
+
 // Checks what can be refused before the run folder is touched. A checkpoint's reduction width may
 // still be refused later.
 void check_start(const Config& config) {
-  const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
-  const DecoderConfig model = model_of(config, tokenizer->vocab_size());
+  const NodeRange nodes = *parse_node_range(config.launch.nodes);
+  if (nodes.most > 1) return;  // usable_host_counts does
+  const DecoderConfig model = model_to_train(config);
   parallel_layout(config, model, config.launch.workers, 0);
   check_memory_of_workers(config, model, config.launch.workers);
 }
@@ -60,8 +78,31 @@ void say(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) log::info("{}", line);
 }
 
+// With how many of the machines that launch.nodes allows the run can be laid out.
+std::vector<int> usable_host_counts(const Config& config) {
+  const NodeRange nodes = *parse_node_range(config.launch.nodes);
+  const DecoderConfig model = model_to_train(config);
+  std::vector<int> counts;
+  std::optional<Error> refusal;
+  for (int64_t count = nodes.least; count <= nodes.most; ++count) {
+    try {
+      parallel_layout(config, model, count * config.launch.workers, 0);
+      counts.push_back(static_cast<int>(count));
+    } catch (const Error& error) {
+      refusal = error;
+    }
+  }
+  if (counts.empty()) throw *refusal;
+  if (std::ssize(counts) < nodes.most - nodes.least + 1) {
+    log::warn("launch.nodes is \"{}\", but this run can only be laid out over {} machines",
+              config.launch.nodes, fmt::join(counts, ", "));
+  }
+  return counts;
+}
+
 int start_workers(const ConfigOptions& options, const Config& config,
-                  const std::vector<std::string>& copies, NewRunFolder& new_folder) {
+                  const std::string& launcher_start, const std::vector<std::string>& copies,
+                  NewRunFolder& new_folder) {
   WorkerLaunch launch;
   launch.num_workers = static_cast<int>(config.launch.workers);
   launch.arguments = {"train", options.path};
@@ -73,6 +114,27 @@ int start_workers(const ConfigOptions& options, const Config& config,
   launch.threads = static_cast<int>(config.device.threads);
   launch.hang = static_cast<Millis>(config.launch.hang_timeout_s * 1000);
   launch.membership.max_restarts = static_cast<int>(config.launch.max_restarts);
+  launch.on_failure = [&](const WorkerFailure& failure) {
+    record_failure(config.run.dir, failure.rank, Error(failure.code, failure.message),
+                   /*fatal=*/false);
+  };
+  launch.on_generation = [&](const GenerationRecord& generation) {
+    record_generation(config.run.dir, generation);
+  };
+  std::optional<MeetingPlace> place;
+  const NodeRange nodes = *parse_node_range(config.launch.nodes);
+  if (nodes.most > 1) {
+    place.emplace(rendezvous_root(config.launch.rendezvous, config.run.dir), launcher_start);
+    launch.membership.min_hosts = static_cast<int>(nodes.least);
+    launch.membership.max_hosts = static_cast<int>(nodes.most);
+    launch.membership.host_counts = usable_host_counts(config);
+    launch.host = place->host();
+    launch.succeeds = place->succeeds();
+    launch.start_id = place->start_id();
+    launch.store = place->folder();
+    launch.lock = place->lock();
+    new_folder.keep_logs();  // other machines may be using it
+  }
   log::start();
   say(copies);
   try {
@@ -90,16 +152,25 @@ int start_workers(const ConfigOptions& options, const Config& config,
   }
 }
 
+// A launcher that starts one process a machine, where launch.nodes asks for several machines, starts
+// their supervisors. Processes of other launchers are ranks.
+bool supervises(const RankInfo& rank_info, const LaunchConfig& launch) {
+  return rank_info.launcher != "skein" && rank_info.local_size == 1 && rank_info.size > 1 &&
+         launch.nodes != "1";
+}
+
 void start_log(const Config& config, const RankInfo& rank_info) {
   const fs::path file = rank_log(config.run.dir, rank_info.rank);
   fs::create_directories(file.parent_path());
   // The parent already redirects standard error of the other ranks to this file.
   const bool is_redirected = rank_info.parent_pid != 0 && rank_info.rank > 0;
   log::start(is_redirected ? "" : file.string());
-  if (rank_info.rank > 0) return;
+  if (rank_info.rank > 0 || rank_info.generation > 1) return;
   for (const std::string& note : run_length_notes(config)) log::info("{}", note);
   for (const std::string& note : schedule_warnings(config)) log::warn("{}", note);
-  for (const std::string& note : settings_without_effect(config)) log::warn("{}", note);
+  for (const std::string& note : settings_without_effect(config, rank_info.heartbeats >= 0)) {
+    log::warn("{}", note);
+  }
 }
 
 int train(const Config& config, const RankInfo& rank_info, const fs::path& rendezvous) {
@@ -135,19 +206,18 @@ int train_command(const ConfigOptions& options) {
   const std::vector<std::string> copies = use_own_copies(config, options.overrides);
   count_epochs(config, ConfigUse::kTrain);
   check_folders(config);
-  const std::optional<RankInfo> found = rank_info_from_environment();
-  if (found) check_workers(*found, config.launch.workers);
-  if (!found && config.launch.nodes != "1") {
-    fail(ErrorCode::kUnsupported,
-         "launch.nodes is \"{}\": to train on several machines, start skein there with torchrun, "
-         "Slurm or mpirun so far (docs/launching.md), or set launch.nodes to \"1\"",
-         config.launch.nodes);
+  std::optional<RankInfo> found = rank_info_from_environment();
+  std::string launcher_start;
+  if (found && supervises(*found, config.launch)) {
+    launcher_start = found->start_id;
+    found.reset();
   }
+  if (found) check_workers(*found, config.launch.workers);
   if (!found) check_start(config);
   std::optional<NewRunFolder> new_folder;
   if (!found || (found->rank == 0 && found->parent_pid == 0)) new_folder.emplace(config);
-  if (!found && config.launch.workers > 1) {
-    return start_workers(options, config, copies, *new_folder);
+  if (!found && (config.launch.workers > 1 || config.launch.nodes != "1")) {
+    return start_workers(options, config, launcher_start, copies, *new_folder);
   }
   const RankInfo rank_info = found.value_or(RankInfo{.start_id = "alone"});
   // What lies there now was saved by an earlier generation of this start.

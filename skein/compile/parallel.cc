@@ -1,8 +1,10 @@
 #include "skein/compile/parallel.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "skein/base/error.h"
+#include "skein/config/node_range.h"
 #include "skein/model/placement.h"
 
 namespace skein {
@@ -56,6 +58,15 @@ Mesh make_mesh(const ParallelConfig& parallel, const DecoderConfig& model, int64
                {"replica", replica}});
 }
 
+// Machines may come and go: the width is that of the most, so that fewer can serve it, too.
+int64_t initial_width(const Config& config, int64_t data) {
+  const auto nodes = parse_node_range(config.launch.nodes);
+  const int64_t most = nodes ? nodes->most * config.launch.workers : 0;
+  const int64_t replica = ranks_per_replica(config.parallel);
+  const bool may_change = nodes && nodes->most > nodes->least && most % replica == 0;
+  return may_change ? std::max(data, most / replica) : data;
+}
+
 int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   const auto fits = [&](int64_t width) {
     return width % data == 0 &&
@@ -64,7 +75,9 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   // Keeps the width that the run began with, so that sums stay in the same order, unless it cannot
   // serve this number of data ranks; the caller warns then.
   const int64_t asked = config.parallel.reduction_width;
-  const int64_t width = asked > 0 ? asked : stored > 0 && fits(stored) ? stored : data;
+  const int64_t width = asked > 0                       ? asked
+                        : stored > 0 && fits(stored) ? stored
+                                                     : initial_width(config, data);
   if (!fits(width)) {
     fail(ErrorCode::kUsage,
          "[parallel] reduction_width is {} and there are {} data ranks: expected {} x a power of "

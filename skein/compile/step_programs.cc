@@ -46,16 +46,33 @@ ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options
 
 }  // namespace
 
+namespace {
+
+// Whether the model is that of model.init_from.
+bool takes_source(const ModelConfig& model) {
+  return model.hf_config.empty() && !model.init_from.empty();
+}
+
+Json model_json(const ModelConfig& model) {
+  if (!takes_source(model)) return hf_config_json(model, Json::object());
+  require_init_from(model.init_from);
+  return hf_config_json(model, source_model_json(model.init_from));
+}
+
+}  // namespace
+
+bool gives_vocab_size(const Config& config) {
+  const Json json = model_json(config.model);
+  return json.contains("vocab_size") && !json.at("vocab_size").is_null();
+}
+
 DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size) {
   const std::string& file = config.model.hf_config;
-  const std::string& source = config.model.init_from;
-  const bool is_source = file.empty() && !source.empty();
-  if (is_source) require_init_from(source);
-  const Json json =
-      hf_config_json(config.model, is_source ? source_model_json(source) : Json::object());
+  const Json json = model_json(config.model);
   const std::string what = !file.empty() ? file
-                           : is_source   ? "model.init_from " + source
-                                         : "[model]";
+                           : takes_source(config.model)
+                               ? "model.init_from " + config.model.init_from
+                               : "[model]";
   try {
     DecoderConfig model = parse_decoder(json, what, tokenizer_vocab_size);
     for (const auto& [key, value] : config.model.inline_keys.items()) {
@@ -71,8 +88,9 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
     }
     return model;
   } catch (const Error& error) {
-    const bool is_mistake =
-        error.code() == ErrorCode::kInvalid || error.code() == ErrorCode::kNotFound;
+    const bool is_mistake = error.code() == ErrorCode::kInvalid ||
+                            error.code() == ErrorCode::kNotFound ||
+                            error.code() == ErrorCode::kUnsupported;
     throw Error(is_mistake ? ErrorCode::kUsage : error.code(), error.what());
   }
 }
@@ -96,7 +114,23 @@ std::unique_ptr<Device> training_device(const Config& config, int local_rank) {
   return training_backend(config).make(options, std::move(kernels));
 }
 
+// Asked for once it is known that the model itself can be split, since a degree that suits the
+// tokens may not suit the model.
+void check_token_split(const Config& config) {
+  const ParallelConfig& parallel = config.parallel;
+  const int64_t tokens =
+      config.data.sequence_length / parallel.context * config.batch.micro_sequences;
+  if (!parallel.sequence || tokens % parallel.tensor == 0) return;
+  fail(ErrorCode::kUsage,
+       "[parallel] tensor is {}: with sequence = true it must divide the {} tokens of a "
+       "micro-batch (micro_sequences {} x sequence_length {} / context {}): expected a divisor, or "
+       "sequence = false",
+       parallel.tensor, tokens, config.batch.micro_sequences, config.data.sequence_length,
+       parallel.context);
+}
+
 StepSpec step_spec(const Config& config, const DecoderConfig& model, const ParallelLayout& layout) {
+  check_token_split(config);
   StepSpec spec;
   spec.layout = layout;
   spec.model = model;

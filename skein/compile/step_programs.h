@@ -42,9 +42,16 @@ struct StepSpec {
   bool fp8 = false;  // in training, the layers' products read 8-bit operands
 };
 
+// Whether [model], or the file or source that it names, gives the vocab_size.
+bool gives_vocab_size(const Config& config);
+
 // The model that [model] describes. Without a vocab_size of its own it gets the tokenizer's. Throws
 // Error{kUsage} where the model is not valid.
 DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size);
+
+// Throws Error{kUsage} where the tokens of a micro-batch cannot be split among the tensor ranks.
+// step_spec asks it, after parallel_layout has asked whether the model can be split.
+void check_token_split(const Config& config);
 
 // The backend of device.kind. Throws Error{kUsage} in a build without it.
 const Backend& training_backend(const Config& config);

@@ -262,6 +262,18 @@ void put_in_config_dir(Config& config, const fs::path& file) {
 
 }  // namespace
 
+std::string config_file_of(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return path;
+  const fs::path file = fs::path(path) / "config.toml";
+  if (fs::exists(file, ignored)) return file.string();
+  fail(
+      ErrorCode::kUsage,
+      "{} is a folder without a config.toml: expected a configuration file, or the folder of a run "
+      "that has begun",
+      path);
+}
+
 Config load_config(const std::string& path, std::span<const std::string> overrides, ConfigUse use) {
   constexpr int64_t kMaxBytes = 1 << 20;
   std::string text;
@@ -278,8 +290,15 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
 
 Json hf_config_json(const ModelConfig& model, const Json& otherwise) {
   if (!model.hf_config.empty() && !fs::exists(model.hf_config)) {
-    fail(ErrorCode::kUsage,
-         "model.hf_config is '{}': no such file, counted from the working folder", model.hf_config);
+    fail(
+        ErrorCode::kUsage,
+        "model.hf_config is '{}': no such file{}: expected a Hugging Face config.json",
+        model.hf_config,
+        fs::path(model.hf_config).is_relative()
+            ? fmt::format(", counted from the working folder {}; in a file, {}/… counts from where "
+                          "it lies",
+                          fs::current_path().string(), kConfigDir)
+            : "");
   }
   Json json = model.hf_config.empty() ? otherwise : read_json(model.hf_config);
   if (!json.is_object()) {

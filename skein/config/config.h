@@ -173,6 +173,10 @@ enum class ConfigUse { kTrain, kPlan };
 // Prefix of a path in a configuration file that stands for the folder of that file.
 inline constexpr std::string_view kConfigDir = "{config_dir}";
 
+// The configuration file that `path` means: a run folder means the config.toml in it. Throws
+// Error{kUsage} for a folder that has none.
+std::string config_file_of(const std::string& path);
+
 // Reads `path`, applies the overrides ("section.key=value") in order, expands {config_dir}, and
 // checks the result. run.epochs is converted later, by count_epochs (config_length.h).
 Config load_config(const std::string& path, std::span<const std::string> overrides = {},

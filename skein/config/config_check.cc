@@ -7,6 +7,7 @@
 
 #include "skein/base/error.h"
 #include "skein/config/config.h"
+#include "skein/config/node_range.h"
 
 namespace skein {
 namespace {
@@ -140,31 +141,13 @@ void check_parallel(const Config& config, const Checker& check) {
                 "[data] sequence_length is {}: expected a multiple of 2 x [parallel] context = {}, "
                 "since each context rank takes two pieces of a sequence",
                 length, pieces);
-  const int64_t tokens = length / parallel.context * config.batch.micro_sequences;
-  check.require(!parallel.sequence || tokens % parallel.tensor == 0,
-                "[parallel] tensor is {}: with sequence = true it must divide the {} tokens of a "
-                "micro-batch (micro_sequences {} x sequence_length {} / context {}): expected a "
-                "divisor, or sequence = false",
-                parallel.tensor, tokens, config.batch.micro_sequences, length, parallel.context);
   check.require(parallel.virtual_stages == 1 || parallel.pipeline > 1,
                 "[parallel] virtual_stages is {} but pipeline is 1: expected more than one stage",
                 parallel.virtual_stages);
 }
 
-// Parses a positive integer; rejects signs, blanks and trailing characters.
-std::optional<int64_t> parse_count(std::string_view text) {
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 1) return std::nullopt;
-  return count;
-}
-
 void check_nodes(const std::string& nodes, const Checker& check) {
-  const size_t colon = nodes.find(':');
-  const auto least = parse_count(std::string_view(nodes).substr(0, colon));
-  const auto most =
-      colon == std::string::npos ? least : parse_count(std::string_view(nodes).substr(colon + 1));
-  check.require(least && most && *least <= *most,
+  check.require(parse_node_range(nodes).has_value(),
                 "[launch] nodes is \"{}\": expected \"N\" or \"MIN:MAX\", such as \"4\" or \"2:8\"",
                 nodes);
 }

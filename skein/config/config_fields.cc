@@ -171,8 +171,8 @@ std::vector<ConfigField> make_fields() {
        "did",
        between(1, 4096)},
       {"launch", "nodes", at<&C::launch, &LaunchConfig::nodes>,
-       "machines of the run, `N` or `MIN:MAX`; other than 1 needs a launcher, whose word counts "
-       "so far"},
+       "machines of the run, `N` or `MIN:MAX`: run `skein train` on each, and they meet in "
+       "launch.rendezvous"},
       {"launch", "rendezvous", at<&C::launch, &LaunchConfig::rendezvous>,
        "the folder in which ranks meet, shared by all machines (redis://… is refused so far); "
        "empty: `rendezvous` in run.dir",
@@ -182,9 +182,10 @@ std::vector<ConfigField> make_fields() {
        "arrive",
        above(0, 1e6)},
       {"launch", "hang_timeout_s", at<&C::launch, &LaunchConfig::hang_timeout_s>,
-       "a worker silent for longer is taken for dead; has no effect yet", above(0, 1e6)},
+       "a worker that does nothing for longer is killed, and the workers are started again; its "
+       "stacks are in its log", above(0, 1e6)},
       {"launch", "max_restarts", at<&C::launch, &LaunchConfig::max_restarts>,
-       "restarts after failures before giving up; has no effect yet: any failure ends the run",
+       "restarts in a row that bring no new step before the run is given up; 0: any failure ends it",
        between(0, kMaxSteps)},
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,

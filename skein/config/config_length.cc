@@ -1,6 +1,7 @@
 #include "skein/config/config_length.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -81,18 +82,19 @@ std::vector<std::string> run_length_notes(const Config& config) {
   const OptimizerConfig defaults;
   const OptimizerConfig& optimizer = config.optimizer;
   if (!config.origin.length.empty()) notes.push_back(config.origin.length);
-  std::string derived;
+  std::vector<std::string> derived;
   const auto add = [&](bool given, const char* key, int64_t value, int64_t usual) {
-    if (given || value == usual) return;
-    derived += fmt::format("{}optimizer.{} = {}", derived.empty() ? "" : ", ", key, value);
+    if (!given && value != usual) derived.push_back(fmt::format("optimizer.{} = {}", key, value));
   };
   add(config.origin.warmup_given, "warmup_steps", optimizer.warmup_steps, defaults.warmup_steps);
   if (optimizer.schedule != "constant") {
     add(config.origin.decay_given, "decay_steps", optimizer.decay_steps, defaults.decay_steps);
   }
   if (!derived.empty()) {
-    notes.push_back(
-        fmt::format("{}: not set, so what suits run.steps = {}", derived, config.run.steps));
+    const bool is_one = derived.size() == 1;
+    notes.push_back(fmt::format("{} {} from run.steps = {}, since {} not set",
+                                fmt::join(derived, " and "), is_one ? "follows" : "follow",
+                                config.run.steps, is_one ? "it is" : "they are"));
   }
   return notes;
 }

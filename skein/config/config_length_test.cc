@@ -80,7 +80,10 @@ TEST(RunLength, TheScheduleSuitsTheRunWhereItIsNotSet) {
   EXPECT_EQ(set.optimizer.warmup_steps, 3);
   EXPECT_EQ(set.optimizer.decay_steps, 7);
   EXPECT_EQ(run_length_notes(set).front(),
-            "optimizer.decay_steps = 7: not set, so what suits run.steps = 10");
+            "optimizer.decay_steps = 7 follows from run.steps = 10, since it is not set");
+  EXPECT_EQ(run_length_notes(parse("[run]\nsteps = 10\n")).front(),
+            "optimizer.warmup_steps = 1 and optimizer.decay_steps = 9 follow from run.steps = 10, "
+            "since they are not set");
   const Config held = parse("[run]\nsteps = 100\n[optimizer]\nconstant_steps = 60\n");
   EXPECT_EQ(held.optimizer.decay_steps, 30);
 }

@@ -9,19 +9,20 @@
 
 namespace skein {
 
-std::vector<std::string> settings_without_effect(const Config& config) {
+std::vector<std::string> settings_without_effect(const Config& config, bool is_supervised) {
   const LaunchConfig defaults;
   std::vector<std::string> notes;
+  if (is_supervised) return notes;
   if (config.launch.hang_timeout_s != defaults.hang_timeout_s) {
     notes.push_back(
-        fmt::format("launch.hang_timeout_s = {} has no effect yet: a worker that hangs is noticed "
-                    "by its peers after launch.collective_timeout_s = {}",
-                    config.launch.hang_timeout_s, config.launch.collective_timeout_s));
+        fmt::format("launch.hang_timeout_s = {} has no effect: `skein train` watches the workers "
+                    "that it started itself, and there are none",
+                    config.launch.hang_timeout_s));
   }
   if (config.launch.max_restarts != defaults.max_restarts) {
     notes.push_back(
-        fmt::format("launch.max_restarts = {} has no effect yet: any failure ends the run, and "
-                    "starting it again is yours or the scheduler's",
+        fmt::format("launch.max_restarts = {} has no effect: `skein train` restarts the workers "
+                    "that it started itself, and there are none",
                     config.launch.max_restarts));
   }
   return notes;

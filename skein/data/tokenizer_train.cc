@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
 #include <vector>
 
 #include "skein/base/error.h"
@@ -52,6 +54,33 @@ class Sentences : public sentencepiece::SentenceIterator {
   size_t index_ = 0;
 };
 
+// The first number behind `words` in `text`; nullopt where there is none.
+std::optional<int> number_behind(const std::string& text, const std::string& words) {
+  const size_t at = text.find(words);
+  if (at == std::string::npos) return std::nullopt;
+  int number = 0;
+  const char* begin = text.data() + at + words.size();
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+// Throws Error{kUsage} where SentencePiece refuses the vocabulary size; `reason` is what it says.
+void refuse_vocab_size(int vocab_size, const std::string& corpus, const std::string& reason) {
+  if (const auto most = number_behind(reason, "set it to a value <= ")) {
+    fail(ErrorCode::kUsage,
+         "--vocab-size {}: the text of {} gives {} tokens at most: expected no more than that, or "
+         "more text",
+         vocab_size, corpus, *most);
+  }
+  const std::string found = fmt::format("required_chars. {} vs ", vocab_size);
+  if (const auto least = number_behind(reason, found)) {
+    fail(ErrorCode::kUsage,
+         "--vocab-size {}: bytes, control tokens and the characters of {} are {} tokens already: "
+         "expected at least that",
+         vocab_size, corpus, *least);
+  }
+}
+
 // Trains as Llama 2's tokenizer was. SentencePiece writes the number of threads into the model, so
 // a constant keeps the file a function of the text. Only reading the sentences uses the threads.
 std::string train_model(std::vector<std::string> sentences, int vocab_size,
@@ -82,6 +111,7 @@ std::string train_model(std::vector<std::string> sentences, int vocab_size,
     std::string reason = status.error_message();  // "file.cc(1) [condition] what for people"
     if (const size_t skip = reason.rfind("] "); skip != std::string::npos)
       reason.erase(0, skip + 2);
+    refuse_vocab_size(vocab_size, corpus, reason);
     fail(ErrorCode::kInvalid, "cannot train a tokenizer of {} tokens on {}: {}", vocab_size, corpus,
          reason);
   }

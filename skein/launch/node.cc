@@ -170,6 +170,11 @@ void Node::start_crew(const GenerationRecord& generation) {
   crew.rendezvous = rendezvous_folder(launch_.rendezvous, launch_.run_dir, crew.start_id);
   crew.oom_kills = oom_kills();
   if (generation.number > 1) {
+    if (failure_ && failure_generation_ == generation.number - 1 && !failure_->lost_peer &&
+        launch_.on_failure) {
+      launch_.on_failure(*failure_);
+    }
+    if (crew.first_rank == 0 && launch_.on_generation) launch_.on_generation(generation);
     log::warn("{}; generation {} goes on from the newest checkpoint with {} ranks on {} {}",
               generation.failure, generation.number, crew.size, generation.members.size(),
               generation.members.size() == 1 ? "machine" : "machines");
@@ -222,7 +227,9 @@ void Node::reap() {
   if (!crew_) return;
   for (size_t index = 0; index < crew_->workers.size(); ++index) {
     const std::optional<int> status = crew_->workers[index].poll();
-    if (status) ended(static_cast<int>(index), *status);
+    if (!status) continue;
+    sample_heartbeat(static_cast<int>(index));  // its last step, before its end
+    ended(static_cast<int>(index), *status);
   }
 }
 
@@ -282,19 +289,23 @@ void Node::write_stacks() {
   }
 }
 
-// A worker that waits with a deadline of its own makes progress as long as that lasts.
 void Node::sample_heartbeats() {
   if (!crew_ || crew_->heartbeats == nullptr) return;
-  const Millis now = boot_millis();
   crew_->heartbeats->permitted_until() = supervisor_.permitted_until();
   for (size_t index = 0; index < crew_->workers.size(); ++index) {
-    if (!crew_->workers[index].running()) continue;
-    const HeartbeatSlot& slot = crew_->heartbeats->slot(static_cast<int>(index));
-    auto& [progress, told] = crew_->seen[index];
-    const bool waits = slot.excused_until.load() > now;
-    if (std::exchange(progress, slot.progress.load()) != slot.progress.load() || waits) ++told;
-    supervisor_.heartbeat(crew_->number, static_cast<int>(index), told, slot.step.load(), now);
+    if (crew_->workers[index].running()) sample_heartbeat(static_cast<int>(index));
   }
+}
+
+// A worker that waits with a deadline of its own makes progress as long as that lasts.
+void Node::sample_heartbeat(int index) {
+  const Millis now = boot_millis();
+  const HeartbeatSlot& slot = crew_->heartbeats->slot(index);
+  Crew::Seen& seen = crew_->seen[static_cast<size_t>(index)];
+  const int64_t progress = slot.progress.load();
+  const bool waits = slot.excused_until.load() > now;
+  if (std::exchange(seen.progress, progress) != progress || waits) ++seen.told;
+  supervisor_.heartbeat(crew_->number, index, seen.told, slot.step.load(), now);
 }
 
 void Node::hear(const StoreThread::Answer& answer) {

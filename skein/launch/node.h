@@ -59,6 +59,7 @@ class Node {
   void send_all(int signal);
   void write_stacks();
   void sample_heartbeats();
+  void sample_heartbeat(int index);
   void hear(const StoreThread::Answer& answer);
   void end_crew();
 

@@ -37,8 +37,8 @@ int failed_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folde
 }  // namespace
 
 int run_workers(const WorkerLaunch& launch) {
-  log::info("starting {} workers; their logs: {}", launch.num_workers,
-            (launch.run_dir / "logs").string());
+  log::info("starting {} {}; their logs: {}", launch.num_workers,
+            launch.num_workers == 1 ? "worker" : "workers", (launch.run_dir / "logs").string());
   return Node(launch).run();
 }
 

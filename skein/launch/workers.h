@@ -41,6 +41,10 @@ struct WorkerLaunch {
   std::string succeeds;               // HostRecord::succeeds
   std::string start_id;               // the same on all machines of the run; empty: a new one
   fs::path store;                     // the folder in which machines meet, if there are several
+  // For the run's record: a failure after which training goes on, and a generation after the first,
+  // on the machine of its rank 0.
+  std::function<void(const WorkerFailure&)> on_failure;
+  std::function<void(const GenerationRecord&)> on_generation;
   int lock = -1;  // a file that tells whether processes of `host` live; workers inherit it
 };
 

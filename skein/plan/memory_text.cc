@@ -52,10 +52,13 @@ std::string fit_text(const MemoryFit& fit) {
 
 }  // namespace
 
+std::string memory_table(const Plan& plan) {
+  return fmt::format("Memory per rank{}\n{}",
+                     plan.stages.size() > 1 ? ", of the largest stage" : "", table(plan.largest()));
+}
+
 std::string memory_text(const Plan& plan) {
-  std::string text =
-      fmt::format("Memory per rank{}\n", plan.stages.size() > 1 ? ", of the largest stage" : "");
-  text += table(plan.largest());
+  std::string text = memory_table(plan);
   for (const MemoryFit& fit : plan.memory) text += fit_text(fit);
   return text;
 }
@@ -66,9 +69,4 @@ std::string memory_refusal(const Plan& plan, const MemoryAdvice& advice) {
                      need_text(fit), format_bytes(-fit.spare_bytes()), fit.limit,
                      advice_line(advice));
 }
-
-std::string memory_details(const Plan& plan, const MemoryAdvice& advice) {
-  return memory_text(plan) + advice_text(advice, plan);
-}
-
 }  // namespace skein

@@ -3,8 +3,10 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "skein/base/error.h"
+#include "skein/base/file.h"
 #include "skein/base/nearest.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/decoder.h"
@@ -81,6 +83,17 @@ int64_t ranks_to_plan(const Config& config, int64_t asked) {
          replica);
   }
   return ranks;
+}
+
+std::string leave_out_missing_tokenizer(Config& config) {
+  std::string& tokenizer = config.data.tokenizer;
+  std::error_code ignored;
+  const bool is_missing = fs::status(tokenizer, ignored).type() == fs::file_type::not_found;
+  if (tokenizer.empty() || !is_missing || !gives_vocab_size(config)) return "";
+  return fmt::format(
+      "data.tokenizer is '{}', which does not exist: planned without it, with the model's own "
+      "vocab_size",
+      std::exchange(tokenizer, ""));
 }
 
 DecoderConfig planned_model(const Config& config) {

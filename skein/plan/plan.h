@@ -64,7 +64,11 @@ struct PlanRequest {
   std::vector<MemoryLimit> limits;  // of a node's host memory
 };
 
-// A plan needs no tokenizer; where one is configured, its vocabulary size is used as in training.
+// A plan needs no tokenizer where the model gives its vocab_size: leaves out one that does not
+// exist, and returns the sentence that says so ("": nothing was left out).
+std::string leave_out_missing_tokenizer(Config& config);
+
+// Where a tokenizer is configured, its vocabulary size is used as in training.
 DecoderConfig planned_model(const Config& config);
 
 // `asked`, or if that is 0 the number that [parallel] and [launch] give. Throws Error{kUsage} where

@@ -138,6 +138,7 @@ class Search {
     ParallelLayout layout;
     try {
       layout = parallel_layout(config, request_.model, request_.ranks, 0);
+      check_token_split(config);
     } catch (const IndivisibleBatch& error) {
       return refuse("the batch cannot be split so", error.what());
     } catch (const Error& error) {

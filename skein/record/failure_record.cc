@@ -57,7 +57,7 @@ std::optional<int64_t> last_known_step(const fs::path& run_dir) {
   return start.at("step").get<int64_t>();
 }
 
-void record_failure(const fs::path& run_dir, int rank, const Error& error) noexcept {
+void record_failure(const fs::path& run_dir, int rank, const Error& error, bool fatal) noexcept {
   try {
     // A start that was refused is no failure of the run in this folder, and its user was told.
     const bool is_refusal = error.code() == ErrorCode::kBusy || error.code() == ErrorCode::kUsage;
@@ -66,7 +66,7 @@ void record_failure(const fs::path& run_dir, int rank, const Error& error) noexc
     if (const auto step = last_known_step(run_dir)) fields["step"] = *step;
     fields["rank"] = rank;
     fields["reason"] = error.what();
-    fields["fatal"] = true;
+    fields["fatal"] = fatal;
     EventLog(run_dir).append("failure", fields);
   } catch (const std::exception& problem) {
     log::error("cannot write down in {} why the run failed: {}", run_dir.string(), problem.what());

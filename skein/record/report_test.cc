@@ -197,6 +197,7 @@ TEST(Report, CountsSpikesOfTheCurve) {
   EXPECT_EQ(json.at("grad_spikes").dump(), R"([{"length":1,"count":2},{"length":2,"count":1}])");
   EXPECT_NEAR(json.at("grad_spikes_of_one_step"), 2.0 / 3, 1e-9);
   EXPECT_EQ(json.at("grad_alarms"), 1);
+  EXPECT_NE(report_text(read_report(folder)).find("; 1 alarm\n"), std::string::npos);
   EXPECT_EQ(json.at("planned_steps"), nullptr);
 }
 

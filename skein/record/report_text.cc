@@ -143,7 +143,9 @@ void add_events(Rows& rows, const RunReport& report) {
     spikes += fmt::format("; {:.0f}% last one step", 100 * report.one_step_spikes());
   }
   rows.add("grad spikes", "{}{}", spikes.empty() ? "none" : spikes,
-           report.num_alarms ? fmt::format("; {} alarms", report.num_alarms) : "");
+           report.num_alarms
+               ? fmt::format("; {} alarm{}", report.num_alarms, report.num_alarms == 1 ? "" : "s")
+               : "");
   add_end(rows, report);
   if (report.num_bad_lines) rows.add("bad lines", "{} skipped", report.num_bad_lines);
 }

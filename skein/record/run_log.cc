@@ -30,12 +30,14 @@ SpikeDetector spikes_until(const fs::path& metrics_file, int64_t step) {
 
 }  // namespace
 
-OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes) {
+OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes,
+                              int64_t loader_bytes) {
   OrderedJson json = OrderedJson::object();
   for (int i = 0; i < kNumArenas; ++i) {
     json[std::string(arena_name(static_cast<Arena>(i)))] = arena_bytes[i];
   }
   json["snapshot"] = snapshot_bytes;
+  json["loader"] = loader_bytes;
   return json;
 }
 
@@ -58,7 +60,7 @@ void RunLog::say(const std::string& line) {
 
 void RunLog::set_scale(const Scale& scale) {
   scale_ = scale;
-  memory_bytes_ = scale.snapshot_bytes;
+  memory_bytes_ = scale.snapshot_bytes + scale.loader_bytes;
   for (const int64_t bytes : scale.arena_bytes) memory_bytes_ += bytes;
   say(fmt::format("{} parameters, {} of memory, matrix-product ceiling {}FLOP/s",
                   format_count(static_cast<double>(scale.num_parameters)),
@@ -72,15 +74,16 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
   spikes_ = beginning.monitor.is_null() ? spikes_until(dir_ / "metrics.jsonl", step)
                                         : SpikeDetector::from_json(beginning.monitor);
   epoch_ = step > 0 ? -1.0f : 0.0f;
-  events_.append("start",
-                 {{"step", step},
-                  {"from", from},
-                  {"version", kVersion},
-                  {"parameters", scale_.num_parameters},
-                  {"ceiling_flops", scale_.ceiling_flops},
-                  {"peak_flops", scale_.peak_flops ? OrderedJson(*scale_.peak_flops) : nullptr},
-                  {"allocated_bytes", allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes)},
-                  {"changed", changes_to_json(beginning.changes)}});
+  events_.append(
+      "start", {{"step", step},
+                {"from", from},
+                {"version", kVersion},
+                {"parameters", scale_.num_parameters},
+                {"ceiling_flops", scale_.ceiling_flops},
+                {"peak_flops", scale_.peak_flops ? OrderedJson(*scale_.peak_flops) : nullptr},
+                {"allocated_bytes",
+                 allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes, scale_.loader_bytes)},
+                {"changed", changes_to_json(beginning.changes)}});
   if (step > 0) {
     say(fmt::format("resuming after step {} from {}{}{}", step, from,
                     beginning.why.empty() ? "" : ": ", beginning.why));

@@ -20,8 +20,9 @@
 
 namespace skein {
 
-// {"weights": bytes, ..., "snapshot": bytes}: the memory that a rank allocated.
-OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes);
+// {"weights": bytes, ..., "snapshot": bytes, "loader": bytes}: the memory that a rank allocated.
+OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes,
+                              int64_t loader_bytes = 0);
 
 class RunLog {
  public:
@@ -37,6 +38,7 @@ class RunLog {
     std::function<double()> measure_ceiling;  // empty: it cannot be measured between steps
     ArenaBytes arena_bytes{};
     int64_t snapshot_bytes = 0;
+    int64_t loader_bytes = 0;
   };
   void set_scale(const Scale& scale);
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);

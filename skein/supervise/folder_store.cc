@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <set>
 #include <utility>
@@ -14,6 +15,48 @@ namespace {
 
 constexpr int64_t kMaxRecordBytes = 16 << 20;  // a generation of 100,000 hosts
 constexpr std::string_view kHost = "host-", kGeneration = "generation-", kJson = ".json";
+
+fs::path path_of(const fs::path& folder, int64_t number) {
+  return folder / fmt::format("{}{:08}{}", kGeneration, number, kJson);
+}
+
+// 0: this is not the name of a generation.
+int64_t number_of(const std::string& name) {
+  if (!name.starts_with(kGeneration)) return 0;
+  const std::string digits =
+      name.substr(kGeneration.size(), name.size() - kGeneration.size() - kJson.size());
+  const bool is_number =
+      digits.size() == 8 && digits.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? std::stoll(digits) : 0;
+}
+
+// Of the files that are complete: those that are being written end otherwise.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code problem;
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    const std::string name = entry->path().filename().string();
+    if (name.ends_with(kJson)) names.push_back(name);
+  }
+  if (problem) fail(ErrorCode::kIo, "cannot list {}: {}", folder.string(), problem.message());
+  return names;
+}
+
+std::optional<GenerationRecord> newest_of(const fs::path& folder,
+                                          const std::vector<std::string>& names) {
+  int64_t newest = 0;
+  for (const std::string& name : names) newest = std::max(newest, number_of(name));
+  if (newest == 0) return std::nullopt;
+  const fs::path path = path_of(folder, newest);
+  GenerationRecord generation = generation_from_json(
+      parse_json(read_file(path, kMaxRecordBytes), path.string()), path.string());
+  if (generation.number != newest) {
+    fail(ErrorCode::kInvalid, "{}: number is {}, expected that of its name", path.string(),
+         generation.number);
+  }
+  return generation;
+}
 
 class FolderStore : public RendezvousStore {
  public:
@@ -30,27 +73,16 @@ class FolderStore : public RendezvousStore {
     replace(folder_ / (std::string(kHost) + record.host + std::string(kJson)),
             host_to_json(record).dump());
     StoreView view;
-    int64_t newest = 0;
-    std::error_code problem;
-    for (fs::directory_iterator entry(folder_, problem), end; !problem && entry != end;
-         entry.increment(problem)) {
-      const std::string name = entry->path().filename().string();
-      if (!name.ends_with(kJson)) continue;  // a file that is being written
-      if (name.starts_with(kHost)) {
-        read_host(entry->path(), view);
-      } else if (name.starts_with(kGeneration)) {
-        newest = std::max(newest, number_of(name));
-      }
+    const std::vector<std::string> names = names_in(folder_);
+    for (const std::string& name : names) {
+      if (name.starts_with(kHost)) read_host(folder_ / name, view);
     }
-    if (problem) {
-      fail(ErrorCode::kIo, "cannot list {}: {}", folder_.string(), problem.message());
-    }
-    if (newest > 0) view.newest = read_generation(newest);
+    view.newest = newest_of(folder_, names);
     return view;
   }
 
   bool create(const GenerationRecord& generation) override {
-    const fs::path path = path_of(generation.number);
+    const fs::path path = path_of(folder_, generation.number);
     const fs::path partial = unique_partial(path);
     write_file_atomic(partial, generation_to_json(generation).dump());
     const bool made = ::link(partial.c_str(), path.c_str()) == 0;
@@ -65,18 +97,6 @@ class FolderStore : public RendezvousStore {
   }
 
  private:
-  fs::path path_of(int64_t number) const {
-    return folder_ / fmt::format("{}{:08}{}", kGeneration, number, kJson);
-  }
-
-  static int64_t number_of(const std::string& name) {
-    const std::string digits =
-        name.substr(kGeneration.size(), name.size() - kGeneration.size() - kJson.size());
-    const bool is_number =
-        digits.size() == 8 && digits.find_first_not_of("0123456789") == std::string::npos;
-    return is_number ? std::stoll(digits) : 0;
-  }
-
   // Without fsync: after a crash of the file server its host writes another one.
   void replace(const fs::path& path, const std::string& text) const {
     const fs::path partial = unique_partial(path);
@@ -111,22 +131,15 @@ class FolderStore : public RendezvousStore {
     }
   }
 
-  GenerationRecord read_generation(int64_t number) const {
-    const fs::path path = path_of(number);
-    GenerationRecord generation = generation_from_json(
-        parse_json(read_file(path, kMaxRecordBytes), path.string()), path.string());
-    if (generation.number != number) {
-      fail(ErrorCode::kInvalid, "{}: number is {}, expected that of its name", path.string(),
-           generation.number);
-    }
-    return generation;
-  }
-
   const fs::path folder_;
   std::set<std::string> told_;  // files that are not what they should be
 };
 
 }  // namespace
+
+std::optional<GenerationRecord> newest_generation(const fs::path& folder) {
+  return newest_of(folder, names_in(folder));
+}
 
 std::unique_ptr<RendezvousStore> folder_store(const fs::path& folder) {
   return std::make_unique<FolderStore>(folder);

@@ -35,13 +35,25 @@ bool any_ended(const StoreView& view, const GenerationRecord& generation, Ending
   });
 }
 
-// What was asked for, and did not fail.
-bool ended_as_asked(const StoreView& view, const GenerationRecord& generation) {
+bool has_failed(const StoreView& view, const GenerationRecord& generation) {
   const HostRecord* cause = root_cause(view, generation);
-  if (cause != nullptr && is_cause(cause->ending)) return false;
-  return any_ended(view, generation, Ending::kStopped) ||
-         any_ended(view, generation, Ending::kStoppedEarly) ||
-         any_ended(view, generation, Ending::kRegrouped);
+  return cause != nullptr && is_cause(cause->ending);
+}
+
+bool was_stopped(const StoreView& view, const GenerationRecord& generation) {
+  return !has_failed(view, generation) && (any_ended(view, generation, Ending::kStopped) ||
+                                           any_ended(view, generation, Ending::kStoppedEarly));
+}
+
+bool was_regrouped(const StoreView& view, const GenerationRecord& generation) {
+  return !has_failed(view, generation) && any_ended(view, generation, Ending::kRegrouped);
+}
+
+// The signal came to a supervisor, which leaves, or has left; else to a worker itself.
+bool any_member_leaves(const StoreView& view, const GenerationRecord& generation) {
+  return std::any_of(view.hosts.begin(), view.hosts.end(), [&](const HostRecord& host) {
+    return host.leaving && generation.member(host.host) != nullptr;
+  });
 }
 
 // Storage that fails before any step was done is more likely to be named wrongly than to be down.
@@ -137,14 +149,16 @@ bool Membership::is_my_turn() const {
   return !hosts.empty() && hosts.front()->host == self_;
 }
 
-bool Membership::others_wait() const {
+bool Membership::could_grow() const {
   if (!view_.newest || view_.newest->verdict) return false;
   const auto& members = view_.newest->members;
   if (static_cast<int>(members.size()) >= options_.max_hosts) return false;
   const std::vector<const HostRecord*> hosts = candidates();
-  return std::any_of(hosts.begin(), hosts.end(), [&](const HostRecord* host) {
+  const auto waiting = std::count_if(hosts.begin(), hosts.end(), [&](const HostRecord* host) {
     return view_.newest->member(host->host) == nullptr;
   });
+  const int now = static_cast<int>(members.size());
+  return usable(now + static_cast<int>(waiting)) > now;
 }
 
 bool Membership::can_do_without_me() const {
@@ -152,6 +166,16 @@ bool Membership::can_do_without_me() const {
   return std::count_if(hosts.begin(), hosts.end(), [&](const HostRecord* host) {
            return !host->leaving && host->host != self_;
          }) >= options_.min_hosts;
+}
+
+int Membership::usable(int num_hosts) const {
+  int usable = std::min(num_hosts, options_.max_hosts);
+  if (!options_.host_counts.empty()) {
+    const auto& counts = options_.host_counts;
+    const auto above = std::upper_bound(counts.begin(), counts.end(), usable);
+    usable = above == counts.begin() ? 0 : *std::prev(above);
+  }
+  return usable >= options_.min_hosts ? usable : 0;
 }
 
 GenerationRecord Membership::successor() const {
@@ -170,7 +194,11 @@ GenerationRecord Membership::successor() const {
     next.failure = last.failure;
     next.same_failures = last.same_failures;
   }
-  if (!ended_as_asked(view_, last)) judge_failure(next);
+  if (was_stopped(view_, last)) {
+    if (!any_member_leaves(view_, last)) next.verdict = Verdict{75, "a worker was asked to stop"};
+  } else if (!was_regrouped(view_, last)) {
+    judge_failure(next);
+  }
   return next;
 }
 
@@ -229,7 +257,7 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
   const Millis waited = now - *over_since_;
   const bool any_stays = num_leaving < std::ssize(live);
   if (any_leaves && any_stays && waited < options_.settle) return std::nullopt;  // it may follow
-  if (count < options_.min_hosts) {
+  if (usable(count) == 0) {
     enough_since_.reset();
     if (!any_leaves && waited < options_.wait_for_hosts) return std::nullopt;
     next.verdict = any_leaves
@@ -247,10 +275,28 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
   }
   if (waited < backoff(next)) return std::nullopt;
   for (const HostRecord* host : hosts) {
-    if (static_cast<int>(next.members.size()) == options_.max_hosts) break;
+    if (static_cast<int>(next.members.size()) == usable(count)) break;
     next.members.push_back({host->host, host->workers});
   }
   return next;
+}
+
+std::string Membership::waits_for() const {
+  if (view_.newest && view_.newest->verdict) return "";
+  if (view_.newest && !is_over(*view_.newest)) {
+    for (const auto& member : view_.newest->members) {
+      if (!has_ended(member.host, view_.newest->number) && !is_silent(member.host)) {
+        return fmt::format("{} to end its workers", member.host);
+      }
+    }
+    return "hosts that are silent to be lost for certain";
+  }
+  const std::vector<const HostRecord*> hosts = candidates();
+  const auto& [least, most] = std::pair(options_.min_hosts, options_.max_hosts);
+  const std::string wanted =
+      least == most ? std::to_string(most) : fmt::format("{} to {}", least, most);
+  if (static_cast<int>(hosts.size()) >= most) return "";
+  return fmt::format("{} machines; there are {}: {}", wanted, hosts.size(), names_of(hosts));
 }
 
 }  // namespace skein

@@ -26,6 +26,7 @@ namespace skein {
 
 struct MembershipOptions {
   int min_hosts = 1, max_hosts = 1;
+  std::vector<int> host_counts;  // with which the run can train, ascending; empty: with any
   Millis silence = 10'000;
   Millis fence = 120'000;
   Millis gather = 60'000;           // at the start, for more than min_hosts
@@ -56,8 +57,10 @@ class Membership {
   bool is_my_turn() const;
   // What this host should add to the list of generations now, if anything.
   std::optional<GenerationRecord> next_generation(Millis now);
-  // Hosts that could come in, if the newest generation were to stop.
-  bool others_wait() const;
+  // Whether the newest generation could have more members, were it to stop.
+  bool could_grow() const;
+  // What this host waits for, for people; empty: nothing.
+  std::string waits_for() const;
   // Enough hosts are left to train when this one leaves.
   bool can_do_without_me() const;
 
@@ -66,6 +69,8 @@ class Membership {
   bool is_live(const HostRecord& record) const;
   std::vector<const HostRecord*> in_order() const;
   std::vector<const HostRecord*> candidates() const;
+  // How many of so many hosts can train; 0: too few.
+  int usable(int num_hosts) const;
   GenerationRecord successor() const;
   void judge_failure(GenerationRecord& next) const;
   Millis backoff(const GenerationRecord& next) const;

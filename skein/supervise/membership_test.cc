@@ -261,6 +261,16 @@ TEST(Membership, OneThatLeavesIsDoneWithoutWhereOthersAreEnough) {
   EXPECT_EQ(end->verdict->exit_code, 75);
 }
 
+TEST(Membership, ASignalToAWorkerItselfEndsTheRun) {
+  Membership a(options(1, 2), "a");
+  a.update({{ended(host("a"), 1, Ending::kStopped), ended(host("b"), 1, Ending::kStopped)},
+            generation(1, {"a", "b"})},
+           0);
+  const auto end = a.next_generation(0);
+  ASSERT_TRUE(end && end->verdict);
+  EXPECT_EQ(end->verdict->exit_code, 75);
+}
+
 TEST(Records, ReadBack) {
   HostRecord record = ended(host("node-1", 12), 3, Ending::kOutOfMemory, "it was \"large\"");
   record.succeeds = "node-0";

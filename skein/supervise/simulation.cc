@@ -198,9 +198,17 @@ class Simulation {
     for (SimWorker& worker : host.workers) {
       if (std::exchange(worker.runs, false)) lose_worker(host, true);
     }
-    exits_[host.index] = action.exit_code;
-    over_.insert(host.index);
     host.supervisor.reset();
+    const bool leaves_alone = action.exit_code == 75 && asked_to_stop_;
+    if (ended_ >= 0 && action.exit_code != ended_ && !leaves_alone) {
+      violate(
+          fmt::format("{} exits with {}, others with {}", host.name(), action.exit_code, ended_));
+    }
+    if (ended_ >= 0) {
+      over_.insert(host.index);
+    } else {
+      after(between(10'000, 100'000), [this, &host] { boot(host); });
+    }
   }
 
   void kill_supervisor(SimHost& host, bool power) {
@@ -537,8 +545,10 @@ class Simulation {
   void fault() {
     if (!in_trouble()) return mend();
     ++result_.faults;
+    after(next_fault(), [this] { fault(); });
     SimHost& host = any_host();
     const Millis while_it_lasts = between(500, chance(0.2) ? 300'000 : 30'000);
+    if (chance(0.01)) return ask_to_stop(host);
     switch (between(0, 13)) {
       case 0:
         crash_worker(host, Ending::kCrashed);
@@ -584,7 +594,6 @@ class Simulation {
       default:
         host.slowness = chance(0.5) ? 1 : 1 + 4 * uniform();
     }
-    after(next_fault(), [this] { fault(); });
   }
 
   void crash_worker(SimHost& host, Ending ending) {
@@ -598,6 +607,12 @@ class Simulation {
     if (host.workers.empty()) return;
     note(host.name() + ": a worker hangs");
     host.workers.front().hangs = true;
+  }
+  void ask_to_stop(SimHost& host) {
+    if (!host.supervisor) return;
+    note(host.name() + " is asked to stop");
+    asked_to_stop_ = true;
+    tell(host, [this, &host] { host.supervisor->asked_to_stop(15, false, clock(host)); });
   }
   void suspend(SimHost& host, Millis time) {
     if (!host.supervisor || host.suspended) return;
@@ -665,7 +680,9 @@ class Simulation {
     }
     result_.exit_code = ended_;
     if (ended_ == 0 && committed_ != options_.steps) violate("finished before the last step");
-    if (ended_ != 0) violate(fmt::format("the run ended with {}", ended_));
+    if (ended_ != 0 && !(ended_ == 75 && asked_to_stop_)) {
+      violate(fmt::format("the run ended with {}", ended_));
+    }
   }
 
   const SimulationOptions options_;
@@ -682,9 +699,9 @@ class Simulation {
 
   std::map<int64_t, SimGeneration> generations_;
   int64_t committed_ = 0, newest_training_ = 0;
-  std::map<int, int> exits_;
   std::set<int> over_;
-  int ended_ = -1;
+  int ended_ = -1;  // the exit code of the verdict
+  bool asked_to_stop_ = false;
   SimulationResult result_;
 };
 

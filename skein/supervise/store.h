@@ -35,5 +35,7 @@ std::unique_ptr<RendezvousStore> memory_store();
 // what the others have written. A file of another name, or a host record that cannot be read, is
 // passed over and told of once; a generation that cannot be read is an error.
 std::unique_ptr<RendezvousStore> folder_store(const fs::path& folder);
+// The newest generation in such a folder, if there is any.
+std::optional<GenerationRecord> newest_generation(const fs::path& folder);
 
 }  // namespace skein

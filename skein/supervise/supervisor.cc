@@ -9,6 +9,7 @@ namespace skein {
 namespace {
 
 constexpr Millis kRetryExchange = 500;
+constexpr Millis kPatience = 2'000;   // before it is said what is waited for
 constexpr Millis kLastWords = 2'000;  // for the store to take that this host is gone
 
 bool was_asked_for(Ending ending) {
@@ -139,6 +140,7 @@ void Supervisor::advance(Millis now) {
   if (!runs_ && !exit_) {
     consider_leaving(now);
     propose(now);
+    say_what_it_waits_for(now);
   }
   if (exit_ && !runs_ && (published_ >= gone_beat_ || now >= *exit_at_)) {
     Action& exit = act(Action::Kind::kExit);
@@ -191,7 +193,7 @@ void Supervisor::watch_members(const GenerationRecord& generation, Millis now) {
     }
   }
   const bool may_regroup =
-      membership_.is_my_turn() && membership_.others_wait() && now - started_ >= options_.regroup;
+      membership_.is_my_turn() && membership_.could_grow() && now - started_ >= options_.regroup;
   if (may_regroup && !kill_at_ && !std::exchange(regroups_, true)) {
     say("another machine is ready: training stops after this step to take it in");
     act(Action::Kind::kAskWorkers).signal = kRegroup;
@@ -292,6 +294,15 @@ void Supervisor::propose(Millis now) {
   if (!next) return;
   creating_ = true;
   act(Action::Kind::kCreate).generation = std::move(*next);
+}
+
+void Supervisor::say_what_it_waits_for(Millis now) {
+  const std::string text = membership_.waits_for();
+  if (text != waits_for_) waits_since_ = now;
+  waits_for_ = text;
+  if (text.empty() || now - waits_since_ < kPatience || text == said_) return;
+  said_ = text;
+  say("waiting for " + text);
 }
 
 void Supervisor::leave(int exit_code, const std::string& message, Millis now) {

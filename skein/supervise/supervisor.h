@@ -104,6 +104,7 @@ class Supervisor {
   void all_ended();
   void consider_leaving(Millis now);
   void propose(Millis now);
+  void say_what_it_waits_for(Millis now);
   void leave(int exit_code, const std::string& message, Millis now);
   void exchange(Millis now);
   void say(std::string text);
@@ -132,6 +133,8 @@ class Supervisor {
   Millis exchange_began_ = 0, last_good_ = 0, next_exchange_ = 0;
   int64_t exchanged_beat_ = 0, published_ = 0;
 
+  std::string waits_for_, said_;
+  Millis waits_since_ = 0;
   Millis leaving_since_ = 0;
   std::optional<Verdict> exit_;
   std::optional<Millis> exit_at_;

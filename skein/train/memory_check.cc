@@ -111,7 +111,7 @@ std::string refusal(const Config& config, const StepSpec& spec, int64_t ranks, b
   fit.ranks = verdict.ranks;
   fit.needed_bytes = verdict.needed_bytes;
   const MemoryAdvice advice = advise(request, plan);
-  return memory_refusal(plan, advice) + "\n" + memory_details(plan, advice);
+  return memory_refusal(plan, advice) + "\n" + memory_table(plan);
 }
 
 // The first line becomes the error. The table after it is printed by one rank only.
@@ -184,7 +184,7 @@ void check_memory_of_workers(const Config& config, const DecoderConfig& model, i
   const Plan plan = make_plan(request);
   if (all_fit(plan.memory)) return omp_set_num_threads(former);
   const MemoryAdvice advice = advise(request, plan);
-  refuse(memory_refusal(plan, advice) + "\n" + memory_details(plan, advice), true);
+  refuse(memory_refusal(plan, advice) + "\n" + memory_table(plan), true);
 }
 
 }  // namespace skein

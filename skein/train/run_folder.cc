@@ -145,6 +145,36 @@ void check_copies(const Config& config) {
   }
 }
 
+namespace {
+
+bool is_gone(const fs::path& path) {
+  std::error_code ignored;
+  return fs::status(path, ignored).type() == fs::file_type::not_found;
+}
+
+// Finds a corpus that is gone in the folder `run` or beside it.
+void find_corpus(const std::string& key, const fs::path& run, std::string& setting,
+                 std::vector<std::string>& said) {
+  if (setting.empty() || !is_gone(setting)) return;
+  const fs::path name = fs::path(setting).filename();
+  const fs::path inside = (run / name).lexically_normal(),
+                 beside = (run / ".." / name).lexically_normal();
+  for (const fs::path& found : {inside, beside}) {
+    if (is_gone(found)) continue;
+    said.push_back(
+        fmt::format("{} is '{}', which is gone: taking the file of that name {} the run, {}", key,
+                    setting, found == inside ? "in" : "beside", found.string()));
+    setting = found.string();
+    return;
+  }
+  fail(ErrorCode::kUsage,
+       "{} is '{}', which is gone, and there is neither {} nor {}: expected the corpus that the "
+       "run began with in one of these places, or --set {}=PATH",
+       key, setting, inside.string(), beside.string(), key);
+}
+
+}  // namespace
+
 std::vector<std::string> use_own_copies(Config& config, std::span<const std::string> overrides) {
   std::vector<std::string> said;
   const fs::path run = config.run.dir;
@@ -163,6 +193,14 @@ std::vector<std::string> use_own_copies(Config& config, std::span<const std::str
     const ModelConfig& model = config.model;
     take("what describes the model,", model.hf_config.empty() ? model.init_from : model.hf_config,
          kModelFile, config.model.hf_config);
+  }
+  if (fs::exists(run / kConfigFile)) {
+    if (!sets(overrides, "data.train")) {
+      find_corpus("data.train", run, config.data.train, said);
+    }
+    if (!sets(overrides, "data.validation")) {
+      find_corpus("data.validation", run, config.data.validation, said);
+    }
   }
   return said;
 }

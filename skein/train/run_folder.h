@@ -31,7 +31,10 @@ void write_run_folder(const Config& config, const DecoderConfig& model, const To
 void check_copies(const Config& config);
 
 // Replaces the path of a tokenizer or model that no longer exists by the copy in run.dir, where
-// there is one, unless `overrides` set the key. Returns one sentence for each replacement.
+// there is one, unless `overrides` set the key. Of a run that has begun, a corpus that no longer
+// exists is replaced by the file of the same name in run.dir or beside run.dir; that it holds the
+// same text is checked with the checkpoint. Returns one sentence for each replacement. Throws
+// Error{kUsage} for a corpus that is in none of these places.
 std::vector<std::string> use_own_copies(Config& config, std::span<const std::string> overrides);
 
 // Throws Error{kUsage} for a config.toml that lies in one run's folder but names another as

@@ -119,5 +119,28 @@ TEST_F(RunFolder, CopiesServeWhereTheOriginalIsGone) {
   EXPECT_TRUE(use_own_copies(copied, overrides).empty());
 }
 
+TEST_F(RunFolder, CorporaThatAreGoneAreLookedForInItAndBesideIt) {
+  Config mine = config("run");
+  mine.data.train = (folder_ / "gone" / "train.arrow").string();
+  mine.data.validation = (folder_ / "gone" / "held_out.arrow").string();
+  fs::create_directories(folder_ / "run" / "tokenizer");
+  std::ofstream(folder_ / "train.arrow") << "x";
+  std::ofstream(folder_ / "run" / "held_out.arrow") << "x";
+  // A run that has not begun has no text of its own that it could be taken for.
+  Config found = mine;
+  EXPECT_EQ(use_own_copies(found, {}).size(), 1u);  // of the tokenizer
+  EXPECT_EQ(found.data.train, mine.data.train);
+  std::ofstream(folder_ / "run" / "config.toml") << "";
+  EXPECT_EQ(use_own_copies(found, {}).size(), 2u);
+  EXPECT_EQ(found.data.train, (folder_ / "train.arrow").string());
+  EXPECT_EQ(found.data.validation, (folder_ / "run" / "held_out.arrow").string());
+  // What is there, and what the command line says, stay.
+  EXPECT_TRUE(use_own_copies(found, {}).empty());
+  fs::remove(folder_ / "train.arrow");
+  const std::vector<std::string> overrides = {"data.train=" + found.data.train};
+  EXPECT_TRUE(use_own_copies(found, overrides).empty());
+  EXPECT_THROW(use_own_copies(found, {}), Error);
+}
+
 }  // namespace
 }  // namespace skein

@@ -43,6 +43,8 @@ violation scripts/x.sh 'syntax error' 'if true'
 violation "$pages/x.md" 'a path of one machine' "see /$home/me/notes"
 violation "$pages/x.md" 'a registry host' "from https://$host.org/simple"
 violation "$pages/x.md" 'leads nowhere' 'See [that](that.md).'
+violation "$pages/x.md" 'names skein/base/unit.h, which' 'See `skein/base/unit.h`, `skein/base/*.h --all`, `skein/NAME/x.h`.'
+violation "$pages/x.md" 'names scripts/\*.py2' '`scripts/*.py2` and `scripts/lint.sh --tidy`.'
 violation skein/base/x.cc "speaks of $pages/that.md" "// Format: $pages/that.md"
 mapfile -t long < <(printf 'int x%d;\n' {1..801})
 violation skein/base/x.cc '801 lines' "${long[@]}"

@@ -1,0 +1,127 @@
+#include "skein/launch/meeting_place.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <random>
+
+#include "skein/base/error.h"
+#include "skein/base/hash.h"
+#include "skein/supervise/store.h"
+
+namespace skein {
+namespace {
+
+constexpr std::string_view kStart = "start-";
+
+std::string node_name() {
+  const char* given = std::getenv("SKEIN_NODE");
+  std::array<char, 256> host{};
+  std::string name = given != nullptr && *given != '\0'                 ? given
+                     : ::gethostname(host.data(), host.size() - 1) == 0 ? host.data()
+                                                                        : "machine";
+  const auto is_plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  const bool is_name = name.size() <= 128 && std::all_of(name.begin(), name.end(), is_plain);
+  if (given != nullptr && !is_name) {
+    fail(ErrorCode::kUsage,
+         "SKEIN_NODE is \"{}\": expected at most 128 letters, digits, '-', '_' and '.'",
+         name.substr(0, 200));
+  }
+  std::replace_if(
+      name.begin(), name.end(), [&](char c) { return !is_plain(c); }, '_');
+  return name.substr(0, 128);
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  if (problem) {
+    fail(ErrorCode::kIo, "cannot create the rendezvous folder {}: {}", path.string(),
+         problem.message());
+  }
+}
+
+// The highest number of a start in the folder, or 0.
+int newest_start(const fs::path& rendezvous) {
+  int newest = 0;
+  std::error_code problem;
+  for (fs::directory_iterator entry(rendezvous, problem), end; !problem && entry != end;
+       entry.increment(problem)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kStart)) continue;
+    int number = 0;
+    const char* last = name.data() + name.size();
+    const auto [stop, wrong] = std::from_chars(name.data() + kStart.size(), last, number);
+    if (wrong == std::errc() && stop == last) newest = std::max(newest, number);
+  }
+  return newest;
+}
+
+}  // namespace
+
+fs::path lock_folder() {
+  std::error_code problem;
+  const fs::path memory = "/dev/shm";
+  return fs::is_directory(memory, problem) ? memory : fs::temp_directory_path();
+}
+
+MeetingPlace::MeetingPlace(const fs::path& rendezvous, const std::string& start_id) {
+  make_folder(rendezvous);
+  choose_start(rendezvous, start_id);
+  make_folder(folder_);
+  const std::string node = node_name();
+  host_ = fmt::format("{}.{}-{:04x}", node, ::getpid(), std::random_device()() & 0xffff);
+  take_lock(node);
+}
+
+void MeetingPlace::choose_start(const fs::path& rendezvous, const std::string& start_id) {
+  const auto enter = [&](const std::string& start) {
+    start_id_ = start;
+    folder_ = rendezvous / start / "machines";
+  };
+  if (!start_id.empty()) return enter(start_id);
+  const int newest = newest_start(rendezvous);
+  enter(fmt::format("{}{:04}", kStart, std::max(newest, 1)));
+  if (newest == 0 || !fs::exists(folder_)) return;
+  const std::optional<GenerationRecord> last = newest_generation(folder_);
+  if (last && last->verdict) enter(fmt::format("{}{:04}", kStart, newest + 1));
+}
+
+void MeetingPlace::take_lock(const std::string& node) {
+  const std::string key = fs::absolute(folder_).lexically_normal().string();
+  const fs::path path =
+      lock_folder() / fmt::format("skein-{}-{}-{:016x}.lock", ::getuid(), node, hash_name(key));
+  lock_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock_.get() < 0) {
+    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
+  }
+  // The workers of a supervisor that was killed may be about to end.
+  for (int tries = 0; ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      fail(errno_code(errno), "cannot lock {}: {}", path.string(), errno_text(errno));
+    }
+    if (tries == 100) {
+      fail(ErrorCode::kBusy,
+           "another `skein train` of this run is on this machine as {}: stop it, or give each "
+           "another name in SKEIN_NODE",
+           read_file_if_any(path));
+    }
+    ::usleep(100'000);
+  }
+  succeeds_ = read_file_if_any(path);
+  if (::ftruncate(lock_.get(), 0) != 0) {
+    fail(errno_code(errno), "cannot write {}: {}", path.string(), errno_text(errno));
+  }
+  write_all(lock_.get(), std::as_bytes(std::span(host_)), path);
+}
+
+}  // namespace skein

@@ -1,0 +1,43 @@
+// Where the machines of a run meet, and who this one is there.
+//
+// Folder  <rendezvous>/<start>/machines (supervise/store.h). A launcher names the start; machines
+//         that are started by hand join the newest one that has not ended, or begin the next:
+//         start-0001, start-0002, ...
+// Name    SKEIN_NODE, or the host name, with the process and a random number: no two supervisors of
+//         a run ever have the same. Two on one machine need different SKEIN_NODE
+// Lock    a file of this machine's memory that workers hold open as well: whoever gets it knows that
+//         no process of the supervisor before is left, and says so (HostRecord::succeeds)
+// Errors  kUsage for a SKEIN_NODE that is no name; kBusy naming the process that holds the lock; kIo
+#pragma once
+
+#include <string>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+class MeetingPlace {
+ public:
+  // `start_id`: of the launcher; empty: there is none.
+  MeetingPlace(const fs::path& rendezvous, const std::string& start_id);
+
+  const std::string& start_id() const { return start_id_; }
+  const fs::path& folder() const { return folder_; }
+  const std::string& host() const { return host_; }
+  const std::string& succeeds() const { return succeeds_; }
+  int lock() const { return lock_.get(); }
+
+ private:
+  void choose_start(const fs::path& rendezvous, const std::string& start_id);
+  void take_lock(const std::string& node);
+
+  std::string start_id_;
+  fs::path folder_;
+  std::string host_, succeeds_;
+  FileDescriptor lock_;
+};
+
+// Where its machine's part of the locks lies; tests of several machines on one need no other.
+fs::path lock_folder();
+
+}  // namespace skein

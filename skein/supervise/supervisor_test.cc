@@ -1,0 +1,185 @@
+#include "skein/supervise/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace skein {
+namespace {
+
+using Kind = Action::Kind;
+using testing::HasSubstr;
+
+// A supervisor of two workers, alone with a store that answers at once.
+class Supervised : public testing::Test {
+ protected:
+  void begin(const MembershipOptions& membership = {}) {
+    SupervisorOptions options;
+    options.host = "a";
+    options.workers = 2;
+    options.hang = 10'000;
+    options.membership = membership;
+    supervisor_.emplace(options);
+    supervisor_->start(now_);
+    perform();
+  }
+
+  // Does what is asked of the store, and keeps the rest.
+  void perform() {
+    for (std::vector<Action> actions; !(actions = supervisor_->take_actions()).empty();) {
+      for (Action& action : actions) {
+        if (action.kind == Kind::kExchange) {
+          if (!store_answers_) continue;
+          const auto is_own = [](const HostRecord& host) { return host.host == "a"; };
+          std::erase_if(store_.hosts, is_own);
+          store_.hosts.push_back(action.host);
+          supervisor_->exchanged(store_, now_);
+        } else if (action.kind == Kind::kCreate) {
+          store_.newest = action.generation;
+          supervisor_->created(Created::kYes, now_);
+        } else {
+          done_.push_back(action.kind);
+          last_ = action;
+        }
+      }
+    }
+  }
+  void tick_until(Millis time) {
+    while (now_ < time && !supervisor_->has_exited()) {
+      now_ = std::min(time, supervisor_->next_time());
+      supervisor_->tick(now_);
+      perform();
+    }
+  }
+  void beat(int index, int64_t progress, int64_t step = 0) {
+    supervisor_->heartbeat(supervisor_->generation(), index, progress, step, now_);
+    perform();
+  }
+  void end(int index, Ending ending, const std::string& message = "") {
+    supervisor_->worker_ended(supervisor_->generation(), index, ending, message, now_);
+    perform();
+  }
+  std::vector<Kind> take_done() { return std::exchange(done_, {}); }
+
+  std::optional<Supervisor> supervisor_;
+  StoreView store_;
+  bool store_answers_ = true;
+  Millis now_ = 1'000'000;
+  std::vector<Kind> done_;
+  Action last_;
+};
+
+TEST_F(Supervised, ARunOnOneMachineBeginsAtOnceAndEndsWithItsWorkers) {
+  begin();
+  EXPECT_EQ(now_, 1'000'000);
+  EXPECT_EQ(take_done(), std::vector{Kind::kStartWorkers});
+  EXPECT_EQ(last_.generation.number, 1);
+  end(0, Ending::kFinished);
+  end(1, Ending::kFinished);
+  EXPECT_EQ(take_done(), std::vector{Kind::kExit});
+  EXPECT_EQ(last_.exit_code, 0);
+}
+
+TEST_F(Supervised, OneThatHangsIsKilledAfterItsStacks) {
+  begin();
+  take_done();
+  for (int i = 1; i <= 5; ++i) {
+    tick_until(now_ + 3'000);
+    beat(0, i);
+  }
+  EXPECT_EQ(take_done(), (std::vector{Kind::kDumpStacks, Kind::kKillWorkers}));
+  end(0, Ending::kKilled);
+  end(1, Ending::kKilled);
+  EXPECT_EQ(store_.newest->number, 2);
+  EXPECT_THAT(store_.newest->failure, HasSubstr("hung at step 0: rank 1 made no progress"));
+}
+
+TEST_F(Supervised, AFailureEndsTheOthersAndTheStubbornAreKilled) {
+  begin();
+  take_done();
+  end(0, Ending::kCrashed, "rank 0 crashed");
+  EXPECT_EQ(take_done(), std::vector{Kind::kEndWorkers});
+  tick_until(now_ + 4'999);
+  EXPECT_TRUE(take_done().empty());
+  tick_until(now_ + 1);
+  EXPECT_EQ(take_done(), std::vector{Kind::kKillWorkers});
+  end(1, Ending::kKilled, "killed");
+  EXPECT_EQ(take_done(), std::vector{Kind::kStartWorkers});
+  EXPECT_THAT(store_.newest->failure, HasSubstr("rank 0 crashed"));
+}
+
+TEST_F(Supervised, TheCauseMayComeAfterItsConsequence) {
+  begin();
+  take_done();
+  end(0, Ending::kLostPeer, "rank 1 is gone");
+  EXPECT_TRUE(take_done().empty());
+  tick_until(now_ + 1'000);
+  end(1, Ending::kOutOfMemory, "rank 1 was too large");
+  EXPECT_THAT(store_.newest->failure, HasSubstr("no memory at step 0: rank 1 was too large"));
+}
+
+TEST_F(Supervised, ASignalIsPassedOnAndEndsTheRun) {
+  begin();
+  take_done();
+  supervisor_->asked_to_stop(10, false, now_);
+  perform();
+  EXPECT_EQ(take_done(), std::vector{Kind::kAskWorkers});
+  EXPECT_EQ(last_.signal, 10);
+  end(0, Ending::kStopped);
+  end(1, Ending::kStopped);
+  EXPECT_EQ(take_done(), std::vector{Kind::kExit});
+  EXPECT_EQ(last_.exit_code, 75);
+}
+
+TEST_F(Supervised, TwoSignalsEndItAtOnce) {
+  begin();
+  take_done();
+  supervisor_->asked_to_stop(2, true, now_);
+  perform();
+  EXPECT_EQ(take_done(), (std::vector{Kind::kKillWorkers, Kind::kExit}));
+  EXPECT_EQ(last_.exit_code, 1);
+}
+
+TEST_F(Supervised, WithoutTheStoreWorkersEndBeforeOthersMayBegin) {
+  begin();
+  take_done();
+  store_answers_ = false;
+  const Millis last_exchange = now_;
+  for (int i = 1; take_done().empty(); ++i) {
+    tick_until(now_ + 1'000);
+    beat(0, i);
+    beat(1, i);
+  }
+  EXPECT_LT(now_, last_exchange + MembershipOptions().fence);
+  EXPECT_GE(now_ + 2'000, supervisor_->permitted_until());
+}
+
+TEST_F(Supervised, ANewcomerIsTakenInAfterAStep) {
+  MembershipOptions membership;
+  membership.max_hosts = 2;
+  membership.gather = 0;
+  begin(membership);
+  EXPECT_EQ(take_done(), std::vector{Kind::kStartWorkers});
+  HostRecord newcomer;
+  newcomer.host = "b";
+  newcomer.workers = 2;
+  for (int i = 1; i <= 20; ++i) {
+    newcomer.beat = i;
+    std::erase_if(store_.hosts, [](const HostRecord& host) { return host.host == "b"; });
+    store_.hosts.push_back(newcomer);
+    tick_until(now_ + 1'000);
+    beat(0, i);
+    beat(1, i);
+  }
+  EXPECT_EQ(take_done(), (std::vector{Kind::kSay, Kind::kAskWorkers}));
+  EXPECT_EQ(last_.signal, kRegroup);
+  end(0, Ending::kRegrouped);
+  end(1, Ending::kRegrouped);
+  EXPECT_EQ(take_done(), std::vector{Kind::kStartWorkers});
+  EXPECT_EQ(last_.generation.num_ranks(), 4);
+  EXPECT_EQ(last_.generation.attempts, 0);
+}
+
+}  // namespace
+}  // namespace skein

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Trains on several supervisors on this machine while faults happen, and compares with a quiet run.
+
+  soak.py SKEIN FOLDER [--faults 30] [--every 2.0] [--seed 1] [--nodes 2] [--workers 2] [--steps 400]
+
+Each supervisor stands for a machine (SKEIN_NODE). Faults, at random times, by seed:
+  kill    SIGKILL to a worker           hang       SIGSTOP to a worker, for good
+  pause   SIGSTOP to a worker, 1 s      host       SIGKILL to a supervisor, which is started again
+  freeze  SIGSTOP to a supervisor, 3 s
+Afterwards every supervisor must end with 0, every step must have the loss that the quiet run had, and
+the exported weights must be the same file. Prints a line a fault and a table of recovery times.
+"""
+import argparse
+import hashlib
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+CONFIG = """
+[run]
+dir = "{dir}"
+steps = {steps}
+[model]
+hidden_size = 64
+intermediate_size = 128
+num_hidden_layers = 2
+num_attention_heads = 4
+num_key_value_heads = 2
+max_position_embeddings = 128
+[data]
+train = "{data}/corpus.arrow"
+tokenizer = "{data}/tokenizer"
+sequence_length = 64
+[batch]
+global_sequences = {sequences}
+[optimizer]
+learning_rate = 1e-3
+warmup_steps = 4
+[parallel]
+reduction_width = {ranks}
+[checkpoint]
+every_steps = 20
+keep = 3
+[launch]
+workers = {workers}
+nodes = "{nodes}"
+collective_timeout_s = 8
+hang_timeout_s = 4
+max_restarts = 1000
+[device]
+threads = 1
+[log]
+every_steps = 1
+tensorboard = false
+"""
+
+
+def make_data(skein, folder):
+    data = os.path.join(folder, "data")
+    os.makedirs(data, exist_ok=True)
+    source = os.path.join(data, "texts.jsonl")
+    with open(source, "w") as out:
+        chance = random.Random(0)
+        words = ["".join(chance.choices("abcdefghij", k=chance.randint(2, 7))) for _ in range(400)]
+        for _ in range(600):
+            out.write(json.dumps({"text": " ".join(chance.choices(words, k=200))}) + "\n")
+    corpus = os.path.join(data, "corpus.arrow")
+    for command in (["data", "ingest", "--overwrite", "--out", corpus, source],
+                    ["data", "tokenizer", "--overwrite", "--vocab-size", "300", "--out",
+                     os.path.join(data, "tokenizer"), corpus]):
+        subprocess.run([skein, *command], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+    return data
+
+
+class Node:
+    def __init__(self, skein, config, name, folder):
+        self.command = [skein, "train", config]
+        self.name = name
+        self.log = open(os.path.join(folder, f"node-{name}.log"), "a")
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log,
+                                        env=dict(os.environ, SKEIN_NODE=self.name))
+
+    def workers(self):
+        try:
+            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
+                return [int(pid) for pid in children.read().split()]
+        except FileNotFoundError:
+            return []
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def losses(run):
+    steps = {}
+    with open(os.path.join(run, "metrics.jsonl")) as lines:
+        for line in lines:
+            record = json.loads(line)
+            if "loss" in record:
+                steps[record["step"]] = record["loss"]
+    return steps
+
+
+def newest_step(run):
+    try:
+        with open(os.path.join(run, "metrics.jsonl"), "rb") as file:
+            file.seek(max(0, os.path.getsize(file.name) - 4096))
+            lines = [line for line in file.read().split(b"\n") if line.startswith(b"{")]
+            return os.path.getsize(file.name), json.loads(lines[-1]).get("step", 0) if lines else 0
+    except (FileNotFoundError, ValueError):
+        return 0, 0
+
+
+def weights(skein, run, steps):
+    out = os.path.join(run, "exported")
+    checkpoint = os.path.join(run, "checkpoints", f"step-{steps:08}")
+    subprocess.run([skein, "checkpoint", "export", checkpoint, "--out", out], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    digest = hashlib.sha256()
+    for name in sorted(os.listdir(out)):
+        if name.endswith(".safetensors"):
+            with open(os.path.join(out, name), "rb") as file:
+                digest.update(file.read())
+    return digest.hexdigest()
+
+
+def strike(kind, node, chance):
+    if kind in ("kill", "hang", "pause"):
+        workers = node.workers()
+        if not workers:
+            return None
+        pid = chance.choice(workers)
+        if not send(pid, signal.SIGKILL if kind == "kill" else signal.SIGSTOP):
+            return None
+        if kind == "pause":
+            time.sleep(1)
+            send(pid, signal.SIGCONT)
+        return f"worker {pid} of {node.name}"
+    if kind == "host":
+        node.process.kill()
+        node.process.wait()
+        time.sleep(chance.uniform(0, 1))
+        node.start()
+        return f"supervisor of {node.name}"
+    send(node.process.pid, signal.SIGSTOP)
+    time.sleep(3)
+    send(node.process.pid, signal.SIGCONT)
+    return f"supervisor of {node.name}"
+
+
+def wait_for_step(run, deadline):
+    size, _ = newest_step(run)
+    while newest_step(run)[0] == size and time.time() < deadline:
+        time.sleep(0.02)
+
+
+def train(args, data, name, nodes, faults):
+    run = os.path.join(args.folder, name)
+    config = os.path.join(args.folder, name + ".toml")
+    with open(config, "w") as out:
+        out.write(CONFIG.format(dir=run, steps=args.steps, data=data, workers=args.workers,
+                                nodes=nodes, ranks=args.nodes * args.workers,
+                                sequences=2 * args.nodes * args.workers))
+    chance = random.Random(args.seed)
+    count = args.nodes if nodes != "1" else 1
+    machines = [Node(args.skein, config, f"{name}{i}", args.folder) for i in range(count)]
+    times = {}
+    wait_for_step(run, time.time() + 60)
+    done = 0
+    while done < faults and all(machine.process.poll() is None for machine in machines):
+        time.sleep(chance.expovariate(1 / args.every))
+        kind = chance.choice(["kill", "kill", "hang", "pause", "host", "freeze"])
+        before = time.time()
+        struck = strike(kind, chance.choice(machines), chance)
+        if struck is None or any(machine.process.poll() is not None for machine in machines):
+            continue
+        done += 1
+        wait_for_step(run, time.time() + 60)
+        took = time.time() - before
+        times.setdefault(kind, []).append(took)
+        print(f"{done:3} {kind:7} {struck:28} next step after {took:5.2f} s, "
+              f"step {newest_step(run)[1]}", flush=True)
+    deadline = time.time() + args.patience
+    for machine in machines:
+        try:
+            code = machine.process.wait(max(1, deadline - time.time()))
+        except subprocess.TimeoutExpired:
+            print(f"soak: {machine.name} has not ended after {args.patience} s")
+            machine.process.kill()
+            return None
+        if code != 0:
+            print(f"soak: {machine.name} ended with {code}, expected 0: see {machine.log.name}")
+            return None
+    if faults and done < faults:
+        print(f"soak: the run ended after {done} of {faults} faults: give it more --steps")
+    return run, times
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("skein")
+    parser.add_argument("folder")
+    parser.add_argument("--faults", type=int, default=30)
+    parser.add_argument("--every", type=float, default=2.0, help="seconds between faults, on average")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--patience", type=float, default=120)
+    args = parser.parse_args()
+    args.skein = os.path.abspath(args.skein)
+    args.folder = os.path.abspath(args.folder)
+    os.makedirs(args.folder, exist_ok=True)
+    data = make_data(args.skein, args.folder)
+    quiet = train(args, data, "quiet", "1", 0)
+    struck = train(args, data, "struck", f"{args.nodes}", args.faults)
+    if quiet is None or struck is None:
+        return 1
+    for kind, seconds in sorted(struck[1].items()):
+        print(f"{kind:7} {len(seconds):3} times, to the next step: median "
+              f"{statistics.median(seconds):.2f} s, most {max(seconds):.2f} s")
+    expected, found = losses(quiet[0]), losses(struck[0])
+    wrong = [step for step in expected if expected[step] != found.get(step)]
+    if wrong:
+        print(f"soak: step {wrong[0]} has the loss {found.get(wrong[0])}, the quiet run "
+              f"{expected[wrong[0]]}; {len(wrong)} steps differ")
+        return 1
+    if weights(args.skein, quiet[0], args.steps) != weights(args.skein, struck[0], args.steps):
+        print("soak: the exported weights differ from those of the quiet run")
+        return 1
+    print(f"{len(expected)} losses and the exported weights are those of the quiet run")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
