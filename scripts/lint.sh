@@ -116,7 +116,7 @@ check_links() {
     [[ $page != docs/adding_* ]] || continue
     while IFS= read -r path; do
       case $path in
-        *[A-Z…\<{]*) continue ;;  # a placeholder
+        *[[:upper:]…\<]* | *'{'*) continue ;;  # a placeholder
         *\**) compgen -G "$path" >/dev/null && continue ;;
         *) [ ! -e "$path" ] || continue ;;
       esac

@@ -159,7 +159,7 @@ TEST(BadInput, Tokenizer) {
       2, {"--vocab-size 10", "more than 259"});
   expect_refused({"data", "tokenizer", "--vocab-size", "100000", "--out", made.string(),
                   job().corpus().string()},
-                 1, {"100000", "corpus.arrow"});
+                 2, {"--vocab-size 100000", "corpus.arrow"});
   expect_refused({"data", "tokenizer", "--vocab-size", "300", "--out", job().tokenizer().string(),
                   job().corpus().string()},
                  2, {"holds a tokenizer already", "--overwrite"});

@@ -194,7 +194,8 @@ std::vector<std::string> use_own_copies(Config& config, std::span<const std::str
     take("what describes the model,", model.hf_config.empty() ? model.init_from : model.hf_config,
          kModelFile, config.model.hf_config);
   }
-  if (fs::exists(run / kConfigFile)) {
+  std::error_code ignored;  // of a folder that may not be read, which is refused later by name
+  if (fs::exists(run / kConfigFile, ignored)) {
     if (!sets(overrides, "data.train")) {
       find_corpus("data.train", run, config.data.train, said);
     }

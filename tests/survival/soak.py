@@ -15,10 +15,12 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 CONFIG = """
@@ -224,8 +226,17 @@ def main():
     parser.add_argument("--patience", type=float, default=120)
     args = parser.parse_args()
     args.skein = os.path.abspath(args.skein)
-    args.folder = os.path.abspath(args.folder)
     os.makedirs(args.folder, exist_ok=True)
+    args.folder = tempfile.mkdtemp(prefix="soak-", dir=os.path.abspath(args.folder))
+    code = soak(args)
+    if code == 0:
+        shutil.rmtree(args.folder)
+    else:
+        print(f"soak: what was left lies in {args.folder}")
+    return code
+
+
+def soak(args):
     data = make_data(args.skein, args.folder)
     quiet = train(args, data, "quiet", "1", 0)
     struck = train(args, data, "struck", f"{args.nodes}", args.faults)
