@@ -152,8 +152,8 @@ int start_workers(const ConfigOptions& options, const Config& config,
   }
 }
 
-// A launcher that starts one process a machine, where launch.nodes asks for several machines, starts
-// their supervisors. Processes of other launchers are ranks.
+// A launcher that starts one process a machine, where launch.nodes asks for several machines,
+// starts their supervisors. Processes of other launchers are ranks.
 bool supervises(const RankInfo& rank_info, const LaunchConfig& launch) {
   return rank_info.launcher != "skein" && rank_info.local_size == 1 && rank_info.size > 1 &&
          launch.nodes != "1";

@@ -75,7 +75,7 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   // Keeps the width that the run began with, so that sums stay in the same order, unless it cannot
   // serve this number of data ranks; the caller warns then.
   const int64_t asked = config.parallel.reduction_width;
-  const int64_t width = asked > 0                       ? asked
+  const int64_t width = asked > 0                    ? asked
                         : stored > 0 && fits(stored) ? stored
                                                      : initial_width(config, data);
   if (!fits(width)) {

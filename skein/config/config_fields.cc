@@ -183,9 +183,11 @@ std::vector<ConfigField> make_fields() {
        above(0, 1e6)},
       {"launch", "hang_timeout_s", at<&C::launch, &LaunchConfig::hang_timeout_s>,
        "a worker that does nothing for longer is killed, and the workers are started again; its "
-       "stacks are in its log", above(0, 1e6)},
+       "stacks are in its log",
+       above(0, 1e6)},
       {"launch", "max_restarts", at<&C::launch, &LaunchConfig::max_restarts>,
-       "restarts in a row that bring no new step before the run is given up; 0: any failure ends it",
+       "restarts in a row that bring no new step before the run is given up; 0: any failure ends "
+       "it",
        between(0, kMaxSteps)},
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,

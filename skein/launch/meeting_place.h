@@ -5,9 +5,10 @@
 //         start-0001, start-0002, ...
 // Name    SKEIN_NODE, or the host name, with the process and a random number: no two supervisors of
 //         a run ever have the same. Two on one machine need different SKEIN_NODE
-// Lock    a file of this machine's memory that workers hold open as well: whoever gets it knows that
-//         no process of the supervisor before is left, and says so (HostRecord::succeeds)
-// Errors  kUsage for a SKEIN_NODE that is no name; kBusy naming the process that holds the lock; kIo
+// Lock    a file of this machine's memory that workers hold open as well: whoever gets it knows
+//         that no process of the supervisor before is left, and says so (HostRecord::succeeds)
+// Errors  kUsage for a SKEIN_NODE that is no name; kBusy naming the process that holds the lock;
+//         kIo
 #pragma once
 
 #include <string>

@@ -53,7 +53,7 @@ std::string first_line(const fs::path& path) {
   return text.substr(0, text.find('\n'));
 }
 
-// "S (sleeping)" of the line "State:	S (sleeping)".
+// "S (sleeping)", from the line that begins with "State:".
 std::string state_of(const fs::path& status) {
   constexpr std::string_view kState = "State:\t";
   const std::string text = read_file_if_any(status);

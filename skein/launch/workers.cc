@@ -12,7 +12,7 @@
 #include "skein/base/heartbeat.h"
 #include "skein/base/log.h"
 #include "skein/launch/exit_codes.h"
-#include "skein/launch/node.h"
+#include "skein/launch/node_supervisor.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/worker_failure.h"
 
@@ -39,7 +39,7 @@ int failed_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folde
 int run_workers(const WorkerLaunch& launch) {
   log::info("starting {} {}; their logs: {}", launch.num_workers,
             launch.num_workers == 1 ? "worker" : "workers", (launch.run_dir / "logs").string());
-  return Node(launch).run();
+  return NodeSupervisor(launch).run();
 }
 
 int run_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folder,

@@ -1,9 +1,9 @@
 // The workers of a run on this machine: each this program again, with the same arguments.
 //
-// The parent is their supervisor (node.h): it passes each worker its rank (SKEIN_RANK, ...;
-// rank_info.h), forwards SIGTERM, SIGUSR1, SIGHUP and SIGINT, watches, and starts them again after a
-// failure. Rank 0 keeps the terminal; output of the other ranks is appended to their logs. When a
-// worker fails, the others get SIGTERM, and SIGKILL after `grace_s`. A worker that lost a peer is a
+// The parent is their supervisor (node_supervisor.h): it passes each worker its rank (rank_info.h),
+// forwards SIGTERM, SIGUSR1, SIGHUP and SIGINT, watches, and starts them again after a failure.
+// Rank 0 keeps the terminal; output of the other ranks is appended to their logs. When a worker
+// fails, the others get SIGTERM, and SIGKILL after `grace_s`. A worker that lost a peer is a
 // consequence, not a cause: the parent waits up to `grace_s` for the worker that failed for another
 // reason, and reports that one.
 //
@@ -64,8 +64,8 @@ class WorkerError : public Error {
 };
 
 // Returns the exit code: 0 when training is done, 75 when it stopped because of a signal.
-// Errors  WorkerError for a failure that no restart can mend, or that came too often: "rank 3 failed: <its message> (log:
-//         ...)", with its code; "rank 3 was killed by signal 9 (SIGKILL)..."
+// Errors  WorkerError for a failure that no restart can mend, or that came too often: "rank 3
+//         failed: <its message> (log: ...)", with its code; "rank 3 was killed by signal 9..."
 int run_workers(const WorkerLaunch& launch);
 
 // Runs `body` in a worker and returns its exit code. If run_workers started this process, it dies

@@ -18,7 +18,8 @@ namespace skein {
 // no step followed it. Reads the ends of both files. nullopt where neither says.
 std::optional<int64_t> last_known_step(const fs::path& run_dir);
 
-// `fatal`: it ended the run; otherwise training goes on. `rank`: the rank that failed. Never throws: if it cannot write, it logs that.
+// `fatal`: it ended the run; otherwise training goes on. `rank`: the rank that failed. Never
+// throws: if it cannot write, it logs that.
 void record_failure(const fs::path& run_dir, int rank, const Error& error,
                     bool fatal = true) noexcept;
 

@@ -22,7 +22,7 @@ namespace skein {
 
 // {"weights": bytes, ..., "snapshot": bytes, "loader": bytes}: the memory that a rank allocated.
 OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes,
-                              int64_t loader_bytes = 0);
+                              int64_t loader_bytes);
 
 class RunLog {
  public:

@@ -187,13 +187,13 @@ class Simulation {
           note(host.name() + ": " + action.text);
           break;
         case Action::Kind::kExit:
-          exit(host, action);
+          leave(host, action);
           return;
       }
     }
   }
 
-  void exit(SimHost& host, const Action& action) {
+  void leave(SimHost& host, const Action& action) {
     note(fmt::format("{} exits with {}: {}", host.name(), action.exit_code, action.text));
     for (SimWorker& worker : host.workers) {
       if (std::exchange(worker.runs, false)) lose_worker(host, true);

@@ -1,7 +1,7 @@
 // The supervisor of a host's workers, as a deterministic state machine: what happens goes in, what
 // is to be done comes out, and it neither waits nor looks at a clock, a process or a file itself.
-// `skein train` drives it with real ones (launch/node.h), the simulator with made-up ones
-// (supervise/simulation.h), so that what is simulated is what runs.
+// `skein train` drives it with real ones (launch/node_supervisor.h), the simulator with made-up
+// ones (supervise/simulation.h), so that what is simulated is what runs.
 //
 // In    start, tick, exchanged, created, heartbeat, worker_ended, asked_to_stop; each with the time
 //       of this host's monotonic clock

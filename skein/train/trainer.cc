@@ -11,6 +11,7 @@
 #include "skein/base/log.h"
 #include "skein/base/version.h"
 #include "skein/model/decoder.h"
+#include "skein/plan/plan_stage.h"
 #include "skein/record/op_trace.h"
 #include "skein/train/consensus.h"
 #include "skein/train/device_ceiling.h"
@@ -134,10 +135,12 @@ void Trainer::allocate() {
     scale.measure_ceiling = [this, dtype] { return measure_ceiling(dtype); };
   scale.arena_bytes = programs_.arena_bytes;
   scale.snapshot_bytes = saver_->snapshot_bytes();
+  scale.loader_bytes = loader_bytes(spec);
   if (log_) {
     log_->set_scale(scale);
   } else {
-    const OrderedJson allocated = allocated_to_json(scale.arena_bytes, scale.snapshot_bytes);
+    const OrderedJson allocated =
+        allocated_to_json(scale.arena_bytes, scale.snapshot_bytes, scale.loader_bytes);
     log::info("allocated {}", allocated.dump());
   }
 }
@@ -171,7 +174,10 @@ void Trainer::begin() {
   saver_->go_on_from(step_, beginning_->start().parent);
   wait_for_all(world_, "every rank has its state");
   if (log_) {
-    write_run_folder(config_, inputs_->model(), inputs_->tokenizer());
+    // A start that has nothing to do leaves the files as the run that was trained wrote them.
+    if (step_ < config_.run.steps) {
+      write_run_folder(config_, inputs_->model(), inputs_->tokenizer());
+    }
     log_->start(step_, beginning_->from(), beginning_->said());
   }
   LoaderOptions options = lanes();

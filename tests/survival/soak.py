@@ -2,11 +2,15 @@
 """Trains on several supervisors on this machine while faults happen, and compares with a quiet run.
 
   soak.py SKEIN FOLDER [--faults 30] [--every 2.0] [--seed 1] [--nodes 2] [--workers 2] [--steps 400]
+          [--min-nodes 2] [--namespaces]
 
-Each supervisor stands for a machine (SKEIN_NODE). Faults, at random times, by seed:
+Each supervisor stands for a machine (SKEIN_NODE). With --namespaces, which needs root and `ip`, each has
+a network of its own behind a bridge. Faults, at random times, by seed:
   kill    SIGKILL to a worker           hang       SIGSTOP to a worker, for good
   pause   SIGSTOP to a worker, 1 s      host       SIGKILL to a supervisor, which is started again
   freeze  SIGSTOP to a supervisor, 3 s
+  away    with --min-nodes: SIGKILL to a supervisor, which is started again 15 s later; the others go on
+  link    with --namespaces: its link is down, 2 to 12 s
 Afterwards every supervisor must end with 0, every step must have the loss that the quiet run had, and
 the exported weights must be the same file. Prints a line a fault and a table of recovery times.
 """
@@ -80,9 +84,50 @@ def make_data(skein, folder):
     return data
 
 
+class Network:
+    """A namespace for each machine, all on one bridge; without them, the machine's own network."""
+
+    def __init__(self, count, wanted):
+        self.names = [f"skein-soak-{os.getpid()}-{i}" for i in range(count)] if wanted else []
+        self.bridge = f"sk{os.getpid()}"
+        if not self.names:
+            return
+        self.ip("link", "add", self.bridge, "type", "bridge")
+        self.ip("link", "set", self.bridge, "up")
+        for i, name in enumerate(self.names):
+            self.ip("netns", "add", name)
+            self.ip("link", "add", self.link(i), "type", "veth", "peer", "name", "eth0", "netns", name)
+            self.ip("link", "set", self.link(i), "master", self.bridge, "up")
+            for command in (["addr", "add", f"10.199.7.{i + 1}/24", "dev", "eth0"],
+                            ["link", "set", "eth0", "up"], ["link", "set", "lo", "up"]):
+                self.ip("-n", name, *command)
+
+    def link(self, index):
+        return f"{self.bridge}v{index}"
+
+    @staticmethod
+    def ip(*arguments):
+        subprocess.run(["ip", *arguments], check=True)
+
+    def inside(self, index, command):
+        return ["ip", "netns", "exec", self.names[index], *command] if self.names else command
+
+    def cut(self, index, seconds):
+        self.ip("link", "set", self.link(index), "down")
+        time.sleep(seconds)
+        self.ip("link", "set", self.link(index), "up")
+
+    def remove(self):
+        for name in self.names:
+            self.ip("netns", "del", name)
+        if self.names:
+            self.ip("link", "del", self.bridge)
+
+
 class Node:
-    def __init__(self, skein, config, name, folder):
-        self.command = [skein, "train", config]
+    def __init__(self, skein, config, name, folder, network, index):
+        self.command = network.inside(index, [skein, "train", config])
+        self.network, self.index = network, index
         self.name = name
         self.log = open(os.path.join(folder, f"node-{name}.log"), "a")
         self.process = None
@@ -90,7 +135,10 @@ class Node:
 
     def start(self):
         self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log,
-                                        env=dict(os.environ, SKEIN_NODE=self.name))
+                                        env=dict(os.environ, SKEIN_NODE=self.name, **self.interface()))
+
+    def interface(self):
+        return {"SKEIN_NETWORK_INTERFACE": "eth0"} if self.network.names else {}
 
     def workers(self):
         try:
@@ -153,10 +201,13 @@ def strike(kind, node, chance):
             time.sleep(1)
             send(pid, signal.SIGCONT)
         return f"worker {pid} of {node.name}"
-    if kind == "host":
+    if kind == "link":
+        node.network.cut(node.index, chance.uniform(2, 12))
+        return f"link of {node.name}"
+    if kind in ("host", "away"):
         node.process.kill()
         node.process.wait()
-        time.sleep(chance.uniform(0, 1))
+        time.sleep(chance.uniform(0, 1) if kind == "host" else 15)
         node.start()
         return f"supervisor of {node.name}"
     send(node.process.pid, signal.SIGSTOP)
@@ -171,7 +222,7 @@ def wait_for_step(run, deadline):
         time.sleep(0.02)
 
 
-def train(args, data, name, nodes, faults):
+def train(args, data, name, nodes, faults, network):
     run = os.path.join(args.folder, name)
     config = os.path.join(args.folder, name + ".toml")
     with open(config, "w") as out:
@@ -180,13 +231,15 @@ def train(args, data, name, nodes, faults):
                                 sequences=2 * args.nodes * args.workers))
     chance = random.Random(args.seed)
     count = args.nodes if nodes != "1" else 1
-    machines = [Node(args.skein, config, f"{name}{i}", args.folder) for i in range(count)]
+    machines = [Node(args.skein, config, f"{name}{i}", args.folder, network, i) for i in range(count)]
     times = {}
     wait_for_step(run, time.time() + 60)
     done = 0
     while done < faults and all(machine.process.poll() is None for machine in machines):
         time.sleep(chance.expovariate(1 / args.every))
-        kind = chance.choice(["kill", "kill", "hang", "pause", "host", "freeze"])
+        kind = chance.choice(["kill", "kill", "hang", "pause", "host", "freeze"] +
+                             (["link", "link"] if network.names else []) +
+                             (["away", "away"] if args.min_nodes < args.nodes else []))
         before = time.time()
         struck = strike(kind, chance.choice(machines), chance)
         if struck is None or any(machine.process.poll() is not None for machine in machines):
@@ -221,10 +274,13 @@ def main():
     parser.add_argument("--every", type=float, default=2.0, help="seconds between faults, on average")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--min-nodes", type=int)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--namespaces", action="store_true")
     parser.add_argument("--patience", type=float, default=120)
     args = parser.parse_args()
+    args.min_nodes = args.min_nodes or args.nodes
     args.skein = os.path.abspath(args.skein)
     os.makedirs(args.folder, exist_ok=True)
     args.folder = tempfile.mkdtemp(prefix="soak-", dir=os.path.abspath(args.folder))
@@ -238,8 +294,12 @@ def main():
 
 def soak(args):
     data = make_data(args.skein, args.folder)
-    quiet = train(args, data, "quiet", "1", 0)
-    struck = train(args, data, "struck", f"{args.nodes}", args.faults)
+    quiet = train(args, data, "quiet", "1", 0, Network(1, False))
+    network = Network(args.nodes, args.namespaces)
+    try:
+        struck = train(args, data, "struck", f"{args.min_nodes}:{args.nodes}", args.faults, network)
+    finally:
+        network.remove()
     if quiet is None or struck is None:
         return 1
     for kind, seconds in sorted(struck[1].items()):

@@ -1,4 +1,4 @@
-#include "skein/launch/node.h"
+#include "skein/launch/node_supervisor.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,7 +89,7 @@ void make_folder(const fs::path& path) {
 
 }  // namespace
 
-Node::Node(const WorkerLaunch& launch)
+NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
     : launch_(launch),
       start_id_(launch.start_id.empty() ? new_start_id() : launch.start_id),
       signals_(wake_signal()),
@@ -99,9 +99,9 @@ Node::Node(const WorkerLaunch& launch)
   make_folder(launch.run_dir / "logs");
 }
 
-Node::~Node() { end_crew(); }
+NodeSupervisor::~NodeSupervisor() { end_crew(); }
 
-int Node::run() {
+int NodeSupervisor::run() {
   supervisor_.start(boot_millis());
   perform();
   while (!exit_) {
@@ -125,7 +125,7 @@ int Node::run() {
               exit_->message);
 }
 
-void Node::perform() {
+void NodeSupervisor::perform() {
   for (const Action& action : supervisor_.take_actions()) {
     switch (action.kind) {
       case Action::Kind::kExchange:
@@ -159,7 +159,7 @@ void Node::perform() {
   }
 }
 
-void Node::start_crew(const GenerationRecord& generation) {
+void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   end_crew();
   crew_.emplace();
   Crew& crew = *crew_;
@@ -193,7 +193,7 @@ void Node::start_crew(const GenerationRecord& generation) {
   }
 }
 
-void Node::start_worker(int index) {
+void NodeSupervisor::start_worker(int index) {
   Crew& crew = *crew_;
   const int rank = crew.first_rank + index;
   WorkerProcess::Start start;
@@ -223,7 +223,7 @@ void Node::start_worker(int index) {
   crew.workers.emplace_back(rank, start);
 }
 
-void Node::reap() {
+void NodeSupervisor::reap() {
   if (!crew_) return;
   for (size_t index = 0; index < crew_->workers.size(); ++index) {
     const std::optional<int> status = crew_->workers[index].poll();
@@ -233,7 +233,7 @@ void Node::reap() {
   }
 }
 
-void Node::ended(int index, int status) {
+void NodeSupervisor::ended(int index, int status) {
   const int rank = crew_->first_rank + index;
   const auto tell = [&](Ending ending, const std::string& message) {
     supervisor_.worker_ended(crew_->number, index, ending, message, boot_millis());
@@ -261,7 +261,7 @@ void Node::ended(int index, int status) {
   tell(ending, failure->message);
 }
 
-void Node::handle(int signal) {
+void NodeSupervisor::handle(int signal) {
   if (signal == SIGCHLD || signal == wake_signal()) return;
   const bool at_once = signal == SIGINT && std::exchange(interrupted_, true);
   stop_requested_ = true;
@@ -269,19 +269,19 @@ void Node::handle(int signal) {
   perform();
 }
 
-void Node::ask_workers(int signal) {
+void NodeSupervisor::ask_workers(int signal) {
   if (!crew_) return;
   if (signal == kRegroup) crew_->regroups = true;
   // On a terminal workers get Ctrl-C themselves, and a second SIGINT would end them at once.
   send_all(signal == SIGINT || signal == kRegroup ? SIGTERM : signal);
 }
 
-void Node::send_all(int signal) {
+void NodeSupervisor::send_all(int signal) {
   if (!crew_) return;
   for (const WorkerProcess& worker : crew_->workers) worker.send(signal);
 }
 
-void Node::write_stacks() {
+void NodeSupervisor::write_stacks() {
   for (const WorkerProcess& worker : crew_->workers) {
     if (!worker.running()) continue;
     log::warn("the threads of rank {}, whose stacks are in its log:\n{}", worker.rank(),
@@ -289,7 +289,7 @@ void Node::write_stacks() {
   }
 }
 
-void Node::sample_heartbeats() {
+void NodeSupervisor::sample_heartbeats() {
   if (!crew_ || crew_->heartbeats == nullptr) return;
   crew_->heartbeats->permitted_until() = supervisor_.permitted_until();
   for (size_t index = 0; index < crew_->workers.size(); ++index) {
@@ -298,7 +298,7 @@ void Node::sample_heartbeats() {
 }
 
 // A worker that waits with a deadline of its own makes progress as long as that lasts.
-void Node::sample_heartbeat(int index) {
+void NodeSupervisor::sample_heartbeat(int index) {
   const Millis now = boot_millis();
   const HeartbeatSlot& slot = crew_->heartbeats->slot(index);
   Crew::Seen& seen = crew_->seen[static_cast<size_t>(index)];
@@ -308,7 +308,7 @@ void Node::sample_heartbeat(int index) {
   supervisor_.heartbeat(crew_->number, index, seen.told, slot.step.load(), now);
 }
 
-void Node::hear(const StoreThread::Answer& answer) {
+void NodeSupervisor::hear(const StoreThread::Answer& answer) {
   if (!answer.problem.empty() && !std::exchange(store_failed_, true)) {
     log::warn("the rendezvous store does not answer: {}", answer.problem);
   } else if (answer.problem.empty() && std::exchange(store_failed_, false)) {
@@ -322,7 +322,7 @@ void Node::hear(const StoreThread::Answer& answer) {
 }
 
 // Kills what still runs. The folder in which its ranks met is not needed any more.
-void Node::end_crew() {
+void NodeSupervisor::end_crew() {
   if (!crew_) return;
   crew_->workers.clear();
   std::error_code ignored;

@@ -19,13 +19,13 @@
 
 namespace skein {
 
-class Node {
+class NodeSupervisor {
  public:
   // Signals are held back from here on.
-  explicit Node(const WorkerLaunch& launch);
-  ~Node();
-  Node(const Node&) = delete;
-  Node& operator=(const Node&) = delete;
+  explicit NodeSupervisor(const WorkerLaunch& launch);
+  ~NodeSupervisor();
+  NodeSupervisor(const NodeSupervisor&) = delete;
+  NodeSupervisor& operator=(const NodeSupervisor&) = delete;
 
   // Until the run ends for this machine. Returns the exit code; throws WorkerError for a failure
   // that ends the run.
