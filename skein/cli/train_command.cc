@@ -138,8 +138,11 @@ int start_workers(const ConfigOptions& options, const Config& config,
   log::start();
   say(copies);
   try {
-    return run_workers(launch);
+    const int code = run_workers(launch);
+    if (place) place->leave();
+    return code;
   } catch (const WorkerError& error) {
+    if (place) place->leave();
     // A mistake before training is reported in full on the terminal. Other failures are recorded,
     // and the logs are kept, since they may explain them.
     if (new_folder.has_begun() || !is_mistake(error.code())) {

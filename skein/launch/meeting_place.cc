@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,6 +51,13 @@ void make_folder(const fs::path& path) {
   }
 }
 
+// Memory of this machine, which a restart of it clears.
+fs::path lock_folder() {
+  std::error_code problem;
+  const fs::path memory = "/dev/shm";
+  return fs::is_directory(memory, problem) ? memory : fs::temp_directory_path();
+}
+
 // The highest number of a start in the folder, or 0.
 int newest_start(const fs::path& rendezvous) {
   int newest = 0;
@@ -66,13 +74,31 @@ int newest_start(const fs::path& rendezvous) {
   return newest;
 }
 
-}  // namespace
-
-fs::path lock_folder() {
-  std::error_code problem;
-  const fs::path memory = "/dev/shm";
-  return fs::is_directory(memory, problem) ? memory : fs::temp_directory_path();
+// Opens and locks the file of that name. One that was removed meanwhile is somebody's who has left.
+FileDescriptor lock_file(const fs::path& path) {
+  for (int tries = 0; tries < 100; ++tries) {
+    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (file.get() < 0) {
+      fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
+    }
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+      struct stat locked {
+      }, named{};
+      const bool is_there = ::fstat(file.get(), &locked) == 0 &&
+                            ::stat(path.c_str(), &named) == 0 && locked.st_ino == named.st_ino;
+      if (is_there) return file;
+    } else if (errno != EWOULDBLOCK && errno != EINTR) {
+      fail(errno_code(errno), "cannot lock {}: {}", path.string(), errno_text(errno));
+    }
+    ::usleep(100'000);  // the workers of a supervisor that was killed may be about to end
+  }
+  fail(ErrorCode::kBusy,
+       "another `skein train` of this run is on this machine as {}: stop it, or give each another "
+       "name in SKEIN_NODE",
+       read_file_if_any(path));
 }
+
+}  // namespace
 
 MeetingPlace::MeetingPlace(const fs::path& rendezvous, const std::string& start_id) {
   make_folder(rendezvous);
@@ -80,7 +106,15 @@ MeetingPlace::MeetingPlace(const fs::path& rendezvous, const std::string& start_
   make_folder(folder_);
   const std::string node = node_name();
   host_ = fmt::format("{}.{}-{:04x}", node, ::getpid(), std::random_device()() & 0xffff);
-  take_lock(node);
+  const std::string key = fs::absolute(folder_).lexically_normal().string();
+  lock_path_ =
+      lock_folder() / fmt::format("skein-{}-{}-{:016x}.lock", ::getuid(), node, hash_name(key));
+  lock_ = lock_file(lock_path_);
+  succeeds_ = read_file_if_any(lock_path_);
+  if (::ftruncate(lock_.get(), 0) != 0) {
+    fail(errno_code(errno), "cannot write {}: {}", lock_path_.string(), errno_text(errno));
+  }
+  write_all(lock_.get(), std::as_bytes(std::span(host_)), lock_path_);
 }
 
 void MeetingPlace::choose_start(const fs::path& rendezvous, const std::string& start_id) {
@@ -96,32 +130,9 @@ void MeetingPlace::choose_start(const fs::path& rendezvous, const std::string& s
   if (last && last->verdict) enter(fmt::format("{}{:04}", kStart, newest + 1));
 }
 
-void MeetingPlace::take_lock(const std::string& node) {
-  const std::string key = fs::absolute(folder_).lexically_normal().string();
-  const fs::path path =
-      lock_folder() / fmt::format("skein-{}-{}-{:016x}.lock", ::getuid(), node, hash_name(key));
-  lock_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock_.get() < 0) {
-    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
-  }
-  // The workers of a supervisor that was killed may be about to end.
-  for (int tries = 0; ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      fail(errno_code(errno), "cannot lock {}: {}", path.string(), errno_text(errno));
-    }
-    if (tries == 100) {
-      fail(ErrorCode::kBusy,
-           "another `skein train` of this run is on this machine as {}: stop it, or give each "
-           "another name in SKEIN_NODE",
-           read_file_if_any(path));
-    }
-    ::usleep(100'000);
-  }
-  succeeds_ = read_file_if_any(path);
-  if (::ftruncate(lock_.get(), 0) != 0) {
-    fail(errno_code(errno), "cannot write {}: {}", path.string(), errno_text(errno));
-  }
-  write_all(lock_.get(), std::as_bytes(std::span(host_)), path);
+void MeetingPlace::leave() {
+  std::error_code ignored;
+  fs::remove(lock_path_, ignored);
 }
 
 }  // namespace skein

@@ -28,17 +28,17 @@ class MeetingPlace {
   const std::string& succeeds() const { return succeeds_; }
   int lock() const { return lock_.get(); }
 
+  // The run has ended here: nobody needs to speak for this supervisor any more.
+  void leave();
+
  private:
   void choose_start(const fs::path& rendezvous, const std::string& start_id);
-  void take_lock(const std::string& node);
 
   std::string start_id_;
   fs::path folder_;
   std::string host_, succeeds_;
   FileDescriptor lock_;
+  fs::path lock_path_;
 };
-
-// Where its machine's part of the locks lies; tests of several machines on one need no other.
-fs::path lock_folder();
 
 }  // namespace skein

@@ -247,11 +247,12 @@ void NodeSupervisor::ended(int index, int status) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRequeue) {
     return tell(crew_->regroups ? Ending::kRegrouped : Ending::kStopped, "");
   }
+  const bool out_of_memory = signal == SIGKILL && oom_kills() > crew_->oom_kills;
   const auto failure = worker_failure(rank, status, read_failure(crew_->rendezvous, rank),
-                                      rank_log(launch_.run_dir, rank));
+                                      rank_log(launch_.run_dir, rank), out_of_memory);
   Ending ending =
       signal == SIGKILL || signal == SIGTERM ? Ending::kKilled : ending_of(*failure, crew_->number);
-  if (signal == SIGKILL && oom_kills() > crew_->oom_kills) ending = Ending::kOutOfMemory;
+  if (out_of_memory) ending = Ending::kOutOfMemory;
   const bool is_news = !failure_ || failure_generation_ != crew_->number ||
                        (failure_->lost_peer && !failure->lost_peer);
   if (is_news && !(signal != 0 && ending == Ending::kKilled && supervisor_.ends_workers())) {

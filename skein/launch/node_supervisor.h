@@ -19,6 +19,23 @@
 
 namespace skein {
 
+// The workers of one generation on this machine.
+struct Crew {
+  int64_t number = 0;  // of the generation
+  int first_rank = 0, size = 0;
+  std::string start_id;
+  fs::path rendezvous;
+  std::vector<WorkerProcess> workers;
+  std::unique_ptr<HeartbeatPage> heartbeats;
+  struct Seen {
+    int64_t progress = -1;  // as the worker counts
+    int64_t told = 0;       // as the supervisor does
+  };
+  std::vector<Seen> seen;
+  int64_t oom_kills = 0;  // of this machine, when they started
+  bool regroups = false;  // they were asked to stop for another machine to come in
+};
+
 class NodeSupervisor {
  public:
   // Signals are held back from here on.
@@ -32,23 +49,6 @@ class NodeSupervisor {
   int run();
 
  private:
-  // The workers of one generation on this machine.
-  struct Crew {
-    int64_t number = 0;  // of the generation
-    int first_rank = 0, size = 0;
-    std::string start_id;
-    fs::path rendezvous;
-    std::vector<WorkerProcess> workers;
-    std::unique_ptr<HeartbeatPage> heartbeats;
-    struct Seen {
-      int64_t progress = -1;  // as the worker counts
-      int64_t told = 0;       // as the supervisor does
-    };
-    std::vector<Seen> seen;
-    int64_t oom_kills = 0;  // of this machine, when they started
-    bool regroups = false;  // they were asked to stop for another machine to come in
-  };
-
   void perform();
   void start_crew(const GenerationRecord& generation);
   void start_worker(int index);

@@ -19,11 +19,11 @@ fs::path report_path(const fs::path& rendezvous_folder, int rank) {
   return rendezvous_folder / fmt::format("failed-{:05}", rank);
 }
 
-std::string killed_text(int signal) {
+std::string killed_text(int signal, bool out_of_memory) {
   const char* name = sigabbrev_np(signal);
   std::string text = fmt::format("was killed by signal {}", signal);
   if (name != nullptr) text += fmt::format(" (SIG{})", name);
-  if (signal == SIGKILL) text += ", as the system does when memory runs out: see dmesg";
+  if (signal == SIGKILL && out_of_memory) text += ", because memory ran out (see dmesg)";
   return text;
 }
 
@@ -50,14 +50,14 @@ std::optional<Error> read_failure(const fs::path& rendezvous_folder, int rank) {
 }
 
 std::optional<WorkerFailure> worker_failure(int rank, int status,
-                                            const std::optional<Error>& report,
-                                            const fs::path& log) {
+                                            const std::optional<Error>& report, const fs::path& log,
+                                            bool out_of_memory) {
   WorkerFailure failure;
   failure.rank = rank;
   std::string what;
   if (WIFSIGNALED(status)) {
     failure.code = ErrorCode::kPeerLost;
-    what = killed_text(WTERMSIG(status));
+    what = killed_text(WTERMSIG(status), out_of_memory);
   } else {
     const int exit_code = WEXITSTATUS(status);
     if (exit_code == 0 || exit_code == kExitRequeue) return std::nullopt;

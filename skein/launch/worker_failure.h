@@ -20,9 +20,10 @@ struct WorkerFailure {
 
 // Builds a failure from `status` (of waitpid) and the worker's report; nullopt for exit codes 0 and
 // 75.
+// `out_of_memory`: the kernel killed processes of this machine for that meanwhile.
 std::optional<WorkerFailure> worker_failure(int rank, int status,
-                                            const std::optional<Error>& report,
-                                            const fs::path& log);
+                                            const std::optional<Error>& report, const fs::path& log,
+                                            bool out_of_memory = false);
 
 // The first failure that is not a lost peer, or else the first one. `failures`: in order of time,
 // not empty.

@@ -8,6 +8,7 @@
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/base/nearest.h"
+#include "skein/config/node_range.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/ops.h"
@@ -73,7 +74,8 @@ const StagePlan& Plan::busiest() const {
 int64_t ranks_to_plan(const Config& config, int64_t asked) {
   if (asked > 0) return asked;
   const ParallelConfig& parallel = config.parallel;
-  const int64_t ranks = std::max<int64_t>(config.launch.workers, configured_ranks(parallel));
+  const int64_t launched = config.launch.workers * parse_node_range(config.launch.nodes)->most;
+  const int64_t ranks = std::max<int64_t>(launched, configured_ranks(parallel));
   const int64_t replica = parallel.pipeline * parallel.context * parallel.tensor;
   if (parallel.data == 0 && ranks % replica != 0) {
     fail(ErrorCode::kUsage,

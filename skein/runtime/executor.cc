@@ -154,6 +154,7 @@ void Executor::choose_algorithms() {
 }
 
 void Executor::start(BoundProgram& program, int64_t slot) {
+  heartbeat::tick();  // of a recorded program nothing else is seen here
   if (profiling_) return run_profiled(program, slot);
   if (program.ran && !program.communicates && program.recording == nullptr &&
       !device_.checks_ops()) {

@@ -16,6 +16,10 @@ namespace {
 constexpr int64_t kMaxRecordBytes = 16 << 20;  // a generation of 100,000 hosts
 constexpr std::string_view kHost = "host-", kGeneration = "generation-", kJson = ".json";
 
+std::string file_of(const std::string& host) {
+  return std::string(kHost) + host + std::string(kJson);
+}
+
 fs::path path_of(const fs::path& folder, int64_t number) {
   return folder / fmt::format("{}{:08}{}", kGeneration, number, kJson);
 }
@@ -70,8 +74,12 @@ class FolderStore : public RendezvousStore {
   }
 
   StoreView exchange(const HostRecord& record) override {
-    replace(folder_ / (std::string(kHost) + record.host + std::string(kJson)),
-            host_to_json(record).dump());
+    replace(folder_ / file_of(record.host), host_to_json(record).dump());
+    // From now on this record speaks for the one that it replaces.
+    if (!record.succeeds.empty() && !std::exchange(spoke_for_it_, true)) {
+      std::error_code ignored;
+      fs::remove(folder_ / file_of(record.succeeds), ignored);
+    }
     StoreView view;
     const std::vector<std::string> names = names_in(folder_);
     for (const std::string& name : names) {
@@ -106,7 +114,12 @@ class FolderStore : public RendezvousStore {
       if (file.get() < 0) {
         fail(errno_code(errno), "cannot create {}: {}", partial.string(), errno_text(errno));
       }
-      write_all(file.get(), std::as_bytes(std::span(text)), partial);
+      const std::span bytes = std::as_bytes(std::span(text));
+      const auto written = try_run([&] { return write_all(file.get(), bytes, partial), true; });
+      if (!written.ok()) {
+        ::unlink(partial.c_str());
+        throw written.error();
+      }
     }
     if (::rename(partial.c_str(), path.c_str()) != 0) {
       fail(errno_code(errno), "cannot replace {}: {}", path.string(), errno_text(errno));
@@ -117,7 +130,7 @@ class FolderStore : public RendezvousStore {
     try {
       HostRecord host = host_from_json(parse_json(read_file(path, kMaxRecordBytes), path.string()),
                                        path.string());
-      const std::string expected = std::string(kHost) + host.host + std::string(kJson);
+      const std::string expected = file_of(host.host);
       if (path.filename() != expected) {
         fail(ErrorCode::kInvalid, "{} is the record of host \"{}\": expected the file {}",
              path.string(), host.host.substr(0, 100), expected.substr(0, 100));
@@ -132,6 +145,7 @@ class FolderStore : public RendezvousStore {
   }
 
   const fs::path folder_;
+  bool spoke_for_it_ = false;
   std::set<std::string> told_;  // files that are not what they should be
 };
 
