@@ -71,8 +71,12 @@ std::string read_file(const FileDescriptor& file, const fs::path& path, int64_t 
 }
 
 std::string read_file_if_any(const fs::path& path) {
-  std::ifstream stream(path);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  try {
+    std::ifstream stream(path);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  } catch (const std::ios_base::failure&) {  // the buffer throws where read() fails
+    return "";
+  }
 }
 
 void write_all(int fd, std::span<const std::byte> bytes, const fs::path& path) {

@@ -4,6 +4,7 @@
 
 #include "skein/base/clock.h"
 #include "skein/base/hash.h"
+#include "skein/base/heartbeat.h"
 #include "skein/checkpoint/finite.h"
 #include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/lineage.h"
@@ -103,6 +104,10 @@ SavedCheckpoint commit(const SaveJob& job, const Manifest& manifest, int64_t tot
   write_manifest(partial / "manifest.json", manifest, job.ops);
   job.ops.sync_folder(partial);
   SavedCheckpoint saved{manifest.state.step, path, total_bytes};
+  if (!heartbeat::is_permitted()) {
+    fail(ErrorCode::kPeerLost,
+         "{} is not committed: other machines may train without this one by now", path.string());
+  }
   if (const auto problem = commit_folder(partial, path, job.ops)) {
     saved.warning = fmt::format("saved, but {}", problem->what());
   }

@@ -16,6 +16,7 @@
 #include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
 #include "skein/launch/meeting_place.h"
+#include "skein/launch/stacks.h"
 #include "skein/launch/workers.h"
 #include "skein/record/events.h"
 #include "skein/record/failure_record.h"
@@ -119,7 +120,12 @@ int start_workers(const ConfigOptions& options, const Config& config,
                    /*fatal=*/false);
   };
   launch.on_generation = [&](const GenerationRecord& generation) {
-    record_generation(config.run.dir, generation);
+    try {
+      record_generation(config.run.dir, generation);
+    } catch (const std::exception& problem) {  // training goes on without it
+      log::error("cannot write down that generation {} began: {}", generation.number,
+                 problem.what());
+    }
   };
   std::optional<MeetingPlace> place;
   const NodeRange nodes = *parse_node_range(config.launch.nodes);
@@ -152,6 +158,10 @@ int start_workers(const ConfigOptions& options, const Config& config,
     }
     const std::string text = error.what();
     throw Error(error.code(), text.substr(0, text.rfind(" (log: ")));
+  } catch (const Error&) {  // of another machine, or of this process: the logs may explain it
+    if (place) place->leave();
+    new_folder.keep_logs();
+    throw;
   }
 }
 
@@ -168,6 +178,7 @@ void start_log(const Config& config, const RankInfo& rank_info) {
   // The parent already redirects standard error of the other ranks to this file.
   const bool is_redirected = rank_info.parent_pid != 0 && rank_info.rank > 0;
   log::start(is_redirected ? "" : file.string());
+  if (rank_info.heartbeats >= 0) answer_with_stacks(file);
   if (rank_info.rank > 0 || rank_info.generation > 1) return;
   for (const std::string& note : run_length_notes(config)) log::info("{}", note);
   for (const std::string& note : schedule_warnings(config)) log::warn("{}", note);
@@ -191,6 +202,7 @@ int train(const Config& config, const RankInfo& rank_info, const fs::path& rende
     Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank);
     trains = true;
     const TrainOutcome outcome = trainer.run();
+    if (outcome == TrainOutcome::kRegrouped) return kExitRegroup;
     return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
   } catch (const std::exception& exception) {
     // If this program started the workers, the parent records the failure.

@@ -105,7 +105,9 @@ MeetingPlace::MeetingPlace(const fs::path& rendezvous, const std::string& start_
   choose_start(rendezvous, start_id);
   make_folder(folder_);
   const std::string node = node_name();
-  host_ = fmt::format("{}.{}-{:04x}", node, ::getpid(), std::random_device()() & 0xffff);
+  // In containers process numbers repeat.
+  std::random_device random;
+  host_ = fmt::format("{}.{}-{:08x}{:08x}", node, ::getpid(), random(), random());
   const std::string key = fs::absolute(folder_).lexically_normal().string();
   lock_path_ =
       lock_folder() / fmt::format("skein-{}-{}-{:016x}.lock", ::getuid(), node, hash_name(key));

@@ -10,6 +10,7 @@
 #include <random>
 #include <utility>
 
+#include "skein/base/exception.h"
 #include "skein/base/log.h"
 #include "skein/launch/cores.h"
 #include "skein/launch/exit_codes.h"
@@ -46,12 +47,13 @@ Ending ending_of(const WorkerFailure& failure, int64_t generation) {
     case ErrorCode::kNoSpace:
       return Ending::kNoStorage;
     case ErrorCode::kBusy:
-      return generation == 1 ? Ending::kRefused : Ending::kNoStorage;
+      return generation == 1 ? Ending::kInvalid : Ending::kNoStorage;
     case ErrorCode::kUsage:
+      return Ending::kRefused;
     case ErrorCode::kInvalid:
     case ErrorCode::kNotFound:
     case ErrorCode::kUnsupported:
-      return Ending::kRefused;
+      return Ending::kInvalid;
     case ErrorCode::kCorrupt:
     case ErrorCode::kInternal:
       return Ending::kCrashed;
@@ -115,9 +117,11 @@ int NodeSupervisor::run() {
     supervisor_.tick(boot_millis());
     perform();
   }
+  const bool failed_here = failure_ && !failure_->lost_peer && crew_ &&
+                           failure_generation_ == crew_->number && !interrupted_;
   end_crew();
   if (exit_->exit_code == kExitDone || exit_->exit_code == kExitRequeue) return exit_->exit_code;
-  if (failure_) {
+  if (failed_here) {
     failure_->message = exit_->message;
     throw WorkerError(*failure_);
   }
@@ -141,7 +145,7 @@ void NodeSupervisor::perform() {
         ask_workers(action.signal);
         break;
       case Action::Kind::kDumpStacks:
-        write_stacks();
+        write_stacks(action);
         break;
       case Action::Kind::kEndWorkers:
         send_all(SIGTERM);
@@ -182,9 +186,11 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   try {
     make_folder(crew.rendezvous);
     crew.heartbeats = std::make_unique<HeartbeatPage>(launch_.num_workers);
+    crew.heartbeats->permitted_until() = supervisor_.permitted_until();
     crew.seen.resize(static_cast<size_t>(launch_.num_workers));
     for (int index = 0; index < launch_.num_workers; ++index) start_worker(index);
-  } catch (const Error& error) {
+  } catch (const std::exception& exception) {
+    const Error error = to_error(exception);
     log::error("{}", error.what());
     send_all(SIGKILL);
     for (int index = static_cast<int>(crew.workers.size()); index < launch_.num_workers; ++index) {
@@ -244,12 +250,19 @@ void NodeSupervisor::ended(int index, int status) {
                        (stop_requested_ && (signal == SIGTERM || signal == SIGUSR1));
   if (is_stop) return tell(Ending::kStoppedEarly, "stopped before it trained");
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDone) return tell(Ending::kFinished, "");
+  const bool regroups = WIFEXITED(status) && WEXITSTATUS(status) == kExitRegroup;
+  const bool early = signal == SIGUSR2;  // before it knew how to save
+  if (regroups || early) return tell(Ending::kRegrouped, "");
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRequeue) {
-    return tell(crew_->regroups ? Ending::kRegrouped : Ending::kStopped, "");
+    if (supervisor_.ends_workers()) return tell(Ending::kLostPeer, "it was told to end");
+    return tell(Ending::kStopped, "");
   }
-  const bool out_of_memory = signal == SIGKILL && oom_kills() > crew_->oom_kills;
-  const auto failure = worker_failure(rank, status, read_failure(crew_->rendezvous, rank),
-                                      rank_log(launch_.run_dir, rank), out_of_memory);
+  const bool out_of_memory =
+      signal == SIGKILL && !supervisor_.ends_workers() && oom_kills() > crew_->oom_kills;
+  const std::optional<Error> report =
+      signal == 0 ? read_failure(crew_->rendezvous, rank) : std::nullopt;
+  const auto failure =
+      worker_failure(rank, status, report, rank_log(launch_.run_dir, rank), out_of_memory);
   Ending ending =
       signal == SIGKILL || signal == SIGTERM ? Ending::kKilled : ending_of(*failure, crew_->number);
   if (out_of_memory) ending = Ending::kOutOfMemory;
@@ -272,9 +285,9 @@ void NodeSupervisor::handle(int signal) {
 
 void NodeSupervisor::ask_workers(int signal) {
   if (!crew_) return;
-  if (signal == kRegroup) crew_->regroups = true;
+  if (signal == kRegroup) return send_all(SIGUSR2);
   // On a terminal workers get Ctrl-C themselves, and a second SIGINT would end them at once.
-  send_all(signal == SIGINT || signal == kRegroup ? SIGTERM : signal);
+  send_all(signal == SIGINT ? SIGTERM : signal);
 }
 
 void NodeSupervisor::send_all(int signal) {
@@ -282,7 +295,11 @@ void NodeSupervisor::send_all(int signal) {
   for (const WorkerProcess& worker : crew_->workers) worker.send(signal);
 }
 
-void NodeSupervisor::write_stacks() {
+void NodeSupervisor::write_stacks(const Action& action) {
+  failure_ = WorkerFailure{.rank = crew_->first_rank + action.worker,
+                           .code = ErrorCode::kInternal,
+                           .message = action.text};
+  failure_generation_ = crew_->number;
   for (const WorkerProcess& worker : crew_->workers) {
     if (!worker.running()) continue;
     log::warn("the threads of rank {}, whose stacks are in its log:\n{}", worker.rank(),
@@ -304,9 +321,9 @@ void NodeSupervisor::sample_heartbeat(int index) {
   const HeartbeatSlot& slot = crew_->heartbeats->slot(index);
   Crew::Seen& seen = crew_->seen[static_cast<size_t>(index)];
   const int64_t progress = slot.progress.load();
-  const bool waits = slot.excused_until.load() > now;
-  if (std::exchange(seen.progress, progress) != progress || waits) ++seen.told;
-  supervisor_.heartbeat(crew_->number, index, seen.told, slot.step.load(), now);
+  if (std::exchange(seen.progress, progress) != progress) ++seen.told;
+  supervisor_.heartbeat(crew_->number, index, seen.told, slot.step.load(),
+                        slot.excused_until.load() > now, now);
 }
 
 void NodeSupervisor::hear(const StoreThread::Answer& answer) {

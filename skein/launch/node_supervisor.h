@@ -33,7 +33,6 @@ struct Crew {
   };
   std::vector<Seen> seen;
   int64_t oom_kills = 0;  // of this machine, when they started
-  bool regroups = false;  // they were asked to stop for another machine to come in
 };
 
 class NodeSupervisor {
@@ -57,7 +56,7 @@ class NodeSupervisor {
   void handle(int signal);
   void ask_workers(int signal);
   void send_all(int signal);
-  void write_stacks();
+  void write_stacks(const Action& action);
   void sample_heartbeats();
   void sample_heartbeat(int index);
   void hear(const StoreThread::Answer& answer);

@@ -1,6 +1,7 @@
 #include "skein/launch/stacks.h"
 
 #include <execinfo.h>
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,8 +22,10 @@ int stack_signal() { return SIGRTMIN + 1; }
 
 std::atomic_flag g_writes = ATOMIC_FLAG_INIT;  // one thread at a time
 
+std::atomic<int> g_output = STDERR_FILENO;
+
 void put(const char* text, size_t size) {
-  if (::write(STDERR_FILENO, text, size) < 0) return;  // nobody could be told
+  if (::write(g_output, text, size) < 0) return;  // nobody could be told
 }
 
 void write_stack(int) {
@@ -43,7 +46,7 @@ void write_stack(int) {
   put(":\n", 2);
   std::array<void*, 64> frames{};
   const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
-  ::backtrace_symbols_fd(frames.data(), count, STDERR_FILENO);
+  ::backtrace_symbols_fd(frames.data(), count, g_output);
   g_writes.clear(std::memory_order_release);
   errno = saved;
 }
@@ -65,7 +68,11 @@ std::string state_of(const fs::path& status) {
 
 }  // namespace
 
-void answer_with_stacks() {
+void answer_with_stacks(const fs::path& log) {
+  if (!log.empty()) {
+    const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file >= 0) g_output = file;  // for as long as the process lives
+  }
   std::array<void*, 1> frame{};
   ::backtrace(frame.data(), 1);
   struct sigaction action {};

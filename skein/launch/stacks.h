@@ -10,10 +10,12 @@
 
 #include <string>
 
+#include "skein/base/file.h"
+
 namespace skein {
 
-// Lets this process answer; its stacks go to standard error.
-void answer_with_stacks();
+// Lets this process answer. Its stacks are appended to `log`; empty: they go to standard error.
+void answer_with_stacks(const fs::path& log = {});
 
 // Asks process `pid` for its stacks, and returns what the system says of each of its threads:
 // "thread 4711 skein: sleeping in futex_wait_queue".

@@ -37,7 +37,8 @@ void report_failure(const fs::path& rendezvous_folder, int rank, const Error& er
 
 std::optional<Error> read_failure(const fs::path& rendezvous_folder, int rank) {
   const fs::path path = report_path(rendezvous_folder, rank);
-  if (!fs::exists(path)) return std::nullopt;
+  std::error_code problem;
+  if (!fs::exists(path, problem)) return std::nullopt;
   try {
     const Json report = parse_json(read_file(path, kMaxReportBytes), path.string());
     const int code =

@@ -13,7 +13,6 @@
 #include "skein/base/log.h"
 #include "skein/launch/exit_codes.h"
 #include "skein/launch/node_supervisor.h"
-#include "skein/launch/stacks.h"
 #include "skein/launch/worker_failure.h"
 
 namespace skein {
@@ -58,7 +57,6 @@ int run_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folder,
   }
   try {
     die_with_parent(rank_info.parent_pid);
-    answer_with_stacks();
     if (rank_info.heartbeats >= 0) {
       heartbeat::attach(FileDescriptor(rank_info.heartbeats), rank_info.local_rank);
     }

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "skein/base/heartbeat.h"
+#include "skein/launch/stacks.h"
 #include "skein/launch/worker_failure.h"
 
 namespace skein {
@@ -108,11 +109,11 @@ int act(const std::string& name, const RankInfo& rank_info, const fs::path& trac
   if (name == "hangs once") {
     heartbeat::reach_step(7);
     if (first && rank == 1) wait_for_ever();
-    while (first) {
+    if (!first) return 0;
+    for (;;) {  // rank 0, until it is ended
       heartbeat::tick();
       sleep_ms(10);
     }
-    return 0;
   }
   if (name == "waits for a peer") {  // longer than launch.hang
     const heartbeat::Wait waits(10);
@@ -142,6 +143,7 @@ TEST(WorkerMode, DISABLED_Act) {
   if (!rank_info) ::_exit(99);
   const fs::path traces = std::getenv(kTraces);
   const fs::path folder = rendezvous_folder("", traces, rank_info->start_id);
+  answer_with_stacks();
   ::_exit(run_as_worker(*rank_info, folder, [&] {
     const int code = act(std::getenv(kAct), *rank_info, traces);
     std::fflush(nullptr);

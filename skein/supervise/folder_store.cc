@@ -85,6 +85,10 @@ class FolderStore : public RendezvousStore {
     for (const std::string& name : names) {
       if (name.starts_with(kHost)) read_host(folder_ / name, view);
     }
+    if (view.host(record.host) == nullptr) {  // a full disk may be told of no earlier
+      fail(ErrorCode::kIo, "{} does not hold what was written to it: is its disk full?",
+           (folder_ / file_of(record.host)).string());
+    }
     view.newest = newest_of(folder_, names);
     return view;
   }

@@ -56,6 +56,18 @@ bool any_member_leaves(const StoreView& view, const GenerationRecord& generation
   });
 }
 
+// Whichever rank it was that said so first.
+std::string without_rank(std::string failure) {
+  const size_t rank = failure.find("rank ");
+  if (rank != failure.npos) {
+    failure.erase(rank, failure.find_first_not_of("0123456789", rank + 5) - rank);
+  }
+  return failure.substr(0, failure.find(" (log: "));
+}
+bool is_same(const std::string& a, const std::string& b) {
+  return without_rank(a) == without_rank(b);
+}
+
 // Storage that fails before any step was done is more likely to be named wrongly than to be down.
 bool comes_again(Ending ending, int64_t step) {
   return ending == Ending::kCrashed || ending == Ending::kOutOfMemory || ending == Ending::kHung ||
@@ -194,10 +206,12 @@ GenerationRecord Membership::successor() const {
     next.failure = last.failure;
     next.same_failures = last.same_failures;
   }
-  if (was_stopped(view_, last)) {
-    if (!any_member_leaves(view_, last)) next.verdict = Verdict{75, "a worker was asked to stop"};
-  } else if (!was_regrouped(view_, last)) {
+  if (was_regrouped(view_, last)) return next;
+  const bool some_lost_a_peer = any_ended(view_, last, Ending::kLostPeer);
+  if (!was_stopped(view_, last) || (some_lost_a_peer && !any_member_leaves(view_, last))) {
     judge_failure(next);
+  } else if (!any_member_leaves(view_, last)) {
+    next.verdict = Verdict{75, "a worker was asked to stop"};
   }
   return next;
 }
@@ -214,7 +228,7 @@ void Membership::judge_failure(GenerationRecord& next) const {
   if (cause == nullptr) return;  // every host of it is lost
   const std::string failure =
       fmt::format("{} at step {}: {}", ending_name(cause->ending), cause->step, cause->message);
-  next.same_failures = failure == next.failure ? next.same_failures + 1 : 1;
+  next.same_failures = is_same(failure, next.failure) ? next.same_failures + 1 : 1;
   next.failure = failure;
   if (is_fatal(cause->ending)) {
     next.verdict = Verdict{cause->ending == Ending::kRefused ? 2 : 1, cause->message};

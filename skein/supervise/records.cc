@@ -9,9 +9,10 @@
 namespace skein {
 namespace {
 
-constexpr std::array<const char*, 14> kEndingNames = {
-    "none",   "finished",  "stopped", "stopped early", "regrouped",  "lost peer",  "crashed",
-    "killed", "no memory", "hung",    "cut off",       "no storage", "not finite", "refused"};
+constexpr std::array<const char*, 15> kEndingNames = {
+    "none",      "finished",   "stopped",    "stopped early", "regrouped",
+    "lost peer", "crashed",    "killed",     "no memory",     "hung",
+    "cut off",   "no storage", "not finite", "invalid",       "refused"};
 
 class Fields {
  public:
@@ -69,7 +70,7 @@ Ending ending_of(const std::string& name) {
 
 bool is_cause(Ending ending) { return ending >= Ending::kCrashed && ending != Ending::kCutOff; }
 
-bool is_fatal(Ending ending) { return ending == Ending::kNotFinite || ending == Ending::kRefused; }
+bool is_fatal(Ending ending) { return ending >= Ending::kNotFinite; }
 
 const GenerationRecord::Member* GenerationRecord::member(const std::string& host) const {
   const auto found = std::find_if(members.begin(), members.end(),

@@ -36,7 +36,8 @@ enum class Ending : uint8_t {
                   // declare it lost
   kNoStorage,     // a disk is full, or refuses to read or write
   kNotFinite,     // a loss or a norm is NaN or infinite
-  kRefused,       // the configuration or an input is wrong, and will be at every start
+  kInvalid,       // an input is missing, or not what it should be
+  kRefused,       // the configuration is wrong
 };
 const char* ending_name(Ending ending);  // "crashed"
 Ending ending_of(const std::string& name);

@@ -452,10 +452,10 @@ class Simulation {
     }
     for (SimHost* host : members(generation)) beat(*host);
     if (is_last || generation.ask != 0) {
+      generation.over = true;
       const Ending ending = is_last                      ? Ending::kFinished
                             : generation.ask == kRegroup ? Ending::kRegrouped
                                                          : Ending::kStopped;
-      generation.over = true;
       for (SimHost* host : members(generation)) end_all(*host, ending);
     } else {
       schedule_step(number);
@@ -477,7 +477,8 @@ class Simulation {
     for (size_t index = 0; index < host.workers.size(); ++index) {
       if (!host.workers[index].runs || host.workers[index].hangs) continue;
       tell(host, [this, &host, generation = host.generation, index, step, beat = ++beats_] {
-        host.supervisor->heartbeat(generation, static_cast<int>(index), beat, step, clock(host));
+        host.supervisor->heartbeat(generation, static_cast<int>(index), beat, step, false,
+                                   clock(host));
       });
     }
   }

@@ -64,9 +64,10 @@ void Supervisor::created(Created created, Millis now) {
 }
 
 void Supervisor::heartbeat(int64_t generation, int index, int64_t progress, int64_t step,
-                           Millis now) {
+                           bool waits, Millis now) {
   if (!runs_ || generation != record_.joined) return;
   Worker& worker = workers_.at(static_cast<size_t>(index));
+  if (waits) worker.changed = now;
   if (worker.progress != progress) {
     worker.progress = progress;
     worker.changed = progressed_ = now;
@@ -219,10 +220,13 @@ void Supervisor::watch_workers(Millis now) {
   for (size_t index = 0; index < workers_.size(); ++index) {
     const Worker& worker = workers_[index];
     if (!worker.runs || now - worker.changed < options_.hang) continue;
-    note_ending(Ending::kHung, fmt::format("rank {} made no progress for {} s after step {}",
-                                           first_rank_ + static_cast<int>(index),
-                                           options_.hang / 1000, record_.step));
-    act(Action::Kind::kDumpStacks);
+    const std::string text =
+        fmt::format("rank {} made no progress for {} s after step {}",
+                    first_rank_ + static_cast<int>(index), options_.hang / 1000, record_.step);
+    note_ending(Ending::kHung, text);
+    Action& dump = act(Action::Kind::kDumpStacks);
+    dump.worker = static_cast<int>(index);
+    dump.text = text;
     kill_at_ = now + options_.stacks;
     return;
   }

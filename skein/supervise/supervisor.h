@@ -39,7 +39,7 @@ struct Action {
     kCreate,        // create `generation` in the store; answer with created()
     kStartWorkers,  // of `generation`
     kAskWorkers,    // to stop after the same step: `signal`, as it came, or kRegroup
-    kDumpStacks,    // of all threads of all workers
+    kDumpStacks,    // of all threads of all workers: `worker` hangs, as `text` says
     kEndWorkers,    // ask them to end at once
     kKillWorkers,
     kSay,   // `text`, for people
@@ -49,6 +49,7 @@ struct Action {
   HostRecord host;
   GenerationRecord generation;
   int signal = 0;
+  int worker = 0;
   int exit_code = 0;
   std::string text;
 };
@@ -65,8 +66,10 @@ class Supervisor {
   // The answer to kExchange, or nothing where the store failed.
   void exchanged(std::optional<StoreView> view, Millis now);
   void created(Created created, Millis now);
-  // `progress` changes whenever worker `index` of `generation` has done anything at all.
-  void heartbeat(int64_t generation, int index, int64_t progress, int64_t step, Millis now);
+  // `progress` changes whenever worker `index` of `generation` has done anything at all. `waits`:
+  // it waits with a deadline of its own, and does not hang.
+  void heartbeat(int64_t generation, int index, int64_t progress, int64_t step, bool waits,
+                 Millis now);
   void worker_ended(int64_t generation, int index, Ending ending, const std::string& message,
                     Millis now);
   // `at_once`: without saving.

@@ -53,7 +53,7 @@ class Supervised : public testing::Test {
     }
   }
   void beat(int index, int64_t progress, int64_t step = 0) {
-    supervisor_->heartbeat(supervisor_->generation(), index, progress, step, now_);
+    supervisor_->heartbeat(supervisor_->generation(), index, progress, step, false, now_);
     perform();
   }
   void end(int index, Ending ending, const std::string& message = "") {

@@ -7,14 +7,22 @@
 namespace skein {
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
+constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGUSR2};
 static_assert(std::size(kSignals) == StopSignals::kCount);
 
 // A signal handler takes no context, so the flag is global.
 std::atomic<int> stop_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-void remember(int signal) { stop_signal.store(signal, std::memory_order_relaxed); }
+// To stop for good goes before stopping for another machine.
+void remember(int signal) {
+  int none = 0;
+  if (signal == SIGUSR2) {
+    stop_signal.compare_exchange_strong(none, signal, std::memory_order_relaxed);
+  } else {
+    stop_signal.store(signal, std::memory_order_relaxed);
+  }
+}
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // Requests to stop. SIGTERM, SIGUSR1, SIGHUP and a first SIGINT set a flag that the training loop
 // reads between steps; it then saves and returns exit code 75. A second SIGINT ends the process at
-// once. SIGHUP stays ignored if it was, as under nohup.
+// once. SIGHUP stays ignored if it was, as under nohup. SIGUSR2 comes from the supervisor, to take
+// in another machine: the same with exit code 76.
 //
 // Threads  the handler only stores to a lock-free atomic; requested() may be called anywhere.
 #pragma once
@@ -10,11 +11,11 @@
 
 namespace skein {
 
-// Handles the four signals during its lifetime, then restores the former handlers. At most one
+// Handles these signals during its lifetime, then restores the former handlers. At most one
 // instance at a time, since the flag is global.
 class StopSignals {
  public:
-  static constexpr size_t kCount = 4;
+  static constexpr size_t kCount = 5;
 
   StopSignals();
   ~StopSignals();

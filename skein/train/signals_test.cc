@@ -6,12 +6,21 @@ namespace skein {
 namespace {
 
 TEST(StopSignals, RemembersWhoAsked) {
-  for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGUSR2}) {
     const StopSignals stop;
     EXPECT_EQ(stop.requested(), 0);
     raise(signal);
     EXPECT_EQ(stop.requested(), signal);
   }
+}
+
+TEST(StopSignals, StoppingForGoodGoesBeforeRegrouping) {
+  const StopSignals stop;
+  raise(SIGUSR2);
+  raise(SIGTERM);
+  EXPECT_EQ(stop.requested(), SIGTERM);
+  raise(SIGUSR2);
+  EXPECT_EQ(stop.requested(), SIGTERM);
 }
 
 TEST(StopSignals, PutsTheFormerHandlersBack) {

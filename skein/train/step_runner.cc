@@ -89,6 +89,13 @@ void StepRunner::report(const Reports& reports) {
   executor_.upload("rank_reports", own.data(), sizeof(own));
 }
 
+namespace {
+
+// They are summed over ranks, of which there are fewer than a million.
+double report_of(Stop stop) { return stop == Stop::kYes ? 1e6 : stop == Stop::kRegroup ? 1 : 0; }
+
+}  // namespace
+
 void StepRunner::start(const Batch& batch, int64_t step, float learning_rate,
                        const AsksToStop& asks_to_stop) {
   Device& device = executor_.device();
@@ -102,7 +109,7 @@ void StepRunner::start(const Batch& batch, int64_t step, float learning_rate,
                                    static_cast<int32_t>(batch.num_label_tokens));
   accumulate(batch);
   Reports reports = {};
-  reports[kReportStop] = asks_to_stop() ? 1 : 0;
+  reports[kReportStop] = report_of(asks_to_stop());
   reports[kReportProgress] = static_cast<double>(batch.progress);
   report(reports);
   executor_.run("update");
@@ -133,7 +140,8 @@ StepResult StepRunner::finish() {
   result.loss =
       exact_sum::total(outcome.loss_sum.data()) / static_cast<double>(result.num_label_tokens);
   result.grad_norm = outcome.grad_norm;
-  result.stops = outcome.reports[kReportStop] > 0;
+  const double stop = outcome.reports[kReportStop];
+  result.stop = stop >= report_of(Stop::kYes) ? Stop::kYes : stop > 0 ? Stop::kRegroup : Stop::kNo;
   result.progress = outcome.reports[kReportProgress];
   result.param_norm =
       static_cast<float>(std::sqrt(exact_sum::total(outcome.param_norm_squared.data())));

@@ -17,13 +17,17 @@
 
 namespace skein {
 
+// What ranks were asked for: to go on, to stop for another machine to come in, or to stop for good,
+// which goes before the other.
+enum class Stop : uint8_t { kNo, kRegroup, kYes };
+
 // Over all ranks, and the same on each of them.
 struct StepResult {
   double loss = 0;               // mean over the label tokens of the global batch
   int64_t num_label_tokens = 0;  // of the global batch
   float grad_norm = 0;           // before clipping
   float param_norm = 0;          // after the update
-  bool stops = false;            // a rank asked to stop
+  Stop stop = Stop::kNo;         // the most that any rank was asked for
   double progress = 0;           // the sum of Batch::progress over all ranks' lanes
 };
 
@@ -40,10 +44,10 @@ class StepRunner {
   // reused on return. Up to Device::depth() steps may be under way. `asks_to_stop` is called just
   // before the update, the last moment at which its answer reaches all ranks with this step's
   // all-reduce.
-  using AsksToStop = std::function<bool()>;
+  using AsksToStop = std::function<Stop()>;
   void start(
       const Batch& batch, int64_t step, float learning_rate,
-      const AsksToStop& asks_to_stop = [] { return false; });
+      const AsksToStop& asks_to_stop = [] { return Stop::kNo; });
   // Waits for the oldest step under way and returns its result.
   StepResult finish();
   int64_t num_under_way() const { return started_ - finished_; }

@@ -33,6 +33,11 @@ void refuse_what_is_not_there_yet(const Config& config) {
   }
 }
 
+Stop asked_for(const StopSignals& signals) {
+  const int signal = signals.requested();
+  return signal == 0 ? Stop::kNo : signal == SIGUSR2 ? Stop::kRegroup : Stop::kYes;
+}
+
 // Adds the step to an error. An error that the device reports asynchronously belongs to an earlier
 // op, so it is replaced by the device's own account of where it happened.
 template <typename Work>
@@ -190,8 +195,8 @@ void Trainer::begin() {
 // all-reduce (StepResult::stops), so every rank reads it after the same step, with the same number
 // of later steps already started.
 bool Trainer::stop_requested() {
-  stop_requested_ |= world_.size() == 1 && signals_.requested() != 0;
-  return stop_requested_;
+  if (world_.size() == 1) stop_ = std::max(stop_, asked_for(signals_));
+  return stop_ != Stop::kNo;
 }
 
 TrainOutcome Trainer::run() {
@@ -231,23 +236,30 @@ TrainOutcome Trainer::train_to_the_end() {
   saver_->end();
   if (saver_->failure()) throw *saver_->failure();  // the final state is not on disk
   const int signal = signals_.requested();
-  const std::string why = !stopped ? "done" : signal_name(signal == 0 ? SIGTERM : signal);
+  const std::string why = !stopped                  ? "done"
+                          : stop_ == Stop::kRegroup ? "regroup"
+                                                    : signal_name(signal == 0 ? SIGTERM : signal);
   const OrderedJson wire = {{"steps", counted_steps_}, {"collectives", wire_to_json(wire_)}};
   if (log_) {
     log_->stop(step_, why, wire);
   } else {
     log::info("wire {}", wire.dump());
   }
-  return stopped ? TrainOutcome::kStopped : TrainOutcome::kFinished;
+  if (!stopped) return TrainOutcome::kFinished;
+  return stop_ == Stop::kRegroup ? TrainOutcome::kRegrouped : TrainOutcome::kStopped;
+}
+
+// Before what must not be done once other machines train without this one.
+void Trainer::require_permit() const {
+  if (heartbeat::is_permitted()) return;
+  fail(ErrorCode::kPeerLost,
+       "after step {}: this machine's supervisor has not reached the rendezvous store for so long "
+       "that other machines may train without this one",
+       begun_);
 }
 
 void Trainer::start_step() {
-  if (!heartbeat::is_permitted()) {
-    fail(ErrorCode::kPeerLost,
-         "step {}: this machine's supervisor has not reached the rendezvous store for so long that "
-         "other machines may train without this one",
-         begun_ + 1);
-  }
+  require_permit();
   double wait_seconds = 0;
   world_.set_step(begun_ + 1);
   if (device_world_) device_world_->set_step(begun_ + 1);
@@ -260,7 +272,7 @@ void Trainer::start_step() {
     runner_->executor().start_profile();
   }
   in_step(begun_ + 1, *device_, [&] {
-    runner_->start(batch, begun_ + 1, learning_rate, [&] { return signals_.requested() != 0; });
+    runner_->start(batch, begun_ + 1, learning_rate, [&] { return asked_for(signals_); });
   });
   add_difference(wire_, counted_wire(communicators_), before);
   under_way_.push_back({learning_rate, wait_seconds});
@@ -286,7 +298,7 @@ void Trainer::finish_step() {
   under_way_.pop_front();
   const StepResult result = in_step(step_ + 1, *device_, [&] { return runner_->finish(); });
   if (device_world_) device_world_->check({.label = "a training step"});
-  stop_requested_ |= result.stops;
+  stop_ = std::max(stop_, result.stop);
   check_finite(result);
   heartbeat::reach_step(++step_);
   ++counted_steps_;
@@ -365,6 +377,7 @@ void Trainer::validate() {
 }
 
 void Trainer::save_checkpoint() {
+  require_permit();
   const auto start = Clock::now();
   TrainingState state;
   state.step = state.schedule_step = step_;

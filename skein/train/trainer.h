@@ -29,7 +29,7 @@
 
 namespace skein {
 
-enum class TrainOutcome { kFinished, kStopped };
+enum class TrainOutcome { kFinished, kStopped, kRegrouped };
 
 class Trainer {
  public:
@@ -50,6 +50,7 @@ class Trainer {
   void begin();
   LoaderOptions lanes() const;
   TrainOutcome train_to_the_end();
+  void require_permit() const;
   void start_step();
   void write_trace();
   void finish_steps(int remaining);
@@ -83,7 +84,7 @@ class Trainer {
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
   bool told_validation_repeats_ = false;
-  bool stop_requested_ = false;  // some rank asked, and all ranks have read it
+  Stop stop_ = Stop::kNo;  // some rank asked, and all ranks have read it
   // A step that was started and whose result was not read yet: a GPU runs asynchronously.
   struct StepUnderWay {
     float learning_rate;
