@@ -76,7 +76,13 @@ void reach_step(int64_t step) {
   tick();
 }
 
-bool is_permitted() { return g_page == nullptr || boot_millis() < g_page->permitted_until(); }
+void require_permit(const std::string& what) {
+  if (g_page == nullptr || boot_millis() < g_page->permitted_until()) return;
+  fail(ErrorCode::kPeerLost,
+       "{}: this machine's supervisor has not reached the rendezvous store for so long that other "
+       "machines may train without this one",
+       what);
+}
 
 Wait::Wait(double seconds) {
   const auto millis = static_cast<int64_t>(seconds * 1000);

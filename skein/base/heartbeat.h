@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "skein/base/file.h"
 
@@ -52,8 +53,9 @@ void attach(FileDescriptor file, int index);
 
 void tick();
 void reach_step(int64_t step);
-// False: the supervisor has not said for too long that this machine may train.
-bool is_permitted();
+// Before what must not be done once other machines train without this one. Throws Error{kPeerLost},
+// "<what>: ...", where the supervisor has not said for too long that this machine may train.
+void require_permit(const std::string& what);
 
 // This process waits, for at most `seconds`.
 class Wait {

@@ -104,10 +104,7 @@ SavedCheckpoint commit(const SaveJob& job, const Manifest& manifest, int64_t tot
   write_manifest(partial / "manifest.json", manifest, job.ops);
   job.ops.sync_folder(partial);
   SavedCheckpoint saved{manifest.state.step, path, total_bytes};
-  if (!heartbeat::is_permitted()) {
-    fail(ErrorCode::kPeerLost,
-         "{} is not committed: other machines may train without this one by now", path.string());
-  }
+  heartbeat::require_permit(fmt::format("{} is not committed", path.string()));
   if (const auto problem = commit_folder(partial, path, job.ops)) {
     saved.warning = fmt::format("saved, but {}", problem->what());
   }

@@ -249,17 +249,8 @@ TrainOutcome Trainer::train_to_the_end() {
   return stop_ == Stop::kRegroup ? TrainOutcome::kRegrouped : TrainOutcome::kStopped;
 }
 
-// Before what must not be done once other machines train without this one.
-void Trainer::require_permit() const {
-  if (heartbeat::is_permitted()) return;
-  fail(ErrorCode::kPeerLost,
-       "after step {}: this machine's supervisor has not reached the rendezvous store for so long "
-       "that other machines may train without this one",
-       begun_);
-}
-
 void Trainer::start_step() {
-  require_permit();
+  heartbeat::require_permit(fmt::format("step {} does not begin", begun_ + 1));
   double wait_seconds = 0;
   world_.set_step(begun_ + 1);
   if (device_world_) device_world_->set_step(begun_ + 1);
@@ -377,7 +368,7 @@ void Trainer::validate() {
 }
 
 void Trainer::save_checkpoint() {
-  require_permit();
+  heartbeat::require_permit(fmt::format("step {} is not saved", step_));
   const auto start = Clock::now();
   TrainingState state;
   state.step = state.schedule_step = step_;

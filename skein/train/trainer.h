@@ -50,7 +50,6 @@ class Trainer {
   void begin();
   LoaderOptions lanes() const;
   TrainOutcome train_to_the_end();
-  void require_permit() const;
   void start_step();
   void write_trace();
   void finish_steps(int remaining);

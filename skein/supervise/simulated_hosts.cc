@@ -1,0 +1,123 @@
+// Machines and the supervisors on them.
+#include <algorithm>
+#include <utility>
+
+#include "skein/supervise/simulated_cluster.h"
+
+namespace skein {
+
+void Simulation::boot(SimHost& host) {
+  if (host.supervisor || over_.contains(host.index)) return;
+  host.powered = true;
+  host.suspended = false;
+  host.deferred.clear();
+  ++host.instance;
+  SupervisorOptions options = options_.supervisor;
+  options.host = host.name();
+  options.succeeds = std::exchange(host.last_of_this_boot, host.name());
+  options.workers = options_.workers;
+  host.supervisor = std::make_unique<Supervisor>(options);
+  note(host.name() + " starts");
+  tell(host, [this, &host] { host.supervisor->start(clock(host)); });
+  tick(host);
+}
+
+void Simulation::tell(SimHost& host, const std::function<void()>& what) {
+  if (!host.supervisor) return;
+  if (host.suspended) {
+    host.deferred.push_back(what);
+    return;
+  }
+  what();
+  perform(host);
+}
+
+void Simulation::tell_later(Millis delay, SimHost& host, std::function<void()> what) {
+  after(delay, [this, &host, instance = host.instance, what = std::move(what)] {
+    if (host.instance == instance) tell(host, what);
+  });
+}
+
+void Simulation::tick(SimHost& host) {
+  const Millis wait = host.supervisor->next_time() - clock(host);
+  after(host.suspended ? 1'000 : std::max<Millis>(1, wait),
+        [this, &host, instance = host.instance] {
+          if (host.instance != instance || !host.supervisor) return;
+          tell(host, [this, &host] { host.supervisor->tick(clock(host)); });
+          if (host.supervisor) tick(host);
+        });
+}
+
+void Simulation::perform(SimHost& host) {
+  const std::vector<Action> actions = host.supervisor->take_actions();
+  for (const Action& action : actions) {
+    switch (action.kind) {
+      case Action::Kind::kExchange:
+        exchange(host, action.host);
+        break;
+      case Action::Kind::kCreate:
+        create(host, action.generation);
+        break;
+      case Action::Kind::kStartWorkers:
+        start_workers(host, action.generation);
+        break;
+      case Action::Kind::kAskWorkers:
+        ask_workers(host, action.signal);
+        break;
+      case Action::Kind::kEndWorkers:
+        end_workers(host, false);
+        break;
+      case Action::Kind::kKillWorkers:
+        end_workers(host, true);
+        break;
+      case Action::Kind::kDumpStacks:
+        break;
+      case Action::Kind::kSay:
+        note(host.name() + ": " + action.text);
+        break;
+      case Action::Kind::kExit:
+        leave(host, action);
+        return;
+    }
+  }
+}
+
+void Simulation::leave(SimHost& host, const Action& action) {
+  note(fmt::format("{} exits with {}: {}", host.name(), action.exit_code, action.text));
+  for (SimWorker& worker : host.workers) {
+    if (std::exchange(worker.runs, false)) lose_worker(host, true);
+  }
+  host.supervisor.reset();
+  const bool leaves_alone = action.exit_code == 75 && asked_to_stop_;
+  if (ended_ >= 0 && action.exit_code != ended_ && !leaves_alone) {
+    violate(fmt::format("{} exits with {}, others with {}", host.name(), action.exit_code, ended_));
+  }
+  if (ended_ >= 0) {
+    over_.insert(host.index);
+  } else {
+    after(between(10'000, 100'000), [this, &host] { boot(host); });
+  }
+}
+
+void Simulation::kill_supervisor(SimHost& host, bool power) {
+  if (!host.supervisor) return;
+  note(fmt::format("{} {}", host.name(), power ? "loses power" : "is killed"));
+  host.supervisor.reset();
+  host.deferred.clear();
+  if (power) {
+    host.powered = false;
+    host.last_of_this_boot.clear();
+  }
+  for (SimWorker& worker : host.workers) worker.runs = false;  // they die with it
+  lose_worker(host, !power);
+  const bool comes_back = chance(0.8);
+  if (comes_back) after(between(1'000, 120'000), [this, &host] { boot(host); });
+}
+
+bool Simulation::everybody_left() const {
+  return now_ > 10'000 && std::none_of(hosts_.begin(), hosts_.end(), [&](const SimHost& host) {
+           return host.supervisor || !over_.contains(host.index);
+         });
+}
+
+}  // namespace skein
