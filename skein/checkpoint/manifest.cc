@@ -80,6 +80,8 @@ std::string manifest_text(const Manifest& manifest) {
     add("lanes", state.lanes.dump());
     add("configuration", state.configuration.dump());
     if (!state.monitor.is_null()) add("monitor", state.monitor.dump());
+    if (!state.skipped_batches.is_null()) add("skipped_batches", state.skipped_batches.dump());
+    if (state.roll_backs > 0) add("roll_backs", std::to_string(state.roll_backs));
     if (!state.algorithms.is_null()) add("algorithms", state.algorithms.dump());
     if (manifest.index) {
       add("index", to_json(*manifest.index).dump());

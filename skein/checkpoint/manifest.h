@@ -32,10 +32,12 @@ struct TrainingState {
   int64_t tokens_seen = 0;
   int64_t reduction_width = 1;
   Timeline timeline;
-  Json lanes;          // opaque here, except for merge_parts
-  Json configuration;  // opaque here
-  Json algorithms;     // opaque here: algorithms that kernels measured; rank 0's, null if none
-  Json monitor;        // of the gradient norm; opaque here; null: there is none
+  Json lanes;              // opaque here, except for merge_parts
+  Json configuration;      // opaque here
+  Json algorithms;         // opaque here: algorithms that kernels measured; rank 0's, null if none
+  Json monitor;            // of the gradient norm; opaque here; null: there is none
+  Json skipped_batches;    // that no step trains on; opaque here; null: none
+  int64_t roll_backs = 0;  // so far, because of divergence
   std::string skein_version;
   // The number of the first of `lanes`, where several ranks save together and each brings its own.
   // Nothing if this rank brings none, because another rank brings the same lanes. Not in the

@@ -42,6 +42,10 @@ class Fields {
     return checked_integer(get(key), fmt::format("{}: {}", where_, key), minimum);
   }
 
+  int64_t integer_or(const char* key, int64_t minimum, int64_t absent) {
+    return json_.contains(key) ? integer(key, minimum) : absent;
+  }
+
   uint64_t unsigned_integer(const char* key) {
     const Json& value = get(key);
     if (!value.is_number_unsigned()) wrong(key, value, "an integer of 0 or more");
@@ -246,6 +250,8 @@ TrainingState parse_state(Fields& fields) {
   state.configuration = fields.get("configuration");
   // Only in newer versions.
   if (const Json* monitor = fields.find("monitor")) state.monitor = *monitor;
+  if (const Json* skipped = fields.find("skipped_batches")) state.skipped_batches = *skipped;
+  state.roll_backs = fields.integer_or("roll_backs", 1, 0);
   if (const Json* algorithms = fields.find("algorithms")) state.algorithms = *algorithms;
   return state;
 }

@@ -47,6 +47,17 @@ std::string sealed(const Json& json) {
          body;
 }
 
+TEST(Manifest, HoldsWhatWasSkipped) {
+  Manifest manifest = sample();
+  EXPECT_EQ(manifest_text(manifest).find("skipped_batches"), std::string::npos);
+  manifest.state.skipped_batches = Json::parse("[[17, 17], [40, 44]]");
+  manifest.state.roll_backs = 2;
+  EXPECT_EQ(parse_manifest(manifest_text(manifest), "m"), manifest);
+  Json json = Json::parse(manifest_text(manifest));
+  json["roll_backs"] = 0;
+  EXPECT_THAT(error_of([&] { parse_manifest(sealed(json), "m"); }), HasSubstr("roll_backs"));
+}
+
 TEST(Manifest, ReadsBackWhatItWrote) {
   EXPECT_EQ(parse_manifest(manifest_text(sample()), "m"), sample());
   EXPECT_EQ(parse_manifest(sealed(Json::parse(manifest_text(sample()))), "m"), sample());

@@ -12,6 +12,7 @@
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
 #include "skein/config/data_feed.h"
+#include "skein/config/run_skips.h"
 #include "skein/data/ingest.h"
 #include "skein/data/packer.h"
 #include "skein/data/stats.h"
@@ -144,6 +145,13 @@ void add_tokenizer(CLI::App& group, CommandContext& context) {
       [&context, options] { context.run = [options] { return make_tokenizer(*options); }; });
 }
 
+struct SampleCommand {
+  ConfigOptions config;
+  int64_t step = 1;
+  int64_t count = 1;
+  bool json = false;
+};
+
 void print_batch(const Batch& batch, const Tokenizer& tokenizer) {
   for (int64_t row = 0; row < batch.sequences; ++row) {
     fmt::print("--- lane {} ({} documents begin here)\n{}\n", batch.first_lane + row,
@@ -151,34 +159,42 @@ void print_batch(const Batch& batch, const Tokenizer& tokenizer) {
   }
 }
 
+int sample(const SampleCommand& options) {
+  const Config config = load_config(options.config.path, options.config.overrides);
+  const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
+  const DataFeed feed(config.data.train, *tokenizer, config, tokenizer->vocab_size());
+  const SkippedBatches skipped = skipped_by_run(config);
+  Packer packer(feed.context(), 0, config.batch.global_sequences);
+  Batch batch(0, config.batch.global_sequences, config.data.sequence_length);
+  std::vector<RowSegment> segments;
+  for (int64_t at = 0, step = options.step; step < options.step + options.count; ++step) {
+    const int64_t number = skipped.batch_of(step);
+    packer.skip(number - at - 1);
+    packer.fill(batch, &segments);
+    at = number;
+    batch.step = step;
+    if (options.json) {
+      fmt::print("{}\n", batch_to_json(batch, segments).dump());
+    } else {
+      print_batch(batch, *tokenizer);
+    }
+    flush_output();
+  }
+  return kExitDone;
+}
+
 void add_sample(CLI::App& group, CommandContext& context) {
-  struct Options {
-    ConfigOptions config;
-    int64_t step = 1;
-    bool json = false;
-  };
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SampleCommand>();
   CLI::App* command =
       group.add_subcommand("sample", "Print the exact tokens of one step's global batch");
   options->config.add_to(*command);
   command->add_option("--step", options->step, "the first step is 1")
       ->required()
       ->check(whole_number_from(1));
+  command->add_option("--count", options->count, "steps from there on, 1; JSON has one a line")
+      ->check(whole_number_from(1));
   command->add_flag("--json", options->json, "print one JSON document");
-  command->callback([&context, options] {
-    context.run = [options] {
-      const Config config = load_config(options->config.path, options->config.overrides);
-      const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
-      const DataFeed feed(config.data.train, *tokenizer, config, tokenizer->vocab_size());
-      const Batch batch = batch_of_step(feed.context(), options->step);
-      if (options->json) {
-        fmt::print("{}\n", batch_to_json(batch).dump());
-      } else {
-        print_batch(batch, *tokenizer);
-      }
-      return kExitDone;
-    };
-  });
+  command->callback([&context, options] { context.run = [options] { return sample(*options); }; });
 }
 
 void add_stats(CLI::App& group, CommandContext& context) {

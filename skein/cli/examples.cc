@@ -47,6 +47,10 @@ constexpr Examples kExamples[] = {
     {"report",
      "skein report runs/mine\n"
      "skein report runs/mine --json"},
+    {"why",
+     "skein why runs/mine --step 1204\n"
+     "skein why runs/mine --step 1204 --exact --top 3 --json\n"
+     "skein why runs/mine --batch 1207        # one that a roll-back left out"},
     {"version", "skein version --json"},
     {"completion",
      "source <(skein completion bash)\n"

@@ -26,6 +26,8 @@ struct RunConfig {
   int64_t tokens = 0;
   std::string resume = "auto";
   std::string accept_changes;  // keys of acceptable_changes()
+  std::string on_divergence = "stop";
+  int64_t max_roll_backs = 10;
   bool operator==(const RunConfig&) const = default;
 };
 
@@ -47,6 +49,7 @@ struct DataConfig {
   std::string validation;
   int64_t sequence_length = 4096;
   bool document_mask = true;
+  std::string skip_batches;  // SkippedBatches::parse
   bool operator==(const DataConfig&) const = default;
 };
 

@@ -6,8 +6,10 @@
 #include <optional>
 
 #include "skein/base/error.h"
+#include "skein/base/units.h"
 #include "skein/config/config.h"
 #include "skein/config/node_range.h"
+#include "skein/data/skipped_batches.h"
 
 namespace skein {
 namespace {
@@ -41,6 +43,21 @@ void check_data(const Config& config, const Checker& check, ConfigUse use) {
                 "[validate] every_steps is {} but [data] validation is empty: expected a corpus to "
                 "validate on",
                 config.validate.every_steps);
+}
+
+// A spike is recognized in its fifth step. The checkpoint before it must be there still.
+void check_roll_back(const Config& config, const Checker& check) {
+  constexpr int64_t kSpikeSteps = 5;
+  const CheckpointConfig& checkpoint = config.checkpoint;
+  const bool kept = checkpoint.keep == 0 || checkpoint.every_steps == 0 ||
+                    (checkpoint.keep - 1) * checkpoint.every_steps >= kSpikeSteps;
+  check.require(config.run.on_divergence != "roll_back" || kept,
+                "[run] on_divergence is \"roll_back\", and [checkpoint] keep = {} with every_steps "
+                "= {} does not keep the checkpoint of {} steps ago: expected keep from {}",
+                checkpoint.keep, checkpoint.every_steps, kSpikeSteps,
+                1 + ceil_div(kSpikeSteps, std::max<int64_t>(1, checkpoint.every_steps)));
+  const auto skipped = try_run([&] { return SkippedBatches::parse(config.data.skip_batches); });
+  if (!skipped.ok()) check.require(false, "[data] {}", skipped.error().what());
 }
 
 void check_model(const ModelConfig& model, const Checker& check) {
@@ -176,6 +193,7 @@ void check_config(const Config& config, const std::string& name, ConfigUse use) 
     check.require(false, "{}", accepted.error().what());
   }
   check_data(config, check, use);
+  check_roll_back(config, check);
   check_model(config.model, check);
   check_batch(config, check);
   check_optimizer(config, check);

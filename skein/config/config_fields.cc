@@ -46,6 +46,13 @@ std::vector<ConfigField> make_fields() {
       {"run", "accept_changes", at<&C::run, &RunConfig::accept_changes>,
        "keys that may differ from what the checkpoint, or the weights of init_from, were trained "
        "with, such as `model.rope_theta, data.train`; for this start alone"},
+      {"run", "on_divergence", at<&C::run, &RunConfig::on_divergence>,
+       "`stop`: a loss or norm that is not finite ends the run; `roll_back`: that, and a gradient "
+       "spike of 5 steps, take it back to the newest checkpoint before, and it passes over the "
+       "batches of those steps",
+       one_of({"stop", "roll_back"})},
+      {"run", "max_roll_backs", at<&C::run, &RunConfig::max_roll_backs>,
+       "roll-backs in the whole run before divergence ends it", between(0, kMaxSteps)},
 
       {"model", "hf_config", at<&C::model, &ModelConfig::hf_config>,
        "a Hugging Face config.json; left out where its keys stand here and this key "
@@ -68,6 +75,9 @@ std::vector<ConfigField> make_fields() {
        "tokens in a row of the batch", between(2, kMaxCount)},
       {"data", "document_mask", at<&C::data, &DataConfig::document_mask>,
        "attention and positions stop at document boundaries; false: plain concatenation"},
+      {"data", "skip_batches", at<&C::data, &DataConfig::skip_batches>,
+       "batches that no step trains on, by their numbers from 1, such as `17, 40-44`; what the "
+       "checkpoint lists beside them stays skipped"},
 
       {"batch", "global_sequences", at<&C::batch, &BatchConfig::global_sequences>,
        "rows in the global batch of one update", between(1, kMaxCount)},

@@ -12,6 +12,12 @@ namespace skein {
 std::vector<std::string> settings_without_effect(const Config& config, bool is_supervised) {
   const LaunchConfig defaults;
   std::vector<std::string> notes;
+  if (config.run.max_roll_backs != RunConfig().max_roll_backs &&
+      config.run.on_divergence == "stop") {
+    notes.push_back(
+        fmt::format("run.max_roll_backs = {} has no effect: run.on_divergence is \"stop\"",
+                    config.run.max_roll_backs));
+  }
   if (is_supervised) return notes;
   if (config.launch.hang_timeout_s != defaults.hang_timeout_s) {
     notes.push_back(

@@ -25,14 +25,19 @@ int64_t Batch::bytes(int64_t sequences, int64_t sequence_length) {
   return kNumArrays * static_cast<int64_t>(sizeof(int32_t)) * sequences * sequence_length;
 }
 
-Json batch_to_json(const Batch& batch) {
+Json batch_to_json(const Batch& batch, std::span<const RowSegment> segments) {
   Json rows = Json::array();
   for (int64_t r = 0; r < batch.sequences; ++r) {
     rows.push_back({{"lane", batch.first_lane + r},
                     {"tokens", batch.row(batch.tokens, r)},
                     {"labels", batch.row(batch.labels, r)},
                     {"positions", batch.row(batch.positions, r)},
-                    {"document_starts", batch.document_starts(r)}});
+                    {"document_starts", batch.document_starts(r)},
+                    {"documents", Json::array()}});
+  }
+  for (const RowSegment& segment : segments) {
+    rows.at(static_cast<size_t>(segment.row))["documents"].push_back(
+        {{"document", segment.document}, {"begin", segment.begin}, {"end", segment.end}});
   }
   return {{"step", batch.step}, {"rows", std::move(rows)}};
 }

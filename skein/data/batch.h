@@ -49,7 +49,18 @@ struct Batch {
   static int64_t bytes(int64_t sequences, int64_t sequence_length);
 };
 
-// {"step", "rows": [{"lane", "tokens", "labels", "positions", "document_starts"}]}
-Json batch_to_json(const Batch& batch);
+// A part of a row: its tokens [begin, end) are of one segment of a document.
+struct RowSegment {
+  int64_t row = 0;
+  int64_t begin = 0, end = 0;
+  int64_t document = 0;     // its number in the corpus
+  int64_t first_token = 0;  // of the part within its segment
+
+  bool operator==(const RowSegment&) const = default;
+};
+
+// {"step", "rows": [{"lane", "tokens", "labels", "positions", "document_starts", "documents":
+// [{"document", "begin", "end"}]}]}; `segments` are in the order of rows.
+Json batch_to_json(const Batch& batch, std::span<const RowSegment> segments);
 
 }  // namespace skein

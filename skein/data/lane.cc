@@ -144,6 +144,7 @@ void Lane::load_segment() {
   const Segment segment = context_->blocks().segment(block_.begin + state_.byte, block_.end);
   context_->tokenize(segment, tokens_);
   segment_end_ = segment.range.end;
+  document_ = segment.document;
   const auto size = static_cast<int64_t>(tokens_.size());
   if (state_.token > 0 && state_.token >= size) {
     fail(ErrorCode::kInvalid,

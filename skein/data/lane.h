@@ -85,6 +85,9 @@ class Lane {
   // segment begins. Valid until the next call on this lane.
   std::span<const int32_t> pending();
 
+  // The document of pending(), by its number in the corpus.
+  int64_t document() const { return document_; }
+
   // Reads `count` <= pending().size() tokens.
   void consume(int64_t count);
 
@@ -108,6 +111,7 @@ class Lane {
   LaneState state_;
   ByteRange block_;              // of state_.block
   int64_t segment_end_ = 0;      // where tokens_ end; meaningless while tokens_ is empty
+  int64_t document_ = 0;         // likewise
   std::vector<int32_t> tokens_;  // of the current segment; empty: not tokenized yet
 };
 

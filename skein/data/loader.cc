@@ -22,7 +22,9 @@ void lower_priority() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid
 Loader::Loader(const LaneContext& context, const LoaderOptions& options,
                std::span<const LaneState> states)
     : packer_(context, options.first_lane, options.end_lane, states, options.num_threads),
-      next_step_(options.first_step) {
+      skipped_(options.skipped),
+      next_step_(options.first_step),
+      next_batch_(skipped_.batch_of(options.first_step - 1) + 1) {
   packer_.states(first_states_);
   const Batch batch(options.first_lane, packer_.num_lanes(), context.options().sequence_length);
   slots_.resize(std::max(options.num_batches, 2), {batch, first_states_});
@@ -43,7 +45,7 @@ void Loader::stop() {
 void Loader::produce() {
   const auto num_slots = static_cast<int64_t>(slots_.size());
   try {
-    for (;; ++next_step_) {
+    for (;;) {
       Lock lock(mutex_);
       // The batch that next() returned last is in use until the next call.
       changed_.wait(lock, [&]() SKEIN_REQUIRES(mutex_) {
@@ -53,8 +55,12 @@ void Loader::produce() {
       if (stopping_) return;
       Slot& slot = slots_[num_made_ % num_slots];
       lock.unlock();
+      if (skipped_.contains(next_batch_++)) {
+        packer_.skip(1);
+        continue;
+      }
       packer_.fill(slot.batch);
-      slot.batch.step = next_step_;
+      slot.batch.step = next_step_++;
       packer_.states(slot.states_after);
       lock.lock();
       ++num_made_;

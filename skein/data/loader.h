@@ -16,6 +16,7 @@
 
 #include "skein/base/mutex.h"
 #include "skein/data/packer.h"
+#include "skein/data/skipped_batches.h"
 
 namespace skein {
 
@@ -23,6 +24,7 @@ struct LoaderOptions {
   int64_t first_lane = 0;  // this rank's lanes: [first_lane, end_lane)
   int64_t end_lane = 1;
   int64_t first_step = 1;  // of the first batch
+  SkippedBatches skipped;  // batches that no step trains on
   int num_batches = 4;     // one in use, the rest ready or being made; at least 2
   int num_threads = 1;     // that tokenize
 };
@@ -57,7 +59,9 @@ class Loader {
   void produce();
 
   Packer packer_;
+  const SkippedBatches skipped_;
   int64_t next_step_;
+  int64_t next_batch_;  // that the lanes read next
   std::vector<LaneState> first_states_;
   std::vector<Slot> slots_;  // batch number n is slot n mod slots_.size()
 

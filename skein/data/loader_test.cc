@@ -39,6 +39,25 @@ TEST_F(LoaderTest, GivesWhatThePackerPacks) {
   }
 }
 
+TEST_F(LoaderTest, PassesOverWhatIsSkipped) {
+  const SkippedBatches skipped = SkippedBatches::parse("1-2, 5, 9-11");
+  const auto run = [&](int64_t from, int64_t to, std::vector<LaneState> states) {
+    Loader loader(context_, {.end_lane = 4, .first_step = from, .skipped = skipped}, states);
+    for (int64_t step = from; step < to; ++step) {
+      const Batch& batch = loader.next();
+      EXPECT_EQ(batch.step, step);
+      EXPECT_EQ(batch.tokens, batch_of_step(context_, skipped.batch_of(step)).tokens) << step;
+      EXPECT_EQ(batch.progress, batch_of_step(context_, skipped.batch_of(step)).progress) << step;
+    }
+    const auto after = loader.states();
+    return std::vector<LaneState>(after.begin(), after.end());
+  };
+  std::vector<LaneState> states;
+  for (const auto& [from, to] : {std::pair{1, 3}, {3, 4}, {4, 6}, {6, 12}}) {
+    states = run(from, to, states);
+  }
+}
+
 TEST_F(LoaderTest, StatesAreThoseOfTheBatchGivenNotOfWhatWasMadeAhead) {
   const auto run = [&](int64_t from, int64_t to, std::vector<LaneState> states) {
     Loader loader(context_, {.end_lane = 4, .first_step = from, .num_batches = 6}, states);

@@ -24,7 +24,7 @@ Row row_of(Batch& batch, int64_t index) {
           part(batch.attention_starts)};
 }
 
-void pack_row(Lane& lane, bool document_mask, const Row& row) {
+void pack_row(Lane& lane, bool document_mask, const Row& row, std::vector<RowSegment>& segments) {
   const auto length = static_cast<int64_t>(row.tokens.size());
   int64_t attention_start = 0;
   for (int64_t t = 0; t < length;) {
@@ -38,6 +38,8 @@ void pack_row(Lane& lane, bool document_mask, const Row& row) {
       if (i > t) row.labels[i - 1] = row.tokens[i];
     }
     if (t > 0) row.labels[t - 1] = document_mask ? kNoLabel : row.tokens[t];
+    segments.push_back(
+        {.begin = t, .end = end, .document = lane.document(), .first_token = lane.state().token});
     lane.consume(end - t);
     t = end;
   }
@@ -68,14 +70,23 @@ Packer::Packer(const LaneContext& context, int64_t first_lane, int64_t end_lane,
          num_lanes);
   }
   lanes_.reserve(end_lane - first_lane);
+  segments_.resize(end_lane - first_lane);
   for (int64_t lane = first_lane; lane < end_lane; ++lane) {
     lanes_.emplace_back(context, lane, states.empty() ? LaneState{} : states[lane]);
   }
 }
 
-void Packer::fill(Batch& batch) {
+void Packer::fill(Batch& batch, std::vector<RowSegment>* segments) {
   const bool document_mask = context_.options().document_mask;
-  for_each_lane([&](int64_t i) { pack_row(lanes_[i], document_mask, row_of(batch, i)); });
+  for_each_lane([&](int64_t i) {
+    segments_[i].clear();
+    pack_row(lanes_[i], document_mask, row_of(batch, i), segments_[i]);
+  });
+  if (segments != nullptr) segments->clear();
+  for (int64_t i = 0; segments != nullptr && i < num_lanes(); ++i) {
+    for (RowSegment& segment : segments_[i]) segment.row = i;
+    segments->insert(segments->end(), segments_[i].begin(), segments_[i].end());
+  }
   batch.num_label_tokens =
       std::count_if(batch.labels.begin(), batch.labels.end(), [](int32_t l) { return l >= 0; });
   batch.progress = 0;
@@ -124,7 +135,8 @@ void Packer::for_each_lane(const std::function<void(int64_t)>& body) {
 }
 
 Batch batch_of_step(const LaneContext& context, int64_t step, int64_t states_step,
-                    std::span<const LaneState> states, int num_threads) {
+                    std::span<const LaneState> states, int num_threads,
+                    std::vector<RowSegment>* segments) {
   if (step <= states_step) {
     fail(ErrorCode::kUsage, "step {} cannot be sampled, expected one from {} on", step,
          states_step + 1);
@@ -133,7 +145,7 @@ Batch batch_of_step(const LaneContext& context, int64_t step, int64_t states_ste
   Packer packer(context, 0, num_lanes, states, num_threads);
   packer.skip(step - states_step - 1);
   Batch batch(0, num_lanes, context.options().sequence_length);
-  packer.fill(batch);
+  packer.fill(batch, segments);
   batch.step = step;
   return batch;
 }

@@ -27,8 +27,8 @@ class Packer {
          std::span<const LaneState> states = {}, int num_threads = 1);
 
   // Fills in the next row of every lane. `batch` must have this packer's size; its step is not
-  // changed.
-  void fill(Batch& batch);
+  // changed. `segments` (may be null) becomes what the rows are made of, row by row.
+  void fill(Batch& batch, std::vector<RowSegment>* segments = nullptr);
 
   // Skips `num_rows` rows of every lane; costs as much as tokenizing them.
   void skip(int64_t num_rows);
@@ -49,12 +49,14 @@ class Packer {
   int64_t first_lane_;
   int num_threads_;
   std::vector<Lane> lanes_;
+  std::vector<std::vector<RowSegment>> segments_;  // of each lane's newest row
 };
 
-// The global batch of step `step` (from 1), made by reading every lane from the beginning, or from
-// `states`, which are those after step `states_step`. Cost: tokenizing (step - states_step) batches
-// on `num_threads` threads.
+// The global batch number `step` (from 1), which that step trains on unless batches are skipped,
+// made by reading every lane from the beginning, or from `states`, which are those after batch
+// `states_step`. Cost: tokenizing (step - states_step) batches on `num_threads` threads.
 Batch batch_of_step(const LaneContext& context, int64_t step, int64_t states_step = 0,
-                    std::span<const LaneState> states = {}, int num_threads = 1);
+                    std::span<const LaneState> states = {}, int num_threads = 1,
+                    std::vector<RowSegment>* segments = nullptr);
 
 }  // namespace skein

@@ -275,6 +275,32 @@ TEST(Packer, AnErrorInOneOfItsThreadsIsThrown) {
   EXPECT_THROW(packer.fill(batch), Error);
 }
 
+// What a row is made of, in order and without a gap, and each part is of its document.
+TEST(Packer, TellsWhatRowsAreMadeOf) {
+  const MemoryDocuments documents = random_documents(4, 60, 80);
+  const ByteTokenizer tokenizer;
+  const LaneContext context(documents, tokenizer,
+                            {.seed = 2, .global_sequences = 4, .sequence_length = 24});
+  Packer packer(context, 1, 4);
+  Batch batch(1, 3, 24);
+  std::vector<RowSegment> segments;
+  for (int step = 1; step <= 100; ++step) {
+    packer.fill(batch, &segments);
+    std::vector<int64_t> ends(3, 0);
+    for (const RowSegment& segment : segments) {
+      ASSERT_EQ(segment.begin, ends.at(segment.row));
+      ASSERT_GT(segment.end, segment.begin);
+      ends[segment.row] = segment.end;
+      const auto row = batch.row(batch.tokens, segment.row);
+      ASSERT_EQ(row[segment.begin] == ByteTokenizer::kBos, segment.first_token == 0);
+      const std::string text =
+          tokenizer.decode(row.subspan(segment.begin, segment.end - segment.begin));
+      ASSERT_NE(documents.document(segment.document).find(text), std::string_view::npos);
+    }
+    EXPECT_EQ(ends, std::vector<int64_t>(3, 24));
+  }
+}
+
 TEST(Batch, JsonHasTheRowsAndWhereDocumentsStart) {
   Batch batch(6, 2, 4);
   batch.step = 9;
@@ -282,12 +308,14 @@ TEST(Batch, JsonHasTheRowsAndWhereDocumentsStart) {
   batch.labels = {2, kNoLabel, 4, 5, 6, 7, 8, kNoLabel};
   batch.positions = {0, 1, 0, 1, 0, 1, 2, 3};
   batch.attention_starts = {0, 0, 2, 2, 0, 0, 0, 0};
-  EXPECT_EQ(batch_to_json(batch), parse_json(R"({"step": 9, "rows": [
+  const std::vector<RowSegment> segments = {{0, 0, 2, 30}, {0, 2, 4, 31}, {1, 0, 4, 8, 5}};
+  EXPECT_EQ(batch_to_json(batch, segments), parse_json(R"({"step": 9, "rows": [
       {"lane": 6, "tokens": [1, 2, 3, 4], "labels": [2, -100, 4, 5], "positions": [0, 1, 0, 1],
-       "document_starts": [0, 2]},
+       "document_starts": [0, 2], "documents": [{"document": 30, "begin": 0, "end": 2},
+                                                {"document": 31, "begin": 2, "end": 4}]},
       {"lane": 7, "tokens": [5, 6, 7, 8], "labels": [6, 7, 8, -100], "positions": [0, 1, 2, 3],
-       "document_starts": [0]}]})",
-                                             "test"));
+       "document_starts": [0], "documents": [{"document": 8, "begin": 0, "end": 4}]}]})",
+                                                       "test"));
   EXPECT_EQ(Batch::bytes(2, 4), 4 * 2 * 4 * 4);
 }
 

@@ -46,6 +46,7 @@ class ReportReader {
         return;
       }
       if (event == "start") begin_start(time, json);
+      if (event == "roll_back") begin_after(time, integer(json, "to_step").value_or(0));
       if (time > 0) last_time_ = std::max(last_time_, time);
       last_event_time_ = std::max(last_event_time_, time);
       add_event(event, time, json);
@@ -78,7 +79,7 @@ class ReportReader {
     report_.spikes_by_length = spikes.counts_by_length();
     if (spikes.spike_steps() > 0) ++report_.spikes_by_length[spikes.spike_steps()];
     for (const auto& [step, loss] : validations_) report_.validations.push_back({step, loss});
-    report_.num_restarts = std::max<int64_t>(static_cast<int64_t>(starts_.size()) - 1, 0);
+    report_.num_restarts = std::max<int64_t>(num_starts_ - 1, 0);
     if (first_time_ && last_time_ > *first_time_) report_.wall_seconds = last_time_ - *first_time_;
     if (is_open_) end_without_word();
     std::stable_sort(report_.failures.begin(), report_.failures.end(),
@@ -97,11 +98,17 @@ class ReportReader {
       if (ceiling->is_number()) report_.ceiling_flops = ceiling->get<double>();
     }
     if (is_open_) vanished(last_event_time_);
-    starts_.push_back({time, integer(json, "step").value_or(0)});
     is_open_ = true;
+    ++num_starts_;
     report_.end = RunReport::End::kUnknown;
     if (time > 0) begin_at(time);
-    std::erase_if(validations_, [&](const auto& one) { return one.first > starts_.back().step; });
+    begin_after(time, integer(json, "step").value_or(0));
+  }
+
+  // From here on the run goes on after `step`.
+  void begin_after(double time, int64_t step) {
+    starts_.push_back({time, step});
+    std::erase_if(validations_, [&](const auto& one) { return one.first > step; });
   }
 
   void add_step(const StepMetrics& metrics) {
@@ -145,6 +152,8 @@ class ReportReader {
     } else if (event == "validation") {
       const std::optional<int64_t> step = integer(json, "step");
       if (step) validations_[*step] = static_cast<float>(number_or(json, "loss", std::nan("")));
+    } else if (event == "roll_back") {
+      ++report_.num_roll_backs;
     } else if (event == "stop") {
       report_.last_stop_reason = text_or_empty(json, "reason");
       end_with(RunReport::End::kStopped);
@@ -177,7 +186,8 @@ class ReportReader {
   RunReport report_;
   std::map<int64_t, StepMetrics> steps_;
   std::map<int64_t, float> validations_;
-  std::vector<Start> starts_;
+  std::vector<Start> starts_;  // and roll-backs
+  int64_t num_starts_ = 0;
   size_t next_start_ = 0;  // the first start with no later step so far
   bool is_open_ = false;   // the newest start has neither stopped nor failed so far
   std::optional<double> first_time_;

@@ -47,6 +47,7 @@ struct RunReport {
   std::vector<Validation> validations;   // likewise
   std::vector<Failure> failures;
   int64_t num_restarts = 0;
+  int64_t num_roll_backs = 0;
   int64_t num_checkpoints = 0;
   std::optional<int64_t> last_checkpoint_step;
   std::map<int64_t, int64_t> spikes_by_length;

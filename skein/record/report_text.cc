@@ -117,6 +117,7 @@ const char* end_name(RunReport::End end) {
 
 void add_events(Rows& rows, const RunReport& report) {
   rows.add("restarts", "{}", report.num_restarts);
+  if (report.num_roll_backs > 0) rows.add("roll-backs", "{}", report.num_roll_backs);
   std::string last;
   if (!report.failures.empty() && report.failures.back().step) {
     last = fmt::format(", the last after step {}", *report.failures.back().step);
@@ -177,6 +178,7 @@ OrderedJson report_json(const RunReport& report) {
   json["goodput"] = report.goodput();
   json["time"] = goodput_json(report);
   json["restarts"] = report.num_restarts;
+  json["roll_backs"] = report.num_roll_backs;
   json["failures"] = OrderedJson::array();
   for (const auto& failure : report.failures) {
     OrderedJson one = {{"time", failure.time}, {"reason", failure.reason}};

@@ -16,6 +16,8 @@ fs::path create_run_folder(const Config& config) {
   return dir;
 }
 
+}  // namespace
+
 SpikeDetector spikes_until(const fs::path& metrics_file, int64_t step) {
   SpikeDetector spikes;
   if (step == 0 || !fs::exists(metrics_file)) return spikes;
@@ -27,8 +29,6 @@ SpikeDetector spikes_until(const fs::path& metrics_file, int64_t step) {
   for (const auto& [at, norm] : norms) spikes.observe(norm);
   return spikes;
 }
-
-}  // namespace
 
 OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes,
                               int64_t loader_bytes) {
@@ -67,13 +67,16 @@ void RunLog::set_scale(const Scale& scale) {
                   format_bytes(memory_bytes_), format_count(scale.ceiling_flops)));
 }
 
-void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
+// A new TensorBoard file takes the place of the steps after this one that were written before.
+void RunLog::begin_after(int64_t step) {
   if (config_.log.tensorboard) {
     tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
   }
-  spikes_ = beginning.monitor.is_null() ? spikes_until(dir_ / "metrics.jsonl", step)
-                                        : SpikeDetector::from_json(beginning.monitor);
   epoch_ = step > 0 ? -1.0f : 0.0f;
+}
+
+void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
+  begin_after(step);
   events_.append(
       "start", {{"step", step},
                 {"from", from},
@@ -95,6 +98,24 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
   }
 }
 
+void RunLog::roll_back(const RollBack& roll_back) {
+  begin_after(roll_back.to_step);
+  events_.append("roll_back", {{"step", roll_back.step},
+                               {"to_step", roll_back.to_step},
+                               {"from", roll_back.from},
+                               {"batches", roll_back.batches},
+                               {"skipped", roll_back.skipped},
+                               {"count", roll_back.count},
+                               {"reason", roll_back.reason}});
+  progress_.clear();
+  log::warn(
+      "step {}: {}; back to step {} ({}), and on without batches {} (roll-back {} of {}); `skein "
+      "why {} --batch {}` names the documents of the first",
+      roll_back.step, roll_back.reason, roll_back.to_step,
+      roll_back.from.empty() ? "the initial weights" : roll_back.from, roll_back.batches.dump(),
+      roll_back.count, config_.run.max_roll_backs, config_.run.dir, roll_back.batches[0].dump());
+}
+
 void RunLog::skip_checkpoint(const CheckpointInfo& info, const Error& why) {
   events_.append("checkpoint_skip",
                  {{"step", info.step}, {"path", info.path.string()}, {"reason", why.what()}});
@@ -102,17 +123,14 @@ void RunLog::skip_checkpoint(const CheckpointInfo& info, const Error& why) {
   log::warn("passing over the checkpoint {}: {}", info.path.string(), why.what());
 }
 
-SpikeDetector::Verdict RunLog::watch_spikes(const StepMetrics& metrics) {
-  const SpikeDetector::Verdict verdict = spikes_.observe(metrics.grad_norm);
+void RunLog::tell_spikes(int64_t step, const SpikeDetector::Verdict& verdict) {
   if (verdict.recovered_steps > 0) {
-    events_.append("spike", {{"step", metrics.step}, {"length", verdict.recovered_steps}});
+    events_.append("spike", {{"step", step}, {"length", verdict.recovered_steps}});
   }
-  if (!verdict.alarm.empty()) {
-    events_.append("alarm", {{"step", metrics.step}, {"reason", verdict.alarm}});
-    progress_.clear();
-    log::warn("step {}: {}", metrics.step, verdict.alarm);
-  }
-  return verdict;
+  if (verdict.alarm.empty()) return;
+  events_.append("alarm", {{"step", step}, {"reason", verdict.alarm}});
+  progress_.clear();
+  log::warn("step {}: {}", step, verdict.alarm);
 }
 
 // A ceiling measured while the machine was busy would be too low and overstate utilization. When a
@@ -145,7 +163,8 @@ void RunLog::say_repetition(const StepMetrics& metrics) {
   epoch_ = metrics.epoch;
 }
 
-double RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
+double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, double seconds,
+                    int64_t num_tokens) {
   metrics.time = unix_time();
   metrics.step_ms = static_cast<float>(seconds * 1e3);
   const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
@@ -155,7 +174,7 @@ double RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
   metrics.matmul_ceiling_share = static_cast<float>(flops / scale_.ceiling_flops);
   if (scale_.peak_flops) metrics.peak_utilization = static_cast<float>(flops / *scale_.peak_flops);
   metrics_.append(metrics);
-  const SpikeDetector::Verdict verdict = watch_spikes(metrics);
+  tell_spikes(metrics.step, verdict);
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
   if (prometheus_) {
     prometheus_->publish(

@@ -24,6 +24,10 @@ namespace skein {
 OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes,
                               int64_t loader_bytes);
 
+// What watched the gradient norms in metrics.jsonl up to `step`: for checkpoints of older versions,
+// which do not hold it.
+SpikeDetector spikes_until(const fs::path& metrics_file, int64_t step);
+
 class RunLog {
  public:
   // Creates the run folder.
@@ -45,19 +49,26 @@ class RunLog {
   struct Beginning {
     std::string why;                  // why the run starts from that checkpoint, for people
     std::span<const Change> changes;  // of the configuration since that checkpoint
-    // monitor() at that checkpoint. Null in checkpoints of older versions: the detector is then
-    // rebuilt from the steps in metrics.jsonl.
-    Json monitor;
   };
   // Training begins after `step`, with weights from the path `from` ("": random weights).
   void start(int64_t step, const std::string& from, const Beginning& beginning);
-  // The state of the gradient-norm monitor, for checkpoints.
-  Json monitor() const { return spikes_.to_json(); }
+  // The run goes back to the state after `to_step`, because of what the steps up to `step` did.
+  struct RollBack {
+    int64_t step = 0;
+    int64_t to_step = 0;
+    std::string from;    // path of the checkpoint; "": initial weights
+    Json batches;        // [first, last]: those that are skipped from here on
+    Json skipped;        // all that are skipped
+    int64_t count = 0;   // of roll-backs so far, this one included
+    std::string reason;  // what the steps did, for people
+  };
+  void roll_back(const RollBack& roll_back);
 
-  // Fills in the rates and the time of `metrics`, and writes them to every log. `num_tokens`:
-  // tokens of the step, with and without labels. Returns the seconds spent in measuring the ceiling
-  // again, which belong to no step.
-  double step(StepMetrics metrics, double seconds, int64_t num_tokens);
+  // Fills in the rates and the time of `metrics`, and writes them to every log, with what the
+  // gradient norm looks like. `num_tokens`: tokens of the step, with and without labels. Returns
+  // the seconds spent in measuring the ceiling again, which belong to no step.
+  double step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, double seconds,
+              int64_t num_tokens);
   void validation(int64_t step, double loss, int64_t num_tokens, double seconds);
   void checkpoint_begin(int64_t step);
   void checkpoint_commit(const SavedCheckpoint& saved);
@@ -67,7 +78,8 @@ class RunLog {
   void nothing_to_do(int64_t step);
 
  private:
-  SpikeDetector::Verdict watch_spikes(const StepMetrics& metrics);
+  void tell_spikes(int64_t step, const SpikeDetector::Verdict& verdict);
+  void begin_after(int64_t step);
   double raise_ceiling(double model_flops_per_s);
   void say_repetition(const StepMetrics& metrics);
   void say(const std::string& line);
@@ -79,7 +91,6 @@ class RunLog {
   std::unique_ptr<TensorBoardWriter> tensorboard_;
   std::unique_ptr<PrometheusServer> prometheus_;
   Progress progress_;
-  SpikeDetector spikes_;
   Scale scale_;
   double ceiling_time_ = 0;  // when the ceiling was last measured
   float epoch_ = 0;          // epoch of the previous step; below 0: not known

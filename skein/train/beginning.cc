@@ -18,6 +18,7 @@ Beginning::Beginning(const Config& config, Communicator& world, const RunLock* l
         [log](const CheckpointInfo& info, const Error& why) { log->skip_checkpoint(info, why); });
   }
   start_ = start_of_rank_0(world, std::move(own));
+  origin_ = start_.checkpoint;
   if (!start_.checkpoint.empty()) {
     checkpoint_ = std::make_unique<CheckpointReader>(start_.checkpoint);
   }
@@ -53,21 +54,37 @@ void Beginning::open_source(const RunInputs& inputs) {
   }
 }
 
+void Beginning::go_back(int64_t step, const RunInputs& inputs, const RunLock* lock, RunLog* log) {
+  StartingPoint own;
+  if (is_first()) {
+    own = choose_before(
+        *lock, checkpoint_dir(config_), step, start_.timeline, origin_,
+        [log](const CheckpointInfo& info, const Error& why) { log->skip_checkpoint(info, why); });
+  }
+  start_ = start_of_rank_0(world_, std::move(own));
+  if (!start_.checkpoint.empty()) {
+    checkpoint_ = std::make_unique<CheckpointReader>(start_.checkpoint);
+  } else if (!config_.model.init_from.empty()) {
+    open_source(inputs);
+  }
+}
+
 std::string Beginning::from() const {
   return checkpoint_ ? checkpoint_->path().string() : config_.model.init_from;
 }
 
-RunLog::Beginning Beginning::said() const {
-  return {.why = start_.why,
-          .changes = changes_,
-          .monitor = checkpoint_ ? checkpoint_->state().monitor : Json()};
-}
+RunLog::Beginning Beginning::said() const { return {.why = start_.why, .changes = changes_}; }
 
 void Beginning::load(const DecoderConfig& model, const std::vector<StateTensor>& tensors,
                      Executor& executor) const {
   if (checkpoint_) {
     restore_state(*checkpoint_, tensors, executor);
-  } else if (source_) {
+    return;
+  }
+  for (const StateTensor& tensor : tensors) {
+    if (tensor.spec.group == "optimizer") executor.fill_zero(tensor.name);
+  }
+  if (source_) {
     source_->load_parameters(model, executor);
   } else {
     initialize_parameters(executor, model,

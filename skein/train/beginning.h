@@ -35,12 +35,16 @@ class Beginning {
   // What identifies this run, to be stored in its checkpoints (config/run_identity.h).
   const Json& configuration() const { return configuration_; }
 
+  // After divergence: chooses anew, from what there was at or before `step` (choose_before). load()
+  // and forget() follow again. Collective; `lock` and `log` as in the constructor.
+  void go_back(int64_t step, const RunInputs& inputs, const RunLock* lock, RunLog* log);
+
   const CheckpointReader* checkpoint() const { return checkpoint_.get(); }  // null: there is none
   const StartingPoint& start() const { return start_; }
   std::string from() const;  // path of the checkpoint or of the weights; "": random ones
   RunLog::Beginning said() const;
 
-  // Fills the weights. A checkpoint fills all of `tensors`: moments and master copies as well.
+  // Fills all of `tensors`: weights, moments and master copies. Without a checkpoint moments are 0.
   void load(const DecoderConfig& model, const std::vector<StateTensor>& tensors,
             Executor& executor) const;
   // Closes the checkpoint or the source of the weights, and releases the hold on the parent.
@@ -53,6 +57,7 @@ class Beginning {
   const Config& config_;
   Communicator& world_;
   StartingPoint start_;
+  std::string origin_;  // the checkpoint that the constructor chose
   std::unique_ptr<CheckpointReader> checkpoint_;
   std::unique_ptr<ModelSource> source_;  // of model.init_from; null: not used
   Json configuration_;

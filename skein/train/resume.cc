@@ -96,6 +96,33 @@ class Chooser {
     return begin_from(named, inside);
   }
 
+  StartingPoint before(int64_t step, const Timeline& current, const std::string& origin) {
+    const auto& parent = current.parent;
+    // Where `current` has saved nothing yet, what its parent saved later is not its own.
+    const bool began_here = parent && fs::path(parent->path).is_relative();
+    const bool has_saved = same_timeline(current, own_.timeline);
+    const int64_t last = has_saved ? step : std::min(step, began_here ? parent->step : -1);
+    std::erase_if(own_.checkpoints, [&](const CheckpointInfo& own) { return own.step > last; });
+    const auto found = find_newest_good(own_, report_, options_);
+    StartingPoint start;
+    start.checkpoint = found ? found->path.string() : origin;
+    start.timeline.run_id = new_run_id();
+    start.timeline.number = 1 + std::max(current.number, own_.timeline.number);
+    if (start.checkpoint.empty()) return start;
+    const auto at = step_of_folder(place_of(start.checkpoint));
+    if (!at || *at > step) {
+      fail(ErrorCode::kNotFound,
+           "{} holds no good checkpoint at or before step {} to go back to: expected one; lower "
+           "checkpoint.every_steps, or raise checkpoint.keep",
+           dir_.string(), step);
+    }
+    start.parent = std::make_shared<CheckpointHold>(start.checkpoint);
+    const fs::path place = place_of(start.checkpoint);
+    start.timeline.parent = {read_timeline(start.checkpoint).run_id, *at,
+                             found ? place.filename().string() : place.string()};
+    return start;
+  }
+
  private:
   bool is_empty() const { return own_.checkpoints.empty() && own_.left.empty(); }
 
@@ -242,6 +269,12 @@ StartingPoint choose_start(const RunLock&, const fs::path& dir, const std::strin
                            const ReportDamaged& report_damaged, const SearchOptions& options) {
   clean_unfinished(dir, FileOps());
   return Chooser(dir, report_damaged, options).choose(resume);
+}
+
+StartingPoint choose_before(const RunLock&, const fs::path& dir, int64_t step,
+                            const Timeline& current, const std::string& origin,
+                            const ReportDamaged& report_damaged, const SearchOptions& options) {
+  return Chooser(dir, report_damaged, options).before(step, current, origin);
 }
 
 StartingPoint start_of_rank_0(Communicator& world, StartingPoint own) {

@@ -49,6 +49,14 @@ RunLocks lock_run(const Config& config);
 StartingPoint choose_start(const RunLock& lock, const fs::path& dir, const std::string& resume,
                            const ReportDamaged& report_damaged, const SearchOptions& options = {});
 
+// Where a run that diverged goes back to: the newest good checkpoint at or before `step` that the
+// run on the timeline `current` follows from, else `origin`, the checkpoint that this start began
+// from ("": initial weights). It goes on from there on a new timeline. Errors: kNotFound where
+// `origin` is of a later step.
+StartingPoint choose_before(const RunLock& lock, const fs::path& dir, int64_t step,
+                            const Timeline& current, const std::string& origin,
+                            const ReportDamaged& report_damaged, const SearchOptions& options = {});
+
 // Broadcasts rank 0's checkpoint and timeline; `parent` stays each rank's own.
 StartingPoint start_of_rank_0(Communicator& world, StartingPoint own);
 

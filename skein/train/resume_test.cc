@@ -37,6 +37,11 @@ class RunFolder {
     for (const int64_t step : steps) EXPECT_TRUE(state.save(writer, step).ok()) << step;
     return start;
   }
+  StartingPoint before(int64_t step, const Timeline& current,
+                       const std::string& origin = "") const {
+    const RunLock lock = lock_checkpoints(dir().string(), folder_.string());
+    return choose_before(lock, dir(), step, current, origin, report_, quick());
+  }
   std::string refused(const std::string& resume, ErrorCode code) const {
     try {
       start(resume, {});
@@ -70,6 +75,36 @@ TEST(Resume, AutoGoesOnAndNeverDoesNot) {
   EXPECT_EQ(second.timeline, first.timeline);
   EXPECT_THAT(run.refused("never", ErrorCode::kUsage), HasSubstr("holds checkpoints"));
   EXPECT_EQ(RunFolder(folder / "b").start("never", {}).checkpoint, "");
+}
+
+TEST(Resume, ADivergedRunGoesBackOnANewTimeline) {
+  const TempFolder folder;
+  const RunFolder run(folder / "a");
+  const Timeline first = run.start("auto", {10, 20, 30}).timeline;
+  const StartingPoint back = run.before(29, first);
+  EXPECT_EQ(back.checkpoint, run.checkpoint(20));
+  EXPECT_EQ(back.timeline.number, 2);
+  EXPECT_NE(back.timeline.run_id, first.run_id);
+  EXPECT_EQ(back.timeline.parent, (Timeline::Parent{first.run_id, 20, "step-00000020"}));
+  // It has saved nothing since: what the other timeline saved after step 20 is none of its own.
+  const StartingPoint again = run.before(99, back.timeline);
+  EXPECT_EQ(again.checkpoint, run.checkpoint(20));
+  EXPECT_EQ(again.timeline.number, 3);
+  EXPECT_EQ(run.before(9, first).checkpoint, "");
+  EXPECT_EQ(run.before(9, first).timeline.parent, std::nullopt);
+}
+
+TEST(Resume, ADivergedRunGoesBackToWhereItBegan) {
+  const TempFolder folder;
+  const RunFolder source(folder / "source"), run(folder / "run");
+  source.start("auto", {10});
+  const std::string origin = fs::weakly_canonical(source.checkpoint(10)).string();
+  const Timeline current = run.start(origin, {}).timeline;
+  const StartingPoint back = run.before(12, current, origin);
+  EXPECT_EQ(back.checkpoint, origin);
+  EXPECT_EQ(back.timeline.parent->path, origin);
+  EXPECT_THAT(test::error_of([&] { run.before(9, current, origin); }),
+              HasSubstr("at or before step 9"));
 }
 
 // Repeating the same command continues the run instead of starting it again.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "skein/base/heartbeat.h"
 #include "skein/base/log.h"
 #include "skein/base/version.h"
+#include "skein/config/run_skips.h"
 #include "skein/model/decoder.h"
 #include "skein/plan/plan_stage.h"
 #include "skein/record/op_trace.h"
@@ -22,9 +22,6 @@
 
 namespace skein {
 namespace {
-
-// fmt would print the sign bit of a NaN, which depends on the machine.
-std::string name_of(double value) { return std::isnan(value) ? "nan" : fmt::format("{:g}", value); }
 
 void refuse_what_is_not_there_yet(const Config& config) {
   if (config.checkpoint.dir.starts_with("s3://")) {
@@ -71,6 +68,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   lay_out();
   inputs_->open_corpora(lanes());
   beginning_->accept(*inputs_);
+  skipped_ = skipped_by(config_, beginning_->checkpoint());
   allocate();
   agree_on_algorithms();
   begin();
@@ -167,17 +165,10 @@ double Trainer::measure_ceiling(DType dtype) {
 
 // All checks have passed: from here on the state is loaded and the run folder is written.
 void Trainer::begin() {
-  beginning_->load(inputs_->model(), saver_->tensors(), runner_->executor());
-  std::vector<LaneState> states;
   if (const CheckpointReader* checkpoint = beginning_->checkpoint()) {
-    const TrainingState& state = checkpoint->state();
-    begun_ = step_ = state.step;
-    tokens_ = state.tokens_seen;
-    states = lanes_from_json(state.lanes, inputs_->training(), checkpoint->path().string());
+    roll_backs_ = checkpoint->state().roll_backs;
   }
-  heartbeat::reach_step(step_);
-  saver_->go_on_from(step_, beginning_->start().parent);
-  wait_for_all(world_, "every rank has its state");
+  restore();
   if (log_) {
     // A start that has nothing to do leaves the files as the run that was trained wrote them.
     if (step_ < config_.run.steps) {
@@ -185,10 +176,30 @@ void Trainer::begin() {
     }
     log_->start(step_, beginning_->from(), beginning_->said());
   }
+  beginning_->forget();
+}
+
+// Fills in everything that a checkpoint holds, or the initial state.
+void Trainer::restore() {
+  beginning_->load(inputs_->model(), saver_->tensors(), runner_->executor());
+  begun_ = step_ = tokens_ = 0;
+  spikes_ = {};
+  std::vector<LaneState> states;
+  if (const CheckpointReader* checkpoint = beginning_->checkpoint()) {
+    const TrainingState& state = checkpoint->state();
+    begun_ = step_ = state.step;
+    tokens_ = state.tokens_seen;
+    states = lanes_from_json(state.lanes, inputs_->training(), checkpoint->path().string());
+    spikes_ = spikes_after(state);
+  }
+  heartbeat::reach_step(step_);
+  saver_->go_on_from(step_, beginning_->start().parent);
+  wait_for_all(world_, "every rank has its state");
   LoaderOptions options = lanes();
   options.first_step = step_ + 1;
+  options.skipped = skipped_;
+  loader_.reset();  // frees its memory before the next one takes as much
   loader_ = std::make_unique<Loader>(inputs_->training(), options, states);
-  beginning_->forget();
 }
 
 // All ranks must stop after the same step. With several ranks the request travels in a step's
@@ -225,11 +236,16 @@ TrainOutcome Trainer::train_to_the_end() {
     const bool saves = due(config_.checkpoint.every_steps);
     const bool pauses = validates || saves || begun_ == config_.run.steps;
     finish_steps(pauses ? 0 : device_->depth() - 1);
+    if (divergence_) {
+      roll_back();
+      continue;
+    }
     if (validates) validate();
     if (saves) save_checkpoint();
     saver_->collect();
   }
   finish_steps(0);
+  if (divergence_) roll_back();  // it was asked to stop meanwhile
   const bool stopped = step_ < config_.run.steps;
   if (!stopped && inputs_->validation_batches() && !due(config_.validate.every_steps)) validate();
   if (saver_->saved_step() != step_) save_checkpoint();
@@ -279,9 +295,9 @@ void Trainer::write_trace() {
   if (is_first()) log::info("the ops of step {} are in {}", begun_, path.string());
 }
 
-// Waits until at most `remaining` steps are under way.
+// Waits until at most `remaining` steps are under way, or one has diverged.
 void Trainer::finish_steps(int remaining) {
-  while (static_cast<int>(under_way_.size()) > remaining) finish_step();
+  while (static_cast<int>(under_way_.size()) > remaining && !divergence_) finish_step();
 }
 
 void Trainer::finish_step() {
@@ -290,7 +306,7 @@ void Trainer::finish_step() {
   const StepResult result = in_step(step_ + 1, *device_, [&] { return runner_->finish(); });
   if (device_world_) device_world_->check({.label = "a training step"});
   stop_ = std::max(stop_, result.stop);
-  check_finite(result);
+  if (!is_finite_step(result)) return;
   heartbeat::reach_step(++step_);
   ++counted_steps_;
   tokens_ += result.num_label_tokens;
@@ -311,9 +327,11 @@ void Trainer::finish_step() {
   const double seconds = seconds_since(step_clock_);
   step_clock_ = Clock::now();
   stall_seconds_ = 0;
+  const SpikeDetector::Verdict verdict = spikes_.observe(result.grad_norm);
+  watch_spike(verdict);
   if (log_) {
     const int64_t tokens = config_.batch.global_sequences * config_.data.sequence_length;
-    leave_out(log_->step(metrics, seconds, tokens));
+    leave_out(log_->step(metrics, verdict, seconds, tokens));
   }
 }
 
@@ -321,26 +339,6 @@ void Trainer::finish_step() {
 void Trainer::leave_out(double seconds) {
   step_clock_ +=
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-// Checks the weights as well, so that every step that is saved had finite ones: param_norm is the
-// norm after the update.
-void Trainer::check_finite(const StepResult& result) {
-  if (std::isfinite(result.loss) && std::isfinite(result.grad_norm) &&
-      std::isfinite(result.param_norm)) {
-    return;
-  }
-  saver_->end();  // all ranks see the same result, so all come here
-  fail(
-      ErrorCode::kNotFinite,
-      "step {}: the loss is {}, the gradient norm {} and the norm of the weights after it {}: "
-      "expected finite numbers. {}; lower optimizer.learning_rate or look at the data of this step "
-      "with `skein data sample --step {}`",
-      step_ + 1, name_of(result.loss), name_of(result.grad_norm), name_of(result.param_norm),
-      saver_->good_step() > 0
-          ? fmt::format("The newest checkpoint is of step {}", saver_->good_step())
-          : "Nothing was saved",
-      step_ + 1);
 }
 
 void Trainer::validate() {
@@ -386,7 +384,9 @@ void Trainer::save_checkpoint() {
   state.configuration = beginning_->configuration();
   if (is_first()) state.algorithms = algorithms_;
   state.skein_version = kVersion;
-  if (log_) state.monitor = log_->monitor();
+  if (is_first()) state.monitor = spikes_.to_json();
+  if (!skipped_.empty()) state.skipped_batches = skipped_.to_json();
+  state.roll_backs = roll_backs_;
   saver_->save(std::move(state), runner_->executor());
   stall_seconds_ += seconds_since(start);
 }

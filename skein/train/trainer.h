@@ -8,8 +8,9 @@
 //        writes the run's logs, chooses checkpoints and commits them. A stop signal that one rank
 //        receives stops all ranks after the same step
 // Errors every check of the inputs comes before the first step. A loss or norm that is not finite
-//        ends the run with kNotFinite, and no later state is saved. A save that is already under
-//        way is completed, unless a rank was lost
+//        ends the run with kNotFinite, and no later state is saved; with run.on_divergence =
+//        "roll_back" the run goes on from a state before it (divergence.cc). A save that is already
+//        under way is completed, unless a rank was lost
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,9 @@
 
 #include "skein/compile/wire.h"
 #include "skein/config/config.h"
+#include "skein/data/skipped_batches.h"
 #include "skein/record/run_log.h"
+#include "skein/record/spikes.h"
 #include "skein/train/beginning.h"
 #include "skein/train/run_inputs.h"
 #include "skein/train/saver.h"
@@ -54,7 +57,11 @@ class Trainer {
   void write_trace();
   void finish_steps(int remaining);
   void finish_step();
-  void check_finite(const StepResult& result);
+  void restore();
+  bool is_finite_step(const StepResult& result);
+  SpikeDetector spikes_after(const TrainingState& state);
+  void watch_spike(const SpikeDetector::Verdict& verdict);
+  void roll_back();
   void save_checkpoint();
   void validate();
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
@@ -94,6 +101,16 @@ class Trainer {
   int64_t begun_ = 0;                                 // steps that were started
   int64_t step_ = 0;                                  // steps whose results were read
   int64_t tokens_ = 0;
+  SpikeDetector spikes_;    // the same on all ranks, since gradient norms are
+  SkippedBatches skipped_;  // that no step trains on
+  int64_t roll_backs_ = 0;
+  // Steps that went wrong, so that the run is to go back to before the first of them.
+  struct Divergence {
+    int64_t first_step;
+    int64_t last_step;
+    std::string reason;
+  };
+  std::optional<Divergence> divergence_;
   Wire wire_;                  // collectives of the training steps since this start
   int64_t counted_steps_ = 0;  // the number of steps that wire_ covers
   double stall_seconds_ = 0;   // spent in saving since the last step
