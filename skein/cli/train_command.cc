@@ -114,6 +114,7 @@ int start_workers(const ConfigOptions& options, const Config& config,
   launch.rendezvous = config.launch.rendezvous;
   launch.threads = static_cast<int>(config.device.threads);
   launch.hang = static_cast<Millis>(config.launch.hang_timeout_s * 1000);
+  launch.keeps_replicas = config.checkpoint.memory_every_steps != 0;
   launch.membership.max_restarts = static_cast<int>(config.launch.max_restarts);
   launch.on_failure = [&](const WorkerFailure& failure) {
     record_failure(config.run.dir, failure.rank, Error(failure.code, failure.message),
@@ -199,7 +200,7 @@ int train(const Config& config, const RankInfo& rank_info, const fs::path& rende
   }
   bool trains = false;
   try {
-    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank);
+    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank, rank_info.replicas);
     trains = true;
     const TrainOutcome outcome = trainer.run();
     if (outcome == TrainOutcome::kRegrouped) return kExitRegroup;

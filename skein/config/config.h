@@ -104,6 +104,7 @@ struct CheckpointConfig {
   int64_t every_steps = 1000;
   int64_t keep = 5;
   int64_t permanent_every_steps = 0;
+  int64_t memory_every_steps = -1;
   bool async = true;
   std::string dir;
   bool operator==(const CheckpointConfig&) const = default;

@@ -159,6 +159,12 @@ std::vector<ConfigField> make_fields() {
       {"checkpoint", "permanent_every_steps",
        at<&C::checkpoint, &CheckpointConfig::permanent_every_steps>,
        "checkpoints at multiples of this are never removed; 0: none", between(0, kMaxSteps)},
+      {"checkpoint", "memory_every_steps",
+       at<&C::checkpoint, &CheckpointConfig::memory_every_steps>,
+       "steps between copies of the state in the memory of this machine and of another one, from "
+       "which a run goes on after a failure; 0: none; -1: as often as costs less than 1 % of the "
+       "time, where there are several workers and the memory is there",
+       between(-1, kMaxSteps)},
       {"checkpoint", "async", at<&C::checkpoint, &CheckpointConfig::async>,
        "write in the background while training goes on"},
       {"checkpoint", "dir", at<&C::checkpoint, &CheckpointConfig::dir>,

@@ -12,6 +12,7 @@
 
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
+#include "skein/comm/gloo/network.h"
 #include "skein/launch/cores.h"
 #include "skein/launch/exit_codes.h"
 #include "skein/launch/stacks.h"
@@ -22,11 +23,30 @@ namespace {
 // Between two looks at the heartbeats, in ms.
 constexpr Millis kSample = 100;
 
+// So many starts in a row may go on from memory without a new step: what comes again at every one
+// may lie in the copy.
+constexpr int kTrustedAttempts = 2;
+
 // Sent by the store's thread when it has an answer.
 int wake_signal() { return SIGRTMIN; }
 
-SupervisorOptions supervisor_options(const WorkerLaunch& launch) {
+// A machine that cannot be reached by others, or has no memory for it, trains without copies.
+std::optional<ReplicaServer> replica_server(const WorkerLaunch& launch) {
+  if (!launch.keeps_replicas) return std::nullopt;
+  try {
+    const bool alone = launch.membership.max_hosts == 1;
+    return std::optional<ReplicaServer>(std::in_place, launch.num_workers,
+                                        alone ? "" : network_address(/*one_host=*/false));
+  } catch (const Error& error) {
+    log::warn("no copies of the state are kept in memory: {}", error.what());
+    return std::nullopt;
+  }
+}
+
+SupervisorOptions supervisor_options(const WorkerLaunch& launch,
+                                     const std::optional<ReplicaServer>& replicas) {
   SupervisorOptions options;
+  if (replicas) options.replicas = replicas->endpoint().text();
   options.host = launch.host;
   options.succeeds = launch.succeeds;
   options.workers = launch.num_workers;
@@ -95,7 +115,8 @@ NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
     : launch_(launch),
       start_id_(launch.start_id.empty() ? new_start_id() : launch.start_id),
       signals_(wake_signal()),
-      supervisor_(supervisor_options(launch)),
+      replicas_(replica_server(launch)),
+      supervisor_(supervisor_options(launch, replicas_)),
       store_(launch.membership.max_hosts == 1 ? memory_store() : folder_store(launch.store),
              wake_signal()) {
   make_folder(launch.run_dir / "logs");
@@ -179,14 +200,22 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
       launch_.on_failure(*failure_);
     }
     if (crew.first_rank == 0 && launch_.on_generation) launch_.on_generation(generation);
-    log::warn("{}; generation {} goes on from the newest checkpoint with {} ranks on {} {}",
-              generation.failure, generation.number, crew.size, generation.members.size(),
+    log::warn("{}; generation {} goes on with {} ranks on {} {}", generation.failure,
+              generation.number, crew.size, generation.members.size(),
               generation.members.size() == 1 ? "machine" : "machines");
   }
   try {
     make_folder(crew.rendezvous);
     crew.heartbeats = std::make_unique<HeartbeatPage>(launch_.num_workers);
     crew.heartbeats->permitted_until() = supervisor_.permitted_until();
+    if (replicas_) {
+      replicas_->begin_generation(crew.number, *crew.heartbeats, next_machine(generation));
+    }
+    crew.trusts_replicas = generation.attempts < kTrustedAttempts;
+    if (replicas_ && !crew.trusts_replicas) {
+      log::warn("the last {} starts brought no new step: this one goes on from storage",
+                generation.attempts);
+    }
     crew.seen.resize(static_cast<size_t>(launch_.num_workers));
     for (int index = 0; index < launch_.num_workers; ++index) start_worker(index);
   } catch (const std::exception& exception) {
@@ -213,6 +242,13 @@ void NodeSupervisor::start_worker(int index) {
                        fmt::format("SKEIN_HEARTBEATS={}", crew.heartbeats->file()),
                        fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
   start.inherited = {crew.heartbeats->file()};
+  if (replicas_) {
+    ReplicaPlace place = replicas_->place(index);
+    start.inherited.insert(start.inherited.end(), place.kept.begin(), place.kept.end());
+    if (place.event >= 0) start.inherited.push_back(place.event);
+    if (!crew.trusts_replicas) place.kept.clear();
+    start.environment.push_back("SKEIN_REPLICAS=" + place.text());
+  }
   if (launch_.lock >= 0) start.inherited.push_back(launch_.lock);
   const std::vector<int> cores = usable_cores();
   const int share = std::max(1, static_cast<int>(cores.size()) / launch_.num_workers);
@@ -326,7 +362,22 @@ void NodeSupervisor::sample_heartbeat(int index) {
                         slot.excused_until.load() > now, now);
 }
 
+// The machine after this one among the members keeps copies of what this one's workers have.
+std::optional<ReplicaEndpoint> NodeSupervisor::next_machine(
+    const GenerationRecord& generation) const {
+  const auto& members = generation.members;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i].host != launch_.host || members.size() == 1) continue;
+    const HostRecord* next = view_.host(members[(i + 1) % members.size()].host);
+    ReplicaEndpoint endpoint = ReplicaEndpoint::parse(next == nullptr ? "" : next->replicas);
+    if (!endpoint.address.empty()) return endpoint;
+    log::warn("{} keeps no copies of the state of others", members[(i + 1) % members.size()].host);
+  }
+  return std::nullopt;
+}
+
 void NodeSupervisor::hear(const StoreThread::Answer& answer) {
+  if (answer.view) view_ = *answer.view;
   if (!answer.problem.empty() && !std::exchange(store_failed_, true)) {
     log::warn("the rendezvous store does not answer: {}", answer.problem);
   } else if (answer.problem.empty() && std::exchange(store_failed_, false)) {
@@ -343,6 +394,7 @@ void NodeSupervisor::hear(const StoreThread::Answer& answer) {
 void NodeSupervisor::end_crew() {
   if (!crew_) return;
   crew_->workers.clear();
+  if (replicas_) replicas_->end_generation();
   std::error_code ignored;
   if (crew_->first_rank == 0) fs::remove_all(crew_->rendezvous, ignored);
   crew_.reset();

@@ -16,6 +16,7 @@
 #include "skein/launch/worker_failure.h"
 #include "skein/launch/worker_process.h"
 #include "skein/launch/workers.h"
+#include "skein/replica/replica_server.h"
 
 namespace skein {
 
@@ -32,7 +33,8 @@ struct Crew {
     int64_t told = 0;       // as the supervisor does
   };
   std::vector<Seen> seen;
-  int64_t oom_kills = 0;  // of this machine, when they started
+  bool trusts_replicas = true;  // what is kept in memory may be gone on from
+  int64_t oom_kills = 0;        // of this machine, when they started
 };
 
 class NodeSupervisor {
@@ -60,13 +62,16 @@ class NodeSupervisor {
   void sample_heartbeats();
   void sample_heartbeat(int index);
   void hear(const StoreThread::Answer& answer);
+  std::optional<ReplicaEndpoint> next_machine(const GenerationRecord& generation) const;
   void end_crew();
 
   const WorkerLaunch launch_;
   const std::string start_id_;
   BlockedSignals signals_;
+  std::optional<ReplicaServer> replicas_;  // nothing: no copies of the state are kept
   Supervisor supervisor_;
   StoreThread store_;
+  StoreView view_;  // the newest
   std::optional<Crew> crew_;
   std::optional<WorkerFailure> failure_;  // the cause of the end of failure_generation_, if here
   int64_t failure_generation_ = 0;

@@ -37,6 +37,7 @@ struct RankInfo {
   int64_t parent_pid = 0;  // the process whose run_workers started this one; 0: none
   int64_t generation = 1;  // how often that process has started workers (supervise/records.h)
   int heartbeats = -1;     // the inherited file of its HeartbeatPage; -1: none
+  std::string replicas;    // replica/replica_place.h; empty: no copies are kept in memory
 };
 
 // Like std::getenv: the value of a variable, or null.

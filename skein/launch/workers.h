@@ -45,6 +45,7 @@ struct WorkerLaunch {
   // on the machine of its rank 0.
   std::function<void(const WorkerFailure&)> on_failure;
   std::function<void(const GenerationRecord&)> on_generation;
+  bool keeps_replicas = true;  // copies of the state in memory (replica/)
   int lock = -1;  // a file that tells whether processes of `host` live; workers inherit it
 };
 

@@ -105,7 +105,7 @@ OrderedJson host_to_json(const HostRecord& record) {
           {"joined", record.joined},   {"ended", record.ended},
           {"message", record.message}, {"ending", ending_name(record.ending)},
           {"step", record.step},       {"leaving", record.leaving},
-          {"gone", record.gone}};
+          {"gone", record.gone},       {"replicas", record.replicas}};
 }
 
 HostRecord host_from_json(const Json& json, const std::string& what) {
@@ -122,6 +122,7 @@ HostRecord host_from_json(const Json& json, const std::string& what) {
   record.step = fields.number("step");
   record.leaving = fields.flag("leaving");
   record.gone = fields.flag("gone");
+  if (fields.has("replicas")) record.replicas = fields.text("replicas");
   return record;
 }
 

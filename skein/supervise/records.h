@@ -58,6 +58,7 @@ struct HostRecord {
   Ending ending = Ending::kNone;  // why those of `ended` ended
   std::string message;            // the same for people
   int64_t step = 0;               // the last training step that its workers know to be done
+  std::string replicas;           // where it can be asked for copies of the state; "": nowhere
   bool leaving = false;           // it was asked to stop, and joins no further generation
   bool gone = false;              // its supervisor has ended, and its workers before it
 };

@@ -30,6 +30,7 @@ Supervisor::Supervisor(const SupervisorOptions& options)
   record_.host = options.host;
   record_.succeeds = options.succeeds;
   record_.workers = options.workers;
+  record_.replicas = options.replicas;
 }
 
 void Supervisor::start(Millis now) {

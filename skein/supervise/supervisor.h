@@ -24,6 +24,7 @@ struct SupervisorOptions {
   std::string host;      // HostRecord::host
   std::string succeeds;  // HostRecord::succeeds
   int workers = 1;
+  std::string replicas;  // HostRecord::replicas
   MembershipOptions membership;
   Millis beat = 1'000;  // between exchanges with the store while nothing happens
   Millis poll = 100;    // while a generation ends or begins

@@ -96,8 +96,7 @@ double report_of(Stop stop) { return stop == Stop::kYes ? 1e6 : stop == Stop::kR
 
 }  // namespace
 
-void StepRunner::start(const Batch& batch, int64_t step, float learning_rate,
-                       const AsksToStop& asks_to_stop) {
+void StepRunner::start(const Batch& batch, int64_t step, float learning_rate, const Tells& tells) {
   Device& device = executor_.device();
   if (num_under_way() >= device.depth()) {
     fail(ErrorCode::kInternal, "{} steps are under way already", num_under_way());
@@ -109,7 +108,11 @@ void StepRunner::start(const Batch& batch, int64_t step, float learning_rate,
                                    static_cast<int32_t>(batch.num_label_tokens));
   accumulate(batch);
   Reports reports = {};
-  reports[kReportStop] = report_of(asks_to_stop());
+  const StepReport told = tells();
+  reports[kReportStop] = report_of(told.stop);
+  reports[kReportCopied] = told.copy.is_whole ? 1 : 0;
+  reports[kReportCopySeconds] = told.copy.copy_seconds;
+  reports[kReportStepSeconds] = told.copy.step_seconds;
   reports[kReportProgress] = static_cast<double>(batch.progress);
   report(reports);
   executor_.run("update");
@@ -143,6 +146,10 @@ StepResult StepRunner::finish() {
   const double stop = outcome.reports[kReportStop];
   result.stop = stop >= report_of(Stop::kYes) ? Stop::kYes : stop > 0 ? Stop::kRegroup : Stop::kNo;
   result.progress = outcome.reports[kReportProgress];
+  result.copied =
+      outcome.reports[kReportCopied] == static_cast<double>(spec_.layout.mesh.num_ranks());
+  result.copy_seconds = outcome.reports[kReportCopySeconds];
+  result.step_seconds = outcome.reports[kReportStepSeconds];
   result.param_norm =
       static_cast<float>(std::sqrt(exact_sum::total(outcome.param_norm_squared.data())));
   return result;

@@ -21,6 +21,19 @@ namespace skein {
 // which goes before the other.
 enum class Stop : uint8_t { kNo, kRegroup, kYes };
 
+// What a rank tells the others of its copies of the state in memory (train/memory_saver.h).
+struct CopyReport {
+  bool is_whole = false;  // the newest one
+  double copy_seconds = 0;
+  double step_seconds = 0;
+};
+
+// What a rank tells the others in a step.
+struct StepReport {
+  Stop stop = Stop::kNo;
+  CopyReport copy;
+};
+
 // Over all ranks, and the same on each of them.
 struct StepResult {
   double loss = 0;               // mean over the label tokens of the global batch
@@ -29,6 +42,9 @@ struct StepResult {
   float param_norm = 0;          // after the update
   Stop stop = Stop::kNo;         // the most that any rank was asked for
   double progress = 0;           // the sum of Batch::progress over all ranks' lanes
+  bool copied = false;           // the newest copy of the state in memory is whole on all ranks
+  double copy_seconds = 0;       // sums over all ranks
+  double step_seconds = 0;
 };
 
 class StepRunner {
@@ -41,13 +57,13 @@ class StepRunner {
   StepRunner& operator=(const StepRunner&) = delete;
 
   // Starts a step; `step` counts from 1. The batch holds this rank's lanes, in order, and may be
-  // reused on return. Up to Device::depth() steps may be under way. `asks_to_stop` is called just
+  // reused on return. Up to Device::depth() steps may be under way. `tells` is called just
   // before the update, the last moment at which its answer reaches all ranks with this step's
   // all-reduce.
-  using AsksToStop = std::function<Stop()>;
+  using Tells = std::function<StepReport()>;
   void start(
       const Batch& batch, int64_t step, float learning_rate,
-      const AsksToStop& asks_to_stop = [] { return Stop::kNo; });
+      const Tells& tells = [] { return StepReport(); });
   // Waits for the oldest step under way and returns its result.
   StepResult finish();
   int64_t num_under_way() const { return started_ - finished_; }

@@ -54,7 +54,8 @@ auto in_step(int64_t step, const Device& device, const Work& work) {
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, Communicator& world, std::string start_id, int local_rank)
+Trainer::Trainer(const Config& config, Communicator& world, std::string start_id, int local_rank,
+                 const std::string& replicas)
     : config_(config),
       world_(world),
       start_id_(std::move(start_id)),
@@ -66,8 +67,12 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
     log_.emplace(config_);
   }
   inputs_ = std::make_unique<RunInputs>(config_, is_first());
-  beginning_ = std::make_unique<Beginning>(
-      config_, world_, locks_ ? &locks_->checkpoints() : nullptr, log_ ? &*log_ : nullptr);
+  if (!replicas.empty() && config_.checkpoint.memory_every_steps != 0) {
+    place_ = ReplicaPlace::parse(replicas);
+  }
+  beginning_ =
+      std::make_unique<Beginning>(config_, world_, locks_ ? &locks_->checkpoints() : nullptr,
+                                  log_ ? &*log_ : nullptr, place_ ? &*place_ : nullptr);
   lay_out();
   inputs_->open_corpora(lanes());
   beginning_->accept(*inputs_);
@@ -129,6 +134,11 @@ void Trainer::allocate() {
   saver_ = std::make_unique<Saver>(config_, world_, *device_, start_id_, std::move(state),
                                    log_ ? &*log_ : nullptr);
 
+  if (place_) {
+    copies_ = std::make_unique<MemorySaver>(config_, world_, *device_, start_id_, saver_->tensors(),
+                                            *place_, beginning_->next_copy());
+  }
+
   RunLog::Scale scale;
   scale.num_parameters = num_parameters(inputs_->model());
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
@@ -176,7 +186,7 @@ void Trainer::begin() {
     states = lanes_from_json(state.lanes, inputs_->training(), checkpoint->path().string());
   }
   heartbeat::reach_step(step_);
-  saver_->go_on_from(step_, beginning_->start().parent);
+  saver_->go_on_from(beginning_->stored_step(), beginning_->start().parent);
   wait_for_all(world_, "every rank has its state");
   if (log_) {
     // A start that has nothing to do leaves the files as the run that was trained wrote them.
@@ -214,7 +224,7 @@ TrainOutcome Trainer::run() {
 }
 
 TrainOutcome Trainer::train_to_the_end() {
-  if (step_ >= config_.run.steps) {
+  if (step_ >= config_.run.steps && saver_->saved_step() == step_) {
     if (log_) log_->nothing_to_do(step_);
     return TrainOutcome::kFinished;
   }
@@ -223,8 +233,10 @@ TrainOutcome Trainer::train_to_the_end() {
     start_step();
     const bool validates = due(config_.validate.every_steps);
     const bool saves = due(config_.checkpoint.every_steps);
-    const bool pauses = validates || saves || begun_ == config_.run.steps;
+    const bool copies = copies_ && copies_->due(begun_);
+    const bool pauses = validates || saves || copies || begun_ == config_.run.steps;
     finish_steps(pauses ? 0 : device_->depth() - 1);
+    if (copies) save_to_memory();
     if (validates) validate();
     if (saves) save_checkpoint();
     saver_->collect();
@@ -263,7 +275,9 @@ void Trainer::start_step() {
     runner_->executor().start_profile();
   }
   in_step(begun_ + 1, *device_, [&] {
-    runner_->start(batch, begun_ + 1, learning_rate, [&] { return asked_for(signals_); });
+    runner_->start(batch, begun_ + 1, learning_rate, [&] {
+      return StepReport{asked_for(signals_), copies_ ? copies_->report() : CopyReport()};
+    });
   });
   add_difference(wire_, counted_wire(communicators_), before);
   under_way_.push_back({learning_rate, wait_seconds});
@@ -310,6 +324,7 @@ void Trainer::finish_step() {
   // The step time is all the time since the previous step ended, saving and logging included.
   const double seconds = seconds_since(step_clock_);
   step_clock_ = Clock::now();
+  if (copies_) copies_->hear(result, seconds - stall_seconds_);
   stall_seconds_ = 0;
   if (log_) {
     const int64_t tokens = config_.batch.global_sequences * config_.data.sequence_length;
@@ -367,9 +382,8 @@ void Trainer::validate() {
   leave_out(seconds_since(start));
 }
 
-void Trainer::save_checkpoint() {
+TrainingState Trainer::state_to_save() {
   heartbeat::require_permit(fmt::format("step {} is not saved", step_));
-  const auto start = Clock::now();
   TrainingState state;
   state.step = state.schedule_step = step_;
   state.seed = static_cast<uint64_t>(config_.run.seed);
@@ -387,7 +401,18 @@ void Trainer::save_checkpoint() {
   if (is_first()) state.algorithms = algorithms_;
   state.skein_version = kVersion;
   if (log_) state.monitor = log_->monitor();
-  saver_->save(std::move(state), runner_->executor());
+  return state;
+}
+
+void Trainer::save_checkpoint() {
+  const auto start = Clock::now();
+  saver_->save(state_to_save(), runner_->executor());
+  stall_seconds_ += seconds_since(start);
+}
+
+void Trainer::save_to_memory() {
+  const auto start = Clock::now();
+  copies_->save(state_to_save(), runner_->executor());
   stall_seconds_ += seconds_since(start);
 }
 

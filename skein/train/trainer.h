@@ -22,6 +22,7 @@
 #include "skein/config/config.h"
 #include "skein/record/run_log.h"
 #include "skein/train/beginning.h"
+#include "skein/train/memory_saver.h"
 #include "skein/train/run_inputs.h"
 #include "skein/train/saver.h"
 #include "skein/train/signals.h"
@@ -35,9 +36,9 @@ class Trainer {
  public:
   // `world`: all ranks of the run; it must outlive the trainer. `start_id`: the same on all ranks,
   // and different at each start. `local_rank`: the index among the ranks of this node, which
-  // selects the GPU.
+  // selects the GPU. `replicas`: RankInfo::replicas.
   Trainer(const Config& config, Communicator& world, std::string start_id = "alone",
-          int local_rank = 0);
+          int local_rank = 0, const std::string& replicas = "");
   ~Trainer();
 
   // Trains to run.steps or until a signal asks to stop, and saves the state in both cases.
@@ -55,7 +56,9 @@ class Trainer {
   void finish_steps(int remaining);
   void finish_step();
   void check_finite(const StepResult& result);
+  TrainingState state_to_save();
   void save_checkpoint();
+  void save_to_memory();
   void validate();
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double measure_ceiling(DType dtype);
@@ -80,6 +83,8 @@ class Trainer {
   std::unique_ptr<StepRunner> runner_;
   Json algorithms_;  // the choices of agree_on_algorithms(), for checkpoints
   std::unique_ptr<Saver> saver_;
+  std::optional<ReplicaPlace> place_;    // nothing: no copies are kept in memory
+  std::unique_ptr<MemorySaver> copies_;  // null: the same
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
   bool told_validation_repeats_ = false;
