@@ -11,6 +11,7 @@ namespace {
 // The bytes of a rank in host memory.
 int64_t on_host(const Plan& plan, const StagePlan& stage, int64_t snapshot_bytes) {
   return stage.host_bytes() - stage.snapshot_bytes + snapshot_bytes + stage.process_bytes +
+         (plan.needs_copies ? plan.copies * snapshot_bytes : 0) +
          (plan.hardware.unified_memory ? stage.device_bytes() : 0);
 }
 

@@ -14,6 +14,7 @@
 #include "skein/ops/ops.h"
 #include "skein/plan/process_bytes.h"
 #include "skein/plan/this_machine.h"
+#include "skein/replica/replica_memory.h"
 
 namespace skein {
 namespace {
@@ -220,6 +221,13 @@ Plan make_plan(const PlanRequest& request) {
     const int64_t on_node = std::min(request.hardware.devices_per_node,
                                      plan.ranks() / static_cast<int64_t>(ranks.size()));
     plan.stages[i].rank_snapshot_bytes = rank_snapshot_bytes(of_stage, graphs, on_node);
+  }
+  const int64_t copies_every = request.config.checkpoint.memory_every_steps;
+  if (plan.ranks() > 1 && copies_every != 0) {
+    const bool alone =
+        request.config.launch.nodes == "1" && plan.ranks() <= request.hardware.devices_per_node;
+    plan.copies = kReplicaSlots * (alone ? 1 : 2);
+    plan.needs_copies = copies_every > 0;
   }
   plan.memory = memory_fits(plan, request.limits);
   predict(plan, request, spec);

@@ -154,6 +154,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["peak_utilization"] = plan.peak_utilization;
   json["matmul_ceiling_share"] = plan.matmul_ceiling_share;
   json["run"] = run_to_json(plan.run);
+  json["copies_bytes"] = plan.copies * plan.largest().snapshot_bytes;
   if (of_rank) json["rank"] = bytes_to_json(*of_rank);
   json["collectives"] = collectives_to_json(of_rank ? *of_rank : plan.busiest());
   json["stages"] = OrderedJson::array();

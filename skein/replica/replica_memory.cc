@@ -19,10 +19,35 @@ constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kMarkBytes = sizeof(uint64_t);
 constexpr uint64_t kMagic = 0x31616c7065726b73;  // "skrepla1"
 constexpr size_t kMostOfSave = 256;
+constexpr int64_t kMostBytes = int64_t{1} << 50;  // more is no part's
 
 int64_t file_bytes(int file) {
   struct stat status {};
   return ::fstat(file, &status) == 0 ? status.st_size : 0;
+}
+
+bool change_room(int file, int mode, int64_t begin, int64_t bytes) {
+  int outcome = 0;
+  do {
+    outcome = ::fallocate(file, mode, begin, bytes);
+  } while (outcome != 0 && errno == EINTR);
+  return outcome == 0;
+}
+
+// Memory of another size belongs to another layout. Its file never becomes shorter, because a
+// process that still reads behind the new end would be killed; what it held there is given back.
+// What lies behind the data is the record, which is small.
+void make_room(int file, int64_t wanted) {
+  struct stat status {};
+  const bool is_known = wanted <= kMostBytes && ::fstat(file, &status) == 0;
+  const int64_t taken = int64_t{status.st_blocks} * 512;
+  const bool is_there = status.st_size >= wanted && taken >= wanted;
+  if (!is_known || (!is_there && !change_room(file, 0, 0, wanted))) {
+    fail(ErrorCode::kNoSpace, "a copy of the state needs {} of memory: {}", format_bytes(wanted),
+         errno_text(is_known ? errno : EFBIG));
+  }
+  if (taken <= 2 * wanted) return;
+  change_room(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, wanted, status.st_size - wanted);
 }
 
 }  // namespace
@@ -75,16 +100,7 @@ void ReplicaMemory::forget() {
 std::span<std::byte> ReplicaMemory::reserve(int64_t bytes) {
   forget();
   const int64_t wanted = kPageBytes + bytes;
-  const int64_t had = file_bytes(file_);
-  // Memory of another size belongs to another layout. What lies behind the data is the record,
-  // which is small.
-  if (had < wanted || had > 2 * wanted) {
-    unmap();
-    if (::ftruncate(file_, 0) != 0 || ::fallocate(file_, 0, 0, wanted) != 0) {
-      fail(ErrorCode::kNoSpace, "a copy of the state needs {} of memory: {}", format_bytes(wanted),
-           errno_text(errno));
-    }
-  }
+  make_room(file_, wanted);
   map(wanted);
   reserved_ = bytes;
   return {memory_ + kPageBytes, static_cast<size_t>(bytes)};
@@ -129,7 +145,7 @@ std::optional<ReplicaMemory::Header> ReplicaMemory::header() const {
   const bool fits = header.data_bytes >= 0 && header.record_bytes >= 0 &&
                     header.data_bytes <= bytes && header.record_bytes <= bytes &&
                     header.image_bytes() <= bytes && header.num_ranks > 0 && header.rank >= 0 &&
-                    header.rank < header.num_ranks && header.step >= 0;
+                    header.rank < header.num_ranks && header.step >= 0 && header.number >= 0;
   if (!fits) return std::nullopt;
   return header;
 }
@@ -167,8 +183,8 @@ std::span<const std::byte> ReplicaMemory::image() {
 
 bool ReplicaMemory::take(int64_t image_bytes, const ReplicaLabel& label,
                          const std::function<bool(std::span<std::byte>)>& fill) {
+  if (image_bytes < kPageBytes || image_bytes > kMostBytes) return false;
   const int64_t bytes = image_bytes + kMarkBytes;
-  if (image_bytes < kPageBytes) return false;
   reserve(bytes - kPageBytes);
   const bool is_whole = fill({memory_ + kMarkBytes, static_cast<size_t>(bytes - kMarkBytes)});
   if (is_whole) set_label();

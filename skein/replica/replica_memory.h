@@ -10,7 +10,8 @@
 //          dies in between leaves memory without a label, which nobody reads
 // Errors   Error{kNoSpace} where the memory is not there; kInvalid for a label that does not fit its
 //          memory
-// Threads  one that writes; others may read as long as nobody writes
+// Threads  one that writes. Others may read at any time: what they read was whole if the label is
+//          still there afterwards
 #pragma once
 
 #include <cstdint>

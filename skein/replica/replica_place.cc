@@ -1,9 +1,23 @@
 #include "skein/replica/replica_place.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+
 #include "skein/base/error.h"
 #include "skein/base/json.h"
 
 namespace skein {
+
+int64_t ReplicaPlace::more_bytes(int64_t snapshot_bytes) const {
+  int64_t taken = 0;
+  for (const int file : kept) {
+    struct stat status {};
+    if (::fstat(file, &status) == 0) taken += status.st_blocks * 512;
+  }
+  const int64_t all = kReplicaSlots * (passes_on ? 2 : 1) * snapshot_bytes;
+  return std::max<int64_t>(0, all - taken / workers);
+}
 
 std::string ReplicaPlace::text() const {
   return OrderedJson{{"slots", slots},

@@ -16,6 +16,10 @@ struct ReplicaPlace {
   int worker = 0, workers = 1;  // its index among those of the machine
   ReplicaEndpoint endpoint;     // of its machine
 
+  // Of host memory that copies will take for each worker of this machine, beside what is taken
+  // already: its own, and as much of the machine before.
+  int64_t more_bytes(int64_t snapshot_bytes) const;
+
   std::string text() const;
   static ReplicaPlace parse(const std::string& text);  // Errors kInvalid
 };

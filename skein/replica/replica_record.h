@@ -1,7 +1,8 @@
 // What a part in memory holds: the record beside its data. It is what the rank would report of its
 // files in a checkpoint (checkpoint/save_part.h), and where in the data the bytes of each file are.
 //
-// Errors   Error{kInvalid} for a record that no rank writes; kCorrupt where data do not match it
+// Errors   Error{kInvalid} for a record that no rank writes; kCorrupt where it does not match its own
+//          checksum, which it begins with, or where data do not match it
 // Cost     verifying: one pass over the data at the memory's speed
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "skein/base/json.h"
 #include "skein/checkpoint/checkpoint_layout.h"
 #include "skein/checkpoint/manifest.h"
 #include "skein/checkpoint/save_part.h"
@@ -22,6 +24,11 @@ struct ReplicaRun {
   int64_t begin = 0, bytes = 0;  // in the file
   int64_t at = 0;                // in the data
 };
+
+OrderedJson to_json(const ReplicaRun& run);
+ReplicaRun run_of(const Json& json, const std::string& what);  // Errors kInvalid
+// A whole number from 0 to `most`. Errors kInvalid
+int64_t whole_number(const Json& json, int64_t most, const std::string& what);
 
 // By file, in the order of their bytes.
 using ReplicaRuns = std::map<std::string, std::vector<ReplicaRun>>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -16,8 +17,16 @@ OrderedJson to_json(const ReplicaLabel& label) {
   return {label.save, label.number, label.step, label.rank, label.num_ranks};
 }
 
-ReplicaLabel label_of(const Json& json) {
-  return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
+constexpr int64_t kMostNumber = int64_t{1} << 53;
+constexpr int64_t kMostRanks = 1'000'000;
+
+ReplicaLabel label_of(const Json& json, const std::string& what) {
+  const auto number = [&](size_t i, int64_t most) { return whole_number(json.at(i), most, what); };
+  const ReplicaLabel label{json.at(0), number(1, kMostNumber), number(2, kMostNumber),
+                           static_cast<int32_t>(number(3, kMostRanks)),
+                           static_cast<int32_t>(number(4, kMostRanks))};
+  if (label.rank < label.num_ranks) return label;
+  fail(ErrorCode::kInvalid, "{}: rank {} of {}", what, label.rank, label.num_ranks);
 }
 
 std::string name_of(const ReplicaLabel& label) {
@@ -104,11 +113,16 @@ std::string ReplicaFindings::text() const {
 }
 
 ReplicaFindings ReplicaFindings::parse(const std::string& text) {
-  const Json json = parse_json(text, "what a rank says of copies in memory");
-  ReplicaFindings findings{
-      ReplicaEndpoint::parse(json.at("endpoint").get<std::string>()), {}, json.at("bad")};
-  for (const Json& label : json.at("good")) findings.good.push_back(label_of(label));
-  return findings;
+  const std::string what = "what a rank says of copies in memory";
+  const Json json = parse_json(text, what);
+  try {
+    ReplicaFindings findings{
+        ReplicaEndpoint::parse(json.at("endpoint").get<std::string>()), {}, json.at("bad")};
+    for (const Json& label : json.at("good")) findings.good.push_back(label_of(label, what));
+    return findings;
+  } catch (const Json::exception& error) {
+    fail(ErrorCode::kInvalid, "{}: {}", what, error.what());
+  }
 }
 
 ReplicaFindings look_at_replicas(const ReplicaPlace& place) {
@@ -125,6 +139,7 @@ ReplicaFindings look_at_replicas(const ReplicaPlace& place) {
     if (good.ok()) {
       findings.good.push_back(*label);
     } else {
+      memory.forget();  // nobody on this machine may take it for a good one
       findings.bad.emplace_back(good.error().what());
     }
   }
@@ -138,17 +153,19 @@ std::optional<ReplicaSave> newest_whole(std::span<const ReplicaFindings> finding
     ReplicaLabel label;
     ReplicaEndpoint endpoint;
   };
-  using Id = std::pair<int64_t, std::string>;  // its step, its name
+  using Id = std::tuple<int64_t, std::string, int64_t, int32_t>;  // step, name, number, ranks
   std::map<Id, std::map<int, Found>> saves;
   for (const ReplicaFindings& of_worker : findings) {
     for (const ReplicaLabel& label : of_worker.good) {
-      saves[{label.step, label.save}].try_emplace(label.rank, Found{label, of_worker.endpoint});
+      saves[{label.step, label.save, label.number, label.num_ranks}].try_emplace(
+          label.rank, Found{label, of_worker.endpoint});
     }
   }
   for (auto it = saves.rbegin(); it != saves.rend(); ++it) {
     const auto& parts = it->second;
-    if (std::ssize(parts) != parts.begin()->second.label.num_ranks) continue;
-    ReplicaSave save{it->first.second, it->first.first, {}, {}};
+    const auto& [step, name, number, num_ranks] = it->first;
+    if (std::ssize(parts) != num_ranks) continue;
+    ReplicaSave save{name, step, {}, {}};
     for (const auto& [rank, found] : parts) {
       save.parts.push_back(found.label);
       save.endpoints.push_back(found.endpoint);
@@ -177,12 +194,15 @@ std::string describe_save(const ReplicaSave& save, const ReplicaPlace& place) {
     ReplicaRecord record(memory.record(rank), name_of(save.parts[rank]));
     for (const auto& [name, runs] : record.runs()) {
       OrderedJson& list = files[name] = {{"rank", rank}, {"runs", OrderedJson::array()}};
-      for (const ReplicaRun& run : runs) list["runs"].push_back({run.begin, run.bytes, run.at});
+      for (const ReplicaRun& run : runs) list["runs"].push_back(to_json(run));
     }
     parts.push_back(record.take_part());
   }
-  return OrderedJson{{"manifest", manifest_text(join_parts(std::move(parts)))}, {"files", files}}
-      .dump();
+  const Manifest manifest = join_parts(std::move(parts));
+  if (manifest.state.step != save.step) {
+    fail(ErrorCode::kCorrupt, "{} is of step {}", save.name(), manifest.state.step);
+  }
+  return OrderedJson{{"manifest", manifest_text(manifest)}, {"files", files}}.dump();
 }
 
 std::unique_ptr<CheckpointReader> open_save(const ReplicaSave& save, const ReplicaPlace& place,
@@ -192,9 +212,7 @@ std::unique_ptr<CheckpointReader> open_save(const ReplicaSave& save, const Repli
   ReplicaRuns runs;
   for (const auto& [name, file] : json.at("files").items()) {
     rank_of[name] = file.at("rank");
-    for (const Json& run : file.at("runs")) {
-      runs[name].push_back({run.at(0), run.at(1), run.at(2)});
-    }
+    for (const Json& run : file.at("runs")) runs[name].push_back(run_of(run, save.name()));
   }
   return std::make_unique<CheckpointReader>(
       std::make_unique<ReplicaSource>(save, place, std::move(rank_of), std::move(runs)),

@@ -1,7 +1,8 @@
 // Which saves in memory are whole, over all machines of a generation, and reading one as a
 // checkpoint: this rank's machine has some parts of it, others come over the network.
 //
-// Trust    a part counts only once its machine has compared all of it with its checksums
+// Trust    a part counts only once its machine has compared all of it with its checksums; one that
+//          does not match loses its label
 // Errors   reading: Error{kPeerLost} where a machine is not there any more; kCorrupt for bytes that
 //          do not match
 // Threads  several threads may read
@@ -26,7 +27,7 @@ struct ReplicaFindings {
   std::vector<std::string> bad;  // why they are passed over, for people
 
   std::string text() const;
-  static ReplicaFindings parse(const std::string& text);
+  static ReplicaFindings parse(const std::string& text);  // Errors kInvalid
 };
 ReplicaFindings look_at_replicas(const ReplicaPlace& place);
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <random>
+#include <system_error>
 
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
@@ -81,10 +82,12 @@ void ReplicaServer::begin_generation(int64_t number, const HeartbeatPage& page,
   next_ = next;
 }
 
+// What is on its way is cut off: the other machine may be the one that was lost.
 void ReplicaServer::end_generation() {
   Lock lock(mutex_);
   page_ = nullptr;
   next_.reset();
+  if (passes_over_ >= 0) ::shutdown(passes_over_, SHUT_RDWR);
   changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) { return !passing_; });
 }
 
@@ -120,7 +123,6 @@ ReplicaServer::Kept& ReplicaServer::other(Key key) {
 
 // What workers saved goes to the next machine as soon as it is complete.
 void ReplicaServer::pass_on() {
-  std::optional<ReplicaClient> client;
   bool is_done = true;
   bool told = false;
   while (!ends_) {
@@ -130,47 +132,61 @@ void ReplicaServer::pass_on() {
       uint64_t times = 0;
       (void)::read(event_.get(), &times, sizeof times);
     }
+    std::string problem;
     try {
-      is_done = pass_on_all(client);
-      if (is_done && std::exchange(told, false)) {
+      if (pass_on_all() && std::exchange(told, false)) {
         log::info("the next machine keeps copies of the state again");
       }
     } catch (const std::exception& exception) {
-      client.reset();
-      is_done = false;
-      if (!std::exchange(told, true)) {
-        log::warn("no copy of the state reaches the next machine: {}", to_error(exception).what());
-      }
+      problem = to_error(exception).what();
     }
-    const Lock lock(mutex_);
+    Lock lock(mutex_);
     passing_ = false;
     changed_.notify_all();
+    is_done = problem.empty() || page_ == nullptr;  // nobody waits for what was cut off
+    lock.unlock();
+    if (!is_done && !std::exchange(told, true)) {
+      log::warn("no copy of the state reaches the next machine: {}", problem);
+    }
   }
 }
 
-// Whether nothing is left to be passed on.
-bool ReplicaServer::pass_on_all(std::optional<ReplicaClient>& client) {
+// Whether anything was passed on; all that there was. A connection lasts no longer than that.
+bool ReplicaServer::pass_on_all() {
   const HeartbeatPage* page = nullptr;
   std::optional<ReplicaEndpoint> next;
   {
     const Lock lock(mutex_);
     page = page_;
     next = next_;
-    if (page == nullptr || !next) return true;
+    if (page == nullptr || !next) return false;
     passing_ = true;
   }
+  std::optional<ReplicaClient> client;
+  // It must be forgotten before it is closed: its number may be another file's next.
+  const std::unique_ptr<ReplicaServer, void (*)(ReplicaServer*)> held(
+      this, [](ReplicaServer* server) { server->hold(-1, nullptr); });
+  bool is_any = false;
   for (int index = 0; index < num_workers_; ++index) {
     HeartbeatSlot& slot = page->slot(index);
     const int64_t saved = slot.saved.load(std::memory_order_acquire);
     if (saved <= slot.passed_on.load()) continue;
-    if (!client || client->endpoint() != *next) client.emplace(*next);
-    Kept& kept = *own_.at({index, replica_slot(saved)});
-    const Lock lock(kept.mutex);
-    if (client->put(generation_, index, kept.memory)) {
-      slot.passed_on.store(saved, std::memory_order_release);
+    if (!client) client.emplace(*next, [&](int socket) { hold(socket, page); });
+    ReplicaMemory memory(own_.at({index, replica_slot(saved)})->file.get());
+    if (!client->put(generation_, index, memory)) {
+      fail(ErrorCode::kPeerLost, "the copies of the state at {}: refused", next->address);
     }
+    slot.passed_on.store(saved, std::memory_order_release);
+    is_any = true;
   }
-  return true;
+  return is_any;
+}
+
+// The socket that end_generation cuts off, for as long as `page` counts.
+void ReplicaServer::hold(int socket, const HeartbeatPage* page) {
+  const Lock lock(mutex_);
+  if (socket >= 0 && page != page_) fail(ErrorCode::kPeerLost, "the generation is over");
+  passes_over_ = socket;
 }
 
 void ReplicaServer::accept_connections() {
@@ -187,26 +203,30 @@ void ReplicaServer::accept_connections() {
     if (ends_ || std::ssize(connections_) >= kMostConnections) continue;
     const int number = num_connections_++;
     connections_[number] = socket.get();
-    std::thread([this, number, held = std::move(socket)]() mutable {
-      serve(std::move(held), number);
-    }).detach();
+    try {
+      std::thread([this, number, held = std::move(socket)]() mutable {
+        serve(std::move(held), number);
+      }).detach();
+    } catch (const std::system_error&) {  // no more threads to be had: it asks again
+      connections_.erase(number);
+    }
   }
 }
 
-// Until the other end closes, or says what no member of the run would.
+// Until the other end closes, or says what no member of the run would. Who has said who it is may
+// be silent between two requests.
 void ReplicaServer::serve(FileDescriptor file, int number) {
-  {
-    ReplicaSocket socket(std::move(file), "a machine of this run");
-    try {
-      while (const auto request = receive_request(socket, endpoint_.token)) {
-        if (request->ask == ReplicaAsk::kPut) {
-          take_in(socket, *request);
-        } else {
-          give_out(socket, *request);
-        }
+  ReplicaSocket socket(std::move(file), "a machine of this run");  // closed when it counts no more
+  try {
+    while (const auto request = receive_request(socket, endpoint_.token)) {
+      if (request->ask == ReplicaAsk::kPut) {
+        take_in(socket, *request);
+      } else {
+        give_out(socket, *request);
       }
-    } catch (const std::exception&) {  // it asks again, or somebody else
+      socket.wait();
     }
+  } catch (const std::exception&) {  // it asks again, or somebody else
   }
   const Lock lock(mutex_);
   connections_.erase(number);
@@ -214,32 +234,42 @@ void ReplicaServer::serve(FileDescriptor file, int number) {
 }
 
 void ReplicaServer::take_in(ReplicaSocket& socket, const ReplicaRequest& request) {
-  if (request.generation < generation_) return;  // of a machine that does not know it is out
   Kept& kept = other({request.index, replica_slot(request.label.number)});
+  const Lock lock(kept.writes);
+  if (request.generation < generation_) {  // of a machine that does not know it is out
+    return socket.send_number(0);
+  }
+  ReplicaMemory memory(kept.file.get());
   bool is_taken = false;
-  {
-    const Lock lock(kept.mutex);
-    is_taken = kept.memory.take(request.count, request.label, [&](std::span<std::byte> place) {
+  try {
+    is_taken = memory.take(request.count, request.label, [&](std::span<std::byte> place) {
+      socket.send_number(1);
       socket.receive_checked(place);
       return true;
     });
+  } catch (const Error& error) {
+    const bool is_news = error.code() == ErrorCode::kNoSpace && !told_of_take_.exchange(true);
+    if (is_news) log::warn("no copies of another machine's state are kept: {}", error.what());
+    throw;
   }
   socket.send_number(is_taken ? 1 : 0);
 }
 
+// A worker may write into its memory meanwhile, or another connection: then the label is gone.
 void ReplicaServer::give_out(ReplicaSocket& socket, const ReplicaRequest& request) {
-  for (Kept* kept : all_kept()) {
-    const Lock lock(kept->mutex);
-    if (kept->memory.label() != request.label) continue;
+  for (const Kept* kept : all_kept()) {
+    ReplicaMemory memory(kept->file.get());
+    if (memory.label() != request.label) continue;
+    const auto is_there = [&] { return memory.label() == request.label; };
     if (request.ask == ReplicaAsk::kReadRecord) {
-      const std::string record = kept->memory.record();
+      const std::string record = memory.record();
       socket.send_number(std::ssize(record));
-      return socket.send_checked(std::as_bytes(std::span(record)));
+      return socket.send_checked(std::as_bytes(std::span(record)), is_there);
     }
-    const std::span<const std::byte> data = kept->memory.data();
+    const std::span<const std::byte> data = memory.data();
     if (request.begin > std::ssize(data) || request.count > std::ssize(data) - request.begin) break;
     socket.send_number(request.count);
-    return socket.send_checked(data.subspan(request.begin, request.count));
+    return socket.send_checked(data.subspan(request.begin, request.count), is_there);
   }
   socket.send_number(0);
 }

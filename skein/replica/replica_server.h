@@ -6,8 +6,8 @@
 //
 // so that any one machine may be lost, or several that are no neighbours.
 //
-// Threads  its methods belong to one thread; it has one of its own that passes copies on, one that
-//          listens, and one a connection
+// Threads  its methods belong to one thread, and none of them waits for another machine; it has one
+//          of its own that passes copies on, one that listens, and one a connection
 // Memory   for each worker two saves, and the same for each of the machine before it
 // Errors   Error{kIo}: no memory or no socket to be had. A copy that cannot be passed on is tried
 //          again every second, and said once
@@ -49,10 +49,9 @@ class ReplicaServer {
 
  private:
   struct Kept {
-    explicit Kept(const std::string& name) : file(make_replica_file(name)), memory(file.get()) {}
+    explicit Kept(const std::string& name) : file(make_replica_file(name)) {}
     FileDescriptor file;
-    Mutex mutex;
-    ReplicaMemory memory SKEIN_GUARDED_BY(mutex);
+    Mutex writes;  // held by the connection over which it is filled; readers look at its label
   };
   // Of a worker of the machine before, or of this one.
   using Key = std::pair<int, int>;  // its index, the slot
@@ -65,7 +64,8 @@ class ReplicaServer {
   Kept& other(Key key);
   std::vector<Kept*> all_kept();
   void pass_on();
-  bool pass_on_all(std::optional<ReplicaClient>& client);
+  bool pass_on_all();
+  void hold(int socket, const HeartbeatPage* page);
 
   const int num_workers_;
   ReplicaEndpoint endpoint_;
@@ -73,6 +73,7 @@ class ReplicaServer {
   std::map<Key, std::unique_ptr<Kept>> own_;  // fixed from the constructor on
   std::atomic<int64_t> generation_ = 0;
   std::atomic<bool> ends_ = false;
+  std::atomic<bool> told_of_take_ = false;
 
   Mutex mutex_;
   ConditionVariable changed_;
@@ -80,6 +81,7 @@ class ReplicaServer {
   const HeartbeatPage* page_ SKEIN_GUARDED_BY(mutex_) = nullptr;
   std::optional<ReplicaEndpoint> next_ SKEIN_GUARDED_BY(mutex_);
   bool passing_ SKEIN_GUARDED_BY(mutex_) = false;
+  int passes_over_ SKEIN_GUARDED_BY(mutex_) = -1;            // socket; -1: none
   std::map<int, int> connections_ SKEIN_GUARDED_BY(mutex_);  // number → socket, for shutdown
   int num_connections_ SKEIN_GUARDED_BY(mutex_) = 0;
 

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ namespace {
 constexpr int kPatienceSeconds = 20;
 constexpr size_t kTokenBytes = 32;
 constexpr size_t kPieceBytes = size_t{1} << 20;
-constexpr uint32_t kMagic = 0x72706c31;
+constexpr uint32_t kMagic = 0x72706c32;
+constexpr int64_t kMostIndex = 1 << 16;  // of a machine's workers
 
 struct WireRequest {
   uint32_t magic = kMagic;
@@ -37,9 +39,11 @@ std::optional<sockaddr_in> socket_address(const std::string& text) {
   const size_t colon = text.rfind(':');
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  if (colon == text.npos) return std::nullopt;
   uint16_t port = 0;
   const char* end = text.data() + text.size();
-  if (colon == text.npos || std::from_chars(text.data() + colon + 1, end, port).ptr != end ||
+  const auto number = std::from_chars(text.data() + colon + 1, end, port);
+  if (number.ec != std::errc() || number.ptr != end || port == 0 ||
       ::inet_pton(AF_INET, text.substr(0, colon).c_str(), &address.sin_addr) != 1) {
     return std::nullopt;
   }
@@ -64,17 +68,28 @@ ReplicaSocket::ReplicaSocket(FileDescriptor socket, std::string address)
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  // A machine that is gone is noticed while nobody sends.
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, &kPatienceSeconds, sizeof(int));
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, &kPatienceSeconds, sizeof(int));
 }
 
-ReplicaSocket ReplicaSocket::connect_to(const std::string& address) {
+ReplicaSocket ReplicaSocket::connect_to(const std::string& address, const Opened& opened) {
   const auto to = socket_address(address);
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ReplicaSocket made(std::move(socket), address);
   if (!to) made.lost("is no address");
+  if (opened) opened(made.socket_.get());
   if (::connect(made.socket_.get(), reinterpret_cast<const sockaddr*>(&*to), sizeof *to) != 0) {
     made.lost(errno_text(errno));
   }
   return made;
+}
+
+void ReplicaSocket::wait() const {
+  pollfd one{socket_.get(), POLLIN, 0};
+  while (::poll(&one, 1, -1) < 0 && errno == EINTR) {
+  }
 }
 
 void ReplicaSocket::lost(const std::string& what) const {
@@ -107,9 +122,11 @@ bool ReplicaSocket::receive(std::span<std::byte> bytes) {
   return true;
 }
 
-void ReplicaSocket::send_checked(std::span<const std::byte> bytes) {
+void ReplicaSocket::send_checked(std::span<const std::byte> bytes,
+                                 const std::function<bool()>& are_good) {
   send(bytes, true);
   const std::string checksum = xxh3_128_hex(bytes);
+  if (are_good && !are_good()) lost("they changed while they were read");
   send(std::as_bytes(std::span(checksum)));
 }
 
@@ -144,14 +161,15 @@ void send_request(ReplicaSocket& socket, const ReplicaRequest& request, const st
                    .index = request.index};
   token.copy(wire.token, sizeof wire.token);
   request.label.save.copy(wire.save, sizeof wire.save);
-  socket.send(std::as_bytes(std::span(&wire, 1)), request.ask == ReplicaAsk::kPut);
+  socket.send(std::as_bytes(std::span(&wire, 1)));
 }
 
 std::optional<ReplicaRequest> receive_request(ReplicaSocket& socket, const std::string& token) {
   WireRequest wire;
   if (!socket.receive(std::as_writable_bytes(std::span(&wire, 1)))) return std::nullopt;
   if (wire.magic != kMagic || token.compare(0, kTokenBytes, wire.token, kTokenBytes) != 0 ||
-      wire.ask < 1 || wire.ask > 3 || wire.begin < 0 || wire.count < 0 || wire.index < 0) {
+      wire.ask < 1 || wire.ask > 3 || wire.begin < 0 || wire.count < 0 || wire.index < 0 ||
+      wire.index > kMostIndex || wire.number < 0) {
     return std::nullopt;
   }
   return ReplicaRequest{.ask = static_cast<ReplicaAsk>(wire.ask),
@@ -163,8 +181,8 @@ std::optional<ReplicaRequest> receive_request(ReplicaSocket& socket, const std::
                         .count = wire.count};
 }
 
-ReplicaClient::ReplicaClient(const ReplicaEndpoint& endpoint)
-    : endpoint_(endpoint), socket_(ReplicaSocket::connect_to(endpoint.address)) {}
+ReplicaClient::ReplicaClient(const ReplicaEndpoint& endpoint, const ReplicaSocket::Opened& opened)
+    : endpoint_(endpoint), socket_(ReplicaSocket::connect_to(endpoint.address, opened)) {}
 
 int64_t ReplicaClient::ask(const ReplicaRequest& request) {
   send_request(socket_, request, endpoint_.token);
@@ -175,13 +193,12 @@ bool ReplicaClient::put(int64_t generation, int index, ReplicaMemory& part) {
   const auto label = part.label();
   if (!label) fail(ErrorCode::kInternal, "a part that is not complete is to be passed on");
   const std::span<const std::byte> image = part.image();
-  send_request(socket_,
-               {.ask = ReplicaAsk::kPut,
-                .label = *label,
-                .generation = generation,
-                .index = index,
-                .count = std::ssize(image)},
-               endpoint_.token);
+  const int64_t wanted = ask({.ask = ReplicaAsk::kPut,
+                              .label = *label,
+                              .generation = generation,
+                              .index = index,
+                              .count = std::ssize(image)});
+  if (wanted == 0) return false;
   socket_.send_checked(image);
   return socket_.receive_number() > 0;
 }

@@ -2,7 +2,8 @@
 // checksums. A request begins with the token of the machine that it asks, which only members of the
 // run know, from the rendezvous store; who has none gets no answer.
 //
-//   put    a part, to be kept in the memory of the machine that is asked: image and checksum follow
+//   put    a part, to be kept in the memory of the machine that is asked: it says whether it wants
+//          it, image and checksum follow, and it says whether it has it
 //   read   bytes of the data or of the record of a part that it keeps: bytes and checksum come back
 //
 // Errors   Error{kPeerLost} naming the address: not there, silent for kPatienceSeconds, or it
@@ -11,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,12 +47,18 @@ struct ReplicaRequest {
 class ReplicaSocket {
  public:
   explicit ReplicaSocket(FileDescriptor socket, std::string address);
-  static ReplicaSocket connect_to(const std::string& address);
+  // `opened` gets the socket before it connects, which may take kPatienceSeconds: another thread
+  // may end that, and all that follows, by ::shutdown.
+  using Opened = std::function<void(int socket)>;
+  static ReplicaSocket connect_to(const std::string& address, const Opened& opened = {});
+  // Until the other end sends or closes, however long that takes.
+  void wait() const;
 
   void send(std::span<const std::byte> bytes, bool more = false);
   bool receive(std::span<std::byte> bytes);  // false: the other end closed before the first byte
-  // With their checksum behind them.
-  void send_checked(std::span<const std::byte> bytes);
+  // With their checksum behind them. It is left out, and they are worth nothing, unless `are_good`
+  // still holds once it is computed.
+  void send_checked(std::span<const std::byte> bytes, const std::function<bool()>& are_good = {});
   void receive_checked(std::span<std::byte> bytes);
   void send_number(int64_t number);
   int64_t receive_number();
@@ -67,7 +75,7 @@ std::optional<ReplicaRequest> receive_request(ReplicaSocket& socket, const std::
 
 class ReplicaClient {
  public:
-  explicit ReplicaClient(const ReplicaEndpoint& endpoint);
+  explicit ReplicaClient(const ReplicaEndpoint& endpoint, const ReplicaSocket::Opened& opened = {});
   const ReplicaEndpoint& endpoint() const { return endpoint_; }
 
   // False: the other machine does not want it, being in a later generation.

@@ -1,5 +1,7 @@
 #include "skein/train/beginning.h"
 
+#include <algorithm>
+
 #include "skein/base/log.h"
 #include "skein/replica/replica_search.h"
 #include "skein/train/consensus.h"
@@ -24,13 +26,24 @@ Beginning::Beginning(const Config& config, Communicator& world, const RunLock* l
     checkpoint_ = std::make_unique<CheckpointReader>(start_.checkpoint);
     stored_step_ = checkpoint_->state().step;
   }
-  if (place != nullptr) look_in_memory(*place);
+  if (config.checkpoint.memory_every_steps != 0) look_in_memory(place);
 }
 
 // All ranks know what all have found, and choose alike.
-void Beginning::look_in_memory(const ReplicaPlace& place) {
+void Beginning::look_in_memory(const ReplicaPlace* place) {
+  const std::string own = place == nullptr ? "" : look_at_replicas(*place).text();
+  const std::vector<std::string> texts = texts_of_all(world_, own);
+  const auto without = std::count(texts.begin(), texts.end(), "");
+  keeps_copies_ = without == 0;
+  if (!keeps_copies_) {
+    if (is_first() && without < std::ssize(texts)) {
+      log::warn("no copies of the state are kept in memory: {} of {} ranks have no place for them",
+                without, texts.size());
+    }
+    return;
+  }
   std::vector<ReplicaFindings> findings;
-  for (const std::string& text : texts_of_all(world_, look_at_replicas(place).text())) {
+  for (const std::string& text : texts) {
     findings.push_back(ReplicaFindings::parse(text));
     if (!is_first()) continue;
     for (const std::string& why : findings.back().bad) log::warn("{}; it is passed over", why);
@@ -40,7 +53,7 @@ void Beginning::look_in_memory(const ReplicaPlace& place) {
   if (!save || (checkpoint_ && save->step <= stored_step_)) return;
   std::string description;
   if (is_first()) {
-    const auto described = try_run([&] { return describe_save(*save, place); });
+    const auto described = try_run([&] { return describe_save(*save, *place); });
     if (described.ok()) {
       description = Result<std::string>(described).value();
     } else {
@@ -50,7 +63,7 @@ void Beginning::look_in_memory(const ReplicaPlace& place) {
   }
   description = text_of_rank_0(world_, description);
   if (description.empty()) return;
-  checkpoint_ = open_save(*save, place, description);
+  checkpoint_ = open_save(*save, *place, description);
   start_.timeline = checkpoint_->state().timeline;
   start_.why = stored_step_ == 0
                    ? "no checkpoint is in storage so far"

@@ -43,7 +43,8 @@ class Beginning {
   // The step of the newest checkpoint in storage, or 0: that of checkpoint(), unless it is a copy in
   // memory, which is newer.
   int64_t stored_step() const { return stored_step_; }
-  // Of the next save in memory.
+  // Whether every rank has a place for copies in memory, and the number of the next save there.
+  bool keeps_copies() const { return keeps_copies_; }
   int64_t next_copy() const { return next_copy_; }
   std::string from() const;  // path of the checkpoint or of the weights; "": random ones
   RunLog::Beginning said() const;
@@ -55,7 +56,7 @@ class Beginning {
   void forget();
 
  private:
-  void look_in_memory(const ReplicaPlace& place);
+  void look_in_memory(const ReplicaPlace* place);
   void open_source(const RunInputs& inputs);
   bool is_first() const { return world_.rank() == 0; }
 
@@ -64,6 +65,7 @@ class Beginning {
   StartingPoint start_;
   std::unique_ptr<CheckpointReader> checkpoint_;
   int64_t stored_step_ = 0, next_copy_ = 1;
+  bool keeps_copies_ = false;
   std::unique_ptr<ModelSource> source_;  // of model.init_from; null: not used
   Json configuration_;
   std::vector<Change> changes_;  // of the configuration since the checkpoint; on rank 0 only

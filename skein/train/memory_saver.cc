@@ -20,8 +20,6 @@ std::vector<TensorSpec> specs_of(const std::vector<StateTensor>& tensors) {
 
 }  // namespace
 
-int64_t MemorySaver::bytes(int64_t snapshot_bytes) { return kReplicaSlots * snapshot_bytes; }
-
 MemorySaver::MemorySaver(const Config& config, const Communicator& world, Device& device,
                          const std::string& start_id, const std::vector<StateTensor>& tensors,
                          ReplicaPlace place, int64_t first_number)

@@ -28,18 +28,12 @@ class MemorySaver {
   MemorySaver(const Config& config, const Communicator& world, Device& device,
               const std::string& start_id, const std::vector<StateTensor>& tensors,
               ReplicaPlace place, int64_t first_number);
-  // Of this rank, on this machine; where there are others, as much again on one of those.
-  static int64_t bytes(int64_t snapshot_bytes);
-
   // What this rank tells the others with its next step.
   CopyReport report();
   // What all told in a step that took so long here.
   void hear(const StepResult& result, double step_seconds);
   bool due(int64_t step) const;
   void save(TrainingState state, const Executor& executor);
-
-  int64_t every_steps() const { return every_steps_; }
-  bool is_settled() const { return is_settled_; }  // every_steps is known
 
  private:
   const Config& config_;

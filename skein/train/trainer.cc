@@ -67,9 +67,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
     log_.emplace(config_);
   }
   inputs_ = std::make_unique<RunInputs>(config_, is_first());
-  if (!replicas.empty() && config_.checkpoint.memory_every_steps != 0) {
-    place_ = ReplicaPlace::parse(replicas);
-  }
+  if (!replicas.empty()) place_ = ReplicaPlace::parse(replicas);
   beginning_ =
       std::make_unique<Beginning>(config_, world_, locks_ ? &locks_->checkpoints() : nullptr,
                                   log_ ? &*log_ : nullptr, place_ ? &*place_ : nullptr);
@@ -134,7 +132,7 @@ void Trainer::allocate() {
   saver_ = std::make_unique<Saver>(config_, world_, *device_, start_id_, std::move(state),
                                    log_ ? &*log_ : nullptr);
 
-  if (place_) {
+  if (beginning_->keeps_copies() && has_memory_for_copies(spec)) {
     copies_ = std::make_unique<MemorySaver>(config_, world_, *device_, start_id_, saver_->tensors(),
                                             *place_, beginning_->next_copy());
   }
@@ -158,6 +156,21 @@ void Trainer::allocate() {
         allocated_to_json(scale.arena_bytes, scale.snapshot_bytes, scale.loader_bytes);
     log::info("allocated {}", allocated.dump());
   }
+}
+
+bool Trainer::has_memory_for_copies(const StepSpec& spec) {
+  const auto lack =
+      lacks_memory_for(world_, *device_, config_, spec, programs_, saver_->snapshot_bytes(),
+                       place_->more_bytes(saver_->snapshot_bytes()));
+  if (!lack) return true;
+  if (config_.checkpoint.memory_every_steps > 0) {
+    fail(ErrorCode::kNoSpace,
+         "checkpoint.memory_every_steps is {}, but there is no memory for copies of the state: {}; "
+         "set it to 0 or -1, or train on more machines",
+         config_.checkpoint.memory_every_steps, *lack);
+  }
+  if (is_first()) log::warn("no copies of the state are kept in memory: {}", *lack);
+  return false;
 }
 
 void Trainer::agree_on_algorithms() {

@@ -47,6 +47,7 @@ class Trainer {
  private:
   void lay_out();
   void allocate();
+  bool has_memory_for_copies(const StepSpec& spec);
   void agree_on_algorithms();
   void begin();
   LoaderOptions lanes() const;
