@@ -90,20 +90,6 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   return width;
 }
 
-// With ZeRO 3 all data ranks gather a layer's weights at once, for each micro-batch.
-void require_equal_shares(const ParallelLayout& layout) {
-  const int64_t width = layout.reduction_width, data = layout.data_degree();
-  if (layout.shares().are_equal()) return;
-  std::vector<int64_t> equal;
-  for (int64_t size = 1; width % size == 0; size *= 2) equal.push_back(width / size);
-  if (equal.back() > 1) equal.push_back(1);
-  fail(ErrorCode::kUsage,
-       "[parallel] zero is 3, for which all data ranks must run as many micro-batches, and "
-       "reduction_width {} gives {} data ranks unequal shares: expected one of {} data ranks, or "
-       "zero = 2",
-       width, data, fmt::join(equal, ", "));
-}
-
 }  // namespace
 
 int64_t ParallelLayout::coordinate(std::string_view axis) const {
@@ -170,7 +156,6 @@ ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model,
   layout.virtual_stages = parallel.virtual_stages;
   layout.sequence = parallel.sequence;
   layout.zero = parallel.zero;
-  if (layout.zero >= 3) require_equal_shares(layout);
   return layout;
 }
 

@@ -134,8 +134,14 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   StepSpec spec;
   spec.layout = layout;
   spec.model = model;
-  spec.micro_batches =
-      lanes_of(layout, config.batch.global_sequences).count / config.batch.micro_sequences;
+  const auto micro_batches = [&](int64_t data_rank) {
+    return lanes_of(layout.at_data_rank(data_rank), config.batch.global_sequences).count /
+           config.batch.micro_sequences;
+  };
+  spec.micro_batches = micro_batches(layout.coordinate("dp"));
+  if (layout.zero >= 3) {
+    spec.empty_micro_batches = micro_batches(layout.shares().kinds().front()) - spec.micro_batches;
+  }
   spec.micro_sequences = config.batch.micro_sequences;
   spec.sequence_length = config.data.sequence_length;
   spec.recompute = parse_recompute_policy(config.memory.recompute);
@@ -170,7 +176,8 @@ bool runs_one_micro_batch(const StepSpec& spec) {
 }
 
 PipelineShape pipeline_shape(const StepSpec& spec) {
-  return {spec.layout.mesh.size("pp"), spec.layout.virtual_stages, spec.micro_batches};
+  return {spec.layout.mesh.size("pp"), spec.layout.virtual_stages,
+          spec.micro_batches + spec.empty_micro_batches};
 }
 
 std::set<std::string> shared_parameters(const StepSpec& spec) {
