@@ -127,7 +127,8 @@ std::string unequal_shares(const ParallelLayout& layout) {
                       static_cast<double>(shares.most() * layout.data_degree());
   return fmt::format(
       "{} data ranks share {} virtual ranks, {} to {} each: a step takes as long as the rank with "
-      "most, and the ranks wait for {:.0f} % of the time up to the update",
+      "most, and the ranks wait for {:.0f} % of the time up to the update; what one waits, "
+      "launch.collective_timeout_s must allow",
       layout.data_degree(), layout.reduction_width, shares.least(), shares.most(),
       100 * (1 - busy));
 }
