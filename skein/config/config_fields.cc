@@ -144,8 +144,9 @@ std::vector<ConfigField> make_fields() {
       {"parallel", "kv_replication", at<&C::parallel, &Parallel::kv_replication>,
        "tensor ranks that share a key-value head; 0: as needed", between(0, kMaxCount)},
       {"parallel", "reduction_width", at<&C::parallel, &Parallel::reduction_width>,
-       "virtual ranks of the canonical gradient sum: the data degree times a power of two, or "
-       "anything with one data rank; 0: that of the checkpoint, at the first start the data degree",
+       "virtual ranks of the canonical gradient sum, at least as many as data ranks; 0: that of "
+       "the checkpoint, at the first start the data degree, with launch.nodes = MIN:MAX that of "
+       "the most machines",
        between(0, kMaxCount)},
       {"parallel", "sums", at<&C::parallel, &Parallel::sums>,
        "`canonical`: gradients of GPUs are summed in one order, the same bits on every layout; "

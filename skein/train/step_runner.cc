@@ -1,5 +1,6 @@
 #include "skein/train/step_runner.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "skein/ops/zigzag/zigzag.h"
@@ -19,6 +20,10 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
     rows_ = zigzag_rows(spec.micro_sequences, spec.sequence_length, context,
                         spec.layout.coordinate("cp"));
     picked_.resize(rows_.size());
+  }
+  if (spec.empty_micro_batches > 0) {
+    empty_ = Batch(0, spec.micro_sequences, spec.sequence_length);
+    std::fill(empty_.labels.begin(), empty_.labels.end(), kNoLabel);
   }
   outcomes_ =
       static_cast<Outcome*>(device.allocate_on_host(outcome_bytes(device), "what steps give"));
@@ -45,10 +50,19 @@ void StepRunner::check_batch(const Batch& batch) const {
 void StepRunner::upload_micro_batch(const Batch& batch, int64_t index) {
   if (uploaded_ == index) return;
   uploaded_ = index;
+  if (index < spec_.micro_batches) {
+    upload_rows(batch, index * spec_.micro_sequences);
+  } else {
+    upload_rows(empty_, 0);
+  }
+}
+
+void StepRunner::upload_rows(const Batch& batch, int64_t first_row) {
+  const int64_t begin = first_row * spec_.sequence_length;
   const int64_t count = spec_.micro_sequences * spec_.sequence_length;
   const auto upload = [&](const char* name, const std::vector<int32_t>& values, bool whole) {
     if (!executor_.has(name)) return;  // an input of another stage
-    const int32_t* from = values.data() + index * count;
+    const int32_t* from = values.data() + begin;
     if (whole || rows_.empty()) return executor_.upload(name, from, count * 4);
     for (size_t i = 0; i < rows_.size(); ++i) picked_[i] = from[rows_[i]];
     executor_.upload(name, picked_.data(), static_cast<int64_t>(picked_.size()) * 4);

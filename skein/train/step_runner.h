@@ -100,6 +100,7 @@ class StepRunner {
 
   void check_batch(const Batch& batch) const;
   void upload_micro_batch(const Batch& batch, int64_t index);
+  void upload_rows(const Batch& batch, int64_t first_row);
   double take_loss_sum();
   int64_t global_label_tokens(const Batch& batch) const;
   using Reports = std::array<double, kNumReports>;
@@ -117,6 +118,7 @@ class StepRunner {
   // order.
   std::vector<int64_t> rows_;
   std::vector<int32_t> picked_;
+  Batch empty_;            // the rows of an empty micro-batch
   int64_t uploaded_ = -1;  // micro-batch whose inputs are on the device; -1: none
 };
 

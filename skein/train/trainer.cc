@@ -94,6 +94,9 @@ void Trainer::lay_out() {
         "summed in another order from here, and losses may differ in their last bits",
         stored, layout_.reduction_width);
   }
+  if (const std::string told = unequal_shares(layout_); is_first() && !told.empty()) {
+    log::info("{}", told);
+  }
   const Backend& backend = training_backend(config_);
   if (world_.size() > 1 && backend.expect_several_ranks != nullptr) backend.expect_several_ranks();
   device_ = training_device(config_, local_rank_);
@@ -105,15 +108,16 @@ void Trainer::lay_out() {
     options.sums = config_.parallel.sums == "fast" ? Sums::kFast : Sums::kCanonical;
     device_world_ = backend.make_world(world_, options);
   }
-  communicators_ = split_by_axis(device_world_ ? *device_world_ : world_, layout_.mesh);
+  communicators_ =
+      split_by_axis(device_world_ ? *device_world_ : world_, layout_.mesh, layout_.reduction_width);
 }
 
 // The lanes of the global batch that this rank reads.
 LoaderOptions Trainer::lanes() const {
-  const int64_t count = config_.batch.global_sequences / layout_.data_degree();
+  const LaneRange lanes = lanes_of(layout_, config_.batch.global_sequences);
   LoaderOptions options;
-  options.first_lane = layout_.coordinate("dp") * count;
-  options.end_lane = options.first_lane + count;
+  options.first_lane = lanes.first;
+  options.end_lane = lanes.first + lanes.count;
   return options;
 }
 
@@ -380,8 +384,9 @@ void Trainer::validate() {
   batches->rewind();
   while (const Batch* batch = batches->next()) {
     in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
-    const double progress = static_cast<double>(batch->progress * layout_.data_degree());
-    epochs = inputs_->validation().epochs(progress);
+    const double of_all =
+        static_cast<double>(config_.batch.global_sequences) / static_cast<double>(batch->sequences);
+    epochs = inputs_->validation().epochs(static_cast<double>(batch->progress) * of_all);
   }
   if (is_first() && epochs > 1 && !std::exchange(told_validation_repeats_, true)) {
     log::warn(

@@ -15,6 +15,7 @@ Afterwards every supervisor must end with 0, every step must have the loss that 
 the exported weights must be the same file. Prints a line a fault and a table of recovery times.
 """
 import argparse
+import collections
 import hashlib
 import json
 import os
@@ -166,6 +167,14 @@ def losses(run):
     return steps
 
 
+def generations(run):
+    """How many generations trained with each number of machines."""
+    with open(os.path.join(run, "events.jsonl")) as lines:
+        events = [json.loads(line) for line in lines]
+    sizes = collections.Counter(len(event["hosts"]) for event in events if event["event"] == "generation")
+    return ", ".join(f"{sizes[size]} of {size}" for size in sorted(sizes))
+
+
 def newest_step(run):
     try:
         with open(os.path.join(run, "metrics.jsonl"), "rb") as file:
@@ -305,6 +314,7 @@ def soak(args):
     for kind, seconds in sorted(struck[1].items()):
         print(f"{kind:7} {len(seconds):3} times, to the next step: median "
               f"{statistics.median(seconds):.2f} s, most {max(seconds):.2f} s")
+    print(f"generations by number of machines: {generations(struck[0])}")
     expected, found = losses(quiet[0]), losses(struck[0])
     wrong = [step for step in expected if expected[step] != found.get(step)]
     if wrong:
