@@ -23,8 +23,12 @@ constexpr std::string_view kStart = "start-";
 
 std::string node_name() {
   const char* given = std::getenv("SKEIN_NODE");
+  // One machine may be several nodes of a Slurm cluster; its host name would be the same on all.
+  const char* of_slurm = std::getenv("SLURMD_NODENAME");
+  const auto is_set = [](const char* value) { return value != nullptr && *value != '\0'; };
   std::array<char, 256> host{};
-  std::string name = given != nullptr && *given != '\0'                 ? given
+  std::string name = is_set(given)                                      ? given
+                     : is_set(of_slurm)                                 ? of_slurm
                      : ::gethostname(host.data(), host.size() - 1) == 0 ? host.data()
                                                                         : "machine";
   const auto is_plain = [](char c) {

@@ -3,8 +3,9 @@
 // Folder  <rendezvous>/<start>/machines (supervise/store.h). A launcher names the start; machines
 //         that are started by hand join the newest one that has not ended, or begin the next:
 //         start-0001, start-0002, ...
-// Name    SKEIN_NODE, or the host name, with the process and a random number: no two supervisors of
-//         a run ever have the same. Two on one machine need different SKEIN_NODE
+// Name    SKEIN_NODE, or the node's name in Slurm (SLURMD_NODENAME), or the host name, with the
+//         process and a random number: no two supervisors of a run ever have the same. Two on one
+//         machine need different SKEIN_NODE
 // Lock    a file of this machine's memory that workers hold open as well: whoever gets it knows
 //         that no process of the supervisor before is left, and says so (HostRecord::succeeds)
 // Errors  kUsage for a SKEIN_NODE that is no name; kBusy naming the process that holds the lock;

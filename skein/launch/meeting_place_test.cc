@@ -49,6 +49,14 @@ TEST_F(MeetingPlaces, StartedByHandTheyJoinTheNewestThatHasNotEnded) {
   EXPECT_EQ(MeetingPlace(folder_.path(), "Slurm-77-0").start_id(), "Slurm-77-0");
 }
 
+TEST_F(MeetingPlaces, ANodeOfSlurmHasItsNameThere) {
+  ::setenv("SLURMD_NODENAME", "node3", 1);
+  EXPECT_THAT(MeetingPlace(folder_.path(), "").host(), StartsWith("node7."));
+  ::unsetenv("SKEIN_NODE");
+  EXPECT_THAT(MeetingPlace(folder_.path(), "").host(), StartsWith("node3."));
+  ::unsetenv("SLURMD_NODENAME");
+}
+
 TEST_F(MeetingPlaces, NoTwoHaveOneNameAndTheNextSpeaksForTheOneBefore) {
   std::string before;
   {
