@@ -47,6 +47,10 @@ constexpr Examples kExamples[] = {
     {"report",
      "skein report runs/mine\n"
      "skein report runs/mine --json"},
+    {"check",
+     "skein check run.toml\n"
+     "skein check run.toml --set launch.workers=4 --json\n"
+     "srun -N 4 --ntasks-per-node=1 skein check run.toml --set launch.nodes=4"},
     {"version", "skein version --json"},
     {"completion",
      "source <(skein completion bash)\n"
