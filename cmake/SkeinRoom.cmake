@@ -107,7 +107,7 @@ function(skein_binary)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   if(sources)
     add_executable(skein ${sources})
-    target_link_libraries(skein skein_train skein_infer skein_launch skein_cuda)
+    target_link_libraries(skein skein_train skein_infer skein_launch skein_health skein_cuda)
     skein_precompiled(skein skein_headers)
     set_target_properties(skein PROPERTIES ENABLE_EXPORTS ON)  # names in the stacks of a worker that hangs
     # A source that includes CLI11 takes 11 s, nearly all of it CLI11 itself: two batches instead of sixteen.
@@ -122,7 +122,7 @@ function(skein_tests folder)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
-    target_link_libraries(${name} skein_train skein_infer skein_launch skein_cuda skein_test_main)
+    target_link_libraries(${name} skein_train skein_infer skein_launch skein_health skein_cuda skein_test_main)
     skein_precompiled(${name} skein_test_headers)
     target_compile_definitions(${name} PRIVATE SKEIN_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                SKEIN_BINARY="${CMAKE_BINARY_DIR}/skein")

@@ -23,7 +23,7 @@ mapfile -t files < <(find skein -type f \( -name '*.h' -o -name '*.cc' -o -name 
 awk '
 BEGIN {
   # Who may include whom; what follows from it transitively is allowed too.
-  rooms = "cli: launch train infer;  train: plan record replica;  plan: compile replica;  infer: compile;" \
+  rooms = "cli: launch train infer health;  health: backends;  train: plan record replica;  plan: compile replica;  infer: compile;" \
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \

@@ -10,6 +10,7 @@ void add_plan_command(CLI::App& app, CommandContext& context);
 void add_data_commands(CLI::App& app, CommandContext& context);
 void add_checkpoint_commands(CLI::App& app, CommandContext& context);
 void add_score_command(CLI::App& app, CommandContext& context);
+void add_check_command(CLI::App& app, CommandContext& context);
 void add_generate_command(CLI::App& app, CommandContext& context);
 void add_launch_command(CLI::App& app, CommandContext& context);
 void add_report_command(CLI::App& app, CommandContext& context);

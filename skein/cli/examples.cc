@@ -52,6 +52,10 @@ constexpr Examples kExamples[] = {
      "skein launch --slurm run.toml --set launch.nodes=4 --time 2-00:00:00 --partition gpu\n"
      "skein launch --slurm run.toml --sweep optimizer.learning_rate=1e-3,3e-4 --sweep run.seed=1,2\n"
      "skein launch --jobset run.toml --image registry/skein:1 --volume shared:/data --print"},
+    {"check",
+     "skein check run.toml\n"
+     "skein check run.toml --set launch.workers=4 --json\n"
+     "srun -N 4 --ntasks-per-node=1 skein check run.toml --set launch.nodes=4"},
     {"version", "skein version --json"},
     {"completion",
      "source <(skein completion bash)\n"

@@ -45,6 +45,18 @@ void record_generation(const fs::path& run_dir, const GenerationRecord& generati
                                           {"reason", generation.failure}});
 }
 
+void record_straggler(const Config& config, const Straggler& straggler) {
+  try {
+    EventLog(config.run.dir)
+        .append("straggler", {{"rank", straggler.rank},
+                              {"host", straggler.host},
+                              {"work_ms", static_cast<double>(straggler.work_us) / 1e3},
+                              {"median_ms", static_cast<double>(straggler.median_us) / 1e3}});
+  } catch (const std::exception& problem) {
+    log::error("cannot write down that rank {} is slow: {}", straggler.rank, problem.what());
+  }
+}
+
 DecoderConfig model_to_train(const Config& config) {
   const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
   return model_of(config, tokenizer->vocab_size());
@@ -110,9 +122,15 @@ int start_workers(const ConfigOptions& options, const Config& config,
   for (const std::string& text : options.overrides) {
     launch.arguments.insert(launch.arguments.end(), {"--set", text});
   }
+  if (config.launch.health_checks) {
+    launch.check_arguments = launch.arguments;
+    launch.check_arguments.front() = "check";
+    launch.check_arguments.push_back("--short");
+  }
   launch.run_dir = config.run.dir;
   launch.rendezvous = config.launch.rendezvous;
   launch.threads = static_cast<int>(config.device.threads);
+  launch.stages = static_cast<int>(config.parallel.pipeline);
   launch.hang = static_cast<Millis>(config.launch.hang_timeout_s * 1000);
   launch.keeps_replicas = config.checkpoint.memory_every_steps != 0;
   launch.membership.max_restarts = static_cast<int>(config.launch.max_restarts);
@@ -128,6 +146,7 @@ int start_workers(const ConfigOptions& options, const Config& config,
                  problem.what());
     }
   };
+  launch.on_straggler = [&](const Straggler& straggler) { record_straggler(config, straggler); };
   std::optional<MeetingPlace> place;
   const NodeRange nodes = *parse_node_range(config.launch.nodes);
   if (nodes.most > 1) {

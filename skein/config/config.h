@@ -117,6 +117,7 @@ struct LaunchConfig {
   double collective_timeout_s = 60;
   double hang_timeout_s = 300;
   int64_t max_restarts = 100;
+  bool health_checks = true;
   bool operator==(const LaunchConfig&) const = default;
 };
 

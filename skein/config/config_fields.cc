@@ -196,6 +196,9 @@ std::vector<ConfigField> make_fields() {
        "restarts in a row that bring no new step before the run is given up; 0: any failure ends "
        "it",
        between(0, kMaxSteps)},
+      {"launch", "health_checks", at<&C::launch, &LaunchConfig::health_checks>,
+       "each machine checks itself before it trains and after each failure, beside the ending of its "
+       "workers; one that fails is left out until it passes"},
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,
        "what to run on; `auto` is `cuda` where this build and this machine have it, else `cpu`",

@@ -52,6 +52,7 @@ SupervisorOptions supervisor_options(const WorkerLaunch& launch,
   options.workers = launch.num_workers;
   options.membership = launch.membership;
   options.hang = launch.hang;
+  options.stages = launch.stages;
   options.grace = static_cast<Millis>(launch.grace_s * 1000);
   return options;
 }
@@ -150,37 +151,52 @@ int NodeSupervisor::run() {
               exit_->message);
 }
 
+// What is done may ask for more at once.
 void NodeSupervisor::perform() {
-  for (const Action& action : supervisor_.take_actions()) {
-    switch (action.kind) {
-      case Action::Kind::kExchange:
-        store_.ask_to_exchange(action.host);
-        break;
-      case Action::Kind::kCreate:
-        store_.ask_to_create(action.generation);
-        break;
-      case Action::Kind::kStartWorkers:
-        start_crew(action.generation);
-        break;
-      case Action::Kind::kAskWorkers:
-        ask_workers(action.signal);
-        break;
-      case Action::Kind::kDumpStacks:
-        write_stacks(action);
-        break;
-      case Action::Kind::kEndWorkers:
-        send_all(SIGTERM);
-        break;
-      case Action::Kind::kKillWorkers:
-        send_all(SIGKILL);
-        break;
-      case Action::Kind::kSay:
-        log::info("{}", action.text);
-        break;
-      case Action::Kind::kExit:
-        exit_ = Verdict{action.exit_code, action.text};
-        break;
-    }
+  for (std::vector<Action> actions; !(actions = supervisor_.take_actions()).empty();) {
+    for (const Action& action : actions) perform(action);
+  }
+}
+
+void NodeSupervisor::perform(const Action& action) {
+  switch (action.kind) {
+    case Action::Kind::kExchange:
+      store_.ask_to_exchange(action.host);
+      break;
+    case Action::Kind::kCreate:
+      store_.ask_to_create(action.generation);
+      break;
+    case Action::Kind::kStartWorkers:
+      start_crew(action.generation);
+      break;
+    case Action::Kind::kAskWorkers:
+      ask_workers(action.signal);
+      break;
+    case Action::Kind::kDumpStacks:
+      write_stacks(action);
+      break;
+    case Action::Kind::kEndWorkers:
+      send_all(SIGTERM);
+      break;
+    case Action::Kind::kKillWorkers:
+      send_all(SIGKILL);
+      break;
+    case Action::Kind::kCheckHost:
+      start_check(action.check);
+      break;
+    case Action::Kind::kEndCheck:
+      kill_check();
+      break;
+    case Action::Kind::kStraggler:
+      log::warn("{}", action.text);
+      if (launch_.on_straggler) launch_.on_straggler(action.straggler);
+      break;
+    case Action::Kind::kSay:
+      log::info("{}", action.text);
+      break;
+    case Action::Kind::kExit:
+      exit_ = Verdict{action.exit_code, action.text};
+      break;
   }
 }
 
@@ -265,7 +281,31 @@ void NodeSupervisor::start_worker(int index) {
   crew.workers.emplace_back(rank, start);
 }
 
+void NodeSupervisor::start_check(int64_t number) {
+  std::string problem;
+  if (check_) {
+    problem = "the check before has been killed and does not end";
+  } else if (!launch_.check_arguments.empty()) {
+    try {
+      check_ = std::make_unique<HostCheck>(number, launch_.check_arguments, signals_.former());
+      return;
+    } catch (const std::exception& exception) {
+      problem = to_error(exception).what();
+    }
+  }
+  supervisor_.host_checked(number, problem, boot_millis());
+}
+
+void NodeSupervisor::kill_check() {
+  if (check_) check_->kill();
+}
+
 void NodeSupervisor::reap() {
+  if (check_) {
+    if (const std::optional<std::string> problem = check_->poll()) {
+      supervisor_.host_checked(std::exchange(check_, nullptr)->number(), *problem, boot_millis());
+    }
+  }
   if (!crew_) return;
   for (size_t index = 0; index < crew_->workers.size(); ++index) {
     const std::optional<int> status = crew_->workers[index].poll();
@@ -360,6 +400,7 @@ void NodeSupervisor::sample_heartbeat(int index) {
   if (std::exchange(seen.progress, progress) != progress) ++seen.told;
   supervisor_.heartbeat(crew_->number, index, seen.told, slot.step.load(),
                         slot.excused_until.load() > now, now);
+  supervisor_.worked(crew_->number, index, slot.step.load(), slot.work_us.load(), now);
 }
 
 // The machine after this one among the members keeps copies of what this one's workers have.

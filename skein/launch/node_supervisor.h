@@ -2,6 +2,7 @@
 // real store and the real clock.
 //
 // Threads  the calling thread waits for signals; the store's calls have a thread of their own
+// Check    of this machine, a process of its own (host_check.h)
 // Workers  die with this process (PR_SET_PDEATHSIG)
 #pragma once
 
@@ -12,6 +13,7 @@
 
 #include "skein/base/heartbeat.h"
 #include "skein/launch/blocked_signals.h"
+#include "skein/launch/host_check.h"
 #include "skein/launch/store_thread.h"
 #include "skein/launch/worker_failure.h"
 #include "skein/launch/worker_process.h"
@@ -51,6 +53,7 @@ class NodeSupervisor {
 
  private:
   void perform();
+  void perform(const Action& action);
   void start_crew(const GenerationRecord& generation);
   void start_worker(int index);
   void reap();
@@ -61,6 +64,8 @@ class NodeSupervisor {
   void write_stacks(const Action& action);
   void sample_heartbeats();
   void sample_heartbeat(int index);
+  void start_check(int64_t number);
+  void kill_check();
   void hear(const StoreThread::Answer& answer);
   std::optional<ReplicaEndpoint> next_machine(const GenerationRecord& generation) const;
   void end_crew();
@@ -73,6 +78,7 @@ class NodeSupervisor {
   StoreThread store_;
   StoreView view_;  // the newest
   std::optional<Crew> crew_;
+  std::unique_ptr<HostCheck> check_;      // under way
   std::optional<WorkerFailure> failure_;  // the cause of the end of failure_generation_, if here
   int64_t failure_generation_ = 0;
   bool stop_requested_ = false, interrupted_ = false;

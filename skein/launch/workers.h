@@ -24,6 +24,7 @@
 #include "skein/launch/rank_info.h"
 #include "skein/launch/worker_failure.h"
 #include "skein/supervise/membership.h"
+#include "skein/supervise/stragglers.h"
 
 namespace skein {
 
@@ -41,12 +42,16 @@ struct WorkerLaunch {
   std::string succeeds;               // HostRecord::succeeds
   std::string start_id;               // the same on all machines of the run; empty: a new one
   fs::path store;                     // the folder in which machines meet, if there are several
+  // The program's, to check this machine before each generation; none: it is taken to be well.
+  std::vector<std::string> check_arguments;
   // For the run's record: a failure after which training goes on, and a generation after the first,
   // on the machine of its rank 0.
   std::function<void(const WorkerFailure&)> on_failure;
   std::function<void(const GenerationRecord&)> on_generation;
-  bool keeps_replicas = true;  // copies of the state in memory (replica/)
-  int lock = -1;  // a file that tells whether processes of `host` live; workers inherit it
+  bool keeps_replicas = true;                          // copies of the state in memory (replica/)
+  std::function<void(const Straggler&)> on_straggler;  // on the machine of rank 0
+  int stages = 1;  // parallel.pipeline: ranks of one stage are each other's peers
+  int lock = -1;   // a file that tells whether processes of `host` live; workers inherit it
 };
 
 // What run_workers throws where a worker failed.

@@ -101,6 +101,9 @@ class Executor {
   // Host seconds spent in ops that communicate since the last call, transfers and waits included.
   double take_communication_seconds() { return std::exchange(communication_seconds_, 0.0); }
 
+  // The same without beginning anew.
+  double communication_seconds() const { return communication_seconds_; }
+
   // From here on ops are timed one by one, and programs are not replayed.
   void start_profile() { profiling_ = true; }
   void stop_profile() { profiling_ = false; }

@@ -291,11 +291,18 @@ void Trainer::start_step() {
     finish_steps(0);
     runner_->executor().start_profile();
   }
+  const auto start = Clock::now();
+  const double waited = runner_->executor().communication_seconds();
   in_step(begun_ + 1, *device_, [&] {
     runner_->start(batch, begun_ + 1, learning_rate, [&] {
       return StepReport{asked_for(signals_), copies_ ? copies_->report() : CopyReport()};
     });
   });
+  // A device behind the host shows the host's time alone, which says nothing of its own.
+  if (device_->depth() == 1) {
+    heartbeat::worked(seconds_since(start) -
+                      (runner_->executor().communication_seconds() - waited));
+  }
   add_difference(wire_, counted_wire(communicators_), before);
   under_way_.push_back({learning_rate, wait_seconds});
   ++begun_;
