@@ -36,13 +36,17 @@ void check_folders(const Config& config) {
   check_copies(config);
 }
 
-void record_generation(const fs::path& run_dir, const GenerationRecord& generation) {
+void record_generation(const fs::path& run_dir, const GenerationBegins& begins) {
+  const GenerationRecord& generation = begins.record;
   OrderedJson hosts = OrderedJson::array();
   for (const auto& member : generation.members) hosts.push_back(member.host);
-  EventLog(run_dir).append("generation", {{"generation", generation.number},
-                                          {"ranks", generation.num_ranks()},
-                                          {"hosts", std::move(hosts)},
-                                          {"reason", generation.failure}});
+  EventLog(run_dir).append("generation",
+                           {{"generation", generation.number},
+                            {"ranks", generation.num_ranks()},
+                            {"hosts", std::move(hosts)},
+                            {"reason", generation.failure},
+                            {"known_seconds", static_cast<double>(begins.known) / 1000},
+                            {"waited_seconds", static_cast<double>(begins.waited) / 1000}});
 }
 
 DecoderConfig model_to_train(const Config& config) {
@@ -119,11 +123,12 @@ int start_workers(const ConfigOptions& options, const Config& config,
     record_failure(config.run.dir, failure.rank, Error(failure.code, failure.message),
                    /*fatal=*/false);
   };
-  launch.on_generation = [&](const GenerationRecord& generation) {
+  launch.on_generation = [&](const GenerationBegins& begins) {
+    if (!begins.leads || begins.record.number == 1) return;
     try {
-      record_generation(config.run.dir, generation);
+      record_generation(config.run.dir, begins);
     } catch (const std::exception& problem) {  // training goes on without it
-      log::error("cannot write down that generation {} began: {}", generation.number,
+      log::error("cannot write down that generation {} began: {}", begins.record.number,
                  problem.what());
     }
   };
@@ -199,7 +204,10 @@ int train(const Config& config, const RankInfo& rank_info, const fs::path& rende
   }
   bool trains = false;
   try {
-    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank);
+    const Launched launched = {.generation = rank_info.generation,
+                               .at_seconds = static_cast<double>(rank_info.launched_ms) / 1000,
+                               .waited_seconds = static_cast<double>(rank_info.waited_ms) / 1000};
+    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank, launched);
     trains = true;
     const TrainOutcome outcome = trainer.run();
     if (outcome == TrainOutcome::kRegrouped) return kExitRegroup;

@@ -27,6 +27,14 @@
 
 namespace skein {
 
+struct GenerationBegins {
+  GenerationRecord record;
+  bool leads = false;  // rank 0 is on this machine
+  // How long ago this machine knew that the generation before had failed, and how much of that, or
+  // of the time since it was launched, it waited for machines or a back-off.
+  Millis known = 0, waited = 0;
+};
+
 struct WorkerLaunch {
   int num_workers = 1;
   std::vector<std::string> arguments;  // the program's, without its name
@@ -41,10 +49,10 @@ struct WorkerLaunch {
   std::string succeeds;               // HostRecord::succeeds
   std::string start_id;               // the same on all machines of the run; empty: a new one
   fs::path store;                     // the folder in which machines meet, if there are several
-  // For the run's record: a failure after which training goes on, and a generation after the first,
-  // on the machine of its rank 0.
+  // For the run's record: a failure after which training goes on, and every generation that this
+  // machine takes part in, before its workers start.
   std::function<void(const WorkerFailure&)> on_failure;
-  std::function<void(const GenerationRecord&)> on_generation;
+  std::function<void(const GenerationBegins&)> on_generation;
   int lock = -1;  // a file that tells whether processes of `host` live; workers inherit it
 };
 

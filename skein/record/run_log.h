@@ -24,10 +24,17 @@ namespace skein {
 OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes,
                               int64_t loader_bytes);
 
+// What came before this process: of `skein train` as it was launched, on its clock of base/machine.h.
+struct Launched {
+  int64_t generation = 1;     // how often the workers of this launch were started
+  double at_seconds = 0;      // 0: with this process
+  double waited_seconds = 0;  // of them, for other machines
+};
+
 class RunLog {
  public:
   // Creates the run folder.
-  explicit RunLog(const Config& config);
+  explicit RunLog(const Config& config, const Launched& launched = {});
 
   // What was allocated, and the rates that utilization refers to.
   struct Scale {
@@ -73,6 +80,7 @@ class RunLog {
   void say(const std::string& line);
 
   Config config_;
+  Launched launched_;
   fs::path dir_;
   MetricsLog metrics_;
   EventLog events_;
@@ -82,6 +90,7 @@ class RunLog {
   SpikeDetector spikes_;
   Scale scale_;
   double ceiling_time_ = 0;  // when the ceiling was last measured
+  int64_t number_ = 0;       // of this start
   float epoch_ = 0;          // epoch of the previous step; below 0: not known
   int64_t memory_bytes_ = 0;
 };
