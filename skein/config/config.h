@@ -116,6 +116,7 @@ struct LaunchConfig {
   double collective_timeout_s = 60;
   double hang_timeout_s = 300;
   int64_t max_restarts = 100;
+  std::string on_event;
   bool operator==(const LaunchConfig&) const = default;
 };
 

@@ -189,6 +189,10 @@ std::vector<ConfigField> make_fields() {
        "restarts in a row that bring no new step before the run is given up; 0: any failure ends "
        "it",
        between(0, kMaxSteps)},
+      {"launch", "on_event", at<&C::launch, &LaunchConfig::on_event>,
+       "a shell command for paging, run for each failure, alarm, lost machine and end of the run: "
+       "the event comes as JSON on its standard input, its fields as SKEIN_EVENT_… in its "
+       "environment; empty: none"},
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,
        "what to run on; `auto` is `cuda` where this build and this machine have it, else `cpu`",

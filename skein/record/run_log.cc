@@ -58,11 +58,7 @@ RunLog::RunLog(const Config& config, const Launched& launched)
       dir_(create_run_folder(config)),
       metrics_(dir_),
       events_(dir_),
-      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {
-  if (!config_.log.prometheus.empty()) {
-    prometheus_ = std::make_unique<PrometheusServer>(config_.log.prometheus);
-  }
-}
+      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {}
 
 // Prints a line above the progress line.
 void RunLog::say(const std::string& line) {
@@ -178,10 +174,6 @@ double RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
   metrics_.append(metrics);
   const SpikeDetector::Verdict verdict = watch_spikes(metrics);
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
-  if (prometheus_) {
-    prometheus_->publish(
-        prometheus_text({metrics, config_.run.steps, memory_bytes_, verdict.spike_steps}));
-  }
   progress_.update(metrics, metrics.time);
   say_repetition(metrics);
   return measuring_s;

@@ -1,5 +1,4 @@
-// All output of a run: the progress line, metrics.jsonl, events.jsonl, TensorBoard, Prometheus and
-// spike alarms. The training loop reports what happened, and RunLog decides where it is written.
+// All output of a run: the progress line, metrics.jsonl, events.jsonl, TensorBoard and spike alarms. The training loop reports what happened, and RunLog decides where it is written.
 #pragma once
 
 #include <functional>
@@ -14,7 +13,6 @@
 #include "skein/record/events.h"
 #include "skein/record/metrics.h"
 #include "skein/record/progress.h"
-#include "skein/record/prometheus.h"
 #include "skein/record/spikes.h"
 #include "skein/record/tensorboard.h"
 
@@ -24,7 +22,7 @@ namespace skein {
 OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes,
                               int64_t loader_bytes);
 
-// What came before this process: of `skein train` as it was launched, on its clock of base/machine.h.
+// What came before this process: how `skein train` was launched, by the clock of base/machine.h.
 struct Launched {
   int64_t generation = 1;     // how often the workers of this launch were started
   double at_seconds = 0;      // 0: with this process
@@ -85,7 +83,6 @@ class RunLog {
   MetricsLog metrics_;
   EventLog events_;
   std::unique_ptr<TensorBoardWriter> tensorboard_;
-  std::unique_ptr<PrometheusServer> prometheus_;
   Progress progress_;
   SpikeDetector spikes_;
   Scale scale_;
