@@ -39,6 +39,16 @@ if [ ! -f "$arrow_dir/.done" ]; then
   touch "$arrow_dir/.done"
 fi
 
+# promtool and Prometheus judge what the program serves and the rules in configs/monitoring. They are
+# unpacked, not installed: the package would start a service.
+if [ ! -f .deps/prometheus/.done ]; then
+  echo "setup: unpacking Prometheus from Debian's package" >&2
+  rm -rf .deps/prometheus
+  mkdir -p .deps/prometheus
+  (cd .deps/prometheus && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb) >&2
+  touch .deps/prometheus/.done
+fi
+
 # The CUDA backend is compiled against the headers of cuDNN's frontend, out of its wheel.
 frontend_version=1.32.0
 frontend_dir=.deps/cudnn-frontend-$frontend_version

@@ -2,6 +2,8 @@
 //
 // Each worker is a process. This one is a worker that a launcher (torchrun, Slurm, ...) or
 // run_workers started, or the parent that starts the workers, or the only worker.
+#include <unistd.h>
+
 #include <csignal>
 #include <memory>
 #include <set>
@@ -9,8 +11,10 @@
 #include "skein/base/batch_scheduling.h"
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
+#include "skein/base/machine.h"
 #include "skein/base/paths.h"
 #include "skein/cli/commands.h"
+#include "skein/cli/generation_log.h"
 #include "skein/config/config_length.h"
 #include "skein/config/config_notes.h"
 #include "skein/config/node_range.h"
@@ -18,8 +22,8 @@
 #include "skein/launch/meeting_place.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/workers.h"
-#include "skein/record/events.h"
 #include "skein/record/failure_record.h"
+#include "skein/record/on_call.h"
 #include "skein/train/memory_check.h"
 #include "skein/train/run_folder.h"
 #include "skein/train/trainer.h"
@@ -34,15 +38,6 @@ void check_folders(const Config& config) {
     require_writable_folder(checkpoints, "checkpoint.dir");
   }
   check_copies(config);
-}
-
-void record_generation(const fs::path& run_dir, const GenerationRecord& generation) {
-  OrderedJson hosts = OrderedJson::array();
-  for (const auto& member : generation.members) hosts.push_back(member.host);
-  EventLog(run_dir).append("generation", {{"generation", generation.number},
-                                          {"ranks", generation.num_ranks()},
-                                          {"hosts", std::move(hosts)},
-                                          {"reason", generation.failure}});
 }
 
 void record_straggler(const Config& config, const Straggler& straggler) {
@@ -113,6 +108,18 @@ std::vector<int> usable_host_counts(const Config& config) {
   return counts;
 }
 
+// Of several machines, one where the address of [log] prometheus cannot be had trains all the same.
+void watch(OnCall& on_call, const GenerationBegins& begins, int64_t hosts_wanted) {
+  const GenerationRecord& generation = begins.record;
+  try {
+    on_call.lead(begins.leads, {.generation = generation.number,
+                                .hosts = std::ssize(generation.members),
+                                .hosts_wanted = hosts_wanted});
+  } catch (const Error& error) {
+    log::warn("{}; training goes on without", error.what());
+  }
+}
+
 int start_workers(const ConfigOptions& options, const Config& config,
                   const std::string& launcher_start, const std::vector<std::string>& copies,
                   NewRunFolder& new_folder) {
@@ -138,17 +145,16 @@ int start_workers(const ConfigOptions& options, const Config& config,
     record_failure(config.run.dir, failure.rank, Error(failure.code, failure.message),
                    /*fatal=*/false);
   };
-  launch.on_generation = [&](const GenerationRecord& generation) {
-    try {
-      record_generation(config.run.dir, generation);
-    } catch (const std::exception& problem) {  // training goes on without it
-      log::error("cannot write down that generation {} began: {}", generation.number,
-                 problem.what());
-    }
+  const NodeRange nodes = *parse_node_range(config.launch.nodes);
+  GenerationLog generations(config.run.dir);
+  OnCall on_call(config);
+  if (nodes.most == 1) on_call.lead(true);
+  launch.on_generation = [&](const GenerationBegins& begins) {
+    generations.begin(begins);
+    watch(on_call, begins, nodes.most);
   };
   launch.on_straggler = [&](const Straggler& straggler) { record_straggler(config, straggler); };
   std::optional<MeetingPlace> place;
-  const NodeRange nodes = *parse_node_range(config.launch.nodes);
   if (nodes.most > 1) {
     place.emplace(rendezvous_root(config.launch.rendezvous, config.run.dir), launcher_start);
     launch.membership.min_hosts = static_cast<int>(nodes.least);
@@ -161,7 +167,10 @@ int start_workers(const ConfigOptions& options, const Config& config,
     launch.lock = place->lock();
     new_folder.keep_logs();  // other machines may be using it
   }
-  log::start();
+  const fs::path log =
+      fs::path(config.run.dir) / "logs" / fmt::format("supervisor-{}.log", node_name());
+  fs::create_directories(log.parent_path());
+  log::start(log.string());
   say(copies);
   try {
     const int code = run_workers(launch);
@@ -169,6 +178,8 @@ int start_workers(const ConfigOptions& options, const Config& config,
     return code;
   } catch (const WorkerError& error) {
     if (place) place->leave();
+    log::error_to_file(error.what());
+    generations.show_last_lines(error.what());
     // A mistake before training is reported in full on the terminal. Other failures are recorded,
     // and the logs are kept, since they may explain them.
     if (new_folder.has_begun() || !is_mistake(error.code())) {
@@ -178,8 +189,10 @@ int start_workers(const ConfigOptions& options, const Config& config,
     }
     const std::string text = error.what();
     throw Error(error.code(), text.substr(0, text.rfind(" (log: ")));
-  } catch (const Error&) {  // of another machine, or of this process: the logs may explain it
+  } catch (const Error& error) {  // of another machine, or of this process: the logs may explain it
     if (place) place->leave();
+    log::error_to_file(error.what());
+    generations.show_last_lines(error.what());
     new_folder.keep_logs();
     throw;
   }
@@ -198,6 +211,11 @@ void start_log(const Config& config, const RankInfo& rank_info) {
   // The parent already redirects standard error of the other ranks to this file.
   const bool is_redirected = rank_info.parent_pid != 0 && rank_info.rank > 0;
   log::start(is_redirected ? "" : file.string());
+  if (rank_info.size > 1) {
+    const std::string place = fmt::format("rank {} of {} on {}, process {}", rank_info.rank,
+                                          rank_info.size, node_name(), ::getpid());
+    is_redirected ? log::info("{}", place) : log::info_to_file(place);
+  }
   if (rank_info.heartbeats >= 0) answer_with_stacks(file);
   if (rank_info.rank > 0 || rank_info.generation > 1) return;
   for (const std::string& note : run_length_notes(config)) log::info("{}", note);
@@ -219,7 +237,11 @@ int train(const Config& config, const RankInfo& rank_info, const fs::path& rende
   }
   bool trains = false;
   try {
-    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank, rank_info.replicas);
+    const Launched launched = {.generation = rank_info.generation,
+                               .at_seconds = static_cast<double>(rank_info.launched_ms) / 1000,
+                               .waited_seconds = static_cast<double>(rank_info.waited_ms) / 1000};
+    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank, rank_info.replicas,
+                    launched);
     trains = true;
     const TrainOutcome outcome = trainer.run();
     if (outcome == TrainOutcome::kRegrouped) return kExitRegroup;
@@ -259,6 +281,8 @@ int train_command(const ConfigOptions& options) {
   if (rank_info.generation > 1 && config.run.resume == "never") config.run.resume = "auto";
   start_log(config, rank_info);
   if (new_folder) say(copies);
+  std::optional<OnCall> on_call;
+  if (rank_info.rank == 0 && rank_info.parent_pid == 0) on_call.emplace(config).lead(true);
   const fs::path rendezvous =
       rendezvous_folder(config.launch.rendezvous, config.run.dir, rank_info.start_id);
   return run_as_worker(rank_info, rendezvous, [&] {

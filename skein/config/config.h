@@ -118,6 +118,7 @@ struct LaunchConfig {
   double hang_timeout_s = 300;
   int64_t max_restarts = 100;
   bool health_checks = true;
+  std::string on_event;
   bool operator==(const LaunchConfig&) const = default;
 };
 

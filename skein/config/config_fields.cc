@@ -199,6 +199,10 @@ std::vector<ConfigField> make_fields() {
       {"launch", "health_checks", at<&C::launch, &LaunchConfig::health_checks>,
        "each machine checks itself before it trains and after each failure, beside the ending of its "
        "workers; one that fails is left out until it passes"},
+      {"launch", "on_event", at<&C::launch, &LaunchConfig::on_event>,
+       "a shell command for paging, run for each failure, alarm, lost machine and end of the run: "
+       "the event comes as JSON on its standard input, its fields as SKEIN_EVENT_… in its "
+       "environment; empty: none"},
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,
        "what to run on; `auto` is `cuda` where this build and this machine have it, else `cpu`",

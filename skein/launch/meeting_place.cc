@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/base/machine.h"
 #include "skein/supervise/store.h"
 
 namespace skein {
@@ -21,29 +21,16 @@ namespace {
 
 constexpr std::string_view kStart = "start-";
 
-std::string node_name() {
+// Unlike in what a run writes down, another name than the one that was given will not do.
+std::string checked_node_name() {
   const char* given = std::getenv("SKEIN_NODE");
-  // One machine may be several nodes of a Slurm cluster; its host name would be the same on all.
-  const char* of_slurm = std::getenv("SLURMD_NODENAME");
-  const auto is_set = [](const char* value) { return value != nullptr && *value != '\0'; };
-  std::array<char, 256> host{};
-  std::string name = is_set(given)                                      ? given
-                     : is_set(of_slurm)                                 ? of_slurm
-                     : ::gethostname(host.data(), host.size() - 1) == 0 ? host.data()
-                                                                        : "machine";
-  const auto is_plain = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-           c == '_' || c == '.';
-  };
-  const bool is_name = name.size() <= 128 && std::all_of(name.begin(), name.end(), is_plain);
-  if (given != nullptr && !is_name) {
+  std::string name = node_name();
+  if (given != nullptr && *given != '\0' && name != given) {
     fail(ErrorCode::kUsage,
          "SKEIN_NODE is \"{}\": expected at most 128 letters, digits, '-', '_' and '.'",
-         name.substr(0, 200));
+         std::string(given).substr(0, 200));
   }
-  std::replace_if(
-      name.begin(), name.end(), [&](char c) { return !is_plain(c); }, '_');
-  return name.substr(0, 128);
+  return name;
 }
 
 void make_folder(const fs::path& path) {
@@ -108,7 +95,7 @@ MeetingPlace::MeetingPlace(const fs::path& rendezvous, const std::string& start_
   make_folder(rendezvous);
   choose_start(rendezvous, start_id);
   make_folder(folder_);
-  const std::string node = node_name();
+  const std::string node = checked_node_name();
   // In containers process numbers repeat.
   std::random_device random;
   host_ = fmt::format("{}.{}-{:08x}{:08x}", node, ::getpid(), random(), random());

@@ -12,6 +12,7 @@
 
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
+#include "skein/base/machine.h"
 #include "skein/comm/gloo/network.h"
 #include "skein/launch/cores.h"
 #include "skein/launch/exit_codes.h"
@@ -102,6 +103,8 @@ int64_t oom_kills() {
   return kills;
 }
 
+Millis launched_ms() { return static_cast<Millis>(process_start_seconds() * 1000); }
+
 void make_folder(const fs::path& path) {
   std::error_code problem;
   fs::create_directories(path, problem);
@@ -126,7 +129,8 @@ NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
 NodeSupervisor::~NodeSupervisor() { end_crew(); }
 
 int NodeSupervisor::run() {
-  supervisor_.start(boot_millis());
+  looked_ = boot_millis();
+  supervisor_.start(looked_);
   perform();
   while (!exit_) {
     const Millis now = boot_millis();
@@ -136,6 +140,7 @@ int NodeSupervisor::run() {
     reap();
     for (const StoreThread::Answer& answer : store_.take_answers()) hear(answer);
     sample_heartbeats();
+    count_waiting();
     supervisor_.tick(boot_millis());
     perform();
   }
@@ -173,12 +178,15 @@ void NodeSupervisor::perform(const Action& action) {
       ask_workers(action.signal);
       break;
     case Action::Kind::kDumpStacks:
+      note_failure();
       write_stacks(action);
       break;
     case Action::Kind::kEndWorkers:
+      note_failure();
       send_all(SIGTERM);
       break;
     case Action::Kind::kKillWorkers:
+      note_failure();
       send_all(SIGKILL);
       break;
     case Action::Kind::kCheckHost:
@@ -210,16 +218,22 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   crew.start_id = fmt::format("{}-g{}", start_id_, generation.number);
   crew.rendezvous = rendezvous_folder(launch_.rendezvous, launch_.run_dir, crew.start_id);
   crew.oom_kills = oom_kills();
+  crew.waited = std::exchange(waited_, 0);
   if (generation.number > 1) {
     if (failure_ && failure_generation_ == generation.number - 1 && !failure_->lost_peer &&
         launch_.on_failure) {
       launch_.on_failure(*failure_);
     }
-    if (crew.first_rank == 0 && launch_.on_generation) launch_.on_generation(generation);
     log::warn("{}; generation {} goes on with {} ranks on {} {}", generation.failure,
               generation.number, crew.size, generation.members.size(),
               generation.members.size() == 1 ? "machine" : "machines");
   }
+  const Millis now = boot_millis();
+  if (launch_.on_generation) {
+    launch_.on_generation(
+        {generation, crew.first_rank == 0, known_ ? now - *known_ : 0, crew.waited});
+  }
+  known_.reset();
   try {
     make_folder(crew.rendezvous);
     crew.heartbeats = std::make_unique<HeartbeatPage>(launch_.num_workers);
@@ -255,6 +269,8 @@ void NodeSupervisor::start_worker(int index) {
                        fmt::format("SKEIN_LOCAL_SIZE={}", launch_.num_workers),
                        fmt::format("SKEIN_START_ID={}", crew.start_id),
                        fmt::format("SKEIN_GENERATION={}", crew.number),
+                       fmt::format("SKEIN_LAUNCHED_MS={}", launched_ms()),
+                       fmt::format("SKEIN_WAITED_MS={}", crew.waited),
                        fmt::format("SKEIN_HEARTBEATS={}", crew.heartbeats->file()),
                        fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
   start.inherited = {crew.heartbeats->file()};
@@ -335,6 +351,7 @@ void NodeSupervisor::ended(int index, int status) {
   }
   const bool out_of_memory =
       signal == SIGKILL && !supervisor_.ends_workers() && oom_kills() > crew_->oom_kills;
+  note_failure();
   const std::optional<Error> report =
       signal == 0 ? read_failure(crew_->rendezvous, rank) : std::nullopt;
   const auto failure =
@@ -429,6 +446,17 @@ void NodeSupervisor::hear(const StoreThread::Answer& answer) {
   } else {
     supervisor_.created(answer.created, boot_millis());
   }
+}
+
+void NodeSupervisor::count_waiting() {
+  const Millis now = boot_millis();
+  if (supervisor_.is_waiting()) waited_ += now - looked_;
+  looked_ = now;
+}
+
+// The first sign of it counts; a generation that was asked to stop has none.
+void NodeSupervisor::note_failure() {
+  if (!known_) known_ = boot_millis();
 }
 
 // Kills what still runs. The folder in which its ranks met is not needed any more.

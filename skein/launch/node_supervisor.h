@@ -37,6 +37,7 @@ struct Crew {
   std::vector<Seen> seen;
   bool trusts_replicas = true;  // what is kept in memory may be gone on from
   int64_t oom_kills = 0;        // of this machine, when they started
+  Millis waited = 0;            // before they started, for machines or a back-off
 };
 
 class NodeSupervisor {
@@ -68,6 +69,8 @@ class NodeSupervisor {
   void kill_check();
   void hear(const StoreThread::Answer& answer);
   std::optional<ReplicaEndpoint> next_machine(const GenerationRecord& generation) const;
+  void count_waiting();
+  void note_failure();
   void end_crew();
 
   const WorkerLaunch launch_;
@@ -81,6 +84,8 @@ class NodeSupervisor {
   std::unique_ptr<HostCheck> check_;      // under way
   std::optional<WorkerFailure> failure_;  // the cause of the end of failure_generation_, if here
   int64_t failure_generation_ = 0;
+  std::optional<Millis> known_;  // when the failure that ended the newest generation became known
+  Millis waited_ = 0, looked_ = 0;  // for machines or a back-off, until the last look
   bool stop_requested_ = false, interrupted_ = false;
   bool store_failed_ = false;
   std::optional<Verdict> exit_;

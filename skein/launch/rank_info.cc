@@ -113,6 +113,8 @@ RankInfo rank_info_of_skein(const Variables& variables) {
     rank_info.replicas = variables.text("SKEIN_REPLICAS");
     if (variables.has("SKEIN_GENERATION")) {
       rank_info.generation = variables.number("SKEIN_GENERATION", 1, int64_t{1} << 53);
+      rank_info.launched_ms = variables.number("SKEIN_LAUNCHED_MS", 0, int64_t{1} << 53);
+      rank_info.waited_ms = variables.number("SKEIN_WAITED_MS", 0, int64_t{1} << 53);
     }
   }
   return rank_info;

@@ -28,6 +28,14 @@
 
 namespace skein {
 
+struct GenerationBegins {
+  GenerationRecord record;
+  bool leads = false;  // rank 0 is on this machine
+  // How long ago this machine knew that the generation before had failed, and how much of that, or
+  // of the time since it was launched, it waited for machines or a back-off.
+  Millis known = 0, waited = 0;
+};
+
 struct WorkerLaunch {
   int num_workers = 1;
   std::vector<std::string> arguments;  // the program's, without its name
@@ -44,10 +52,10 @@ struct WorkerLaunch {
   fs::path store;                     // the folder in which machines meet, if there are several
   // The program's, to check this machine before each generation; none: it is taken to be well.
   std::vector<std::string> check_arguments;
-  // For the run's record: a failure after which training goes on, and a generation after the first,
-  // on the machine of its rank 0.
+  // For the run's record: a failure after which training goes on, and every generation that this
+  // machine takes part in, before its workers start.
   std::function<void(const WorkerFailure&)> on_failure;
-  std::function<void(const GenerationRecord&)> on_generation;
+  std::function<void(const GenerationBegins&)> on_generation;
   bool keeps_replicas = true;                          // copies of the state in memory (replica/)
   std::function<void(const Straggler&)> on_straggler;  // on the machine of rank 0
   int stages = 1;  // parallel.pipeline: ranks of one stage are each other's peers

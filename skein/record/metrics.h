@@ -27,6 +27,8 @@ struct StepMetrics {
   float matmul_ceiling_share = 0;  // model FLOP/s over the measured matrix-product rate, 0..1
   float peak_utilization = 0;      // model FLOP/s over the advertised rate; 0: not known
   double time = 0;                 // Unix seconds at the end of the step
+  int64_t start = 0;               // the number of the start that did it; 0: not known
+  double clock = 0;                // seconds since its machine booted, at the end of the step
   bool operator==(const StepMetrics&) const = default;
 };
 

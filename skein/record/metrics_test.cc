@@ -34,6 +34,12 @@ TEST(Metrics, WritesTheKeysOfTheFormat) {
       R"("model_flops_utilization": 0.61, "matmul_ceiling_share": 0.61, "time": 1763636883.25})");
 }
 
+TEST(Metrics, SaysWhichStartAndWhenOnItsMachine) {
+  const StepMetrics metrics{.step = 7, .time = 100.5, .start = 3, .clock = 12.25};
+  EXPECT_TRUE(metrics_line(metrics).ends_with(R"("time": 100.5, "start": 3, "clock": 12.25})"));
+  EXPECT_EQ(parse_metrics(parse_json(metrics_line(metrics), "line")), metrics);
+}
+
 TEST(Metrics, FloatsReadBackToTheSameBits) {
   std::mt19937 random(1);
   for (int i = 0; i < 20000; ++i) {

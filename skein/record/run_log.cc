@@ -4,8 +4,10 @@
 #include <cstdio>
 
 #include "skein/base/log.h"
+#include "skein/base/machine.h"
 #include "skein/base/units.h"
 #include "skein/base/version.h"
+#include "skein/record/event_fields.h"
 
 namespace skein {
 namespace {
@@ -28,6 +30,15 @@ SpikeDetector spikes_until(const fs::path& metrics_file, int64_t step) {
   return spikes;
 }
 
+// One more than the highest of the starts in the file.
+int64_t next_start_number(const fs::path& events_file) {
+  int64_t number = 0;
+  for_each_json_line(events_file, [&](const Json& json) {
+    if (text_or(json, "event", "") == "start") number = integer_or(json, "number", number + 1);
+  });
+  return number + 1;
+}
+
 }  // namespace
 
 OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_bytes,
@@ -41,16 +52,13 @@ OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_by
   return json;
 }
 
-RunLog::RunLog(const Config& config)
+RunLog::RunLog(const Config& config, const Launched& launched)
     : config_(config),
+      launched_(launched),
       dir_(create_run_folder(config)),
       metrics_(dir_),
       events_(dir_),
-      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {
-  if (!config_.log.prometheus.empty()) {
-    prometheus_ = std::make_unique<PrometheusServer>(config_.log.prometheus);
-  }
-}
+      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {}
 
 // Prints a line above the progress line.
 void RunLog::say(const std::string& line) {
@@ -74,8 +82,12 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
   spikes_ = beginning.monitor.is_null() ? spikes_until(dir_ / "metrics.jsonl", step)
                                         : SpikeDetector::from_json(beginning.monitor);
   epoch_ = step > 0 ? -1.0f : 0.0f;
+  number_ = next_start_number(dir_ / "events.jsonl");
+  const double launched_at =
+      launched_.at_seconds > 0 ? launched_.at_seconds : process_start_seconds();
   events_.append(
-      "start", {{"step", step},
+      "start", {{"number", number_},
+                {"step", step},
                 {"from", from},
                 {"version", kVersion},
                 {"parameters", scale_.num_parameters},
@@ -83,7 +95,10 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
                 {"peak_flops", scale_.peak_flops ? OrderedJson(*scale_.peak_flops) : nullptr},
                 {"allocated_bytes",
                  allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes, scale_.loader_bytes)},
-                {"changed", changes_to_json(beginning.changes)}});
+                {"changed", changes_to_json(beginning.changes)},
+                {"generation", launched_.generation},
+                {"launched_seconds", boot_seconds() - launched_at},
+                {"waited_seconds", launched_.waited_seconds}});
   if (step > 0) {
     say(fmt::format("resuming after step {} from {}{}{}", step, from,
                     beginning.why.empty() ? "" : ": ", beginning.why));
@@ -147,6 +162,8 @@ void RunLog::say_repetition(const StepMetrics& metrics) {
 
 double RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
   metrics.time = unix_time();
+  metrics.start = number_;
+  metrics.clock = boot_seconds();
   metrics.step_ms = static_cast<float>(seconds * 1e3);
   const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
   metrics.tokens_per_s = static_cast<float>(tokens_per_s);
@@ -157,10 +174,6 @@ double RunLog::step(StepMetrics metrics, double seconds, int64_t num_tokens) {
   metrics_.append(metrics);
   const SpikeDetector::Verdict verdict = watch_spikes(metrics);
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
-  if (prometheus_) {
-    prometheus_->publish(
-        prometheus_text({metrics, config_.run.steps, memory_bytes_, verdict.spike_steps}));
-  }
   progress_.update(metrics, metrics.time);
   say_repetition(metrics);
   return measuring_s;

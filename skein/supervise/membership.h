@@ -65,6 +65,8 @@ class Membership {
   std::optional<GenerationRecord> next_generation(Millis now);
   // Whether the newest generation could have more members, were it to stop.
   bool could_grow() const;
+  // No generation has begun, or the newest one is over.
+  bool is_between() const { return !view_.newest || is_over(*view_.newest); }
   // What this host waits for, for people; empty: nothing.
   std::string waits_for() const;
   // Enough hosts are left to train when this one leaves.

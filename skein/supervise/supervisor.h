@@ -101,6 +101,9 @@ class Supervisor {
   // Until when workers may train without another exchange with the store.
   Millis permitted_until() const;
   bool has_exited() const { return exited_; }
+  // No workers run here, none end anywhere that is heard of, and nothing starts: it waits for
+  // machines, or for a back-off to pass.
+  bool is_waiting() const { return !runs_ && !creating_ && !exit_ && membership_.is_between(); }
 
  private:
   struct Worker {

@@ -55,7 +55,7 @@ auto in_step(int64_t step, const Device& device, const Work& work) {
 }  // namespace
 
 Trainer::Trainer(const Config& config, Communicator& world, std::string start_id, int local_rank,
-                 const std::string& replicas)
+                 const std::string& replicas, const Launched& launched)
     : config_(config),
       world_(world),
       start_id_(std::move(start_id)),
@@ -64,7 +64,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   refuse_what_is_not_there_yet(config_);
   if (is_first()) {
     locks_.emplace(lock_run(config_));
-    log_.emplace(config_);
+    log_.emplace(config_, launched);
   }
   inputs_ = std::make_unique<RunInputs>(config_, is_first());
   if (!replicas.empty()) place_ = ReplicaPlace::parse(replicas);

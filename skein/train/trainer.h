@@ -36,9 +36,10 @@ class Trainer {
  public:
   // `world`: all ranks of the run; it must outlive the trainer. `start_id`: the same on all ranks,
   // and different at each start. `local_rank`: the index among the ranks of this node, which
-  // selects the GPU. `replicas`: RankInfo::replicas.
+  // selects the GPU. `replicas`: RankInfo::replicas. `launched`: what came before, for the run's
+  // record.
   Trainer(const Config& config, Communicator& world, std::string start_id = "alone",
-          int local_rank = 0, const std::string& replicas = "");
+          int local_rank = 0, const std::string& replicas = "", const Launched& launched = {});
   ~Trainer();
 
   // Trains to run.steps or until a signal asks to stop, and saves the state in both cases.

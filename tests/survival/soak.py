@@ -325,6 +325,20 @@ def soak(args):
         print("soak: the exported weights differ from those of the quiet run")
         return 1
     print(f"{len(expected)} losses and the exported weights are those of the quiet run")
+    return tell_time(args.skein, struck[0])
+
+
+def tell_time(skein, run):
+    """Where the time of the struck run went, as the program's own report says it."""
+    told = subprocess.run([skein, "report", run, "--json"], check=True, capture_output=True, text=True)
+    report = json.loads(told.stdout)
+    print(f"goodput {100 * report['goodput']:.2f}% of {report['time']['wall_seconds']:.1f} s")
+    for part, seconds in report["time"]["parts"].items():
+        print(f"  {part:12} {seconds:9.3f} s")
+    micros = sum(round(1e6 * seconds) for seconds in report["time"]["parts"].values())
+    if micros != round(1e6 * report["time"]["wall_seconds"]):
+        print(f"soak: the parts of the time add up to {micros} us, not to the whole")
+        return 1
     return 0
 
 
