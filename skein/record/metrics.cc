@@ -24,6 +24,7 @@ constexpr FloatKey kAfterTokens[] = {
     {"step_ms", &StepMetrics::step_ms},
     {"data_wait_ms", &StepMetrics::data_wait_ms},
     {"checkpoint_stall_ms", &StepMetrics::checkpoint_stall_ms},
+    {"replication_stall_ms", &StepMetrics::replication_stall_ms},
     {"comm_exposed_ms", &StepMetrics::comm_exposed_ms},
     {"model_flops_utilization", &StepMetrics::matmul_ceiling_share},  // its former name
     {"matmul_ceiling_share", &StepMetrics::matmul_ceiling_share}};

@@ -20,6 +20,8 @@ void add_step_metrics(PrometheusText& text, const PrometheusSample& sample) {
   gauge("data_wait_seconds", metrics.data_wait_ms / 1000, "Waiting for data in the newest step.");
   gauge("checkpoint_stall_seconds", metrics.checkpoint_stall_ms / 1000,
         "Standing still for a checkpoint in the newest step.");
+  gauge("replication_stall_seconds", metrics.replication_stall_ms / 1000,
+        "Standing still for a copy of the state in memory, in the newest step.");
   gauge("comm_exposed_seconds", metrics.comm_exposed_ms / 1000,
         "Communication that no computation hid in the newest step.");
   gauge("model_flops_utilization", metrics.matmul_ceiling_share,

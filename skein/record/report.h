@@ -8,7 +8,8 @@
 //          skipped. A missing file leaves its part of the report empty.
 //          wall    = from the launch of the first start (or the begin of the first step) to the
 //                  newest step, start, restart or end
-//          useful  = sum over steps that count of step_ms - data_wait_ms - checkpoint_stall_ms
+//          useful  = sum over steps that count of step_ms - data_wait_ms - checkpoint_stall_ms -
+//                    replication_stall_ms
 //          goodput = useful / wall; time_ledger.h divides the wall into its parts
 //          other   = wall - useful - data wait - checkpoint stall - redone: the parts of the ledger
 //                  that are none of these

@@ -214,10 +214,12 @@ void TimeLedger::stepped(const Record& record) {
   };
   kept.data_wait = share(metrics.data_wait_ms, all);
   kept.saving = share(metrics.checkpoint_stall_ms, all - kept.data_wait);
-  kept.productive = all - kept.data_wait - kept.saving;
+  kept.replicating = share(metrics.replication_stall_ms, all - kept.data_wait - kept.saving);
+  kept.productive = all - kept.data_wait - kept.saving - kept.replicating;
   of(TimePart::kProductive) += kept.productive;
   of(TimePart::kDataWait) += kept.data_wait;
   of(TimePart::kSaving) += kept.saving;
+  of(TimePart::kReplicating) += kept.replicating;
   kept_.push_back(kept);
   accounted_ = end;
 }
@@ -235,7 +237,8 @@ void TimeLedger::lose_steps_after(int64_t step) {
     of(TimePart::kProductive) -= lost.productive;
     of(TimePart::kDataWait) -= lost.data_wait;
     of(TimePart::kSaving) -= lost.saving;
-    of(TimePart::kRedone) += lost.productive + lost.data_wait + lost.saving;
+    of(TimePart::kReplicating) -= lost.replicating;
+    of(TimePart::kRedone) += lost.productive + lost.data_wait + lost.saving + lost.replicating;
     kept_.pop_back();
   }
 }

@@ -28,7 +28,7 @@ enum class TimePart : uint8_t {
   kProductive,   // steps that count, without the two below
   kDataWait,     // waiting for data in them
   kSaving,       // standing still for a checkpoint, in them or after the last one
-  kReplicating,  // copying the state to other machines: nothing does that yet
+  kReplicating,  // in steps that count, standing still for a copy of the state in memory
   kRedone,       // steps that were lost: a later start went back behind them
   kValidating,   // between steps
   kStarting,     // from a launch to the first step
@@ -79,7 +79,7 @@ class TimeLedger {
   };
   struct Kept {  // microseconds of a step that counts
     int64_t step = 0, productive = 0;
-    int32_t data_wait = 0, saving = 0;
+    int32_t data_wait = 0, saving = 0, replicating = 0;
   };
 
   std::optional<int64_t> place(const Moment& moment, bool matters);

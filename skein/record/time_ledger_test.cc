@@ -220,6 +220,7 @@ TEST(TimeLedger, ThePartsAddUpToTheWhole) {
           StepMetrics metrics = a.step(++step, number, static_cast<float>(seconds() * 1e3));
           metrics.data_wait_ms = static_cast<float>(seconds() * 300);
           metrics.checkpoint_stall_ms = static_cast<float>(seconds() * 300);
+          metrics.replication_stall_ms = static_cast<float>(seconds() * 300);
           whole.add_step(metrics);
           piecewise.add_step(metrics);
         }

@@ -345,11 +345,12 @@ void Trainer::finish_step() {
       static_cast<float>(runner_->executor().take_communication_seconds() * 1e3);
   metrics.data_wait_ms = static_cast<float>(step.wait_seconds * 1e3);
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
+  metrics.replication_stall_ms = static_cast<float>(copy_seconds_ * 1e3);
   // The step time is all the time since the previous step ended, saving and logging included.
   const double seconds = seconds_since(step_clock_);
   step_clock_ = Clock::now();
-  if (copies_) copies_->hear(result, seconds - stall_seconds_);
-  stall_seconds_ = 0;
+  if (copies_) copies_->hear(result, seconds - stall_seconds_ - copy_seconds_);
+  stall_seconds_ = copy_seconds_ = 0;
   if (log_) {
     const int64_t tokens = config_.batch.global_sequences * config_.data.sequence_length;
     leave_out(log_->step(metrics, seconds, tokens));
@@ -438,7 +439,7 @@ void Trainer::save_checkpoint() {
 void Trainer::save_to_memory() {
   const auto start = Clock::now();
   copies_->save(state_to_save(), runner_->executor());
-  stall_seconds_ += seconds_since(start);
+  copy_seconds_ += seconds_since(start);
 }
 
 }  // namespace skein

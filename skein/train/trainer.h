@@ -104,6 +104,7 @@ class Trainer {
   Wire wire_;                  // collectives of the training steps since this start
   int64_t counted_steps_ = 0;  // the number of steps that wire_ covers
   double stall_seconds_ = 0;   // spent in saving since the last step
+  double copy_seconds_ = 0;    // spent in copying the state to memory since then
 };
 
 }  // namespace skein
