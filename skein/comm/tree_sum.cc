@@ -127,7 +127,8 @@ class BlockSum {
   TreePairs pairs_;
   int64_t begin_;
   int64_t count_;
-  std::array<std::array<Acc, kBlock>, kMaxLevels> levels_;  // uninitialised on purpose
+  // One level more for pairs; uninitialised on purpose.
+  std::array<std::array<Acc, kBlock>, kMaxLevels + 1> levels_;
 };
 
 template <typename T>

@@ -8,7 +8,7 @@
 //           ranks, a0 + (a1 + a2)
 // Accumulation  in the dtype (i32 wraps); bf16 in fp32, rounded once
 // Memory    `result` may be one of the terms, or must overlap none
-// Cost      memory-bound: each term is read once, the result written once; 16 blocks of 4 KiB of
+// Cost      memory-bound: each term is read once, the result written once; 17 blocks of 4 KiB of
 //           stack per thread (f64: 8 KiB)
 // Threads   OpenMP, over elements; the bits do not depend on their number
 #pragma once
