@@ -92,6 +92,10 @@ def with_other_launchers(trial, cluster):
     ranks = ["--set", "launch.workers=1"]
     cluster.run("srun", "--nodes=2", "--ntasks-per-node=2", trial.skein, "train", trial.config("srun"), *ranks)
     trial.expect_same_bits("srun", "alone")
+    refused = cluster.run("srun", "--nodes=2", "--ntasks-per-node=2", trial.skein, "train",
+                          trial.config("ranks", nodes="2", workers=1), check=False)
+    trial.expect(refused.returncode == 2 and "leave launch.nodes out" in refused.stderr,
+                 "several tasks a node are refused where launch.nodes asks for supervisors")
     if shutil.which("mpirun") is None:
         trial.expect(False, "mpirun of Open MPI is installed")
         return
