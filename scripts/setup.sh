@@ -12,6 +12,7 @@ packages=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
   clang-14 libclang-rt-14-dev libomp-14-dev clang-format-14 clang-tidy-14
   python3 python3-pip unzip
+  slurmctld slurmd slurm-client munge openmpi-bin
 )
 missing=()
 for package in "${packages[@]}"; do
@@ -61,4 +62,14 @@ if command -v nvcc >/dev/null && [ "${SKEIN_CUDA:-}" != OFF ] && [ ! -f "$fronte
   unzip -q .deps/wheel/nvidia_cudnn_frontend-*.whl 'include/*' -d "$frontend_dir"
   rm -rf .deps/wheel
   touch "$frontend_dir/.done"
+fi
+
+# What judges the JobSets of `skein launch`: the published schemas of JobSet and of Kubernetes.
+schemas_dir=.deps/kubernetes-schemas-1
+if [ ! -f "$schemas_dir/.done" ]; then
+  echo "setup: installing the schemas of JobSet and Kubernetes" >&2
+  rm -rf "$schemas_dir"
+  python3 -m pip install --quiet --target "$schemas_dir" \
+    kubeflow-trainer-api==2.3.0 kubernetes-validate==1.37.0 PyYAML >&2
+  touch "$schemas_dir/.done"
 fi

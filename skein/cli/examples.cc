@@ -50,7 +50,7 @@ constexpr Examples kExamples[] = {
     {"launch",
      "skein launch --slurm run.toml --print\n"
      "skein launch --slurm run.toml --set launch.nodes=4 --time 2-00:00:00 --partition gpu\n"
-     "skein launch --slurm run.toml --sweep optimizer.learning_rate=1e-3,3e-4 --sweep run.seed=1,2\n"
+     "skein launch --slurm run.toml --sweep optimizer.learning_rate=1e-3,3e-4\n"
      "skein launch --jobset run.toml --image registry/skein:1 --volume shared:/data --print"},
     {"check",
      "skein check run.toml\n"

@@ -1,5 +1,6 @@
-// skein launch --slurm CONFIG.toml [--set section.key=value]... [--print] [--time T] [--partition P]
-//              [--account A] [--gres G] [--sbatch OPTION]... [--sweep KEY=V1,V2,...]...
+// skein launch --slurm CONFIG.toml [--set section.key=value]... [--print] [--time TIME]
+//              [--partition NAME] [--account NAME] [--gres LIST] [--sbatch OPTION]...
+//              [--sweep KEY=V1,V2,...]... [--at-most N]
 // skein launch --jobset CONFIG.toml [--set section.key=value]... --image IMAGE
 //              --volume CLAIM:/MOUNT... [--print] [--namespace N] [--resource NAME=QUANTITY]...
 #include <fmt/format.h>
@@ -116,10 +117,12 @@ int launch_on_slurm(const LaunchOptions& options) {
       run_program(std::vector<std::string>{"sbatch", "--parsable", file.string()}, "",
                   "expected Slurm's commands; --print shows the script");
   fmt::print("{}\n", job);
-  fmt::print(stderr, "submitted job {}: {}; what it prints goes to {}/logs\n", job, file.string(),
-             launch.run_dirs.size() == 1 ? launch.run_dirs.front().string()
-                                         : fmt::format("{} … {}", launch.run_dirs.front().string(),
-                                                       launch.run_dirs.back().string()));
+  const std::string folders = launch.run_dirs.size() == 1
+                                  ? launch.run_dirs.front().string()
+                                  : fmt::format("{} to {}", launch.run_dirs.front().string(),
+                                                launch.run_dirs.back().string());
+  fmt::print(stderr, "submitted {} as job {}; what it prints goes to logs/ in {}\n", file.string(),
+             job, folders);
   return kExitDone;
 }
 

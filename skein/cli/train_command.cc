@@ -269,7 +269,7 @@ int train_command(const ConfigOptions& options) {
     launcher_start = found->start_id;
     found.reset();
   }
-  if (found) check_workers(*found, config.launch.workers);
+  if (found) check_workers(*found, config.launch.workers, config.launch.nodes);
   if (!found) check_start(config);
   std::optional<NewRunFolder> new_folder;
   if (!found || (found->rank == 0 && found->parent_pid == 0)) new_folder.emplace(config);

@@ -255,7 +255,14 @@ std::optional<RankInfo> rank_info_from_environment() {
   return rank_info_from_environment(std::getenv);
 }
 
-void check_workers(const RankInfo& rank_info, int64_t workers) {
+void check_workers(const RankInfo& rank_info, int64_t workers, const std::string& nodes) {
+  if (nodes != "1" && rank_info.parent_pid == 0) {
+    fail(ErrorCode::kUsage,
+         "launch.nodes is \"{}\", which takes one process on each machine, and {} started {} on "
+         "this one: start one (srun --ntasks-per-node=1) with launch.workers = {}, or leave "
+         "launch.nodes out",
+         nodes, rank_info.launcher, rank_info.local_size, rank_info.local_size);
+  }
   if (workers == 1 || workers == rank_info.local_size) return;
   fail(
       ErrorCode::kUsage,

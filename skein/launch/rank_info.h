@@ -49,8 +49,9 @@ using ReadVariable = std::function<const char*(const char* name)>;
 std::optional<RankInfo> rank_info_from_environment(const ReadVariable& read);
 std::optional<RankInfo> rank_info_from_environment();
 
-// Checks launch.workers: under a launcher it must be 1, or the number of processes started here.
-void check_workers(const RankInfo& rank_info, int64_t workers);
+// Checks launch.workers: under a launcher it must be 1, or the number of processes started here;
+// and launch.nodes, which means supervisors: where a launcher started the ranks it must be "1".
+void check_workers(const RankInfo& rank_info, int64_t workers, const std::string& nodes);
 
 // <rendezvous>, or run_dir/rendezvous. Throws Error{kUnsupported} where `rendezvous` is no folder.
 fs::path rendezvous_root(const std::string& rendezvous, const fs::path& run_dir);

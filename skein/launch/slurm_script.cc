@@ -38,7 +38,8 @@ std::string directives(const SlurmJob& job) {
   const bool is_elastic = job.min_nodes < job.max_nodes;
   options.push_back(is_elastic ? fmt::format("--nodes={}-{}", job.min_nodes, job.max_nodes)
                                : fmt::format("--nodes={}", job.max_nodes));
-  options.push_back("--ntasks-per-node=1");
+  // With it, a range of nodes would get the fewest.
+  if (!is_elastic) options.push_back("--ntasks-per-node=1");
   options.push_back(fmt::format("--cpus-per-task={}", job.cpus_per_node));
   if (job.gpus_per_node > 0) {
     options.push_back(fmt::format("--gpus-per-node={}", job.gpus_per_node));
@@ -89,14 +90,14 @@ std::string names(const SlurmJob& job) {
 constexpr std::string_view kSharedFolderCheck = R"sh(
 # On a machine with another folder of that name a supervisor would wait for the others in vain.
 srun sh -c '[ -e "$0" ] || {
-  echo "skein launch: node $SLURMD_NODENAME does not see $0: run.dir must lie on a file system that" \
-       "all nodes share" >&2
+  echo "skein launch: node $SLURMD_NODENAME does not see $0:" \
+       "run.dir must lie on a file system that all nodes share" >&2
   exit 2
 }' "$log" || [ $? != 2 ] || exit 2
 )sh";
 
 constexpr std::string_view kLoop = R"sh(
-# scancel, preemption and the end of the time send SIGTERM: what becomes of the job is Slurm's to say.
+# scancel, preemption and the end of the time send SIGTERM: then Slurm says what becomes of the job.
 ended=
 trap 'ended=yes' TERM
 
@@ -107,14 +108,15 @@ while true; do
   # 138: SIGUSR1 came before there was anything to save.
   if [ "$code" = @REQUEUE@ ] || [ "$code" = 138 ]; then break; fi
   # A mistake would come again.
-  if [ "$code" = @DONE@ ] || [ "$code" = @USAGE@ ] || [ "$tries" = @RETRIES@ ]; then exit "$code"; fi
-  if [ -n "$ended" ]; then exit "$code"; fi
+  if [ "$code" = @DONE@ ] || [ "$code" = @USAGE@ ] || [ -n "$ended" ]; then exit "$code"; fi
+  if [ "$tries" = @RETRIES@ ]; then exit "$code"; fi
+  if [ "$(nodes)" -lt @NODES@ ]; then break; fi
   tries=$((tries + 1))
-  echo "skein launch: skein train ended with $code: starting it again, $tries of @RETRIES@ times" >&2
+  echo "skein launch: it ended with $code: started again, $tries of @RETRIES@ times" >&2
   sleep "$((1 << (tries - 1)))"
 done
 if [ -n "$ended" ]; then exit "$code"; fi
-echo "skein launch: stopped before the time is up: requeueing job $job" >&2
+echo "skein launch: it ended with $code: requeueing job $job" >&2
 scontrol requeue "$job" && exit "$code"
 echo "skein launch: Slurm did not requeue job $job: submit it again to go on" >&2
 exit "$code"
@@ -131,6 +133,7 @@ std::string loop(const SlurmJob& job) {
   std::string text = filled_in(std::string(kLoop), "@REQUEUE@", kExitRequeue);
   text = filled_in(text, "@DONE@", kExitDone);
   text = filled_in(text, "@USAGE@", kExitUsage);
+  text = filled_in(text, "@NODES@", job.min_nodes);
   return filled_in(text, "@RETRIES@", job.retries);
 }
 
@@ -139,10 +142,12 @@ std::string loop(const SlurmJob& job) {
 std::string train(const SlurmJob& job) {
   const bool is_elastic = job.min_nodes < job.max_nodes;
   const std::string ends =
-      is_elastic ? fmt::format("--nodes={}-{} --no-kill --wait=0", job.min_nodes, job.max_nodes)
-                 : fmt::format("--wait={}", job.grace_s);
+      is_elastic ? "--no-kill --wait=0" : fmt::format("--wait={}", job.grace_s);
   return fmt::format(
-      "\ntrain() {{\n  srun --ntasks-per-node=1 --cpus-per-task={} {} \\\n    {}{}\n}}\n",
+      "\n# How many nodes the job has: a lost one is taken from it.\n"
+      "nodes() {{ squeue --noheader --format=%D --jobs \"$job\"; }}\n"
+      "\ntrain() {{\n"
+      "  srun --nodes=\"$(nodes)\" --ntasks-per-node=1 --cpus-per-task={} {} \\\n    {}{}\n}}\n",
       job.cpus_per_node, ends, shell_words(job.command),
       job.tasks.empty() ? "" : " \"${settings[@]}\"");
 }

@@ -44,7 +44,8 @@ SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0,sched_min_interval=0
-SlurmdTimeout=6
+SlurmdTimeout=3
+MessageTimeout=3
 SlurmctldTimeout=30
 KillWait=10
 MinJobAge=3600
@@ -70,13 +71,12 @@ def free_ports(count):
     return ports
 
 
-def children_of(pid):
+def parent_of(pid):
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as children:
-            found = [int(child) for child in children.read().split()]
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return found + [below for child in found for below in children_of(child)]
+        with open(f"/proc/{pid}/stat") as stat:
+            return int(stat.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def environment_of(pid):
@@ -217,19 +217,19 @@ class Cluster:
         return self.job(job)
 
     def tasks_of(self, name):
-        """The processes of jobs on a node: those of its slurmstepd, but of none that is interactive."""
-        mark = f"[{name}]"
-        found = []
-        for pid in self.left_behind():
-            if f"SLURMD_NODENAME={name}".encode() in environment_of(pid):
-                found.append(pid)
-        return found
+        """The processes of jobs on a node."""
+        mark = f"SLURMD_NODENAME={name}".encode()
+        return [pid for pid in self.left_behind() if mark in environment_of(pid)]
 
     def lose_node(self, name):
-        """As where a machine loses its power: slurmd, its slurmstepd and all tasks end at once."""
+        """As where a machine loses its power: nobody is left to report how its tasks ended."""
         daemon = self.daemons[name]
-        below = children_of(daemon.pid)
+        tasks = self.tasks_of(name)
+        stewards = {parent_of(pid) for pid in tasks}
         daemon.kill()
-        for pid in below + self.tasks_of(name):
+        for pid in stewards:
+            if command_of(pid)[0].startswith(b"slurmstepd"):
+                kill(pid)
+        for pid in tasks:
             kill(pid)
         daemon.wait()
