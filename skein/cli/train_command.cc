@@ -16,6 +16,7 @@
 #include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
 #include "skein/launch/meeting_place.h"
+#include "skein/launch/rendezvous_root.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/workers.h"
 #include "skein/record/events.h"
@@ -101,6 +102,10 @@ std::vector<int> usable_host_counts(const Config& config) {
   return counts;
 }
 
+RendezvousRoot root_of(const Config& config) {
+  return rendezvous_root(config.launch.rendezvous, config.launch.secret_file, config.run.dir);
+}
+
 int start_workers(const ConfigOptions& options, const Config& config,
                   const std::string& launcher_start, const std::vector<std::string>& copies,
                   NewRunFolder& new_folder) {
@@ -127,21 +132,24 @@ int start_workers(const ConfigOptions& options, const Config& config,
                  problem.what());
     }
   };
+  const RendezvousRoot root = root_of(config);
+  if (is_etcd_address(config.launch.rendezvous)) launch.ranks_meet = root.store;
+  log::start();
   std::optional<MeetingPlace> place;
   const NodeRange nodes = *parse_node_range(config.launch.nodes);
   if (nodes.most > 1) {
-    place.emplace(rendezvous_root(config.launch.rendezvous, config.run.dir), launcher_start);
+    when_store_answers(static_cast<double>(launch.membership.wait_for_hosts) / 1e3,
+                       [&] { place.emplace(*root.store, launcher_start); });
     launch.membership.min_hosts = static_cast<int>(nodes.least);
     launch.membership.max_hosts = static_cast<int>(nodes.most);
     launch.membership.host_counts = usable_host_counts(config);
     launch.host = place->host();
     launch.succeeds = place->succeeds();
     launch.start_id = place->start_id();
-    launch.store = place->folder();
+    launch.store = place->store();
     launch.lock = place->lock();
     new_folder.keep_logs();  // other machines may be using it
   }
-  log::start();
   say(copies);
   try {
     const int code = run_workers(launch);
@@ -187,13 +195,30 @@ void start_log(const Config& config, const RankInfo& rank_info) {
   }
 }
 
-int train(const Config& config, const RankInfo& rank_info, const fs::path& rendezvous) {
+std::unique_ptr<Communicator> meet(const Config& config, const RankInfo& rank_info) {
+  const double timeout_s = config.launch.collective_timeout_s;
+  WorldOptions options = {.rank = rank_info.rank,
+                          .size = rank_info.size,
+                          .timeout_s = timeout_s,
+                          .start_timeout_s = timeout_s};
+  if (rank_info.size > 1) {
+    const RendezvousRoot root = root_of(config);
+    when_store_answers(timeout_s, [&] { options.store = root.store->open(rank_info.start_id); });
+    options.rendezvous = options.store->text();
+    options.secret = root.secret;
+  }
+  return make_world(options);
+}
+
+// Whether this process removes what its ranks left in etcd: no supervisor does.
+bool is_last_to_leave(const Config& config, const RankInfo& rank_info) {
+  return rank_info.rank == 0 && rank_info.size > 1 && rank_info.parent_pid == 0 &&
+         is_etcd_address(config.launch.rendezvous);
+}
+
+int train(const Config& config, const RankInfo& rank_info) {
   const BatchScheduling scheduling(BatchScheduling::kComputes);
-  const auto world = make_world({.rank = rank_info.rank,
-                                 .size = rank_info.size,
-                                 .rendezvous = rendezvous.string(),
-                                 .timeout_s = config.launch.collective_timeout_s,
-                                 .start_timeout_s = config.launch.collective_timeout_s});
+  const auto world = meet(config, rank_info);
   if (rank_info.size > 1) {
     check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
   }
@@ -243,7 +268,11 @@ int train_command(const ConfigOptions& options) {
       rendezvous_folder(config.launch.rendezvous, config.run.dir, rank_info.start_id);
   return run_as_worker(rank_info, rendezvous, [&] {
     try {
-      return train(config, rank_info, rendezvous);
+      const int code = train(config, rank_info);
+      if (is_last_to_leave(config, rank_info)) {
+        remove_place(*root_of(config).store, rank_info.start_id);
+      }
+      return code;
     } catch (const std::exception& exception) {
       if (new_folder && !is_mistake(to_error(exception).code())) new_folder->keep_logs();
       throw;

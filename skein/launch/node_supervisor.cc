@@ -96,7 +96,7 @@ NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
       start_id_(launch.start_id.empty() ? new_start_id() : launch.start_id),
       signals_(wake_signal()),
       supervisor_(supervisor_options(launch)),
-      store_(launch.membership.max_hosts == 1 ? memory_store() : folder_store(launch.store),
+      store_(launch.membership.max_hosts == 1 ? memory_store() : shared_store(launch.store),
              wake_signal()) {
   make_folder(launch.run_dir / "logs");
 }
@@ -344,7 +344,11 @@ void NodeSupervisor::end_crew() {
   if (!crew_) return;
   crew_->workers.clear();
   std::error_code ignored;
-  if (crew_->first_rank == 0) fs::remove_all(crew_->rendezvous, ignored);
+  if (crew_->first_rank == 0) {
+    fs::remove_all(crew_->rendezvous, ignored);
+    if (launch_.ranks_meet && !exit_) store_.ask_to_remove(launch_.ranks_meet, crew_->start_id);
+    if (launch_.ranks_meet && exit_) remove_place(*launch_.ranks_meet, crew_->start_id);
+  }
   crew_.reset();
 }
 

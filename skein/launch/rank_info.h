@@ -49,11 +49,8 @@ std::optional<RankInfo> rank_info_from_environment();
 // Checks launch.workers: under a launcher it must be 1, or the number of processes started here.
 void check_workers(const RankInfo& rank_info, int64_t workers);
 
-// <rendezvous>, or run_dir/rendezvous. Throws Error{kUnsupported} where `rendezvous` is no folder.
-fs::path rendezvous_root(const std::string& rendezvous, const fs::path& run_dir);
-
-// The folder <rendezvous, or run_dir/rendezvous>/<start_id>. Throws Error{kUnsupported} where
-// `rendezvous` is a URL (redis://...).
+// The folder <rendezvous, or run_dir/rendezvous>/<start_id>, in which a worker tells its parent why
+// it failed; in run_dir where `rendezvous` is etcd.
 fs::path rendezvous_folder(const std::string& rendezvous, const fs::path& run_dir,
                            const std::string& start_id);
 
