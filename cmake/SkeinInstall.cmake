@@ -64,7 +64,11 @@ function(skein_install_tests)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(launch/slurm launch/queue launch/job_set PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
   set_tests_properties(launch/slurm launch/queue PROPERTIES RUN_SERIAL ON)
-  set_tests_properties(package/empty_root docs/by_hand docs/transcripts survival/soak PROPERTIES TIMEOUT 900)
-  set_tests_properties(survival/soak PROPERTIES RUN_SERIAL ON)
+  add_test(NAME survival/soak_etcd COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
+           ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --steps 500 --etcd
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(package/empty_root docs/by_hand docs/transcripts survival/soak survival/soak_etcd
+                       PROPERTIES TIMEOUT 900)
+  set_tests_properties(survival/soak survival/soak_etcd PROPERTIES RUN_SERIAL ON)
   set_tests_properties(package/empty_root PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()

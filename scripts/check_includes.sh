@@ -27,8 +27,8 @@ BEGIN {
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
-          "launch: runtime supervise replica;  replica: checkpoint;  supervise: base;  runtime: ir comm;" \
-          "ir: tensor;  comm: tensor;  data: tensor;  checkpoint: tensor;  tensor: base;  base:"
+          "launch: runtime supervise replica;  replica: checkpoint;  supervise: store;  runtime: ir comm;" \
+          "ir: tensor;  comm: tensor store;  data: tensor;  checkpoint: tensor;  tensor: base;  store: base;  base:"
   num_rooms = split(rooms, lines, / *; */)
   for (i = 1; i <= num_rooms; i++) {
     split(lines[i], sides, / *: */)

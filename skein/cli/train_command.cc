@@ -20,6 +20,7 @@
 #include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
 #include "skein/launch/meeting_place.h"
+#include "skein/launch/rendezvous_root.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/workers.h"
 #include "skein/record/failure_record.h"
@@ -120,6 +121,10 @@ void watch(OnCall& on_call, const GenerationBegins& begins, int64_t hosts_wanted
   }
 }
 
+RendezvousRoot root_of(const Config& config) {
+  return rendezvous_root(config.launch.rendezvous, config.launch.secret_file, config.run.dir);
+}
+
 int start_workers(const ConfigOptions& options, const Config& config,
                   const std::string& launcher_start, const std::vector<std::string>& copies,
                   NewRunFolder& new_folder) {
@@ -145,6 +150,12 @@ int start_workers(const ConfigOptions& options, const Config& config,
     record_failure(config.run.dir, failure.rank, Error(failure.code, failure.message),
                    /*fatal=*/false);
   };
+  const fs::path log =
+      fs::path(config.run.dir) / "logs" / fmt::format("supervisor-{}.log", node_name());
+  fs::create_directories(log.parent_path());
+  log::start(log.string());
+  const RendezvousRoot root = root_of(config);
+  if (is_etcd_address(config.launch.rendezvous)) launch.ranks_meet = root.store;
   const NodeRange nodes = *parse_node_range(config.launch.nodes);
   GenerationLog generations(config.run.dir);
   OnCall on_call(config);
@@ -156,21 +167,18 @@ int start_workers(const ConfigOptions& options, const Config& config,
   launch.on_straggler = [&](const Straggler& straggler) { record_straggler(config, straggler); };
   std::optional<MeetingPlace> place;
   if (nodes.most > 1) {
-    place.emplace(rendezvous_root(config.launch.rendezvous, config.run.dir), launcher_start);
+    when_store_answers(static_cast<double>(launch.membership.wait_for_hosts) / 1e3,
+                       [&] { place.emplace(*root.store, launcher_start); });
     launch.membership.min_hosts = static_cast<int>(nodes.least);
     launch.membership.max_hosts = static_cast<int>(nodes.most);
     launch.membership.host_counts = usable_host_counts(config);
     launch.host = place->host();
     launch.succeeds = place->succeeds();
     launch.start_id = place->start_id();
-    launch.store = place->folder();
+    launch.store = place->store();
     launch.lock = place->lock();
     new_folder.keep_logs();  // other machines may be using it
   }
-  const fs::path log =
-      fs::path(config.run.dir) / "logs" / fmt::format("supervisor-{}.log", node_name());
-  fs::create_directories(log.parent_path());
-  log::start(log.string());
   say(copies);
   try {
     const int code = run_workers(launch);
@@ -225,13 +233,30 @@ void start_log(const Config& config, const RankInfo& rank_info) {
   }
 }
 
-int train(const Config& config, const RankInfo& rank_info, const fs::path& rendezvous) {
+std::unique_ptr<Communicator> meet(const Config& config, const RankInfo& rank_info) {
+  const double timeout_s = config.launch.collective_timeout_s;
+  WorldOptions options = {.rank = rank_info.rank,
+                          .size = rank_info.size,
+                          .timeout_s = timeout_s,
+                          .start_timeout_s = timeout_s};
+  if (rank_info.size > 1) {
+    const RendezvousRoot root = root_of(config);
+    when_store_answers(timeout_s, [&] { options.store = root.store->open(rank_info.start_id); });
+    options.rendezvous = options.store->text();
+    options.secret = root.secret;
+  }
+  return make_world(options);
+}
+
+// Whether this process removes what its ranks left in etcd: no supervisor does.
+bool is_last_to_leave(const Config& config, const RankInfo& rank_info) {
+  return rank_info.rank == 0 && rank_info.size > 1 && rank_info.parent_pid == 0 &&
+         is_etcd_address(config.launch.rendezvous);
+}
+
+int train(const Config& config, const RankInfo& rank_info) {
   const BatchScheduling scheduling(BatchScheduling::kComputes);
-  const auto world = make_world({.rank = rank_info.rank,
-                                 .size = rank_info.size,
-                                 .rendezvous = rendezvous.string(),
-                                 .timeout_s = config.launch.collective_timeout_s,
-                                 .start_timeout_s = config.launch.collective_timeout_s});
+  const auto world = meet(config, rank_info);
   if (rank_info.size > 1) {
     check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
   }
@@ -287,7 +312,11 @@ int train_command(const ConfigOptions& options) {
       rendezvous_folder(config.launch.rendezvous, config.run.dir, rank_info.start_id);
   return run_as_worker(rank_info, rendezvous, [&] {
     try {
-      return train(config, rank_info, rendezvous);
+      const int code = train(config, rank_info);
+      if (is_last_to_leave(config, rank_info)) {
+        remove_place(*root_of(config).store, rank_info.start_id);
+      }
+      return code;
     } catch (const std::exception& exception) {
       if (new_folder && !is_mistake(to_error(exception).code())) new_folder->keep_logs();
       throw;

@@ -44,6 +44,9 @@
 
 namespace skein {
 
+class JobSecret;
+class KeyValueStore;
+
 enum class CollectiveKind : uint8_t {
   kAllGather,      // every rank's share -> the whole on every rank
   kReduceScatter,  // a whole term on every rank -> the summed share of each
@@ -131,6 +134,10 @@ struct WorldOptions {
   int size = 1;
   // A folder that all ranks see, new for this start, through which they find each other.
   std::string rendezvous;
+  // They find each other here instead, and `rendezvous` is only its name; null: in the folder.
+  std::shared_ptr<KeyValueStore> store = nullptr;
+  // What ranks prove to each other to know before they talk; null: they believe who connects.
+  std::shared_ptr<const JobSecret> secret = nullptr;
   double timeout_s = 60;        // of one wait()
   double start_timeout_s = 60;  // for all ranks to arrive
 };

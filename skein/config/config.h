@@ -114,6 +114,7 @@ struct LaunchConfig {
   int64_t workers = 1;
   std::string nodes = "1";
   std::string rendezvous;
+  std::string secret_file;
   double collective_timeout_s = 60;
   double hang_timeout_s = 300;
   int64_t max_restarts = 100;

@@ -181,8 +181,13 @@ std::vector<ConfigField> make_fields() {
        "machines of the run, `N` or `MIN:MAX`: run `skein train` on each, and they meet in "
        "launch.rendezvous"},
       {"launch", "rendezvous", at<&C::launch, &LaunchConfig::rendezvous>,
-       "the folder in which ranks meet, shared by all machines (redis://… is refused so far); "
-       "empty: `rendezvous` in run.dir",
+       "where machines and ranks meet: a folder shared by all machines, or "
+       "`etcd://host:port[,host:port…]/prefix`; empty: `rendezvous` in run.dir",
+       a_path()},
+      {"launch", "secret_file", at<&C::launch, &LaunchConfig::secret_file>,
+       "holds the run's secret, at least 16 bytes, the same on all machines, mode 0600 "
+       "(SKEIN_JOB_SECRET goes before it); empty: a file that the run makes where it meets, with "
+       "etcd in run.dir",
        a_path()},
       {"launch", "collective_timeout_s", at<&C::launch, &LaunchConfig::collective_timeout_s>,
        "a collective that takes longer has lost a peer; so has a start at which not all ranks "

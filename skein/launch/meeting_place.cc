@@ -33,15 +33,6 @@ std::string checked_node_name() {
   return name;
 }
 
-void make_folder(const fs::path& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  if (problem) {
-    fail(ErrorCode::kIo, "cannot create the rendezvous folder {}: {}", path.string(),
-         problem.message());
-  }
-}
-
 // Memory of this machine, which a restart of it clears.
 fs::path lock_folder() {
   std::error_code problem;
@@ -49,13 +40,12 @@ fs::path lock_folder() {
   return fs::is_directory(memory, problem) ? memory : fs::temp_directory_path();
 }
 
-// The highest number of a start in the folder, or 0.
-int newest_start(const fs::path& rendezvous) {
+std::string name_of(int start) { return fmt::format("{}{:04}", kStart, start); }
+
+// The highest number of a start, or 0.
+int newest_start(StoreRoot& rendezvous) {
   int newest = 0;
-  std::error_code problem;
-  for (fs::directory_iterator entry(rendezvous, problem), end; !problem && entry != end;
-       entry.increment(problem)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : rendezvous.places()) {
     if (!name.starts_with(kStart)) continue;
     int number = 0;
     const char* last = name.data() + name.size();
@@ -91,15 +81,15 @@ FileDescriptor lock_file(const fs::path& path) {
 
 }  // namespace
 
-MeetingPlace::MeetingPlace(const fs::path& rendezvous, const std::string& start_id) {
-  make_folder(rendezvous);
+MeetingPlace::MeetingPlace(StoreRoot& rendezvous, const std::string& start_id) {
   choose_start(rendezvous, start_id);
-  make_folder(folder_);
   const std::string node = checked_node_name();
   // In containers process numbers repeat.
   std::random_device random;
   host_ = fmt::format("{}.{}-{:08x}{:08x}", node, ::getpid(), random(), random());
-  const std::string key = fs::absolute(folder_).lexically_normal().string();
+  const std::string& where = store_->text();
+  const std::string key =
+      is_etcd_address(where) ? where : fs::absolute(where).lexically_normal().string();
   lock_path_ =
       lock_folder() / fmt::format("skein-{}-{}-{:016x}.lock", ::getuid(), node, hash_name(key));
   lock_ = lock_file(lock_path_);
@@ -110,17 +100,23 @@ MeetingPlace::MeetingPlace(const fs::path& rendezvous, const std::string& start_
   write_all(lock_.get(), std::as_bytes(std::span(host_)), lock_path_);
 }
 
-void MeetingPlace::choose_start(const fs::path& rendezvous, const std::string& start_id) {
+void MeetingPlace::choose_start(StoreRoot& rendezvous, const std::string& start_id) {
   const auto enter = [&](const std::string& start) {
     start_id_ = start;
-    folder_ = rendezvous / start / "machines";
+    store_ = rendezvous.open(start + "/machines");
   };
   if (!start_id.empty()) return enter(start_id);
   const int newest = newest_start(rendezvous);
-  enter(fmt::format("{}{:04}", kStart, std::max(newest, 1)));
-  if (newest == 0 || !fs::exists(folder_)) return;
-  const std::optional<GenerationRecord> last = newest_generation(folder_);
-  if (last && last->verdict) enter(fmt::format("{}{:04}", kStart, newest + 1));
+  if (newest > 0) {
+    try {
+      enter(name_of(newest));
+      const std::optional<GenerationRecord> last = newest_generation(store_);
+      if (!last || !last->verdict) return;
+    } catch (const Error& error) {  // of a start that has lapsed
+      if (error.code() != ErrorCode::kNotFound) throw;
+    }
+  }
+  enter(name_of(newest + 1));
 }
 
 void MeetingPlace::leave() {

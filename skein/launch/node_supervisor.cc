@@ -121,7 +121,7 @@ NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
       signals_(wake_signal()),
       replicas_(replica_server(launch)),
       supervisor_(supervisor_options(launch, replicas_)),
-      store_(launch.membership.max_hosts == 1 ? memory_store() : folder_store(launch.store),
+      store_(launch.membership.max_hosts == 1 ? memory_store() : shared_store(launch.store),
              wake_signal()) {
   make_folder(launch.run_dir / "logs");
 }
@@ -465,7 +465,11 @@ void NodeSupervisor::end_crew() {
   crew_->workers.clear();
   if (replicas_) replicas_->end_generation();
   std::error_code ignored;
-  if (crew_->first_rank == 0) fs::remove_all(crew_->rendezvous, ignored);
+  if (crew_->first_rank == 0) {
+    fs::remove_all(crew_->rendezvous, ignored);
+    if (launch_.ranks_meet && !exit_) store_.ask_to_remove(launch_.ranks_meet, crew_->start_id);
+    if (launch_.ranks_meet && exit_) remove_place(*launch_.ranks_meet, crew_->start_id);
+  }
   crew_.reset();
 }
 

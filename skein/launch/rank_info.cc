@@ -8,6 +8,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/store/key_value_store.h"
 
 namespace skein {
 namespace {
@@ -271,19 +272,10 @@ void check_workers(const RankInfo& rank_info, int64_t workers, const std::string
       workers, rank_info.launcher, rank_info.local_size, rank_info.launcher);
 }
 
-fs::path rendezvous_root(const std::string& rendezvous, const fs::path& run_dir) {
-  if (rendezvous.find("://") != std::string::npos) {
-    fail(ErrorCode::kUnsupported,
-         "launch.rendezvous is \"{}\": only folders are built so far, name one that every machine "
-         "sees",
-         rendezvous);
-  }
-  return rendezvous.empty() ? run_dir / "rendezvous" : fs::path(rendezvous);
-}
-
 fs::path rendezvous_folder(const std::string& rendezvous, const fs::path& run_dir,
                            const std::string& start_id) {
-  return rendezvous_root(rendezvous, run_dir) / start_id;
+  const bool is_folder = !rendezvous.empty() && !is_etcd_address(rendezvous);
+  return (is_folder ? fs::path(rendezvous) : run_dir / "rendezvous") / start_id;
 }
 
 fs::path rank_log(const fs::path& run_dir, int rank) {

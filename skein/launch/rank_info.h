@@ -53,11 +53,8 @@ std::optional<RankInfo> rank_info_from_environment();
 // and launch.nodes, which means supervisors: where a launcher started the ranks it must be "1".
 void check_workers(const RankInfo& rank_info, int64_t workers, const std::string& nodes);
 
-// <rendezvous>, or run_dir/rendezvous. Throws Error{kUnsupported} where `rendezvous` is no folder.
-fs::path rendezvous_root(const std::string& rendezvous, const fs::path& run_dir);
-
-// The folder <rendezvous, or run_dir/rendezvous>/<start_id>. Throws Error{kUnsupported} where
-// `rendezvous` is a URL (redis://...).
+// The folder <rendezvous, or run_dir/rendezvous>/<start_id>, in which a worker tells its parent why
+// it failed; in run_dir where `rendezvous` is etcd.
 fs::path rendezvous_folder(const std::string& rendezvous, const fs::path& run_dir,
                            const std::string& start_id);
 

@@ -234,7 +234,7 @@ TEST(RankInfo, LaunchWorkersAgreesWithTheLauncher) {
 TEST(RankInfo, Folders) {
   EXPECT_EQ(rendezvous_folder("", "runs/a", "id"), "runs/a/rendezvous/id");
   EXPECT_EQ(rendezvous_folder("/shared/meet", "runs/a", "id"), "/shared/meet/id");
-  EXPECT_THROW(rendezvous_folder("redis://host:1", "runs/a", "id"), Error);
+  EXPECT_EQ(rendezvous_folder("etcd://host:1/demo", "runs/a", "id"), "runs/a/rendezvous/id");
   EXPECT_EQ(rank_log("runs/a", 3), "runs/a/logs/rank-00003.log");
 }
 

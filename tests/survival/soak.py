@@ -2,15 +2,17 @@
 """Trains on several supervisors on this machine while faults happen, and compares with a quiet run.
 
   soak.py SKEIN FOLDER [--faults 30] [--every 2.0] [--seed 1] [--nodes 2] [--workers 2] [--steps 400]
-          [--min-nodes 2] [--namespaces]
+          [--min-nodes 2] [--namespaces] [--etcd]
 
 Each supervisor stands for a machine (SKEIN_NODE). With --namespaces, which needs root and `ip`, each has
-a network of its own behind a bridge. Faults, at random times, by seed:
+a network of its own behind a bridge. With --etcd they meet in an etcd, which is started on the loopback
+interface, instead of a folder. Faults, at random times, by seed:
   kill    SIGKILL to a worker           hang       SIGSTOP to a worker, for good
   pause   SIGSTOP to a worker, 1 s      host       SIGKILL to a supervisor, which is started again
   freeze  SIGSTOP to a supervisor, 3 s
   away    with --min-nodes: SIGKILL to a supervisor, which is started again 15 s later; the others go on
   link    with --namespaces: its link is down, 2 to 12 s
+  store   with --etcd: SIGKILL to etcd, which is started again 3 s later
 Afterwards every supervisor must end with 0, every step must have the loss that the quiet run had, and
 the exported weights must be the same file. Prints a line a fault and a table of recovery times.
 """
@@ -22,6 +24,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -59,6 +62,7 @@ nodes = "{nodes}"
 collective_timeout_s = 8
 hang_timeout_s = 4
 max_restarts = 1000
+rendezvous = "{rendezvous}"
 [device]
 threads = 1
 [log]
@@ -123,6 +127,42 @@ class Network:
             self.ip("netns", "del", name)
         if self.names:
             self.ip("link", "del", self.bridge)
+
+
+class Etcd:
+    """A server on free ports of the loopback interface, or none."""
+
+    def __init__(self, folder, wanted):
+        self.process = None
+        if not wanted:
+            return
+        self.endpoint, peer = (f"127.0.0.1:{port}" for port in self.free_ports())
+        self.log = open(os.path.join(folder, "etcd.log"), "a")
+        self.command = ["etcd", "--data-dir", os.path.join(folder, "etcd"),
+                        "--listen-client-urls", "http://" + self.endpoint,
+                        "--advertise-client-urls", "http://" + self.endpoint,
+                        "--listen-peer-urls", "http://" + peer,
+                        "--initial-advertise-peer-urls", "http://" + peer,
+                        "--initial-cluster", "default=http://" + peer]
+        self.start()
+
+    @staticmethod
+    def free_ports():
+        with socket.socket() as first, socket.socket() as second:
+            for one in (first, second):
+                one.bind(("127.0.0.1", 0))
+            return first.getsockname()[1], second.getsockname()[1]
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log)
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    def address(self, name):
+        return f"etcd://{self.endpoint}/soak/{name}" if self.process else ""
 
 
 class Node:
@@ -198,7 +238,12 @@ def weights(skein, run, steps):
     return digest.hexdigest()
 
 
-def strike(kind, node, chance):
+def strike(kind, node, etcd, chance):
+    if kind == "store":
+        etcd.stop()
+        time.sleep(3)
+        etcd.start()
+        return "etcd"
     if kind in ("kill", "hang", "pause"):
         workers = node.workers()
         if not workers:
@@ -231,12 +276,13 @@ def wait_for_step(run, deadline):
         time.sleep(0.02)
 
 
-def train(args, data, name, nodes, faults, network):
+def train(args, data, name, nodes, faults, network, etcd):
     run = os.path.join(args.folder, name)
     config = os.path.join(args.folder, name + ".toml")
     with open(config, "w") as out:
         out.write(CONFIG.format(dir=run, steps=args.steps, data=data, workers=args.workers,
                                 nodes=nodes, ranks=args.nodes * args.workers,
+                                rendezvous=etcd.address(name),
                                 sequences=2 * args.nodes * args.workers))
     chance = random.Random(args.seed)
     count = args.nodes if nodes != "1" else 1
@@ -248,9 +294,10 @@ def train(args, data, name, nodes, faults, network):
         time.sleep(chance.expovariate(1 / args.every))
         kind = chance.choice(["kill", "kill", "hang", "pause", "host", "freeze"] +
                              (["link", "link"] if network.names else []) +
+                             (["store", "store"] if etcd.process else []) +
                              (["away", "away"] if args.min_nodes < args.nodes else []))
         before = time.time()
-        struck = strike(kind, chance.choice(machines), chance)
+        struck = strike(kind, chance.choice(machines), etcd, chance)
         if struck is None or any(machine.process.poll() is not None for machine in machines):
             continue
         done += 1
@@ -287,8 +334,11 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--namespaces", action="store_true")
+    parser.add_argument("--etcd", action="store_true")
     parser.add_argument("--patience", type=float, default=120)
     args = parser.parse_args()
+    if args.etcd and args.namespaces:
+        parser.error("--etcd listens on the loopback interface, which --namespaces cannot reach")
     args.min_nodes = args.min_nodes or args.nodes
     args.skein = os.path.abspath(args.skein)
     os.makedirs(args.folder, exist_ok=True)
@@ -303,12 +353,15 @@ def main():
 
 def soak(args):
     data = make_data(args.skein, args.folder)
-    quiet = train(args, data, "quiet", "1", 0, Network(1, False))
+    etcd = Etcd(args.folder, args.etcd)
     network = Network(args.nodes, args.namespaces)
     try:
-        struck = train(args, data, "struck", f"{args.min_nodes}:{args.nodes}", args.faults, network)
+        quiet = train(args, data, "quiet", "1", 0, Network(1, False), etcd)
+        struck = train(args, data, "struck", f"{args.min_nodes}:{args.nodes}", args.faults, network,
+                       etcd)
     finally:
         network.remove()
+        etcd.stop()
     if quiet is None or struck is None:
         return 1
     for kind, seconds in sorted(struck[1].items()):
