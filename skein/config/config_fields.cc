@@ -190,8 +190,8 @@ std::vector<ConfigField> make_fields() {
        "it",
        between(0, kMaxSteps)},
       {"launch", "health_checks", at<&C::launch, &LaunchConfig::health_checks>,
-       "each machine checks itself before it trains and after each failure, beside the ending of its "
-       "workers; one that fails is left out until it passes"},
+       "each machine checks itself before it trains and after each failure, beside the ending of "
+       "its workers; one that fails is left out until it passes"},
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,
        "what to run on; `auto` is `cuda` where this build and this machine have it, else `cpu`",

@@ -10,6 +10,8 @@ a network of its own behind a bridge. Faults, at random times, by seed:
   pause   SIGSTOP to a worker, 1 s      host       SIGKILL to a supervisor, which is started again
   freeze  SIGSTOP to a supervisor, 3 s
   away    with --min-nodes: SIGKILL to a supervisor, which is started again 15 s later; the others go on
+  sick    the same, but it is started at once and cannot write files of more than 512 KiB: its check fails,
+          and it is left out until it is started again 15 s later
   link    with --namespaces: its link is down, 2 to 12 s
 Afterwards every supervisor must end with 0, every step must have the loss that the quiet run had, and
 the exported weights must be the same file. Prints a line a fault and a table of recovery times.
@@ -19,6 +21,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import statistics
@@ -133,8 +136,11 @@ class Node:
         self.process = None
         self.start()
 
-    def start(self):
-        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log,
+    def start(self, sick=False):
+        def limit():
+            if sick:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, 1 << 19))
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log, preexec_fn=limit,
                                         env=dict(os.environ, SKEIN_NODE=self.name, **self.interface()))
 
     def interface(self):
@@ -204,10 +210,20 @@ def strike(kind, node, chance):
     if kind == "link":
         node.network.cut(node.index, chance.uniform(2, 12))
         return f"link of {node.name}"
-    if kind in ("host", "away"):
+    if kind == "sick":
         node.process.kill()
         node.process.wait()
-        time.sleep(chance.uniform(0, 1) if kind == "host" else 15)
+        said = os.path.getsize(node.log.name)
+        node.start(sick=True)
+        time.sleep(15)
+        with open(node.log.name) as log:
+            log.seek(said)
+            if "is left out: " not in log.read():
+                raise RuntimeError(f"soak: {node.name} is sick and trains: see {node.log.name}")
+    if kind in ("host", "away", "sick"):
+        node.process.kill()
+        node.process.wait()
+        time.sleep(chance.uniform(0, 1) if kind == "host" else 15 if kind == "away" else 0)
         node.start()
         return f"supervisor of {node.name}"
     send(node.process.pid, signal.SIGSTOP)
@@ -239,7 +255,7 @@ def train(args, data, name, nodes, faults, network):
         time.sleep(chance.expovariate(1 / args.every))
         kind = chance.choice(["kill", "kill", "hang", "pause", "host", "freeze"] +
                              (["link", "link"] if network.names else []) +
-                             (["away", "away"] if args.min_nodes < args.nodes else []))
+                             (["away", "sick"] if args.min_nodes < args.nodes else []))
         before = time.time()
         struck = strike(kind, chance.choice(machines), chance)
         if struck is None or any(machine.process.poll() is not None for machine in machines):
