@@ -9,6 +9,8 @@
 
 #include <cstdlib>
 
+#include "skein/base/error.h"
+
 namespace skein {
 namespace {
 
