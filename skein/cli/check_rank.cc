@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -108,13 +107,7 @@ CheckResult check_peer_clocks(Communicator& world) {
   std::vector<int64_t> all = values_of_all(world, {&own, 1});
   std::sort(all.begin(), all.end());
   const double ahead = 1e-6 * static_cast<double>(own - all[all.size() / 2]);
-  CheckResult result;
-  result.found = fmt::format("{:+.3f} s from the median of {} ranks", ahead, world.size());
-  if (std::abs(ahead) <= kClockDoubtful) return result;
-  result.health = std::abs(ahead) <= kClockSick ? Health::kDoubtful : Health::kSick;
-  result.expected = fmt::format("at most {:g} s", kClockDoubtful);
-  result.advice = "Start a time service (chrony, systemd-timesyncd) on this machine";
-  return result;
+  return judge_clock(ahead, fmt::format("the median of {} ranks", world.size()));
 }
 
 // The world of the host, and where the device has a transport of its own the one over it.

@@ -1,9 +1,9 @@
 // The checks of `skein check` that one process makes (skein/health), and their telling.
 //
-// All      a product in bf16 and fp32, and with peers all-gather, reduce-scatter and all-reduce, the
-//          clocks of machines, and rates beside the others'
-// Machine  by the first rank of each: a memory pattern, storage, the clock of the file system; with a
-//          configuration, what its plan needs of memory and disk
+// All      a product in bf16 and fp32, and with peers all-gather, reduce-scatter and all-reduce,
+//          the clocks of machines, and rates beside the others'
+// Machine  by the first rank of each: a memory pattern, storage, the clock of the file system; with
+//          a configuration, what its plan needs of memory and disk
 // Exit     0 where no check failed, 1 otherwise; the same on every rank
 #pragma once
 

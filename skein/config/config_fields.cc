@@ -202,8 +202,8 @@ std::vector<ConfigField> make_fields() {
        "it",
        between(0, kMaxSteps)},
       {"launch", "health_checks", at<&C::launch, &LaunchConfig::health_checks>,
-       "each machine checks itself before it trains and after each failure, beside the ending of its "
-       "workers; one that fails is left out until it passes"},
+       "each machine checks itself before it trains and after each failure, beside the ending of "
+       "its workers; one that fails is left out until it passes"},
       {"launch", "on_event", at<&C::launch, &LaunchConfig::on_event>,
        "a shell command for paging, run for each failure, alarm, lost machine and end of the run: "
        "the event comes as JSON on its standard input, its fields as SKEIN_EVENT_… in its "

@@ -111,6 +111,18 @@ CheckResult check_storage(const fs::path& wanted, int64_t bytes) {
   return result;
 }
 
+CheckResult judge_clock(double seconds_ahead, const std::string& of) {
+  CheckResult result;
+  result.found =
+      fmt::format("this machine's clock is {:.2f} s {} that of {}", std::abs(seconds_ahead),
+                  seconds_ahead < 0 ? "behind" : "ahead of", of);
+  if (std::abs(seconds_ahead) <= kClockDoubtful) return result;
+  result.health = std::abs(seconds_ahead) <= kClockSick ? Health::kDoubtful : Health::kSick;
+  result.expected = fmt::format("at most {:g} s", kClockDoubtful);
+  result.advice = "Start a time service (chrony, systemd-timesyncd) on both";
+  return result;
+}
+
 CheckResult check_clock(const fs::path& wanted) {
   const fs::path folder = nearest_folder(wanted);
   const FileDescriptor file = open_without_name(folder);
@@ -131,14 +143,7 @@ CheckResult check_clock(const fs::path& wanted) {
   const double stored = seconds(status.st_mtim);
   const double ahead =
       std::max(0.0, seconds(before) - stored) - std::max(0.0, stored - seconds(after));
-  CheckResult result;
-  result.found = fmt::format("this machine's clock is {:.2f} s {} that of {}", std::abs(ahead),
-                             ahead < 0 ? "behind" : "ahead of", folder.string());
-  if (std::abs(ahead) <= kClockDoubtful) return result;
-  result.health = std::abs(ahead) <= kClockSick ? Health::kDoubtful : Health::kSick;
-  result.expected = fmt::format("at most {:g} s", kClockDoubtful);
-  result.advice = "Start a time service (chrony, systemd-timesyncd) on both";
-  return result;
+  return judge_clock(ahead, folder.string());
 }
 
 }  // namespace skein

@@ -3,7 +3,8 @@
 //
 // File     without a name as soon as it is open, so that nothing is left behind; in the nearest
 //          folder above where `folder` is not there yet
-// Cache    the kernel is asked to drop the file's pages before they are read; whether it did is said
+// Cache    the kernel is asked to drop the file's pages before they are read; whether it did is
+//           said
 // Full     doubtful, not sick: every machine of the run meets the same full disk, and training goes
 //          on without saving
 // Clock    of the file's mtime, which the file system's server sets. Skein compares no clocks, but
@@ -22,5 +23,7 @@ fs::path nearest_folder(const fs::path& folder);
 
 CheckResult check_storage(const fs::path& folder, int64_t bytes);
 CheckResult check_clock(const fs::path& folder);
+// `of`: whose clock, for people.
+CheckResult judge_clock(double seconds_ahead, const std::string& of);
 
 }  // namespace skein

@@ -54,7 +54,7 @@ std::string problem_of(const std::string& output, int status) {
   for (const std::string& line : lines) {
     const size_t failed = line.find(kFailed);
     if (failed == line.npos) continue;
-    problem += (problem.empty() ? "" : "; ") + line.substr(0, failed) +
+    problem += (problem.empty() ? "" : "; ") + line.substr(0, failed) + ":" +
                line.substr(failed + kFailed.size());
   }
   if (!problem.empty()) return problem;

@@ -1,8 +1,8 @@
 // The check of this machine before a generation, as a process of its own: this program again, so
 // that whatever it meets, a crash or a read that never returns, harms nobody else.
 //
-// In     `skein check --short` (cli/check_command.cc): a line a check, its name as it begins and the
-//        outcome behind it; exit code 0 where nothing is wrong
+// In     `skein check --short` (cli/check_command.cc): a line a check, its name as it begins and
+//        the outcome behind it; exit code 0 where nothing is wrong
 // Out    what is wrong, for people: the lines of checks that failed, or where the process ended
 // Memory the output, in a file without a name: no storage is touched on this side
 // Errors kIo where the process cannot be started

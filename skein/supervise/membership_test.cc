@@ -367,7 +367,8 @@ TEST(Records, EveryFieldThatIsWrongIsNamed) {
       EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("host-a.json: " + key), HasSubstr("{}")));
     }
     bad.erase(key);
-    if (key == "checked" || key == "sick" || key == "work_us") continue;  // older versions do not write them
+    // Older versions do not write these.
+    if (key == "checked" || key == "sick" || key == "work_us") continue;
     EXPECT_THROW(host_from_json(bad, "host-a.json"), Error) << key;
   }
 }

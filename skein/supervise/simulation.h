@@ -6,7 +6,8 @@
 //             lose power, with or without coming back; partitions between hosts and from the store;
 //             an outage of the store; writes that take effect though they were answered with an
 //             error; reads of old records; clocks that are off and run at other rates; slow hosts;
-//             hosts that fall sick, whose check says so or hangs, and get well; a signal that asks to stop
+//             hosts that fall sick, whose check says so or hangs, and get well; a signal that asks
+//             to stop
 // Invariants  checked after each event:
 //             no two generations train at once: no step ends in one while a later one has begun
 //             no committed step is lost: a generation begins at the newest commit

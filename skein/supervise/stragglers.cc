@@ -42,8 +42,9 @@ int64_t median_of_others(const std::vector<RankWork>& peers, int rank) {
 
 std::string straggler_text(const Straggler& straggler) {
   return fmt::format(
-      "rank {} on {} is slow: its own part of a step takes {:.1f} ms, the median of its peers {:.1f} "
-      "ms, for {} s. All ranks wait for it: look for other programs, heat or a broken part there",
+      "rank {} on {} is slow: its own part of a step takes {:.1f} ms, the median of its peers "
+      "{:.1f} ms, for {} s. All ranks wait for it: look for other programs, heat or a broken part "
+      "there",
       straggler.rank, straggler.host, static_cast<double>(straggler.work_us) / 1e3,
       static_cast<double>(straggler.median_us) / 1e3, kStragglerTime / 1000);
 }

@@ -1,11 +1,11 @@
 // Ranks that are slower than their peers, and hold up all of them in every step.
 //
-// Measure  a rank's own time a step: computation, without waiting in collectives, which is where the
-//          others wait for it. Each host measures its workers over kWorkWindow and publishes that in
-//          its record
+// Measure  a rank's own time a step: computation, without waiting in collectives, which is where
+//          the others wait for it. Each host measures its workers over kWorkWindow and publishes
+//          that in its record
 // Rule     a straggler takes more than kStragglerMargin times the median of the other ranks of its
-//          pipeline stage, in every measurement for kStragglerTime. It is named once, and again only
-//          after it had caught up
+//          pipeline stage, in every measurement for kStragglerTime. It is named once, and again
+//          only after it had caught up
 // Cost     of n ranks: O(n log n) a look, for a rank that may be slow O(n) more
 #pragma once
 

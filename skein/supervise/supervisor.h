@@ -10,7 +10,8 @@
 //       `grace` → once all are gone the host says so in the store → the other members end theirs
 // Hang  a worker whose heartbeat does not change for `hang`: its stacks are written, it is killed
 // Check a host checks itself before each generation, while hosts gather or workers end. What is
-//       found wrong goes to the store; the host is left out, and checks itself again, ever less often
+//       found wrong goes to the store; the host is left out, and checks itself again, ever less
+//       often
 // Cut   a host that cannot exchange with the store for kCutOffShare of `fence` ends its workers:
 //       from `fence` on others may train without it
 #pragma once

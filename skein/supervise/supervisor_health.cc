@@ -13,8 +13,8 @@ void Supervisor::host_checked(int64_t check, const std::string& problem, Millis 
   advance(now);
 }
 
-// The generation before which this host should have checked itself by now. While its workers end the
-// check runs beside that.
+// The generation before which this host should have checked itself by now. While its workers end
+// the check runs beside that.
 int64_t Supervisor::check_due() const {
   if (kill_at_ || settle_at_) return record_.joined + 1;
   if (runs_) return 0;

@@ -11,6 +11,8 @@ interface, instead of a folder. Faults, at random times, by seed:
   pause   SIGSTOP to a worker, 1 s      host       SIGKILL to a supervisor, which is started again
   freeze  SIGSTOP to a supervisor, 3 s
   away    with --min-nodes: SIGKILL to a supervisor, which is started again 15 s later; the others go on
+  sick    the same, but it is started at once and cannot write files of more than 512 KiB: its check fails,
+          and it is left out until it is started again 15 s later
   link    with --namespaces: its link is down, 2 to 12 s
   store   with --etcd: SIGKILL to etcd, which is started again 3 s later
 Afterwards every supervisor must end with 0, every step must have the loss that the quiet run had, and
@@ -22,6 +24,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -174,8 +177,11 @@ class Node:
         self.process = None
         self.start()
 
-    def start(self):
-        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log,
+    def start(self, sick=False):
+        def limit():
+            if sick:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, 1 << 19))
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log, preexec_fn=limit,
                                         env=dict(os.environ, SKEIN_NODE=self.name, **self.interface()))
 
     def interface(self):
@@ -258,10 +264,20 @@ def strike(kind, node, etcd, chance):
     if kind == "link":
         node.network.cut(node.index, chance.uniform(2, 12))
         return f"link of {node.name}"
-    if kind in ("host", "away"):
+    if kind == "sick":
         node.process.kill()
         node.process.wait()
-        time.sleep(chance.uniform(0, 1) if kind == "host" else 15)
+        said = os.path.getsize(node.log.name)
+        node.start(sick=True)
+        time.sleep(15)
+        with open(node.log.name) as log:
+            log.seek(said)
+            if "is left out: " not in log.read():
+                raise RuntimeError(f"soak: {node.name} is sick and trains: see {node.log.name}")
+    if kind in ("host", "away", "sick"):
+        node.process.kill()
+        node.process.wait()
+        time.sleep(chance.uniform(0, 1) if kind == "host" else 15 if kind == "away" else 0)
         node.start()
         return f"supervisor of {node.name}"
     send(node.process.pid, signal.SIGSTOP)
@@ -295,7 +311,7 @@ def train(args, data, name, nodes, faults, network, etcd):
         kind = chance.choice(["kill", "kill", "hang", "pause", "host", "freeze"] +
                              (["link", "link"] if network.names else []) +
                              (["store", "store"] if etcd.process else []) +
-                             (["away", "away"] if args.min_nodes < args.nodes else []))
+                             (["away", "sick"] if args.min_nodes < args.nodes else []))
         before = time.time()
         struck = strike(kind, chance.choice(machines), etcd, chance)
         if struck is None or any(machine.process.poll() is not None for machine in machines):
