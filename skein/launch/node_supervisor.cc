@@ -238,13 +238,13 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
     make_folder(crew.rendezvous);
     crew.heartbeats = std::make_unique<HeartbeatPage>(launch_.num_workers);
     crew.heartbeats->permitted_until() = supervisor_.permitted_until();
-    if (replicas_) {
-      replicas_->begin_generation(crew.number, *crew.heartbeats, next_machine(generation));
-    }
-    crew.trusts_replicas = generation.attempts < kTrustedAttempts;
-    if (replicas_ && !crew.trusts_replicas) {
+    if (replicas_ && generation.attempts >= kTrustedAttempts) {
       log::warn("the last {} starts brought no new step: this one goes on from storage",
                 generation.attempts);
+      replicas_->forget_all();
+    }
+    if (replicas_) {
+      replicas_->begin_generation(crew.number, *crew.heartbeats, next_machine(generation));
     }
     crew.seen.resize(static_cast<size_t>(launch_.num_workers));
     for (int index = 0; index < launch_.num_workers; ++index) start_worker(index);
@@ -275,10 +275,9 @@ void NodeSupervisor::start_worker(int index) {
                        fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
   start.inherited = {crew.heartbeats->file()};
   if (replicas_) {
-    ReplicaPlace place = replicas_->place(index);
+    const ReplicaPlace place = replicas_->place(index);
     start.inherited.insert(start.inherited.end(), place.kept.begin(), place.kept.end());
     if (place.event >= 0) start.inherited.push_back(place.event);
-    if (!crew.trusts_replicas) place.kept.clear();
     start.environment.push_back("SKEIN_REPLICAS=" + place.text());
   }
   if (launch_.lock >= 0) start.inherited.push_back(launch_.lock);

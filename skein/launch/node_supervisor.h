@@ -35,9 +35,8 @@ struct Crew {
     int64_t told = 0;       // as the supervisor does
   };
   std::vector<Seen> seen;
-  bool trusts_replicas = true;  // what is kept in memory may be gone on from
-  int64_t oom_kills = 0;        // of this machine, when they started
-  Millis waited = 0;            // before they started, for machines or a back-off
+  int64_t oom_kills = 0;  // of this machine, when they started
+  Millis waited = 0;      // before they started, for machines or a back-off
 };
 
 class NodeSupervisor {

@@ -33,16 +33,21 @@ std::string ReplicaPlace::text() const {
 ReplicaPlace ReplicaPlace::parse(const std::string& text) {
   const Json json = parse_json(text, "SKEIN_REPLICAS");
   try {
-    return {.slots = json.at("slots"),
-            .kept = json.at("kept"),
-            .event = json.at("event"),
-            .passes_on = json.at("passes_on"),
-            .worker = json.at("worker"),
-            .workers = json.at("workers"),
-            .endpoint = ReplicaEndpoint::parse(json.at("endpoint").get<std::string>())};
+    ReplicaPlace place = {
+        .slots = json.at("slots"),
+        .kept = json.at("kept"),
+        .event = json.at("event"),
+        .passes_on = json.at("passes_on"),
+        .worker = json.at("worker"),
+        .workers = json.at("workers"),
+        .endpoint = ReplicaEndpoint::parse(json.at("endpoint").get<std::string>())};
+    const bool is_one =
+        place.slots.size() == kReplicaSlots && place.worker >= 0 && place.workers > place.worker;
+    if (is_one) return place;
   } catch (const Json::exception& error) {
     fail(ErrorCode::kInvalid, "SKEIN_REPLICAS is not a supervisor's: {}", error.what());
   }
+  fail(ErrorCode::kInvalid, "SKEIN_REPLICAS is not a supervisor's: {}", text.substr(0, 200));
 }
 
 }  // namespace skein

@@ -91,6 +91,13 @@ void ReplicaServer::end_generation() {
   changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) { return !passing_; });
 }
 
+void ReplicaServer::forget_all() {
+  for (Kept* kept : all_kept()) {
+    const Lock lock(kept->writes);
+    ReplicaMemory(kept->file.get()).forget();
+  }
+}
+
 ReplicaPlace ReplicaServer::place(int index) {
   ReplicaPlace place;
   for (int slot = 0; slot < kReplicaSlots; ++slot) {
