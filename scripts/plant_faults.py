@@ -210,6 +210,20 @@ FAULTS = [
     Fault("a_hang_is_not_noticed", "skein/supervise/supervisor.cc",
           "now - worker.changed < options_.hang", "true",
           "Supervised.OneThatHangsIsKilledAfterItsStacks"),
+
+    # ---- record ----
+    Fault("what_a_failure_cut_counts_as_recovery", "skein/record/time_ledger.cc",
+          "charge(known, phase_", "charge(record.at, phase_",
+          "TimeLedger.AFailureIsDetectedRecoveredFromAndItsStepsAreRedone"),
+    Fault("the_wall_clock_tells_durations", "skein/record/time_ledger.cc",
+          "moment.clock >= found->second.newest) {\n", "false) {\n",
+          "TimeLedger.AWallClockThatIsSetMovesNothing"),
+    Fault("lost_steps_keep_their_waiting", "skein/record/time_ledger.cc",
+          "of(TimePart::kDataWait) -= lost.data_wait;", "",
+          "TimeLedger.ThePartsAddUpToTheWhole"),
+    Fault("a_leader_tells_from_the_beginning", "skein/record/event_command.cc",
+          "if (takes_over) go_on_from_what_was_told();", "",
+          "EventCommand.AnotherMachineGoesOnFromWhatWasTold"),
 ]
 
 

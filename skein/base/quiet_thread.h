@@ -1,4 +1,4 @@
-// A thread to which no signal is delivered: those to the process go to the threads that expect them.
+// A thread to which no signal is delivered: those to the process go to threads that expect them.
 #pragma once
 
 #include <pthread.h>

@@ -187,10 +187,10 @@ int start_workers(const ConfigOptions& options, const Config& config,
   } catch (const WorkerError& error) {
     if (place) place->leave();
     log::error_to_file(error.what());
-    generations.show_last_lines(error.what());
     // A mistake before training is reported in full on the terminal. Other failures are recorded,
     // and the logs are kept, since they may explain them.
     if (new_folder.has_begun() || !is_mistake(error.code())) {
+      generations.show_last_lines(error.what());
       tell_failure(config, error);
       new_folder.keep_logs();
       throw;

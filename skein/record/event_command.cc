@@ -17,6 +17,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/log.h"
+#include "skein/base/machine.h"
 #include "skein/base/mutex.h"
 #include "skein/base/quiet_thread.h"
 #include "skein/record/event_fields.h"
@@ -180,9 +181,10 @@ class EventCommand::Teller {
       }
       if (stops && !give_up_at_) give_up_at_ = Clock::now() + deadline_;
       try {
-        if (leads && !std::exchange(led, leads)) go_on_from_what_was_told();
+        const bool takes_over = leads && !led;
         led = leads;
-        if (leads) tell_what_is_new();
+        if (takes_over) go_on_from_what_was_told();
+        if (leads) tell_what_is_new(takes_over);
       } catch (const std::exception& problem) {
         say(problem.what());
       }
@@ -197,17 +199,21 @@ class EventCommand::Teller {
     tail_ = JsonlTail(events_file(), std::max<int64_t>(std::atoll(told.c_str()), 0));
   }
 
-  void tell_what_is_new() {
+  // A machine that the others went on without learns from their generation that it leads no more.
+  void tell_what_is_new(bool takes_over) {
     const int64_t before = tail_.offset();
     std::deque<Json> waiting;
     size_t left_out = 0;
+    std::string leader = node_name();
     tail_.read([&](const Json& event) {
+      if (text_or(event, "event", "") == "generation") leader = text_or(event, "host", leader);
       if (!is_for_people(event)) return;
       waiting.push_back(event);
       if (waiting.size() <= kMostWaiting) return;
       waiting.pop_front();
       ++left_out;
     });
+    if (!takes_over && leader != node_name()) return lead(false);
     if (left_out > 0) {
       log::warn("launch.on_event: {} events at once; the first {} are not told",
                 left_out + waiting.size(), left_out);

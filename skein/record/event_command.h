@@ -8,8 +8,8 @@
 // Bounds   one at a time, each for at most kDeadline, then killed with all that it started; at most
 //          kMostWaiting events wait, then the oldest is left out. At the end of the run what waits
 //          has kDeadline together
-// Once     <run>/.events_told holds how far events.jsonl is told. After a supervisor was killed, the
-//          next one goes on from there; an event whose command ran just then is told again
+// Once     <run>/.events_told holds how far events.jsonl is told. After a supervisor was killed,
+//          the next one goes on from there; an event whose command ran just then is told again
 // Failures of the command are logged once; training does not wait for it, nor end because of it
 // Threads  one of its own
 #pragma once

@@ -66,6 +66,21 @@ TEST(EventCommand, AnotherMachineGoesOnFromWhatWasTold) {
   EXPECT_EQ(told(run).find("failure|1|"), told(run).rfind("failure|1|"));
 }
 
+TEST(EventCommand, AMachineThatOthersWentOnWithoutTellsNoMore) {
+  const fs::path run = fresh_run("on_event_left");
+  {
+    EventCommand command(run, kTell);
+    command.lead(true);
+    EventLog events(run);
+    events.append("failure", {{"step", 1}});
+    while (told(run).empty()) std::this_thread::sleep_for(milliseconds(1));
+    JsonlWriter(run / "events.jsonl")
+        .append(event_line(1, "generation", {{"generation", 2}, {"host", "another"}}));
+  }
+  EXPECT_TRUE(told(run).starts_with("failure|1|")) << told(run);
+  EXPECT_EQ(told(run).find("generation|"), std::string::npos) << told(run);
+}
+
 TEST(EventCommand, OneThatHangsIsKilledWithAllThatItStarted) {
   const fs::path run = fresh_run("on_event_hangs");
   EventLog events(run);

@@ -1,4 +1,5 @@
-// All output of a run: the progress line, metrics.jsonl, events.jsonl, TensorBoard and spike alarms. The training loop reports what happened, and RunLog decides where it is written.
+// All output of a run: the progress line, metrics.jsonl, events.jsonl, TensorBoard and spike
+// alarms. The training loop reports what happened, and RunLog decides where it is written.
 #pragma once
 
 #include <functional>

@@ -213,11 +213,14 @@ def losses(run):
     return steps
 
 
+def events(run, name):
+    with open(os.path.join(run, "events.jsonl")) as lines:
+        return [event for event in map(json.loads, lines) if event["event"] == name]
+
+
 def generations(run):
     """How many generations trained with each number of machines."""
-    with open(os.path.join(run, "events.jsonl")) as lines:
-        events = [json.loads(line) for line in lines]
-    sizes = collections.Counter(len(event["hosts"]) for event in events if event["event"] == "generation")
+    sizes = collections.Counter(len(event["hosts"]) for event in events(run, "generation"))
     return ", ".join(f"{sizes[size]} of {size}" for size in sorted(sizes))
 
 
@@ -394,6 +397,9 @@ def soak(args):
         print("soak: the exported weights differ from those of the quiet run")
         return 1
     print(f"{len(expected)} losses and the exported weights are those of the quiet run")
+    if "away" in struck[1] and not events(struck[0], "host_lost"):
+        print("soak: a machine was away, and no event says that it was lost")
+        return 1
     return tell_time(args.skein, struck[0])
 
 
