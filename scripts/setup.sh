@@ -8,10 +8,11 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libdnnl-dev libgloo-dev libhwy-dev libsentencepiece-dev
   nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev
-  libxxhash-dev zlib1g-dev libzstd-dev
-  libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
+  libxxhash-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev libssl-dev
+  libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev etcd-server
   clang-14 libclang-rt-14-dev libomp-14-dev clang-format-14 clang-tidy-14
   python3 python3-pip unzip
+  slurmctld slurmd slurm-client munge openmpi-bin
 )
 missing=()
 for package in "${packages[@]}"; do
@@ -39,6 +40,16 @@ if [ ! -f "$arrow_dir/.done" ]; then
   touch "$arrow_dir/.done"
 fi
 
+# promtool and Prometheus judge what the program serves and the rules in configs/monitoring. They are
+# unpacked, not installed: the package would start a service.
+if [ ! -f .deps/prometheus/.done ]; then
+  echo "setup: unpacking Prometheus from Debian's package" >&2
+  rm -rf .deps/prometheus
+  mkdir -p .deps/prometheus
+  (cd .deps/prometheus && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb) >&2
+  touch .deps/prometheus/.done
+fi
+
 # The CUDA backend is compiled against the headers of cuDNN's frontend, out of its wheel.
 frontend_version=1.32.0
 frontend_dir=.deps/cudnn-frontend-$frontend_version
@@ -51,4 +62,14 @@ if command -v nvcc >/dev/null && [ "${SKEIN_CUDA:-}" != OFF ] && [ ! -f "$fronte
   unzip -q .deps/wheel/nvidia_cudnn_frontend-*.whl 'include/*' -d "$frontend_dir"
   rm -rf .deps/wheel
   touch "$frontend_dir/.done"
+fi
+
+# What judges the JobSets of `skein launch`: the published schemas of JobSet and of Kubernetes.
+schemas_dir=.deps/kubernetes-schemas-1
+if [ ! -f "$schemas_dir/.done" ]; then
+  echo "setup: installing the schemas of JobSet and Kubernetes" >&2
+  rm -rf "$schemas_dir"
+  python3 -m pip install --quiet --target "$schemas_dir" \
+    kubeflow-trainer-api==2.3.0 kubernetes-validate==1.37.0 PyYAML >&2
+  touch "$schemas_dir/.done"
 fi

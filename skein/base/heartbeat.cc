@@ -76,6 +76,17 @@ void reach_step(int64_t step) {
   tick();
 }
 
+void reach_save(int64_t number) {
+  own_slot().saved.store(number, std::memory_order_release);
+  tick();
+}
+
+int64_t passed_on() { return own_slot().passed_on.load(std::memory_order_acquire); }
+
+void worked(double seconds) {
+  own_slot().work_us.fetch_add(static_cast<int64_t>(seconds * 1e6), std::memory_order_relaxed);
+}
+
 void require_permit(const std::string& what) {
   if (g_page == nullptr || boot_millis() < g_page->permitted_until()) return;
   fail(ErrorCode::kPeerLost,

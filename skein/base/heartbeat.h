@@ -23,6 +23,9 @@ struct alignas(64) HeartbeatSlot {
   std::atomic<int64_t> progress{0};
   std::atomic<int64_t> step{0};
   std::atomic<int64_t> excused_until{0};
+  std::atomic<int64_t> saved{0};      // the number of the newest complete save in memory
+  std::atomic<int64_t> passed_on{0};  // the newest of which another machine keeps a copy
+  std::atomic<int64_t> work_us{0};    // of its own in all steps so far, without waiting for peers
 };
 
 // One page, or more, of a file without a name: the supervisor makes it, workers inherit it.
@@ -53,6 +56,11 @@ void attach(FileDescriptor file, int index);
 
 void tick();
 void reach_step(int64_t step);
+// The newest save in memory is complete: replica/replica_writer.h.
+void reach_save(int64_t number);
+int64_t passed_on();
+// A step took so long, without the time in collectives. Called before reach_step.
+void worked(double seconds);
 // Before what must not be done once other machines train without this one. Throws Error{kPeerLost},
 // "<what>: ...", where the supervisor has not said for too long that this machine may train.
 void require_permit(const std::string& what);

@@ -64,13 +64,21 @@ void start(const std::string& file) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-void error_to_file(const std::string& text) {
+namespace {
+
+void write_to_file(spdlog::level::level_enum level, const std::string& text) {
   const auto logger = spdlog::default_logger();
   for (size_t i = 1; i < logger->sinks().size(); ++i) {  // the first is standard error
-    logger->sinks()[i]->log({logger->name(), spdlog::level::err, text});
+    logger->sinks()[i]->log({logger->name(), level, text});
     logger->sinks()[i]->flush();
   }
 }
+
+}  // namespace
+
+void error_to_file(const std::string& text) { write_to_file(spdlog::level::err, text); }
+
+void info_to_file(const std::string& text) { write_to_file(spdlog::level::info, text); }
 
 bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
 

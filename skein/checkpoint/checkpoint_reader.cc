@@ -35,14 +35,26 @@ struct CheckpointReader::Request {
   std::span<std::byte> target;
 };
 
-CheckpointReader::CheckpointReader(const fs::path& path) : path_(path), hold_(path) {
+CheckpointReader::CheckpointReader(const fs::path& path)
+    : path_(path), hold_(std::make_shared<CheckpointHold>(path)) {
   const fs::path file = path / "manifest.json";
-  manifest_ = parse_manifest(read_file(hold_.open("manifest.json"), file), file.string());
+  manifest_ = parse_manifest(read_file(hold_->open("manifest.json"), file), file.string());
+  source_ = folder_source(hold_, path);
+  list_shards(file.string());
+}
+
+CheckpointReader::CheckpointReader(std::unique_ptr<CheckpointSource> source, Manifest manifest,
+                                   const std::string& name)
+    : path_(name), manifest_(std::move(manifest)), source_(std::move(source)) {
+  list_shards(name);
+}
+
+void CheckpointReader::list_shards(const std::string& what) {
   if (manifest_.index) {
     open_index();
   } else {
     own_index_ = shard_index_of(manifest_, "");
-    shards_.emplace(std::as_bytes(std::span(own_index_)), file.string());
+    shards_.emplace(std::as_bytes(std::span(own_index_)), what);
   }
   for (size_t i = 0; i < manifest_.tensors.size(); ++i) {
     tensors_[manifest_.tensors[i].name] = static_cast<int64_t>(i);
@@ -52,7 +64,7 @@ CheckpointReader::CheckpointReader(const fs::path& path) : path_(path), hold_(pa
 // The manifest has the checksum of the index's head, and the head those of its blocks.
 void CheckpointReader::open_index() {
   const fs::path file = path_ / kIndexName;
-  index_file_ = MappedFile(hold_.open(std::string(kIndexName)), file);
+  index_file_ = MappedFile(hold_->open(std::string(kIndexName)), file);
   const auto bytes = index_file_.bytes();
   if (static_cast<int64_t>(bytes.size()) != manifest_.index->file_bytes) {
     fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", file.string(), bytes.size(),
@@ -89,23 +101,6 @@ const ManifestTensor* CheckpointReader::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &manifest_.tensors[found->second];
 }
 
-const MappedFile& CheckpointReader::file(uint32_t i) const {
-  const Lock lock(maps_->mutex);
-  const auto known = maps_->files.find(i);
-  if (known != maps_->files.end()) return known->second;
-  const ManifestFile expected = shards_->file(i);
-  const fs::path path = path_ / expected.name;
-  MappedFile file(hold_.open(expected.name), path);
-  if (static_cast<int64_t>(file.bytes().size()) != expected.file_bytes) {
-    fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), file.bytes().size(),
-         expected.file_bytes);
-  }
-  if (xxh3_128_hex(file.bytes().first(expected.header_bytes)) != expected.header_xxh3_128) {
-    fail(ErrorCode::kCorrupt, "{}: its header does not match its checksum", path.string());
-  }
-  return maps_->files.emplace(i, std::move(file)).first->second;
-}
-
 // Copies the shard's part of the request; returns its number of elements.
 int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard& shard,
                                      const Request& request) const {
@@ -126,19 +121,25 @@ int64_t CheckpointReader::copy_shard(const IndexTensor& tensor, const IndexShard
     stored_at += stored.shape.num_elements();
   }
   if (copies.empty()) return 0;
-  const MappedFile& mapped = file(shard.file);
+  int64_t first = copies.front().from, end = 0;  // of the elements that are needed
+  for (const Copy& copy : copies) {
+    first = std::min(first, copy.from);
+    end = std::max(end, copy.from + copy.count);
+  }
+  const ManifestFile file = shards_->file(shard.file);
   const int64_t element_bytes = size_of(tensor.dtype);
-  const auto bytes = mapped.bytes().subspan(shard.begin, shard.range.count * element_bytes);
-  if (copied == shard.range.count && digest_of_hex(xxh3_128_hex(bytes)) != shard.xxh3_128) {
+  const auto stored =
+      source_->bytes(file, shard.begin + first * element_bytes, (end - first) * element_bytes);
+  if (copied == shard.range.count && digest_of_hex(xxh3_128_hex(stored.bytes)) != shard.xxh3_128) {
     fail(ErrorCode::kCorrupt, "{}: tensor \"{}\" {} does not match its checksum",
-         mapped.path().string(), tensor.name, describe(tensor, shard));
+         (path_ / file.name).string(), tensor.name, describe(tensor, shard));
   }
   for (const Copy& copy : copies) {
-    convert_elements(to_safetensors_dtype(tensor.dtype), bytes.data() + copy.from * element_bytes,
-                     request.dtype, request.target.data() + copy.to * size_of(request.dtype),
-                     copy.count);
+    convert_elements(to_safetensors_dtype(tensor.dtype),
+                     stored.bytes.data() + (copy.from - first) * element_bytes, request.dtype,
+                     request.target.data() + copy.to * size_of(request.dtype), copy.count);
   }
-  mapped.forget(bytes);  // otherwise a checkpoint would take as much memory as the state
+  source_->forget(file, stored.bytes);
   return copied;
 }
 

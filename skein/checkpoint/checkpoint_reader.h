@@ -8,16 +8,15 @@
 // Threads  several threads may read from one CheckpointReader.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
 
 #include "skein/base/error.h"
-#include "skein/base/mutex.h"
 #include "skein/checkpoint/checkpoint_folder.h"
 #include "skein/checkpoint/checkpoint_hold.h"
+#include "skein/checkpoint/checkpoint_source.h"
 #include "skein/checkpoint/manifest.h"
 #include "skein/checkpoint/shard_index.h"
 
@@ -38,6 +37,9 @@ Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads = 0
 class CheckpointReader {
  public:
   explicit CheckpointReader(const fs::path& path);
+  // Of a checkpoint that lies in no folder; `name` stands for its path.
+  CheckpointReader(std::unique_ptr<CheckpointSource> source, Manifest manifest,
+                   const std::string& name);
 
   const fs::path& path() const { return path_; }
   // Where there are many shards, the manifest has no shards and files: see `shards()`.
@@ -63,25 +65,19 @@ class CheckpointReader {
 
  private:
   struct Request;
-  const MappedFile& file(uint32_t i) const;
+  void list_shards(const std::string& what);
   void open_index();
   int64_t copy_shard(const IndexTensor& tensor, const IndexShard& shard,
                      const Request& request) const;
 
   fs::path path_;
-  CheckpointHold hold_;
+  std::shared_ptr<const CheckpointHold> hold_;  // null: it lies in no folder
   Manifest manifest_;
   std::string own_index_;  // built from a manifest that lists its shards
   MappedFile index_file_;
   std::optional<ShardIndex> shards_;
   std::unordered_map<std::string, int64_t> tensors_;  // in the manifest and in shards_
-
-  // Files are mapped when first needed.
-  struct Maps {
-    Mutex mutex;
-    std::map<uint32_t, MappedFile> files SKEIN_GUARDED_BY(mutex);
-  };
-  std::unique_ptr<Maps> maps_ = std::make_unique<Maps>();
+  std::unique_ptr<CheckpointSource> source_;
 };
 
 }  // namespace skein

@@ -3,54 +3,28 @@
 #include <chrono>
 
 #include "skein/base/clock.h"
-#include "skein/base/hash.h"
 #include "skein/base/heartbeat.h"
 #include "skein/checkpoint/finite.h"
 #include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/lineage.h"
+#include "skein/checkpoint/part_manifest.h"
 #include "skein/checkpoint/save_part.h"
 #include "skein/checkpoint/shared_save.h"
 
 namespace skein {
 namespace {
 
-// What is stored of a tensor: separate boxes in manifest.json, one range in an index.
-std::vector<Shard> shards_of(const TensorSpec& spec, bool in_boxes) {
-  std::vector<Shard> shards;
-  if (in_boxes) {
-    for (const Box& box : spec.stored_boxes()) shards.push_back({.slice = box});
-  } else {
-    shards.push_back({.slice = spec.slice, .range = spec.stored_range()});
-  }
-  return shards;
-}
-
 // Writes one file of the checkpoint; adds it and its shards to the manifest.
 void write_shard_file(const fs::path& folder, const CheckpointLayout& layout,
                       const CheckpointFile& file, std::span<const std::byte> snapshot,
                       bool in_boxes, const FileOps& ops, Manifest& manifest) {
-  const std::string& header = file.layout.header;
-  manifest.files.push_back({file.name, file.layout.file_bytes, static_cast<int64_t>(header.size()),
-                            xxh3_128_hex(std::as_bytes(std::span(header)))});
   SafetensorsWriter writer(folder / file.name, file.layout, ops);
-  for (const size_t position : file.layout.order) {
-    const size_t index = file.specs[position];
-    const TensorSpec& spec = layout.specs[index];
-    const auto values = snapshot.subspan(layout.snapshot_begin[index], layout.spec_bytes[index]);
+  const auto store = [&](const TensorSpec& spec, std::span<const std::byte> values,
+                         std::span<const int64_t> bytes) {
     check_finite(spec.name, spec.dtype, values);
-    std::vector<Shard> shards = shards_of(spec, in_boxes);
-    std::vector<int64_t> bytes;
-    for (const Shard& shard : shards) bytes.push_back(shard.elements().count * size_of(spec.dtype));
-    const std::vector<std::string> checksums = writer.write_pieces(values, bytes);
-    int64_t begin = file.layout.begin[position];
-    for (size_t i = 0; i < shards.size(); ++i) {
-      shards[i].file = file.name;
-      shards[i].begin = begin;
-      shards[i].end = begin += bytes[i];
-      shards[i].xxh3_128 = checksums[i];
-    }
-    manifest.tensors.push_back({spec.name, spec.dtype, spec.shape, std::move(shards)});
-  }
+    return writer.write_pieces(values, bytes);
+  };
+  add_file(layout, file, snapshot, in_boxes, store, manifest);
   writer.finish();
 }
 
@@ -89,12 +63,7 @@ Manifest write_files(const fs::path& folder, const SaveJob& job, const TrainingS
   for (const CheckpointFile& file : job.layout.files) {
     write_shard_file(folder, job.layout, file, job.snapshot, !has_index(job), job.ops, manifest);
   }
-  for (size_t i = 0; i < job.layout.specs.size(); ++i) {
-    const TensorSpec& spec = job.layout.specs[i];
-    if (job.layout.spec_bytes[i] == 0) {
-      manifest.tensors.push_back({spec.name, spec.dtype, spec.shape, {}});
-    }
-  }
+  add_tensors_of_others(job.layout, manifest);
   return manifest;
 }
 

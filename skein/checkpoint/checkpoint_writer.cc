@@ -68,7 +68,7 @@ double CheckpointWriter::begin(TrainingState state, std::span<const View> views)
   ++num_begun_;
   const int64_t step = state.step;
   try {
-    copy_.start(layout_, views, *snapshot_, options_.copy);
+    copy_.start(layout_, views, snapshot_->bytes(), options_.copy);
     if (options_.async) {
       copy_state(std::move(state));
     } else {

@@ -95,14 +95,14 @@ TEST(CheckpointWriter, CopiesARangeOfAStridedView) {
     std::memcpy(to, from, bytes);
   };
   SnapshotCopy work;
-  work.start(layout, std::span(&view, 1), snapshot, copy);
+  work.start(layout, std::span(&view, 1), snapshot.bytes(), copy);
   work.help();
   const auto* found = reinterpret_cast<const float*>(snapshot.bytes().data());
   for (int64_t i = 0; i < 21; ++i) {
     EXPECT_EQ(found[i], static_cast<float>((13 + i) / kCols * kStride + (13 + i) % kCols)) << i;
   }
   const View vector = View::contiguous(data.data(), DType::kF32, {33});  // one element too short
-  EXPECT_THAT(error_of([&] { work.start(layout, std::span(&vector, 1), snapshot, copy); }),
+  EXPECT_THAT(error_of([&] { work.start(layout, std::span(&vector, 1), snapshot.bytes(), copy); }),
               HasSubstr("a vector of at least 34 elements"));
 }
 

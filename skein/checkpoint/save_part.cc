@@ -33,6 +33,10 @@ SavePart::SavePart(const Manifest& own) : own_(part_bytes(own)) {
   state_.configuration = own.state.configuration;
 }
 
+SavePart::SavePart(std::string bytes, const std::string& what) : own_(std::move(bytes)) {
+  open(std::as_bytes(std::span(own_)), what);
+}
+
 void SavePart::open(std::span<const std::byte> bytes, const std::string& what) {
   index_ = std::make_unique<ShardIndex>(bytes, what);
   state_ = parse_manifest(index_->note(), what).state;

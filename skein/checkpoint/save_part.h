@@ -23,6 +23,7 @@ class SavePart {
  public:
   explicit SavePart(MappedFile file);      // another rank's
   explicit SavePart(const Manifest& own);  // rank 0's
+  SavePart(std::string bytes, const std::string& what);
 
   const ShardIndex& index() const { return *index_; }
   TrainingState& state() { return state_; }

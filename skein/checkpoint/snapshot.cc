@@ -52,7 +52,7 @@ void check_view(const TensorSpec& spec, const View& view) {
 }  // namespace
 
 void SnapshotCopy::start(const CheckpointLayout& layout, std::span<const View> views,
-                         Snapshot& snapshot, const CopyFunction& copy) {
+                         std::span<std::byte> snapshot, const CopyFunction& copy) {
   if (views.size() != layout.specs.size()) {
     fail(ErrorCode::kInternal, "[checkpoint] {} views given for {} tensors", views.size(),
          layout.specs.size());
@@ -60,7 +60,7 @@ void SnapshotCopy::start(const CheckpointLayout& layout, std::span<const View> v
   for (size_t i = 0; i < views.size(); ++i) check_view(layout.specs[i], views[i]);
   layout_ = &layout;
   views_ = views;
-  target_ = snapshot.bytes().data();
+  target_ = snapshot.data();
   copy_ = &copy;
   next_byte_ = 0;
 }

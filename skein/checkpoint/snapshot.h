@@ -37,8 +37,8 @@ class Snapshot {
 class SnapshotCopy {
  public:
   // Throws Error{kInternal} if a view does not match its spec.
-  void start(const CheckpointLayout& layout, std::span<const View> views, Snapshot& snapshot,
-             const CopyFunction& copy);
+  void start(const CheckpointLayout& layout, std::span<const View> views,
+             std::span<std::byte> snapshot, const CopyFunction& copy);
   // Copies segments until none is left; other threads may still be copying their last one.
   void help();
 

@@ -51,6 +51,15 @@ constexpr Examples kExamples[] = {
      "skein why runs/mine --step 1204\n"
      "skein why runs/mine --step 1204 --exact --top 3 --json\n"
      "skein why runs/mine --batch 1207        # one that a roll-back left out"},
+    {"launch",
+     "skein launch --slurm run.toml --print\n"
+     "skein launch --slurm run.toml --set launch.nodes=4 --time 2-00:00:00 --partition gpu\n"
+     "skein launch --slurm run.toml --sweep optimizer.learning_rate=1e-3,3e-4\n"
+     "skein launch --jobset run.toml --image registry/skein:1 --volume shared:/data --print"},
+    {"check",
+     "skein check run.toml\n"
+     "skein check run.toml --set launch.workers=4 --json\n"
+     "srun -N 4 --ntasks-per-node=1 skein check run.toml --set launch.nodes=4"},
     {"version", "skein version --json"},
     {"completion",
      "source <(skein completion bash)\n"

@@ -2,6 +2,8 @@
 //
 // Each worker is a process. This one is a worker that a launcher (torchrun, Slurm, ...) or
 // run_workers started, or the parent that starts the workers, or the only worker.
+#include <unistd.h>
+
 #include <csignal>
 #include <memory>
 #include <set>
@@ -9,17 +11,20 @@
 #include "skein/base/batch_scheduling.h"
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
+#include "skein/base/machine.h"
 #include "skein/base/paths.h"
 #include "skein/cli/commands.h"
+#include "skein/cli/generation_log.h"
 #include "skein/config/config_length.h"
 #include "skein/config/config_notes.h"
 #include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
 #include "skein/launch/meeting_place.h"
+#include "skein/launch/rendezvous_root.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/workers.h"
-#include "skein/record/events.h"
 #include "skein/record/failure_record.h"
+#include "skein/record/on_call.h"
 #include "skein/train/memory_check.h"
 #include "skein/train/run_folder.h"
 #include "skein/train/trainer.h"
@@ -36,13 +41,16 @@ void check_folders(const Config& config) {
   check_copies(config);
 }
 
-void record_generation(const fs::path& run_dir, const GenerationRecord& generation) {
-  OrderedJson hosts = OrderedJson::array();
-  for (const auto& member : generation.members) hosts.push_back(member.host);
-  EventLog(run_dir).append("generation", {{"generation", generation.number},
-                                          {"ranks", generation.num_ranks()},
-                                          {"hosts", std::move(hosts)},
-                                          {"reason", generation.failure}});
+void record_straggler(const Config& config, const Straggler& straggler) {
+  try {
+    EventLog(config.run.dir)
+        .append("straggler", {{"rank", straggler.rank},
+                              {"host", straggler.host},
+                              {"work_ms", static_cast<double>(straggler.work_us) / 1e3},
+                              {"median_ms", static_cast<double>(straggler.median_us) / 1e3}});
+  } catch (const std::exception& problem) {
+    log::error("cannot write down that rank {} is slow: {}", straggler.rank, problem.what());
+  }
 }
 
 DecoderConfig model_to_train(const Config& config) {
@@ -101,6 +109,22 @@ std::vector<int> usable_host_counts(const Config& config) {
   return counts;
 }
 
+// Of several machines, one where the address of [log] prometheus cannot be had trains all the same.
+void watch(OnCall& on_call, const GenerationBegins& begins, int64_t hosts_wanted) {
+  const GenerationRecord& generation = begins.record;
+  try {
+    on_call.lead(begins.leads, {.generation = generation.number,
+                                .hosts = std::ssize(generation.members),
+                                .hosts_wanted = hosts_wanted});
+  } catch (const Error& error) {
+    log::warn("{}; training goes on without", error.what());
+  }
+}
+
+RendezvousRoot root_of(const Config& config) {
+  return rendezvous_root(config.launch.rendezvous, config.launch.secret_file, config.run.dir);
+}
+
 int start_workers(const ConfigOptions& options, const Config& config,
                   const std::string& launcher_start, const std::vector<std::string>& copies,
                   NewRunFolder& new_folder) {
@@ -110,38 +134,51 @@ int start_workers(const ConfigOptions& options, const Config& config,
   for (const std::string& text : options.overrides) {
     launch.arguments.insert(launch.arguments.end(), {"--set", text});
   }
+  if (config.launch.health_checks) {
+    launch.check_arguments = launch.arguments;
+    launch.check_arguments.front() = "check";
+    launch.check_arguments.push_back("--short");
+  }
   launch.run_dir = config.run.dir;
   launch.rendezvous = config.launch.rendezvous;
   launch.threads = static_cast<int>(config.device.threads);
+  launch.stages = static_cast<int>(config.parallel.pipeline);
   launch.hang = static_cast<Millis>(config.launch.hang_timeout_s * 1000);
+  launch.keeps_replicas = config.checkpoint.memory_every_steps != 0;
   launch.membership.max_restarts = static_cast<int>(config.launch.max_restarts);
   launch.on_failure = [&](const WorkerFailure& failure) {
     record_failure(config.run.dir, failure.rank, Error(failure.code, failure.message),
                    /*fatal=*/false);
   };
-  launch.on_generation = [&](const GenerationRecord& generation) {
-    try {
-      record_generation(config.run.dir, generation);
-    } catch (const std::exception& problem) {  // training goes on without it
-      log::error("cannot write down that generation {} began: {}", generation.number,
-                 problem.what());
-    }
-  };
-  std::optional<MeetingPlace> place;
+  const fs::path log =
+      fs::path(config.run.dir) / "logs" / fmt::format("supervisor-{}.log", node_name());
+  fs::create_directories(log.parent_path());
+  log::start(log.string());
+  const RendezvousRoot root = root_of(config);
+  if (is_etcd_address(config.launch.rendezvous)) launch.ranks_meet = root.store;
   const NodeRange nodes = *parse_node_range(config.launch.nodes);
+  GenerationLog generations(config.run.dir);
+  OnCall on_call(config);
+  if (nodes.most == 1) on_call.lead(true);
+  launch.on_generation = [&](const GenerationBegins& begins) {
+    generations.begin(begins);
+    watch(on_call, begins, nodes.most);
+  };
+  launch.on_straggler = [&](const Straggler& straggler) { record_straggler(config, straggler); };
+  std::optional<MeetingPlace> place;
   if (nodes.most > 1) {
-    place.emplace(rendezvous_root(config.launch.rendezvous, config.run.dir), launcher_start);
+    when_store_answers(static_cast<double>(launch.membership.wait_for_hosts) / 1e3,
+                       [&] { place.emplace(*root.store, launcher_start); });
     launch.membership.min_hosts = static_cast<int>(nodes.least);
     launch.membership.max_hosts = static_cast<int>(nodes.most);
     launch.membership.host_counts = usable_host_counts(config);
     launch.host = place->host();
     launch.succeeds = place->succeeds();
     launch.start_id = place->start_id();
-    launch.store = place->folder();
+    launch.store = place->store();
     launch.lock = place->lock();
     new_folder.keep_logs();  // other machines may be using it
   }
-  log::start();
   say(copies);
   try {
     const int code = run_workers(launch);
@@ -149,17 +186,21 @@ int start_workers(const ConfigOptions& options, const Config& config,
     return code;
   } catch (const WorkerError& error) {
     if (place) place->leave();
+    log::error_to_file(error.what());
     // A mistake before training is reported in full on the terminal. Other failures are recorded,
     // and the logs are kept, since they may explain them.
     if (new_folder.has_begun() || !is_mistake(error.code())) {
+      generations.show_last_lines(error.what());
       tell_failure(config, error);
       new_folder.keep_logs();
       throw;
     }
     const std::string text = error.what();
     throw Error(error.code(), text.substr(0, text.rfind(" (log: ")));
-  } catch (const Error&) {  // of another machine, or of this process: the logs may explain it
+  } catch (const Error& error) {  // of another machine, or of this process: the logs may explain it
     if (place) place->leave();
+    log::error_to_file(error.what());
+    generations.show_last_lines(error.what());
     new_folder.keep_logs();
     throw;
   }
@@ -178,6 +219,11 @@ void start_log(const Config& config, const RankInfo& rank_info) {
   // The parent already redirects standard error of the other ranks to this file.
   const bool is_redirected = rank_info.parent_pid != 0 && rank_info.rank > 0;
   log::start(is_redirected ? "" : file.string());
+  if (rank_info.size > 1) {
+    const std::string place = fmt::format("rank {} of {} on {}, process {}", rank_info.rank,
+                                          rank_info.size, node_name(), ::getpid());
+    is_redirected ? log::info("{}", place) : log::info_to_file(place);
+  }
   if (rank_info.heartbeats >= 0) answer_with_stacks(file);
   if (rank_info.rank > 0 || rank_info.generation > 1) return;
   for (const std::string& note : run_length_notes(config)) log::info("{}", note);
@@ -187,19 +233,40 @@ void start_log(const Config& config, const RankInfo& rank_info) {
   }
 }
 
-int train(const Config& config, const RankInfo& rank_info, const fs::path& rendezvous) {
+std::unique_ptr<Communicator> meet(const Config& config, const RankInfo& rank_info) {
+  const double timeout_s = config.launch.collective_timeout_s;
+  WorldOptions options = {.rank = rank_info.rank,
+                          .size = rank_info.size,
+                          .timeout_s = timeout_s,
+                          .start_timeout_s = timeout_s};
+  if (rank_info.size > 1) {
+    const RendezvousRoot root = root_of(config);
+    when_store_answers(timeout_s, [&] { options.store = root.store->open(rank_info.start_id); });
+    options.rendezvous = options.store->text();
+    options.secret = root.secret;
+  }
+  return make_world(options);
+}
+
+// Whether this process removes what its ranks left in etcd: no supervisor does.
+bool is_last_to_leave(const Config& config, const RankInfo& rank_info) {
+  return rank_info.rank == 0 && rank_info.size > 1 && rank_info.parent_pid == 0 &&
+         is_etcd_address(config.launch.rendezvous);
+}
+
+int train(const Config& config, const RankInfo& rank_info) {
   const BatchScheduling scheduling(BatchScheduling::kComputes);
-  const auto world = make_world({.rank = rank_info.rank,
-                                 .size = rank_info.size,
-                                 .rendezvous = rendezvous.string(),
-                                 .timeout_s = config.launch.collective_timeout_s,
-                                 .start_timeout_s = config.launch.collective_timeout_s});
+  const auto world = meet(config, rank_info);
   if (rank_info.size > 1) {
     check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
   }
   bool trains = false;
   try {
-    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank);
+    const Launched launched = {.generation = rank_info.generation,
+                               .at_seconds = static_cast<double>(rank_info.launched_ms) / 1000,
+                               .waited_seconds = static_cast<double>(rank_info.waited_ms) / 1000};
+    Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank, rank_info.replicas,
+                    launched);
     trains = true;
     const TrainOutcome outcome = trainer.run();
     if (outcome == TrainOutcome::kRegrouped) return kExitRegroup;
@@ -227,7 +294,7 @@ int train_command(const ConfigOptions& options) {
     launcher_start = found->start_id;
     found.reset();
   }
-  if (found) check_workers(*found, config.launch.workers);
+  if (found) check_workers(*found, config.launch.workers, config.launch.nodes);
   if (!found) check_start(config);
   std::optional<NewRunFolder> new_folder;
   if (!found || (found->rank == 0 && found->parent_pid == 0)) new_folder.emplace(config);
@@ -239,11 +306,17 @@ int train_command(const ConfigOptions& options) {
   if (rank_info.generation > 1 && config.run.resume == "never") config.run.resume = "auto";
   start_log(config, rank_info);
   if (new_folder) say(copies);
+  std::optional<OnCall> on_call;
+  if (rank_info.rank == 0 && rank_info.parent_pid == 0) on_call.emplace(config).lead(true);
   const fs::path rendezvous =
       rendezvous_folder(config.launch.rendezvous, config.run.dir, rank_info.start_id);
   return run_as_worker(rank_info, rendezvous, [&] {
     try {
-      return train(config, rank_info, rendezvous);
+      const int code = train(config, rank_info);
+      if (is_last_to_leave(config, rank_info)) {
+        remove_place(*root_of(config).store, rank_info.start_id);
+      }
+      return code;
     } catch (const std::exception& exception) {
       if (new_folder && !is_mistake(to_error(exception).code())) new_folder->keep_logs();
       throw;

@@ -2,7 +2,8 @@
 //
 // Order     A sum has a fixed order: the terms of ranks 0, 1, 2, ... are added by the binary tree
 //           (a0 + a1) + (a2 + a3), in fp32 for bf16 (rounded once at the end), in the dtype for
-//           f32, f64 and i32. The bits depend on nothing else, not even on who arrives first.
+//           f32, f64 and i32. The bits depend on nothing else, not even on who arrives first. In a
+//           group whose members hold branches of a tree of more leaves, by that tree.
 // Memory    belongs to the caller and to the device: no call allocates, and none assumes that the
 //           host can read it, except in the host backends (local, gloo). Sums need `scratch` of
 //           collective_scratch_bytes.
@@ -42,6 +43,9 @@
 #include "skein/tensor/dtype.h"
 
 namespace skein {
+
+class JobSecret;
+class KeyValueStore;
 
 enum class CollectiveKind : uint8_t {
   kAllGather,      // every rank's share -> the whole on every rank
@@ -103,9 +107,10 @@ class Communicator {
   void run(const Collective& collective) { wait(start(collective)); }
 
   // The group of these members (ranks of this group, ascending, this one included). Every member
-  // must call it; other ranks need not.
+  // must call it; other ranks need not. `leaves`: of the tree by which the group adds, where its
+  // members have branches of one with more leaves than members (comm/branches.h); 0: one each.
   virtual std::unique_ptr<Communicator> group(const std::vector<int>& members,
-                                              const std::string& name) = 0;
+                                              const std::string& name, int64_t leaves = 0) = 0;
 
   // Sets the training step that error messages name, for all groups of the world.
   virtual void set_step(int64_t step) = 0;
@@ -129,6 +134,10 @@ struct WorldOptions {
   int size = 1;
   // A folder that all ranks see, new for this start, through which they find each other.
   std::string rendezvous;
+  // They find each other here instead, and `rendezvous` is only its name; null: in the folder.
+  std::shared_ptr<KeyValueStore> store = nullptr;
+  // What ranks prove to each other to know before they talk; null: they believe who connects.
+  std::shared_ptr<const JobSecret> secret = nullptr;
   double timeout_s = 60;        // of one wait()
   double start_timeout_s = 60;  // for all ranks to arrive
 };

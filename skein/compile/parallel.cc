@@ -1,7 +1,6 @@
 #include "skein/compile/parallel.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "skein/base/error.h"
 #include "skein/config/node_range.h"
@@ -68,28 +67,25 @@ int64_t initial_width(const Config& config, int64_t data) {
 }
 
 int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
-  const auto fits = [&](int64_t width) {
-    return width % data == 0 &&
-           (data == 1 || std::has_single_bit(static_cast<uint64_t>(width / data)));
-  };
   // Keeps the width that the run began with, so that sums stay in the same order, unless it cannot
   // serve this number of data ranks; the caller warns then.
   const int64_t asked = config.parallel.reduction_width;
-  const int64_t width = asked > 0                    ? asked
-                        : stored > 0 && fits(stored) ? stored
-                                                     : initial_width(config, data);
-  if (!fits(width)) {
+  const int64_t width = asked > 0 ? asked : stored >= data ? stored : initial_width(config, data);
+  if (width < data) {
     fail(ErrorCode::kUsage,
-         "[parallel] reduction_width is {} and there are {} data ranks: expected {} x a power of "
-         "two (or 0), so that each rank sums a whole branch of the tree, or another data degree",
-         width, data, data);
+         "[parallel] reduction_width is {} and there are {} data ranks, each of which needs a "
+         "virtual rank: expected at least {} (or 0, as needed), or at most {} data ranks",
+         width, data, data, width);
   }
   const int64_t sequences = config.batch.global_sequences, micro = config.batch.micro_sequences;
   if (sequences % (width * micro) != 0) {
     throw IndivisibleBatch(
         fmt::format("[batch] global_sequences is {}: expected a multiple of reduction_width {} x "
-                    "micro_sequences {} = {} ({} data ranks)",
-                    sequences, width, micro, width * micro, data));
+                    "micro_sequences {} = {} ({} data ranks){}",
+                    sequences, width, micro, width * micro, data,
+                    asked > 0 ? ""
+                              : "; a run that began with more data ranks goes on with "
+                                "reduction_width set to their number"));
   }
   return width;
 }
@@ -101,11 +97,40 @@ int64_t ParallelLayout::coordinate(std::string_view axis) const {
   return index < 0 ? 0 : mesh.coordinates(rank)[index];
 }
 
+ParallelLayout ParallelLayout::at_data_rank(int64_t data_rank) const {
+  int64_t stride = 1;  // between neighbours on the data axis
+  for (int axis = mesh.find("dp") + 1; axis < mesh.num_axes(); ++axis) {
+    stride *= mesh.axis(axis).size;
+  }
+  ParallelLayout there = *this;
+  there.rank += (data_rank - coordinate("dp")) * stride;
+  return there;
+}
+
 bool ParallelLayout::is_first_of_replica() const {
   for (const MeshAxis& axis : mesh.axes()) {
     if (axis.name != "dp" && coordinate(axis.name) != 0) return false;
   }
   return true;
+}
+
+LaneRange lanes_of(const ParallelLayout& layout, int64_t global_sequences) {
+  const int64_t of_one = global_sequences / layout.reduction_width;
+  const Branch share = layout.share();
+  return {share.first * of_one, share.count * of_one};
+}
+
+std::string unequal_shares(const ParallelLayout& layout) {
+  const Branches shares = layout.shares();
+  if (shares.are_equal()) return "";
+  const double busy = static_cast<double>(layout.reduction_width) /
+                      static_cast<double>(shares.most() * layout.data_degree());
+  return fmt::format(
+      "{} data ranks share {} virtual ranks, {} to {} each: a step takes as long as the rank with "
+      "most, and the ranks wait for {:.0f} % of the time up to the update; what one waits, "
+      "launch.collective_timeout_s must allow",
+      layout.data_degree(), layout.reduction_width, shares.least(), shares.most(),
+      100 * (1 - busy));
 }
 
 int64_t configured_ranks(const ParallelConfig& parallel) {

@@ -1,17 +1,19 @@
 // How a run is laid out over its ranks: the mesh, a rank's place in it, and each rank's share of
 // the global batch.
 //
-// Lanes   the global batch is cut into `reduction_width` virtual ranks of consecutive lanes; a data
-//         rank hosts reduction_width / dp of them, in order. Their gradient sums are added by one
-//         binary tree whose shape does not depend on dp, so neither do the numbers
-//         (docs/parallelism.md)
+// Lanes   the global batch is cut into `reduction_width` virtual ranks of consecutive lanes. Their
+//         gradient sums are added by one binary tree whose shape does not depend on dp, so neither
+//         do the numbers; a data rank hosts a branch of it (comm/branches.h), of equal size where
+//         there can be such (docs/parallelism.md)
 // Errors  Error{kUsage}, of which IndivisibleBatch is one, naming the keys, what was found and what
 //         would work instead
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "skein/base/error.h"
+#include "skein/comm/branches.h"
 #include "skein/config/config.h"
 #include "skein/model/decoder.h"
 #include "skein/tensor/mesh.h"
@@ -31,8 +33,12 @@ struct ParallelLayout {
   int64_t stage() const { return coordinate("pp"); }
   // Whether this rank's coordinates on all axes but "dp" are 0.
   bool is_first_of_replica() const;
-  // The number of virtual ranks that this rank hosts.
-  int64_t hosted_virtual_ranks() const { return reduction_width / data_degree(); }
+  // The virtual ranks that the data ranks host, and this rank of them.
+  Branches shares() const { return {reduction_width, data_degree()}; }
+  Branch share() const { return shares().of(coordinate("dp")); }
+  int64_t hosted_virtual_ranks() const { return share().count; }
+  // The rank that differs from this one on the data axis alone.
+  ParallelLayout at_data_rank(int64_t data_rank) const;
 };
 
 // The global batch cannot be divided among these ranks.
@@ -44,6 +50,17 @@ class IndivisibleBatch : public Error {
 // `stored_width`: the reduction width stored in the checkpoint that training resumes from; 0: none.
 ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model, int64_t num_ranks,
                                int64_t rank, int64_t stored_width = 0);
+
+// The lanes of the global batch that the rank reads: as many for each virtual rank that it hosts.
+struct LaneRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+LaneRange lanes_of(const ParallelLayout& layout, int64_t global_sequences);
+
+// A sentence on data ranks that host unequal numbers of virtual ranks, of which those with fewer
+// wait in each step; "" where all host as many.
+std::string unequal_shares(const ParallelLayout& layout);
 
 // The number of ranks that [parallel] requires where parallel.data is set; 0 where it is not.
 int64_t configured_ranks(const ParallelConfig& parallel);

@@ -21,7 +21,8 @@ class StepWriter {
     const int64_t micro_batches = spec_.micro_batches / hosted;  // of a virtual rank
     for (const Task& task : stage_tasks(pipeline_shape(spec_), spec_.layout.stage())) {
       add_task(task);
-      const bool ends_virtual_rank = (task.micro_batch + 1) % micro_batches == 0;
+      const bool ends_virtual_rank =
+          task.micro_batch < spec_.micro_batches && (task.micro_batch + 1) % micro_batches == 0;
       if (hosted > 1 && task.kind == TaskKind::kBackward && ends_virtual_rank) {
         add_folds(task.chunk, task.micro_batch / micro_batches);
       }
@@ -33,7 +34,7 @@ class StepWriter {
   void add_task(const Task& task) {
     const char* kind = task.kind == TaskKind::kForward ? "forward" : "backward";
     std::string name = chunk_program(fmt::format("{}.last", kind), task.chunk, several_);
-    if (task.micro_batch + 1 < spec_.micro_batches || !names_.contains(name)) {
+    if (task.micro_batch + 1 < pipeline_shape(spec_).micro_batches || !names_.contains(name)) {
       name = chunk_program(kind, task.chunk, several_);
     }
     order_.push_back({std::move(name), task.slot, task.micro_batch});
@@ -62,6 +63,7 @@ class StepWriter {
 // The micro-batches of a shorter step that still has every kind of task in every slot, since a
 // schedule repeats itself once all stages are busy.
 int64_t rehearsed_micro_batches(const StepSpec& spec) {
+  if (spec.empty_micro_batches > 0) return spec.micro_batches;
   const PipelineShape shape = pipeline_shape(spec);
   const int64_t hosted = spec.layout.hosted_virtual_ranks();
   const int64_t enough = shape.num_stages == 1 ? 2 : 3 * shape.num_stages;

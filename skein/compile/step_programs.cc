@@ -134,8 +134,14 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   StepSpec spec;
   spec.layout = layout;
   spec.model = model;
-  spec.micro_batches =
-      config.batch.global_sequences / (layout.data_degree() * config.batch.micro_sequences);
+  const auto micro_batches = [&](int64_t data_rank) {
+    return lanes_of(layout.at_data_rank(data_rank), config.batch.global_sequences).count /
+           config.batch.micro_sequences;
+  };
+  spec.micro_batches = micro_batches(layout.coordinate("dp"));
+  if (layout.zero >= 3) {
+    spec.empty_micro_batches = micro_batches(layout.shares().kinds().front()) - spec.micro_batches;
+  }
   spec.micro_sequences = config.batch.micro_sequences;
   spec.sequence_length = config.data.sequence_length;
   spec.recompute = parse_recompute_policy(config.memory.recompute);
@@ -165,8 +171,13 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   return spec;
 }
 
+bool runs_one_micro_batch(const StepSpec& spec) {
+  return spec.micro_batches == 1 && spec.layout.shares().most() == 1;
+}
+
 PipelineShape pipeline_shape(const StepSpec& spec) {
-  return {spec.layout.mesh.size("pp"), spec.layout.virtual_stages, spec.micro_batches};
+  return {spec.layout.mesh.size("pp"), spec.layout.virtual_stages,
+          spec.micro_batches + spec.empty_micro_batches};
 }
 
 std::set<std::string> shared_parameters(const StepSpec& spec) {
@@ -268,7 +279,7 @@ StepPasses step_passes(const StepSpec& spec) {
        [&](Graph& g) { recompute(g, spec.recompute); }},
       {"use_fp8", "gives the layers' products 8-bit operands", use_fp8, spec.fp8},
       {"shard_gradients", "splits gradient sums over data ranks (ZeRO 2)", shard_gradients,
-       spec.layout.zero >= 2 && spec.micro_batches == 1},
+       spec.layout.zero >= 2 && runs_one_micro_batch(spec)},
       shards_weights,
       takes_stage,
       {"append_update", "appends sums over ranks, clipping and AdamW",
@@ -278,7 +289,7 @@ StepPasses step_passes(const StepSpec& spec) {
        [&](Graph& g) { offload(g, *spec.offload_activations); },
        spec.offload_activations.has_value()},
       {"overlap", "starts the update's collectives early, waits late",
-       [&](Graph& g) { overlap(g, spec.layout.hosted_virtual_ranks() == 1); }},
+       [&](Graph& g) { overlap(g, spec.layout.shares().most() == 1); }},
   };
   passes.evaluation = {
       shards_weights,

@@ -34,7 +34,10 @@ struct StepSpec {
   DecoderConfig model;
   int64_t micro_sequences = 1;
   int64_t sequence_length = 0;
-  int64_t micro_batches = 1;  // of this rank, in a step
+  int64_t micro_batches = 1;  // of this rank, in a step; other data ranks may have more or fewer
+  // With ZeRO 3 all data ranks gather a layer's weights at once, for each micro-batch: a rank that
+  // has fewer runs so many more without a label, whose gradients are zero.
+  int64_t empty_micro_batches = 0;
   RecomputePolicy recompute = RecomputePolicy::kSelective;
   UpdateOptions update;
   bool offload_optimizer = false;
@@ -62,6 +65,9 @@ std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0
 
 StepSpec step_spec(const Config& config, const DecoderConfig& model,
                    const ParallelLayout& layout = {});
+
+// Whether every data rank runs one micro-batch a step, for one virtual rank.
+bool runs_one_micro_batch(const StepSpec& spec);
 
 PipelineShape pipeline_shape(const StepSpec& spec);
 // Parameters that both the first and the last pipeline stage use, as tied embeddings; the first

@@ -107,6 +107,7 @@ struct CheckpointConfig {
   int64_t every_steps = 1000;
   int64_t keep = 5;
   int64_t permanent_every_steps = 0;
+  int64_t memory_every_steps = -1;
   bool async = true;
   std::string dir;
   bool operator==(const CheckpointConfig&) const = default;
@@ -116,9 +117,12 @@ struct LaunchConfig {
   int64_t workers = 1;
   std::string nodes = "1";
   std::string rendezvous;
+  std::string secret_file;
   double collective_timeout_s = 60;
   double hang_timeout_s = 300;
   int64_t max_restarts = 100;
+  bool health_checks = true;
+  std::string on_event;
   bool operator==(const LaunchConfig&) const = default;
 };
 

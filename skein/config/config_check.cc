@@ -78,10 +78,12 @@ void check_batch(const Config& config, const Checker& check) {
                 global, micro);
   const int64_t micro_batches = global / micro;
   const ParallelConfig& parallel = config.parallel;
-  check.require(parallel.data == 0 || micro_batches % parallel.data == 0,
-                "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
-                "multiple of [parallel] data, which is {}",
-                global, micro_batches, micro, parallel.data);
+  check.require(
+      parallel.data == 0 || parallel.reduction_width > 0 || micro_batches % parallel.data == 0,
+      "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
+      "multiple of [parallel] data, which is {}, or [parallel] reduction_width set to "
+      "more virtual ranks than that, which the data ranks share",
+      global, micro_batches, micro, parallel.data);
   constexpr int64_t kMostTokens = (int64_t{1} << 31) - 1;  // counted in 32 bits
   check.require(global <= kMostTokens / config.data.sequence_length,
                 "[batch] global_sequences {} x [data] sequence_length {} is {} tokens: expected at "
@@ -93,8 +95,8 @@ void check_batch(const Config& config, const Checker& check) {
                 "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
                 "multiple of [parallel] reduction_width, which is {}",
                 global, micro_batches, micro, width);
-  check.require(width == 0 || parallel.data == 0 || width % parallel.data == 0,
-                "[parallel] reduction_width is {}: expected a multiple of data, which is {}", width,
+  check.require(width == 0 || parallel.data <= width,
+                "[parallel] reduction_width is {}: expected at least data, which is {}", width,
                 parallel.data);
 }
 

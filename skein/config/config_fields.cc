@@ -154,8 +154,9 @@ std::vector<ConfigField> make_fields() {
       {"parallel", "kv_replication", at<&C::parallel, &Parallel::kv_replication>,
        "tensor ranks that share a key-value head; 0: as needed", between(0, kMaxCount)},
       {"parallel", "reduction_width", at<&C::parallel, &Parallel::reduction_width>,
-       "virtual ranks of the canonical gradient sum: the data degree times a power of two, or "
-       "anything with one data rank; 0: that of the checkpoint, at the first start the data degree",
+       "virtual ranks of the canonical gradient sum, at least as many as data ranks; 0: that of "
+       "the checkpoint, at the first start the data degree, with launch.nodes = MIN:MAX that of "
+       "the most machines",
        between(0, kMaxCount)},
       {"parallel", "sums", at<&C::parallel, &Parallel::sums>,
        "`canonical`: gradients of GPUs are summed in one order, the same bits on every layout; "
@@ -169,6 +170,12 @@ std::vector<ConfigField> make_fields() {
       {"checkpoint", "permanent_every_steps",
        at<&C::checkpoint, &CheckpointConfig::permanent_every_steps>,
        "checkpoints at multiples of this are never removed; 0: none", between(0, kMaxSteps)},
+      {"checkpoint", "memory_every_steps",
+       at<&C::checkpoint, &CheckpointConfig::memory_every_steps>,
+       "steps between copies of the state in the memory of this machine and of another one, from "
+       "which a run goes on after a failure; 0: none; -1: as often as costs less than 1 % of the "
+       "time, where there are several workers and the memory is there",
+       between(-1, kMaxSteps)},
       {"checkpoint", "async", at<&C::checkpoint, &CheckpointConfig::async>,
        "write in the background while training goes on"},
       {"checkpoint", "dir", at<&C::checkpoint, &CheckpointConfig::dir>,
@@ -184,8 +191,13 @@ std::vector<ConfigField> make_fields() {
        "machines of the run, `N` or `MIN:MAX`: run `skein train` on each, and they meet in "
        "launch.rendezvous"},
       {"launch", "rendezvous", at<&C::launch, &LaunchConfig::rendezvous>,
-       "the folder in which ranks meet, shared by all machines (redis://… is refused so far); "
-       "empty: `rendezvous` in run.dir",
+       "where machines and ranks meet: a folder shared by all machines, or "
+       "`etcd://host:port[,host:port…]/prefix`; empty: `rendezvous` in run.dir",
+       a_path()},
+      {"launch", "secret_file", at<&C::launch, &LaunchConfig::secret_file>,
+       "holds the run's secret, at least 16 bytes, the same on all machines, mode 0600 "
+       "(SKEIN_JOB_SECRET goes before it); empty: a file that the run makes where it meets, with "
+       "etcd in run.dir",
        a_path()},
       {"launch", "collective_timeout_s", at<&C::launch, &LaunchConfig::collective_timeout_s>,
        "a collective that takes longer has lost a peer; so has a start at which not all ranks "
@@ -199,6 +211,13 @@ std::vector<ConfigField> make_fields() {
        "restarts in a row that bring no new step before the run is given up; 0: any failure ends "
        "it",
        between(0, kMaxSteps)},
+      {"launch", "health_checks", at<&C::launch, &LaunchConfig::health_checks>,
+       "each machine checks itself before it trains and after each failure, beside the ending of "
+       "its workers; one that fails is left out until it passes"},
+      {"launch", "on_event", at<&C::launch, &LaunchConfig::on_event>,
+       "a shell command for paging, run for each failure, alarm, lost machine and end of the run: "
+       "the event comes as JSON on its standard input, its fields as SKEIN_EVENT_… in its "
+       "environment; empty: none"},
 
       {"device", "kind", at<&C::device, &DeviceConfig::kind>,
        "what to run on; `auto` is `cuda` where this build and this machine have it, else `cpu`",

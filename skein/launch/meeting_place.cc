@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/base/machine.h"
 #include "skein/supervise/store.h"
 
 namespace skein {
@@ -21,34 +21,16 @@ namespace {
 
 constexpr std::string_view kStart = "start-";
 
-std::string node_name() {
+// Unlike in what a run writes down, another name than the one that was given will not do.
+std::string checked_node_name() {
   const char* given = std::getenv("SKEIN_NODE");
-  std::array<char, 256> host{};
-  std::string name = given != nullptr && *given != '\0'                 ? given
-                     : ::gethostname(host.data(), host.size() - 1) == 0 ? host.data()
-                                                                        : "machine";
-  const auto is_plain = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-           c == '_' || c == '.';
-  };
-  const bool is_name = name.size() <= 128 && std::all_of(name.begin(), name.end(), is_plain);
-  if (given != nullptr && !is_name) {
+  std::string name = node_name();
+  if (given != nullptr && *given != '\0' && name != given) {
     fail(ErrorCode::kUsage,
          "SKEIN_NODE is \"{}\": expected at most 128 letters, digits, '-', '_' and '.'",
-         name.substr(0, 200));
+         std::string(given).substr(0, 200));
   }
-  std::replace_if(
-      name.begin(), name.end(), [&](char c) { return !is_plain(c); }, '_');
-  return name.substr(0, 128);
-}
-
-void make_folder(const fs::path& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  if (problem) {
-    fail(ErrorCode::kIo, "cannot create the rendezvous folder {}: {}", path.string(),
-         problem.message());
-  }
+  return name;
 }
 
 // Memory of this machine, which a restart of it clears.
@@ -58,13 +40,12 @@ fs::path lock_folder() {
   return fs::is_directory(memory, problem) ? memory : fs::temp_directory_path();
 }
 
-// The highest number of a start in the folder, or 0.
-int newest_start(const fs::path& rendezvous) {
+std::string name_of(int start) { return fmt::format("{}{:04}", kStart, start); }
+
+// The highest number of a start, or 0.
+int newest_start(StoreRoot& rendezvous) {
   int newest = 0;
-  std::error_code problem;
-  for (fs::directory_iterator entry(rendezvous, problem), end; !problem && entry != end;
-       entry.increment(problem)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : rendezvous.places()) {
     if (!name.starts_with(kStart)) continue;
     int number = 0;
     const char* last = name.data() + name.size();
@@ -100,15 +81,15 @@ FileDescriptor lock_file(const fs::path& path) {
 
 }  // namespace
 
-MeetingPlace::MeetingPlace(const fs::path& rendezvous, const std::string& start_id) {
-  make_folder(rendezvous);
+MeetingPlace::MeetingPlace(StoreRoot& rendezvous, const std::string& start_id) {
   choose_start(rendezvous, start_id);
-  make_folder(folder_);
-  const std::string node = node_name();
+  const std::string node = checked_node_name();
   // In containers process numbers repeat.
   std::random_device random;
   host_ = fmt::format("{}.{}-{:08x}{:08x}", node, ::getpid(), random(), random());
-  const std::string key = fs::absolute(folder_).lexically_normal().string();
+  const std::string& where = store_->text();
+  const std::string key =
+      is_etcd_address(where) ? where : fs::absolute(where).lexically_normal().string();
   lock_path_ =
       lock_folder() / fmt::format("skein-{}-{}-{:016x}.lock", ::getuid(), node, hash_name(key));
   lock_ = lock_file(lock_path_);
@@ -119,17 +100,23 @@ MeetingPlace::MeetingPlace(const fs::path& rendezvous, const std::string& start_
   write_all(lock_.get(), std::as_bytes(std::span(host_)), lock_path_);
 }
 
-void MeetingPlace::choose_start(const fs::path& rendezvous, const std::string& start_id) {
+void MeetingPlace::choose_start(StoreRoot& rendezvous, const std::string& start_id) {
   const auto enter = [&](const std::string& start) {
     start_id_ = start;
-    folder_ = rendezvous / start / "machines";
+    store_ = rendezvous.open(start + "/machines");
   };
   if (!start_id.empty()) return enter(start_id);
   const int newest = newest_start(rendezvous);
-  enter(fmt::format("{}{:04}", kStart, std::max(newest, 1)));
-  if (newest == 0 || !fs::exists(folder_)) return;
-  const std::optional<GenerationRecord> last = newest_generation(folder_);
-  if (last && last->verdict) enter(fmt::format("{}{:04}", kStart, newest + 1));
+  if (newest > 0) {
+    try {
+      enter(name_of(newest));
+      const std::optional<GenerationRecord> last = newest_generation(store_);
+      if (!last || !last->verdict) return;
+    } catch (const Error& error) {  // of a start that has lapsed
+      if (error.code() != ErrorCode::kNotFound) throw;
+    }
+  }
+  enter(name_of(newest + 1));
 }
 
 void MeetingPlace::leave() {

@@ -12,6 +12,8 @@
 
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
+#include "skein/base/machine.h"
+#include "skein/comm/gloo/network.h"
 #include "skein/launch/cores.h"
 #include "skein/launch/exit_codes.h"
 #include "skein/launch/stacks.h"
@@ -22,16 +24,36 @@ namespace {
 // Between two looks at the heartbeats, in ms.
 constexpr Millis kSample = 100;
 
+// So many starts in a row may go on from memory without a new step: what comes again at every one
+// may lie in the copy.
+constexpr int kTrustedAttempts = 2;
+
 // Sent by the store's thread when it has an answer.
 int wake_signal() { return SIGRTMIN; }
 
-SupervisorOptions supervisor_options(const WorkerLaunch& launch) {
+// A machine that cannot be reached by others, or has no memory for it, trains without copies.
+std::optional<ReplicaServer> replica_server(const WorkerLaunch& launch) {
+  if (!launch.keeps_replicas) return std::nullopt;
+  try {
+    const bool alone = launch.membership.max_hosts == 1;
+    return std::optional<ReplicaServer>(std::in_place, launch.num_workers,
+                                        alone ? "" : network_address(/*one_host=*/false));
+  } catch (const Error& error) {
+    log::warn("no copies of the state are kept in memory: {}", error.what());
+    return std::nullopt;
+  }
+}
+
+SupervisorOptions supervisor_options(const WorkerLaunch& launch,
+                                     const std::optional<ReplicaServer>& replicas) {
   SupervisorOptions options;
+  if (replicas) options.replicas = replicas->endpoint().text();
   options.host = launch.host;
   options.succeeds = launch.succeeds;
   options.workers = launch.num_workers;
   options.membership = launch.membership;
   options.hang = launch.hang;
+  options.stages = launch.stages;
   options.grace = static_cast<Millis>(launch.grace_s * 1000);
   return options;
 }
@@ -81,6 +103,8 @@ int64_t oom_kills() {
   return kills;
 }
 
+Millis launched_ms() { return static_cast<Millis>(process_start_seconds() * 1000); }
+
 void make_folder(const fs::path& path) {
   std::error_code problem;
   fs::create_directories(path, problem);
@@ -95,8 +119,9 @@ NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
     : launch_(launch),
       start_id_(launch.start_id.empty() ? new_start_id() : launch.start_id),
       signals_(wake_signal()),
-      supervisor_(supervisor_options(launch)),
-      store_(launch.membership.max_hosts == 1 ? memory_store() : folder_store(launch.store),
+      replicas_(replica_server(launch)),
+      supervisor_(supervisor_options(launch, replicas_)),
+      store_(launch.membership.max_hosts == 1 ? memory_store() : shared_store(launch.store),
              wake_signal()) {
   make_folder(launch.run_dir / "logs");
 }
@@ -104,7 +129,8 @@ NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
 NodeSupervisor::~NodeSupervisor() { end_crew(); }
 
 int NodeSupervisor::run() {
-  supervisor_.start(boot_millis());
+  looked_ = boot_millis();
+  supervisor_.start(looked_);
   perform();
   while (!exit_) {
     const Millis now = boot_millis();
@@ -114,6 +140,7 @@ int NodeSupervisor::run() {
     reap();
     for (const StoreThread::Answer& answer : store_.take_answers()) hear(answer);
     sample_heartbeats();
+    count_waiting();
     supervisor_.tick(boot_millis());
     perform();
   }
@@ -129,37 +156,55 @@ int NodeSupervisor::run() {
               exit_->message);
 }
 
+// What is done may ask for more at once.
 void NodeSupervisor::perform() {
-  for (const Action& action : supervisor_.take_actions()) {
-    switch (action.kind) {
-      case Action::Kind::kExchange:
-        store_.ask_to_exchange(action.host);
-        break;
-      case Action::Kind::kCreate:
-        store_.ask_to_create(action.generation);
-        break;
-      case Action::Kind::kStartWorkers:
-        start_crew(action.generation);
-        break;
-      case Action::Kind::kAskWorkers:
-        ask_workers(action.signal);
-        break;
-      case Action::Kind::kDumpStacks:
-        write_stacks(action);
-        break;
-      case Action::Kind::kEndWorkers:
-        send_all(SIGTERM);
-        break;
-      case Action::Kind::kKillWorkers:
-        send_all(SIGKILL);
-        break;
-      case Action::Kind::kSay:
-        log::info("{}", action.text);
-        break;
-      case Action::Kind::kExit:
-        exit_ = Verdict{action.exit_code, action.text};
-        break;
-    }
+  for (std::vector<Action> actions; !(actions = supervisor_.take_actions()).empty();) {
+    for (const Action& action : actions) perform(action);
+  }
+}
+
+void NodeSupervisor::perform(const Action& action) {
+  switch (action.kind) {
+    case Action::Kind::kExchange:
+      store_.ask_to_exchange(action.host);
+      break;
+    case Action::Kind::kCreate:
+      store_.ask_to_create(action.generation);
+      break;
+    case Action::Kind::kStartWorkers:
+      start_crew(action.generation);
+      break;
+    case Action::Kind::kAskWorkers:
+      ask_workers(action.signal);
+      break;
+    case Action::Kind::kDumpStacks:
+      note_failure();
+      write_stacks(action);
+      break;
+    case Action::Kind::kEndWorkers:
+      note_failure();
+      send_all(SIGTERM);
+      break;
+    case Action::Kind::kKillWorkers:
+      note_failure();
+      send_all(SIGKILL);
+      break;
+    case Action::Kind::kCheckHost:
+      start_check(action.check);
+      break;
+    case Action::Kind::kEndCheck:
+      kill_check();
+      break;
+    case Action::Kind::kStraggler:
+      log::warn("{}", action.text);
+      if (launch_.on_straggler) launch_.on_straggler(action.straggler);
+      break;
+    case Action::Kind::kSay:
+      log::info("{}", action.text);
+      break;
+    case Action::Kind::kExit:
+      exit_ = Verdict{action.exit_code, action.text};
+      break;
   }
 }
 
@@ -173,20 +218,34 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   crew.start_id = fmt::format("{}-g{}", start_id_, generation.number);
   crew.rendezvous = rendezvous_folder(launch_.rendezvous, launch_.run_dir, crew.start_id);
   crew.oom_kills = oom_kills();
+  crew.waited = std::exchange(waited_, 0);
   if (generation.number > 1) {
     if (failure_ && failure_generation_ == generation.number - 1 && !failure_->lost_peer &&
         launch_.on_failure) {
       launch_.on_failure(*failure_);
     }
-    if (crew.first_rank == 0 && launch_.on_generation) launch_.on_generation(generation);
-    log::warn("{}; generation {} goes on from the newest checkpoint with {} ranks on {} {}",
-              generation.failure, generation.number, crew.size, generation.members.size(),
+    log::warn("{}; generation {} goes on with {} ranks on {} {}", generation.failure,
+              generation.number, crew.size, generation.members.size(),
               generation.members.size() == 1 ? "machine" : "machines");
   }
+  const Millis now = boot_millis();
+  if (launch_.on_generation) {
+    launch_.on_generation(
+        {generation, crew.first_rank == 0, known_ ? now - *known_ : 0, crew.waited});
+  }
+  known_.reset();
   try {
     make_folder(crew.rendezvous);
     crew.heartbeats = std::make_unique<HeartbeatPage>(launch_.num_workers);
     crew.heartbeats->permitted_until() = supervisor_.permitted_until();
+    if (replicas_ && generation.attempts >= kTrustedAttempts) {
+      log::warn("the last {} starts brought no new step: this one goes on from storage",
+                generation.attempts);
+      replicas_->forget_all();
+    }
+    if (replicas_) {
+      replicas_->begin_generation(crew.number, *crew.heartbeats, next_machine(generation));
+    }
     crew.seen.resize(static_cast<size_t>(launch_.num_workers));
     for (int index = 0; index < launch_.num_workers; ++index) start_worker(index);
   } catch (const std::exception& exception) {
@@ -210,9 +269,17 @@ void NodeSupervisor::start_worker(int index) {
                        fmt::format("SKEIN_LOCAL_SIZE={}", launch_.num_workers),
                        fmt::format("SKEIN_START_ID={}", crew.start_id),
                        fmt::format("SKEIN_GENERATION={}", crew.number),
+                       fmt::format("SKEIN_LAUNCHED_MS={}", launched_ms()),
+                       fmt::format("SKEIN_WAITED_MS={}", crew.waited),
                        fmt::format("SKEIN_HEARTBEATS={}", crew.heartbeats->file()),
                        fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
   start.inherited = {crew.heartbeats->file()};
+  if (replicas_) {
+    const ReplicaPlace place = replicas_->place(index);
+    start.inherited.insert(start.inherited.end(), place.kept.begin(), place.kept.end());
+    if (place.event >= 0) start.inherited.push_back(place.event);
+    start.environment.push_back("SKEIN_REPLICAS=" + place.text());
+  }
   if (launch_.lock >= 0) start.inherited.push_back(launch_.lock);
   const std::vector<int> cores = usable_cores();
   const int share = std::max(1, static_cast<int>(cores.size()) / launch_.num_workers);
@@ -229,7 +296,31 @@ void NodeSupervisor::start_worker(int index) {
   crew.workers.emplace_back(rank, start);
 }
 
+void NodeSupervisor::start_check(int64_t number) {
+  std::string problem;
+  if (check_) {
+    problem = "the check before has been killed and does not end";
+  } else if (!launch_.check_arguments.empty()) {
+    try {
+      check_ = std::make_unique<HostCheck>(number, launch_.check_arguments, signals_.former());
+      return;
+    } catch (const std::exception& exception) {
+      problem = to_error(exception).what();
+    }
+  }
+  supervisor_.host_checked(number, problem, boot_millis());
+}
+
+void NodeSupervisor::kill_check() {
+  if (check_) check_->kill();
+}
+
 void NodeSupervisor::reap() {
+  if (check_) {
+    if (const std::optional<std::string> problem = check_->poll()) {
+      supervisor_.host_checked(std::exchange(check_, nullptr)->number(), *problem, boot_millis());
+    }
+  }
   if (!crew_) return;
   for (size_t index = 0; index < crew_->workers.size(); ++index) {
     const std::optional<int> status = crew_->workers[index].poll();
@@ -259,6 +350,7 @@ void NodeSupervisor::ended(int index, int status) {
   }
   const bool out_of_memory =
       signal == SIGKILL && !supervisor_.ends_workers() && oom_kills() > crew_->oom_kills;
+  note_failure();
   const std::optional<Error> report =
       signal == 0 ? read_failure(crew_->rendezvous, rank) : std::nullopt;
   const auto failure =
@@ -324,9 +416,25 @@ void NodeSupervisor::sample_heartbeat(int index) {
   if (std::exchange(seen.progress, progress) != progress) ++seen.told;
   supervisor_.heartbeat(crew_->number, index, seen.told, slot.step.load(),
                         slot.excused_until.load() > now, now);
+  supervisor_.worked(crew_->number, index, slot.step.load(), slot.work_us.load(), now);
+}
+
+// The machine after this one among the members keeps copies of what this one's workers have.
+std::optional<ReplicaEndpoint> NodeSupervisor::next_machine(
+    const GenerationRecord& generation) const {
+  const auto& members = generation.members;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i].host != launch_.host || members.size() == 1) continue;
+    const HostRecord* next = view_.host(members[(i + 1) % members.size()].host);
+    ReplicaEndpoint endpoint = ReplicaEndpoint::parse(next == nullptr ? "" : next->replicas);
+    if (!endpoint.address.empty()) return endpoint;
+    log::warn("{} keeps no copies of the state of others", members[(i + 1) % members.size()].host);
+  }
+  return std::nullopt;
 }
 
 void NodeSupervisor::hear(const StoreThread::Answer& answer) {
+  if (answer.view) view_ = *answer.view;
   if (!answer.problem.empty() && !std::exchange(store_failed_, true)) {
     log::warn("the rendezvous store does not answer: {}", answer.problem);
   } else if (answer.problem.empty() && std::exchange(store_failed_, false)) {
@@ -339,12 +447,28 @@ void NodeSupervisor::hear(const StoreThread::Answer& answer) {
   }
 }
 
+void NodeSupervisor::count_waiting() {
+  const Millis now = boot_millis();
+  if (supervisor_.is_waiting()) waited_ += now - looked_;
+  looked_ = now;
+}
+
+// The first sign of it counts; a generation that was asked to stop has none.
+void NodeSupervisor::note_failure() {
+  if (!known_) known_ = boot_millis();
+}
+
 // Kills what still runs. The folder in which its ranks met is not needed any more.
 void NodeSupervisor::end_crew() {
   if (!crew_) return;
   crew_->workers.clear();
+  if (replicas_) replicas_->end_generation();
   std::error_code ignored;
-  if (crew_->first_rank == 0) fs::remove_all(crew_->rendezvous, ignored);
+  if (crew_->first_rank == 0) {
+    fs::remove_all(crew_->rendezvous, ignored);
+    if (launch_.ranks_meet && !exit_) store_.ask_to_remove(launch_.ranks_meet, crew_->start_id);
+    if (launch_.ranks_meet && exit_) remove_place(*launch_.ranks_meet, crew_->start_id);
+  }
   crew_.reset();
 }
 

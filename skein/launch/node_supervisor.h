@@ -2,6 +2,7 @@
 // real store and the real clock.
 //
 // Threads  the calling thread waits for signals; the store's calls have a thread of their own
+// Check    of this machine, a process of its own (host_check.h)
 // Workers  die with this process (PR_SET_PDEATHSIG)
 #pragma once
 
@@ -12,10 +13,12 @@
 
 #include "skein/base/heartbeat.h"
 #include "skein/launch/blocked_signals.h"
+#include "skein/launch/host_check.h"
 #include "skein/launch/store_thread.h"
 #include "skein/launch/worker_failure.h"
 #include "skein/launch/worker_process.h"
 #include "skein/launch/workers.h"
+#include "skein/replica/replica_server.h"
 
 namespace skein {
 
@@ -33,6 +36,7 @@ struct Crew {
   };
   std::vector<Seen> seen;
   int64_t oom_kills = 0;  // of this machine, when they started
+  Millis waited = 0;      // before they started, for machines or a back-off
 };
 
 class NodeSupervisor {
@@ -49,6 +53,7 @@ class NodeSupervisor {
 
  private:
   void perform();
+  void perform(const Action& action);
   void start_crew(const GenerationRecord& generation);
   void start_worker(int index);
   void reap();
@@ -59,17 +64,27 @@ class NodeSupervisor {
   void write_stacks(const Action& action);
   void sample_heartbeats();
   void sample_heartbeat(int index);
+  void start_check(int64_t number);
+  void kill_check();
   void hear(const StoreThread::Answer& answer);
+  std::optional<ReplicaEndpoint> next_machine(const GenerationRecord& generation) const;
+  void count_waiting();
+  void note_failure();
   void end_crew();
 
   const WorkerLaunch launch_;
   const std::string start_id_;
   BlockedSignals signals_;
+  std::optional<ReplicaServer> replicas_;  // nothing: no copies of the state are kept
   Supervisor supervisor_;
   StoreThread store_;
+  StoreView view_;  // the newest
   std::optional<Crew> crew_;
+  std::unique_ptr<HostCheck> check_;      // under way
   std::optional<WorkerFailure> failure_;  // the cause of the end of failure_generation_, if here
   int64_t failure_generation_ = 0;
+  std::optional<Millis> known_;  // when the failure that ended the newest generation became known
+  Millis waited_ = 0, looked_ = 0;  // for machines or a back-off, until the last look
   bool stop_requested_ = false, interrupted_ = false;
   bool store_failed_ = false;
   std::optional<Verdict> exit_;

@@ -8,6 +8,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/store/key_value_store.h"
 
 namespace skein {
 namespace {
@@ -110,8 +111,11 @@ RankInfo rank_info_of_skein(const Variables& variables) {
     if (variables.has("SKEIN_HEARTBEATS")) {
       rank_info.heartbeats = static_cast<int>(variables.number("SKEIN_HEARTBEATS", 0, 1 << 20));
     }
+    rank_info.replicas = variables.text("SKEIN_REPLICAS");
     if (variables.has("SKEIN_GENERATION")) {
       rank_info.generation = variables.number("SKEIN_GENERATION", 1, int64_t{1} << 53);
+      rank_info.launched_ms = variables.number("SKEIN_LAUNCHED_MS", 0, int64_t{1} << 53);
+      rank_info.waited_ms = variables.number("SKEIN_WAITED_MS", 0, int64_t{1} << 53);
     }
   }
   return rank_info;
@@ -252,7 +256,14 @@ std::optional<RankInfo> rank_info_from_environment() {
   return rank_info_from_environment(std::getenv);
 }
 
-void check_workers(const RankInfo& rank_info, int64_t workers) {
+void check_workers(const RankInfo& rank_info, int64_t workers, const std::string& nodes) {
+  if (nodes != "1" && rank_info.parent_pid == 0) {
+    fail(ErrorCode::kUsage,
+         "launch.nodes is \"{}\", which takes one process on each machine, and {} started {} on "
+         "this one: start one (srun --ntasks-per-node=1) with launch.workers = {}, or leave "
+         "launch.nodes out",
+         nodes, rank_info.launcher, rank_info.local_size, rank_info.local_size);
+  }
   if (workers == 1 || workers == rank_info.local_size) return;
   fail(
       ErrorCode::kUsage,
@@ -261,19 +272,10 @@ void check_workers(const RankInfo& rank_info, int64_t workers) {
       workers, rank_info.launcher, rank_info.local_size, rank_info.launcher);
 }
 
-fs::path rendezvous_root(const std::string& rendezvous, const fs::path& run_dir) {
-  if (rendezvous.find("://") != std::string::npos) {
-    fail(ErrorCode::kUnsupported,
-         "launch.rendezvous is \"{}\": only folders are built so far, name one that every machine "
-         "sees",
-         rendezvous);
-  }
-  return rendezvous.empty() ? run_dir / "rendezvous" : fs::path(rendezvous);
-}
-
 fs::path rendezvous_folder(const std::string& rendezvous, const fs::path& run_dir,
                            const std::string& start_id) {
-  return rendezvous_root(rendezvous, run_dir) / start_id;
+  const bool is_folder = !rendezvous.empty() && !is_etcd_address(rendezvous);
+  return (is_folder ? fs::path(rendezvous) : run_dir / "rendezvous") / start_id;
 }
 
 fs::path rank_log(const fs::path& run_dir, int rank) {

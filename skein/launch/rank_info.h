@@ -34,9 +34,12 @@ struct RankInfo {
   int local_size = 1;
   std::string launcher;  // "skein", "torchrun", "Open MPI" or "Slurm"
   std::string start_id;
-  int64_t parent_pid = 0;  // the process whose run_workers started this one; 0: none
-  int64_t generation = 1;  // how often that process has started workers (supervise/records.h)
-  int heartbeats = -1;     // the inherited file of its HeartbeatPage; -1: none
+  int64_t parent_pid = 0;   // the process whose run_workers started this one; 0: none
+  int64_t generation = 1;   // how often that process has started workers (supervise/records.h)
+  int heartbeats = -1;      // the inherited file of its HeartbeatPage; -1: none
+  std::string replicas;     // replica/replica_place.h; empty: no copies are kept in memory
+  int64_t launched_ms = 0;  // when that process began, of CLOCK_BOOTTIME; 0: not known
+  int64_t waited_ms = 0;    // how long of the time since then it waited for other machines
 };
 
 // Like std::getenv: the value of a variable, or null.
@@ -46,14 +49,12 @@ using ReadVariable = std::function<const char*(const char* name)>;
 std::optional<RankInfo> rank_info_from_environment(const ReadVariable& read);
 std::optional<RankInfo> rank_info_from_environment();
 
-// Checks launch.workers: under a launcher it must be 1, or the number of processes started here.
-void check_workers(const RankInfo& rank_info, int64_t workers);
+// Checks launch.workers: under a launcher it must be 1, or the number of processes started here;
+// and launch.nodes, which means supervisors: where a launcher started the ranks it must be "1".
+void check_workers(const RankInfo& rank_info, int64_t workers, const std::string& nodes);
 
-// <rendezvous>, or run_dir/rendezvous. Throws Error{kUnsupported} where `rendezvous` is no folder.
-fs::path rendezvous_root(const std::string& rendezvous, const fs::path& run_dir);
-
-// The folder <rendezvous, or run_dir/rendezvous>/<start_id>. Throws Error{kUnsupported} where
-// `rendezvous` is a URL (redis://...).
+// The folder <rendezvous, or run_dir/rendezvous>/<start_id>, in which a worker tells its parent why
+// it failed; in run_dir where `rendezvous` is etcd.
 fs::path rendezvous_folder(const std::string& rendezvous, const fs::path& run_dir,
                            const std::string& start_id);
 

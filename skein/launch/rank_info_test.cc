@@ -222,15 +222,19 @@ TEST(RankInfo, MistakesNameVariableAndValue) {
 
 TEST(RankInfo, LaunchWorkersAgreesWithTheLauncher) {
   const RankInfo rank_info = *rank_info_in(kSlurm);
-  EXPECT_NO_THROW(check_workers(rank_info, 1));
-  EXPECT_NO_THROW(check_workers(*rank_info_in(kTorchrun), 4));
-  EXPECT_THROW(check_workers(rank_info, 4), Error);
+  EXPECT_NO_THROW(check_workers(rank_info, 1, "1"));
+  EXPECT_NO_THROW(check_workers(*rank_info_in(kTorchrun), 4, "1"));
+  EXPECT_THROW(check_workers(rank_info, 4, "1"), Error);
+  EXPECT_THROW(check_workers(rank_info, 1, "2"), Error);  // ranks, where supervisors were meant
+  RankInfo of_a_supervisor = rank_info;
+  of_a_supervisor.parent_pid = 7;
+  EXPECT_NO_THROW(check_workers(of_a_supervisor, 1, "2"));
 }
 
 TEST(RankInfo, Folders) {
   EXPECT_EQ(rendezvous_folder("", "runs/a", "id"), "runs/a/rendezvous/id");
   EXPECT_EQ(rendezvous_folder("/shared/meet", "runs/a", "id"), "/shared/meet/id");
-  EXPECT_THROW(rendezvous_folder("redis://host:1", "runs/a", "id"), Error);
+  EXPECT_EQ(rendezvous_folder("etcd://host:1/demo", "runs/a", "id"), "runs/a/rendezvous/id");
   EXPECT_EQ(rank_log("runs/a", 3), "runs/a/logs/rank-00003.log");
 }
 

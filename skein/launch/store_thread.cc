@@ -20,11 +20,11 @@ struct StoreThread::Shared {
 
   Mutex mutex;
   ConditionVariable changed;
-  std::deque<std::function<Answer()>> calls SKEIN_GUARDED_BY(mutex);
+  std::deque<std::function<std::optional<Answer>()>> calls SKEIN_GUARDED_BY(mutex);
   std::vector<Answer> answers SKEIN_GUARDED_BY(mutex);
   bool ends SKEIN_GUARDED_BY(mutex) = false;
 
-  void ask(std::function<Answer()> call) {
+  void ask(std::function<std::optional<Answer>()> call) {
     Lock lock(mutex);
     calls.push_back(std::move(call));
     changed.notify_one();
@@ -35,13 +35,14 @@ struct StoreThread::Shared {
     while (true) {
       changed.wait(lock, [this]() SKEIN_REQUIRES(mutex) { return ends || !calls.empty(); });
       if (calls.empty()) return;
-      const std::function<Answer()> call = std::move(calls.front());
+      const auto call = std::move(calls.front());
       calls.pop_front();
       lock.unlock();
-      Answer answer = call();
+      std::optional<Answer> answer = call();
       lock.lock();
-      if (ends) continue;  // the owner is gone, but its last words are still to be written
-      answers.push_back(std::move(answer));
+      // Where the owner is gone, its last words are still to be written.
+      if (ends || !answer) continue;
+      answers.push_back(*std::move(answer));
       ::pthread_kill(owner, wake_signal);
     }
   }
@@ -82,6 +83,13 @@ void StoreThread::ask_to_create(const GenerationRecord& generation) {
       answer.problem = to_error(problem).what();
     }
     return answer;
+  });
+}
+
+void StoreThread::ask_to_remove(const std::shared_ptr<StoreRoot>& root, const std::string& place) {
+  shared_->ask([root, place]() -> std::optional<Answer> {
+    remove_place(*root, place);
+    return std::nullopt;
   });
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "skein/store/key_value_store.h"
 #include "skein/supervise/store.h"
 
 namespace skein {
@@ -31,6 +32,8 @@ class StoreThread {
 
   void ask_to_exchange(const HostRecord& record);
   void ask_to_create(const GenerationRecord& generation);
+  // Without an answer: what is left there goes with its lease.
+  void ask_to_remove(const std::shared_ptr<StoreRoot>& root, const std::string& place);
   std::vector<Answer> take_answers();
 
  private:

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,9 +24,19 @@
 #include "skein/base/error.h"
 #include "skein/launch/rank_info.h"
 #include "skein/launch/worker_failure.h"
+#include "skein/store/key_value_store.h"
 #include "skein/supervise/membership.h"
+#include "skein/supervise/stragglers.h"
 
 namespace skein {
+
+struct GenerationBegins {
+  GenerationRecord record;
+  bool leads = false;  // rank 0 is on this machine
+  // How long ago this machine knew that the generation before had failed, and how much of that, or
+  // of the time since it was launched, it waited for machines or a back-off.
+  Millis known = 0, waited = 0;
+};
 
 struct WorkerLaunch {
   int num_workers = 1;
@@ -35,17 +46,23 @@ struct WorkerLaunch {
   int threads = 0;                     // device.threads
   double grace_s = 5;
 
-  MembershipOptions membership;       // one machine, unless it says otherwise
-  Millis hang = 300'000;              // launch.hang_timeout_s
-  std::string host = "this machine";  // HostRecord::host
-  std::string succeeds;               // HostRecord::succeeds
-  std::string start_id;               // the same on all machines of the run; empty: a new one
-  fs::path store;                     // the folder in which machines meet, if there are several
-  // For the run's record: a failure after which training goes on, and a generation after the first,
-  // on the machine of its rank 0.
+  MembershipOptions membership;           // one machine, unless it says otherwise
+  Millis hang = 300'000;                  // launch.hang_timeout_s
+  std::string host = "this machine";      // HostRecord::host
+  std::string succeeds;                   // HostRecord::succeeds
+  std::string start_id;                   // the same on all machines of the run; empty: a new one
+  std::shared_ptr<KeyValueStore> store;   // where machines meet, if there are several
+  std::shared_ptr<StoreRoot> ranks_meet;  // where ranks do, if not in the folder `rendezvous`
+  // The program's, to check this machine before each generation; none: it is taken to be well.
+  std::vector<std::string> check_arguments;
+  // For the run's record: a failure after which training goes on, and every generation that this
+  // machine takes part in, before its workers start.
   std::function<void(const WorkerFailure&)> on_failure;
-  std::function<void(const GenerationRecord&)> on_generation;
-  int lock = -1;  // a file that tells whether processes of `host` live; workers inherit it
+  std::function<void(const GenerationBegins&)> on_generation;
+  bool keeps_replicas = true;                          // copies of the state in memory (replica/)
+  std::function<void(const Straggler&)> on_straggler;  // on the machine of rank 0
+  int stages = 1;  // parallel.pipeline: ranks of one stage are each other's peers
+  int lock = -1;   // a file that tells whether processes of `host` live; workers inherit it
 };
 
 // What run_workers throws where a worker failed.

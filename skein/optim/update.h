@@ -41,7 +41,14 @@ DType compute_dtype(Precision precision);
 inline constexpr int64_t kBucketBytes = int64_t{32} << 20;
 
 // What ranks tell each other in a step, added up over all of them.
-enum RankReport { kReportStop = 0, kReportProgress = 1, kNumReports = 2 };
+enum RankReport {
+  kReportStop = 0,
+  kReportProgress = 1,
+  kReportCopied = 2,       // 1: the newest copy of the state in memory is whole
+  kReportCopySeconds = 3,  // what it cost
+  kReportStepSeconds = 4,  // of the last step that ended
+  kNumReports = 5
+};
 
 struct UpdateOptions {
   Precision precision = Precision::kF32;

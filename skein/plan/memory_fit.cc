@@ -11,6 +11,7 @@ namespace {
 // The bytes of a rank in host memory.
 int64_t on_host(const Plan& plan, const StagePlan& stage, int64_t snapshot_bytes) {
   return stage.host_bytes() - stage.snapshot_bytes + snapshot_bytes + stage.process_bytes +
+         (plan.needs_copies ? plan.copies * snapshot_bytes : 0) +
          (plan.hardware.unified_memory ? stage.device_bytes() : 0);
 }
 
@@ -19,12 +20,24 @@ struct NodeNeed {
   int64_t ranks = 0;
 };
 
+// The plan of the ranks that have as large a share of the batch as this one of the stage.
+const StagePlan& plan_of_share(const Plan& plan, const StagePlan& stage, int64_t rank) {
+  if (stage.smaller_shares.empty()) return stage;
+  ParallelLayout layout = plan.layout;
+  layout.rank = rank;
+  for (const StagePlan& smaller : stage.smaller_shares) {
+    if (smaller.virtual_ranks == layout.hosted_virtual_ranks()) return smaller;
+  }
+  return stage;
+}
+
 // The need of ranks [begin, end), which share a node.
 NodeNeed need_of(const Plan& plan, int64_t begin, int64_t end) {
   const int64_t per_stage = plan.ranks() / static_cast<int64_t>(plan.stages.size());
   NodeNeed need;
   for (int64_t rank = begin; rank < end; ++rank) {
-    const StagePlan& stage = plan.stages[static_cast<size_t>(rank / per_stage)];
+    const StagePlan& stage =
+        plan_of_share(plan, plan.stages[static_cast<size_t>(rank / per_stage)], rank);
     const auto place = static_cast<size_t>(rank % per_stage);
     const auto& snapshots = stage.rank_snapshot_bytes;
     need.bytes +=

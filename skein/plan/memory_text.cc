@@ -9,11 +9,15 @@ int64_t arena(const StagePlan& plan, Arena which) {
   return plan.arena_bytes[static_cast<size_t>(which)];
 }
 
+std::string line_of(std::string_view what, int64_t bytes, std::string_view note) {
+  return fmt::format("  {:<12} {:>18L} B  {:>9}{}{}\n", what, bytes, format_bytes(bytes),
+                     note.empty() ? "" : "  ", note);
+}
+
 std::string table(const StagePlan& stage) {
   std::string text;
   const auto line = [&](std::string_view what, int64_t bytes, std::string_view note) {
-    text += fmt::format("  {:<12} {:>18L} B  {:>9}{}{}\n", what, bytes, format_bytes(bytes),
-                        note.empty() ? "" : "  ", note);
+    text += line_of(what, bytes, note);
   };
   const bool offloaded = stage.on_host[static_cast<size_t>(Arena::kOptimizer)];
   line("weights", arena(stage, Arena::kWeights), "");
@@ -53,8 +57,14 @@ std::string fit_text(const MemoryFit& fit) {
 }  // namespace
 
 std::string memory_table(const Plan& plan) {
-  return fmt::format("Memory per rank{}\n{}",
-                     plan.stages.size() > 1 ? ", of the largest stage" : "", table(plan.largest()));
+  const StagePlan& largest = plan.largest();
+  std::string text =
+      fmt::format("Memory per rank{}\n{}", plan.stages.size() > 1 ? ", of the largest stage" : "",
+                  table(largest));
+  if (plan.copies == 0) return text;
+  return text + line_of("copies", plan.copies * largest.snapshot_bytes,
+                        plan.needs_copies ? "host: of the state, to go on from after a failure"
+                                          : "host: of the state, left out where it is not free");
 }
 
 std::string memory_text(const Plan& plan) {

@@ -14,6 +14,7 @@
 #include "skein/ops/ops.h"
 #include "skein/plan/process_bytes.h"
 #include "skein/plan/this_machine.h"
+#include "skein/replica/replica_memory.h"
 
 namespace skein {
 namespace {
@@ -186,8 +187,8 @@ StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& s
 void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   plan.step = predict_step(plan.layout, pipeline_shape(spec), plan.stages, plan.hardware);
   const Config& config = request.config;
-  const auto tokens = static_cast<double>(spec.micro_batches * spec.micro_sequences *
-                                          plan.layout.data_degree() * config.data.sequence_length);
+  const auto tokens =
+      static_cast<double>(config.batch.global_sequences * config.data.sequence_length);
   plan.tokens_per_second = tokens / plan.step.step_seconds;
   plan.matmul = plan.hardware.matmul(compute_dtype(spec.update.precision));
   const double flops_per_rank =
@@ -200,26 +201,49 @@ void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   plan.run = run_totals(config, request.model, plan.step.step_seconds, checkpoint_bytes);
 }
 
+namespace {
+
+// Of a stage, whose first rank is that of `first`, the rank with this coordinate on the data axis.
+StagePlan plan_share(const PlanRequest& request, const ParallelLayout& first, int64_t data_rank,
+                     const Pricing& pricing) {
+  StepSpec spec = step_spec(request.config, request.model, first.at_data_rank(data_rank));
+  const TrainingGraphs graphs = training_graphs(spec);
+  StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing);
+  plan.process_bytes = process_bytes_of(request, spec);
+  const int64_t peers = first.mesh.num_ranks() / first.mesh.size("pp");
+  spec.layout = first;
+  plan.rank_snapshot_bytes =
+      rank_snapshot_bytes(spec, graphs, std::min(request.hardware.devices_per_node, peers));
+  return plan;
+}
+
+}  // namespace
+
 Plan make_plan(const PlanRequest& request) {
   Plan plan;
   plan.layout = parallel_layout(request.config, request.model, request.ranks, 0);
   plan.num_parameters = num_parameters(request.model);
   plan.hardware = request.hardware;
   plan.threads = request.threads;
-  StepSpec spec = step_spec(request.config, request.model, plan.layout);
+  const std::vector<int64_t> shares = plan.layout.shares().kinds();
+  const StepSpec spec =
+      step_spec(request.config, request.model, plan.layout.at_data_rank(shares.front()));
   const Pricing pricing(request.hardware, plan.layout.mesh, compute_dtype(spec.update.precision));
-  const std::vector<int64_t> ranks = stage_ranks(plan.layout.mesh);
-  plan.stages.resize(ranks.size());
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    StepSpec of_stage = spec;
-    of_stage.layout.rank = ranks[i];
-    of_stage.update.stage = of_stage.layout.stage();
-    const TrainingGraphs graphs = training_graphs(of_stage);
-    plan.stages[i] = plan_stage(of_stage, graphs, request.kernels, pricing);
-    plan.stages[i].process_bytes = process_bytes_of(request, of_stage);
-    const int64_t on_node = std::min(request.hardware.devices_per_node,
-                                     plan.ranks() / static_cast<int64_t>(ranks.size()));
-    plan.stages[i].rank_snapshot_bytes = rank_snapshot_bytes(of_stage, graphs, on_node);
+  for (const int64_t rank : stage_ranks(plan.layout.mesh)) {
+    ParallelLayout first = plan.layout;
+    first.rank = rank;
+    StagePlan stage = plan_share(request, first, shares.front(), pricing);
+    for (size_t i = 1; i < shares.size(); ++i) {
+      stage.smaller_shares.push_back(plan_share(request, first, shares[i], pricing));
+    }
+    plan.stages.push_back(std::move(stage));
+  }
+  const int64_t copies_every = request.config.checkpoint.memory_every_steps;
+  if (plan.ranks() > 1 && copies_every != 0) {
+    const bool alone =
+        request.config.launch.nodes == "1" && plan.ranks() <= request.hardware.devices_per_node;
+    plan.copies = kReplicaSlots * (alone ? 1 : 2);
+    plan.needs_copies = copies_every > 0;
   }
   plan.memory = memory_fits(plan, request.limits);
   predict(plan, request, spec);

@@ -40,6 +40,11 @@ struct Plan {
   Hardware hardware;
   std::vector<StagePlan> stages;
   int threads = 1;  // of a rank
+  // Snapshots that a rank's copies of the state in memory take on its machine; they count in
+  // `memory` where checkpoint.memory_every_steps asks for them, and are left out otherwise if there
+  // is no room.
+  int64_t copies = 0;
+  bool needs_copies = false;
   std::vector<MemoryFit> memory;
   StepPrediction step;
   double tokens_per_second = 0;

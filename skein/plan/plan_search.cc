@@ -114,15 +114,16 @@ class Search {
     config.parallel = {.tensor = tensor, .pipeline = pipeline, .context = context};
     config.parallel.reduction_width = request_.config.parallel.reduction_width;
     const int64_t data = request_.ranks / (tensor * pipeline * context);
+    const int64_t width = std::max(data, config.parallel.reduction_width);
     for (const int64_t micro : {1, 2, 4, 8}) {
-      if (micro > 1 && config.batch.global_sequences % (data * micro) != 0) continue;
+      if (micro > 1 && config.batch.global_sequences % (width * micro) != 0) continue;
       config.batch.micro_sequences = micro;
-      const int64_t micro_batches = config.batch.global_sequences / (data * micro);
+      const bool one_micro_batch = width == data && config.batch.global_sequences == data * micro;
       for (int64_t v = 1; v <= kMostChunks; ++v) {
         if (v > 1 && (pipeline == 1 || pipeline * v > request_.model.num_hidden_layers)) break;
         config.parallel.virtual_stages = v;
         for (const int64_t zero : {1, 2, 3}) {
-          if (zero > 1 && (data == 1 || (zero == 2 && micro_batches > 1))) continue;
+          if (zero > 1 && (data == 1 || (zero == 2 && !one_micro_batch))) continue;
           config.parallel.zero = zero;
           for (const char* policy : kPolicies) {
             config.memory.recompute = policy;
@@ -159,7 +160,7 @@ class Search {
                               static_cast<double>(shape.num_stages);
     const double moments = 2.0 * size_of(spec.update.moments) +
                            (spec.update.precision == Precision::kMixed ? 4.0 : 0.0);
-    const bool reduced_early = layout.zero >= 2 && spec.micro_batches == 1;
+    const bool reduced_early = layout.zero >= 2 && runs_one_micro_batch(spec);
     const double tokens = static_cast<double>(spec.micro_sequences * spec.sequence_length) /
                           static_cast<double>(config.parallel.context);
     const double layers = static_cast<double>(request_.model.num_hidden_layers *

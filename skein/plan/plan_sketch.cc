@@ -111,7 +111,8 @@ Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
   plan.num_parameters = num_parameters(request.model);
   plan.hardware = request.hardware;
   plan.threads = request.threads;
-  const StepSpec spec = step_spec(request.config, request.model, plan.layout);
+  const StepSpec spec = step_spec(request.config, request.model,
+                                  plan.layout.at_data_rank(plan.layout.shares().kinds().front()));
   const PipelineShape shape = pipeline_shape(spec);
   const auto sketches = sketch_chunks(request, shape, cache);
   const auto layers = chunk_layers(request.model.num_hidden_layers, shape.num_chunks());

@@ -122,6 +122,7 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
   const PipelineShape shape = pipeline_shape(spec);
   StagePlan plan;
   plan.stage = spec.layout.stage();
+  plan.virtual_ranks = spec.layout.hosted_virtual_ranks();
   plan.arena_bytes = programs.arena_bytes;
   plan.on_host = programs.on_host;
   plan.snapshot_bytes = snapshot_bytes(graphs.training, spec, spec.layout.rank);

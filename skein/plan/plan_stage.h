@@ -1,11 +1,13 @@
 // What one rank of a pipeline stage holds, sends and spends, derived from its programs. Ranks of a
-// stage have the same programs but for offsets, so one represents them all.
+// stage have the same programs but for offsets, so one represents them all; where data ranks have
+// unequal shares of the batch, one of each share does.
 //
 // Seconds  of a program: every op by skein/schedule/estimate.h, every collective by
 //          skein/schedule/collective_seconds.h with the group's ranks placed as on the mesh.
 //          Asynchronous collectives (passes/overlap.h) are `hideable`, the others `blocking`.
 //          Transfers between stages are timed by the schedule (skein/schedule/simulate.h).
-// Bytes    of the rank of the stage that stores most: the first one on every other axis
+// Bytes    of the rank of the stage that stores most: the first one on every other axis, of those
+//          with the largest share
 #pragma once
 
 #include <cstdint>
@@ -67,13 +69,15 @@ struct StagePlan {
   ProgramSeconds update;  // includes adding the sums of several virtual ranks
   Wire wire;              // of a step, on the rank that sends most
   std::map<WireKey, double> collective_seconds;
+  int64_t virtual_ranks = 1;              // that it hosts
+  std::vector<StagePlan> smaller_shares;  // ranks that host fewer, one of each number
 
   int64_t device_bytes() const;  // of the device's arenas
   int64_t host_bytes() const;    // arenas in host memory, snapshot and loader
   int64_t total_bytes() const { return device_bytes() + host_bytes(); }  // exact: no process_bytes
 };
 
-// Plans the stage of the spec's rank, which must be the first of it on every other axis.
+// Plans the stage of the spec's rank, which must be the first of it on every axis but "dp".
 StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const KernelTable& kernels,
                      const Pricing& pricing);
 

@@ -31,6 +31,10 @@ OrderedJson mesh_to_json(const Mesh& mesh) {
   return json;
 }
 
+OrderedJson virtual_ranks_to_json(const Branches& shares, int64_t width) {
+  return {{"all", width}, {"most_of_a_rank", shares.most()}, {"least_of_a_rank", shares.least()}};
+}
+
 OrderedJson collectives_to_json(const StagePlan& stage) {
   OrderedJson lines = wire_to_json(stage.wire);
   size_t i = 0;
@@ -108,6 +112,9 @@ std::string speed_text(const Plan& plan) {
       format_short_duration(plan.step.step_seconds), format_count(plan.tokens_per_second),
       plan.hardware.name, 100 * plan.matmul_ceiling_share, all_ranks(plan.matmul.flops_per_s),
       100 * plan.peak_utilization, all_ranks(plan.matmul.peak_flops_per_s));
+  if (const std::string told = unequal_shares(plan.layout); !told.empty()) {
+    text += fmt::format("  {}\n", told);
+  }
   if (plan.stages.size() > 1) {
     text += fmt::format("  the pipeline idles for {:.1f} % of the time up to the update\n",
                         100 * plan.step.timeline.idle_share());
@@ -140,6 +147,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["parameters"] = plan.num_parameters;
   json["mesh"] = mesh_to_json(plan.layout.mesh);
   json["virtual_stages"] = plan.layout.virtual_stages;
+  json["virtual_ranks"] = virtual_ranks_to_json(plan.layout.shares(), plan.layout.reduction_width);
   json["zero"] = plan.layout.zero;
   json["hardware"] = plan.hardware.name;
   json["per_rank"] = bytes_to_json(plan.largest());
@@ -154,6 +162,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["peak_utilization"] = plan.peak_utilization;
   json["matmul_ceiling_share"] = plan.matmul_ceiling_share;
   json["run"] = run_to_json(plan.run);
+  json["copies_bytes"] = plan.copies * plan.largest().snapshot_bytes;
   if (of_rank) json["rank"] = bytes_to_json(*of_rank);
   json["collectives"] = collectives_to_json(of_rank ? *of_rank : plan.busiest());
   json["stages"] = OrderedJson::array();

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "skein/base/error.h"
+#include "skein/base/machine.h"
 
 namespace skein {
 
@@ -26,6 +27,13 @@ std::string event_line(double time, std::string_view event, const OrderedJson& f
                         value.dump(-1, ' ', false, kReplace));
   }
   return line + "}";
+}
+
+void EventLog::append(std::string_view event, OrderedJson fields) {
+  fields["host"] = node_name();
+  fields["boot"] = boot_name();
+  fields["clock"] = boot_seconds();
+  writer_.append(event_line(unix_time(), event, fields));
 }
 
 }  // namespace skein

@@ -15,13 +15,12 @@ double unix_time();
 // The JSON line of an event, without a line break. Bytes that are not UTF-8 become U+FFFD.
 std::string event_line(double time, std::string_view event, const OrderedJson& fields);
 
-// Appends events to `<run_dir>/events.jsonl`; several processes may do so at once.
+// Appends events to `<run_dir>/events.jsonl`, each with the machine that wrote it and its clock
+// (base/machine.h); several processes may do so at once.
 class EventLog {
  public:
   explicit EventLog(const fs::path& run_dir) : writer_(run_dir / "events.jsonl") {}
-  void append(std::string_view event, const OrderedJson& fields = OrderedJson::object()) {
-    writer_.append(event_line(unix_time(), event, fields));
-  }
+  void append(std::string_view event, OrderedJson fields = OrderedJson::object());
 
  private:
   JsonlWriter writer_;

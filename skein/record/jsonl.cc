@@ -50,8 +50,20 @@ void JsonlWriter::append(std::string_view line) {
        count, bytes.size());
 }
 
+namespace {
+
+constexpr size_t kLongestLine = 1 << 20;
+
+// null: it is none.
+Json object_of(std::string_view line, const fs::path& path) {
+  if (line.size() > kLongestLine) return nullptr;
+  Result<Json> parsed = try_run([&] { return parse_json(line, path.string()); });
+  return parsed.ok() && parsed.value().is_object() ? std::move(parsed).value() : Json();
+}
+
+}  // namespace
+
 int64_t for_each_json_line(const fs::path& path, const std::function<void(const Json&)>& visit) {
-  constexpr size_t kLongestLine = 1 << 20;
   if (!fs::exists(path)) return 0;
   const MappedFile file(path);
   std::string_view text = file.text();
@@ -61,11 +73,7 @@ int64_t for_each_json_line(const fs::path& path, const std::function<void(const 
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    Json json;
-    if (line.size() <= kLongestLine) {
-      Result<Json> parsed = try_run([&] { return parse_json(line, path.string()); });
-      if (parsed.ok()) json = std::move(parsed).value();
-    }
+    const Json json = object_of(line, path);
     if (json.is_object()) {
       visit(json);
     } else {
@@ -73,6 +81,31 @@ int64_t for_each_json_line(const fs::path& path, const std::function<void(const 
     }
   }
   return num_bad;
+}
+
+void JsonlTail::read(const std::function<void(const Json&)>& visit) {
+  const FileDescriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0 && errno == ENOENT) return;
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+    fail(errno_code(errno), "cannot open {}: {}", path_.string(), errno_text(errno));
+  }
+  if (status.st_size < offset_) offset_ = 0;
+  std::string piece(2 * kLongestLine, '\0');
+  for (;;) {
+    const ssize_t count = ::pread(file.get(), piece.data(), piece.size(), offset_);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(errno_code(errno), "cannot read {}: {}", path_.string(), errno_text(errno));
+    std::string_view rest(piece.data(), static_cast<size_t>(count));
+    for (size_t end = 0; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
+      const Json json = object_of(rest.substr(0, end), path_);
+      if (json.is_object()) visit(json);
+    }
+    // No line is longer than a piece: what has no end is passed over.
+    const bool is_too_long = rest.size() == piece.size();
+    offset_ += count - (is_too_long ? 0 : static_cast<int64_t>(rest.size()));
+    if (static_cast<size_t>(count) < piece.size()) return;
+  }
 }
 
 }  // namespace skein

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "skein/base/file.h"
 #include "skein/base/json.h"
@@ -31,5 +32,21 @@ class JsonlWriter {
 // Calls `visit` for every line that is a JSON object, in order. Returns the number of other lines
 // that are not blank. A missing file has no lines.
 int64_t for_each_json_line(const fs::path& path, const std::function<void(const Json&)>& visit);
+
+// What is added to such a file while others write it: each call reads on where the last one ended.
+// A file that became shorter is another one, and is read from its beginning.
+class JsonlTail {
+ public:
+  explicit JsonlTail(fs::path path, int64_t offset = 0) : path_(std::move(path)), offset_(offset) {}
+
+  // Visits every line that is whole and a JSON object. A missing file has none.
+  void read(const std::function<void(const Json&)>& visit);
+  // Behind the last line that was visited or passed over.
+  int64_t offset() const { return offset_; }
+
+ private:
+  fs::path path_;
+  int64_t offset_;
+};
 
 }  // namespace skein

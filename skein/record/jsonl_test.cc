@@ -86,5 +86,32 @@ TEST(Jsonl, SaysWhichFileFails) {
   }
 }
 
+TEST(JsonlTail, ReadsOnWhereItEnded) {
+  const fs::path path = fs::path(testing::TempDir()) / "tail.jsonl";
+  fs::remove(path);
+  JsonlTail tail(path);
+  std::vector<int> found;
+  const auto read = [&] {
+    found.clear();
+    tail.read([&](const Json& json) { found.push_back(json.at("a").get<int>()); });
+    return found;
+  };
+  EXPECT_TRUE(read().empty());
+  const auto append = [&](const std::string& text) {
+    std::ofstream(path, std::ios::app | std::ios::binary) << text;
+  };
+  append("{\"a\": 1}\nno json\n{\"a\": 2}\n{\"a\":");
+  EXPECT_EQ(read(), (std::vector<int>{1, 2}));
+  EXPECT_TRUE(read().empty());
+  append(" 3}\n");
+  EXPECT_EQ(read(), (std::vector<int>{3}));
+  append(std::string(5 << 20, 'x') + "\n{\"a\": 4}\n");  // longer than any line may be
+  EXPECT_EQ(read(), (std::vector<int>{4}));
+  EXPECT_EQ(tail.offset(), static_cast<int64_t>(fs::file_size(path)));
+  fs::remove(path);
+  append("{\"a\": 5}\n");  // another file
+  EXPECT_EQ(read(), (std::vector<int>{5}));
+}
+
 }  // namespace
 }  // namespace skein

@@ -24,6 +24,7 @@ constexpr FloatKey kAfterTokens[] = {
     {"step_ms", &StepMetrics::step_ms},
     {"data_wait_ms", &StepMetrics::data_wait_ms},
     {"checkpoint_stall_ms", &StepMetrics::checkpoint_stall_ms},
+    {"replication_stall_ms", &StepMetrics::replication_stall_ms},
     {"comm_exposed_ms", &StepMetrics::comm_exposed_ms},
     {"model_flops_utilization", &StepMetrics::matmul_ceiling_share},  // its former name
     {"matmul_ceiling_share", &StepMetrics::matmul_ceiling_share}};
@@ -53,8 +54,11 @@ std::string metrics_line(const StepMetrics& metrics) {
   line += fmt::format(", \"tokens\": {}", metrics.tokens);
   for (const FloatKey& key : kAfterTokens) append_float(line, key, metrics);
   if (metrics.peak_utilization > 0) append_float(line, kPeak, metrics);
-  line += fmt::format(", \"time\": {}}}", metrics.time);
-  return line;
+  line += fmt::format(", \"time\": {}", metrics.time);
+  if (metrics.start > 0) {
+    line += fmt::format(", \"start\": {}, \"clock\": {}", metrics.start, metrics.clock);
+  }
+  return line + "}";
 }
 
 std::optional<StepMetrics> parse_metrics(const Json& json) {
@@ -76,6 +80,12 @@ std::optional<StepMetrics> parse_metrics(const Json& json) {
   }
   const auto time = json.find("time");
   if (time != json.end() && time->is_number()) metrics.time = time->get<double>();
+  const auto start = json.find("start"), clock = json.find("clock");
+  if (start != json.end() && start->is_number_integer() && clock != json.end() &&
+      clock->is_number()) {
+    metrics.start = start->get<int64_t>();
+    metrics.clock = clock->get<double>();
+  }
   return metrics;
 }
 

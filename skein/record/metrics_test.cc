@@ -30,8 +30,14 @@ TEST(Metrics, WritesTheKeysOfTheFormat) {
       R"({"step": 7, "loss": 10.5, "learning_rate": 1.5e-07, "grad_norm": 0.1, )"
       R"("param_norm": 1600, "tokens": 4194304, "epoch": 0.25, )"
       R"("tokens_per_s": 12345.678, "step_ms": 250, )"
-      R"("data_wait_ms": 0, "checkpoint_stall_ms": 0, "comm_exposed_ms": 0, )"
+      R"("data_wait_ms": 0, "checkpoint_stall_ms": 0, "replication_stall_ms": 0, "comm_exposed_ms": 0, )"
       R"("model_flops_utilization": 0.61, "matmul_ceiling_share": 0.61, "time": 1763636883.25})");
+}
+
+TEST(Metrics, SaysWhichStartAndWhenOnItsMachine) {
+  const StepMetrics metrics{.step = 7, .time = 100.5, .start = 3, .clock = 12.25};
+  EXPECT_TRUE(metrics_line(metrics).ends_with(R"("time": 100.5, "start": 3, "clock": 12.25})"));
+  EXPECT_EQ(parse_metrics(parse_json(metrics_line(metrics), "line")), metrics);
 }
 
 TEST(Metrics, FloatsReadBackToTheSameBits) {

@@ -9,13 +9,13 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
-#include "skein/base/mutex.h"
+#include "skein/base/quiet_thread.h"
 
 namespace skein {
 namespace {
@@ -23,17 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto kClientDeadline = std::chrono::seconds(1);
 constexpr size_t kMaxRequestBytes = 8192;
-
-template <typename Number>
-void append_metric(std::string& text, const char* name, const char* type, const char* help,
-                   Number value) {
-  text += fmt::format("# HELP skein_{0} {2}\n# TYPE skein_{0} {1}\nskein_{0} ", name, type, help);
-  if (!std::isfinite(static_cast<double>(value))) {
-    text += std::isnan(static_cast<double>(value)) ? "NaN\n" : value > 0 ? "+Inf\n" : "-Inf\n";
-  } else {
-    text += fmt::format("{}\n", value);
-  }
-}
 
 // Waits until `fd` is ready or the deadline has passed.
 bool wait_for(int fd, short events, Clock::time_point deadline) {
@@ -66,7 +55,7 @@ void send_response(int client, std::string_view response, Clock::time_point dead
   }
 }
 
-std::string make_response(std::string_view request, const std::string& text) {
+std::string make_response(std::string_view request, const std::function<std::string()>& text) {
   constexpr const char* kFormat =
       "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}";
   const std::string_view line = request.substr(0, request.find("\r\n"));
@@ -79,8 +68,9 @@ std::string make_response(std::string_view request, const std::string& text) {
   if (!line.starts_with("GET /metrics ") && !line.starts_with("GET /metrics?")) {
     return fmt::format(kFormat, "404 Not Found", "text/plain", 13, "see /metrics\n");
   }
-  return fmt::format(kFormat, "200 OK", "text/plain; version=0.0.4; charset=utf-8", text.size(),
-                     text);
+  const std::string body = text();
+  return fmt::format(kFormat, "200 OK", "text/plain; version=0.0.4; charset=utf-8", body.size(),
+                     body);
 }
 
 FileDescriptor open_listener(const std::string& address) {
@@ -113,49 +103,12 @@ FileDescriptor open_listener(const std::string& address) {
 
 }  // namespace
 
-std::string prometheus_text(const PrometheusSample& sample) {
-  const StepMetrics& metrics = sample.metrics;
-  std::string text;
-  const auto gauge = [&](const char* name, auto value, const char* help) {
-    append_metric(text, name, "gauge", help, value);
-  };
-  gauge("step", metrics.step, "The newest step; 1 is the first update.");
-  gauge("steps_planned", sample.total_steps, "Steps of the whole run.");
-  gauge("loss", metrics.loss, "Mean cross-entropy per token of the newest step, in nats.");
-  gauge("learning_rate", metrics.learning_rate, "Learning rate of the newest step.");
-  gauge("grad_norm", metrics.grad_norm, "Global gradient norm before clipping.");
-  gauge("param_norm", metrics.param_norm, "Global norm of the parameters.");
-  append_metric(text, "tokens_total", "counter", "Tokens trained on since the run began.",
-                metrics.tokens);
-  gauge("epoch", metrics.epoch, "How often the corpus was read since the run began.");
-  gauge("tokens_per_second", metrics.tokens_per_s, "Throughput of the newest step.");
-  gauge("step_seconds", metrics.step_ms / 1000, "Wall time of the newest step.");
-  gauge("data_wait_seconds", metrics.data_wait_ms / 1000, "Waiting for data in the newest step.");
-  gauge("checkpoint_stall_seconds", metrics.checkpoint_stall_ms / 1000,
-        "Standing still for a checkpoint in the newest step.");
-  gauge("comm_exposed_seconds", metrics.comm_exposed_ms / 1000,
-        "Communication that no computation hid in the newest step.");
-  gauge("model_flops_utilization", metrics.matmul_ceiling_share,
-        "matmul_ceiling_share, under its name of before.");
-  gauge("matmul_ceiling_share", metrics.matmul_ceiling_share,
-        "Share of the measured matrix-product rate of all ranks, 0 to 1.");
-  if (metrics.peak_utilization > 0) {
-    gauge("peak_utilization", metrics.peak_utilization,
-          "Share of the matrix-product rate that the maker of the device advertises, 0 to 1.");
-  }
-  gauge("memory_bytes", sample.memory_bytes, "Memory of the arenas.");
-  gauge("grad_spike_steps", sample.spike_steps,
-        "Steps that the present gradient spike has lasted.");
-  gauge("last_step_timestamp_seconds", metrics.time, "Unix time at the end of the newest step.");
-  return text;
-}
-
 class PrometheusServer::Listener {
  public:
-  explicit Listener(const std::string& address)
-      : socket_(open_listener(address)), stop_(::eventfd(0, EFD_CLOEXEC)) {
+  Listener(const std::string& address, std::function<std::string()> text)
+      : socket_(open_listener(address)), stop_(::eventfd(0, EFD_CLOEXEC)), text_(std::move(text)) {
     if (stop_.get() < 0) fail(ErrorCode::kIo, "cannot make an eventfd: {}", errno_text(errno));
-    thread_ = std::thread([this] { serve(); });
+    thread_ = quiet_thread([this] { serve(); });
   }
 
   ~Listener() {
@@ -163,11 +116,6 @@ class PrometheusServer::Listener {
     // Writing to an eventfd can fail only when its counter is about to overflow.
     [[maybe_unused]] const ssize_t count = ::write(stop_.get(), &one, sizeof one);
     thread_.join();
-  }
-
-  void publish(std::string text) {
-    const Lock lock(mutex_);
-    text_ = std::move(text);
   }
 
   int port() const {
@@ -201,26 +149,19 @@ class PrometheusServer::Listener {
   void answer(int client) {
     const Clock::time_point deadline = Clock::now() + kClientDeadline;
     const std::string request = read_request(client, deadline);
-    std::string text;
-    {
-      const Lock lock(mutex_);
-      text = text_;
-    }
-    send_response(client, make_response(request, text), deadline);
+    send_response(client, make_response(request, text_), deadline);
     ::shutdown(client, SHUT_WR);
   }
 
   FileDescriptor socket_;
   FileDescriptor stop_;
-  Mutex mutex_;
-  std::string text_ SKEIN_GUARDED_BY(mutex_);
+  const std::function<std::string()> text_;
   std::thread thread_;
 };
 
-PrometheusServer::PrometheusServer(const std::string& address)
-    : listener_(std::make_unique<Listener>(address)) {}
+PrometheusServer::PrometheusServer(const std::string& address, std::function<std::string()> text)
+    : listener_(std::make_unique<Listener>(address, std::move(text))) {}
 PrometheusServer::~PrometheusServer() = default;
-void PrometheusServer::publish(std::string text) { listener_->publish(std::move(text)); }
 int PrometheusServer::port() const { return listener_->port(); }
 
 }  // namespace skein

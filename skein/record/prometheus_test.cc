@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/record/prometheus_text.h"
 
 namespace skein {
 namespace {
@@ -36,10 +38,16 @@ std::string ask(int port, const std::string& request) {
 }
 
 TEST(Prometheus, WritesTheTextFormat) {
-  const std::string text = prometheus_text(
+  PrometheusText prometheus;
+  add_step_metrics(
+      prometheus,
       {.metrics = {.step = 7, .loss = 2.5f, .grad_norm = std::nanf(""), .tokens = 28672},
        .total_steps = 100,
        .memory_bytes = 1 << 20});
+  prometheus.family("time_seconds", "gauge", "By part.");
+  prometheus.sample(1.5, "part=\"saving\"");
+  const std::string& text = prometheus.text();
+  EXPECT_NE(text.find("\nskein_time_seconds{part=\"saving\"} 1.5\n"), std::string::npos);
   EXPECT_NE(text.find("# HELP skein_loss Mean cross-entropy per token of the newest step, in "
                       "nats.\n# TYPE skein_loss gauge\nskein_loss 2.5\n"),
             std::string::npos);
@@ -50,9 +58,9 @@ TEST(Prometheus, WritesTheTextFormat) {
 }
 
 TEST(Prometheus, ServesTheNewestText) {
-  PrometheusServer server("127.0.0.1:0");
-  server.publish("skein_step 1\n");
-  server.publish("skein_step 2\n");
+  std::atomic<int> step = 1;
+  PrometheusServer server("127.0.0.1:0", [&] { return fmt::format("skein_step {}\n", step++); });
+  ask(server.port(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
   const std::string response = ask(server.port(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(response.find("HTTP/1.1 200 OK\r\n"), 0u);
   EXPECT_NE(response.find("Content-Type: text/plain; version=0.0.4"), std::string::npos);
@@ -61,7 +69,7 @@ TEST(Prometheus, ServesTheNewestText) {
 }
 
 TEST(Prometheus, RefusesOtherRequests) {
-  PrometheusServer server("127.0.0.1:0");
+  PrometheusServer server("127.0.0.1:0", [] { return std::string(); });
   EXPECT_NE(ask(server.port(), "GET / HTTP/1.1\r\n\r\n").find(" 404 "), std::string::npos);
   EXPECT_NE(ask(server.port(), "GET /metricsx HTTP/1.1\r\n\r\n").find(" 404 "), std::string::npos);
   EXPECT_NE(ask(server.port(), "POST /metrics HTTP/1.1\r\n\r\n").find(" 405 "), std::string::npos);
@@ -69,19 +77,18 @@ TEST(Prometheus, RefusesOtherRequests) {
 }
 
 TEST(Prometheus, ASilentClientDoesNotBlockTheOthers) {
-  PrometheusServer server("127.0.0.1:0");
-  server.publish("skein_step 3\n");
+  PrometheusServer server("127.0.0.1:0", [] { return std::string("skein_step 3\n"); });
   const FileDescriptor silent = connect_to(server.port());
   EXPECT_NE(ask(server.port(), "GET /metrics HTTP/1.1\r\n\r\n").find("skein_step 3"),
             std::string::npos);
 }
 
 TEST(Prometheus, SaysWhichAddressFails) {
-  const PrometheusServer first("127.0.0.1:0");
+  const PrometheusServer first("127.0.0.1:0", [] { return std::string(); });
   const std::string taken = "127.0.0.1:" + std::to_string(first.port());
   for (const std::string& address : {taken, std::string("127.0.0.1:http"), std::string("none")}) {
     try {
-      PrometheusServer server(address);
+      PrometheusServer server(address, [] { return std::string(); });
       FAIL() << address;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kUsage);

@@ -7,16 +7,12 @@
 #include "skein/base/error.h"
 #include "skein/checkpoint/run_lock.h"
 #include "skein/config/config.h"
+#include "skein/record/event_fields.h"
 #include "skein/record/jsonl.h"
 #include "skein/record/spikes.h"
 
 namespace skein {
 namespace {
-
-double number_or(const Json& json, const char* key, double otherwise) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : otherwise;
-}
 
 std::optional<int64_t> integer(const Json& json, const char* key) {
   const auto found = json.find(key);
@@ -24,10 +20,7 @@ std::optional<int64_t> integer(const Json& json, const char* key) {
   return found->get<int64_t>();
 }
 
-std::string text_or_empty(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
+std::string text_or_empty(const Json& json, const char* key) { return text_or(json, key, ""); }
 
 float finite_or_zero(float value) { return std::isfinite(value) ? value : 0; }
 
@@ -45,8 +38,10 @@ class ReportReader {
         ++report_.num_bad_lines;
         return;
       }
+      report_.time.add_event(json);
       if (event == "start") begin_start(time, json);
-      if (event == "roll_back") begin_after(time, integer(json, "to_step").value_or(0));
+      if (event == "roll_back")
+        begin_after(time, integer(json, "to_step").value_or(0), num_starts_);
       if (time > 0) last_time_ = std::max(last_time_, time);
       last_event_time_ = std::max(last_event_time_, time);
       add_event(event, time, json);
@@ -57,6 +52,7 @@ class ReportReader {
     report_.num_bad_lines += for_each_json_line(path, [&](const Json& json) {
       const std::optional<StepMetrics> metrics = parse_metrics(json);
       if (metrics) {
+        report_.time.add_step(*metrics);
         add_step(*metrics);
       } else {
         ++report_.num_bad_lines;
@@ -66,13 +62,10 @@ class ReportReader {
   }
 
   RunReport finish() {
+    report_.time.settle();
     SpikeDetector spikes;
     for (const auto& [step, metrics] : steps_) {
       report_.steps.push_back(metrics);
-      report_.useful_seconds +=
-          finite_or_zero(metrics.step_ms - metrics.data_wait_ms - metrics.checkpoint_stall_ms) /
-          1e3;
-      report_.data_wait_seconds += finite_or_zero(metrics.data_wait_ms) / 1e3;
       report_.checkpoint_stall_seconds += finite_or_zero(metrics.checkpoint_stall_ms) / 1e3;
       if (!spikes.observe(metrics.grad_norm).alarm.empty()) ++report_.num_alarms;
     }
@@ -80,7 +73,6 @@ class ReportReader {
     if (spikes.spike_steps() > 0) ++report_.spikes_by_length[spikes.spike_steps()];
     for (const auto& [step, loss] : validations_) report_.validations.push_back({step, loss});
     report_.num_restarts = std::max<int64_t>(num_starts_ - 1, 0);
-    if (first_time_ && last_time_ > *first_time_) report_.wall_seconds = last_time_ - *first_time_;
     if (is_open_) end_without_word();
     std::stable_sort(report_.failures.begin(), report_.failures.end(),
                      [](const auto& a, const auto& b) { return a.time < b.time; });
@@ -91,6 +83,7 @@ class ReportReader {
   struct Start {
     double time;
     int64_t step;
+    int64_t number;
   };
 
   void begin_start(double time, const Json& json) {
@@ -101,41 +94,30 @@ class ReportReader {
     is_open_ = true;
     ++num_starts_;
     report_.end = RunReport::End::kUnknown;
-    if (time > 0) begin_at(time);
-    begin_after(time, integer(json, "step").value_or(0));
+    begin_after(time, integer(json, "step").value_or(0),
+                integer(json, "number").value_or(num_starts_));
   }
 
   // From here on the run goes on after `step`.
-  void begin_after(double time, int64_t step) {
-    starts_.push_back({time, step});
+  void begin_after(double time, int64_t step, int64_t number) {
+    starts_.push_back({time, step, number});
     std::erase_if(validations_, [&](const auto& one) { return one.first > step; });
   }
 
   void add_step(const StepMetrics& metrics) {
-    while (next_start_ < starts_.size() && metrics.time > 0 &&
-           starts_[next_start_].time <= metrics.time) {
+    const auto has_come = [&](const Start& start) {  // before this step was done
+      return metrics.start > 0 ? start.number <= metrics.start
+                               : metrics.time > 0 && start.time <= metrics.time;
+    };
+    while (next_start_ < starts_.size() && has_come(starts_[next_start_])) {
       leave_behind(starts_[next_start_++].step);
     }
-    const auto [found, is_new] = steps_.try_emplace(metrics.step, metrics);
-    if (!is_new) {
-      redo(found->second);
-      found->second = metrics;
-    }
-    if (metrics.time <= 0) return;
-    begin_at(metrics.time - finite_or_zero(metrics.step_ms) / 1e3);
+    steps_.insert_or_assign(metrics.step, metrics);
     last_time_ = std::max(last_time_, metrics.time);
   }
 
   // A start resumed after `step`, so all later steps until then are discarded.
-  void leave_behind(int64_t step) {
-    const auto first = steps_.upper_bound(step);
-    for (auto lost = first; lost != steps_.end(); ++lost) redo(lost->second);
-    steps_.erase(first, steps_.end());
-  }
-
-  void redo(const StepMetrics& metrics) {
-    report_.redone_seconds += finite_or_zero(metrics.step_ms) / 1e3;
-  }
+  void leave_behind(int64_t step) { steps_.erase(steps_.upper_bound(step), steps_.end()); }
 
   void add_event(const std::string& event, double time, const Json& json) {
     if (event == "failure") {
@@ -181,8 +163,6 @@ class ReportReader {
     if (!report_.steps.empty()) report_.failures.back().step = report_.steps.back().step;
   }
 
-  void begin_at(double time) { first_time_ = std::min(first_time_.value_or(time), time); }
-
   RunReport report_;
   std::map<int64_t, StepMetrics> steps_;
   std::map<int64_t, float> validations_;
@@ -190,7 +170,6 @@ class ReportReader {
   int64_t num_starts_ = 0;
   size_t next_start_ = 0;  // the first start with no later step so far
   bool is_open_ = false;   // the newest start has neither stopped nor failed so far
-  std::optional<double> first_time_;
   double last_time_ = 0;
   double last_event_time_ = 0;
 };
@@ -208,11 +187,10 @@ float median_of(const std::vector<StepMetrics>& steps, float StepMetrics::*value
 
 }  // namespace
 
-double RunReport::goodput() const { return wall_seconds > 0 ? useful_seconds / wall_seconds : 0; }
-
 double RunReport::other_seconds() const {
-  return std::max(0.0, wall_seconds - useful_seconds - data_wait_seconds -
-                           checkpoint_stall_seconds - redone_seconds);
+  return std::max(0.0, wall_seconds() - time.seconds(TimePart::kProductive) -
+                           time.seconds(TimePart::kDataWait) - checkpoint_stall_seconds -
+                           time.seconds(TimePart::kRedone));
 }
 
 double RunReport::one_step_spikes() const { return one_step_share(spikes_by_length); }

@@ -6,12 +6,13 @@
 //          A start without a stop or failure event whose process does not run any more was killed,
 //          which counts as a failure. Lines that are incomplete or not objects are counted and
 //          skipped. A missing file leaves its part of the report empty.
-//          wall    = from the first start event (or the begin of the first step) to the last event
-//                  or step
-//          useful  = sum over steps that count of step_ms - data_wait_ms - checkpoint_stall_ms
-//          goodput = useful / wall
-//          other   = wall - useful - data wait - checkpoint stall - redone: start-up, validation,
-//                  detection of failures, time without a process
+//          wall    = from the launch of the first start (or the begin of the first step) to the
+//                  newest step, start, restart or end
+//          useful  = sum over steps that count of step_ms - data_wait_ms - checkpoint_stall_ms -
+//                    replication_stall_ms
+//          goodput = useful / wall; time_ledger.h divides the wall into its parts
+//          other   = wall - useful - data wait - checkpoint stall - redone: the parts of the ledger
+//                  that are none of these
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include "skein/base/file.h"
 #include "skein/base/json.h"
 #include "skein/record/metrics.h"
+#include "skein/record/time_ledger.h"
 
 namespace skein {
 
@@ -58,13 +60,11 @@ struct RunReport {
   int64_t num_bad_lines = 0;
   double ceiling_flops = 0;  // of the newest start; 0: not known
 
-  double wall_seconds = 0;
-  double useful_seconds = 0;
-  double data_wait_seconds = 0;
-  double checkpoint_stall_seconds = 0;
-  double redone_seconds = 0;
+  TimeLedger time;
+  double checkpoint_stall_seconds = 0;  // in steps that count
+  double wall_seconds() const { return static_cast<double>(time.total_micros()) / 1e6; }
   double other_seconds() const;
-  double goodput() const;  // 0 where the wall is 0
+  double goodput() const { return time.goodput(); }
 
   const StepMetrics* best() const;  // the step with the lowest loss; null where there are no steps
   float median_tokens_per_s() const;

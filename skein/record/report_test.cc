@@ -68,11 +68,11 @@ fs::path write_run(const std::string& name) {
 TEST(Report, AccountsForEverySecond) {
   const RunReport report = read_report(write_run("report_seconds"));
   EXPECT_EQ(report.steps.size(), 10u);
-  EXPECT_NEAR(report.wall_seconds, 27, 1e-9);
-  EXPECT_NEAR(report.useful_seconds, 10 * 0.85, 1e-5);
-  EXPECT_NEAR(report.data_wait_seconds, 1.0, 1e-5);
+  EXPECT_NEAR(report.wall_seconds(), 27, 1e-9);
+  EXPECT_NEAR(report.time.seconds(TimePart::kProductive), 10 * 0.85, 1e-5);
+  EXPECT_NEAR(report.time.seconds(TimePart::kDataWait), 1.0, 1e-5);
   EXPECT_NEAR(report.checkpoint_stall_seconds, 0.5, 1e-5);
-  EXPECT_NEAR(report.redone_seconds, 2.0, 1e-9);
+  EXPECT_NEAR(report.time.seconds(TimePart::kRedone), 2.0, 1e-9);
   EXPECT_NEAR(report.other_seconds(), 27 - 8.5 - 1 - 0.5 - 2, 1e-4);
   EXPECT_NEAR(report.goodput(), 8.5 / 27, 1e-6);
 }
@@ -98,8 +98,8 @@ TEST(Report, StepsThatWereAbandonedAreNotUseful) {
   const RunReport report = read_report(folder);
   ASSERT_EQ(report.steps.size(), 15u);
   EXPECT_EQ(report.steps.back().step, 15);
-  EXPECT_NEAR(report.useful_seconds, 15 * 0.85, 1e-5);
-  EXPECT_NEAR(report.redone_seconds, 10, 1e-5);
+  EXPECT_NEAR(report.time.seconds(TimePart::kProductive), 15 * 0.85, 1e-5);
+  EXPECT_NEAR(report.time.seconds(TimePart::kRedone), 10, 1e-5);
   EXPECT_TRUE(report.validations.empty());
   EXPECT_EQ(report.failures.size(), 0u);
   // The same before the first step of the new start.
@@ -107,7 +107,7 @@ TEST(Report, StepsThatWereAbandonedAreNotUseful) {
       << event_line(300, "start", {{"step", 5}}) << "\n";
   const RunReport back = read_report(folder);
   EXPECT_EQ(back.steps.size(), 5u);
-  EXPECT_NEAR(back.redone_seconds, 20, 1e-5);
+  EXPECT_NEAR(back.time.seconds(TimePart::kRedone), 20, 1e-5);
 }
 
 TEST(Report, AStartWithoutAnEndIsAFailure) {

@@ -17,12 +17,20 @@ OrderedJson float_json(float value) {
 }
 
 OrderedJson goodput_json(const RunReport& report) {
-  return {{"wall_seconds", report.wall_seconds},
-          {"useful_seconds", report.useful_seconds},
-          {"data_wait_seconds", report.data_wait_seconds},
+  const TimeLedger& time = report.time;
+  OrderedJson parts = OrderedJson::object();
+  for (int i = 0; i < kNumTimeParts; ++i) {
+    const auto part = static_cast<TimePart>(i);
+    parts[time_part_name(part)] = time.seconds(part);
+  }
+  return {{"wall_seconds", report.wall_seconds()},
+          {"useful_seconds", time.seconds(TimePart::kProductive)},
+          {"data_wait_seconds", time.seconds(TimePart::kDataWait)},
           {"checkpoint_stall_seconds", report.checkpoint_stall_seconds},
-          {"redone_seconds", report.redone_seconds},
-          {"other_seconds", report.other_seconds()}};
+          {"redone_seconds", time.seconds(TimePart::kRedone)},
+          {"other_seconds", report.other_seconds()},
+          {"between_starts_seconds", static_cast<double>(time.between_starts_micros()) / 1e6},
+          {"parts", std::move(parts)}};
 }
 
 OrderedJson spikes_json(const RunReport& report) {
@@ -67,16 +75,27 @@ void add_loss(Rows& rows, const RunReport& report) {
            format_count(report.median_tokens_per_s()), 100 * report.median_utilization(), ceiling);
 }
 
+// Every part that took time, in the order in which a step meets them.
 void add_time(Rows& rows, const RunReport& report) {
-  if (report.wall_seconds <= 0) return;
-  rows.add("wall time", "{}", format_duration(report.wall_seconds));
-  rows.add("goodput",
-           "{:.2f}%: {} useful, {} waiting for data, {} stalled by checkpoints, "
-           "{} redone, {} other",
-           100 * report.goodput(), format_duration(report.useful_seconds),
-           format_duration(report.data_wait_seconds),
-           format_duration(report.checkpoint_stall_seconds), format_duration(report.redone_seconds),
-           format_duration(report.other_seconds()));
+  constexpr const char* kSaid[kNumTimeParts] = {"productive",
+                                                "waiting for data",
+                                                "saving",
+                                                "replicating",
+                                                "redone: steps that were lost",
+                                                "validating",
+                                                "starting",
+                                                "detecting failures",
+                                                "recovering from them",
+                                                "waiting for machines, a back-off, or a new start"};
+  if (report.wall_seconds() <= 0) return;
+  rows.add("wall time", "{}", format_duration(report.wall_seconds()));
+  rows.add("goodput", "{:.2f}%", 100 * report.goodput());
+  for (int i = 0; i < kNumTimeParts; ++i) {
+    const double seconds = report.time.seconds(static_cast<TimePart>(i));
+    if (seconds == 0) continue;
+    rows.add("", "{:>9} {:6.2f}%  {}", format_duration(seconds),
+             100 * seconds / report.wall_seconds(), kSaid[i]);
+  }
 }
 
 void add_end(Rows& rows, const RunReport& report) {

@@ -4,8 +4,10 @@
 #include <cstdio>
 
 #include "skein/base/log.h"
+#include "skein/base/machine.h"
 #include "skein/base/units.h"
 #include "skein/base/version.h"
+#include "skein/record/event_fields.h"
 
 namespace skein {
 namespace {
@@ -14,6 +16,15 @@ fs::path create_run_folder(const Config& config) {
   const fs::path dir = config.run.dir;
   fs::create_directories(dir);
   return dir;
+}
+
+// One more than the highest of the starts in the file.
+int64_t next_start_number(const fs::path& events_file) {
+  int64_t number = 0;
+  for_each_json_line(events_file, [&](const Json& json) {
+    if (text_or(json, "event", "") == "start") number = integer_or(json, "number", number + 1);
+  });
+  return number + 1;
 }
 
 }  // namespace
@@ -41,16 +52,13 @@ OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_by
   return json;
 }
 
-RunLog::RunLog(const Config& config)
+RunLog::RunLog(const Config& config, const Launched& launched)
     : config_(config),
+      launched_(launched),
       dir_(create_run_folder(config)),
       metrics_(dir_),
       events_(dir_),
-      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {
-  if (!config_.log.prometheus.empty()) {
-    prometheus_ = std::make_unique<PrometheusServer>(config_.log.prometheus);
-  }
-}
+      progress_(stderr, log::on_terminal(), config.run.steps, config.log.every_steps) {}
 
 // Prints a line above the progress line.
 void RunLog::say(const std::string& line) {
@@ -73,12 +81,16 @@ void RunLog::begin_after(int64_t step) {
     tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
   }
   epoch_ = step > 0 ? -1.0f : 0.0f;
+  number_ = next_start_number(dir_ / "events.jsonl");
 }
 
 void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
   begin_after(step);
+  const double launched_at =
+      launched_.at_seconds > 0 ? launched_.at_seconds : process_start_seconds();
   events_.append(
-      "start", {{"step", step},
+      "start", {{"number", number_},
+                {"step", step},
                 {"from", from},
                 {"version", kVersion},
                 {"parameters", scale_.num_parameters},
@@ -86,7 +98,10 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
                 {"peak_flops", scale_.peak_flops ? OrderedJson(*scale_.peak_flops) : nullptr},
                 {"allocated_bytes",
                  allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes, scale_.loader_bytes)},
-                {"changed", changes_to_json(beginning.changes)}});
+                {"changed", changes_to_json(beginning.changes)},
+                {"generation", launched_.generation},
+                {"launched_seconds", boot_seconds() - launched_at},
+                {"waited_seconds", launched_.waited_seconds}});
   if (step > 0) {
     say(fmt::format("resuming after step {} from {}{}{}", step, from,
                     beginning.why.empty() ? "" : ": ", beginning.why));
@@ -166,6 +181,8 @@ void RunLog::say_repetition(const StepMetrics& metrics) {
 double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, double seconds,
                     int64_t num_tokens) {
   metrics.time = unix_time();
+  metrics.start = number_;
+  metrics.clock = boot_seconds();
   metrics.step_ms = static_cast<float>(seconds * 1e3);
   const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
   metrics.tokens_per_s = static_cast<float>(tokens_per_s);
@@ -176,10 +193,6 @@ double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, 
   metrics_.append(metrics);
   tell_spikes(metrics.step, verdict);
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
-  if (prometheus_) {
-    prometheus_->publish(
-        prometheus_text({metrics, config_.run.steps, memory_bytes_, verdict.spike_steps}));
-  }
   progress_.update(metrics, metrics.time);
   say_repetition(metrics);
   return measuring_s;

@@ -1,5 +1,5 @@
-// All output of a run: the progress line, metrics.jsonl, events.jsonl, TensorBoard, Prometheus and
-// spike alarms. The training loop reports what happened, and RunLog decides where it is written.
+// All output of a run: the progress line, metrics.jsonl, events.jsonl, TensorBoard and spike
+// alarms. The training loop reports what happened, and RunLog decides where it is written.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,6 @@
 #include "skein/record/events.h"
 #include "skein/record/metrics.h"
 #include "skein/record/progress.h"
-#include "skein/record/prometheus.h"
 #include "skein/record/spikes.h"
 #include "skein/record/tensorboard.h"
 
@@ -27,11 +26,17 @@ OrderedJson allocated_to_json(const ArenaBytes& arena_bytes, int64_t snapshot_by
 // What watched the gradient norms in metrics.jsonl up to `step`: for checkpoints of older versions,
 // which do not hold it.
 SpikeDetector spikes_until(const fs::path& metrics_file, int64_t step);
+// What came before this process: how `skein train` was launched, by the clock of base/machine.h.
+struct Launched {
+  int64_t generation = 1;     // how often the workers of this launch were started
+  double at_seconds = 0;      // 0: with this process
+  double waited_seconds = 0;  // of them, for other machines
+};
 
 class RunLog {
  public:
   // Creates the run folder.
-  explicit RunLog(const Config& config);
+  explicit RunLog(const Config& config, const Launched& launched = {});
 
   // What was allocated, and the rates that utilization refers to.
   struct Scale {
@@ -85,14 +90,15 @@ class RunLog {
   void say(const std::string& line);
 
   Config config_;
+  Launched launched_;
   fs::path dir_;
   MetricsLog metrics_;
   EventLog events_;
   std::unique_ptr<TensorBoardWriter> tensorboard_;
-  std::unique_ptr<PrometheusServer> prometheus_;
   Progress progress_;
   Scale scale_;
   double ceiling_time_ = 0;  // when the ceiling was last measured
+  int64_t number_ = 0;       // of this start
   float epoch_ = 0;          // epoch of the previous step; below 0: not known
   int64_t memory_bytes_ = 0;
 };

@@ -24,7 +24,7 @@ std::string describe(const Instruction& instruction) {
 
 }  // namespace
 
-Communicators split_by_axis(Communicator& world, const Mesh& mesh) {
+Communicators split_by_axis(Communicator& world, const Mesh& mesh, int64_t data_leaves) {
   Communicators groups;
   const std::vector<int64_t> mine = mesh.coordinates(world.rank());
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
@@ -36,7 +36,7 @@ Communicators split_by_axis(Communicator& world, const Mesh& mesh) {
       if (theirs == mine) members.push_back(rank);
     }
     const std::string& name = mesh.axis(axis).name;
-    groups[name] = world.group(members, name);
+    groups[name] = world.group(members, name, name == "dp" ? data_leaves : 0);
     if (name == "pp") groups["pp.backward"] = world.group(members, "pp.backward");
   }
   return groups;

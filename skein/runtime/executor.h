@@ -43,7 +43,8 @@ struct OpTime {
 using Communicators = std::map<std::string, std::unique_ptr<Communicator>, std::less<>>;
 
 // The groups of `rank` along every axis of the mesh that is larger than 1. Collective over `world`.
-Communicators split_by_axis(Communicator& world, const Mesh& mesh);
+// `data_leaves`: of the tree by which the group "dp" adds (Communicator::group).
+Communicators split_by_axis(Communicator& world, const Mesh& mesh, int64_t data_leaves = 0);
 
 class Executor {
  public:
@@ -99,6 +100,9 @@ class Executor {
 
   // Host seconds spent in ops that communicate since the last call, transfers and waits included.
   double take_communication_seconds() { return std::exchange(communication_seconds_, 0.0); }
+
+  // The same without beginning anew.
+  double communication_seconds() const { return communication_seconds_; }
 
   // From here on ops are timed one by one, and programs are not replayed.
   void start_profile() { profiling_ = true; }

@@ -18,6 +18,22 @@ std::string names_of(const std::vector<const HostRecord*>& hosts) {
   return text.empty() ? "none" : text;
 }
 
+bool is_fit(const HostRecord& host, int64_t checked) {
+  return host.sick.empty() && host.checked >= checked;
+}
+
+bool could_train(const HostRecord& host) {
+  return !host.leaving && host.workers > 0 && host.joined <= host.ended;
+}
+
+// "; left out: node7: storage: …" for people.
+std::string left_out(const std::vector<const HostRecord*>& sick) {
+  std::string text;
+  for (const HostRecord* host : sick)
+    text += fmt::format("; left out: {}: {}", host->host, host->sick);
+  return text;
+}
+
 // The worst ending of those that `generation` had, and who had it: a cause before a consequence.
 const HostRecord* root_cause(const StoreView& view, const GenerationRecord& generation) {
   const HostRecord* worst = nullptr;
@@ -144,12 +160,37 @@ std::vector<const HostRecord*> Membership::in_order() const {
   return hosts;
 }
 
-std::vector<const HostRecord*> Membership::candidates() const {
+std::vector<const HostRecord*> Membership::candidates(int64_t checked) const {
   std::vector<const HostRecord*> hosts = in_order();
-  std::erase_if(hosts, [](const HostRecord* host) {
-    return host->leaving || host->workers == 0 || host->joined > host->ended;
+  std::erase_if(hosts, [&](const HostRecord* host) {
+    return !could_train(*host) || !is_fit(*host, checked);
   });
   return hosts;
+}
+
+std::vector<const HostRecord*> Membership::sick_hosts() const {
+  std::vector<const HostRecord*> hosts = in_order();
+  std::erase_if(hosts, [](const HostRecord* host) { return host->sick.empty(); });
+  return hosts;
+}
+
+bool Membership::awaits_check(int64_t next, int num_ready) const {
+  int num_pending = 0;
+  bool any_member = false;
+  for (const HostRecord* host : in_order()) {
+    if (!could_train(*host) || !host->sick.empty() || host->checked >= next) continue;
+    ++num_pending;
+    any_member |= view_.newest && view_.newest->member(host->host) != nullptr;
+  }
+  return any_member || usable(num_ready + num_pending) > usable(num_ready);
+}
+
+int64_t Membership::check_due() const {
+  if (!updated_) return 0;
+  if (!view_.newest) return 1;
+  if (view_.newest->verdict) return 0;
+  if (!is_over(*view_.newest)) return view_.newest->number;
+  return successor().verdict ? 0 : view_.newest->number + 1;
 }
 
 // A host that leaves acts only where nobody stays.
@@ -165,7 +206,7 @@ bool Membership::could_grow() const {
   if (!view_.newest || view_.newest->verdict) return false;
   const auto& members = view_.newest->members;
   if (static_cast<int>(members.size()) >= options_.max_hosts) return false;
-  const std::vector<const HostRecord*> hosts = candidates();
+  const std::vector<const HostRecord*> hosts = candidates(1);
   const auto waiting = std::count_if(hosts.begin(), hosts.end(), [&](const HostRecord* host) {
     return view_.newest->member(host->host) == nullptr;
   });
@@ -262,7 +303,7 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
   GenerationRecord next = successor();
   if (next.verdict) return next;
 
-  const std::vector<const HostRecord*> hosts = candidates();
+  const std::vector<const HostRecord*> hosts = candidates(next.number);
   const int count = static_cast<int>(hosts.size());
   const std::vector<const HostRecord*> live = in_order();
   const auto num_leaving =
@@ -274,14 +315,15 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
   if (usable(count) == 0) {
     enough_since_.reset();
     if (!any_leaves && waited < options_.wait_for_hosts) return std::nullopt;
-    next.verdict = any_leaves
-                       ? Verdict{75, "stopped by a signal"}
-                       : Verdict{over == 0 ? 1 : 75,
-                                 fmt::format("launch.nodes asks for {} machines at least: "
-                                             "after {} s these had come: {}",
-                                             options_.min_hosts, waited / 1000, names_of(hosts))};
+    next.verdict = any_leaves ? Verdict{75, "stopped by a signal"}
+                              : Verdict{over == 0 ? 1 : 75,
+                                        fmt::format("launch.nodes asks for {} machines at least: "
+                                                    "after {} s these had come: {}{}",
+                                                    options_.min_hosts, waited / 1000,
+                                                    names_of(hosts), left_out(sick_hosts()))};
     return next;
   }
+  if (waited < options_.wait_for_checks && awaits_check(next.number, count)) return std::nullopt;
   if (!enough_since_) enough_since_ = now;
   const bool is_first = over == 0;
   if (is_first && count < options_.max_hosts && now - *enough_since_ < options_.gather) {
@@ -305,12 +347,13 @@ std::string Membership::waits_for() const {
     }
     return "hosts that are silent to be lost for certain";
   }
-  const std::vector<const HostRecord*> hosts = candidates();
+  const std::vector<const HostRecord*> hosts = candidates(0);
   const auto& [least, most] = std::pair(options_.min_hosts, options_.max_hosts);
   const std::string wanted =
       least == most ? std::to_string(most) : fmt::format("{} to {}", least, most);
   if (static_cast<int>(hosts.size()) >= most) return "";
-  return fmt::format("{} machines; there are {}: {}", wanted, hosts.size(), names_of(hosts));
+  return fmt::format("{} machines; there are {}: {}{}", wanted, hosts.size(), names_of(hosts),
+                     left_out(sick_hosts()));
 }
 
 }  // namespace skein

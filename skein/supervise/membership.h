@@ -11,6 +11,9 @@
 // while this host can both write and read. Neither a difference between clocks nor an outage of the
 // store, nor having been suspended, makes a host look silent.
 //
+// A host that its own check found sick is in no generation, nor is one that has not checked itself
+// since the last generation ended; a live host whose check is under way is waited for.
+//
 // Turn     the first live host of the last generation, else the first by name, writes the next one
 // Cost     of n hosts: O(n log n) a view
 #pragma once
@@ -32,6 +35,7 @@ struct MembershipOptions {
   Millis gather = 60'000;           // at the start, for more than min_hosts
   Millis settle = 1'000;            // for whoever is asked to stop at the same time as another
   Millis wait_for_hosts = 600'000;  // for min_hosts; then the run ends
+  Millis wait_for_checks = 15'000;  // of live hosts, after a generation; then it goes on without
   Millis first_backoff = 1'000;     // before the second restart that brought no new step
   Millis max_backoff = 60'000;
   int max_restarts = 100;  // in a row that brought no new step
@@ -53,12 +57,16 @@ class Membership {
   bool has_ended(const std::string& host, int64_t generation) const;
   // The generation's workers have ended everywhere, as far as anybody can know.
   bool is_over(const GenerationRecord& generation) const;
+  // The generation before which this host should have checked itself by now; 0: it need not yet.
+  int64_t check_due() const;
   // Whether this host is the one that acts for all.
   bool is_my_turn() const;
   // What this host should add to the list of generations now, if anything.
   std::optional<GenerationRecord> next_generation(Millis now);
   // Whether the newest generation could have more members, were it to stop.
   bool could_grow() const;
+  // No generation has begun, or the newest one is over.
+  bool is_between() const { return !view_.newest || is_over(*view_.newest); }
   // What this host waits for, for people; empty: nothing.
   std::string waits_for() const;
   // Enough hosts are left to train when this one leaves.
@@ -68,7 +76,11 @@ class Membership {
   bool is_silent(const std::string& host, Millis time) const;
   bool is_live(const HostRecord& record) const;
   std::vector<const HostRecord*> in_order() const;
-  std::vector<const HostRecord*> candidates() const;
+  // Those that could train, in order; `checked`: since when they must have checked themselves.
+  std::vector<const HostRecord*> candidates(int64_t checked) const;
+  std::vector<const HostRecord*> sick_hosts() const;
+  // Whether a host that is still checking itself should be in the generation `next`.
+  bool awaits_check(int64_t next, int num_ready) const;
   // How many of so many hosts can train; 0: too few.
   int usable(int num_hosts) const;
   GenerationRecord successor() const;

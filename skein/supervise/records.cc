@@ -34,6 +34,17 @@ class Fields {
     return value.get<int64_t>();
   }
   int count(const char* key) const { return static_cast<int>(number(key, 1'000'000)); }
+  std::vector<int64_t> numbers(const char* key) const {
+    const Json& list = get(key);
+    std::vector<int64_t> values;
+    if (!list.is_array()) wrong(key, "a list of whole numbers");
+    for (const Json& value : list) {
+      const bool fits = value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{1} << 53;
+      if (!fits) wrong(key, "a list of whole numbers");
+      values.push_back(value.get<int64_t>());
+    }
+    return values;
+  }
   bool flag(const char* key) const {
     const Json& value = get(key);
     if (!value.is_boolean()) wrong(key, "true or false");
@@ -105,7 +116,9 @@ OrderedJson host_to_json(const HostRecord& record) {
           {"joined", record.joined},   {"ended", record.ended},
           {"message", record.message}, {"ending", ending_name(record.ending)},
           {"step", record.step},       {"leaving", record.leaving},
-          {"gone", record.gone}};
+          {"gone", record.gone},       {"replicas", record.replicas},
+          {"checked", record.checked}, {"sick", record.sick},
+          {"work_us", record.work_us}};
 }
 
 HostRecord host_from_json(const Json& json, const std::string& what) {
@@ -122,6 +135,11 @@ HostRecord host_from_json(const Json& json, const std::string& what) {
   record.step = fields.number("step");
   record.leaving = fields.flag("leaving");
   record.gone = fields.flag("gone");
+  if (fields.has("replicas")) record.replicas = fields.text("replicas");
+  // Records of versions that did not check their hosts have none of these.
+  record.checked = fields.has("checked") ? fields.number("checked") : kNeedsNoCheck;
+  if (fields.has("sick")) record.sick = fields.text("sick");
+  if (fields.has("work_us")) record.work_us = fields.numbers("work_us");
   return record;
 }
 

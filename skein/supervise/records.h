@@ -58,9 +58,16 @@ struct HostRecord {
   Ending ending = Ending::kNone;  // why those of `ended` ended
   std::string message;            // the same for people
   int64_t step = 0;               // the last training step that its workers know to be done
+  std::string replicas;           // where it can be asked for copies of the state; "": nowhere
   bool leaving = false;           // it was asked to stop, and joins no further generation
   bool gone = false;              // its supervisor has ended, and its workers before it
+  int64_t checked = 0;            // the generation before which it last checked itself; 0: not yet
+  std::string sick;               // what that check found wrong, for people; "": nothing
+  std::vector<int64_t> work_us;   // of a step, by worker, without waiting for peers; empty: unknown
 };
+
+// HostRecord::checked of a host that does not check itself: it may join any generation.
+constexpr int64_t kNeedsNoCheck = int64_t{1} << 53;
 
 struct Verdict {
   int exit_code = 0;

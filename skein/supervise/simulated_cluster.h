@@ -33,6 +33,8 @@ struct SimHost {
   double clock_rate = 1;
   Millis clock_offset = 0;
   double slowness = 1;
+  int64_t work_us = 0;  // of a worker
+  bool sick = false, check_hangs = false;
   int64_t generation = 0;  // of its workers
   std::vector<SimWorker> workers;
   bool ready = false;  // all of them
@@ -129,6 +131,8 @@ class Simulation {
 
   void perform(SimHost& host);
 
+  void check(SimHost& host, int64_t number);
+
   void leave(SimHost& host, const Action& action);
 
   void kill_supervisor(SimHost& host, bool power);
@@ -202,6 +206,7 @@ class Simulation {
   void crash_worker(SimHost& host, Ending ending);
   void hang_worker(SimHost& host);
   void ask_to_stop(SimHost& host);
+  void fall_sick(SimHost& host, Millis time);
   void suspend(SimHost& host, Millis time);
   void resume(SimHost& host) {
     if (!std::exchange(host.suspended, false)) return;

@@ -13,7 +13,7 @@ void Simulation::fault() {
   SimHost& host = any_host();
   const Millis while_it_lasts = between(500, chance(0.2) ? 300'000 : 30'000);
   if (chance(0.01)) return ask_to_stop(host);
-  switch (between(0, 13)) {
+  switch (between(0, 15)) {
     case 0:
       crash_worker(host, Ending::kCrashed);
       break;
@@ -55,6 +55,10 @@ void Simulation::fault() {
         suspend(*member, 4 * while_it_lasts);
       }
       break;
+    case 13:
+    case 14:
+      fall_sick(host, 2 * while_it_lasts);
+      break;
     default:
       host.slowness = chance(0.5) ? 1 : 1 + 4 * uniform();
   }
@@ -79,6 +83,15 @@ void Simulation::ask_to_stop(SimHost& host) {
   note(host.name() + " is asked to stop");
   asked_to_stop_ = true;
   tell(host, [this, &host] { host.supervisor->asked_to_stop(15, false, clock(host)); });
+}
+
+// A worker of it fails, as sickness shows.
+void Simulation::fall_sick(SimHost& host, Millis time) {
+  (chance(0.5) ? host.sick : host.check_hangs) = true;
+  note(fmt::format("{} falls sick for {} ms; its check {}", host.name(), time,
+                   host.sick ? "says so" : "hangs"));
+  crash_worker(host, Ending::kCrashed);
+  after(time, [&host] { host.sick = host.check_hangs = false; });
 }
 
 void Simulation::suspend(SimHost& host, Millis time) {
@@ -117,6 +130,7 @@ void Simulation::mend() {
   for (SimHost& host : hosts_) {
     host.reaches_store = true;
     host.slowness = 1;
+    host.sick = host.check_hangs = false;
     resume(host);
     after(between(0, 10'000), [this, &host] { boot(host); });
   }

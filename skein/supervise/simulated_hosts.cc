@@ -72,6 +72,12 @@ void Simulation::perform(SimHost& host) {
         break;
       case Action::Kind::kDumpStacks:
         break;
+      case Action::Kind::kCheckHost:
+        check(host, action.check);
+        break;
+      case Action::Kind::kEndCheck:
+        break;
+      case Action::Kind::kStraggler:
       case Action::Kind::kSay:
         note(host.name() + ": " + action.text);
         break;
@@ -80,6 +86,14 @@ void Simulation::perform(SimHost& host) {
         return;
     }
   }
+}
+
+void Simulation::check(SimHost& host, int64_t number) {
+  if (host.check_hangs) return;
+  const std::string problem = host.sick ? "a wrong product" : "";
+  tell_later(between(50, 500), host, [this, &host, number, problem] {
+    host.supervisor->host_checked(number, problem, clock(host));
+  });
 }
 
 void Simulation::leave(SimHost& host, const Action& action) {

@@ -89,6 +89,13 @@ void Simulation::note_generation(const SimHost& host, const GenerationRecord& ge
   for (const auto& member : generation.members) members += " " + member.host;
   note(fmt::format("{} creates generation {}:{}{}", host.name(), generation.number, members,
                    generation.verdict ? " the end: " + generation.verdict->message : ""));
+  for (const auto& member : generation.members) {
+    const auto record = store_hosts_.find(member.host);
+    if (record != store_hosts_.end() && !record->second.back().second.sick.empty()) {
+      violate(fmt::format("generation {} has {}, which is known to be sick", generation.number,
+                          member.host));
+    }
+  }
   if (generation.verdict) ended_ = generation.verdict->exit_code;
 }
 

@@ -139,11 +139,13 @@ void Simulation::give_up(int64_t number) {
 
 void Simulation::beat(SimHost& host) {
   const int64_t step = std::max(generations_[host.generation].step, int64_t{0});
+  host.work_us += static_cast<int64_t>(500 * static_cast<double>(options_.step) * host.slowness);
   for (size_t index = 0; index < host.workers.size(); ++index) {
     if (!host.workers[index].runs || host.workers[index].hangs) continue;
     tell(host, [this, &host, generation = host.generation, index, step, beat = ++beats_] {
       host.supervisor->heartbeat(generation, static_cast<int>(index), beat, step, false,
                                  clock(host));
+      host.supervisor->worked(generation, static_cast<int>(index), step, host.work_us, clock(host));
     });
   }
 }

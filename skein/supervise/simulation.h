@@ -6,10 +6,12 @@
 //             lose power, with or without coming back; partitions between hosts and from the store;
 //             an outage of the store; writes that take effect though they were answered with an
 //             error; reads of old records; clocks that are off and run at other rates; slow hosts;
-//             a signal that asks to stop
+//             hosts that fall sick, whose check says so or hangs, and get well; a signal that asks
+//             to stop
 // Invariants  checked after each event:
 //             no two generations train at once: no step ends in one while a later one has begun
 //             no committed step is lost: a generation begins at the newest commit
+//             health: no generation has a host that is known to be sick
 //             progress: once all is mended, the run ends within `patience`
 //             one end: every supervisor that is left ends with the same exit code
 // Cost        about 5 ms a simulated schedule of 5 hosts

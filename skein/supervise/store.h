@@ -8,10 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "skein/base/file.h"
 #include "skein/supervise/supervisor.h"
 
 namespace skein {
+
+class KeyValueStore;
 
 class RendezvousStore {
  public:
@@ -26,16 +27,15 @@ class RendezvousStore {
 // For a run on one machine: nobody else needs to see it.
 std::unique_ptr<RendezvousStore> memory_store();
 
-// A folder that all hosts see, such as one on NFS or Lustre; docs/rendezvous_format.md.
+// Of what all hosts see, a folder or etcd (store/key_value_store.h); docs/rendezvous_format.md.
 //
-//   host-<name>.json             replaced by rename
-//   generation-<8 digits>.json   made by link, which fails where there is one, also over NFS
+//   host-<name>.json             replaced with every exchange
+//   generation-<8 digits>.json   created once
 //
-// All lie in one folder, so that a host's own write makes its network file system look again at
-// what the others have written. A file of another name, or a host record that cannot be read, is
-// passed over and told of once; a generation that cannot be read is an error.
-std::unique_ptr<RendezvousStore> folder_store(const fs::path& folder);
-// The newest generation in such a folder, if there is any.
-std::optional<GenerationRecord> newest_generation(const fs::path& folder);
+// A record of another name, or of a host that cannot be read, is passed over and told of once; a
+// generation that cannot be read, or is there no more, is an error.
+std::unique_ptr<RendezvousStore> shared_store(std::shared_ptr<KeyValueStore> store);
+// The newest generation there, if there is any.
+std::optional<GenerationRecord> newest_generation(std::shared_ptr<KeyValueStore> store);
 
 }  // namespace skein

@@ -26,10 +26,13 @@ int weight(Ending ending) {
 }  // namespace
 
 Supervisor::Supervisor(const SupervisorOptions& options)
-    : options_(options), membership_(options.membership, options.host) {
+    : options_(options),
+      membership_(options.membership, options.host),
+      stragglers_(options.stages) {
   record_.host = options.host;
   record_.succeeds = options.succeeds;
   record_.workers = options.workers;
+  record_.replicas = options.replicas;
 }
 
 void Supervisor::start(Millis now) {
@@ -46,6 +49,7 @@ void Supervisor::exchanged(std::optional<StoreView> view, Millis now) {
     published_ = exchanged_beat_;
     membership_.update(std::move(*view), now);
     next_exchange_ = now + (is_settled() ? options_.beat : options_.poll);
+    name_stragglers(now);
   } else {
     changed_ = false;
     next_exchange_ = now + kRetryExchange;
@@ -120,7 +124,7 @@ Millis Supervisor::permitted_until() const {
 Millis Supervisor::next_time() const {
   Millis next = now_ + (is_settled() ? options_.beat : options_.poll);
   if (!exchanging_) next = std::min(next, next_exchange_);
-  for (const auto& deadline : {kill_at_, settle_at_, exit_at_}) {
+  for (const auto& deadline : {kill_at_, settle_at_, exit_at_, check_ends_at_}) {
     if (deadline) next = std::min(next, *deadline);
   }
   return std::max(next, now_ + 1);
@@ -138,6 +142,7 @@ void Supervisor::advance(Millis now) {
   if (exited_) return;
   obey_the_store(now);
   watch_workers(now);
+  watch_health(now);
   if (!runs_ && !exit_) {
     consider_leaving(now);
     propose(now);
@@ -247,6 +252,8 @@ void Supervisor::start_workers(const GenerationRecord& generation, Millis now) {
   }
   workers_.assign(static_cast<size_t>(options_.workers), Worker{.changed = now});
   runs_ = true;
+  meter_ = WorkMeter(options_.workers);
+  record_.work_us.clear();
   first_rank_ = generation.first_rank(options_.host);
   started_ = progressed_ = now;
   act(Action::Kind::kStartWorkers).generation = generation;

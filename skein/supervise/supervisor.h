@@ -3,12 +3,15 @@
 // `skein train` drives it with real ones (launch/node_supervisor.h), the simulator with made-up
 // ones (supervise/simulation.h), so that what is simulated is what runs.
 //
-// In    start, tick, exchanged, created, heartbeat, worker_ended, asked_to_stop; each with the time
-//       of this host's monotonic clock
+// In    start, tick, exchanged, created, heartbeat, worked, worker_ended, host_checked,
+//       asked_to_stop; each with the time of this host's monotonic clock
 // Out   take_actions, after each of them; next_time, when tick is due at the latest
 // Ends  of workers: a worker fails → its neighbours on the host are told to end, and killed after
 //       `grace` → once all are gone the host says so in the store → the other members end theirs
 // Hang  a worker whose heartbeat does not change for `hang`: its stacks are written, it is killed
+// Check a host checks itself before each generation, while hosts gather or workers end. What is
+//       found wrong goes to the store; the host is left out, and checks itself again, ever less
+//       often
 // Cut   a host that cannot exchange with the store for kCutOffShare of `fence` ends its workers:
 //       from `fence` on others may train without it
 #pragma once
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "skein/supervise/membership.h"
+#include "skein/supervise/stragglers.h"
 
 namespace skein {
 
@@ -24,6 +28,7 @@ struct SupervisorOptions {
   std::string host;      // HostRecord::host
   std::string succeeds;  // HostRecord::succeeds
   int workers = 1;
+  std::string replicas;  // HostRecord::replicas
   MembershipOptions membership;
   Millis beat = 1'000;  // between exchanges with the store while nothing happens
   Millis poll = 100;    // while a generation ends or begins
@@ -31,6 +36,9 @@ struct SupervisorOptions {
   Millis stacks = 2'000;  // for the stacks of a hanging worker to be written
   Millis grace = 5'000;
   Millis regroup = 10'000;  // a generation lives at least so long before it stops for a newcomer
+  Millis check = 10'000;    // a host whose check takes longer is sick
+  int stages = 1;           // of the pipeline: stragglers are sought among ranks of one stage
+  Millis first_recheck = 5'000, max_recheck = 60'000;  // of a sick host
 };
 
 struct Action {
@@ -42,16 +50,21 @@ struct Action {
     kDumpStacks,    // of all threads of all workers: `worker` hangs, as `text` says
     kEndWorkers,    // ask them to end at once
     kKillWorkers,
-    kSay,   // `text`, for people
-    kExit,  // with `exit_code`; `text` says why, if it is not 0
+    kCheckHost,  // answer with host_checked(`check`)
+    kEndCheck,   // kill it: it took too long
+    kStraggler,  // `straggler`, and `text` for people
+    kSay,        // `text`, for people
+    kExit,       // with `exit_code`; `text` says why, if it is not 0
   };
   Kind kind = Kind::kSay;
   HostRecord host;
   GenerationRecord generation;
   int signal = 0;
   int worker = 0;
+  int64_t check = 0;  // its number
   int exit_code = 0;
   std::string text;
+  Straggler straggler;
 };
 constexpr int kRegroup = -1;
 
@@ -70,8 +83,12 @@ class Supervisor {
   // it waits with a deadline of its own, and does not hang.
   void heartbeat(int64_t generation, int index, int64_t progress, int64_t step, bool waits,
                  Millis now);
+  // The worker's own time in all of its steps until `step`, without waiting for peers.
+  void worked(int64_t generation, int index, int64_t step, int64_t work_us, Millis now);
   void worker_ended(int64_t generation, int index, Ending ending, const std::string& message,
                     Millis now);
+  // What check number `check` found wrong with this host; "": nothing.
+  void host_checked(int64_t check, const std::string& problem, Millis now);
   // `at_once`: without saving.
   void asked_to_stop(int signal, bool at_once, Millis now);
 
@@ -85,6 +102,9 @@ class Supervisor {
   // Until when workers may train without another exchange with the store.
   Millis permitted_until() const;
   bool has_exited() const { return exited_; }
+  // No workers run here, none end anywhere that is heard of, and nothing starts: it waits for
+  // machines, or for a back-off to pass.
+  bool is_waiting() const { return !runs_ && !creating_ && !exit_ && membership_.is_between(); }
 
  private:
   struct Worker {
@@ -105,6 +125,10 @@ class Supervisor {
   void end_workers(Ending ending, const std::string& message, bool kill, Millis now);
   void note_ending(Ending ending, const std::string& message);
   void all_ended();
+  void watch_health(Millis now);
+  void name_stragglers(Millis now);
+  int64_t check_due() const;
+  void note_health(const std::string& problem, Millis now);
   void consider_leaving(Millis now);
   void propose(Millis now);
   void say_what_it_waits_for(Millis now);
@@ -121,6 +145,8 @@ class Supervisor {
 
   // Of generation record_.joined:
   std::vector<Worker> workers_;
+  WorkMeter meter_;
+  Stragglers stragglers_;
   int first_rank_ = 0;
   bool runs_ = false;  // any of them
   Millis started_ = 0;
@@ -135,6 +161,12 @@ class Supervisor {
   bool changed_ = true;  // the record, since the last exchange began
   Millis exchange_began_ = 0, last_good_ = 0, next_exchange_ = 0;
   int64_t exchanged_beat_ = 0, published_ = 0;
+
+  int64_t check_ = 0;                    // the number of the last one
+  std::optional<Millis> check_ends_at_;  // of the one under way
+  int64_t checks_for_ = 0;               // the generation before which it was due
+  int times_sick_ = 0;                   // in a row
+  Millis recheck_at_ = 0;
 
   std::string waits_for_, said_;
   Millis waits_since_ = 0;

@@ -38,6 +38,8 @@ class Supervised : public testing::Test {
         } else if (action.kind == Kind::kCreate) {
           store_.newest = action.generation;
           supervisor_->created(Created::kYes, now_);
+        } else if (action.kind == Kind::kCheckHost && checks_answer_) {
+          supervisor_->host_checked(action.check, sickness_, now_);
         } else {
           done_.push_back(action.kind);
           last_ = action;
@@ -64,7 +66,8 @@ class Supervised : public testing::Test {
 
   std::optional<Supervisor> supervisor_;
   StoreView store_;
-  bool store_answers_ = true;
+  bool store_answers_ = true, checks_answer_ = true;
+  std::string sickness_;  // what a check finds
   Millis now_ = 1'000'000;
   std::vector<Kind> done_;
   Action last_;
@@ -79,6 +82,57 @@ TEST_F(Supervised, ARunOnOneMachineBeginsAtOnceAndEndsWithItsWorkers) {
   end(1, Ending::kFinished);
   EXPECT_EQ(take_done(), std::vector{Kind::kExit});
   EXPECT_EQ(last_.exit_code, 0);
+}
+
+TEST_F(Supervised, AHostChecksItselfBesideTheEndOfItsWorkers) {
+  begin();
+  take_done();
+  checks_answer_ = false;
+  end(0, Ending::kCrashed, "rank 0 crashed");
+  EXPECT_EQ(take_done(), (std::vector{Kind::kEndWorkers, Kind::kCheckHost}));
+  supervisor_->host_checked(last_.check, "", now_);
+  perform();
+  end(1, Ending::kKilled);
+  EXPECT_EQ(take_done(), std::vector{Kind::kStartWorkers});
+}
+
+TEST_F(Supervised, ASickHostIsLeftOutAndChecksItselfAgainEverLessOften) {
+  sickness_ = "storage: an error of 5";
+  begin();
+  EXPECT_EQ(take_done(), std::vector{Kind::kSay});
+  EXPECT_THAT(last_.text, HasSubstr("is left out: storage: an error of 5"));
+  tick_until(now_ + 4'999);
+  EXPECT_THAT(last_.text, HasSubstr("waiting for 1 machines; there are 0: none; left out: a: sto"));
+  take_done();
+  tick_until(now_ + 1);
+  EXPECT_THAT(last_.text, HasSubstr("again in 10 s"));
+  take_done();
+  sickness_ = "";
+  tick_until(now_ + 10'000);
+  EXPECT_EQ(take_done(), (std::vector{Kind::kSay, Kind::kStartWorkers}));
+}
+
+TEST_F(Supervised, ACheckThatHangsIsKilledAndCountsAsFailed) {
+  checks_answer_ = false;
+  begin();
+  EXPECT_EQ(take_done(), std::vector{Kind::kCheckHost});
+  const int64_t check = last_.check;
+  tick_until(now_ + 9'999);
+  EXPECT_TRUE(take_done().empty());
+  tick_until(now_ + 1);
+  EXPECT_EQ(take_done(), (std::vector{Kind::kEndCheck, Kind::kSay}));
+  supervisor_->host_checked(check, "", now_);
+  perform();
+  EXPECT_EQ(supervisor_->generation(), 0) << "an answer that comes too late is none";
+}
+
+TEST_F(Supervised, SicknessThatLastsEndsTheRunAndIsNamed) {
+  sickness_ = "product: wrong";
+  begin();
+  tick_until(now_ + 600'000);
+  EXPECT_TRUE(supervisor_->has_exited());
+  EXPECT_EQ(last_.exit_code, 1);
+  EXPECT_THAT(last_.text, HasSubstr("these had come: none; left out: a: product: wrong"));
 }
 
 TEST_F(Supervised, OneThatHangsIsKilledAfterItsStacks) {
@@ -164,6 +218,7 @@ TEST_F(Supervised, ANewcomerIsTakenInAfterAStep) {
   HostRecord newcomer;
   newcomer.host = "b";
   newcomer.workers = 2;
+  newcomer.checked = 1;
   for (int i = 1; i <= 20; ++i) {
     newcomer.beat = i;
     std::erase_if(store_.hosts, [](const HostRecord& host) { return host.host == "b"; });
@@ -174,6 +229,7 @@ TEST_F(Supervised, ANewcomerIsTakenInAfterAStep) {
   }
   EXPECT_EQ(take_done(), (std::vector{Kind::kSay, Kind::kAskWorkers}));
   EXPECT_EQ(last_.signal, kRegroup);
+  store_.hosts.front().checked = 2;
   end(0, Ending::kRegrouped);
   end(1, Ending::kRegrouped);
   EXPECT_EQ(take_done(), std::vector{Kind::kStartWorkers});

@@ -1,6 +1,9 @@
 #include "skein/train/beginning.h"
 
+#include <algorithm>
+
 #include "skein/base/log.h"
+#include "skein/replica/replica_search.h"
 #include "skein/train/consensus.h"
 #include "skein/weights/init_source.h"
 #include "skein/weights/initialize.h"
@@ -9,7 +12,8 @@ namespace skein {
 
 // Only rank 0 searches. The others use its choice, because a search on each rank could see another
 // state of the folder.
-Beginning::Beginning(const Config& config, Communicator& world, const RunLock* lock, RunLog* log)
+Beginning::Beginning(const Config& config, Communicator& world, const RunLock* lock, RunLog* log,
+                     const ReplicaPlace* place)
     : config_(config), world_(world) {
   StartingPoint own;
   if (is_first()) {
@@ -21,7 +25,50 @@ Beginning::Beginning(const Config& config, Communicator& world, const RunLock* l
   origin_ = start_.checkpoint;
   if (!start_.checkpoint.empty()) {
     checkpoint_ = std::make_unique<CheckpointReader>(start_.checkpoint);
+    stored_step_ = checkpoint_->state().step;
   }
+  if (config.checkpoint.memory_every_steps != 0) look_in_memory(place);
+}
+
+// All ranks know what all have found, and choose alike.
+void Beginning::look_in_memory(const ReplicaPlace* place) {
+  const std::string own = place == nullptr ? "" : look_at_replicas(*place).text();
+  const std::vector<std::string> texts = texts_of_all(world_, own);
+  const auto without = std::count(texts.begin(), texts.end(), "");
+  keeps_copies_ = without == 0;
+  if (!keeps_copies_) {
+    if (is_first() && without < std::ssize(texts)) {
+      log::warn("no copies of the state are kept in memory: {} of {} ranks have no place for them",
+                without, texts.size());
+    }
+    return;
+  }
+  std::vector<ReplicaFindings> findings;
+  for (const std::string& text : texts) {
+    findings.push_back(ReplicaFindings::parse(text));
+    if (!is_first()) continue;
+    for (const std::string& why : findings.back().bad) log::warn("{}; it is passed over", why);
+  }
+  const auto save = newest_whole(findings);
+  next_copy_ = next_number(findings, save);
+  if (!save || (checkpoint_ && save->step <= stored_step_)) return;
+  std::string description;
+  if (is_first()) {
+    const auto described = try_run([&] { return describe_save(*save, *place); });
+    if (described.ok()) {
+      description = Result<std::string>(described).value();
+    } else {
+      log::warn("{} cannot be read, and is passed over: {}", save->name(),
+                described.error().what());
+    }
+  }
+  description = text_of_rank_0(world_, description);
+  if (description.empty()) return;
+  checkpoint_ = open_save(*save, *place, description);
+  start_.timeline = checkpoint_->state().timeline;
+  start_.why = stored_step_ == 0
+                   ? "no checkpoint is in storage so far"
+                   : fmt::format("newer than the newest checkpoint, of step {}", stored_step_);
 }
 
 void Beginning::accept(const RunInputs& inputs) {
@@ -62,8 +109,10 @@ void Beginning::go_back(int64_t step, const RunInputs& inputs, const RunLock* lo
         [log](const CheckpointInfo& info, const Error& why) { log->skip_checkpoint(info, why); });
   }
   start_ = start_of_rank_0(world_, std::move(own));
+  stored_step_ = 0;
   if (!start_.checkpoint.empty()) {
     checkpoint_ = std::make_unique<CheckpointReader>(start_.checkpoint);
+    stored_step_ = checkpoint_->state().step;
   } else if (!config_.model.init_from.empty()) {
     open_source(inputs);
   }

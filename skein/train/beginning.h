@@ -1,5 +1,5 @@
-// What a run starts from: the checkpoint that rank 0 chose, the weights of model.init_from, or
-// random weights.
+// What a run starts from: a copy of the state in memory, where there is one that is newer than the
+// checkpoint that rank 0 chose; that checkpoint; the weights of model.init_from; or random weights.
 //
 // Order   the constructor chooses; then accept() checks, before anything is allocated or written;
 //         load() fills the device; forget() frees what was read
@@ -15,6 +15,7 @@
 #include "skein/config/config.h"
 #include "skein/config/run_identity.h"
 #include "skein/record/run_log.h"
+#include "skein/replica/replica_place.h"
 #include "skein/runtime/executor.h"
 #include "skein/train/resume.h"
 #include "skein/train/run_inputs.h"
@@ -27,7 +28,9 @@ class Beginning {
  public:
   // `lock` (on the folder of checkpoints) and `log` are rank 0's, and null on other ranks. `config`
   // and `world` must outlive this object.
-  Beginning(const Config& config, Communicator& world, const RunLock* lock, RunLog* log);
+  // `place`: where copies of the state may lie in memory; null: nowhere.
+  Beginning(const Config& config, Communicator& world, const RunLock* lock, RunLog* log,
+            const ReplicaPlace* place = nullptr);
 
   // Throws where the checkpoint belongs to another run, or where this model would compute something
   // else from the weights than the one they were trained in.
@@ -41,6 +44,12 @@ class Beginning {
 
   const CheckpointReader* checkpoint() const { return checkpoint_.get(); }  // null: there is none
   const StartingPoint& start() const { return start_; }
+  // The step of the newest checkpoint in storage, or 0: that of checkpoint(), unless it is a copy in
+  // memory, which is newer.
+  int64_t stored_step() const { return stored_step_; }
+  // Whether every rank has a place for copies in memory, and the number of the next save there.
+  bool keeps_copies() const { return keeps_copies_; }
+  int64_t next_copy() const { return next_copy_; }
   std::string from() const;  // path of the checkpoint or of the weights; "": random ones
   RunLog::Beginning said() const;
 
@@ -51,6 +60,7 @@ class Beginning {
   void forget();
 
  private:
+  void look_in_memory(const ReplicaPlace* place);
   void open_source(const RunInputs& inputs);
   bool is_first() const { return world_.rank() == 0; }
 
@@ -59,6 +69,8 @@ class Beginning {
   StartingPoint start_;
   std::string origin_;  // the checkpoint that the constructor chose
   std::unique_ptr<CheckpointReader> checkpoint_;
+  int64_t stored_step_ = 0, next_copy_ = 1;
+  bool keeps_copies_ = false;
   std::unique_ptr<ModelSource> source_;  // of model.init_from; null: not used
   Json configuration_;
   std::vector<Change> changes_;  // of the configuration since the checkpoint; on rank 0 only

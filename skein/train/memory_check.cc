@@ -8,6 +8,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/base/units.h"
 #include "skein/plan/memory_text.h"
 #include "skein/plan/process_bytes.h"
 #include "skein/plan/this_machine.h"
@@ -172,6 +173,25 @@ void check_memory(Communicator& world, const Device& device, const Config& confi
     text = refusal(config, spec, world.size(), is_device, *verdict, names[verdict->index]);
   }
   refuse(text_of_rank(world, verdict->rank, text), world.rank() == 0);
+}
+
+std::optional<std::string> lacks_memory_for(Communicator& world, const Device& device,
+                                            const Config& config, const StepSpec& spec,
+                                            const ProgramSet& programs, int64_t snapshot_bytes,
+                                            int64_t more_bytes) {
+  RankNeed need = need_of(device, config, spec, programs, snapshot_bytes);
+  need.host_bytes += more_bytes;
+  std::vector<MemoryLimit> names;
+  const std::vector<RankLimit> mine = limits_of_rank(device, need, names);
+  const auto verdict = exceeded_limit(limits_of_all(world, mine));
+  if (!verdict) return std::nullopt;
+  std::string text;
+  if (world.rank() == verdict->rank) {
+    text = fmt::format("{} more is needed of {}",
+                       format_bytes(verdict->needed_bytes - verdict->available_bytes),
+                       names[verdict->index].by);
+  }
+  return text_of_rank(world, verdict->rank, text);
 }
 
 void check_memory_of_workers(const Config& config, const DecoderConfig& model, int64_t workers) {

@@ -44,6 +44,13 @@ std::optional<LimitVerdict> exceeded_limit(std::span<const std::vector<RankLimit
 void check_memory(Communicator& world, const Device& device, const Config& config,
                   const StepSpec& spec, const ProgramSet& programs, int64_t snapshot_bytes);
 
+// Whether `more_bytes` of host memory a rank fit beside what check_memory has checked; nothing: they
+// do; else what is too small, for people. Collective, the same on every rank.
+std::optional<std::string> lacks_memory_for(Communicator& world, const Device& device,
+                                            const Config& config, const StepSpec& spec,
+                                            const ProgramSet& programs, int64_t snapshot_bytes,
+                                            int64_t more_bytes);
+
 // The same for all `workers` of this machine, before any of them is started.
 void check_memory_of_workers(const Config& config, const DecoderConfig& model, int64_t workers);
 

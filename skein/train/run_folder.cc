@@ -281,9 +281,10 @@ void NewRunFolder::remove_what_was_made() const {
   if (has_begun()) return;
   remove_checkpoint_folder();
   const FileOps ops;
-  constexpr std::array<std::string_view, 10> kOurs = {
-      "logs",      "events.jsonl",      "metrics.jsonl", "tensorboard", "rendezvous",
-      "tokenizer", "tokenizer.partial", "model.json",    ".lock",       "config.toml.partial"};
+  constexpr std::array<std::string_view, 11> kOurs = {
+      "logs",       "events.jsonl",        "metrics.jsonl",     "tensorboard",
+      "rendezvous", "tokenizer",           "tokenizer.partial", "model.json",
+      ".lock",      "config.toml.partial", ".events_told"};
   for (const std::string_view name : kOurs) {
     const bool tells = name == "logs" || name == "events.jsonl" || name == "rendezvous";
     if (former_.contains(std::string(name)) || (keep_logs_ && tells)) continue;

@@ -1,5 +1,6 @@
 #include "skein/train/step_runner.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "skein/ops/zigzag/zigzag.h"
@@ -19,6 +20,10 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
     rows_ = zigzag_rows(spec.micro_sequences, spec.sequence_length, context,
                         spec.layout.coordinate("cp"));
     picked_.resize(rows_.size());
+  }
+  if (spec.empty_micro_batches > 0) {
+    empty_ = Batch(0, spec.micro_sequences, spec.sequence_length);
+    std::fill(empty_.labels.begin(), empty_.labels.end(), kNoLabel);
   }
   outcomes_ =
       static_cast<Outcome*>(device.allocate_on_host(outcome_bytes(device), "what steps give"));
@@ -45,10 +50,19 @@ void StepRunner::check_batch(const Batch& batch) const {
 void StepRunner::upload_micro_batch(const Batch& batch, int64_t index) {
   if (uploaded_ == index) return;
   uploaded_ = index;
+  if (index < spec_.micro_batches) {
+    upload_rows(batch, index * spec_.micro_sequences);
+  } else {
+    upload_rows(empty_, 0);
+  }
+}
+
+void StepRunner::upload_rows(const Batch& batch, int64_t first_row) {
+  const int64_t begin = first_row * spec_.sequence_length;
   const int64_t count = spec_.micro_sequences * spec_.sequence_length;
   const auto upload = [&](const char* name, const std::vector<int32_t>& values, bool whole) {
     if (!executor_.has(name)) return;  // an input of another stage
-    const int32_t* from = values.data() + index * count;
+    const int32_t* from = values.data() + begin;
     if (whole || rows_.empty()) return executor_.upload(name, from, count * 4);
     for (size_t i = 0; i < rows_.size(); ++i) picked_[i] = from[rows_[i]];
     executor_.upload(name, picked_.data(), static_cast<int64_t>(picked_.size()) * 4);
@@ -96,8 +110,7 @@ double report_of(Stop stop) { return stop == Stop::kYes ? 1e6 : stop == Stop::kR
 
 }  // namespace
 
-void StepRunner::start(const Batch& batch, int64_t step, float learning_rate,
-                       const AsksToStop& asks_to_stop) {
+void StepRunner::start(const Batch& batch, int64_t step, float learning_rate, const Tells& tells) {
   Device& device = executor_.device();
   if (num_under_way() >= device.depth()) {
     fail(ErrorCode::kInternal, "{} steps are under way already", num_under_way());
@@ -109,7 +122,11 @@ void StepRunner::start(const Batch& batch, int64_t step, float learning_rate,
                                    static_cast<int32_t>(batch.num_label_tokens));
   accumulate(batch);
   Reports reports = {};
-  reports[kReportStop] = report_of(asks_to_stop());
+  const StepReport told = tells();
+  reports[kReportStop] = report_of(told.stop);
+  reports[kReportCopied] = told.copy.is_whole ? 1 : 0;
+  reports[kReportCopySeconds] = told.copy.copy_seconds;
+  reports[kReportStepSeconds] = told.copy.step_seconds;
   reports[kReportProgress] = static_cast<double>(batch.progress);
   report(reports);
   executor_.run("update");
@@ -143,6 +160,10 @@ StepResult StepRunner::finish() {
   const double stop = outcome.reports[kReportStop];
   result.stop = stop >= report_of(Stop::kYes) ? Stop::kYes : stop > 0 ? Stop::kRegroup : Stop::kNo;
   result.progress = outcome.reports[kReportProgress];
+  result.copied =
+      outcome.reports[kReportCopied] == static_cast<double>(spec_.layout.mesh.num_ranks());
+  result.copy_seconds = outcome.reports[kReportCopySeconds];
+  result.step_seconds = outcome.reports[kReportStepSeconds];
   result.param_norm =
       static_cast<float>(std::sqrt(exact_sum::total(outcome.param_norm_squared.data())));
   return result;

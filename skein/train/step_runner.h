@@ -21,6 +21,19 @@ namespace skein {
 // which goes before the other.
 enum class Stop : uint8_t { kNo, kRegroup, kYes };
 
+// What a rank tells the others of its copies of the state in memory (train/memory_saver.h).
+struct CopyReport {
+  bool is_whole = false;  // the newest one
+  double copy_seconds = 0;
+  double step_seconds = 0;
+};
+
+// What a rank tells the others in a step.
+struct StepReport {
+  Stop stop = Stop::kNo;
+  CopyReport copy;
+};
+
 // Over all ranks, and the same on each of them.
 struct StepResult {
   double loss = 0;               // mean over the label tokens of the global batch
@@ -29,6 +42,9 @@ struct StepResult {
   float param_norm = 0;          // after the update
   Stop stop = Stop::kNo;         // the most that any rank was asked for
   double progress = 0;           // the sum of Batch::progress over all ranks' lanes
+  bool copied = false;           // the newest copy of the state in memory is whole on all ranks
+  double copy_seconds = 0;       // sums over all ranks
+  double step_seconds = 0;
 };
 
 class StepRunner {
@@ -41,13 +57,13 @@ class StepRunner {
   StepRunner& operator=(const StepRunner&) = delete;
 
   // Starts a step; `step` counts from 1. The batch holds this rank's lanes, in order, and may be
-  // reused on return. Up to Device::depth() steps may be under way. `asks_to_stop` is called just
+  // reused on return. Up to Device::depth() steps may be under way. `tells` is called just
   // before the update, the last moment at which its answer reaches all ranks with this step's
   // all-reduce.
-  using AsksToStop = std::function<Stop()>;
+  using Tells = std::function<StepReport()>;
   void start(
       const Batch& batch, int64_t step, float learning_rate,
-      const AsksToStop& asks_to_stop = [] { return Stop::kNo; });
+      const Tells& tells = [] { return StepReport(); });
   // Waits for the oldest step under way and returns its result.
   StepResult finish();
   int64_t num_under_way() const { return started_ - finished_; }
@@ -84,6 +100,7 @@ class StepRunner {
 
   void check_batch(const Batch& batch) const;
   void upload_micro_batch(const Batch& batch, int64_t index);
+  void upload_rows(const Batch& batch, int64_t first_row);
   double take_loss_sum();
   int64_t global_label_tokens(const Batch& batch) const;
   using Reports = std::array<double, kNumReports>;
@@ -101,6 +118,7 @@ class StepRunner {
   // order.
   std::vector<int64_t> rows_;
   std::vector<int32_t> picked_;
+  Batch empty_;            // the rows of an empty micro-batch
   int64_t uploaded_ = -1;  // micro-batch whose inputs are on the device; -1: none
 };
 

@@ -51,7 +51,8 @@ auto in_step(int64_t step, const Device& device, const Work& work) {
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, Communicator& world, std::string start_id, int local_rank)
+Trainer::Trainer(const Config& config, Communicator& world, std::string start_id, int local_rank,
+                 const std::string& replicas, const Launched& launched)
     : config_(config),
       world_(world),
       start_id_(std::move(start_id)),
@@ -60,11 +61,13 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   refuse_what_is_not_there_yet(config_);
   if (is_first()) {
     locks_.emplace(lock_run(config_));
-    log_.emplace(config_);
+    log_.emplace(config_, launched);
   }
   inputs_ = std::make_unique<RunInputs>(config_, is_first());
-  beginning_ = std::make_unique<Beginning>(
-      config_, world_, locks_ ? &locks_->checkpoints() : nullptr, log_ ? &*log_ : nullptr);
+  if (!replicas.empty()) place_ = ReplicaPlace::parse(replicas);
+  beginning_ =
+      std::make_unique<Beginning>(config_, world_, locks_ ? &locks_->checkpoints() : nullptr,
+                                  log_ ? &*log_ : nullptr, place_ ? &*place_ : nullptr);
   lay_out();
   inputs_->open_corpora(lanes());
   beginning_->accept(*inputs_);
@@ -89,6 +92,9 @@ void Trainer::lay_out() {
         "summed in another order from here, and losses may differ in their last bits",
         stored, layout_.reduction_width);
   }
+  if (const std::string told = unequal_shares(layout_); is_first() && !told.empty()) {
+    log::info("{}", told);
+  }
   const Backend& backend = training_backend(config_);
   if (world_.size() > 1 && backend.expect_several_ranks != nullptr) backend.expect_several_ranks();
   device_ = training_device(config_, local_rank_);
@@ -100,15 +106,16 @@ void Trainer::lay_out() {
     options.sums = config_.parallel.sums == "fast" ? Sums::kFast : Sums::kCanonical;
     device_world_ = backend.make_world(world_, options);
   }
-  communicators_ = split_by_axis(device_world_ ? *device_world_ : world_, layout_.mesh);
+  communicators_ =
+      split_by_axis(device_world_ ? *device_world_ : world_, layout_.mesh, layout_.reduction_width);
 }
 
 // The lanes of the global batch that this rank reads.
 LoaderOptions Trainer::lanes() const {
-  const int64_t count = config_.batch.global_sequences / layout_.data_degree();
+  const LaneRange lanes = lanes_of(layout_, config_.batch.global_sequences);
   LoaderOptions options;
-  options.first_lane = layout_.coordinate("dp") * count;
-  options.end_lane = options.first_lane + count;
+  options.first_lane = lanes.first;
+  options.end_lane = lanes.first + lanes.count;
   return options;
 }
 
@@ -126,6 +133,11 @@ void Trainer::allocate() {
   runner_ = std::make_unique<StepRunner>(*device_, programs_, spec, &communicators_);
   saver_ = std::make_unique<Saver>(config_, world_, *device_, start_id_, std::move(state),
                                    log_ ? &*log_ : nullptr);
+
+  if (beginning_->keeps_copies() && has_memory_for_copies(spec)) {
+    copies_ = std::make_unique<MemorySaver>(config_, world_, *device_, start_id_, saver_->tensors(),
+                                            *place_, beginning_->next_copy());
+  }
 
   RunLog::Scale scale;
   scale.num_parameters = num_parameters(inputs_->model());
@@ -146,6 +158,21 @@ void Trainer::allocate() {
         allocated_to_json(scale.arena_bytes, scale.snapshot_bytes, scale.loader_bytes);
     log::info("allocated {}", allocated.dump());
   }
+}
+
+bool Trainer::has_memory_for_copies(const StepSpec& spec) {
+  const auto lack =
+      lacks_memory_for(world_, *device_, config_, spec, programs_, saver_->snapshot_bytes(),
+                       place_->more_bytes(saver_->snapshot_bytes()));
+  if (!lack) return true;
+  if (config_.checkpoint.memory_every_steps > 0) {
+    fail(ErrorCode::kNoSpace,
+         "checkpoint.memory_every_steps is {}, but there is no memory for copies of the state: {}; "
+         "set it to 0 or -1, or train on more machines",
+         config_.checkpoint.memory_every_steps, *lack);
+  }
+  if (is_first()) log::warn("no copies of the state are kept in memory: {}", *lack);
+  return false;
 }
 
 void Trainer::agree_on_algorithms() {
@@ -193,7 +220,8 @@ void Trainer::restore() {
     spikes_ = spikes_after(state);
   }
   heartbeat::reach_step(step_);
-  saver_->go_on_from(step_, beginning_->start().parent);
+  if (copies_) copies_->go_back(step_);
+  saver_->go_on_from(beginning_->stored_step(), beginning_->start().parent);
   wait_for_all(world_, "every rank has its state");
   LoaderOptions options = lanes();
   options.first_step = step_ + 1;
@@ -225,7 +253,7 @@ TrainOutcome Trainer::run() {
 }
 
 TrainOutcome Trainer::train_to_the_end() {
-  if (step_ >= config_.run.steps) {
+  if (step_ >= config_.run.steps && saver_->saved_step() == step_) {
     if (log_) log_->nothing_to_do(step_);
     return TrainOutcome::kFinished;
   }
@@ -234,12 +262,14 @@ TrainOutcome Trainer::train_to_the_end() {
     start_step();
     const bool validates = due(config_.validate.every_steps);
     const bool saves = due(config_.checkpoint.every_steps);
-    const bool pauses = validates || saves || begun_ == config_.run.steps;
+    const bool copies = copies_ && copies_->due(begun_);
+    const bool pauses = validates || saves || copies || begun_ == config_.run.steps;
     finish_steps(pauses ? 0 : device_->depth() - 1);
     if (divergence_) {
       roll_back();
       continue;
     }
+    if (copies) save_to_memory();
     if (validates) validate();
     if (saves) save_checkpoint();
     saver_->collect();
@@ -278,9 +308,18 @@ void Trainer::start_step() {
     finish_steps(0);
     runner_->executor().start_profile();
   }
+  const auto start = Clock::now();
+  const double waited = runner_->executor().communication_seconds();
   in_step(begun_ + 1, *device_, [&] {
-    runner_->start(batch, begun_ + 1, learning_rate, [&] { return asked_for(signals_); });
+    runner_->start(batch, begun_ + 1, learning_rate, [&] {
+      return StepReport{asked_for(signals_), copies_ ? copies_->report() : CopyReport()};
+    });
   });
+  // A device behind the host shows the host's time alone, which says nothing of its own.
+  if (device_->depth() == 1) {
+    heartbeat::worked(seconds_since(start) -
+                      (runner_->executor().communication_seconds() - waited));
+  }
   add_difference(wire_, counted_wire(communicators_), before);
   under_way_.push_back({learning_rate, wait_seconds});
   ++begun_;
@@ -323,10 +362,12 @@ void Trainer::finish_step() {
       static_cast<float>(runner_->executor().take_communication_seconds() * 1e3);
   metrics.data_wait_ms = static_cast<float>(step.wait_seconds * 1e3);
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
+  metrics.replication_stall_ms = static_cast<float>(copy_seconds_ * 1e3);
   // The step time is all the time since the previous step ended, saving and logging included.
   const double seconds = seconds_since(step_clock_);
   step_clock_ = Clock::now();
-  stall_seconds_ = 0;
+  if (copies_) copies_->hear(result, seconds - stall_seconds_ - copy_seconds_);
+  stall_seconds_ = copy_seconds_ = 0;
   const SpikeDetector::Verdict verdict = spikes_.observe(result.grad_norm);
   watch_spike(verdict);
   if (log_) {
@@ -350,8 +391,9 @@ void Trainer::validate() {
   batches->rewind();
   while (const Batch* batch = batches->next()) {
     in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
-    const double progress = static_cast<double>(batch->progress * layout_.data_degree());
-    epochs = inputs_->validation().epochs(progress);
+    const double of_all =
+        static_cast<double>(config_.batch.global_sequences) / static_cast<double>(batch->sequences);
+    epochs = inputs_->validation().epochs(static_cast<double>(batch->progress) * of_all);
   }
   if (is_first() && epochs > 1 && !std::exchange(told_validation_repeats_, true)) {
     log::warn(
@@ -365,9 +407,8 @@ void Trainer::validate() {
   leave_out(seconds_since(start));
 }
 
-void Trainer::save_checkpoint() {
+TrainingState Trainer::state_to_save() {
   heartbeat::require_permit(fmt::format("step {} is not saved", step_));
-  const auto start = Clock::now();
   TrainingState state;
   state.step = state.schedule_step = step_;
   state.seed = static_cast<uint64_t>(config_.run.seed);
@@ -387,8 +428,19 @@ void Trainer::save_checkpoint() {
   if (is_first()) state.monitor = spikes_.to_json();
   if (!skipped_.empty()) state.skipped_batches = skipped_.to_json();
   state.roll_backs = roll_backs_;
-  saver_->save(std::move(state), runner_->executor());
+  return state;
+}
+
+void Trainer::save_checkpoint() {
+  const auto start = Clock::now();
+  saver_->save(state_to_save(), runner_->executor());
   stall_seconds_ += seconds_since(start);
+}
+
+void Trainer::save_to_memory() {
+  const auto start = Clock::now();
+  copies_->save(state_to_save(), runner_->executor());
+  copy_seconds_ += seconds_since(start);
 }
 
 }  // namespace skein

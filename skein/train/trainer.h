@@ -25,6 +25,7 @@
 #include "skein/record/run_log.h"
 #include "skein/record/spikes.h"
 #include "skein/train/beginning.h"
+#include "skein/train/memory_saver.h"
 #include "skein/train/run_inputs.h"
 #include "skein/train/saver.h"
 #include "skein/train/signals.h"
@@ -38,9 +39,10 @@ class Trainer {
  public:
   // `world`: all ranks of the run; it must outlive the trainer. `start_id`: the same on all ranks,
   // and different at each start. `local_rank`: the index among the ranks of this node, which
-  // selects the GPU.
+  // selects the GPU. `replicas`: RankInfo::replicas. `launched`: what came before, for the run's
+  // record.
   Trainer(const Config& config, Communicator& world, std::string start_id = "alone",
-          int local_rank = 0);
+          int local_rank = 0, const std::string& replicas = "", const Launched& launched = {});
   ~Trainer();
 
   // Trains to run.steps or until a signal asks to stop, and saves the state in both cases.
@@ -49,6 +51,7 @@ class Trainer {
  private:
   void lay_out();
   void allocate();
+  bool has_memory_for_copies(const StepSpec& spec);
   void agree_on_algorithms();
   void begin();
   LoaderOptions lanes() const;
@@ -62,7 +65,9 @@ class Trainer {
   SpikeDetector spikes_after(const TrainingState& state);
   void watch_spike(const SpikeDetector::Verdict& verdict);
   void roll_back();
+  TrainingState state_to_save();
   void save_checkpoint();
+  void save_to_memory();
   void validate();
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double measure_ceiling(DType dtype);
@@ -87,6 +92,8 @@ class Trainer {
   std::unique_ptr<StepRunner> runner_;
   Json algorithms_;  // the choices of agree_on_algorithms(), for checkpoints
   std::unique_ptr<Saver> saver_;
+  std::optional<ReplicaPlace> place_;    // nothing: no copies are kept in memory
+  std::unique_ptr<MemorySaver> copies_;  // null: the same
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
   bool told_validation_repeats_ = false;
@@ -114,6 +121,7 @@ class Trainer {
   Wire wire_;                  // collectives of the training steps since this start
   int64_t counted_steps_ = 0;  // the number of steps that wire_ covers
   double stall_seconds_ = 0;   // spent in saving since the last step
+  double copy_seconds_ = 0;    // spent in copying the state to memory since then
 };
 
 }  // namespace skein

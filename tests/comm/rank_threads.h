@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "skein/comm/communicator.h"
+#include "skein/store/job_secret.h"
 
 namespace skein::comm_test {
 
@@ -22,7 +24,11 @@ inline void run_rank_threads(int size, const std::function<void(const WorldOptio
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        body({.rank = rank, .size = size, .rendezvous = folder, .timeout_s = 30});
+        body({.rank = rank,
+              .size = size,
+              .rendezvous = folder,
+              .secret = std::make_shared<JobSecret>("the secret of a test", "test"),
+              .timeout_s = 30});
       } catch (const std::exception& error) {
         ADD_FAILURE() << "rank " << rank << " threw: " << error.what();
       }

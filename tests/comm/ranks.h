@@ -11,11 +11,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "skein/comm/communicator.h"
+#include "skein/store/job_secret.h"
 
 namespace skein::comm_test {
 
@@ -60,7 +62,11 @@ class Ranks {
   [[noreturn]] void become(int rank, int size,
                            const std::function<void(const WorldOptions&)>& body) {
     try {
-      body({.rank = rank, .size = size, .rendezvous = folder_, .timeout_s = 30});
+      body({.rank = rank,
+            .size = size,
+            .rendezvous = folder_,
+            .secret = std::make_shared<JobSecret>("the secret of a test", "test"),
+            .timeout_s = 30});
     } catch (const std::exception& error) {
       ADD_FAILURE() << "rank " << rank << " threw: " << error.what();
     }

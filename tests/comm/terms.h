@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "skein/comm/tree_sum.h"
 #include "skein/tensor/dtype.h"
 
 namespace skein::comm_test {
@@ -47,15 +48,20 @@ inline Bytes term(DType dtype, int64_t elements, uint64_t seed) {
   return bytes;
 }
 
-// In place, gap 1, 2, 4, …: the definition of the order, element by element.
+// In place, gap 1, 2, 4, …: the definition of the order, element by element. Pairs come first.
 template <typename Acc, typename T>
-std::vector<T> gap_doubling(const std::vector<Bytes>& terms) {
+std::vector<T> gap_doubling(const std::vector<Bytes>& terms, TreePairs pairs) {
   std::vector<std::vector<T>> values;
   for (const Bytes& bytes : terms) values.push_back(values_of<T>(bytes));
   std::vector<T> result(values[0].size());
   for (size_t i = 0; i < result.size(); ++i) {
     std::vector<Acc> a;
     for (const std::vector<T>& term : values) a.push_back(static_cast<Acc>(term[i]));
+    for (int64_t pair = pairs.first; pair < pairs.first + pairs.count; ++pair) {
+      a[static_cast<size_t>(pair)] =
+          a[static_cast<size_t>(pair)] + a[static_cast<size_t>(pair) + 1];
+      a.erase(a.begin() + pair + 1);
+    }
     for (size_t gap = 1; gap < a.size(); gap *= 2) {
       for (size_t j = 0; j + gap < a.size(); j += 2 * gap) a[j] = a[j] + a[j + gap];
     }
@@ -64,16 +70,16 @@ std::vector<T> gap_doubling(const std::vector<Bytes>& terms) {
   return result;
 }
 
-inline Bytes serial_sum(DType dtype, const std::vector<Bytes>& terms) {
+inline Bytes serial_sum(DType dtype, const std::vector<Bytes>& terms, TreePairs pairs = {}) {
   switch (dtype) {
     case DType::kF32:
-      return bytes_of(gap_doubling<float, float>(terms));
+      return bytes_of(gap_doubling<float, float>(terms, pairs));
     case DType::kF64:
-      return bytes_of(gap_doubling<double, double>(terms));
+      return bytes_of(gap_doubling<double, double>(terms, pairs));
     case DType::kI32:
-      return bytes_of(gap_doubling<uint32_t, int32_t>(terms));
+      return bytes_of(gap_doubling<uint32_t, int32_t>(terms, pairs));
     case DType::kBF16:
-      return bytes_of(gap_doubling<float, bfloat16>(terms));
+      return bytes_of(gap_doubling<float, bfloat16>(terms, pairs));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "skein/comm/branches.h"
 #include "skein/comm/shares.h"
 #include "tests/comm/terms.h"
 
@@ -17,6 +18,8 @@ namespace skein::comm_test {
 inline constexpr CollectiveKind kTrialKinds[] = {
     CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
     CollectiveKind::kAllToAll,  CollectiveKind::kBroadcast,     CollectiveKind::kBarrier};
+inline constexpr CollectiveKind kSums[] = {CollectiveKind::kReduceScatter,
+                                           CollectiveKind::kAllReduce};
 inline constexpr DType kTrialDTypes[] = {DType::kF32, DType::kF64, DType::kI32, DType::kBF16};
 
 // Of a device, or of the host.
@@ -59,6 +62,12 @@ class Trial {
         memory_->hold(Bytes(static_cast<size_t>(collective_scratch_bytes(call_, group.size()))));
   }
 
+  // Of a group whose members hold branches of a tree of so many leaves.
+  Trial& of_tree(int64_t leaves) {
+    pairs_ = pairs_of_group(leaves, group_.size());
+    return *this;
+  }
+
   const Collective& call() const { return call_; }
   void announce() { group_.prepare(call_); }
   Communicator::Ticket start() { return ticket_ = group_.start(call_); }
@@ -95,9 +104,9 @@ class Trial {
     Bytes joined;
     switch (call_.kind) {
       case CollectiveKind::kAllReduce:
-        return serial_sum(call_.dtype, all);
+        return serial_sum(call_.dtype, all, pairs_);
       case CollectiveKind::kReduceScatter:
-        return share_bytes(serial_sum(call_.dtype, all), i, group_.rank());
+        return share_bytes(serial_sum(call_.dtype, all, pairs_), i, group_.rank());
       case CollectiveKind::kBroadcast:
         return all[static_cast<size_t>(call_.peer)];
       default:
@@ -149,6 +158,7 @@ class Trial {
 
   Communicator& group_;
   uint64_t seed_;
+  TreePairs pairs_;
   std::unique_ptr<Memory> memory_;
   Collective call_;
   Communicator::Ticket ticket_ = -1;

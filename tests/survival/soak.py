@@ -2,25 +2,32 @@
 """Trains on several supervisors on this machine while faults happen, and compares with a quiet run.
 
   soak.py SKEIN FOLDER [--faults 30] [--every 2.0] [--seed 1] [--nodes 2] [--workers 2] [--steps 400]
-          [--min-nodes 2] [--namespaces]
+          [--min-nodes 2] [--namespaces] [--etcd]
 
 Each supervisor stands for a machine (SKEIN_NODE). With --namespaces, which needs root and `ip`, each has
-a network of its own behind a bridge. Faults, at random times, by seed:
+a network of its own behind a bridge. With --etcd they meet in an etcd, which is started on the loopback
+interface, instead of a folder. Faults, at random times, by seed:
   kill    SIGKILL to a worker           hang       SIGSTOP to a worker, for good
   pause   SIGSTOP to a worker, 1 s      host       SIGKILL to a supervisor, which is started again
   freeze  SIGSTOP to a supervisor, 3 s
   away    with --min-nodes: SIGKILL to a supervisor, which is started again 15 s later; the others go on
+  sick    the same, but it is started at once and cannot write files of more than 512 KiB: its check fails,
+          and it is left out until it is started again 15 s later
   link    with --namespaces: its link is down, 2 to 12 s
+  store   with --etcd: SIGKILL to etcd, which is started again 3 s later
 Afterwards every supervisor must end with 0, every step must have the loss that the quiet run had, and
 the exported weights must be the same file. Prints a line a fault and a table of recovery times.
 """
 import argparse
+import collections
 import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -58,6 +65,7 @@ nodes = "{nodes}"
 collective_timeout_s = 8
 hang_timeout_s = 4
 max_restarts = 1000
+rendezvous = "{rendezvous}"
 [device]
 threads = 1
 [log]
@@ -124,6 +132,42 @@ class Network:
             self.ip("link", "del", self.bridge)
 
 
+class Etcd:
+    """A server on free ports of the loopback interface, or none."""
+
+    def __init__(self, folder, wanted):
+        self.process = None
+        if not wanted:
+            return
+        self.endpoint, peer = (f"127.0.0.1:{port}" for port in self.free_ports())
+        self.log = open(os.path.join(folder, "etcd.log"), "a")
+        self.command = ["etcd", "--data-dir", os.path.join(folder, "etcd"),
+                        "--listen-client-urls", "http://" + self.endpoint,
+                        "--advertise-client-urls", "http://" + self.endpoint,
+                        "--listen-peer-urls", "http://" + peer,
+                        "--initial-advertise-peer-urls", "http://" + peer,
+                        "--initial-cluster", "default=http://" + peer]
+        self.start()
+
+    @staticmethod
+    def free_ports():
+        with socket.socket() as first, socket.socket() as second:
+            for one in (first, second):
+                one.bind(("127.0.0.1", 0))
+            return first.getsockname()[1], second.getsockname()[1]
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log)
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    def address(self, name):
+        return f"etcd://{self.endpoint}/soak/{name}" if self.process else ""
+
+
 class Node:
     def __init__(self, skein, config, name, folder, network, index):
         self.command = network.inside(index, [skein, "train", config])
@@ -133,8 +177,11 @@ class Node:
         self.process = None
         self.start()
 
-    def start(self):
-        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log,
+    def start(self, sick=False):
+        def limit():
+            if sick:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, 1 << 19))
+        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log, preexec_fn=limit,
                                         env=dict(os.environ, SKEIN_NODE=self.name, **self.interface()))
 
     def interface(self):
@@ -166,6 +213,17 @@ def losses(run):
     return steps
 
 
+def events(run, name):
+    with open(os.path.join(run, "events.jsonl")) as lines:
+        return [event for event in map(json.loads, lines) if event["event"] == name]
+
+
+def generations(run):
+    """How many generations trained with each number of machines."""
+    sizes = collections.Counter(len(event["hosts"]) for event in events(run, "generation"))
+    return ", ".join(f"{sizes[size]} of {size}" for size in sorted(sizes))
+
+
 def newest_step(run):
     try:
         with open(os.path.join(run, "metrics.jsonl"), "rb") as file:
@@ -189,7 +247,12 @@ def weights(skein, run, steps):
     return digest.hexdigest()
 
 
-def strike(kind, node, chance):
+def strike(kind, node, etcd, chance):
+    if kind == "store":
+        etcd.stop()
+        time.sleep(3)
+        etcd.start()
+        return "etcd"
     if kind in ("kill", "hang", "pause"):
         workers = node.workers()
         if not workers:
@@ -204,10 +267,20 @@ def strike(kind, node, chance):
     if kind == "link":
         node.network.cut(node.index, chance.uniform(2, 12))
         return f"link of {node.name}"
-    if kind in ("host", "away"):
+    if kind == "sick":
         node.process.kill()
         node.process.wait()
-        time.sleep(chance.uniform(0, 1) if kind == "host" else 15)
+        said = os.path.getsize(node.log.name)
+        node.start(sick=True)
+        time.sleep(15)
+        with open(node.log.name) as log:
+            log.seek(said)
+            if "is left out: " not in log.read():
+                raise RuntimeError(f"soak: {node.name} is sick and trains: see {node.log.name}")
+    if kind in ("host", "away", "sick"):
+        node.process.kill()
+        node.process.wait()
+        time.sleep(chance.uniform(0, 1) if kind == "host" else 15 if kind == "away" else 0)
         node.start()
         return f"supervisor of {node.name}"
     send(node.process.pid, signal.SIGSTOP)
@@ -222,12 +295,13 @@ def wait_for_step(run, deadline):
         time.sleep(0.02)
 
 
-def train(args, data, name, nodes, faults, network):
+def train(args, data, name, nodes, faults, network, etcd):
     run = os.path.join(args.folder, name)
     config = os.path.join(args.folder, name + ".toml")
     with open(config, "w") as out:
         out.write(CONFIG.format(dir=run, steps=args.steps, data=data, workers=args.workers,
                                 nodes=nodes, ranks=args.nodes * args.workers,
+                                rendezvous=etcd.address(name),
                                 sequences=2 * args.nodes * args.workers))
     chance = random.Random(args.seed)
     count = args.nodes if nodes != "1" else 1
@@ -239,9 +313,10 @@ def train(args, data, name, nodes, faults, network):
         time.sleep(chance.expovariate(1 / args.every))
         kind = chance.choice(["kill", "kill", "hang", "pause", "host", "freeze"] +
                              (["link", "link"] if network.names else []) +
-                             (["away", "away"] if args.min_nodes < args.nodes else []))
+                             (["store", "store"] if etcd.process else []) +
+                             (["away", "sick"] if args.min_nodes < args.nodes else []))
         before = time.time()
-        struck = strike(kind, chance.choice(machines), chance)
+        struck = strike(kind, chance.choice(machines), etcd, chance)
         if struck is None or any(machine.process.poll() is not None for machine in machines):
             continue
         done += 1
@@ -278,8 +353,11 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--namespaces", action="store_true")
+    parser.add_argument("--etcd", action="store_true")
     parser.add_argument("--patience", type=float, default=120)
     args = parser.parse_args()
+    if args.etcd and args.namespaces:
+        parser.error("--etcd listens on the loopback interface, which --namespaces cannot reach")
     args.min_nodes = args.min_nodes or args.nodes
     args.skein = os.path.abspath(args.skein)
     os.makedirs(args.folder, exist_ok=True)
@@ -294,17 +372,21 @@ def main():
 
 def soak(args):
     data = make_data(args.skein, args.folder)
-    quiet = train(args, data, "quiet", "1", 0, Network(1, False))
+    etcd = Etcd(args.folder, args.etcd)
     network = Network(args.nodes, args.namespaces)
     try:
-        struck = train(args, data, "struck", f"{args.min_nodes}:{args.nodes}", args.faults, network)
+        quiet = train(args, data, "quiet", "1", 0, Network(1, False), etcd)
+        struck = train(args, data, "struck", f"{args.min_nodes}:{args.nodes}", args.faults, network,
+                       etcd)
     finally:
         network.remove()
+        etcd.stop()
     if quiet is None or struck is None:
         return 1
     for kind, seconds in sorted(struck[1].items()):
         print(f"{kind:7} {len(seconds):3} times, to the next step: median "
               f"{statistics.median(seconds):.2f} s, most {max(seconds):.2f} s")
+    print(f"generations by number of machines: {generations(struck[0])}")
     expected, found = losses(quiet[0]), losses(struck[0])
     wrong = [step for step in expected if expected[step] != found.get(step)]
     if wrong:
@@ -315,6 +397,23 @@ def soak(args):
         print("soak: the exported weights differ from those of the quiet run")
         return 1
     print(f"{len(expected)} losses and the exported weights are those of the quiet run")
+    if "away" in struck[1] and not events(struck[0], "host_lost"):
+        print("soak: a machine was away, and no event says that it was lost")
+        return 1
+    return tell_time(args.skein, struck[0])
+
+
+def tell_time(skein, run):
+    """Where the time of the struck run went, as the program's own report says it."""
+    told = subprocess.run([skein, "report", run, "--json"], check=True, capture_output=True, text=True)
+    report = json.loads(told.stdout)
+    print(f"goodput {100 * report['goodput']:.2f}% of {report['time']['wall_seconds']:.1f} s")
+    for part, seconds in report["time"]["parts"].items():
+        print(f"  {part:12} {seconds:9.3f} s")
+    micros = sum(round(1e6 * seconds) for seconds in report["time"]["parts"].values())
+    if micros != round(1e6 * report["time"]["wall_seconds"]):
+        print(f"soak: the parts of the time add up to {micros} us, not to the whole")
+        return 1
     return 0
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "skein/base/heartbeat.h"
+#include "skein/comm/branches.h"
 #include "skein/comm/local/local_communicator.h"
 #include "skein/comm/shares.h"
 #include "skein/comm/tree_sum.h"
@@ -30,8 +31,11 @@ int64_t whole_bytes(const Collective& collective, const CollectivePart& part) {
 }  // namespace
 
 GlooCommunicator::GlooCommunicator(std::shared_ptr<GlooWorld> world, std::vector<int> world_ranks,
-                                   std::string name)
-    : world_(std::move(world)), world_ranks_(std::move(world_ranks)), name_(std::move(name)) {
+                                   std::string name, int64_t leaves)
+    : world_(std::move(world)),
+      world_ranks_(std::move(world_ranks)),
+      name_(std::move(name)),
+      pairs_(pairs_of_group(leaves, size())) {
   const auto self = std::find(world_ranks_.begin(), world_ranks_.end(), world_->rank());
   rank_ = static_cast<int>(self - world_ranks_.begin());
   id_ = world_->new_group_id(world_ranks_, name_);
@@ -50,12 +54,12 @@ GlooCommunicator::~GlooCommunicator() {
 }
 
 std::unique_ptr<Communicator> GlooCommunicator::group(const std::vector<int>& members,
-                                                      const std::string& name) {
+                                                      const std::string& name, int64_t leaves) {
   check_members(members, *this, name);
   if (members.size() == 1) return std::make_unique<LocalCommunicator>(name);
   std::vector<int> world_ranks;
   for (const int member : members) world_ranks.push_back(world_ranks_[static_cast<size_t>(member)]);
-  return std::make_unique<GlooCommunicator>(world_, std::move(world_ranks), name);
+  return std::make_unique<GlooCommunicator>(world_, std::move(world_ranks), name, leaves);
 }
 
 // Runs `action`, which talks to `peer`; whatever Gloo throws ends the world.
@@ -271,6 +275,7 @@ void GlooCommunicator::await(const Pending& pending, const std::vector<Message>&
                              bool sent, TimePoint deadline) {
   for (const Message& message : messages) {
     guarded(pending, message.peer, deadline, [&] {
+      world_->require_proof(world_ranks_[static_cast<size_t>(message.peer)], deadline);
       Channel& through = channel(message.stream, message.peer);
       sent ? through.wait_sent(message.number, deadline)
            : through.wait_received(message.number, deadline);
@@ -292,7 +297,7 @@ void GlooCommunicator::sum(const Pending& pending) {
                            : scratch_slot(collective, i, peer);
     }
     void* result = at(part.output, collective.kind == Kind::kAllReduce ? begin : 0);
-    tree_sum(collective.dtype, terms, result, bytes / size_of(collective.dtype));
+    tree_sum(collective.dtype, terms, result, bytes / size_of(collective.dtype), pairs_);
   }
 }
 

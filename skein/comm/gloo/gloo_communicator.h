@@ -14,14 +14,15 @@
 #include "skein/comm/gloo/channel.h"
 #include "skein/comm/gloo/gloo_world.h"
 #include "skein/comm/gloo/packed_parts.h"
+#include "skein/comm/tree_sum.h"
 
 namespace skein {
 
 class GlooCommunicator : public Communicator {
  public:
-  // `world_ranks`: ascending, at least two, this process's rank among them.
-  GlooCommunicator(std::shared_ptr<GlooWorld> world, std::vector<int> world_ranks,
-                   std::string name);
+  // `world_ranks`: ascending, at least two, this process's rank among them. `leaves` as in group().
+  GlooCommunicator(std::shared_ptr<GlooWorld> world, std::vector<int> world_ranks, std::string name,
+                   int64_t leaves = 0);
   ~GlooCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -29,8 +30,8 @@ class GlooCommunicator : public Communicator {
   const std::string& name() const override { return name_; }
   Ticket start(const Collective& collective) override;
   void wait(Ticket ticket) override;
-  std::unique_ptr<Communicator> group(const std::vector<int>& members,
-                                      const std::string& name) override;
+  std::unique_ptr<Communicator> group(const std::vector<int>& members, const std::string& name,
+                                      int64_t leaves = 0) override;
   void prepare(const Collective& collective) override;
   void check(const Collective& during) override;
   void end(const std::string& cause) noexcept override { world_->end(cause); }
@@ -79,6 +80,7 @@ class GlooCommunicator : public Communicator {
   std::shared_ptr<GlooWorld> world_;
   std::vector<int> world_ranks_;
   std::string name_;
+  TreePairs pairs_;
   int rank_ = 0;
   uint64_t id_ = 0;
   Ticket next_ticket_ = 0;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <numeric>
 
 #include "skein/base/error.h"
 #include "tests/comm/ranks.h"
@@ -24,6 +25,26 @@ TEST_P(EverySize, EveryKindDtypeAndShape) {
              {std::vector<int64_t>{0}, {1}, {3, 0, 7}, {1000}, {17, 70001}}) {
           for (const bool in_place : {false, true}) {
             Trial(*world, kind, dtype, sizes, in_place, ++seed).run_and_check();
+          }
+        }
+      }
+    }
+  });
+}
+
+// Ranks that hold unequal branches of a larger tree.
+TEST_P(EverySize, SumsOfBranches) {
+  run_ranks(GetParam(), [](const WorldOptions& options) {
+    const auto world = make_world(options);
+    std::vector<int> all(static_cast<size_t>(options.size));
+    std::iota(all.begin(), all.end(), 0);
+    uint64_t seed = 0;
+    for (int64_t leaves = options.size; leaves < 3 * options.size; ++leaves) {
+      const auto group = world->group(all, "dp", leaves);
+      for (const Kind kind : kSums) {
+        for (const DType dtype : kTrialDTypes) {
+          for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{17, 70001}, {3, 0, 7}}) {
+            Trial(*group, kind, dtype, sizes, true, ++seed).of_tree(leaves).run_and_check();
           }
         }
       }

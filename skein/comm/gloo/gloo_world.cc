@@ -46,6 +46,7 @@ GlooWorld::GlooWorld(const WorldOptions& options)
     : options_(options),
       rendezvous_(options),
       published_(static_cast<size_t>(options.size)),
+      proofs_(static_cast<size_t>(options.size)),
       connected_(static_cast<size_t>(options.size)) {
   ignore_broken_pipes();
   const bool one_host = rendezvous_.arrive();
@@ -100,7 +101,12 @@ void GlooWorld::connect(int world_rank, LossReport& loss) {
          "interface with SKEIN_NETWORK_INTERFACE",
          world_rank, rank(), error.what());
   }
-  connected_[static_cast<size_t>(world_rank)].store(true, std::memory_order_release);
+  const auto at = static_cast<size_t>(world_rank);
+  if (options_.secret) {
+    proofs_[at] =
+        std::make_unique<Proof>(*context_, *options_.secret, rendezvous_.world(), world_rank);
+  }
+  connected_[at].store(true, std::memory_order_release);
 }
 
 void GlooWorld::connect(const std::vector<int>& world_ranks, LossReport loss) {
@@ -115,6 +121,15 @@ void GlooWorld::connect(const std::vector<int>& world_ranks, LossReport loss) {
     connect(peer, loss);
     ++num_connections_;
   }
+}
+
+void GlooWorld::require_proof(int world_rank, std::chrono::steady_clock::time_point deadline) {
+  if (!options_.secret || proofs_[static_cast<size_t>(world_rank)]->is_right(deadline)) return;
+  end(fmt::format(
+      "whoever is connected with rank {} as rank {} does not know this run's secret ({}): "
+      "a stranger took its place, or its machine has another secret",
+      rank(), world_rank, options_.secret->source()));
+  check_alive();
 }
 
 std::unique_ptr<gloo::transport::UnboundBuffer> GlooWorld::new_buffer() {

@@ -19,6 +19,7 @@
 #include "skein/base/error.h"
 #include "skein/base/mutex.h"
 #include "skein/comm/communicator.h"
+#include "skein/comm/gloo/proof.h"
 #include "skein/comm/gloo/rendezvous.h"
 
 namespace skein {
@@ -58,6 +59,9 @@ class GlooWorld {
     return connected_[static_cast<size_t>(world_rank)].load(std::memory_order_acquire);
   }
   int num_connections() const { return num_connections_; }
+  // Returns once this connected rank has proven to know the secret, if there is one; else ends the
+  // world. gloo::Exception as Proof.
+  void require_proof(int world_rank, std::chrono::steady_clock::time_point deadline);
 
   void set_step(int64_t step) { step_ = step; }
 
@@ -77,6 +81,7 @@ class GlooWorld {
   std::shared_ptr<gloo::transport::Context> context_;
   Mutex connecting_;  // held while pairs are made, by one thread at a time
   std::vector<bool> published_ SKEIN_GUARDED_BY(connecting_);
+  std::vector<std::unique_ptr<Proof>> proofs_;  // of rank r once connected_[r], for good
   std::vector<std::atomic<bool>> connected_;
   std::atomic<int> num_connections_{0};
   std::atomic<int64_t> step_{-1};

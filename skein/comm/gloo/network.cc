@@ -1,5 +1,6 @@
 #include "skein/comm/gloo/network.h"
 
+#include <arpa/inet.h>
 #include <gloo/transport/tcp/device.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -62,6 +63,16 @@ tcp::attr attributes(bool one_host) {
 }
 
 }  // namespace
+
+std::string network_address(bool one_host) {
+  const sockaddr_storage found = attributes(one_host).ai_addr;
+  if (found.ss_family != AF_INET) return "";
+  sockaddr_in address;
+  std::memcpy(&address, &found, sizeof address);
+  std::string text(INET_ADDRSTRLEN, '\0');
+  if (::inet_ntop(AF_INET, &address.sin_addr, text.data(), INET_ADDRSTRLEN) == nullptr) return "";
+  return text.c_str();
+}
 
 std::shared_ptr<gloo::transport::Device> open_network(bool one_host) {
   const BatchScheduling of_its_thread(BatchScheduling::kMovesBytes);

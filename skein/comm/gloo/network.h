@@ -4,6 +4,7 @@
 #include <gloo/transport/device.h>
 
 #include <memory>
+#include <string>
 
 namespace skein {
 
@@ -12,5 +13,7 @@ namespace skein {
 // interface that is up.
 // Errors  Error{kUsage} for an interface that does not exist or has no address
 std::shared_ptr<gloo::transport::Device> open_network(bool one_host);
+// The numeric IPv4 address of that interface; empty where it has none.
+std::string network_address(bool one_host);
 
 }  // namespace skein

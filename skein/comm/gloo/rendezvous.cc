@@ -1,10 +1,8 @@
 #include "skein/comm/gloo/rendezvous.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <charconv>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -17,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::string_view kTable = "table";
+constexpr const char* kTable = "table";
 constexpr auto kLongestPause = std::chrono::microseconds(250'000);  // between two polls
 
 // Ranks of one host with the same namespace share a loopback interface.
@@ -26,43 +24,42 @@ std::string network_namespace() {
   return fs::read_symlink("/proc/self/ns/net", ignored).string();
 }
 
-// Creates the folder, before members are constructed that use it.
-const std::string& make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    fail(errno_code(error.value()), "cannot make the rendezvous folder '{}': {}", folder,
-         error.message());
+std::string name_of(const char* kind, int rank) { return fmt::format("{}-{:05d}", kind, rank); }
+
+std::string to_text(const std::map<int, std::vector<char>>& addresses) {
+  std::string text;
+  for (const auto& [peer, address] : addresses) {
+    text += fmt::format("{} ", peer);
+    for (const char byte : address) text += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+    text += '\n';
   }
-  return folder;
+  return text;
 }
 
-// Writes the file under another name and renames it, so that readers see it whole or not at all.
-// Not safe against a power cut, after which the start is repeated anyway.
-void write_whole(const fs::path& path, std::string_view text) {
-  const fs::path unfinished = path.string() + ".tmp";
-  {
-    const FileDescriptor file(
-        ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (file.get() < 0) {
-      fail(errno_code(errno), "cannot write {}: {}", unfinished.string(), errno_text(errno));
+// Of ranks `readers`, ascending; lines that are no addresses are passed over.
+std::map<int, std::vector<char>> from_text(const std::string& text,
+                                           const std::vector<int>& readers) {
+  std::map<int, std::vector<char>> addresses;
+  for (size_t begin = 0; begin < text.size();) {
+    const char* at = text.data() + begin;
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const char* const last = text.data() + end;
+    begin = end + 1;
+    int peer = -1;
+    at = std::from_chars(at, last, peer).ptr;
+    if (!std::binary_search(readers.begin(), readers.end(), peer)) continue;
+    std::vector<char> address;
+    uint8_t byte = 0;
+    for (++at; last - at >= 2 && std::from_chars(at, at + 2, byte, 16).ptr == at + 2; at += 2) {
+      address.push_back(static_cast<char>(byte));
     }
-    write_all(file.get(), std::as_bytes(std::span(text)), unfinished);
+    if (at == last && address.size() <= Record::kMaxBytes) addresses[peer] = std::move(address);
   }
-  fs::rename(unfinished, path);
+  return addresses;
 }
 
-// Opens for reading; -1 if there is no such file. The folder is opened first: over NFS this makes
-// the client ask the server again about a name that it recently found missing.
-FileDescriptor open_now(const fs::path& path) {
-  const FileDescriptor folder(
-      ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return FileDescriptor(::openat(folder.get(), path.filename().c_str(), O_RDONLY | O_CLOEXEC));
-}
-
-std::optional<std::string> read_whole(const fs::path& path) {
-  if (open_now(path).get() < 0) return std::nullopt;
-  return read_file(path);
+std::shared_ptr<KeyValueStore> store_of(const WorldOptions& options) {
+  return options.store ? options.store : folder_store(options.rendezvous);
 }
 
 }  // namespace
@@ -82,7 +79,8 @@ Rendezvous::Rendezvous(const WorldOptions& options, std::string host)
     : options_(options),
       host_(std::move(host)),
       deadline_(Clock::now() + milliseconds(static_cast<int64_t>(options.start_timeout_s * 1e3))),
-      node_(make_folder(options.rendezvous), host_, options.rank, options.size) {}
+      store_(store_of(options)),
+      node_(options.rendezvous, host_, options.rank, options.size) {}
 
 std::string Rendezvous::this_host() {
   std::string boot = read_file_if_any("/proc/sys/kernel/random/boot_id");
@@ -90,8 +88,16 @@ std::string Rendezvous::this_host() {
   return boot;
 }
 
-fs::path Rendezvous::file_of(const char* kind, int rank) const {
-  return fs::path(options_.rendezvous) / fmt::format("{}-{:05d}", kind, rank);
+std::optional<std::string> Rendezvous::look_up(const std::string& name) {
+  try {
+    std::optional<std::string> value = store_->read(name);
+    store_problem_.clear();
+    return value;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIo) throw;
+    store_problem_ = error.what();
+    return std::nullopt;
+  }
 }
 
 milliseconds Rendezvous::time_left() const {
@@ -109,79 +115,77 @@ std::string Rendezvous::missing_text(const std::vector<int>& missing) const {
   const bool one = missing.size() == 1;
   return fmt::format(
       "rank{} {} of {} did not arrive within {}: see {} log{}, and whether every worker has the "
-      "same rendezvous folder ('{}')",
+      "same rendezvous folder ('{}'{}{})",
       one ? "" : "s", names, options_.size, format_duration(options_.start_timeout_s),
-      one ? "its" : "their", one ? "" : "s", options_.rendezvous);
+      one ? "its" : "their", one ? "" : "s", store_->text(), store_problem_.empty() ? "" : ": ",
+      store_problem_);
 }
 
-void Rendezvous::fail_missing() const {
+void Rendezvous::fail_missing() {
   std::vector<int> missing;
-  std::error_code error;
   for (int rank = 0; rank < options_.size; ++rank) {
-    if (!fs::exists(file_of("arrived", rank), error)) missing.push_back(rank);
+    if (!look_up(name_of("arrived", rank))) missing.push_back(rank);
+    if (!store_problem_.empty()) fail(ErrorCode::kIo, "{}", store_problem_);
   }
   if (missing.empty()) missing = {0};  // rank 0 did not publish the table
   fail(ErrorCode::kPeerLost, "{}", missing_text(missing));
 }
 
-std::string Rendezvous::collect() const {
-  const std::string mine = read_file(file_of("arrived", 0));
-  std::vector<bool> known(static_cast<size_t>(options_.size));
+std::string Rendezvous::collect() {
+  const std::string mine = store_->read(name_of("arrived", 0)).value_or("");
+  std::set<std::string> known;
   int num_known = 0;
   bool one_host = true;
   std::string wrong;
   const auto look = [&] {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(options_.rendezvous)) {
-      names.insert(entry.path().filename().string());
-    }
-    for (int rank = 0; rank < options_.size && wrong.empty(); ++rank) {
-      const fs::path file = file_of("arrived", rank);
-      if (known[static_cast<size_t>(rank)] || !names.contains(file.filename().string())) continue;
-      const std::string theirs = read_file(file);
+    for (const auto& [name, theirs] : store_->entries("arrived-", known)) {
+      known.insert(name);
+      int rank = -1;
+      std::from_chars(name.data() + name.rfind('-') + 1, name.data() + name.size(), rank);
+      if (rank < 0 || rank >= options_.size || name != name_of("arrived", rank)) continue;
       const std::string size = theirs.substr(0, theirs.find(' '));
       if (size != fmt::to_string(options_.size)) {
         wrong = fmt::format("rank {} was started in a world of {} ranks, rank 0 in a world of {}",
                             rank, size, options_.size);
       }
       one_host = one_host && theirs == mine;
-      known[static_cast<size_t>(rank)] = true;
       ++num_known;
     }
     return num_known == options_.size || !wrong.empty();
   };
   if (!wait_until(look, deadline_)) fail_missing();
-  return wrong.empty() ? fmt::format("{} {}", options_.size, one_host ? 1 : 0) : wrong;
+  std::random_device random;
+  const uint64_t world = uint64_t{random()} << 32 | random();
+  return wrong.empty() ? fmt::format("{} {} {}", options_.size, one_host ? 1 : 0, world) : wrong;
 }
 
 bool Rendezvous::arrive() {
-  const fs::path arrived = file_of("arrived", options_.rank);
-  if (fs::exists(arrived)) {
+  const std::string arrived = name_of("arrived", options_.rank);
+  if (store_->read(arrived)) {
     fail(
         ErrorCode::kUsage,
         "rank {} is already in the rendezvous folder '{}': give each start a fresh folder and each "
         "worker its own rank",
-        options_.rank, options_.rendezvous);
+        options_.rank, store_->text());
   }
-  write_whole(arrived, fmt::format("{} {} {}", options_.size, host_, network_namespace()));
-  const fs::path table = fs::path(options_.rendezvous) / kTable;
+  store_->write(arrived, fmt::format("{} {} {}", options_.size, host_, network_namespace()));
   if (options_.rank == 0) {
     const std::string all = collect();
-    write_whole(table, all);
+    store_->write(kTable, all);
     node_.put_table(all);
   }
   std::optional<std::string> text;
   const auto look = [&] {
     if (const auto known = node_.find_table()) {
       text.emplace(known->begin(), known->end());
-    } else if (node_.may_look(options_.size) && (text = read_whole(table))) {
+    } else if (node_.may_look(options_.size) && (text = look_up(kTable))) {
       node_.put_table(*text);
     }
     return text.has_value();
   };
   if (!wait_until(look, deadline_)) fail_missing();
   if (text->find_first_not_of("0123456789 ") != text->npos) {
-    // The folder may be removed when rank 0 ends, so give the others time to read it.
+    // The records may be removed when rank 0 ends, so give the others time to read them.
     if (options_.rank == 0) std::this_thread::sleep_for(4 * kLongestPause);
     fail(ErrorCode::kUsage, "{}", *text);
   }
@@ -191,17 +195,16 @@ bool Rendezvous::arrive() {
          size, options_.rank, options_.size);
   }
   node_.all_met();
-  return text->ends_with(" 1");
+  const std::string rest = text->substr(size.size());
+  world_ = rest.substr(rest.rfind(' ') + 1);
+  return rest.starts_with(" 1 ");
 }
 
 void Rendezvous::publish_addresses(const std::map<int, std::vector<char>>& addresses) {
-  const fs::path path = file_of("addresses", options_.rank);
-  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  for (const auto& [peer, address] : addresses) addresses_[peer] = address;
+  store_->write(name_of("addresses", options_.rank), to_text(addresses_));
   const std::vector<int>& members = node_.members();
   for (const auto& [peer, address] : addresses) {
-    if (!Record(address).write(file.get(), peer * int64_t{sizeof(Record)})) {
-      fail(errno_code(errno), "cannot write {}: {}", path.string(), errno_text(errno));
-    }
     if (std::binary_search(members.begin(), members.end(), peer)) {
       node_.put(peer, options_.rank, address);
     }
@@ -212,12 +215,10 @@ std::optional<std::vector<char>> Rendezvous::address_of(int rank) {
   if (auto known = node_.find(options_.rank, rank)) return known;
   if (!node_.may_look(rank)) return std::nullopt;
   ++num_looks_;
-  const FileDescriptor file = open_now(file_of("addresses", rank));
+  const std::string text = look_up(name_of("addresses", rank)).value_or("");
   std::optional<std::vector<char>> own;
-  for (const int reader : node_.members()) {
-    auto address = Record::read(file.get(), reader * int64_t{sizeof(Record)});
-    if (!address) continue;
-    node_.put(reader, rank, *address);
+  for (auto& [reader, address] : from_text(text, node_.members())) {
+    node_.put(reader, rank, address);
     if (reader == options_.rank) own = std::move(address);
   }
   return own;
@@ -225,16 +226,16 @@ std::optional<std::vector<char>> Rendezvous::address_of(int rank) {
 
 void Rendezvous::publish_cause(const std::string& cause) noexcept {
   try {
-    const fs::path path = file_of("cause", options_.rank);
-    if (!fs::exists(path)) write_whole(path, cause);
-  } catch (const std::exception&) {  // the folder may be gone; the caller throws the cause anyway
+    const std::string name = name_of("cause", options_.rank);
+    if (!store_->read(name)) store_->write(name, cause);
+  } catch (const std::exception&) {  // the store may be gone; the caller throws the cause anyway
   }
 }
 
 std::optional<std::string> Rendezvous::cause_of(int rank, milliseconds moment) const noexcept {
   try {
     std::optional<std::string> cause;
-    wait_until([&] { return (cause = read_whole(file_of("cause", rank))).has_value(); },
+    wait_until([&] { return (cause = store_->read(name_of("cause", rank))).has_value(); },
                Clock::now() + moment);
     return cause;
   } catch (const std::exception&) {

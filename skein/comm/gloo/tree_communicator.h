@@ -26,9 +26,9 @@ class TreeCommunicator : public Communicator {
   const std::string& name() const override { return all_.name(); }
   Ticket start(const Collective& collective) override;
   void wait(Ticket ticket) override;
-  std::unique_ptr<Communicator> group(const std::vector<int>& members,
-                                      const std::string& name) override {
-    return all_.group(members, name);
+  std::unique_ptr<Communicator> group(const std::vector<int>& members, const std::string& name,
+                                      int64_t leaves = 0) override {
+    return all_.group(members, name, leaves);
   }
   void prepare(const Collective& collective) override;
   void check(const Collective& during) override { all_.check(during); }

@@ -21,7 +21,7 @@ Communicator::Ticket LocalCommunicator::start(const Collective& collective) {
 }
 
 std::unique_ptr<Communicator> LocalCommunicator::group(const std::vector<int>& members,
-                                                       const std::string& name) {
+                                                       const std::string& name, int64_t) {
   if (members != std::vector<int>{0}) {
     fail(ErrorCode::kInternal, "group '{}' of '{}': its only rank is 0", name, name_);
   }

@@ -17,8 +17,8 @@ class LocalCommunicator : public Communicator {
   const std::string& name() const override { return name_; }
   Ticket start(const Collective& collective) override;
   void wait(Ticket) override {}
-  std::unique_ptr<Communicator> group(const std::vector<int>& members,
-                                      const std::string& name) override;
+  std::unique_ptr<Communicator> group(const std::vector<int>& members, const std::string& name,
+                                      int64_t leaves = 0) override;
   void set_step(int64_t) override {}
   WireCount count(CollectiveKind kind) const override { return counts_[static_cast<size_t>(kind)]; }
 

@@ -35,8 +35,13 @@ void copy(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
 
 class Calls {
  public:
-  Calls(const NcclPost& to, const Collective& collective, int rank, int size, Sums sums)
-      : to_(to), collective_(collective), rank_(rank), size_(size), sums_(sums) {}
+  Calls(const NcclPost& to, const Collective& collective, const PlaceInGroup& place, Sums sums)
+      : to_(to),
+        collective_(collective),
+        rank_(place.rank),
+        size_(place.size),
+        pairs_(place.pairs),
+        sums_(sums) {}
 
   void post() {
     switch (collective_.kind) {
@@ -210,7 +215,8 @@ class Calls {
         .others = at(collective_.scratch, scratch_offset(collective_, i, size_, rank_, first)),
         .distance = scratch_slot_bytes(collective_, part, size_),
         .rank = rank_,
-        .size = size_};
+        .size = size_,
+        .pairs = pairs_};
     void* result = at(part.output, collective_.kind == Kind::kAllReduce ? begin : 0);
     cuda::check(enqueue_tree_sum(collective_.dtype, terms, result,
                                  bytes / size_of(collective_.dtype), to_.stream),
@@ -220,13 +226,15 @@ class Calls {
   const NcclPost& to_;
   const Collective& collective_;
   const int rank_, size_;
+  const TreePairs pairs_;
   const Sums sums_;
 };
 
 }  // namespace
 
-void post_calls(const NcclPost& to, const Collective& collective, int rank, int size, Sums sums) {
-  Calls(to, collective, rank, size, sums).post();
+void post_calls(const NcclPost& to, const Collective& collective, const PlaceInGroup& place,
+                Sums sums) {
+  Calls(to, collective, place, sums).post();
 }
 
 void post_copies(const Collective& collective, cudaStream_t stream) {

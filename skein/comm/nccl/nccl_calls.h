@@ -3,11 +3,20 @@
 
 #include "skein/comm/communicator.h"
 #include "skein/comm/nccl/nccl_queue.h"
+#include "skein/comm/tree_sum.h"
 
 namespace skein {
 
-// `rank` of the group's `size`, two or more. Throws NcclRefusal.
-void post_calls(const NcclPost& to, const Collective& collective, int rank, int size, Sums sums);
+// A rank's place in its group of two or more, and how the terms of the group's ranks are added.
+struct PlaceInGroup {
+  int rank = 0;
+  int size = 2;
+  TreePairs pairs;
+};
+
+// Throws NcclRefusal.
+void post_calls(const NcclPost& to, const Collective& collective, const PlaceInGroup& place,
+                Sums sums);
 
 // Within a group of one rank: input to output, on `stream`.
 void post_copies(const Collective& collective, cudaStream_t stream);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "skein/base/error.h"
+#include "skein/comm/branches.h"
 #include "skein/comm/nccl/nccl_calls.h"
 #include "skein/comm/shares.h"
 
@@ -53,8 +54,11 @@ std::unique_ptr<Communicator> make_nccl_world(Communicator& host,
 }
 
 NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclWorld> world, std::vector<int> world_ranks,
-                                   std::string name)
-    : world_(std::move(world)), world_ranks_(std::move(world_ranks)), name_(std::move(name)) {
+                                   std::string name, int64_t leaves)
+    : world_(std::move(world)),
+      world_ranks_(std::move(world_ranks)),
+      name_(std::move(name)),
+      pairs_(pairs_of_group(leaves, size())) {
   const auto self = std::find(world_ranks_.begin(), world_ranks_.end(), world_->host().rank());
   rank_ = static_cast<int>(self - world_ranks_.begin());
   const int meetings = world_->count_meeting(world_ranks_, name_);
@@ -62,11 +66,11 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclWorld> world, std::vector
 }
 
 std::unique_ptr<Communicator> NcclCommunicator::group(const std::vector<int>& members,
-                                                      const std::string& name) {
+                                                      const std::string& name, int64_t leaves) {
   check_members(members, *this, name);
   std::vector<int> world_ranks;
   for (const int member : members) world_ranks.push_back(world_ranks_[static_cast<size_t>(member)]);
-  return std::make_unique<NcclCommunicator>(world_, std::move(world_ranks), name);
+  return std::make_unique<NcclCommunicator>(world_, std::move(world_ranks), name, leaves);
 }
 
 std::unique_ptr<NcclQueue> NcclCommunicator::new_queue(std::vector<int> ranks,
@@ -115,7 +119,7 @@ Communicator::Ticket NcclCommunicator::start(const Collective& collective) {
     NcclQueue& queue = queue_of(collective);
     world_->connect_announced();
     NcclQueue::Op* op = queue.post(collective, [&](const NcclPost& to) {
-      post_calls(to, collective, rank_, size(), world_->options().sums);
+      post_calls(to, collective, {rank_, size(), pairs_}, world_->options().sums);
     });
     pending_.emplace(ticket, Pending{&queue, op});
   }

@@ -19,6 +19,7 @@
 #include "skein/comm/communicator.h"
 #include "skein/comm/nccl/nccl_queue.h"
 #include "skein/comm/nccl/nccl_world.h"
+#include "skein/comm/tree_sum.h"
 
 namespace skein {
 
@@ -31,9 +32,9 @@ std::unique_ptr<Communicator> make_nccl_world(Communicator& host,
 
 class NcclCommunicator : public Communicator {
  public:
-  // `world_ranks` ascending, this process's among them; one is enough.
-  NcclCommunicator(std::shared_ptr<NcclWorld> world, std::vector<int> world_ranks,
-                   std::string name);
+  // `world_ranks` ascending, this process's among them; one is enough. `leaves` as in group().
+  NcclCommunicator(std::shared_ptr<NcclWorld> world, std::vector<int> world_ranks, std::string name,
+                   int64_t leaves = 0);
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(world_ranks_.size()); }
@@ -41,8 +42,8 @@ class NcclCommunicator : public Communicator {
   void prepare(const Collective& collective) override;
   Ticket start(const Collective& collective) override;
   void wait(Ticket ticket) override;
-  std::unique_ptr<Communicator> group(const std::vector<int>& members,
-                                      const std::string& name) override;
+  std::unique_ptr<Communicator> group(const std::vector<int>& members, const std::string& name,
+                                      int64_t leaves = 0) override;
   void check(const Collective&) override { world_->check_alive(); }
   void end(const std::string& cause) noexcept override { world_->end(cause); }
   void set_step(int64_t step) override { world_->set_step(step); }
@@ -62,6 +63,7 @@ class NcclCommunicator : public Communicator {
   std::vector<int> world_ranks_;
   std::string name_;
   std::string queue_name_;
+  TreePairs pairs_;
   int rank_ = 0;
   std::unique_ptr<NcclQueue> collectives_;
   std::map<std::pair<int, int>, std::unique_ptr<NcclQueue>> messages_;  // by sender and receiver

@@ -134,6 +134,28 @@ TEST_F(NcclRanks, SumsOfManyRanks) {
   }
 }
 
+// Ranks that hold unequal branches of a larger tree; with 19 beyond what registers hold.
+TEST_F(NcclRanks, SumsOfBranches) {
+  for (const auto& [size, leaves] : {std::pair{3, 4}, {5, 8}, {3, 7}, {4, 6}, {19, 24}}) {
+    run(size, [leaves = leaves](const WorldOptions& options) {
+      const Rank rank(options);
+      std::vector<int> all(static_cast<size_t>(options.size));
+      std::iota(all.begin(), all.end(), 0);
+      const auto group = rank.world->group(all, "dp", leaves);
+      uint64_t seed = 0;
+      for (const Kind kind : kSums) {
+        for (const DType dtype : kTrialDTypes) {
+          for (const int64_t elements : {8 * 19 * 16, 1003}) {
+            Trial(*group, kind, dtype, {elements}, true, ++seed, rank.memory())
+                .of_tree(leaves)
+                .run_and_check();
+          }
+        }
+      }
+    });
+  }
+}
+
 TEST_P(NcclEverySize, FastSumsAreAboutRight) {
   run(GetParam(), [](const WorldOptions& options) {
     const Rank rank(options, Sums::kFast);

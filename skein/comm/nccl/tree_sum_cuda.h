@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "skein/comm/tree_sum.h"
 #include "skein/tensor/dtype.h"
 
 namespace skein {
@@ -19,6 +20,7 @@ struct SumTerms {
   int64_t distance = 0;  // bytes
   int rank = 0;
   int size = 1;
+  TreePairs pairs;
 };
 
 cudaError_t enqueue_tree_sum(DType dtype, const SumTerms& terms, void* result, int64_t elements,

@@ -1,21 +1,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <atomic>
 #include <thread>
 
 #include "skein/base/error.h"
 #include "skein/supervise/store.h"
-#include "tests/temp_folder.h"
+#include "tests/store/store_kinds.h"
 
 namespace skein {
 namespace {
 
-using test::TempFolder;
 using testing::AllOf;
 using testing::HasSubstr;
 
-class FolderStore : public testing::Test {
+class SharedStore : public testing::TestWithParam<const char*> {
  protected:
   static HostRecord host(const std::string& name, const std::string& succeeds = "") {
     HostRecord record;
@@ -31,8 +30,9 @@ class FolderStore : public testing::Test {
     return record;
   }
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_.path() / name) << text;
+    kind_->write_raw("start-0001/machines", name, text);
   }
+  std::unique_ptr<KeyValueStore> open() const { return kind_->root()->open("start-0001/machines"); }
   std::string refusal() {
     try {
       a_->exchange(host("a"));
@@ -42,12 +42,14 @@ class FolderStore : public testing::Test {
     return "";
   }
 
-  TempFolder folder_;
-  std::unique_ptr<RendezvousStore> a_ = folder_store(folder_.path());
-  std::unique_ptr<RendezvousStore> b_ = folder_store(folder_.path());
+  const std::unique_ptr<test::StoreKind> kind_ = test::store_kind(GetParam());
+  std::unique_ptr<RendezvousStore> a_ = shared_store(open());
+  std::unique_ptr<RendezvousStore> b_ = shared_store(open());
 };
+INSTANTIATE_TEST_SUITE_P(Kinds, SharedStore, testing::Values("folder", "etcd"),
+                         [](const auto& kind) { return std::string(kind.param); });
 
-TEST_F(FolderStore, EachSeesWhatTheOthersWroteLast) {
+TEST_P(SharedStore, EachSeesWhatTheOthersWroteLast) {
   EXPECT_EQ(a_->exchange(host("a")).hosts.size(), 1u);
   HostRecord b = host("b");
   b.step = 7;
@@ -60,7 +62,7 @@ TEST_F(FolderStore, EachSeesWhatTheOthersWroteLast) {
   EXPECT_FALSE(view.newest);
 }
 
-TEST_F(FolderStore, AGenerationIsCreatedOnce) {
+TEST_P(SharedStore, AGenerationIsCreatedOnce) {
   EXPECT_TRUE(a_->create(generation(1, "a")));
   EXPECT_FALSE(b_->create(generation(1, "b")));
   EXPECT_TRUE(b_->create(generation(2, "b")));
@@ -68,29 +70,28 @@ TEST_F(FolderStore, AGenerationIsCreatedOnce) {
   ASSERT_TRUE(view.newest);
   EXPECT_EQ(view.newest->number, 2);
   EXPECT_EQ(view.newest->members.at(0).host, "b");
-  EXPECT_EQ(newest_generation(folder_.path())->number, 2);
+  EXPECT_EQ(newest_generation(open())->number, 2);
 }
 
-TEST_F(FolderStore, OfManyThatCreateAtOnceOneWins) {
+TEST_P(SharedStore, OfManyThatCreateAtOnceOneWins) {
   std::atomic<int> winners = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&, i] {
-      winners += folder_store(folder_.path())->create(generation(1, std::to_string(i)));
-    });
+    threads.emplace_back(
+        [&, i] { winners += shared_store(open())->create(generation(1, std::to_string(i))); });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(winners, 1);
 }
 
-TEST_F(FolderStore, ARecordThatReplacesAnotherRemovesIt) {
+TEST_P(SharedStore, ARecordThatReplacesAnotherRemovesIt) {
   a_->exchange(host("a1"));
   const StoreView view = b_->exchange(host("a2", "a1"));
   ASSERT_EQ(view.hosts.size(), 1u);
   EXPECT_EQ(view.hosts[0].succeeds, "a1");
 }
 
-TEST_F(FolderStore, ForeignFilesAndTornRecordsArePassedOver) {
+TEST_P(SharedStore, ForeignAndTornRecordsArePassedOver) {
   write("host-b.json", "{\"host\": \"b\"");
   write("host-c.json", host_to_json(host("b")).dump());  // under another's name
   write("host-d.json", "[]");
@@ -102,17 +103,24 @@ TEST_F(FolderStore, ForeignFilesAndTornRecordsArePassedOver) {
   EXPECT_FALSE(view.newest);
 }
 
-TEST_F(FolderStore, AGenerationThatCannotBeReadIsAnError) {
+TEST_P(SharedStore, AGenerationThatCannotBeReadIsAnError) {
   write("generation-00000003.json", "{\"number\": 3");
   EXPECT_THAT(refusal(), AllOf(HasSubstr("generation-00000003.json"), HasSubstr("not valid JSON")));
   write("generation-00000003.json", generation_to_json(generation(4, "a")).dump());
   EXPECT_THAT(refusal(), AllOf(HasSubstr("number is 4"), HasSubstr("expected that of its name")));
 }
 
-TEST_F(FolderStore, AFolderThatIsGoneIsAnError) {
+TEST_P(SharedStore, ARendezvousThatIsGoneIsAnError) {
   a_->exchange(host("a"));
-  fs::remove_all(folder_.path());
-  EXPECT_THAT(refusal(), HasSubstr("No such file or directory"));
+  kind_->root()->open("start-0001/machines")->remove_all();
+  EXPECT_NE(refusal(), "");
+}
+
+TEST_P(SharedStore, AGenerationThatVanishedIsAnError) {
+  a_->create(generation(3, "a"));
+  a_->exchange(host("a"));
+  open()->remove("generation-00000003.json");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("generation 3"), HasSubstr("no more")));
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+#include "skein/checkpoint/checkpoint_source.h"
+
+#include <map>
+
+#include "skein/base/error.h"
+#include "skein/base/hash.h"
+#include "skein/base/mutex.h"
+#include "skein/checkpoint/checkpoint_hold.h"
+
+namespace skein {
+namespace {
+
+class FolderSource : public CheckpointSource {
+ public:
+  FolderSource(std::shared_ptr<const CheckpointHold> hold, fs::path path)
+      : hold_(std::move(hold)), path_(std::move(path)) {}
+
+  Bytes bytes(const ManifestFile& file, int64_t begin, int64_t count) override {
+    return {mapped(file).bytes().subspan(begin, count), {}};
+  }
+  void forget(const ManifestFile& file, std::span<const std::byte> bytes) override {
+    mapped(file).forget(bytes);
+  }
+
+ private:
+  const MappedFile& mapped(const ManifestFile& expected) {
+    const Lock lock(mutex_);
+    const auto known = files_.find(expected.name);
+    if (known != files_.end()) return known->second;
+    const fs::path path = path_ / expected.name;
+    MappedFile file(hold_->open(expected.name), path);
+    if (static_cast<int64_t>(file.bytes().size()) != expected.file_bytes) {
+      fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), file.bytes().size(),
+           expected.file_bytes);
+    }
+    if (xxh3_128_hex(file.bytes().first(expected.header_bytes)) != expected.header_xxh3_128) {
+      fail(ErrorCode::kCorrupt, "{}: its header does not match its checksum", path.string());
+    }
+    return files_.emplace(expected.name, std::move(file)).first->second;
+  }
+
+  const std::shared_ptr<const CheckpointHold> hold_;
+  const fs::path path_;
+  Mutex mutex_;
+  std::map<std::string, MappedFile> files_ SKEIN_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+std::unique_ptr<CheckpointSource> folder_source(std::shared_ptr<const CheckpointHold> hold,
+                                                const fs::path& path) {
+  return std::make_unique<FolderSource>(std::move(hold), path);
+}
+
+}  // namespace skein

@@ -1,0 +1,174 @@
+#include "skein/cli/launch_jobs.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "skein/base/error.h"
+#include "skein/config/config.h"
+#include "skein/config/config_fields.h"
+#include "skein/config/config_length.h"
+#include "skein/config/node_range.h"
+#include "skein/launch/sweep.h"
+
+namespace skein {
+namespace {
+
+// What a scheduler must give each node.
+struct NodeNeeds {
+  int64_t min_nodes = 1, max_nodes = 1, cpus = 1, gpus = 0;
+  bool operator==(const NodeNeeds&) const = default;
+};
+
+NodeNeeds needs_of(const Config& config, const LaunchOptions& options) {
+  const NodeRange nodes = *parse_node_range(config.launch.nodes);
+  const int64_t threads = std::max<int64_t>(1, config.device.threads);
+  return {.min_nodes = nodes.least,
+          .max_nodes = nodes.most,
+          .cpus = options.cpus > 0 ? options.cpus : config.launch.workers * threads,
+          .gpus = config.device.kind == "cuda" ? config.launch.workers : 0};
+}
+
+Config load(const LaunchOptions& options, const std::vector<std::string>& settings) {
+  std::vector<std::string> overrides = options.config.overrides;
+  overrides.insert(overrides.end(), settings.begin(), settings.end());
+  Config config = load_config(options.config.path, overrides);
+  if (config.run.resume == "never") {
+    fail(ErrorCode::kUsage,
+         "[run] resume is \"never\", and a job that is started again has to go on with what it "
+         "saved: expected \"auto\"");
+  }
+  return config;
+}
+
+bool sets(const std::vector<std::string>& settings, std::string_view key) {
+  return std::any_of(settings.begin(), settings.end(), [&](const std::string& text) {
+    return text.substr(0, text.find('=')) == key;
+  });
+}
+
+std::string name_of(const LaunchOptions& options, const fs::path& run_dir) {
+  return options.name.empty() ? run_dir.filename().string() : options.name;
+}
+
+std::vector<std::string> set_arguments(const std::vector<std::string>& settings) {
+  std::vector<std::string> arguments;
+  for (const std::string& text : settings) arguments.insert(arguments.end(), {"--set", text});
+  return arguments;
+}
+
+// Every path that the pods need lies on a volume; their working folder is another than this one.
+void place_on_volumes(Config& config, const JobSetRun& run) {
+  for (const ConfigField& field : config_fields()) {
+    if (!field.limits.is_path) continue;
+    std::string& path = *std::get<std::string*>(field.value(config));
+    const bool is_path = !path.empty() && path.find("://") == std::string::npos &&
+                         !path.starts_with(kConfigDir) && path != "auto" && path != "never";
+    if (!is_path) continue;
+    path = absolute_path(path);
+    const bool is_there =
+        std::any_of(run.volumes.begin(), run.volumes.end(), [&](const JobSetRun::Volume& volume) {
+          const fs::path inside = fs::path(path).lexically_relative(absolute_path(volume.mount));
+          return !inside.empty() && *inside.begin() != "..";
+        });
+    if (is_there) continue;
+    fail(ErrorCode::kUsage,
+         "[{}] {} is '{}', which no pod would see: expected a path on a volume, --volume "
+         "CLAIM:/MOUNT",
+         field.section, field.key, path);
+  }
+}
+
+}  // namespace
+
+SlurmLaunch slurm_launch(const LaunchOptions& options) {
+  const auto combinations = sweep_settings(options.sweep);
+  const Config first = load(options, combinations.front());
+  const NodeNeeds needs = needs_of(first, options);
+  const std::string run_dir = absolute_path(first.run.dir);
+
+  SlurmLaunch launch;
+  SlurmJob& job = launch.job;
+  const bool asks_for_gpus =
+      std::any_of(options.sbatch.begin(), options.sbatch.end(), [](const std::string& option) {
+        return option.starts_with("--gres") || option.starts_with("--gpus");
+      });
+  job = {.name = name_of(options, run_dir),
+         .min_nodes = needs.min_nodes,
+         .max_nodes = needs.max_nodes,
+         .cpus_per_node = needs.cpus,
+         .gpus_per_node = asks_for_gpus ? 0 : needs.gpus,
+         .time = options.time,
+         .options = options.sbatch,
+         .grace_s = options.grace_s,
+         .retries = options.retries,
+         .working_dir = fs::current_path(),
+         .run_dir = run_dir,
+         .at_most = options.at_most};
+  const std::string program =
+      options.program.empty() ? fs::read_symlink("/proc/self/exe").string() : options.program;
+  job.command = {program, "train", absolute_path(options.config.path)};
+  const auto shared = set_arguments(options.config.overrides);
+  job.command.insert(job.command.end(), shared.begin(), shared.end());
+  if (options.sweep.empty()) {
+    launch.run_dirs = {run_dir};
+    return launch;
+  }
+  for (size_t i = 0; i < combinations.size(); ++i) {
+    std::vector<std::string> settings = combinations[i];
+    if (sets(settings, "run.dir")) {
+      fail(ErrorCode::kUsage, "--sweep sets run.dir, and gives each run its own folder in {}",
+           run_dir);
+    }
+    if (needs_of(load(options, settings), options) != needs) {
+      fail(ErrorCode::kUsage,
+           "--sweep: a run with {} needs other nodes than one with {}, and all runs of a job array "
+           "get the same: launch them apart",
+           fmt::join(settings, " "), fmt::join(combinations.front(), " "));
+    }
+    launch.run_dirs.push_back(sweep_run_dir(run_dir, i));
+    settings.push_back("run.dir=" + launch.run_dirs.back().string());
+    job.tasks.push_back(set_arguments(settings));
+  }
+  return launch;
+}
+
+JobSetRun job_set_run(const LaunchOptions& options) {
+  Config config = load(options, {});
+  const NodeNeeds needs = needs_of(config, options);
+  if (options.image.empty()) {
+    fail(ErrorCode::kUsage, "--jobset needs --image: a container image that holds skein");
+  }
+  JobSetRun run;
+  run.name = options.name.empty() ? job_set_name(fs::path(config.run.dir).filename().string())
+                                  : options.name;
+  run.space = options.space;
+  run.image = options.image;
+  if (!options.program.empty()) run.program = options.program;
+  run.min_nodes = needs.min_nodes;
+  run.max_nodes = needs.max_nodes;
+  run.cpus_per_node = needs.cpus;
+  run.gpus_per_node = needs.gpus;
+  run.shared_memory = options.shared_memory;
+  run.grace_s = options.grace_s;
+  run.retries = options.retries;
+  for (const std::string& text : options.volumes) run.volumes.push_back(parse_volume(text));
+  for (const std::string& text : options.resources) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      fail(ErrorCode::kUsage, "--resource is \"{}\": expected NAME=QUANTITY, such as memory=64Gi",
+           text.substr(0, 200));
+    }
+    const std::string name = text.substr(0, equals);
+    if (name.ends_with("/gpu")) run.gpus_per_node = 0;  // said here instead
+    run.resources.emplace_back(name, text.substr(equals + 1));
+  }
+  if (!config.model.hf_config.empty()) {
+    run.model = read_json(config.model.hf_config).dump(2) + "\n";
+    config.model.hf_config = fmt::format("{}/model.json", kConfigDir);
+  }
+  place_on_volumes(config, run);
+  run.config = config_text(config);
+  return run;
+}
+
+}  // namespace skein

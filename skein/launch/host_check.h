@@ -1,0 +1,40 @@
+// The check of this machine before a generation, as a process of its own: this program again, so
+// that whatever it meets, a crash or a read that never returns, harms nobody else.
+//
+// In     `skein check --short` (cli/check_command.cc): a line a check, its name as it begins and
+//        the outcome behind it; exit code 0 where nothing is wrong
+// Out    what is wrong, for people: the lines of checks that failed, or where the process ended
+// Memory the output, in a file without a name: no storage is touched on this side
+// Errors kIo where the process cannot be started
+#pragma once
+
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "skein/launch/worker_process.h"
+
+namespace skein {
+
+class HostCheck {
+ public:
+  // `arguments`: of the program, without its name.
+  HostCheck(int64_t number, const std::vector<std::string>& arguments, const sigset_t& signal_mask);
+
+  int64_t number() const { return number_; }
+  void kill() const { process_->send(SIGKILL); }
+  // What it found wrong, "" for nothing, once it has ended; nullopt before and after.
+  std::optional<std::string> poll();
+
+ private:
+  int64_t number_;
+  FileDescriptor output_;
+  std::unique_ptr<WorkerProcess> process_;
+};
+
+// What the output and the status of waitpid say is wrong.
+std::string problem_of(const std::string& output, int status);
+
+}  // namespace skein

@@ -1,0 +1,73 @@
+// The check is this test program again: only the disabled test, which an environment variable tells
+// what to do.
+#include "skein/launch/host_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kAct[] = "SKEIN_TEST_CHECK";
+
+// Not a test: what a check does.
+TEST(HostCheckAct, DISABLED_Act) {
+  const char* name = std::getenv(kAct);
+  if (name == nullptr) return;
+  const std::string act = name;
+  fmt::print("product: ok, 0.01 s: right\nstorage: ");
+  std::fflush(stdout);
+  if (act == "hangs") ::pause();
+  if (act == "crashes") ::raise(SIGSEGV);
+  if (act == "fails") fmt::print("FAILED cannot write\n");
+  std::fflush(stdout);
+  ::_exit(act == "fails" ? 1 : 0);
+}
+
+std::vector<std::string> arguments() {
+  return {"--gtest_filter=HostCheckAct.DISABLED_Act", "--gtest_also_run_disabled_tests"};
+}
+
+class RealCheck : public testing::Test {
+ protected:
+  std::string outcome(const std::string& act, bool kill = false) {
+    ::setenv(kAct, act.c_str(), 1);
+    sigset_t mask;
+    sigemptyset(&mask);
+    HostCheck check(1, arguments(), mask);
+    if (kill) check.kill();
+    ::siginfo_t ended{};
+    ::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT);
+    ::unsetenv(kAct);
+    return check.poll().value();
+  }
+};
+
+TEST_F(RealCheck, SaysWhatFailed) {
+  EXPECT_EQ(outcome("passes"), "");
+  EXPECT_EQ(outcome("fails"), "storage: cannot write");
+}
+
+TEST_F(RealCheck, ACrashIsAFailureAndSaysWhere) {
+  EXPECT_THAT(outcome("crashes"), HasSubstr("killed by signal 11 after it said: storage: "));
+  EXPECT_THAT(outcome("hangs", true), HasSubstr("killed by signal 9"));
+}
+
+TEST(ProblemOf, AllThatFailedIsSaid) {
+  const std::string output =
+      "product: FAILED 1, expected 2\nmemory: ok, 1 s: x\nclock: FAILED off\n";
+  EXPECT_EQ(problem_of(output, 1 << 8), "product: 1, expected 2; clock: off");
+  EXPECT_EQ(problem_of("", 2 << 8), "its check ended with 2 after it said: nothing");
+  EXPECT_EQ(problem_of("storage: FAILED x\n", 0), "");
+}
+
+}  // namespace
+}  // namespace skein

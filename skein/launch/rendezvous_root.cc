@@ -1,0 +1,59 @@
+#include "skein/launch/rendezvous_root.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "skein/base/hash.h"
+#include "skein/base/log.h"
+#include "skein/base/units.h"
+#include "skein/store/signed_store.h"
+
+namespace skein {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Runs without a prefix of their own do not meet each other in one etcd.
+std::string with_prefix(const std::string& rendezvous, const fs::path& run_dir) {
+  constexpr size_t kAfterScheme = std::string_view("etcd://").size();
+  if (!is_etcd_address(rendezvous) || rendezvous.find('/', kAfterScheme) != rendezvous.npos) {
+    return rendezvous;
+  }
+  const std::string run = fs::absolute(run_dir).lexically_normal().string();
+  return fmt::format("{}/skein/{:016x}", rendezvous, hash_name(run));
+}
+
+}  // namespace
+
+RendezvousRoot rendezvous_root(const std::string& rendezvous, const std::string& secret_file,
+                               const fs::path& run_dir) {
+  const fs::path own = run_dir / "rendezvous";
+  const std::string where = rendezvous.empty() ? own.string() : with_prefix(rendezvous, run_dir);
+  std::unique_ptr<StoreRoot> root = store_root(where);
+  const fs::path folder = is_etcd_address(where) ? own : fs::path(where);
+  auto secret = std::make_shared<const JobSecret>(JobSecret::find(secret_file, folder / "secret"));
+  return {.store = signed_root(std::move(root), *secret), .secret = secret};
+}
+
+void when_store_answers(double patience_s, const std::function<void()>& use) {
+  const auto deadline = Clock::now() + std::chrono::duration<double>(patience_s);
+  auto pause = std::chrono::milliseconds(200);
+  for (bool told = false;; told = true) {
+    try {
+      use();
+      if (told) log::info("the rendezvous store answers");
+      return;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kIo || Clock::now() >= deadline) throw;
+      if (!told) {
+        log::warn("the rendezvous store does not answer, and is waited for up to {}: {}",
+                  format_duration(patience_s), error.what());
+      }
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::milliseconds(2000));
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,88 @@
+#include "skein/train/memory_saver.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "skein/base/log.h"
+#include "skein/base/units.h"
+
+namespace skein {
+namespace {
+
+// The first steps take longer than later ones.
+constexpr int64_t kFirstSave = 3;
+
+std::vector<TensorSpec> specs_of(const std::vector<StateTensor>& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const StateTensor& tensor : tensors) specs.push_back(tensor.spec);
+  return specs;
+}
+
+}  // namespace
+
+MemorySaver::MemorySaver(const Config& config, const Communicator& world, Device& device,
+                         const std::string& start_id, const std::vector<StateTensor>& tensors,
+                         ReplicaPlace place, int64_t first_number)
+    : config_(config),
+      on_processor_(!device.own_memory().has_value()),
+      is_first_(world.rank() == 0),
+      tensors_(tensors),
+      writer_({.place = std::move(place),
+               .save = start_id,
+               .first_number = first_number,
+               .rank = world.rank(),
+               .num_ranks = world.size(),
+               .copy =
+                   [&device](void* to, const void* from, size_t bytes) {
+                     device.download(to, from, static_cast<int64_t>(bytes));
+                   }},
+              specs_of(tensors)),
+      is_settled_(config.checkpoint.memory_every_steps > 0),
+      every_steps_(is_settled_ ? config.checkpoint.memory_every_steps : kFirstSave) {}
+
+CopyReport MemorySaver::report() {
+  CopyReport report{.step_seconds = step_seconds_};
+  try {
+    report.is_whole = !failed_ && writer_.is_complete();
+  } catch (const Error& error) {
+    failed_ = true;
+    log::warn("no more copies of the state are kept in memory: {}", error.what());
+    report.is_whole = false;
+  }
+  const double beside = on_processor_ ? writer_.busy_seconds() : 0;
+  report.copy_seconds = writer_.stall_seconds() + beside;
+  return report;
+}
+
+void MemorySaver::hear(const StepResult& result, double step_seconds) {
+  step_seconds_ = step_seconds;
+  whole_ = result.copied;
+  if (!whole_ || !std::exchange(measures_, false)) return;
+  const double share = result.copy_seconds / std::max(1e-9, result.step_seconds);
+  if (config_.checkpoint.memory_every_steps > 0 || !std::isfinite(share)) return;
+  every_steps_ = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(share / kCopyShare)));
+  if (std::exchange(is_settled_, true) || !is_first_) return;
+  log::info("the state is copied to memory every {} {}: a copy costs {:.1f} % of a step",
+            every_steps_, every_steps_ == 1 ? "step" : "steps", share * 100);
+}
+
+bool MemorySaver::due(int64_t step) const {
+  if (!whole_) return false;
+  const int64_t every = config_.checkpoint.memory_every_steps;
+  return every > 0 ? step % every == 0 : step - last_ >= every_steps_;
+}
+
+void MemorySaver::save(TrainingState state, const Executor& executor) {
+  last_ = state.step;
+  whole_ = false;
+  measures_ = true;
+  if (failed_) return;
+  try {
+    writer_.begin(std::move(state), state_views(executor, tensors_));
+  } catch (const Error& error) {
+    failed_ = true;
+    log::warn("no more copies of the state are kept in memory: {}", error.what());
+  }
+}
+
+}  // namespace skein

@@ -1,0 +1,56 @@
+// Saves of one rank's state in memory: when they are due, and what they cost.
+//
+// Due      after every checkpoint.memory_every_steps steps, or where that is -1, as seldom as keeps
+//          their cost below kCopyShare of the time; in any case not before the last one is whole.
+//          All ranks decide alike, from what they told each other with the step's sums
+// Errors   a copy that cannot be made is told of once; training goes on without copies
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "skein/comm/communicator.h"
+#include "skein/config/config.h"
+#include "skein/replica/replica_writer.h"
+#include "skein/runtime/device.h"
+#include "skein/runtime/executor.h"
+#include "skein/train/step_runner.h"
+#include "skein/weights/training_state.h"
+
+namespace skein {
+
+class MemorySaver {
+ public:
+  static constexpr double kCopyShare = 0.01;
+
+  // `tensors` must outlive it. `first_number`: ReplicaWriterOptions::first_number.
+  MemorySaver(const Config& config, const Communicator& world, Device& device,
+              const std::string& start_id, const std::vector<StateTensor>& tensors,
+              ReplicaPlace place, int64_t first_number);
+  // What this rank tells the others with its next step.
+  CopyReport report();
+  // What all told in a step that took so long here.
+  void hear(const StepResult& result, double step_seconds);
+  bool due(int64_t step) const;
+  // The run goes on after `step`, having gone back to it.
+  void go_back(int64_t step) { last_ = std::min(last_, step); }
+  void save(TrainingState state, const Executor& executor);
+
+ private:
+  const Config& config_;
+  const bool on_processor_;  // what happens beside the training takes time from it
+  const bool is_first_;
+  const std::vector<StateTensor>& tensors_;
+  ReplicaWriter writer_;
+  bool failed_ = false;  // here
+  bool whole_ = true;    // the newest save, everywhere
+  bool measures_ = false;
+  bool is_settled_;
+  double step_seconds_ = 0;  // the last one's
+  int64_t last_ = 0;         // step of the newest save
+  int64_t every_steps_;
+};
+
+}  // namespace skein
