@@ -158,6 +158,45 @@ TEST(ParallelFailure, WorkersAreStartedAgainAndTheBitsStay) {
   expect_same_bits("again");
 }
 
+// What the newest start says that it goes on from.
+std::string newest_from(const std::string& name) {
+  std::string from;
+  for (const OrderedJson& event : read_json_lines(job().run(name) / "events.jsonl")) {
+    if (event.at("event") == "start") from = event.at("from").get<std::string>();
+  }
+  return from;
+}
+
+// Trains with these settings, and kills a worker on the way; returns the step that was done then.
+int64_t killed_once(const std::string& name, const Overrides& saves) {
+  SkeinProcess process(job().arguments(
+      "train", name,
+      setting() + Overrides{"launch.max_restarts=100"} + saves + four_workers().overrides()));
+  EXPECT_TRUE(wait_until([&] { return last_step(name) >= 15; }));
+  const std::map<int, pid_t> workers = workers_of(process.pid());
+  EXPECT_EQ(workers.size(), 4u);
+  ::kill(workers.at(1), SIGKILL);
+  const int64_t step = last_step(name);
+  const Outcome outcome = process.wait(ParallelJob::kRunTimeoutS);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  expect_same_bits(name);
+  return step;
+}
+
+TEST(ParallelFailure, GoesOnFromMemoryAndLosesAtMostAStep) {
+  const int64_t step =
+      killed_once("memory", {"checkpoint.every_steps=0", "checkpoint.memory_every_steps=1"});
+  int64_t of_copy = 0;
+  const std::string from = newest_from("memory");
+  ASSERT_EQ(std::sscanf(from.c_str(), "the copy of step %ld in memory", &of_copy), 1) << from;
+  EXPECT_GE(of_copy, step - 1);
+}
+
+TEST(ParallelFailure, GoesOnFromStorageWithoutCopies) {
+  killed_once("storage", {"checkpoint.memory_every_steps=0"});
+  EXPECT_NE(newest_from("storage").find("/checkpoints/step-"), std::string::npos);
+}
+
 TEST(ParallelFailure, KilledWhileSaving) {
   const std::string line = fail_worker("saving", 3, SIGKILL, [] { return is_saving("saving"); });
   EXPECT_NE(line.find("skein: rank 3 was killed by signal 9 (SIGKILL)"), std::string::npos) << line;

@@ -65,8 +65,10 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
   std::map<std::string, std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().lexically_relative(folder).string();
-    if (name.starts_with("logs") || name == "rendezvous" || name == "events.jsonl") continue;
-    if (entry.path().filename() == ".lock") continue;
+    // Of starts, not of the run: a refused one leaves these, too.
+    if (name.starts_with("logs") || name.starts_with("rendezvous") || name == "events.jsonl")
+      continue;
+    if (entry.path().filename() == ".lock" || name == ".events_told") continue;
     found[name] = entry.is_regular_file() ? read_file(entry.path()) : "";
   }
   return found;

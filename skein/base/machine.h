@@ -7,8 +7,8 @@
 
 namespace skein {
 
-// SKEIN_NODE, else the node that Slurm names, else the name of the host: letters, digits, '-', '_' and '.', 128 at most; any other
-// character is '_'.
+// SKEIN_NODE, else the node that Slurm names, else the name of the host: letters, digits, '-', '_'
+// and '.', 128 at most; any other character is '_'.
 std::string node_name();
 
 // The first digits of the kernel's name for this boot; "" where it gives none.

@@ -75,11 +75,13 @@ void print_json(const OrderedJson& json) {
 
 void flush_output() {
   errno = 0;
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  const int number = errno;
-  fail(number == 0 ? ErrorCode::kIo : errno_code(number),
-       "cannot write to standard output{}{}: what was printed is not whole",
-       number == 0 ? "" : ": ", number == 0 ? "" : errno_text(number));
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw output_error(errno);
+}
+
+Error output_error(int number) {
+  return Error(number == 0 ? ErrorCode::kIo : errno_code(number),
+               fmt::format("cannot write to standard output{}{}: what was printed is not whole",
+                           number == 0 ? "" : ": ", number == 0 ? "" : errno_text(number)));
 }
 
 CLI::Option* as_path(CLI::Option* option) {

@@ -36,6 +36,8 @@ void print_json(const OrderedJson& json);
 // Throws Error{kIo | kNoSpace} where standard output could not be written. main calls it after
 // every command; a command that prints while it works calls it too, to stop early.
 void flush_output();
+// That error; `number`: errno, or 0 where it is not known.
+Error output_error(int number);
 
 // Marks an option as a path: ~ is expanded, and shells complete file names.
 CLI::Option* as_path(CLI::Option* option);

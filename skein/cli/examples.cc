@@ -59,7 +59,7 @@ constexpr Examples kExamples[] = {
     {"check",
      "skein check run.toml\n"
      "skein check run.toml --set launch.workers=4 --json\n"
-     "srun -N 4 --ntasks-per-node=1 skein check run.toml --set launch.nodes=4"},
+     "srun -N 4 skein check run.toml --set launch.nodes=4"},
     {"version", "skein version --json"},
     {"completion",
      "source <(skein completion bash)\n"

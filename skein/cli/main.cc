@@ -9,6 +9,7 @@
 #include <memory>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include "skein/base/exception.h"
 #include "skein/cli/commands.h"
@@ -44,6 +45,13 @@ int parse_failed(const CLI::App& app, const CLI::ParseError& error, int argc, ch
   return kExitUsage;
 }
 
+// What fmt throws where standard output takes no more does not say that it is standard output.
+Error error_of(const std::exception& exception) {
+  const auto* failed = dynamic_cast<const std::system_error*>(&exception);
+  if (failed == nullptr || std::ferror(stdout) == 0) return to_error(exception);
+  return output_error(failed->code().value());
+}
+
 // Runs a command and returns its exit code; an exception becomes a line and an exit code. A command
 // whose output could not be written fails.
 int run_command(const std::function<int()>& run) {
@@ -52,7 +60,7 @@ int run_command(const std::function<int()>& run) {
     flush_output();
     return code;
   } catch (const std::exception& exception) {
-    const Error error = to_error(exception);
+    const Error error = error_of(exception);
     print_error(error.what());
     return exit_code_of(error);
   }

@@ -8,8 +8,8 @@
 //
 // Commit   reserve() takes the label away, complete() writes it as the last of all: a process that
 //          dies in between leaves memory without a label, which nobody reads
-// Errors   Error{kNoSpace} where the memory is not there; kInvalid for a label that does not fit its
-//          memory
+// Errors   Error{kNoSpace} where the memory is not there; kInvalid for a label that does not fit
+//          its memory
 // Threads  one that writes. Others may read at any time: what they read was whole if the label is
 //          still there afterwards
 #pragma once

@@ -1,8 +1,8 @@
 // What a part in memory holds: the record beside its data. It is what the rank would report of its
 // files in a checkpoint (checkpoint/save_part.h), and where in the data the bytes of each file are.
 //
-// Errors   Error{kInvalid} for a record that no rank writes; kCorrupt where it does not match its own
-//          checksum, which it begins with, or where data do not match it
+// Errors   Error{kInvalid} for a record that no rank writes; kCorrupt where it does not match its
+//          own checksum, which it begins with, or where data do not match it
 // Cost     verifying: one pass over the data at the memory's speed
 #pragma once
 

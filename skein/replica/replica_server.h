@@ -1,8 +1,8 @@
-// The copies of the state that a machine keeps, owned by its supervisor: what its own workers saved,
-// and what the workers of another machine did. It passes the former on to the next machine of the
-// generation, takes the latter in, and gives all of it to whoever of the run asks.
+// The copies of the state that a machine keeps, owned by its supervisor: what its own workers
+// saved, and what the workers of another machine did. It passes the former on to the next machine
+// of the generation, takes the latter in, and gives all of it to whoever of the run asks.
 //
-//   machine 0  ──▶  machine 1  ──▶  machine 2  ──▶  machine 0     each keeps its own and one other's
+//   machine 0 → machine 1 → machine 2 → machine 0      each keeps its own and one other's
 //
 // so that any one machine may be lost, or several that are no neighbours.
 //

@@ -44,8 +44,8 @@ class Beginning {
 
   const CheckpointReader* checkpoint() const { return checkpoint_.get(); }  // null: there is none
   const StartingPoint& start() const { return start_; }
-  // The step of the newest checkpoint in storage, or 0: that of checkpoint(), unless it is a copy in
-  // memory, which is newer.
+  // The step of the newest checkpoint in storage, or 0: that of checkpoint(), unless it is a copy
+  // in memory, which is newer.
   int64_t stored_step() const { return stored_step_; }
   // Whether every rank has a place for copies in memory, and the number of the next save there.
   bool keeps_copies() const { return keeps_copies_; }

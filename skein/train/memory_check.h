@@ -44,8 +44,8 @@ std::optional<LimitVerdict> exceeded_limit(std::span<const std::vector<RankLimit
 void check_memory(Communicator& world, const Device& device, const Config& config,
                   const StepSpec& spec, const ProgramSet& programs, int64_t snapshot_bytes);
 
-// Whether `more_bytes` of host memory a rank fit beside what check_memory has checked; nothing: they
-// do; else what is too small, for people. Collective, the same on every rank.
+// Whether `more_bytes` of host memory a rank fit beside what check_memory has checked; nothing:
+// they do; else what is too small, for people. Collective, the same on every rank.
 std::optional<std::string> lacks_memory_for(Communicator& world, const Device& device,
                                             const Config& config, const StepSpec& spec,
                                             const ProgramSet& programs, int64_t snapshot_bytes,

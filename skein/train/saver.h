@@ -33,8 +33,8 @@ class Saver {
   int64_t snapshot_bytes() const { return writer_.snapshot_bytes(); }
   const std::vector<StateTensor>& tensors() const { return tensors_; }
 
-  // Sets the step of the checkpoint that is there, 0 for a new run. `parent` is held until this run has
-  // saved a checkpoint of its own.
+  // Sets the step of the checkpoint that is there, 0 for a new run. `parent` is held until this run
+  // has saved a checkpoint of its own.
   void go_on_from(int64_t step, std::shared_ptr<const CheckpointHold> parent);
   // Begins a save. Returns once every rank has begun it.
   void save(TrainingState state, const Executor& executor);

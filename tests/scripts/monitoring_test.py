@@ -182,7 +182,7 @@ def main():
         config = os.path.join(folder, "run.toml")
         with open(config, "w") as out:
             text = soak.CONFIG.format(dir=os.path.join(folder, "run"), steps=10**6, workers=2, nodes="1",
-                                      ranks=2, sequences=4, data=soak.make_data(skein, folder))
+                                      ranks=2, sequences=4, rendezvous="", data=soak.make_data(skein, folder))
             out.write(text + f'prometheus = "{address}"\n')
         with open(os.path.join(folder, "out"), "w") as out:
             run = subprocess.Popen([skein, "train", config], stdout=out, stderr=out)
