@@ -114,7 +114,8 @@ std::string fail_worker(const std::string& name, int rank, int signal, const Mom
   EXPECT_LT(seconds, (stalls ? kCollectiveTimeoutS + 2 * kGraceS : kGraceS) + kSlackS);
   EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
   for (const auto& [other, pid] : workers) {
-    EXPECT_TRUE(wait_until([&] { return !runs(pid); }, 2)) << "rank " << other << " still runs";
+    EXPECT_TRUE(wait_until([worker = pid] { return !runs(worker); }, 2))
+        << "rank " << other << " still runs";
   }
   const auto lines = outcome.error_lines();
   EXPECT_EQ(lines.size(), 1u) << outcome.err;
@@ -183,13 +184,14 @@ int64_t killed_once(const std::string& name, const Overrides& saves) {
   return step;
 }
 
-TEST(ParallelFailure, GoesOnFromMemoryAndLosesAtMostAStep) {
+// These steps take about as long as a copy, and a copy begins once the one before is whole everywhere.
+TEST(ParallelFailure, GoesOnFromMemoryAndLosesAFewMilliseconds) {
   const int64_t step =
       killed_once("memory", {"checkpoint.every_steps=0", "checkpoint.memory_every_steps=1"});
   int64_t of_copy = 0;
   const std::string from = newest_from("memory");
   ASSERT_EQ(std::sscanf(from.c_str(), "the copy of step %ld in memory", &of_copy), 1) << from;
-  EXPECT_GE(of_copy, step - 1);
+  EXPECT_GE(of_copy, step - 3);
 }
 
 TEST(ParallelFailure, GoesOnFromStorageWithoutCopies) {
@@ -252,7 +254,8 @@ TEST(ParallelFailure, KilledAtRandomMomentsInRandomLayouts) {
     if (outcome.exit_code == 0) break;  // it was done before
     EXPECT_EQ(outcome.exit_code, kill_parent ? -SIGKILL : 1) << outcome.err;
     for (const auto& [rank, pid] : workers) {
-      EXPECT_TRUE(wait_until([&] { return !runs(pid); }, 5)) << "rank " << rank << " still runs";
+      EXPECT_TRUE(wait_until([worker = pid] { return !runs(worker); }, 5))
+          << "rank " << rank << " still runs";
     }
     expect_only_good_checkpoints("random");
   }

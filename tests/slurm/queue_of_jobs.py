@@ -123,7 +123,7 @@ def main():
     began = time.monotonic()
     config = os.path.join(folder, "run.toml")
     with open(config, "w") as out:
-        out.write(soak.CONFIG.format(dir=os.path.join(folder, "runs"), steps=STEPS,
+        out.write(soak.CONFIG.format(dir=os.path.join(folder, "runs"), rendezvous="", steps=STEPS,
                                      data=soak.make_data(args.skein, folder), workers=1, nodes="1", ranks=1,
                                      sequences=4).replace("every_steps = 20", "every_steps = 5"))
     with Cluster(os.path.join(folder, "cluster"), nodes=args.at_most, cpus=1) as cluster:

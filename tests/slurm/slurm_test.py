@@ -42,8 +42,8 @@ class Trial:
     def config(self, name, nodes="1", workers=2):
         path = os.path.join(self.folder, f"{name}.toml")
         with open(path, "w") as out:
-            out.write(soak.CONFIG.format(dir=self.run_dir(name), steps=STEPS, data=self.data, workers=workers,
-                                         nodes=nodes, ranks=4, sequences=8))
+            out.write(soak.CONFIG.format(dir=self.run_dir(name), rendezvous="", steps=STEPS, data=self.data,
+                                         workers=workers, nodes=nodes, ranks=4, sequences=8))
         return path
 
     def step(self, name):
