@@ -184,7 +184,8 @@ int64_t killed_once(const std::string& name, const Overrides& saves) {
   return step;
 }
 
-// These steps take about as long as a copy, and a copy begins once the one before is whole everywhere.
+// These steps take about as long as a copy, and a copy begins once the one before is whole on all
+// ranks.
 TEST(ParallelFailure, GoesOnFromMemoryAndLosesAFewMilliseconds) {
   const int64_t step =
       killed_once("memory", {"checkpoint.every_steps=0", "checkpoint.memory_every_steps=1"});
