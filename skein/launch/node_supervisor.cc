@@ -38,7 +38,7 @@ std::optional<ReplicaServer> replica_server(const WorkerLaunch& launch) {
     const bool alone = launch.membership.max_hosts == 1;
     return std::optional<ReplicaServer>(std::in_place, launch.num_workers,
                                         alone ? "" : network_address(/*one_host=*/false));
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::warn("no copies of the state are kept in memory: {}", error.what());
     return std::nullopt;
   }
@@ -241,7 +241,7 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
     if (replicas_ && generation.attempts >= kTrustedAttempts) {
       log::warn("the last {} starts brought no new step: this one goes on from storage",
                 generation.attempts);
-      replicas_->forget_all();
+      replicas_->forget_all(generation.number);
     }
     if (replicas_) {
       replicas_->begin_generation(crew.number, *crew.heartbeats, next_machine(generation));

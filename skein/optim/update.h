@@ -44,9 +44,9 @@ inline constexpr int64_t kBucketBytes = int64_t{32} << 20;
 enum RankReport {
   kReportStop = 0,
   kReportProgress = 1,
-  kReportCopied = 2,       // 1: the newest copy of the state in memory is whole
-  kReportCopySeconds = 3,  // what it cost
-  kReportStepSeconds = 4,  // of the last step that ended
+  kReportCopied = 2,      // 1: the newest copy of the state in memory is whole
+  kReportCopyMicros = 3,  // what it cost
+  kReportStepMicros = 4,  // of the last step that ended
   kNumReports = 5
 };
 

@@ -81,11 +81,11 @@ void RunLog::begin_after(int64_t step) {
     tensorboard_ = std::make_unique<TensorBoardWriter>(dir_ / "tensorboard", step + 1);
   }
   epoch_ = step > 0 ? -1.0f : 0.0f;
-  number_ = next_start_number(dir_ / "events.jsonl");
 }
 
 void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
   begin_after(step);
+  number_ = next_start_number(dir_ / "events.jsonl");
   const double launched_at =
       launched_.at_seconds > 0 ? launched_.at_seconds : process_start_seconds();
   events_.append(

@@ -54,7 +54,7 @@ void make_room(int file, int64_t wanted) {
 
 struct ReplicaMemory::Header {
   uint64_t magic = 0;  // written last
-  int64_t number = 0, step = 0;
+  int64_t number = 0, timeline = 0, step = 0;
   int32_t rank = 0, num_ranks = 0;
   int64_t data_bytes = 0, record_bytes = 0;
   char save[kMostOfSave] = {};
@@ -62,7 +62,8 @@ struct ReplicaMemory::Header {
   int64_t record_at() const { return kPageBytes + data_bytes; }
   int64_t image_bytes() const { return record_at() + record_bytes; }
   ReplicaLabel label() const {
-    return {std::string(save, ::strnlen(save, kMostOfSave)), number, step, rank, num_ranks};
+    return {
+        std::string(save, ::strnlen(save, kMostOfSave)), number, timeline, step, rank, num_ranks};
   }
 };
 
@@ -116,6 +117,7 @@ void ReplicaMemory::complete(const ReplicaLabel& label, std::string_view record)
   }
   Header header{.magic = 0,
                 .number = label.number,
+                .timeline = label.timeline,
                 .step = label.step,
                 .rank = label.rank,
                 .num_ranks = label.num_ranks,

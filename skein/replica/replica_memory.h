@@ -27,8 +27,9 @@ namespace skein {
 
 // A save in memory, and whose part of it this is.
 struct ReplicaLabel {
-  std::string save;    // the generation that saved it, the same on all of its ranks
-  int64_t number = 0;  // of the save: it decides in which of two memories it lies
+  std::string save;      // the generation that saved it, the same on all of its ranks
+  int64_t number = 0;    // of the save: it decides in which of two memories it lies
+  int64_t timeline = 0;  // Timeline::number of the state: a roll-back begins another one
   int64_t step = 0;
   int32_t rank = 0;
   int32_t num_ranks = 1;

@@ -5,6 +5,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/base/heartbeat.h"
 #include "skein/checkpoint/part_manifest.h"
 
 namespace skein {
@@ -123,6 +124,7 @@ void ReplicaRecord::verify(std::span<const std::byte> data) const {
   for (int64_t i = 0; i < index.num_tensors(); ++i) {
     const IndexTensor tensor = index.tensor(i);
     for (int64_t j = 0; j < tensor.num_shards; ++j) {
+      heartbeat::tick();
       const IndexShard shard = index.shard(tensor, j);
       const int64_t bytes = index.end_of(tensor, shard) - shard.begin;
       const int64_t at = place_of(runs_, index.file(shard.file).name, shard.begin, bytes, what_);

@@ -14,7 +14,7 @@ namespace skein {
 namespace {
 
 OrderedJson to_json(const ReplicaLabel& label) {
-  return {label.save, label.number, label.step, label.rank, label.num_ranks};
+  return {label.save, label.number, label.timeline, label.step, label.rank, label.num_ranks};
 }
 
 constexpr int64_t kMostNumber = int64_t{1} << 53;
@@ -22,9 +22,12 @@ constexpr int64_t kMostRanks = 1'000'000;
 
 ReplicaLabel label_of(const Json& json, const std::string& what) {
   const auto number = [&](size_t i, int64_t most) { return whole_number(json.at(i), most, what); };
-  const ReplicaLabel label{json.at(0), number(1, kMostNumber), number(2, kMostNumber),
-                           static_cast<int32_t>(number(3, kMostRanks)),
-                           static_cast<int32_t>(number(4, kMostRanks))};
+  const ReplicaLabel label{json.at(0),
+                           number(1, kMostNumber),
+                           number(2, kMostNumber),
+                           number(3, kMostNumber),
+                           static_cast<int32_t>(number(4, kMostRanks)),
+                           static_cast<int32_t>(number(5, kMostRanks))};
   if (label.rank < label.num_ranks) return label;
   fail(ErrorCode::kInvalid, "{}: rank {} of {}", what, label.rank, label.num_ranks);
 }
@@ -41,7 +44,8 @@ class Parts {
     for (const int file : place.kept) {
       auto memory = std::make_unique<ReplicaMemory>(file);
       const auto label = memory->label();
-      if (!label || label->save != save.save || label->step != save.step) continue;
+      if (!label || label->rank >= std::ssize(save.parts)) continue;
+      if (*label != save.parts[label->rank]) continue;  // a roll-back may have saved a step twice
       here_[label->rank] = std::move(memory);
     }
   }
@@ -153,19 +157,20 @@ std::optional<ReplicaSave> newest_whole(std::span<const ReplicaFindings> finding
     ReplicaLabel label;
     ReplicaEndpoint endpoint;
   };
-  using Id = std::tuple<int64_t, std::string, int64_t, int32_t>;  // step, name, number, ranks
+  // Timeline, step, number, name, ranks: what went on after a roll-back goes before what was left.
+  using Id = std::tuple<int64_t, int64_t, int64_t, std::string, int32_t>;
   std::map<Id, std::map<int, Found>> saves;
   for (const ReplicaFindings& of_worker : findings) {
     for (const ReplicaLabel& label : of_worker.good) {
-      saves[{label.step, label.save, label.number, label.num_ranks}].try_emplace(
+      saves[{label.timeline, label.step, label.number, label.save, label.num_ranks}].try_emplace(
           label.rank, Found{label, of_worker.endpoint});
     }
   }
   for (auto it = saves.rbegin(); it != saves.rend(); ++it) {
     const auto& parts = it->second;
-    const auto& [step, name, number, num_ranks] = it->first;
+    const auto& [timeline, step, number, name, num_ranks] = it->first;
     if (std::ssize(parts) != num_ranks) continue;
-    ReplicaSave save{name, step, {}, {}};
+    ReplicaSave save{name, timeline, step, {}, {}};
     for (const auto& [rank, found] : parts) {
       save.parts.push_back(found.label);
       save.endpoints.push_back(found.endpoint);

@@ -34,6 +34,7 @@ ReplicaFindings look_at_replicas(const ReplicaPlace& place);
 // One save, and where each of its parts is.
 struct ReplicaSave {
   std::string save;
+  int64_t timeline = 0;
   int64_t step = 0;
   std::vector<ReplicaLabel> parts;         // by rank
   std::vector<ReplicaEndpoint> endpoints;  // by rank; of several the first that was found

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kMostConnections = 1024;
 constexpr auto kRetry = std::chrono::seconds(1);
+constexpr auto kShutdownAgain = std::chrono::milliseconds(50);
 
 std::string new_token() {
   std::random_device random;
@@ -40,7 +41,15 @@ ReplicaServer::ReplicaServer(int num_workers, const std::string& address)
   if (event_.get() < 0) fail(ErrorCode::kIo, "cannot make an eventfd: {}", errno_text(errno));
   listen_on(address);
   passes_on_ = std::thread([this] { pass_on(); });
-  listens_ = std::thread([this] { accept_connections(); });
+  try {
+    listens_ = std::thread([this] { accept_connections(); });
+  } catch (const std::exception&) {
+    ends_ = true;
+    const uint64_t one = 1;
+    (void)::write(event_.get(), &one, sizeof one);
+    passes_on_.join();
+    throw;
+  }
 }
 
 ReplicaServer::~ReplicaServer() {
@@ -87,11 +96,18 @@ void ReplicaServer::end_generation() {
   Lock lock(mutex_);
   page_ = nullptr;
   next_.reset();
-  if (passes_over_ >= 0) ::shutdown(passes_over_, SHUT_RDWR);
-  changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) { return !passing_; });
+  while (passing_) {  // again and again: what only begins to connect takes no notice
+    if (passes_over_ >= 0) ::shutdown(passes_over_, SHUT_RDWR);
+    changed_.wait_for(lock, kShutdownAgain, [this]() SKEIN_REQUIRES(mutex_) { return !passing_; });
+  }
 }
 
-void ReplicaServer::forget_all() {
+void ReplicaServer::forget_all(int64_t number) {
+  generation_ = number;  // no older one puts anything here from now on
+  {
+    const Lock lock(mutex_);
+    for (const auto& [of, socket] : connections_) ::shutdown(socket, SHUT_RDWR);
+  }
   for (Kept* kept : all_kept()) {
     const Lock lock(kept->writes);
     ReplicaMemory(kept->file.get()).forget();
@@ -241,6 +257,7 @@ void ReplicaServer::serve(FileDescriptor file, int number) {
 }
 
 void ReplicaServer::take_in(ReplicaSocket& socket, const ReplicaRequest& request) {
+  if (request.generation < generation_) return socket.send_number(0);
   Kept& kept = other({request.index, replica_slot(request.label.number)});
   const Lock lock(kept.writes);
   if (request.generation < generation_) {  // of a machine that does not know it is out

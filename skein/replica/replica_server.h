@@ -44,8 +44,8 @@ class ReplicaServer {
   void begin_generation(int64_t number, const HeartbeatPage& page,
                         const std::optional<ReplicaEndpoint>& next);
   void end_generation();
-  // Nobody goes on from what is kept. Not during a generation.
-  void forget_all();
+  // From generation `number` on nobody goes on from what is kept. Not during a generation.
+  void forget_all(int64_t number);
   // What worker `index` is to be told, and the files that it must inherit.
   ReplicaPlace place(int index);
 

@@ -29,7 +29,7 @@ struct WireRequest {
   uint32_t ask = 0;
   char token[kTokenBytes] = {};
   char save[256] = {};
-  int64_t number = 0, step = 0;
+  int64_t number = 0, timeline = 0, step = 0;
   int32_t rank = 0, num_ranks = 0;
   int64_t generation = 0, begin = 0, count = 0;
   int64_t index = 0;
@@ -152,6 +152,7 @@ int64_t ReplicaSocket::receive_number() {
 void send_request(ReplicaSocket& socket, const ReplicaRequest& request, const std::string& token) {
   WireRequest wire{.ask = static_cast<uint32_t>(request.ask),
                    .number = request.label.number,
+                   .timeline = request.label.timeline,
                    .step = request.label.step,
                    .rank = request.label.rank,
                    .num_ranks = request.label.num_ranks,
@@ -174,7 +175,7 @@ std::optional<ReplicaRequest> receive_request(ReplicaSocket& socket, const std::
   }
   return ReplicaRequest{.ask = static_cast<ReplicaAsk>(wire.ask),
                         .label = {std::string(wire.save, ::strnlen(wire.save, sizeof wire.save)),
-                                  wire.number, wire.step, wire.rank, wire.num_ranks},
+                                  wire.number, wire.timeline, wire.step, wire.rank, wire.num_ranks},
                         .generation = wire.generation,
                         .index = static_cast<int32_t>(wire.index),
                         .begin = wire.begin,

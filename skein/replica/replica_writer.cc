@@ -100,6 +100,7 @@ void ReplicaWriter::finish_save(const TrainingState& state) {
   const std::string record = ReplicaRecord::make(layout_, memory.reserved(), state);
   memory.complete({.save = options_.save,
                    .number = number_,
+                   .timeline = state.timeline.number,
                    .step = state.step,
                    .rank = options_.rank,
                    .num_ranks = options_.num_ranks},

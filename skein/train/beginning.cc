@@ -51,7 +51,8 @@ void Beginning::look_in_memory(const ReplicaPlace* place) {
   }
   const auto save = newest_whole(findings);
   next_copy_ = next_number(findings, save);
-  if (!save || (checkpoint_ && save->step <= stored_step_)) return;
+  const auto in_storage = std::pair(start_.timeline.number, stored_step_);
+  if (!save || (checkpoint_ && std::pair(save->timeline, save->step) <= in_storage)) return;
   std::string description;
   if (is_first()) {
     const auto described = try_run([&] { return describe_save(*save, *place); });

@@ -72,6 +72,7 @@ std::vector<std::string> texts_of_all(Communicator& world, const std::string& te
                                 .elements = static_cast<int64_t>(all.size()),
                                 .share = static_cast<int64_t>(mine.size())});
     collective.label = "what all ranks say";
+    collective.timeout_s = kPatienceSeconds;
     world.run(collective);
     return all;
   };

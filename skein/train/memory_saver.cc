@@ -41,16 +41,17 @@ MemorySaver::MemorySaver(const Config& config, const Communicator& world, Device
       every_steps_(is_settled_ ? config.checkpoint.memory_every_steps : kFirstSave) {}
 
 CopyReport MemorySaver::report() {
-  CopyReport report{.step_seconds = step_seconds_};
+  CopyReport report{.step_us = std::round(step_seconds_ * 1e6)};
   try {
     report.is_whole = !failed_ && writer_.is_complete();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     failed_ = true;
     log::warn("no more copies of the state are kept in memory: {}", error.what());
     report.is_whole = false;
   }
   const double beside = on_processor_ ? writer_.busy_seconds() : 0;
-  report.copy_seconds = writer_.stall_seconds() + beside;
+  // In microseconds, whose sums do not depend on their order: all ranks decide by the same ones.
+  report.copy_us = std::round((writer_.stall_seconds() + beside) * 1e6);
   return report;
 }
 
@@ -58,7 +59,7 @@ void MemorySaver::hear(const StepResult& result, double step_seconds) {
   step_seconds_ = step_seconds;
   whole_ = result.copied;
   if (!whole_ || !std::exchange(measures_, false)) return;
-  const double share = result.copy_seconds / std::max(1e-9, result.step_seconds);
+  const double share = result.copy_us / std::max(1.0, result.step_us);
   if (config_.checkpoint.memory_every_steps > 0 || !std::isfinite(share)) return;
   every_steps_ = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(share / kCopyShare)));
   if (std::exchange(is_settled_, true) || !is_first_) return;
@@ -79,7 +80,7 @@ void MemorySaver::save(TrainingState state, const Executor& executor) {
   if (failed_) return;
   try {
     writer_.begin(std::move(state), state_views(executor, tensors_));
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     failed_ = true;
     log::warn("no more copies of the state are kept in memory: {}", error.what());
   }

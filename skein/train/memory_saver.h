@@ -6,7 +6,6 @@
 // Errors   a copy that cannot be made is told of once; training goes on without copies
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,8 +33,8 @@ class MemorySaver {
   // What all told in a step that took so long here.
   void hear(const StepResult& result, double step_seconds);
   bool due(int64_t step) const;
-  // The run goes on after `step`, having gone back to it.
-  void go_back(int64_t step) { last_ = std::min(last_, step); }
+  // The run goes on after `step`.
+  void go_on_from(int64_t step) { last_ = step; }
   void save(TrainingState state, const Executor& executor);
 
  private:

@@ -125,8 +125,8 @@ void StepRunner::start(const Batch& batch, int64_t step, float learning_rate, co
   const StepReport told = tells();
   reports[kReportStop] = report_of(told.stop);
   reports[kReportCopied] = told.copy.is_whole ? 1 : 0;
-  reports[kReportCopySeconds] = told.copy.copy_seconds;
-  reports[kReportStepSeconds] = told.copy.step_seconds;
+  reports[kReportCopyMicros] = told.copy.copy_us;
+  reports[kReportStepMicros] = told.copy.step_us;
   reports[kReportProgress] = static_cast<double>(batch.progress);
   report(reports);
   executor_.run("update");
@@ -162,8 +162,8 @@ StepResult StepRunner::finish() {
   result.progress = outcome.reports[kReportProgress];
   result.copied =
       outcome.reports[kReportCopied] == static_cast<double>(spec_.layout.mesh.num_ranks());
-  result.copy_seconds = outcome.reports[kReportCopySeconds];
-  result.step_seconds = outcome.reports[kReportStepSeconds];
+  result.copy_us = outcome.reports[kReportCopyMicros];
+  result.step_us = outcome.reports[kReportStepMicros];
   result.param_norm =
       static_cast<float>(std::sqrt(exact_sum::total(outcome.param_norm_squared.data())));
   return result;

@@ -24,8 +24,8 @@ enum class Stop : uint8_t { kNo, kRegroup, kYes };
 // What a rank tells the others of its copies of the state in memory (train/memory_saver.h).
 struct CopyReport {
   bool is_whole = false;  // the newest one
-  double copy_seconds = 0;
-  double step_seconds = 0;
+  double copy_us = 0;
+  double step_us = 0;
 };
 
 // What a rank tells the others in a step.
@@ -43,8 +43,8 @@ struct StepResult {
   Stop stop = Stop::kNo;         // the most that any rank was asked for
   double progress = 0;           // the sum of Batch::progress over all ranks' lanes
   bool copied = false;           // the newest copy of the state in memory is whole on all ranks
-  double copy_seconds = 0;       // sums over all ranks
-  double step_seconds = 0;
+  double copy_us = 0;            // sums over all ranks
+  double step_us = 0;
 };
 
 class StepRunner {

@@ -220,7 +220,7 @@ void Trainer::restore() {
     spikes_ = spikes_after(state);
   }
   heartbeat::reach_step(step_);
-  if (copies_) copies_->go_back(step_);
+  if (copies_) copies_->go_on_from(step_);
   saver_->go_on_from(beginning_->stored_step(), beginning_->start().parent);
   wait_for_all(world_, "every rank has its state");
   LoaderOptions options = lanes();
