@@ -79,6 +79,16 @@ std::string read_file_if_any(const fs::path& path) {
   }
 }
 
+// Some file systems have no links: SMB, FAT, many in user space.
+bool name_once(const fs::path& from, const fs::path& to) {
+  if (::link(from.c_str(), to.c_str()) == 0) return true;
+  const int problem = errno;
+  if (problem == EEXIST) return false;
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (errno == EEXIST) return false;
+  fail(errno_code(problem), "cannot create {}: {}", to.string(), errno_text(problem));
+}
+
 void write_all(int fd, std::span<const std::byte> bytes, const fs::path& path) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());

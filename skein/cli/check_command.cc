@@ -104,7 +104,7 @@ int check_command(const CheckOptions& options) {
   std::optional<Config> config;
   if (!options.config.path.empty()) {
     config = load_config(options.config.path, options.config.overrides, ConfigUse::kPlan);
-    count_epochs(*config, ConfigUse::kPlan);
+    if (!options.is_short) count_epochs(*config, ConfigUse::kPlan);
   } else if (!options.config.overrides.empty()) {
     fail(ErrorCode::kUsage, "--set {} changes a configuration: name one before it",
          options.config.overrides.front());

@@ -113,7 +113,7 @@ while true; do
   if [ "$(nodes)" -lt @NODES@ ]; then break; fi
   tries=$((tries + 1))
   echo "skein launch: it ended with $code: started again, $tries of @RETRIES@ times" >&2
-  sleep "$((1 << (tries - 1)))"
+  sleep "$((tries < 7 ? 1 << (tries - 1) : 60))"
 done
 if [ -n "$ended" ]; then exit "$code"; fi
 echo "skein launch: it ended with $code: requeueing job $job" >&2

@@ -118,7 +118,9 @@ Json EtcdClient::call(const std::string& path, const Json& body) {
            message);
     }
     // A member without a leader, or that is stopping, says so with 5xx: another may do.
-    if (answer.status != 0 && answer.status < 500) {
+    // One that has too much to do, or gave up on the call, with these.
+    const bool is_passing = answer.status == 408 || answer.status == 429 || answer.status == 499;
+    if (answer.status != 0 && answer.status < 500 && !is_passing) {
       if (answer.status == kNotFoundStatus && message.empty()) {
         fail(ErrorCode::kInvalid, "{} knows no {}: is it an etcd of 3.4 or later?", endpoint, path);
       }

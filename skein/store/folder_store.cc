@@ -89,7 +89,7 @@ class FolderStore : public KeyValueStore {
     const fs::path path = folder_ / name, partial = unique_partial(path);
     {
       const FileDescriptor file(
-          ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+          ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
       if (file.get() < 0) {
         fail(errno_code(errno), "cannot create {}: {}", partial.string(), errno_text(errno));
       }
@@ -108,14 +108,11 @@ class FolderStore : public KeyValueStore {
   bool create(const std::string& name, const std::string& value) override {
     const fs::path path = folder_ / name, partial = unique_partial(path);
     write_file_atomic(partial, value);
-    const bool made = ::link(partial.c_str(), path.c_str()) == 0;
-    const int problem = made ? 0 : errno;
+    const auto made = try_run([&] { return name_once(partial, path); });
     ::unlink(partial.c_str());
-    if (!made && problem != EEXIST) {
-      fail(errno_code(problem), "cannot create {}: {}", path.string(), errno_text(problem));
-    }
-    if (made) fsync_folder(folder_);
-    return made;
+    if (!made.ok()) throw made.error();
+    if (Result<bool>(made).value()) fsync_folder(folder_);
+    return Result<bool>(made).value();
   }
 
   void remove(const std::string& name) override {

@@ -47,22 +47,21 @@ void make_secret(const fs::path& path) {
     write_all(file.get(), std::as_bytes(std::span(text)), partial);
     fsync_file(file.get(), partial);
   }
-  const bool made = ::link(partial.c_str(), path.c_str()) == 0;
-  const int why = made ? 0 : errno;
+  const auto made = try_run([&] { return name_once(partial, path); });
   ::unlink(partial.c_str());
-  if (!made && why != EEXIST) {
-    fail(errno_code(why), "cannot make the run's secret {}: {}", path.string(), errno_text(why));
-  }
+  if (!made.ok()) throw made.error();
 }
 
-JobSecret read_secret(const fs::path& path) {
+// Modes of the file that the run made itself are the file system's or the administrator's business:
+// some force them, and whoever opens a run folder to others means to.
+JobSecret read_secret(const fs::path& path, bool is_own) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) {
     fail(errno_code(errno), "cannot read the run's secret {}: {}", path.string(),
          errno_text(errno));
   }
   struct stat status {};
-  if (::fstat(file.get(), &status) == 0 && (status.st_mode & 077) != 0) {
+  if (::fstat(file.get(), &status) == 0 && !is_own && (status.st_mode & 077) != 0) {
     fail(ErrorCode::kUsage,
          "others can read or change the run's secret {} (mode {:04o}): expected 0600; make another "
          "secret, since this one may be known",
@@ -86,10 +85,10 @@ JobSecret::JobSecret(std::string bytes, std::string source)
 JobSecret JobSecret::find(const std::string& file, const fs::path& default_file) {
   const char* given = std::getenv(kVariable);
   if (given != nullptr && *given != '\0') return {trimmed(given), kVariable};
-  if (!file.empty()) return read_secret(file);
+  if (!file.empty()) return read_secret(file, /*is_own=*/false);
   std::error_code problem;
   if (!fs::exists(default_file, problem)) make_secret(default_file);
-  return read_secret(default_file);
+  return read_secret(default_file, /*is_own=*/true);
 }
 
 JobSecret::Signature JobSecret::sign(std::initializer_list<std::string_view> parts) const {

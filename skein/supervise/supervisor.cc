@@ -60,7 +60,7 @@ void Supervisor::exchanged(std::optional<StoreView> view, Millis now) {
 void Supervisor::created(Created created, Millis now) {
   creating_ = false;
   if (created == Created::kFailed) {
-    next_exchange_ = now + kRetryExchange;
+    next_exchange_ = propose_at_ = now + kRetryExchange;
   } else {
     changed_ = true;  // to read it
   }
@@ -300,7 +300,7 @@ void Supervisor::consider_leaving(Millis now) {
 }
 
 void Supervisor::propose(Millis now) {
-  if (exit_ || creating_) return;
+  if (exit_ || creating_ || now < propose_at_) return;
   std::optional<GenerationRecord> next = membership_.next_generation(now);
   if (!next) return;
   creating_ = true;

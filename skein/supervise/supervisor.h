@@ -159,7 +159,7 @@ class Supervisor {
 
   bool exchanging_ = false, creating_ = false;
   bool changed_ = true;  // the record, since the last exchange began
-  Millis exchange_began_ = 0, last_good_ = 0, next_exchange_ = 0;
+  Millis exchange_began_ = 0, last_good_ = 0, next_exchange_ = 0, propose_at_ = 0;
   int64_t exchanged_beat_ = 0, published_ = 0;
 
   int64_t check_ = 0;                    // the number of the last one
