@@ -50,8 +50,8 @@ fs::path unique_partial(const fs::path& path);
 // behind.
 void write_file_atomic(const fs::path& path, std::string_view bytes);
 
-// Gives the file `from` the name `to`, unless there is such a file: then it returns false. Of several
-// processes one succeeds, also over NFS. `from` may keep its name as well. Errors as above
+// Gives the file `from` the name `to`, unless there is such a file: then it returns false. Of
+// several processes one succeeds, also over NFS. `from` may keep its name as well. Errors as above
 bool name_once(const fs::path& from, const fs::path& to);
 
 // Writes all bytes at the current offset, retrying short writes.
