@@ -24,24 +24,6 @@ int64_t count_of(const std::string& name, const std::string& file, const std::st
   return count;
 }
 
-template <typename Condition>
-bool wait_until(const Condition& holds, double seconds = 100) {
-  for (int i = 0; i < seconds * 1000 && !holds(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return holds();
-}
-
-pid_t worker_of(pid_t parent, int rank) {
-  std::ifstream children(fmt::format("/proc/{}/task/{}/children", parent, parent));
-  for (pid_t pid = 0; children >> pid;) {
-    const std::string environment = read_file_if_any(fmt::format("/proc/{}/environ", pid));
-    const std::string wanted = fmt::format("SKEIN_RANK={}", rank) + '\0';
-    if (environment.find(wanted) != environment.npos) return pid;
-  }
-  return 0;
-}
-
 const char* const kPage =
     "launch.on_event=printf '%s;%s;%s\\n' \"$SKEIN_EVENT\" \"$SKEIN_EVENT_RANK\" "
     "\"$SKEIN_EVENT_CAUSE\" >> \"$SKEIN_RUN_DIR/pages\"";

@@ -50,14 +50,6 @@ bool is_saving(const std::string& name) {
   return false;
 }
 
-template <typename Condition>
-bool wait_until(const Condition& holds, double seconds = 60) {
-  for (int i = 0; i < seconds * 1000 && !holds(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return holds();
-}
-
 std::string environment_of(pid_t pid, const std::string& name) {
   std::ifstream stream(fmt::format("/proc/{}/environ", pid), std::ios::binary);
   for (std::string variable; std::getline(stream, variable, '\0');) {

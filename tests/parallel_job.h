@@ -1,7 +1,10 @@
 // What the tests of parallel runs share: a job that every layout divides, and comparing runs.
 #pragma once
 
+#include <chrono>
 #include <cmath>
+#include <fstream>
+#include <thread>
 
 #include "skein/checkpoint/checkpoint_reader.h"
 #include "tests/layouts.h"
@@ -144,6 +147,27 @@ inline std::string different_state(const fs::path& expected_path, const fs::path
   a.timeline = b.timeline = {};
   a.roll_backs = b.roll_backs = 0;  // how the run came here, not where it is
   return a == b ? "" : "the checkpoint has another state beside its tensors";
+}
+
+// Asks every millisecond.
+template <typename Condition>
+bool wait_until(const Condition& holds, double seconds = 100) {
+  for (int i = 0; i < seconds * 1000 && !holds(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return holds();
+}
+
+// The worker of a rank, as its environment says; 0: there is none.
+inline pid_t worker_of(pid_t parent, int rank) {
+  std::ifstream children(fmt::format("/proc/{}/task/{}/children", parent, parent));
+  for (pid_t pid = 0; children >> pid;) {
+    std::ifstream environment(fmt::format("/proc/{}/environ", pid));
+    for (std::string line; std::getline(environment, line, '\0');) {
+      if (line == fmt::format("SKEIN_RANK={}", rank)) return pid;
+    }
+  }
+  return 0;
 }
 
 }  // namespace skein

@@ -47,26 +47,6 @@ int64_t num_steps(const std::string& name) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
-template <typename Condition>
-bool wait_until(const Condition& holds, double seconds = 100) {
-  for (int i = 0; i < seconds * 1000 && !holds(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return holds();
-}
-
-// The worker of a rank, as its environment says.
-pid_t worker_of(pid_t parent, int rank) {
-  std::ifstream children(fmt::format("/proc/{}/task/{}/children", parent, parent));
-  for (pid_t pid = 0; children >> pid;) {
-    std::ifstream environment(fmt::format("/proc/{}/environ", pid));
-    for (std::string line; std::getline(environment, line, '\0');) {
-      if (line == fmt::format("SKEIN_RANK={}", rank)) return pid;
-    }
-  }
-  return 0;
-}
-
 // One fatal failure, with its words in the event, the log of `rank` and the report.
 void expect_recorded(const std::string& name, int rank, const std::string& words) {
   const auto failures = events_of(name, "failure");

@@ -14,7 +14,6 @@
 #include "skein/base/log.h"
 #include "skein/base/machine.h"
 #include "skein/comm/gloo/network.h"
-#include "skein/launch/cores.h"
 #include "skein/launch/exit_codes.h"
 #include "skein/launch/stacks.h"
 
@@ -23,10 +22,6 @@ namespace {
 
 // Between two looks at the heartbeats, in ms.
 constexpr Millis kSample = 100;
-
-// So many starts in a row may go on from memory without a new step: what comes again at every one
-// may lie in the copy.
-constexpr int kTrustedAttempts = 2;
 
 // Sent by the store's thread when it has an answer.
 int wake_signal() { return SIGRTMIN; }
@@ -92,28 +87,15 @@ std::string new_start_id() {
   return fmt::format("{}-{:08x}", text, std::random_device()());
 }
 
-// How often the kernel has killed a process of this machine, or of this container, for its memory.
-int64_t oom_kills() {
-  int64_t kills = 0;
-  for (const char* path : {"/sys/fs/cgroup/memory.events", "/proc/vmstat"}) {
-    const std::string text = read_file_if_any(path);
-    const size_t at = text.find("oom_kill ");
-    if (at != text.npos) kills += std::atoll(text.c_str() + at + 9);
-  }
-  return kills;
-}
+}  // namespace
 
-Millis launched_ms() { return static_cast<Millis>(process_start_seconds() * 1000); }
-
-void make_folder(const fs::path& path) {
+void make_launch_folder(const fs::path& path) {
   std::error_code problem;
   fs::create_directories(path, problem);
   if (problem) {
     fail(ErrorCode::kIo, "cannot create the folder {}: {}", path.string(), problem.message());
   }
 }
-
-}  // namespace
 
 NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
     : launch_(launch),
@@ -123,7 +105,7 @@ NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
       supervisor_(supervisor_options(launch, replicas_)),
       store_(launch.membership.max_hosts == 1 ? memory_store() : shared_store(launch.store),
              wake_signal()) {
-  make_folder(launch.run_dir / "logs");
+  make_launch_folder(launch.run_dir / "logs");
 }
 
 NodeSupervisor::~NodeSupervisor() { end_crew(); }
@@ -206,94 +188,6 @@ void NodeSupervisor::perform(const Action& action) {
       exit_ = Verdict{action.exit_code, action.text};
       break;
   }
-}
-
-void NodeSupervisor::start_crew(const GenerationRecord& generation) {
-  end_crew();
-  crew_.emplace();
-  Crew& crew = *crew_;
-  crew.number = generation.number;
-  crew.first_rank = generation.first_rank(launch_.host);
-  crew.size = generation.num_ranks();
-  crew.start_id = fmt::format("{}-g{}", start_id_, generation.number);
-  crew.rendezvous = rendezvous_folder(launch_.rendezvous, launch_.run_dir, crew.start_id);
-  crew.oom_kills = oom_kills();
-  crew.waited = std::exchange(waited_, 0);
-  if (generation.number > 1) {
-    if (failure_ && failure_generation_ == generation.number - 1 && !failure_->lost_peer &&
-        launch_.on_failure) {
-      launch_.on_failure(*failure_);
-    }
-    log::warn("{}; generation {} goes on with {} ranks on {} {}", generation.failure,
-              generation.number, crew.size, generation.members.size(),
-              generation.members.size() == 1 ? "machine" : "machines");
-  }
-  const Millis now = boot_millis();
-  if (launch_.on_generation) {
-    launch_.on_generation(
-        {generation, crew.first_rank == 0, known_ ? now - *known_ : 0, crew.waited});
-  }
-  known_.reset();
-  try {
-    make_folder(crew.rendezvous);
-    crew.heartbeats = std::make_unique<HeartbeatPage>(launch_.num_workers);
-    crew.heartbeats->permitted_until() = supervisor_.permitted_until();
-    if (replicas_ && generation.attempts >= kTrustedAttempts) {
-      log::warn("the last {} starts brought no new step: this one goes on from storage",
-                generation.attempts);
-      replicas_->forget_all(generation.number);
-    }
-    if (replicas_) {
-      replicas_->begin_generation(crew.number, *crew.heartbeats, next_machine(generation));
-    }
-    crew.seen.resize(static_cast<size_t>(launch_.num_workers));
-    for (int index = 0; index < launch_.num_workers; ++index) start_worker(index);
-  } catch (const std::exception& exception) {
-    const Error error = to_error(exception);
-    log::error("{}", error.what());
-    send_all(SIGKILL);
-    for (int index = static_cast<int>(crew.workers.size()); index < launch_.num_workers; ++index) {
-      supervisor_.worker_ended(crew.number, index, Ending::kNoStorage, error.what(), boot_millis());
-    }
-  }
-}
-
-void NodeSupervisor::start_worker(int index) {
-  Crew& crew = *crew_;
-  const int rank = crew.first_rank + index;
-  WorkerProcess::Start start;
-  start.arguments = launch_.arguments;
-  start.environment = {fmt::format("SKEIN_RANK={}", rank),
-                       fmt::format("SKEIN_SIZE={}", crew.size),
-                       fmt::format("SKEIN_LOCAL_RANK={}", index),
-                       fmt::format("SKEIN_LOCAL_SIZE={}", launch_.num_workers),
-                       fmt::format("SKEIN_START_ID={}", crew.start_id),
-                       fmt::format("SKEIN_GENERATION={}", crew.number),
-                       fmt::format("SKEIN_LAUNCHED_MS={}", launched_ms()),
-                       fmt::format("SKEIN_WAITED_MS={}", crew.waited),
-                       fmt::format("SKEIN_HEARTBEATS={}", crew.heartbeats->file()),
-                       fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
-  start.inherited = {crew.heartbeats->file()};
-  if (replicas_) {
-    const ReplicaPlace place = replicas_->place(index);
-    start.inherited.insert(start.inherited.end(), place.kept.begin(), place.kept.end());
-    if (place.event >= 0) start.inherited.push_back(place.event);
-    start.environment.push_back("SKEIN_REPLICAS=" + place.text());
-  }
-  if (launch_.lock >= 0) start.inherited.push_back(launch_.lock);
-  const std::vector<int> cores = usable_cores();
-  const int share = std::max(1, static_cast<int>(cores.size()) / launch_.num_workers);
-  const bool given = launch_.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;
-  const int threads = launch_.threads > 0 ? launch_.threads : share;
-  if (!given) start.environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-  // A run that uses fewer cores than the machine has may share it with other runs: its workers are
-  // not bound to cores.
-  const bool whole_machine = !given && threads == share;
-  const BoundToCores bound(whole_machine ? cores_of_worker(cores, index, launch_.num_workers)
-                                         : std::vector<int>{});
-  if (rank > 0) start.output = rank_log(launch_.run_dir, rank);
-  start.signal_mask = signals_.former();
-  crew.workers.emplace_back(rank, start);
 }
 
 void NodeSupervisor::start_check(int64_t number) {
@@ -419,20 +313,6 @@ void NodeSupervisor::sample_heartbeat(int index) {
   supervisor_.worked(crew_->number, index, slot.step.load(), slot.work_us.load(), now);
 }
 
-// The machine after this one among the members keeps copies of what this one's workers have.
-std::optional<ReplicaEndpoint> NodeSupervisor::next_machine(
-    const GenerationRecord& generation) const {
-  const auto& members = generation.members;
-  for (size_t i = 0; i < members.size(); ++i) {
-    if (members[i].host != launch_.host || members.size() == 1) continue;
-    const HostRecord* next = view_.host(members[(i + 1) % members.size()].host);
-    ReplicaEndpoint endpoint = ReplicaEndpoint::parse(next == nullptr ? "" : next->replicas);
-    if (!endpoint.address.empty()) return endpoint;
-    log::warn("{} keeps no copies of the state of others", members[(i + 1) % members.size()].host);
-  }
-  return std::nullopt;
-}
-
 void NodeSupervisor::hear(const StoreThread::Answer& answer) {
   if (answer.view) view_ = *answer.view;
   if (!answer.problem.empty() && !std::exchange(store_failed_, true)) {
@@ -456,20 +336,6 @@ void NodeSupervisor::count_waiting() {
 // The first sign of it counts; a generation that was asked to stop has none.
 void NodeSupervisor::note_failure() {
   if (!known_) known_ = boot_millis();
-}
-
-// Kills what still runs. The folder in which its ranks met is not needed any more.
-void NodeSupervisor::end_crew() {
-  if (!crew_) return;
-  crew_->workers.clear();
-  if (replicas_) replicas_->end_generation();
-  std::error_code ignored;
-  if (crew_->first_rank == 0) {
-    fs::remove_all(crew_->rendezvous, ignored);
-    if (launch_.ranks_meet && !exit_) store_.ask_to_remove(launch_.ranks_meet, crew_->start_id);
-    if (launch_.ranks_meet && exit_) remove_place(*launch_.ranks_meet, crew_->start_id);
-  }
-  crew_.reset();
 }
 
 }  // namespace skein

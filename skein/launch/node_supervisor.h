@@ -39,6 +39,9 @@ struct Crew {
   Millis waited = 0;      // before they started, for machines or a back-off
 };
 
+// Errors kIo
+void make_launch_folder(const fs::path& path);
+
 class NodeSupervisor {
  public:
   // Signals are held back from here on.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "skein/base/json.h"
@@ -80,6 +81,16 @@ const WorkerFailure& cause_of(std::span<const WorkerFailure> failures) {
   const auto cause = std::find_if(failures.begin(), failures.end(),
                                   [](const WorkerFailure& failure) { return !failure.lost_peer; });
   return cause == failures.end() ? failures.front() : *cause;
+}
+
+int64_t oom_kills() {
+  int64_t kills = 0;
+  for (const char* path : {"/sys/fs/cgroup/memory.events", "/proc/vmstat"}) {
+    const std::string text = read_file_if_any(path);
+    const size_t at = text.find("oom_kill ");
+    if (at != text.npos) kills += std::atoll(text.c_str() + at + 9);
+  }
+  return kills;
 }
 
 }  // namespace skein

@@ -29,4 +29,7 @@ std::optional<WorkerFailure> worker_failure(int rank, int status,
 // not empty.
 const WorkerFailure& cause_of(std::span<const WorkerFailure> failures);
 
+// How often the kernel has killed a process of this machine, or of this container, for its memory.
+int64_t oom_kills();
+
 }  // namespace skein

@@ -1,0 +1,141 @@
+// The workers of a generation on this machine: how they are started, and what is left of them.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+#include "skein/base/exception.h"
+#include "skein/base/log.h"
+#include "skein/base/machine.h"
+#include "skein/launch/cores.h"
+#include "skein/launch/node_supervisor.h"
+
+namespace skein {
+namespace {
+
+// So many starts in a row may go on from memory without a new step: what comes again at every one
+// may lie in the copy.
+constexpr int kTrustedAttempts = 2;
+
+Millis launched_ms() { return static_cast<Millis>(process_start_seconds() * 1000); }
+
+}  // namespace
+
+void NodeSupervisor::start_crew(const GenerationRecord& generation) {
+  end_crew();
+  crew_.emplace();
+  Crew& crew = *crew_;
+  crew.number = generation.number;
+  crew.first_rank = generation.first_rank(launch_.host);
+  crew.size = generation.num_ranks();
+  crew.start_id = fmt::format("{}-g{}", start_id_, generation.number);
+  crew.rendezvous = rendezvous_folder(launch_.rendezvous, launch_.run_dir, crew.start_id);
+  crew.oom_kills = oom_kills();
+  crew.waited = std::exchange(waited_, 0);
+  if (generation.number > 1) {
+    if (failure_ && failure_generation_ == generation.number - 1 && !failure_->lost_peer &&
+        launch_.on_failure) {
+      launch_.on_failure(*failure_);
+    }
+    log::warn("{}; generation {} goes on with {} ranks on {} {}", generation.failure,
+              generation.number, crew.size, generation.members.size(),
+              generation.members.size() == 1 ? "machine" : "machines");
+  }
+  const Millis now = boot_millis();
+  if (launch_.on_generation) {
+    launch_.on_generation(
+        {generation, crew.first_rank == 0, known_ ? now - *known_ : 0, crew.waited});
+  }
+  known_.reset();
+  try {
+    make_launch_folder(crew.rendezvous);
+    crew.heartbeats = std::make_unique<HeartbeatPage>(launch_.num_workers);
+    crew.heartbeats->permitted_until() = supervisor_.permitted_until();
+    if (replicas_ && generation.attempts >= kTrustedAttempts) {
+      log::warn("the last {} starts brought no new step: this one goes on from storage",
+                generation.attempts);
+      replicas_->forget_all(generation.number);
+    }
+    if (replicas_) {
+      replicas_->begin_generation(crew.number, *crew.heartbeats, next_machine(generation));
+    }
+    crew.seen.resize(static_cast<size_t>(launch_.num_workers));
+    for (int index = 0; index < launch_.num_workers; ++index) start_worker(index);
+  } catch (const std::exception& exception) {
+    const Error error = to_error(exception);
+    log::error("{}", error.what());
+    send_all(SIGKILL);
+    for (int index = static_cast<int>(crew.workers.size()); index < launch_.num_workers; ++index) {
+      supervisor_.worker_ended(crew.number, index, Ending::kNoStorage, error.what(), boot_millis());
+    }
+  }
+}
+
+void NodeSupervisor::start_worker(int index) {
+  Crew& crew = *crew_;
+  const int rank = crew.first_rank + index;
+  WorkerProcess::Start start;
+  start.arguments = launch_.arguments;
+  start.environment = {fmt::format("SKEIN_RANK={}", rank),
+                       fmt::format("SKEIN_SIZE={}", crew.size),
+                       fmt::format("SKEIN_LOCAL_RANK={}", index),
+                       fmt::format("SKEIN_LOCAL_SIZE={}", launch_.num_workers),
+                       fmt::format("SKEIN_START_ID={}", crew.start_id),
+                       fmt::format("SKEIN_GENERATION={}", crew.number),
+                       fmt::format("SKEIN_LAUNCHED_MS={}", launched_ms()),
+                       fmt::format("SKEIN_WAITED_MS={}", crew.waited),
+                       fmt::format("SKEIN_HEARTBEATS={}", crew.heartbeats->file()),
+                       fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
+  start.inherited = {crew.heartbeats->file()};
+  if (replicas_) {
+    const ReplicaPlace place = replicas_->place(index);
+    start.inherited.insert(start.inherited.end(), place.kept.begin(), place.kept.end());
+    if (place.event >= 0) start.inherited.push_back(place.event);
+    start.environment.push_back("SKEIN_REPLICAS=" + place.text());
+  }
+  if (launch_.lock >= 0) start.inherited.push_back(launch_.lock);
+  const std::vector<int> cores = usable_cores();
+  const int share = std::max(1, static_cast<int>(cores.size()) / launch_.num_workers);
+  const bool given = launch_.threads == 0 && std::getenv("OMP_NUM_THREADS") != nullptr;
+  const int threads = launch_.threads > 0 ? launch_.threads : share;
+  if (!given) start.environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
+  // A run that uses fewer cores than the machine has may share it with other runs: its workers are
+  // not bound to cores.
+  const bool whole_machine = !given && threads == share;
+  const BoundToCores bound(whole_machine ? cores_of_worker(cores, index, launch_.num_workers)
+                                         : std::vector<int>{});
+  if (rank > 0) start.output = rank_log(launch_.run_dir, rank);
+  start.signal_mask = signals_.former();
+  crew.workers.emplace_back(rank, start);
+}
+
+// The machine after this one among the members keeps copies of what this one's workers have.
+std::optional<ReplicaEndpoint> NodeSupervisor::next_machine(
+    const GenerationRecord& generation) const {
+  const auto& members = generation.members;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i].host != launch_.host || members.size() == 1) continue;
+    const HostRecord* next = view_.host(members[(i + 1) % members.size()].host);
+    ReplicaEndpoint endpoint = ReplicaEndpoint::parse(next == nullptr ? "" : next->replicas);
+    if (!endpoint.address.empty()) return endpoint;
+    log::warn("{} keeps no copies of the state of others", members[(i + 1) % members.size()].host);
+  }
+  return std::nullopt;
+}
+
+// Kills what still runs. The folder in which its ranks met is not needed any more.
+void NodeSupervisor::end_crew() {
+  if (!crew_) return;
+  crew_->workers.clear();
+  if (replicas_) replicas_->end_generation();
+  std::error_code ignored;
+  if (crew_->first_rank == 0) {
+    fs::remove_all(crew_->rendezvous, ignored);
+    if (launch_.ranks_meet && !exit_) store_.ask_to_remove(launch_.ranks_meet, crew_->start_id);
+    if (launch_.ranks_meet && exit_) remove_place(*launch_.ranks_meet, crew_->start_id);
+  }
+  crew_.reset();
+}
+
+}  // namespace skein
