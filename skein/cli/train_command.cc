@@ -301,16 +301,14 @@ int train_command(const ConfigOptions& options) {
   if (!found && (config.launch.workers > 1 || config.launch.nodes != "1")) {
     return start_workers(options, config, launcher_start, copies, *new_folder);
   }
-  const RankInfo rank_info = found.value_or(RankInfo{.start_id = "alone"});
-  // What lies there now was saved by an earlier generation of this start.
-  if (rank_info.generation > 1 && config.run.resume == "never") config.run.resume = "auto";
-  start_log(config, rank_info);
-  if (new_folder) say(copies);
-  std::optional<OnCall> on_call;
-  if (rank_info.rank == 0 && rank_info.parent_pid == 0) on_call.emplace(config).lead(true);
-  const fs::path rendezvous =
-      rendezvous_folder(config.launch.rendezvous, config.run.dir, rank_info.start_id);
-  return run_as_worker(rank_info, rendezvous, [&] {
+  const RankInfo alone = {.start_id = "alone"};
+  const auto work = [&](const RankInfo& rank_info) {
+    // What lies there now was saved by an earlier generation of this start.
+    if (rank_info.generation > 1 && config.run.resume == "never") config.run.resume = "auto";
+    start_log(config, rank_info);
+    if (new_folder) say(copies);
+    std::optional<OnCall> on_call;
+    if (rank_info.rank == 0 && rank_info.parent_pid == 0) on_call.emplace(config).lead(true);
     try {
       const int code = train(config, rank_info);
       if (is_last_to_leave(config, rank_info)) {
@@ -321,7 +319,8 @@ int train_command(const ConfigOptions& options) {
       if (new_folder && !is_mistake(to_error(exception).code())) new_folder->keep_logs();
       throw;
     }
-  });
+  };
+  return run_as_worker(found.value_or(alone), config.launch.rendezvous, config.run.dir, work);
 }
 
 }  // namespace

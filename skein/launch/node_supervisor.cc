@@ -1,5 +1,6 @@
 #include "skein/launch/node_supervisor.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,9 +23,6 @@ namespace {
 
 // Between two looks at the heartbeats, in ms.
 constexpr Millis kSample = 100;
-
-// Sent by the store's thread when it has an answer.
-int wake_signal() { return SIGRTMIN; }
 
 // A machine that cannot be reached by others, or has no memory for it, trains without copies.
 std::optional<ReplicaServer> replica_server(const WorkerLaunch& launch) {
@@ -104,7 +102,10 @@ NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
       replicas_(replica_server(launch)),
       supervisor_(supervisor_options(launch, replicas_)),
       store_(launch.membership.max_hosts == 1 ? memory_store() : shared_store(launch.store),
-             wake_signal()) {
+             wake_signal()),
+      heartbeats_(launch.num_workers),
+      output_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)),
+      error_output_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) {
   make_launch_folder(launch.run_dir / "logs");
 }
 
@@ -294,8 +295,8 @@ void NodeSupervisor::write_stacks(const Action& action) {
 }
 
 void NodeSupervisor::sample_heartbeats() {
-  if (!crew_ || crew_->heartbeats == nullptr) return;
-  crew_->heartbeats->permitted_until() = supervisor_.permitted_until();
+  if (!crew_) return;
+  heartbeats_.permitted_until() = supervisor_.permitted_until();
   for (size_t index = 0; index < crew_->workers.size(); ++index) {
     if (crew_->workers[index].running()) sample_heartbeat(static_cast<int>(index));
   }
@@ -304,7 +305,7 @@ void NodeSupervisor::sample_heartbeats() {
 // A worker that waits with a deadline of its own makes progress as long as that lasts.
 void NodeSupervisor::sample_heartbeat(int index) {
   const Millis now = boot_millis();
-  const HeartbeatSlot& slot = crew_->heartbeats->slot(index);
+  const HeartbeatSlot& slot = heartbeats_.slot(index);
   Crew::Seen& seen = crew_->seen[static_cast<size_t>(index)];
   const int64_t progress = slot.progress.load();
   if (std::exchange(seen.progress, progress) != progress) ++seen.told;

@@ -6,6 +6,8 @@
 // Workers  die with this process (PR_SET_PDEATHSIG)
 #pragma once
 
+#include <csignal>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,7 +31,6 @@ struct Crew {
   std::string start_id;
   fs::path rendezvous;
   std::vector<WorkerProcess> workers;
-  std::unique_ptr<HeartbeatPage> heartbeats;
   struct Seen {
     int64_t progress = -1;  // as the worker counts
     int64_t told = 0;       // as the supervisor does
@@ -38,6 +39,9 @@ struct Crew {
   int64_t oom_kills = 0;  // of this machine, when they started
   Millis waited = 0;      // before they started, for machines or a back-off
 };
+
+// Sent to the supervisor by its store's thread when it has an answer, and for a worker that stays.
+inline int wake_signal() { return SIGRTMIN; }
 
 // Errors kIo
 void make_launch_folder(const fs::path& path);
@@ -59,6 +63,8 @@ class NodeSupervisor {
   void perform(const Action& action);
   void start_crew(const GenerationRecord& generation);
   void start_worker(int index);
+  std::vector<std::string> environment_of(int index);
+  bool goes_on(int index);
   void reap();
   void ended(int index, int status);
   void handle(int signal);
@@ -82,7 +88,10 @@ class NodeSupervisor {
   Supervisor supervisor_;
   StoreThread store_;
   StoreView view_;  // the newest
+  HeartbeatPage heartbeats_;
+  FileDescriptor output_, error_output_;  // this process's, for the worker that is rank 0
   std::optional<Crew> crew_;
+  std::map<int, WorkerProcess> staying_;  // of the generation before, by their index
   std::unique_ptr<HostCheck> check_;      // under way
   std::optional<WorkerFailure> failure_;  // the cause of the end of failure_generation_, if here
   int64_t failure_generation_ = 0;

@@ -18,6 +18,10 @@ namespace {
 // may lie in the copy.
 constexpr int kTrustedAttempts = 2;
 
+void clear(HeartbeatSlot& slot) {
+  slot.progress = slot.step = slot.excused_until = slot.saved = slot.passed_on = slot.work_us = 0;
+}
+
 Millis launched_ms() { return static_cast<Millis>(process_start_seconds() * 1000); }
 
 }  // namespace
@@ -50,15 +54,17 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   known_.reset();
   try {
     make_launch_folder(crew.rendezvous);
-    crew.heartbeats = std::make_unique<HeartbeatPage>(launch_.num_workers);
-    crew.heartbeats->permitted_until() = supervisor_.permitted_until();
+    for (int index = 0; index < launch_.num_workers; ++index) clear(heartbeats_.slot(index));
+    heartbeats_.permitted_until() = supervisor_.permitted_until();
+    // What keeps a start from its first step may lie in the process.
+    if (generation.attempts > 1) staying_.clear();
     if (replicas_ && generation.attempts >= kTrustedAttempts) {
       log::warn("the last {} starts brought no new step: this one goes on from storage",
                 generation.attempts);
       replicas_->forget_all(generation.number);
     }
     if (replicas_) {
-      replicas_->begin_generation(crew.number, *crew.heartbeats, next_machine(generation));
+      replicas_->begin_generation(crew.number, heartbeats_, next_machine(generation));
     }
     crew.seen.resize(static_cast<size_t>(launch_.num_workers));
     for (int index = 0; index < launch_.num_workers; ++index) start_worker(index);
@@ -72,27 +78,48 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   }
 }
 
+std::vector<std::string> NodeSupervisor::environment_of(int index) {
+  const Crew& crew = *crew_;
+  std::vector<std::string> variables = {fmt::format("SKEIN_RANK={}", crew.first_rank + index),
+                                        fmt::format("SKEIN_SIZE={}", crew.size),
+                                        fmt::format("SKEIN_LOCAL_RANK={}", index),
+                                        fmt::format("SKEIN_LOCAL_SIZE={}", launch_.num_workers),
+                                        fmt::format("SKEIN_START_ID={}", crew.start_id),
+                                        fmt::format("SKEIN_GENERATION={}", crew.number),
+                                        fmt::format("SKEIN_LAUNCHED_MS={}", launched_ms()),
+                                        fmt::format("SKEIN_WAITED_MS={}", crew.waited),
+                                        fmt::format("SKEIN_HEARTBEATS={}", heartbeats_.file()),
+                                        fmt::format("SKEIN_STDOUT={}", output_.get()),
+                                        fmt::format("SKEIN_STDERR={}", error_output_.get()),
+                                        fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
+  if (replicas_) variables.push_back("SKEIN_REPLICAS=" + replicas_->place(index).text());
+  return variables;
+}
+
+// Whether the process that was worker `index` in the generation before is it in this one.
+bool NodeSupervisor::goes_on(int index) {
+  const auto staying = staying_.find(index);
+  if (staying == staying_.end()) return false;
+  if (staying->second.go_on(crew_->first_rank + index, environment_of(index))) {
+    crew_->workers.push_back(std::move(staying->second));
+  }
+  staying_.erase(staying);
+  return std::ssize(crew_->workers) > index;
+}
+
 void NodeSupervisor::start_worker(int index) {
+  if (goes_on(index)) return;
   Crew& crew = *crew_;
   const int rank = crew.first_rank + index;
   WorkerProcess::Start start;
   start.arguments = launch_.arguments;
-  start.environment = {fmt::format("SKEIN_RANK={}", rank),
-                       fmt::format("SKEIN_SIZE={}", crew.size),
-                       fmt::format("SKEIN_LOCAL_RANK={}", index),
-                       fmt::format("SKEIN_LOCAL_SIZE={}", launch_.num_workers),
-                       fmt::format("SKEIN_START_ID={}", crew.start_id),
-                       fmt::format("SKEIN_GENERATION={}", crew.number),
-                       fmt::format("SKEIN_LAUNCHED_MS={}", launched_ms()),
-                       fmt::format("SKEIN_WAITED_MS={}", crew.waited),
-                       fmt::format("SKEIN_HEARTBEATS={}", crew.heartbeats->file()),
-                       fmt::format("SKEIN_PARENT_PID={}", ::getpid())};
-  start.inherited = {crew.heartbeats->file()};
+  start.environment = environment_of(index);
+  start.wake = wake_signal();
+  start.inherited = {heartbeats_.file(), output_.get(), error_output_.get()};
   if (replicas_) {
     const ReplicaPlace place = replicas_->place(index);
     start.inherited.insert(start.inherited.end(), place.kept.begin(), place.kept.end());
     if (place.event >= 0) start.inherited.push_back(place.event);
-    start.environment.push_back("SKEIN_REPLICAS=" + place.text());
   }
   if (launch_.lock >= 0) start.inherited.push_back(launch_.lock);
   const std::vector<int> cores = usable_cores();
@@ -124,9 +151,15 @@ std::optional<ReplicaEndpoint> NodeSupervisor::next_machine(
   return std::nullopt;
 }
 
-// Kills what still runs. The folder in which its ranks met is not needed any more.
+// Kills what still runs; what stays may be of the next one. The folder in which its ranks met is not
+// needed any more.
 void NodeSupervisor::end_crew() {
   if (!crew_) return;
+  staying_.clear();
+  for (int index = 0; WorkerProcess & worker : crew_->workers) {
+    if (worker.stays()) staying_.emplace(index, std::move(worker));
+    ++index;
+  }
   crew_->workers.clear();
   if (replicas_) replicas_->end_generation();
   std::error_code ignored;

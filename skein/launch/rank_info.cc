@@ -111,6 +111,11 @@ RankInfo rank_info_of_skein(const Variables& variables) {
     if (variables.has("SKEIN_HEARTBEATS")) {
       rank_info.heartbeats = static_cast<int>(variables.number("SKEIN_HEARTBEATS", 0, 1 << 20));
     }
+    if (variables.has("SKEIN_ORDERS")) {
+      rank_info.orders = static_cast<int>(variables.number("SKEIN_ORDERS", 0, 1 << 20));
+      rank_info.standard_output = static_cast<int>(variables.number("SKEIN_STDOUT", 0, 1 << 20));
+      rank_info.standard_error = static_cast<int>(variables.number("SKEIN_STDERR", 0, 1 << 20));
+    }
     rank_info.replicas = variables.text("SKEIN_REPLICAS");
     if (variables.has("SKEIN_GENERATION")) {
       rank_info.generation = variables.number("SKEIN_GENERATION", 1, int64_t{1} << 53);

@@ -34,9 +34,11 @@ struct RankInfo {
   int local_size = 1;
   std::string launcher;  // "skein", "torchrun", "Open MPI" or "Slurm"
   std::string start_id;
-  int64_t parent_pid = 0;   // the process whose run_workers started this one; 0: none
-  int64_t generation = 1;   // how often that process has started workers (supervise/records.h)
-  int heartbeats = -1;      // the inherited file of its HeartbeatPage; -1: none
+  int64_t parent_pid = 0;  // the process whose run_workers started this one; 0: none
+  int64_t generation = 1;  // how often that process has started workers (supervise/records.h)
+  int heartbeats = -1;     // the inherited file of its HeartbeatPage; -1: none
+  int orders = -1;         // the inherited socket of worker_orders.h; -1: none
+  int standard_output = -1, standard_error = -1;  // that process's, inherited with the socket
   std::string replicas;     // replica/replica_place.h; empty: no copies are kept in memory
   int64_t launched_ms = 0;  // when that process began, of CLOCK_BOOTTIME; 0: not known
   int64_t waited_ms = 0;    // how long of the time since then it waited for other machines

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -62,6 +65,18 @@ class SpawnActions {
   posix_spawn_file_actions_t actions_;
 };
 
+// The worker's end, and this process's, which sends the signal `wake` when something has come.
+std::array<FileDescriptor, 2> make_orders(int wake) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    fail(ErrorCode::kIo, "cannot make a socket for a worker: {}", errno_text(errno));
+  }
+  ::fcntl(ends[1], F_SETOWN, ::getpid());
+  ::fcntl(ends[1], F_SETSIG, wake);
+  ::fcntl(ends[1], F_SETFL, O_ASYNC | O_NONBLOCK);
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
 }  // namespace
 
 WorkerProcess::WorkerProcess(int rank, const Start& start) : rank_(rank) {
@@ -80,6 +95,14 @@ WorkerProcess::WorkerProcess(int rank, const Start& start) : rank_(rank) {
     actions.redirect(log.get());
   }
   for (const int file : start.inherited) actions.inherit(file);
+  FileDescriptor its_end;
+  if (start.wake != 0) {
+    auto [its, own] = make_orders(start.wake);
+    its_end = std::move(its);
+    orders_ = std::move(own);
+    actions.inherit(its_end.get());
+    environment.push_back(fmt::format("SKEIN_ORDERS={}", its_end.get()));
+  }
   posix_spawnattr_t attributes;
   SpawnActions::check(posix_spawnattr_init(&attributes));
   posix_spawnattr_setsigmask(&attributes, &start.signal_mask);
@@ -95,11 +118,14 @@ WorkerProcess::WorkerProcess(int rank, const Start& start) : rank_(rank) {
 }
 
 WorkerProcess::WorkerProcess(WorkerProcess&& other) noexcept
-    : rank_(other.rank_), pid_(std::exchange(other.pid_, -1)) {}
+    : rank_(other.rank_),
+      pid_(std::exchange(other.pid_, -1)),
+      orders_(std::move(other.orders_)),
+      stays_(other.stays_) {}
 
 WorkerProcess::~WorkerProcess() {
-  if (!running()) return;
-  send(SIGKILL);
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
@@ -110,7 +136,8 @@ void WorkerProcess::send(int signal) const {
 
 std::optional<int> WorkerProcess::poll() {
   int status = 0;
-  if (!running()) return std::nullopt;
+  if (pid_ <= 0) return std::nullopt;
+  if (const std::optional<int> left = hear()) return left;
   const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
   if (ended == 0 || (ended < 0 && errno == EINTR)) return std::nullopt;
   const pid_t pid = std::exchange(pid_, -1);
@@ -118,7 +145,35 @@ std::optional<int> WorkerProcess::poll() {
     fail(ErrorCode::kInternal, "cannot tell how process {}, rank {}, ended: {}", pid, rank_,
          errno_text(errno));
   }
-  return status;
+  return std::exchange(stays_, false) ? std::nullopt : std::optional(status);
+}
+
+std::optional<int> WorkerProcess::hear() {
+  constexpr std::string_view kEnded = "ended ", kNoted = "noted";
+  std::array<char, 32> text{};
+  if (orders_.get() < 0 || stays_) return std::nullopt;
+  const ssize_t size = ::recv(orders_.get(), text.data(), text.size(), MSG_DONTWAIT);
+  if (size <= 0) return std::nullopt;
+  const std::string_view said(text.data(), static_cast<size_t>(size));
+  int code = 0;
+  if (!said.starts_with(kEnded) ||
+      std::from_chars(said.begin() + kEnded.size(), said.end(), code).ptr != said.end()) {
+    return std::nullopt;  // it is not told anything, and ends
+  }
+  if (::send(orders_.get(), kNoted.data(), kNoted.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
+  stays_ = true;
+  return W_EXITCODE(code, 0);
+}
+
+bool WorkerProcess::go_on(int rank, const std::vector<std::string>& environment) {
+  poll();
+  if (!stays()) return false;
+  std::string text;
+  for (const std::string& variable : environment) text += variable + '\n';
+  if (::send(orders_.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) return false;
+  rank_ = rank;
+  stays_ = false;
+  return true;
 }
 
 }  // namespace skein

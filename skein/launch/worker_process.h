@@ -1,4 +1,5 @@
-// A worker: a child process that runs this program again.
+// A worker: a child process that runs this program again. One that stays when its generation is over
+// (worker_orders.h) waits to be told of the next one.
 #pragma once
 
 #include <sys/types.h>
@@ -20,6 +21,7 @@ class WorkerProcess {
     fs::path output;                       // file to append to; empty: this process's own output
     sigset_t signal_mask;
     std::vector<int> inherited;  // files that the worker has open under the same numbers
+    int wake = 0;                // it may stay: the signal that tells this process that it does
   };
 
   // Throws Error{kIo} naming the system call that failed.
@@ -29,15 +31,25 @@ class WorkerProcess {
   ~WorkerProcess();
 
   int rank() const { return rank_; }
-  bool running() const { return pid_ > 0; }
+  bool running() const { return pid_ > 0 && !stays_; }
+  // It has left its generation, and waits.
+  bool stays() const { return pid_ > 0 && stays_; }
   pid_t pid() const { return pid_; }
   void send(int signal) const;
-  // Returns the status of waitpid once after the worker ended; nullopt otherwise.
+  // Returns the status of waitpid once after the worker ended, or left its generation as if it had;
+  // nullopt otherwise.
   std::optional<int> poll();
+  // Makes one that stays rank `rank` of the next generation, with what Start::environment of a new
+  // one would be. False: it is gone.
+  bool go_on(int rank, const std::vector<std::string>& environment);
 
  private:
+  std::optional<int> hear();
+
   int rank_;
   pid_t pid_ = -1;
+  FileDescriptor orders_;
+  bool stays_ = false;
 };
 
 }  // namespace skein

@@ -1,5 +1,6 @@
 #include "skein/launch/workers.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "skein/launch/exit_codes.h"
 #include "skein/launch/node_supervisor.h"
 #include "skein/launch/worker_failure.h"
+#include "skein/launch/worker_orders.h"
 
 namespace skein {
 namespace {
@@ -33,6 +35,16 @@ int failed_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folde
   return exit_code_of(error);
 }
 
+void attach_to_parent(const RankInfo& info) {
+  die_with_parent(info.parent_pid);
+  if (info.heartbeats >= 0) {
+    heartbeat::attach(FileDescriptor(info.heartbeats), info.local_rank);
+  }
+  for (const int file : {info.orders, info.standard_output, info.standard_error}) {
+    if (file >= 0) ::fcntl(file, F_SETFD, FD_CLOEXEC);
+  }
+}
+
 }  // namespace
 
 int run_workers(const WorkerLaunch& launch) {
@@ -41,28 +53,39 @@ int run_workers(const WorkerLaunch& launch) {
   return NodeSupervisor(launch).run();
 }
 
-int run_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folder,
-                  const std::function<int()>& body) {
+int run_as_worker(const RankInfo& rank_info, const std::string& rendezvous, const fs::path& run_dir,
+                  const std::function<int(const RankInfo&)>& body) {
   if (rank_info.parent_pid == 0) {
     int code = kExitFailed;
     try {
-      code = body();
+      code = body(rank_info);
     } catch (const std::exception& exception) {
       log::error_to_file(to_error(exception).what());  // the caller prints it on the terminal
       throw;
     }
     std::error_code ignored;  // kept on failure: other ranks read the cause there
-    if (rank_info.rank == 0) fs::remove_all(rendezvous_folder, ignored);
+    const fs::path folder = rendezvous_folder(rendezvous, run_dir, rank_info.start_id);
+    if (rank_info.rank == 0) fs::remove_all(folder, ignored);
     return code;
   }
-  try {
-    die_with_parent(rank_info.parent_pid);
-    if (rank_info.heartbeats >= 0) {
-      heartbeat::attach(FileDescriptor(rank_info.heartbeats), rank_info.local_rank);
+  RankInfo info = rank_info;
+  for (bool is_attached = false;; is_attached = true) {
+    int code = kExitFailed;
+    bool stays = false;
+    try {
+      if (!is_attached) attach_to_parent(info);
+      code = body(info);
+      stays = code == kExitRegroup || code == kExitRequeue;
+    } catch (const std::exception& exception) {
+      const Error error = to_error(exception);
+      const fs::path folder = rendezvous_folder(rendezvous, run_dir, info.start_id);
+      code = failed_as_worker(info, folder, error);
+      stays = error.code() == ErrorCode::kPeerLost;
     }
-    return body();
-  } catch (const std::exception& exception) {
-    return failed_as_worker(rank_info, rendezvous_folder, to_error(exception));
+    if (!stays || info.orders < 0) return code;
+    const std::optional<RankInfo> next = next_generation(info, code, run_dir);
+    if (!next) return code;
+    info = *next;
   }
 }
 

@@ -87,10 +87,12 @@ int run_workers(const WorkerLaunch& launch);
 
 // Runs `body` in a worker and returns its exit code. If run_workers started this process, it dies
 // with its parent, and an exception is logged, reported to the parent and turned into exit code 1
-// or 2. Otherwise exceptions pass through, and rank 0 removes rendezvous_folder after
-// success.
-int run_as_worker(const RankInfo& rank_info, const fs::path& rendezvous_folder,
-                  const std::function<int()>& body);
+// or 2; a worker that lost a peer, or was asked to stop, stays, and `body` runs again in the next
+// generation (worker_orders.h). Otherwise exceptions pass through, and rank 0 removes the folder
+// where it would have told why it failed after success.
+// `rendezvous` and `run_dir` as in rendezvous_folder.
+int run_as_worker(const RankInfo& rank_info, const std::string& rendezvous, const fs::path& run_dir,
+                  const std::function<int(const RankInfo&)>& body);
 
 // Makes the system kill this process when its parent ends. Throws Error{kPeerLost} if the parent
 // has ended already.

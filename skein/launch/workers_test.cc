@@ -106,6 +106,22 @@ int act(const std::string& name, const RankInfo& rank_info, const fs::path& trac
     if (first) wait_for_ever();
     return 0;
   }
+  if (name == "one of three is lost twice") {
+    write_file_atomic(traces / fmt::format("pid-{}-{}", rank_info.generation, rank),
+                      std::to_string(::getpid()));
+    fmt::print(stderr, "generation {} of rank {}\n", rank_info.generation, rank);
+    if (rank_info.generation == 3) return 0;
+    ::signal(SIGTERM, SIG_IGN);  // as training does, in its way
+    heartbeat::reach_step(rank_info.generation);
+    const fs::path others = traces / fmt::format("waits-{}-", rank_info.generation);
+    if (rank == 1) {
+      while (!fs::exists(others.string() + "0") || !fs::exists(others.string() + "2")) sleep_ms(5);
+      ::raise(SIGKILL);
+    }
+    write_file_atomic(others.string() + std::to_string(rank), "x");
+    sleep_ms(100);
+    fail(ErrorCode::kPeerLost, "rank 1 is gone");
+  }
   if (name == "hangs once") {
     heartbeat::reach_step(7);
     if (first && rank == 1) wait_for_ever();
@@ -142,10 +158,9 @@ TEST(WorkerMode, DISABLED_Act) {
   const std::optional<RankInfo> rank_info = rank_info_from_environment();
   if (!rank_info) ::_exit(99);
   const fs::path traces = std::getenv(kTraces);
-  const fs::path folder = rendezvous_folder("", traces, rank_info->start_id);
   answer_with_stacks();
-  ::_exit(run_as_worker(*rank_info, folder, [&] {
-    const int code = act(std::getenv(kAct), *rank_info, traces);
+  ::_exit(run_as_worker(*rank_info, "", traces, [&](const RankInfo& info) {
+    const int code = act(std::getenv(kAct), info, traces);
     std::fflush(nullptr);
     return code;
   }));
@@ -335,12 +350,14 @@ TEST_F(Workers, NobodyOutlivesTheParent) {
 
 TEST_F(Workers, UnderAnotherLauncherErrorsAreThrownOn) {
   const RankInfo rank_info = {.rank = 0, .size = 2, .launcher = "torchrun", .start_id = "a"};
-  const fs::path folder = traces_ / "meet" / "a";
+  const fs::path folder = traces_ / "rendezvous" / "a";
   fs::create_directories(folder);
-  EXPECT_THROW(run_as_worker(rank_info, folder, []() -> int { fail(ErrorCode::kIo, "no disk"); }),
-               Error);
+  const auto run = [&](const std::function<int(const RankInfo&)>& body) {
+    return run_as_worker(rank_info, "", traces_, body);
+  };
+  EXPECT_THROW(run([](const RankInfo&) -> int { fail(ErrorCode::kIo, "no disk"); }), Error);
   EXPECT_TRUE(fs::is_empty(folder));
-  EXPECT_EQ(run_as_worker(rank_info, folder, [] { return 75; }), 75);
+  EXPECT_EQ(run([](const RankInfo&) { return 75; }), 75);
   EXPECT_FALSE(fs::exists(folder));
 }
 
@@ -382,6 +399,22 @@ TEST_F(Workers, AreStartedAgainAfterOneWasKilled) {
   EXPECT_NE(trace("generation-1-0"), trace("generation-2-0"));  // they cannot meet those before
   EXPECT_EQ(trace("generation-2-0"), trace("generation-2-2"));
   EXPECT_TRUE(fs::is_empty(traces_ / "rendezvous"));
+}
+
+TEST_F(Workers, TheProcessesOfSurvivorsGoOn) {
+  testing::internal::CaptureStderr();
+  WorkerLaunch options = launch("one of three is lost twice", 3);
+  options.membership.max_restarts = 1;
+  EXPECT_EQ(run_workers(options), 0);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("generation 3 of rank 0"));
+  for (const char* rank : {"0", "2"}) {
+    EXPECT_THAT(trace(std::string("pid-1-") + rank), Not(""));
+    EXPECT_EQ(trace(std::string("pid-1-") + rank), trace(std::string("pid-2-") + rank));
+    EXPECT_EQ(trace(std::string("pid-1-") + rank), trace(std::string("pid-3-") + rank));
+  }
+  EXPECT_NE(trace("pid-1-1"), trace("pid-2-1"));
+  EXPECT_THAT(trace("logs/rank-00002.log"),
+              AllOf(HasSubstr("generation 2 of rank 2"), HasSubstr("generation 3 of rank 2")));
 }
 
 TEST_F(Workers, OneThatHangsShowsItsStacksAndIsKilled) {

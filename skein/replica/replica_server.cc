@@ -37,6 +37,12 @@ ReplicaServer::ReplicaServer(int num_workers, const std::string& address)
     }
   }
   if (address.empty()) return;
+  {
+    const Lock lock(mutex_);
+    for (const auto& [key, own] : own_) {
+      others_[key] = std::make_unique<Kept>("skein-replica-of-another");
+    }
+  }
   event_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
   if (event_.get() < 0) fail(ErrorCode::kIo, "cannot make an eventfd: {}", errno_text(errno));
   listen_on(address);
