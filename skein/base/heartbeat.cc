@@ -95,6 +95,11 @@ void require_permit(const std::string& what) {
        what);
 }
 
+void require_generation() {
+  if (g_page == nullptr || g_page->is_over().load(std::memory_order_relaxed) == 0) return;
+  fail(ErrorCode::kPeerLost, "the supervisor says that the generation is over: a worker has ended");
+}
+
 Wait::Wait(double seconds) {
   const auto millis = static_cast<int64_t>(seconds * 1000);
   own_slot().excused_until.store(boot_millis() + millis, std::memory_order_relaxed);

@@ -1,7 +1,7 @@
 // What a worker tells its supervisor while it works, in memory that both map: a counter that grows
 // whenever anything was done, the last training step, and until when it may stand still because it
 // waits with a deadline of its own. And what the supervisor tells its workers: until when they may
-// train without hearing of it again.
+// train without hearing of it again, and that the generation is over.
 //
 // Cost     a tick is a relaxed store to a cache line of the worker's own: about a nanosecond
 // Threads  ticks may come from any; without a supervisor they go nowhere
@@ -40,6 +40,7 @@ class HeartbeatPage {
   int file() const { return file_.get(); }
   HeartbeatSlot& slot(int index) const { return slots_[index + 1]; }
   std::atomic<int64_t>& permitted_until() const { return slots_[0].excused_until; }
+  std::atomic<int64_t>& is_over() const { return slots_[0].progress; }  // not 0: it is
 
  private:
   void map();
@@ -64,6 +65,10 @@ void worked(double seconds);
 // Before what must not be done once other machines train without this one. Throws Error{kPeerLost},
 // "<what>: ...", where the supervisor has not said for too long that this machine may train.
 void require_permit(const std::string& what);
+
+// In the middle of a step, whose result nobody needs any more once the generation is over. Throws
+// Error{kPeerLost}.
+void require_generation();
 
 // This process waits, for at most `seconds`.
 class Wait {

@@ -165,8 +165,11 @@ void check_agreement(Communicator& world, const Facts& facts) {
 }
 
 std::string program_id() {
-  const MappedFile program("/proc/self/exe");
-  return fmt::format("{} {}", kVersion, xxh3_128_hex(program.bytes()));
+  static const std::string id = [] {
+    const MappedFile program("/proc/self/exe");
+    return fmt::format("{} {}", kVersion, xxh3_128_hex(program.bytes()));
+  }();
+  return id;
 }
 
 }  // namespace skein

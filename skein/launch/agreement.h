@@ -22,7 +22,7 @@ using Facts = std::map<std::string, std::string>;
 
 void check_agreement(Communicator& world, const Facts& facts);
 
-// The version and a checksum of the program's file, which is read for it.
+// The version and a checksum of the program's file, which is read for it, once.
 std::string program_id();
 
 }  // namespace skein

@@ -166,6 +166,7 @@ void NodeSupervisor::perform(const Action& action) {
       break;
     case Action::Kind::kEndWorkers:
       note_failure();
+      heartbeats_.is_over() = 1;
       send_all(SIGTERM);
       break;
     case Action::Kind::kKillWorkers:

@@ -55,6 +55,7 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   try {
     make_launch_folder(crew.rendezvous);
     for (int index = 0; index < launch_.num_workers; ++index) clear(heartbeats_.slot(index));
+    heartbeats_.is_over() = 0;
     heartbeats_.permitted_until() = supervisor_.permitted_until();
     // What keeps a start from its first step may lie in the process.
     if (generation.attempts > 1) staying_.clear();

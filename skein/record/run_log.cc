@@ -75,6 +75,17 @@ void RunLog::set_scale(const Scale& scale) {
                   format_bytes(memory_bytes_), format_count(scale.ceiling_flops)));
 }
 
+double RunLog::ceiling_before(int num_ranks) const {
+  double per_rank = 0;
+  if (launched_.generation == 1) return per_rank;
+  for_each_json_line(dir_ / "events.jsonl", [&](const Json& json) {
+    const int64_t ranks = integer_or(json, "ranks", 0);
+    if (text_or(json, "event", "") != "start" || ranks <= 0) return;
+    per_rank = number_or(json, "ceiling_flops", 0) / static_cast<double>(ranks);
+  });
+  return per_rank * num_ranks;
+}
+
 // A new TensorBoard file takes the place of the steps after this one that were written before.
 void RunLog::begin_after(int64_t step) {
   if (config_.log.tensorboard) {
@@ -95,6 +106,7 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
                 {"version", kVersion},
                 {"parameters", scale_.num_parameters},
                 {"ceiling_flops", scale_.ceiling_flops},
+                {"ranks", scale_.num_ranks},
                 {"peak_flops", scale_.peak_flops ? OrderedJson(*scale_.peak_flops) : nullptr},
                 {"allocated_bytes",
                  allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes, scale_.loader_bytes)},

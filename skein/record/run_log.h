@@ -42,7 +42,8 @@ class RunLog {
   struct Scale {
     int64_t num_parameters = 0;
     double flops_per_token = 0;
-    double ceiling_flops = 0;                 // the measured matrix-product rate of all ranks
+    double ceiling_flops = 0;  // the measured matrix-product rate of all ranks
+    int num_ranks = 1;
     std::optional<double> peak_flops;         // of all ranks, as advertised
     std::function<double()> measure_ceiling;  // empty: it cannot be measured between steps
     ArenaBytes arena_bytes{};
@@ -50,6 +51,8 @@ class RunLog {
     int64_t loader_bytes = 0;
   };
   void set_scale(const Scale& scale);
+  // The ceiling of so many ranks by what an earlier generation of this launch measured; 0: none did.
+  double ceiling_before(int num_ranks) const;
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);
   struct Beginning {
     std::string why;                  // why the run starts from that checkpoint, for people

@@ -205,6 +205,7 @@ void Executor::pass_breadcrumb(const BoundProgram& program, size_t instruction) 
 
 void Executor::run_instruction(const BoundInstruction& bound) {
   heartbeat::tick();
+  heartbeat::require_generation();
   if (bound.call.communicator == nullptr) return bound.kernel->run(bound.call);
   const auto start = std::chrono::steady_clock::now();
   bound.kernel->run(bound.call);

@@ -122,7 +122,7 @@ LoaderOptions Trainer::lanes() const {
 void Trainer::allocate() {
   const StepSpec spec = step_spec(config_, inputs_->model(), layout_);
   const DType dtype = compute_dtype(spec.update.precision);
-  const double ceiling_flops = measure_ceiling(dtype);  // before the arenas take it all
+  const double ceiling_flops = ceiling(dtype);  // before the arenas take it all
   const TrainingGraphs graphs = training_graphs(spec);
   programs_ = plan_training(graphs, spec, device_->kernels());
   const bool is_first_stage = layout_.stage() == 0;
@@ -143,6 +143,7 @@ void Trainer::allocate() {
   scale.num_parameters = num_parameters(inputs_->model());
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
   scale.ceiling_flops = ceiling_flops;
+  scale.num_ranks = world_.size();
   if (const auto peak = device_->peak_flops(dtype)) scale.peak_flops = *peak * world_.size();
   // Only a single rank on a CPU may measure the ceiling again during training: with several ranks
   // it is a collective, which rank 0's log cannot start alone, and a GPU has no free memory left.
@@ -182,6 +183,13 @@ void Trainer::agree_on_algorithms() {
   }
   algorithms_ = algorithms_to_json(skein::agree_on_algorithms(
       world_, layout_.mesh, algorithm_kernels(runner_->executor()), kept));
+}
+
+// A restart after a failure does not take the time to measure again.
+double Trainer::ceiling(DType dtype) {
+  const double before = log_ ? log_->ceiling_before(world_.size()) : 0;
+  const double known = std::stod(text_of_rank_0(world_, fmt::format("{}", before)));
+  return known > 0 ? known : measure_ceiling(dtype);
 }
 
 // All ranks measure at the same time, since ranks of a node slow each other down in a step too.

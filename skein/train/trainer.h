@@ -70,6 +70,7 @@ class Trainer {
   void save_to_memory();
   void validate();
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
+  double ceiling(DType dtype);
   double measure_ceiling(DType dtype);
   bool stop_requested();
   void leave_out(double seconds);
