@@ -35,19 +35,11 @@ def command(args, data, run, every):
                                             for part in ("--set", f"{key}={value}")]
 
 
-def metrics(run):
-    try:
-        with open(os.path.join(run, "metrics.jsonl")) as lines:
-            return [json.loads(line) for line in lines if line.endswith("\n")]
-    except FileNotFoundError:
-        return []
-
-
 def train(args, data, name, every):
     run = os.path.join(args.folder, name)
     out = subprocess.run(command(args, data, run, every), capture_output=True, text=True, check=True)
     said = [line.split(" ", 2)[2] for line in out.stderr.splitlines() if "is copied to memory" in line]
-    steps = metrics(run)[10:]
+    steps = soak.metrics(run)[10:]
     return (statistics.median(step["step_ms"] for step in steps),
             sum(step["replication_stall_ms"] for step in steps) / sum(step["step_ms"] for step in steps),
             sum(step["step_ms"] for step in steps) / len(steps), said)
@@ -57,15 +49,15 @@ def kill(args, data, name, every):
     run = os.path.join(args.folder, name)
     process = subprocess.Popen(command(args, data, run, every), stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
-    while len(metrics(run)) < 25:
+    while len(soak.metrics(run)) < 25:
         time.sleep(0.01)
     workers = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
     struck = time.time()
     os.kill(int(workers[-1]), signal.SIGKILL)
-    known = metrics(run)[-1]["step"]
+    known = soak.metrics(run)[-1]["step"]
     process.wait()
     starts = [event for event in soak.events(run, "start")]
-    after = [step for step in metrics(run) if step["start"] == starts[-1]["number"]]
+    after = [step for step in soak.metrics(run) if step["start"] == starts[-1]["number"]]
     again = known - starts[-1]["step"]
     new = next(step for step in after if step["step"] > known)
     print(f"{name:8} goes on from {os.path.basename(starts[-1]['from'])}: first step after "

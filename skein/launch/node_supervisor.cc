@@ -123,6 +123,7 @@ int NodeSupervisor::run() {
     reap();
     for (const StoreThread::Answer& answer : store_.take_answers()) hear(answer);
     sample_heartbeats();
+    ask_awaited();
     count_waiting();
     supervisor_.tick(boot_millis());
     perform();
@@ -326,6 +327,22 @@ void NodeSupervisor::hear(const StoreThread::Answer& answer) {
     supervisor_.exchanged(answer.view, boot_millis());
   } else {
     supervisor_.created(answer.created, boot_millis());
+  }
+}
+
+void NodeSupervisor::ask_awaited() {
+  std::map<std::string, std::string> hosts;  // by address
+  std::vector<std::string> addresses;
+  for (const std::string& host : supervisor_.awaited()) {
+    const HostRecord* record = view_.host(host);
+    const auto endpoint = ReplicaEndpoint::parse(record == nullptr ? "" : record->replicas);
+    if (endpoint.address.empty()) continue;
+    hosts[endpoint.address] = host;
+    addresses.push_back(endpoint.address);
+  }
+  for (const std::string& address : probe_.refused(addresses)) {
+    log::info("{} is gone: nobody listens at {} any more", hosts.at(address), address);
+    supervisor_.host_refuses(hosts.at(address), boot_millis());
   }
 }
 

@@ -16,6 +16,7 @@
 #include "skein/base/heartbeat.h"
 #include "skein/launch/blocked_signals.h"
 #include "skein/launch/host_check.h"
+#include "skein/launch/host_probe.h"
 #include "skein/launch/store_thread.h"
 #include "skein/launch/worker_failure.h"
 #include "skein/launch/worker_process.h"
@@ -77,6 +78,7 @@ class NodeSupervisor {
   void kill_check();
   void hear(const StoreThread::Answer& answer);
   std::optional<ReplicaEndpoint> next_machine(const GenerationRecord& generation) const;
+  void ask_awaited();
   void count_waiting();
   void note_failure();
   void end_crew();
@@ -92,6 +94,7 @@ class NodeSupervisor {
   FileDescriptor output_, error_output_;  // this process's, for the worker that is rank 0
   std::optional<Crew> crew_;
   std::map<int, WorkerProcess> staying_;  // of the generation before, by their index
+  HostProbe probe_;
   std::unique_ptr<HostCheck> check_;      // under way
   std::optional<WorkerFailure> failure_;  // the cause of the end of failure_generation_, if here
   int64_t failure_generation_ = 0;

@@ -35,6 +35,8 @@ struct WireRequest {
   int64_t index = 0;
 };
 
+}  // namespace
+
 std::optional<sockaddr_in> socket_address(const std::string& text) {
   const size_t colon = text.rfind(':');
   sockaddr_in address{};
@@ -50,8 +52,6 @@ std::optional<sockaddr_in> socket_address(const std::string& text) {
   address.sin_port = htons(port);
   return address;
 }
-
-}  // namespace
 
 ReplicaEndpoint ReplicaEndpoint::parse(const std::string& text) {
   const size_t space = text.find(' ');

@@ -11,6 +11,8 @@
 // Threads  a client belongs to one thread
 #pragma once
 
+#include <netinet/in.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -21,6 +23,9 @@
 #include "skein/replica/replica_memory.h"
 
 namespace skein {
+
+// Of "10.0.0.7:41234"; nothing: it is of another form.
+std::optional<sockaddr_in> socket_address(const std::string& text);
 
 // Where a machine's copies can be asked for.
 struct ReplicaEndpoint {

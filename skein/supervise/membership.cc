@@ -121,6 +121,34 @@ bool Membership::is_silent(const std::string& host, Millis time) const {
   return lived_ - (seen == seen_.end() ? 0 : seen->second.since) >= time;
 }
 
+bool Membership::is_silent(const std::string& host) const {
+  const auto refused = refused_at_.find(host);
+  const HostRecord* record = view_.host(host);
+  const bool is_gone =
+      refused != refused_at_.end() && record != nullptr && record->beat == refused->second;
+  return is_gone || is_silent(host, options_.silence);
+}
+
+void Membership::host_refuses(const std::string& host) {
+  if (const HostRecord* record = view_.host(host)) refused_at_[host] = record->beat;
+}
+
+bool Membership::says_any_ended(const GenerationRecord& generation) const {
+  return std::any_of(generation.members.begin(), generation.members.end(),
+                     [&](const auto& member) { return has_ended(member.host, generation.number); });
+}
+
+std::vector<std::string> Membership::awaited() const {
+  std::vector<std::string> hosts;
+  if (!view_.newest || !says_any_ended(*view_.newest)) return hosts;
+  for (const auto& member : view_.newest->members) {
+    const bool is_waited_for = member.host != self_ && !is_silent(member.host) &&
+                               !has_ended(member.host, view_.newest->number);
+    if (is_waited_for) hosts.push_back(member.host);
+  }
+  return hosts;
+}
+
 bool Membership::is_live(const HostRecord& record) const {
   return !record.gone && !successors_.contains(record.host) && !is_silent(record.host);
 }
@@ -132,14 +160,12 @@ bool Membership::has_ended(const std::string& host, int64_t generation) const {
 }
 
 bool Membership::is_over(const GenerationRecord& generation) const {
-  bool any_says_so = false, all_or_silent = true, all_silent_for_long = true;
+  bool all_or_silent = true, all_silent_for_long = true;
   for (const auto& member : generation.members) {
-    const bool ended = has_ended(member.host, generation.number);
-    any_says_so |= ended;
-    all_or_silent &= ended || is_silent(member.host);
+    all_or_silent &= has_ended(member.host, generation.number) || is_silent(member.host);
     all_silent_for_long &= is_silent(member.host, options_.fence);
   }
-  return (any_says_so && all_or_silent) || all_silent_for_long;
+  return (says_any_ended(generation) && all_or_silent) || all_silent_for_long;
 }
 
 // Members of the last generation in their order, so that ranks stay where they are; then the others

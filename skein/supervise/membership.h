@@ -11,6 +11,9 @@
 // while this host can both write and read. Neither a difference between clocks nor an outage of the
 // store, nor having been suspended, makes a host look silent.
 //
+// A host whose machine says that its supervisor is gone (host_refuses) counts as silent at once, until
+// its record changes.
+//
 // A host that its own check found sick is in no generation, nor is one that has not checked itself
 // since the last generation ended; a live host whose check is under way is waited for.
 //
@@ -52,7 +55,11 @@ class Membership {
   void update(StoreView view, Millis now);
   const StoreView& view() const { return view_; }
 
-  bool is_silent(const std::string& host) const { return is_silent(host, options_.silence); }
+  bool is_silent(const std::string& host) const;
+  // Nobody listens any more where that host's supervisor did.
+  void host_refuses(const std::string& host);
+  // Members of the newest generation that must still say that they have ended, or be silent.
+  std::vector<std::string> awaited() const;
   // It has no worker of the generation any more, as it says itself, or whoever replaced it.
   bool has_ended(const std::string& host, int64_t generation) const;
   // The generation's workers have ended everywhere, as far as anybody can know.
@@ -74,6 +81,7 @@ class Membership {
 
  private:
   bool is_silent(const std::string& host, Millis time) const;
+  bool says_any_ended(const GenerationRecord& generation) const;
   bool is_live(const HostRecord& record) const;
   std::vector<const HostRecord*> in_order() const;
   // Those that could train, in order; `checked`: since when they must have checked themselves.
@@ -95,6 +103,7 @@ class Membership {
   const std::string self_;
   StoreView view_;
   std::map<std::string, Seen> seen_;
+  std::map<std::string, int64_t> refused_at_;  // beat
   std::map<std::string, std::string> successors_;
   Millis lived_ = 0;  // time with the store at hand
   std::optional<Millis> updated_;

@@ -128,6 +128,7 @@ class Simulation {
   void tell_later(Millis delay, SimHost& host, std::function<void()> what);
 
   void tick(SimHost& host);
+  void ask_awaited(SimHost& host);
 
   void perform(SimHost& host);
 

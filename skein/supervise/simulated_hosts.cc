@@ -44,8 +44,22 @@ void Simulation::tick(SimHost& host) {
         [this, &host, instance = host.instance] {
           if (host.instance != instance || !host.supervisor) return;
           tell(host, [this, &host] { host.supervisor->tick(clock(host)); });
+          if (host.supervisor && !host.suspended) ask_awaited(host);
           if (host.supervisor) tick(host);
         });
+}
+
+// A machine that is up refuses in the name of a supervisor that is gone; a firewall that refuses may
+// stand before one that lives.
+void Simulation::ask_awaited(SimHost& host) {
+  for (const std::string& name : host.supervisor->awaited()) {
+    const bool lives = std::any_of(hosts_.begin(), hosts_.end(), [&](const SimHost& other) {
+      return other.name() == name && (other.supervisor || !other.powered);
+    });
+    if (!chance(lives ? 0.01 : 0.3)) continue;
+    tell(host, [this, &host, name] { host.supervisor->host_refuses(name, clock(host)); });
+    if (!host.supervisor) return;
+  }
 }
 
 void Simulation::perform(SimHost& host) {

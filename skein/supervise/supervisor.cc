@@ -99,6 +99,15 @@ void Supervisor::worker_ended(int64_t generation, int index, Ending ending,
   advance(now);
 }
 
+void Supervisor::host_refuses(const std::string& host, Millis now) {
+  membership_.host_refuses(host);
+  advance(now);
+}
+
+std::vector<std::string> Supervisor::awaited() const {
+  return runs_ ? std::vector<std::string>() : membership_.awaited();
+}
+
 void Supervisor::asked_to_stop(int signal, bool at_once, Millis now) {
   if (at_once) {
     if (runs_) act(Action::Kind::kKillWorkers);

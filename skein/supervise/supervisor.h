@@ -4,7 +4,7 @@
 // ones (supervise/simulation.h), so that what is simulated is what runs.
 //
 // In    start, tick, exchanged, created, heartbeat, worked, worker_ended, host_checked,
-//       asked_to_stop; each with the time of this host's monotonic clock
+//       host_refuses, asked_to_stop; each with the time of this host's monotonic clock
 // Out   take_actions, after each of them; next_time, when tick is due at the latest
 // Ends  of workers: a worker fails → its neighbours on the host are told to end, and killed after
 //       `grace` → once all are gone the host says so in the store → the other members end theirs
@@ -89,6 +89,8 @@ class Supervisor {
                     Millis now);
   // What check number `check` found wrong with this host; "": nothing.
   void host_checked(int64_t check, const std::string& problem, Millis now);
+  // Of a host that is awaited(): its machine says that its supervisor is gone.
+  void host_refuses(const std::string& host, Millis now);
   // `at_once`: without saving.
   void asked_to_stop(int signal, bool at_once, Millis now);
 
@@ -102,6 +104,8 @@ class Supervisor {
   // Until when workers may train without another exchange with the store.
   Millis permitted_until() const;
   bool has_exited() const { return exited_; }
+  // Hosts that must still say that their workers have ended, before others go on without them.
+  std::vector<std::string> awaited() const;
   // No workers run here, none end anywhere that is heard of, and nothing starts: it waits for
   // machines, or for a back-off to pass.
   bool is_waiting() const { return !runs_ && !creating_ && !exit_ && membership_.is_between(); }

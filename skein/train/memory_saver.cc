@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
+#include "skein/base/clock.h"
 #include "skein/base/log.h"
 #include "skein/base/units.h"
+#include "skein/train/consensus.h"
 
 namespace skein {
 namespace {
@@ -20,10 +23,11 @@ std::vector<TensorSpec> specs_of(const std::vector<StateTensor>& tensors) {
 
 }  // namespace
 
-MemorySaver::MemorySaver(const Config& config, const Communicator& world, Device& device,
+MemorySaver::MemorySaver(const Config& config, Communicator& world, Device& device,
                          const std::string& start_id, const std::vector<StateTensor>& tensors,
                          ReplicaPlace place, int64_t first_number)
     : config_(config),
+      world_(world),
       on_processor_(!device.own_memory().has_value()),
       is_first_(world.rank() == 0),
       tensors_(tensors),
@@ -84,6 +88,20 @@ void MemorySaver::save(TrainingState state, const Executor& executor) {
     failed_ = true;
     log::warn("no more copies of the state are kept in memory: {}", error.what());
   }
+}
+
+bool MemorySaver::save_and_wait(TrainingState state, const Executor& executor) {
+  if (!is_whole_everywhere()) return false;
+  save(std::move(state), executor);
+  return is_whole_everywhere();
+}
+
+bool MemorySaver::is_whole_everywhere() {
+  const auto deadline = Clock::now() + kPatience;
+  while (!report().is_whole && !failed_ && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return sum_over_ranks(world_, failed_ || !report().is_whole ? 1 : 0) == 0;
 }
 
 }  // namespace skein

@@ -6,6 +6,7 @@
 // Errors   a copy that cannot be made is told of once; training goes on without copies
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ class MemorySaver {
   static constexpr double kCopyShare = 0.01;
 
   // `tensors` must outlive it. `first_number`: ReplicaWriterOptions::first_number.
-  MemorySaver(const Config& config, const Communicator& world, Device& device,
+  MemorySaver(const Config& config, Communicator& world, Device& device,
               const std::string& start_id, const std::vector<StateTensor>& tensors,
               ReplicaPlace place, int64_t first_number);
   // What this rank tells the others with its next step.
@@ -36,9 +37,16 @@ class MemorySaver {
   // The run goes on after `step`.
   void go_on_from(int64_t step) { last_ = step; }
   void save(TrainingState state, const Executor& executor);
+  // The same, at the end of a generation that stops for another machine: returns once the copy is
+  // whole everywhere. Collective; false on all ranks where it is not after kPatience: the state is
+  // to be saved elsewhere.
+  bool save_and_wait(TrainingState state, const Executor& executor);
+  static constexpr std::chrono::seconds kPatience{60};
 
  private:
+  bool is_whole_everywhere();
   const Config& config_;
+  Communicator& world_;
   const bool on_processor_;  // what happens beside the training takes time from it
   const bool is_first_;
   const std::vector<StateTensor>& tensors_;

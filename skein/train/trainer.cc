@@ -286,7 +286,7 @@ TrainOutcome Trainer::train_to_the_end() {
   if (divergence_) roll_back();  // it was asked to stop meanwhile
   const bool stopped = step_ < config_.run.steps;
   if (!stopped && inputs_->validation_batches() && !due(config_.validate.every_steps)) validate();
-  if (saver_->saved_step() != step_) save_checkpoint();
+  if (saver_->saved_step() != step_ && !regroups_in_memory()) save_checkpoint();
   saver_->end();
   if (saver_->failure()) throw *saver_->failure();  // the final state is not on disk
   const int signal = signals_.requested();
@@ -443,6 +443,12 @@ void Trainer::save_checkpoint() {
   const auto start = Clock::now();
   saver_->save(state_to_save(), runner_->executor());
   stall_seconds_ += seconds_since(start);
+}
+
+// Stopping for another machine waits for no storage where memory keeps the state.
+bool Trainer::regroups_in_memory() {
+  if (stop_ != Stop::kRegroup || copies_ == nullptr || step_ == config_.run.steps) return false;
+  return copies_->save_and_wait(state_to_save(), runner_->executor());
 }
 
 void Trainer::save_to_memory() {

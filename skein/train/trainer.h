@@ -68,6 +68,7 @@ class Trainer {
   TrainingState state_to_save();
   void save_checkpoint();
   void save_to_memory();
+  bool regroups_in_memory();
   void validate();
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double ceiling(DType dtype);

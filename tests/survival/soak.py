@@ -203,14 +203,17 @@ def send(pid, number):
         return False
 
 
+def metrics(run):
+    """The lines of all steps; those that were done again are there twice."""
+    try:
+        with open(os.path.join(run, "metrics.jsonl")) as lines:
+            return [json.loads(line) for line in lines if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+
+
 def losses(run):
-    steps = {}
-    with open(os.path.join(run, "metrics.jsonl")) as lines:
-        for line in lines:
-            record = json.loads(line)
-            if "loss" in record:
-                steps[record["step"]] = record["loss"]
-    return steps
+    return {line["step"]: line["loss"] for line in metrics(run) if "loss" in line}
 
 
 def events(run, name):
