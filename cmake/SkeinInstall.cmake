@@ -67,8 +67,10 @@ function(skein_install_tests)
   add_test(NAME survival/soak_etcd COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --steps 500 --etcd
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(package/empty_root docs/by_hand docs/transcripts survival/soak survival/soak_etcd
-                       PROPERTIES TIMEOUT 900)
-  set_tests_properties(survival/soak survival/soak_etcd PROPERTIES RUN_SERIAL ON)
+  add_test(NAME survival/elastic COMMAND tests/survival/elastic.py ${CMAKE_BINARY_DIR}/skein
+           ${CMAKE_BINARY_DIR}/tmp --rounds 1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set(survival survival/soak survival/soak_etcd survival/elastic)
+  set_tests_properties(package/empty_root docs/by_hand docs/transcripts ${survival} PROPERTIES TIMEOUT 900)
+  set_tests_properties(${survival} PROPERTIES RUN_SERIAL ON)
   set_tests_properties(package/empty_root PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()

@@ -42,7 +42,8 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
         launch_.on_failure) {
       launch_.on_failure(*failure_);
     }
-    log::warn("{}; generation {} goes on with {} ranks on {} {}", generation.failure,
+    log::warn("{}; generation {} goes on with {} ranks on {} {}",
+              generation.failure.empty() ? "machines have changed" : generation.failure,
               generation.number, crew.size, generation.members.size(),
               generation.members.size() == 1 ? "machine" : "machines");
   }
