@@ -106,7 +106,6 @@ def main():
         run, path = os.path.join(folder, name), os.path.join(folder, name + ".toml")
         text = soak.CONFIG.format(dir=run, steps=count, data=data, workers=workers, nodes=nodes, ranks=4,
                                   rendezvous="", sequences=8)
-        text = text.replace("warmup_steps = 4", "warmup_steps = 4\ndecay_steps = 1000")
         if args.demo:
             begin, end = text.index("[model]"), text.index("[data]")
             text = f'{text[:begin]}[model]\nhf_config = "{MODEL}"\n{text[end:]}'.replace(

@@ -2,7 +2,7 @@
 """Trains on several supervisors on this machine while faults happen, and compares with a quiet run.
 
   soak.py SKEIN FOLDER [--faults 30] [--every 2.0] [--seed 1] [--nodes 2] [--workers 2] [--steps 400]
-          [--min-nodes 2] [--namespaces] [--etcd]
+          [--min-nodes 2] [--namespaces] [--etcd] [--minutes M]
 
 Each supervisor stands for a machine (SKEIN_NODE). With --namespaces, which needs root and `ip`, each has
 a network of its own behind a bridge. With --etcd they meet in an etcd, which is started on the loopback
@@ -16,7 +16,8 @@ interface, instead of a folder. Faults, at random times, by seed:
   link    with --namespaces: its link is down, 2 to 12 s
   store   with --etcd: SIGKILL to etcd, which is started again 3 s later
 Afterwards every supervisor must end with 0, every step must have the loss that the quiet run had, and
-the exported weights must be the same file. Prints a line a fault and a table of recovery times.
+the exported weights must be the same file. With --minutes there are faults for so long, whatever their
+number; then the run is asked to stop, and a quiet one does as many steps. Prints a line a fault and a table of recovery times.
 """
 import argparse
 import collections
@@ -54,6 +55,7 @@ global_sequences = {sequences}
 [optimizer]
 learning_rate = 1e-3
 warmup_steps = 4
+decay_steps = 1000
 [parallel]
 reduction_width = {ranks}
 [checkpoint]
@@ -298,7 +300,7 @@ def wait_for_step(run, deadline):
         time.sleep(0.02)
 
 
-def train(args, data, name, nodes, faults, network, etcd):
+def train(args, data, name, nodes, faults, network, etcd, minutes=0):
     run = os.path.join(args.folder, name)
     config = os.path.join(args.folder, name + ".toml")
     with open(config, "w") as out:
@@ -312,7 +314,9 @@ def train(args, data, name, nodes, faults, network, etcd):
     times = {}
     wait_for_step(run, time.time() + 60)
     done = 0
-    while done < faults and all(machine.process.poll() is None for machine in machines):
+    until = time.time() + 60 * minutes
+    while ((time.time() < until if minutes else done < faults)
+           and all(machine.process.poll() is None for machine in machines)):
         time.sleep(chance.expovariate(1 / args.every))
         kind = chance.choice(["kill", "kill", "hang", "pause", "host", "freeze"] +
                              (["link", "link"] if network.names else []) +
@@ -328,6 +332,10 @@ def train(args, data, name, nodes, faults, network, etcd):
         times.setdefault(kind, []).append(took)
         print(f"{done:3} {kind:7} {struck:28} next step after {took:5.2f} s, "
               f"step {newest_step(run)[1]}", flush=True)
+    if minutes:
+        for machine in machines:
+            send(machine.process.pid, signal.SIGTERM)
+    expected = 75 if minutes else 0
     deadline = time.time() + args.patience
     for machine in machines:
         try:
@@ -336,10 +344,10 @@ def train(args, data, name, nodes, faults, network, etcd):
             print(f"soak: {machine.name} has not ended after {args.patience} s")
             machine.process.kill()
             return None
-        if code != 0:
-            print(f"soak: {machine.name} ended with {code}, expected 0: see {machine.log.name}")
+        if code != expected:
+            print(f"soak: {machine.name} ended with {code}, expected {expected}: see {machine.log.name}")
             return None
-    if faults and done < faults:
+    if not minutes and faults and done < faults:
         print(f"soak: the run ended after {done} of {faults} faults: give it more --steps")
     return run, times
 
@@ -358,6 +366,7 @@ def main():
     parser.add_argument("--namespaces", action="store_true")
     parser.add_argument("--etcd", action="store_true")
     parser.add_argument("--patience", type=float, default=120)
+    parser.add_argument("--minutes", type=float, default=0)
     args = parser.parse_args()
     if args.etcd and args.namespaces:
         parser.error("--etcd listens on the loopback interface, which --namespaces cannot reach")
@@ -378,13 +387,19 @@ def soak(args):
     etcd = Etcd(args.folder, args.etcd)
     network = Network(args.nodes, args.namespaces)
     try:
-        quiet = train(args, data, "quiet", "1", 0, Network(1, False), etcd)
+        if args.minutes:
+            args.steps = 200_000_000
+        else:
+            quiet = train(args, data, "quiet", "1", 0, Network(1, False), etcd)
         struck = train(args, data, "struck", f"{args.min_nodes}:{args.nodes}", args.faults, network,
-                       etcd)
+                       etcd, args.minutes)
+        if args.minutes and struck:
+            args.steps, args.patience = max(losses(struck[0])), 60 * args.minutes
+            quiet = train(args, data, "quiet", "1", 0, Network(1, False), etcd)
     finally:
         network.remove()
         etcd.stop()
-    if quiet is None or struck is None:
+    if struck is None or quiet is None:
         return 1
     for kind, seconds in sorted(struck[1].items()):
         print(f"{kind:7} {len(seconds):3} times, to the next step: median "
