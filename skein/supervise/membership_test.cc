@@ -98,6 +98,24 @@ TEST(Membership, TooFewAreWaitedForAndThenNamed) {
                                                 "a, b"));
 }
 
+TEST(Membership, AHostWhoseMachineRefusesIsNotWaitedForUntilItSpeaksAgain) {
+  Membership a(options(1, 2), "a");
+  const GenerationRecord both = generation(1, {"a", "b"});
+  const HostRecord own = ended(host("a"), 1, Ending::kLostPeer, "b is gone");
+  a.update({{training(host("a"), 1), training(host("b", 7), 1)}, both}, 0);
+  EXPECT_EQ(a.awaited(), Names{});  // they train
+  a.host_refuses("b");
+  EXPECT_FALSE(a.is_over(both));  // nobody says that it has ended
+  a.update({{own, training(host("b", 8), 1)}, both}, 100);
+  EXPECT_EQ(a.awaited(), Names{"b"});
+  EXPECT_FALSE(a.is_over(both));  // it lives: it has spoken since
+  a.host_refuses("b");
+  EXPECT_TRUE(a.is_over(both));
+  EXPECT_EQ(a.awaited(), Names{});
+  a.update({{own, training(host("b", 9), 1)}, both}, 200);
+  EXPECT_FALSE(a.is_over(both));
+}
+
 // Of a host whose record stops changing.
 class Lost : public testing::Test {
  protected:

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
+#include <utility>
 
 namespace skein {
 namespace {
@@ -54,6 +56,16 @@ std::vector<double> deviations(const std::vector<double>& values, double least) 
     if (std::isfinite(values[i])) result[i] = (values[i] - median) / scale;
   }
   return result;
+}
+
+// The place of each value, from 0, in their order by falling value.
+std::vector<size_t> places(const std::vector<double>& values) {
+  std::vector<size_t> order(values.size()), places(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return values[a] > values[b]; });
+  for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
+  return places;
 }
 
 // Ranks from 1 by falling value; NaN counts as the largest.
@@ -122,13 +134,17 @@ void rank_documents(std::vector<DocumentEffect>& documents) {
   const std::vector<double> of_loss = deviations(by_loss, kLeastOfSums),
                             of_bits = deviations(by_bits, kLeastOfSums),
                             of_gradient = deviations(by_gradient, kLeastOfNorms);
+  const std::vector<size_t> by[] = {places(of_loss), places(of_bits), places(of_gradient)};
   for (size_t i = 0; i < documents.size(); ++i) {
     documents[i].deviation = std::max({of_loss[i], of_bits[i], of_gradient[i]});
+    const bool is_finite = std::isfinite(documents[i].deviation);
+    documents[i].best_place = is_finite ? std::min({by[0][i], by[1][i], by[2][i]}) : 0;
   }
   fill_in_ranks(documents, &DocumentEffect::loss, &DocumentEffect::loss_rank);
   fill_in_ranks(documents, &DocumentEffect::grad_norm, &DocumentEffect::grad_rank);
-  std::stable_sort(documents.begin(), documents.end(),
-                   [](const auto& a, const auto& b) { return a.deviation > b.deviation; });
+  std::stable_sort(documents.begin(), documents.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.best_place, -a.deviation) < std::pair(b.best_place, -b.deviation);
+  });
 }
 
 }  // namespace skein

@@ -10,7 +10,9 @@
 //          and ln(grad_norm sqrt(n)). A document's deviation is the largest of its distances above
 //          their medians, in robust standard deviations: 1.4826 x the median distance from the
 //          median, or 0.1 for the losses and 0.35 for the norm where that is less
-// Order    by falling deviation; what is not finite comes first
+// Order    by the best of a document's places in the three orders that these distances give, then by
+//          falling deviation: what one of the measures finds stands among the first three. What is
+//          not finite comes first
 // Cost     a forward and backward of one row and an update for each document
 #pragma once
 
@@ -35,6 +37,7 @@ struct DocumentEffect {
   float grad_norm = 0;
   double loss_share = 0;  // of the sum of the batch's losses
   double deviation = 0;
+  size_t best_place = 0;  // in the three orders, from 0
   int64_t loss_rank = 0;  // 1: the largest loss
   int64_t grad_rank = 0;  // 1: the largest gradient norm
 };

@@ -7,9 +7,10 @@
 Kinds of poison, in turn: `bytes`, random characters; `repeat`, a word again and again; `shuffle`, the words of
 a clean document in random order. Each has 300 to 2,000 bytes. A small model is trained through the whole
 corpus after its first --after steps, with a checkpoint every 50. Then, for each planted document, `skein why`
-is asked about the step, after these first ones, that trained on most of it. It counts as named where it
-stands first, or where all before it are planted as well. Prints a line a document that is not, then the share
-and the median time of a query. Ends with 1 where the share is below --least.
+is asked about the step, after these first ones, that trained on most of it. It counts as named where at most two
+clean ones stand before it, since `skein why` has three measures and begins with the first of each; that it stands
+first is counted too. Prints a line a document that is not named, then the shares and the median time of a query.
+Ends with 1 where the share of those named is below --least.
 """
 import argparse
 import json
@@ -175,25 +176,28 @@ def main():
     print(f"{len(clean)} clean documents, {len(planted)} planted, {steps} steps", flush=True)
 
     best = job.steps_of(planted, options.after + 1, steps)
-    named, seconds, by_kind = 0, [], {kind: [0, 0] for kind in kinds}
+    first, named, seconds, by_kind = 0, 0, [], {kind: [0, 0, 0] for kind in kinds}
     for number, (tokens, step) in sorted(best.items()):
         answer, took = job.why(step)
         seconds.append(took)
         order = [document["document"] for document in answer["documents"]]
         before = [other for other in order[: order.index(number)] if other not in planted]
         kind = planted[number]
-        by_kind[kind][1] += 1
+        by_kind[kind][2] += 1
         if not before:
-            named += 1
+            first += 1
             by_kind[kind][0] += 1
+        if len(before) < 3:
+            named += 1
+            by_kind[kind][1] += 1
             continue
         print(f"step {step}: {kind} document {number}, {tokens} tokens, stands behind {len(before)} clean ones:")
         for document in answer["documents"][: order.index(number) + 1]:
             print("   ", {key: document[key] for key in ("document", "tokens", "loss", "grad_norm", "deviation")},
                   document["text"][:40])
-    for kind, (first, all_of_kind) in by_kind.items():
-        print(f"{kind}: {first} of {all_of_kind}")
-    print(f"named first: {named} of {len(planted)}; a query takes {statistics.median(seconds):.2f} s (median), "
+    for kind, (first_of_kind, named_of_kind, all_of_kind) in by_kind.items():
+        print(f"{kind}: {named_of_kind} of {all_of_kind} among the first three, {first_of_kind} first")
+    print(f"named among the first three: {named} of {len(planted)}, first: {first}; a query takes {statistics.median(seconds):.2f} s (median), "
           f"{max(seconds):.2f} s at most")
     if len(best) < len(planted):
         print(f"{len(planted) - len(best)} planted documents came in none of these steps")
