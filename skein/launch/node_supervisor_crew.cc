@@ -153,8 +153,8 @@ std::optional<ReplicaEndpoint> NodeSupervisor::next_machine(
   return std::nullopt;
 }
 
-// Kills what still runs; what stays may be of the next one. The folder in which its ranks met is not
-// needed any more.
+// Kills what still runs; what stays may be of the next one. The folder in which its ranks met is
+// not needed any more.
 void NodeSupervisor::end_crew() {
   if (!crew_) return;
   staying_.clear();

@@ -17,10 +17,10 @@
 
 namespace skein {
 
-// Tells the supervisor that this worker has left its generation with `exit_code`, and waits. Returns
-// its place in the next one, with the output where that rank's belongs; nullopt: the process is to
-// end. A signal that asks to stop, and comes after the next generation was announced, acts as it
-// would on a new process.
+// Tells the supervisor that this worker has left its generation with `exit_code`, and waits.
+// Returns its place in the next one, with the output where that rank's belongs; nullopt: the
+// process is to end. A signal that asks to stop, and comes after the next generation was announced,
+// acts as it would on a new process.
 std::optional<RankInfo> next_generation(const RankInfo& last, int exit_code,
                                         const fs::path& run_dir);
 

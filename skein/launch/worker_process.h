@@ -1,5 +1,5 @@
-// A worker: a child process that runs this program again. One that stays when its generation is over
-// (worker_orders.h) waits to be told of the next one.
+// A worker: a child process that runs this program again. One that stays when its generation is
+// over (worker_orders.h) waits to be told of the next one.
 #pragma once
 
 #include <sys/types.h>

@@ -51,7 +51,8 @@ class RunLog {
     int64_t loader_bytes = 0;
   };
   void set_scale(const Scale& scale);
-  // The ceiling of so many ranks by what an earlier generation of this launch measured; 0: none did.
+  // The ceiling of so many ranks by what an earlier generation of this launch measured; 0: none
+  // did.
   double ceiling_before(int num_ranks) const;
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);
   struct Beginning {

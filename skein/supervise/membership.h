@@ -11,8 +11,8 @@
 // while this host can both write and read. Neither a difference between clocks nor an outage of the
 // store, nor having been suspended, makes a host look silent.
 //
-// A host whose machine says that its supervisor is gone (host_refuses) counts as silent at once, until
-// its record changes.
+// A host whose machine says that its supervisor is gone (host_refuses) counts as silent at once,
+// until its record changes.
 //
 // A host that its own check found sick is in no generation, nor is one that has not checked itself
 // since the last generation ended; a live host whose check is under way is waited for.

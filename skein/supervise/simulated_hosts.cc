@@ -49,8 +49,8 @@ void Simulation::tick(SimHost& host) {
         });
 }
 
-// A machine that is up refuses in the name of a supervisor that is gone; a firewall that refuses may
-// stand before one that lives.
+// A machine that is up refuses in the name of a supervisor that is gone; a firewall that refuses
+// may stand before one that lives.
 void Simulation::ask_awaited(SimHost& host) {
   for (const std::string& name : host.supervisor->awaited()) {
     const bool lives = std::any_of(hosts_.begin(), hosts_.end(), [&](const SimHost& other) {
