@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <string_view>
@@ -101,6 +102,7 @@ void write_where_it_belongs(const RankInfo& info, const fs::path& run_dir) {
 std::optional<RankInfo> next_generation(const RankInfo& last, int exit_code,
                                         const fs::path& run_dir) {
   KeptSignals signals;
+  std::fflush(nullptr);
   ::malloc_trim(0);  // what the generation had is free for others meanwhile
   const std::string ended = fmt::format("ended {}", exit_code);
   if (::send(last.orders, ended.data(), ended.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
