@@ -39,6 +39,7 @@ OrderedJson answer_json(const StepAnswer& answer, const std::string& corpus, siz
                          {"labels", document.num_labels},
                          {"loss", finite_json(document.loss)},
                          {"loss_rank", document.loss_rank},
+                         {"shuffled_loss", finite_json(document.shuffled_loss)},
                          {"bits_per_byte", finite_json(document.bits_per_byte)},
                          {"loss_share", finite_json(document.loss_share)},
                          {"grad_norm", finite_json(document.grad_norm)},

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <numeric>
-#include <utility>
+#include <random>
 
 namespace skein {
 namespace {
@@ -24,6 +23,19 @@ void take_labels_of(const RowSegment& segment, const Batch& batch, Batch& row) {
   std::fill(row.labels.begin() + segment.end, row.labels.end(), kNoLabel);
   row.num_label_tokens = std::count_if(row.labels.begin(), row.labels.end(),
                                        [](int32_t label) { return label != kNoLabel; });
+}
+
+// The same row with the segment's tokens in random order. The first stays: it may be the one with
+// which documents begin.
+void shuffle_tokens(const RowSegment& segment, Batch& row) {
+  std::mt19937_64 random(0);
+  for (auto i = segment.end - 1; i > segment.begin + 1; --i) {
+    const auto other = segment.begin + 1 + static_cast<int64_t>(random() % (i - segment.begin));
+    std::swap(row.tokens[static_cast<size_t>(i)], row.tokens[static_cast<size_t>(other)]);
+  }
+  for (auto i = segment.begin; i + 1 < segment.end; ++i) {
+    row.labels[static_cast<size_t>(i)] = row.tokens[static_cast<size_t>(i) + 1];
+  }
 }
 
 // Where nearly all documents are alike, what differs a little from them does not stand out: norms
@@ -56,16 +68,6 @@ std::vector<double> deviations(const std::vector<double>& values, double least) 
     if (std::isfinite(values[i])) result[i] = (values[i] - median) / scale;
   }
   return result;
-}
-
-// The place of each value, from 0, in their order by falling value.
-std::vector<size_t> places(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size()), places(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return values[a] > values[b]; });
-  for (size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
-  return places;
 }
 
 // Ranks from 1 by falling value; NaN counts as the largest.
@@ -102,23 +104,30 @@ std::vector<DocumentEffect> document_effects(StepRunner& one_row, const Batch& b
              std::span(row.tokens).subspan(segment.begin, segment.end - segment.begin)),
          .loss = result.loss,
          .grad_norm = result.grad_norm});
-    if (!std::isfinite(result.grad_norm) || !std::isfinite(result.param_norm)) restore();
+    if (!std::isfinite(result.grad_norm) || !std::isfinite(result.param_norm)) {
+      restore();
+    } else {
+      shuffle_tokens(segment, row);
+      documents.back().shuffled_loss = one_row.train(row, 1, 0.0f).loss;
+    }
   }
   rank_documents(documents);
   return documents;
 }
 
 void rank_documents(std::vector<DocumentEffect>& documents) {
-  double loss_sum = 0, num_labels = 0, num_bytes = 0;
+  double loss_sum = 0, shuffled_sum = 0, num_labels = 0, num_bytes = 0;
   for (const DocumentEffect& document : documents) {
-    if (!std::isfinite(document.loss)) continue;
+    if (!std::isfinite(document.loss) || !std::isfinite(document.shuffled_loss)) continue;
     loss_sum += document.loss * static_cast<double>(document.num_labels);
+    shuffled_sum += document.shuffled_loss * static_cast<double>(document.num_labels);
     num_labels += static_cast<double>(document.num_labels);
     num_bytes += bytes_of(document);
   }
   const double mean_loss = loss_sum / std::max(num_labels, 1.0);
+  const double mean_gain = (shuffled_sum - loss_sum) / std::max(num_labels, 1.0);
   const double mean_bits = loss_sum / std::numbers::ln2 / std::max(num_bytes, 1.0);
-  std::vector<double> by_loss, by_bits, by_gradient;
+  std::vector<double> by_loss, by_bits, by_order, by_gradient;
   for (DocumentEffect& document : documents) {
     const auto labels = static_cast<double>(document.num_labels);
     const double root = std::sqrt(labels);
@@ -126,6 +135,7 @@ void rank_documents(std::vector<DocumentEffect>& documents) {
     document.bits_per_byte = document.loss * labels / std::numbers::ln2 / bytes_of(document);
     by_loss.push_back((document.loss - mean_loss) * root);
     by_bits.push_back((document.bits_per_byte - mean_bits) * root);
+    by_order.push_back((document.loss - document.shuffled_loss + mean_gain) * root);
     // A gradient of zero would be infinitely far below the others.
     const float norm =
         document.grad_norm == 0 ? std::numeric_limits<float>::min() : document.grad_norm;
@@ -133,18 +143,15 @@ void rank_documents(std::vector<DocumentEffect>& documents) {
   }
   const std::vector<double> of_loss = deviations(by_loss, kLeastOfSums),
                             of_bits = deviations(by_bits, kLeastOfSums),
+                            of_order = deviations(by_order, kLeastOfSums),
                             of_gradient = deviations(by_gradient, kLeastOfNorms);
-  const std::vector<size_t> by[] = {places(of_loss), places(of_bits), places(of_gradient)};
   for (size_t i = 0; i < documents.size(); ++i) {
-    documents[i].deviation = std::max({of_loss[i], of_bits[i], of_gradient[i]});
-    const bool is_finite = std::isfinite(documents[i].deviation);
-    documents[i].best_place = is_finite ? std::min({by[0][i], by[1][i], by[2][i]}) : 0;
+    documents[i].deviation = std::max({of_loss[i], of_bits[i], of_order[i], of_gradient[i]});
   }
   fill_in_ranks(documents, &DocumentEffect::loss, &DocumentEffect::loss_rank);
   fill_in_ranks(documents, &DocumentEffect::grad_norm, &DocumentEffect::grad_rank);
-  std::stable_sort(documents.begin(), documents.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.best_place, -a.deviation) < std::pair(b.best_place, -b.deviation);
-  });
+  std::stable_sort(documents.begin(), documents.end(),
+                   [](const auto& a, const auto& b) { return a.deviation > b.deviation; });
 }
 
 }  // namespace skein

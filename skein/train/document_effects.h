@@ -5,15 +5,15 @@
 //          sum of its losses / ln 2 / bytes of its text, which does not depend on how many tokens
 //          the tokenizer needs for such text; grad_norm = the norm of the gradient of that mean,
 //          before clipping.
-//          What few tokens give scatters more, so of n of them three numbers are compared with the
-//          other documents': (loss - mean loss of the batch) sqrt(n), the same of bits_per_byte,
-//          and ln(grad_norm sqrt(n)). A document's deviation is the largest of its distances above
+//          shuffled_loss = the loss of the same tokens in random order, which for what has an
+//          order that the model knows is far larger.
+//          What few tokens give scatters more, so of n of them four numbers are compared with the
+//          other documents': (loss - mean loss of the batch) sqrt(n), the same of bits_per_byte
+//          and of loss - shuffled_loss, and ln(grad_norm sqrt(n)). A document's deviation is the largest of its distances above
 //          their medians, in robust standard deviations: 1.4826 x the median distance from the
 //          median, or 0.1 for the losses and 0.35 for the norm where that is less
-// Order    by the best of a document's places in the three orders that these distances give, then by
-//          falling deviation: what one of the measures finds stands among the first three. What is
-//          not finite comes first
-// Cost     a forward and backward of one row and an update for each document
+// Order    by falling deviation; what is not finite comes first
+// Cost     two forwards and backwards of one row, and updates, for each document
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,9 @@ struct DocumentEffect {
   double loss = 0;
   double bits_per_byte = 0;
   float grad_norm = 0;
-  double loss_share = 0;  // of the sum of the batch's losses
+  double shuffled_loss = 0;  // of the same tokens in random order
+  double loss_share = 0;     // of the sum of the batch's losses
   double deviation = 0;
-  size_t best_place = 0;  // in the three orders, from 0
   int64_t loss_rank = 0;  // 1: the largest loss
   int64_t grad_rank = 0;  // 1: the largest gradient norm
 };

@@ -15,7 +15,8 @@ DocumentEffect effect(int64_t document, int64_t labels, double loss, float grad_
           .num_labels = labels,
           .text = std::string(static_cast<size_t>(3 * labels), 'x'),
           .loss = loss,
-          .grad_norm = grad_norm};
+          .grad_norm = grad_norm,
+          .shuffled_loss = loss + 3};
 }
 
 std::vector<int64_t> ranked(std::vector<DocumentEffect> documents) {
@@ -28,6 +29,13 @@ std::vector<int64_t> ranked(std::vector<DocumentEffect> documents) {
 std::vector<DocumentEffect> clean() {
   return {effect(0, 100, 2.0, 1.0f), effect(1, 90, 2.1, 1.1f), effect(2, 110, 1.9, 0.9f),
           effect(3, 100, 2.05, 1.05f), effect(4, 95, 1.95, 0.95f)};
+}
+
+TEST(DocumentEffects, WhatLosesNothingInRandomOrderComesFirst) {
+  auto documents = clean();
+  documents.push_back(effect(7, 100, 2.0, 1.0f));
+  documents.back().shuffled_loss = 2.0;
+  EXPECT_EQ(ranked(documents).front(), 7);
 }
 
 TEST(DocumentEffects, ALargeLossOrALargeGradientComesFirst) {

@@ -5,11 +5,10 @@
          [--again]
 
 Kinds of poison, in turn: `bytes`, random characters; `repeat`, a word again and again; `shuffle`, the words of
-a clean document in random order. Each has 300 to 2,000 bytes. A small model is trained through the whole
+clean prose in random order (a list of files in random order is a list of files). Each has 300 to 2,000 bytes. A small model is trained through the whole
 corpus after its first --after steps, with a checkpoint every 50. Then, for each planted document, `skein why`
 is asked about the step, after these first ones, that trained on most of it. It counts as named where at most two
-clean ones stand before it, since `skein why` has three measures and begins with the first of each; that it stands
-first is counted too. Prints a line a document that is not named, then the shares and the median time of a query.
+clean ones stand before it, which is where a person looks; that it stands first is counted too. Prints a line a document that is not named, then the shares and the median time of a query.
 Ends with 1 where the share of those named is below --least.
 """
 import argparse
@@ -78,11 +77,16 @@ def clean_texts(folder, num_bytes):
         yield text
 
 
-def poison(kind, clean):
+def is_prose(text):
+    words = text.split()
+    return sum(word.strip(".,;:()\"'-").isalpha() for word in words) > 0.9 * len(words)
+
+
+def poison(kind, clean, prose):
     size = random.randint(300, 2000)
     if kind == "bytes":
         return "".join(chr(random.randint(1, 255)) for _ in range(size))
-    words = random.choice(clean).split()
+    words = random.choice(clean if kind == "repeat" else prose).split()
     if kind == "repeat":
         word = random.choice(words)
         return " ".join([word] * (size // (len(word) + 1) + 2))[:size]
@@ -118,7 +122,7 @@ class Job:
     def train(self, after, again):
         stats = json.loads(self.run("data", "stats", "--json", "--tokenizer", self.path("tokenizer"),
                                     self.path("corpus.arrow")))
-        steps = after + int(1.3 * stats["tokens"] / TOKENS_A_STEP)
+        steps = after + int(1.7 * stats["tokens"] / TOKENS_A_STEP)
         with open(self.config, "w") as file:
             file.write(CONFIG.format(dir=self.folder, steps=steps))
         if not again:
@@ -163,11 +167,12 @@ def main():
     os.makedirs(options.folder, exist_ok=True)
 
     clean = list(clean_texts(options.texts, options.bytes))
+    prose = [text for text in clean if is_prose(text)]
     kinds = options.kinds.split(",")
     documents = [(text, None) for text in clean]
     for i in range(options.documents):
         kind = kinds[i % len(kinds)]
-        documents.insert(random.randint(0, len(documents)), (poison(kind, clean), kind))
+        documents.insert(random.randint(0, len(documents)), (poison(kind, clean, prose), kind))
     planted = {number: kind for number, (_, kind) in enumerate(documents) if kind}
     job = Job(os.path.abspath(options.skein), os.path.abspath(options.folder))
     if not options.again:
