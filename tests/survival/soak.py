@@ -11,8 +11,8 @@ interface, instead of a folder. Faults, at random times, by seed:
   pause   SIGSTOP to a worker, 1 s      host       SIGKILL to a supervisor, which is started again
   freeze  SIGSTOP to a supervisor, 3 s
   away    with --min-nodes: SIGKILL to a supervisor, which is started again 15 s later; the others go on
-  sick    the same, but it is started at once and cannot write files of more than 512 KiB: its check fails,
-          and it is left out until it is started again 15 s later
+  sick    the same, but it is started at once and cannot write files of 1 MiB: its check fails, and it is
+          left out until it is started again 15 s later
   link    with --namespaces: its link is down, 2 to 12 s
   store   with --etcd: SIGKILL to etcd, which is started again 3 s later
 Afterwards every supervisor must end with 0, every step must have the loss that the quiet run had, and
@@ -175,14 +175,17 @@ class Node:
         self.command = network.inside(index, [skein, "train", config])
         self.network, self.index = network, index
         self.name = name
-        self.log = open(os.path.join(folder, f"node-{name}.log"), "a")
+        self.folder, self.starts = folder, 0
         self.process = None
         self.start()
 
     def start(self, sick=False):
         def limit():
             if sick:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, 1 << 19))
+                most = (1 << 20) - 1
+                resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        self.starts += 1  # a log each: a long one would be past the limit
+        self.log = open(os.path.join(self.folder, f"node-{self.name}-{self.starts}.log"), "a")
         self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log, preexec_fn=limit,
                                         env=dict(os.environ, SKEIN_NODE=self.name, **self.interface()))
 
@@ -275,11 +278,9 @@ def strike(kind, node, etcd, chance):
     if kind == "sick":
         node.process.kill()
         node.process.wait()
-        said = os.path.getsize(node.log.name)
         node.start(sick=True)
         time.sleep(15)
         with open(node.log.name) as log:
-            log.seek(said)
             if "is left out: " not in log.read():
                 raise RuntimeError(f"soak: {node.name} is sick and trains: see {node.log.name}")
     if kind in ("host", "away", "sick"):
