@@ -17,6 +17,11 @@ std::string xxh3_128_hex(std::span<const std::byte> bytes) {
   return to_hex(XXH3_128bits(bytes.data(), bytes.size()));
 }
 
+Hash128 xxh3_128(std::span<const std::byte> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.low64, hash.high64};
+}
+
 uint64_t hash_name(std::string_view name) { return XXH3_64bits(name.data(), name.size()); }
 
 struct Xxh3Stream::State {

@@ -96,6 +96,8 @@ class Executor {
   }
 
   const ArenaBytes& arena_bytes() const { return programs_.arena_bytes; }
+  // Where the arenas begin; null for one that is empty.
+  const std::array<void*, kNumArenas>& arenas() const { return bases_; }
   Device& device() { return device_; }
 
   // Host seconds spent in ops that communicate since the last call, transfers and waits included.
