@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>  // the same digests by AVX2 or AVX-512 where there are: 3 times faster
+#endif
 
 #include "skein/base/heartbeat.h"
 

@@ -139,6 +139,8 @@ void Trainer::allocate() {
     if (!device_->own_memory()) {
       check_ = std::make_unique<StateCheck>(
           world_, layout_.mesh, checked_tensors(runner_->executor(), programs_, saver_->tensors()));
+      // As late as can be: what changes while ranks wait for each other is found as well.
+      runner_->executor().run_before("update", "adamw", [this] { check_->expect_unchanged(); });
     } else if (is_first()) {
       log::info("the state is not checked for silent corruption: {} has memory of its own",
                 device_->kind());
@@ -338,7 +340,6 @@ void Trainer::start_step() {
   const double waited = runner_->executor().communication_seconds();
   in_step(begun_ + 1, *device_, [&] {
     runner_->start(batch, begun_ + 1, learning_rate, [&] {
-      if (check_) check_->expect_unchanged();
       return StepReport{asked_for(signals_), copies_ ? copies_->report() : CopyReport()};
     });
   });

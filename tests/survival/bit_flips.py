@@ -41,8 +41,9 @@ class Run:
         with open(config, "w") as out:
             out.write(soak.CONFIG.format(dir=self.path, steps=steps, data=data, workers=args.workers, nodes=1,
                                          ranks=args.workers, rendezvous="", sequences=args.workers))
-        settings = {"run.resume": start or "auto", "checkpoint.every_steps": FIRST_STEP if not start else 10 ** 6,
-                    "checkpoint.memory_every_steps": 5, "checkpoint.keep": 10 ** 6, **settings}
+        # Wide enough for the padding of moments, where a flip is harmless, to be a small part of them.
+        settings = {"model.hidden_size": 128, "model.intermediate_size": 256, "run.resume": start or "auto",
+                    "checkpoint.every_steps": FIRST_STEP if not start else 10 ** 6, "checkpoint.memory_every_steps": 5, "checkpoint.keep": 10 ** 6, **settings}
         command = [args.skein, "train", config]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
