@@ -40,7 +40,7 @@ TEST(Suspects, AreSoughtAmongThoseThatHoldCopies) {
   EXPECT_EQ(suspects(Mesh::standard(4, 1, 1, 1), kDp, hashes("abcd")), std::vector<int>());
 }
 
-// What a rank holds: copies over dp, and a range of its own. Of several pieces, the last ones short.
+// What a rank holds: copies over dp, and a range of its own; each of several pieces.
 struct State {
   std::vector<std::byte> weights = std::vector<std::byte>(600'001, std::byte{7});
   std::vector<std::byte> moments = std::vector<std::byte>(300'000);

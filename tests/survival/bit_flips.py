@@ -43,7 +43,9 @@ class Run:
                                          ranks=args.workers, rendezvous="", sequences=args.workers))
         # Wide enough for the padding of moments, where a flip is harmless, to be a small part of them.
         settings = {"model.hidden_size": 128, "model.intermediate_size": 256, "run.resume": start or "auto",
-                    "checkpoint.every_steps": FIRST_STEP if not start else 10 ** 6, "checkpoint.memory_every_steps": 5, "checkpoint.keep": 10 ** 6, **settings}
+                    "checkpoint.every_steps": FIRST_STEP if not start else 10 ** 6, "checkpoint.keep": 10 ** 6,
+                    "checkpoint.memory_every_steps": 5, "launch.hang_timeout_s": 60,
+                    "launch.collective_timeout_s": 60, **settings}
         command = [args.skein, "train", config]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
@@ -129,7 +131,6 @@ def judge(run, quiet, step, rank):
     alarms, starts = len(run.of("wrong_bits")), len(run.of("start"))
     lives = run.wait(lambda: len(run.of("wrong_bits")) > alarms or len(run.of("start")) > starts or
                      run.step >= step + STEPS_TO_SHOW)
-    run.wait(lambda: True)
     if len(run.of("wrong_bits")) > alarms:
         event = run.of("wrong_bits")[-1]
         wrong = [] if event["rank"] == rank else [f"rank {event['rank']} is named, expected {rank}"]
