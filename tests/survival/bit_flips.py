@@ -6,8 +6,9 @@
 
 A tiny model. A worker is stopped at a random moment, one random bit of one of its arenas is changed through
 /proc/PID/mem, and it goes on. A flip is found where a `wrong_bits` event follows; its rank must be the right one, and
-the steps that are done again must have the bits of a run that was left alone. One that is not found either changed
-nothing in the next steps, or it did, silently. The second form trains without any flip: no alarm may come.
+the steps that are done again must have the bits of a run that was left alone. One that is not found shows
+in losses or norms of the next steps, silently, or is not seen there. The second form trains without any flip: no alarm
+may come.
 """
 import argparse
 import collections
@@ -29,7 +30,7 @@ PLACES = {"weights": "weights", "optimizer": "moments", "gradients": "gradient s
           "workspace": "buffers of collectives, gradients of activations, scratch", "activations": "activations"}
 FIRST_STEP = 20  # of a struck run, from a checkpoint of the quiet one
 STEPS_TO_SHOW = 4  # a flip that matters does so within these
-STEPS_APART = 100  # wrong bits that come sooner again are the machine's
+LAST_STEP = 400
 
 
 class Run:
@@ -41,7 +42,7 @@ class Run:
         with open(config, "w") as out:
             out.write(soak.CONFIG.format(dir=self.path, steps=steps, data=data, workers=args.workers, nodes=1,
                                          ranks=args.workers, rendezvous="", sequences=args.workers))
-        # Wide enough for the padding of moments, where a flip is harmless, to be a small part of them.
+        # Wide enough for the padding of moments, where a flip does nothing, to be a small part of them.
         settings = {"model.hidden_size": 128, "model.intermediate_size": 256, "run.resume": start or "auto",
                     "checkpoint.every_steps": FIRST_STEP if not start else 10 ** 6, "checkpoint.keep": 10 ** 6,
                     "checkpoint.memory_every_steps": 5, "launch.hang_timeout_s": 60,
@@ -134,8 +135,6 @@ def judge(run, quiet, step, rank):
     if len(run.of("wrong_bits")) > alarms:
         event = run.of("wrong_bits")[-1]
         wrong = [] if event["rank"] == rank else [f"rank {event['rank']} is named, expected {rank}"]
-        if event["persistent"]:
-            return "found", wrong
         if not run.wait(lambda: len(run.of("start")) > starts and run.step >= step + STEPS_TO_SHOW):
             return "found", wrong + ["the run ended"]
         at = int(re.search(r"at step (\d+)", run.of("generation")[-1]["reason"]).group(1))
@@ -144,7 +143,7 @@ def judge(run, quiet, step, rank):
         return "found" if at <= step + 1 else "later", wrong
     if not lives or len(run.of("start")) > starts:
         return "otherwise", []
-    return "silent" if differs(run, quiet, step) else "harmless", []
+    return "silent" if differs(run, quiet, step) else "unseen", []
 
 
 def false_alarms(args, data):
@@ -160,31 +159,25 @@ def false_alarms(args, data):
 def many_flips(args, data):
     chance = random.Random(args.seed)
     # One run of all that the struck ones may do, and its checkpoint to begin at.
-    length = FIRST_STEP + 6 * STEPS_APART
-    quiet = Run(args, data, "quiet", length)
+    quiet = Run(args, data, "quiet", LAST_STEP)
     quiet.wait(lambda: False, 600)
     if quiet.process.returncode != 0 or quiet.of("wrong_bits"):
         print(f"bit_flips: the run without flips failed: see {quiet.log.name}")
         return 1
     start = os.path.join(quiet.path, "checkpoints", f"step-{FIRST_STEP:08}")
     outcomes = {place: collections.Counter() for place in PLACES}
-    complaints, done, episode, run, quiet_until = [], 0, 0, None, 0
+    complaints, done, episode, run = [], 0, 0, None
     while done < args.flips:
-        if run is None or run.process.poll() is not None or run.step > length - STEPS_APART:
+        if run is None or run.process.poll() is not None or run.step > LAST_STEP - 50:
             if run:
                 run.end()
                 shutil.rmtree(run.path)
             episode += 1
-            run = Run(args, data, f"struck{episode}", length, start)
-            quiet_until = 0
+            run = Run(args, data, f"struck{episode}", LAST_STEP, start)
         if not run.wait(lambda: run.step >= FIRST_STEP + 2):
             print(f"bit_flips: the run ended before it was struck: see {run.log.name}")
             return 1
-        # Between two that are found there must be some steps: meanwhile those that are not.
-        places = list(PLACES) if run.step >= quiet_until else list(PLACES)[2:]
-        place = min(places, key=lambda one: (sum(outcomes[one].values()), chance.random()))
-        if args.only:
-            place = args.only
+        place = args.only or min(PLACES, key=lambda one: (sum(outcomes[one].values()), chance.random()))
         rank = chance.randrange(args.workers)
         until = time.time() + chance.uniform(0, 0.05)
         while time.time() < until:
@@ -196,12 +189,8 @@ def many_flips(args, data):
         outcomes[place][outcome] += 1
         complaints += [f"flip {done} in {place} of rank {rank} at step {step}: {text}" for text in wrong]
         done += 1
-        if outcome in ("found", "later"):
-            quiet_until = run.step + STEPS_APART
-            if len(run.of("wrong_bits")) == 2:
-                run.process.kill()  # the third one would be the machine's
-                run.process.wait()
-        elif outcome == "silent":
+        # The next wrong bits would be the machine's; and what is wrong must not stay for the next flip.
+        if outcome != "unseen":
             run.process.kill()
             run.process.wait()
         if done % 20 == 0:
@@ -211,20 +200,25 @@ def many_flips(args, data):
 
 
 def tell(outcomes, complaints):
-    columns = ("found", "later", "otherwise", "silent", "harmless")
-    print(f"{'place':12}{'flips':>7}{''.join(f'{column:>11}' for column in columns)}   found of those that matter")
+    columns = ("found", "later", "otherwise", "silent", "unseen")
+    print(f"{'place':12}{'flips':>7}{''.join(f'{column:>11}' for column in columns)}   found of those seen")
     for place, counts in outcomes.items():
-        total, matter = sum(counts.values()), sum(counts.values()) - counts["harmless"]
+        total, matter = sum(counts.values()), sum(counts.values()) - counts["unseen"]
         share = f"{100 * counts['found'] / matter:.1f} %" if matter else "-"
         print(f"{place:12}{total:7}{''.join(f'{counts[column]:11}' for column in columns)}   {share:>8}  "
               f"({PLACES[place]})")
-    print("found: within one step, by its rank, and the step done again to the bits of a quiet run; later: after "
-          "more;\notherwise: a crash, or a loss that is not finite; silent: losses or norms differ; harmless: none does")
+    print("found      within one step, by its rank, and the step done again to the bits of a quiet run\n"
+          "later      the same after more steps\n"
+          "otherwise  a crash, or a loss that is not finite\n"
+          f"silent     losses or norms of the next {STEPS_TO_SHOW} steps differ\n"
+          "unseen     they do not: the byte is not used any more, or not at all, or its bit is a low one")
     for text in complaints:
         print("bit_flips:", text)
-    lost = {place: outcomes[place]["silent"] + outcomes[place]["later"] for place in ("weights", "optimizer")}
-    if any(lost.values()) or complaints:
-        print(f"bit_flips: of weights and moments none may be lost: {lost}")
+    state = outcomes["weights"] + outcomes["optimizer"]
+    lost = state["silent"] + state["later"]
+    # While a shard is updated a flip in it reaches all ranks alike: of a step this short that is a large part.
+    if lost > 1 + 0.05 * sum(state.values()) or complaints:
+        print(f"bit_flips: {lost} flips in weights and moments were not found at once, expected hardly any")
         return 1
     return 0 if sum(counts["found"] for counts in outcomes.values()) else 1
 
