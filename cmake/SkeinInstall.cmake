@@ -53,6 +53,8 @@ function(skein_install_tests)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME survival/soak COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --steps 500 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME survival/bit_flips COMMAND tests/survival/bit_flips.py ${CMAKE_BINARY_DIR}/skein
+           ${CMAKE_BINARY_DIR}/tmp --flips 15 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME monitoring/rules COMMAND tests/scripts/monitoring_test.py ${CMAKE_BINARY_DIR}/skein
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(monitoring/rules PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
@@ -69,7 +71,7 @@ function(skein_install_tests)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME survival/elastic COMMAND tests/survival/elastic.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --rounds 1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set(survival survival/soak survival/soak_etcd survival/elastic)
+  set(survival survival/soak survival/soak_etcd survival/elastic survival/bit_flips)
   set_tests_properties(package/empty_root docs/by_hand docs/transcripts ${survival} PROPERTIES TIMEOUT 900)
   set_tests_properties(${survival} PROPERTIES RUN_SERIAL ON)
   set_tests_properties(package/empty_root PROPERTIES SKIP_RETURN_CODE 77)

@@ -24,6 +24,7 @@ enum class ErrorCode {
   kUnsupported,  // valid, but not built or not written yet
   kPeerLost,     // another rank died or stalled
   kNotFinite,    // a loss, gradient or weight is NaN or infinite
+  kWrongBits,    // memory or arithmetic gave other bits than it must
   kInternal,     // a broken invariant of Skein
 };
 

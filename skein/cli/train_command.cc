@@ -53,6 +53,16 @@ void record_straggler(const Config& config, const Straggler& straggler) {
   }
 }
 
+void record_wrong_bits(const Config& config, const std::string& reason, bool persistent) {
+  try {
+    OrderedJson fields = {{"reason", reason}, {"persistent", persistent}};
+    if (const std::optional<int> rank = rank_in(reason)) fields["rank"] = *rank;
+    EventLog(config.run.dir).append("wrong_bits", fields);
+  } catch (const std::exception& problem) {
+    log::error("cannot write down \"{}\": {}", reason, problem.what());
+  }
+}
+
 DecoderConfig model_to_train(const Config& config) {
   const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
   return model_of(config, tokenizer->vocab_size());
@@ -165,6 +175,9 @@ int start_workers(const ConfigOptions& options, const Config& config,
     watch(on_call, begins, nodes.most);
   };
   launch.on_straggler = [&](const Straggler& straggler) { record_straggler(config, straggler); };
+  launch.on_wrong_bits = [&](const std::string& reason, bool persistent) {
+    record_wrong_bits(config, reason, persistent);
+  };
   std::optional<MeetingPlace> place;
   if (nodes.most > 1) {
     when_store_answers(static_cast<double>(launch.membership.wait_for_hosts) / 1e3,

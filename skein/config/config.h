@@ -28,6 +28,7 @@ struct RunConfig {
   std::string accept_changes;  // keys of acceptable_changes()
   std::string on_divergence = "stop";
   int64_t max_roll_backs = 10;
+  bool check_state = true;
   bool operator==(const RunConfig&) const = default;
 };
 

@@ -53,6 +53,10 @@ std::vector<ConfigField> make_fields() {
        one_of({"stop", "roll_back"})},
       {"run", "max_roll_backs", at<&C::run, &RunConfig::max_roll_backs>,
        "roll-backs in the whole run before divergence ends it", between(0, kMaxSteps)},
+      {"run", "check_state", at<&C::run, &RunConfig::check_state>,
+       "with several ranks: in every step copies of weights and moments are compared, and nothing "
+       "may change between updates; wrong bits end the step before anything is saved. On CPUs "
+       "only"},
 
       {"model", "hf_config", at<&C::model, &ModelConfig::hf_config>,
        "a Hugging Face config.json; left out where its keys stand here and this key "

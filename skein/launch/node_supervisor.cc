@@ -56,6 +56,8 @@ Ending ending_of(const WorkerFailure& failure, int64_t generation) {
   switch (failure.code) {
     case ErrorCode::kPeerLost:
       return failure.lost_peer ? Ending::kLostPeer : Ending::kCrashed;
+    case ErrorCode::kWrongBits:
+      return Ending::kWrongBits;
     case ErrorCode::kNotFinite:
       return Ending::kNotFinite;
     case ErrorCode::kIo:
@@ -183,6 +185,13 @@ void NodeSupervisor::perform(const Action& action) {
     case Action::Kind::kStraggler:
       log::warn("{}", action.text);
       if (launch_.on_straggler) launch_.on_straggler(action.straggler);
+      break;
+    case Action::Kind::kWrongBits:
+      log::warn("wrong bits, {}: {}",
+                action.persistent ? "persistent, so this machine is left out from here on"
+                                  : "transient as far as is known, so the step is done again",
+                action.text);
+      if (launch_.on_wrong_bits) launch_.on_wrong_bits(action.text, action.persistent);
       break;
     case Action::Kind::kSay:
       log::info("{}", action.text);

@@ -61,6 +61,8 @@ struct WorkerLaunch {
   std::function<void(const GenerationBegins&)> on_generation;
   bool keeps_replicas = true;                          // copies of the state in memory (replica/)
   std::function<void(const Straggler&)> on_straggler;  // on the machine of rank 0
+  // On the machine whose memory or arithmetic was wrong.
+  std::function<void(const std::string& reason, bool persistent)> on_wrong_bits;
   int stages = 1;  // parallel.pipeline: ranks of one stage are each other's peers
   int lock = -1;   // a file that tells whether processes of `host` live; workers inherit it
 };

@@ -26,6 +26,7 @@ constexpr FloatKey kAfterTokens[] = {
     {"checkpoint_stall_ms", &StepMetrics::checkpoint_stall_ms},
     {"replication_stall_ms", &StepMetrics::replication_stall_ms},
     {"comm_exposed_ms", &StepMetrics::comm_exposed_ms},
+    {"state_check_ms", &StepMetrics::state_check_ms},
     {"model_flops_utilization", &StepMetrics::matmul_ceiling_share},  // its former name
     {"matmul_ceiling_share", &StepMetrics::matmul_ceiling_share}};
 constexpr FloatKey kPeak = {"peak_utilization", &StepMetrics::peak_utilization};

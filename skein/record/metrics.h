@@ -20,11 +20,12 @@ struct StepMetrics {
   int64_t tokens = 0;  // real tokens since the run began
   float epoch = 0;     // passes over the corpus since the run began
   float tokens_per_s = 0;
-  float step_ms = 0;  // wall time of the whole step, including the four below
+  float step_ms = 0;  // wall time of the whole step, including the five below
   float data_wait_ms = 0;
   float checkpoint_stall_ms = 0;
   float replication_stall_ms = 0;
   float comm_exposed_ms = 0;
+  float state_check_ms = 0;
   float matmul_ceiling_share = 0;  // model FLOP/s over the measured matrix-product rate, 0..1
   float peak_utilization = 0;      // model FLOP/s over the advertised rate; 0: not known
   double time = 0;                 // Unix seconds at the end of the step

@@ -31,7 +31,7 @@ TEST(Metrics, WritesTheKeysOfTheFormat) {
       R"("param_norm": 1600, "tokens": 4194304, "epoch": 0.25, )"
       R"("tokens_per_s": 12345.678, "step_ms": 250, )"
       R"("data_wait_ms": 0, "checkpoint_stall_ms": 0, "replication_stall_ms": 0, "comm_exposed_ms": 0, )"
-      R"("model_flops_utilization": 0.61, "matmul_ceiling_share": 0.61, "time": 1763636883.25})");
+      R"("state_check_ms": 0, "model_flops_utilization": 0.61, "matmul_ceiling_share": 0.61, "time": 1763636883.25})");
 }
 
 TEST(Metrics, SaysWhichStartAndWhenOnItsMachine) {

@@ -24,6 +24,8 @@ void add_step_metrics(PrometheusText& text, const PrometheusSample& sample) {
         "Standing still for a copy of the state in memory, in the newest step.");
   gauge("comm_exposed_seconds", metrics.comm_exposed_ms / 1000,
         "Communication that no computation hid in the newest step.");
+  gauge("state_check_seconds", metrics.state_check_ms / 1000,
+        "Looking for silent corruption of the state in the newest step.");
   gauge("model_flops_utilization", metrics.matmul_ceiling_share,
         "matmul_ceiling_share, under its name of before.");
   gauge("matmul_ceiling_share", metrics.matmul_ceiling_share,

@@ -11,9 +11,9 @@ namespace {
 
 // The causes that a generation event names, all of them there from the beginning: a rate needs a
 // value to begin with.
-constexpr std::array<const char*, 10> kCauses = {"crashed",    "killed",     "no memory", "hung",
+constexpr std::array<const char*, 11> kCauses = {"crashed",    "killed",     "no memory", "hung",
                                                  "cut off",    "no storage", "lost peer", "machine",
-                                                 "not finite", "regrouped"};
+                                                 "not finite", "regrouped",  "wrong bits"};
 
 std::string label(const char* name, std::string value) {
   std::replace(value.begin(), value.end(), ' ', '_');

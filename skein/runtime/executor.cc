@@ -153,6 +153,21 @@ void Executor::choose_algorithms() {
   device_.synchronize();
 }
 
+void Executor::run_before(std::string_view program, std::string_view op,
+                          std::function<void()> act) {
+  const auto found = bound_.find(program);
+  if (found == bound_.end()) fail(ErrorCode::kInternal, "there is no program '{}'", program);
+  for (BoundProgram& slot : found->second) {
+    const auto first = std::find_if(
+        slot.instructions.begin(), slot.instructions.end(),
+        [&](const BoundInstruction& bound) { return bound.instruction->op->name == op; });
+    if (first == slot.instructions.end()) {
+      fail(ErrorCode::kInternal, "program '{}' has no instruction of {}", program, op);
+    }
+    first->before = act;
+  }
+}
+
 void Executor::start(BoundProgram& program, int64_t slot) {
   heartbeat::tick();  // of a recorded program nothing else is seen here
   if (profiling_) return run_profiled(program, slot);
@@ -173,6 +188,7 @@ void Executor::start(BoundProgram& program, int64_t slot) {
 void Executor::run_steps(const BoundProgram& program) {
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const BoundInstruction& bound = program.instructions[i];
+    if (bound.before) bound.before();
     try {
       pass_breadcrumb(program, i);
       run_instruction(bound);
@@ -189,6 +205,7 @@ void Executor::run_steps(const BoundProgram& program) {
 void Executor::run_profiled(const BoundProgram& program, int64_t slot) {
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const BoundInstruction& bound = program.instructions[i];
+    if (bound.before) bound.before();
     pass_breadcrumb(program, i);
     device_.begin_range(describe(*bound.instruction));
     const int64_t start = device_.record_time();

@@ -62,6 +62,9 @@ class Executor {
   // gradient sums zero, as they are between steps, and everything else that outlives a step
   // unchanged.
   void choose_algorithms();
+  // From here on `act` is called before the program's first instruction of this op, each time that
+  // it is about to run. Not on devices that record programs.
+  void run_before(std::string_view program, std::string_view op, std::function<void()> act);
   bool has_program(std::string_view name) const { return bound_.contains(name); }
 
   // A graph input or output by name.
@@ -96,6 +99,8 @@ class Executor {
   }
 
   const ArenaBytes& arena_bytes() const { return programs_.arena_bytes; }
+  // Where the arenas begin; null for one that is empty.
+  const std::array<void*, kNumArenas>& arenas() const { return bases_; }
   Device& device() { return device_; }
 
   // Host seconds spent in ops that communicate since the last call, transfers and waits included.
@@ -117,6 +122,7 @@ class Executor {
     const Kernel* kernel;
     const Instruction* instruction;
     KernelCall call;
+    std::function<void()> before;  // may be empty
   };
   // A program bound to one of its slots.
   struct BoundProgram {

@@ -87,7 +87,7 @@ bool is_same(const std::string& a, const std::string& b) {
 // Storage that fails before any step was done is more likely to be named wrongly than to be down.
 bool comes_again(Ending ending, int64_t step) {
   return ending == Ending::kCrashed || ending == Ending::kOutOfMemory || ending == Ending::kHung ||
-         (ending == Ending::kNoStorage && step == 0);
+         ending == Ending::kWrongBits || (ending == Ending::kNoStorage && step == 0);
 }
 
 }  // namespace
@@ -299,6 +299,12 @@ void Membership::judge_failure(GenerationRecord& next) const {
   next.failure = failure;
   if (is_fatal(cause->ending)) {
     next.verdict = Verdict{cause->ending == Ending::kRefused ? 2 : 1, cause->message};
+  } else if (cause->ending == Ending::kWrongBits && !cause->sick.empty() &&
+             options_.max_hosts == 1) {
+    next.verdict = Verdict{
+        1, fmt::format("{}\nThis machine had wrong bits before, and there is no other one to go on "
+                       "with: test its memory and processors, or train on another machine",
+                       cause->message)};
   } else if (comes_again(cause->ending, next.best_step) &&
              next.same_failures >= options_.same_failures) {
     next.verdict = Verdict{

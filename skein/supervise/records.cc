@@ -9,10 +9,10 @@
 namespace skein {
 namespace {
 
-constexpr std::array<const char*, 15> kEndingNames = {
-    "none",      "finished",   "stopped",    "stopped early", "regrouped",
-    "lost peer", "crashed",    "killed",     "no memory",     "hung",
-    "cut off",   "no storage", "not finite", "invalid",       "refused"};
+constexpr std::array<const char*, 16> kEndingNames = {
+    "none",       "finished",   "stopped",   "stopped early", "regrouped", "lost peer",
+    "crashed",    "killed",     "no memory", "hung",          "cut off",   "no storage",
+    "wrong bits", "not finite", "invalid",   "refused"};
 
 class Fields {
  public:

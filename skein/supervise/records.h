@@ -35,6 +35,7 @@ enum class Ending : uint8_t {
   kCutOff,        // this host could not reach the store for as long as others wait before they
                   // declare it lost
   kNoStorage,     // a disk is full, or refuses to read or write
+  kWrongBits,     // memory or arithmetic gave other bits than it must
   kNotFinite,     // a loss or a norm is NaN or infinite
   kInvalid,       // an input is missing, or not what it should be
   kRefused,       // the configuration is wrong

@@ -92,6 +92,7 @@ void Simulation::perform(SimHost& host) {
       case Action::Kind::kEndCheck:
         break;
       case Action::Kind::kStraggler:
+      case Action::Kind::kWrongBits:
       case Action::Kind::kSay:
         note(host.name() + ": " + action.text);
         break;

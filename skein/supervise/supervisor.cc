@@ -292,6 +292,7 @@ void Supervisor::all_ended() {
   record_.ended = record_.joined;
   record_.ending = ending_;
   record_.message = message_;
+  if (ending_ == Ending::kWrongBits) note_wrong_bits();
   changed_ = true;
   kill_at_.reset();
   settle_at_.reset();

@@ -12,6 +12,8 @@
 // Check a host checks itself before each generation, while hosts gather or workers end. What is
 //       found wrong goes to the store; the host is left out, and checks itself again, ever less
 //       often
+// Wrong bits of a worker's memory or arithmetic may have been an accident: the step is done again.
+//       Where they come back soon, or for the third time, they are the host's: it is sick for good
 // Cut   a host that cannot exchange with the store for kCutOffShare of `fence` ends its workers:
 //       from `fence` on others may train without it
 #pragma once
@@ -53,6 +55,7 @@ struct Action {
     kCheckHost,  // answer with host_checked(`check`)
     kEndCheck,   // kill it: it took too long
     kStraggler,  // `straggler`, and `text` for people
+    kWrongBits,  // a worker ended by them, as `text` says; `persistent`: not for the first time
     kSay,        // `text`, for people
     kExit,       // with `exit_code`; `text` says why, if it is not 0
   };
@@ -65,8 +68,13 @@ struct Action {
   int exit_code = 0;
   std::string text;
   Straggler straggler;
+  bool persistent = false;
 };
 constexpr int kRegroup = -1;
+
+// Wrong bits are the host's where they come back after fewer steps, or so many times in all.
+constexpr int64_t kSoonWrongAgain = 100;
+constexpr int kTooOftenWrong = 3;
 
 enum class Created : uint8_t { kYes, kExists, kFailed };
 
@@ -133,6 +141,7 @@ class Supervisor {
   void name_stragglers(Millis now);
   int64_t check_due() const;
   void note_health(const std::string& problem, Millis now);
+  void note_wrong_bits();
   void consider_leaving(Millis now);
   void propose(Millis now);
   void say_what_it_waits_for(Millis now);
@@ -171,6 +180,9 @@ class Supervisor {
   int64_t checks_for_ = 0;               // the generation before which it was due
   int times_sick_ = 0;                   // in a row
   Millis recheck_at_ = 0;
+  int times_wrong_ = 0;  // wrong bits
+  int64_t wrong_step_ = 0;
+  bool is_broken_ = false;  // sick, whatever a check says
 
   std::string waits_for_, said_;
   Millis waits_since_ = 0;

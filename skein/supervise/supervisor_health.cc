@@ -23,7 +23,7 @@ int64_t Supervisor::check_due() const {
 }
 
 void Supervisor::watch_health(Millis now) {
-  if (exit_ || record_.leaving) return;
+  if (exit_ || record_.leaving || is_broken_) return;
   if (check_ends_at_) {
     if (now < *check_ends_at_) return;
     act(Action::Kind::kEndCheck);
@@ -55,6 +55,19 @@ void Supervisor::note_health(const std::string& problem, Millis now) {
   say(fmt::format(
       "this machine fails its check and is left out: {}; it checks itself again in {} s", problem,
       wait / 1000));
+}
+
+void Supervisor::note_wrong_bits() {
+  const bool soon = times_wrong_ > 0 && record_.step - wrong_step_ < kSoonWrongAgain;
+  is_broken_ = ++times_wrong_ >= kTooOftenWrong || soon;
+  wrong_step_ = record_.step;
+  if (is_broken_) {
+    record_.sick = message_;
+    check_ends_at_.reset();  // whatever it will say
+  }
+  Action& action = act(Action::Kind::kWrongBits);
+  action.persistent = is_broken_;
+  action.text = message_;
 }
 
 void Supervisor::worked(int64_t generation, int index, int64_t step, int64_t work_us, Millis now) {

@@ -135,6 +135,49 @@ TEST_F(Supervised, SicknessThatLastsEndsTheRunAndIsNamed) {
   EXPECT_THAT(last_.text, HasSubstr("these had come: none; left out: a: product: wrong"));
 }
 
+TEST_F(Supervised, WrongBitsAreAnAccidentUntilTheyComeBack) {
+  begin();
+  int64_t step = 0;
+  const auto wrong_at = [&](int64_t at) {
+    beat(0, ++step, at);
+    end(1, Ending::kWrongBits, fmt::format("rank 1: bits at {}", at));
+    last_ = {};
+    end(0, Ending::kLostPeer);
+  };
+  beat(0, ++step, 50);
+  take_done();
+  end(1, Ending::kWrongBits, "rank 1: bits");
+  EXPECT_EQ(take_done(), std::vector{Kind::kEndWorkers});
+  end(0, Ending::kLostPeer);
+  EXPECT_EQ(take_done(), (std::vector{Kind::kWrongBits, Kind::kStartWorkers}));
+  EXPECT_EQ(last_.generation.failure, "wrong bits at step 50: rank 1: bits");
+  wrong_at(50 + kSoonWrongAgain);
+  EXPECT_EQ(take_done(), (std::vector{Kind::kEndWorkers, Kind::kWrongBits, Kind::kStartWorkers}));
+  wrong_at(10'000);
+  EXPECT_EQ(take_done(), (std::vector{Kind::kEndWorkers, Kind::kWrongBits, Kind::kExit}))
+      << "the third time";
+  EXPECT_EQ(last_.exit_code, 1);
+  EXPECT_THAT(last_.text, HasSubstr("bits at 10000"));
+  EXPECT_THAT(last_.text, HasSubstr("no other one to go on with"));
+}
+
+TEST_F(Supervised, WrongBitsThatComeBackSoonLeaveTheHostOutForGood) {
+  begin({.max_hosts = 2, .gather = 0});
+  beat(0, 1, 50);
+  end(1, Ending::kWrongBits, "rank 1: bits");
+  end(0, Ending::kLostPeer);
+  beat(0, 2, 50 + kSoonWrongAgain - 1);
+  end(0, Ending::kLostPeer);
+  take_done();
+  end(1, Ending::kWrongBits, "rank 1: bits again");
+  EXPECT_EQ(take_done(), std::vector{Kind::kWrongBits});
+  EXPECT_TRUE(last_.persistent);
+  tick_until(now_ + 120'000);
+  EXPECT_EQ(supervisor_->generation(), 0);
+  EXPECT_EQ(take_done(), std::vector{Kind::kSay}) << "it checks itself no more";
+  EXPECT_THAT(last_.text, HasSubstr("left out: a: rank 1: bits again"));
+}
+
 TEST_F(Supervised, OneThatHangsIsKilledAfterItsStacks) {
   begin();
   take_done();

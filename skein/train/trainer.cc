@@ -1,6 +1,7 @@
 #include "skein/train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -131,8 +132,20 @@ void Trainer::allocate() {
                     is_first_stage ? std::set<std::string>{} : shared_parameters(spec));
   check_memory(world_, *device_, config_, spec, programs_, Saver::snapshot_bytes(state));
   runner_ = std::make_unique<StepRunner>(*device_, programs_, spec, &communicators_);
+  tell_arenas();
   saver_ = std::make_unique<Saver>(config_, world_, *device_, start_id_, std::move(state),
                                    log_ ? &*log_ : nullptr);
+  if (config_.run.check_state && world_.size() > 1) {
+    if (!device_->own_memory()) {
+      check_ = std::make_unique<StateCheck>(
+          world_, layout_.mesh, checked_tensors(runner_->executor(), programs_, saver_->tensors()));
+      // As late as can be: what changes while ranks wait for each other is found as well.
+      runner_->executor().run_before("update", "adamw", [this] { check_->expect_unchanged(); });
+    } else if (is_first()) {
+      log::info("the state is not checked for silent corruption: {} has memory of its own",
+                device_->kind());
+    }
+  }
 
   if (beginning_->keeps_copies() && has_memory_for_copies(spec)) {
     copies_ = std::make_unique<MemorySaver>(config_, world_, *device_, start_id_, saver_->tensors(),
@@ -159,6 +172,20 @@ void Trainer::allocate() {
         allocated_to_json(scale.arena_bytes, scale.snapshot_bytes, scale.loader_bytes);
     log::info("allocated {}", allocated.dump());
   }
+}
+
+// For a debugger, and for whoever plants faults.
+void Trainer::tell_arenas() const {
+  OrderedJson arenas = OrderedJson::object();
+  for (int i = 0; i < kNumArenas; ++i) {
+    const void* begin = runner_->executor().arenas().at(static_cast<size_t>(i));
+    if (begin == nullptr) continue;
+    arenas[std::string(arena_name(static_cast<Arena>(i)))] = {
+        {"address", reinterpret_cast<uintptr_t>(begin)},
+        {"bytes", programs_.arena_bytes.at(static_cast<size_t>(i))}};
+  }
+  const std::string text = fmt::format("arenas {}", arenas.dump());
+  is_first() ? log::info_to_file(text) : log::info("{}", text);
 }
 
 bool Trainer::has_memory_for_copies(const StepSpec& spec) {
@@ -231,6 +258,7 @@ void Trainer::restore() {
   if (copies_) copies_->go_on_from(step_);
   saver_->go_on_from(beginning_->stored_step(), beginning_->start().parent);
   wait_for_all(world_, "every rank has its state");
+  if (check_) in_step(step_, *device_, [&] { check_->vote(); });
   LoaderOptions options = lanes();
   options.first_step = step_ + 1;
   options.skipped = skipped_;
@@ -353,6 +381,10 @@ void Trainer::finish_step() {
   const StepResult result = in_step(step_ + 1, *device_, [&] { return runner_->finish(); });
   if (device_world_) device_world_->check({.label = "a training step"});
   stop_ = std::max(stop_, result.stop);
+  if (check_) {
+    const std::array<double, 3> told = {result.loss, result.grad_norm, result.param_norm};
+    in_step(step_ + 1, *device_, [&] { check_->vote(told); });
+  }
   if (!is_finite_step(result)) return;
   heartbeat::reach_step(++step_);
   ++counted_steps_;
@@ -369,6 +401,7 @@ void Trainer::finish_step() {
   metrics.comm_exposed_ms =
       static_cast<float>(runner_->executor().take_communication_seconds() * 1e3);
   metrics.data_wait_ms = static_cast<float>(step.wait_seconds * 1e3);
+  if (check_) metrics.state_check_ms = static_cast<float>(check_->take_seconds() * 1e3);
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
   metrics.replication_stall_ms = static_cast<float>(copy_seconds_ * 1e3);
   // The step time is all the time since the previous step ended, saving and logging included.
@@ -417,6 +450,7 @@ void Trainer::validate() {
 
 TrainingState Trainer::state_to_save() {
   heartbeat::require_permit(fmt::format("step {} is not saved", step_));
+  if (check_) in_step(step_, *device_, [&] { check_->expect_unchanged(); });
   TrainingState state;
   state.step = state.schedule_step = step_;
   state.seed = static_cast<uint64_t>(config_.run.seed);

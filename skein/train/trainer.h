@@ -7,6 +7,7 @@
 // Ranks  each rank has its lanes, and its part of the state and of every checkpoint. Rank 0 alone
 //        writes the run's logs, chooses checkpoints and commits them. A stop signal that one rank
 //        receives stops all ranks after the same step
+// State  checked after every update and before the next one, and before it is saved (state_check.h)
 // Errors every check of the inputs comes before the first step. A loss or norm that is not finite
 //        ends the run with kNotFinite, and no later state is saved; with run.on_divergence =
 //        "roll_back" the run goes on from a state before it (divergence.cc). A save that is already
@@ -29,6 +30,7 @@
 #include "skein/train/run_inputs.h"
 #include "skein/train/saver.h"
 #include "skein/train/signals.h"
+#include "skein/train/state_check.h"
 #include "skein/train/step_runner.h"
 
 namespace skein {
@@ -51,6 +53,7 @@ class Trainer {
  private:
   void lay_out();
   void allocate();
+  void tell_arenas() const;
   bool has_memory_for_copies(const StepSpec& spec);
   void agree_on_algorithms();
   void begin();
@@ -94,6 +97,7 @@ class Trainer {
   std::unique_ptr<StepRunner> runner_;
   Json algorithms_;  // the choices of agree_on_algorithms(), for checkpoints
   std::unique_ptr<Saver> saver_;
+  std::unique_ptr<StateCheck> check_;    // null: the state is not checked
   std::optional<ReplicaPlace> place_;    // nothing: no copies are kept in memory
   std::unique_ptr<MemorySaver> copies_;  // null: the same
   std::unique_ptr<Loader> loader_;
