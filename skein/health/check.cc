@@ -31,6 +31,13 @@ double median_of_others(const std::vector<const CheckResult*>& all, const CheckR
   return rates.size() % 2 == 1 ? rates[middle] : (rates[middle - 1] + rates[middle]) / 2;
 }
 
+// Others hold the device or its memory, or the system lacks what this check needs: that says
+// nothing of the machine.
+bool could_not_be_made(const Error& error) {
+  return error.code() == ErrorCode::kNoSpace || error.code() == ErrorCode::kBusy ||
+         error.code() == ErrorCode::kUnsupported;
+}
+
 }  // namespace
 
 CheckResult run_check(const Check& check) {
@@ -39,8 +46,9 @@ CheckResult run_check(const Check& check) {
   try {
     result = check.run();
   } catch (const std::exception& exception) {
-    result.health = Health::kSick;
-    result.found = to_error(exception).what();
+    const Error error = to_error(exception);
+    result.health = could_not_be_made(error) ? Health::kDoubtful : Health::kSick;
+    result.found = error.what();
   }
   result.name = check.name;
   result.seconds = seconds_since(start);

@@ -1,6 +1,8 @@
 // Whether a machine is fit to train: what its checks give, how they are told and compared.
 //
-// Check     a name and a function; one that throws has failed, with the error as what was found
+// Check     a name and a function; one that throws has failed, with the error as what was found.
+//           Where it could not be made (memory or a device that others hold, a call that the
+//           system does not have) that is doubtful
 // Verdict   well; doubtful: training may go on, but somebody should look; sick: it should not
 // Rate      in `unit` a second, 0 for none; of peers, one below kSlowShare of the median of the
 //           others is sick: it would hold up all of them in every step

@@ -159,5 +159,15 @@ TEST(Health, WhatARankSaysReadsBack) {
   EXPECT_EQ(outcome_text(thrown), "FAILED it broke");
 }
 
+TEST(Health, WhatCouldNotBeCheckedIsDoubtful) {
+  for (const ErrorCode code : {ErrorCode::kNoSpace, ErrorCode::kBusy, ErrorCode::kUnsupported}) {
+    const CheckResult result = run_check({"x", [&]() -> CheckResult { fail(code, "held"); }});
+    EXPECT_EQ(result.health, Health::kDoubtful);
+    EXPECT_EQ(outcome_text(result), "doubtful held");
+  }
+  const CheckResult no_memory = run_check({"x", []() -> CheckResult { throw std::bad_alloc(); }});
+  EXPECT_EQ(no_memory.health, Health::kDoubtful);
+}
+
 }  // namespace
 }  // namespace skein

@@ -41,14 +41,14 @@ HostCheck::HostCheck(int64_t number, const std::vector<std::string>& arguments,
   process_ = std::make_unique<WorkerProcess>(0, start);
 }
 
-std::optional<std::string> HostCheck::poll() {
+std::optional<CheckOutcome> HostCheck::poll() {
   const std::optional<int> status = process_->poll();
   if (!status) return std::nullopt;
-  return problem_of(read_file(output_, "the output of the check", 1 << 20), *status);
+  return outcome_of(read_file(output_, "the output of the check", 1 << 20), *status);
 }
 
-std::string problem_of(const std::string& output, int status) {
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDone) return "";
+CheckOutcome outcome_of(const std::string& output, int status) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDone) return {};
   const std::vector<std::string> lines = lines_of(output);
   std::string problem;
   for (const std::string& line : lines) {
@@ -57,13 +57,16 @@ std::string problem_of(const std::string& output, int status) {
     problem += (problem.empty() ? "" : "; ") + line.substr(0, failed) + ":" +
                line.substr(failed + kFailed.size());
   }
-  if (!problem.empty()) return problem;
+  if (!problem.empty()) return {.problem = problem, .unmade = ""};
   const std::string last = lines.empty() ? "nothing" : lines.back();
   if (WIFSIGNALED(status)) {
-    return fmt::format("its check was killed by signal {} after it said: {}", WTERMSIG(status),
-                       last);
+    return {.problem = fmt::format("its check was killed by signal {} after it said: {}",
+                                   WTERMSIG(status), last),
+            .unmade = ""};
   }
-  return fmt::format("its check ended with {} after it said: {}", WEXITSTATUS(status), last);
+  return {.problem = "",
+          .unmade =
+              fmt::format("its check ended with {} after it said: {}", WEXITSTATUS(status), last)};
 }
 
 }  // namespace skein

@@ -3,7 +3,8 @@
 //
 // In     `skein check --short` (cli/check_command.cc): a line a check, its name as it begins and
 //        the outcome behind it; exit code 0 where nothing is wrong
-// Out    what is wrong, for people: the lines of checks that failed, or where the process ended
+// Out    what is wrong, for people: the lines of checks that failed, or where the process was
+//        killed; else why it could not be made, which says nothing of the machine
 // Memory the output, in a file without a name: no storage is touched on this side
 // Errors kIo where the process cannot be started
 #pragma once
@@ -18,6 +19,12 @@
 
 namespace skein {
 
+struct CheckOutcome {
+  std::string problem;  // what is wrong with the machine; "": nothing
+  std::string unmade;   // why it could not be checked; "": it was
+  bool operator==(const CheckOutcome&) const = default;
+};
+
 class HostCheck {
  public:
   // `arguments`: of the program, without its name.
@@ -25,8 +32,8 @@ class HostCheck {
 
   int64_t number() const { return number_; }
   void kill() const { process_->send(SIGKILL); }
-  // What it found wrong, "" for nothing, once it has ended; nullopt before and after.
-  std::optional<std::string> poll();
+  // What it found, once it has ended; nullopt before and after.
+  std::optional<CheckOutcome> poll();
 
  private:
   int64_t number_;
@@ -34,7 +41,7 @@ class HostCheck {
   std::unique_ptr<WorkerProcess> process_;
 };
 
-// What the output and the status of waitpid say is wrong.
-std::string problem_of(const std::string& output, int status);
+// What the output and the status of waitpid say.
+CheckOutcome outcome_of(const std::string& output, int status);
 
 }  // namespace skein

@@ -38,7 +38,7 @@ std::vector<std::string> arguments() {
 
 class RealCheck : public testing::Test {
  protected:
-  std::string outcome(const std::string& act, bool kill = false) {
+  CheckOutcome outcome(const std::string& act, bool kill = false) {
     ::setenv(kAct, act.c_str(), 1);
     sigset_t mask;
     sigemptyset(&mask);
@@ -52,21 +52,28 @@ class RealCheck : public testing::Test {
 };
 
 TEST_F(RealCheck, SaysWhatFailed) {
-  EXPECT_EQ(outcome("passes"), "");
-  EXPECT_EQ(outcome("fails"), "storage: cannot write");
+  EXPECT_EQ(outcome("passes"), CheckOutcome());
+  EXPECT_EQ(outcome("fails").problem, "storage: cannot write");
 }
 
 TEST_F(RealCheck, ACrashIsAFailureAndSaysWhere) {
-  EXPECT_THAT(outcome("crashes"), HasSubstr("killed by signal 11 after it said: storage: "));
-  EXPECT_THAT(outcome("hangs", true), HasSubstr("killed by signal 9"));
+  EXPECT_THAT(outcome("crashes").problem,
+              HasSubstr("killed by signal 11 after it said: storage: "));
+  EXPECT_THAT(outcome("hangs", true).problem, HasSubstr("killed by signal 9"));
 }
 
-TEST(ProblemOf, AllThatFailedIsSaid) {
+TEST(OutcomeOf, AllThatFailedIsSaid) {
   const std::string output =
       "product: FAILED 1, expected 2\nmemory: ok, 1 s: x\nclock: FAILED off\n";
-  EXPECT_EQ(problem_of(output, 1 << 8), "product: 1, expected 2; clock: off");
-  EXPECT_EQ(problem_of("", 2 << 8), "its check ended with 2 after it said: nothing");
-  EXPECT_EQ(problem_of("storage: FAILED x\n", 0), "");
+  EXPECT_EQ(outcome_of(output, 1 << 8).problem, "product: 1, expected 2; clock: off");
+  EXPECT_EQ(outcome_of("storage: FAILED x\n", 0), CheckOutcome());
+}
+
+TEST(OutcomeOf, ACheckThatCouldNotBeMadeFoundNothing) {
+  const CheckOutcome unmade = outcome_of("skein: no such key\n", 2 << 8);
+  EXPECT_EQ(unmade.problem, "");
+  EXPECT_EQ(unmade.unmade, "its check ended with 2 after it said: skein: no such key");
+  EXPECT_EQ(outcome_of("", 1 << 8).unmade, "its check ended with 1 after it said: nothing");
 }
 
 }  // namespace

@@ -78,6 +78,11 @@ Ending ending_of(const WorkerFailure& failure, int64_t generation) {
   return Ending::kCrashed;
 }
 
+// That the check cannot be made says nothing of the machine.
+void warn_unchecked(const std::string& why) {
+  log::warn("this machine could not be checked, and trains all the same: {}", why);
+}
+
 std::string new_start_id() {
   const std::time_t now = std::time(nullptr);
   struct tm utc {};
@@ -211,7 +216,7 @@ void NodeSupervisor::start_check(int64_t number) {
       check_ = std::make_unique<HostCheck>(number, launch_.check_arguments, signals_.former());
       return;
     } catch (const std::exception& exception) {
-      problem = to_error(exception).what();
+      warn_unchecked(to_error(exception).what());
     }
   }
   supervisor_.host_checked(number, problem, boot_millis());
@@ -223,8 +228,10 @@ void NodeSupervisor::kill_check() {
 
 void NodeSupervisor::reap() {
   if (check_) {
-    if (const std::optional<std::string> problem = check_->poll()) {
-      supervisor_.host_checked(std::exchange(check_, nullptr)->number(), *problem, boot_millis());
+    if (const std::optional<CheckOutcome> outcome = check_->poll()) {
+      if (!outcome->unmade.empty()) warn_unchecked(outcome->unmade);
+      const int64_t number = std::exchange(check_, nullptr)->number();
+      supervisor_.host_checked(number, outcome->problem, boot_millis());
     }
   }
   if (!crew_) return;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <string_view>
+
+#include "skein/base/error.h"
 
 namespace skein {
 namespace {
@@ -23,9 +26,34 @@ bool is_plain_word(const std::string& text) {
   return std::find(kMeaning.begin(), kMeaning.end(), lower) == kMeaning.end();
 }
 
+// JSON writes a character beyond the 16-bit ones as a pair of surrogates, \ud83d\ude00, which are
+// no characters of YAML: there it is \U0001f600.
+std::string joined_surrogates(const std::string& json) {
+  const auto unit = [&](size_t at) {
+    uint32_t number = 0;
+    const bool is_one = at + 6 <= json.size() && json[at] == '\\' && json[at + 1] == 'u';
+    if (is_one) std::from_chars(json.data() + at + 2, json.data() + at + 6, number, 16);
+    return number;
+  };
+  std::string text;
+  for (size_t at = 0; at < json.size();) {
+    const uint32_t high = unit(at), low = unit(at + 6);
+    if (high >> 10 == 0x36 && low >> 10 == 0x37) {
+      text += fmt::format("\\U{:08x}", 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff));
+      at += 12;
+      continue;
+    }
+    const size_t length = json[at] == '\\' ? 2 : 1;  // the second of two begins nothing
+    text += json.substr(at, length);
+    at += length;
+  }
+  return text;
+}
+
 std::string scalar(const OrderedJson& value) {
   if (value.is_string() && is_plain_word(value.get<std::string>())) return value;
-  return value.dump(-1, ' ', /*ensure_ascii=*/true, OrderedJson::error_handler_t::replace);
+  return joined_surrogates(
+      value.dump(-1, ' ', /*ensure_ascii=*/true, OrderedJson::error_handler_t::replace));
 }
 
 // Lines that a block holds as they are: printable, the first not indented, the last complete.

@@ -25,6 +25,13 @@ TEST(YamlText, QuotesWhatAReaderWouldTakeForSomethingElse) {
   }
 }
 
+TEST(YamlText, ACharacterBeyondThe16BitOnesIsOneEscape) {
+  EXPECT_EQ(yaml_text(OrderedJson("run \U0001F600 \U0010FFFF é")),
+            "\"run \\U0001f600 \\U0010ffff \\u00e9\"\n");
+  // What only looks like one stays.
+  EXPECT_EQ(yaml_text(OrderedJson("\\ud83d\\ude00")), "\"\\\\ud83d\\\\ude00\"\n");
+}
+
 TEST(YamlText, TextsOfSeveralLinesStandAsTheyAre) {
   const OrderedJson file = {{"files", {{"config.toml", "[run]\n\n  seed = 1\n"}}}};
   EXPECT_EQ(yaml_text(file), "files:\n  config.toml: |\n    [run]\n\n      seed = 1\n");

@@ -318,6 +318,14 @@ void Membership::judge_failure(GenerationRecord& next) const {
   }
 }
 
+// A machine that was ready and is sick again when its generation begins would stop training for
+// ever; one that takes the place of another brings nothing either.
+int Membership::vain_regroups(const GenerationRecord& next) const {
+  const GenerationRecord& last = *view_.newest;
+  if (next.num_ranks() > last.num_ranks()) return 0;
+  return last.vain_regroups + (was_regrouped(view_, last) ? 1 : 0);
+}
+
 Millis Membership::backoff(const GenerationRecord& next) const {
   if (next.attempts <= 1) return 0;
   const int doublings = std::min(next.attempts - 2, 20);
@@ -366,6 +374,7 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
     if (static_cast<int>(next.members.size()) == usable(count)) break;
     next.members.push_back({host->host, host->workers});
   }
+  if (view_.newest) next.vain_regroups = vain_regroups(next);
   return next;
 }
 

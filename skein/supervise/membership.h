@@ -93,6 +93,7 @@ class Membership {
   int usable(int num_hosts) const;
   GenerationRecord successor() const;
   void judge_failure(GenerationRecord& next) const;
+  int vain_regroups(const GenerationRecord& next) const;
   Millis backoff(const GenerationRecord& next) const;
 
   struct Seen {

@@ -360,6 +360,7 @@ TEST(Records, ReadBack) {
   with_verdict.attempts = 2;
   with_verdict.failure = "crashed";
   with_verdict.same_failures = 1;
+  with_verdict.vain_regroups = 3;
   with_verdict.verdict = Verdict{75, "stopped"};
   const Json generation_json = Json::parse(generation_to_json(with_verdict).dump());
   EXPECT_EQ(generation_to_json(generation_from_json(generation_json, "it")),

@@ -148,9 +148,13 @@ OrderedJson generation_to_json(const GenerationRecord& record) {
   for (const auto& member : record.members) {
     members.push_back({{"host", member.host}, {"workers", member.workers}});
   }
-  OrderedJson json = {{"number", record.number},       {"members", std::move(members)},
-                      {"best_step", record.best_step}, {"attempts", record.attempts},
-                      {"failure", record.failure},     {"same_failures", record.same_failures}};
+  OrderedJson json = {{"number", record.number},
+                      {"members", std::move(members)},
+                      {"best_step", record.best_step},
+                      {"attempts", record.attempts},
+                      {"failure", record.failure},
+                      {"same_failures", record.same_failures},
+                      {"vain_regroups", record.vain_regroups}};
   if (record.verdict) {
     json["verdict"] = {{"exit_code", record.verdict->exit_code},
                        {"message", record.verdict->message}};
@@ -172,6 +176,7 @@ GenerationRecord generation_from_json(const Json& json, const std::string& what)
   record.attempts = fields.count("attempts");
   record.failure = fields.text("failure");
   record.same_failures = fields.count("same_failures");
+  if (fields.has("vain_regroups")) record.vain_regroups = fields.count("vain_regroups");
   if (fields.has("verdict")) {
     const Fields verdict(fields.get("verdict"), what);
     record.verdict =

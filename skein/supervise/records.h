@@ -86,6 +86,7 @@ struct GenerationRecord {
   int attempts = 0;             // failures in a row that brought no new step before this generation
   std::string failure;          // the last one: the cause and its step
   int same_failures = 0;        // how often it came in a row
+  int vain_regroups = 0;        // in a row that stopped for newcomers and gained none
   std::optional<Verdict> verdict;
 
   const Member* member(const std::string& host) const;  // null: it is none

@@ -35,7 +35,8 @@ struct SimHost {
   double slowness = 1;
   int64_t work_us = 0;  // of a worker
   bool sick = false, check_hangs = false;
-  int64_t generation = 0;  // of its workers
+  bool flaps = false, flapped = false;  // every other check fails; whether the last one did
+  int64_t generation = 0;               // of its workers
   std::vector<SimWorker> workers;
   bool ready = false;  // all of them
 };
@@ -58,6 +59,7 @@ class Simulation {
       host.index = index;
       host.clock_rate = 0.98 + 0.04 * uniform();
       host.clock_offset = between(0, 100'000'000);
+      host.flaps = index < options.flapping;
       after(between(0, 5'000), [this, &host] { boot(host); });
     }
     if (options.fault_every > 0) after(next_fault(), [this] { fault(); });
@@ -159,6 +161,7 @@ class Simulation {
   void create(SimHost& host, const GenerationRecord& generation);
 
   void note_generation(const SimHost& host, const GenerationRecord& generation);
+  void check_regroup(const GenerationRecord& generation);
 
   // ---- training
 
@@ -208,6 +211,7 @@ class Simulation {
   void hang_worker(SimHost& host);
   void ask_to_stop(SimHost& host);
   void fall_sick(SimHost& host, Millis time);
+  void flap(SimHost& host, Millis time);
   void suspend(SimHost& host, Millis time);
   void resume(SimHost& host) {
     if (!std::exchange(host.suspended, false)) return;
@@ -238,6 +242,8 @@ class Simulation {
   std::set<int> over_;
   int ended_ = -1;  // the exit code of the verdict
   bool asked_to_stop_ = false;
+  int vain_regroups_ = 0;  // since vain_since_, in a row
+  Millis vain_since_ = 0;
   SimulationResult result_;
 };
 

@@ -13,7 +13,7 @@ void Simulation::fault() {
   SimHost& host = any_host();
   const Millis while_it_lasts = between(500, chance(0.2) ? 300'000 : 30'000);
   if (chance(0.01)) return ask_to_stop(host);
-  switch (between(0, 15)) {
+  switch (between(0, 16)) {
     case 0:
       crash_worker(host, Ending::kCrashed);
       break;
@@ -59,6 +59,9 @@ void Simulation::fault() {
     case 14:
       fall_sick(host, 2 * while_it_lasts);
       break;
+    case 15:
+      flap(host, 4 * while_it_lasts);
+      break;
     default:
       host.slowness = chance(0.5) ? 1 : 1 + 4 * uniform();
   }
@@ -92,6 +95,12 @@ void Simulation::fall_sick(SimHost& host, Millis time) {
                    host.sick ? "says so" : "hangs"));
   crash_worker(host, Ending::kCrashed);
   after(time, [&host] { host.sick = host.check_hangs = false; });
+}
+
+void Simulation::flap(SimHost& host, Millis time) {
+  note(fmt::format("{}: every other check fails for {} ms", host.name(), time));
+  host.flaps = true;
+  after(time, [&host] { host.flaps = false; });
 }
 
 void Simulation::suspend(SimHost& host, Millis time) {
@@ -130,7 +139,7 @@ void Simulation::mend() {
   for (SimHost& host : hosts_) {
     host.reaches_store = true;
     host.slowness = 1;
-    host.sick = host.check_hangs = false;
+    host.sick = host.check_hangs = host.flaps = false;
     resume(host);
     after(between(0, 10'000), [this, &host] { boot(host); });
   }

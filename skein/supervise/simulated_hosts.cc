@@ -105,7 +105,8 @@ void Simulation::perform(SimHost& host) {
 
 void Simulation::check(SimHost& host, int64_t number) {
   if (host.check_hangs) return;
-  const std::string problem = host.sick ? "a wrong product" : "";
+  host.flapped = host.flaps && !host.flapped;
+  const std::string problem = host.sick || host.flapped ? "a wrong product" : "";
   tell_later(between(50, 500), host, [this, &host, number, problem] {
     host.supervisor->host_checked(number, problem, clock(host));
   });

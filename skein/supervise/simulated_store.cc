@@ -1,5 +1,6 @@
 // The rendezvous store, which fails and answers late or with something old.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "skein/supervise/simulated_cluster.h"
@@ -76,6 +77,7 @@ void Simulation::create(SimHost& host, const GenerationRecord& generation) {
     if (is_next) {
       store_generations_.push_back(generation);
       note_generation(host, generation);
+      check_regroup(generation);
     }
     const bool answer_is_lost = chance(unreliable());
     answer(latency(), answer_is_lost ? Created::kFailed
@@ -97,6 +99,26 @@ void Simulation::note_generation(const SimHost& host, const GenerationRecord& ge
     }
   }
   if (generation.verdict) ended_ = generation.verdict->exit_code;
+}
+
+// What stops for a newcomer that is not taken in does so ever less often.
+void Simulation::check_regroup(const GenerationRecord& generation) {
+  const auto last = generations_.find(generation.number - 1);
+  if (last == generations_.end()) return;
+  if (generation.num_ranks() > last->second.record.num_ranks()) {
+    vain_regroups_ = 0;
+    vain_since_ = now_;
+  } else if (last->second.ask == kRegroup) {
+    ++vain_regroups_;
+  }
+  const SupervisorOptions& supervisor = options_.supervisor;
+  const auto doublings =
+      std::bit_width(static_cast<uint64_t>(supervisor.max_regroup / supervisor.regroup));
+  const Millis allowed = doublings + 1 + (now_ - vain_since_) / supervisor.max_regroup;
+  if (vain_regroups_ > allowed) {
+    violate(fmt::format("training stopped {} times in a row for machines that were not taken in",
+                        vain_regroups_));
+  }
 }
 
 }  // namespace skein

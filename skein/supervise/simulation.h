@@ -6,12 +6,13 @@
 //             lose power, with or without coming back; partitions between hosts and from the store;
 //             an outage of the store; writes that take effect though they were answered with an
 //             error; reads of old records; clocks that are off and run at other rates; slow hosts;
-//             hosts that fall sick, whose check says so or hangs, and get well; a signal that asks
-//             to stop
+//             hosts that fall sick, whose check says so or hangs, and get well, or whose every
+//             other check fails; a signal that asks to stop
 // Invariants  checked after each event:
 //             no two generations train at once: no step ends in one while a later one has begun
 //             no committed step is lost: a generation begins at the newest commit
 //             health: no generation has a host that is known to be sick
+//             newcomers: training stops ever less often for hosts that are not taken in
 //             progress: once all is mended, the run ends within `patience`
 //             one end: every supervisor that is left ends with the same exit code
 // Cost        about 5 ms a simulated schedule of 5 hosts
@@ -27,7 +28,8 @@ namespace skein {
 struct SimulationOptions {
   uint64_t seed = 1;
   int num_hosts = 5;
-  int workers = 2;  // a host
+  int workers = 2;   // a host
+  int flapping = 0;  // hosts of which every other check fails, from the first to the last
   SupervisorOptions supervisor;
   int64_t steps = 400;
   Millis step = 1'000;

@@ -45,5 +45,25 @@ TEST(Simulation, WithoutFaultsOneGenerationTrainsToTheEnd) {
   EXPECT_LT(result.duration, options.steps * options.step + 21'000);
 }
 
+// Each stop costs this run 10 s and more: the check of a newcomer, a save, a start.
+TEST(Simulation, ASpareWhoseCheckFlapsCostsLittle) {
+  for (const int flapping : {1, 2}) {
+    SimulationOptions options;
+    options.seed = static_cast<uint64_t>(flapping);
+    options.fault_every = 0;
+    options.flapping = flapping;
+    options.steps = 7'200;
+    options.start = 10'000;
+    options.trouble = options.steps * options.step;
+    options.supervisor.membership.gather = 0;
+    options.supervisor.membership.min_hosts = 2;
+    options.supervisor.membership.max_hosts = 5;
+    const SimulationResult result = simulate(options);
+    EXPECT_EQ(result.violation, "");
+    EXPECT_GT(result.generations, 4);
+    EXPECT_LT(result.duration, options.steps * options.step * 106 / 100) << flapping;
+  }
+}
+
 }  // namespace
 }  // namespace skein

@@ -77,6 +77,7 @@ void Supervisor::heartbeat(int64_t generation, int index, int64_t progress, int6
     worker.changed = progressed_ = now;
   }
   record_.step = std::max(record_.step, step);
+  if (step > best_step_ && !trains_) trains_ = now;
   advance(now);
 }
 
@@ -207,12 +208,17 @@ void Supervisor::watch_members(const GenerationRecord& generation, Millis now) {
       end_workers(Ending::kLostPeer, fmt::format("{} fell silent", member.host), false, now);
     }
   }
-  const bool may_regroup =
-      membership_.is_my_turn() && membership_.could_grow() && now - started_ >= options_.regroup;
-  if (may_regroup && !kill_at_ && !std::exchange(regroups_, true)) {
+  if (may_regroup(generation, now) && !std::exchange(regroups_, true)) {
     say("another machine is ready: training stops after this step to take it in");
     act(Action::Kind::kAskWorkers).signal = kRegroup;
   }
+}
+
+// What starts and stops again without a step of its own in between would never get on.
+bool Supervisor::may_regroup(const GenerationRecord& generation, Millis now) const {
+  if (kill_at_ || !trains_ || !membership_.is_my_turn() || !membership_.could_grow()) return false;
+  const int doublings = std::min(generation.vain_regroups, 20);
+  return now - *trains_ >= std::min(options_.max_regroup, options_.regroup << doublings);
 }
 
 void Supervisor::watch_workers(Millis now) {
@@ -264,7 +270,9 @@ void Supervisor::start_workers(const GenerationRecord& generation, Millis now) {
   meter_ = WorkMeter(options_.workers);
   record_.work_us.clear();
   first_rank_ = generation.first_rank(options_.host);
-  started_ = progressed_ = now;
+  best_step_ = generation.best_step;
+  trains_.reset();
+  progressed_ = now;
   act(Action::Kind::kStartWorkers).generation = generation;
 }
 

@@ -37,10 +37,13 @@ struct SupervisorOptions {
   Millis hang = 300'000;
   Millis stacks = 2'000;  // for the stacks of a hanging worker to be written
   Millis grace = 5'000;
-  Millis regroup = 10'000;  // a generation lives at least so long before it stops for a newcomer
-  Millis check = 10'000;    // a host whose check takes longer is sick
-  int stages = 1;           // of the pipeline: stragglers are sought among ranks of one stage
+  // A generation trains at least so long before it stops for a newcomer, and twice as long for
+  // each stop before it, in a row, that gained none.
+  Millis regroup = 10'000, max_regroup = 600'000;
+  Millis check = 10'000;  // a host whose check takes longer is sick
+  int stages = 1;         // of the pipeline: stragglers are sought among ranks of one stage
   Millis first_recheck = 5'000, max_recheck = 60'000;  // of a sick host
+  Millis forget_sickness = 600'000;  // one time of being sick counts no more after so long
 };
 
 struct Action {
@@ -129,6 +132,7 @@ class Supervisor {
   void advance(Millis now);
   void obey_the_store(Millis now);
   void watch_members(const GenerationRecord& generation, Millis now);
+  bool may_regroup(const GenerationRecord& generation, Millis now) const;
   void watch_workers(Millis now);
   // Why its workers need not be started here; empty: they must.
   std::string ended_before_it_began(const GenerationRecord& generation) const;
@@ -161,8 +165,9 @@ class Supervisor {
   WorkMeter meter_;
   Stragglers stragglers_;
   int first_rank_ = 0;
-  bool runs_ = false;  // any of them
-  Millis started_ = 0;
+  bool runs_ = false;              // any of them
+  int64_t best_step_ = 0;          // GenerationRecord::best_step
+  std::optional<Millis> trains_;   // since its first new step
   Millis progressed_ = 0;          // when any of them last did anything
   Ending ending_ = Ending::kNone;  // of the one that says most, so far
   std::string message_;
@@ -178,7 +183,8 @@ class Supervisor {
   int64_t check_ = 0;                    // the number of the last one
   std::optional<Millis> check_ends_at_;  // of the one under way
   int64_t checks_for_ = 0;               // the generation before which it was due
-  int times_sick_ = 0;                   // in a row
+  int times_sick_ = 0;                   // not forgotten yet
+  Millis sick_since_ = 0;                // when it was last found
   Millis recheck_at_ = 0;
   int times_wrong_ = 0;  // wrong bits
   int64_t wrong_step_ = 0;

@@ -45,9 +45,13 @@ void Supervisor::note_health(const std::string& problem, Millis now) {
   const bool was_sick = !std::exchange(record_.sick, problem).empty();
   if (problem.empty()) {
     if (was_sick) say("this machine passes its check again");
-    times_sick_ = 0;
     return;
   }
+  // A check that passes every other time is not forgiven each time it does.
+  const auto forgotten = static_cast<int>(
+      std::min<Millis>(times_sick_, (now - sick_since_) / options_.forget_sickness));
+  times_sick_ -= forgotten;
+  sick_since_ = now;
   const Millis wait =
       std::min(options_.max_recheck, options_.first_recheck << std::min(times_sick_, 20));
   ++times_sick_;

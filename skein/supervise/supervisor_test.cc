@@ -112,6 +112,29 @@ TEST_F(Supervised, ASickHostIsLeftOutAndChecksItselfAgainEverLessOften) {
   EXPECT_EQ(take_done(), (std::vector{Kind::kSay, Kind::kStartWorkers}));
 }
 
+TEST_F(Supervised, ACheckThatPassesEveryOtherTimeIsMadeEverLessOftenAllTheSame) {
+  begin();
+  const auto fails_again_in = [&] {
+    sickness_ = "product: wrong";
+    end(0, Ending::kCrashed, fmt::format("rank 0 crashed at {}", now_));
+    end(1, Ending::kKilled);
+    const std::string text = last_.text;
+    sickness_ = "";
+    for (int i = 0; i < 120 && last_.kind != Kind::kStartWorkers; ++i) tick_until(now_ + 1'000);
+    EXPECT_EQ(last_.kind, Kind::kStartWorkers);
+    return text;
+  };
+  EXPECT_THAT(fails_again_in(), HasSubstr("again in 5 s"));
+  EXPECT_THAT(fails_again_in(), HasSubstr("again in 10 s"));
+  EXPECT_THAT(fails_again_in(), HasSubstr("again in 20 s"));
+  for (int i = 1; i <= 120; ++i) {
+    tick_until(now_ + 9'000);
+    beat(0, i, i);
+    beat(1, i, i);
+  }
+  EXPECT_THAT(fails_again_in(), HasSubstr("again in 20 s")) << "one of three times is forgotten";
+}
+
 TEST_F(Supervised, ACheckThatHangsIsKilledAndCountsAsFailed) {
   checks_answer_ = false;
   begin();
@@ -267,8 +290,11 @@ TEST_F(Supervised, ANewcomerIsTakenInAfterAStep) {
     std::erase_if(store_.hosts, [](const HostRecord& host) { return host.host == "b"; });
     store_.hosts.push_back(newcomer);
     tick_until(now_ + 1'000);
-    beat(0, i);
-    beat(1, i);
+    beat(0, i, i / 5);
+    beat(1, i, i / 5);
+    if (i == 14) {
+      EXPECT_TRUE(take_done().empty()) << "the first step was 5 s after the start";
+    }
   }
   EXPECT_EQ(take_done(), (std::vector{Kind::kSay, Kind::kAskWorkers}));
   EXPECT_EQ(last_.signal, kRegroup);
