@@ -10,7 +10,7 @@
 // Quiet    while all train, or start, and nothing is under way, the supervisors' clocks stand still
 //          until shortly before the next thing that happens. They see differences of time alone,
 //          and an exchange with the store then changes nothing but the time of the last one
-// Cost     TODO
+// Cost     20 ms a failure: 10 s for 16,384 ranks in 54 days with 466 failures
 #pragma once
 
 #include <functional>

@@ -33,7 +33,7 @@ GoodputCluster::GoodputCluster(const GoodputOptions& options)
 }
 
 GoodputResult GoodputCluster::run(const std::function<void(double)>& progress) {
-  boot_all();
+  boot_members();
   plan_failures();
   at(options_.duration, [] {});  // up to which quiet time may be passed over
   routinely(kPulse, [this] { pulse(); });
@@ -115,9 +115,13 @@ GoodputMachine& GoodputCluster::add_machine(int first, int count) {
   return machine;
 }
 
-void GoodputCluster::boot_all() {
+// Spares follow once these train: a generation without those that are alike would be another one.
+void GoodputCluster::boot_members() {
+  int missing = options_.hosts;
   for (const auto& machine : machines_) {
-    if (!machine->retired) boot(*machine);
+    if (machine->retired || missing <= 0) continue;
+    boot(*machine);
+    missing -= machine->count;
   }
 }
 
@@ -252,7 +256,7 @@ void GoodputCluster::start_again() {
   phase_ = Phase::kRecovering;
   store_ = {};
   generation_ = {};
-  boot_all();
+  boot_members();
 }
 
 }  // namespace skein

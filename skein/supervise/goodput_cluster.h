@@ -62,7 +62,7 @@ class GoodputCluster {
 
   GoodputMachine& add_machine(int first, int count);
   void boot(GoodputMachine& machine);
-  void boot_all();
+  void boot_members();
   void tell(GoodputMachine& machine, int64_t boot, const std::function<void()>& what);
   void tick(GoodputMachine& machine);
   void perform(GoodputMachine& machine);
@@ -112,7 +112,7 @@ class GoodputCluster {
 
   std::vector<std::unique_ptr<GoodputMachine>> machines_;
   int next_name_ = 0;
-  int pool_ = 0;  // spares that are not switched on
+  int pool_ = 0;         // spares that are not switched on
   int num_members_ = 0;  // of a generation, as records
   StoreView store_;
 

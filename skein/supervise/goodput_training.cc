@@ -60,7 +60,9 @@ void GoodputCluster::begin_training(int64_t generation) {
   lost_together_ = 0;
   trains_since_ = calm_since_ = now_;
   for (size_t i = 0; i < machines_.size(); ++i) {  // a spare may follow
-    if (machines_[i]->sick && machines_[i]->supervisor) retire(*machines_[i]);
+    GoodputMachine& machine = *machines_[i];
+    if (machine.sick && machine.supervisor) retire(machine);
+    if (!machine.retired && !machine.supervisor) boot(machine);
   }
 }
 
