@@ -72,8 +72,9 @@ void add_goodput_options(CLI::App& command, PlanOptions& options) {
       ->excludes(failures)
       ->check(number_from(0.001));
   command
-      .add_option("--spares", simulated.spares,
-                  "of --goodput: machines that wait to replace others; default: one for 64, at least 8")
+      .add_option(
+          "--spares", simulated.spares,
+          "of --goodput: machines that wait to replace others; default: one for 64, at least 2")
       ->needs(goodput)
       ->check(whole_number_from(0, 100'000));
   command.add_option("--seed", simulated.seed, "of --goodput: of the times of failures")

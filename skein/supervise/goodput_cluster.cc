@@ -180,7 +180,7 @@ void GoodputCluster::perform(GoodputMachine& machine) {
       case Action::Kind::kSay:
         break;
       case Action::Kind::kExit:
-        return exit(machine);
+        return has_left(machine);
     }
   }
 }
@@ -226,7 +226,7 @@ void GoodputCluster::check(GoodputMachine& machine, int64_t number) {
 }
 
 // The run ends everywhere, for one reason; whoever starts it again does so on all machines.
-void GoodputCluster::exit(GoodputMachine& machine) {
+void GoodputCluster::has_left(GoodputMachine& machine) {
   if (machine.any_runs()) end_workers(machine, true);
   machine.supervisor.reset();
   const bool is_verdict = store_.newest && store_.newest->verdict;

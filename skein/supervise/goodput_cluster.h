@@ -69,7 +69,7 @@ class GoodputCluster {
   void exchange(GoodputMachine& machine, const HostRecord& record);
   void create(GoodputMachine& machine, const GenerationRecord& generation);
   void check(GoodputMachine& machine, int64_t number);
-  void exit(GoodputMachine& machine);
+  void has_left(GoodputMachine& machine);
   void start_again();
   void pulse();
 
