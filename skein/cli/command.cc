@@ -45,7 +45,7 @@ CLI::App& command_group(CLI::App& app, const std::string& name, const std::strin
   return *group;
 }
 
-void ConfigOptions::add_to(CLI::App& command) {
+CLI::Option* ConfigOptions::add_to(CLI::App& command) {
   CLI::Option* file = command.add_option("CONFIG.toml", path, "the configuration");
   file->transform(CLI::Validator(
       [](std::string& text) {
@@ -67,6 +67,7 @@ void ConfigOptions::add_to(CLI::App& command) {
   command.add_option("--set", overrides, "section.key=value, over what the file says; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);  // one value each, since CONFIG.toml may follow
+  return file;
 }
 
 void print_json(const OrderedJson& json) {

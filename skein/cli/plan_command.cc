@@ -2,6 +2,9 @@
 //                        [--rank R] [--timeline FILE.json]
 // skein plan CONFIG.toml --search [--ranks N] [--hardware FILE.toml] [--json]
 // skein plan CONFIG.toml --calibrate FILE.toml [--workers K]
+// skein plan CONFIG.toml --goodput [--ranks N] [--hardware FILE.toml] [--days D] [--failures N |
+//                        --mtbf-hours H] [--spares N] [--seed S] [--json]
+// skein plan --goodput --preset NAME [--days D] ... [--json]
 // skein plan CONFIG.toml --passes | --print-after PASS [--ranks N] [--rank R]
 #include <fmt/format.h>
 
@@ -10,6 +13,7 @@
 #include "skein/base/file.h"
 #include "skein/cli/calibrate.h"
 #include "skein/cli/commands.h"
+#include "skein/cli/goodput_plan.h"
 #include "skein/config/config_length.h"
 #include "skein/plan/memory_advice.h"
 #include "skein/plan/plan.h"
@@ -29,13 +33,57 @@ struct PlanOptions {
   int64_t workers = 0;
   int64_t ranks = 0;
   int64_t rank = -1;
+  GoodputRequest simulated;
+  bool goodput = false;
   bool search = false;
   bool passes = false;
   bool json = false;
 };
 
+void add_goodput_options(CLI::App& command, PlanOptions& options) {
+  GoodputRequest& simulated = options.simulated;
+  CLI::Option* goodput =
+      command.add_flag("--goodput", options.goodput,
+                       "simulate the run under failures: what share of its time it would train");
+  for (const char* other :
+       {"--search", "--calibrate", "--timeline", "--passes", "--print-after", "--rank"}) {
+    goodput->excludes(command.get_option(other));
+  }
+  command
+      .add_option("--preset", simulated.preset,
+                  "of --goodput, instead of a configuration: a published run")
+      ->needs(goodput)
+      ->excludes(command.get_option("--ranks"))
+      ->excludes(command.get_option("--hardware"))
+      ->check(CLI::IsMember(goodput_presets()));
+  command.add_option("--days", simulated.days, "of --goodput; default: 54")
+      ->needs(goodput)
+      ->check(number_between(0.01, 10'000));
+  CLI::Option* failures =
+      command
+          .add_option("--failures", simulated.failures,
+                      "of --goodput, in all; default: as often a rank as Llama 3's run had them")
+          ->needs(goodput)
+          ->check(whole_number_from(1, 1'000'000));
+  command
+      .add_option("--mtbf-hours", simulated.mtbf_hours,
+                  "of --goodput: hours between two failures of one rank")
+      ->needs(goodput)
+      ->excludes(failures)
+      ->check(number_from(0.001));
+  command
+      .add_option(
+          "--spares", simulated.spares,
+          "of --goodput: machines that wait to replace others; default: one for 64, at least 2")
+      ->needs(goodput)
+      ->check(whole_number_from(0, 100'000));
+  command.add_option("--seed", simulated.seed, "of --goodput: of the times of failures")
+      ->needs(goodput)
+      ->check(whole_number_from(0));
+}
+
 void add_options(CLI::App& command, PlanOptions& options) {
-  options.config.add_to(command);
+  options.config.add_to(command)->required(false);
   command
       .add_option("--ranks", options.ranks,
                   "plan for this many ranks; parallel.data = 0 takes what is left")
@@ -63,6 +111,7 @@ void add_options(CLI::App& command, PlanOptions& options) {
   command.add_option("--print-after", options.print_after,
                      "print the graph after this pass; after plan_memory, the programs");
   command.add_flag("--json", options.json, "print one JSON document");
+  add_goodput_options(command, options);
 }
 
 int run_calibrate(const PlanOptions& options, const Config& config) {
@@ -73,7 +122,21 @@ int run_calibrate(const PlanOptions& options, const Config& config) {
   return kExitDone;
 }
 
+int run_preset(const PlanOptions& options) {
+  if (!options.config.path.empty() || !options.config.overrides.empty()) {
+    fail(ErrorCode::kUsage,
+         "--preset {} is a run of its own: give it, or a configuration without --preset",
+         options.simulated.preset);
+  }
+  run_goodput(preset_scenario(options.simulated), options.json);
+  return kExitDone;
+}
+
 int run_plan(const PlanOptions& options) {
+  if (!options.simulated.preset.empty()) return run_preset(options);
+  if (options.config.path.empty()) {
+    fail(ErrorCode::kUsage, "CONFIG.toml is required: skein plan CONFIG.toml");
+  }
   Config config = load_config(options.config.path, options.config.overrides, ConfigUse::kPlan);
   count_epochs(config, ConfigUse::kPlan);
   const std::string note_of_tokenizer = leave_out_missing_tokenizer(config);
@@ -101,6 +164,10 @@ int run_plan(const PlanOptions& options) {
     return kExitDone;
   }
   const Plan plan = make_plan(request);
+  if (options.goodput) {
+    run_goodput(planned_scenario(options.simulated, config, plan), options.json);
+    return kExitDone;
+  }
   const bool fits = all_fit(plan.memory);
   const MemoryAdvice advice = fits ? MemoryAdvice{} : advise(request, plan);
   if (!options.timeline.empty()) write_timeline(plan.step.timeline, options.timeline);

@@ -38,8 +38,10 @@ std::string left_out(const std::vector<const HostRecord*>& sick) {
 const HostRecord* root_cause(const StoreView& view, const GenerationRecord& generation) {
   const HostRecord* worst = nullptr;
   for (const HostRecord& host : view.hosts) {
-    if (host.ended != generation.number || generation.member(host.host) == nullptr) continue;
-    if (worst == nullptr || (is_cause(host.ending) && host.ending > worst->ending)) worst = &host;
+    if (host.ended != generation.number) continue;
+    const bool is_worse =
+        worst == nullptr || (is_cause(host.ending) && host.ending > worst->ending);
+    if (is_worse && generation.member(host.host) != nullptr) worst = &host;
   }
   return worst;
 }
@@ -98,6 +100,7 @@ Membership::Membership(const MembershipOptions& options, std::string self)
 void Membership::update(StoreView view, Millis now) {
   if (updated_) lived_ += std::min(now - *updated_, kLongestGap);
   updated_ = now;
+  view.sort();
   // Caches of a network file system may show something older than before.
   if (view_.newest && (!view.newest || view.newest->number < view_.newest->number)) {
     view.newest = view_.newest;
@@ -172,17 +175,17 @@ bool Membership::is_over(const GenerationRecord& generation) const {
 // by name.
 std::vector<const HostRecord*> Membership::in_order() const {
   std::vector<const HostRecord*> hosts;
+  std::vector<bool> added(view_.hosts.size());
   const auto add = [&](const HostRecord* host) {
-    const bool is_new = std::find(hosts.begin(), hosts.end(), host) == hosts.end();
-    if (host != nullptr && is_live(*host) && is_new) hosts.push_back(host);
+    if (host == nullptr || !is_live(*host)) return;
+    std::vector<bool>::reference is_there = added[static_cast<size_t>(host - view_.hosts.data())];
+    if (!is_there) hosts.push_back(host);
+    is_there = true;
   };
   if (view_.newest) {
     for (const auto& member : view_.newest->members) add(view_.host(member.host));
   }
-  const size_t num_members = hosts.size();
   for (const HostRecord& host : view_.hosts) add(&host);
-  std::sort(hosts.begin() + static_cast<ptrdiff_t>(num_members), hosts.end(),
-            [](const HostRecord* a, const HostRecord* b) { return a->host < b->host; });
   return hosts;
 }
 
@@ -206,7 +209,7 @@ bool Membership::awaits_check(int64_t next, int num_ready) const {
   for (const HostRecord* host : in_order()) {
     if (!could_train(*host) || !host->sick.empty() || host->checked >= next) continue;
     ++num_pending;
-    any_member |= view_.newest && view_.newest->member(host->host) != nullptr;
+    any_member = any_member || (view_.newest && view_.newest->member(host->host) != nullptr);
   }
   return any_member || usable(num_ready + num_pending) > usable(num_ready);
 }

@@ -105,9 +105,17 @@ int GenerationRecord::num_ranks() const {
 }
 
 const HostRecord* StoreView::host(const std::string& name) const {
-  const auto found = std::find_if(hosts.begin(), hosts.end(),
-                                  [&](const HostRecord& record) { return record.host == name; });
-  return found == hosts.end() ? nullptr : &*found;
+  const auto found = std::lower_bound(
+      hosts.begin(), hosts.end(), name,
+      [](const HostRecord& record, const std::string& wanted) { return record.host < wanted; });
+  return found == hosts.end() || found->host != name ? nullptr : &*found;
+}
+
+void StoreView::sort() {
+  const auto by_name = [](const HostRecord& a, const HostRecord& b) { return a.host < b.host; };
+  if (!std::is_sorted(hosts.begin(), hosts.end(), by_name)) {
+    std::sort(hosts.begin(), hosts.end(), by_name);
+  }
 }
 
 OrderedJson host_to_json(const HostRecord& record) {

@@ -95,8 +95,10 @@ struct GenerationRecord {
 };
 
 struct StoreView {
-  std::vector<HostRecord> hosts;
+  std::vector<HostRecord> hosts;           // by name, ascending: sort()
   std::optional<GenerationRecord> newest;  // the generation with the highest number
+
+  void sort();
 
   const HostRecord* host(const std::string& name) const;  // null: there is no such record
 };

@@ -40,6 +40,7 @@ class SharedStore : public RendezvousStore {
     for (const auto& [name, text] : store_->entries(std::string(kHost))) {
       read_host(name, text, view);
     }
+    view.sort();
     if (view.host(record.host) == nullptr) {  // a full disk may be told of no earlier
       fail(ErrorCode::kIo, "{}/{} does not hold what was written to it: is its disk full?",
            store_->text(), name_of(record.host));

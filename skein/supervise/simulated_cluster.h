@@ -5,12 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
 #include <random>
 #include <set>
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/supervise/event_queue.h"
 #include "skein/supervise/simulation.h"
 
 namespace skein {
@@ -68,12 +68,10 @@ class Simulation {
   SimulationResult run() {
     const Millis end = options_.trouble + options_.patience;
     while (!events_.empty() && result_.violation.empty()) {
-      const Event event = events_.top();
-      if (event.time > end) break;
-      events_.pop();
-      now_ = event.time;
+      if (events_.next_time() > end) break;
+      now_ = events_.next_time();
       ++result_.events;
-      event.happens();
+      events_.take()();
       if (everybody_left()) break;
     }
     check_end();
@@ -83,15 +81,6 @@ class Simulation {
   }
 
  private:
-  struct Event {
-    Millis time;
-    int64_t sequence;
-    std::function<void()> happens;
-    bool operator<(const Event& other) const {
-      return std::pair(time, sequence) > std::pair(other.time, other.sequence);
-    }
-  };
-
   // ---- chance and time
 
   double uniform() { return std::uniform_real_distribution<double>()(random_); }
@@ -106,7 +95,7 @@ class Simulation {
   // Of a message or a call to the store: mostly short, at times long.
   Millis latency() { return chance(0.01) ? between(100, 5'000) : between(1, 20); }
   void after(Millis delay, std::function<void()> happens) {
-    events_.push({now_ + delay, sequence_++, std::move(happens)});
+    events_.put(now_ + delay, std::move(happens));
   }
   Millis clock(const SimHost& host) const {
     return host.clock_offset + static_cast<Millis>(host.clock_rate * static_cast<double>(now_));
@@ -228,9 +217,9 @@ class Simulation {
   const SimulationOptions options_;
   std::mt19937_64 random_;
   std::vector<SimHost> hosts_;
-  std::priority_queue<Event> events_;
+  EventQueue events_;
   Millis now_ = 0;
-  int64_t sequence_ = 0, beats_ = 0;
+  int64_t beats_ = 0;
 
   bool store_up_ = true;
   std::map<std::string, std::vector<std::pair<Millis, HostRecord>>> store_hosts_;
