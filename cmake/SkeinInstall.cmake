@@ -67,8 +67,14 @@ function(skein_install_tests)
   add_test(NAME survival/soak_etcd COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --steps 500 --etcd
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set(survival ${CMAKE_SOURCE_DIR}/tests/survival)
+  set(struck ${CMAKE_BINARY_DIR}/skein ${CMAKE_BINARY_DIR}/tmp)
+  add_test(NAME survival/crash_points
+           COMMAND ${survival}/crash_points.py ${struck} --points 14 "--layouts=one worker;data 2, ZeRO 1")
+  add_test(NAME survival/file_errors COMMAND ${survival}/file_errors.py ${struck} --every 9 "--layouts=one worker")
+  add_test(NAME survival/power_cuts COMMAND ${survival}/power_cuts.py ${struck} --cuts 12 "--layouts=one worker")
   set_tests_properties(package/empty_root docs/by_hand docs/transcripts survival/soak survival/soak_etcd
-                       PROPERTIES TIMEOUT 900)
+                       survival/crash_points survival/file_errors survival/power_cuts PROPERTIES TIMEOUT 900)
   set_tests_properties(survival/soak survival/soak_etcd PROPERTIES RUN_SERIAL ON)
   set_tests_properties(package/empty_root PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
