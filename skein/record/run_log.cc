@@ -83,6 +83,19 @@ void RunLog::set_scale(const Scale& scale) {
                   format_bytes(memory_bytes_), format_count(scale.ceiling_flops)));
 }
 
+double RunLog::known_ceiling_flops(int64_t num_ranks) const {
+  double known = 0;
+  if (launched_.generation <= 1) return known;
+  for_each_json_line(dir_ / "events.jsonl", [&](const Json& json) {
+    if (text_or(json, "event", "") != "start") return;
+    const bool is_the_same = integer_or(json, "ranks", 0) == num_ranks &&
+                             text_or(json, "host", "") == node_name() &&
+                             text_or(json, "boot", "") == boot_name();
+    known = is_the_same ? number_or(json, "ceiling_flops", 0) : 0;
+  });
+  return known;
+}
+
 // A new TensorBoard file takes the place of the steps after this one that were written before.
 void RunLog::begin_after(int64_t step) {
   if (config_.log.tensorboard) {
@@ -102,6 +115,7 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
                 {"from", from},
                 {"version", kVersion},
                 {"parameters", scale_.num_parameters},
+                {"ranks", scale_.num_ranks},
                 {"ceiling_flops", scale_.ceiling_flops},
                 {"peak_flops", scale_.peak_flops ? OrderedJson(*scale_.peak_flops) : nullptr},
                 {"allocated_bytes",

@@ -40,6 +40,7 @@ class RunLog {
 
   // What was allocated, and the rates that utilization refers to.
   struct Scale {
+    int64_t num_ranks = 1;
     int64_t num_parameters = 0;
     double flops_per_token = 0;
     double ceiling_flops = 0;                 // the measured matrix-product rate of all ranks
@@ -50,6 +51,9 @@ class RunLog {
     int64_t loader_bytes = 0;
   };
   void set_scale(const Scale& scale);
+  // What an earlier start of this launch measured for as many ranks, led by this machine; 0: not
+  // known. Measuring again would take a tenth of a second and more of each recovery.
+  double known_ceiling_flops(int64_t num_ranks) const;
   void skip_checkpoint(const CheckpointInfo& info, const Error& why);
   struct Beginning {
     std::string why;                  // why the run starts from that checkpoint, for people

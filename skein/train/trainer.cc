@@ -122,7 +122,10 @@ LoaderOptions Trainer::lanes() const {
 void Trainer::allocate() {
   const StepSpec spec = step_spec(config_, inputs_->model(), layout_);
   const DType dtype = compute_dtype(spec.update.precision);
-  const double ceiling_flops = measure_ceiling(dtype);  // before the arenas take it all
+  const double known_flops =
+      sum_over_ranks(world_, log_ ? log_->known_ceiling_flops(world_.size()) : 0.0);
+  const double ceiling_flops =  // before the arenas take it all
+      known_flops > 0 ? known_flops : measure_ceiling(dtype);
   const TrainingGraphs graphs = training_graphs(spec);
   programs_ = plan_training(graphs, spec, device_->kernels());
   const bool is_first_stage = layout_.stage() == 0;
@@ -140,6 +143,7 @@ void Trainer::allocate() {
   }
 
   RunLog::Scale scale;
+  scale.num_ranks = world_.size();
   scale.num_parameters = num_parameters(inputs_->model());
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
   scale.ceiling_flops = ceiling_flops;
