@@ -2,7 +2,7 @@
 """How long a run stands still after a failure: what is known when, and where the time goes.
 
   recovery.py SKEIN FOLDER [--rounds 10] [--workers 4] [--nodes 1] [--kinds exit;hang;host] [--model demo|tiny]
-              [--storage] [--hang-timeout 10]
+              [--storage] [--hang-timeout 10] [--between 12]
 
 Trains on text that this script makes, and strikes one worker after the other: `exit` is SIGKILL to a worker,
 `hang` SIGSTOP to one, `host` SIGKILL to a supervisor and all its workers (with --nodes 2 or more; it is started
@@ -118,6 +118,7 @@ def main():
     parser.add_argument("--kinds", default="exit;hang")
     parser.add_argument("--model", choices=("demo", "tiny"), default="tiny")
     parser.add_argument("--hang-timeout", type=float, default=10)
+    parser.add_argument("--between", type=int, default=12, help="steps from one round to the next")
     parser.add_argument("--storage", action="store_true", help="no copies in memory")
     args = parser.parse_args()
     args.skein = os.path.abspath(args.skein)
@@ -129,12 +130,12 @@ def main():
     line = command(args, data, run, os.path.join(folder, "empty.toml"))
     machines = [Machine(line, f"node{i}", folder) for i in range(args.nodes)]
     try:
-        wait_for(lambda: os.path.exists(f"{run}/metrics.jsonl") and len(metrics(run)) >= 15, "step 15", machines)
+        wait_for(lambda: os.path.exists(f"{run}/metrics.jsonl") and len(metrics(run)) >= args.between, "a step", machines)
         for kind in args.kinds.split(";"):
             rows, redone = [], []
             for round_ in range(args.rounds):
                 starts, before = len(events(run, "start")), len(metrics(run))
-                wait_for(lambda: len(metrics(run)) >= before + 12, "a step", machines)
+                wait_for(lambda: len(metrics(run)) >= before + args.between, "a step", machines)
                 newest_before = metrics(run)[-1]["step"]
                 moment = strike(kind, machines, round_)
                 wait_for(lambda: len(events(run, "start")) > starts and
