@@ -69,10 +69,17 @@ function(skein_install_tests)
   add_test(NAME survival/soak_etcd COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --steps 500 --etcd
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  add_test(NAME survival/elastic COMMAND tests/survival/elastic.py ${CMAKE_BINARY_DIR}/skein
-           ${CMAKE_BINARY_DIR}/tmp --rounds 1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set(survival survival/soak survival/soak_etcd survival/elastic survival/bit_flips)
-  set_tests_properties(package/empty_root docs/by_hand docs/transcripts ${survival} PROPERTIES TIMEOUT 900)
-  set_tests_properties(${survival} PROPERTIES RUN_SERIAL ON)
+  set(tests ${CMAKE_SOURCE_DIR}/tests/survival)
+  set(struck ${CMAKE_BINARY_DIR}/skein ${CMAKE_BINARY_DIR}/tmp)
+  add_test(NAME survival/elastic COMMAND ${tests}/elastic.py ${struck} --rounds 1)
+  add_test(NAME survival/crash_points
+           COMMAND ${tests}/crash_points.py ${struck} --points 14 "--layouts=one worker;data 2, ZeRO 1")
+  add_test(NAME survival/file_errors COMMAND ${tests}/file_errors.py ${struck} --every 9 "--layouts=one worker")
+  add_test(NAME survival/power_cuts COMMAND ${tests}/power_cuts.py ${struck} --cuts 12 "--layouts=one worker")
+  set(with_others survival/crash_points survival/file_errors survival/power_cuts)
+  set(alone survival/soak survival/soak_etcd survival/elastic survival/bit_flips)
+  set_tests_properties(package/empty_root docs/by_hand docs/transcripts ${alone} ${with_others}
+                       PROPERTIES TIMEOUT 900)
+  set_tests_properties(${alone} PROPERTIES RUN_SERIAL ON)
   set_tests_properties(package/empty_root PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()

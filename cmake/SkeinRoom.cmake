@@ -140,3 +140,9 @@ function(skein_benchmarks folder)
     skein_precompiled(${name} skein_headers)
   endforeach()
 endfunction()
+
+# What tests/survival/ preloads into the program: faults at calls on files.
+function(skein_file_faults)
+  add_library(skein_file_faults MODULE tests/survival/file_faults.cc)
+  set_target_properties(skein_file_faults PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+endfunction()

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -21,7 +22,8 @@ namespace {
 }
 
 FileDescriptor open_or_fail(const fs::path& path, int flags, mode_t mode = 0) {
-  FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC, mode));
+  FileDescriptor file(
+      retry_interrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); }));
   if (file.get() < 0) fail_io("open", path, errno);
   return file;
 }
@@ -60,8 +62,8 @@ std::string read_file(const FileDescriptor& file, const fs::path& path, int64_t 
   std::string bytes(static_cast<size_t>(size), '\0');
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count = retry_interrupted(
+        [&] { return ::read(file.get(), bytes.data() + done, bytes.size() - done); });
     if (count < 0) fail_io("read", path, errno);
     if (count == 0) break;  // shortened while being read
     done += static_cast<size_t>(count);
@@ -81,7 +83,7 @@ std::string read_file_if_any(const fs::path& path) {
 
 // Some file systems have no links: SMB, FAT, many in user space.
 bool name_once(const fs::path& from, const fs::path& to) {
-  if (::link(from.c_str(), to.c_str()) == 0) return true;
+  if (retry_interrupted([&] { return ::link(from.c_str(), to.c_str()); }) == 0) return true;
   const int problem = errno;
   if (problem == EEXIST) return false;
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
@@ -91,15 +93,23 @@ bool name_once(const fs::path& from, const fs::path& to) {
 
 void write_all(int fd, std::span<const std::byte> bytes, const fs::path& path) {
   while (!bytes.empty()) {
-    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count =
+        retry_interrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
     if (count < 0) fail_io("write", path, errno);
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
 }
 
+void make_folders(const fs::path& folder) {
+  std::error_code error;
+  do {
+    fs::create_directories(folder, error);
+  } while (error == std::errc::interrupted);
+  if (error) fail_io("make folder", folder, error.value());
+}
+
 void fsync_file(int fd, const fs::path& path) {
-  if (::fsync(fd) != 0) fail_io("fsync", path, errno);
+  if (retry_interrupted([&] { return ::fsync(fd); }) != 0) fail_io("fsync", path, errno);
 }
 
 void fsync_folder(const fs::path& folder) {
@@ -119,7 +129,9 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
     const FileDescriptor file = open_or_fail(partial, O_WRONLY | O_CREAT | O_EXCL, 0644);
     write_all(file.get(), std::as_bytes(std::span(bytes)), partial);
     fsync_file(file.get(), partial);
-    if (::rename(partial.c_str(), path.c_str()) != 0) fail_io("rename to", path, errno);
+    if (retry_interrupted([&] { return ::rename(partial.c_str(), path.c_str()); }) != 0) {
+      fail_io("rename to", path, errno);
+    }
   } catch (...) {
     ::unlink(partial.c_str());
     throw;

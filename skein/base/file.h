@@ -4,6 +4,7 @@
 //          unless it says otherwise.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +16,15 @@
 namespace skein {
 
 namespace fs = std::filesystem;
+
+// The result of a system call, which is made again for as long as a signal interrupts it: over NFS
+// and on file systems in user space nearly every one can be.
+template <typename Call>
+auto retry_interrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
 
 // An owned file descriptor.
 class FileDescriptor {
@@ -56,6 +66,9 @@ bool name_once(const fs::path& from, const fs::path& to);
 
 // Writes all bytes at the current offset, retrying short writes.
 void write_all(int fd, std::span<const std::byte> bytes, const fs::path& path);
+
+// Creates a folder, and those that it lies in, unless they are there.
+void make_folders(const fs::path& folder);
 
 // Makes earlier creations and renames inside `folder` durable.
 void fsync_folder(const fs::path& folder);

@@ -21,7 +21,8 @@ namespace {
 
 FileDescriptor FileOps::create(const fs::path& path) const {
   announce("create", path);
-  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  FileDescriptor file(retry_interrupted(
+      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644); }));
   if (file.get() < 0) fail_io("create", path, errno);
   return file;
 }
@@ -43,14 +44,12 @@ void FileOps::sync_folder(const fs::path& folder) const {
 
 void FileOps::make_folder(const fs::path& folder) const {
   announce("make_folder", folder);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) fail_io("make folder", folder, error.value());
+  make_folders(folder);
 }
 
 void FileOps::rename(const fs::path& from, const fs::path& to) const {
   announce("rename", from);
-  if (::rename(from.c_str(), to.c_str()) != 0) {
+  if (retry_interrupted([&] { return ::rename(from.c_str(), to.c_str()); }) != 0) {
     const int error_number = errno;
     fail(errno_code(error_number), "cannot rename {} to {}: {}", from.string(), to.string(),
          errno_text(error_number));
@@ -64,7 +63,11 @@ bool FileOps::exchange(const fs::path& a, const fs::path& b) const {
     if (error.code() == ErrorCode::kUnsupported) return false;
     throw;
   }
-  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
+  if (retry_interrupted([&] {
+        return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+      }) == 0) {
+    return true;
+  }
   if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) return false;
   const int error_number = errno;
   fail(errno_code(error_number), "cannot exchange {} and {}: {}", a.string(), b.string(),
@@ -83,7 +86,9 @@ void FileOps::remove_tree(const fs::path& path) const {
     if (error) fail_io("list", path, error.value());
   }
   announce("remove", path);
-  fs::remove(path, error);
+  do {
+    fs::remove(path, error);
+  } while (error == std::errc::interrupted);
   if (error) fail_io("remove", path, error.value());
 }
 

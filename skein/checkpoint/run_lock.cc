@@ -54,7 +54,8 @@ bool is_still_there(int fd, const fs::path& path) {
 
 FileDescriptor open_locked(const fs::path& folder, const fs::path& path,
                            const RunLock::Text& text) {
-  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  FileDescriptor file(
+      retry_interrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644); }));
   if (file.get() < 0) {
     fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
   }
@@ -89,13 +90,12 @@ RunHolder run_holder(const fs::path& folder) {
 RunLock::RunLock(const fs::path& folder, const Text& text) {
   const fs::path path = folder / ".lock";
   do {
-    std::error_code error;
-    fs::create_directories(folder, error);
+    make_folders(folder);
     file_ = open_locked(folder, path, text);
   } while (!is_still_there(file_.get(), path));
   const std::string holder =
       fmt::format("process {} on {}{}", ::getpid(), host_name(), text.holder_note);
-  if (::ftruncate(file_.get(), 0) != 0) {
+  if (retry_interrupted([&] { return ::ftruncate(file_.get(), 0); }) != 0) {
     fail(errno_code(errno), "cannot write {}: {}", path.string(), errno_text(errno));
   }
   write_all(file_.get(), std::as_bytes(std::span(holder)), path);

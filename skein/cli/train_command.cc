@@ -162,7 +162,7 @@ int start_workers(const ConfigOptions& options, const Config& config,
   };
   const fs::path log =
       fs::path(config.run.dir) / "logs" / fmt::format("supervisor-{}.log", node_name());
-  fs::create_directories(log.parent_path());
+  make_folders(log.parent_path());
   log::start(log.string());
   const RendezvousRoot root = root_of(config);
   if (is_etcd_address(config.launch.rendezvous)) launch.ranks_meet = root.store;
@@ -228,7 +228,7 @@ bool supervises(const RankInfo& rank_info, const LaunchConfig& launch) {
 
 void start_log(const Config& config, const RankInfo& rank_info) {
   const fs::path file = rank_log(config.run.dir, rank_info.rank);
-  fs::create_directories(file.parent_path());
+  make_folders(file.parent_path());
   // The parent already redirects standard error of the other ranks to this file.
   const bool is_redirected = rank_info.parent_pid != 0 && rank_info.rank > 0;
   log::start(is_redirected ? "" : file.string());

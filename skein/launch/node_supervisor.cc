@@ -94,13 +94,7 @@ std::string new_start_id() {
 
 }  // namespace
 
-void make_launch_folder(const fs::path& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  if (problem) {
-    fail(ErrorCode::kIo, "cannot create the folder {}: {}", path.string(), problem.message());
-  }
-}
+void make_launch_folder(const fs::path& path) { make_folders(path); }
 
 NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
     : launch_(launch),

@@ -21,6 +21,7 @@ class EventLog {
  public:
   explicit EventLog(const fs::path& run_dir) : writer_(run_dir / "events.jsonl") {}
   void append(std::string_view event, OrderedJson fields = OrderedJson::object());
+  void finish() { writer_.finish(); }
 
  private:
   JsonlWriter writer_;

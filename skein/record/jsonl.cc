@@ -12,42 +12,35 @@
 
 namespace skein {
 
-JsonlWriter::JsonlWriter(const fs::path& path) : path_(path) {
-  file_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
-  if (file_.get() < 0) {
+namespace {
+
+PatientFile open_lines(const fs::path& path) {
+  FileDescriptor file(retry_interrupted(
+      [&] { return ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644); }));
+  if (file.get() < 0) {
     fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
   }
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) {
+  if (::fstat(file.get(), &status) != 0) {
     fail(errno_code(errno), "cannot stat {}: {}", path.string(), errno_text(errno));
   }
   char last = '\n';
-  if (status.st_size > 0 && ::pread(file_.get(), &last, 1, status.st_size - 1) != 1) {
+  if (status.st_size > 0 && ::pread(file.get(), &last, 1, status.st_size - 1) != 1) {
     fail(errno_code(errno), "cannot read the end of {}: {}", path.string(), errno_text(errno));
   }
-  torn_ = last != '\n';
+  return {std::move(file), path, PatientFile::AfterATear::kLineAgain, last != '\n'};
 }
+
+}  // namespace
+
+JsonlWriter::JsonlWriter(const fs::path& path) : file_(open_lines(path)) {}
 
 void JsonlWriter::append(std::string_view line) {
   std::string bytes;
-  bytes.reserve(line.size() + 2);
-  if (torn_) bytes += '\n';
+  bytes.reserve(line.size() + 1);
   bytes += line;
   bytes += '\n';
-  ssize_t count;
-  do {
-    count = ::write(file_.get(), bytes.data(), bytes.size());
-  } while (count < 0 && errno == EINTR);
-  if (count == static_cast<ssize_t>(bytes.size())) {
-    torn_ = false;
-    return;
-  }
-  if (count < 0) {
-    fail(errno_code(errno), "cannot write {}: {}", path_.string(), errno_text(errno));
-  }
-  torn_ = true;
-  fail(ErrorCode::kNoSpace, "cannot write {}: only {} of {} bytes were taken", path_.string(),
-       count, bytes.size());
+  file_.append(bytes);
 }
 
 namespace {

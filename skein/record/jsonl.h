@@ -8,13 +8,14 @@
 
 #include "skein/base/file.h"
 #include "skein/base/json.h"
+#include "skein/record/patient_file.h"
 
 namespace skein {
 
 // Appends lines. Each line is one write() to a file opened with O_APPEND, so processes may share
 // the file and a crash leaves at most the last line incomplete. Such a line from an earlier crash
 // is ended first, and readers skip it.
-// Errors   Error{kIo | kNoSpace} naming the file; the next append begins a new line.
+// Errors   as PatientFile: lines that a full disk does not take wait, and follow.
 // Threads  one at a time.
 class JsonlWriter {
  public:
@@ -22,11 +23,10 @@ class JsonlWriter {
 
   // `line`: one JSON object without a line break.
   void append(std::string_view line);
+  void finish() { file_.finish(); }
 
  private:
-  fs::path path_;
-  FileDescriptor file_;
-  bool torn_ = false;  // the file does not end with a line break
+  PatientFile file_;
 };
 
 // Calls `visit` for every line that is a JSON object, in order. Returns the number of other lines

@@ -46,6 +46,7 @@ class MetricsLog {
  public:
   explicit MetricsLog(const fs::path& run_dir) : writer_(run_dir / "metrics.jsonl") {}
   void append(const StepMetrics& metrics) { writer_.append(metrics_line(metrics)); }
+  void finish() { writer_.finish(); }
 
  private:
   JsonlWriter writer_;

@@ -14,17 +14,25 @@ namespace {
 
 fs::path create_run_folder(const Config& config) {
   const fs::path dir = config.run.dir;
-  fs::create_directories(dir);
+  make_folders(dir);
   return dir;
 }
 
-// One more than the highest of the starts in the file.
-int64_t next_start_number(const fs::path& events_file) {
-  int64_t number = 0;
-  for_each_json_line(events_file, [&](const Json& json) {
-    if (text_or(json, "event", "") == "start") number = integer_or(json, "number", number + 1);
+// One more than the highest of the starts in the run folder. The end of metrics.jsonl counts as
+// well: a power cut can take the line of a start and leave those of its steps.
+int64_t next_start_number(const fs::path& dir) {
+  constexpr int64_t kEndBytes = 1 << 16;
+  int64_t highest = 0;
+  for_each_json_line(dir / "events.jsonl", [&](const Json& json) {
+    if (text_or(json, "event", "") != "start") return;
+    highest = std::max(highest, integer_or(json, "number", highest + 1));
   });
-  return number + 1;
+  const fs::path metrics = dir / "metrics.jsonl";
+  const int64_t bytes = fs::exists(metrics) ? static_cast<int64_t>(fs::file_size(metrics)) : 0;
+  JsonlTail(metrics, std::max<int64_t>(0, bytes - kEndBytes)).read([&](const Json& json) {
+    highest = std::max(highest, integer_or(json, "start", 0));
+  });
+  return highest + 1;
 }
 
 }  // namespace
@@ -96,7 +104,7 @@ void RunLog::begin_after(int64_t step) {
 
 void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
   begin_after(step);
-  number_ = next_start_number(dir_ / "events.jsonl");
+  number_ = next_start_number(dir_);
   const double launched_at =
       launched_.at_seconds > 0 ? launched_.at_seconds : process_start_seconds();
   events_.append(
@@ -255,6 +263,9 @@ void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire)
   OrderedJson fields = {{"step", step}, {"reason", why}};
   if (!wire.is_null()) fields["wire"] = wire;
   events_.append("stop", fields);
+  metrics_.finish();
+  events_.finish();
+  if (tensorboard_) tensorboard_->finish();
   if (why != "done")
     say(fmt::format("stopped by {} at step {}, saved; run again to continue", why, step));
 }

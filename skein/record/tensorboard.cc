@@ -128,22 +128,23 @@ TensorBoardWriter::TensorBoardWriter(const fs::path& folder, int64_t first_step)
   fs::create_directories(folder, error);
   if (error) fail(ErrorCode::kIo, "cannot create {}: {}", folder.string(), error.message());
   const double now = unix_time();
-  for (int attempt = 0; file_.get() < 0; ++attempt) {
+  FileDescriptor file;
+  for (int attempt = 0; file.get() < 0; ++attempt) {
     path_ = folder / fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(now),
                                  host_name(), ::getpid(), attempt);
-    file_ = FileDescriptor(
-        ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
-    if (file_.get() < 0 && errno != EEXIST) {
+    file = FileDescriptor(retry_interrupted([&] {
+      return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    }));
+    if (file.get() < 0 && errno != EEXIST) {
       fail(errno_code(errno), "cannot create {}: {}", path_.string(), errno_text(errno));
     }
   }
+  file_.emplace(std::move(file), path_, PatientFile::AfterATear::kRest);
   append(tensorboard_version_record(now));
   append(tensorboard_start_record(now, first_step));
 }
 
-void TensorBoardWriter::append(std::string_view record) {
-  write_all(file_.get(), std::as_bytes(std::span(record)), path_);
-}
+void TensorBoardWriter::append(std::string_view record) { file_->append(record); }
 
 void TensorBoardWriter::write(double time, int64_t step, std::span<const Scalar> scalars) {
   append(tensorboard_scalars_record(time, step, scalars));

@@ -8,12 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "skein/base/file.h"
 #include "skein/record/metrics.h"
+#include "skein/record/patient_file.h"
 
 namespace skein {
 
@@ -48,12 +50,14 @@ class TensorBoardWriter {
   void write_validation(double time, int64_t step, float validation_loss);
 
   const fs::path& path() const { return path_; }
+  // Everything is written, or an error says what is not.
+  void finish() { file_->finish(); }
 
  private:
   void append(std::string_view record);
 
   fs::path path_;
-  FileDescriptor file_;
+  std::optional<PatientFile> file_;
 };
 
 }  // namespace skein

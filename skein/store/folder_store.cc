@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::string_view kPartial = ".partial";
 
-void make_folder(const fs::path& folder) {
-  std::error_code problem;
-  fs::create_directories(folder, problem);
-  if (problem) {
-    fail(errno_code(problem.value()), "cannot create the rendezvous folder {}: {}", folder.string(),
-         problem.message());
-  }
-}
-
 std::vector<std::string> names_in(const fs::path& folder, std::string_view prefix) {
   std::vector<std::string> names;
   std::error_code problem;
@@ -47,7 +38,7 @@ FileDescriptor open_now(const fs::path& path) {
 class FolderStore : public KeyValueStore {
  public:
   explicit FolderStore(const fs::path& folder) : folder_(folder), text_(folder.string()) {
-    make_folder(folder_);
+    make_folders(folder_);
   }
 
   const std::string& text() const override { return text_; }
@@ -88,8 +79,8 @@ class FolderStore : public KeyValueStore {
   void write(const std::string& name, const std::string& value) override {
     const fs::path path = folder_ / name, partial = unique_partial(path);
     {
-      const FileDescriptor file(
-          ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      const FileDescriptor file(retry_interrupted(
+          [&] { return ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
       if (file.get() < 0) {
         fail(errno_code(errno), "cannot create {}: {}", partial.string(), errno_text(errno));
       }
@@ -100,7 +91,7 @@ class FolderStore : public KeyValueStore {
         throw written.error();
       }
     }
-    if (::rename(partial.c_str(), path.c_str()) != 0) {
+    if (retry_interrupted([&] { return ::rename(partial.c_str(), path.c_str()); }) != 0) {
       fail(errno_code(errno), "cannot replace {}: {}", path.string(), errno_text(errno));
     }
   }
@@ -138,7 +129,7 @@ class FolderRoot : public StoreRoot {
 
   const std::string& text() const override { return text_; }
   std::vector<std::string> places() override {
-    make_folder(folder_);
+    make_folders(folder_);
     return names_in(folder_, "");
   }
   std::unique_ptr<KeyValueStore> open(const std::string& place) override {

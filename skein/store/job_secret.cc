@@ -30,16 +30,15 @@ std::string trimmed(std::string text) {
 
 // Of several that make it at once, the first one's stays.
 void make_secret(const fs::path& path) {
-  std::error_code problem;
-  fs::create_directories(path.parent_path(), problem);
+  make_folders(path.parent_path());
   const fs::path partial = unique_partial(path);
   std::string text;
   for (const char byte : random_bytes(kNewBytes)) {
     text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
   {
-    const FileDescriptor file(
-        ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const FileDescriptor file(retry_interrupted(
+        [&] { return ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
     if (file.get() < 0) {
       fail(errno_code(errno), "cannot make the run's secret {}: {}", path.string(),
            errno_text(errno));

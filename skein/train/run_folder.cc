@@ -125,7 +125,7 @@ Config config_of_run_folder(const Config& config) {
 void write_run_folder(const Config& config, const DecoderConfig& model,
                       const Tokenizer& tokenizer) {
   const fs::path run = config.run.dir;
-  fs::create_directories(run);
+  make_folders(run);
   write_folder(run / kTokenizerFolder, files_of(tokenizer));
   if (names_a_model_file(config)) {
     const DType dtype = compute_dtype(parse_precision(config.precision.mode));

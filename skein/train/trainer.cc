@@ -153,6 +153,7 @@ void Trainer::allocate() {
   }
 
   RunLog::Scale scale;
+  scale.num_ranks = world_.size();
   scale.num_parameters = num_parameters(inputs_->model());
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
   scale.ceiling_flops = ceiling_flops;
@@ -214,8 +215,7 @@ void Trainer::agree_on_algorithms() {
 
 // A restart after a failure does not take the time to measure again.
 double Trainer::ceiling(DType dtype) {
-  const double before = log_ ? log_->ceiling_before(world_.size()) : 0;
-  const double known = std::stod(text_of_rank_0(world_, fmt::format("{}", before)));
+  const double known = sum_over_ranks(world_, log_ ? log_->ceiling_before(world_.size()) : 0.0);
   return known > 0 ? known : measure_ceiling(dtype);
 }
 

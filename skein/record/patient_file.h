@@ -1,0 +1,48 @@
+// A file of records that training appends to and does not end for: what a full or failing disk does
+// not take waits in memory, and is written with what follows.
+//
+// Cost     one write() a record, while the disk takes it.
+// Errors   Error{kIo | kNoSpace | …} naming the file: any that waiting cannot mend, at once; else
+//          where more waits than kMostWaiting, or still waits at `finish`.
+// Threads  one at a time.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+class PatientFile {
+ public:
+  static constexpr size_t kMostWaiting = size_t{16} << 20;
+
+  // What follows a record of which only a part was taken.
+  enum class AfterATear {
+    kRest,       // the rest of it
+    kLineAgain,  // a line break, and the line from its beginning: others append to the file as well
+  };
+  // `torn`: the file ends within a line.
+  PatientFile(FileDescriptor file, fs::path path, AfterATear after, bool torn = false);
+  PatientFile(PatientFile&&) noexcept = default;
+  ~PatientFile();  // writes what waits, or logs that it is lost
+
+  void append(std::string_view record);
+  // Everything is written, or an error says what is not.
+  void finish();
+
+ private:
+  int write_waiting();  // 0, or an errno
+  void taken(size_t bytes);
+
+  FileDescriptor file_;
+  fs::path path_;
+  AfterATear after_;
+  bool torn_;
+  std::string waiting_;
+  bool has_warned_ = false;
+};
+
+}  // namespace skein
