@@ -157,7 +157,6 @@ void Trainer::allocate() {
   scale.num_parameters = num_parameters(inputs_->model());
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
   scale.ceiling_flops = ceiling_flops;
-  scale.num_ranks = world_.size();
   if (const auto peak = device_->peak_flops(dtype)) scale.peak_flops = *peak * world_.size();
   // Only a single rank on a CPU may measure the ceiling again during training: with several ranks
   // it is a collective, which rank 0's log cannot start alone, and a GPU has no free memory left.
