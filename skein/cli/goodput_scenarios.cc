@@ -152,13 +152,13 @@ GoodputScenario original(bool by_hand, const GoodputRequest& request) {
   notes.time("the run is back after", options.start_storage, "assumed");
   constexpr double kHours = 62;
   set_time_and_failures(request, 365, kHours * 4'096,
-                        "assumed: one in 62 h, so that 98.81 % results; the rate is not published",
+                        "assumed: one in 62 h, to come near 98.81 %; the rate is not published",
                         scenario);
   if (by_hand) {
     options.supervisor.membership.max_restarts = 0;
     options.by_hand = 17 * 3'600'000;
     notes.time("a person starts it again after", options.by_hand,
-               "assumed, so that 77.83 % results; no time is published");
+               "assumed, to come near 77.83 %; no time is published");
   }
   return scenario;
 }
