@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <string_view>
+
+#include "skein/base/error.h"
 
 namespace skein {
 namespace {
@@ -23,9 +26,33 @@ bool is_plain_word(const std::string& text) {
   return std::find(kMeaning.begin(), kMeaning.end(), lower) == kMeaning.end();
 }
 
+// What JSON writes as two surrogates, "\ud83d\ude00", is one character to YAML: "\U0001f600".
+std::string join_surrogates(const std::string& json) {
+  constexpr size_t kEscape = 6;
+  const auto unit = [&](size_t at) -> uint32_t {
+    if (json.compare(at, 2, "\\u") != 0) return 0;
+    return static_cast<uint32_t>(std::stoul(json.substr(at + 2, 4), nullptr, 16));
+  };
+  std::string text;
+  for (size_t at = 0; at < json.size();) {
+    const uint32_t high = json[at] == '\\' ? unit(at) : 0;
+    if (high >= 0xd800 && high < 0xdc00) {
+      const uint32_t low = unit(at + kEscape);
+      text += fmt::format("\\U{:08x}", 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
+      at += 2 * kEscape;
+    } else {
+      const size_t count = json[at] == '\\' ? 2 : 1;  // what is escaped begins no escape
+      text += json.substr(at, count);
+      at += count;
+    }
+  }
+  return text;
+}
+
 std::string scalar(const OrderedJson& value) {
   if (value.is_string() && is_plain_word(value.get<std::string>())) return value;
-  return value.dump(-1, ' ', /*ensure_ascii=*/true, OrderedJson::error_handler_t::replace);
+  return join_surrogates(
+      value.dump(-1, ' ', /*ensure_ascii=*/true, OrderedJson::error_handler_t::replace));
 }
 
 // Lines that a block holds as they are: printable, the first not indented, the last complete.

@@ -25,6 +25,14 @@ TEST(YamlText, QuotesWhatAReaderWouldTakeForSomethingElse) {
   }
 }
 
+// PyYAML reads "\U0001f600" as one character, and "\ud83d\ude00" as two, which it cannot write.
+TEST(YamlText, CharactersBeyondTheFirst65536AreOneEscape) {
+  EXPECT_EQ(yaml_text(OrderedJson("a 😀!")), "\"a \\U0001f600!\"\n");
+  EXPECT_EQ(yaml_text(OrderedJson("\U0010ffff\U00010000")), "\"\\U0010ffff\\U00010000\"\n");
+  EXPECT_EQ(yaml_text(OrderedJson("é\uffff")), "\"\\u00e9\\uffff\"\n");
+  EXPECT_EQ(yaml_text({{"😀", "\\ud83d"}}), "\"\\U0001f600\": \"\\\\ud83d\"\n");
+}
+
 TEST(YamlText, TextsOfSeveralLinesStandAsTheyAre) {
   const OrderedJson file = {{"files", {{"config.toml", "[run]\n\n  seed = 1\n"}}}};
   EXPECT_EQ(yaml_text(file), "files:\n  config.toml: |\n    [run]\n\n      seed = 1\n");
