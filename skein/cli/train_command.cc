@@ -189,6 +189,7 @@ int start_workers(const ConfigOptions& options, const Config& config,
     launch.succeeds = place->succeeds();
     launch.start_id = place->start_id();
     launch.store = place->store();
+    launch.secret = root.secret;
     launch.lock = place->lock();
     new_folder.keep_logs();  // other machines may be using it
   }

@@ -16,6 +16,7 @@
 #include "skein/base/machine.h"
 #include "skein/comm/gloo/network.h"
 #include "skein/launch/exit_codes.h"
+#include "skein/launch/replica_address.h"
 #include "skein/launch/stacks.h"
 
 namespace skein {
@@ -28,9 +29,12 @@ constexpr Millis kSample = 100;
 std::optional<ReplicaServer> replica_server(const WorkerLaunch& launch) {
   if (!launch.keeps_replicas) return std::nullopt;
   try {
-    const bool alone = launch.membership.max_hosts == 1;
+    if (launch.membership.max_hosts == 1) {
+      return std::optional<ReplicaServer>(std::in_place, launch.num_workers, "", "");
+    }
     return std::optional<ReplicaServer>(std::in_place, launch.num_workers,
-                                        alone ? "" : network_address(/*one_host=*/false));
+                                        network_address(/*one_host=*/false),
+                                        replica_token(*launch.secret, launch.host));
   } catch (const std::exception& error) {
     log::warn("no copies of the state are kept in memory: {}", error.what());
     return std::nullopt;
@@ -40,7 +44,7 @@ std::optional<ReplicaServer> replica_server(const WorkerLaunch& launch) {
 SupervisorOptions supervisor_options(const WorkerLaunch& launch,
                                      const std::optional<ReplicaServer>& replicas) {
   SupervisorOptions options;
-  if (replicas) options.replicas = replicas->endpoint().text();
+  if (replicas) options.replicas = replicas->endpoint().address;
   options.host = launch.host;
   options.succeeds = launch.succeeds;
   options.workers = launch.num_workers;
@@ -345,7 +349,8 @@ void NodeSupervisor::ask_awaited() {
   std::vector<std::string> addresses;
   for (const std::string& host : supervisor_.awaited()) {
     const HostRecord* record = view_.host(host);
-    const auto endpoint = ReplicaEndpoint::parse(record == nullptr ? "" : record->replicas);
+    if (record == nullptr) continue;
+    const ReplicaEndpoint endpoint = replica_endpoint(*record, *launch_.secret);
     if (endpoint.address.empty()) continue;
     hosts[endpoint.address] = host;
     addresses.push_back(endpoint.address);

@@ -10,6 +10,7 @@
 #include "skein/base/machine.h"
 #include "skein/launch/cores.h"
 #include "skein/launch/node_supervisor.h"
+#include "skein/launch/replica_address.h"
 
 namespace skein {
 namespace {
@@ -146,7 +147,8 @@ std::optional<ReplicaEndpoint> NodeSupervisor::next_machine(
   for (size_t i = 0; i < members.size(); ++i) {
     if (members[i].host != launch_.host || members.size() == 1) continue;
     const HostRecord* next = view_.host(members[(i + 1) % members.size()].host);
-    ReplicaEndpoint endpoint = ReplicaEndpoint::parse(next == nullptr ? "" : next->replicas);
+    const auto endpoint =
+        next == nullptr ? ReplicaEndpoint{} : replica_endpoint(*next, *launch_.secret);
     if (!endpoint.address.empty()) return endpoint;
     log::warn("{} keeps no copies of the state of others", members[(i + 1) % members.size()].host);
   }

@@ -24,6 +24,7 @@
 #include "skein/base/error.h"
 #include "skein/launch/rank_info.h"
 #include "skein/launch/worker_failure.h"
+#include "skein/store/job_secret.h"
 #include "skein/store/key_value_store.h"
 #include "skein/supervise/membership.h"
 #include "skein/supervise/stragglers.h"
@@ -46,13 +47,14 @@ struct WorkerLaunch {
   int threads = 0;                     // device.threads
   double grace_s = 5;
 
-  MembershipOptions membership;           // one machine, unless it says otherwise
-  Millis hang = 300'000;                  // launch.hang_timeout_s
-  std::string host = "this machine";      // HostRecord::host
-  std::string succeeds;                   // HostRecord::succeeds
-  std::string start_id;                   // the same on all machines of the run; empty: a new one
-  std::shared_ptr<KeyValueStore> store;   // where machines meet, if there are several
-  std::shared_ptr<StoreRoot> ranks_meet;  // where ranks do, if not in the folder `rendezvous`
+  MembershipOptions membership;             // one machine, unless it says otherwise
+  Millis hang = 300'000;                    // launch.hang_timeout_s
+  std::string host = "this machine";        // HostRecord::host
+  std::string succeeds;                     // HostRecord::succeeds
+  std::string start_id;                     // the same on all machines of the run; empty: a new one
+  std::shared_ptr<KeyValueStore> store;     // where machines meet, if there are several
+  std::shared_ptr<const JobSecret> secret;  // of the run, if there are several
+  std::shared_ptr<StoreRoot> ranks_meet;    // where ranks do, if not in the folder `rendezvous`
   // The program's, to check this machine before each generation; none: it is taken to be well.
   std::vector<std::string> check_arguments;
   // For the run's record: a failure after which training goes on, and every generation that this

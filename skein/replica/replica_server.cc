@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <random>
 #include <system_error>
 
 #include "skein/base/exception.h"
@@ -22,14 +21,9 @@ constexpr int kMostConnections = 1024;
 constexpr auto kRetry = std::chrono::seconds(1);
 constexpr auto kShutdownAgain = std::chrono::milliseconds(50);
 
-std::string new_token() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
-
 }  // namespace
 
-ReplicaServer::ReplicaServer(int num_workers, const std::string& address)
+ReplicaServer::ReplicaServer(int num_workers, const std::string& address, const std::string& token)
     : num_workers_(num_workers) {
   for (int index = 0; index < num_workers; ++index) {
     for (int slot = 0; slot < kReplicaSlots; ++slot) {
@@ -46,6 +40,7 @@ ReplicaServer::ReplicaServer(int num_workers, const std::string& address)
   event_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
   if (event_.get() < 0) fail(ErrorCode::kIo, "cannot make an eventfd: {}", errno_text(errno));
   listen_on(address);
+  endpoint_.token = token;
   passes_on_ = std::thread([this] { pass_on(); });
   try {
     listens_ = std::thread([this] { accept_connections(); });
@@ -85,7 +80,7 @@ void ReplicaServer::listen_on(const std::string& address) {
       ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&at), &size) != 0) {
     fail(ErrorCode::kIo, "cannot listen on {}: {}", address, errno_text(errno));
   }
-  endpoint_ = {fmt::format("{}:{}", address, ntohs(at.sin_port)), new_token()};
+  endpoint_.address = fmt::format("{}:{}", address, ntohs(at.sin_port));
 }
 
 void ReplicaServer::begin_generation(int64_t number, const HeartbeatPage& page,

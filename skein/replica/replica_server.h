@@ -31,8 +31,9 @@ namespace skein {
 
 class ReplicaServer {
  public:
-  // `address`: numeric, where to listen; empty: there are no other machines.
-  ReplicaServer(int num_workers, const std::string& address);
+  // `address`: numeric, where to listen; empty: there are no other machines. `token`: what others
+  // must say (ReplicaEndpoint).
+  ReplicaServer(int num_workers, const std::string& address, const std::string& token);
   ~ReplicaServer();
   ReplicaServer(const ReplicaServer&) = delete;
   ReplicaServer& operator=(const ReplicaServer&) = delete;

@@ -24,7 +24,7 @@ bool wait_until(const Condition& holds) {
 
 // Two workers each, whose state is that of four ranks.
 struct Machine {
-  Machine() : page(2), server(2, "127.0.0.1") {}
+  Machine() : page(2), server(2, "127.0.0.1", "0123456789abcdef0123456789abcdef") {}
 
   void save(const test::RanksState& state, int index, int rank, int64_t step) {
     ReplicaPlace place = server.place(index);

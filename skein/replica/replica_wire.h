@@ -1,6 +1,6 @@
 // How machines pass copies of the state to each other: TCP, a request, its answer, both with
-// checksums. A request begins with the token of the machine that it asks, which only members of the
-// run know, from the rendezvous store; who has none gets no answer.
+// checksums. A request begins with the token of the machine that it asks, which follows from the
+// run's secret (launch/replica_address.h); who does not know it gets no answer.
 //
 //   put    a part, to be kept in the memory of the machine that is asked: it says whether it wants
 //          it, image and checksum follow, and it says whether it has it

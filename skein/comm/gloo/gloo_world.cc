@@ -73,10 +73,13 @@ void GlooWorld::publish(const std::vector<int>& world_ranks) {
   if (!addresses.empty()) rendezvous_.publish_addresses(addresses);
 }
 
+std::chrono::milliseconds GlooWorld::patience(const LossReport& loss) const {
+  return loss.collective ? timeout(*loss.collective) : rendezvous_.time_left();
+}
+
 void GlooWorld::connect(int world_rank, LossReport& loss) {
   using std::chrono::milliseconds;
   loss.world_peer = loss.peer = world_rank;
-  const auto patience = loss.collective ? timeout(*loss.collective) : rendezvous_.time_left();
   std::optional<std::vector<char>> address;
   std::optional<std::string> cause;
   const auto look = [&] {
@@ -85,7 +88,7 @@ void GlooWorld::connect(int world_rank, LossReport& loss) {
     if (!address) cause = rendezvous_.cause_of(world_rank, milliseconds(0));
     return address || cause;
   };
-  if (!wait_until(look, std::chrono::steady_clock::now() + patience) || cause) {
+  if (!wait_until(look, std::chrono::steady_clock::now() + patience(loss)) || cause) {
     if (loss.collective == nullptr && !cause) {
       fail(ErrorCode::kPeerLost, "{}", rendezvous_.missing_text({world_rank}));
     }
@@ -101,12 +104,10 @@ void GlooWorld::connect(int world_rank, LossReport& loss) {
          "interface with SKEIN_NETWORK_INTERFACE",
          world_rank, rank(), error.what());
   }
-  const auto at = static_cast<size_t>(world_rank);
   if (options_.secret) {
-    proofs_[at] =
+    proofs_[static_cast<size_t>(world_rank)] =
         std::make_unique<Proof>(*context_, *options_.secret, rendezvous_.world(), world_rank);
   }
-  connected_[at].store(true, std::memory_order_release);
 }
 
 void GlooWorld::connect(const std::vector<int>& world_ranks, LossReport loss) {
@@ -117,14 +118,34 @@ void GlooWorld::connect(const std::vector<int>& world_ranks, LossReport loss) {
   }
   need_descriptors(num_connections_ + static_cast<int>(missing.size()));
   publish(missing);
+  for (const int peer : missing) connect(peer, loss);
+  // This rank's proofs are all on their way by now, so ranks that wait here do not wait for each
+  // other. Until it is done no group sends anything.
   for (const int peer : missing) {
-    connect(peer, loss);
+    require_proof(peer, loss);
+    connected_[static_cast<size_t>(peer)].store(true, std::memory_order_release);
     ++num_connections_;
   }
 }
 
-void GlooWorld::require_proof(int world_rank, std::chrono::steady_clock::time_point deadline) {
-  if (!options_.secret || proofs_[static_cast<size_t>(world_rank)]->is_right(deadline)) return;
+void GlooWorld::require_proof(int world_rank, LossReport& loss) {
+  if (!options_.secret) return;
+  const auto deadline = std::chrono::steady_clock::now() + patience(loss);
+  try {
+    if (proofs_[static_cast<size_t>(world_rank)]->is_right(deadline)) return;
+  } catch (const std::exception& error) {
+    loss.world_peer = loss.peer = world_rank;
+    loss.timed_out = std::chrono::steady_clock::now() >= deadline;
+    loss.transport = error.what();
+    if (loss.collective != nullptr) lose(loss);
+    check_alive();
+    const auto cause = rendezvous_.cause_of(world_rank, std::chrono::milliseconds(100));
+    end(cause ? *cause
+              : fmt::format("rank {} arrived, but did not prove to rank {} that it knows the run's "
+                            "secret: it ended, or hangs ({}); see its log",
+                            world_rank, rank(), error.what()));
+    check_alive();
+  }
   end(fmt::format(
       "whoever is connected with rank {} as rank {} does not know this run's secret ({}): "
       "a stranger took its place, or its machine has another secret",

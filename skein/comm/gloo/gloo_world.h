@@ -51,17 +51,14 @@ class GlooWorld {
   uint64_t new_group_id(const std::vector<int>& world_ranks, const std::string& name);
 
   // Connects with those of `world_ranks` that are not connected yet; they must do the same. The
-  // addresses for all of them are published first, so ranks may call in any order. `loss` is
-  // reported for a rank that does not connect; without a collective in it, the rank counts as not
-  // arrived.
+  // addresses for all of them are published first, so ranks may call in any order. Returns once
+  // each has proven to know the secret, if there is one; else ends the world. `loss` is reported
+  // for a rank that does not connect; without a collective in it, the rank counts as not arrived.
   void connect(const std::vector<int>& world_ranks, LossReport loss = {});
   bool is_connected(int world_rank) const {
     return connected_[static_cast<size_t>(world_rank)].load(std::memory_order_acquire);
   }
   int num_connections() const { return num_connections_; }
-  // Returns once this connected rank has proven to know the secret, if there is one; else ends the
-  // world. gloo::Exception as Proof.
-  void require_proof(int world_rank, std::chrono::steady_clock::time_point deadline);
 
   void set_step(int64_t step) { step_ = step; }
 
@@ -73,7 +70,9 @@ class GlooWorld {
 
  private:
   void publish(const std::vector<int>& world_ranks) SKEIN_REQUIRES(connecting_);
-  void connect(int world_rank, LossReport& loss);
+  void connect(int world_rank, LossReport& loss) SKEIN_REQUIRES(connecting_);
+  void require_proof(int world_rank, LossReport& loss) SKEIN_REQUIRES(connecting_);
+  std::chrono::milliseconds patience(const LossReport& loss) const;
   std::string describe(const LossReport& report) const;
 
   const WorldOptions options_;
@@ -81,7 +80,7 @@ class GlooWorld {
   std::shared_ptr<gloo::transport::Context> context_;
   Mutex connecting_;  // held while pairs are made, by one thread at a time
   std::vector<bool> published_ SKEIN_GUARDED_BY(connecting_);
-  std::vector<std::unique_ptr<Proof>> proofs_;  // of rank r once connected_[r], for good
+  std::vector<std::unique_ptr<Proof>> proofs_ SKEIN_GUARDED_BY(connecting_);
   std::vector<std::atomic<bool>> connected_;
   std::atomic<int> num_connections_{0};
   std::atomic<int64_t> step_{-1};

@@ -2,7 +2,8 @@
 //
 //   signature of ("connection", world, the sender's rank, the receiver's rank)   job_secret.h
 // `world` is drawn anew at each start and told in a signed record, so that a proof is of use once,
-// and no old start's rank can take part. Nothing that a peer sends is used before its proof.
+// and no old start's rank can take part. Nothing is sent to a peer, and nothing that it sends is
+// used, before its proof.
 //
 // Not kept out: Gloo takes the first connection to each of its sockets, and bytes that are no
 // message of its own end the process. A stranger that reaches the ports while a run begins can so
@@ -10,18 +11,16 @@
 // neither TLS (GLOO_HAVE_TRANSPORT_TCP_TLS is 0) nor all headers that its pairs could be extended
 // with (gloo/common/memory.h is not installed).
 //
-// Threads  any
+// Threads  one
 #pragma once
 
 #include <gloo/transport/context.h>
 #include <gloo/transport/unbound_buffer.h>
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
 
-#include "skein/base/mutex.h"
 #include "skein/store/job_secret.h"
 
 namespace skein {
@@ -32,7 +31,7 @@ class Proof {
   Proof(gloo::transport::Context& context, const JobSecret& secret, const std::string& world,
         int peer);
 
-  // Whether the peer's proof is right; waits for it. gloo::Exception: it is gone, or silent.
+  // Whether the peer's proof is right; waits for it, once. gloo::Exception: it is gone, or silent.
   bool is_right(std::chrono::steady_clock::time_point deadline);
 
  private:
@@ -40,8 +39,6 @@ class Proof {
 
   JobSecret::Signature own_, expected_, received_{};
   Buffer sent_buffer_, received_buffer_;
-  std::atomic<bool> right_ = false;
-  Mutex mutex_;  // of the one who waits
 };
 
 }  // namespace skein

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "skein/base/error.h"
 #include "skein/comm/gloo/gloo_communicator.h"
@@ -30,6 +32,24 @@ void expect_of_barrier(const std::string& secret_of_rank_1,
 TEST(Proof, WhoDoesNotKnowTheSecretIsNamed) {
   expect_of_barrier("the secret of another",
                     AllOf(HasSubstr("does not know this run's secret"), HasSubstr("as rank")));
+}
+
+// Rank 1 believes who connects and proves nothing: it stands for a stranger that only listens.
+TEST(Proof, NothingIsSentBeforeIt) {
+  run_rank_threads(2, [](WorldOptions options) {
+    options.timeout_s = options.start_timeout_s = 2;
+    if (options.rank == 1) options.secret = nullptr;
+    const bool is_root = options.rank == 0;
+    std::vector<float> data(1024, is_root ? 1.F : 0.F);
+    const std::string problem = error_of([&] {
+      make_world(options)->run({.kind = CollectiveKind::kBroadcast,
+                                .parts = {{.input = is_root ? data.data() : nullptr,
+                                           .output = data.data(),
+                                           .elements = std::ssize(data)}}});
+    });
+    EXPECT_THAT(problem, HasSubstr("did not prove to rank 0"));
+    EXPECT_THAT(data, testing::Each(is_root ? 1.F : 0.F));
+  });
 }
 
 TEST(Proof, WhoKnowsTheSecretTakesPart) { expect_of_barrier("the secret of a test", IsEmpty()); }
