@@ -98,6 +98,12 @@ void ReplicaMemory::forget() {
   if (file_bytes(file_) > 0) (void)::pwrite(file_, &none, sizeof none, 0);
 }
 
+void ReplicaMemory::release() {
+  forget();
+  const int64_t all = file_bytes(file_) + kPageBytes;  // a page in part would be kept
+  change_room(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, all);
+}
+
 std::span<std::byte> ReplicaMemory::reserve(int64_t bytes) {
   forget();
   const int64_t wanted = kPageBytes + bytes;

@@ -56,7 +56,8 @@ class ReplicaMemory {
   std::span<std::byte> reserve(int64_t bytes);
   std::span<const std::byte> reserved() const;  // the same, until complete()
   void complete(const ReplicaLabel& label, std::string_view record);
-  void forget();  // takes the label away, if there is one
+  void forget();   // takes the label away, if there is one
+  void release();  // and gives the memory back
 
   // Nothing: there is no complete part in it.
   std::optional<ReplicaLabel> label() const;

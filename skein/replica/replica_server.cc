@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <system_error>
@@ -63,7 +64,7 @@ ReplicaServer::~ReplicaServer() {
   passes_on_.join();
   listens_.join();
   Lock lock(mutex_);
-  for (const auto& [number, socket] : connections_) ::shutdown(socket, SHUT_RDWR);
+  for (const auto& [number, each] : connections_) ::shutdown(each.socket, SHUT_RDWR);
   changed_.wait(lock, [this]() SKEIN_REQUIRES(mutex_) { return connections_.empty(); });
 }
 
@@ -107,7 +108,7 @@ void ReplicaServer::forget_all(int64_t number) {
   generation_ = number;  // no older one puts anything here from now on
   {
     const Lock lock(mutex_);
-    for (const auto& [of, socket] : connections_) ::shutdown(socket, SHUT_RDWR);
+    for (const auto& [of, each] : connections_) ::shutdown(each.socket, SHUT_RDWR);
   }
   for (Kept* kept : all_kept()) {
     const Lock lock(kept->writes);
@@ -133,6 +134,12 @@ ReplicaPlace ReplicaServer::place(int index) {
 std::vector<ReplicaServer::Kept*> ReplicaServer::all_kept() {
   std::vector<Kept*> all;
   for (const auto& [key, kept] : own_) all.push_back(kept.get());
+  for (Kept* kept : kept_of_others()) all.push_back(kept);
+  return all;
+}
+
+std::vector<ReplicaServer::Kept*> ReplicaServer::kept_of_others() {
+  std::vector<Kept*> all;
   const Lock lock(mutex_);
   for (const auto& [key, kept] : others_) all.push_back(kept.get());
   return all;
@@ -158,6 +165,7 @@ void ReplicaServer::pass_on() {
     }
     std::string problem;
     try {
+      release_former();
       if (pass_on_all() && std::exchange(told, false)) {
         log::info("the next machine keeps copies of the state again");
       }
@@ -206,6 +214,31 @@ bool ReplicaServer::pass_on_all() {
   return is_any;
 }
 
+// Of machines that passed theirs on to this one in an earlier generation. A worker begins a save
+// once the one before is complete on all ranks: with two of one generation here, the older is whole
+// everywhere.
+void ReplicaServer::release_former() {
+  for (int index = 0; index < num_workers_; ++index) {
+    const auto label = [&](int slot) {
+      return ReplicaMemory(own_.at({index, slot})->file.get()).label();
+    };
+    const auto one = label(0), other = label(1);
+    if (!one || !other || one->save != other->save) continue;
+    for (Kept* kept : kept_of_others()) {
+      ReplicaMemory memory(kept->file.get());
+      const auto is_former = [&] {
+        const auto found = memory.label();
+        return found && found->save != one->save &&
+               found->number < std::min(one->number, other->number);
+      };
+      if (!is_former()) continue;
+      const Lock lock(kept->writes);
+      if (is_former()) memory.release();
+    }
+    return;
+  }
+}
+
 // The socket that end_generation cuts off, for as long as `page` counts.
 void ReplicaServer::hold(int socket, const HeartbeatPage* page) {
   const Lock lock(mutex_);
@@ -225,8 +258,9 @@ void ReplicaServer::accept_connections() {
     }
     const Lock lock(mutex_);
     if (ends_ || std::ssize(connections_) >= kMostConnections) continue;
+    make_room();
     const int number = num_connections_++;
-    connections_[number] = socket.get();
+    connections_[number] = {.socket = socket.get()};
     try {
       std::thread([this, number, held = std::move(socket)]() mutable {
         serve(std::move(held), number);
@@ -237,18 +271,38 @@ void ReplicaServer::accept_connections() {
   }
 }
 
+// A member says who it is as soon as it is connected, so the oldest that has not is none.
+void ReplicaServer::make_room() {
+  const auto is_stranger = [](const auto& of_number) {
+    return of_number.second.of == Connection::Of::kStranger;
+  };
+  if (std::ranges::count_if(connections_, is_stranger) < kMostStrangers) return;
+  Connection& oldest = std::ranges::find_if(connections_, is_stranger)->second;
+  oldest.of = Connection::Of::kNobody;
+  ::shutdown(oldest.socket, SHUT_RDWR);
+}
+
+void ReplicaServer::know(int number) {
+  const Lock lock(mutex_);
+  connections_.at(number).of = Connection::Of::kMember;
+}
+
 // Until the other end closes, or says what no member of the run would. Who has said who it is may
 // be silent between two requests.
 void ReplicaServer::serve(FileDescriptor file, int number) {
   ReplicaSocket socket(std::move(file), "a machine of this run");  // closed when it counts no more
   try {
-    while (const auto request = receive_request(socket, endpoint_.token)) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kProofSeconds);
+    auto request = receive_request(socket, endpoint_.token, deadline);
+    if (request) know(number);
+    while (request) {
       if (request->ask == ReplicaAsk::kPut) {
         take_in(socket, *request);
       } else {
         give_out(socket, *request);
       }
       socket.wait();
+      request = receive_request(socket, endpoint_.token);
     }
   } catch (const std::exception&) {  // it asks again, or somebody else
   }
@@ -273,10 +327,12 @@ void ReplicaServer::take_in(ReplicaSocket& socket, const ReplicaRequest& request
       return true;
     });
   } catch (const Error& error) {
+    memory.release();  // the machine that sent it may be gone for good
     const bool is_news = error.code() == ErrorCode::kNoSpace && !told_of_take_.exchange(true);
     if (is_news) log::warn("no copies of another machine's state are kept: {}", error.what());
     throw;
   }
+  if (!is_taken) memory.release();
   socket.send_number(is_taken ? 1 : 0);
 }
 

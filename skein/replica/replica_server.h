@@ -8,7 +8,10 @@
 //
 // Threads  its methods belong to one thread, and none of them waits for another machine; it has one
 //          of its own that passes copies on, one that listens, and one a connection
-// Memory   for each worker two saves, and the same for each of the machine before it
+// Memory   for each worker two saves, and the same for each of the machine before it; what another
+//          machine before it left is given back once this generation has a save that is whole
+// Trust    who is connected has kProofSeconds to say the token, and the oldest of kMostStrangers
+//          who have not makes room for the next: strangers keep no member of the run out
 // Errors   Error{kIo}: no memory or no socket to be had. A copy that cannot be passed on is tried
 //          again every second, and said once
 #pragma once
@@ -31,6 +34,8 @@ namespace skein {
 
 class ReplicaServer {
  public:
+  static constexpr int kMostStrangers = 64, kProofSeconds = 5;
+
   // `address`: numeric, where to listen; empty: there are no other machines. `token`: what others
   // must say (ReplicaEndpoint).
   ReplicaServer(int num_workers, const std::string& address, const std::string& token);
@@ -58,16 +63,25 @@ class ReplicaServer {
   };
   // Of a worker of the machine before, or of this one.
   using Key = std::pair<int, int>;  // its index, the slot
+  struct Connection {
+    enum class Of : uint8_t { kStranger, kMember, kNobody };  // kNobody: it made room
+    int socket = -1;                                          // for shutdown
+    Of of = Of::kStranger;
+  };
 
   void listen_on(const std::string& address);
   void accept_connections();
+  void make_room() SKEIN_REQUIRES(mutex_);
+  void know(int number);
   void serve(FileDescriptor file, int number);
   void take_in(ReplicaSocket& socket, const ReplicaRequest& request);
   void give_out(ReplicaSocket& socket, const ReplicaRequest& request);
   Kept& other(Key key);
   std::vector<Kept*> all_kept();
+  std::vector<Kept*> kept_of_others();
   void pass_on();
   bool pass_on_all();
+  void release_former();
   void hold(int socket, const HeartbeatPage* page);
 
   const int num_workers_;
@@ -84,8 +98,8 @@ class ReplicaServer {
   const HeartbeatPage* page_ SKEIN_GUARDED_BY(mutex_) = nullptr;
   std::optional<ReplicaEndpoint> next_ SKEIN_GUARDED_BY(mutex_);
   bool passing_ SKEIN_GUARDED_BY(mutex_) = false;
-  int passes_over_ SKEIN_GUARDED_BY(mutex_) = -1;            // socket; -1: none
-  std::map<int, int> connections_ SKEIN_GUARDED_BY(mutex_);  // number → socket, for shutdown
+  int passes_over_ SKEIN_GUARDED_BY(mutex_) = -1;                   // socket; -1: none
+  std::map<int, Connection> connections_ SKEIN_GUARDED_BY(mutex_);  // by number, oldest first
   int num_connections_ SKEIN_GUARDED_BY(mutex_) = 0;
 
   std::thread passes_on_, listens_;

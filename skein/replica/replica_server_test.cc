@@ -2,6 +2,9 @@
 #include "skein/replica/replica_server.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -26,11 +29,13 @@ bool wait_until(const Condition& holds) {
 struct Machine {
   Machine() : page(2), server(2, "127.0.0.1", "0123456789abcdef0123456789abcdef") {}
 
-  void save(const test::RanksState& state, int index, int rank, int64_t step) {
+  void save(const test::RanksState& state, int index, int rank, int64_t step,
+            const std::string& name = "g1", int64_t number = 1) {
     ReplicaPlace place = server.place(index);
     place.passes_on = false;  // this test asks the page
-    ReplicaWriter writer({.place = place, .save = "g1", .rank = rank, .num_ranks = 4},
-                         state.specs(rank));
+    ReplicaWriter writer(
+        {.place = place, .save = name, .first_number = number, .rank = rank, .num_ranks = 4},
+        state.specs(rank));
     std::vector<std::vector<std::byte>> bytes;
     std::vector<View> views;
     for (size_t i = 0; i < state.tensors().size(); ++i) {
@@ -41,7 +46,7 @@ struct Machine {
     }
     writer.begin(state.state(step, rank), views);
     ASSERT_TRUE(wait_until([&] { return writer.is_complete(); }));
-    page.slot(index).saved = 1;
+    page.slot(index).saved = number;
     const uint64_t one = 1;
     ASSERT_EQ(::write(place.event, &one, sizeof one), ssize_t{sizeof one});
   }
@@ -98,6 +103,103 @@ TEST(ReplicaServer, AStateIsWholeWithoutOneOfTwoMachines) {
   ReplicaMemory part(here.slots[1]);
   EXPECT_FALSE(ReplicaClient(first.server.endpoint()).put(1, 0, part));
   EXPECT_TRUE(ReplicaClient(first.server.endpoint()).put(2, 0, part));
+}
+
+int64_t bytes_kept_of_others(ReplicaServer& server) {
+  int64_t bytes = 0;
+  const ReplicaPlace place = server.place(0);
+  for (size_t i = 2 * kReplicaSlots; i < place.kept.size();
+       ++i) {  // those of two own workers first
+    struct stat status {};
+    EXPECT_EQ(::fstat(place.kept[i], &status), 0);
+    bytes += int64_t{status.st_blocks} * 512;
+  }
+  return bytes;
+}
+
+TEST(ReplicaServer, WhatAFormerMachineLeftIsGivenBackOnceThereIsANewerWhole) {
+  const test::RanksState state(Mesh::standard(1, 2, 1, 2));
+  Machine first;
+  {
+    Machine lost;
+    lost.server.begin_generation(1, lost.page, first.server.endpoint());
+    for (int i = 0; i < 2; ++i) lost.save(state, i, 2 + i, 41);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(wait_until([&] { return lost.page.slot(i).passed_on == 1; }));
+    }
+  }
+  first.server.begin_generation(2, first.page, std::nullopt);
+  first.save(state, 0, 0, 42, "g2", 2);
+  EXPECT_GT(bytes_kept_of_others(first.server), 0);  // not known to be whole on all ranks
+  first.save(state, 0, 0, 43, "g2", 3);
+  EXPECT_TRUE(wait_until([&] { return bytes_kept_of_others(first.server) == 0; }));
+}
+
+// A put of which the first half arrives; the next one is whole.
+TEST(ReplicaServer, APeerThatVanishesInTheMiddleOfAPutLeavesNothing) {
+  const test::RanksState state(Mesh::standard(1, 2, 1, 2));
+  Machine from, to;
+  from.save(state, 0, 0, 41);
+  ReplicaMemory part(from.server.place(0).slots[1]);
+  const auto image = part.image();
+  {
+    auto socket = ReplicaSocket::connect_to(to.server.endpoint().address);
+    send_request(socket,
+                 {.ask = ReplicaAsk::kPut, .label = *part.label(), .count = std::ssize(image)},
+                 to.server.endpoint().token);
+    ASSERT_EQ(socket.receive_number(), 1);
+    socket.send(image.first(image.size() / 2));
+    EXPECT_TRUE(wait_until([&] { return bytes_kept_of_others(to.server) > 0; }));
+  }
+  EXPECT_TRUE(wait_until([&] { return bytes_kept_of_others(to.server) == 0; }));
+  ReplicaClient client(to.server.endpoint());
+  EXPECT_THROW(client.read_record(*part.label()), Error);
+  EXPECT_TRUE(ReplicaClient(to.server.endpoint()).put(1, 0, part));
+  EXPECT_EQ(client.read_record(*part.label()), part.record());
+}
+
+// Whether the other end closes within a time in which it would not by itself.
+bool is_closed_within(int socket, int seconds) {
+  pollfd one{socket, POLLIN, 0};
+  char byte = 0;
+  return ::poll(&one, 1, seconds * 1000) == 1 && ::recv(socket, &byte, 1, 0) <= 0;
+}
+
+FileDescriptor stranger(const ReplicaServer& server) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto to = socket_address(server.endpoint().address);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*to), sizeof *to), 0);
+  return socket;
+}
+
+TEST(ReplicaServer, StrangersMakeRoom) {
+  const test::RanksState state(Mesh::standard(1, 2, 1, 2));
+  Machine machine;
+  machine.save(state, 0, 0, 41);
+  ReplicaMemory part(machine.server.place(0).slots[1]);
+  ReplicaClient member(machine.server.endpoint());
+  EXPECT_EQ(member.read_record(*part.label()), part.record());
+  std::vector<FileDescriptor> strangers;
+  for (int i = 0; i <= ReplicaServer::kMostStrangers; ++i) {
+    strangers.push_back(stranger(machine.server));
+  }
+  EXPECT_TRUE(is_closed_within(strangers.front().get(), ReplicaServer::kProofSeconds - 2));
+  EXPECT_EQ(member.read_record(*part.label()), part.record());
+  EXPECT_EQ(ReplicaClient(machine.server.endpoint()).read_record(*part.label()), part.record());
+}
+
+// A byte at a time keeps nobody's place.
+TEST(ReplicaServer, AStrangerHasOnlySoLong) {
+  Machine machine;
+  const FileDescriptor socket = stranger(machine.server);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100 && !is_closed_within(socket.get(), 0); ++i) {
+    (void)::send(socket.get(), "s", 1, MSG_NOSIGNAL);
+    pollfd one{socket.get(), POLLIN, 0};
+    ::poll(&one, 1, 100);
+  }
+  EXPECT_TRUE(is_closed_within(socket.get(), ReplicaServer::kProofSeconds));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
 }
 
 }  // namespace

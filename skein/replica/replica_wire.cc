@@ -115,9 +115,18 @@ void ReplicaSocket::send(std::span<const std::byte> bytes, bool more) {
   }
 }
 
-bool ReplicaSocket::receive(std::span<std::byte> bytes) {
+void ReplicaSocket::wait_for_bytes(TimePoint deadline) const {
+  using std::chrono::milliseconds;
+  const auto left = deadline - std::chrono::steady_clock::now();
+  pollfd one{socket_.get(), POLLIN, 0};
+  const auto ms = std::max<int64_t>(0, std::chrono::duration_cast<milliseconds>(left).count());
+  if (::poll(&one, 1, static_cast<int>(ms)) == 0) lost("silent for too long");
+}
+
+bool ReplicaSocket::receive(std::span<std::byte> bytes, TimePoint deadline) {
   bool is_first = true;
   while (!bytes.empty()) {
+    if (deadline != TimePoint::max()) wait_for_bytes(deadline);
     const ssize_t got = ::recv(socket_.get(), bytes.data(), std::min(bytes.size(), kPieceBytes), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got == 0 && is_first) return false;
@@ -172,9 +181,10 @@ void send_request(ReplicaSocket& socket, const ReplicaRequest& request, const st
   socket.send(std::as_bytes(std::span(&wire, 1)));
 }
 
-std::optional<ReplicaRequest> receive_request(ReplicaSocket& socket, const std::string& token) {
+std::optional<ReplicaRequest> receive_request(ReplicaSocket& socket, const std::string& token,
+                                              ReplicaSocket::TimePoint deadline) {
   WireRequest wire;
-  if (!socket.receive(std::as_writable_bytes(std::span(&wire, 1)))) return std::nullopt;
+  if (!socket.receive(std::as_writable_bytes(std::span(&wire, 1)), deadline)) return std::nullopt;
   if (wire.magic != kMagic || !is_same(token, wire.token) || wire.ask < 1 || wire.ask > 3 ||
       wire.begin < 0 || wire.count < 0 || wire.index < 0 || wire.index > kMostIndex ||
       wire.number < 0) {

@@ -13,6 +13,7 @@
 
 #include <netinet/in.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -60,7 +61,9 @@ class ReplicaSocket {
   void wait() const;
 
   void send(std::span<const std::byte> bytes, bool more = false);
-  bool receive(std::span<std::byte> bytes);  // false: the other end closed before the first byte
+  // False: the other end closed before the first byte.
+  using TimePoint = std::chrono::steady_clock::time_point;
+  bool receive(std::span<std::byte> bytes, TimePoint deadline = TimePoint::max());
   // With their checksum behind them. It is left out, and they are worth nothing, unless `are_good`
   // still holds once it is computed.
   void send_checked(std::span<const std::byte> bytes, const std::function<bool()>& are_good = {});
@@ -69,6 +72,7 @@ class ReplicaSocket {
   int64_t receive_number();
 
  private:
+  void wait_for_bytes(TimePoint deadline) const;
   [[noreturn]] void lost(const std::string& what) const;
   FileDescriptor socket_;
   std::string address_;
@@ -76,7 +80,9 @@ class ReplicaSocket {
 
 void send_request(ReplicaSocket& socket, const ReplicaRequest& request, const std::string& token);
 // Nothing: the other end has closed, or is no member of this run.
-std::optional<ReplicaRequest> receive_request(ReplicaSocket& socket, const std::string& token);
+std::optional<ReplicaRequest> receive_request(
+    ReplicaSocket& socket, const std::string& token,
+    ReplicaSocket::TimePoint deadline = ReplicaSocket::TimePoint::max());
 
 class ReplicaClient {
  public:
