@@ -277,7 +277,9 @@ TrainOutcome Trainer::run() {
   try {
     return train_to_the_end();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kPeerLost) saver_->expect_no_peers();
+    const bool alone = error.code() == ErrorCode::kPeerLost ||  // the others end as well
+                       error.code() == ErrorCode::kWrongBits;
+    if (alone) saver_->expect_no_peers();
     try {
       saver_->end();  // complete the save under way, whose state is good
     } catch (const Error&) {
