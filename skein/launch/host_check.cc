@@ -41,6 +41,11 @@ HostCheck::HostCheck(int64_t number, const std::vector<std::string>& arguments,
   process_ = std::make_unique<WorkerProcess>(0, start);
 }
 
+HostCheck::~HostCheck() {
+  kill();
+  process_->let_go();
+}
+
 std::optional<CheckOutcome> HostCheck::poll() {
   const std::optional<int> status = process_->poll();
   if (!status) return std::nullopt;

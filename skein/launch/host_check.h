@@ -30,6 +30,12 @@ class HostCheck {
   // `arguments`: of the program, without its name.
   HostCheck(int64_t number, const std::vector<std::string>& arguments, const sigset_t& signal_mask);
 
+  // Kills it, and does not wait: what hangs in the kernel ends when that lets go.
+  ~HostCheck();
+  HostCheck(const HostCheck&) = delete;
+  HostCheck& operator=(const HostCheck&) = delete;
+
+  pid_t pid() const { return process_->pid(); }
   int64_t number() const { return number_; }
   void kill() const { process_->send(SIGKILL); }
   // What it found, once it has ended; nullopt before and after.

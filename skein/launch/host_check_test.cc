@@ -4,9 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <cstdlib>
 
 #include "skein/base/error.h"
@@ -60,6 +63,39 @@ TEST_F(RealCheck, ACrashIsAFailureAndSaysWhere) {
   EXPECT_THAT(outcome("crashes").problem,
               HasSubstr("killed by signal 11 after it said: storage: "));
   EXPECT_THAT(outcome("hangs", true).problem, HasSubstr("killed by signal 9"));
+}
+
+// A dead process that another one traces is not given to its parent, as one that a system call
+// holds in the kernel is not.
+TEST_F(RealCheck, OneThatTheKernelCannotEndIsNotWaitedFor) {
+  ::setenv(kAct, "hangs", 1);
+  sigset_t mask;
+  sigemptyset(&mask);
+  auto check = std::make_unique<HostCheck>(1, arguments(), mask);
+  ::unsetenv(kAct);
+  std::array<int, 2> traces{};
+  ASSERT_EQ(::pipe(traces.data()), 0);
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    const char done = ::ptrace(PTRACE_SEIZE, check->pid(), nullptr, nullptr) == 0 ? 'y' : 'n';
+    if (::write(traces[1], &done, 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  char done = 0;
+  ASSERT_EQ(::read(traces[0], &done, 1), 1);
+  if (done != 'y') {
+    ::kill(tracer, SIGKILL);
+    ::waitpid(tracer, nullptr, 0);
+    GTEST_SKIP() << "may not trace a process here";
+  }
+  // One that waits dies of the alarm instead of hanging.
+  ::alarm(5);
+  check.reset();
+  ::alarm(0);
+  ::kill(tracer, SIGKILL);
+  ::waitpid(tracer, nullptr, 0);
+  while (::waitpid(-1, nullptr, 0) > 0) {
+  }
 }
 
 TEST(OutcomeOf, AllThatFailedIsSaid) {

@@ -36,6 +36,8 @@ class WorkerProcess {
   bool stays() const { return pid_ > 0 && stays_; }
   pid_t pid() const { return pid_; }
   void send(int signal) const;
+  // Its end is not waited for, here or in the destructor.
+  void let_go() { pid_ = -1; }
   // Returns the status of waitpid once after the worker ended, or left its generation as if it had;
   // nullopt otherwise.
   std::optional<int> poll();
