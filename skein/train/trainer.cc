@@ -1,21 +1,16 @@
 #include "skein/train/trainer.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <csignal>
 #include <utility>
 
-#include "skein/base/clock.h"
 #include "skein/base/heartbeat.h"
 #include "skein/base/log.h"
-#include "skein/base/version.h"
 #include "skein/config/run_skips.h"
 #include "skein/model/decoder.h"
 #include "skein/plan/plan_stage.h"
-#include "skein/record/op_trace.h"
 #include "skein/train/consensus.h"
 #include "skein/train/device_ceiling.h"
+#include "skein/train/in_step.h"
 #include "skein/train/memory_check.h"
 #include "skein/train/run_algorithms.h"
 #include "skein/train/run_folder.h"
@@ -28,25 +23,6 @@ void refuse_what_is_not_there_yet(const Config& config) {
   if (config.checkpoint.dir.starts_with("s3://")) {
     fail(ErrorCode::kUsage, "checkpoint.dir is '{}': S3 is not built yet, name a folder",
          config.checkpoint.dir);
-  }
-}
-
-Stop asked_for(const StopSignals& signals) {
-  const int signal = signals.requested();
-  return signal == 0 ? Stop::kNo : signal == SIGUSR2 ? Stop::kRegroup : Stop::kYes;
-}
-
-// Adds the step to an error. An error that the device reports asynchronously belongs to an earlier
-// op, so it is replaced by the device's own account of where it happened.
-template <typename Work>
-auto in_step(int64_t step, const Device& device, const Work& work) {
-  try {
-    return work();
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kPeerLost) throw;
-    const std::string behind = device.failure();
-    if (!behind.empty()) fail(ErrorCode::kInternal, "{}", behind);
-    fail(error.code(), "step {}: {}", step, error.what());
   }
 }
 
@@ -263,233 +239,6 @@ void Trainer::restore() {
   options.skipped = skipped_;
   loader_.reset();  // frees its memory before the next one takes as much
   loader_ = std::make_unique<Loader>(inputs_->training(), options, states);
-}
-
-// All ranks must stop after the same step. With several ranks the request travels in a step's
-// all-reduce (StepResult::stops), so every rank reads it after the same step, with the same number
-// of later steps already started.
-bool Trainer::stop_requested() {
-  if (world_.size() == 1) stop_ = std::max(stop_, asked_for(signals_));
-  return stop_ != Stop::kNo;
-}
-
-TrainOutcome Trainer::run() {
-  try {
-    return train_to_the_end();
-  } catch (const Error& error) {
-    const bool alone = error.code() == ErrorCode::kPeerLost ||  // the others end as well
-                       error.code() == ErrorCode::kWrongBits;
-    if (alone) saver_->expect_no_peers();
-    try {
-      saver_->end();  // complete the save under way, whose state is good
-    } catch (const Error&) {
-      // The first error is the one to report.
-    }
-    throw;
-  }
-}
-
-TrainOutcome Trainer::train_to_the_end() {
-  if (step_ >= config_.run.steps && saver_->saved_step() == step_) {
-    if (log_) log_->nothing_to_do(step_);
-    return TrainOutcome::kFinished;
-  }
-  step_clock_ = Clock::now();
-  while (begun_ < config_.run.steps && !stop_requested()) {
-    start_step();
-    const bool validates = due(config_.validate.every_steps);
-    const bool saves = due(config_.checkpoint.every_steps);
-    const bool copies = copies_ && copies_->due(begun_);
-    const bool pauses = validates || saves || copies || begun_ == config_.run.steps;
-    finish_steps(pauses ? 0 : device_->depth() - 1);
-    if (divergence_) {
-      roll_back();
-      continue;
-    }
-    if (copies) save_to_memory();
-    if (validates) validate();
-    if (saves) save_checkpoint();
-    saver_->collect();
-  }
-  finish_steps(0);
-  if (divergence_) roll_back();  // it was asked to stop meanwhile
-  const bool stopped = step_ < config_.run.steps;
-  if (!stopped && inputs_->validation_batches() && !due(config_.validate.every_steps)) validate();
-  if (saver_->saved_step() != step_ && !regroups_in_memory()) save_checkpoint();
-  saver_->end();
-  if (saver_->failure()) throw *saver_->failure();  // the final state is not on disk
-  const int signal = signals_.requested();
-  const std::string why = !stopped                  ? "done"
-                          : stop_ == Stop::kRegroup ? "regroup"
-                                                    : signal_name(signal == 0 ? SIGTERM : signal);
-  const OrderedJson wire = {{"steps", counted_steps_}, {"collectives", wire_to_json(wire_)}};
-  if (log_) {
-    log_->stop(step_, why, wire);
-  } else {
-    log::info("wire {}", wire.dump());
-  }
-  if (!stopped) return TrainOutcome::kFinished;
-  return stop_ == Stop::kRegroup ? TrainOutcome::kRegrouped : TrainOutcome::kStopped;
-}
-
-void Trainer::start_step() {
-  heartbeat::require_permit(fmt::format("step {} does not begin", begun_ + 1));
-  double wait_seconds = 0;
-  world_.set_step(begun_ + 1);
-  if (device_world_) device_world_->set_step(begun_ + 1);
-  const Batch& batch = loader_->next(&wait_seconds);
-  const float learning_rate = schedule_.at(begun_ + 1);
-  const Wire before = counted_wire(communicators_);
-  const bool traced = begun_ + 1 == config_.log.trace_step;
-  if (traced) {
-    finish_steps(0);
-    runner_->executor().start_profile();
-  }
-  const auto start = Clock::now();
-  const double waited = runner_->executor().communication_seconds();
-  in_step(begun_ + 1, *device_, [&] {
-    runner_->start(batch, begun_ + 1, learning_rate, [&] {
-      return StepReport{asked_for(signals_), copies_ ? copies_->report() : CopyReport()};
-    });
-  });
-  // A device behind the host shows the host's time alone, which says nothing of its own.
-  if (device_->depth() == 1) {
-    heartbeat::worked(seconds_since(start) -
-                      (runner_->executor().communication_seconds() - waited));
-  }
-  add_difference(wire_, counted_wire(communicators_), before);
-  under_way_.push_back({learning_rate, wait_seconds});
-  ++begun_;
-  if (traced) write_trace();
-}
-
-void Trainer::write_trace() {
-  Executor& executor = runner_->executor();
-  executor.stop_profile();
-  const fs::path path = fs::path(config_.run.dir) / fmt::format("trace-{}.json", world_.rank());
-  write_op_trace(executor.take_spans(), world_.rank(), path);
-  if (is_first()) log::info("the ops of step {} are in {}", begun_, path.string());
-}
-
-// Waits until at most `remaining` steps are under way, or one has diverged.
-void Trainer::finish_steps(int remaining) {
-  while (static_cast<int>(under_way_.size()) > remaining && !divergence_) finish_step();
-}
-
-void Trainer::finish_step() {
-  const StepUnderWay step = under_way_.front();
-  under_way_.pop_front();
-  const StepResult result = in_step(step_ + 1, *device_, [&] { return runner_->finish(); });
-  if (device_world_) device_world_->check({.label = "a training step"});
-  stop_ = std::max(stop_, result.stop);
-  if (check_) {
-    const std::array<double, 3> told = {result.loss, result.grad_norm, result.param_norm};
-    in_step(step_ + 1, *device_, [&] { check_->vote(told); });
-  }
-  if (!is_finite_step(result)) return;
-  heartbeat::reach_step(++step_);
-  ++counted_steps_;
-  tokens_ += result.num_label_tokens;
-
-  StepMetrics metrics;
-  metrics.step = step_;
-  metrics.loss = static_cast<float>(result.loss);
-  metrics.learning_rate = step.learning_rate;
-  metrics.grad_norm = result.grad_norm;
-  metrics.param_norm = result.param_norm;
-  metrics.tokens = tokens_;
-  metrics.epoch = static_cast<float>(inputs_->training().epochs(result.progress));
-  metrics.comm_exposed_ms =
-      static_cast<float>(runner_->executor().take_communication_seconds() * 1e3);
-  metrics.data_wait_ms = static_cast<float>(step.wait_seconds * 1e3);
-  if (check_) metrics.state_check_ms = static_cast<float>(check_->take_seconds() * 1e3);
-  metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
-  metrics.replication_stall_ms = static_cast<float>(copy_seconds_ * 1e3);
-  // The step time is all the time since the previous step ended, saving and logging included.
-  const double seconds = seconds_since(step_clock_);
-  step_clock_ = Clock::now();
-  if (copies_) copies_->hear(result, seconds - stall_seconds_ - copy_seconds_);
-  stall_seconds_ = copy_seconds_ = 0;
-  const SpikeDetector::Verdict verdict = spikes_.observe(result.grad_norm);
-  watch_spike(verdict);
-  if (log_) {
-    const int64_t tokens = config_.batch.global_sequences * config_.data.sequence_length;
-    leave_out(log_->step(metrics, verdict, seconds, tokens));
-  }
-}
-
-// Leaves `seconds` out of the time of the next step.
-void Trainer::leave_out(double seconds) {
-  step_clock_ +=
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-void Trainer::validate() {
-  ValidationBatches* batches = inputs_->validation_batches();
-  if (batches == nullptr) return;
-  const auto start = Clock::now();
-  StepRunner::LossSum sum;
-  double epochs = 0;  // estimated from this rank's lanes
-  batches->rewind();
-  while (const Batch* batch = batches->next()) {
-    in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
-    const double of_all =
-        static_cast<double>(config_.batch.global_sequences) / static_cast<double>(batch->sequences);
-    epochs = inputs_->validation().epochs(static_cast<double>(batch->progress) * of_all);
-  }
-  if (is_first() && epochs > 1 && !std::exchange(told_validation_repeats_, true)) {
-    log::warn(
-        "{} is smaller than validate.batches = {} and was read {:.1f} times: hold more out, or set "
-        "validate.batches to {}",
-        config_.data.validation, config_.validate.batches, epochs,
-        std::max<int64_t>(
-            1, static_cast<int64_t>(static_cast<double>(config_.validate.batches) / epochs)));
-  }
-  if (log_) log_->validation(step_, sum.mean(), sum.num_tokens, seconds_since(start));
-  leave_out(seconds_since(start));
-}
-
-TrainingState Trainer::state_to_save() {
-  heartbeat::require_permit(fmt::format("step {} is not saved", step_));
-  if (check_) in_step(step_, *device_, [&] { check_->expect_unchanged(); });
-  TrainingState state;
-  state.step = state.schedule_step = step_;
-  state.seed = static_cast<uint64_t>(config_.run.seed);
-  state.tokens_seen = tokens_;
-  state.reduction_width = layout_.reduction_width;
-  state.timeline = beginning_->start().timeline;
-  // Ranks with the same data coordinate have the same lanes, so only one of them stores them.
-  if (layout_.is_first_of_replica()) {
-    state.first_lane = lanes().first_lane;
-  } else {
-    state.first_lane.reset();
-  }
-  state.lanes = lanes_to_json(inputs_->training(), loader_->states());
-  state.configuration = beginning_->configuration();
-  if (is_first()) state.algorithms = algorithms_;
-  state.skein_version = kVersion;
-  if (is_first()) state.monitor = spikes_.to_json();
-  if (!skipped_.empty()) state.skipped_batches = skipped_.to_json();
-  state.roll_backs = roll_backs_;
-  return state;
-}
-
-void Trainer::save_checkpoint() {
-  const auto start = Clock::now();
-  saver_->save(state_to_save(), runner_->executor());
-  stall_seconds_ += seconds_since(start);
-}
-
-// Stopping for another machine waits for no storage where memory keeps the state.
-bool Trainer::regroups_in_memory() {
-  if (stop_ != Stop::kRegroup || copies_ == nullptr || step_ == config_.run.steps) return false;
-  return copies_->save_and_wait(state_to_save(), runner_->executor());
-}
-
-void Trainer::save_to_memory() {
-  const auto start = Clock::now();
-  copies_->save(state_to_save(), runner_->executor());
-  copy_seconds_ += seconds_since(start);
 }
 
 }  // namespace skein
