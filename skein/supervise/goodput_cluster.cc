@@ -177,6 +177,7 @@ void GoodputCluster::perform(GoodputMachine& machine) {
       case Action::Kind::kDumpStacks:
       case Action::Kind::kEndCheck:
       case Action::Kind::kStraggler:
+      case Action::Kind::kWrongBits:
       case Action::Kind::kSay:
         break;
       case Action::Kind::kExit:
