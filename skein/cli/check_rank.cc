@@ -35,6 +35,20 @@ std::unique_ptr<Device> device_to_check(const std::optional<Config>& config, int
   return make_device({.kind = std::string(best_backend().kind), .index = index});
 }
 
+// One that was there and is not any more is a fault of the machine, whatever the error.
+CheckResult check_device(std::unique_ptr<Device>& device, const std::optional<Config>& config,
+                         int index) {
+  CheckResult result;
+  try {
+    device = device_to_check(config, index);
+    result.found = device->kind();
+  } catch (const Error& error) {
+    result.health = Health::kSick;
+    result.found = error.what();
+  }
+  return result;
+}
+
 Check product(Device& device, DType dtype, int64_t size, double seconds) {
   return {fmt::format("product {}", dtype_name(dtype)),
           [&device, dtype, size, seconds] { return check_product(device, dtype, size, seconds); }};
@@ -190,26 +204,26 @@ int check_as_rank(const std::optional<Config>& config, const RankInfo& rank_info
 }
 
 int check_short(const std::optional<Config>& config) {
-  const Backend& backend = config ? training_backend(*config) : best_backend();
-  const int count =
-      std::clamp(static_cast<int>(config ? config->launch.workers : 1), 1, backend.num_devices());
-  std::vector<std::unique_ptr<Device>> devices;
-  std::vector<Check> checks;
-  for (int index = 0; index < count; ++index) {
-    Device& device = *devices.emplace_back(device_to_check(config, index));
-    checks.push_back(product(device, DType::kBF16, 512, 0.05));
-    checks.push_back({"memory", [&] { return check_memory_pattern(device, 64 * kMiB); }});
-  }
-  const fs::path folder = checked_folder(config);
-  checks.push_back({"storage", [=] { return check_storage(folder, kMiB); }});
   bool is_well = true;
-  for (const Check& check : checks) {
+  const auto run = [&](const Check& check) {
     fmt::print("{}: ", check.name);
     std::fflush(stdout);
     const CheckResult result = run_check(check);
     fmt::print("{}\n", outcome_text(result));
     is_well &= result.health != Health::kSick;
+  };
+  const Backend& backend = config ? training_backend(*config) : best_backend();
+  const auto workers = static_cast<int>(config ? config->launch.workers : 1);
+  const int count = std::max(1, std::min(workers, backend.num_devices()));
+  std::vector<std::unique_ptr<Device>> devices(static_cast<size_t>(count));
+  for (int index = 0; index < count; ++index) {
+    std::unique_ptr<Device>& device = devices[static_cast<size_t>(index)];
+    run({"device", [&] { return check_device(device, config, index); }});
+    if (!device) continue;
+    run(product(*device, DType::kBF16, 512, 0.05));
+    run({"memory", [&] { return check_memory_pattern(*device, 64 * kMiB); }});
   }
+  run({"storage", [&] { return check_storage(checked_folder(config), kMiB); }});
   return is_well ? kExitDone : kExitFailed;
 }
 

@@ -1,9 +1,17 @@
 // Each check passes where all is well, and fails, by name, on the fault that it is there for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "skein/base/error.h"
 #include "skein/health/collective_check.h"
@@ -122,6 +130,32 @@ TEST(StorageCheck, WhatCannotBeWrittenIsSick) {
   const CheckResult result = run_check(check);
   EXPECT_EQ(result.health, Health::kSick);
   EXPECT_THAT(outcome_text(result), HasSubstr("FAILED cannot create /proc/.skein-check"));
+}
+
+// From here on the kernel answers this process's fsync with ENOSYS.
+void refuse_fsync() {
+  std::vector<sock_filter> program = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_fsync, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{static_cast<uint16_t>(program.size()), program.data()};
+  const bool done = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                    ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  if (!done) ::_exit(3);
+}
+
+TEST(StorageCheck, AFileSystemThatCannotBeAskedIsDoubtfulNotSick) {
+  const test::TempFolder folder;
+  const auto check_in_child = [&] {
+    refuse_fsync();
+    const CheckResult storage = check_storage(folder.path(), 1 << 20);
+    const CheckResult clock = run_check({"clock", [&] { return check_clock(folder.path()); }});
+    fmt::print(stderr, "{}\n{}\n", outcome_text(storage), outcome_text(clock));
+    ::_exit(0);
+  };
+  EXPECT_EXIT(check_in_child(), testing::ExitedWithCode(0),
+              "doubtful cannot fsync a file that was removed.*goes on\ndoubtful cannot fsync");
 }
 
 TEST(ClockCheck, ALittleIsFineMoreIsDoubtfulAMinuteIsNot) {

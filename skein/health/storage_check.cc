@@ -27,6 +27,23 @@ FileDescriptor open_without_name(const fs::path& folder) {
   return file;
 }
 
+// Some file systems cannot use a file that has lost its name; those of checkpoints keep theirs.
+[[noreturn]] void refuse(const char* verb, const fs::path& folder, int problem) {
+  const bool is_unable = problem == EINVAL || problem == ENOSYS || problem == EOPNOTSUPP;
+  fail(is_unable ? ErrorCode::kUnsupported : errno_code(problem),
+       "cannot {} a file that was removed from {}: {}", verb, folder.string(), errno_text(problem));
+}
+
+void write_and_sync(int file, const std::vector<std::byte>& bytes, const fs::path& folder) {
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = ::write(file, bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) refuse("write", folder, errno);
+    done += static_cast<size_t>(count);
+  }
+  if (::fsync(file) != 0) refuse("fsync", folder, errno);
+}
+
 std::vector<std::byte> pattern(int64_t bytes) {
   std::vector<std::byte> result(static_cast<size_t>(bytes));
   uint32_t state = static_cast<uint32_t>(::getpid());
@@ -53,9 +70,7 @@ std::vector<std::byte> read_back(int file, int64_t bytes, const fs::path& folder
     const ssize_t count =
         ::pread(file, result.data() + done, result.size() - done, static_cast<off_t>(done));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      fail(errno_code(errno), "cannot read from {}: {}", folder.string(), errno_text(errno));
-    }
+    if (count < 0) refuse("read", folder, errno);
     if (count == 0) break;
     done += static_cast<size_t>(count);
   }
@@ -81,8 +96,7 @@ CheckResult check_storage(const fs::path& wanted, int64_t bytes) {
     const FileDescriptor file = open_without_name(folder);
     const std::vector<std::byte> written = pattern(bytes);
     const auto start = Clock::now();
-    write_all(file.get(), written, folder / ".skein-check");
-    fsync_file(file.get(), folder / ".skein-check");
+    write_and_sync(file.get(), written, folder);
     const double write_seconds = seconds_since(start);
     ::posix_fadvise(file.get(), 0, bytes, POSIX_FADV_DONTNEED);
     const double in_cache = share_in_cache(file.get(), bytes);
@@ -103,10 +117,12 @@ CheckResult check_storage(const fs::path& wanted, int64_t bytes) {
                     in_cache > 0 ? ", from the page cache: this file system keeps it" : "");
   } catch (const Error& error) {
     const bool is_full = error.code() == ErrorCode::kNoSpace;
-    result.health = is_full ? Health::kDoubtful : Health::kSick;
+    const bool is_unable = error.code() == ErrorCode::kUnsupported;
+    result.health = is_full || is_unable ? Health::kDoubtful : Health::kSick;
     result.found = error.what();
     result.expected = fmt::format("to write and read {}", format_bytes(bytes));
     if (is_full) result.advice = "Training goes on, but cannot save: make room";
+    if (is_unable) result.advice = "This file system cannot be checked so: training goes on";
   }
   return result;
 }
@@ -130,8 +146,7 @@ CheckResult check_clock(const fs::path& wanted) {
   }, after{};
   struct stat status {};
   ::clock_gettime(CLOCK_REALTIME, &before);
-  write_all(file.get(), pattern(1), folder / ".skein-check");
-  fsync_file(file.get(), folder / ".skein-check");
+  write_and_sync(file.get(), pattern(1), folder);
   ::clock_gettime(CLOCK_REALTIME, &after);
   if (::fstat(file.get(), &status) != 0) {
     fail(errno_code(errno), "cannot look at {}: {}", folder.string(), errno_text(errno));

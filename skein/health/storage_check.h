@@ -7,6 +7,7 @@
 //           said
 // Full     doubtful, not sick: every machine of the run meets the same full disk, and training goes
 //          on without saving
+// Unable   doubtful as well: a file system that refuses what is asked of a file without a name
 // Clock    of the file's mtime, which the file system's server sets. Skein compares no clocks, but
 //          people compare logs: off by more than kClockDoubtful is doubtful, by kClockSick sick
 #pragma once

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +78,7 @@ TEST_F(RealCheck, OneThatTheKernelCannotEndIsNotWaitedFor) {
   ASSERT_EQ(::pipe(traces.data()), 0);
   const pid_t tracer = ::fork();
   if (tracer == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const char done = ::ptrace(PTRACE_SEIZE, check->pid(), nullptr, nullptr) == 0 ? 'y' : 'n';
     if (::write(traces[1], &done, 1) == 1) ::pause();
     ::_exit(0);
