@@ -26,7 +26,8 @@ CLI::App& command_group(CLI::App& app, const std::string& name, const std::strin
 struct ConfigOptions {
   std::string path;
   std::vector<std::string> overrides;
-  // This object must outlive the parsing of the command line. Returns CONFIG.toml, which is required.
+  // This object must outlive the parsing of the command line. Returns CONFIG.toml, which is
+  // required.
   CLI::Option* add_to(CLI::App& command);
 };
 

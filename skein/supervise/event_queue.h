@@ -1,5 +1,5 @@
-// What is to happen at which simulated time. Of two things at one time the one that was put in first
-// happens first, so that a history depends on its seed alone.
+// What is to happen at which simulated time. Of two things at one time the one that was put in
+// first happens first, so that a history depends on its seed alone.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,10 @@
 //          order that the model knows is far larger.
 //          What few tokens give scatters more, so of n of them four numbers are compared with the
 //          other documents': (loss - mean loss of the batch) sqrt(n), the same of bits_per_byte
-//          and of loss - shuffled_loss, and ln(grad_norm sqrt(n)). A document's deviation is the largest of its distances above
-//          their medians, in robust standard deviations: 1.4826 x the median distance from the
-//          median, or 0.1 for the losses and 0.35 for the norm where that is less
+//          and of loss - shuffled_loss, and ln(grad_norm sqrt(n)). A document's deviation is the
+//          largest of its distances above their medians, in robust standard deviations: 1.4826 x
+//          the median distance from the median, or 0.1 for the losses and 0.35 for the norm where
+//          that is less
 // Order    by falling deviation; what is not finite comes first
 // Cost     two forwards and backwards of one row, and updates, for each document
 #pragma once
