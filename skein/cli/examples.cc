@@ -22,6 +22,7 @@ constexpr Examples kExamples[] = {
      "skein plan run.toml\n"
      "skein plan run.toml --ranks 512 --hardware configs/hardware/h100-8x.toml\n"
      "skein plan run.toml --ranks 512 --hardware configs/hardware/h100-8x.toml --search\n"
+     "skein plan run.toml --ranks 512 --hardware configs/hardware/h100-8x.toml --goodput\n"
      "skein plan run.toml --calibrate this-machine.toml --workers 2"},
     {"data ingest",
      "skein data ingest --out corpus.arrow texts/ more.jsonl.gz table.parquet\n"

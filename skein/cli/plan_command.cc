@@ -7,6 +7,7 @@
 // skein plan --goodput --preset NAME [--days D] ... [--json]
 // skein plan CONFIG.toml --passes | --print-after PASS [--ranks N] [--rank R]
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 
@@ -51,11 +52,13 @@ void add_goodput_options(CLI::App& command, PlanOptions& options) {
   }
   command
       .add_option("--preset", simulated.preset,
-                  "of --goodput, instead of a configuration: a published run")
+                  fmt::format("of --goodput, instead of a configuration, a published run: {}",
+                              fmt::join(goodput_presets(), ", ")))
+      ->type_name("NAME")
       ->needs(goodput)
       ->excludes(command.get_option("--ranks"))
       ->excludes(command.get_option("--hardware"))
-      ->check(CLI::IsMember(goodput_presets()));
+      ->check(CLI::IsMember(goodput_presets()).description(""));
   command.add_option("--days", simulated.days, "of --goodput; default: 54")
       ->needs(goodput)
       ->check(number_between(0.01, 10'000));
