@@ -11,7 +11,6 @@ namespace {
 constexpr int kSingleMembers = 3;  // the first machine, and two that fail
 constexpr int kWarmSpares = 2;
 constexpr Millis kPulse = 1'000;
-constexpr Millis kLongestLatency = 20;  // of a signal on a machine
 
 }  // namespace
 
