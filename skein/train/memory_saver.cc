@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "skein/base/clock.h"
+#include "skein/base/heartbeat.h"
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/train/consensus.h"
@@ -98,10 +99,14 @@ bool MemorySaver::save_and_wait(TrainingState state, const Executor& executor) {
 
 bool MemorySaver::is_whole_everywhere() {
   const auto deadline = Clock::now() + kPatience;
+  const heartbeat::Wait waits(std::chrono::duration<double>(kPatience).count());
   while (!report().is_whole && !failed_ && Clock::now() < deadline) {
+    heartbeat::require_generation();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return sum_over_ranks(world_, failed_ || !report().is_whole ? 1 : 0) == 0;
+  const int64_t lacks = failed_ || !report().is_whole ? 1 : 0;
+  const std::vector<int64_t> of_all = values_of_all(world_, {&lacks, 1});
+  return std::count(of_all.begin(), of_all.end(), 0) == std::ssize(of_all);
 }
 
 }  // namespace skein
