@@ -8,7 +8,6 @@ in turns: the median time of a step, and its ratio. Then a worker is killed in t
 copies and once without: seconds from the kill to the end of the next step, and how many steps were done again.
 """
 import argparse
-import json
 import os
 import signal
 import statistics
@@ -17,7 +16,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "survival"))
-import soak  # noqa: E402
+import supervised  # noqa: E402
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "configs", "models")
 
@@ -39,7 +38,7 @@ def train(args, data, name, every):
     run = os.path.join(args.folder, name)
     out = subprocess.run(command(args, data, run, every), capture_output=True, text=True, check=True)
     said = [line.split(" ", 2)[2] for line in out.stderr.splitlines() if "is copied to memory" in line]
-    steps = soak.metrics(run)[10:]
+    steps = supervised.metrics(run)[10:]
     return (statistics.median(step["step_ms"] for step in steps),
             sum(step["replication_stall_ms"] for step in steps) / sum(step["step_ms"] for step in steps),
             sum(step["step_ms"] for step in steps) / len(steps), said)
@@ -49,15 +48,15 @@ def kill(args, data, name, every):
     run = os.path.join(args.folder, name)
     process = subprocess.Popen(command(args, data, run, every), stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
-    while len(soak.metrics(run)) < 25:
+    while len(supervised.metrics(run)) < 25:
         time.sleep(0.01)
     workers = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
     struck = time.time()
     os.kill(int(workers[-1]), signal.SIGKILL)
-    known = soak.metrics(run)[-1]["step"]
+    known = supervised.metrics(run)[-1]["step"]
     process.wait()
-    starts = [event for event in soak.events(run, "start")]
-    after = [step for step in soak.metrics(run) if step["start"] == starts[-1]["number"]]
+    starts = [event for event in supervised.events(run, "start")]
+    after = [step for step in supervised.metrics(run) if step["start"] == starts[-1]["number"]]
     again = known - starts[-1]["step"]
     new = next(step for step in after if step["step"] > known)
     print(f"{name:8} goes on from {os.path.basename(starts[-1]['from'])}: first step after "
@@ -73,7 +72,7 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    data = soak.make_data(args.skein, args.folder)
+    data = supervised.make_data(args.skein, args.folder)
     results = {0: [], -1: []}
     for round_ in range(args.rounds):
         for every, name in ((0, "without"), (-1, "with")):

@@ -23,9 +23,10 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "survival"))
-import soak  # noqa: E402
+import supervised  # noqa: E402
 
-from file_faults import SETTINGS, events, metrics  # noqa: E402
+from file_faults import SETTINGS  # noqa: E402
+from supervised import events, metrics  # noqa: E402
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "configs", "models")
 DEMO = {"model.hf_config": os.path.join(MODELS, "demo-10m.json"), "data.sequence_length": 512}
@@ -58,7 +59,7 @@ class Machine:
                                         env=dict(os.environ, SKEIN_NODE=self.name))
 
     def workers(self):
-        return soak.Node.workers(self)
+        return supervised.Node.workers(self)
 
 
 def wait_for(condition, what, machines, seconds=180):
@@ -80,11 +81,11 @@ def strike(kind, machines, round_):
     moment = time.time()
     if kind == "host":
         for pid in [machine.process.pid, *workers]:
-            soak.send(pid, signal.SIGKILL)
+            supervised.send(pid, signal.SIGKILL)
         machine.process.wait()
         machine.start()
     else:
-        soak.send(workers[round_ % len(workers)], signal.SIGKILL if kind == "exit" else signal.SIGSTOP)
+        supervised.send(workers[round_ % len(workers)], signal.SIGKILL if kind == "exit" else signal.SIGSTOP)
     return moment
 
 
@@ -126,7 +127,7 @@ def main():
         parser.error("--kinds host needs --nodes 2 or more")
     os.makedirs(args.folder, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="recovery-", dir=os.path.abspath(args.folder))
-    data, run = soak.make_data(args.skein, folder), os.path.join(folder, "run")
+    data, run = supervised.make_data(args.skein, folder), os.path.join(folder, "run")
     line = command(args, data, run, os.path.join(folder, "empty.toml"))
     machines = [Machine(line, f"node{i}", folder) for i in range(args.nodes)]
     try:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "survival"))
-import soak  # noqa: E402
+import supervised  # noqa: E402
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "configs", "models")
 SKIPPED_STEPS = 5  # the first ones take longer
@@ -49,7 +49,7 @@ def main():
     args = parser.parse_args()
     args.skein = os.path.abspath(args.skein)
     os.makedirs(args.folder, exist_ok=True)
-    data = soak.make_data(args.skein, args.folder)
+    data = supervised.make_data(args.skein, args.folder)
     medians, shares = {"false": [], "true": []}, []
     for round_ in range(args.rounds):
         for checks in ("false", "true"):

@@ -19,7 +19,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survival"))
-import soak  # noqa: E402
+import supervised  # noqa: E402
 from cluster import Cluster, missing_programs, wait_until  # noqa: E402
 
 STEPS = 30
@@ -62,7 +62,7 @@ def undisturbed_losses(args, folder, config, seed):
     run = os.path.join(folder, f"undisturbed-{seed}")
     subprocess.run([args.skein, "train", config, "--set", f"run.seed={seed}", "--set", f"run.dir={run}"],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return soak.losses(run)
+    return supervised.losses(run)
 
 
 def work_off(args, folder, config, cluster):
@@ -85,7 +85,7 @@ def work_off(args, folder, config, cluster):
 def judge(args, folder, config, tasks):
     run = lambda index: os.path.join(folder, "runs", f"{index:04}")
     done = [index for index, task in tasks.items()
-            if task["JobState"] == "COMPLETED" and soak.newest_step(run(index))[1] == STEPS]
+            if task["JobState"] == "COMPLETED" and supervised.newest_step(run(index))[1] == STEPS]
     faults = {index: lines_of(os.path.join(folder, f"faults-{index}")) for index in tasks}
     requeued = sum(int(task["Restarts"]) for task in tasks.values())
     spared = sum(1 for index in tasks if faults[index] == 0 and tasks[index]["Restarts"] == "0")
@@ -97,7 +97,7 @@ def judge(args, folder, config, tasks):
         return 1
     struck = sorted((index for index in done if faults[index] > 0), key=lambda index: -faults[index])[:3]
     for index in struck:
-        if soak.losses(run(index)) != undisturbed_losses(args, folder, config, index + 1):
+        if supervised.losses(run(index)) != undisturbed_losses(args, folder, config, index + 1):
             print(f"queue_of_jobs: run {index} met {faults[index]} faults and has other losses than without")
             return 1
     print(f"runs {struck}, which met the most faults, have the losses of undisturbed ones")
@@ -123,8 +123,8 @@ def main():
     began = time.monotonic()
     config = os.path.join(folder, "run.toml")
     with open(config, "w") as out:
-        out.write(soak.CONFIG.format(dir=os.path.join(folder, "runs"), rendezvous="", steps=STEPS,
-                                     data=soak.make_data(args.skein, folder), workers=1, nodes="1", ranks=1,
+        out.write(supervised.CONFIG.format(dir=os.path.join(folder, "runs"), rendezvous="", steps=STEPS,
+                                     data=supervised.make_data(args.skein, folder), workers=1, nodes="1", ranks=1,
                                      sequences=4).replace("every_steps = 20", "every_steps = 5"))
     with Cluster(os.path.join(folder, "cluster"), nodes=args.at_most, cpus=1) as cluster:
         tasks = work_off(args, folder, config, cluster)

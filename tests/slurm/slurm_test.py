@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survival"))
-import soak  # noqa: E402
+import supervised  # noqa: E402
 from cluster import Cluster, command_of, environment_of, kill, missing_programs, wait_until  # noqa: E402
 
 STEPS = 150
@@ -28,7 +28,7 @@ NODES_3_AND_4 = "--sbatch=--exclude=node1,node2"  # while the others lose a node
 class Trial:
     def __init__(self, skein, folder):
         self.skein, self.folder = skein, folder
-        self.data = soak.make_data(skein, folder)
+        self.data = supervised.make_data(skein, folder)
         self.failures = []
 
     def expect(self, holds, what):
@@ -42,22 +42,22 @@ class Trial:
     def config(self, name, nodes="1", workers=2):
         path = os.path.join(self.folder, f"{name}.toml")
         with open(path, "w") as out:
-            out.write(soak.CONFIG.format(dir=self.run_dir(name), rendezvous="", steps=STEPS, data=self.data,
+            out.write(supervised.CONFIG.format(dir=self.run_dir(name), rendezvous="", steps=STEPS, data=self.data,
                                          workers=workers, nodes=nodes, ranks=4, sequences=8))
         return path
 
     def step(self, name):
-        return soak.newest_step(self.run_dir(name))[1]
+        return supervised.newest_step(self.run_dir(name))[1]
 
     def wait_for_step(self, name, step, seconds=60):
         wait_until(lambda: self.step(name) >= step, f"step {step} of {name}", seconds)
 
     def expect_same_bits(self, name, reference):
-        expected, found = soak.losses(self.run_dir(reference)), soak.losses(self.run_dir(name))
+        expected, found = supervised.losses(self.run_dir(reference)), supervised.losses(self.run_dir(name))
         wrong = [step for step in range(1, STEPS + 1) if expected[step] != found.get(step)]
         self.expect(not wrong, f"{name}: the losses of all {STEPS} steps are those of {reference}"
                     + (f", but not of {wrong[:5]}" if wrong else ""))
-        same = soak.weights(self.skein, self.run_dir(name), STEPS) == self.weights
+        same = supervised.weights(self.skein, self.run_dir(name), STEPS) == self.weights
         self.expect(same, f"{name}: the weights are those of {reference}, to the bit")
 
     def log(self, name, job):
@@ -85,7 +85,7 @@ def workers_and_supervisors(cluster, node, name):
 def run_alone(trial):
     subprocess.run([trial.skein, "train", trial.config("alone", workers=4)], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    trial.weights = soak.weights(trial.skein, trial.run_dir("alone"), STEPS)
+    trial.weights = supervised.weights(trial.skein, trial.run_dir("alone"), STEPS)
 
 
 def with_other_launchers(trial, cluster):

@@ -24,7 +24,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import soak  # noqa: E402
+import supervised  # noqa: E402
 
 PLACES = {"weights": "weights", "optimizer": "moments", "gradients": "gradient sums",
           "workspace": "buffers of collectives, gradients of activations, scratch", "activations": "activations"}
@@ -41,7 +41,7 @@ class Run:
         self.path = os.path.join(args.folder, name)
         config = os.path.join(args.folder, name + ".toml")
         with open(config, "w") as out:
-            out.write(soak.CONFIG.format(dir=self.path, steps=steps, data=data, workers=args.workers, nodes=1,
+            out.write(supervised.CONFIG.format(dir=self.path, steps=steps, data=data, workers=args.workers, nodes=1,
                                          ranks=args.workers, rendezvous="", sequences=args.workers))
         # Wide enough for the padding of moments, where a flip does nothing, to be a small part of them.
         settings = {"model.hidden_size": 128, "model.intermediate_size": 256, "run.resume": start or "auto",
@@ -114,13 +114,13 @@ def flip(process, address, bit):
 def strike(run, place, rank, chance):
     """Flips a bit; returns the last step that was done, or None where the worker is gone."""
     process, arenas = run.arenas(rank)
-    if place not in arenas or not soak.send(process, signal.SIGSTOP):
+    if place not in arenas or not supervised.send(process, signal.SIGSTOP):
         return None
     run.look()
     step = run.step
     arena = arenas[place]
     flip(process, arena["address"] + chance.randrange(arena["bytes"]), chance.randrange(8))
-    soak.send(process, signal.SIGCONT)
+    supervised.send(process, signal.SIGCONT)
     return step
 
 
@@ -257,7 +257,7 @@ def main():
     args.skein = os.path.abspath(args.skein)
     os.makedirs(args.folder, exist_ok=True)
     args.folder = tempfile.mkdtemp(prefix="flips-", dir=os.path.abspath(args.folder))
-    data = soak.make_data(args.skein, args.folder)
+    data = supervised.make_data(args.skein, args.folder)
     code = (false_alarms if args.false_alarms else many_flips)(args, data)
     if code == 0:
         shutil.rmtree(args.folder)

@@ -16,12 +16,11 @@ import argparse
 import os
 import shutil
 import sys
-import tempfile
 import time
 
-import soak
-from file_faults import (Address, Faults, LAYOUTS, describe, events, metrics, numbers, quiet_run, same_weights, table,
+from file_faults import (Address, Faults, LAYOUTS, describe, numbers, quiet_run, same_weights, table,
                          train)
+from supervised import events, metrics, work_folder
 
 GAP = 3  # steps from a kill to the next
 
@@ -94,14 +93,11 @@ def main():
     parser.add_argument("--points", type=int, default=1000)
     parser.add_argument("--layouts", default=";".join(LAYOUTS), help="names, with ';' between them")
     args = parser.parse_args()
-    skein = os.path.abspath(args.skein)
     names = args.layouts.split(";")
     unknown = [name for name in names if name not in LAYOUTS]
     if unknown:
         parser.error(f"--layouts: there is no \"{unknown[0]}\": expected of {'; '.join(LAYOUTS)}")
-    os.makedirs(args.folder, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="crash-", dir=os.path.abspath(args.folder))
-    data = soak.make_data(skein, folder)
+    skein, folder, data = work_folder(args, "crash")
     rows, failures, left = [], [], args.points
     for i, name in enumerate(names):
         begun = time.time()

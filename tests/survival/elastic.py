@@ -17,10 +17,9 @@ import argparse
 import os
 import statistics
 import sys
-import tempfile
 import time
 
-import soak
+import supervised
 
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "models", "demo-10m.json")
 
@@ -35,7 +34,7 @@ def wait_for(what, condition, patience=120):
 
 def generations(run):
     try:
-        return soak.events(run, "generation")
+        return supervised.events(run, "generation")
     except FileNotFoundError:
         return []
 
@@ -43,7 +42,7 @@ def generations(run):
 def steps(run):
     """(start, step, when it began, when it ended) of every step, in order of time."""
     return [(line["start"], line["step"], line["time"] - line["step_ms"] / 1e3, line["time"])
-            for line in soak.metrics(run)]
+            for line in supervised.metrics(run)]
 
 
 def wait_for_steps(run, machines):
@@ -96,15 +95,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--demo", action="store_true")
     args = parser.parse_args()
-    args.skein = os.path.abspath(args.skein)
-    os.makedirs(args.folder, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="elastic-", dir=os.path.abspath(args.folder))
-    data = soak.make_data(args.skein, folder)
-    network = soak.Network(4, False)
+    args.skein, folder, data = supervised.work_folder(args, "elastic")
+    network = supervised.Network(4, False)
 
     def config(name, nodes, workers, count):
         run, path = os.path.join(folder, name), os.path.join(folder, name + ".toml")
-        text = soak.CONFIG.format(dir=run, steps=count, data=data, workers=workers, nodes=nodes, ranks=4,
+        text = supervised.CONFIG.format(dir=run, steps=count, data=data, workers=workers, nodes=nodes, ranks=4,
                                   rendezvous="", sequences=8)
         if args.demo:
             begin, end = text.index("[model]"), text.index("[data]")
@@ -115,7 +111,7 @@ def main():
         return run, path
 
     run, path = config("elastic", "3:4", 1, 1_000_000)
-    machines = [soak.Node(args.skein, path, f"m{i}", folder, network, i) for i in range(4)]
+    machines = [supervised.Node(args.skein, path, f"m{i}", folder, network, i) for i in range(4)]
     try:
         wait_for_steps(run, 4)
         results = []
@@ -134,10 +130,10 @@ def main():
         sys.exit(f"elastic: the supervisors ended with {codes}, expected 75: see {folder}")
     for name, values in zip(("4 → 3 detected", "4 → 3 pause", "3 → 4 pause"), zip(*results)):
         print(f"{name}: median {statistics.median(values):.2f} s, most {max(values):.2f} s")
-    found = soak.losses(run)
+    found = supervised.losses(run)
     quiet, path = config("quiet", "1", 4, max(found))
-    soak.Node(args.skein, path, "quiet", folder, network, 0).process.wait()
-    expected = soak.losses(quiet)
+    supervised.Node(args.skein, path, "quiet", folder, network, 0).process.wait()
+    expected = supervised.losses(quiet)
     wrong = [step for step in expected if found.get(step) != expected[step]]
     if wrong or not expected:
         sys.exit(f"elastic: {len(wrong)} of {len(expected)} losses differ from the quiet run's: see {folder}")

@@ -19,11 +19,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 
-import soak
-from file_faults import (Address, ERROR, Faults, LAYOUTS, SHORT_WRITE, describe, events, metrics, numbers,
+from file_faults import (Address, ERROR, Faults, LAYOUTS, SHORT_WRITE, describe, numbers,
                          quiet_run, same_weights, table, train)
+from supervised import events, metrics, work_folder
 
 ERRORS = {"ENOSPC": (ERROR, errno.ENOSPC), "EIO": (ERROR, errno.EIO), "EINTR": (ERROR, errno.EINTR),
           "short write": (SHORT_WRITE, 0)}
@@ -152,10 +151,7 @@ def main():
     parser.add_argument("--layouts", default="one worker;data 2, ZeRO 1")
     parser.add_argument("--only", default="saves;elsewhere")
     args = parser.parse_args()
-    skein = os.path.abspath(args.skein)
-    os.makedirs(args.folder, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="errors-", dir=os.path.abspath(args.folder))
-    data = soak.make_data(skein, folder)
+    skein, folder, data = work_folder(args, "errors")
     head = ("calls of", "error", "failed calls", "saved", "not saved, told", "went on", "ended, told", "silent")
     rows, failures = [], []
     for name in args.layouts.split(";"):

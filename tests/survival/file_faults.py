@@ -3,12 +3,11 @@ to be struck a thousand times."""
 import collections
 import ctypes
 import errno
-import json
 import mmap
 import os
 import subprocess
 
-import soak
+from supervised import weights
 
 KINDS = ["create", "write", "truncate", "sync", "make folder", "rename", "exchange", "link", "unlink",
          "remove folder"]
@@ -122,35 +121,12 @@ def quiet_run(skein, folder, data, name, steps, settings):
     return run
 
 
-def records(run, file):
-    """The objects of a file of lines, without those that are torn."""
-    found = []
-    with open(os.path.join(run, file), "rb") as lines:
-        for line in lines:
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict):
-                found.append(record)
-    return found
-
-
-def metrics(run):
-    """The steps, in the order in which they were done."""
-    return [record for record in records(run, "metrics.jsonl") if "loss" in record]
-
-
-def events(run, name):
-    return [record for record in records(run, "events.jsonl") if record.get("event") == name]
-
-
 def numbers(record):
     return record["loss"], record["grad_norm"], record["param_norm"]
 
 
 def same_weights(skein, one, other, steps):
-    return soak.weights(skein, one, steps) == soak.weights(skein, other, steps)
+    return weights(skein, one, steps) == weights(skein, other, steps)
 
 
 def table(head, rows):

@@ -24,10 +24,10 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 
-import soak
-from file_faults import Faults, KINDS, LAYOUTS, Record, events, metrics, numbers, quiet_run, table, train
+import supervised
+from file_faults import Faults, KINDS, LAYOUTS, Record, numbers, quiet_run, table, train
+from supervised import events, metrics, work_folder
 
 SECTOR = 512
 MODES = ("lost", "torn", "reordered")
@@ -161,7 +161,7 @@ def goes_on(skein, folder, data, run, settings, expected, weights, at_least):
     wrong = [step for step in found if found[step] != expected[step]]
     if wrong:
         return f"step {wrong[0]} has other bits", begun
-    if soak.weights(skein, run, STEPS) != weights:
+    if supervised.weights(skein, run, STEPS) != weights:
         return "the exported weights differ from those of the quiet run", begun
     verified = subprocess.run([skein, "checkpoint", "verify", run], capture_output=True, text=True)
     return (f"skein checkpoint verify: {verified.stderr[-500:]}" if verified.returncode else ""), begun
@@ -171,7 +171,7 @@ def cut_layout(skein, folder, data, name, modes, count, chance):
     settings, run, log = LAYOUTS[name], os.path.join(folder, "run"), os.path.join(folder, "calls")
     quiet = quiet_run(skein, folder, data, "quiet", STEPS, settings)
     expected = {record["step"]: numbers(record) for record in metrics(quiet)}
-    weights = soak.weights(skein, quiet, STEPS)
+    weights = supervised.weights(skein, quiet, STEPS)
     shutil.rmtree(quiet)
     for steps, plan in ((FIRST, None), (FIRST + 2, Faults(os.path.join(folder, "plan"), run, log=log))):
         before = Disk(run) if plan else None
@@ -212,10 +212,7 @@ def main():
     parser.add_argument("--modes", default=";".join(MODES))
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    skein = os.path.abspath(args.skein)
-    os.makedirs(args.folder, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="cuts-", dir=os.path.abspath(args.folder))
-    data = soak.make_data(skein, folder)
+    skein, folder, data = work_folder(args, "cuts")
     chance = random.Random(args.seed)
     rows, failures = [], []
     for name in args.layouts.split(";"):
