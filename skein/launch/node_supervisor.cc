@@ -87,6 +87,16 @@ void warn_unchecked(const std::string& why) {
   log::warn("this machine could not be checked, and trains all the same: {}", why);
 }
 
+// A copy beside the standard ones; of one that is closed, of nowhere.
+FileDescriptor kept_open(int output) {
+  FileDescriptor copy(::fcntl(output, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (copy.get() >= 0) return copy;
+  const FileDescriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  copy = FileDescriptor(::fcntl(nowhere.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (copy.get() < 0) fail(ErrorCode::kIo, "cannot open /dev/null: {}", errno_text(errno));
+  return copy;
+}
+
 std::string new_start_id() {
   const std::time_t now = std::time(nullptr);
   struct tm utc {};
@@ -109,8 +119,8 @@ NodeSupervisor::NodeSupervisor(const WorkerLaunch& launch)
       store_(launch.membership.max_hosts == 1 ? memory_store() : shared_store(launch.store),
              wake_signal()),
       heartbeats_(launch.num_workers),
-      output_(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)),
-      error_output_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) {
+      output_(kept_open(STDOUT_FILENO)),
+      error_output_(kept_open(STDERR_FILENO)) {
   make_launch_folder(launch.run_dir / "logs");
 }
 
@@ -136,6 +146,11 @@ int NodeSupervisor::run() {
   const bool failed_here = failure_ && !failure_->lost_peer && crew_ &&
                            failure_generation_ == crew_->number && !interrupted_;
   end_crew();
+  if (in_memory_alone_) {
+    log::warn(
+        "the run stops between two generations: what it did since the newest checkpoint may have "
+        "been in memory alone, and is done again when it goes on");
+  }
   if (exit_->exit_code == kExitDone || exit_->exit_code == kExitRequeue) return exit_->exit_code;
   if (failed_here) {
     failure_->message = exit_->message;
@@ -254,7 +269,10 @@ void NodeSupervisor::ended(int index, int status) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitDone) return tell(Ending::kFinished, "");
   const bool regroups = WIFEXITED(status) && WEXITSTATUS(status) == kExitRegroup;
   const bool early = signal == SIGUSR2;  // before it knew how to save
-  if (regroups || early) return tell(Ending::kRegrouped, "");
+  if (regroups || early) {
+    in_memory_alone_ |= regroups && replicas_;
+    return tell(Ending::kRegrouped, "");
+  }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRequeue) {
     if (supervisor_.ends_workers()) return tell(Ending::kLostPeer, "it was told to end");
     return tell(Ending::kStopped, "");

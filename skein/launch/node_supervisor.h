@@ -101,6 +101,7 @@ class NodeSupervisor {
   std::optional<Millis> known_;  // when the failure that ended the newest generation became known
   Millis waited_ = 0, looked_ = 0;  // for machines or a back-off, until the last look
   bool stop_requested_ = false, interrupted_ = false;
+  bool in_memory_alone_ = false;  // the newest steps, since the last generation stopped for another
   bool store_failed_ = false;
   std::optional<Verdict> exit_;
 };

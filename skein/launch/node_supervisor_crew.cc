@@ -29,6 +29,7 @@ Millis launched_ms() { return static_cast<Millis>(process_start_seconds() * 1000
 
 void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   end_crew();
+  in_memory_alone_ = false;
   crew_.emplace();
   Crew& crew = *crew_;
   crew.number = generation.number;

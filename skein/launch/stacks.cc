@@ -71,7 +71,14 @@ std::string state_of(const fs::path& status) {
 void answer_with_stacks(const fs::path& log) {
   if (!log.empty()) {
     const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (file >= 0) g_output = file;  // for as long as the process lives
+    // For as long as the process lives, in place of the log of the generation before.
+    const int former = g_output;
+    if (file >= 0 && former != STDERR_FILENO) {
+      ::dup3(file, former, O_CLOEXEC);
+      ::close(file);
+    } else if (file >= 0) {
+      g_output = file;
+    }
   }
   std::array<void*, 1> frame{};
   ::backtrace(frame.data(), 1);

@@ -1,7 +1,5 @@
 // The workers run this test program again: only the disabled test, which an environment variable
 // tells what to do and where to leave traces.
-#include "skein/launch/workers.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,19 +14,19 @@
 #include "skein/base/heartbeat.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/worker_failure.h"
+#include "skein/launch/workers_testing.h"
 
 namespace skein {
 namespace {
 
+using test::kAct;
+using test::kTraces;
+using test::sleep_ms;
+using test::Workers;
+
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using Clock = std::chrono::steady_clock;
-
-constexpr char kAct[] = "SKEIN_TEST_ACT";
-constexpr char kTraces[] = "SKEIN_TEST_TRACES";
-
-void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 [[noreturn]] void wait_for_ever() {
   while (true) ::pause();
@@ -165,74 +163,6 @@ TEST(WorkerMode, DISABLED_Act) {
     return code;
   }));
 }
-
-class Workers : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/workers_XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    traces_ = name;
-    ::setenv(kTraces, traces_.c_str(), 1);
-    ::unsetenv("OMP_NUM_THREADS");
-  }
-  void TearDown() override { fs::remove_all(traces_); }
-
-  WorkerLaunch launch(const std::string& act, int num_workers, double grace_s = 20) {
-    ::setenv(kAct, act.c_str(), 1);
-    WorkerLaunch launch;
-    launch.num_workers = num_workers;
-    launch.arguments = {"--gtest_filter=WorkerMode.DISABLED_Act", "--gtest_brief=1",
-                        "--gtest_also_run_disabled_tests"};
-    launch.run_dir = traces_;
-    launch.grace_s = grace_s;
-    launch.membership.max_restarts = 0;
-    return launch;
-  }
-
-  // The error that the run ends with; checks that no worker is left.
-  Error failure(const std::string& act, int num_workers, double grace_s = 20) {
-    try {
-      const int code = run_workers(launch(act, num_workers, grace_s));
-      ADD_FAILURE() << act << " ended with " << code;
-    } catch (const Error& error) {
-      EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
-      EXPECT_TRUE(fs::is_empty(traces_ / "rendezvous"));
-      return error;
-    }
-    return Error(ErrorCode::kInternal, "");
-  }
-
-  std::string trace(const std::string& name) const { return read_file_if_any(traces_ / name); }
-
-  // Forks a process that runs the workers, and waits until all of them are ready.
-  pid_t start_parent(const std::string& act, int num_workers) {
-    const WorkerLaunch options = launch(act, num_workers);
-    const pid_t parent = ::fork();
-    if (parent == 0) {
-      int code = 99;
-      try {
-        code = run_workers(options);
-      } catch (const Error& error) {
-        write_file_atomic(traces_ / "error", error.what());
-        code = 1;
-      }
-      ::_exit(code);
-    }
-    const auto limit = Clock::now() + std::chrono::seconds(30);
-    for (int rank = 0; rank < num_workers; ++rank) {
-      while (trace(fmt::format("ready-{}", rank)).empty() && Clock::now() < limit) sleep_ms(5);
-    }
-    return parent;
-  }
-
-  static int exit_code_of(pid_t process) {
-    int status = 0;
-    EXPECT_EQ(::waitpid(process, &status, 0), process);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
-  fs::path traces_;
-};
 
 TEST_F(Workers, KnowTheirPlaceAndWriteToTheirLogs) {
   WorkerLaunch options = launch("environment", 3);
@@ -390,86 +320,6 @@ TEST_F(Workers, ReportsAreReadBackOrSaidToBeUnreadable) {
     write_file_atomic(traces_ / "failed-00003", text);
     EXPECT_THAT(read_failure(traces_, 3)->what(), HasSubstr("cannot be read")) << text;
   }
-}
-
-TEST_F(Workers, AreStartedAgainAfterOneWasKilled) {
-  WorkerLaunch options = launch("killed once", 3);
-  options.membership.max_restarts = 1;
-  EXPECT_EQ(run_workers(options), 0);
-  EXPECT_NE(trace("generation-1-0"), trace("generation-2-0"));  // they cannot meet those before
-  EXPECT_EQ(trace("generation-2-0"), trace("generation-2-2"));
-  EXPECT_TRUE(fs::is_empty(traces_ / "rendezvous"));
-}
-
-TEST_F(Workers, TheProcessesOfSurvivorsGoOn) {
-  testing::internal::CaptureStderr();
-  WorkerLaunch options = launch("one of three is lost twice", 3);
-  options.membership.max_restarts = 1;
-  EXPECT_EQ(run_workers(options), 0);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("generation 3 of rank 0"));
-  for (const char* rank : {"0", "2"}) {
-    EXPECT_THAT(trace(std::string("pid-1-") + rank), Not(""));
-    EXPECT_EQ(trace(std::string("pid-1-") + rank), trace(std::string("pid-2-") + rank));
-    EXPECT_EQ(trace(std::string("pid-1-") + rank), trace(std::string("pid-3-") + rank));
-  }
-  EXPECT_NE(trace("pid-1-1"), trace("pid-2-1"));
-  EXPECT_THAT(trace("logs/rank-00002.log"),
-              AllOf(HasSubstr("generation 2 of rank 2"), HasSubstr("generation 3 of rank 2")));
-}
-
-TEST_F(Workers, OneThatHangsShowsItsStacksAndIsKilled) {
-  WorkerLaunch options = launch("hangs once", 2);
-  options.membership.max_restarts = 1;
-  options.hang = 1000;
-  testing::internal::CaptureStderr();
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(run_workers(options), 0);
-  const std::string said =
-      testing::internal::GetCapturedStderr() + testing::internal::GetCapturedStdout();
-  EXPECT_THAT(said, HasSubstr("rank 1 made no progress for 1 s after step 7"));
-  EXPECT_THAT(trace("logs/rank-00001.log"),
-              AllOf(HasSubstr("stack of thread "), HasSubstr("pause")));
-}
-
-TEST_F(Workers, OneThatWaitsWithADeadlineOfItsOwnDoesNotHang) {
-  WorkerLaunch options = launch("waits for a peer", 2);
-  options.hang = 500;
-  EXPECT_EQ(run_workers(options), 0);
-}
-
-TEST_F(Workers, TheSameCrashThreeTimesEndsTheRun) {
-  WorkerLaunch options = launch("crashes every time", 2);
-  options.membership.max_restarts = 100;
-  options.membership.first_backoff = 10;
-  try {
-    run_workers(options);
-    FAIL() << "it went on";
-  } catch (const WorkerError& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("rank 1 was killed by signal 6 (SIGABRT)"),
-                      HasSubstr("the same failure after the same step 3 times in a row")));
-  }
-  EXPECT_THAT(trace("generation-3-1"), Not(""));
-  EXPECT_THAT(trace("generation-4-1"), "");
-}
-
-TEST_F(Workers, CrashesBetweenWhichStepsAreDoneDoNotEndTheRun) {
-  WorkerLaunch options = launch("crashes at other steps", 2);
-  options.membership.max_restarts = 1;  // in a row that brought no new step
-  EXPECT_EQ(run_workers(options), 0);
-}
-
-TEST_F(Workers, WhatWouldComeAgainEndsTheRunAtOnce) {
-  WorkerLaunch options = launch("not finite", 2);
-  options.membership.max_restarts = 100;
-  try {
-    run_workers(options);
-    FAIL() << "it went on";
-  } catch (const WorkerError& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kNotFinite);
-    EXPECT_THAT(error.what(), HasSubstr("rank 1 failed: step 8: the loss is nan (log: "));
-  }
-  EXPECT_THAT(trace("generation-2-1"), "");
 }
 
 }  // namespace

@@ -1,0 +1,145 @@
+// What ended a generation, whether it is tried again, and when.
+#include <algorithm>
+
+#include "skein/base/error.h"
+#include "skein/supervise/membership.h"
+
+namespace skein {
+namespace {
+
+// The worst ending of those that `generation` had, and who had it: a cause before a consequence.
+const HostRecord* root_cause(const StoreView& view, const GenerationRecord& generation) {
+  const HostRecord* worst = nullptr;
+  for (const HostRecord& host : view.hosts) {
+    if (host.ended != generation.number) continue;
+    const bool is_worse =
+        worst == nullptr || (is_cause(host.ending) && host.ending > worst->ending);
+    if (is_worse && generation.member(host.host) != nullptr) worst = &host;
+  }
+  return worst;
+}
+
+bool any_ended(const StoreView& view, const GenerationRecord& generation, Ending ending) {
+  return std::any_of(view.hosts.begin(), view.hosts.end(), [&](const HostRecord& host) {
+    return host.ended == generation.number && host.ending == ending &&
+           generation.member(host.host) != nullptr;
+  });
+}
+
+bool has_failed(const StoreView& view, const GenerationRecord& generation) {
+  const HostRecord* cause = root_cause(view, generation);
+  return cause != nullptr && is_cause(cause->ending);
+}
+
+bool was_stopped(const StoreView& view, const GenerationRecord& generation) {
+  return !has_failed(view, generation) && (any_ended(view, generation, Ending::kStopped) ||
+                                           any_ended(view, generation, Ending::kStoppedEarly));
+}
+
+bool was_regrouped(const StoreView& view, const GenerationRecord& generation) {
+  return !has_failed(view, generation) && any_ended(view, generation, Ending::kRegrouped);
+}
+
+// The signal came to a supervisor, which leaves, or has left; else to a worker itself.
+bool any_member_leaves(const StoreView& view, const GenerationRecord& generation) {
+  return std::any_of(view.hosts.begin(), view.hosts.end(), [&](const HostRecord& host) {
+    return host.leaving && generation.member(host.host) != nullptr;
+  });
+}
+
+// Whichever rank it was that said so first.
+std::string without_rank(std::string failure) {
+  const size_t rank = failure.find("rank ");
+  if (rank != failure.npos) {
+    failure.erase(rank, failure.find_first_not_of("0123456789", rank + 5) - rank);
+  }
+  return failure.substr(0, failure.find(" (log: "));
+}
+bool is_same(const std::string& a, const std::string& b) {
+  return without_rank(a) == without_rank(b);
+}
+
+// Storage that fails before any step was done is more likely to be named wrongly than to be down.
+bool comes_again(Ending ending, int64_t step) {
+  return ending == Ending::kCrashed || ending == Ending::kOutOfMemory || ending == Ending::kHung ||
+         ending == Ending::kWrongBits || (ending == Ending::kNoStorage && step == 0);
+}
+
+}  // namespace
+
+GenerationRecord Membership::successor() const {
+  GenerationRecord next;
+  if (!view_.newest) {
+    next.number = 1;
+    return next;
+  }
+  const GenerationRecord& last = *view_.newest;
+  next.number = last.number + 1;
+  next.best_step = last.best_step;
+  for (const HostRecord& host : view_.hosts) next.best_step = std::max(next.best_step, host.step);
+  const bool is_progress = next.best_step > last.best_step;
+  if (!is_progress) {
+    next.attempts = last.attempts;
+    next.failure = last.failure;
+    next.same_failures = last.same_failures;
+  }
+  if (was_regrouped(view_, last)) return next;
+  const bool some_lost_a_peer = any_ended(view_, last, Ending::kLostPeer);
+  if (!was_stopped(view_, last) || (some_lost_a_peer && !any_member_leaves(view_, last))) {
+    judge_failure(next);
+  } else if (!any_member_leaves(view_, last)) {
+    next.verdict = Verdict{75, "a worker was asked to stop"};
+  }
+  return next;
+}
+
+// What ended the last generation, and whether it may be tried again.
+void Membership::judge_failure(GenerationRecord& next) const {
+  const GenerationRecord& last = *view_.newest;
+  const HostRecord* cause = root_cause(view_, last);
+  ++next.attempts;
+  if (any_ended(view_, last, Ending::kFinished) && !is_cause(cause->ending)) {
+    next.verdict = Verdict{0, "finished"};
+    return;
+  }
+  if (cause == nullptr) return;  // every host of it is lost
+  const std::string failure =
+      fmt::format("{} at step {}: {}", ending_name(cause->ending), cause->step, cause->message);
+  next.same_failures = is_same(failure, next.failure) ? next.same_failures + 1 : 1;
+  next.failure = failure;
+  if (is_fatal(cause->ending)) {
+    next.verdict = Verdict{cause->ending == Ending::kRefused ? 2 : 1, cause->message};
+  } else if (cause->ending == Ending::kWrongBits && !cause->sick.empty() &&
+             options_.max_hosts == 1) {
+    next.verdict = Verdict{
+        1, fmt::format("{}\nThis machine had wrong bits before, and there is no other one to go on "
+                       "with: test its memory and processors, or train on another machine",
+                       cause->message)};
+  } else if (comes_again(cause->ending, next.best_step) &&
+             next.same_failures >= options_.same_failures) {
+    next.verdict = Verdict{
+        1, fmt::format("{}\nThis was the same failure after the same step {} times in a row: "
+                       "another restart would not help",
+                       cause->message, next.same_failures)};
+  } else if (next.attempts > options_.max_restarts) {
+    next.verdict =
+        Verdict{1, fmt::format("{}\nlaunch.max_restarts = {} restarts in a row brought no new step",
+                               cause->message, options_.max_restarts)};
+  }
+}
+
+// A machine that was ready and is sick again when its generation begins would stop training for
+// ever; one that takes the place of another brings nothing either.
+int Membership::vain_regroups(const GenerationRecord& next) const {
+  const GenerationRecord& last = *view_.newest;
+  if (next.num_ranks() > last.num_ranks()) return 0;
+  return last.vain_regroups + (was_regrouped(view_, last) ? 1 : 0);
+}
+
+Millis Membership::backoff(const GenerationRecord& next) const {
+  if (next.attempts <= 1) return 0;
+  const int doublings = std::min(next.attempts - 2, 20);
+  return std::min(options_.max_backoff, options_.first_backoff << doublings);
+}
+
+}  // namespace skein
