@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "skein/launch/workers_testing.h"
+#include "tests/workers_testing.h"
 
 namespace skein {
 namespace {

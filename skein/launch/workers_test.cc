@@ -14,7 +14,7 @@
 #include "skein/base/heartbeat.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/worker_failure.h"
-#include "skein/launch/workers_testing.h"
+#include "tests/workers_testing.h"
 
 namespace skein {
 namespace {
