@@ -139,8 +139,11 @@ void GlooWorld::require_proof(int world_rank, LossReport& loss) {
     loss.transport = error.what();
     if (loss.collective != nullptr) lose(loss);
     check_alive();
-    const auto cause = rendezvous_.cause_of(world_rank, std::chrono::milliseconds(100));
-    end(cause ? *cause
+    // A wait that timed out closed the connections: what the peer then says is only what follows.
+    const auto first = loss.timed_out
+                           ? std::nullopt
+                           : rendezvous_.cause_of(world_rank, std::chrono::milliseconds(100));
+    end(first ? *first
               : fmt::format("rank {} arrived, but did not prove to rank {} that it knows the run's "
                             "secret: it ended, or hangs ({}); see its log",
                             world_rank, rank(), error.what()));

@@ -28,8 +28,7 @@ Proof::Proof(gloo::transport::Context& context, const JobSecret& secret, const s
 
 bool Proof::is_right(std::chrono::steady_clock::time_point deadline) {
   using std::chrono::milliseconds;
-  const auto left =
-      std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+  const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
   received_buffer_->waitRecv(nullptr, std::max(milliseconds(1), left));
   return CRYPTO_memcmp(received_.data(), expected_.data(), expected_.size()) == 0;
 }
