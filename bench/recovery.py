@@ -2,12 +2,12 @@
 """How long a run stands still after a failure: what is known when, and where the time goes.
 
   recovery.py SKEIN FOLDER [--rounds 10] [--workers 4] [--nodes 1] [--kinds exit;hang;host] [--model demo|tiny]
-              [--storage] [--hang-timeout 10] [--between 12]
+              [--storage] [--hang-timeout 10] [--between 12] [--seed 1]
 
-Trains on text that this script makes, and strikes one worker after the other: `exit` is SIGKILL to a worker,
-`hang` SIGSTOP to one, `host` SIGKILL to a supervisor and all its workers (with --nodes 2 or more; it is started
-again at once). With --storage there are no copies in memory, and checkpoints every 10 steps. A round ends when
-the run has taken two new steps.
+Trains on text that this script makes, and strikes one worker after the other, at a random moment of a step:
+`exit` is SIGKILL to a worker, `hang` SIGSTOP to one, `host` SIGKILL to a supervisor and all its workers (with
+--nodes 2 or more; it is started again at once). Copies are made as often as the default has it; with --storage
+there are none, and checkpoints every 10 steps. A round ends when the run has taken two new steps.
 
 Prints the p50, p99 and most of: failure → known to the leading machine, known → workers started, started → first
 step begins (libraries, configuration, plan, allocation, reading the state), the first step, and their sums; and how
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from random import Random
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "survival"))
 import supervised  # noqa: E402
@@ -40,7 +41,7 @@ def command(args, data, run, config):
                 "data.tokenizer": f"{data}/tokenizer", **(DEMO if args.model == "demo" else TINY),
                 "batch.global_sequences": 2 * args.workers * args.nodes, "batch.micro_sequences": 1,
                 "optimizer.learning_rate": 1e-3, "checkpoint.every_steps": 10,
-                "checkpoint.memory_every_steps": 0 if args.storage else 1,
+                "checkpoint.memory_every_steps": 0 if args.storage else -1,
                 "launch.workers": args.workers, "launch.nodes": args.nodes, "launch.hang_timeout_s": args.hang_timeout,
                 "launch.max_restarts": 100000, "device.threads": 1, "log.tensorboard": "false"}
     open(config, "w").close()
@@ -120,9 +121,11 @@ def main():
     parser.add_argument("--model", choices=("demo", "tiny"), default="tiny")
     parser.add_argument("--hang-timeout", type=float, default=10)
     parser.add_argument("--between", type=int, default=12, help="steps from one round to the next")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments")
     parser.add_argument("--storage", action="store_true", help="no copies in memory")
     args = parser.parse_args()
     args.skein = os.path.abspath(args.skein)
+    random = Random(args.seed)
     if "host" in args.kinds and args.nodes < 2:
         parser.error("--kinds host needs --nodes 2 or more")
     os.makedirs(args.folder, exist_ok=True)
@@ -137,6 +140,7 @@ def main():
             for round_ in range(args.rounds):
                 starts, before = len(events(run, "start")), len(metrics(run))
                 wait_for(lambda: len(metrics(run)) >= before + args.between, "a step", machines)
+                time.sleep(random.random() * metrics(run)[-1]["step_ms"] / 1e3)
                 newest_before = metrics(run)[-1]["step"]
                 moment = strike(kind, machines, round_)
                 wait_for(lambda: len(events(run, "start")) > starts and

@@ -13,9 +13,6 @@
 namespace skein {
 namespace {
 
-// The first steps take longer than later ones.
-constexpr int64_t kFirstSave = 3;
-
 std::vector<TensorSpec> specs_of(const std::vector<StateTensor>& tensors) {
   std::vector<TensorSpec> specs;
   for (const StateTensor& tensor : tensors) specs.push_back(tensor.spec);
@@ -41,9 +38,7 @@ MemorySaver::MemorySaver(const Config& config, Communicator& world, Device& devi
                    [&device](void* to, const void* from, size_t bytes) {
                      device.download(to, from, static_cast<int64_t>(bytes));
                    }},
-              specs_of(tensors)),
-      is_settled_(config.checkpoint.memory_every_steps > 0),
-      every_steps_(is_settled_ ? config.checkpoint.memory_every_steps : kFirstSave) {}
+              specs_of(tensors)) {}
 
 CopyReport MemorySaver::report() {
   CopyReport report{.step_us = std::round(step_seconds_ * 1e6)};
@@ -66,10 +61,12 @@ void MemorySaver::hear(const StepResult& result, double step_seconds) {
   if (!whole_ || !std::exchange(measures_, false)) return;
   const double share = result.copy_us / std::max(1.0, result.step_us);
   if (config_.checkpoint.memory_every_steps > 0 || !std::isfinite(share)) return;
-  every_steps_ = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(share / kCopyShare)));
-  if (std::exchange(is_settled_, true) || !is_first_) return;
+  const bool is_settled = share_ >= 0;
+  share_ = is_settled ? (1 - kNewest) * share_ + kNewest * share : share;
+  every_steps_ = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(share_ / kCopyShare)));
+  if (is_settled || !is_first_) return;
   log::info("the state is copied to memory every {} {}: a copy costs {:.1f} % of a step",
-            every_steps_, every_steps_ == 1 ? "step" : "steps", share * 100);
+            every_steps_, every_steps_ == 1 ? "step" : "steps", share_ * 100);
 }
 
 bool MemorySaver::due(int64_t step) const {
@@ -81,7 +78,8 @@ bool MemorySaver::due(int64_t step) const {
 void MemorySaver::save(TrainingState state, const Executor& executor) {
   last_ = state.step;
   whole_ = false;
-  measures_ = true;
+  measures_ = cold_saves_ == 0;
+  cold_saves_ = std::max(0, cold_saves_ - 1);
   if (failed_) return;
   try {
     writer_.begin(std::move(state), state_views(executor, tensors_));

@@ -3,6 +3,8 @@
 // Due      after every checkpoint.memory_every_steps steps, or where that is -1, as seldom as keeps
 //          their cost below kCopyShare of the time; in any case not before the last one is whole.
 //          All ranks decide alike, from what they told each other with the step's sums
+// Cost     measured by each save but the first of each slot, which touches the memory; a mean in
+//          which the newest counts kNewest
 // Errors   a copy that cannot be made is told of once; training goes on without copies
 #pragma once
 
@@ -24,6 +26,7 @@ namespace skein {
 class MemorySaver {
  public:
   static constexpr double kCopyShare = 0.01;
+  static constexpr double kNewest = 0.25;
 
   // `tensors` must outlive it. `first_number`: ReplicaWriterOptions::first_number.
   MemorySaver(const Config& config, Communicator& world, Device& device,
@@ -53,11 +56,12 @@ class MemorySaver {
   ReplicaWriter writer_;
   bool failed_ = false;  // here
   bool whole_ = true;    // the newest save, everywhere
+  int cold_saves_ = kReplicaSlots;  // until the memory of each slot was touched
   bool measures_ = false;
-  bool is_settled_;
+  double share_ = -1;  // of a step that a copy takes; not known yet
   double step_seconds_ = 0;  // the last one's
   int64_t last_ = 0;         // step of the newest save
-  int64_t every_steps_;
+  int64_t every_steps_ = 1;
 };
 
 }  // namespace skein

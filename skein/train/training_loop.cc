@@ -56,9 +56,10 @@ TrainOutcome Trainer::train_to_the_end() {
     start_step();
     const bool validates = due(config_.validate.every_steps);
     const bool saves = due(config_.checkpoint.every_steps);
+    finish_steps(device_->depth() - 1);
+    // Whether a copy is due depends on what the ranks told each other in the newest finished step.
     const bool copies = copies_ && copies_->due(begun_);
-    const bool pauses = validates || saves || copies || begun_ == config_.run.steps;
-    finish_steps(pauses ? 0 : device_->depth() - 1);
+    if (validates || saves || copies || begun_ == config_.run.steps) finish_steps(0);
     if (divergence_) {
       roll_back();
       continue;
