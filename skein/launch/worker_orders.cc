@@ -50,6 +50,10 @@ class KeptSignals {
   std::array<struct sigaction, kStopSignals.size()> former_{};
 };
 
+bool send(int socket, std::string_view text) {
+  return ::send(socket, text.data(), text.size(), MSG_NOSIGNAL) >= 0;
+}
+
 // Empty: the supervisor has closed the socket, or is gone.
 std::string receive(int socket) {
   std::string text;
@@ -104,10 +108,10 @@ std::optional<RankInfo> next_generation(const RankInfo& last, int exit_code,
   KeptSignals signals;
   std::fflush(nullptr);
   ::malloc_trim(0);  // what the generation had is free for others meanwhile
-  const std::string ended = fmt::format("ended {}", exit_code);
-  if (::send(last.orders, ended.data(), ended.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
+  if (!send(last.orders, fmt::format("ended {}", exit_code))) return std::nullopt;
   if (receive(last.orders) != "noted") return std::nullopt;
   signals.forget();
+  if (!send(last.orders, "ready")) return std::nullopt;
   const std::string text = receive(last.orders);
   if (text.empty()) return std::nullopt;
   const auto variables = variables_of(text);

@@ -3,6 +3,7 @@
 //
 //   worker      "ended 76"       it has left its generation, with this exit code
 //   supervisor  "noted"          it sends no more signals that belong to that generation
+//   worker      "ready"          it has forgotten those: what comes now belongs to the next one
 //   supervisor  "NAME=value\n…"  the next generation: the variables that a new process would have
 //   closed                       there is none for this process
 //

@@ -1,6 +1,7 @@
 #include "skein/launch/worker_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -165,9 +166,19 @@ std::optional<int> WorkerProcess::hear() {
   return W_EXITCODE(code, 0);
 }
 
+// It has said so long ago, unless it was suspended or starved since.
+bool WorkerProcess::is_ready() {
+  constexpr int kPatienceMs = 1000;
+  std::array<char, 32> text{};
+  pollfd said{orders_.get(), POLLIN, 0};
+  if (::poll(&said, 1, kPatienceMs) <= 0) return false;
+  const ssize_t size = ::recv(orders_.get(), text.data(), text.size(), MSG_DONTWAIT);
+  return size > 0 && std::string_view(text.data(), static_cast<size_t>(size)) == "ready";
+}
+
 bool WorkerProcess::go_on(int rank, const std::vector<std::string>& environment) {
   poll();
-  if (!stays()) return false;
+  if (!stays() || !is_ready()) return false;
   std::string text;
   for (const std::string& variable : environment) text += variable + '\n';
   if (::send(orders_.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) return false;

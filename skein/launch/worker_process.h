@@ -42,11 +42,12 @@ class WorkerProcess {
   // nullopt otherwise.
   std::optional<int> poll();
   // Makes one that stays rank `rank` of the next generation, with what Start::environment of a new
-  // one would be. False: it is gone.
+  // one would be. False: it is gone, or says nothing for a second.
   bool go_on(int rank, const std::vector<std::string>& environment);
 
  private:
   std::optional<int> hear();
+  bool is_ready();
 
   int rank_;
   pid_t pid_ = -1;

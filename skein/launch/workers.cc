@@ -83,9 +83,14 @@ int run_as_worker(const RankInfo& rank_info, const std::string& rendezvous, cons
       stays = error.code() == ErrorCode::kPeerLost;
     }
     if (!stays || info.orders < 0) return code;
-    const std::optional<RankInfo> next = next_generation(info, code, run_dir);
-    if (!next) return code;
-    info = *next;
+    try {
+      const std::optional<RankInfo> next = next_generation(info, code, run_dir);
+      if (!next) return code;
+      info = *next;
+    } catch (const std::exception& exception) {  // the supervisor sees the process end
+      log::error("this worker cannot take part in the next generation: {}", exception.what());
+      return kExitFailed;
+    }
   }
 }
 

@@ -66,12 +66,14 @@ bool Membership::is_silent(const std::string& host, Millis time) const {
   return lived_ - (seen == seen_.end() ? 0 : seen->second.since) >= time;
 }
 
-bool Membership::is_silent(const std::string& host) const {
+bool Membership::has_refused(const std::string& host) const {
   const auto refused = refused_at_.find(host);
   const HostRecord* record = view_.host(host);
-  const bool is_gone =
-      refused != refused_at_.end() && record != nullptr && record->beat == refused->second;
-  return is_gone || is_silent(host, options_.silence);
+  return refused != refused_at_.end() && record != nullptr && record->beat == refused->second;
+}
+
+bool Membership::is_silent(const std::string& host) const {
+  return is_silent(host, has_refused(host) ? options_.refused_silence : options_.silence);
 }
 
 void Membership::host_refuses(const std::string& host) {
@@ -88,6 +90,7 @@ std::vector<std::string> Membership::awaited() const {
   if (!view_.newest || !says_any_ended(*view_.newest)) return hosts;
   for (const auto& member : view_.newest->members) {
     const bool is_waited_for = member.host != self_ && !is_silent(member.host) &&
+                               !has_refused(member.host) &&
                                !has_ended(member.host, view_.newest->number);
     if (is_waited_for) hosts.push_back(member.host);
   }

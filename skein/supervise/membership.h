@@ -11,8 +11,8 @@
 // while this host can both write and read. Neither a difference between clocks nor an outage of the
 // store, nor having been suspended, makes a host look silent.
 //
-// A host whose machine says that its supervisor is gone (host_refuses) counts as silent at once,
-// until its record changes.
+// A host whose machine says that its supervisor is gone (host_refuses) is silent after
+// `refused_silence`, until its record changes: a firewall may refuse in the name of one that lives.
 //
 // A host that its own check found sick is in no generation, nor is one that has not checked itself
 // since the last generation ended; a live host whose check is under way is waited for.
@@ -34,6 +34,7 @@ struct MembershipOptions {
   int min_hosts = 1, max_hosts = 1;
   std::vector<int> host_counts;  // with which the run can train, ascending; empty: with any
   Millis silence = 10'000;
+  Millis refused_silence = 2'000;  // two beats
   Millis fence = 120'000;
   Millis gather = 60'000;           // at the start, for more than min_hosts
   Millis settle = 1'000;            // for whoever is asked to stop at the same time as another
@@ -81,6 +82,7 @@ class Membership {
 
  private:
   bool is_silent(const std::string& host, Millis time) const;
+  bool has_refused(const std::string& host) const;  // since its record changed
   bool says_any_ended(const GenerationRecord& generation) const;
   bool is_live(const HostRecord& record) const;
   std::vector<const HostRecord*> in_order() const;
