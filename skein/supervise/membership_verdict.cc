@@ -93,6 +93,13 @@ GenerationRecord Membership::successor() const {
   return next;
 }
 
+// Whether there is another machine, well or not, or silent for now: it is waited for.
+bool Membership::has_spare(const HostRecord& besides) const {
+  return std::any_of(view_.hosts.begin(), view_.hosts.end(), [&](const HostRecord& host) {
+    return host.host != besides.host && !host.gone && !successors_.contains(host.host);
+  });
+}
+
 // What ended the last generation, and whether it may be tried again.
 void Membership::judge_failure(GenerationRecord& next) const {
   const GenerationRecord& last = *view_.newest;
@@ -109,8 +116,8 @@ void Membership::judge_failure(GenerationRecord& next) const {
   next.failure = failure;
   if (is_fatal(cause->ending)) {
     next.verdict = Verdict{cause->ending == Ending::kRefused ? 2 : 1, cause->message};
-  } else if (cause->ending == Ending::kWrongBits && !cause->sick.empty() &&
-             options_.max_hosts == 1) {
+  } else if (cause->ending == Ending::kWrongBits && cause->sick == cause->message &&
+             options_.max_hosts == 1 && !has_spare(*cause)) {
     next.verdict = Verdict{
         1, fmt::format("{}\nThis machine had wrong bits before, and there is no other one to go on "
                        "with: test its memory and processors, or train on another machine",

@@ -36,7 +36,8 @@ struct SimHost {
   int64_t work_us = 0;  // of a worker
   bool sick = false, check_hangs = false;
   bool flaps = false, flapped = false;  // every other check fails; whether the last one did
-  int64_t generation = 0;               // of its workers
+  int wrong_bits = 0;      // how often this supervisor met them; twice is once too often
+  int64_t generation = 0;  // of its workers
   std::vector<SimWorker> workers;
   bool ready = false;  // all of them
 };
@@ -201,6 +202,7 @@ class Simulation {
   void ask_to_stop(SimHost& host);
   void fall_sick(SimHost& host, Millis time);
   void flap(SimHost& host, Millis time);
+  void flip_bits(SimHost& host);
   void suspend(SimHost& host, Millis time);
   void resume(SimHost& host) {
     if (!std::exchange(host.suspended, false)) return;

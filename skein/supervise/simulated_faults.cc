@@ -13,7 +13,7 @@ void Simulation::fault() {
   SimHost& host = any_host();
   const Millis while_it_lasts = between(500, chance(0.2) ? 300'000 : 30'000);
   if (chance(0.01)) return ask_to_stop(host);
-  switch (between(0, 16)) {
+  switch (between(0, 17)) {
     case 0:
       crash_worker(host, Ending::kCrashed);
       break;
@@ -62,6 +62,9 @@ void Simulation::fault() {
     case 15:
       flap(host, 4 * while_it_lasts);
       break;
+    case 16:
+      flip_bits(host);
+      break;
     default:
       host.slowness = chance(0.5) ? 1 : 1 + 4 * uniform();
   }
@@ -101,6 +104,17 @@ void Simulation::flap(SimHost& host, Millis time) {
   note(fmt::format("{}: every other check fails for {} ms", host.name(), time));
   host.flaps = true;
   after(time, [&host] { host.flaps = false; });
+}
+
+// A host that meets them again soon is left out until its supervisor is started anew, so they come
+// again only where enough others are left.
+void Simulation::flip_bits(SimHost& host) {
+  const auto may_be_left_out = std::count_if(
+      hosts_.begin(), hosts_.end(), [](const SimHost& other) { return other.wrong_bits > 1; });
+  const int spare = options_.num_hosts - options_.supervisor.membership.min_hosts;
+  if (host.workers.empty() || (host.wrong_bits > 0 && may_be_left_out >= spare)) return;
+  ++host.wrong_bits;
+  crash_worker(host, Ending::kWrongBits);
 }
 
 void Simulation::suspend(SimHost& host, Millis time) {

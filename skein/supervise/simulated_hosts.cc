@@ -11,6 +11,7 @@ void Simulation::boot(SimHost& host) {
   host.powered = true;
   host.suspended = false;
   host.deferred.clear();
+  host.wrong_bits = 0;
   ++host.instance;
   SupervisorOptions options = options_.supervisor;
   options.host = host.name();

@@ -7,7 +7,7 @@
 //             an outage of the store; writes that take effect though they were answered with an
 //             error; reads of old records; clocks that are off and run at other rates; slow hosts;
 //             hosts that fall sick, whose check says so or hangs, and get well, or whose every
-//             other check fails; a signal that asks to stop
+//             other check fails; wrong bits, once or again and again; a signal that asks to stop
 // Invariants  checked after each event:
 //             no two generations train at once: no step ends in one while a later one has begun
 //             no committed step is lost: a generation begins at the newest commit

@@ -201,6 +201,34 @@ TEST_F(Supervised, WrongBitsThatComeBackSoonLeaveTheHostOutForGood) {
   EXPECT_THAT(last_.text, HasSubstr("left out: a: rank 1: bits again"));
 }
 
+TEST_F(Supervised, AFailedCheckBesideWrongBitsIsNoSecondTime) {
+  begin();
+  sickness_ = "product: wrong";
+  end(1, Ending::kWrongBits, "rank 1: bits");
+  end(0, Ending::kLostPeer);
+  EXPECT_FALSE(supervisor_->has_exited());
+  sickness_ = "";
+  tick_until(now_ + 10'000);
+  EXPECT_EQ(last_.kind, Kind::kStartWorkers);
+}
+
+TEST_F(Supervised, WrongBitsThatComeBackDoNotEndARunThatHasASpare) {
+  HostRecord spare;
+  spare.host = "b";
+  spare.workers = 2;
+  spare.sick = "product: wrong";  // for now
+  store_.hosts = {spare};
+  begin();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(supervisor_->generation(), i + 1);
+    end(1, Ending::kWrongBits, "rank 1: bits");
+    end(0, Ending::kLostPeer);
+  }
+  tick_until(now_ + 60'000);
+  EXPECT_FALSE(supervisor_->has_exited());
+  EXPECT_THAT(last_.text, HasSubstr("left out: a: rank 1: bits"));
+}
+
 TEST_F(Supervised, OneThatHangsIsKilledAfterItsStacks) {
   begin();
   take_done();
