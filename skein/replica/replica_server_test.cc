@@ -1,6 +1,7 @@
 // Two servers stand for two machines, over the loopback.
 #include "skein/replica/replica_server.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -156,6 +157,47 @@ TEST(ReplicaServer, APeerThatVanishesInTheMiddleOfAPutLeavesNothing) {
   EXPECT_THROW(client.read_record(*part.label()), Error);
   EXPECT_TRUE(ReplicaClient(to.server.endpoint()).put(1, 0, part));
   EXPECT_EQ(client.read_record(*part.label()), part.record());
+}
+
+// A machine that is asked for a record of four bytes, and does with the answer what `answer` does.
+Result<std::string> record_from(const std::function<void(ReplicaSocket&)>& answer) {
+  const std::string token(32, '0');
+  const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof at;
+  EXPECT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&at), size), 0);
+  EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&at), &size), 0);
+  EXPECT_EQ(::listen(listener.get(), 1), 0);
+  std::thread machine([&] {
+    ReplicaSocket socket(FileDescriptor(::accept(listener.get(), nullptr, nullptr)), "here");
+    EXPECT_TRUE(receive_request(socket, token));
+    socket.send_number(4);
+    answer(socket);
+  });
+  const auto record = try_run([&] {
+    ReplicaClient client({fmt::format("127.0.0.1:{}", ntohs(at.sin_port)), token});
+    return client.read_record({.save = "g1", .number = 1, .step = 41, .num_ranks = 4});
+  });
+  machine.join();
+  return record;
+}
+
+TEST(ReplicaClient, AMachineThatVanishesInTheMiddleOfAnAnswerIsAnErrorAndNamed) {
+  const auto bytes = std::as_bytes(std::span("good", 4));
+  EXPECT_EQ(record_from([&](ReplicaSocket& socket) { socket.send_checked(bytes); }).value(),
+            "good");
+  for (const size_t before : {0, 2, 4}) {
+    const auto cut = record_from([&](ReplicaSocket& socket) { socket.send(bytes.first(before)); });
+    ASSERT_FALSE(cut.ok()) << before;
+    EXPECT_EQ(cut.error().code(), ErrorCode::kPeerLost) << before;
+    EXPECT_NE(std::string(cut.error().what()).find("127.0.0.1:"), std::string::npos);
+  }
+  const auto other = record_from([&](ReplicaSocket& socket) {
+    socket.send(bytes);
+    socket.send(std::vector<std::byte>(32, std::byte{'0'}));  // no checksum of it
+  });
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code(), ErrorCode::kCorrupt);
 }
 
 // Whether the other end closes within a time in which it would not by itself.

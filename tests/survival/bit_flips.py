@@ -148,8 +148,11 @@ def judge(run, quiet, step, rank):
 
 
 def false_alarms(args, data):
-    run = Run(args, data, "alone", args.false_alarms, **{"checkpoint.every_steps": 10 ** 6,
-                                                         "checkpoint.memory_every_steps": 0})
+    # The smallest model, for as many steps as can be.
+    run = Run(args, data, "alone", args.false_alarms, **{
+        "model.hidden_size": 16, "model.intermediate_size": 16, "model.num_hidden_layers": 1,
+        "data.sequence_length": 16, "log.every_steps": 1000,
+        "checkpoint.every_steps": 10 ** 6, "checkpoint.memory_every_steps": 0})
     began = time.time()
     run.wait(lambda: False, float("inf"))
     print(f"{run.step} steps in {time.time() - began:.0f} s: {len(run.of('wrong_bits'))} false alarms, "
