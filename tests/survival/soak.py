@@ -121,6 +121,9 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
               f"step {newest_step(run)[1]}", flush=True)
     if minutes:
         for machine in machines:
+            # Before its first line a process that was started this moment knows no signals yet.
+            while machine.process.poll() is None and os.path.getsize(machine.log.name) == 0:
+                time.sleep(0.02)
             send(machine.process.pid, signal.SIGTERM)
     expected = 75 if minutes else 0
     deadline = time.time() + args.patience
