@@ -57,8 +57,9 @@ TEST_F(CpuKind, EveryKernelKeepsTheLimit) {
     EXPECT_EQ(used <= HWY_AVX3, is_better(kind, "avx2")) << kind << " " << hwy::TargetName(used);
     EXPECT_EQ(used <= HWY_AVX2, is_better(kind, "sse4")) << kind << " " << hwy::TargetName(used);
     EXPECT_EQ(avx512_matmul_kernel(DType::kF32).has_value(), is_better(kind, "avx2")) << kind;
-    EXPECT_EQ(avx512_matmul_kernel(DType::kBF16).has_value(), kind == "avx512-bf16") << kind;
-    EXPECT_EQ(attention_cpu::machine_has_bf16_dot(), kind == "avx512-bf16") << kind;
+    EXPECT_EQ(avx512_matmul_kernel(DType::kBF16).has_value(), is_better(kind, "avx512")) << kind;
+    EXPECT_EQ(amx_matmul_kernel(DType::kBF16).has_value(), kind == "amx") << kind;
+    EXPECT_EQ(attention_cpu::machine_has_bf16_dot(), is_better(kind, "avx512")) << kind;
     limit_cpu_kind("auto");
     EXPECT_EQ(cpu_kind(), best);
   }
@@ -78,6 +79,7 @@ TEST_F(CpuKind, WhatTheCpuLacksIsRefused) {
 TEST_F(CpuKind, TheCommonKindIsTheLeast) {
   const auto common = [](std::vector<std::string> kinds) { return common_cpu_kind(kinds); };
   EXPECT_EQ(common({"avx512", "avx512-bf16"}), "avx512");
+  EXPECT_EQ(common({"avx512-bf16", "amx"}), "avx512-bf16");
   EXPECT_EQ(common({"avx512", "sse4", "avx2"}), "sse4");
   EXPECT_EQ(common({"avx2", "neon"}), "");
   EXPECT_EQ(common({}), "");
