@@ -1,6 +1,5 @@
-// What the instructions of a tile unit do, in portable C++: the kernel of
-// ops/matmul/matmul_tiles-inl.h runs on it where there is none, and must give the same bits where
-// there is one.
+// What the instructions of a tile unit do (ops/simd/tiles.h), in portable C++: kernels run on it
+// where there is none, and must give the same bits where there is one.
 #pragma once
 
 #include <bit>
@@ -9,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "skein/ops/matmul/matmul_tiles-inl.h"
+#include "skein/ops/simd/tiles.h"
 
 namespace skein::test {
 

@@ -59,7 +59,11 @@ TEST_F(CpuKind, EveryKernelKeepsTheLimit) {
     EXPECT_EQ(avx512_matmul_kernel(DType::kF32).has_value(), is_better(kind, "avx2")) << kind;
     EXPECT_EQ(avx512_matmul_kernel(DType::kBF16).has_value(), is_better(kind, "avx512")) << kind;
     EXPECT_EQ(amx_matmul_kernel(DType::kBF16).has_value(), kind == "amx") << kind;
-    EXPECT_EQ(attention_cpu::machine_has_bf16_dot(), is_better(kind, "avx512")) << kind;
+    EXPECT_EQ(attention_cpu::best_products(), kind == "amx" ? attention_cpu::Products::kTiles
+                                              : kind == "avx512-bf16"
+                                                  ? attention_cpu::Products::kBf16Dot
+                                                  : attention_cpu::Products::kFp32)
+        << kind;
     limit_cpu_kind("auto");
     EXPECT_EQ(cpu_kind(), best);
   }
