@@ -30,8 +30,10 @@ class JsonlWriter {
 };
 
 // Calls `visit` for every line that is a JSON object, in order. Returns the number of other lines
-// that are not blank. A missing file has no lines.
-int64_t for_each_json_line(const fs::path& path, const std::function<void(const Json&)>& visit);
+// that are not blank. A missing file has no lines. Only what lies within the last `most_bytes` is
+// read.
+int64_t for_each_json_line(const fs::path& path, const std::function<void(const Json&)>& visit,
+                           size_t most_bytes = std::string_view::npos);
 
 // What is added to such a file while others write it: each call reads on where the last one ended.
 // A file that became shorter is another one, and is read from its beginning.

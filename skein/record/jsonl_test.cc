@@ -46,6 +46,15 @@ TEST(Jsonl, ReadsObjectsAndCountsTheRest) {
   EXPECT_EQ(seen, (std::vector<int>{1, 2}));
 }
 
+TEST(Jsonl, ReadsTheEndAlone) {
+  const fs::path path = fresh_file("end.jsonl");
+  std::ofstream(path) << "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}";
+  std::vector<int> seen;
+  for_each_json_line(
+      path, [&](const Json& json) { seen.push_back(json.at("a")); }, 17);
+  EXPECT_EQ(seen, (std::vector<int>{2, 3}));
+}
+
 TEST(Jsonl, AMissingFileHasNoLines) {
   EXPECT_EQ(for_each_json_line("/nowhere/metrics.jsonl", [](const Json&) { FAIL(); }), 0);
 }

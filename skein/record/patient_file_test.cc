@@ -7,6 +7,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <span>
 
 #include "skein/base/error.h"
 #include "tests/temp_folder.h"
@@ -83,6 +87,58 @@ TEST(PatientFile, TheRestOfATornRecordFollows) {
     EXPECT_THROW(file.finish(), Error);
   }
   EXPECT_EQ(read_file(path), "12345678abcdefgh") << "an error has said that it is lost";
+}
+
+// Each call on the descriptor fails with ENOTCONN from here on, as on a file system in user space
+// whose server has ended.
+void cut_off(int fd) {
+  const FileDescriptor unconnected(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::dup3(unconnected.get(), fd, O_CLOEXEC), fd);
+}
+
+TEST(PatientFile, IsOpenedAgainWhereItsDescriptorIsOfNoUse) {
+  const TempFolder folder;
+  const fs::path path = folder / "lines", away = folder / "away";
+  FileDescriptor own = open_to_append(path), others = open_to_append(path);
+  const int fd = own.get();
+  PatientFile file(std::move(own), path, PatientFile::AfterATear::kLineAgain);
+  file.append("one\n");
+  write_all(others.get(), std::as_bytes(std::span("others\n", 7)), path);
+  fs::rename(path, away);
+  cut_off(fd);
+  file.append("two\n");
+  EXPECT_FALSE(fs::exists(path)) << "lines would lie where nobody looks for them";
+  file.append("three\n");
+  fs::rename(away, path);
+  write_all(others.get(), std::as_bytes(std::span("two\nthr", 7)), path);  // it failed, and wrote
+  file.append("four\n");
+  EXPECT_EQ(read_file(path), "one\nothers\ntwo\nthr\nthree\nfour\n");
+}
+
+TEST(PatientFile, ALineIsNotPutBehindATornEndThatTheServerLeft) {
+  const TempFolder folder;
+  const fs::path path = folder / "lines";
+  FileDescriptor own = open_to_append(path);
+  const int fd = own.get();
+  PatientFile file(std::move(own), path, PatientFile::AfterATear::kLineAgain);
+  file.append("one\n");
+  fs::resize_file(path, 2);  // what was written last is lost
+  cut_off(fd);
+  file.append("two\n");
+  EXPECT_EQ(read_file(path), "on\ntwo\n");
+}
+
+TEST(PatientFile, ARecordGoesOnBehindWhatTheFileHasOfIt) {
+  const TempFolder folder;
+  const fs::path path = folder / "records";
+  FileDescriptor own = open_to_append(path), server = open_to_append(path);
+  const int fd = own.get();
+  PatientFile file(std::move(own), path, PatientFile::AfterATear::kRest);
+  file.append("1234");
+  cut_off(fd);
+  write_all(server.get(), std::as_bytes(std::span("56", 2)), path);
+  file.append("5678");
+  EXPECT_EQ(read_file(path), "12345678");
 }
 
 TEST(PatientFile, WhatWaitingCannotMendFailsAtOnce) {

@@ -21,17 +21,16 @@ fs::path create_run_folder(const Config& config) {
 // One more than the highest of the starts in the run folder. The end of metrics.jsonl counts as
 // well: a power cut can take the line of a start and leave those of its steps.
 int64_t next_start_number(const fs::path& dir) {
-  constexpr int64_t kEndBytes = 1 << 16;
+  constexpr size_t kEndBytes = 1 << 16;
   int64_t highest = 0;
   for_each_json_line(dir / "events.jsonl", [&](const Json& json) {
     if (text_or(json, "event", "") != "start") return;
     highest = std::max(highest, integer_or(json, "number", highest + 1));
   });
-  const fs::path metrics = dir / "metrics.jsonl";
-  const int64_t bytes = fs::exists(metrics) ? static_cast<int64_t>(fs::file_size(metrics)) : 0;
-  JsonlTail(metrics, std::max<int64_t>(0, bytes - kEndBytes)).read([&](const Json& json) {
-    highest = std::max(highest, integer_or(json, "start", 0));
-  });
+  for_each_json_line(
+      dir / "metrics.jsonl",
+      [&](const Json& json) { highest = std::max(highest, integer_or(json, "start", 0)); },
+      kEndBytes);
   return highest + 1;
 }
 

@@ -65,8 +65,10 @@ void MemorySaver::hear(const StepResult& result, double step_seconds) {
   share_ = is_settled ? (1 - kNewest) * share_ + kNewest * share : share;
   every_steps_ = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(share_ / kCopyShare)));
   if (is_settled || !is_first_) return;
-  log::info("the state is copied to memory every {} {}: a copy costs {:.1f} % of a step",
-            every_steps_, every_steps_ == 1 ? "step" : "steps", share_ * 100);
+  const std::string when =
+      every_steps_ == 1 ? "after every step" : fmt::format("every {} steps", every_steps_);
+  log::info("the state is copied to memory {}: a copy costs {:.1f} % of a step", when,
+            share_ * 100);
 }
 
 bool MemorySaver::due(int64_t step) const {

@@ -54,11 +54,11 @@ class MemorySaver {
   const bool is_first_;
   const std::vector<StateTensor>& tensors_;
   ReplicaWriter writer_;
-  bool failed_ = false;  // here
-  bool whole_ = true;    // the newest save, everywhere
+  bool failed_ = false;             // here
+  bool whole_ = true;               // the newest save, everywhere
   int cold_saves_ = kReplicaSlots;  // until the memory of each slot was touched
   bool measures_ = false;
-  double share_ = -1;  // of a step that a copy takes; not known yet
+  double share_ = -1;        // of a step that a copy takes; not known yet
   double step_seconds_ = 0;  // the last one's
   int64_t last_ = 0;         // step of the newest save
   int64_t every_steps_ = 1;

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Makes each call on a file of a run fail once: ENOSPC, EIO, EINTR, and short writes.
+"""Makes each call on a file of a run fail once: ENOSPC, EIO, EINTR, and short writes; and ESTALE, then for as long
+as the descriptor lives.
 
-  file_errors.py SKEIN FOLDER [--every 1] [--layouts NAME;…]
+  file_errors.py SKEIN FOLDER [--every 1] [--layouts NAME;…] [--only elsewhere] [--errors NAME;…]
 
 As crash_points.py, but the call fails instead of the process. In saves: one run for each kind of error, in which
 every third save is struck; training must go on, what was not saved be told as a `failure` with the path and the
 error, the next save succeed, and EINTR and short writes cost nothing. On the run's other files (metrics, events,
 logs, config.toml, tokenizer, locks): one run for each call; it goes on, or ends with an error that names file and
-error, and then the same command must go on. Every step has the bits of a run without faults.
+error, and then the same command must go on; metrics and events are opened again after ESTALE, and have each line
+once. Every step has the bits of a run without faults.
 --every 5 takes each fifth call.
 
 Prints a table; ends with 1 where a point fails.
@@ -20,12 +22,12 @@ import shutil
 import subprocess
 import sys
 
-from file_faults import (Address, ERROR, Faults, LAYOUTS, SHORT_WRITE, describe, numbers,
-                         quiet_run, same_weights, table, train)
+from file_faults import (Address, ERROR, Faults, KINDS, LAYOUTS, SHORT_WRITE, STALE, describe,
+                         numbers, quiet_run, same_weights, table, train)
 from supervised import events, metrics, work_folder
 
 ERRORS = {"ENOSPC": (ERROR, errno.ENOSPC), "EIO": (ERROR, errno.EIO), "EINTR": (ERROR, errno.EINTR),
-          "short write": (SHORT_WRITE, 0)}
+          "ESTALE": (STALE, errno.ESTALE), "short write": (SHORT_WRITE, 0)}
 COSTS_NOTHING = ("EINTR", "short write")
 
 
@@ -57,6 +59,19 @@ def wrong_steps(run, quiet):
     found = {record["step"]: numbers(record) for record in metrics(run)}
     return ([step for step in found if found[step] != expected[step]],
             [step for step in expected if step not in found])
+
+
+def doubled_lines(run):
+    """Lines of metrics and events, all of which have their time, that are there twice."""
+    found = []
+    for name in ("metrics.jsonl", "events.jsonl"):
+        with open(os.path.join(run, name), "rb") as file:
+            found += [line for line, count in collections.Counter(file).items() if count > 1 and line.strip()]
+    return found
+
+
+def is_line(point):
+    return KINDS[point.kind] == "write" and point.path.endswith(b".jsonl")
 
 
 def in_saves(skein, folder, data, settings, error, every):
@@ -121,8 +136,8 @@ def elsewhere(skein, folder, data, settings, error, every):
                 continue
             counts["struck"] += 1
             said = all_logs(run, said)
-            is_told = error in COSTS_NOTHING or os.strerror(number) in said
-            counts["went on" if code == 0 else "ended, told"] += 1
+            goes_on, is_told = code == 0, error in COSTS_NOTHING or os.strerror(number) in said
+            counts["went on" if goes_on else "ended, told"] += 1
             if not is_told:
                 counts["silent"] += 1
             if error in COSTS_NOTHING and code != 0:
@@ -138,6 +153,10 @@ def elsewhere(skein, folder, data, settings, error, every):
             wrong, missing = wrong_steps(run, quiet)
             if wrong or len(missing) > 1 or (missing and "metrics" not in point.path.decode()):
                 failures.append(f"{describe(point)}: steps {wrong} have other bits, {missing} are missing")
+            if doubled := doubled_lines(run):
+                failures.append(f"{describe(point)}: is there twice: {doubled[0]}")
+            if action == STALE and is_line(point) and (missing or not goes_on):
+                failures.append(f"{describe(point)}: was not opened again: {said[-600:]}")
             shutil.rmtree(run)
     shutil.rmtree(quiet)
     return counts, failures
@@ -150,6 +169,7 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--layouts", default="one worker;data 2, ZeRO 1")
     parser.add_argument("--only", default="saves;elsewhere")
+    parser.add_argument("--errors", default=";".join(ERRORS))
     args = parser.parse_args()
     skein, folder, data = work_folder(args, "errors")
     head = ("calls of", "error", "failed calls", "saved", "not saved, told", "went on", "ended, told", "silent")
@@ -158,7 +178,7 @@ def main():
         for where, strike in (("saves", in_saves), ("elsewhere", elsewhere)):
             if where not in args.only:
                 continue
-            for error in ERRORS:
+            for error in args.errors.split(";"):
                 counts, wrong = strike(skein, folder, data, LAYOUTS[name], error, args.every)
                 rows.append((f"{name}, {where}", error, *(counts[key] for key in ("struck", *head[3:]))))
                 print(table(head, rows[-1:]), flush=True)

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -45,6 +46,9 @@ int g_rank = -1;
 int64_t g_step = 0;       // that is being saved
 int64_t g_in_save = 0;    // calls so far, of this save
 int64_t g_elsewhere = 0;  // and on other files
+int g_stale[1024];        // of a descriptor that is of no use any more: the error; else 0
+
+bool has_place(int fd) { return fd >= 0 && fd < static_cast<int>(std::size(g_stale)); }
 
 __attribute__((constructor)) void begin() {
   const char* rank = ::getenv("SKEIN_RANK");
@@ -107,13 +111,19 @@ class Call {
     if (is_counted_ && g_log >= 0) ::flock(g_log, LOCK_UN);
   }
 
-  // Whether the call is to fail: errno is set. Else `bytes` may have become fewer.
-  bool fails(size_t* bytes = nullptr) {
+  // Whether the call, on `fd` if that is not -1, is to fail: errno is set. Else `bytes` may have
+  // become fewer.
+  bool fails(int fd = -1, size_t* bytes = nullptr) {
+    if (is_counted_ && has_place(fd) && g_stale[fd] != 0) {
+      errno = g_stale[fd];
+      return true;
+    }
     if (point_ == nullptr || point_->action == kKill) return false;
     if (point_->action == kShortWrite) {
       if (bytes != nullptr) *bytes = *bytes / 2 + *bytes % 2;
       return false;
     }
+    if (point_->action == kStale && has_place(fd)) g_stale[fd] = point_->error;
     errno = point_->error;
     return true;
   }
@@ -256,7 +266,7 @@ FILE* fopen64(const char* path, const char* mode) {
 ssize_t write(int fd, const void* data, size_t bytes) {
   if (g_plan == nullptr) return NEXT(write)(fd, data, bytes);
   Call call(kWrite, path_of(fd));
-  if (call.fails(&bytes)) return -1;
+  if (call.fails(fd, &bytes)) return -1;
   const ssize_t count = NEXT(write)(fd, data, bytes);
   const int64_t end = call.is_counted() ? ::lseek(fd, 0, SEEK_CUR) : 0;
   return call.after(count, fd, data, end - count);
@@ -265,25 +275,30 @@ ssize_t write(int fd, const void* data, size_t bytes) {
 ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
   if (g_plan == nullptr) return NEXT(pwrite)(fd, data, bytes, offset);
   Call call(kWrite, path_of(fd));
-  if (call.fails(&bytes)) return -1;
+  if (call.fails(fd, &bytes)) return -1;
   return call.after(NEXT(pwrite)(fd, data, bytes, offset), fd, data, offset);
+}
+
+int close(int fd) {
+  if (has_place(fd)) g_stale[fd] = 0;
+  return NEXT(close)(fd);
 }
 
 int fsync(int fd) {
   Call call(kSync, path_of(fd));
-  if (call.fails()) return -1;
+  if (call.fails(fd)) return -1;
   return call.after(NEXT(fsync)(fd), fd);
 }
 
 int fdatasync(int fd) {
   Call call(kSync, path_of(fd));
-  if (call.fails()) return -1;
+  if (call.fails(fd)) return -1;
   return call.after(NEXT(fdatasync)(fd), fd);
 }
 
 int ftruncate(int fd, off_t bytes) {
   Call call(kTruncate, path_of(fd));
-  if (call.fails()) return -1;
+  if (call.fails(fd)) return -1;
   return call.after(NEXT(ftruncate)(fd, bytes), fd, nullptr, bytes);
 }
 

@@ -19,7 +19,8 @@ enum Kind : int32_t {
   kRemoveFolder,
 };
 
-enum Action : int32_t { kKill, kError, kShortWrite };
+// kStale: the call fails, and each later one on its descriptor.
+enum Action : int32_t { kKill, kError, kShortWrite, kStale };
 
 // A call at which something happens.
 struct Point {
@@ -28,7 +29,7 @@ struct Point {
   int32_t index;       // of the call
   int32_t after;       // 0: before it, 1: after it (kKill)
   int32_t action;      // Action
-  int32_t error;       // errno (kError)
+  int32_t error;       // errno (kError, kStale)
   int64_t first_step;  // the save in which it was looked for first; 0: none yet
   int64_t fired;       // the step of the save that it struck; 1 elsewhere; -1: no such call
   int32_t kind;        // of the call that it struck

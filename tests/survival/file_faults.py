@@ -11,7 +11,7 @@ from supervised import weights
 
 KINDS = ["create", "write", "truncate", "sync", "make folder", "rename", "exchange", "link", "unlink",
          "remove folder"]
-KILL, ERROR, SHORT_WRITE = range(3)
+KILL, ERROR, SHORT_WRITE, STALE = range(4)
 MOST_POINTS = 2048
 
 # Within the numbers that a save of two ranks may have, and with one worker alone the least.
