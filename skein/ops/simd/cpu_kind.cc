@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cstdlib>
 
 #include "hwy/highway.h"
 #include "skein/base/error.h"
@@ -112,14 +113,16 @@ std::string best_cpu_kind() {
 }
 
 void limit_cpu_kind(std::string_view kind) {
+  const char* forced = kind == "auto" ? std::getenv("SKEIN_CPU") : nullptr;
+  if (forced != nullptr && *forced != '\0') kind = forced;
   const std::string best = best_cpu_kind();
   if (kind != "auto" && (place_of(best) == kCpuKinds.size() || place_of(kind) < place_of(best) ||
                          place_of(kind) == kCpuKinds.size())) {
     fail(
         ErrorCode::kUsage,
-        "device.cpu is \"{}\", and this host's CPU has {}: expected \"auto\", or a kind that every "
-        "host of the run has",
-        kind, best);
+        "{} is \"{}\", and this host's CPU has {}: expected \"auto\", or a kind that every host of "
+        "the run has",
+        forced == nullptr ? "device.cpu" : "SKEIN_CPU", kind, best);
   }
   hwy::DisableTargets(targets_above(kind));
   detect_cpu_kind_again();

@@ -22,8 +22,8 @@ inline constexpr std::array<std::string_view, 5> kCpuKinds = {"amx", "avx512-bf1
 std::string cpu_kind();
 std::string best_cpu_kind();
 
-// Limits kernels to `kind`, one of kCpuKinds, or "auto": no limit. Throws Error{kUsage} if the CPU
-// has less.
+// Limits kernels to `kind`, one of kCpuKinds, or "auto": what the variable SKEIN_CPU says, else no
+// limit. Throws Error{kUsage} if the CPU has less.
 void limit_cpu_kind(std::string_view kind);
 
 // The best kind to which CPUs of all these kinds can be limited; empty if there is none.

@@ -19,10 +19,12 @@ HWY_AFTER_NAMESPACE();
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "skein/base/error.h"
 #include "skein/ops/attention/cpu/attention_cpu.h"
 #include "skein/ops/matmul/matmul_cpu.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -78,6 +80,21 @@ TEST_F(CpuKind, WhatTheCpuLacksIsRefused) {
     EXPECT_THAT(error.what(), testing::HasSubstr("device.cpu is \"avx1024\""));
     EXPECT_THAT(error.what(), testing::HasSubstr(best_cpu_kind()));
   }
+}
+
+TEST_F(CpuKind, AVariableLimitsWhatTheConfigurationLeavesOpen) {
+  const std::string best = best_cpu_kind();
+  if (std::find(kCpuKinds.begin(), kCpuKinds.end(), best) == kCpuKinds.end()) {
+    GTEST_SKIP() << "no limits on " << best;
+  }
+  ::setenv("SKEIN_CPU", "sse4", 1);
+  limit_cpu_kind("auto");
+  EXPECT_EQ(cpu_kind(), "sse4");
+  limit_cpu_kind(best);
+  EXPECT_EQ(cpu_kind(), best);
+  ::setenv("SKEIN_CPU", "new", 1);
+  EXPECT_THAT(test::error_of([] { limit_cpu_kind("auto"); }), testing::HasSubstr("SKEIN_CPU is"));
+  ::unsetenv("SKEIN_CPU");
 }
 
 TEST_F(CpuKind, TheCommonKindIsTheLeast) {
