@@ -89,7 +89,8 @@ int skein_main(int argc, char** argv) {
   app.name("skein");
   name_kinds(app);  // before the commands are added, which inherit it
   app.require_subcommand(1);
-  app.set_version_flag("--version", version_text(), "Print the version and how it was built");
+  app.set_version_flag(
+      "--version", [] { return version_text(); }, "Print the version and how it was built");
   CommandContext context;
   for (const AddCommand add_command : kCommands) add_command(app, context);
   add_examples(app);

@@ -7,7 +7,8 @@
 
 namespace skein {
 
-// {"version", "compiler", "build", "architecture", "address_sanitizer"}
+// {"version", "compiler", "build", "architecture", "address_sanitizer", "cpu"}: the last is the
+// kind of kernels on this machine (ops/simd/cpu_kind.h)
 OrderedJson version_json();
 
 // Two lines; the second has no line break.

@@ -3,9 +3,11 @@
 
 #include <memory>
 
+#include "skein/base/error.h"
 #include "skein/base/version.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/version.h"
+#include "skein/ops/simd/cpu_kind.h"
 
 namespace skein {
 namespace {
@@ -46,6 +48,14 @@ bool has_address_sanitizer() {
 #endif
 }
 
+// As a run without device.cpu has it.
+std::string kernels() try {
+  limit_cpu_kind("auto");
+  return cpu_kind();
+} catch (const Error& error) {
+  return fmt::format("none: {}", error.what());
+}
+
 }  // namespace
 
 OrderedJson version_json() {
@@ -53,12 +63,14 @@ OrderedJson version_json() {
           {"compiler", compiler()},
           {"build", optimization()},
           {"architecture", architecture()},
-          {"address_sanitizer", has_address_sanitizer()}};
+          {"address_sanitizer", has_address_sanitizer()},
+          {"cpu", kernels()}};
 }
 
 std::string version_text() {
-  return fmt::format("skein {}\n{}, {}{}, for {}", kVersion, compiler(), optimization(),
-                     has_address_sanitizer() ? ", address sanitizer" : "", architecture());
+  return fmt::format("skein {}\n{}, {}{}, for {}; kernels for this CPU: {}", kVersion, compiler(),
+                     optimization(), has_address_sanitizer() ? ", address sanitizer" : "",
+                     architecture(), kernels());
 }
 
 void add_version_command(CLI::App& app, CommandContext& context) {

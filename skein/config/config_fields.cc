@@ -230,9 +230,10 @@ std::vector<ConfigField> make_fields() {
        "compute threads of a worker; 0: OMP_NUM_THREADS, else the cores divided by launch.workers",
        between(0, 4096)},
       {"device", "cpu", at<&C::device, &DeviceConfig::cpu>,
-       "the instruction sets that kernels on a CPU may use; `auto`: the best that it has. Ranks "
+       "the instruction sets that kernels on a CPU may use; `auto`: SKEIN_CPU, else the best that "
+       "it has. Ranks "
        "must have the same, or losses would depend on which rank computes what",
-       one_of({"auto", "avx512-bf16", "avx512", "avx2", "sse4"})},
+       one_of({"auto", "amx", "avx512-bf16", "avx512", "avx2", "sse4"})},
       {"device", "check_ops", at<&C::device, &DeviceConfig::check_ops>,
        "wait after each op on a GPU, so that an error names the op that made it; slow"},
 

@@ -77,9 +77,10 @@ void RunLog::set_scale(const Scale& scale) {
   scale_ = scale;
   memory_bytes_ = scale.snapshot_bytes + scale.loader_bytes;
   for (const int64_t bytes : scale.arena_bytes) memory_bytes_ += bytes;
-  say(fmt::format("{} parameters, {} of memory, matrix-product ceiling {}FLOP/s",
+  say(fmt::format("{} parameters, {} of memory, kernels for {}, matrix-product ceiling {}FLOP/s",
                   format_count(static_cast<double>(scale.num_parameters)),
-                  format_bytes(memory_bytes_), format_count(scale.ceiling_flops)));
+                  format_bytes(memory_bytes_), scale.arithmetic,
+                  format_count(scale.ceiling_flops)));
 }
 
 double RunLog::ceiling_before(int num_ranks) const {
@@ -101,8 +102,23 @@ void RunLog::begin_after(int64_t step) {
   epoch_ = step > 0 ? -1.0f : 0.0f;
 }
 
+// Of kernels that round other sums: the run goes on, but not to the bits that it would have had.
+void RunLog::tell_other_arithmetic() {
+  std::string before;
+  for_each_json_line(dir_ / "events.jsonl", [&](const Json& json) {
+    if (text_or(json, "event", "") == "start") before = text_or(json, "arithmetic", "");
+  });
+  if (before.empty() || before == scale_.arithmetic) return;
+  progress_.clear();
+  log::warn(
+      "the start before this one had kernels for {}, this one has those for {}: losses "
+      "differ by rounding from what the same machine would have had",
+      before, scale_.arithmetic);
+}
+
 void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
   begin_after(step);
+  if (step > 0) tell_other_arithmetic();
   number_ = next_start_number(dir_);
   const double launched_at =
       launched_.at_seconds > 0 ? launched_.at_seconds : process_start_seconds();
@@ -114,6 +130,7 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
                 {"parameters", scale_.num_parameters},
                 {"ceiling_flops", scale_.ceiling_flops},
                 {"ranks", scale_.num_ranks},
+                {"arithmetic", scale_.arithmetic},
                 {"peak_flops", scale_.peak_flops ? OrderedJson(*scale_.peak_flops) : nullptr},
                 {"allocated_bytes",
                  allocated_to_json(scale_.arena_bytes, scale_.snapshot_bytes, scale_.loader_bytes)},

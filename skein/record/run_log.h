@@ -44,6 +44,7 @@ class RunLog {
     double flops_per_token = 0;
     double ceiling_flops = 0;  // the measured matrix-product rate of all ranks
     int num_ranks = 1;
+    std::string arithmetic;                   // Device::arithmetic()
     std::optional<double> peak_flops;         // of all ranks, as advertised
     std::function<double()> measure_ceiling;  // empty: it cannot be measured between steps
     ArenaBytes arena_bytes{};
@@ -87,6 +88,7 @@ class RunLog {
   void nothing_to_do(int64_t step);
 
  private:
+  void tell_other_arithmetic();
   void tell_spikes(int64_t step, const SpikeDetector::Verdict& verdict);
   void begin_after(int64_t step);
   double raise_ceiling(double model_flops_per_s);

@@ -130,6 +130,7 @@ void Trainer::allocate() {
 
   RunLog::Scale scale;
   scale.num_ranks = world_.size();
+  scale.arithmetic = device_->arithmetic();
   scale.num_parameters = num_parameters(inputs_->model());
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
   scale.ceiling_flops = ceiling_flops;

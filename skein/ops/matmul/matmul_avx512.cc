@@ -200,6 +200,64 @@ void pack_a(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* pane
   pack_a_inner_bf16(a, depth, lanes, panels, panel_words);
 }
 
+// Steps in blocks of 16 (MatmulKernel::block_steps): of pairs, with zeros where the last block has
+// none.
+constexpr int kBlockSteps = 16;
+
+void pack_b_blocks(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
+                   int64_t panel_words) {
+  pack_b<BF16>(b, depth, lanes, panels, panel_words);
+  const int64_t steps = (depth + 1) / 2;
+  const int64_t missing = (kBlockSteps - steps % kBlockSteps) % kBlockSteps;
+  if (missing == 0) return;
+  for (int64_t lane = 0; lane < lanes; lane += kPanelCols, panels += panel_words) {
+    __builtin_memset(panels + steps * kPanelCols, 0, missing * kPanelCols * 4);
+  }
+}
+
+// Words of 16 lanes (`rows` of which are there) and 16 steps, whose summed dim is the outer one.
+inline void load_outer_block(const MatmulOperand& a, int64_t lane, __mmask16 lanes, int64_t k,
+                             int64_t depth, __m512i words[16]) {
+  const uint16_t* data = static_cast<const uint16_t*>(a.data) + lane;
+#pragma GCC unroll 16
+  for (int step = 0; step < kBlockSteps; ++step) {
+    const int64_t first = k + 2 * step;
+    const __mmask16 has_first = first < depth ? lanes : 0;
+    const __mmask16 has_second = first + 1 < depth ? lanes : 0;
+    const uint16_t* row = data + first * a.row_stride;
+    const __m256i low = _mm256_maskz_loadu_epi16(has_first, row);
+    const __m256i high = _mm256_maskz_loadu_epi16(has_second, row + a.row_stride);
+    words[step] = _mm512_or_si512(_mm512_cvtepu16_epi32(low),
+                                  _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+  }
+  transpose_words(words);
+}
+
+void pack_a_blocks(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* panels,
+                   int64_t panel_words) {
+  for (int64_t panel = 0; panel < lanes; panel += kMatmulPanelRows, panels += panel_words) {
+    uint32_t* to = panels;
+    for (int64_t k = 0; k < depth; k += 2 * kBlockSteps) {
+      for (int64_t lane = panel; lane < panel + kMatmulPanelRows; lane += 16, to += 16 * 16) {
+        __m512i words[16];
+        const __mmask16 mask = mask16(lanes - lane);
+        if (a.depth_is_row) {
+          load_outer_block(a, lane, mask, k, depth, words);
+        } else {
+          const uint16_t* data = static_cast<const uint16_t*>(a.data) + k;
+#pragma GCC unroll 16
+          for (int i = 0; i < 16; ++i) {
+            const __mmask32 there = (mask >> i & 1) != 0 ? mask32(depth - k) : 0;
+            words[i] = _mm512_maskz_loadu_epi16(there, data + (lane + i) * a.row_stride);
+          }
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + i * 16, words[i]);
+      }
+    }
+  }
+}
+
 template <typename T, int kRows>
 inline void accumulate_tile(const char* a, int64_t row_bytes, int64_t step_bytes, const uint32_t* b,
                             int64_t steps, bool first, float* sums) {
@@ -299,10 +357,20 @@ void store_bf16(const float* sums, int rows, int cols, const MatmulStore& to) {
   }
 }
 
-constexpr MatmulKernel kF32Kernel = {kTileRows,   kPanelCols,      1,        pack_b<F32>,
-                                     pack_a<F32>, accumulate<F32>, store_f32};
-constexpr MatmulKernel kBF16Kernel = {kTileRows,    kPanelCols,       2,         pack_b<BF16>,
-                                      pack_a<BF16>, accumulate<BF16>, store_bf16};
+constexpr MatmulKernel kF32Kernel = {.tile_rows = kTileRows,
+                                     .panel_cols = kPanelCols,
+                                     .elements_a_step = 1,
+                                     .pack_b = pack_b<F32>,
+                                     .pack_a = pack_a<F32>,
+                                     .accumulate = accumulate<F32>,
+                                     .store = store_f32};
+constexpr MatmulKernel kBF16Kernel = {.tile_rows = kTileRows,
+                                      .panel_cols = kPanelCols,
+                                      .elements_a_step = 2,
+                                      .pack_b = pack_b<BF16>,
+                                      .pack_a = pack_a<BF16>,
+                                      .accumulate = accumulate<BF16>,
+                                      .store = store_bf16};
 
 }  // namespace
 }  // namespace skein
@@ -314,6 +382,14 @@ constexpr MatmulKernel kBF16Kernel = {kTileRows,    kPanelCols,       2,        
 #endif
 
 namespace skein {
+
+MatmulKernel avx512_block_kernel() {
+  MatmulKernel kernel = kBF16Kernel;
+  kernel.block_steps = kBlockSteps;
+  kernel.pack_b = pack_b_blocks;
+  kernel.pack_a = pack_a_blocks;
+  return kernel;
+}
 
 std::optional<MatmulKernel> avx512_matmul_kernel(DType dtype) {
   if (!cpu_uses_avx512()) return std::nullopt;

@@ -35,7 +35,7 @@ struct DepthBlock {
 };
 
 int64_t steps_of(const MatmulTerm& term, const MatmulKernel& kernel) {
-  return ceil_div(term.depth, kernel.elements_a_step);
+  return round_up(ceil_div(term.depth, kernel.elements_a_step), kernel.block_steps);
 }
 
 // As many lanes as fit the budget, a multiple of `multiple`, but not more than `lanes`.
@@ -62,7 +62,7 @@ Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
     const MatmulTerm& term = matmul.terms[t];
     blocking.steps += steps_of(term, kernel);
     const bool steps_lie_ready = kernel.elements_a_step * size_of(matmul.dtype) == 4 &&
-                                 term.depth % kernel.elements_a_step == 0;
+                                 term.depth % (kernel.elements_a_step * kernel.block_steps) == 0;
     blocking.pack_a = blocking.pack_a || term.a.depth_is_row || !steps_lie_ready;
   }
   if (is_cut(matmul, kernel)) blocking.steps = kMaxAccumulateSteps;
@@ -97,6 +97,19 @@ class Product {
         packed_a_(packed_b_ + blocking_.packed_b_bytes / 4) {}
 
   void run() const {
+    if (kernel_.begin) kernel_.begin();
+    multiply_all();
+    if (kernel_.end) kernel_.end();
+  }
+
+  static void wait_for_team() {
+#pragma omp barrier
+  }
+
+ private:
+  using PackFunction = decltype(MatmulKernel::pack_b);
+
+  void multiply_all() const {
     for (int64_t col = 0; col < matmul_.cols; col += blocking_.block_cols) {
       const int64_t cols = std::min(blocking_.block_cols, matmul_.cols - col);
       if (col > 0) wait_for_team();  // other threads may still read what was packed before
@@ -112,13 +125,6 @@ class Product {
       }
     }
   }
-
-  static void wait_for_team() {
-#pragma omp barrier
-  }
-
- private:
-  using PackFunction = decltype(MatmulKernel::pack_b);
 
   // Packs lanes [first, first + count) of every term's A or B; a task is some panels by one depth
   // block.
@@ -172,7 +178,9 @@ class Product {
                     int64_t term_step) const {
     if (blocking_.pack_a) {
       const uint32_t* data = packed_a_ + row * blocking_.steps + (term_step + step) * kTaskRows;
-      return {reinterpret_cast<const char*>(data), kernel_.tile_rows * 4, 4, kTaskRows * 4};
+      const int64_t row_bytes = kernel_.block_steps * 4;
+      return {reinterpret_cast<const char*>(data), kernel_.tile_rows * row_bytes, row_bytes,
+              kTaskRows * 4};
     }
     const MatmulOperand at =
         advanced(term.a, matmul_.dtype, first_row + row, step * kernel_.elements_a_step);
@@ -243,6 +251,7 @@ class Product {
 }  // namespace
 
 MatmulKernel best_matmul_kernel(DType dtype) {
+  if (const auto kernel = amx_matmul_kernel(dtype)) return *kernel;
   const std::optional<MatmulKernel> kernel = avx512_matmul_kernel(dtype);
   return kernel ? *kernel : portable_matmul_kernel(dtype);
 }

@@ -138,6 +138,7 @@ std::vector<std::pair<std::string, MatmulKernel>> kernels(DType dtype) {
   std::vector<std::pair<std::string, MatmulKernel>> list = {
       {"portable", portable_matmul_kernel(dtype)}};
   if (const auto kernel = avx512_matmul_kernel(dtype)) list.emplace_back("avx512", *kernel);
+  if (const auto kernel = amx_matmul_kernel(dtype)) list.emplace_back("amx", *kernel);
   return list;
 }
 

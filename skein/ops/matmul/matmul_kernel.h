@@ -3,7 +3,8 @@
 // Operands are packed into *panels* of 32-bit *steps*: a step is one f32, or a pair of bf16 that
 // are neighbours along the summed dim (a missing second one is zero). A panel of B holds
 // `panel_cols` columns as [steps][panel_cols]; a panel of A, if A must be packed, holds
-// kMatmulPanelRows rows as [steps][kMatmulPanelRows]. Sums run in order of the steps, in fp32, as
+// kMatmulPanelRows rows as [steps][kMatmulPanelRows], or where steps come in blocks as
+// [steps / block_steps][kMatmulPanelRows][block_steps]. Sums run in order of the steps, in fp32, as
 // one chain per output element, so they do not depend on how the work is divided.
 #pragma once
 
@@ -34,7 +35,8 @@ struct MatmulStore {
 inline constexpr int kMatmulPanelRows = 96;
 
 // The layout of A that the tiles read: element (row, step) of tile t lies at
-// data + t * tile_bytes + row * row_bytes + step * step_bytes.
+// data + t * tile_bytes + row * row_bytes + step * step_bytes; where steps come in blocks, that is
+// the place of a block's first step, and its others follow.
 struct MatmulTiles {
   const char* data = nullptr;
   int64_t tile_bytes = 0;
@@ -46,20 +48,29 @@ struct MatmulKernel {
   int tile_rows = 0;        // divides kMatmulPanelRows
   int panel_cols = 0;       // divides 256
   int elements_a_step = 1;  // 2: pairs of bf16
+  int block_steps = 1;      // divides 128; steps that are missing in the last block are zero
   // Packs `depth` elements of `lanes` columns of B (or rows of A), beginning at operand.data, into
   // panels that are `panel_words` apart; lanes that the last panel lacks become zero.
   void (*pack_b)(const MatmulOperand&, int64_t depth, int64_t lanes, uint32_t* panels,
                  int64_t panel_words) = nullptr;
   void (*pack_a)(const MatmulOperand&, int64_t depth, int64_t lanes, uint32_t* panels,
                  int64_t panel_words) = nullptr;
-  // sums[rows, panel_cols] (+)= A B over `steps`, for one tile; `first`: from zero.
+  // sums[rows, panel_cols] (+)= A B over `steps`, for one tile; `first`: from zero. The room for
+  // sums is that of tile_rows.
   void (*accumulate)(const MatmulTiles& a, int rows, const uint32_t* b_panel, int64_t steps,
                      bool first, float* sums) = nullptr;
   void (*store)(const float* sums, int rows, int cols, const MatmulStore& to) = nullptr;
+  // Around all that a thread does of one product; null: nothing.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
 };
 
 // AVX-512 with bf16 dot products (x86); nothing if the CPU lacks them or is limited (cpu_kind.h).
 std::optional<MatmulKernel> avx512_matmul_kernel(DType dtype);
+// Tiles of bf16 products (x86 AMX): bf16 only; nothing if the CPU or the system lacks them.
+std::optional<MatmulKernel> amx_matmul_kernel(DType dtype);
+// The packing and storing of AVX-512 in bf16, for steps in blocks of 16 and 64 columns a panel.
+MatmulKernel avx512_block_kernel();
 // For any CPU, at the width of its vectors. bf16 is widened while packing.
 MatmulKernel portable_matmul_kernel(DType dtype);
 

@@ -139,10 +139,13 @@ void store(const float* sums, int rows, int cols, const MatmulStore& to) {
 }
 
 MatmulKernel kernel(DType dtype) {
-  if (dtype == DType::kF32) {
-    return {kTileRows, panel_cols(), 1, pack_b<float>, pack_a<float>, accumulate, store};
-  }
-  return {kTileRows, panel_cols(), 1, pack_b<bfloat16>, pack_a<bfloat16>, accumulate, store};
+  const bool is_f32 = dtype == DType::kF32;
+  return {.tile_rows = kTileRows,
+          .panel_cols = panel_cols(),
+          .pack_b = is_f32 ? pack_b<float> : pack_b<bfloat16>,
+          .pack_a = is_f32 ? pack_a<float> : pack_a<bfloat16>,
+          .accumulate = accumulate,
+          .store = store};
 }
 
 }  // namespace

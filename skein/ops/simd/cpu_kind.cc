@@ -1,8 +1,15 @@
 #include "skein/ops/simd/cpu_kind.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cstdlib>
 
 #include "hwy/highway.h"
 #include "skein/base/error.h"
@@ -10,7 +17,7 @@
 namespace skein {
 namespace {
 
-std::atomic<bool> bf16_dot_allowed = true;
+std::atomic<bool> bf16_dot_allowed = true, amx_allowed = true;
 
 // Highway's targets, cached: Highway would query the CPU each time, which takes 28 us in a virtual
 // machine, and kernels ask before every product. 0: not known.
@@ -32,9 +39,11 @@ int64_t best_target() {
   return targets & -targets;
 }
 
-std::string name_of(int64_t target, bool bf16_dot) {
+std::string name_of(int64_t target) {
 #if HWY_ARCH_X86
-  if (target <= HWY_AVX3) return bf16_dot ? "avx512-bf16" : "avx512";
+  if (target <= HWY_AVX3) {
+    return cpu_uses_amx() ? "amx" : cpu_uses_bf16_dot() ? "avx512-bf16" : "avx512";
+  }
   if (target == HWY_AVX2) return "avx2";
   if (target == HWY_SSE4) return "sse4";
 #endif
@@ -52,6 +61,25 @@ bool has_bf16_dot() {
 #endif
 }
 
+// The system saves tiles only for processes that ask.
+// Source: Linux, Documentation/arch/x86/xstate.rst.
+bool has_amx() {
+#if HWY_ARCH_X86 && defined(__linux__)
+  static const bool has = [] {
+    constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBf16) == 0 || (d & kTile) == 0) {
+      return false;
+    }
+    return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+
 // Less is better; kCpuKinds.size(): a kind that is not comparable.
 size_t place_of(std::string_view kind) {
   return std::find(kCpuKinds.begin(), kCpuKinds.end(), kind) - kCpuKinds.begin();
@@ -60,7 +88,7 @@ size_t place_of(std::string_view kind) {
 // The targets that are better than `kind`.
 int64_t targets_above([[maybe_unused]] std::string_view kind) {
 #if HWY_ARCH_X86
-  if (kind == "avx512-bf16" || kind == "avx512") return HWY_AVX3 - 1;
+  if (kind == "amx" || kind == "avx512-bf16" || kind == "avx512") return HWY_AVX3 - 1;
   if (kind == "avx2") return HWY_AVX2 - 1;
   if (kind == "sse4") return HWY_SSE4 - 1;
 #endif
@@ -69,33 +97,37 @@ int64_t targets_above([[maybe_unused]] std::string_view kind) {
 
 }  // namespace
 
-std::string cpu_kind() { return name_of(best_target(), cpu_uses_bf16_dot()); }
+std::string cpu_kind() { return name_of(best_target()); }
 
 std::string best_cpu_kind() {
   static const std::string best = [] {
-    const bool allowed = bf16_dot_allowed.exchange(true);
+    const bool dot = bf16_dot_allowed.exchange(true), amx = amx_allowed.exchange(true);
     hwy::DisableTargets(0);
     detect_cpu_kind_again();
     std::string kind = cpu_kind();
-    bf16_dot_allowed = allowed;
+    bf16_dot_allowed = dot;
+    amx_allowed = amx;
     return kind;
   }();
   return best;
 }
 
 void limit_cpu_kind(std::string_view kind) {
+  const char* forced = kind == "auto" ? std::getenv("SKEIN_CPU") : nullptr;
+  if (forced != nullptr && *forced != '\0') kind = forced;
   const std::string best = best_cpu_kind();
   if (kind != "auto" && (place_of(best) == kCpuKinds.size() || place_of(kind) < place_of(best) ||
                          place_of(kind) == kCpuKinds.size())) {
     fail(
         ErrorCode::kUsage,
-        "device.cpu is \"{}\", and this host's CPU has {}: expected \"auto\", or a kind that every "
-        "host of the run has",
-        kind, best);
+        "{} is \"{}\", and this host's CPU has {}: expected \"auto\", or a kind that every host of "
+        "the run has",
+        forced == nullptr ? "device.cpu" : "SKEIN_CPU", kind, best);
   }
   hwy::DisableTargets(targets_above(kind));
   detect_cpu_kind_again();
-  bf16_dot_allowed = kind == "auto" || kind == "avx512-bf16";
+  amx_allowed = kind == "auto" || kind == "amx";
+  bf16_dot_allowed = amx_allowed || kind == "avx512-bf16";
 }
 
 void detect_cpu_kind_again() { detect_targets(); }
@@ -115,5 +147,7 @@ bool cpu_uses_avx512() {
 }
 
 bool cpu_uses_bf16_dot() { return cpu_uses_avx512() && bf16_dot_allowed && has_bf16_dot(); }
+
+bool cpu_uses_amx() { return cpu_uses_bf16_dot() && amx_allowed && has_amx(); }
 
 }  // namespace skein

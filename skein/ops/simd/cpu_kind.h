@@ -1,8 +1,10 @@
 // The instruction sets that the CPU kernels of this process use. They decide how sums round, so all
 // ranks of a run must use the same.
 //
-// Kinds   "avx512-bf16" (AVX-512 with bf16 dot products), "avx512", "avx2", "sse4"; each includes
-//         the later ones. On other CPUs Highway's name, such as "neon"
+// Kinds   "amx" (tiles of bf16 products), "avx512-bf16" (AVX-512 with bf16 dot products), "avx512",
+//         "avx2", "sse4"; each includes the later ones. On other CPUs Highway's name, such as
+//         "neon". A CPU with tiles whose system does not let this process use them has
+//         "avx512-bf16"
 // Threads to be chosen before any kernel runs; the choice holds for the process
 #pragma once
 
@@ -13,15 +15,15 @@
 
 namespace skein {
 
-inline constexpr std::array<std::string_view, 4> kCpuKinds = {"avx512-bf16", "avx512", "avx2",
-                                                              "sse4"};
+inline constexpr std::array<std::string_view, 5> kCpuKinds = {"amx", "avx512-bf16", "avx512",
+                                                              "avx2", "sse4"};
 
 // The kind that kernels use, and the one that they would use without a limit.
 std::string cpu_kind();
 std::string best_cpu_kind();
 
-// Limits kernels to `kind`, one of kCpuKinds, or "auto": no limit. Throws Error{kUsage} if the CPU
-// has less.
+// Limits kernels to `kind`, one of kCpuKinds, or "auto": what the variable SKEIN_CPU says, else no
+// limit. Throws Error{kUsage} if the CPU has less.
 void limit_cpu_kind(std::string_view kind);
 
 // The best kind to which CPUs of all these kinds can be limited; empty if there is none.
@@ -32,5 +34,6 @@ void detect_cpu_kind_again();
 
 bool cpu_uses_avx512();
 bool cpu_uses_bf16_dot();
+bool cpu_uses_amx();
 
 }  // namespace skein

@@ -19,10 +19,12 @@ HWY_AFTER_NAMESPACE();
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "skein/base/error.h"
 #include "skein/ops/attention/cpu/attention_cpu.h"
 #include "skein/ops/matmul/matmul_cpu.h"
+#include "tests/error_of.h"
 
 namespace skein {
 namespace {
@@ -57,8 +59,13 @@ TEST_F(CpuKind, EveryKernelKeepsTheLimit) {
     EXPECT_EQ(used <= HWY_AVX3, is_better(kind, "avx2")) << kind << " " << hwy::TargetName(used);
     EXPECT_EQ(used <= HWY_AVX2, is_better(kind, "sse4")) << kind << " " << hwy::TargetName(used);
     EXPECT_EQ(avx512_matmul_kernel(DType::kF32).has_value(), is_better(kind, "avx2")) << kind;
-    EXPECT_EQ(avx512_matmul_kernel(DType::kBF16).has_value(), kind == "avx512-bf16") << kind;
-    EXPECT_EQ(attention_cpu::machine_has_bf16_dot(), kind == "avx512-bf16") << kind;
+    EXPECT_EQ(avx512_matmul_kernel(DType::kBF16).has_value(), is_better(kind, "avx512")) << kind;
+    EXPECT_EQ(amx_matmul_kernel(DType::kBF16).has_value(), kind == "amx") << kind;
+    EXPECT_EQ(attention_cpu::best_products(), kind == "amx" ? attention_cpu::Products::kTiles
+                                              : kind == "avx512-bf16"
+                                                  ? attention_cpu::Products::kBf16Dot
+                                                  : attention_cpu::Products::kFp32)
+        << kind;
     limit_cpu_kind("auto");
     EXPECT_EQ(cpu_kind(), best);
   }
@@ -75,9 +82,25 @@ TEST_F(CpuKind, WhatTheCpuLacksIsRefused) {
   }
 }
 
+TEST_F(CpuKind, AVariableLimitsWhatTheConfigurationLeavesOpen) {
+  const std::string best = best_cpu_kind();
+  if (std::find(kCpuKinds.begin(), kCpuKinds.end(), best) == kCpuKinds.end()) {
+    GTEST_SKIP() << "no limits on " << best;
+  }
+  ::setenv("SKEIN_CPU", "sse4", 1);
+  limit_cpu_kind("auto");
+  EXPECT_EQ(cpu_kind(), "sse4");
+  limit_cpu_kind(best);
+  EXPECT_EQ(cpu_kind(), best);
+  ::setenv("SKEIN_CPU", "new", 1);
+  EXPECT_THAT(test::error_of([] { limit_cpu_kind("auto"); }), testing::HasSubstr("SKEIN_CPU is"));
+  ::unsetenv("SKEIN_CPU");
+}
+
 TEST_F(CpuKind, TheCommonKindIsTheLeast) {
   const auto common = [](std::vector<std::string> kinds) { return common_cpu_kind(kinds); };
   EXPECT_EQ(common({"avx512", "avx512-bf16"}), "avx512");
+  EXPECT_EQ(common({"avx512-bf16", "amx"}), "avx512-bf16");
   EXPECT_EQ(common({"avx512", "sse4", "avx2"}), "sse4");
   EXPECT_EQ(common({"avx2", "neon"}), "");
   EXPECT_EQ(common({}), "");

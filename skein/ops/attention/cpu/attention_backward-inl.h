@@ -2,7 +2,11 @@
 // kernel, and transposed like it.
 SKEIN_ATTENTION_BEGIN
 
+#if SKEIN_ATTENTION_TILES
+constexpr int64_t kStripKeys = 32;  // of two rows of tiles
+#else
 constexpr int64_t kStripKeys = 8;  // the scores of a strip stay in the L1 cache
+#endif
 
 struct BackwardScratch {
   BackwardScratch(const Problem& problem, void* base) : memory(base) {
@@ -155,6 +159,7 @@ inline void attend_backward(const Problem& problem, int64_t sequence, Range quer
     }
     strip_gradients(key, num, problem.scale * kLog2E, scratch);
   }
+  fill_steps(scratch.ds_pairs, words_of(num_keys));
   product<Start::kLoad>(num_keys, padded, kBlockWords, scratch.p, kBlockWords, scratch.grad_rows,
                         padded, scratch.dv + at * kBlock * padded, padded);
   product<Start::kLoad>(num_keys, padded, kBlockWords, scratch.ds, kBlockWords, scratch.q_rows,
@@ -180,6 +185,7 @@ void store_piece(const float* from, int64_t padded, Range keys, float factor, co
 template <typename T>
 void backward(const Problem& problem, int64_t sequence, int64_t kv_head, int64_t piece,
               void* memory, float* dq_pieces) {
+  const Unit unit;
   const BackwardScratch scratch(problem, memory);
   const int64_t padded = problem.padded_dim(), head_dim = problem.head_dim;
   const Range keys = {piece * problem.piece_keys(),

@@ -16,7 +16,7 @@ struct State {
 
 State state_of(const KernelCall& call) {
   if (call.state != nullptr) return *static_cast<const State*>(call.state.get());
-  return {&kernels_for(call.outputs[0].dtype, true), omp_get_max_threads()};
+  return {&kernels_for(call.outputs[0].dtype, best_products()), omp_get_max_threads()};
 }
 
 std::shared_ptr<const void> prepare(const KernelCall& call) {

@@ -34,8 +34,8 @@ struct Problem {
   bool causal = true;
   float scale = 1;
 
-  // Row length of packed panels, a multiple of the widest vector.
-  int64_t padded_dim() const { return round_up(head_dim, 16); }
+  // Row length of packed panels, a multiple of the widest vector, and of a row of a tile.
+  int64_t padded_dim() const { return round_up(head_dim, 32); }
   int64_t group_size() const { return heads / kv_heads; }
   // The queries of a sequence lie in spans of adjacent positions: the whole sequence, or two pieces
   // in zigzag order (ops/zigzag).
@@ -97,10 +97,11 @@ struct Kernels {
                  const float* dq_pieces);
 };
 
-// The kernels for this machine. `bf16_dot`: whether bf16 inputs may use its bf16 dot products;
-// otherwise they are widened to fp32.
-const Kernels& kernels_for(DType dtype, bool bf16_dot);
-bool machine_has_bf16_dot();
+// The products of bf16 inputs: widened to fp32, or as far as this machine has them bf16 dot
+// products of vectors, or of tiles.
+enum class Products : uint8_t { kFp32, kBf16Dot, kTiles };
+Products best_products();
+const Kernels& kernels_for(DType dtype, Products products);
 
 // Allocates parts of a thread's scratch memory; with a null base it only counts bytes.
 class Scratch {

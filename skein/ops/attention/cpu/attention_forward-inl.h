@@ -150,6 +150,7 @@ inline void attend(const Problem& problem, int64_t sequence, Range keys,
   }
   softmax_step(scratch.scores, num_keys, problem.scale * kLog2E, state.max, state.sum,
                scratch.rescale, scratch.probabilities);
+  fill_steps(scratch.probabilities, words_of(num_keys));
   product<Start::kScaled>(problem.head_dim, kBlock, words_of(num_keys), scratch.v_columns,
                           kBlockWords, scratch.probabilities, kBlock, state.out, kBlock,
                           scratch.rescale);
@@ -179,6 +180,7 @@ void finish_queries(const Problem& problem, int64_t sequence, int64_t head,
 
 template <typename T>
 void forward(const Problem& problem, int64_t sequence, int64_t head, int64_t group, void* memory) {
+  const Unit unit;
   ForwardScratch scratch(problem, memory);
   const int64_t padded = problem.padded_dim(), first_block = group * kGroupBlocks;
   const int64_t num = std::min(kGroupBlocks, problem.num_blocks() - first_block);

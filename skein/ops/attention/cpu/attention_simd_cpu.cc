@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "skein/ops/attention/cpu/attention_cpu.h"
+#include "skein/ops/simd/amx_unit.h"
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/ops/simd/simd-inl.h"
 
@@ -25,6 +26,7 @@
 #endif
 
 #define SKEIN_ATTENTION_BF16_DOT 0
+#define SKEIN_ATTENTION_TILES 0
 #define SKEIN_ATTENTION_BEGIN                                  \
   HWY_BEFORE_NAMESPACE();                                      \
   namespace skein::attention_cpu::HWY_NAMESPACE::fp32_panels { \
@@ -38,10 +40,12 @@
 #include "skein/ops/attention/cpu/attention_backward-inl.h"
 // clang-format on
 #undef SKEIN_ATTENTION_BF16_DOT
+#undef SKEIN_ATTENTION_TILES
 #undef SKEIN_ATTENTION_BEGIN
 
 #if HWY_TARGET == HWY_AVX3
 #define SKEIN_ATTENTION_BF16_DOT 1
+#define SKEIN_ATTENTION_TILES 0
 #define SKEIN_ATTENTION_BEGIN                                  \
   HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")            \
   namespace skein::attention_cpu::HWY_NAMESPACE::bf16_panels { \
@@ -51,16 +55,32 @@
 #include "skein/ops/attention/cpu/attention_forward-inl.h"
 #include "skein/ops/attention/cpu/attention_backward-inl.h"
 // clang-format on
-#undef SKEIN_ATTENTION_BF16_DOT
+#undef SKEIN_ATTENTION_TILES
 #undef SKEIN_ATTENTION_BEGIN
+#define SKEIN_ATTENTION_TILES 1
+#define SKEIN_ATTENTION_BEGIN                                  \
+  HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")            \
+  namespace skein::attention_cpu::HWY_NAMESPACE::tile_panels { \
+  namespace hn = hwy::HWY_NAMESPACE;
+// clang-format off
+#include "skein/ops/attention/cpu/attention_tile-inl.h"
+#include "skein/ops/attention/cpu/attention_forward-inl.h"
+#include "skein/ops/attention/cpu/attention_backward-inl.h"
+// clang-format on
+#undef SKEIN_ATTENTION_TILES
+#undef SKEIN_ATTENTION_BEGIN
+#undef SKEIN_ATTENTION_BF16_DOT
 #endif
 #undef SKEIN_ATTENTION_END
 
 namespace skein::attention_cpu::HWY_NAMESPACE {
 
-const Kernels& choose(DType dtype, [[maybe_unused]] bool bf16_dot) {
+const Kernels& choose(DType dtype, [[maybe_unused]] Products products) {
 #if HWY_TARGET == HWY_AVX3
-  if (bf16_dot && dtype == DType::kBF16) return bf16_panels::kernels_of(dtype);
+  if (dtype == DType::kBF16 && products == Products::kTiles) return tile_panels::kernels_of(dtype);
+  if (dtype == DType::kBF16 && products == Products::kBf16Dot) {
+    return bf16_panels::kernels_of(dtype);
+  }
 #endif
   return fp32_panels::kernels_of(dtype);
 }
@@ -72,10 +92,14 @@ namespace skein::attention_cpu {
 
 HWY_EXPORT(choose);
 
-bool machine_has_bf16_dot() { return cpu_uses_bf16_dot(); }
+Products best_products() {
+  return cpu_uses_amx()        ? Products::kTiles
+         : cpu_uses_bf16_dot() ? Products::kBf16Dot
+                               : Products::kFp32;
+}
 
-const Kernels& kernels_for(DType dtype, bool bf16_dot) {
-  return HWY_DYNAMIC_DISPATCH(choose)(dtype, bf16_dot && machine_has_bf16_dot());
+const Kernels& kernels_for(DType dtype, Products products) {
+  return HWY_DYNAMIC_DISPATCH(choose)(dtype, std::min(products, best_products()));
 }
 
 }  // namespace skein::attention_cpu

@@ -1,5 +1,7 @@
-// Tiles: packing, the matrix product of two packed panels, exp2. Included twice per instruction set
-// by attention_simd_cpu.cc: with fp32 panels, and (x86 with AVX512-BF16) with bf16 panels.
+// Tiles: packing, the matrix product of two packed panels, exp2. Included by attention_simd_cpu.cc
+// for each instruction set with fp32 panels, and on x86 with bf16 panels for AVX512-BF16, and for
+// AMX, whose products read whole blocks of 16 words and rows: what lies behind the last word of a
+// contraction is zero.
 //
 // A panel holds 32-bit words: one float, or two bf16 that are adjacent along the contraction.
 //   left panel   [rows][contraction]     a word is broadcast
@@ -38,6 +40,40 @@ HWY_INLINE VF32 dot(VF32 sum, uint32_t left, VU32 right) {
 constexpr int64_t kBlockWords = kBlock / kPack;
 
 enum class Start { kZero, kLoad, kScaled };
+
+#if SKEIN_ATTENTION_TILES
+constexpr int64_t kStepMultiple = tiles::kSteps;
+
+// c[rows, columns] = start + left * right; kScaled first multiplies c by scale[columns].
+template <Start kStart>
+HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const uint32_t* left,
+                          int64_t left_stride, const uint32_t* right, int64_t right_stride,
+                          float* c, int64_t c_stride, const float* scale = nullptr) {
+  if constexpr (kStart == Start::kScaled) {
+    const F32 d;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t col = 0; col < columns; col += kLanes) {
+        float* at = c + row * c_stride + col;
+        hn::Store(hn::Mul(hn::Load(d, at), hn::Load(d, scale + col)), d, at);
+      }
+    }
+  }
+  const tiles::Left a{reinterpret_cast<const char*>(left), left_stride * 4, tiles::kBytes};
+  tiles::add_product<tiles::AmxUnit>(rows, columns, a, right, right_stride,
+                                     round_up(steps, tiles::kSteps), kStart == Start::kZero, c,
+                                     c_stride);
+}
+
+// Around all products of a unit of work.
+struct Unit {
+  Unit() { tiles::begin_amx(); }
+  ~Unit() { tiles::end_amx(); }
+};
+#else
+constexpr int64_t kStepMultiple = 1;
+struct Unit {
+  Unit() {}  // NOLINT(modernize-use-equals-default): not an unused variable
+};
 
 // c[kRows, kVecs vectors] = start + left * right, over `steps` words.
 template <Start kStart, int kRows, int kVecs>
@@ -117,6 +153,12 @@ HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const ui
     product_columns<kStart, 1>(rows, steps, left, left_stride, right + col, right_stride,
                                kStart == Start::kScaled ? scale + col : nullptr, c + col, c_stride);
   }
+}
+#endif
+
+// Steps [steps, the next multiple) of a right panel of kBlock columns become zero.
+inline void fill_steps(uint32_t* panel, int64_t steps) {
+  std::fill(panel + steps * kBlock, panel + round_up(steps, kStepMultiple) * kBlock, 0u);
 }
 
 // 2^x, to 1.5 ulp for x <= 1; 0 below -125; NaN stays NaN. The polynomial of degree 6 interpolates

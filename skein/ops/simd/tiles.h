@@ -1,0 +1,87 @@
+// Sums of products on a unit of tiles: eight tiles of 16 rows of 64 bytes. A tile of A holds 16
+// rows of 16 steps, one of B 16 steps of 16 columns, one of sums 16 x 16 fp32; a step is a pair of
+// bf16 that are neighbours along the summed dim. Two of A, two of B and four of sums make 32 x 32.
+//
+// Unit    zero<t>(), load<t>(data, row_bytes), store<t>(data, row_bytes), multiply<sum, a, b>():
+//         the instructions (amx_unit.h), or what they do (tests/ops/emulated_tiles.h)
+// Order   a multiply adds, for each sum, its 16 products of first elements in order, and those of
+//         second elements, each from zero, and then both to the sum; subnormals count as zero
+// Source  Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS
+#pragma once
+
+#include <cstdint>
+
+namespace skein::tiles {
+
+inline constexpr int kRows = 16, kBytes = 64, kSteps = 16, kCols = 16;
+
+// A[rows, steps]: element (row, step) of block step / 16 lies at
+// data + step / 16 * block_bytes + row * row_bytes + step % 16 * 4.
+struct Left {
+  const char* data = nullptr;
+  int64_t row_bytes = 0, block_bytes = 0;
+};
+
+// sums[16 or 32, 32] (+)= A B. `steps` is a multiple of 16; strides are of words.
+template <typename Unit, bool kTwoRows>
+inline void add_block(const Left& a, const uint32_t* b, int64_t b_stride, int64_t steps, bool first,
+                      float* sums, int64_t sum_stride) {
+  const int64_t sum_bytes = sum_stride * 4, b_bytes = b_stride * 4;
+  float* lower = sums + kRows * sum_stride;
+  if (first) {
+    Unit::template zero<0>();
+    Unit::template zero<1>();
+    if constexpr (kTwoRows) {
+      Unit::template zero<2>();
+      Unit::template zero<3>();
+    }
+  } else {
+    Unit::template load<0>(sums, sum_bytes);
+    Unit::template load<1>(sums + kCols, sum_bytes);
+    if constexpr (kTwoRows) {
+      Unit::template load<2>(lower, sum_bytes);
+      Unit::template load<3>(lower + kCols, sum_bytes);
+    }
+  }
+  const char* rows = a.data;
+  for (int64_t step = 0; step < steps; step += kSteps) {
+    Unit::template load<4>(rows, a.row_bytes);
+    Unit::template load<6>(b, b_bytes);
+    Unit::template load<7>(b + kCols, b_bytes);
+    Unit::template multiply<0, 4, 6>();
+    Unit::template multiply<1, 4, 7>();
+    if constexpr (kTwoRows) {
+      Unit::template load<5>(rows + kRows * a.row_bytes, a.row_bytes);
+      Unit::template multiply<2, 5, 6>();
+      Unit::template multiply<3, 5, 7>();
+    }
+    rows += a.block_bytes;
+    b += kSteps * b_stride;
+  }
+  Unit::template store<0>(sums, sum_bytes);
+  Unit::template store<1>(sums + kCols, sum_bytes);
+  if constexpr (kTwoRows) {
+    Unit::template store<2>(lower, sum_bytes);
+    Unit::template store<3>(lower + kCols, sum_bytes);
+  }
+}
+
+// The same for any number of rows, of which all up to a multiple of 16 are there, and of columns, a
+// multiple of 32.
+template <typename Unit>
+void add_product(int64_t rows, int64_t cols, const Left& a, const uint32_t* b, int64_t b_stride,
+                 int64_t steps, bool first, float* sums, int64_t sum_stride) {
+  for (int64_t col = 0; col < cols; col += 2 * kCols) {
+    for (int64_t row = 0; row < rows; row += 2 * kRows) {
+      const Left part{a.data + row * a.row_bytes, a.row_bytes, a.block_bytes};
+      float* to = sums + row * sum_stride + col;
+      if (rows - row > kRows) {
+        add_block<Unit, true>(part, b + col, b_stride, steps, first, to, sum_stride);
+      } else {
+        add_block<Unit, false>(part, b + col, b_stride, steps, first, to, sum_stride);
+      }
+    }
+  }
+}
+
+}  // namespace skein::tiles
