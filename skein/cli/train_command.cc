@@ -227,6 +227,11 @@ bool supervises(const RankInfo& rank_info, const LaunchConfig& launch) {
          launch.nodes != "1";
 }
 
+// Whether a process that no launcher started starts the workers, and does not train itself.
+bool has_supervisor(const LaunchConfig& launch) {
+  return launch.workers > 1 || launch.nodes != "1" || launch.supervise;
+}
+
 void start_log(const Config& config, const RankInfo& rank_info) {
   const fs::path file = rank_log(config.run.dir, rank_info.rank);
   make_folders(file.parent_path());
@@ -291,6 +296,9 @@ int train(const Config& config, const RankInfo& rank_info) {
     if (rank_info.rank == 0 && rank_info.parent_pid == 0 && (trains || !is_mistake(error.code()))) {
       record_failure(config.run.dir, rank_info.rank, error);
     }
+    if (trains && rank_info.launcher.empty() && !is_mistake(error.code())) {
+      log::info("nothing starts this worker again: launch.supervise = true would");
+    }
     throw;
   }
 }
@@ -312,7 +320,7 @@ int train_command(const ConfigOptions& options) {
   if (!found) check_start(config);
   std::optional<NewRunFolder> new_folder;
   if (!found || (found->rank == 0 && found->parent_pid == 0)) new_folder.emplace(config);
-  if (!found && (config.launch.workers > 1 || config.launch.nodes != "1")) {
+  if (!found && has_supervisor(config.launch)) {
     return start_workers(options, config, launcher_start, copies, *new_folder);
   }
   const RankInfo alone = {.start_id = "alone"};

@@ -117,6 +117,7 @@ struct CheckpointConfig {
 struct LaunchConfig {
   int64_t workers = 1;
   std::string nodes = "1";
+  bool supervise = false;
   std::string rendezvous;
   std::string secret_file;
   double collective_timeout_s = 60;

@@ -194,6 +194,9 @@ std::vector<ConfigField> make_fields() {
       {"launch", "nodes", at<&C::launch, &LaunchConfig::nodes>,
        "machines of the run, `N` or `MIN:MAX`: run `skein train` on each, and they meet in "
        "launch.rendezvous"},
+      {"launch", "supervise", at<&C::launch, &LaunchConfig::supervise>,
+       "a single worker on one machine gets a process of its own and a supervisor, as several "
+       "have: it is started again after a crash or a hang, and its state is copied to memory"},
       {"launch", "rendezvous", at<&C::launch, &LaunchConfig::rendezvous>,
        "where machines and ranks meet: a folder shared by all machines, or "
        "`etcd://host:port[,host:port…]/prefix`; empty: `rendezvous` in run.dir",

@@ -19,6 +19,11 @@ std::vector<std::string> settings_without_effect(const Config& config, bool is_s
                     config.run.max_roll_backs));
   }
   if (is_supervised) return notes;
+  if (config.launch.supervise) {
+    notes.push_back(
+        "launch.supervise = true has no effect: a launcher started this worker, and starts it "
+        "again or not");
+  }
   if (config.launch.hang_timeout_s != defaults.hang_timeout_s) {
     notes.push_back(
         fmt::format("launch.hang_timeout_s = {} has no effect: `skein train` watches the workers "
@@ -30,6 +35,12 @@ std::vector<std::string> settings_without_effect(const Config& config, bool is_s
         fmt::format("launch.max_restarts = {} has no effect: `skein train` restarts the workers "
                     "that it started itself, and there are none",
                     config.launch.max_restarts));
+  }
+  if (config.checkpoint.memory_every_steps > 0) {
+    notes.push_back(
+        fmt::format("checkpoint.memory_every_steps = {} has no effect: a supervisor keeps the "
+                    "copies (launch.workers, launch.nodes or launch.supervise), and there is none",
+                    config.checkpoint.memory_every_steps));
   }
   return notes;
 }

@@ -239,7 +239,7 @@ Plan make_plan(const PlanRequest& request) {
     plan.stages.push_back(std::move(stage));
   }
   const int64_t copies_every = request.config.checkpoint.memory_every_steps;
-  if (plan.ranks() > 1 && copies_every != 0) {
+  if ((plan.ranks() > 1 || request.config.launch.supervise) && copies_every != 0) {
     const bool alone =
         request.config.launch.nodes == "1" && plan.ranks() <= request.hardware.devices_per_node;
     plan.copies = kReplicaSlots * (alone ? 1 : 2);
