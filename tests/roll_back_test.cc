@@ -159,6 +159,25 @@ TEST(RollBack, WhichBatchAStepTrainedOnIsKnownAfterwards) {
   EXPECT_EQ(trained.at("skipped"), false);
 }
 
+// One document, in one lane of four, that every batch left out is blamed on.
+TEST(RollBack, OneDocumentIsEnoughAndIsNamed) {
+  const PoisonedJob one({{}, {{0.5, PoisonedJob::noise(380, 2)}}, {}, {}});
+  ASSERT_EQ(one.planted.size(), 1u);
+  one.trained("one", one.setting(kSteps) + Overrides{"run.on_divergence=roll_back"});
+  std::vector<OrderedJson> events;
+  for (const OrderedJson& json : read_json_lines(one.run("one") / "events.jsonl")) {
+    if (json.at("event") == "roll_back") events.push_back(json);
+  }
+  ASSERT_EQ(events.size(), 1u);
+  const int64_t first = events[0].at("batches")[0], last = events[0].at("batches")[1];
+  for (int64_t batch = first; batch <= last; ++batch) {
+    const std::string text = std::to_string(batch);
+    const Json why =
+        Json::parse(TinyJob::must({"why", one.run("one").string(), "--batch", text, "--json"}).out);
+    EXPECT_EQ(why.at("documents").at(0).at("document"), one.planted[0]) << why;
+  }
+}
+
 TEST(RollBack, RefusesWhatCannotBe) {
   rolled();
   expect_refused(
