@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "skein/base/error.h"
+
 namespace skein {
 namespace {
 
@@ -216,7 +218,7 @@ TEST_F(Supervised, WrongBitsThatComeBackDoNotEndARunThatHasASpare) {
   HostRecord spare;
   spare.host = "b";
   spare.workers = 2;
-  spare.sick = "product: wrong";  // for now
+  spare.sick = "product: wrong";  // it may get well
   store_.hosts = {spare};
   begin();
   for (int i = 0; i < 2; ++i) {
