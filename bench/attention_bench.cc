@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <vector>
 
 #include "skein/base/philox.h"
+#include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
 
 namespace skein {
@@ -27,35 +27,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-class MatrixProduct {
- public:
-  explicit MatrixProduct(DType dtype) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
-    const auto type =
-        dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
-    const auto desc = [&](int64_t rows, int64_t cols) {
-      return dnnl::memory::desc({rows, cols}, type, dnnl::memory::format_tag::ab);
-    };
-    const dnnl::matmul::desc matmul(desc(kRows, kInner), desc(kInner, kCols), desc(kRows, kCols));
-    product_ = dnnl::matmul(dnnl::matmul::primitive_desc(matmul, engine_));
-    arguments_ = {{DNNL_ARG_SRC, dnnl::memory(desc(kRows, kInner), engine_)},
-                  {DNNL_ARG_WEIGHTS, dnnl::memory(desc(kInner, kCols), engine_)},
-                  {DNNL_ARG_DST, dnnl::memory(desc(kRows, kCols), engine_)}};
-  }
-  double gflops_per_s() {
-    const double seconds = seconds_of([&] {
-      product_.execute(stream_, arguments_);
-      stream_.wait();
-    });
-    return 2.0 * kRows * kInner * kCols / seconds * 1e-9;
-  }
-
- private:
-  static constexpr int64_t kRows = 1024, kInner = 512, kCols = 1536;
-  dnnl::engine engine_;
-  dnnl::stream stream_;
-  dnnl::matmul product_;
-  std::unordered_map<int, dnnl::memory> arguments_;
-};
+constexpr double kCeilingSeconds = 0.02;
 
 struct Case {
   DType dtype;
@@ -137,11 +109,10 @@ class Attention {
 };
 
 void bench(benchmark::State& state, const Case& c) {
-  MatrixProduct product(c.dtype);
   Attention attention(c);
   std::vector<double> rates, shares, products;
   for (auto _ : state) {
-    products.push_back(product.gflops_per_s());
+    products.push_back(measure_onednn_matmul_flops(c.dtype, kCeilingSeconds) * 1e-9);
     rates.push_back(attention.gflops_per_s());
     shares.push_back(rates.back() / products.back());
   }

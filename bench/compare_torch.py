@@ -3,10 +3,11 @@
 tokens and prints its speed.
 
     compare_torch.py --mode eager|compile|layers|graphs --size tiny|a|b|0.5b|1b|7b
-                     [--device cpu|cuda] [--sequences N] [--micro N] [--steps N] ...
+                     [--device cpu|cuda] [--dtype bf16|fp32] [--sequences N] [--micro N] ...
 
-Written for PyTorch's speed: bf16 weights, gradients and optimizer state (fewer bytes than Skein's,
-which keeps moments in fp32 and rounds stochastically), one matrix for q, k, v and one for gate and
+Written for PyTorch's speed: weights, gradients and optimizer state in --dtype (in bf16 fewer bytes
+than Skein's, which keeps moments in fp32 and rounds stochastically; fp32 is PyTorch's faster one on
+a CPU without products of bf16), one matrix for q, k, v and one for gate and
 up, causal scaled_dot_product_attention, fused AdamW, gradient clipping. `compile` compiles the
 model as one, `layers` each layer (the same code for all: compiled in seconds, and as fast where
 layers are large), `graphs` the model as one, with CUDA graphs. On a GPU attention is flash
@@ -36,6 +37,9 @@ SIZES = {
     "7b": dict(hidden=4096, layers=32, heads=32, kv_heads=32, inner=11008, vocab=32000,
                length=4096),
 }
+
+
+DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 
 
 def linear(inputs, outputs):
@@ -129,14 +133,14 @@ class Stopwatch:
         return [start.elapsed_time(end) / 1e3 for start, end in pairs]
 
 
-def matmul_tflops(size, device, seconds=1.0):
-    """The best of repeated bf16 products: on a CPU of the size's gate and up projection, on a GPU
+def matmul_tflops(size, device, dtype, seconds=1.0):
+    """The best of repeated products: on a CPU of the size's gate and up projection, on a GPU
     of 8192 x 8192 x 8192."""
     rows, inputs, outputs = 4096, size["hidden"], 2 * size["inner"]
     if device == "cuda":
         rows = inputs = outputs = 8192
-    x = torch.randn(rows, inputs, dtype=torch.bfloat16, device=device)
-    w = torch.randn(outputs, inputs, dtype=torch.bfloat16, device=device)
+    x = torch.randn(rows, inputs, dtype=dtype, device=device)
+    w = torch.randn(outputs, inputs, dtype=dtype, device=device)
     best, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end:
         watch = Stopwatch(device)
@@ -201,6 +205,7 @@ def parse_arguments():
     parser.add_argument("--mode", choices=("eager", "compile", "layers", "graphs"), default="eager")
     parser.add_argument("--size", choices=SIZES, default="a")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--dtype", choices=DTYPES, default="bf16")
     parser.add_argument("--sequences", type=int, default=8, help="per step")
     parser.add_argument("--micro", type=int, default=1, help="sequences per forward and backward")
     parser.add_argument("--steps", type=int, default=5)
@@ -214,15 +219,15 @@ def parse_arguments():
     return arguments
 
 
-def make_model(size, device):
-    # Drawn in bf16 on a GPU: drawing 7 billion numbers in fp32 first would need the memory twice.
-    torch.set_default_dtype(torch.bfloat16 if device == "cuda" else torch.float32)
+def make_model(size, device, dtype):
+    # Drawn in its dtype on a GPU: drawing 7 billion numbers in fp32 first would need the memory twice.
+    torch.set_default_dtype(dtype if device == "cuda" else torch.float32)
     with torch.device(device):
         model = Llama(**size)
     torch.set_default_dtype(torch.float32)
     cos, sin = model.cos, model.sin
-    model = model.bfloat16()
-    model.cos, model.sin = cos.bfloat16(), sin.bfloat16()
+    model = model.to(dtype)
+    model.cos, model.sin = cos.to(dtype), sin.to(dtype)
     return model
 
 
@@ -231,11 +236,11 @@ def main():
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     size, device = SIZES[arguments.size], arguments.device
-    cuda = device == "cuda"
+    dtype, cuda = DTYPES[arguments.dtype], device == "cuda"
     attention, chosen = ("default", contextlib.nullcontext())
     if cuda:
         attention, chosen = fastest_attention(size, arguments.micro)
-    model = make_model(size, device)
+    model = make_model(size, device, dtype)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), eps=1e-5,
                                   weight_decay=0.1, fused=True)
     forward = compiled(model, arguments.mode)
@@ -268,7 +273,8 @@ def main():
     tflops = tokens_per_s * flops_per_token(**size) / 1e12
     result = {
         "program": f"torch {torch.__version__} {arguments.mode}", "size": arguments.size,
-        "sequences": arguments.sequences, "micro": arguments.micro,
+        "dtype": arguments.dtype, "threads": torch.get_num_threads(),
+        "capability": torch.backends.cpu.get_cpu_capability(), "sequences": arguments.sequences, "micro": arguments.micro,
         "tokens_per_s": round(tokens_per_s, 1), "model_tflops": round(tflops, 4),
         "loss": round(loss.item(), 4)}
     if cuda:
@@ -276,7 +282,7 @@ def main():
                    "step_ms": round(seconds * 1e3, 3)}
         del model, optimizer, forward, loss
         torch.cuda.empty_cache()
-    ceiling = matmul_tflops(size, device)
+    ceiling = matmul_tflops(size, device, dtype)
     result |= {"matmul_tflops": round(ceiling, 4), "share_of_matmul": round(tflops / ceiling, 4)}
     print(json.dumps(result))
 

@@ -44,19 +44,7 @@ std::vector<uint16_t> operand(DType dtype, int64_t size) {
   return halves;
 }
 
-}  // namespace
-
-double measure_own_matmul_flops(DType dtype, double seconds) {
-  const int64_t size = product_size();
-  std::vector<uint16_t> a = operand(dtype, size), b = operand(dtype, size), c(a.size());
-  Matmul matmul{dtype, size, size, 1, {}, {c.data(), dtype, size}};
-  matmul.terms[0] = {size, {a.data(), size, false}, {b.data(), size, true}};
-  std::vector<char> scratch(matmul_scratch_bytes(matmul) + 64);
-  void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-  return best_flops(size, seconds, [&] { run_matmul(matmul, aligned); });
-}
-
-double measure_onednn_matmul_flops(DType dtype, double seconds) try {
+double onednn_flops(DType dtype, double seconds) {
   const int64_t size = product_size();
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
@@ -74,9 +62,27 @@ double measure_onednn_matmul_flops(DType dtype, double seconds) try {
     product.execute(stream, arguments);
     stream.wait();
   });
+}
+
+}  // namespace
+
+double measure_own_matmul_flops(DType dtype, double seconds) {
+  const int64_t size = product_size();
+  std::vector<uint16_t> a = operand(dtype, size), b = operand(dtype, size), c(a.size());
+  Matmul matmul{dtype, size, size, 1, {}, {c.data(), dtype, size}};
+  matmul.terms[0] = {size, {a.data(), size, false}, {b.data(), size, true}};
+  std::vector<char> scratch(matmul_scratch_bytes(matmul) + 64);
+  void* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+  return best_flops(size, seconds, [&] { run_matmul(matmul, aligned); });
+}
+
+double measure_onednn_matmul_flops(DType dtype, double seconds) try {
+  return onednn_flops(dtype, seconds);
 } catch (const dnnl::error& error) {
-  if (error.status == dnnl_unimplemented) return 0;
-  fail(ErrorCode::kInternal, "oneDNN matrix product of {}: {}", dtype_name(dtype), error.what());
+  if (error.status != dnnl_unimplemented) {
+    fail(ErrorCode::kInternal, "oneDNN matrix product of {}: {}", dtype_name(dtype), error.what());
+  }
+  return dtype == DType::kF32 ? 0 : measure_onednn_matmul_flops(DType::kF32, seconds);
 }
 
 double measure_matmul_ceiling_flops(DType dtype, double seconds) {

@@ -17,7 +17,7 @@ double measure_matmul_ceiling_flops(DType dtype, double seconds);
 // Our own product alone: the rate that the kernels of a step can reach.
 double measure_own_matmul_flops(DType dtype, double seconds);
 
-// oneDNN's product alone; 0 if it has none of that dtype for this CPU.
+// oneDNN's product alone; of f32 where it has none of bf16 for this CPU, and 0 where it has none.
 double measure_onednn_matmul_flops(DType dtype, double seconds);
 
 }  // namespace skein

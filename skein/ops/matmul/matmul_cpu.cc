@@ -14,18 +14,27 @@ constexpr int64_t kTaskCols = 256;
 constexpr int64_t kDepthBlockSteps = 128;
 // Packed operands stay within the last-level cache.
 constexpr int64_t kMaxPackedBytes = 4 << 20;
-// A longer summed dim of a product that accumulates is cut into blocks of this many steps.
-constexpr int64_t kMaxAccumulateSteps = 1024;
+// A longer summed dim is cut into pieces of this many steps where that lets both packed operands fit.
+constexpr int64_t kMaxPieceSteps = 1024;
 // A smaller product takes less time than starting a team of threads.
 constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
 
+// Where the sums of a piece go.
+enum class Cut : uint8_t {
+  kNone,        // one piece
+  kAccumulate,  // each piece is added to C, which accumulates
+  kKeepSums,    // unfinished sums stay in scratch memory, so that each is still one chain
+};
+
 struct Blocking {
-  int64_t steps = 0;  // of all terms
+  int64_t steps = 0;  // of all terms, or of a piece
   bool pack_a = false;
+  Cut cut = Cut::kNone;
   int64_t block_cols = 0;  // columns of B packed at a time
   int64_t block_rows = 0;  // rows of A packed at a time
   int64_t packed_b_bytes = 0;
   int64_t packed_a_bytes = 0;
+  int64_t sums_bytes = 0;
 };
 
 // Steps of the summed dim, counted over all terms.
@@ -38,10 +47,11 @@ int64_t steps_of(const MatmulTerm& term, const MatmulKernel& kernel) {
   return round_up(ceil_div(term.depth, kernel.elements_a_step), kernel.block_steps);
 }
 
-// As many lanes as fit the budget, a multiple of `multiple`, but not more than `lanes`.
+// An even share of the lanes that fits the budget, a multiple of `multiple`.
 int64_t lanes_that_fit(int64_t lanes, int64_t steps, int64_t multiple) {
   const int64_t fit = kMaxPackedBytes / std::max<int64_t>(steps * 4, 1) / multiple * multiple;
-  return std::min(round_up(lanes, multiple), std::max(fit, multiple));
+  const int64_t shares = ceil_div(lanes, std::max(fit, multiple));
+  return round_up(ceil_div(lanes, std::max<int64_t>(shares, 1)), multiple);
 }
 
 int64_t multiply_adds(const Matmul& matmul) {
@@ -50,10 +60,12 @@ int64_t multiply_adds(const Matmul& matmul) {
   return matmul.rows * matmul.cols * depth;
 }
 
-// A long sum that accumulates is cut, so that both packed operands fit.
-bool is_cut(const Matmul& matmul, const MatmulKernel& kernel) {
-  return matmul.c.accumulate && matmul.num_terms == 1 &&
-         steps_of(matmul.terms[0], kernel) > kMaxAccumulateSteps;
+Cut choose_cut(const Matmul& matmul, const MatmulKernel& kernel, bool pack_a) {
+  if (matmul.num_terms != 1 || steps_of(matmul.terms[0], kernel) <= kMaxPieceSteps) {
+    return Cut::kNone;
+  }
+  if (matmul.c.accumulate) return Cut::kAccumulate;
+  return pack_a ? Cut::kKeepSums : Cut::kNone;
 }
 
 Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
@@ -65,7 +77,8 @@ Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
                                  term.depth % (kernel.elements_a_step * kernel.block_steps) == 0;
     blocking.pack_a = blocking.pack_a || term.a.depth_is_row || !steps_lie_ready;
   }
-  if (is_cut(matmul, kernel)) blocking.steps = kMaxAccumulateSteps;
+  blocking.cut = choose_cut(matmul, kernel, blocking.pack_a);
+  if (blocking.cut != Cut::kNone) blocking.steps = kMaxPieceSteps;
   blocking.block_cols = std::min(lanes_that_fit(matmul.cols, blocking.steps, kTaskCols),
                                  round_up(matmul.cols, kernel.panel_cols));
   blocking.packed_b_bytes = blocking.block_cols * blocking.steps * 4;
@@ -74,6 +87,9 @@ Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
     blocking.block_rows = std::min(lanes_that_fit(matmul.rows, blocking.steps, kTaskRows),
                                    round_up(matmul.rows, kTaskRows));
     blocking.packed_a_bytes = blocking.block_rows * blocking.steps * 4;
+  }
+  if (blocking.cut == Cut::kKeepSums) {
+    blocking.sums_bytes = round_up(matmul.rows, kTaskRows) * round_up(matmul.cols, kTaskCols) * 4;
   }
   return blocking;
 }
@@ -86,15 +102,21 @@ MatmulOperand advanced(const MatmulOperand& from, DType dtype, int64_t lane, int
   return to;
 }
 
-// One product whose packed B and A share `scratch`; called by every thread of a team.
+// One product, or a piece of it, whose packed B and A and unfinished sums share `scratch`; called by
+// every thread of a team.
 class Product {
  public:
-  Product(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking, void* scratch)
+  // `begins`, `ends`: where unfinished sums are kept, whether this is the first or the last piece.
+  Product(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking, void* scratch,
+          bool begins = true, bool ends = true)
       : matmul_(matmul),
         kernel_(kernel),
         blocking_(blocking),
+        begins_(begins),
+        ends_(ends),
         packed_b_(static_cast<uint32_t*>(scratch)),
-        packed_a_(packed_b_ + blocking_.packed_b_bytes / 4) {}
+        packed_a_(packed_b_ + blocking.packed_b_bytes / 4),
+        unfinished_(reinterpret_cast<float*>(packed_a_ + blocking.packed_a_bytes / 4)) {}
 
   void run() const {
     if (kernel_.begin) kernel_.begin();
@@ -188,9 +210,16 @@ class Product {
     return {static_cast<const char*>(at.data), row_bytes * kernel_.tile_rows, row_bytes, 4};
   }
 
+  // The sums of the task at this place, where pieces keep them.
+  float* unfinished(int64_t row, int64_t col) const {
+    return unfinished_ + row * round_up(matmul_.cols, kTaskCols) + col * kTaskRows;
+  }
+
   void run_task(int64_t first_row, int64_t row, int num_rows, int64_t first_col, int64_t col,
                 int num_cols) const {
-    alignas(64) float sums[kTaskRows * kTaskCols];
+    alignas(64) float own_sums[kTaskRows * kTaskCols];
+    float* const sums =
+        blocking_.cut == Cut::kKeepSums ? unfinished(first_row + row, first_col + col) : own_sums;
     const int width = kernel_.panel_cols;
     int64_t done = 0;
     for (int t = 0; t < matmul_.num_terms; ++t) {
@@ -213,8 +242,8 @@ class Product {
   // Adds one depth block to the sums of one panel, tile by tile; stores them after the last one.
   void run_panel(const MatmulTiles& a, int64_t row, int num_rows, const uint32_t* b, int64_t col,
                  int num_cols, DepthBlock block, float* sums) const {
-    const bool first = block.begin == 0;
-    const bool last = block.begin + block.steps == blocking_.steps;
+    const bool first = begins_ && block.begin == 0;
+    const bool last = ends_ && block.begin + block.steps == blocking_.steps;
     const MatmulStore& c = matmul_.c;
     MatmulStore to = c;
     MatmulTiles tile = a;
@@ -244,9 +273,32 @@ class Product {
   const Matmul& matmul_;
   const MatmulKernel& kernel_;
   const Blocking blocking_;
+  const bool begins_, ends_;
   uint32_t* const packed_b_;
   uint32_t* const packed_a_;
+  float* const unfinished_;
 };
+
+// Called by every thread of a team.
+void run_pieces(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking,
+                void* scratch) {
+  const MatmulTerm& whole = matmul.terms[0];
+  const int64_t piece_depth = kMaxPieceSteps * kernel.elements_a_step;
+  const bool keeps_sums = blocking.cut == Cut::kKeepSums;
+  Matmul piece = matmul;
+  Blocking piece_blocking = blocking;
+  for (int64_t begin = 0; begin < whole.depth; begin += piece_depth) {
+    piece.terms[0] = {std::min(piece_depth, whole.depth - begin),
+                      advanced(whole.a, matmul.dtype, 0, begin),
+                      advanced(whole.b, matmul.dtype, 0, begin)};
+    piece_blocking.steps = steps_of(piece.terms[0], kernel);
+    if (begin > 0) Product::wait_for_team();
+    if (begin > 0 && !keeps_sums) piece.c.bias = nullptr;
+    Product(piece, kernel, piece_blocking, scratch, !keeps_sums || begin == 0,
+            !keeps_sums || begin + piece_depth >= whole.depth)
+        .run();
+  }
+}
 
 }  // namespace
 
@@ -258,31 +310,17 @@ MatmulKernel best_matmul_kernel(DType dtype) {
 
 int64_t matmul_scratch_bytes(const Matmul& matmul, const MatmulKernel& kernel) {
   const Blocking blocking = choose_blocking(matmul, kernel);
-  return blocking.packed_b_bytes + blocking.packed_a_bytes;
+  return blocking.packed_b_bytes + blocking.packed_a_bytes + blocking.sums_bytes;
 }
 
 void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch) {
   const Blocking blocking = choose_blocking(matmul, kernel);
 #pragma omp parallel if (multiply_adds(matmul) > kMinParallelMultiplyAdds)
   {
-    if (is_cut(matmul, kernel)) {
-      const MatmulTerm& whole = matmul.terms[0];
-      const int64_t cut_depth = kMaxAccumulateSteps * kernel.elements_a_step;
-      Matmul cut = matmul;
-      Blocking cut_blocking = blocking;
-      for (int64_t begin = 0; begin < whole.depth; begin += cut_depth) {
-        cut.terms[0] = {std::min(cut_depth, whole.depth - begin),
-                        advanced(whole.a, matmul.dtype, 0, begin),
-                        advanced(whole.b, matmul.dtype, 0, begin)};
-        cut_blocking.steps = steps_of(cut.terms[0], kernel);
-        if (begin > 0) {
-          Product::wait_for_team();
-          cut.c.bias = nullptr;
-        }
-        Product(cut, kernel, cut_blocking, scratch).run();
-      }
-    } else {
+    if (blocking.cut == Cut::kNone) {
       Product(matmul, kernel, blocking, scratch).run();
+    } else {
+      run_pieces(matmul, kernel, blocking, scratch);
     }
   }
 }

@@ -184,13 +184,29 @@ TEST(MatmulCpu, MeetsDoublePrecisionWhereItBlocks) {
                            true, false),
                    kernel, fmt::format("{} {}x{}x{}", name, rows, cols, depth));
     }
-    for (const auto& [rows, cols, depth] :
-         {std::array<int64_t, 3>{2, 700, 9001}, {130, 5, 33000}, {3, 300, 33000}}) {
+    for (const auto& [rows, cols, depth] : {std::array<int64_t, 3>{2, 700, 9001},
+                                            {130, 5, 33000},
+                                            {3, 300, 33000},
+                                            {250, 530, 2100}}) {
       expect_right(Problem(Form::kInputGradient, DType::kBF16, DType::kBF16, rows, cols, depth, 0,
                            false, false),
                    kernel, fmt::format("{} {}x{}x{}", name, rows, cols, depth));
     }
   }
+}
+
+// The first `depth` elements of an input gradient's sums become a term of their own.
+void split_in_terms(Problem& problem, int64_t depth) {
+  Matmul& matmul = problem.matmul;
+  MatmulTerm& first = matmul.terms[0];
+  MatmulTerm& second = matmul.terms[1];
+  matmul.num_terms = 2;
+  second = first;
+  first.depth = depth;
+  second.depth -= depth;
+  second.a.data = static_cast<const char*>(first.a.data) + depth * size_of(matmul.dtype);
+  second.b.data =
+      static_cast<const char*>(first.b.data) + depth * first.b.row_stride * size_of(matmul.dtype);
 }
 
 // Terms make one sum, rounded once, as if they were adjacent.
@@ -201,15 +217,22 @@ TEST(MatmulCpu, AddsTermsBeforeItRounds) {
       const Problem whole(Form::kInputGradient, dtype, dtype, kRows, kCols, kDepth, 0, false,
                           false);
       Problem split = whole;
-      MatmulTerm& first = split.matmul.terms[0];
-      MatmulTerm& second = split.matmul.terms[1];
-      split.matmul.num_terms = 2;
-      second = first;
-      first.depth = kFirst;
-      second.depth = kDepth - kFirst;
-      second.a.data = static_cast<const char*>(first.a.data) + kFirst * size_of(dtype);
-      second.b.data = static_cast<const char*>(first.b.data) + kFirst * kCols * size_of(dtype);
+      split_in_terms(split, kFirst);
       EXPECT_TRUE(run(whole, kernel, 1) == run(split, kernel, 2)) << name;
+    }
+  }
+}
+
+// A product of two terms is not cut: its sums are one chain.
+TEST(MatmulCpu, SumsThatAreCutStayOneChain) {
+  constexpr int64_t kRows = 200, kCols = 530, kDepth = 4500, kFirst = 300;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const auto& [name, kernel] : kernels(dtype)) {
+      const Problem cut(Form::kInputGradient, dtype, DType::kF32, kRows, kCols, kDepth, 0, false,
+                        false);
+      Problem whole = cut;
+      split_in_terms(whole, kFirst);
+      EXPECT_TRUE(run(cut, kernel, 2) == run(whole, kernel, 2)) << name;
     }
   }
 }

@@ -15,6 +15,15 @@
 #include "hwy/highway.h"
 #include "skein/tensor/dtype.h"
 
+// Before a loop over an array of vectors, which then stay in registers.
+#ifndef SKEIN_UNROLL
+#if defined(__clang__)
+#define SKEIN_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define SKEIN_UNROLL _Pragma("GCC unroll 16")
+#endif
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace skein::simd::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -101,6 +110,38 @@ HWY_INLINE void store_rounded(VU32 words, bfloat16* to, size_t n) {
 }
 HWY_INLINE void store(VF32 value, F32, bfloat16* to, size_t n) {
   store_rounded(round_to_bf16(value), to, n);
+}
+
+// to[c * to_stride + r] = from[r * from_stride + c]; rows and cols are multiples of 4.
+inline void transpose_words(const uint32_t* from, int64_t from_stride, int64_t rows, int64_t cols,
+                            uint32_t* to, int64_t to_stride) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t col = 0; col < cols; ++col) {
+      to[col * to_stride + row] = from[row * from_stride + col];
+    }
+  }
+#else
+  const hn::FixedTag<uint32_t, 4> quad;
+  const hn::FixedTag<uint64_t, 2> pair;
+  for (int64_t row = 0; row < rows; row += 4) {
+    for (int64_t col = 0; col < cols; col += 4) {
+      const uint32_t* block = from + row * from_stride + col;
+      const auto r0 = hn::LoadU(quad, block), r1 = hn::LoadU(quad, block + from_stride);
+      const auto r2 = hn::LoadU(quad, block + 2 * from_stride);
+      const auto r3 = hn::LoadU(quad, block + 3 * from_stride);
+      const auto a = hn::BitCast(pair, hn::InterleaveLower(quad, r0, r1));
+      const auto b = hn::BitCast(pair, hn::InterleaveLower(quad, r2, r3));
+      const auto c = hn::BitCast(pair, hn::InterleaveUpper(quad, r0, r1));
+      const auto e = hn::BitCast(pair, hn::InterleaveUpper(quad, r2, r3));
+      uint32_t* out = to + col * to_stride + row;
+      hn::StoreU(hn::BitCast(quad, hn::InterleaveLower(pair, a, b)), quad, out);
+      hn::StoreU(hn::BitCast(quad, hn::InterleaveUpper(pair, a, b)), quad, out + to_stride);
+      hn::StoreU(hn::BitCast(quad, hn::InterleaveLower(pair, c, e)), quad, out + 2 * to_stride);
+      hn::StoreU(hn::BitCast(quad, hn::InterleaveUpper(pair, c, e)), quad, out + 3 * to_stride);
+    }
+  }
+#endif
 }
 
 // e^x to 2 ulp; 2^-126 below -87.33, infinity where it overflows; NaN stays NaN.

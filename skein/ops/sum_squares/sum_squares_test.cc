@@ -57,13 +57,14 @@ TEST(SumSquares, AddsUpAllSquares) {
 }
 
 TEST(SumSquares, IsExactOverSegments) {
-  // The least and the greatest f32 in segments of their own.
+  // The least f32 and the greatest power of two, whose squares any number of lanes adds up without
+  // rounding, in segments of their own.
   const Tensor x = make_tensor(DType::kF32, {3, 1024}, [](int64_t i) {
-    return i < 1024 ? 0x1p-149 : i < 2048 ? 0x1.fffffep127 : 1.0;
+    return i < 1024 ? 0x1p-149 : i < 2048 ? 0x1p127 : 1.0;
   });
   Bins bins =
       bins_of(x, Mesh::standard(1, 1, 1, 1), Placement::replicated(), Placement::replicated(), 0);
-  exact_sum::add(bins.data(), -0x1.fffffep127 * 0x1.fffffep127 * 1024);
+  exact_sum::add(bins.data(), -0x1p127 * 0x1p127 * 1024);
   exact_sum::add(bins.data(), -1024.0);
   EXPECT_EQ(total(bins), 0x1p-288);
 }

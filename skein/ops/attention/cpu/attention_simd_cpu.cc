@@ -17,14 +17,6 @@
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/ops/simd/simd-inl.h"
 
-#ifndef SKEIN_UNROLL
-#if defined(__clang__)
-#define SKEIN_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define SKEIN_UNROLL _Pragma("GCC unroll 16")
-#endif
-#endif
-
 #define SKEIN_ATTENTION_BF16_DOT 0
 #define SKEIN_ATTENTION_TILES 0
 #define SKEIN_ATTENTION_BEGIN                                  \

@@ -15,9 +15,9 @@ using Words = hn::RebindToUnsigned<F32>;
 constexpr int64_t kLanes = hn::MaxLanes(F32());
 constexpr int64_t kBlockVectors = kBlock / kLanes;
 #if HWY_MAX_BYTES == 64
-constexpr int kTileRows = 8;
+constexpr int kTileRows = 8, kTileVectors = 2;
 #else
-constexpr int kTileRows = 4;  // 16 registers
+constexpr int kTileRows = 4, kTileVectors = 3;  // 16 registers
 #endif
 
 #if SKEIN_ATTENTION_BF16_DOT
@@ -145,9 +145,18 @@ HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const ui
                           int64_t left_stride, const uint32_t* right, int64_t right_stride,
                           float* c, int64_t c_stride, const float* scale = nullptr) {
   int64_t col = 0;
-  for (; columns - col >= 2 * kLanes; col += 2 * kLanes) {
-    product_columns<kStart, 2>(rows, steps, left, left_stride, right + col, right_stride,
-                               kStart == Start::kScaled ? scale + col : nullptr, c + col, c_stride);
+  for (; columns - col >= kTileVectors * kLanes; col += kTileVectors * kLanes) {
+    product_columns<kStart, kTileVectors>(rows, steps, left, left_stride, right + col, right_stride,
+                                          kStart == Start::kScaled ? scale + col : nullptr, c + col,
+                                          c_stride);
+  }
+  if constexpr (kTileVectors > 2) {
+    if (columns - col >= 2 * kLanes) {
+      product_columns<kStart, 2>(rows, steps, left, left_stride, right + col, right_stride,
+                                 kStart == Start::kScaled ? scale + col : nullptr, c + col,
+                                 c_stride);
+      col += 2 * kLanes;
+    }
   }
   if (col < columns) {
     product_columns<kStart, 1>(rows, steps, left, left_stride, right + col, right_stride,
@@ -222,32 +231,9 @@ inline void pair_rows(const uint32_t* panel, int64_t padded_cols, uint32_t* pair
   }
 }
 
-// to[c][r] = from[r][c]; rows and cols are multiples of 4, matrices contiguous.
+// to[cols, rows] = from[rows, cols] transposed; rows and cols are multiples of 4.
 inline void transpose(const uint32_t* from, int64_t rows, int64_t cols, uint32_t* to) {
-#if HWY_TARGET == HWY_SCALAR
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t col = 0; col < cols; ++col) to[col * rows + row] = from[row * cols + col];
-  }
-#else
-  const hn::FixedTag<uint32_t, 4> quad;
-  const hn::FixedTag<uint64_t, 2> pair;
-  for (int64_t row = 0; row < rows; row += 4) {
-    for (int64_t col = 0; col < cols; col += 4) {
-      const uint32_t* block = from + row * cols + col;
-      const auto r0 = hn::Load(quad, block), r1 = hn::Load(quad, block + cols);
-      const auto r2 = hn::Load(quad, block + 2 * cols), r3 = hn::Load(quad, block + 3 * cols);
-      const auto a = hn::BitCast(pair, hn::InterleaveLower(quad, r0, r1));
-      const auto b = hn::BitCast(pair, hn::InterleaveLower(quad, r2, r3));
-      const auto c = hn::BitCast(pair, hn::InterleaveUpper(quad, r0, r1));
-      const auto e = hn::BitCast(pair, hn::InterleaveUpper(quad, r2, r3));
-      uint32_t* out = to + col * rows + row;
-      hn::Store(hn::BitCast(quad, hn::InterleaveLower(pair, a, b)), quad, out);
-      hn::Store(hn::BitCast(quad, hn::InterleaveUpper(pair, a, b)), quad, out + rows);
-      hn::Store(hn::BitCast(quad, hn::InterleaveLower(pair, c, e)), quad, out + 2 * rows);
-      hn::Store(hn::BitCast(quad, hn::InterleaveUpper(pair, c, e)), quad, out + 3 * rows);
-    }
-  }
-#endif
+  transpose_words(from, cols, rows, cols, to, rows);
 }
 
 // Stores kPack rows of a tile, 2 * kLanes columns at `col`, in the panels that are not null.
