@@ -6,9 +6,12 @@
 # PYTHON     a python with torch (default python3)         ROUNDS   how often each runs (3)
 # SEQUENCES  per step (8)    MICRO    PyTorch's sequences per forward (1: its fastest on a CPU)
 # STEPS      measured per run (4)                          SKEIN    build/train_bench
+# DTYPES     of PyTorch: bf16, fp32 or both; default bf16 where the CPU has products of it, else fp32,
+#            which is far faster there (Skein runs in bf16-sr)
+# RESULTS    where results are kept (bench/results/cpu-KIND-DATE.json; none: nowhere)
 #
-# Each run measures the bf16 matrix-product rate beside the training speed: a run whose rate is far
-# from the others shared the machine with something else. Exit code 1 where the ratio is under 1.5.
+# Each run measures the matrix-product rate beside the training speed: a run whose rate is far from
+# the others shared the machine with something else. Exit code 1 where the ratio is under 1.5.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +21,8 @@ SEQUENCES=${SEQUENCES:-8}
 MICRO=${MICRO:-1}
 STEPS=${STEPS:-4}
 SKEIN=${SKEIN:-build/train_bench}
+has_bf16=$(grep -c -m 1 -w -E 'avx512_bf16|amx_bf16' /proc/cpuinfo || true)
+DTYPES=${DTYPES:-$([ "$has_bf16" = 1 ] && echo bf16 || echo fp32)}
 sizes=("$@")
 [ ${#sizes[@]} -gt 0 ] || sizes=(a b)
 
@@ -35,41 +40,68 @@ run() {  # run SIZE NAME COMMAND…: appends the command's last line of output, 
   printf '{"size": "%s", "name": "%s", "run": %s}\n' "$size" "$name" "$line" >> "$results"
 }
 
+cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+family=$(sed -n -E '/^(cpu family|model)[^a-z]*:/{s/.*: //;p}' /proc/cpuinfo | head -n 2 | paste -sd/)
+version=$("$(dirname "$SKEIN")/skein" version --json)
+kind=$("$PYTHON" -c 'import json, sys; print(json.loads(sys.argv[1])["cpu"])' "$version")
+compiler=$("$PYTHON" -c 'import json, sys; print(json.loads(sys.argv[1])["compiler"])' "$version")
+echo "CPU        $cpu (family/model $family), $(nproc) cores" >&2
+echo "Skein      kernels for $kind, $compiler" >&2
+"$PYTHON" -c 'import torch
+print(f"PyTorch    {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, in '"$DTYPES"'")' >&2
+
 for size in "${sizes[@]}"; do
   common=(--size "$size" --sequences "$SEQUENCES" --steps "$STEPS")
   for ((round = 0; round < ROUNDS; ++round)); do
     run "$size" skein "$SKEIN" "${common[@]}"
-    for mode in eager compile; do
-      run "$size" "torch-$mode" "$PYTHON" bench/compare_torch.py --mode $mode --micro "$MICRO" \
-        "${common[@]}"
+    for dtype in $DTYPES; do
+      for mode in eager compile; do
+        run "$size" "torch-$mode-$dtype" "$PYTHON" bench/compare_torch.py --mode $mode \
+          --dtype "$dtype" --micro "$MICRO" "${common[@]}"
+      done
     done
   done
 done
 
+kept=${RESULTS:-bench/results/cpu-$kind-$(date -u +%Y-%m-%d).json}
+export cpu family kind compiler kept
 "$PYTHON" - "$results" <<'SUMMARY'
+import datetime
 import json
+import os
 import statistics
 import sys
 
 TARGET = 1.5
 runs = [json.loads(line) for line in open(sys.argv[1])]
-behind = False
-print(f"{'size':4}  {'program':13}  {'tokens/s':>10}  {'(lowest':>8} {'highest)':>9}"
+names = list(dict.fromkeys(run["name"] for run in runs))
+behind, ratios = False, []
+print(f"{'size':4}  {'program':18}  {'tokens/s':>10}  {'(lowest':>8} {'highest)':>9}"
       f"  {'matmul TFLOP/s':>14}  {'share':>6}")
 for size in sorted({run["size"] for run in runs}):
     speed = {}
-    for name in ("skein", "torch-eager", "torch-compile"):
+    for name in names:
         mine = [run["run"] for run in runs if (run["size"], run["name"]) == (size, name)]
         median = {key: statistics.median(run[key] for run in mine)
                   for key in ("tokens_per_s", "matmul_tflops", "share_of_matmul")}
         speeds = [run["tokens_per_s"] for run in mine]
         speed[name] = median["tokens_per_s"]
-        print(f"{size:4}  {name:13}  {speed[name]:10.0f}  {min(speeds):8.0f} {max(speeds):9.0f}"
+        print(f"{size:4}  {name:18}  {speed[name]:10.0f}  {min(speeds):8.0f} {max(speeds):9.0f}"
               f"  {median['matmul_tflops']:14.3f}  {median['share_of_matmul']:6.1%}")
-    rival = max(speed["torch-eager"], speed["torch-compile"])
+    rival = max(value for name, value in speed.items() if name != "skein")
     ratio = speed["skein"] / rival
     behind |= ratio < TARGET
-    print(json.dumps({"size": size, "skein_tokens_per_s": speed["skein"],
-                      "torch_tokens_per_s": rival, "ratio": round(ratio, 3)}))
+    ratios.append({"size": size, "skein_tokens_per_s": speed["skein"],
+                   "torch_tokens_per_s": rival, "ratio": round(ratio, 3)})
+    print(json.dumps(ratios[-1]))
+kept = os.environ["kept"]
+if kept != "none":
+    facts = {key: os.environ[key] for key in ("cpu", "family", "kind", "compiler")}
+    os.makedirs(os.path.dirname(kept) or ".", exist_ok=True)
+    with open(kept, "w") as file:
+        json.dump(facts | {"cores": os.cpu_count(), "date": datetime.date.today().isoformat(),
+                           "ratios": ratios, "runs": runs}, file, indent=1)
+        file.write("\n")
+    print(kept, file=sys.stderr)
 sys.exit(1 if behind else 0)
 SUMMARY

@@ -8,6 +8,7 @@
 # SKEIN      build/train_bench             MODES  of compare_torch.py (by size); "": no PyTorch
 # PRECISION  of Skein (bf16-sr)            MOMENTS, RECOMPUTE  of Skein (fp32, none, where they fit)
 # DEVICE     cuda                          LIMIT  seconds that a run may take (240)
+# MICRO, SEQUENCES  at a time and in a step (by size)
 # RUNS       a file that gets one JSON line a run, as it ends
 #
 # A run that fails is told and left out. Exit code 1 where a run of Skein failed, 2 where Skein
@@ -44,6 +45,8 @@ run() {  # run SIZE NAME COMMAND…: appends the command's last line of output, 
   echo "size $size, $name …" >&2
   line=$(timeout --kill-after=5 "$LIMIT" "$@" 2> "$scratch/error" | tail -n 1)
   code=$?
+  # What a run that went well had to say ("runs on our own kernels") belongs to its figure.
+  [ $code != 0 ] || sed 's/^/  /' "$scratch/error" >&2
   if [ $code = 0 ]; then
     printf '{"size": "%s", "name": "%s", "run": %s}\n' "$size" "$name" "$line" >> "$runs"
     return
@@ -70,12 +73,14 @@ for size in "${sizes[@]}"; do
     *) echo "compare_torch_gpu.sh: no size $size: expected 7b, 1b, 0.5b or tiny" >&2; exit 2 ;;
   esac
   [ -n "$has_torch" ] && modes=${MODES-$modes} || modes=''
+  sequences=${SEQUENCES:-$sequences} micro=${MICRO:-$micro}
+  label=$size${MICRO:+-micro$MICRO}
   common=(--size "$size" --device "$DEVICE" --sequences "$sequences" --micro "$micro" --steps "$STEPS")
   for ((round = 0; round < ROUNDS; ++round)); do
-    run "$size" "skein-$PRECISION" "$SKEIN" "${common[@]}" --precision "$PRECISION" \
+    run "$label" "skein-$PRECISION" "$SKEIN" "${common[@]}" --precision "$PRECISION" \
       --moments "$moments" --recompute "$recompute"
     for mode in $modes; do
-      run "$size" "torch-$mode" "$PYTHON" bench/compare_torch.py --mode "$mode" "${common[@]}"
+      run "$label" "torch-$mode" "$PYTHON" bench/compare_torch.py --mode "$mode" "${common[@]}"
     done
   done
 done
@@ -89,7 +94,7 @@ import sys
 runs = [json.loads(line) for line in open(sys.argv[1])]
 if not runs:
     sys.exit(0)
-print(f"{'size':5}  {'program':14}  {'tokens/s':>10}  {'model TFLOP/s':>13}  {'of the product':>14}"
+print(f"{'size':9}  {'program':14}  {'tokens/s':>10}  {'model TFLOP/s':>13}  {'of the product':>14}"
       f"  {'memory, GB':>10}")
 speed = {}
 for size, name in dict.fromkeys((run["size"], run["name"]) for run in runs):
@@ -97,7 +102,7 @@ for size, name in dict.fromkeys((run["size"], run["name"]) for run in runs):
     median = {key: statistics.median(run.get(key, 0) for run in mine)
               for key in ("tokens_per_s", "model_tflops", "share_of_matmul", "peak_bytes")}
     speed[size, name] = median["tokens_per_s"]
-    print(f"{size:5}  {name:14}  {median['tokens_per_s']:10.0f}  {median['model_tflops']:13.1f}"
+    print(f"{size:9}  {name:14}  {median['tokens_per_s']:10.0f}  {median['model_tflops']:13.1f}"
           f"  {median['share_of_matmul']:14.1%}  {median['peak_bytes'] / 1e9:10.1f}")
 for size in dict.fromkeys(size for size, _ in speed):
     skein = [value for (s, name), value in speed.items() if s == size and name.startswith("skein")]

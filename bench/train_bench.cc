@@ -14,8 +14,10 @@
 // Prints one JSON line; times are the median over steps. A model FLOP is one of
 // training_flops_per_token: 6 per weight of a matrix and token, causal attention at half of T x T,
 // nothing for what is computed again. On a GPU also its share of --peak-tflops (989: dense bf16 of
-// an H100 or H200, by the data sheet). first_step_s is the time from the program's start to the end
-// of its first step. --profile adds a table of time by op; the steps are slower for it.
+// an H100 or H200, by the data sheet), and that with causal attention as the whole T x T.
+// first_step_s is the time from the program's start to the end of its first step. --profile adds a
+// table of time by op; the steps are slower for it.
+// SKEIN_CPU limits the kind of CPU kernels, as it does for skein.
 // Exit code 2: the command line, a mode that this build does not have, or no such device.
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -31,6 +33,7 @@
 #include "skein/model/decoder.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
+#include "skein/ops/simd/cpu_kind.h"
 #include "skein/train/device_ceiling.h"
 #include "skein/train/step_runner.h"
 #include "skein/weights/initialize.h"
@@ -108,7 +111,7 @@ std::unique_ptr<Device> make_bench_device(const Options& options) {
                       .threads = options.threads});
 }
 
-StepSpec make_spec(const Options& options) {
+StepSpec make_spec(const Options& options, std::string_view device_kind) {
   StepSpec spec;
   spec.model = model_of_size(kSizes.at(options.size));
   spec.micro_sequences = options.micro;
@@ -117,6 +120,7 @@ StepSpec make_spec(const Options& options) {
   spec.recompute = parse_recompute_policy(options.recompute);
   spec.update.precision = parse_precision(options.precision);
   spec.fp8 = options.precision == "fp8";
+  spec.head_block_tokens = head_block_tokens(spec.model, find_backend(device_kind));
   spec.update.moments = options.moments == "bf16" ? DType::kBF16 : DType::kF32;
   return spec;
 }
@@ -172,8 +176,8 @@ double median(std::vector<double> values) {
 }
 
 void run(const Options& options, Clock::time_point program_start) {
-  const StepSpec spec = make_spec(options);
   const auto device = make_bench_device(options);
+  const StepSpec spec = make_spec(options, device->kind());
   const bool is_cpu = device->kind() == "cpu";
   const DType dtype = compute_dtype(spec.update.precision);
   // On a GPU before the arenas take its memory.
@@ -198,8 +202,16 @@ void run(const Options& options, Clock::time_point program_start) {
       "\"share_of_matmul\": {:.4f}, \"model_tflops\": {:.3f}",
       options.size, tokens_per_s, ceiling / 1e12, flops / ceiling, flops / 1e12);
   if (!is_cpu) {
-    line += fmt::format(", \"peak_tflops\": {:g}, \"share_of_peak\": {:.4f}", options.peak_tflops,
-                        flops / 1e12 / options.peak_tflops);
+    const double whole_square =
+        flops + 6.0 *
+                    static_cast<double>(spec.model.num_hidden_layers * spec.model.query_size() *
+                                        spec.sequence_length) *
+                    tokens_per_s;
+    line += fmt::format(
+        ", \"peak_tflops\": {:g}, \"share_of_peak\": {:.4f}, "
+        "\"share_of_peak_whole_square\": {:.4f}",
+        options.peak_tflops, flops / 1e12 / options.peak_tflops,
+        whole_square / 1e12 / options.peak_tflops);
   }
   fmt::print(
       "{}, \"step_ms\": {:.3f}, \"first_step_s\": {:.3f}, \"peak_bytes\": {}, \"arena_bytes\": {}, "
@@ -236,6 +248,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   try {
+    skein::limit_cpu_kind("auto");
     if (options.sequences % options.micro != 0) {
       skein::fail(skein::ErrorCode::kUsage, "--micro must divide --sequences");
     }

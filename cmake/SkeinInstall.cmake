@@ -51,6 +51,8 @@ function(skein_install_tests)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME docs/snippets COMMAND tests/scripts/doc_snippets_test.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME scripts/gpu_check COMMAND tests/scripts/gpu_check_test.py
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME survival/soak COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --steps 500 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME survival/bit_flips COMMAND tests/survival/bit_flips.py ${CMAKE_BINARY_DIR}/skein

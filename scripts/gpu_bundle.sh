@@ -49,7 +49,7 @@ done
 sed -n 's/^SKEIN_FAMILY(\(.*\))$/\1/p' skein/model/families.def |
   xargs -I{} cp -r tests/goldens/{} "$stage/tests/goldens/"
 cp bench/compare_torch.py bench/compare_torch_gpu.sh "$stage/bench/"
-cp scripts/gpu_check.sh scripts/gpu_results.py "$stage/scripts/"
+cp scripts/gpu_check.sh scripts/gpu_results.py scripts/within.py "$stage/scripts/"
 cp LICENSE "$stage/"
 git describe --always --dirty --abbrev=40 > "$stage/COMMIT" 2>/dev/null || echo unknown > "$stage/COMMIT"
 find "$stage/build" -type f -exec objdump -T {} + 2>/dev/null | grep -oP 'GLIBC_\K2\.[0-9.]+' |
@@ -69,4 +69,4 @@ if ((bytes > max_bytes)); then
   exit 1
 fi
 echo "$dir: $bytes bytes, commit $(cat "$stage/COMMIT"), needs glibc $(cat "$stage/GLIBC") or later" >&2
-echo "there: gpu_check.sh [RESULTS.json]" >&2
+echo "there: gpu_check.sh A|B|C|D [RESULTS.json]" >&2

@@ -1,16 +1,24 @@
 #!/usr/bin/env bash
-# Everything that only a GPU can show, in one go of under 10 minutes: tests, compute-sanitizer, rates of
-# kernels, losses beside the CPU's, training speed beside PyTorch's. docs/gpu.md says how to read it.
+# Everything that only a GPU can show, in calls of under 10 minutes each: tests, compute-sanitizer, rates
+# of kernels, losses beside the CPU's, training speed beside PyTorch's. docs/gpu.md says how to read it.
 #
-#   scripts/gpu_check.sh [RESULTS.json]      in a checkout that is built
-#   gpu_check.sh [RESULTS.json]              in a folder that scripts/gpu_bundle.sh made
+#   scripts/gpu_check.sh CALL [RESULTS.json]      in a checkout that is built
+#   gpu_check.sh CALL [RESULTS.json]              in a folder that scripts/gpu_bundle.sh made
 #
-#   RESULTS.json   default bench/results/<device>-<date>.json, or in $OUT; the log goes beside it
+#   CALL   A   what is there, the kernels' tests, profiles of steps: the first thing to run (6 minutes)
+#          B   rates of kernels; 7B beside PyTorch, with one and two sequences at a time (9)
+#          C   fp8, 0.5B beside PyTorch, goldens, losses, bits (9)
+#          D   compute-sanitizer; 1B beside PyTorch (9)
+#   RESULTS.json   default bench/results/<device>-<date>-CALL.json, or in $OUT; the log goes beside it
 #
-# SECTIONS   some of: kernels-test goldens bits losses kernels train sanitizer (default: all)
-# SECONDS_IN_ALL  what they share (560)      PYTHON  a python3, for PyTorch one that has it (python3)
+# SECTIONS   instead of CALL: some of kernels-test profile kernels train-7b train-7b-micro2 train-fp8
+#            train-1b train-0.5b goldens losses bits sanitizer; their time is SECONDS_IN_ALL (560)
+# PYTHON     a python3, for PyTorch one that has it (python3)
 #
-# Every section has a time of its own; one that fails or hangs is recorded, and the next one runs.
+# Every section has a time of its own, and whatever it started ends with it; one that fails or hangs is
+# recorded, and the next one runs. The results are written anew after each, so that a machine which goes
+# away takes only what was running. The kernels' tests have a process a suite; a suite that fails runs
+# again without cuDNN's attention, without tuned products, and without CUDA graphs.
 # Exit code 0: every test passed; 1: one failed, was not there or did not come to its end; 2: no such
 # section; 77: there is no GPU. A figure that misses its target is shown, and fails nothing.
 #
@@ -18,11 +26,23 @@
 # measurements must pass as well.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
+all_sections='kernels-test profile kernels train-7b train-7b-micro2 train-fp8 train-1b train-0.5b'
+all_sections+=' goldens losses bits sanitizer'
+arguments=("$@")
+call=${SECTIONS:+by-hand}
+[ -n "$call" ] || { call=${1:-}; shift; }
+# What the sections of a call may take adds up to less than its time.
+case $call in
+  A) SECTIONS='kernels-test profile' SECONDS_IN_ALL=${SECONDS_IN_ALL:-350} ;;
+  B) SECTIONS='kernels train-7b train-7b-micro2' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
+  C) SECTIONS='goldens losses bits train-fp8 train-0.5b' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
+  D) SECTIONS='sanitizer train-1b' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
+  by-hand) ;;
+  *) echo "gpu_check: ${call:-no call}: expected A, B, C or D, or SECTIONS" >&2; exit 2 ;;
+esac
 results=${1:-}
 [ -z "$results" ] || results=$(realpath -m "$results")
 [ -z "${OUT:-}" ] || OUT=$(realpath -m "$OUT")
-all_sections='kernels-test goldens bits losses kernels train sanitizer'
-SECTIONS=${SECTIONS:-$all_sections}
 for section in $SECTIONS; do
   [[ " $all_sections " == *" $section "* ]] ||
     { echo "gpu_check: no section $section: expected some of $all_sections" >&2; exit 2; }
@@ -43,7 +63,7 @@ if [ -f "$here/skein-gpu.tar.xz" ]; then
   trap 'rm -rf "$unpacked"' EXIT
   "$PYTHON" -W ignore -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' \
     "$here/skein-gpu.tar.xz" "$unpacked" || exit 1
-  OUT=${OUT:-$here/results} "$unpacked/scripts/gpu_check.sh" ${results:+"$results"}
+  OUT=${OUT:-$here/results} "$unpacked/scripts/gpu_check.sh" "${arguments[@]}"
   exit
 fi
 cd "$here/.." || exit 1
@@ -62,8 +82,8 @@ fi
 skein=build/skein kernels_test=build/skein_cuda_test goldens_test=build/decoder_goldens_test
 train_bench=build/train_bench kernel_bench=build/kernel_bench bits_test=build/bit_identity_test
 device=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
-sizes='7b 1b 0.5b' bench_options=() fp32_steps=20 sr_steps=200
-test_filter='*'
+bench_options=() fp32_steps=20 sr_steps=200
+test_filter='*' tests_seconds=150 suite_seconds=20
 goldens_filter='*'
 bits_filter='*/fp32:*/bf16_sr:*/larger_bf16_sr:Interrupted.SignalsSaveAndExitWith75'
 # compute-sanitizer slows a kernel down some hundred times: what reduces, scatters and shares memory.
@@ -72,15 +92,16 @@ racecheck_filter+=':SumSquares.AddsUpAllSquares:AddToSum.MeetsItsReference:Atten
 memcheck_filter=$racecheck_filter:Add.MeetsItsReference:Swiglu.MeetsItsReference:Rope.MatchesTheDefinition
 memcheck_filter+=:Adamw.MeetsItsReference:Linear.StoresF32WhenAsked:Zigzag.MeetsItsReference
 if [ -n "$dry" ]; then
-  skein=build/skein_on_emulated_cuda kernels_test=build/skein_cuda_emulated_test
+  skein=build/skein_on_emulated_cuda kernels_test=${KERNELS_TEST:-build/skein_cuda_emulated_test}
   goldens_test=build/decoder_goldens_on_emulated_cuda_test
   train_bench=${TRAIN_BENCH:-build/train_bench_on_emulated_cuda}
   kernel_bench=${KERNEL_BENCH:-build/kernel_bench_on_emulated_cuda}
-  device='emulated CUDA' sizes=tiny bench_options=(--small --seconds 0.001) fp32_steps=3 sr_steps=3
+  device='emulated CUDA' bench_options=(--small --seconds 0.001) fp32_steps=3 sr_steps=3
+  tests_seconds=${TESTS_SECONDS:-150} suite_seconds=${TESTS_SECONDS:-20}
   test_filter='Add.*:CudaDevice.*' goldens_filter='*LogProbabilities/llama_multi_head' bits_filter='*SeedsMatter'
 fi
 device=${device:-unknown GPU}
-name=$(tr '[:upper:] ' '[:lower:]-' <<< "$device" | tr -cd 'a-z0-9-')-$(date -u +%Y-%m-%d)
+name=$(tr '[:upper:] ' '[:lower:]-' <<< "$device" | tr -cd 'a-z0-9-')-$(date -u +%Y-%m-%d)-$call
 results=${results:-${OUT:-bench/results}/$name.json}
 mkdir -p "$(dirname "$results")" || exit 1
 log=${results%.json}.log
@@ -119,6 +140,7 @@ say() { echo "$*" | tee -a "$log" >&2; }
 # record KIND NAME STATUS SECONDS NOTE; KIND: test, or measurement
 record() {
   printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "${5//[$'\t\n']/ }" >> "$work/records"
+  seconds=$SECONDS "$PYTHON" scripts/gpu_results.py > "$work/table" 2>> "$log"
   say "  $2: $3$([ -z "$4" ] || echo ", $4 s")${5:+: $5}"
 }
 wanted() { [[ " $SECTIONS " == *" $1 "* ]]; }
@@ -135,7 +157,7 @@ run() {
   ((left > 10)) || { record "$kind" "$what" 'no time' '' "nothing is left of SECONDS_IN_ALL"; return 1; }
   ((limit < left)) || limit=$left
   echo "== $what: $*" >> "$log"
-  timeout --kill-after=5 "$limit" "$@" > "$work/output" 2>&1
+  "$PYTHON" scripts/within.py "$limit" "$@" > "$work/output" 2>&1
   code=$?
   cat "$work/output" >> "$log"
   if grep -q 'Device not supported' "$work/output"; then  # compute-sanitizer, in some virtual machines
@@ -159,20 +181,37 @@ say "libraries  ${cuda_libraries:-none found; cuBLASLt and cuDNN must be where t
 say "results    $results"
 { nvidia-smi; uname -a; free -g; nproc; } >> "$log" 2>&1
 
+# After an illegal access no call of a process succeeds, so each suite has its own.
 check_kernels() {
   is_there test kernels-test "$kernels_test" || return
-  run test kernels-test 150 "$(wrap "$kernels_test")" --gtest_filter="$test_filter" --gtest_brief=1
+  local program suite tests limit until=$((SECONDS + tests_seconds)) variable
+  program=$(wrap "$kernels_test")
+  "$program" --gtest_list_tests --gtest_filter="$test_filter" > "$work/tests" 2>> "$log"
+  local suites
+  mapfile -t suites < <(sed -n 's/^\([^ ]*\)\.\( .*\)\?$/\1/p' "$work/tests")
+  ((${#suites[@]} > 0)) || { record test kernels-test failed '' "$kernels_test lists no tests"; return; }
+  for suite in "${suites[@]}"; do
+    tests=$(awk -v suite="$suite." '/^[^ ]/ { found = $1 == suite; next } found { printf "%s%s:", suite, $1 }' \
+      "$work/tests")
+    limit=$((until - SECONDS))
+    run test "kernels-test $suite" $((limit > suite_seconds ? limit : suite_seconds)) \
+      "$program" --gtest_filter="$tests" --gtest_brief=1 && continue
+    for variable in SKEIN_ATTENTION=plain SKEIN_TUNE=off SKEIN_GRAPHS=off; do
+      run again "kernels-test $suite, $variable" "$suite_seconds" env "$variable" "$program" --gtest_filter="$tests" \
+        --gtest_brief=1
+    done
+  done
 }
 
 check_goldens() {
   is_there test goldens "$goldens_test" || return
-  run test goldens 90 env SKEIN_TEST_DEVICE=cuda "SKEIN_TEST_GOLDENS=$root/tests/goldens" \
+  run test goldens 80 env SKEIN_TEST_DEVICE=cuda "SKEIN_TEST_GOLDENS=$root/tests/goldens" \
     "$(wrap "$goldens_test")" --gtest_filter="$goldens_filter"
 }
 
 check_bits() {
   is_there test bits "$bits_test" && is_there test bits "$skein" || return
-  run test bits 150 env "SKEIN_TEST_PROGRAM=$(wrap "$skein")" "$(wrap "$bits_test")" \
+  run test bits 120 env "SKEIN_TEST_PROGRAM=$(wrap "$skein")" "$(wrap "$bits_test")" \
     --gtest_filter="$bits_filter" --gtest_brief=1
 }
 
@@ -243,47 +282,69 @@ check_losses() {
   is_there test losses "$skein" || return
   local command
   command=$(wrap "$skein")
-  run test losses-job 60 bash -c 'make_job "$0"' "$command" || return
-  run test losses-fp32 90 bash -c 'train_both "$0" fp32 "$1"' "$command" $fp32_steps
-  run test losses-bf16-sr 120 bash -c 'train_both "$0" bf16-sr "$1"' "$command" $sr_steps
+  run test losses-job 30 bash -c 'make_job "$0"' "$command" || return
+  run test losses-fp32 60 bash -c 'train_both "$0" fp32 "$1"' "$command" $fp32_steps
+  run test losses-bf16-sr 90 bash -c 'train_both "$0" bf16-sr "$1"' "$command" $sr_steps
 }
 
 measure_kernels() {
   is_there measurement kernels "$kernel_bench" || return
-  run measurement kernels 120 "$(wrap "$kernel_bench")" --device cuda "${bench_options[@]}"
+  run measurement kernels 115 "$(wrap "$kernel_bench")" --device cuda "${bench_options[@]}"
   grep '^{' "$work/output" > "$work/kernels"
 }
 
-measure_train() {
-  is_there measurement train "$train_bench" || return
-  local size
-  export SKEIN RUNS=$work/runs PYTHON LIMIT=150
-  SKEIN=$(wrap "$train_bench")
-  [ -z "$dry" ] || export MODES=''
-  for size in $sizes; do
-    run measurement "train-$size" 200 bench/compare_torch_gpu.sh "$size"
-  done
-  size=${sizes%% *}
-  run measurement "train-$size-fp8" 60 env MODES= ROUNDS=1 PRECISION=fp8 bench/compare_torch_gpu.sh "$size"
+# train SECTION SIZE SECONDS [VARIABLE=VALUE…]: a size beside PyTorch; the emulation has a tiny one.
+train() {
+  local section=$1 size=$2 limit=$3
+  shift 3
+  is_there measurement "$section" "$train_bench" || return
+  [ -z "$dry" ] || size=tiny
+  run measurement "$section" "$limit" env "SKEIN=$(wrap "$train_bench")" "RUNS=$work/runs" LIMIT=150 \
+    "$@" ${dry:+MODES= SEQUENCES=2} bench/compare_torch_gpu.sh "$size"
 }
 
-! wanted kernels-test || check_kernels
-! wanted goldens || check_goldens
-! wanted losses || check_losses
-! wanted kernels || measure_kernels
-! wanted train || measure_train
-! wanted bits || check_bits
-! wanted sanitizer || check_sanitizer
+# Where the time of a step goes, op by op: to the log.
+profile() {
+  local size
+  is_there measurement profile "$train_bench" || return
+  for size in 0.5b 7b; do
+    [ -z "$dry" ] || size=tiny
+    run measurement "profile-$size" 70 "$(wrap "$train_bench")" --device cuda --size "$size" --sequences 2 \
+      --steps 4 --profile
+  done
+}
 
-# ---- what came out ----
+# ---- what is known of the machine ----
 export results device work
-seconds=$SECONDS commit=$(cat COMMIT 2>/dev/null || git describe --always --dirty --abbrev=40 2>/dev/null)
+commit=$(cat COMMIT 2>/dev/null || git describe --always --dirty --abbrev=40 2>/dev/null)
 driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*Driver Version: \([0-9.]*\).*/\1/p')
 cuda=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: \([0-9.]*\).*/\1/p')
 torch=$("$PYTHON" -c 'import torch; print(torch.__version__)' 2>/dev/null)
+cudnn=$("$PYTHON" -c 'import torch; print(torch.backends.cudnn.version())' 2>/dev/null)
 gpu=$(nvidia-smi --query-gpu=name,memory.total,clocks.max.sm,clocks.max.mem,power.limit --format=csv,noheader 2>/dev/null | head -n 1)
-export seconds commit driver cuda torch gpu
-"$PYTHON" scripts/gpu_results.py | tee -a "$log"
+export commit driver cuda torch cudnn gpu
+# The clocks, power, temperature and what slows them, to the log.
+log_state() {
+  nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC >> "$log" 2>&1 || true
+}
+
+log_state
+! wanted kernels-test || check_kernels
+! wanted profile || profile
+! wanted goldens || check_goldens
+! wanted losses || check_losses
+! wanted kernels || measure_kernels
+! wanted train-7b || train train-7b 7b 210
+! wanted train-7b-micro2 || train train-7b-micro2 7b 205 MICRO=2 SEQUENCES=16 ROUNDS=1
+! wanted train-fp8 || train train-fp8 7b 60 MODES= ROUNDS=1 PRECISION=fp8
+! wanted train-1b || train train-1b 1b 200
+! wanted train-0.5b || train train-0.5b 0.5b 90 ROUNDS=1
+! wanted bits || check_bits
+! wanted sanitizer || check_sanitizer
+log_state
+
+# ---- what came out ----
+seconds=$SECONDS "$PYTHON" scripts/gpu_results.py | tee -a "$log"
 code=${PIPESTATUS[0]}
 echo "gpu_check: $results" >&2
 exit "$code"

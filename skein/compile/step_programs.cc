@@ -29,6 +29,7 @@ DecoderOptions decoder_options(const StepSpec& spec) {
   options.sequences = spec.micro_sequences * spec.layout.data_degree();
   options.token_ranks = spec.layout.data_degree() * spec.layout.mesh.size("cp");
   options.sequence_length = spec.sequence_length;
+  options.head_block_tokens = spec.head_block_tokens;
   return options;
 }
 
@@ -129,6 +130,12 @@ void check_token_split(const Config& config) {
        parallel.context);
 }
 
+int64_t head_block_tokens(const DecoderConfig& model, const Backend& backend) {
+  if (!backend.has_own_memory) return 0;
+  const int64_t row_bytes = model.vocab_size * size_of(DType::kF32);
+  return std::clamp<int64_t>((int64_t{512} << 20) / row_bytes / 64 * 64, 2048, 4096);
+}
+
 StepSpec step_spec(const Config& config, const DecoderConfig& model, const ParallelLayout& layout) {
   check_token_split(config);
   StepSpec spec;
@@ -151,6 +158,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   }
   UpdateOptions& update = spec.update;
   spec.fp8 = config.precision.mode == "fp8";
+  spec.head_block_tokens = head_block_tokens(model, training_backend(config));
   update.precision = parse_precision(config.precision.mode);
   update.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
   update.beta1 = config.optimizer.beta1;

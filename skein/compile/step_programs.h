@@ -42,8 +42,15 @@ struct StepSpec {
   UpdateOptions update;
   bool offload_optimizer = false;
   std::optional<OffloadOptions> offload_activations;  // none: they stay on the device
-  bool fp8 = false;  // in training, the layers' products read 8-bit operands
+  bool fp8 = false;               // in training, the layers' products read 8-bit operands
+  int64_t head_block_tokens = 0;  // DecoderOptions
 };
+
+// DecoderOptions::head_block_tokens of training. Every block of the head reads and writes the fp32
+// gradient of its weights, 1 GB of a 7B model: a device with memory of its own takes as many tokens
+// as fit 512 MiB of fp32 logits, 2,048 to 4,096; any other the decoder's choice, which stays in the
+// host's caches.
+int64_t head_block_tokens(const DecoderConfig& model, const Backend& backend);
 
 // Whether [model], or the file or source that it names, gives the vocab_size.
 bool gives_vocab_size(const Config& config);

@@ -14,8 +14,10 @@ constexpr int64_t kTaskCols = 256;
 constexpr int64_t kDepthBlockSteps = 128;
 // Packed operands stay within the last-level cache.
 constexpr int64_t kMaxPackedBytes = 4 << 20;
-// A longer summed dim is cut into pieces of this many steps where that lets both packed operands fit.
+// A longer summed dim is cut into pieces of this many steps where both packed operands then fit.
 constexpr int64_t kMaxPieceSteps = 1024;
+// Unfinished sums that take more are not worth their memory.
+constexpr int64_t kMaxUnfinishedBytes = 16 << 20;
 // A smaller product takes less time than starting a team of threads.
 constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
 
@@ -60,12 +62,17 @@ int64_t multiply_adds(const Matmul& matmul) {
   return matmul.rows * matmul.cols * depth;
 }
 
+int64_t unfinished_bytes(const Matmul& matmul) {
+  return round_up(matmul.rows, kTaskRows) * round_up(matmul.cols, kTaskCols) * 4;
+}
+
 Cut choose_cut(const Matmul& matmul, const MatmulKernel& kernel, bool pack_a) {
   if (matmul.num_terms != 1 || steps_of(matmul.terms[0], kernel) <= kMaxPieceSteps) {
     return Cut::kNone;
   }
   if (matmul.c.accumulate) return Cut::kAccumulate;
-  return pack_a ? Cut::kKeepSums : Cut::kNone;
+  const bool fits = unfinished_bytes(matmul) <= kMaxUnfinishedBytes;
+  return pack_a && fits ? Cut::kKeepSums : Cut::kNone;
 }
 
 Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
@@ -89,7 +96,7 @@ Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
     blocking.packed_a_bytes = blocking.block_rows * blocking.steps * 4;
   }
   if (blocking.cut == Cut::kKeepSums) {
-    blocking.sums_bytes = round_up(matmul.rows, kTaskRows) * round_up(matmul.cols, kTaskCols) * 4;
+    blocking.sums_bytes = unfinished_bytes(matmul);
   }
   return blocking;
 }
@@ -102,8 +109,8 @@ MatmulOperand advanced(const MatmulOperand& from, DType dtype, int64_t lane, int
   return to;
 }
 
-// One product, or a piece of it, whose packed B and A and unfinished sums share `scratch`; called by
-// every thread of a team.
+// One product, or a piece of it, whose packed B, packed A and unfinished sums share `scratch`;
+// called by every thread of a team.
 class Product {
  public:
   // `begins`, `ends`: where unfinished sums are kept, whether this is the first or the last piece.

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <string_view>
 
 #include "skein/base/check_cuda.h"
+#include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/runtime/host_memory.h"
 
@@ -26,6 +29,17 @@ constexpr int64_t kReaderBytes = int64_t{8} << 20;
 
 std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// SKEIN_GRAPHS=off in the environment tells a fault of a graph from one of its kernels.
+bool graphs_are_wanted() {
+  const char* wanted = std::getenv("SKEIN_GRAPHS");
+  if (wanted == nullptr || std::string_view(wanted) != "off") return true;
+  static std::once_flag told;
+  std::call_once(told, [] {
+    log::warn("SKEIN_GRAPHS=off: every kernel is started alone, not as part of a CUDA graph");
+  });
+  return false;
 }
 
 // Fails with one clear line where there is no GPU to run on.
@@ -337,6 +351,7 @@ void CudaDevice::begin_range(const std::string& name) { nvtxRangePushA(name.c_st
 void CudaDevice::end_range() { nvtxRangePop(); }
 
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& steps) {
+  if (!graphs_are_wanted()) return nullptr;
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
   cudaGraph_t graph = nullptr;

@@ -115,6 +115,14 @@ TEST(CudaDevice, WaitingCannotBeRecorded) {
   device->synchronize();  // and goes on
 }
 
+TEST(CudaDevice, RecordsNothingWhereGraphsAreOff) {
+  const auto device = gpu();
+  ::setenv("SKEIN_GRAPHS", "off", 1);
+  EXPECT_EQ(device->record([] { ADD_FAILURE() << "a step was recorded"; }), nullptr);
+  ::unsetenv("SKEIN_GRAPHS");
+  EXPECT_NE(device->record([] {}), nullptr);
+}
+
 TEST(CudaDevice, SaysHowMuchMemoryIsLeft) {
   const auto device = gpu();
   try {

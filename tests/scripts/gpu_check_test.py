@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""scripts/gpu_check.sh loses no result: with made-up programs that hang, crash and measure nan."""
+
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+KERNELS_TEST = """#!/usr/bin/env bash
+case "$*" in
+  *list_tests*) printf '%s\\n' Good. '  One' '  Two' Crashes. '  One' Hangs. '  One' \\
+                  Cudnn/Attention. '  One/0  # GetParam() = 1' Last. '  One' ;;
+  *=Good.One:Good.Two:*) ;;
+  *=Crashes.*) kill -SEGV $$ ;;
+  *=Hangs.*) trap '' TERM; setsid sleep 6001 & sleep 6002 ;;
+  *=Cudnn/Attention.One/0:*) [ "$SKEIN_ATTENTION" = plain ] || { echo '[  FAILED  ] Cudnn/Attention.One/0'; exit 1; } ;;
+  *=Last.One:*) ;;
+  *) echo "unexpected: $*" >&2; exit 1 ;;
+esac
+"""
+KERNEL_BENCH = """#!/usr/bin/env bash
+echo '{"copy_gb_per_s": 3000.5, "matmul_tflops": -nan}'
+echo '{"kernel": "add", "ratio": nan, "gb_per_s": inf}'
+echo '{"kernel": "swiglu", "ratio": 0.91, "gb_per_s": 2700}'
+printf '{"kernel": "rms_no'
+kill -KILL $$
+"""
+
+
+def running(command):
+    found = []
+    for folder in pathlib.Path("/proc").iterdir():
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b" ".join(words).decode(errors="replace").strip() == command:
+            found.append(folder.name)
+    return found
+
+
+class GpuCheck(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        path = pathlib.Path(cls.folder.name)
+        for name, text in (("kernels_test", KERNELS_TEST), ("kernel_bench", KERNEL_BENCH)):
+            (path / name).write_text(text)
+            (path / name).chmod(0o755)
+        cls.results = path / "results.json"
+        environment = os.environ | {
+            "SKEIN_GPU_CHECK_DRY": "1", "SECTIONS": "kernels-test kernels",
+            "KERNELS_TEST": str(path / "kernels_test"), "KERNEL_BENCH": str(path / "kernel_bench"),
+            "TESTS_SECONDS": "2", "PYTHON": sys.executable}
+        began = time.monotonic()
+        cls.run_ = subprocess.run([ROOT / "scripts/gpu_check.sh", cls.results], env=environment,
+                                  capture_output=True, text=True, timeout=120)
+        cls.seconds = time.monotonic() - began
+        cls.result = json.loads(cls.results.read_text(), parse_constant=lambda name: math.nan)
+        cls.sections = {section["name"]: section for section in cls.result["sections"]}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_a_suite_that_crashes_or_hangs_takes_no_other_with_it(self):
+        status = {name: section["status"] for name, section in self.sections.items()}
+        self.assertEqual(self.run_.returncode, 1, self.run_.stderr)
+        self.assertEqual(status["kernels-test Good"], "passed")
+        self.assertEqual(status["kernels-test Crashes"], "failed")
+        self.assertEqual(status["kernels-test Hangs"], "timeout")
+        self.assertEqual(status["kernels-test Last"], "passed")
+        self.assertFalse(self.result["passed"])
+
+    def test_what_hangs_is_gone(self):
+        self.assertEqual(running("sleep 6001") + running("sleep 6002"), [])
+
+    def test_what_fails_runs_again_in_other_ways(self):
+        self.assertEqual(self.sections["kernels-test Cudnn/Attention"]["status"], "failed")
+        again = self.sections["kernels-test Cudnn/Attention, SKEIN_ATTENTION=plain"]
+        self.assertEqual((again["kind"], again["status"]), ("again", "passed"))
+        again = self.sections["kernels-test Cudnn/Attention, SKEIN_TUNE=off"]
+        self.assertEqual(again["status"], "failed")
+
+    def test_the_times_of_a_calls_sections_add_up_to_less_than_its_own(self):
+        text = (ROOT / "scripts/gpu_check.sh").read_text()
+        limits = {name: int(seconds) for name, seconds in
+                  re.findall(r"wanted (\S+) \|\| train \S+ \S+ (\d+)", text)}
+        for section, function in (("goldens", "check_goldens"), ("bits", "check_bits"),
+                                  ("sanitizer", "check_sanitizer"), ("losses", "check_losses"),
+                                  ("kernels", "measure_kernels")):
+            body = re.search(function + r"\(\) \{\n(.*?)\n\}\n", text, re.DOTALL).group(1)
+            limits[section] = sum(map(int, re.findall(r"run \S+ \S+ (\d+) ", body)))
+        limits |= {"kernels-test": 150, "profile": 2 * 70}
+        calls = re.findall(r"^  ([ABCD])\) SECTIONS='([^']*)' SECONDS_IN_ALL=\S*:-(\d+)\}", text,
+                           re.MULTILINE)
+        self.assertEqual([call for call, *_ in calls], ["A", "B", "C", "D"])
+        for call, sections, seconds in calls:
+            whole = sum(limits[section] for section in sections.split())
+            self.assertLessEqual(whole, int(seconds), call)
+            self.assertLess(int(seconds), 600, call)
+
+    def test_a_call_has_a_name(self):
+        environment = {key: value for key, value in os.environ.items() if key != "SECTIONS"}
+        for arguments in ([], ["E"]):
+            run = subprocess.run([ROOT / "scripts/gpu_check.sh", *arguments], env=environment,
+                                 capture_output=True, text=True)
+            self.assertEqual(run.returncode, 2)
+            self.assertIn("expected A, B, C or D, or SECTIONS", run.stderr)
+
+    def test_a_nan_costs_no_other_figure(self):
+        figures = {figure["name"]: figure for figure in self.result["figures"]}
+        self.assertEqual(figures["copy within the device"]["value"], 3000.5)
+        self.assertIsNone(figures["large bf16 product"]["value"])
+        self.assertIsNone(figures["add"]["value"])
+        self.assertFalse(figures["add"]["met"])
+        self.assertEqual((figures["swiglu"]["value"], figures["swiglu"]["met"]), (0.91, True))
+        self.assertEqual(len(self.result["unread"]), 3, self.result["unread"])
+        self.assertIn("no number", self.run_.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
