@@ -16,8 +16,10 @@ constexpr int64_t kDepthBlockSteps = 128;
 constexpr int64_t kMaxPackedBytes = 4 << 20;
 // A longer summed dim is cut into pieces of this many steps where both packed operands then fit.
 constexpr int64_t kMaxPieceSteps = 1024;
-// Unfinished sums that take more are not worth their memory.
+// Unfinished sums that would take more go band by band of rows, each of which packs all of B: fewer
+// rows than these are not worth it.
 constexpr int64_t kMaxUnfinishedBytes = 16 << 20;
+constexpr int64_t kMinBandRows = 8 * kTaskRows;
 // A smaller product takes less time than starting a team of threads.
 constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
 
@@ -32,6 +34,7 @@ struct Blocking {
   int64_t steps = 0;  // of all terms, or of a piece
   bool pack_a = false;
   Cut cut = Cut::kNone;
+  int64_t band_rows = 0;   // rows that go through all pieces before the next ones
   int64_t block_cols = 0;  // columns of B packed at a time
   int64_t block_rows = 0;  // rows of A packed at a time
   int64_t packed_b_bytes = 0;
@@ -62,8 +65,14 @@ int64_t multiply_adds(const Matmul& matmul) {
   return matmul.rows * matmul.cols * depth;
 }
 
-int64_t unfinished_bytes(const Matmul& matmul) {
-  return round_up(matmul.rows, kTaskRows) * round_up(matmul.cols, kTaskCols) * 4;
+int64_t unfinished_bytes(int64_t rows, int64_t cols) {
+  return round_up(rows, kTaskRows) * round_up(cols, kTaskCols) * 4;
+}
+
+// An even share of the rows whose unfinished sums fit.
+int64_t rows_of_a_band(const Matmul& matmul) {
+  const int64_t bands = ceil_div(unfinished_bytes(matmul.rows, matmul.cols), kMaxUnfinishedBytes);
+  return round_up(ceil_div(matmul.rows, std::max<int64_t>(bands, 1)), kTaskRows);
 }
 
 Cut choose_cut(const Matmul& matmul, const MatmulKernel& kernel, bool pack_a) {
@@ -71,8 +80,10 @@ Cut choose_cut(const Matmul& matmul, const MatmulKernel& kernel, bool pack_a) {
     return Cut::kNone;
   }
   if (matmul.c.accumulate) return Cut::kAccumulate;
-  const bool fits = unfinished_bytes(matmul) <= kMaxUnfinishedBytes;
-  return pack_a && fits ? Cut::kKeepSums : Cut::kNone;
+  const int64_t rows = rows_of_a_band(matmul);
+  const bool fits = unfinished_bytes(rows, matmul.cols) <= kMaxUnfinishedBytes;
+  const bool pays = rows >= std::min(matmul.rows, kMinBandRows);
+  return pack_a && fits && pays ? Cut::kKeepSums : Cut::kNone;
 }
 
 Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
@@ -86,17 +97,19 @@ Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
   }
   blocking.cut = choose_cut(matmul, kernel, blocking.pack_a);
   if (blocking.cut != Cut::kNone) blocking.steps = kMaxPieceSteps;
+  blocking.band_rows = matmul.rows;
+  if (blocking.cut == Cut::kKeepSums) {
+    blocking.band_rows = rows_of_a_band(matmul);
+    blocking.sums_bytes = unfinished_bytes(blocking.band_rows, matmul.cols);
+  }
   blocking.block_cols = std::min(lanes_that_fit(matmul.cols, blocking.steps, kTaskCols),
                                  round_up(matmul.cols, kernel.panel_cols));
   blocking.packed_b_bytes = blocking.block_cols * blocking.steps * 4;
-  blocking.block_rows = matmul.rows;
+  blocking.block_rows = blocking.band_rows;
   if (blocking.pack_a) {
-    blocking.block_rows = std::min(lanes_that_fit(matmul.rows, blocking.steps, kTaskRows),
-                                   round_up(matmul.rows, kTaskRows));
+    blocking.block_rows = std::min(lanes_that_fit(blocking.band_rows, blocking.steps, kTaskRows),
+                                   round_up(blocking.band_rows, kTaskRows));
     blocking.packed_a_bytes = blocking.block_rows * blocking.steps * 4;
-  }
-  if (blocking.cut == Cut::kKeepSums) {
-    blocking.sums_bytes = unfinished_bytes(matmul);
   }
   return blocking;
 }
@@ -307,6 +320,20 @@ void run_pieces(const Matmul& matmul, const MatmulKernel& kernel, const Blocking
   }
 }
 
+// Called by every thread of a team.
+void run_bands(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking,
+               void* scratch) {
+  Matmul band = matmul;
+  for (int64_t row = 0; row < matmul.rows; row += blocking.band_rows) {
+    if (row > 0) Product::wait_for_team();
+    band.rows = std::min(blocking.band_rows, matmul.rows - row);
+    band.terms[0].a = advanced(matmul.terms[0].a, matmul.dtype, row, 0);
+    band.c.out =
+        static_cast<char*>(matmul.c.out) + row * matmul.c.row_stride * size_of(matmul.c.dtype);
+    run_pieces(band, kernel, blocking, scratch);
+  }
+}
+
 }  // namespace
 
 MatmulKernel best_matmul_kernel(DType dtype) {
@@ -327,7 +354,7 @@ void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch)
     if (blocking.cut == Cut::kNone) {
       Product(matmul, kernel, blocking, scratch).run();
     } else {
-      run_pieces(matmul, kernel, blocking, scratch);
+      run_bands(matmul, kernel, blocking, scratch);
     }
   }
 }
