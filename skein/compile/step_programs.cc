@@ -12,6 +12,7 @@
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/overlap.h"
+#include "skein/passes/overlap_layers.h"
 #include "skein/passes/plan_memory.h"
 #include "skein/passes/shard.h"
 #include "skein/passes/simplify.h"
@@ -157,6 +158,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
     spec.offload_activations = OffloadOptions{.least_bytes = config.memory.offload_min_bytes};
   }
   UpdateOptions& update = spec.update;
+  spec.overlap = config.parallel.overlap;
   spec.fp8 = config.precision.mode == "fp8";
   spec.head_block_tokens = head_block_tokens(model, training_backend(config));
   update.precision = parse_precision(config.precision.mode);
@@ -293,11 +295,13 @@ StepPasses step_passes(const StepSpec& spec) {
       {"append_update", "appends sums over ranks, clipping and AdamW",
        [&](Graph& g) { append_update(g, update_options(spec)); }},
       {"simplify", "drops what one rank has not to do", simplify},
+      {"overlap_layers", "has the layers' collectives travel beside computation", overlap_layers,
+       spec.overlap},
       {"offload", "has activations wait in host memory",
        [&](Graph& g) { offload(g, *spec.offload_activations); },
        spec.offload_activations.has_value()},
       {"overlap", "starts the update's collectives early, waits late",
-       [&](Graph& g) { overlap(g, spec.layout.shares().most() == 1); }},
+       [&](Graph& g) { overlap(g, spec.layout.shares().most() == 1); }, spec.overlap},
   };
   passes.evaluation = {
       shards_weights,

@@ -101,6 +101,7 @@ struct ParallelConfig {
   int64_t kv_replication = 0;
   int64_t reduction_width = 0;
   std::string sums = "canonical";
+  bool overlap = true;
   bool operator==(const ParallelConfig&) const = default;
 };
 

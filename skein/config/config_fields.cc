@@ -166,6 +166,9 @@ std::vector<ConfigField> make_fields() {
        "`canonical`: gradients of GPUs are summed in one order, the same bits on every layout; "
        "`fast`: as NCCL sums them",
        one_of({"canonical", "fast"})},
+      {"parallel", "overlap", at<&C::parallel, &Parallel::overlap>,
+       "collectives travel while the rank computes; without it each is waited for where it begins, "
+       "which takes less memory and keeps the bits"},
 
       {"checkpoint", "every_steps", at<&C::checkpoint, &CheckpointConfig::every_steps>,
        "steps between checkpoints; 0: only when the run ends or is stopped", between(0, kMaxSteps)},

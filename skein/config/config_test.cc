@@ -346,7 +346,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 76u);  // the keys of Config
+  EXPECT_EQ(names.size(), 77u);  // the keys of Config
 }
 
 TEST(NearestName, CountsEdits) {

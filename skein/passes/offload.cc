@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "skein/ops/offload/offload.h"
+#include "skein/ops/pipeline/pipeline.h"
 #include "skein/passes/storage.h"
 
 namespace skein {
@@ -70,7 +71,7 @@ class Offloader {
       }
       if (node.phase != Phase::kBackward) continue;
       ++num_backward[node.chunk];
-      if (node.op->only_waits) waiting_.insert(node.chunk);
+      if (node.op == &kReceive) waiting_.insert(node.chunk);
     }
     for (const ValueId id : graph_.outputs()) lives_[storage_of(id)].stays = true;
   }

@@ -11,6 +11,7 @@
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/overlap.h"
+#include "skein/passes/overlap_layers.h"
 #include "skein/passes/shard.h"
 #include "skein/passes/simplify.h"
 #include "skein/passes/take_stage.h"
@@ -230,6 +231,102 @@ TEST(Overlap, SumsStartEarlyAndTwoAreUnderWay) {
     const bool in_update = name == "s2.dp.F" || name == "s3.dp.F";
     EXPECT_EQ(node.phase, in_update ? Phase::kUpdate : Phase::kBackward) << name;
   }
+}
+
+// What a phase runs, in order: gathers and sums ("+" starts, "-" waits) and ops with arithmetic.
+std::vector<std::string> work(const Graph& graph, Phase phase) {
+  std::vector<std::string> found;
+  for (const Node& node : graph.nodes()) {
+    if (node.phase != phase) continue;
+    const std::string_view op = node.op->name;
+    if (op.starts_with("redistribute")) {
+      const bool gathers = node.attrs.text("to") == "R" && node.attrs.has("gathers");
+      const std::string half = op == "redistribute_start" ? "+" : op == "redistribute" ? "" : "-";
+      found.push_back(half + (gathers ? "gather " : "sum ") + node.scope.name);
+    } else {
+      found.push_back(fmt::format("{} {}", op, node.scope.name));
+    }
+  }
+  return found;
+}
+
+TEST(OverlapLayers, GradientsOfWeightsAreComputedBesideCollectives) {
+  Graph graph = differentiated(sharded("tp=2"));
+  const size_t nodes = graph.nodes().size();
+  overlap_layers(graph);
+  verify(graph, "overlap_layers");
+  EXPECT_EQ(graph.nodes().size(), nodes + count(graph, "redistribute_start"));
+  EXPECT_EQ(work(graph, Phase::kBackward), (Moves{"linear_dw head",
+                                                  "linear_dx head",
+                                                  "sum layers.1",
+                                                  "gather layers.1",
+                                                  "linear_dx layers.1",
+                                                  "linear_dx layers.1",  //
+                                                  "+sum layers.1",
+                                                  "linear_dw layers.1",
+                                                  "-sum layers.1",
+                                                  "rms_norm_backward layers.1",  //
+                                                  "+gather layers.0",
+                                                  "linear_dw layers.1",
+                                                  "-gather layers.0",
+                                                  "linear_dx layers.0",
+                                                  "linear_dx layers.0",  //
+                                                  "+sum layers.0",
+                                                  "linear_dw layers.0",
+                                                  "-sum layers.0",
+                                                  "rms_norm_backward layers.0",  //
+                                                  "+gather embed",
+                                                  "linear_dw layers.0",
+                                                  "-gather embed",  //
+                                                  "embedding_dw embed"}));
+}
+
+TEST(OverlapLayers, WeightsAreGatheredAScopeAhead) {
+  Graph graph = differentiated(sharded("dp=2"));
+  shard_weights(graph);
+  overlap_layers(graph);
+  verify(graph, "overlap_layers");
+  EXPECT_EQ(work(graph, Phase::kForward),
+            (Moves{"gather embed", "gather layers.0", "embedding embed",  //
+                   "+gather layers.1", "rms_norm layers.0", "linear layers.0", "linear layers.0",
+                   "add layers.0", "-gather layers.1",  //
+                   "+gather head", "rms_norm layers.1", "linear layers.1", "linear layers.1",
+                   "add layers.1", "-gather head",  //
+                   "linear head", "softmax_cross_entropy head", "add_to_sum head"}));
+}
+
+TEST(OverlapLayers, SumsOfGradientsTravelWhileTheNextScopeRuns) {
+  Graph graph = differentiated(sharded("dp=2"));
+  shard_gradients(graph);
+  overlap_layers(graph);
+  verify(graph, "overlap_layers");
+  EXPECT_EQ(work(graph, Phase::kBackward), (Moves{"zeros head",
+                                                  "linear_dw head",
+                                                  "sum head",
+                                                  "linear_dx head",  //
+                                                  "zeros layers.1",
+                                                  "linear_dw layers.1",
+                                                  "linear_dx layers.1",
+                                                  "zeros layers.1",
+                                                  "linear_dw layers.1",
+                                                  "linear_dx layers.1",
+                                                  "zeros layers.1",
+                                                  "rms_norm_backward layers.1",  //
+                                                  "+sum layers.1",
+                                                  "zeros layers.0",
+                                                  "linear_dw layers.0",
+                                                  "linear_dx layers.0",
+                                                  "zeros layers.0",
+                                                  "linear_dw layers.0",
+                                                  "linear_dx layers.0",
+                                                  "zeros layers.0",
+                                                  "rms_norm_backward layers.0",
+                                                  "-sum layers.1",  //
+                                                  "+sum layers.0",
+                                                  "zeros embed",
+                                                  "embedding_dw embed",
+                                                  "-sum layers.0",  //
+                                                  "sum embed"}));
 }
 
 }  // namespace

@@ -113,6 +113,7 @@ class Search {
     Config config = request_.config;
     config.parallel = {.tensor = tensor, .pipeline = pipeline, .context = context};
     config.parallel.reduction_width = request_.config.parallel.reduction_width;
+    config.parallel.overlap = request_.config.parallel.overlap;
     const int64_t data = request_.ranks / (tensor * pipeline * context);
     const int64_t width = std::max(data, config.parallel.reduction_width);
     for (const int64_t micro : {1, 2, 4, 8}) {

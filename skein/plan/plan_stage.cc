@@ -55,6 +55,52 @@ ProgramSeconds* find_program(std::vector<ChunkPlan>& chunks, std::string_view na
   return nullptr;
 }
 
+// The channels of collectives that end in the program.
+std::set<int64_t> channels_waited_for(const Program& program) {
+  std::set<int64_t> channels;
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.op->only_waits && instruction.attrs.has("channel")) {
+      channels.insert(instruction.attrs.integer("channel"));
+    }
+  }
+  return channels;
+}
+
+// Collectives that a program starts and waits for. They share the wire, one behind the other.
+class CollectivesUnderWay {
+ public:
+  CollectivesUnderWay(std::set<int64_t> channels, double overlap)
+      : channels_(std::move(channels)), overlap_(overlap) {}
+
+  // False where the program does not wait for it.
+  bool start(const Instruction& instruction, double seconds, double now) {
+    if (instruction.op->ended_by.empty()) return false;
+    const int64_t channel = instruction.attrs.integer("channel");
+    if (!channels_.contains(channel)) return false;
+    wire_is_free_ = std::max(wire_is_free_, now) + seconds;
+    ends_[channel] = {wire_is_free_, seconds};
+    return true;
+  }
+
+  // The seconds that it still takes, and of those beside computation what slows that down.
+  double wait(const Instruction& instruction, double now) {
+    if (!instruction.attrs.has("channel")) return 0;  // another stage's, which the schedule times
+    const auto found = ends_.find(instruction.attrs.integer("channel"));
+    if (found == ends_.end()) return 0;
+    return std::max(found->second.at - now, (1 - overlap_) * found->second.seconds);
+  }
+
+ private:
+  struct End {
+    double at, seconds;
+  };
+
+  const std::set<int64_t> channels_;
+  const double overlap_;
+  double wire_is_free_ = 0;
+  std::map<int64_t, End> ends_;  // by channel
+};
+
 ProgramSeconds without_hideable(ProgramSeconds seconds) {
   seconds.hideable = seconds.last_hideable = 0;
   return seconds;
@@ -83,8 +129,13 @@ ProgramSeconds Pricing::program(const Program& program, int64_t rank, int64_t ti
                                 std::map<WireKey, double>& collectives) const {
   ProgramSeconds sum;
   const bool is_update = program.name == "update";
+  CollectivesUnderWay under_way(is_update ? std::set<int64_t>{} : channels_waited_for(program),
+                                hardware_.overlap);
   for (const Instruction& instruction : program.instructions) {
-    if (instruction.op->only_waits) continue;
+    if (instruction.op->only_waits) {
+      sum.blocking += under_way.wait(instruction, sum.compute + sum.blocking);
+      continue;
+    }
     const std::optional<Message> message = message_of(instruction, mesh_, rank);
     if (!message || message->kind == CollectiveKind::kSend) {
       sum.compute += estimate_seconds(instruction, rates_);
@@ -94,6 +145,8 @@ ProgramSeconds Pricing::program(const Program& program, int64_t rank, int64_t ti
     collectives[{message->group, message->kind}] += static_cast<double>(times) * seconds;
     if (message->kind == CollectiveKind::kSend && !is_update) {
       sum.transfer += seconds;
+    } else if (under_way.start(instruction, seconds, sum.compute + sum.blocking)) {
+      continue;
     } else if (!instruction.op->ended_by.empty()) {
       sum.hideable += seconds;
       sum.last_hideable = seconds;

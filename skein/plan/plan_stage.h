@@ -4,7 +4,9 @@
 //
 // Seconds  of a program: every op by skein/schedule/estimate.h, every collective by
 //          skein/schedule/collective_seconds.h with the group's ranks placed as on the mesh.
-//          Asynchronous collectives (passes/overlap.h) are `hideable`, the others `blocking`.
+//          Of a collective that forward or backward starts and waits for (passes/overlap_layers.h)
+//          `blocking` is what the work in between does not hide. Other asynchronous ones
+//          (passes/overlap.h) are `hideable`, the rest is `blocking`.
 //          Transfers between stages are timed by the schedule (skein/schedule/simulate.h).
 // Bytes    of the rank of the stage that stores most: the first one on every other axis, of those
 //          with the largest share

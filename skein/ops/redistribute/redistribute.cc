@@ -205,7 +205,9 @@ Layout layout_wait(const OpCall& call) {
 
 // Treats the wait as the redistribution that it ends.
 void localize_wait(const OpCall& call, int64_t rank, Attrs& attrs) {
-  OpCall whole{call.op, call.scope, call.mesh, call.attrs, {}, {}, call.outputs};
+  Attrs without_targets = call.attrs;
+  without_targets.set("into", false);
+  OpCall whole{call.op, call.scope, call.mesh, without_targets, {}, {}, call.outputs};
   for (int i = 0; i < num_waited(call); ++i) {
     whole.inputs.push_back(call.inputs[num_waited(call) + 1 + i]);
   }

@@ -44,7 +44,7 @@ extern const OpDef kRedistribute;
 
 // The same as two ops, between which the rank computes: what the start reads and writes belongs to
 // the collective until the wait, which has the outputs of the node that the two replace. Only for
-// operands without gaps between rows; {channel} identifies the pair.
+// results without gaps between rows, and such terms of sums; {channel} identifies the pair.
 extern const OpDef kRedistributeStart;  // (x..., [t...]) -> (y..., staging)
 extern const OpDef kRedistributeWait;   // (y..., staging, x...) -> (y'...)
 

@@ -139,7 +139,9 @@ RedistributePlan prepare_redistribute_start(const KernelCall& call) {
   const View& staging = call.outputs.back();
   const int64_t bytes = collective_scratch_bytes(plan.collective, group_size(call));
   bool packed = plan.after.empty();
-  for (const View& x : call.inputs) packed = packed && x.is_contiguous();
+  for (const View& x : call.inputs) {  // a gather packs what it reads into its output
+    packed = packed && (x.is_contiguous() || kind_of(call) == Kind::kAllGather);
+  }
   if (!packed || bytes > staging.num_bytes() || call.communicator == nullptr) {
     fail(ErrorCode::kInternal, "[redistribute_start] {} staging bytes of {}, or rows with gaps",
          staging.num_bytes(), bytes);

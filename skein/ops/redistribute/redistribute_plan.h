@@ -31,8 +31,8 @@ struct RedistributePlan {
 RedistributePlan plan_redistribute(const KernelCall& call);
 
 // For `prepare`: they also announce the collective to the communicator.
-// Errors  kInternal: no communicator; the rank's place is not known; a start whose operands have
-//         gaps
+// Errors  kInternal: no communicator; the rank's place is not known; a start whose results, or
+//         terms, have gaps
 RedistributePlan prepare_redistribute(const KernelCall& call);
 RedistributePlan prepare_redistribute_start(const KernelCall& call);  // staging: the last output
 RedistributePlan prepare_redistribute_wait(const KernelCall& call);   // only its padding

@@ -10,7 +10,8 @@ struct Case {
   const char *from, *to;
   DType dtype = DType::kF32;
   int64_t row_padding = 0;
-  bool split = false;  // into start and wait
+  bool split = false;  // into start and wait, whose results have no gaps
+  bool into = false;   // memory that is there
 };
 
 constexpr double kGarbage = 77;  // in the padding of a Flat share
@@ -36,9 +37,15 @@ class Redistribution {
       inputs.push_back(graph_.add_input(Role::kInput, fmt::format("x{}", inputs.size()),
                                         type_of(c, shape, graph_.mesh(), c.from)));
     }
-    outputs_ = redistribute(graph_, inputs, "tp", Placement::parse(c.to));
+    std::vector<ValueId> targets;
+    for (size_t i = 0; c.into && i < shapes.size(); ++i) {
+      targets.push_back(graph_.add_input(Role::kInput, fmt::format("t{}", i),
+                                         type_of(c, shapes[i], graph_.mesh(), c.to)));
+      views_[targets.back()] = allocate(targets.back(), 0);
+    }
+    outputs_ = redistribute(graph_, inputs, "tp", Placement::parse(c.to), targets);
     for (const ValueId id : inputs) {
-      views_[id] = allocate(id);
+      views_[id] = allocate(id, c.row_padding);
       rank_.write(views_[id], input_values(id));
     }
     const Node node = graph_.nodes().back();
@@ -48,7 +55,7 @@ class Redistribution {
       }
     }
     for (const ValueId id : outputs_) {
-      if (!views_.contains(id)) views_[id] = allocate(id);
+      if (!views_.contains(id)) views_[id] = allocate(id, c.split ? 0 : c.row_padding);
     }
   }
 
@@ -74,9 +81,8 @@ class Redistribution {
   }
 
  private:
-  View allocate(ValueId id) {
-    return rank_.allocate(case_.dtype, graph_.type(id).local_shape(graph_.mesh()),
-                          case_.row_padding);
+  View allocate(ValueId id, int64_t row_padding) {
+    return rank_.allocate(case_.dtype, graph_.type(id).local_shape(graph_.mesh()), row_padding);
   }
 
   std::vector<double> input_values(ValueId id) const {
@@ -153,6 +159,11 @@ TEST_P(RedistributeRanks, InTwoHalves) {
            {std::pair{"P", "R"}, {"P", "F"}, {"F", "R"}, {"P", "S0"}, {"S0", "R"}}) {
         Redistribution(rank, size, {from, to, dtype, 0, true}, {{24, 36}, {12}}).run_and_check();
       }
+      // Into what is there, with a padded share; a gather also reads rows with gaps.
+      Redistribution(rank, size, {"P", "F", dtype, 0, true, true}, {{25, 300}, {7}, {4096}})
+          .run_and_check();
+      Redistribution(rank, size, {"F", "R", dtype, 0, true, true}, {{25, 300}}).run_and_check();
+      Redistribution(rank, size, {"S0", "R", dtype, 3, true}, {{24, 36}, {12, 5}}).run_and_check();
     }
   });
 }
