@@ -86,6 +86,7 @@ class Overlapper {
     node.scope = nodes_[after].scope;
     node.chunk = nodes_[after].chunk;
     node.last_only = true;
+    node.attrs.set("early", true);
     behind_[after].push_back(std::move(node));
   }
 

@@ -4,7 +4,7 @@
 //                     complete, with the last micro-batch only (`last_only`). At most two buckets
 //                     are in flight: then the oldest is waited for; the last ones are waited for in
 //                     the update. Only where a rank hosts one virtual rank: several must first be
-//                     added by their own tree
+//                     added by their own tree. These have the attr `early`
 //   updated weights   start when the bucket is updated; waited for after the next bucket is
 //
 // Memory   receive buffers of a bucket's sum live from start to wait: (n - 1) / n of two buckets

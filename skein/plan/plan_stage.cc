@@ -55,11 +55,13 @@ ProgramSeconds* find_program(std::vector<ChunkPlan>& chunks, std::string_view na
   return nullptr;
 }
 
-// The channels of collectives that end in the program.
+// The channels of collectives that end in the program. Early sums hide behind all of the last
+// backward.
 std::set<int64_t> channels_waited_for(const Program& program) {
   std::set<int64_t> channels;
   for (const Instruction& instruction : program.instructions) {
-    if (instruction.op->only_waits && instruction.attrs.has("channel")) {
+    const Attrs& attrs = instruction.attrs;
+    if (instruction.op->only_waits && attrs.has("channel") && !attrs.has("early")) {
       channels.insert(instruction.attrs.integer("channel"));
     }
   }
