@@ -184,7 +184,7 @@ class Search {
 
   // A lower bound on seconds: the work divided evenly among the ranks, the pipeline's idle share,
   // and the tensor collectives of any layout, which are 4 all-gathers and 4 reduce-scatters a
-  // layer.
+  // layer. Those of backward hide (passes/overlap_layers.h).
   double least_seconds(const Config& config, const ParallelLayout& layout) const {
     const DecoderConfig& model = request_.model;
     const StepSpec spec = step_spec(config, model, layout);
@@ -202,7 +202,8 @@ class Search {
                               model.hidden_size * size_of(dtype));
       const double each =
           collective_seconds(CollectiveKind::kAllReduce, bytes, place, request_.hardware);
-      seconds += 4 * each * static_cast<double>(model.num_hidden_layers) /
+      const double exposed = config.parallel.overlap ? 1 - request_.hardware.overlap : 1;
+      seconds += (2 + 2 * exposed) * each * static_cast<double>(model.num_hidden_layers) /
                  static_cast<double>(shape.num_stages) * static_cast<double>(shape.micro_batches);
     }
     const double idle = static_cast<double>(shape.num_stages - 1) /
