@@ -266,16 +266,17 @@ std::string GlooWorld::describe(const LossReport& report) const {
   text += fmt::format(": rank {} of '{}' (world rank {})", report.peer, report.group,
                       report.world_peer);
   if (report.timed_out) {
+    text += fmt::format(" did not take part within {}",
+                        format_duration(timeout(collective).count() / 1e3));
     if (!report.mismatch.empty()) {
       return text + fmt::format(
-                        " does something else: {}; see its log, and whether all ranks run "
-                        "the same version and configuration",
+                        ", but in something else: {}; see its log, and whether all ranks have the "
+                        "same version and configuration",
                         report.mismatch);
     }
-    return text + fmt::format(
-                      " did not take part within {}: it hangs, is stopped, cut off or much slower "
-                      "than the others; see its log, or raise launch.collective_timeout_s",
-                      format_duration(timeout(collective).count() / 1e3));
+    return text +
+           ": it hangs, is stopped, cut off or much slower than the others; see its log, or raise "
+           "launch.collective_timeout_s";
   }
   return text + fmt::format(" is gone: its process ended or its connection broke; see its log ({})",
                             report.transport);
