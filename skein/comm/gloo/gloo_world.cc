@@ -28,10 +28,11 @@ void ignore_broken_pipes() {
   }
 }
 
-// Raises the limit of open files to the connections plus what else a process opens.
-void need_descriptors(int num_connections) {
+// Raises the limit of open files to the connections, each with one that watches a process of this
+// host, plus what else a process opens.
+void need_descriptors(int num_connections, int num_watches) {
   constexpr rlim_t kOthers = 256;
-  const rlim_t needed = static_cast<rlim_t>(num_connections) + kOthers;
+  const rlim_t needed = static_cast<rlim_t>(num_connections + num_watches) + kOthers;
   struct rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   limit.rlim_cur = std::min(needed, limit.rlim_max);
@@ -150,6 +151,7 @@ void GlooWorld::connect(int world_rank, LossReport& loss) {
   std::optional<std::string> cause;
   const auto look = [&] {
     check_alive();
+    if (exchange_) exchange_->help();  // peers may come only after this rank took their messages
     address = rendezvous_.address_of(world_rank);
     if (!address) cause = rendezvous_.cause_of(world_rank, milliseconds(0));
     return address || cause;
@@ -184,7 +186,8 @@ void GlooWorld::connect(const std::vector<int>& world_ranks, LossReport loss) {
   for (const int peer : world_ranks) {
     if (peer != rank() && !is_connected(peer)) missing.push_back(peer);
   }
-  need_descriptors(num_connections_ + static_cast<int>(missing.size()));
+  need_descriptors(num_connections_ + static_cast<int>(missing.size()),
+                   exchange_ ? static_cast<int>(rendezvous_.of_this_host().size()) : 0);
   publish(missing);
   for (const int peer : missing) connect(peer, loss);
   // This rank's proofs are all on their way by now, so ranks that wait here do not wait for each

@@ -28,8 +28,8 @@ namespace skein {
 
 class Proof {
  public:
-  // Posts this rank's and does not wait. The ranks are connected. `reads_memory`: this rank can read
-  // the peer's.
+  // Posts this rank's and does not wait. The ranks are connected. `reads_memory`: this rank can
+  // read the peer's.
   Proof(gloo::transport::Context& context, const JobSecret& secret, const std::string& world,
         int peer, bool reads_memory);
 

@@ -119,6 +119,11 @@ std::unique_ptr<Channel> Exchange::channel(int peer, uint64_t id) {
   return std::make_unique<ExchangeChannel>(*this, LineName(peer, id));
 }
 
+void Exchange::help() {
+  const Lock lock(mutex_);
+  if (progress() && mailbox_.has_sleepers()) mailbox_.ring();
+}
+
 void Exchange::close() noexcept {
   is_closed_ = true;
   mailbox_.close();

@@ -43,6 +43,9 @@ class Exchange {
   // To a rank that is reached; `id` is the same at both ends. The exchange must outlive it.
   std::unique_ptr<Channel> channel(int peer, uint64_t id);
 
+  // Reads what has arrived: for whoever waits for something else than a message.
+  void help();
+
   // All waits fail, here and of those that wait for this rank, and no memory is used any more.
   void close() noexcept;
 

@@ -134,6 +134,35 @@ TEST(Exchange, ARingThatOverflowsLosesNothingAndLocksNobody) {
   });
 }
 
+// Rank 1 waits in start() for rank 2, which waits for rank 0, which waits until rank 1 has its
+// message.
+TEST(Exchange, ARankThatWaitsForAConnectionTakesItsMessages) {
+  over_each_transport([] {
+    run_ranks(3, [](WorldOptions options) {
+      options.timeout_s = 5;
+      const auto world = std::make_shared<GlooWorld>(options);
+      GlooCommunicator all(world, {0, 1, 2}, "all");
+      const int rank = options.rank;
+      if (rank < 2) world->connect({1 - rank});
+      std::vector<int32_t> first(1000, rank), second(1000, rank);
+      if (rank == 0) {
+        all.run(message(Kind::kSend, 1, first));
+        all.run(message(Kind::kSend, 2, second));
+      } else if (rank == 1) {
+        const auto received = all.start(message(Kind::kReceive, 0, first));
+        all.run(message(Kind::kSend, 2, second));
+        all.wait(received);
+        EXPECT_THAT(first, testing::Each(0));
+      } else {
+        all.run(message(Kind::kReceive, 0, first));
+        all.run(message(Kind::kReceive, 1, second));
+        EXPECT_THAT(first, testing::Each(0));
+        EXPECT_THAT(second, testing::Each(1));
+      }
+    });
+  });
+}
+
 TEST(Exchange, RanksThatDisagreeAreToldWhatCameAndReadNothing) {
   run_ranks(2, [](WorldOptions options) {
     options.timeout_s = options.rank == 0 ? 0.5 : 20;
