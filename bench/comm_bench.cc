@@ -1,6 +1,7 @@
-// Collectives over Gloo between 2 and 4 ranks of this host, on the loopback interface.
+// Collectives between 2 and 4 ranks of this host: through shared memory, and over Gloo on the
+// loopback interface.
 //
-//   comm_bench [--ranks N] [--seconds S]
+//   comm_bench [--ranks N] [--seconds S] [--transport shared|network]
 //
 // Forks the ranks; rank 0 prints a table. `GB/s` is what one rank sends, over the median time;
 // `cpu` is the time of all its threads, which an overlapped collective takes from computing.
@@ -19,6 +20,7 @@
 #include "skein/base/error.h"
 #include "skein/comm/communicator.h"
 #include "skein/comm/tree_sum.h"
+#include "skein/store/job_secret.h"
 
 namespace skein {
 namespace {
@@ -104,7 +106,10 @@ void run_rank(const WorldOptions& options, double seconds) {
 }
 
 // True if all ranks ended well.
-bool run_ranks(int size, double seconds) {
+bool run_ranks(int size, double seconds, const std::string& transport) {
+  fmt::print("transport: {}\n", transport);
+  std::fflush(stdout);
+  setenv("SKEIN_SHARED_MEMORY", transport == "shared" ? "on" : "off", 1);
   std::string folder = (std::filesystem::temp_directory_path() / "skein-comm-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) fail(ErrorCode::kIo, "cannot make {}", folder);
   std::vector<pid_t> pids;
@@ -113,7 +118,11 @@ bool run_ranks(int size, double seconds) {
     if (pids.back() != 0) continue;
     int code = 0;
     try {
-      run_rank({.rank = rank, .size = size, .rendezvous = folder}, seconds);
+      run_rank({.rank = rank,
+                .size = size,
+                .rendezvous = folder,
+                .secret = std::make_shared<JobSecret>("the secret of a benchmark", "comm_bench")},
+               seconds);
     } catch (const std::exception& error) {
       fmt::print(stderr, "comm_bench: rank {}: {}\n", rank, error.what());
       code = 1;
@@ -154,12 +163,19 @@ int main(int argc, char** argv) {
   int ranks = 0;
   double seconds = 0.5;
   app.add_option("--ranks", ranks, "2 and 4 where it is not given");
+  std::string transport;
   app.add_option("--seconds", seconds, "for each row")->capture_default_str();
+  app.add_option("--transport", transport, "both where it is not given")
+      ->check(CLI::IsMember({"shared", "network"}));
   CLI11_PARSE(app, argc, argv);
   // Before the sums: a process that had threads must not fork.
   bool well = true;
+  std::vector<std::string> transports = {"shared", "network"};
+  if (!transport.empty()) transports = {transport};
   for (const int size : ranks > 0 ? std::vector<int>{ranks} : std::vector<int>{2, 4}) {
-    well = skein::run_ranks(size, seconds) && well;
+    for (const std::string& each : transports) {
+      well = skein::run_ranks(size, seconds, each) && well;
+    }
   }
   for (const int terms : {2, 4, 8}) skein::print_tree_sum(skein::DType::kF32, terms);
   for (const int terms : {2, 4, 8}) skein::print_tree_sum(skein::DType::kBF16, terms);

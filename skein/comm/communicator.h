@@ -12,8 +12,8 @@
 //           collectives in the same order; sends and receives of a pair of ranks are matched in
 //           order, too. Waits may come in any order within a group; over several groups, all ranks
 //           wait for all-reduces in one common order. A send may complete only once its peer
-//           started the receive: neighbours that exchange must start both before waiting for
-//           either. A call that throws no longer uses any buffer.
+//           started the receive and waits for something: neighbours that exchange must start both
+//           before waiting for either. A call that throws no longer uses any buffer.
 // Queues    On a device that is asynchronous to the host (nccl) neither call blocks the host:
 //           start() orders the collective, in a queue of its own, after what is in the device's
 //           queue, and wait() orders it before what enters the device's queue next.
@@ -136,7 +136,8 @@ struct WorldOptions {
   std::string rendezvous;
   // They find each other here instead, and `rendezvous` is only its name; null: in the folder.
   std::shared_ptr<KeyValueStore> store = nullptr;
-  // What ranks prove to each other to know before they talk; null: they believe who connects.
+  // What ranks prove to each other to know before they talk; null: they believe who connects, and
+  // share no memory.
   std::shared_ptr<const JobSecret> secret = nullptr;
   double timeout_s = 60;        // of one wait()
   double start_timeout_s = 60;  // for all ranks to arrive
@@ -144,8 +145,9 @@ struct WorldOptions {
 
 // A communicator of all ranks, over Gloo, or `local` for a single rank. Ranks on one host meet on
 // the loopback interface, otherwise on the interface of the host name; SKEIN_NETWORK_INTERFACE=eth1
-// overrides both. SIGPIPE is ignored from then on, so that a lost peer is an error and not a
-// signal.
+// overrides both. With a secret, messages between ranks of one host go through shared memory;
+// SKEIN_SHARED_MEMORY=off prevents it. SIGPIPE is ignored from then on, so that a lost peer is an
+// error and not a signal.
 // Errors  Error{kPeerLost} naming the ranks that did not arrive; Error{kUsage} for a rank that came
 //         twice, another world size, an interface that does not exist
 std::unique_ptr<Communicator> make_world(const WorldOptions& options);

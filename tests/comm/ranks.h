@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -88,6 +89,16 @@ class Ranks {
   std::string folder_;
   std::vector<pid_t> pids_;
 };
+
+// Through shared memory, and then over Gloo alone.
+inline void over_each_transport(const std::function<void()>& body) {
+  for (const char* wanted : {"on", "off"}) {
+    SCOPED_TRACE(std::string("SKEIN_SHARED_MEMORY=") + wanted);
+    setenv("SKEIN_SHARED_MEMORY", wanted, 1);
+    body();
+  }
+  unsetenv("SKEIN_SHARED_MEMORY");
+}
 
 // All ranks run `body` and pass.
 inline void run_ranks(int size, const std::function<void(const WorldOptions&)>& body) {

@@ -18,12 +18,6 @@ char* at(void* data, int64_t offset) { return static_cast<char*>(data) + offset;
 
 bool is_reduction(Kind kind) { return kind == Kind::kReduceScatter || kind == Kind::kAllReduce; }
 
-// What both ends of a message have to agree on besides its size.
-uint64_t tag_of(const Collective& collective) {
-  const Kind kind = collective.kind == Kind::kReceive ? Kind::kSend : collective.kind;
-  return static_cast<uint64_t>(kind) << 8 | static_cast<uint64_t>(collective.dtype);
-}
-
 int64_t whole_bytes(const Collective& collective, const CollectivePart& part) {
   return part.elements * size_of(collective.dtype);
 }
@@ -40,11 +34,12 @@ GlooCommunicator::GlooCommunicator(std::shared_ptr<GlooWorld> world, std::vector
   rank_ = static_cast<int>(self - world_ranks_.begin());
   id_ = world_->new_group_id(world_ranks_, name_);
   channels_.resize(world_ranks_.size());
+  watches_.resize(world_ranks_.size());
   announced_.resize(world_ranks_.size());
 }
 
 GlooCommunicator::~GlooCommunicator() {
-  // Its buffers may be freed now, so Gloo must not touch them any more.
+  // Its buffers may be freed now, so nothing must touch them any more.
   if (!pending_.empty()) {
     world_->end(fmt::format("world rank {} gave up group '{}' in the middle of [{}] {}",
                             world_->rank(), name_,
@@ -62,7 +57,7 @@ std::unique_ptr<Communicator> GlooCommunicator::group(const std::vector<int>& me
   return std::make_unique<GlooCommunicator>(world_, std::move(world_ranks), name, leaves);
 }
 
-// Runs `action`, which talks to `peer`; whatever Gloo throws ends the world.
+// Runs `action`, which talks to `peer`; whatever a channel throws ends the world.
 template <typename Action>
 auto GlooCommunicator::guarded(const Pending& pending, int peer, TimePoint deadline,
                                Action&& action) {
@@ -71,11 +66,13 @@ auto GlooCommunicator::guarded(const Pending& pending, int peer, TimePoint deadl
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
+    const bool is_other = dynamic_cast<const MessageMismatch*>(&error) != nullptr;
     world_->lose({.collective = &pending.collective,
                   .group = name_,
                   .peer = peer,
                   .world_peer = world_ranks_[static_cast<size_t>(peer)],
                   .timed_out = std::chrono::steady_clock::now() >= deadline,
+                  .mismatch = is_other ? error.what() : "",
                   .transport = error.what()});
   }
 }
@@ -120,8 +117,7 @@ void GlooCommunicator::connect(const Collective& collective) {
 Channel& GlooCommunicator::channel(Stream stream, int peer) {
   std::unique_ptr<Channel>& channel = channels_[static_cast<size_t>(peer)][stream];
   if (channel == nullptr) {
-    channel = std::make_unique<Channel>(world_->new_buffer(),
-                                        world_ranks_[static_cast<size_t>(peer)], id_ + stream);
+    channel = world_->new_channel(world_ranks_[static_cast<size_t>(peer)], id_ + stream);
   }
   return *channel;
 }
@@ -134,7 +130,7 @@ void GlooCommunicator::send(Pending& pending, Stream stream, int peer, const voi
                             int64_t bytes) {
   if (bytes == 0 && pending.collective.kind != Kind::kBarrier) return;
   const int64_t number = guarded(pending, peer, TimePoint::max(), [&] {
-    return channel(stream, peer).send(data, bytes, tag_of(pending.collective));
+    return channel(stream, peer).send(data, bytes, message_tag(pending.collective));
   });
   pending.sends.push_back({stream, peer, number});
   ++num_messages_;
@@ -145,7 +141,7 @@ void GlooCommunicator::receive(Pending& pending, Stream stream, int peer, void* 
                                int64_t bytes) {
   if (bytes == 0 && pending.collective.kind != Kind::kBarrier) return;
   const int64_t number = guarded(pending, peer, TimePoint::max(), [&] {
-    return channel(stream, peer).receive(data, bytes, tag_of(pending.collective));
+    return channel(stream, peer).receive(data, bytes, message_tag(pending.collective));
   });
   (stream == kSecondPhases ? pending.second_receives : pending.receives)
       .push_back({stream, peer, number});
@@ -365,8 +361,15 @@ void GlooCommunicator::check(const Collective& during) {
   world_->check_alive();
   const Pending pending{.collective = during};
   for_each_peer([&](int peer) {
-    if (!world_->is_connected(world_ranks_[static_cast<size_t>(peer)])) return;
-    guarded(pending, peer, TimePoint::max(), [&] { channel(kWatch, peer).check(); });
+    const int world_rank = world_ranks_[static_cast<size_t>(peer)];
+    if (!world_->is_connected(world_rank)) return;
+    std::unique_ptr<GlooChannel>& watch = watches_[static_cast<size_t>(peer)];
+    guarded(pending, peer, TimePoint::max(), [&] {
+      if (watch == nullptr) {
+        watch = std::make_unique<GlooChannel>(world_->new_buffer(), world_rank, id_ + kNumStreams);
+      }
+      watch->check();
+    });
   });
 }
 

@@ -1,6 +1,7 @@
-// Collectives over Gloo, in host memory. Every message goes directly from its owner to its reader;
-// it is posted in start() and moved by Gloo's thread. wait() adds the terms of a sum, in the fixed
-// order, and only then starts the second phase of an all-reduce.
+// Collectives in host memory. Every message goes directly from its owner to its reader; it is
+// posted in start(), and moved by Gloo's thread, or between ranks of one host by the reader's, in
+// wait(). wait() adds the terms of a sum, in the fixed order, and only then starts the second phase
+// of an all-reduce.
 #pragma once
 
 #include <array>
@@ -10,8 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "skein/comm/channel.h"
 #include "skein/comm/communicator.h"
-#include "skein/comm/gloo/channel.h"
+#include "skein/comm/gloo/gloo_channel.h"
 #include "skein/comm/gloo/gloo_world.h"
 #include "skein/comm/gloo/packed_parts.h"
 #include "skein/comm/tree_sum.h"
@@ -42,7 +44,7 @@ class GlooCommunicator : public Communicator {
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
   // Messages of one stream between two ranks are posted in the same order at both ends.
-  enum Stream : uint8_t { kCollectives, kSecondPhases, kPointToPoint, kWatch, kNumStreams };
+  enum Stream : uint8_t { kCollectives, kSecondPhases, kPointToPoint, kNumStreams };
   struct Message {
     Stream stream;
     int peer;
@@ -88,6 +90,7 @@ class GlooCommunicator : public Communicator {
   std::vector<bool> announced_;        // by peer: collectives with it were announced
   std::map<Ticket, Pending> pending_;  // started and not complete, in order
   std::vector<std::array<std::unique_ptr<Channel>, kNumStreams>> channels_;  // by peer
+  std::vector<std::unique_ptr<GlooChannel>> watches_;                        // by peer
   std::array<WireCount, 8> counts_{};
   int64_t num_messages_ = 0;
 };

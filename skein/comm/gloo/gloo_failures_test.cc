@@ -55,107 +55,120 @@ struct Message {
 }
 
 TEST(GlooFailures, ADeadPeerEndsTheWorldAtOnceForAll) {
-  Ranks ranks(3, [](const WorldOptions& options) {
-    const auto world = make_world(options);
-    const auto dp = world->group({0, 1, 2}, "dp");
-    world->set_step(41);
-    AllReduce sum(1000);
-    dp->run(sum.call);
-    if (options.rank == 2) die();
-    const auto start = Clock::now();
-    const std::string first = loss_of([&] { dp->run(sum.call); });
-    EXPECT_LT(seconds_since(start), 3);
-    expect_says(first, {"[all-reduce] grads.3", "step 41", "rank 2 of 'dp' (world rank 2)", "log"});
-    const auto later = Clock::now();
-    EXPECT_EQ(loss_of([&] { world->run({}); }), first);
-    EXPECT_EQ(loss_of([&] { dp->start(sum.call); }), first);
-    EXPECT_LT(seconds_since(later), options.timeout_s / 10);  // waits for nobody
+  over_each_transport([] {
+    Ranks ranks(3, [](const WorldOptions& options) {
+      const auto world = make_world(options);
+      const auto dp = world->group({0, 1, 2}, "dp");
+      world->set_step(41);
+      AllReduce sum(1000);
+      dp->run(sum.call);
+      if (options.rank == 2) die();
+      const auto start = Clock::now();
+      const std::string first = loss_of([&] { dp->run(sum.call); });
+      EXPECT_LT(seconds_since(start), 3);
+      expect_says(first,
+                  {"[all-reduce] grads.3", "step 41", "rank 2 of 'dp' (world rank 2)", "log"});
+      const auto later = Clock::now();
+      EXPECT_EQ(loss_of([&] { world->run({}); }), first);
+      EXPECT_EQ(loss_of([&] { dp->start(sum.call); }), first);
+      EXPECT_LT(seconds_since(later), options.timeout_s / 10);  // waits for nobody
+    });
+    EXPECT_TRUE(ranks.passed(0));
+    EXPECT_TRUE(ranks.passed(1));
   });
-  EXPECT_TRUE(ranks.passed(0));
-  EXPECT_TRUE(ranks.passed(1));
 }
 
 // A peer that dies while a message is half read or half written.
 TEST(GlooFailures, ADeathInMidMessageIsSeenAtOnce) {
-  for (const bool sender_dies : {true, false}) {
-    Ranks ranks(2, [&](const WorldOptions& options) {
-      const auto world = make_world(options);
-      const Message message(int64_t{512} << 20);
-      world->run({});
-      const bool dies = options.rank == 1;
-      const auto ticket = world->start(
-          message.call(dies == sender_dies ? Kind::kSend : Kind::kReceive, 1 - options.rank));
-      if (dies) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        die();
-      }
-      const auto start = Clock::now();
-      const std::string text = loss_of([&] { world->wait(ticket); });
-      EXPECT_LT(seconds_since(start), 5);
-      expect_says(text, {"boundary", "rank 1 of 'world' (world rank 1)"});
-    });
-    EXPECT_TRUE(ranks.passed(0)) << sender_dies;
-  }
+  over_each_transport([] {
+    for (const bool sender_dies : {true, false}) {
+      Ranks ranks(2, [&](const WorldOptions& options) {
+        const auto world = make_world(options);
+        const Message message(int64_t{512} << 20);
+        world->run({});
+        const bool dies = options.rank == 1;
+        const auto ticket = world->start(
+            message.call(dies == sender_dies ? Kind::kSend : Kind::kReceive, 1 - options.rank));
+        if (dies) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          die();
+        }
+        const auto start = Clock::now();
+        const std::string text = loss_of([&] { world->wait(ticket); });
+        EXPECT_LT(seconds_since(start), 5);
+        expect_says(text, {"boundary", "rank 1 of 'world' (world rank 1)"});
+      });
+      EXPECT_TRUE(ranks.passed(0)) << sender_dies;
+    }
+  });
 }
 
 TEST(GlooFailures, AStoppedPeerIsLostAtTheDeadline) {
-  Ranks ranks(3, [](WorldOptions options) {
-    options.timeout_s = 1;
-    const auto world = make_world(options);
-    AllReduce sum(1000);
-    world->run(sum.call);
-    if (options.rank == 1) raise(SIGSTOP);
-    const auto start = Clock::now();
-    const std::string text = loss_of([&] { world->run(sum.call); });
-    EXPECT_GT(seconds_since(start), 0.8);
-    EXPECT_LT(seconds_since(start), 3);
-    expect_says(text, {"grads.3", "rank 1 of 'world'", "within 1.0 s", "collective_timeout_s"});
+  over_each_transport([] {
+    Ranks ranks(3, [](WorldOptions options) {
+      options.timeout_s = 1;
+      const auto world = make_world(options);
+      AllReduce sum(1000);
+      world->run(sum.call);
+      if (options.rank == 1) raise(SIGSTOP);
+      const auto start = Clock::now();
+      const std::string text = loss_of([&] { world->run(sum.call); });
+      EXPECT_GT(seconds_since(start), 0.8);
+      EXPECT_LT(seconds_since(start), 3);
+      expect_says(text, {"grads.3", "rank 1 of 'world'", "within 1.0 s", "collective_timeout_s"});
+    });
+    EXPECT_TRUE(ranks.passed(0));
+    EXPECT_TRUE(ranks.passed(2));
   });
-  EXPECT_TRUE(ranks.passed(0));
-  EXPECT_TRUE(ranks.passed(2));
 }
 
 // Rank 0 waits for 1, which waits for 2, which dies: 0 is told of 2.
 TEST(GlooFailures, TheFirstCauseTravels) {
-  Ranks ranks(3, [](const WorldOptions& options) {
-    const auto world = make_world(options);
-    world->run({});
-    if (options.rank == 2) die();
-    const Message message(64);
-    const std::string text =
-        loss_of([&] { world->run(message.call(Kind::kReceive, options.rank + 1)); });
-    expect_says(text, {"[receive] boundary", "world rank 2"});
+  over_each_transport([] {
+    Ranks ranks(3, [](const WorldOptions& options) {
+      const auto world = make_world(options);
+      world->run({});
+      if (options.rank == 2) die();
+      const Message message(64);
+      const std::string text =
+          loss_of([&] { world->run(message.call(Kind::kReceive, options.rank + 1)); });
+      expect_says(text, {"[receive] boundary", "world rank 2"});
+    });
+    EXPECT_TRUE(ranks.passed(0));
+    EXPECT_TRUE(ranks.passed(1));
   });
-  EXPECT_TRUE(ranks.passed(0));
-  EXPECT_TRUE(ranks.passed(1));
 }
 
 TEST(GlooFailures, ARankThatDoesSomethingElseMeetsTheDeadline) {
-  run_ranks(2, [](WorldOptions options) {
-    options.timeout_s = 0.5;
-    const auto world = make_world(options);
-    AllReduce sum(1000);
-    sum.call.dtype = options.rank == 0 ? DType::kF32 : DType::kI32;
-    expect_says(loss_of([&] { world->run(sum.call); }), {"grads.3", "did not take part"});
+  over_each_transport([] {
+    run_ranks(2, [](WorldOptions options) {
+      options.timeout_s = 0.5;
+      const auto world = make_world(options);
+      AllReduce sum(1000);
+      sum.call.dtype = options.rank == 0 ? DType::kF32 : DType::kI32;
+      expect_says(loss_of([&] { world->run(sum.call); }), {"grads.3", "did not take part"});
+    });
   });
 }
 
 TEST(GlooFailures, GivingUpInTheMiddleLetsGoOfTheMemory) {
-  run_ranks(2, [](const WorldOptions& options) {
-    const auto world = make_world(options);
-    world->run({});
-    auto message = std::make_unique<Message>(int64_t{64} << 20);
-    if (options.rank == 1) {
-      world->group({0, 1}, "pp")->start(message->call(Kind::kReceive, 0));
-      message.reset();
-      loss_of([&] { world->run({}); });
-    } else {
-      const auto pp = world->group({0, 1}, "pp");
-      expect_says(loss_of([&] {
-                    for (;;) pp->run(message->call(Kind::kSend, 1));
-                  }),
-                  {"gave up group 'pp' in the middle of [receive] boundary"});
-    }
+  over_each_transport([] {
+    run_ranks(2, [](const WorldOptions& options) {
+      const auto world = make_world(options);
+      world->run({});
+      auto message = std::make_unique<Message>(int64_t{64} << 20);
+      if (options.rank == 1) {
+        world->group({0, 1}, "pp")->start(message->call(Kind::kReceive, 0));
+        message.reset();
+        loss_of([&] { world->run({}); });
+      } else {
+        const auto pp = world->group({0, 1}, "pp");
+        expect_says(loss_of([&] {
+                      for (;;) pp->run(message->call(Kind::kSend, 1));
+                    }),
+                    {"gave up group 'pp' in the middle of [receive] boundary"});
+      }
+    });
   });
 }
 
@@ -186,14 +199,16 @@ TEST(GlooFailures, ACheckWaitsForNobodyAndSeesADeadPeer) {
 }
 
 TEST(GlooFailures, AnEndIsToldToAll) {
-  run_ranks(2, [](const WorldOptions& options) {
-    const auto world = make_world(options);
-    const auto dp = world->group({0, 1}, "dp");
-    dp->check({});
-    world->run({});
-    if (options.rank == 1) dp->end("the first cause");
-    EXPECT_EQ(loss_seen_by(*dp), "the first cause");
-    EXPECT_EQ(loss_of([&] { world->run({}); }), "the first cause");
+  over_each_transport([] {
+    run_ranks(2, [](const WorldOptions& options) {
+      const auto world = make_world(options);
+      const auto dp = world->group({0, 1}, "dp");
+      dp->check({});
+      world->run({});
+      if (options.rank == 1) dp->end("the first cause");
+      EXPECT_EQ(loss_seen_by(*dp), "the first cause");
+      EXPECT_EQ(loss_of([&] { world->run({}); }), "the first cause");
+    });
   });
 }
 

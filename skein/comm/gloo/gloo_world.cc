@@ -7,10 +7,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <limits>
+#include <mutex>
 
 #include "skein/base/hash.h"
+#include "skein/base/log.h"
 #include "skein/base/units.h"
+#include "skein/comm/gloo/gloo_channel.h"
 #include "skein/comm/gloo/network.h"
 
 namespace skein {
@@ -24,10 +28,11 @@ void ignore_broken_pipes() {
   }
 }
 
-// Raises the limit of open files to the connections plus what else a process opens.
-void need_descriptors(int num_connections) {
+// Raises the limit of open files to the connections, each with one that watches a process of this
+// host, plus what else a process opens.
+void need_descriptors(int num_connections, int num_watches) {
   constexpr rlim_t kOthers = 256;
-  const rlim_t needed = static_cast<rlim_t>(num_connections) + kOthers;
+  const rlim_t needed = static_cast<rlim_t>(num_connections + num_watches) + kOthers;
   struct rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   limit.rlim_cur = std::min(needed, limit.rlim_max);
@@ -38,6 +43,25 @@ void need_descriptors(int num_connections) {
          "it (`ulimit -Hn`, LimitNOFILE)",
          num_connections, needed, limit.rlim_max);
   }
+}
+
+// Behind Gloo's address: what the rank offers of its memory, if anything, and how many bytes it is.
+void add_offer(std::vector<char>& address, const Exchange* exchange) {
+  if (exchange == nullptr) return address.push_back(0);
+  const MemoryOffer offer = exchange->offer();
+  const char* at = reinterpret_cast<const char*>(&offer);
+  address.insert(address.end(), at, at + sizeof offer);
+  address.push_back(static_cast<char>(sizeof offer));
+}
+
+std::optional<MemoryOffer> take_offer(std::vector<char>& address) {
+  const size_t bytes = address.empty() ? 0 : static_cast<uint8_t>(address.back());
+  if (!address.empty()) address.pop_back();
+  if (bytes != sizeof(MemoryOffer) || bytes > address.size()) return std::nullopt;
+  MemoryOffer offer;
+  std::memcpy(&offer, address.data() + address.size() - bytes, bytes);
+  address.resize(address.size() - bytes);
+  return offer;
 }
 
 }  // namespace
@@ -51,6 +75,48 @@ GlooWorld::GlooWorld(const WorldOptions& options)
   ignore_broken_pipes();
   const bool one_host = rendezvous_.arrive();
   context_ = open_network(one_host)->createContext(rank(), size());
+  offer_memory();
+}
+
+void GlooWorld::offer_memory() {
+  const std::vector<int>& neighbours = rendezvous_.of_this_host();
+  if (!shared_memory_is_wanted() || !options_.secret || neighbours.size() < 2) return;
+  try {
+    exchange_ = std::make_unique<Exchange>(rank(), size());
+  } catch (const std::runtime_error& error) {
+    say_why_not(neighbours[neighbours[0] == rank() ? 1 : 0], error.what());
+  }
+}
+
+// Whether this rank can read the peer's memory.
+bool GlooWorld::open_memory(int world_rank, const std::optional<MemoryOffer>& offer) {
+  if (!exchange_ || !is_on_this_host(world_rank)) return false;
+  if (!offer) {
+    say_why_not(world_rank, "it does not offer its memory");
+    return false;
+  }
+  try {
+    exchange_->open(world_rank, *offer);
+    return true;
+  } catch (const std::runtime_error& error) {
+    say_why_not(world_rank, error.what());
+    return false;
+  }
+}
+
+bool GlooWorld::is_on_this_host(int world_rank) const {
+  const std::vector<int>& ranks = rendezvous_.of_this_host();
+  return std::binary_search(ranks.begin(), ranks.end(), world_rank);
+}
+
+void GlooWorld::say_why_not(int world_rank, const std::string& why) const {
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    log::info(
+        "rank {} has no shared memory with rank {} of this host ({}): messages go over the "
+        "network, which takes more time; SKEIN_SHARED_MEMORY=off asks for that",
+        rank(), world_rank, why);
+  });
 }
 
 std::chrono::milliseconds GlooWorld::timeout(const Collective& collective) const {
@@ -67,6 +133,7 @@ void GlooWorld::publish(const std::vector<int>& world_ranks) {
     for (const int peer : world_ranks) {
       if (published_[static_cast<size_t>(peer)]) continue;
       addresses[peer] = context_->createPair(peer)->address().bytes();
+      add_offer(addresses[peer], exchange_ && is_on_this_host(peer) ? exchange_.get() : nullptr);
       published_[static_cast<size_t>(peer)] = true;
     }
   }
@@ -84,6 +151,7 @@ void GlooWorld::connect(int world_rank, LossReport& loss) {
   std::optional<std::string> cause;
   const auto look = [&] {
     check_alive();
+    if (exchange_) exchange_->help();  // peers may come only after this rank took their messages
     address = rendezvous_.address_of(world_rank);
     if (!address) cause = rendezvous_.cause_of(world_rank, milliseconds(0));
     return address || cause;
@@ -96,6 +164,7 @@ void GlooWorld::connect(int world_rank, LossReport& loss) {
     loss.timed_out = !cause;
     lose(loss);
   }
+  const std::optional<MemoryOffer> offer = take_offer(*address);
   try {
     context_->getPair(world_rank)->connect(*address);
   } catch (const std::exception& error) {
@@ -106,7 +175,8 @@ void GlooWorld::connect(int world_rank, LossReport& loss) {
   }
   if (options_.secret) {
     proofs_[static_cast<size_t>(world_rank)] =
-        std::make_unique<Proof>(*context_, *options_.secret, rendezvous_.world(), world_rank);
+        std::make_unique<Proof>(*context_, *options_.secret, rendezvous_.world(), world_rank,
+                                open_memory(world_rank, offer));
   }
 }
 
@@ -116,7 +186,8 @@ void GlooWorld::connect(const std::vector<int>& world_ranks, LossReport loss) {
   for (const int peer : world_ranks) {
     if (peer != rank() && !is_connected(peer)) missing.push_back(peer);
   }
-  need_descriptors(num_connections_ + static_cast<int>(missing.size()));
+  need_descriptors(num_connections_ + static_cast<int>(missing.size()),
+                   exchange_ ? static_cast<int>(rendezvous_.of_this_host().size()) : 0);
   publish(missing);
   for (const int peer : missing) connect(peer, loss);
   // This rank's proofs are all on their way by now, so ranks that wait here do not wait for each
@@ -130,9 +201,16 @@ void GlooWorld::connect(const std::vector<int>& world_ranks, LossReport loss) {
 
 void GlooWorld::require_proof(int world_rank, LossReport& loss) {
   if (!options_.secret) return;
+  Proof* const proof = proofs_[static_cast<size_t>(world_rank)].get();
   const auto deadline = std::chrono::steady_clock::now() + patience(loss);
   try {
-    if (proofs_[static_cast<size_t>(world_rank)]->is_right(deadline)) return;
+    if (proof->is_right(deadline)) {
+      if (shares_memory(world_rank) && !proof->peer_reads_memory()) {
+        exchange_->forget(world_rank);
+        say_why_not(world_rank, "it cannot read this rank's memory");
+      }
+      return;
+    }
   } catch (const std::exception& error) {
     loss.world_peer = loss.peer = world_rank;
     loss.timed_out = std::chrono::steady_clock::now() >= deadline;
@@ -154,6 +232,11 @@ void GlooWorld::require_proof(int world_rank, LossReport& loss) {
       "a stranger took its place, or its machine has another secret",
       rank(), world_rank, options_.secret->source()));
   check_alive();
+}
+
+std::unique_ptr<Channel> GlooWorld::new_channel(int world_rank, uint64_t id) {
+  if (shares_memory(world_rank)) return exchange_->channel(world_rank, id);
+  return std::make_unique<GlooChannel>(new_buffer(), world_rank, id);
 }
 
 std::unique_ptr<gloo::transport::UnboundBuffer> GlooWorld::new_buffer() {
@@ -186,10 +269,17 @@ std::string GlooWorld::describe(const LossReport& report) const {
   text += fmt::format(": rank {} of '{}' (world rank {})", report.peer, report.group,
                       report.world_peer);
   if (report.timed_out) {
-    return text + fmt::format(
-                      " did not take part within {}: it hangs, is stopped, cut off or much slower "
-                      "than the others; see its log, or raise launch.collective_timeout_s",
-                      format_duration(timeout(collective).count() / 1e3));
+    text += fmt::format(" did not take part within {}",
+                        format_duration(timeout(collective).count() / 1e3));
+    if (!report.mismatch.empty()) {
+      return text + fmt::format(
+                        ", but in something else: {}; see its log, and whether all ranks have the "
+                        "same version and configuration",
+                        report.mismatch);
+    }
+    return text +
+           ": it hangs, is stopped, cut off or much slower than the others; see its log, or raise "
+           "launch.collective_timeout_s";
   }
   return text + fmt::format(" is gone: its process ended or its connection broke; see its log ({})",
                             report.transport);
@@ -210,13 +300,16 @@ void GlooWorld::lose(const LossReport& report) {
 }
 
 void GlooWorld::end(const std::string& cause) noexcept {
+  bool is_first = false;
   {
     const Lock lock(mutex_);
-    if (ended_) return;
-    cause_ = cause;
+    is_first = !ended_;
+    if (is_first) cause_ = cause;
     ended_ = true;
   }
-  rendezvous_.publish_cause(cause);
+  if (is_first) rendezvous_.publish_cause(cause);
+  if (exchange_) exchange_->close();
+  if (!is_first) return;
   // A wait that times out is Gloo's way to close all pairs and wake every waiter.
   try {
     const Lock lock(mutex_);

@@ -1,6 +1,7 @@
 // The connections of one process, shared by all its groups: Gloo's TCP pairs, which Gloo's own
-// thread serves and which are made when a group first needs them. Also ends the world, for all
-// groups at once.
+// thread serves and which are made when a group first needs them. Between ranks of one host that
+// have a secret, messages go through shared memory (shared_memory/exchange.h), and the pair carries
+// the proof and tells of the peer's end. Also ends the world, for all groups at once.
 //
 // Threads   groups may be used by different threads
 // Source    gloo/transport/unbound_buffer.h: sends and receives matched by (rank, slot)
@@ -18,9 +19,11 @@
 
 #include "skein/base/error.h"
 #include "skein/base/mutex.h"
+#include "skein/comm/channel.h"
 #include "skein/comm/communicator.h"
 #include "skein/comm/gloo/proof.h"
 #include "skein/comm/gloo/rendezvous.h"
+#include "skein/comm/shared_memory/exchange.h"
 
 namespace skein {
 
@@ -31,7 +34,8 @@ struct LossReport {
   int peer = 0;  // in the group
   int world_peer = 0;
   bool timed_out = false;
-  std::string transport;  // Gloo's message
+  std::string mismatch;   // what it sent instead
+  std::string transport;  // what the channel says
 };
 
 class GlooWorld {
@@ -43,6 +47,9 @@ class GlooWorld {
   int size() const { return options_.size; }
   std::chrono::milliseconds timeout(const Collective& collective) const;
 
+  // To a connected rank, through shared memory where both can; `id` is the same at both ends.
+  std::unique_ptr<Channel> new_channel(int world_rank, uint64_t id);
+  bool shares_memory(int world_rank) const { return exchange_ && exchange_->reaches(world_rank); }
   // A buffer that covers all memory: offsets are addresses.
   std::unique_ptr<gloo::transport::UnboundBuffer> new_buffer();
 
@@ -72,13 +79,19 @@ class GlooWorld {
   void publish(const std::vector<int>& world_ranks) SKEIN_REQUIRES(connecting_);
   void connect(int world_rank, LossReport& loss) SKEIN_REQUIRES(connecting_);
   void require_proof(int world_rank, LossReport& loss) SKEIN_REQUIRES(connecting_);
+  void offer_memory();
+  bool open_memory(int world_rank, const std::optional<MemoryOffer>& offer)
+      SKEIN_REQUIRES(connecting_);
+  bool is_on_this_host(int world_rank) const;
+  void say_why_not(int world_rank, const std::string& why) const;
   std::chrono::milliseconds patience(const LossReport& loss) const;
   std::string describe(const LossReport& report) const;
 
   const WorldOptions options_;
   Rendezvous rendezvous_;
   std::shared_ptr<gloo::transport::Context> context_;
-  Mutex connecting_;  // held while pairs are made, by one thread at a time
+  std::unique_ptr<Exchange> exchange_;  // null: every message goes over Gloo
+  Mutex connecting_;                    // held while pairs are made, by one thread at a time
   std::vector<bool> published_ SKEIN_GUARDED_BY(connecting_);
   std::vector<std::unique_ptr<Proof>> proofs_ SKEIN_GUARDED_BY(connecting_);
   std::vector<std::atomic<bool>> connected_;

@@ -1,6 +1,7 @@
 // What two ranks send each other first on a new connection: that they know the run's secret.
 //
-//   signature of ("connection", world, the sender's rank, the receiver's rank)   job_secret.h
+//   signature of ("connection", world, the sender's rank, the receiver's rank, "memory" where the
+//   sender can read the receiver's memory, else "network")   job_secret.h
 // `world` is drawn anew at each start and told in a signed record, so that a proof is of use once,
 // and no old start's rank can take part. Nothing is sent to a peer, and nothing that it sends is
 // used, before its proof.
@@ -27,17 +28,20 @@ namespace skein {
 
 class Proof {
  public:
-  // Posts this rank's and does not wait. The ranks are connected.
+  // Posts this rank's and does not wait. The ranks are connected. `reads_memory`: this rank can
+  // read the peer's.
   Proof(gloo::transport::Context& context, const JobSecret& secret, const std::string& world,
-        int peer);
+        int peer, bool reads_memory);
 
   // Whether the peer's proof is right; waits for it, once. gloo::Exception: it is gone, or silent.
   bool is_right(std::chrono::steady_clock::time_point deadline);
+  // What a right proof says: the peer can read this rank's memory.
+  bool peer_reads_memory() const;
 
  private:
   using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 
-  JobSecret::Signature own_, expected_, received_{};
+  JobSecret::Signature own_, expected_, expected_of_reader_, received_{};
   Buffer sent_buffer_, received_buffer_;
 };
 

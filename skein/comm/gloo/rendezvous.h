@@ -41,6 +41,9 @@ class Rendezvous {
   // Another one at each start, the same on all ranks that arrived.
   const std::string& world() const { return world_; }
 
+  // The ranks of this host, ascending, this one among them; all of them after arrive().
+  const std::vector<int>& of_this_host() const { return node_.members(); }
+
   // Where peers reach this rank, by peer.
   void publish_addresses(const std::map<int, std::vector<char>>& addresses);
   // Where this rank reaches `rank`; nothing if that rank has not published it yet.

@@ -1,4 +1,4 @@
-#include "skein/comm/gloo/channel.h"
+#include "skein/comm/gloo/gloo_channel.h"
 
 #include <gloo/common/error.h>
 
@@ -27,23 +27,23 @@ size_t address(const void* data) { return reinterpret_cast<uintptr_t>(data); }
 
 }  // namespace
 
-Channel::Channel(std::unique_ptr<gloo::transport::UnboundBuffer> buffer, int world_peer,
-                 uint64_t id)
+GlooChannel::GlooChannel(std::unique_ptr<gloo::transport::UnboundBuffer> buffer, int world_peer,
+                         uint64_t id)
     : buffer_(std::move(buffer)), peer_(world_peer), id_(id) {
   buffer_->recv(peer_, kStandingReceive, 0, 0);
 }
 
-uint64_t Channel::slot(int64_t number, int64_t bytes, uint64_t tag) const {
+uint64_t GlooChannel::slot(int64_t number, int64_t bytes, uint64_t tag) const {
   const uint64_t message = mix(id_ ^ mix(static_cast<uint64_t>(number)));
   return mix(message ^ mix(static_cast<uint64_t>(bytes) ^ mix(tag)));
 }
 
-int64_t Channel::send(const void* data, int64_t bytes, uint64_t tag) {
+int64_t GlooChannel::send(const void* data, int64_t bytes, uint64_t tag) {
   buffer_->send(peer_, slot(num_sends_, bytes, tag), address(data), static_cast<size_t>(bytes));
   return num_sends_++;
 }
 
-int64_t Channel::receive(void* data, int64_t bytes, uint64_t tag) {
+int64_t GlooChannel::receive(void* data, int64_t bytes, uint64_t tag) {
   buffer_->recv(peer_, slot(num_receives_, bytes, tag), address(data), static_cast<size_t>(bytes));
   return num_receives_++;
 }
@@ -51,7 +51,7 @@ int64_t Channel::receive(void* data, int64_t bytes, uint64_t tag) {
 // Gloo's waits check for a lost peer before they check for their message, which may have arrived
 // just before its sender left. A second wait finds it.
 template <typename Wait>
-void Channel::wait_through(int64_t& through, int64_t number, TimePoint deadline, Wait&& wait) {
+void GlooChannel::wait_through(int64_t& through, int64_t number, TimePoint deadline, Wait&& wait) {
   for (; through <= number; ++through) {
     try {
       wait(until(deadline));
@@ -62,18 +62,18 @@ void Channel::wait_through(int64_t& through, int64_t number, TimePoint deadline,
   }
 }
 
-void Channel::wait_sent(int64_t number, TimePoint deadline) {
+void GlooChannel::wait_sent(int64_t number, TimePoint deadline) {
   wait_through(num_sent_, number, deadline, [&](auto left) { buffer_->waitSend(nullptr, left); });
 }
 
-void Channel::wait_received(int64_t number, TimePoint deadline) {
+void GlooChannel::wait_received(int64_t number, TimePoint deadline) {
   wait_through(num_received_, number, deadline,
                [&](auto left) { buffer_->waitRecv(nullptr, left); });
 }
 
 // Waits for the receive that nobody answers, aborted in advance: Gloo checks for a lost peer and
 // returns.
-void Channel::check() {
+void GlooChannel::check() {
   buffer_->abortWaitRecv();
   buffer_->waitRecv(nullptr, std::chrono::hours(1));
 }
