@@ -1,11 +1,55 @@
 #include "skein/passes/use_fp8.h"
 
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "skein/ops/linear/linear.h"
+
 namespace skein {
+namespace {
+
+int num_parts(const Node& node) { return static_cast<int>(node.attrs.integer("parts")); }
+
+std::vector<ValueId> gradients_of(const Node& node) {
+  return {node.inputs.begin(), node.inputs.begin() + num_parts(node)};
+}
+
+// linear_dw, with what linear_dx of the same gradients makes.
+Node joined(const Node& dw, const Node& dx) {
+  Node node = dw;
+  node.op = &kLinearDxDw;
+  node.inputs = dx.inputs;
+  node.inputs.insert(node.inputs.end(), dw.inputs.begin() + num_parts(dw), dw.inputs.end());
+  node.outputs = dx.outputs;
+  node.outputs.insert(node.outputs.end(), dw.outputs.begin(), dw.outputs.end());
+  return node;
+}
+
+}  // namespace
 
 void use_fp8(Graph& graph) {
-  std::vector<Node> nodes = graph.nodes();
-  for (Node& node : nodes) {
-    if (node.op->can_use_fp8 && node.scope.is_layer()) node.attrs.set("fp8", true);
+  struct Dw {
+    int index;    // in the graph
+    size_t node;  // among `nodes`
+  };
+  std::vector<Node> nodes;
+  std::map<std::vector<ValueId>, Dw> dw_of;  // by gradients
+  for (int index = 0; index < static_cast<int>(graph.nodes().size()); ++index) {
+    Node node = graph.nodes()[index];
+    if (node.op->can_use_fp8 && node.scope.is_layer()) {
+      node.attrs.set("fp8", true);
+      if (node.op == &kLinearDw) dw_of[gradients_of(node)] = {index, nodes.size()};
+      const auto found = node.op == &kLinearDx ? dw_of.find(gradients_of(node)) : dw_of.end();
+      const auto is_there = [&](ValueId id) {
+        return graph.value(id).producer < found->second.index;
+      };
+      if (found != dw_of.end() && std::all_of(node.inputs.begin(), node.inputs.end(), is_there)) {
+        nodes[found->second.node] = joined(nodes[found->second.node], node);
+        continue;
+      }
+    }
+    nodes.push_back(std::move(node));
   }
   graph.replace_nodes(std::move(nodes));
 }

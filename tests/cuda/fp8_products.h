@@ -50,12 +50,18 @@ inline OpCase fp8_case(const OpDef& op, const Fp8Product& product) {
   if (&op == &kLinear && product.bias) add(b);
   if (&op == &kLinearDx) add(dy), add(w);
   if (&op == &kLinearDw) add(dy), add({x}), add(g);
+  if (&op == &kLinearDxDw) add(dy), add(w), add({x}), add(g);
   return test;
 }
 
-inline const OpDef* const kFp8Ops[] = {&kLinear, &kLinearDx, &kLinearDw};
+inline const OpDef* const kFp8Ops[] = {&kLinear, &kLinearDx, &kLinearDw, &kLinearDxDw};
 inline int num_outputs(const OpDef& op, const Fp8Product& product) {
-  return &op == &kLinearDx ? 1 : static_cast<int>(product.out.size());
+  if (&op == &kLinearDx) return 1;
+  return static_cast<int>(product.out.size()) + (&op == &kLinearDxDw ? 1 : 0);
+}
+// Whether an output is dx.
+inline bool is_dx(const OpDef& op, size_t output) {
+  return &op == &kLinearDx || (&op == &kLinearDxDw && output == 0);
 }
 
 inline Outputs run_on(const BuiltCase& built, KernelTable kernels, int64_t row_padding) {
@@ -77,9 +83,9 @@ inline void expect_products_of_cpu(const OpDef& op, const Fp8Product& product,
   const BuiltCase built = build(fp8_case(op, product), num_outputs(op, product));
   const KernelTable kernels = test_device().kernels;
   const Outputs want = run_on(built, cpu_kernels(), 0), got = run_on(built, kernels, 0);
-  const bool bf16 = &op == &kLinearDx || (&op == &kLinear && !product.f32_output);
   const auto expect_same = [&](const Outputs& results, const std::string& what) {
     for (size_t i = 0; i < want.size(); ++i) {
+      const bool bf16 = is_dx(op, i) || (&op == &kLinear && !product.f32_output);
       expect_close(
           results[i], want[i], bf16 ? DType::kBF16 : DType::kF32, tolerance,
           fmt::format("{} {} x {} output {}{}", op.name, product.tokens, product.in, i, what));
@@ -143,6 +149,9 @@ inline std::vector<double> run_parts(
       g(DType::kF32, true, 0, kPartIn, gap, 30);
   View matrix = x.views[0];  // [kPartTokens, kPartIn]
   matrix.shape = Shape{kPartTokens, kPartIn};
+  const Fp8Parts of_dx(DType::kBF16, false, kPartTokens, kPartIn, 0, 40);
+  View dx = of_dx.views[0];
+  dx.shape = matrix.shape;
   KernelCall call{.attrs = fp8_attrs(op, {kPartTokens, kPartIn, {1, 1, 1}})};
   const auto add = [&](const std::vector<View>& more) {
     call.inputs.insert(call.inputs.end(), more.begin(), more.end());
@@ -150,6 +159,10 @@ inline std::vector<double> run_parts(
   if (&op == &kLinear) add({matrix}), add(w.views), call.outputs = y.views;
   if (&op == &kLinearDx) add(y.views), add(w.views), call.outputs = {matrix};
   if (&op == &kLinearDw) add(y.views), add({matrix}), add(g.views), call.outputs = g.views;
+  if (&op == &kLinearDxDw) {
+    add(y.views), add(w.views), add({matrix}), add(g.views), call.outputs = g.views;
+    call.outputs.insert(call.outputs.begin(), dx);
+  }
   run_kernel(op, call);  // measures
   for (size_t i = 0; i < kPartOut.size(); ++i) {
     GraphRun::fill(g.views[i], random_tensor(DType::kF32, g.views[i].shape, 30 + i).values);

@@ -25,11 +25,14 @@ struct Fp8Group {
   Fp8Format format;
 };
 
-// The groups of "linear", "linear_dx" or "linear_dw" with this number of parts.
+inline constexpr int kMaxFp8Groups = 3;
+
+// The groups of "linear", "linear_dx", "linear_dw" or "linear_dx_dw" with this number of parts.
 inline std::vector<Fp8Group> fp8_groups(std::string_view op, int parts) {
   if (op == "linear") return {{0, 1, kE4M3}, {1, parts, kE4M3}};
   if (op == "linear_dx") return {{0, parts, kE5M2}, {parts, parts, kE4M3}};
-  return {{0, parts, kE5M2}, {parts, 1, kE4M3}};
+  if (op == "linear_dw") return {{0, parts, kE5M2}, {parts, 1, kE4M3}};
+  return {{0, parts, kE5M2}, {parts, parts, kE4M3}, {2 * parts, 1, kE4M3}};
 }
 
 }  // namespace skein

@@ -118,7 +118,9 @@ const OpDef kLinear = {.name = "linear",
                        .passes_pending = true,
                        .can_use_fp8 = true};
 
-std::vector<const OpDef*> linear_ops() { return {&kLinear, &kLinearDx, &kLinearDw, &kLinearDb}; }
+std::vector<const OpDef*> linear_ops() {
+  return {&kLinear, &kLinearDx, &kLinearDw, &kLinearDb, &kLinearDxDw};
+}
 
 std::vector<ValueId> linear(Graph& graph, ValueId x, const std::vector<ValueId>& weights,
                             const std::vector<ValueId>& biases,

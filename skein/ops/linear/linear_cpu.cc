@@ -106,6 +106,17 @@ int64_t dw_scratch_bytes(const KernelCall& call) {
       [&](int begin, int64_t rows) { return dw_matmul(call, begin, rows); });
 }
 
+// ---- dx and g_i
+
+void run_dx_dw(const KernelCall& call) {
+  run_dx(adjacent::dx_of(call));
+  run_dw(adjacent::dw_of(call));
+}
+
+int64_t dx_dw_scratch_bytes(const KernelCall& call) {
+  return std::max(dx_scratch_bytes(adjacent::dx_of(call)), dw_scratch_bytes(adjacent::dw_of(call)));
+}
+
 // ---- h_i += column sums of dy_i
 
 void run_db(const KernelCall& call) {
@@ -148,6 +159,12 @@ void add_linear_cpu_kernels(KernelTable& table) {
       .scratch_bytes =
           [](const KernelCall& call) {
             return product_scratch_bytes(call, "linear_dw", dw_scratch_bytes);
+          }};
+  table["linear_dx_dw"] = {
+      .run = [](const KernelCall& call) { run_product(call, "linear_dx_dw", run_dx_dw); },
+      .scratch_bytes =
+          [](const KernelCall& call) {
+            return product_scratch_bytes(call, "linear_dx_dw", dx_dw_scratch_bytes);
           }};
   table["linear_db"] = {.run = run_db};
 }

@@ -142,6 +142,49 @@ Layout layout_db(const OpCall& call) {
   return layout;
 }
 
+// A call with some of the inputs: those of linear_dx, or of linear_dw.
+OpCall with_inputs(const OpCall& call, const std::vector<std::pair<int, int>>& ranges) {
+  OpCall some{call.op, call.scope, call.mesh, call.attrs, {}, {}, {}};
+  for (const auto& [begin, end] : ranges) {
+    for (int i = begin; i < end; ++i) {
+      some.inputs.push_back(call.inputs.at(i));
+      some.input_names.push_back(call.input_names.at(i));
+    }
+  }
+  return some;
+}
+OpCall dx_of(const OpCall& call) {
+  const int parts = num_parts(call, 3, 1);
+  return with_inputs(call, {{0, 2 * parts}});
+}
+OpCall dw_of(const OpCall& call) {
+  const int parts = num_parts(call, 3, 1);
+  return with_inputs(call, {{0, parts}, {2 * parts, call.num_inputs()}});
+}
+
+std::vector<TensorType> infer_dx_dw(const OpCall& call) {
+  std::vector<TensorType> outputs = infer_dx(dx_of(call));
+  for (TensorType& sum : infer_dw(dw_of(call))) outputs.push_back(std::move(sum));
+  return outputs;
+}
+
+Cost cost_dx_dw(const OpCall& call) {
+  return {cost_dx(dx_of(call)).flops + cost_dw(dw_of(call)).flops, input_bytes(call),
+          output_bytes(call)};
+}
+
+Layout layout_dx_dw(const OpCall& call) {
+  const int parts = num_parts(call, 3, 1);
+  Layout layout;
+  for (int i = 0; i < parts; ++i) layout.aliases.push_back({1 + i, 2 * parts + 1 + i, true, 0});
+  if (parts > 1) {
+    layout.bundles.push_back({false, linear_rules::range(0, parts), 1});
+    layout.bundles.push_back({false, linear_rules::range(parts, parts), 0});
+    layout.bundles.push_back({false, linear_rules::range(2 * parts + 1, parts), 0});
+  }
+  return layout;
+}
+
 std::vector<ValueId> add_accumulating(Graph& graph, const OpDef& op, std::vector<ValueId> inputs,
                                       const std::vector<ValueId>& sums) {
   std::vector<std::string> names;
@@ -162,6 +205,11 @@ const OpDef kLinearDw = {.name = "linear_dw",
                          .cost = cost_dw,
                          .layout = layout_dw,
                          .can_use_fp8 = true};
+const OpDef kLinearDxDw = {.name = "linear_dx_dw",
+                           .infer = infer_dx_dw,
+                           .cost = cost_dx_dw,
+                           .layout = layout_dx_dw,
+                           .can_use_fp8 = true};
 const OpDef kLinearDb = {
     .name = "linear_db", .infer = infer_db, .cost = cost_db, .layout = layout_db};
 

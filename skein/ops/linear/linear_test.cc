@@ -101,14 +101,15 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
   if (&op == &kLinear) return test;
   const Tensor x = test.inputs[0];
   const Tensors w(test.inputs.begin() + 1, test.inputs.end());
+  const bool has_dx = &op != &kLinearDw, has_dw = &op != &kLinearDx;
   test = {.op = &op, .attrs = {{"parts", int64_t{parts}}, {"fp8", true}}};
   test.phase = Phase::kBackward;
   for (int i = 0; i < parts; ++i) {
     test.inputs.push_back(random_tensor(DType::kBF16, {tokens, out[i]}, 30 + i, 1e-4));
   }
-  if (&op == &kLinearDx) {
-    test.inputs.insert(test.inputs.end(), w.begin(), w.end());
-  } else {
+  if (has_dx) test.inputs.insert(test.inputs.end(), w.begin(), w.end());
+  const int at_x = has_dx ? 2 * parts : parts;
+  if (has_dw) {
     test.inputs.push_back(x);
     for (int i = 0; i < parts; ++i) {
       test.inputs.push_back(
@@ -118,18 +119,15 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
   test.reference = [=, &op](const Tensors& inputs) {
     const Tensors seen = rounded_to_fp8(inputs, op.name, parts);
     Outputs outputs;
-    if (&op == &kLinearDx) outputs.emplace_back(tokens * in);
+    if (has_dx) outputs.emplace_back(tokens * in);
     for (int part = 0; part < parts; ++part) {
-      const Tensor &dy = seen[part], &other = seen[&op == &kLinearDx ? parts + part : parts];
-      if (&op == &kLinearDw) outputs.push_back(seen[parts + 1 + part].values);
+      const Tensor& dy = seen[part];
+      if (has_dw) outputs.push_back(seen[at_x + 1 + part].values);
       for (int64_t t = 0; t < tokens; ++t) {
         for (int64_t o = 0; o < out[part]; ++o) {
           for (int64_t k = 0; k < in; ++k) {
-            if (&op == &kLinearDx) {
-              outputs[0][t * in + k] += dy.at(t, o) * other.at(o, k);
-            } else {
-              outputs[part][o * in + k] += dy.at(t, o) * other.at(t, k);
-            }
+            if (has_dx) outputs[0][t * in + k] += dy.at(t, o) * seen[parts + part].at(o, k);
+            if (has_dw) outputs.back()[o * in + k] += dy.at(t, o) * seen[at_x].at(t, k);
           }
         }
       }
@@ -140,7 +138,7 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
 }
 
 TEST(Linear, MultipliesOperandsOf8BitsWhenAsked) {
-  for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDw}) {
+  for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDw, &kLinearDxDw}) {
     for (const OpCase& test :
          {make_fp8_case(*op, 32, 48, {16, 32}), make_fp8_case(*op, 13, 37, {5, 8})}) {
       check_forward(test, test.reference(test.inputs));
