@@ -103,13 +103,15 @@ output loss
     return outputs;
   };
   const auto before = outputs_of(graph);
-  use_fp8(graph);
+  use_fp8(graph, true);
   verify(graph, "use_fp8");
   EXPECT_EQ(ops_of(graph, Phase::kBackward),
             "linear_dw linear_dx linear_dx_dw swiglu_backward linear_dx_dw embedding_dw");
   EXPECT_EQ(outputs_of(graph), before);
   for (const Node& node : graph.nodes()) {
-    EXPECT_EQ(node.attrs.has("fp8"), node.op->can_use_fp8 && node.scope.is_layer())
+    const bool in_layer = node.op->can_use_fp8 && node.scope.is_layer();
+    EXPECT_EQ(node.attrs.has("fp8"), in_layer) << node.op->name;
+    EXPECT_EQ(node.attrs.has("fast_accumulation"), in_layer && node.op->name == "linear")
         << node.op->name;
   }
 }

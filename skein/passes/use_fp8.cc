@@ -28,7 +28,7 @@ Node joined(const Node& dw, const Node& dx) {
 
 }  // namespace
 
-void use_fp8(Graph& graph) {
+void use_fp8(Graph& graph, bool fast_accumulation) {
   struct Dw {
     int index;    // in the graph
     size_t node;  // among `nodes`
@@ -39,6 +39,7 @@ void use_fp8(Graph& graph) {
     Node node = graph.nodes()[index];
     if (node.op->can_use_fp8 && node.scope.is_layer()) {
       node.attrs.set("fp8", true);
+      if (fast_accumulation && node.op == &kLinear) node.attrs.set("fast_accumulation", true);
       if (node.op == &kLinearDw) dw_of[gradients_of(node)] = {index, nodes.size()};
       const auto found = node.op == &kLinearDx ? dw_of.find(gradients_of(node)) : dw_of.end();
       const auto is_there = [&](ValueId id) {

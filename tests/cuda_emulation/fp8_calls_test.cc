@@ -51,6 +51,20 @@ TEST_P(Fp8Calls, AreNotMadeWithoutAnAlgorithm) {
   cuda_emulation::cublas_lt() = {};
 }
 
+TEST(Fp8Calls, AddFastWhereTheyAreAskedTo) {
+  const int64_t& count = cuda_emulation::cublas_lt().num_fast_accumulations;
+  for (const bool fp8 : {false, true}) {
+    for (const bool fast : {false, true}) {
+      OpCase test = fp8_case(kLinear, {32, 48, {32}});
+      test.attrs.set("fp8", fp8);
+      if (fast) test.attrs.set("fast_accumulation", true);
+      const int64_t before = count;
+      run_on(build(test, 1), test_device().kernels, 0);
+      EXPECT_EQ(count > before, fp8 && fast);
+    }
+  }
+}
+
 // Parts that lie as one matrix are one product, and parts that do not are the same numbers.
 TEST_P(Fp8Calls, TakePartsTogetherWhereTheyAreOneMatrix) {
   const OpDef& op = *GetParam();

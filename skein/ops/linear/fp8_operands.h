@@ -20,6 +20,11 @@ inline bool is_fp8(const KernelCall& call) {
   return call.attrs.has("fp8") && call.attrs.flag("fp8");
 }
 
+// Whether a GPU may add the products of 8-bit operands with fewer bits (matmul_cuda.h).
+inline bool has_fast_accumulation(const KernelCall& call) {
+  return call.attrs.has("fast_accumulation") && call.attrs.flag("fast_accumulation");
+}
+
 struct Fp8Group {
   int begin = 0, count = 0;  // among the inputs
   Fp8Format format;

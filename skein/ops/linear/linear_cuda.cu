@@ -26,6 +26,7 @@ void run_forward(const KernelCall& call) {
       [&](int begin, int64_t cols) {
         const View& y = call.outputs[begin];
         CudaMatmul matmul{x.rows(), cols, x.cols()};
+        matmul.fast_accumulation = has_fast_accumulation(call);
         matmul.a = operands.of(0, false);
         matmul.b = operands.of(1 + begin, false);
         matmul.c = {y.data, y.dtype, y.row_stride};
