@@ -1,6 +1,7 @@
 // Passes on graphs in text form.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "skein/ir/text.h"
@@ -106,11 +107,21 @@ output loss
   use_fp8(graph, true);
   verify(graph, "use_fp8");
   EXPECT_EQ(ops_of(graph, Phase::kBackward),
-            "linear_dw linear_dx linear_dx_dw swiglu_backward linear_dx_dw embedding_dw");
-  EXPECT_EQ(outputs_of(graph), before);
+            "linear_dw linear_dx fp8_largest linear_dx_dw swiglu_backward fp8_largest linear_dx_dw "
+            "embedding_dw");
+  EXPECT_EQ(ops_of(graph, Phase::kForward),
+            "embedding fp8_largest fp8_largest linear swiglu fp8_largest fp8_largest linear linear "
+            "softmax_cross_entropy add_to_sum");
+  const auto after = outputs_of(graph);
+  EXPECT_TRUE(std::includes(after.begin(), after.end(), before.begin(), before.end()));
   for (const Node& node : graph.nodes()) {
     const bool in_layer = node.op->can_use_fp8 && node.scope.is_layer();
     EXPECT_EQ(node.attrs.has("fp8"), in_layer) << node.op->name;
+    if (node.op->name == "linear_dx_dw") {  // what forward found of weights and x
+      const size_t w = node.inputs.size() - 2;
+      EXPECT_EQ(graph.nodes()[graph.value(node.inputs[w]).producer].phase, Phase::kForward);
+      EXPECT_EQ(graph.nodes()[graph.value(node.inputs[w + 1]).producer].phase, Phase::kForward);
+    }
     EXPECT_EQ(node.attrs.has("fast_accumulation"), in_layer && node.op->name == "linear")
         << node.op->name;
   }

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "skein/ops/linear/fp8_operands.h"
 #include "skein/ops/linear/linear.h"
 
 namespace skein {
@@ -24,6 +25,32 @@ Node joined(const Node& dw, const Node& dx) {
   node.outputs = dx.outputs;
   node.outputs.insert(node.outputs.end(), dw.outputs.begin(), dw.outputs.end());
   return node;
+}
+
+// Before each node the fp8_largest of its operands, unless they have one.
+std::vector<Node> with_scales(Graph& graph, const std::vector<Node>& nodes) {
+  std::vector<Node> order;
+  std::map<std::vector<ValueId>, ValueId> largest_of;
+  for (Node node : nodes) {
+    const auto groups =
+        is_fp8(node.attrs) ? fp8_groups(node.op->name, num_parts(node)) : std::vector<Fp8Group>();
+    for (const Fp8Group& group : groups) {
+      const auto begin = node.inputs.begin() + group.begin;
+      const std::vector<ValueId> operands(begin, begin + group.count);
+      const auto [largest, is_new] = largest_of.try_emplace(operands, kNoValue);
+      if (is_new) {
+        graph.set_scope(node.scope);
+        graph.set_phase(node.phase);
+        largest->second =
+            graph.add1(kFp8Largest, operands, {}, "largest." + graph.value(operands.front()).name);
+        order.push_back(graph.nodes().back());
+        order.back().chunk = node.chunk;
+      }
+      node.inputs.push_back(largest->second);
+    }
+    order.push_back(std::move(node));
+  }
+  return order;
 }
 
 }  // namespace
@@ -52,7 +79,7 @@ void use_fp8(Graph& graph, bool fast_accumulation) {
     }
     nodes.push_back(std::move(node));
   }
-  graph.replace_nodes(std::move(nodes));
+  graph.replace_nodes(with_scales(graph, nodes));
 }
 
 }  // namespace skein

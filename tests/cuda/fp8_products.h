@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "skein/ops/linear/fp8_operands.h"
 #include "skein/ops/linear/linear.h"
 #include "tests/ops/op_harness.h"
 
@@ -28,6 +29,20 @@ inline Attrs fp8_attrs(const OpDef& op, const Fp8Product& product) {
     attrs.set("f32_output", product.f32_output);
   }
   return attrs;
+}
+
+// Appends the largest magnitudes of the groups.
+inline void add_largest(std::string_view op, int parts, Tensors& inputs) {
+  const auto groups = fp8_groups(op, parts);
+  for (const Fp8Group& group : groups) {
+    Tensor largest{DType::kF32, Shape{1}, {0.0}};
+    for (int i = group.begin; i < group.begin + group.count; ++i) {
+      for (const double value : inputs[i].values) {
+        largest.values[0] = std::max(largest.values[0], std::abs(value));
+      }
+    }
+    inputs.push_back(std::move(largest));
+  }
 }
 
 inline OpCase fp8_case(const OpDef& op, const Fp8Product& product) {
@@ -51,6 +66,7 @@ inline OpCase fp8_case(const OpDef& op, const Fp8Product& product) {
   if (&op == &kLinearDx) add(dy), add(w);
   if (&op == &kLinearDw) add(dy), add({x}), add(g);
   if (&op == &kLinearDxDw) add(dy), add(w), add({x}), add(g);
+  add_largest(op.name, static_cast<int>(product.out.size()), test.inputs);
   return test;
 }
 
@@ -130,7 +146,8 @@ struct Fp8Parts {
 
 inline void run_kernel(const OpDef& op, KernelCall call) {
   const Kernel& kernel = test_device().kernels.at(op.name);
-  void* const memory = test_device().allocate(kernel.scratch_bytes(call) + 64);
+  const int64_t bytes = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call);
+  void* const memory = test_device().allocate(bytes + 64);
   const auto address = reinterpret_cast<uintptr_t>(memory);
   call.scratch = static_cast<char*>(memory) + (64 - address % 64) % 64;
   call.stream = test_device().stream;
@@ -162,6 +179,15 @@ inline std::vector<double> run_parts(
   if (&op == &kLinearDxDw) {
     add(y.views), add(w.views), add({matrix}), add(g.views), call.outputs = g.views;
     call.outputs.insert(call.outputs.begin(), dx);
+  }
+  const auto groups = fp8_groups(op.name, static_cast<int>(kPartOut.size()));
+  const Fp8Parts largest(DType::kF32, true, 0, 1, 0, 50);  // room for more than the groups
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const auto begin = call.inputs.begin() + groups[g].begin;
+    View found = largest.views[g];
+    found.shape = Shape{1};
+    run_kernel(kFp8Largest, {.inputs = {begin, begin + groups[g].count}, .outputs = {found}});
+    call.inputs.push_back(found);
   }
   run_kernel(op, call);  // measures
   for (size_t i = 0; i < kPartOut.size(); ++i) {

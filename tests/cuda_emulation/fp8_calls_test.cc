@@ -57,6 +57,7 @@ TEST(Fp8Calls, AddFastWhereTheyAreAskedTo) {
     for (const bool fast : {false, true}) {
       OpCase test = fp8_case(kLinear, {32, 48, {32}});
       test.attrs.set("fp8", fp8);
+      if (!fp8) test.inputs.resize(2);  // no largest magnitudes
       if (fast) test.attrs.set("fast_accumulation", true);
       const int64_t before = count;
       run_on(build(test, 1), test_device().kernels, 0);

@@ -25,7 +25,7 @@ inline int num_parts(const KernelCall& call) {
   return static_cast<int>(call.attrs.integer("parts"));
 }
 
-// The linear_dx and the linear_dw of a linear_dx_dw.
+// The linear_dx and the linear_dw of a linear_dx_dw, without largest magnitudes.
 inline KernelCall dx_of(const KernelCall& call) {
   KernelCall dx = call;
   dx.inputs.resize(2 * num_parts(call));
@@ -35,6 +35,7 @@ inline KernelCall dx_of(const KernelCall& call) {
 inline KernelCall dw_of(const KernelCall& call) {
   KernelCall dw = call;
   const int parts = num_parts(call);
+  dw.inputs.resize(3 * parts + 1);
   dw.inputs.erase(dw.inputs.begin() + parts, dw.inputs.begin() + 2 * parts);
   dw.outputs.erase(dw.outputs.begin());
   return dw;

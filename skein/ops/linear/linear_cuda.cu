@@ -54,7 +54,7 @@ int64_t forward_scratch_bytes(const KernelCall& call) {
 bool adds_in_scratch(const KernelCall& call) {
   int runs = 0;
   for_each_run(
-      num_parts(call), [&](int i) { return adjacent::joined_in_dx(call, i, is_fp8(call)); },
+      num_parts(call), [&](int i) { return adjacent::joined_in_dx(call, i, is_fp8(call.attrs)); },
       [](int) { return int64_t{0}; }, [&](int, int64_t) { ++runs; });
   return runs > 1 && call.outputs[0].dtype != DType::kF32;
 }
@@ -286,6 +286,7 @@ void add_linear_cuda_kernels(KernelTable& table) {
   table["linear_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes, .choose = choose<run_dw>};
   table["linear_dx_dw"] = {
       .run = run_dx_dw, .scratch_bytes = dx_dw_scratch_bytes, .choose = choose<run_dx_dw>};
+  table["fp8_largest"] = {.run = run_fp8_largest_on_cuda};
   table["linear_db"] = {.run = run_db, .scratch_bytes = db_scratch_bytes};
 }
 

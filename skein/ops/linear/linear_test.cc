@@ -73,14 +73,28 @@ TEST(Linear, StoresF32WhenAsked) {
 }
 
 // The operands as 8-bit products would see them.
+double largest_of(const Tensors& in, const Fp8Group& group) {
+  double largest = 0;
+  for (int i = group.begin; i < group.begin + group.count; ++i) {
+    for (const double value : in[i].values) {
+      if (!std::isnan(value)) largest = std::max(largest, std::abs(value));
+    }
+  }
+  return largest;
+}
+
+// What the op reads beside its own inputs.
+void add_largest(std::string_view op, int parts, Tensors& in) {
+  for (const Fp8Group& group : fp8_groups(op, parts)) {
+    in.push_back({DType::kF32, Shape{1}, {largest_of(in, group)}});
+  }
+}
+
 Tensors rounded_to_fp8(Tensors in, std::string_view op, int parts) {
   for (const Fp8Group& group : fp8_groups(op, parts)) {
     const auto begin = in.begin() + group.begin, end = begin + group.count;
-    double largest = 0;
-    for (auto tensor = begin; tensor != end; ++tensor) {
-      for (const double value : tensor->values) largest = std::max(largest, std::abs(value));
-    }
-    const int exponent = fp8_scale_exponent(static_cast<float>(largest), group.format);
+    const int exponent =
+        fp8_scale_exponent(static_cast<float>(largest_of(in, group)), group.format);
     for (auto tensor = begin; tensor != end; ++tensor) {
       for (double& value : tensor->values) {
         const auto scaled = static_cast<float>(std::ldexp(value, exponent));
@@ -98,9 +112,12 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
   test.reference = [=](const Tensors& inputs) {
     return reference(rounded_to_fp8(inputs, "linear", parts), parts, false);
   };
-  if (&op == &kLinear) return test;
   const Tensor x = test.inputs[0];
   const Tensors w(test.inputs.begin() + 1, test.inputs.end());
+  if (&op == &kLinear) {
+    add_largest(op.name, parts, test.inputs);
+    return test;
+  }
   const bool has_dx = &op != &kLinearDw, has_dw = &op != &kLinearDx;
   test = {.op = &op, .attrs = {{"parts", int64_t{parts}}, {"fp8", true}}};
   test.phase = Phase::kBackward;
@@ -116,6 +133,7 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
           random_tensor(DType::kF32, {out[i], in}, 40 + i, 1e-3, Role::kGradient));
     }
   }
+  add_largest(op.name, parts, test.inputs);
   test.reference = [=, &op](const Tensors& inputs) {
     const Tensors seen = rounded_to_fp8(inputs, op.name, parts);
     Outputs outputs;
@@ -135,6 +153,23 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
     return outputs;
   };
   return test;
+}
+
+TEST(Linear, FindsTheLargestMagnitudeOfAllParts) {
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 7}, {70, 264}}) {
+    for (const int place : {0, 1, 2}) {
+      Tensors in = {random_tensor(DType::kBF16, {rows, cols}, 1),
+                    random_tensor(DType::kBF16, {rows + 1, cols}, 2),
+                    random_tensor(DType::kBF16, {rows, cols}, 3)};
+      in[place].values.back() = -1024;  // larger than all others, in the last place
+      if (place > 0) in[place - 1].values[0] = std::nan("");
+      check_forward({.op = &kFp8Largest, .inputs = in, .tolerance = 0}, {{1024.0}});
+    }
+  }
+  check_forward({.op = &kFp8Largest,
+                 .inputs = {Tensor{DType::kBF16, {2, 2}, {0, -0.0, 0, 0}}},
+                 .tolerance = 0},
+                {{0.0}});
 }
 
 TEST(Linear, MultipliesOperandsOf8BitsWhenAsked) {

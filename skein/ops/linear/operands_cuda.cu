@@ -47,8 +47,8 @@ struct PartList {
   unsigned first_block[kCapacity + 1];  // blocks before each part, and all
   int size;
   Fp8Format formats[kMaxFp8Groups];
-  unsigned* largest;      // magnitude of each group: the bits of the float
-  float* inverse_scales;  // of each group
+  const float* largest[kMaxFp8Groups];  // magnitude of each group
+  float* inverse_scales;                // of each group
 };
 static_assert(sizeof(PartList) <= 4096);
 
@@ -72,8 +72,9 @@ __device__ Pack<bfloat16, kPack> load(const Part& part, int64_t row, int64_t col
   return pack;
 }
 
+// The order of floats that are not negative is that of their bits, which *found is.
 template <bool packed>
-__global__ void __launch_bounds__(kThreads) find_largest(PartList list) {
+__global__ void __launch_bounds__(kThreads) find_largest(PartList list, unsigned* found) {
   constexpr int kLoads = kRead.rows / kWarps;
   const int which = part_of_block(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Part& part = list.parts[which];
@@ -90,8 +91,7 @@ __global__ void __launch_bounds__(kThreads) find_largest(PartList list) {
     for (const float value : values) largest = fmaxf(largest, fabsf(value));  // ignores NaN
   }
   largest = block_max(largest);
-  // Floats that are not negative have the order of their bits.
-  if (threadIdx.x == 0) atomicMax(list.largest + part.group, __float_as_uint(largest));
+  if (threadIdx.x == 0) atomicMax(found, __float_as_uint(largest));
 }
 
 // Packs four codes into a word, the first one in the lowest bits.
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   for (int i = 0; i < kLoads; ++i) packs[i] = load<packed>(part, row + i * step, col);
 
   Scale scale = {list.formats[part.group]};
-  const int exponent = fp8_scale_exponent(__uint_as_float(list.largest[part.group]), scale.format);
+  const int exponent = fp8_scale_exponent(*list.largest[part.group], scale.format);
   scale.scale = power_of_two_f32(exponent);
   scale.inverse = power_of_two_f32(-exponent);
   if (block == 0 && threadIdx.x == 0) list.inverse_scales[part.group] = scale.inverse;
@@ -208,7 +208,7 @@ void set_blocks(PartList& list, Tile tile, Tile transposed) {
 
 // ---- sizes
 
-constexpr int64_t kHeaderBytes = 64;  // largest magnitudes, inverse scales
+constexpr int64_t kHeaderBytes = 64;  // inverse scales
 constexpr int64_t kAlignment = 64;
 
 bool is_multiple(int64_t size) { return size % kCudaFp8Multiple == 0; }
@@ -234,7 +234,7 @@ bool fits_8_bits(const KernelCall& call, std::string_view op, int parts) {
 
 CudaLinearOperands::CudaLinearOperands(const KernelCall& call, std::string_view op)
     : call_(call), op_(op), parts_(adjacent::num_parts(call)) {
-  if (!is_fp8(call)) return;
+  if (!is_fp8(call.attrs)) return;
   in_8_bits_ = fits_8_bits(call, op, parts_);
   num_bytes_ = kHeaderBytes;
   for (const Fp8Group& of : fp8_groups(op, parts_)) {
@@ -289,12 +289,12 @@ void* CudaLinearOperands::copy_of(int input, bool transposed) const {
 void CudaLinearOperands::make() const {
   if (!are_copies()) return;
   PartList list = {};
-  list.largest = largest();
   list.inverse_scales = inverse_scales();
   bool packed = true;
   for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
     const Group& group = groups_[g];
     list.formats[g] = group.format;
+    list.largest[g] = fp8_largest_of(call_, op_, g);
     for (int i = group.begin; i < group.begin + group.count; ++i) {
       const View& from = call_.inputs[i];
       void* const to = copy_of(i, false);
@@ -311,16 +311,25 @@ void CudaLinearOperands::make() const {
                (in_8_bits_ || reinterpret_cast<uintptr_t>(to) % sizeof(Pack<bfloat16, kPack>) == 0);
     }
   }
-  check(cudaMemsetAsync(list.largest, 0, kMaxFp8Groups * sizeof(unsigned), stream_of(call_)),
-        "cudaMemsetAsync");
-  set_blocks(list, kRead, kRead);
-  launch(call_, list.first_block[list.size], kThreads,
-         packed ? find_largest<true> : find_largest<false>, list);
   set_blocks(list, kRound, kTranspose);
   const auto round = in_8_bits_ ? packed ? round_parts<uint8_t, true> : round_parts<uint8_t, false>
                      : packed ? round_parts<bfloat16, true>
                                 : round_parts<bfloat16, false>;
   launch(call_, list.first_block[list.size], kThreads, round, list);
+}
+
+void run_fp8_largest_on_cuda(const KernelCall& call) {
+  PartList list = {};
+  bool packed = true;
+  for (const View& x : call.inputs) {
+    list.parts[list.size++] = {x.as<const bfloat16>(), x.row_stride, x.rows(), x.cols()};
+    packed = packed && are_packable(kPack, x);
+  }
+  set_blocks(list, kRead, kRead);
+  auto* const found = call.outputs[0].as<unsigned>();
+  check(cudaMemsetAsync(found, 0, sizeof(unsigned), stream_of(call)), "cudaMemsetAsync");
+  launch(call, list.first_block[list.size], kThreads,
+         packed ? find_largest<true> : find_largest<false>, list, found);
 }
 
 CudaMatmulOperand CudaLinearOperands::of(int input, bool depth_is_row) const {

@@ -6,8 +6,7 @@
 //         element and the summed dim inside, as cuBLASLt wants it: dy of linear_dx_dw, which is
 //         summed over either dim, has two. Elsewhere they are bf16, which holds the same numbers,
 //         for ordinary products.
-// Cost    operands are read twice: for the largest magnitude, which sets the scale, and to be
-//         rounded, all copies in one pass
+// Cost    operands are read once, for all copies
 #pragma once
 
 #include <string_view>
@@ -50,8 +49,7 @@ class CudaLinearOperands {
   Copy add_copy(int64_t rows, int64_t cols);
   int group_with(int input) const;
   void* copy_of(int input, bool transposed) const;
-  unsigned* largest() const { return static_cast<unsigned*>(call_.scratch); }
-  float* inverse_scales() const { return reinterpret_cast<float*>(largest() + kMaxFp8Groups); }
+  float* inverse_scales() const { return static_cast<float*>(call_.scratch); }
 
   const KernelCall& call_;
   const std::string_view op_;
@@ -60,5 +58,7 @@ class CudaLinearOperands {
   std::vector<Group> groups_;  // none where nothing is copied
   int64_t num_bytes_ = 0;
 };
+
+void run_fp8_largest_on_cuda(const KernelCall& call);
 
 }  // namespace skein
