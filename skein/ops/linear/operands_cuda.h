@@ -20,7 +20,8 @@ namespace skein {
 
 class CudaLinearOperands {
  public:
-  // For "linear", "linear_dx", "linear_dw" or "linear_dx_dw". `call` may have null addresses, and must outlive it.
+  // For "linear", "linear_dx", "linear_dw" or "linear_dx_dw". `call` may have null addresses, and
+  // must outlive it.
   CudaLinearOperands(const KernelCall& call, std::string_view op);
 
   // Whether the parts of a group are one matrix however they lie in the call.
