@@ -27,9 +27,17 @@ Node joined(const Node& dw, const Node& dx) {
   return node;
 }
 
-// Before each node the fp8_largest of its operands, unless they have one.
+// Whether the op can find the largest magnitude of its outputs (skein/ops/largest.h).
+bool can_find_largest(const Graph& graph, Node node) {
+  node.attrs.set("largest", true);
+  return node.op->infer(graph.call(node)).size() == node.outputs.size() + 1;
+}
+
+// Before each node the fp8_largest of its operands, unless they have one, or the op that makes just
+// these can find it.
 std::vector<Node> with_scales(Graph& graph, const std::vector<Node>& nodes) {
   std::vector<Node> order;
+  std::map<std::vector<ValueId>, size_t> maker_of;  // of all outputs of a node, where in `order`
   std::map<std::vector<ValueId>, ValueId> largest_of;
   for (Node node : nodes) {
     const auto groups =
@@ -43,11 +51,18 @@ std::vector<Node> with_scales(Graph& graph, const std::vector<Node>& nodes) {
         graph.set_phase(node.phase);
         largest->second =
             graph.add1(kFp8Largest, operands, {}, "largest." + graph.value(operands.front()).name);
-        order.push_back(graph.nodes().back());
-        order.back().chunk = node.chunk;
+        const auto maker = maker_of.find(operands);
+        if (maker != maker_of.end() && can_find_largest(graph, order[maker->second])) {
+          order[maker->second].attrs.set("largest", true);
+          order[maker->second].outputs.push_back(largest->second);
+        } else {
+          order.push_back(graph.nodes().back());
+          order.back().chunk = node.chunk;
+        }
       }
       node.inputs.push_back(largest->second);
     }
+    maker_of[node.outputs] = order.size();
     order.push_back(std::move(node));
   }
   return order;

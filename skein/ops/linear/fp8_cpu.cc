@@ -1,9 +1,9 @@
 #include "skein/ops/linear/fp8_cpu.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "skein/base/units.h"
+#include "skein/ops/largest.h"
 #include "skein/ops/linear/fp8_operands.h"
 
 namespace skein {
@@ -19,18 +19,6 @@ std::vector<Fp8Group> groups_of(const KernelCall& call, std::string_view op) {
 
 const bfloat16* row_of(const View& view, int64_t row) {
   return view.as<const bfloat16>() + row * view.row_stride;
-}
-
-float largest_magnitude(const View& view) {
-  float largest = 0;
-#pragma omp parallel for reduction(max : largest) schedule(static)
-  for (int64_t row = 0; row < view.rows(); ++row) {
-    const bfloat16* x = row_of(view, row);
-    for (int64_t col = 0; col < view.cols(); ++col) {
-      largest = std::max(largest, std::fabs(static_cast<float>(x[col])));
-    }
-  }
-  return largest;
 }
 
 void round_view(const View& from, const View& to, int exponent, const Fp8Format& format) {

@@ -5,8 +5,9 @@
 //          largest magnitude in range. Values and weights are E4M3, incoming gradients E5M2
 //          (skein/tensor/fp8.h). Products are summed in fp32; outputs, biases and gradient sums are
 //          not rounded
-// Operands the largest magnitude of each group, found by fp8_largest, follows the op's own inputs:
-//          what several ops round is looked through once
+// Operands the largest magnitude of each group, found by fp8_largest or by the op that writes the
+//          values (skein/ops/largest.h), follows the op's own inputs: what several ops round is
+//          looked through once
 // Placement a rank's parts have scales of their own
 #pragma once
 

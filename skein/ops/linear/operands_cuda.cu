@@ -7,9 +7,7 @@
 #include <algorithm>
 
 #include "skein/base/units.h"
-#include "skein/ops/cuda/device_cuda.h"
-#include "skein/ops/cuda/launch_cuda.h"
-#include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/linear/adjacent.h"
 #include "skein/ops/linear/linear.h"
 
@@ -72,7 +70,6 @@ __device__ Pack<bfloat16, kPack> load(const Part& part, int64_t row, int64_t col
   return pack;
 }
 
-// The order of floats that are not negative is that of their bits, which *found is.
 template <bool packed>
 __global__ void __launch_bounds__(kThreads) find_largest(PartList list, unsigned* found) {
   constexpr int kLoads = kRead.rows / kWarps;
@@ -85,13 +82,8 @@ __global__ void __launch_bounds__(kThreads) find_largest(PartList list, unsigned
   Pack<bfloat16, kPack> packs[kLoads];
   for (int i = 0; i < kLoads; ++i) packs[i] = load<packed>(part, row + i * kWarps, col);
   float largest = 0;
-  for (int i = 0; i < kLoads; ++i) {
-    float values[kPack];
-    to_floats(values, packs[i]);
-    for (const float value : values) largest = fmaxf(largest, fabsf(value));  // ignores NaN
-  }
-  largest = block_max(largest);
-  if (threadIdx.x == 0) atomicMax(found, __float_as_uint(largest));
+  for (int i = 0; i < kLoads; ++i) largest = larger(largest, packs[i]);
+  keep_largest(largest, found);
 }
 
 // Packs four codes into a word, the first one in the lowest bits.
@@ -326,8 +318,7 @@ void run_fp8_largest_on_cuda(const KernelCall& call) {
     packed = packed && are_packable(kPack, x);
   }
   set_blocks(list, kRead, kRead);
-  auto* const found = call.outputs[0].as<unsigned>();
-  check(cudaMemsetAsync(found, 0, sizeof(unsigned), stream_of(call)), "cudaMemsetAsync");
+  unsigned* const found = start_largest(call, call.outputs[0]);
   launch(call, list.first_block[list.size], kThreads,
          packed ? find_largest<true> : find_largest<false>, list, found);
 }
