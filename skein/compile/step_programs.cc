@@ -160,6 +160,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   UpdateOptions& update = spec.update;
   spec.overlap = config.parallel.overlap;
   spec.fp8 = config.precision.mode == "fp8";
+  spec.fast_accumulation = config.precision.fast_accumulation;
   spec.head_block_tokens = head_block_tokens(model, training_backend(config));
   update.precision = parse_precision(config.precision.mode);
   update.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
@@ -287,7 +288,8 @@ StepPasses step_passes(const StepSpec& spec) {
       {"hoist_transient", "has one block of logits alive at a time", hoist_transient},
       {"recompute", "does forward work again instead of keeping it",
        [&](Graph& g) { recompute(g, spec.recompute); }},
-      {"use_fp8", "gives the layers' products 8-bit operands", use_fp8, spec.fp8},
+      {"use_fp8", "gives the layers' products 8-bit operands",
+       [&](Graph& g) { use_fp8(g, spec.fast_accumulation); }, spec.fp8},
       {"shard_gradients", "splits gradient sums over data ranks (ZeRO 2)", shard_gradients,
        spec.layout.zero >= 2 && runs_one_micro_batch(spec)},
       shards_weights,

@@ -79,6 +79,7 @@ struct OptimizerConfig {
 struct PrecisionConfig {
   std::string mode = "bf16-sr";
   std::string moments = "fp32";
+  bool fast_accumulation = false;
   bool operator==(const PrecisionConfig&) const = default;
 };
 

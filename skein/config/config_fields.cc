@@ -124,6 +124,9 @@ std::vector<ConfigField> make_fields() {
        one_of({"fp32", "bf16", "bf16-sr", "mixed", "fp8"})},
       {"precision", "moments", at<&C::precision, &PrecisionConfig::moments>,
        "type of AdamW's moments", one_of({"fp32", "bf16"})},
+      {"precision", "fast_accumulation", at<&C::precision, &PrecisionConfig::fast_accumulation>,
+       "with `fp8` on a GPU: forward products add with the about 14 bits of its tensor cores "
+       "alone, which is faster; else sums move on to fp32 in between. A CPU adds in fp32"},
 
       {"memory", "recompute", at<&C::memory, &MemoryConfig::recompute>,
        "what the backward pass computes again instead of keeping",

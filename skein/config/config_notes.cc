@@ -18,6 +18,11 @@ std::vector<std::string> settings_without_effect(const Config& config, bool is_s
         fmt::format("run.max_roll_backs = {} has no effect: run.on_divergence is \"stop\"",
                     config.run.max_roll_backs));
   }
+  if (config.precision.fast_accumulation && config.precision.mode != "fp8") {
+    notes.push_back(fmt::format(
+        "precision.fast_accumulation = true has no effect: precision.mode is \"{}\", not \"fp8\"",
+        config.precision.mode));
+  }
   if (is_supervised) return notes;
   if (config.launch.supervise) {
     notes.push_back(

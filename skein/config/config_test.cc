@@ -1,5 +1,6 @@
 #include "skein/config/config.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "skein/base/file.h"
 #include "skein/base/nearest.h"
 #include "skein/config/config_fields.h"
+#include "skein/config/config_notes.h"
 
 namespace skein {
 namespace {
@@ -346,7 +348,19 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 77u);  // the keys of Config
+  EXPECT_EQ(names.size(), 78u);  // the keys of Config
+}
+
+TEST(SettingsWithoutEffect, FastAccumulationIsOfEightBits) {
+  Config config;
+  EXPECT_TRUE(settings_without_effect(config, true).empty());
+  config.precision.fast_accumulation = true;
+  EXPECT_THAT(
+      settings_without_effect(config, true),
+      testing::ElementsAre("precision.fast_accumulation = true has no effect: precision.mode is "
+                           "\"bf16-sr\", not \"fp8\""));
+  config.precision.mode = "fp8";
+  EXPECT_TRUE(settings_without_effect(config, true).empty());
 }
 
 TEST(NearestName, CountsEdits) {

@@ -1,6 +1,9 @@
 // Passes on graphs in text form.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "skein/ir/text.h"
 #include "skein/ir/verify.h"
 #include "skein/ops/ops.h"
@@ -8,6 +11,7 @@
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/recompute.h"
 #include "skein/passes/simplify.h"
+#include "skein/passes/use_fp8.h"
 
 namespace skein {
 namespace {
@@ -69,6 +73,58 @@ TEST(Differentiate, TheLossMustDependOnAParameter) {
       " loss = add_to_sum(s, x) : f64[24]\n",
       all_ops());
   EXPECT_THROW(differentiate(graph, graph.find("loss")), Error);
+}
+
+TEST(UseFp8, RoundsTheGradientsOfALayerOnce) {
+  Graph graph = parse_graph(R"(skein graph
+mesh dp=1
+parameter table : bf16[16, 8]
+parameter gate : bf16[16, 8]
+parameter up : bf16[16, 8]
+parameter down : bf16[8, 16]
+parameter head : bf16[16, 8]
+input tokens : i32[4]
+input labels : i32[4]
+input loss_sum : f64[24]
+forward
+  x = embedding(tokens, table) : bf16[4, 8] @embed
+  g, u = linear(x, gate, up) {bias=false, f32_output=false, parts=2} : bf16[4, 16], bf16[4, 16] @layers.0
+  s = swiglu(g, u) : bf16[4, 16] @layers.0
+  y = linear(s, down) {bias=false, f32_output=false, parts=1} : bf16[4, 8] @layers.0
+  l = linear(y, head) {bias=false, f32_output=true, parts=1} : f32[4, 16] @head
+  e, d = softmax_cross_entropy(l, labels) {gradient_dtype="bf16"} : f32[4], bf16[4, 16] @head
+  loss = add_to_sum(loss_sum, e) : f64[24] @head
+output loss
+)",
+                            all_ops());
+  differentiate(graph, graph.find("loss"));
+  const auto outputs_of = [](const Graph& of) {
+    std::multiset<ValueId> outputs;
+    for (const Node& node : of.nodes()) outputs.insert(node.outputs.begin(), node.outputs.end());
+    return outputs;
+  };
+  const auto before = outputs_of(graph);
+  use_fp8(graph, true);
+  verify(graph, "use_fp8");
+  EXPECT_EQ(ops_of(graph, Phase::kBackward),
+            "linear_dw linear_dx fp8_largest linear_dx_dw swiglu_backward linear_dx_dw "
+            "embedding_dw");
+  EXPECT_EQ(ops_of(graph, Phase::kForward),
+            "embedding fp8_largest fp8_largest linear swiglu fp8_largest linear linear "
+            "softmax_cross_entropy add_to_sum");
+  const auto after = outputs_of(graph);
+  EXPECT_TRUE(std::includes(after.begin(), after.end(), before.begin(), before.end()));
+  for (const Node& node : graph.nodes()) {
+    const bool in_layer = node.op->can_use_fp8 && node.scope.is_layer();
+    EXPECT_EQ(node.attrs.has("fp8"), in_layer) << node.op->name;
+    if (node.op->name == "linear_dx_dw") {  // what forward found of weights and x
+      const size_t w = node.inputs.size() - 2;
+      EXPECT_EQ(graph.nodes()[graph.value(node.inputs[w]).producer].phase, Phase::kForward);
+      EXPECT_EQ(graph.nodes()[graph.value(node.inputs[w + 1]).producer].phase, Phase::kForward);
+    }
+    EXPECT_EQ(node.attrs.has("fast_accumulation"), in_layer && node.op->name == "linear")
+        << node.op->name;
+  }
 }
 
 TEST(HoistTransient, EachTokenBlockIsFollowedByItsGradient) {

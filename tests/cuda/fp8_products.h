@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "skein/ops/linear/fp8_operands.h"
 #include "skein/ops/linear/linear.h"
 #include "tests/ops/op_harness.h"
 
@@ -28,6 +29,20 @@ inline Attrs fp8_attrs(const OpDef& op, const Fp8Product& product) {
     attrs.set("f32_output", product.f32_output);
   }
   return attrs;
+}
+
+// Appends the largest magnitudes of the groups.
+inline void add_largest(std::string_view op, int parts, Tensors& inputs) {
+  const auto groups = fp8_groups(op, parts);
+  for (const Fp8Group& group : groups) {
+    Tensor largest{DType::kF32, Shape{1}, {0.0}};
+    for (int i = group.begin; i < group.begin + group.count; ++i) {
+      for (const double value : inputs[i].values) {
+        largest.values[0] = std::max(largest.values[0], std::abs(value));
+      }
+    }
+    inputs.push_back(std::move(largest));
+  }
 }
 
 inline OpCase fp8_case(const OpDef& op, const Fp8Product& product) {
@@ -50,12 +65,19 @@ inline OpCase fp8_case(const OpDef& op, const Fp8Product& product) {
   if (&op == &kLinear && product.bias) add(b);
   if (&op == &kLinearDx) add(dy), add(w);
   if (&op == &kLinearDw) add(dy), add({x}), add(g);
+  if (&op == &kLinearDxDw) add(dy), add(w), add({x}), add(g);
+  add_largest(op.name, static_cast<int>(product.out.size()), test.inputs);
   return test;
 }
 
-inline const OpDef* const kFp8Ops[] = {&kLinear, &kLinearDx, &kLinearDw};
+inline const OpDef* const kFp8Ops[] = {&kLinear, &kLinearDx, &kLinearDw, &kLinearDxDw};
 inline int num_outputs(const OpDef& op, const Fp8Product& product) {
-  return &op == &kLinearDx ? 1 : static_cast<int>(product.out.size());
+  if (&op == &kLinearDx) return 1;
+  return static_cast<int>(product.out.size()) + (&op == &kLinearDxDw ? 1 : 0);
+}
+// Whether an output is dx.
+inline bool is_dx(const OpDef& op, size_t output) {
+  return &op == &kLinearDx || (&op == &kLinearDxDw && output == 0);
 }
 
 inline Outputs run_on(const BuiltCase& built, KernelTable kernels, int64_t row_padding) {
@@ -77,9 +99,9 @@ inline void expect_products_of_cpu(const OpDef& op, const Fp8Product& product,
   const BuiltCase built = build(fp8_case(op, product), num_outputs(op, product));
   const KernelTable kernels = test_device().kernels;
   const Outputs want = run_on(built, cpu_kernels(), 0), got = run_on(built, kernels, 0);
-  const bool bf16 = &op == &kLinearDx || (&op == &kLinear && !product.f32_output);
   const auto expect_same = [&](const Outputs& results, const std::string& what) {
     for (size_t i = 0; i < want.size(); ++i) {
+      const bool bf16 = is_dx(op, i) || (&op == &kLinear && !product.f32_output);
       expect_close(
           results[i], want[i], bf16 ? DType::kBF16 : DType::kF32, tolerance,
           fmt::format("{} {} x {} output {}{}", op.name, product.tokens, product.in, i, what));
@@ -124,7 +146,8 @@ struct Fp8Parts {
 
 inline void run_kernel(const OpDef& op, KernelCall call) {
   const Kernel& kernel = test_device().kernels.at(op.name);
-  void* const memory = test_device().allocate(kernel.scratch_bytes(call) + 64);
+  const int64_t bytes = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call);
+  void* const memory = test_device().allocate(bytes + 64);
   const auto address = reinterpret_cast<uintptr_t>(memory);
   call.scratch = static_cast<char*>(memory) + (64 - address % 64) % 64;
   call.stream = test_device().stream;
@@ -143,6 +166,9 @@ inline std::vector<double> run_parts(
       g(DType::kF32, true, 0, kPartIn, gap, 30);
   View matrix = x.views[0];  // [kPartTokens, kPartIn]
   matrix.shape = Shape{kPartTokens, kPartIn};
+  const Fp8Parts of_dx(DType::kBF16, false, kPartTokens, kPartIn, 0, 40);
+  View dx = of_dx.views[0];
+  dx.shape = matrix.shape;
   KernelCall call{.attrs = fp8_attrs(op, {kPartTokens, kPartIn, {1, 1, 1}})};
   const auto add = [&](const std::vector<View>& more) {
     call.inputs.insert(call.inputs.end(), more.begin(), more.end());
@@ -150,6 +176,19 @@ inline std::vector<double> run_parts(
   if (&op == &kLinear) add({matrix}), add(w.views), call.outputs = y.views;
   if (&op == &kLinearDx) add(y.views), add(w.views), call.outputs = {matrix};
   if (&op == &kLinearDw) add(y.views), add({matrix}), add(g.views), call.outputs = g.views;
+  if (&op == &kLinearDxDw) {
+    add(y.views), add(w.views), add({matrix}), add(g.views), call.outputs = g.views;
+    call.outputs.insert(call.outputs.begin(), dx);
+  }
+  const auto groups = fp8_groups(op.name, static_cast<int>(kPartOut.size()));
+  const Fp8Parts largest(DType::kF32, true, 0, 1, 0, 50);  // room for more than the groups
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const auto begin = call.inputs.begin() + groups[g].begin;
+    View found = largest.views[g];
+    found.shape = Shape{1};
+    run_kernel(kFp8Largest, {.inputs = {begin, begin + groups[g].count}, .outputs = {found}});
+    call.inputs.push_back(found);
+  }
   run_kernel(op, call);  // measures
   for (size_t i = 0; i < kPartOut.size(); ++i) {
     GraphRun::fill(g.views[i], random_tensor(DType::kF32, g.views[i].shape, 30 + i).values);

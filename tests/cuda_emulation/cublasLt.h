@@ -122,9 +122,10 @@ struct CublasLt {
   // How much longer a product takes with each algorithm; CUDA_EMULATION_SLOW_ALGORITHM=n makes the
   // nth slow.
   int microseconds[3] = {};
-  int64_t num_products = 0;      // enqueued
-  int64_t num_proposals = 0;     // asked for
-  int64_t num_fp8_products = 0;  // of num_products
+  int64_t num_products = 0;            // enqueued
+  int64_t num_proposals = 0;           // asked for
+  int64_t num_fp8_products = 0;        // of num_products
+  int64_t num_fast_accumulations = 0;  // of num_products
 };
 CublasLt& cublas_lt();
 

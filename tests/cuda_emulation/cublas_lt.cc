@@ -275,6 +275,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   }
   count(cuda_emulation::cublas_lt().num_products);
   if (is_fp8(a_layout->type)) count(cuda_emulation::cublas_lt().num_fp8_products);
+  if (product->fast_accumulation != 0) count(cuda_emulation::cublas_lt().num_fast_accumulations);
   const EnqueuedProduct work = {*product,
                                 *static_cast<const float*>(alpha),
                                 *static_cast<const float*>(beta),

@@ -51,6 +51,21 @@ TEST_P(Fp8Calls, AreNotMadeWithoutAnAlgorithm) {
   cuda_emulation::cublas_lt() = {};
 }
 
+TEST(Fp8Calls, AddFastWhereTheyAreAskedTo) {
+  const int64_t& count = cuda_emulation::cublas_lt().num_fast_accumulations;
+  for (const bool fp8 : {false, true}) {
+    for (const bool fast : {false, true}) {
+      OpCase test = fp8_case(kLinear, {32, 48, {32}});
+      test.attrs.set("fp8", fp8);
+      if (!fp8) test.inputs.resize(2);  // no largest magnitudes
+      if (fast) test.attrs.set("fast_accumulation", true);
+      const int64_t before = count;
+      run_on(build(test, 1), test_device().kernels, 0);
+      EXPECT_EQ(count > before, fp8 && fast);
+    }
+  }
+}
+
 // Parts that lie as one matrix are one product, and parts that do not are the same numbers.
 TEST_P(Fp8Calls, TakePartsTogetherWhereTheyAreOneMatrix) {
   const OpDef& op = *GetParam();
@@ -58,7 +73,9 @@ TEST_P(Fp8Calls, TakePartsTogetherWhereTheyAreOneMatrix) {
   for (const bool apart : {false, true}) {
     int64_t before = 0;
     results[apart] = run_parts(op, apart, [&] { before = num_products(); });
-    EXPECT_EQ(num_products() - before, apart && &op != &kLinearDx ? 3 : 1);
+    const int64_t dx = &op == &kLinearDx || &op == &kLinearDxDw ? 1 : 0;
+    const int64_t others = &op == &kLinearDx ? 0 : apart ? 3 : 1;
+    EXPECT_EQ(num_products() - before, dx + others);
   }
   const DType dtype = &op == &kLinearDw ? DType::kF32 : DType::kBF16;
   expect_close(results[1], results[0], dtype, kTolerance, "parts apart");

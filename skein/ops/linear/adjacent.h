@@ -25,6 +25,22 @@ inline int num_parts(const KernelCall& call) {
   return static_cast<int>(call.attrs.integer("parts"));
 }
 
+// The linear_dx and the linear_dw of a linear_dx_dw, without largest magnitudes.
+inline KernelCall dx_of(const KernelCall& call) {
+  KernelCall dx = call;
+  dx.inputs.resize(2 * num_parts(call));
+  dx.outputs.resize(1);
+  return dx;
+}
+inline KernelCall dw_of(const KernelCall& call) {
+  KernelCall dw = call;
+  const int parts = num_parts(call);
+  dw.inputs.resize(3 * parts + 1);
+  dw.inputs.erase(dw.inputs.begin() + parts, dw.inputs.begin() + 2 * parts);
+  dw.outputs.erase(dw.outputs.begin());
+  return dw;
+}
+
 // Whether parts i and i + 1 form one matrix in everything that an op reads and writes. `copied`:
 // the product reads copies of its inputs, which always do.
 inline bool joined_in_linear(const KernelCall& call, int i, bool copied = false) {

@@ -1,9 +1,9 @@
 #include "skein/ops/linear/fp8_cpu.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "skein/base/units.h"
+#include "skein/ops/largest.h"
 #include "skein/ops/linear/fp8_operands.h"
 
 namespace skein {
@@ -19,18 +19,6 @@ std::vector<Fp8Group> groups_of(const KernelCall& call, std::string_view op) {
 
 const bfloat16* row_of(const View& view, int64_t row) {
   return view.as<const bfloat16>() + row * view.row_stride;
-}
-
-float largest_magnitude(const View& view) {
-  float largest = 0;
-#pragma omp parallel for reduction(max : largest) schedule(static)
-  for (int64_t row = 0; row < view.rows(); ++row) {
-    const bfloat16* x = row_of(view, row);
-    for (int64_t col = 0; col < view.cols(); ++col) {
-      largest = std::max(largest, std::fabs(static_cast<float>(x[col])));
-    }
-  }
-  return largest;
 }
 
 void round_view(const View& from, const View& to, int exponent, const Fp8Format& format) {
@@ -71,17 +59,20 @@ int64_t fp8_operand_bytes(const KernelCall& call, std::string_view op) {
 
 void round_fp8_operands(const KernelCall& call, std::string_view op) {
   const KernelCall rounded = with_fp8_operands(call, op);
-  for (const Fp8Group& group : groups_of(call, op)) {
-    const int end = group.begin + group.count;
-    float largest = 0;
-    for (int i = group.begin; i < end; ++i) {
-      largest = std::max(largest, largest_magnitude(call.inputs[i]));
-    }
-    const int exponent = fp8_scale_exponent(largest, group.format);
-    for (int i = group.begin; i < end; ++i) {
+  const auto groups = groups_of(call, op);
+  for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
+    const Fp8Group& group = groups[g];
+    const int exponent = fp8_scale_exponent(*fp8_largest_of(call, op, g), group.format);
+    for (int i = group.begin; i < group.begin + group.count; ++i) {
       round_view(call.inputs[i], rounded.inputs[i], exponent, group.format);
     }
   }
+}
+
+void run_fp8_largest(const KernelCall& call) {
+  float largest = 0;
+  for (const View& x : call.inputs) largest = std::max(largest, largest_magnitude(x));
+  *call.outputs[0].as<float>() = largest;
 }
 
 }  // namespace skein

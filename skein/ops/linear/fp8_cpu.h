@@ -15,4 +15,6 @@ int64_t fp8_operand_bytes(const KernelCall& call, std::string_view op);
 // Fills these operands from the inputs of `call`.
 void round_fp8_operands(const KernelCall& call, std::string_view op);
 
+void run_fp8_largest(const KernelCall& call);
+
 }  // namespace skein

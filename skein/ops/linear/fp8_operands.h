@@ -1,35 +1,54 @@
 // Which operands of linear and its derivatives are rounded to 8 bits if the node has the attr
-// `fp8`.
+// `fp8`, and their scales.
 //
 // Formula  operands of one group share one scale, the largest 2^k that keeps 2^k times their
 //          largest magnitude in range. Values and weights are E4M3, incoming gradients E5M2
 //          (skein/tensor/fp8.h). Products are summed in fp32; outputs, biases and gradient sums are
 //          not rounded
+// Operands the largest magnitude of each group, found by fp8_largest or by the op that writes the
+//          values (skein/ops/largest.h), follows the op's own inputs: what several ops round is
+//          looked through once
 // Placement a rank's parts have scales of their own
 #pragma once
 
 #include <string_view>
 #include <vector>
 
+#include "skein/ir/graph.h"
 #include "skein/ir/kernel.h"
 #include "skein/tensor/fp8.h"
 
 namespace skein {
 
-inline bool is_fp8(const KernelCall& call) {
-  return call.attrs.has("fp8") && call.attrs.flag("fp8");
+// (x_1..x_n) -> f32[1]: the largest magnitude of all, NaNs left out; x of bf16, n <= 8. Each rank
+// finds that of its own parts, and calls it replicated since nobody sums or moves it. Memory-bound.
+extern const OpDef kFp8Largest;
+
+inline bool is_fp8(const Attrs& attrs) { return attrs.has("fp8") && attrs.flag("fp8"); }
+
+// Whether a GPU may add the products of 8-bit operands with fewer bits (matmul_cuda.h).
+inline bool has_fast_accumulation(const KernelCall& call) {
+  return call.attrs.has("fast_accumulation") && call.attrs.flag("fast_accumulation");
 }
 
 struct Fp8Group {
   int begin = 0, count = 0;  // among the inputs
   Fp8Format format;
 };
+inline constexpr int kMaxFp8Groups = 3;
 
-// The groups of "linear", "linear_dx" or "linear_dw" with this number of parts.
+// The groups of "linear", "linear_dx", "linear_dw" or "linear_dx_dw" with this number of parts.
 inline std::vector<Fp8Group> fp8_groups(std::string_view op, int parts) {
   if (op == "linear") return {{0, 1, kE4M3}, {1, parts, kE4M3}};
   if (op == "linear_dx") return {{0, parts, kE5M2}, {parts, parts, kE4M3}};
-  return {{0, parts, kE5M2}, {parts, 1, kE4M3}};
+  if (op == "linear_dw") return {{0, parts, kE5M2}, {parts, 1, kE4M3}};
+  return {{0, parts, kE5M2}, {parts, parts, kE4M3}, {2 * parts, 1, kE4M3}};
+}
+
+// The largest magnitude of a group: the last inputs are those of all groups, in order.
+inline const float* fp8_largest_of(const KernelCall& call, std::string_view op, int group) {
+  const auto groups = fp8_groups(op, static_cast<int>(call.attrs.integer("parts"))).size();
+  return call.inputs[call.inputs.size() - groups + group].as<const float>();
 }
 
 }  // namespace skein

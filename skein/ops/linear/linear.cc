@@ -1,6 +1,7 @@
 #include "skein/ops/linear/linear.h"
 
 #include "skein/ir/backward.h"
+#include "skein/ops/linear/fp8_operands.h"
 #include "skein/ops/linear/linear_rules.h"
 
 namespace skein {
@@ -27,7 +28,7 @@ void check_bias(const OpCall& call, int weight, int bias, const Placements& of_y
 }
 
 std::vector<TensorType> infer(const OpCall& call) {
-  const int parts = linear_rules::num_parts(call, has_bias(call) ? 2 : 1, 1);
+  const int parts = linear_rules::num_parts(call, has_bias(call) ? 2 : 1, 1, 2);
   const TensorType& x = check_matrix(call, 0);
   std::vector<TensorType> outputs;
   for (int i = 1; i <= parts; ++i) {
@@ -118,7 +119,9 @@ const OpDef kLinear = {.name = "linear",
                        .passes_pending = true,
                        .can_use_fp8 = true};
 
-std::vector<const OpDef*> linear_ops() { return {&kLinear, &kLinearDx, &kLinearDw, &kLinearDb}; }
+std::vector<const OpDef*> linear_ops() {
+  return {&kLinear, &kLinearDx, &kLinearDw, &kLinearDb, &kLinearDxDw, &kFp8Largest};
+}
 
 std::vector<ValueId> linear(Graph& graph, ValueId x, const std::vector<ValueId>& weights,
                             const std::vector<ValueId>& biases,

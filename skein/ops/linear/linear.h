@@ -5,6 +5,8 @@
 //               linear_dx  dx[t,k]   = sum_i sum_o dy_i[t,o] w_i[o,k]
 //               linear_dw  g_i[o,k] += sum_t dy_i[t,o] x[t,k]
 //               linear_db  h_i[o]   += sum_t dy_i[t,o]
+//               linear_dx_dw         linear_dx and linear_dw of the same dy: what is made of dy for
+//                                    a product, as copies of 8 bits, is made once
 // Shapes        x, dx [T, I]; w_i [O_i, I]; b_i, h_i [O_i]; y_i, dy_i [T, O_i]; g_i [O_i, I];
 //               i = 1..n <= 8
 // Dtypes        x, w, b, dy: one of f32 and bf16; y the same, or f32 with `f32_output`; g, h f32
@@ -12,6 +14,8 @@
 //               linear_dx  dy_1..dy_n, w_1..w_n          {parts}
 //               linear_dw  dy_1..dy_n, x, g_1..g_n       {parts}; g in place
 //               linear_db  dy_1..dy_n, h_1..h_n          {parts}; h in place
+//               linear_dx_dw  dy_1..dy_n, w_1..w_n, x, g_1..g_n {parts}: dx, g_1..g_n; g in place
+//               With {fp8} the largest magnitudes follow (skein/ops/linear/fp8_operands.h)
 // Layout        y (dy) side by side along dim 1; w, b (g, h) along dim 0: preferred, not required
 // Accumulation  fp32, over all parts, rounded once
 // Backward      saves x; reads w
@@ -35,6 +39,7 @@ extern const OpDef kLinear;
 extern const OpDef kLinearDx;
 extern const OpDef kLinearDw;
 extern const OpDef kLinearDb;
+extern const OpDef kLinearDxDw;
 
 inline constexpr int kMaxLinearParts = 8;
 

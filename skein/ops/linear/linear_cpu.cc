@@ -106,6 +106,17 @@ int64_t dw_scratch_bytes(const KernelCall& call) {
       [&](int begin, int64_t rows) { return dw_matmul(call, begin, rows); });
 }
 
+// ---- dx and g_i
+
+void run_dx_dw(const KernelCall& call) {
+  run_dx(adjacent::dx_of(call));
+  run_dw(adjacent::dw_of(call));
+}
+
+int64_t dx_dw_scratch_bytes(const KernelCall& call) {
+  return std::max(dx_scratch_bytes(adjacent::dx_of(call)), dw_scratch_bytes(adjacent::dw_of(call)));
+}
+
 // ---- h_i += column sums of dy_i
 
 void run_db(const KernelCall& call) {
@@ -117,14 +128,14 @@ void run_db(const KernelCall& call) {
 // ---- on the operands themselves, or on copies rounded to 8 bits
 
 void run_product(const KernelCall& call, std::string_view op, void (*run)(const KernelCall&)) {
-  if (!is_fp8(call)) return run(call);
+  if (!is_fp8(call.attrs)) return run(call);
   round_fp8_operands(call, op);
   run(with_fp8_operands(call, op));
 }
 
 int64_t product_scratch_bytes(const KernelCall& call, std::string_view op,
                               int64_t (*bytes)(const KernelCall&)) {
-  if (!is_fp8(call)) return bytes(call);
+  if (!is_fp8(call.attrs)) return bytes(call);
   return fp8_operand_bytes(call, op) + bytes(with_fp8_operands(call, op));
 }
 
@@ -149,6 +160,13 @@ void add_linear_cpu_kernels(KernelTable& table) {
           [](const KernelCall& call) {
             return product_scratch_bytes(call, "linear_dw", dw_scratch_bytes);
           }};
+  table["linear_dx_dw"] = {
+      .run = [](const KernelCall& call) { run_product(call, "linear_dx_dw", run_dx_dw); },
+      .scratch_bytes =
+          [](const KernelCall& call) {
+            return product_scratch_bytes(call, "linear_dx_dw", dx_dw_scratch_bytes);
+          }};
+  table["fp8_largest"] = {.run = run_fp8_largest};
   table["linear_db"] = {.run = run_db};
 }
 

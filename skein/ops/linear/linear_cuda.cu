@@ -26,8 +26,9 @@ void run_forward(const KernelCall& call) {
       [&](int begin, int64_t cols) {
         const View& y = call.outputs[begin];
         CudaMatmul matmul{x.rows(), cols, x.cols()};
-        matmul.a = operands.of(0);
-        matmul.b = operands.of(1 + begin);
+        matmul.fast_accumulation = has_fast_accumulation(call);
+        matmul.a = operands.of(0, false);
+        matmul.b = operands.of(1 + begin, false);
         matmul.c = {y.data, y.dtype, y.row_stride};
         if (call.attrs.flag("bias")) {
           const View& bias = call.inputs[1 + parts + begin];
@@ -53,7 +54,7 @@ int64_t forward_scratch_bytes(const KernelCall& call) {
 bool adds_in_scratch(const KernelCall& call) {
   int runs = 0;
   for_each_run(
-      num_parts(call), [&](int i) { return adjacent::joined_in_dx(call, i, is_fp8(call)); },
+      num_parts(call), [&](int i) { return adjacent::joined_in_dx(call, i, is_fp8(call.attrs)); },
       [](int) { return int64_t{0}; }, [&](int, int64_t) { ++runs; });
   return runs > 1 && call.outputs[0].dtype != DType::kF32;
 }
@@ -81,14 +82,12 @@ void launch_round_rows(const KernelCall& call, const float* sums) {
          dx.cols());
 }
 
-void run_dx(const KernelCall& call) {
+void multiply_dx(const KernelCall& call, const CudaLinearOperands& operands) {
   const int parts = num_parts(call);
   const View& dx = call.outputs[0];
-  const CudaLinearOperands operands(call, "linear_dx");
-  operands.make();
   const bool in_scratch = adds_in_scratch(call);
-  float* const sums =
-      reinterpret_cast<float*>(static_cast<char*>(call.scratch) + cuda_matmul_scratch_bytes(0));
+  float* const sums = reinterpret_cast<float*>(static_cast<char*>(operands.rest_of_scratch()) +
+                                               cuda_matmul_scratch_bytes(0));
   MatmulStore store = {dx.data, dx.dtype, dx.row_stride};
   if (in_scratch) store = {sums, DType::kF32, dx.cols()};
   for_each_run(
@@ -96,8 +95,8 @@ void run_dx(const KernelCall& call) {
       [&](int i) { return call.inputs[i].cols(); },
       [&](int begin, int64_t depth) {
         CudaMatmul matmul{dx.rows(), dx.cols(), depth};
-        matmul.a = operands.of(begin);
-        matmul.b = operands.of(parts + begin);
+        matmul.a = operands.of(begin, false);
+        matmul.b = operands.of(parts + begin, true);
         matmul.c = store;
         matmul.c.accumulate = begin > 0;
         run_cuda_matmul(matmul, operands.rest_of_scratch(), call.stream);
@@ -111,34 +110,63 @@ void run_dx(const KernelCall& call) {
   }
 }
 
-int64_t dx_scratch_bytes(const KernelCall& call) {
+void run_dx(const KernelCall& call) {
+  const CudaLinearOperands operands(call, "linear_dx");
+  operands.make();
+  multiply_dx(call, operands);
+}
+
+// Behind the operands.
+int64_t multiply_dx_bytes(const KernelCall& call) {
   const int64_t sums = adds_in_scratch(call) ? call.outputs[0].shape.num_elements() : 0;
-  return CudaLinearOperands(call, "linear_dx").num_bytes() + cuda_matmul_scratch_bytes(0) +
-         sums * size_of(DType::kF32);
+  return cuda_matmul_scratch_bytes(0) + sums * size_of(DType::kF32);
+}
+
+int64_t dx_scratch_bytes(const KernelCall& call) {
+  return CudaLinearOperands(call, "linear_dx").num_bytes() + multiply_dx_bytes(call);
 }
 
 // ---- g_i += dy_i^T x
 
-void run_dw(const KernelCall& call) {
+// x is input `of_x` of the operands.
+void multiply_dw(const KernelCall& call, const CudaLinearOperands& operands, int of_x) {
   const int parts = num_parts(call);
   const View& x = call.inputs[parts];
-  const CudaLinearOperands operands(call, "linear_dw");
-  operands.make();
   for_each_run(
       parts, [&](int i) { return adjacent::joined_in_dw(call, i, operands.are_copies()); },
       [&](int i) { return call.inputs[i].cols(); },
       [&](int begin, int64_t rows) {
         const View& g = call.outputs[begin];
         CudaMatmul matmul{rows, x.cols(), x.rows()};
-        matmul.a = operands.of(begin);
-        matmul.b = operands.of(parts);
+        matmul.a = operands.of(begin, true);
+        matmul.b = operands.of(of_x, true);
         matmul.c = {g.data, g.dtype, g.row_stride, true};
         run_cuda_matmul(matmul, operands.rest_of_scratch(), call.stream);
       });
 }
 
+void run_dw(const KernelCall& call) {
+  const CudaLinearOperands operands(call, "linear_dw");
+  operands.make();
+  multiply_dw(call, operands, num_parts(call));
+}
+
 int64_t dw_scratch_bytes(const KernelCall& call) {
   return CudaLinearOperands(call, "linear_dw").num_bytes() + cuda_matmul_scratch_bytes(0);
+}
+
+// ---- dx and g_i
+
+void run_dx_dw(const KernelCall& call) {
+  const CudaLinearOperands operands(call, "linear_dx_dw");
+  operands.make();
+  multiply_dx(adjacent::dx_of(call), operands);
+  multiply_dw(adjacent::dw_of(call), operands, 2 * num_parts(call));
+}
+
+int64_t dx_dw_scratch_bytes(const KernelCall& call) {
+  return CudaLinearOperands(call, "linear_dx_dw").num_bytes() +
+         multiply_dx_bytes(adjacent::dx_of(call));
 }
 
 // ---- h_i += column sums of dy_i: each split of the rows is summed, then the sums in a fixed order
@@ -256,6 +284,9 @@ void add_linear_cuda_kernels(KernelTable& table) {
       .run = run_forward, .scratch_bytes = forward_scratch_bytes, .choose = choose<run_forward>};
   table["linear_dx"] = {.run = run_dx, .scratch_bytes = dx_scratch_bytes, .choose = choose<run_dx>};
   table["linear_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes, .choose = choose<run_dw>};
+  table["linear_dx_dw"] = {
+      .run = run_dx_dw, .scratch_bytes = dx_dw_scratch_bytes, .choose = choose<run_dx_dw>};
+  table["fp8_largest"] = {.run = run_fp8_largest_on_cuda};
   table["linear_db"] = {.run = run_db, .scratch_bytes = db_scratch_bytes};
 }
 

@@ -14,7 +14,7 @@ int64_t local_dim(const OpCall& call, int operand, int dim) {
 }
 
 std::vector<TensorType> infer_dx(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0);
+  const int parts = num_parts(call, 2, 0, 2);
   TensorType dx;
   for (int i = 0; i < parts; ++i) {
     const TensorType &dy = check_matrix(call, i), &w = check_matrix(call, parts + i);
@@ -38,7 +38,7 @@ std::vector<TensorType> infer_dx(const OpCall& call) {
 }
 
 Cost cost_dx(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0);
+  const int parts = num_parts(call, 2, 0, 2);
   Cost cost;
   for (int i = 0; i < parts; ++i) {
     cost.flops += 2.0 * static_cast<double>(local_dim(call, i, 0)) *
@@ -51,7 +51,7 @@ Cost cost_dx(const OpCall& call) {
 }
 
 Layout layout_dx(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0);
+  const int parts = num_parts(call, 2, 0, 2);
   if (parts == 1) return {};
   return {
       {},
@@ -59,7 +59,7 @@ Layout layout_dx(const OpCall& call) {
 }
 
 std::vector<TensorType> infer_dw(const OpCall& call) {
-  const int parts = num_parts(call, 2, 1);
+  const int parts = num_parts(call, 2, 1, 2);
   const TensorType& x = check_matrix(call, parts);
   std::vector<TensorType> outputs;
   for (int i = 0; i < parts; ++i) {
@@ -82,7 +82,7 @@ std::vector<TensorType> infer_dw(const OpCall& call) {
 }
 
 Cost cost_dw(const OpCall& call) {
-  const int parts = num_parts(call, 2, 1);
+  const int parts = num_parts(call, 2, 1, 2);
   Cost cost;
   for (int i = 0; i < parts; ++i) {
     cost.flops += 2.0 * static_cast<double>(local_dim(call, i, 0)) *
@@ -95,7 +95,7 @@ Cost cost_dw(const OpCall& call) {
 }
 
 Layout layout_dw(const OpCall& call) {
-  const int parts = num_parts(call, 2, 1);
+  const int parts = num_parts(call, 2, 1, 2);
   Layout layout;
   for (int i = 0; i < parts; ++i) layout.aliases.push_back({i, parts + 1 + i, true, 0});
   if (parts > 1) {
@@ -106,7 +106,7 @@ Layout layout_dw(const OpCall& call) {
 }
 
 std::vector<TensorType> infer_db(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0);
+  const int parts = num_parts(call, 2, 0, 0);
   std::vector<TensorType> outputs;
   for (int i = 0; i < parts; ++i) {
     const TensorType &dy = check_matrix(call, i), &sum = call.input(parts + i);
@@ -125,7 +125,7 @@ std::vector<TensorType> infer_db(const OpCall& call) {
 }
 
 Cost cost_db(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0);
+  const int parts = num_parts(call, 2, 0, 0);
   Cost cost;
   for (int i = 0; i < parts; ++i) {
     cost.flops += static_cast<double>(call.input(i).local_shape(call.mesh).num_elements());
@@ -136,9 +136,57 @@ Cost cost_db(const OpCall& call) {
 }
 
 Layout layout_db(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0);
+  const int parts = num_parts(call, 2, 0, 0);
   Layout layout;
   for (int i = 0; i < parts; ++i) layout.aliases.push_back({i, parts + i, true, 0});
+  return layout;
+}
+
+// A call with some of the inputs, and of their largest magnitudes: those of linear_dx, or of
+// linear_dw.
+OpCall with_inputs(const OpCall& call, const std::vector<std::pair<int, int>>& ranges) {
+  OpCall some{call.op, call.scope, call.mesh, call.attrs, {}, {}, {}};
+  for (const auto& [begin, end] : ranges) {
+    for (int i = begin; i < end; ++i) {
+      some.inputs.push_back(call.inputs.at(i));
+      some.input_names.push_back(call.input_names.at(i));
+    }
+  }
+  return some;
+}
+OpCall dx_of(const OpCall& call) {
+  const int parts = num_parts(call, 3, 1, 3);
+  const int own = 3 * parts + 1, end = call.num_inputs();
+  return with_inputs(call, {{0, 2 * parts}, {own, std::min(own + 2, end)}});
+}
+OpCall dw_of(const OpCall& call) {
+  const int parts = num_parts(call, 3, 1, 3);
+  const int own = 3 * parts + 1, end = call.num_inputs();
+  return with_inputs(
+      call,
+      {{0, parts}, {2 * parts, own}, {own, std::min(own + 1, end)}, {std::min(own + 2, end), end}});
+}
+
+std::vector<TensorType> infer_dx_dw(const OpCall& call) {
+  std::vector<TensorType> outputs = infer_dx(dx_of(call));
+  for (TensorType& sum : infer_dw(dw_of(call))) outputs.push_back(std::move(sum));
+  return outputs;
+}
+
+Cost cost_dx_dw(const OpCall& call) {
+  return {cost_dx(dx_of(call)).flops + cost_dw(dw_of(call)).flops, input_bytes(call),
+          output_bytes(call)};
+}
+
+Layout layout_dx_dw(const OpCall& call) {
+  const int parts = num_parts(call, 3, 1, 3);
+  Layout layout;
+  for (int i = 0; i < parts; ++i) layout.aliases.push_back({1 + i, 2 * parts + 1 + i, true, 0});
+  if (parts > 1) {
+    layout.bundles.push_back({false, linear_rules::range(0, parts), 1});
+    layout.bundles.push_back({false, linear_rules::range(parts, parts), 0});
+    layout.bundles.push_back({false, linear_rules::range(2 * parts + 1, parts), 0});
+  }
   return layout;
 }
 
@@ -162,6 +210,11 @@ const OpDef kLinearDw = {.name = "linear_dw",
                          .cost = cost_dw,
                          .layout = layout_dw,
                          .can_use_fp8 = true};
+const OpDef kLinearDxDw = {.name = "linear_dx_dw",
+                           .infer = infer_dx_dw,
+                           .cost = cost_dx_dw,
+                           .layout = layout_dx_dw,
+                           .can_use_fp8 = true};
 const OpDef kLinearDb = {
     .name = "linear_db", .infer = infer_db, .cost = cost_db, .layout = layout_db};
 

@@ -2,15 +2,21 @@
 
 #include <numeric>
 
+#include "skein/ops/linear/fp8_operands.h"
+
 namespace skein::linear_rules {
 
-int num_parts(const OpCall& call, int lists, int singles) {
+int num_parts(const OpCall& call, int lists, int singles, int groups) {
   const int64_t parts = call.attrs.integer("parts");
   call.check(parts >= 1 && parts <= kMaxLinearParts, "parts = {}: expected 1 to {}", parts,
              kMaxLinearParts);
-  const int64_t expected = lists * parts + singles;
+  if (!is_fp8(call.attrs)) groups = 0;
+  const int64_t expected = lists * parts + singles + groups;
   call.check(call.num_inputs() == expected, "{} inputs: {} parts have {}", call.num_inputs(), parts,
              expected);
+  for (int i = static_cast<int>(expected) - groups; i < expected; ++i) {
+    check_type(call, i, DType::kF32, Shape{1});
+  }
   return static_cast<int>(parts);
 }
 

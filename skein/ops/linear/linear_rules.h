@@ -9,9 +9,9 @@
 
 namespace skein::linear_rules {
 
-// The attr `parts`, checked against the number of inputs: `lists` lists of `parts` inputs each, and
-// `singles` further inputs.
-int num_parts(const OpCall& call, int lists, int singles);
+// The attr `parts`, checked against the number of inputs: `lists` lists of `parts` inputs each,
+// `singles` further inputs and, with the attr `fp8`, the largest magnitudes of `groups`.
+int num_parts(const OpCall& call, int lists, int singles, int groups);
 
 // The placement of a product of placed operands, on one axis.
 struct Rule {

@@ -73,14 +73,28 @@ TEST(Linear, StoresF32WhenAsked) {
 }
 
 // The operands as 8-bit products would see them.
+double largest_of(const Tensors& in, const Fp8Group& group) {
+  double largest = 0;
+  for (int i = group.begin; i < group.begin + group.count; ++i) {
+    for (const double value : in[i].values) {
+      if (!std::isnan(value)) largest = std::max(largest, std::abs(value));
+    }
+  }
+  return largest;
+}
+
+// What the op reads beside its own inputs.
+void add_largest(std::string_view op, int parts, Tensors& in) {
+  for (const Fp8Group& group : fp8_groups(op, parts)) {
+    in.push_back({DType::kF32, Shape{1}, {largest_of(in, group)}});
+  }
+}
+
 Tensors rounded_to_fp8(Tensors in, std::string_view op, int parts) {
   for (const Fp8Group& group : fp8_groups(op, parts)) {
     const auto begin = in.begin() + group.begin, end = begin + group.count;
-    double largest = 0;
-    for (auto tensor = begin; tensor != end; ++tensor) {
-      for (const double value : tensor->values) largest = std::max(largest, std::abs(value));
-    }
-    const int exponent = fp8_scale_exponent(static_cast<float>(largest), group.format);
+    const int exponent =
+        fp8_scale_exponent(static_cast<float>(largest_of(in, group)), group.format);
     for (auto tensor = begin; tensor != end; ++tensor) {
       for (double& value : tensor->values) {
         const auto scaled = static_cast<float>(std::ldexp(value, exponent));
@@ -98,38 +112,40 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
   test.reference = [=](const Tensors& inputs) {
     return reference(rounded_to_fp8(inputs, "linear", parts), parts, false);
   };
-  if (&op == &kLinear) return test;
   const Tensor x = test.inputs[0];
   const Tensors w(test.inputs.begin() + 1, test.inputs.end());
+  if (&op == &kLinear) {
+    add_largest(op.name, parts, test.inputs);
+    return test;
+  }
+  const bool has_dx = &op != &kLinearDw, has_dw = &op != &kLinearDx;
   test = {.op = &op, .attrs = {{"parts", int64_t{parts}}, {"fp8", true}}};
   test.phase = Phase::kBackward;
   for (int i = 0; i < parts; ++i) {
     test.inputs.push_back(random_tensor(DType::kBF16, {tokens, out[i]}, 30 + i, 1e-4));
   }
-  if (&op == &kLinearDx) {
-    test.inputs.insert(test.inputs.end(), w.begin(), w.end());
-  } else {
+  if (has_dx) test.inputs.insert(test.inputs.end(), w.begin(), w.end());
+  const int at_x = has_dx ? 2 * parts : parts;
+  if (has_dw) {
     test.inputs.push_back(x);
     for (int i = 0; i < parts; ++i) {
       test.inputs.push_back(
           random_tensor(DType::kF32, {out[i], in}, 40 + i, 1e-3, Role::kGradient));
     }
   }
+  add_largest(op.name, parts, test.inputs);
   test.reference = [=, &op](const Tensors& inputs) {
     const Tensors seen = rounded_to_fp8(inputs, op.name, parts);
     Outputs outputs;
-    if (&op == &kLinearDx) outputs.emplace_back(tokens * in);
+    if (has_dx) outputs.emplace_back(tokens * in);
     for (int part = 0; part < parts; ++part) {
-      const Tensor &dy = seen[part], &other = seen[&op == &kLinearDx ? parts + part : parts];
-      if (&op == &kLinearDw) outputs.push_back(seen[parts + 1 + part].values);
+      const Tensor& dy = seen[part];
+      if (has_dw) outputs.push_back(seen[at_x + 1 + part].values);
       for (int64_t t = 0; t < tokens; ++t) {
         for (int64_t o = 0; o < out[part]; ++o) {
           for (int64_t k = 0; k < in; ++k) {
-            if (&op == &kLinearDx) {
-              outputs[0][t * in + k] += dy.at(t, o) * other.at(o, k);
-            } else {
-              outputs[part][o * in + k] += dy.at(t, o) * other.at(t, k);
-            }
+            if (has_dx) outputs[0][t * in + k] += dy.at(t, o) * seen[parts + part].at(o, k);
+            if (has_dw) outputs.back()[o * in + k] += dy.at(t, o) * seen[at_x].at(t, k);
           }
         }
       }
@@ -139,8 +155,25 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
   return test;
 }
 
+TEST(Linear, FindsTheLargestMagnitudeOfAllParts) {
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 7}, {70, 264}}) {
+    for (const int place : {0, 1, 2}) {
+      Tensors in = {random_tensor(DType::kBF16, {rows, cols}, 1),
+                    random_tensor(DType::kBF16, {rows + 1, cols}, 2),
+                    random_tensor(DType::kBF16, {rows, cols}, 3)};
+      in[place].values.back() = -1024;  // larger than all others, in the last place
+      if (place > 0) in[place - 1].values[0] = std::nan("");
+      check_forward({.op = &kFp8Largest, .inputs = in, .tolerance = 0}, {{1024.0}});
+    }
+  }
+  check_forward({.op = &kFp8Largest,
+                 .inputs = {Tensor{DType::kBF16, {2, 2}, {0, -0.0, 0, 0}}},
+                 .tolerance = 0},
+                {{0.0}});
+}
+
 TEST(Linear, MultipliesOperandsOf8BitsWhenAsked) {
-  for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDw}) {
+  for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDw, &kLinearDxDw}) {
     for (const OpCase& test :
          {make_fp8_case(*op, 32, 48, {16, 32}), make_fp8_case(*op, 13, 37, {5, 8})}) {
       check_forward(test, test.reference(test.inputs));

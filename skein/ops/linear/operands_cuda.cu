@@ -7,9 +7,7 @@
 #include <algorithm>
 
 #include "skein/base/units.h"
-#include "skein/ops/cuda/device_cuda.h"
-#include "skein/ops/cuda/launch_cuda.h"
-#include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/linear/adjacent.h"
 #include "skein/ops/linear/linear.h"
 
@@ -35,19 +33,20 @@ constexpr Tile kTranspose = {16 * kWarps, 8 * kPack};
 struct Part {
   const bfloat16* from;
   int64_t from_stride, rows, cols;
-  void* to;  // `transposed`: [cols, rows]
+  void* to;  // null: only the transposed one is made
   int64_t to_stride;
+  uint8_t* transposed;  // [cols, rows]; null: there is none
+  int64_t transposed_stride;
   int group;
-  bool transposed;
 };
 struct PartList {
-  static constexpr int kCapacity = 2 * kMaxLinearParts;
+  static constexpr int kCapacity = 2 * kMaxLinearParts + 1;
   Part parts[kCapacity];
   unsigned first_block[kCapacity + 1];  // blocks before each part, and all
   int size;
-  Fp8Format formats[2];   // of the groups
-  unsigned* largest;      // magnitude of each group: the bits of the float
-  float* inverse_scales;  // of each group
+  Fp8Format formats[kMaxFp8Groups];
+  const float* largest[kMaxFp8Groups];  // magnitude of each group
+  float* inverse_scales;                // of each group
 };
 static_assert(sizeof(PartList) <= 4096);
 
@@ -72,7 +71,7 @@ __device__ Pack<bfloat16, kPack> load(const Part& part, int64_t row, int64_t col
 }
 
 template <bool packed>
-__global__ void __launch_bounds__(kThreads) find_largest(PartList list) {
+__global__ void __launch_bounds__(kThreads) find_largest(PartList list, unsigned* found) {
   constexpr int kLoads = kRead.rows / kWarps;
   const int which = part_of_block(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Part& part = list.parts[which];
@@ -83,14 +82,8 @@ __global__ void __launch_bounds__(kThreads) find_largest(PartList list) {
   Pack<bfloat16, kPack> packs[kLoads];
   for (int i = 0; i < kLoads; ++i) packs[i] = load<packed>(part, row + i * kWarps, col);
   float largest = 0;
-  for (int i = 0; i < kLoads; ++i) {
-    float values[kPack];
-    to_floats(values, packs[i]);
-    for (const float value : values) largest = fmaxf(largest, fabsf(value));  // ignores NaN
-  }
-  largest = block_max(largest);
-  // Floats that are not negative have the order of their bits.
-  if (threadIdx.x == 0) atomicMax(list.largest + part.group, __float_as_uint(largest));
+  for (int i = 0; i < kLoads; ++i) largest = larger(largest, packs[i]);
+  keep_largest(largest, found);
 }
 
 // Packs four codes into a word, the first one in the lowest bits.
@@ -153,7 +146,7 @@ __device__ void store_transposed(const Part& part, int64_t first_row, int64_t fi
     const int at = i * kThreads + threadIdx.x, col = at / kUnits, unit = at % kUnits;
     const int64_t to_row = first_col + col, to_col = first_row + unit * 16;
     if (to_row >= part.cols || to_col >= part.rows) continue;  // rows: a multiple of 16
-    *reinterpret_cast<Pack<uint32_t, 4>*>(static_cast<uint8_t*>(part.to) + to_row * part.to_stride +
+    *reinterpret_cast<Pack<uint32_t, 4>*>(part.transposed + to_row * part.transposed_stride +
                                           to_col) = columns[col][unit ^ (col / kPack)];
   }
 }
@@ -164,7 +157,7 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   const int which = part_of_block(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Part& part = list.parts[which];
   const unsigned block = blockIdx.x - list.first_block[which];
-  const bool transposed = std::is_same_v<To, uint8_t> && part.transposed;
+  const bool transposed = std::is_same_v<To, uint8_t> && part.transposed != nullptr;
   const Tile tile = transposed ? kTranspose : kRound;
   const unsigned tiles = static_cast<unsigned>((part.cols + tile.cols - 1) / tile.cols);
   const int64_t first_row = int64_t{block / tiles} * tile.rows;
@@ -176,7 +169,7 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   for (int i = 0; i < kLoads; ++i) packs[i] = load<packed>(part, row + i * step, col);
 
   Scale scale = {list.formats[part.group]};
-  const int exponent = fp8_scale_exponent(__uint_as_float(list.largest[part.group]), scale.format);
+  const int exponent = fp8_scale_exponent(*list.largest[part.group], scale.format);
   scale.scale = power_of_two_f32(exponent);
   scale.inverse = power_of_two_f32(-exponent);
   if (block == 0 && threadIdx.x == 0) list.inverse_scales[part.group] = scale.inverse;
@@ -184,8 +177,9 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   float values[kLoads][kPack];
   for (int i = 0; i < kLoads; ++i) to_floats(values[i], packs[i]);
   if constexpr (std::is_same_v<To, uint8_t>) {
-    if (transposed) return store_transposed(part, first_row, first_col, values, scale);
+    if (transposed) store_transposed(part, first_row, first_col, values, scale);
   }
+  if (part.to == nullptr) return;
   for (int i = 0; i < kLoads; ++i) {
     if (row + i * step >= part.rows || col >= part.cols) continue;
     To* const to = static_cast<To*>(part.to) + (row + i * step) * part.to_stride + col;
@@ -198,7 +192,7 @@ void set_blocks(PartList& list, Tile tile, Tile transposed) {
   list.first_block[0] = 0;
   for (int i = 0; i < list.size; ++i) {
     const Part& part = list.parts[i];
-    const Tile size = part.transposed ? transposed : tile;
+    const Tile size = part.transposed != nullptr ? transposed : tile;
     list.first_block[i + 1] =
         list.first_block[i] + blocks_for(part.rows, size.rows) * blocks_for(part.cols, size.cols);
   }
@@ -206,13 +200,17 @@ void set_blocks(PartList& list, Tile tile, Tile transposed) {
 
 // ---- sizes
 
-constexpr int64_t kHeaderBytes = 64;  // largest magnitudes, inverse scales
+constexpr int64_t kHeaderBytes = 64;  // inverse scales
 constexpr int64_t kAlignment = 64;
 
 bool is_multiple(int64_t size) { return size % kCudaFp8Multiple == 0; }
 
 // Whether depth and the columns of every output are multiples that 8-bit products need.
 bool fits_8_bits(const KernelCall& call, std::string_view op, int parts) {
+  if (op == "linear_dx_dw") {
+    return fits_8_bits(adjacent::dx_of(call), "linear_dx", parts) &&
+           fits_8_bits(adjacent::dw_of(call), "linear_dw", parts);
+  }
   if (op == "linear_dw") {
     const View& x = call.inputs[parts];
     return is_multiple(x.rows()) && is_multiple(x.cols());
@@ -228,7 +226,7 @@ bool fits_8_bits(const KernelCall& call, std::string_view op, int parts) {
 
 CudaLinearOperands::CudaLinearOperands(const KernelCall& call, std::string_view op)
     : call_(call), op_(op), parts_(adjacent::num_parts(call)) {
-  if (!is_fp8(call)) return;
+  if (!is_fp8(call.attrs)) return;
   in_8_bits_ = fits_8_bits(call, op, parts_);
   num_bytes_ = kHeaderBytes;
   for (const Fp8Group& of : fp8_groups(op, parts_)) {
@@ -239,62 +237,72 @@ CudaLinearOperands::CudaLinearOperands(const KernelCall& call, std::string_view 
       rows = is_side_by_side(i) ? part.rows() : rows + part.rows();
       cols = is_side_by_side(i) ? cols + part.cols() : part.cols();
     }
-    if (is_transposed(of.begin)) std::swap(rows, cols);
-    group.row_stride = in_8_bits_ ? cols : round_up(cols, kPack);
-    group.offset = num_bytes_;
-    num_bytes_ += round_up(rows * group.row_stride * (in_8_bits_ ? 1 : 2), kAlignment);
+    if (!in_8_bits_ || is_summed_over_cols(of.begin)) group.as_is = add_copy(rows, cols);
+    if (in_8_bits_ && is_summed_over_rows(of.begin)) group.transposed = add_copy(cols, rows);
   }
 }
 
-bool CudaLinearOperands::depth_is_row(int input) const {
-  return op_ == "linear_dw" || (op_ == "linear_dx" && input >= parts_);
+CudaLinearOperands::Copy CudaLinearOperands::add_copy(int64_t rows, int64_t cols) {
+  const Copy copy = {num_bytes_, in_8_bits_ ? cols : round_up(cols, kPack)};
+  num_bytes_ += round_up(rows * copy.row_stride * (in_8_bits_ ? 1 : 2), kAlignment);
+  return copy;
+}
+
+bool CudaLinearOperands::is_summed_over_cols(int input) const {
+  return op_ == "linear" || (op_ != "linear_dw" && input < parts_);
+}
+
+bool CudaLinearOperands::is_summed_over_rows(int input) const {
+  return op_ == "linear_dw" || op_ == "linear_dx_dw" || (op_ == "linear_dx" && input >= parts_);
 }
 
 bool CudaLinearOperands::is_side_by_side(int input) const {
   return op_ != "linear" && input < parts_;
 }
 
-int CudaLinearOperands::group_with(int input) const { return input < groups_[1].begin ? 0 : 1; }
+int CudaLinearOperands::group_with(int input) const {
+  int g = 0;
+  while (input >= groups_[g].begin + groups_[g].count) ++g;
+  return g;
+}
 
-void* CudaLinearOperands::copy_of(int input) const {
+void* CudaLinearOperands::copy_of(int input, bool transposed) const {
   const Group& group = groups_[group_with(input)];
+  const Copy& copy = transposed ? group.transposed : group.as_is;
+  if (copy.offset < 0) return nullptr;
   int64_t before = 0;
   for (int i = group.begin; i < input; ++i) {
     before += is_side_by_side(i) ? call_.inputs[i].cols() : call_.inputs[i].rows();
   }
-  if (is_side_by_side(input) == is_transposed(input)) before *= group.row_stride;
-  return static_cast<char*>(call_.scratch) + group.offset + before * (in_8_bits_ ? 1 : 2);
+  if (is_side_by_side(input) == transposed) before *= copy.row_stride;
+  return static_cast<char*>(call_.scratch) + copy.offset + before * (in_8_bits_ ? 1 : 2);
 }
 
 void CudaLinearOperands::make() const {
   if (!are_copies()) return;
   PartList list = {};
-  list.largest = largest();
   list.inverse_scales = inverse_scales();
   bool packed = true;
-  for (int g = 0; g < 2; ++g) {
+  for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
     const Group& group = groups_[g];
     list.formats[g] = group.format;
+    list.largest[g] = fp8_largest_of(call_, op_, g);
     for (int i = group.begin; i < group.begin + group.count; ++i) {
       const View& from = call_.inputs[i];
-      void* const to = copy_of(i);
+      void* const to = copy_of(i, false);
       list.parts[list.size++] = {from.as<const bfloat16>(),
                                  from.row_stride,
                                  from.rows(),
                                  from.cols(),
                                  to,
-                                 group.row_stride,
-                                 g,
-                                 is_transposed(i)};
+                                 group.as_is.row_stride,
+                                 static_cast<uint8_t*>(copy_of(i, true)),
+                                 group.transposed.row_stride,
+                                 g};
       packed = packed && are_packable(kPack, from) &&
                (in_8_bits_ || reinterpret_cast<uintptr_t>(to) % sizeof(Pack<bfloat16, kPack>) == 0);
     }
   }
-  check(cudaMemsetAsync(list.largest, 0, 2 * sizeof(unsigned), stream_of(call_)),
-        "cudaMemsetAsync");
-  set_blocks(list, kRead, kRead);
-  launch(call_, list.first_block[list.size], kThreads,
-         packed ? find_largest<true> : find_largest<false>, list);
   set_blocks(list, kRound, kTranspose);
   const auto round = in_8_bits_ ? packed ? round_parts<uint8_t, true> : round_parts<uint8_t, false>
                      : packed ? round_parts<bfloat16, true>
@@ -302,16 +310,31 @@ void CudaLinearOperands::make() const {
   launch(call_, list.first_block[list.size], kThreads, round, list);
 }
 
-CudaMatmulOperand CudaLinearOperands::of(int input) const {
+void run_fp8_largest_on_cuda(const KernelCall& call) {
+  PartList list = {};
+  bool packed = true;
+  for (const View& x : call.inputs) {
+    list.parts[list.size++] = {x.as<const bfloat16>(), x.row_stride, x.rows(), x.cols()};
+    packed = packed && are_packable(kPack, x);
+  }
+  set_blocks(list, kRead, kRead);
+  unsigned* const found = start_largest(call, call.outputs[0]);
+  launch(call, list.first_block[list.size], kThreads,
+         packed ? find_largest<true> : find_largest<false>, list, found);
+}
+
+CudaMatmulOperand CudaLinearOperands::of(int input, bool depth_is_row) const {
   const View& view = call_.inputs[input];
-  if (!are_copies()) return {view.data, view.dtype, view.row_stride, depth_is_row(input)};
+  if (!are_copies()) return {view.data, view.dtype, view.row_stride, depth_is_row};
   const int g = group_with(input);
-  CudaMatmulOperand operand = {copy_of(input), DType::kBF16, groups_[g].row_stride};
+  const bool transposed = in_8_bits_ && depth_is_row;
+  const Copy& copy = transposed ? groups_[g].transposed : groups_[g].as_is;
+  CudaMatmulOperand operand = {copy_of(input, transposed), DType::kBF16, copy.row_stride};
   if (in_8_bits_) {
     operand.fp8 = groups_[g].format;
     operand.inverse_scale = inverse_scales() + g;
   } else {
-    operand.depth_is_row = depth_is_row(input);
+    operand.depth_is_row = depth_is_row;
   }
   return operand;
 }

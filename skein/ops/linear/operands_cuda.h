@@ -3,10 +3,10 @@
 //
 // Copies  Each group (skein/ops/linear/fp8_operands.h) is one matrix, its parts side by side or
 //         below each other. Where sizes are multiples of kCudaFp8Multiple they have 8 bits an
-//         element and the summed dim inside, as cuBLASLt wants it. Elsewhere they are bf16, which
-//         holds the same numbers, for an ordinary product.
-// Cost    operands are read twice: for the largest magnitude, which sets the scale, and to be
-//         rounded
+//         element and the summed dim inside, as cuBLASLt wants it: dy of linear_dx_dw, which is
+//         summed over either dim, has two. Elsewhere they are bf16, which holds the same numbers,
+//         for ordinary products.
+// Cost    operands are read once, for all copies
 #pragma once
 
 #include <string_view>
@@ -20,7 +20,8 @@ namespace skein {
 
 class CudaLinearOperands {
  public:
-  // For "linear", "linear_dx" or "linear_dw". `call` may have null addresses, and must outlive it.
+  // For "linear", "linear_dx", "linear_dw" or "linear_dx_dw". `call` may have null addresses, and
+  // must outlive it.
   CudaLinearOperands(const KernelCall& call, std::string_view op);
 
   // Whether the parts of a group are one matrix however they lie in the call.
@@ -31,28 +32,34 @@ class CudaLinearOperands {
 
   // Enqueues the kernels that make the copies, where there are copies.
   void make() const;
-  // An input, together with those that follow it in one matrix.
-  CudaMatmulOperand of(int input) const;
+  // An input, together with those that follow it in one matrix. `depth_is_row`: the product sums
+  // over its rows.
+  CudaMatmulOperand of(int input, bool depth_is_row) const;
 
  private:
-  struct Group : Fp8Group {
-    int64_t offset = 0;      // of the copy, in scratch
-    int64_t row_stride = 0;  // of the copy
+  struct Copy {
+    int64_t offset = -1;  // in scratch; negative: there is none
+    int64_t row_stride = 0;
   };
-  bool depth_is_row(int input) const;
+  struct Group : Fp8Group {
+    Copy as_is, transposed;
+  };
+  bool is_summed_over_cols(int input) const;
+  bool is_summed_over_rows(int input) const;
   bool is_side_by_side(int input) const;  // with the others of its group; else below each other
-  bool is_transposed(int input) const { return in_8_bits_ && depth_is_row(input); }
+  Copy add_copy(int64_t rows, int64_t cols);
   int group_with(int input) const;
-  void* copy_of(int input) const;
-  unsigned* largest() const { return static_cast<unsigned*>(call_.scratch); }
-  float* inverse_scales() const { return reinterpret_cast<float*>(largest() + 2); }
+  void* copy_of(int input, bool transposed) const;
+  float* inverse_scales() const { return static_cast<float*>(call_.scratch); }
 
   const KernelCall& call_;
   const std::string_view op_;
   const int parts_;
   bool in_8_bits_ = false;
-  std::vector<Group> groups_;  // two, or none where nothing is copied
+  std::vector<Group> groups_;  // none where nothing is copied
   int64_t num_bytes_ = 0;
 };
+
+void run_fp8_largest_on_cuda(const KernelCall& call);
 
 }  // namespace skein

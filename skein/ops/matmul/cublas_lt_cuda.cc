@@ -72,7 +72,8 @@ Problem::Problem(const CudaMatmul& matmul)
       b(of(matmul.b)),
       c{matmul.c.dtype, matmul.c.row_stride, false, alignment_of(matmul.c.out)},
       accumulate(matmul.c.accumulate),
-      bias(matmul.c.bias != nullptr) {}
+      bias(matmul.c.bias != nullptr),
+      fast_accumulation(is_fp8() && matmul.fast_accumulation) {}
 
 bool Problem::has_what_fp8_needs() const {
   return depth % kCudaFp8Multiple == 0 && cols % kCudaFp8Multiple == 0 && a.has_aligned_rows() &&
@@ -80,8 +81,9 @@ bool Problem::has_what_fp8_needs() const {
 }
 
 std::string Problem::to_string() const {
-  return fmt::format("{}x{}x{} {} {}= {} {}{}", rows, cols, depth, c.to_string(),
-                     accumulate ? "+" : "", a.to_string(), b.to_string(), bias ? " + bias" : "");
+  return fmt::format("{}x{}x{} {} {}= {} {}{}{}", rows, cols, depth, c.to_string(),
+                     accumulate ? "+" : "", a.to_string(), b.to_string(), bias ? " + bias" : "",
+                     fast_accumulation ? " fast" : "");
 }
 
 // ---- products
@@ -111,7 +113,9 @@ Product::Product(const Problem& problem) : problem_(problem) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(problem.c.dtype));
   }
-  if (problem.is_fp8()) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{0});
+  if (problem.is_fp8()) {
+    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(problem.fast_accumulation));
+  }
   a_ = layout(problem.a, problem.rows, problem.depth);
   b_ = layout(problem.b, problem.cols, problem.depth);
   c_ = layout(problem.c, problem.rows, problem.cols);

@@ -79,7 +79,7 @@ struct Problem {
   };
   int64_t rows, cols, depth;
   Matrix a, b, c;
-  bool accumulate, bias;
+  bool accumulate, bias, fast_accumulation;
   auto operator<=>(const Problem&) const = default;
 
   explicit Problem(const CudaMatmul& matmul);

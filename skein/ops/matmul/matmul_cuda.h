@@ -6,8 +6,8 @@
 //              and columns are multiples of kCudaFp8Multiple, rows (of C too) begin at multiples of
 //              16 bytes, and C is bf16 or has no bias; elsewhere our own kernel multiplies, slowly.
 // Accumulation fp32, rounded once when stored. Tensor cores of Hopper add 8-bit products with about
-//              14 bits (arXiv:2412.19437, 3.5.2). With `fast accumulation` cuBLASLt would leave it
-//              at that and be faster; it is off, so that sums move on to fp32 before they are long.
+//              14 bits (arXiv:2412.19437, 3.5.2). With `fast_accumulation` cuBLASLt leaves it at
+//              that and is faster; without, sums move on to fp32 before they are long.
 // Algorithm    Of each problem (sizes, dtypes, strides, alignments, epilogue) the one that a run
 //              has adopted (ops/algorithms.h). Else what this machine measured before, in
 //              ${SKEIN_CACHE:-$HOME/.cache/skein}/cublaslt-algorithms.jsonl, by GPU, driver,
@@ -54,6 +54,7 @@ struct CudaMatmul {
   CudaMatmulOperand a;
   CudaMatmulOperand b;
   MatmulStore c;
+  bool fast_accumulation = false;  // of 8-bit operands; others know no such thing
 };
 
 // The products of one GPU, the current one where it is made and used.

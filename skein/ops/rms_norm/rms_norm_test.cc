@@ -57,6 +57,47 @@ TEST(RmsNorm, AddsTheGradientOfTheResidual) {
   }
 }
 
+// (dy, dh, h, rstd, w, sum) -> (dx, sum')
+Outputs backward_reference(const Tensors& in) {
+  const int64_t rows = in[2].shape.dim(0), cols = in[2].shape.dim(1);
+  Outputs want = {std::vector<double>(rows * cols), in[5].values};
+  for (int64_t row = 0; row < rows; ++row) {
+    const double rstd = in[3][row];
+    double dot = 0;
+    for (int64_t col = 0; col < cols; ++col)
+      dot += in[0].at(row, col) * in[4][col] * in[2].at(row, col);
+    for (int64_t col = 0; col < cols; ++col) {
+      const double dy = in[0].at(row, col), h = in[2].at(row, col);
+      want[0][row * cols + col] = (in[1].values.empty() ? 0.0 : in[1].at(row, col)) +
+                                  rstd * dy * in[4][col] - h * std::pow(rstd, 3) * dot / cols;
+      want[1][col] += dy * h * rstd;
+    }
+  }
+  return want;
+}
+
+// A row takes more packs, or more warps, and tokens more than one sum.
+TEST(RmsNorm, GradientOfLongRows) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const std::pair<int64_t, int64_t> longest = {2, dtype == DType::kF32 ? 8192 : 16384};
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{19, 512}, {17, 2304}, longest}) {
+      for (const bool residual : {false, true}) {
+        OpCase test{
+            .op = &kRmsNormBackward,
+            .inputs = {random_tensor(dtype, {rows, cols}, 1),
+                       residual ? random_tensor(dtype, {rows, cols}, 2) : Tensor{},
+                       random_tensor(dtype, {rows, cols}, 3), random_tensor(DType::kF32, {rows}, 4),
+                       random_tensor(residual ? dtype : DType::kF32, {cols}, 5, 1.0,
+                                     Role::kParameter),
+                       random_tensor(DType::kF32, {cols}, 6, 1.0, Role::kGradient)},
+            .tolerance = 1e-5,
+            .phase = Phase::kBackward};
+        check_forward(test, backward_reference(test.inputs));
+      }
+    }
+  }
+}
+
 TEST(RmsNorm, WithoutDeltaIsAViewOfItsInput) {
   Graph graph(Mesh::standard(1, 1, 1, 1));
   const ValueId x =

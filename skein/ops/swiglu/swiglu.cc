@@ -4,6 +4,7 @@
 
 #include "skein/ir/backward.h"
 #include "skein/ops/checks.h"
+#include "skein/ops/largest.h"
 
 namespace skein {
 namespace {
@@ -17,7 +18,8 @@ std::vector<TensorType> infer(const OpCall& call) {
   const TensorType& gate = check_matrix(call, 0);
   check_same(call, 0, 1);
   static constexpr std::array<std::string_view, 2> kRules = {"S0 S0 -> S0", "S1 S1 -> S1"};
-  return {{gate.dtype, gate.shape, match_placements(call, {0, 1}, 1, kRules)[0]}};
+  return with_largest(call,
+                      {{gate.dtype, gate.shape, match_placements(call, {0, 1}, 1, kRules)[0]}});
 }
 
 Cost cost(const OpCall& call) {
@@ -47,7 +49,8 @@ std::vector<TensorType> infer_backward(const OpCall& call) {
   static constexpr std::array<std::string_view, 2> kRules = {"S0 S0 S0 -> S0 S0",
                                                              "S1 S1 S1 -> S1 S1"};
   const auto placements = match_placements(call, {0, 1, 2}, 2, kRules);
-  return {{gate.dtype, gate.shape, placements[0]}, {gate.dtype, gate.shape, placements[1]}};
+  return with_largest(
+      call, {{gate.dtype, gate.shape, placements[0]}, {gate.dtype, gate.shape, placements[1]}});
 }
 
 Cost cost_backward(const OpCall& call) {

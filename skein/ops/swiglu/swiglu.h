@@ -15,6 +15,7 @@
 
 namespace skein {
 
+// With {largest} both have one more output (skein/ops/largest.h).
 extern const OpDef kSwiglu;          // (gate, up) -> y
 extern const OpDef kSwigluBackward;  // (dy, gate, up) -> (dgate, dup)
 

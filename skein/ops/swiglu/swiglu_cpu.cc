@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "skein/ops/swiglu/swiglu_cpu.cc"
 #include "hwy/foreach_target.h"
 #include "skein/ir/kernel.h"
+#include "skein/ops/largest.h"
 #include "skein/ops/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -90,12 +91,14 @@ void run(const KernelCall& call) {
   const int64_t rows = call.outputs[0].rows();
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) HWY_DYNAMIC_DISPATCH(forward)(call, row);
+  store_largest(call);
 }
 
 void run_backward(const KernelCall& call) {
   const int64_t rows = call.outputs[0].rows();
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) HWY_DYNAMIC_DISPATCH(backward)(call, row);
+  store_largest(call);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "skein/ops/cuda/device_cuda.h"
+#include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
+#include "skein/ops/largest.h"
 
 namespace skein {
 namespace {
@@ -27,13 +29,16 @@ __device__ float divide(float x, float y) {
 }
 
 // One thread a pack of n columns of kRows rows; blockIdx.y steps over the rows. The last row may be
-// done twice.
-template <typename T, int n>
+// done twice. With `finds` the largest magnitude of what is stored goes to `found`.
+template <typename T, int n, bool finds>
 __global__ void __launch_bounds__(kThreads, 5)
-    forward(RowsOf<const T> gate, RowsOf<const T> up, RowsOf<T> y, int64_t rows, int64_t cols) {
+    forward(RowsOf<const T> gate, RowsOf<const T> up, RowsOf<T> y, int64_t rows, int64_t cols,
+            [[maybe_unused]] unsigned* found) {
   const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
-  if (col >= cols) return;
-  for (int64_t first = int64_t{blockIdx.y} * kRows; first < rows; first += gridDim.y * kRows) {
+  if (!finds && col >= cols) return;
+  [[maybe_unused]] float largest = 0;
+  for (int64_t first = int64_t{blockIdx.y} * kRows; first < rows && col < cols;
+       first += gridDim.y * kRows) {
     Pack<T, n> gates[kRows], ups[kRows];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -49,19 +54,24 @@ __global__ void __launch_bounds__(kThreads, 5)
       for (int j = 0; j < n; ++j) {
         result[j] = divide<T>(g[j], one_plus_exp<T>(g[j])) * u[j];
       }
-      store_pack(y.at(std::min(first + i, rows - 1)) + col, from_floats<T>(result));
+      const Pack<T, n> rounded = from_floats<T>(result);
+      if constexpr (finds) largest = larger(largest, rounded);
+      store_pack(y.at(std::min(first + i, rows - 1)) + col, rounded);
     }
   }
+  if constexpr (finds) keep_largest(largest, found);
 }
 
 // Threads and rows are as in `forward`.
-template <typename T, int n>
+template <typename T, int n, bool finds>
 __global__ void __launch_bounds__(kThreads, 4)
     backward(RowsOf<const T> dy, RowsOf<const T> gate, RowsOf<const T> up, RowsOf<T> dgate,
-             RowsOf<T> dup, int64_t rows, int64_t cols) {
+             RowsOf<T> dup, int64_t rows, int64_t cols, [[maybe_unused]] unsigned* found) {
   const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
-  if (col >= cols) return;
-  for (int64_t first = int64_t{blockIdx.y} * kRows; first < rows; first += gridDim.y * kRows) {
+  if (!finds && col >= cols) return;
+  [[maybe_unused]] float largest = 0;
+  for (int64_t first = int64_t{blockIdx.y} * kRows; first < rows && col < cols;
+       first += gridDim.y * kRows) {
     Pack<T, n> dys[kRows], gates[kRows], ups[kRows];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -83,10 +93,13 @@ __global__ void __launch_bounds__(kThreads, 4)
         of_gate[j] = grad_s * u[j] * fmaf(g[j], 1.0f - s, 1.0f);
       }
       const int64_t row = std::min(first + i, rows - 1);
-      store_pack(dgate.at(row) + col, from_floats<T>(of_gate));
-      store_pack(dup.at(row) + col, from_floats<T>(of_up));
+      const Pack<T, n> dgates = from_floats<T>(of_gate), dups = from_floats<T>(of_up);
+      if constexpr (finds) largest = larger(larger(largest, dgates), dups);
+      store_pack(dgate.at(row) + col, dgates);
+      store_pack(dup.at(row) + col, dups);
     }
   }
+  if constexpr (finds) keep_largest(largest, found);
 }
 
 dim3 grid_for(const View& y, unsigned threads, int n) {
@@ -98,18 +111,23 @@ template <typename T, int n>
 void launch_forward(const KernelCall& call) {
   const View& y = call.outputs[0];
   const unsigned threads = threads_for(blocks_for(y.cols(), n), kThreads);
-  launch(call, grid_for(y, threads, n), threads, forward<T, n>, rows_of<const T>(call.inputs[0]),
-         rows_of<const T>(call.inputs[1]), rows_of<T>(y), y.rows(), y.cols());
+  const bool finds = finds_largest(call.attrs);
+  unsigned* const found = finds ? start_largest(call, call.outputs.back()) : nullptr;
+  launch(call, grid_for(y, threads, n), threads, finds ? forward<T, n, true> : forward<T, n, false>,
+         rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]), rows_of<T>(y),
+         y.rows(), y.cols(), found);
 }
 
 template <typename T, int n>
 void launch_backward(const KernelCall& call) {
   const View& dgate = call.outputs[0];
   const unsigned threads = threads_for(blocks_for(dgate.cols(), n), kThreads);
-  launch(call, grid_for(dgate, threads, n), threads, backward<T, n>,
-         rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
-         rows_of<const T>(call.inputs[2]), rows_of<T>(dgate), rows_of<T>(call.outputs[1]),
-         dgate.rows(), dgate.cols());
+  const bool finds = finds_largest(call.attrs);
+  unsigned* const found = finds ? start_largest(call, call.outputs.back()) : nullptr;
+  launch(call, grid_for(dgate, threads, n), threads,
+         finds ? backward<T, n, true> : backward<T, n, false>, rows_of<const T>(call.inputs[0]),
+         rows_of<const T>(call.inputs[1]), rows_of<const T>(call.inputs[2]), rows_of<T>(dgate),
+         rows_of<T>(call.outputs[1]), dgate.rows(), dgate.cols(), found);
 }
 
 void run(const KernelCall& call) {

@@ -1,0 +1,292 @@
+#include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/rms_norm/rms_norm_cuda.h"
+
+namespace skein {
+namespace {
+
+using namespace rms_norm_cuda;  // NOLINT(google-build-using-namespace)
+
+// Tokens of one partial sum of dw: enough that writing it is little beside reading them. The sums
+// are added as a binary tree, which has those of 64 tokens among its nodes.
+int group_tokens(const View& dx) { return dx.cols() * size_of(dx.dtype) <= 1024 ? 8 : 16; }
+
+// Sums over the block of each of `count` values, with one barrier: calls alternate between two
+// `turn`s, and who is at a barrier has read what the call before the last one wrote.
+template <int count>
+__device__ void sum_over_warps(float (&values)[count], int turn) {
+  __shared__ float of_warps[2][count][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int num_warps = blockDim.x / 32;
+  for (float& value : values) value = warp_reduce(value, Sum());
+  if (num_warps == 1) return;
+  if (lane < count) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      if (lane == i) of_warps[turn][i][warp] = values[i];
+    }
+  }
+  __syncthreads();
+  for (int i = 0; i < count; ++i) {
+    values[i] = warp_reduce(lane < num_warps ? of_warps[turn][i][lane] : 0.0f, Sum());
+  }
+}
+
+// A thread's packs of some rows.
+template <typename T, int kPacks, int kRows, bool has_dh>
+struct RowPacks {
+  static constexpr int n = kPackOf<T>;
+  Pack<T, n> dy[kRows][kPacks], h[kRows][kPacks], dh[has_dh ? kRows : 1][kPacks];
+  float rstd[kRows];
+};
+
+// A block has one group of tokens, of which it takes kRows at once. With `ahead` the next ones are
+// on their way into registers meanwhile, so that memory does not wait for sums over the block;
+// without, where a thread has half as many registers, w and dh are read where they are used.
+template <typename T, typename W, int kThreads, int kPacks, int kRows, bool ahead, bool has_dh>
+__global__ void __launch_bounds__(kThreads, kThreads == 256 ? 2 : 1)
+    backward(RowsOf<const T> dy, RowsOf<const T> dh, RowsOf<const T> h, const float* rstd,
+             const W* w, RowsOf<T> dx, float* partial, int64_t rows, int cols, float inverse_cols,
+             int group) {
+  using Rows = RowPacks<T, kPacks, kRows, has_dh>;
+  constexpr int n = Rows::n;
+  const int64_t begin = int64_t{blockIdx.x} * group;
+  const int num_rows = static_cast<int>(std::min(rows - begin, int64_t{group}));
+  const auto each = [&](const auto& body) {
+    for_packs<kPacks, n>(static_cast<int>(threadIdx.x), kPacks, body);
+  };
+  // Behind the last row it reads that one again.
+  const auto fetch = [&](Rows& to, int first) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t row = begin + std::min(first + r, num_rows - 1);
+      to.rstd[r] = rstd[row];
+      each([&](int i, int col) {
+        to.dy[r][i] = read<true, n>(dy.at(row), col, cols);
+        to.h[r][i] = read<true, n>(h.at(row), col, cols);
+        if constexpr (has_dh && ahead) to.dh[r][i] = read<true, n>(dh.at(row), col, cols);
+      });
+    }
+  };
+
+  Pack<W, n> weights[kPacks];
+  if constexpr (ahead) each([&](int i, int col) { weights[i] = read<true, n>(w, col, cols); });
+  Rows now;
+  if constexpr (ahead) fetch(now, 0);
+  float dw[kPacks][n] = {};
+  for (int first = 0; first < num_rows; first += kRows) {
+    [[maybe_unused]] Rows next;
+    if constexpr (ahead) {
+      if (first + kRows < num_rows) fetch(next, first + kRows);
+    } else {
+      fetch(now, first);
+    }
+
+    float dots[kRows] = {};
+    each([&](int i, [[maybe_unused]] int col) {
+      if constexpr (!ahead) weights[i] = read<true, n>(w, col, cols);
+      float weight[n];
+      to_floats(weight, weights[i]);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        float grad[n], value[n];
+        to_floats(grad, now.dy[r][i]);
+        to_floats(value, now.h[r][i]);
+        const float counted = first + r < num_rows ? now.rstd[r] : 0.0f;
+        for (int j = 0; j < n; ++j) {
+          const float product = grad[j] * value[j];
+          dw[i][j] = fmaf(product, counted, dw[i][j]);
+          dots[r] = fmaf(product, weight[j], dots[r]);
+        }
+      }
+    });
+    sum_over_warps(dots, first / kRows % 2);
+
+    each([&](int i, int col) {
+      if constexpr (!ahead) weights[i] = read<true, n>(w, col, cols);
+      float weight[n];
+      to_floats(weight, weights[i]);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float scale = now.rstd[r];
+        const float along_h = scale * scale * scale * (dots[r] * inverse_cols);
+        float grad[n], value[n], result[n];
+        to_floats(grad, now.dy[r][i]);
+        to_floats(value, now.h[r][i]);
+        for (int j = 0; j < n; ++j) {
+          result[j] = fmaf(-value[j], along_h, grad[j] * weight[j] * scale);
+        }
+        if constexpr (has_dh) {
+          if constexpr (!ahead) now.dh[r][i] = read<true, n>(dh.at(begin + first + r), col, cols);
+          to_floats(value, now.dh[r][i]);
+          for (int j = 0; j < n; ++j) result[j] += value[j];
+        }
+        if (first + r < num_rows) {
+          write<true>(dx.at(begin + first + r), col, cols, from_floats<T>(result));
+        }
+      }
+    });
+    if constexpr (ahead) now = next;
+  }
+  each([&](int i, int col) {
+    write<true>(partial + int64_t{blockIdx.x} * cols, col, cols, from_floats<float>(dw[i]));
+  });
+}
+
+// The same of any rows, which are read where they are used, in elements.
+template <typename T, typename W>
+__global__ void __launch_bounds__(1024, 1)
+    backward_of_any(RowsOf<const T> dy, RowsOf<const T> dh, RowsOf<const T> h, const float* rstd,
+                    const W* w, RowsOf<T> dx, float* partial, int64_t rows, int cols,
+                    float inverse_cols, int num_packs, int group) {
+  constexpr int n = kPackOf<T>;
+  const int64_t begin = int64_t{blockIdx.x} * group, end = std::min(rows, begin + group);
+  const auto each = [&](const auto& body) {
+    for_packs<0, n>(static_cast<int>(threadIdx.x), num_packs, [&](int, int col) { body(col); });
+  };
+  for (int64_t row = begin; row < end; ++row) {
+    const float scale = rstd[row];
+    float dots[1] = {};
+    float grad[n], value[n], weight[n];
+    const auto fetch = [&](int col) {
+      to_floats(grad, read<false, n>(dy.at(row), col, cols));
+      to_floats(value, read<false, n>(h.at(row), col, cols));
+      to_floats(weight, read<false, n>(w, col, cols));
+    };
+    each([&](int col) {
+      fetch(col);
+      for (int j = 0; j < n; ++j) dots[0] = fmaf(grad[j] * value[j], weight[j], dots[0]);
+    });
+    sum_over_warps(dots, static_cast<int>(row - begin) % 2);
+    const float along_h = scale * scale * scale * (dots[0] * inverse_cols);
+    each([&](int col) {
+      fetch(col);
+      float result[n];
+      for (int j = 0; j < n; ++j) {
+        result[j] = fmaf(-value[j], along_h, grad[j] * weight[j] * scale);
+      }
+      if (dh.data != nullptr) {
+        to_floats(value, read<false, n>(dh.at(row), col, cols));
+        for (int j = 0; j < n; ++j) result[j] += value[j];
+      }
+      write<false>(dx.at(row), col, cols, from_floats<T>(result));
+    });
+  }
+  each([&](int col) {
+    float dw[n] = {};
+    for (int64_t row = begin; row < end; ++row) {
+      float grad[n], value[n];
+      to_floats(grad, read<false, n>(dy.at(row), col, cols));
+      to_floats(value, read<false, n>(h.at(row), col, cols));
+      for (int j = 0; j < n; ++j) dw[j] = fmaf(grad[j] * value[j], rstd[row], dw[j]);
+    }
+    write<false>(partial + int64_t{blockIdx.x} * cols, col, cols, from_floats<float>(dw));
+  });
+}
+
+constexpr int kTreeWarps = 32;  // of a block, which has 32 columns
+constexpr int kTreeLeaves = 8;  // that a thread reads at once
+
+// sum[col] += partial[0][col] + partial[1][col] + ... as a binary tree. Each warp of a block has
+// `leaves_of_warp` rows of partial, a power of two.
+__global__ void __launch_bounds__(kTreeWarps * 32, 1)
+    add_groups(const float* partial, int64_t groups, int64_t cols, int64_t leaves_of_warp,
+               float* sum) {
+  __shared__ float of_warps[kTreeWarps][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t col = int64_t{blockIdx.x} * 32 + lane;
+  constexpr int kLevels = 16;
+  float left[kLevels];  // of each level, the sum that waits for the one to its right
+  float value = 0;
+  for (int64_t leaf = 0; leaf < leaves_of_warp; leaf += kTreeLeaves) {
+    float leaves[kTreeLeaves];
+#pragma unroll
+    for (int i = 0; i < kTreeLeaves; ++i) {
+      const int64_t group = warp * leaves_of_warp + leaf + i;
+      leaves[i] = group < groups && col < cols ? partial[group * cols + col] : 0.0f;
+    }
+#pragma unroll
+    for (int gap = 1; gap < kTreeLeaves; gap *= 2) {
+      for (int i = 0; i < kTreeLeaves; i += 2 * gap) leaves[i] += leaves[i + gap];
+    }
+    value = leaves[0];
+    bool is_waiting = false;
+#pragma unroll
+    for (int level = 0; level < kLevels; ++level) {
+      if (is_waiting) continue;
+      is_waiting = (leaf / kTreeLeaves >> level & 1) == 0;
+      if (is_waiting) {
+        left[level] = value;
+      } else {
+        value = left[level] + value;
+      }
+    }
+  }
+  of_warps[warp][lane] = value;
+  for (int gap = 1; gap < kTreeWarps; gap *= 2) {
+    __syncthreads();
+    if (warp % (2 * gap) == 0) of_warps[warp][lane] += of_warps[warp + gap][lane];
+  }
+  if (warp == 0 && col < cols) sum[col] += of_warps[0][lane];
+}
+
+int64_t num_groups(const View& dx) { return blocks_for(dx.rows(), group_tokens(dx)); }
+
+template <typename T, typename W, int kThreads, int kPacks, int kRows, bool ahead>
+void launch_aligned(const KernelCall& call, unsigned threads) {
+  const View& dx = call.outputs[0];
+  launch(call, static_cast<unsigned>(num_groups(dx)), threads,
+         call.has_input(1) ? backward<T, W, kThreads, kPacks, kRows, ahead, true>
+                           : backward<T, W, kThreads, kPacks, kRows, ahead, false>,
+         rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
+         rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
+         call.inputs[4].as<const W>(), rows_of<T>(dx), static_cast<float*>(call.scratch), dx.rows(),
+         static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), group_tokens(dx));
+}
+
+template <typename T, typename W>
+void launch_any(const KernelCall& call, Spread spread) {
+  const View& dx = call.outputs[0];
+  launch(call, static_cast<unsigned>(num_groups(dx)), spread.warps * 32, backward_of_any<T, W>,
+         rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
+         rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
+         call.inputs[4].as<const W>(), rows_of<T>(dx), static_cast<float*>(call.scratch), dx.rows(),
+         static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), spread.packs,
+         group_tokens(dx));
+}
+
+template <typename T, typename W>
+void run_as(const KernelCall& call) {
+  const View& dx = call.outputs[0];
+  const int64_t packs = blocks_for(dx.cols(), kPackOf<T>);
+  const Spread spread = spread_over(packs, packs <= 256 ? 1 : 2);
+  const unsigned threads = spread.warps * 32;
+  if (!are_packable(kPackOf<T>, call.inputs[0], call.inputs[1], call.inputs[2], call.inputs[4],
+                    dx) ||
+      spread.packs > 2 || (threads > 512 && sizeof(W) > sizeof(T))) {
+    return launch_any<T, W>(call, spread);
+  }
+  if (spread.packs == 1) return launch_aligned<T, W, 256, 1, 2, true>(call, threads);
+  if (threads <= 256) return launch_aligned<T, W, 256, 2, 1, true>(call, threads);
+  if (threads <= 512) return launch_aligned<T, W, 512, 2, 1, true>(call, threads);
+  launch_aligned<T, W, 1024, 2, 1, false>(call, threads);
+}
+
+}  // namespace
+
+int64_t rms_norm_backward_scratch_bytes(const KernelCall& call) {
+  const View& dx = call.outputs[0];
+  return num_groups(dx) * dx.cols() * static_cast<int64_t>(sizeof(float));
+}
+
+void run_rms_norm_backward(const KernelCall& call) {
+  const View& dx = call.outputs[0];
+  with_types(dx, call.inputs[4],
+             [&](auto row, auto w) { run_as<decltype(row), decltype(w)>(call); });
+  int64_t leaves_of_warp = kTreeLeaves;
+  while (leaves_of_warp * kTreeWarps < num_groups(dx)) leaves_of_warp *= 2;
+  launch(call, blocks_for(dx.cols(), 32), kTreeWarps * 32, add_groups,
+         static_cast<const float*>(call.scratch), num_groups(dx), dx.cols(), leaves_of_warp,
+         call.outputs[1].as<float>());
+}
+
+}  // namespace skein
