@@ -42,7 +42,7 @@ struct StepSpec {
   UpdateOptions update;
   bool offload_optimizer = false;
   std::optional<OffloadOptions> offload_activations;  // none: they stay on the device
-  bool overlap = true;             // collectives travel beside computation
+  bool overlap = true;                                // collectives travel beside computation
   bool fp8 = false;                // in training, the layers' products read 8-bit operands
   bool fast_accumulation = false;  // of those of forward, on a GPU
   int64_t head_block_tokens = 0;   // DecoderOptions
