@@ -131,6 +131,7 @@ std::vector<OpCase> memory_cases(const Sizes& s) {
        2},
       {"swiglu", "swiglu", {}, {{kB, wide}, {kB, wide}}, 1},
       {"swiglu_backward", "swiglu_backward", {}, {{kB, wide}, {kB, wide}, {kB, wide}}, 2},
+      {"fp8_largest", "fp8_largest", {}, {{kB, wide}}, 1},
       {"rope", "rope", rope, {{kB, x}, {kB, x}, {kI, rows, s.tokens}, {kF, rope_table}}, 2, {qk_v}},
       {"embedding", "embedding", {}, {{kI, rows, s.vocabulary}, {kB, table}}, 1},
       {"embedding_dw", "embedding_dw", {}, {{kI, rows, s.vocabulary}, {kB, x}, {kF, table}}, 1},
