@@ -7,12 +7,23 @@
 #include <cstring>
 
 #include "skein/base/error.h"
+#include "skein/base/quiet_thread.h"
 #include "skein/base/units.h"
 
 namespace skein {
 namespace {
 constexpr int64_t kPieceBytes = int64_t{8} << 20;
 constexpr int64_t kPageBytes = 4096;
+constexpr int64_t kHugePageBytes = int64_t{2} << 20;
+// The kernel clears a page at some GB/s; a few threads are as fast as the memory. Half of the cores,
+// since others compute or load data meanwhile.
+constexpr int64_t kTouchBytes = int64_t{256} << 20;  // for a thread, at least
+constexpr int64_t kMostThreads = 8;
+
+int64_t num_touching_threads(int64_t bytes) {
+  const int64_t half = std::thread::hardware_concurrency() / 2;
+  return std::clamp<int64_t>(bytes / kTouchBytes, 1, std::clamp<int64_t>(half, 1, kMostThreads));
+}
 }  // namespace
 
 Snapshot::Snapshot(int64_t bytes) : size_(bytes) {
@@ -25,12 +36,27 @@ Snapshot::Snapshot(int64_t bytes) : size_(bytes) {
   }
   data_ = static_cast<std::byte*>(address);
   ::madvise(data_, size_, MADV_HUGEPAGE);  // optional: only for speed
-  for (int64_t byte = 0; byte < size_; byte += kPageBytes) {
+  const int64_t share = round_up(ceil_div(size_, num_touching_threads(size_)), kHugePageBytes);
+  for (int64_t begin = 0; begin < size_; begin += share) {
+    touching_.push_back(
+        quiet_thread([this, begin, share] { touch(begin, std::min(begin + share, size_)); }));
+  }
+}
+
+void Snapshot::touch(int64_t begin, int64_t end) {
+  for (int64_t byte = begin; byte < end; byte += kPageBytes) {
     *const_cast<volatile std::byte*>(data_ + byte) = std::byte{0};
   }
 }
 
+std::span<std::byte> Snapshot::bytes() {
+  for (std::thread& thread : touching_) thread.join();
+  touching_.clear();
+  return {data_, static_cast<size_t>(size_)};
+}
+
 Snapshot::~Snapshot() {
+  bytes();
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 

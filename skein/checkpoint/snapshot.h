@@ -1,11 +1,13 @@
-// A copy of the state in memory that is reserved and touched at start-up: a save allocates nothing,
-// and the first one is as fast as the second.
+// A copy of the state in memory that is reserved at start-up and touched by threads of its own behind
+// the first steps: a save allocates nothing, and the first one is as fast as the second.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <thread>
+#include <vector>
 
 #include "skein/checkpoint/checkpoint_layout.h"
 #include "skein/tensor/view.h"
@@ -23,12 +25,16 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  std::span<std::byte> bytes() { return {data_, static_cast<size_t>(size_)}; }
+  // To write; waits until all of it was touched. Before the first call it holds nothing to read.
+  std::span<std::byte> bytes();
   std::span<const std::byte> bytes() const { return {data_, static_cast<size_t>(size_)}; }
 
  private:
+  void touch(int64_t begin, int64_t end);
+
   std::byte* data_ = nullptr;
   int64_t size_ = 0;
+  std::vector<std::thread> touching_;
 };
 
 // Copies `views` into a snapshot, in segments that any number of threads take until none is left.
