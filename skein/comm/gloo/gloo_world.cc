@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstring>
 #include <limits>
-#include <mutex>
 
 #include "skein/base/hash.h"
 #include "skein/base/log.h"
@@ -109,9 +108,8 @@ bool GlooWorld::is_on_this_host(int world_rank) const {
   return std::binary_search(ranks.begin(), ranks.end(), world_rank);
 }
 
-void GlooWorld::say_why_not(int world_rank, const std::string& why) const {
-  static std::once_flag said;
-  std::call_once(said, [&] {
+void GlooWorld::say_why_not(int world_rank, const std::string& why) {
+  std::call_once(said_why_not_, [&] {
     log::info(
         "rank {} has no shared memory with rank {} of this host ({}): messages go over the "
         "network, which takes more time; SKEIN_SHARED_MEMORY=off asks for that",

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,7 +84,7 @@ class GlooWorld {
   bool open_memory(int world_rank, const std::optional<MemoryOffer>& offer)
       SKEIN_REQUIRES(connecting_);
   bool is_on_this_host(int world_rank) const;
-  void say_why_not(int world_rank, const std::string& why) const;
+  void say_why_not(int world_rank, const std::string& why);  // once
   std::chrono::milliseconds patience(const LossReport& loss) const;
   std::string describe(const LossReport& report) const;
 
@@ -96,6 +97,7 @@ class GlooWorld {
   std::vector<std::unique_ptr<Proof>> proofs_ SKEIN_GUARDED_BY(connecting_);
   std::vector<std::atomic<bool>> connected_;
   std::atomic<int> num_connections_{0};
+  std::once_flag said_why_not_;
   std::atomic<int64_t> step_{-1};
   std::atomic<bool> ended_{false};
   mutable Mutex mutex_;
