@@ -230,7 +230,7 @@ TEST(CudaPlan, SevenBillionWeightsFitOneGpu) {
   const Json plan = Json::parse(outcome.out);
   EXPECT_TRUE(plan.at("fits"));
   EXPECT_LT(plan.at("per_rank").at("device_bytes").get<int64_t>(),
-            int64_t{115} * 1000 * 1000 * 1000);
+            int64_t{131} * 1000 * 1000 * 1000);
 }
 
 }  // namespace

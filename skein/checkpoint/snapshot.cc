@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kPieceBytes = int64_t{8} << 20;
 constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kHugePageBytes = int64_t{2} << 20;
-// The kernel clears a page at some GB/s; a few threads are as fast as the memory. Half of the cores,
-// since others compute or load data meanwhile.
+// The kernel clears pages at some GB/s a thread; a few are as fast as the memory. Half of the
+// cores, since others compute or load data meanwhile.
 constexpr int64_t kTouchBytes = int64_t{256} << 20;  // for a thread, at least
 constexpr int64_t kMostThreads = 8;
 

@@ -1,5 +1,5 @@
-// A copy of the state in memory that is reserved at start-up and touched by threads of its own behind
-// the first steps: a save allocates nothing, and the first one is as fast as the second.
+// A copy of the state in memory that is reserved at start-up and touched by threads of its own
+// behind the first steps: a save allocates nothing, and the first one is as fast as the second.
 #pragma once
 
 #include <atomic>

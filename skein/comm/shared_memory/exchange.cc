@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr auto kLongestSleep = std::chrono::milliseconds(10);  // then looks whether the peer lives
+constexpr auto kLongestLinger = std::chrono::seconds(5);
 constexpr uint64_t kChunk = uint64_t{8} << 20;
 
 uint64_t random_token() {
@@ -88,7 +89,30 @@ Exchange::Exchange(int rank, int size)
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // fails where there is no Yama
 }
 
-Exchange::~Exchange() { close(); }
+Exchange::~Exchange() {
+  linger();
+  close();
+}
+
+// What a ring had no room for still goes: peers wait to hear that their messages were taken.
+void Exchange::linger() noexcept {
+  const TimePoint deadline = Clock::now() + kLongestLinger;
+  while (!is_closed_ && Clock::now() < deadline) {
+    const uint32_t bell = mailbox_.bell();
+    bool is_done = true;
+    {
+      const Lock lock(mutex_);
+      progress();  // makes room for peers that linger, too
+      for (const int number : opened_) {
+        Peer& peer = *peer_of(number);
+        is_done = is_done && (peer.outgoing.empty() || !peer.lost.empty() ||
+                              peer.memory.mailbox().is_closed() || peer.memory.has_ended());
+      }
+    }
+    if (is_done) return;
+    mailbox_.sleep(bell, kLongestSleep);
+  }
+}
 
 MemoryOffer Exchange::offer() const {
   return {.process = ::getpid(),

@@ -75,6 +75,7 @@ class Exchange {
   Peer* peer_of(int peer) const SKEIN_REQUIRES(mutex_) {
     return peers_[static_cast<size_t>(peer)].get();
   }
+  void linger() noexcept;
   void leave(Peer& peer, const MailboxEntry& entry) SKEIN_REQUIRES(mutex_);
   bool flush(Peer& peer) SKEIN_REQUIRES(mutex_);
   bool empty_lane(int peer) SKEIN_REQUIRES(mutex_);
