@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Two workers of one thread, data-parallel, against one worker of two threads: the demo's model and
-# batch, alternating runs, medians. Losses must be the same bits.
+# batch, alternating runs, medians. Messages go through shared memory, and to compare over the
+# loopback interface. Losses must be the same bits.
 #
 #   bench/workers.sh        ROUNDS=3 STEPS=12   (SKEIN_BUILD: the build folder, default build)
 set -euo pipefail
@@ -23,24 +24,26 @@ train() { # NAME OVERRIDES…
 for ((round = 0; round < rounds; ++round)); do
   train one-$round --set device.threads=2
   train two-$round --set launch.workers=2 --set device.threads=1
+  SKEIN_SHARED_MEMORY=off train network-$round --set launch.workers=2 --set device.threads=1
 done
 python3 - "$dir" "$rounds" <<'PYTHON'
 import json, statistics, sys
 folder, rounds = sys.argv[1], int(sys.argv[2])
 def steps(name):
     return [json.loads(line) for line in open(f"{folder}/{name}/metrics.jsonl")]
-times, exposed, same = {"one": [], "two": []}, [], True
-for r in range(rounds):
-    one, two = steps(f"one-{r}"), steps(f"two-{r}")
-    same &= [(m["loss"], m["grad_norm"]) for m in one] == [(m["loss"], m["grad_norm"]) for m in two]
-    times["one"].append(statistics.median(m["step_ms"] for m in one[2:]))
-    times["two"].append(statistics.median(m["step_ms"] for m in two[2:]))
-    exposed.append(statistics.median(m["comm_exposed_ms"] for m in two[2:]))
-one, two = (statistics.median(times[k]) for k in ("one", "two"))
-print(f"1 worker x 2 threads  {one:8.1f} ms a step   rounds {['%.0f' % t for t in times['one']]}")
-print(f"2 workers x 1 thread  {two:8.1f} ms a step   rounds {['%.0f' % t for t in times['two']]}")
-print(f"throughput ratio      {one / two:8.3f}      (at least 0.95 is asked)")
-print(f"exposed communication {statistics.median(exposed):8.1f} ms a step")
+kinds = {"one": "1 worker x 2 threads", "two": "2 workers x 1 thread", "network": "  over the network"}
+times, exposed, curves = {}, {}, []
+for kind in kinds:
+    runs = [steps(f"{kind}-{r}") for r in range(rounds)]
+    curves += [[(m["loss"], m["grad_norm"]) for m in run] for run in runs]
+    times[kind] = [statistics.median(m["step_ms"] for m in run[2:]) for run in runs]
+    exposed[kind] = [statistics.median(m["comm_exposed_ms"] for m in run[2:]) for run in runs]
+one = statistics.median(times["one"])
+for kind, what in kinds.items():
+    each, travel = statistics.median(times[kind]), statistics.median(exposed[kind])
+    print(f"{what:21} {each:8.1f} ms a step, {travel:6.1f} of it exposed communication, "
+          f"{one / each:6.3f} of the throughput   rounds {['%.0f' % t for t in times[kind]]}")
+same = all(curve == curves[0] for curve in curves)
 print(f"losses and norms      {'the same bits' if same else 'DIFFER'}")
 sys.exit(0 if same else 1)
 PYTHON
