@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Communication that is exposed with and without parallel.overlap: the demo's model in layouts whose
-# layers communicate, alternating runs, medians. Losses must be the same bits. The last column is
-# what `skein plan --calibrate` predicts for a step, over what it took.
+# layers communicate, alternating runs, medians. Losses must be the same bits.
 #
 #   bench/overlap.sh        ROUNDS=3 STEPS=8   (SKEIN_BUILD: the build folder, default build)
 set -euo pipefail
@@ -10,8 +9,7 @@ skein=${SKEIN_BUILD:-build}/skein
 rounds=${ROUNDS:-3} steps=${STEPS:-8}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-$skein data ingest --out "$dir/corpus.arrow" /usr/include/c++ >/dev/null 2>&1
-$skein data tokenizer --vocab-size 4096 --out "$dir/tokenizer" "$dir/corpus.arrow" >/dev/null 2>&1
+bench/demo_corpus.sh "$skein" "$dir"
 
 common=(--set data.train="$dir/corpus.arrow" --set data.tokenizer="$dir/tokenizer"
   --set data.validation= --set validate.every_steps=0 --set checkpoint.every_steps=0
@@ -38,23 +36,12 @@ for ((round = 0; round < rounds; ++round)); do
     for overlap in false true; do run "$name" $overlap $round; done
   done
 done
-for name in "${names[@]}"; do
-  workers=${layouts[$name]##*=}
-  # shellcheck disable=SC2086
-  $skein plan configs/demo.toml "${common[@]}" ${layouts[$name]} --set run.dir="$dir/calibrate" \
-    --calibrate "$dir/machine-$workers.toml" --workers "$workers" >/dev/null 2>&1 ||
-    { echo "calibration with $workers workers failed" >&2; exit 1; }
-  # shellcheck disable=SC2086
-  $skein plan configs/demo.toml "${common[@]}" ${layouts[$name]} --set run.dir="$dir/plan" \
-    --hardware "$dir/machine-$workers.toml" --json >"$dir/$name.json" 2>/dev/null
-done
-
 python3 - "$dir" "$rounds" "${names[@]}" <<'PYTHON'
 import json, statistics, sys
 folder, rounds, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 def steps(name):
     return [json.loads(line) for line in open(f"{folder}/{name}/metrics.jsonl")]
-print(f"{'layout':14} {'exposed ms: without':>20} {'with':>7} {'step ms: without':>17} {'with':>8}  {'ratio':>6}  {'predicted':>9}")
+print(f"{'layout':14} {'exposed ms: without':>20} {'with':>7} {'step ms: without':>17} {'with':>8}  {'ratio':>6}")
 same = True
 for name in names:
     runs = {o: [steps(f"{name}-{o}-{r}") for r in range(rounds)] for o in ("false", "true")}
@@ -63,9 +50,8 @@ for name in names:
     def median(overlap, key):
         return statistics.median(statistics.median(m[key] for m in run[2:]) for run in runs[overlap])
     without, with_ = median("false", "step_ms"), median("true", "step_ms")
-    predicted = json.load(open(f"{folder}/{name}.json"))["step_seconds"] * 1e3
     print(f"{name:14} {median('false', 'comm_exposed_ms'):20.1f} {median('true', 'comm_exposed_ms'):7.1f}"
-          f" {without:17.1f} {with_:8.1f}  {without / with_:6.3f}  {predicted / with_:9.3f}")
+          f" {without:17.1f} {with_:8.1f}  {without / with_:6.3f}")
 print(f"losses and norms: {'the same bits' if same else 'DIFFER'}")
 sys.exit(0 if same else 1)
 PYTHON

@@ -15,8 +15,7 @@ rounds=${SKEIN_PREDICT_ROUNDS:-3}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-"$skein" data ingest --out "$dir/corpus.arrow" "${SKEIN_PREDICT_TEXT:-/usr/include}" 2>/dev/null
-"$skein" data tokenizer --vocab-size 4096 --out "$dir/tokenizer" "$dir/corpus.arrow" 2>/dev/null
+bench/demo_corpus.sh "$skein" "$dir" "${SKEIN_PREDICT_TEXT:-/usr/include}"
 common=(configs/demo.toml --set "data.train=$dir/corpus.arrow" --set "data.tokenizer=$dir/tokenizer"
   --set data.validation= --set validate.every_steps=0 --set "run.steps=$steps"
   --set checkpoint.every_steps=0 --set log.tensorboard=false --set batch.micro_sequences=1)

@@ -10,8 +10,7 @@ skein=${SKEIN_BUILD:-build}/skein
 rounds=${ROUNDS:-3} steps=${STEPS:-12}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-$skein data ingest --out "$dir/corpus.arrow" /usr/include/c++ >/dev/null 2>&1
-$skein data tokenizer --vocab-size 4096 --out "$dir/tokenizer" "$dir/corpus.arrow" >/dev/null 2>&1
+bench/demo_corpus.sh "$skein" "$dir"
 
 train() { # NAME OVERRIDES…
   local name=$1

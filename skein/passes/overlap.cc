@@ -96,9 +96,6 @@ class Overlapper {
     while (next < nodes_.size() && !is_gather(nodes_[next])) ++next;
     const size_t after = std::min(next, nodes_.size() - 1);
     RedistributeHalves halves = split_redistribute(graph_, nodes_[index], next_channel_++);
-    halves.start.phase = Phase::kUpdate;
-    halves.start.scope = nodes_[index].scope;
-    halves.start.chunk = nodes_[index].chunk;
     replaced_[index] = {std::move(halves.start)};
     behind_[after].push_back(std::move(halves.wait));
   }

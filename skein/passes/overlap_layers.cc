@@ -277,9 +277,6 @@ void overlap_layers(Graph& graph) {
         order.push_back(waits.at(event.node));
       } else if (event.kind == Event::kStart && split.contains(event.node)) {
         RedistributeHalves halves = split_redistribute(graph, nodes[event.node], channel++);
-        halves.start.scope = nodes[event.node].scope;
-        halves.start.phase = nodes[event.node].phase;
-        halves.start.chunk = nodes[event.node].chunk;
         order.push_back(std::move(halves.start));
         waits.emplace(event.node, std::move(halves.wait));
       } else if (event.kind != Event::kWait) {

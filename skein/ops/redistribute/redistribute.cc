@@ -261,6 +261,9 @@ RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t ch
   names.push_back(fmt::format("staging.{}", channel));
   std::vector<ValueId> started = graph.add(kRedistributeStart, node.inputs, attrs, names);
   RedistributeHalves halves{graph.nodes().back(), {}};
+  halves.start.scope = node.scope;
+  halves.start.phase = node.phase;
+  halves.start.chunk = node.chunk;
   std::vector<ValueId> inputs = std::move(started);
   inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.begin() + values);
   halves.wait = {&kRedistributeWait, attrs,      std::move(inputs), node.outputs,

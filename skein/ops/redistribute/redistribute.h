@@ -52,7 +52,8 @@ struct RedistributeHalves {
   Node start;
   Node wait;
 };
-// For a redistribute `node` of the graph; the caller puts both in its place in the list of nodes.
+// For a redistribute `node` of the graph, of whose scope, phase and chunk both are; the caller puts
+// them in its place in the list of nodes.
 RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t channel);
 
 // Names the result "<value>.<axis>.<placement>".
