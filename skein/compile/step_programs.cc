@@ -10,6 +10,7 @@
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
 #include "skein/passes/differentiate.h"
+#include "skein/passes/fuse_residual.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/overlap.h"
 #include "skein/passes/overlap_layers.h"
@@ -41,6 +42,7 @@ ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options
       {"build_decoder", "writes the forward pass down, over whole tensors",
        [&](Graph& g) { build_decoder(g, model, options); }},
       {"simplify", "drops what one rank has not to do", simplify},
+      {"fuse_residual", "has norms add what they follow", fuse_residual},
   };
   run_passes(passes, graph);
   return plan_memory({{&graph, "forward", "", ""}}, kernels);
@@ -297,6 +299,7 @@ StepPasses step_passes(const StepSpec& spec) {
       {"append_update", "appends sums over ranks, clipping and AdamW",
        [&](Graph& g) { append_update(g, update_options(spec)); }},
       {"simplify", "drops what one rank has not to do", simplify},
+      {"fuse_residual", "has norms add what they follow", fuse_residual},
       {"overlap_layers", "has the layers' collectives travel beside computation", overlap_layers,
        spec.overlap},
       {"offload", "has activations wait in host memory",
@@ -310,6 +313,7 @@ StepPasses step_passes(const StepSpec& spec) {
       takes_stage,
       {"append_loss_total", "appends the sum of the loss over ranks", append_loss_total},
       {"simplify", "drops what one rank has not to do", simplify},
+      {"fuse_residual", "has norms add what they follow", fuse_residual},
   };
   return passes;
 }

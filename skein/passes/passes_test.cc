@@ -8,6 +8,7 @@
 #include "skein/ir/verify.h"
 #include "skein/ops/ops.h"
 #include "skein/passes/differentiate.h"
+#include "skein/passes/fuse_residual.h"
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/recompute.h"
 #include "skein/passes/simplify.h"
@@ -196,6 +197,42 @@ TEST(Passes, PrintAndParseAgain) {
   Graph graph = differentiated();
   const std::string text = to_text(graph);
   EXPECT_EQ(to_text(parse_graph(text, all_ops())), text);
+}
+
+constexpr const char* kResiduals = R"(skein graph
+mesh dp=1
+parameter norm : f32[8]
+input a : f32[4, 8]
+input b : f32[4, 8]
+forward
+  x = add(a, b) : f32[4, 8] @layers.0
+  y, h, rstd = rms_norm(x, _, norm) {epsilon=1e-05} : f32[4, 8], f32[4, 8], f32[4] @layers.1
+  z = add(y, x) : f32[4, 8] @layers.1
+  u = add(z, b) : f32[4, 8] @layers.1
+  v = add(u, z) : f32[4, 8] @layers.1
+  y2, h2, rstd2 = rms_norm(u, _, norm) {epsilon=1e-05} : f32[4, 8], f32[4, 8], f32[4] @layers.2
+output v
+)";
+
+TEST(FuseResidual, NormsAddWhatTheyFollow) {
+  Graph graph = parse_graph(kResiduals, all_ops());
+  fuse_residual(graph);
+  verify(graph, "fuse_residual");
+  // The second norm does not follow its sum, which another node reads before.
+  EXPECT_EQ(ops_of(graph, Phase::kForward), "rms_norm add add add rms_norm");
+  const Node& norm = graph.nodes().front();
+  EXPECT_EQ(norm.inputs[0], graph.find("a"));
+  EXPECT_EQ(norm.inputs[1], graph.find("b"));
+  EXPECT_EQ(graph.nodes()[1].inputs[1], norm.outputs[1]);  // x is now the norm's h
+}
+
+TEST(FuseResidual, KeepsASumThatOutlivesTheProgram) {
+  std::string text = kResiduals;
+  text.replace(text.find("output v"), 8, "output x");
+  Graph graph = parse_graph(text, all_ops());
+  fuse_residual(graph);
+  verify(graph, "fuse_residual");
+  EXPECT_EQ(ops_of(graph, Phase::kForward), "add rms_norm add add add rms_norm");
 }
 
 }  // namespace
