@@ -8,7 +8,7 @@
 #include "skein/base/hash.h"
 #include "skein/base/json.h"
 #include "skein/base/log.h"
-#include "skein/data/tokenizer_cuts.h"
+#include "skein/data/sentencepiece_bpe.h"
 #include "skein/data/tokenizer_hugging_face.h"
 
 namespace skein {
@@ -21,11 +21,6 @@ constexpr const char* kFolderFiles[] = {"tokenizer.model",       "tokenizer.json
                                         "tokenizer_config.json", "special_tokens_map.json",
                                         "added_tokens.json",     "chat_template.jinja"};
 
-// Appended to a model to set the option: protobuf merges a field that comes twice.
-constexpr std::string_view kNoDummyPrefix{"\x1a\x02\x18\x00", 4};  // normalizer_spec { 3: false }
-
-constexpr size_t kPartBytes = 2048;  // of text, encoded at a time if the model allows it
-
 class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(std::string_view bytes, const std::string& name,
@@ -35,25 +30,22 @@ class SentencePieceTokenizer : public Tokenizer {
         content_hash_(xxh3_128_hex(std::as_bytes(std::span(bytes)))),
         bytes_(bytes),
         model_(parse_sentencepiece_model(bytes, name)) {
-    load(bytes, processor_);
-    if (TokenizerCuts::allowed(model_)) {
-      cuts_.emplace(model_);
-      load(std::string(bytes).append(kNoDummyPrefix), part_processor_);
+    if (SentencePieceBpe::can_encode(model_)) {
+      bpe_.emplace(model_);
+    } else if (const auto status = processor_.LoadFromSerializedProto(bytes); !status.ok()) {
+      fail(ErrorCode::kCorrupt, "{}: SentencePiece refuses the model: {}", name_,
+           status.ToString());
     }
   }
 
   void encode(std::string_view text, std::vector<int32_t>& out) const override {
-    if (!cuts_) return encode_with(processor_, text, out);
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = cuts_->next(text, begin + kPartBytes);
-      const std::string_view part = text.substr(begin, end - begin);
-      if (begin == 0 && model_.add_dummy_prefix) {
-        encode_with(part_processor_, std::string(" ").append(part), out);
-      } else {
-        encode_with(part_processor_, part, out);
-      }
-      begin = end;
+    if (bpe_) return bpe_->encode(text, out);
+    std::vector<int> ids;
+    if (const auto status = processor_.Encode(text, &ids); !status.ok()) {
+      fail(ErrorCode::kInternal, "{}: cannot encode {} bytes: {}", name_, text.size(),
+           status.ToString());
     }
+    out.insert(out.end(), ids.begin(), ids.end());
   }
 
   std::string decode(std::span<const int32_t> ids) const override {
@@ -63,6 +55,7 @@ class SentencePieceTokenizer : public Tokenizer {
              vocab_size() - 1);
       }
     }
+    if (bpe_) return bpe_->decode(ids);
     std::string text;
     const std::vector<int> all(ids.begin(), ids.end());
     if (const auto status = processor_.Decode(all, &text); !status.ok()) {
@@ -72,9 +65,9 @@ class SentencePieceTokenizer : public Tokenizer {
     return text;
   }
 
-  int vocab_size() const override { return processor_.GetPieceSize(); }
-  int bos_id() const override { return processor_.bos_id(); }
-  int eos_id() const override { return processor_.eos_id(); }
+  int vocab_size() const override { return static_cast<int>(model_.pieces.size()); }
+  int bos_id() const override { return control_id(model_, model_.bos_piece); }
+  int eos_id() const override { return control_id(model_, model_.eos_piece); }
   std::string content_hash() const override { return content_hash_; }
   std::vector<fs::path> files() const override { return files_; }
   std::string why_not_exported() const override { return why_no_hugging_face_tokenizer(model_); }
@@ -107,32 +100,13 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
  private:
-  void load(std::string_view bytes, sentencepiece::SentencePieceProcessor& processor) const {
-    if (const auto status = processor.LoadFromSerializedProto(bytes); !status.ok()) {
-      fail(ErrorCode::kCorrupt, "{}: SentencePiece refuses the model: {}", name_,
-           status.ToString());
-    }
-  }
-
-  void encode_with(const sentencepiece::SentencePieceProcessor& processor, std::string_view text,
-                   std::vector<int32_t>& out) const {
-    std::vector<int> ids;
-    if (const auto status = processor.Encode(text, &ids); !status.ok()) {
-      fail(ErrorCode::kInternal, "{}: cannot encode {} bytes: {}", name_, text.size(),
-           status.ToString());
-    }
-    out.insert(out.end(), ids.begin(), ids.end());
-  }
-
   std::string name_;
   std::vector<fs::path> files_;
   std::string content_hash_;
   std::string bytes_;
   SentencePieceModel model_;
-  sentencepiece::SentencePieceProcessor processor_;
-  // For models whose texts may be cut: where to cut, and the processor that encodes the parts.
-  std::optional<TokenizerCuts> cuts_;
-  sentencepiece::SentencePieceProcessor part_processor_;  // adds no space before a text
+  std::optional<SentencePieceBpe> bpe_;
+  sentencepiece::SentencePieceProcessor processor_;  // for what that does not do
 };
 
 // `tokenizer.model` in a folder, or the file itself.

@@ -4,9 +4,9 @@
 //          whose own ids are used. docs/corpus_format.md lists the files.
 // Errors   Error{kNotFound | kInvalid | kCorrupt | kUnsupported} naming the file.
 // Threads  several threads may call const functions at once.
-// Cost     encode takes time in proportion to the text, about 4 MB/s per thread (tokenizer_cuts.h).
-//          For models with normalizer rules, unigram models and text without spaces or newlines the
-//          time grows faster than the text above some 100 KB.
+// Cost     BPE models: in proportion to the text (sentencepiece_bpe.h). Models with rules of
+//          normalization and unigram models go through libsentencepiece, at some 4 MB/s per thread,
+//          and above some 100 KB in more time than in proportion.
 // Source   Kudo and Richardson, "SentencePiece", EMNLP 2018; Touvron et al., "Llama 2", section 2.2
 #pragma once
 

@@ -54,27 +54,53 @@ TEST_P(TokenizerGolden, IdsAreThoseOfSentencePiece) {
 INSTANTIATE_TEST_SUITE_P(Models, TokenizerGolden,
                          testing::Values("llama", "rules", "unigram", "bare", "trim", "symbols"));
 
-// The library itself, in one call: cutting the text must not change its ids.
-TEST(Tokenizer, PartsGiveTheIdsOfTheWhole) {
-  sentencepiece::SentencePieceProcessor whole;
-  ASSERT_TRUE(whole.Load((kGoldens / "llama/tokenizer.model").string()).ok());
-  const auto tokenizer = Tokenizer::load(kGoldens / "llama");
-  std::mt19937 random(17);
+class SentencePieceItself : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(library_.Load((kGoldens / GetParam() / "tokenizer.model").string()).ok());
+  }
+  sentencepiece::SentencePieceProcessor library_;
+  std::mt19937 random_{17};
+};
+
+TEST_P(SentencePieceItself, EncodesAlike) {
+  const auto tokenizer = Tokenizer::load(kGoldens / GetParam());
   const std::string license = read_file(fs::path(SKEIN_SOURCE_DIR) / "LICENSE");
   const std::vector<std::string> words = {
-      " ",  "  ", "\n", "\t",  "or",   " the", "ti",   "▁",    "▁▁",
-      "漢", "é",  "7",  "<s>", "\xff", "\xe6", "tion", "    ", std::string(1, '\0')};
-  for (int round = 0; round < 40; ++round) {
+      " ",    "  ",      "\n",           "\t",     "or",     " the",
+      "ti",   "▁",       "▁▁",           "漢",     "é",      "7",
+      "<s>",  "\xff",    "\xe6",         "tion",   "    ",   std::string(1, '\0'),
+      "🙂", "e\u0301", "<|im_start|>", "<0x41>", "\u200d", "\xed\xa0\x80"};
+  for (int round = 0; round < 60; ++round) {
     std::string text;
-    while (text.size() < 20'000) {
-      if (random() % 50 == 0) text += license.substr(random() % license.size(), random() % 3000);
-      text += words[random() % words.size()];
+    const size_t size = round % 2 == 0 ? 20'000 : random_() % 40;
+    while (text.size() < size) {
+      if (random_() % 50 == 0) text += license.substr(random_() % license.size(), random_() % 3000);
+      text += words[random_() % words.size()];
     }
     std::vector<int> wanted;
-    ASSERT_TRUE(whole.Encode(text, &wanted).ok());
+    ASSERT_TRUE(library_.Encode(text, &wanted).ok());
     ASSERT_EQ(encode(*tokenizer, text), wanted) << "round " << round;
   }
 }
+
+TEST_P(SentencePieceItself, DecodesAlike) {
+  const auto tokenizer = Tokenizer::load(kGoldens / GetParam());
+  for (int round = 0; round < 400; ++round) {
+    std::vector<int32_t> ids(random_() % 12);
+    // Half of them from the beginning, where control, unknown and byte pieces are.
+    for (int32_t& id : ids) {
+      const int few = random_() % 2 == 0 ? 262 : tokenizer->vocab_size();
+      id = static_cast<int32_t>(random_() % static_cast<unsigned>(few));
+    }
+    std::string wanted;
+    ASSERT_TRUE(library_.Decode(std::vector<int>(ids.begin(), ids.end()), &wanted).ok());
+    ASSERT_EQ(tokenizer->decode(ids), wanted) << fmt::format("{}", fmt::join(ids, " "));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SentencePieceItself,
+                         testing::Values("llama", "bare", "trim", "symbols"));
 
 TEST(Tokenizer, LongTextsTakeTimeInProportion) {
   const auto tokenizer = Tokenizer::load(kGoldens / "llama");

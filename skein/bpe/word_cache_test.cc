@@ -1,0 +1,58 @@
+#include "skein/bpe/word_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace skein::bpe {
+namespace {
+
+// As many ids as the word says, so that words of few and of many bytes and ids come.
+void ids_of(std::string_view word, std::vector<int32_t>& ids) {
+  const size_t count = static_cast<uint8_t>(word[0]) % 7;
+  for (size_t i = 0; i < count; ++i) {
+    ids.push_back(static_cast<int32_t>(std::hash<std::string_view>()(word) & 0xffff) +
+                  static_cast<int32_t>(i));
+  }
+}
+
+TEST(WordCache, GivesTheIdsOfEachWord) {
+  WordCache cache;
+  std::mt19937 random(1);
+  int num_encoded = 0;
+  std::vector<std::string> words;
+  for (int i = 0; i < 3000; ++i) {
+    std::string word(1 + random() % (i % 10 == 0 ? 400 : 18), 'x');
+    for (char& c : word) c = static_cast<char>(random() % (i % 2 == 0 ? 4 : 256));  // zeros too
+    words.push_back(word);
+  }
+  const int num_rounds = 20;
+  for (int round = 0; round < num_rounds; ++round) {
+    std::string text;
+    std::vector<size_t> sizes;
+    std::vector<int32_t> expected, ids;
+    for (int i = 0; i < 2000; ++i) {
+      const std::string& word = words[random() % words.size()];
+      text += word;
+      sizes.push_back(word.size());
+      ids_of(word, expected);
+    }
+    {
+      IdSink sink(ids);
+      size_t at = 0;
+      for (const size_t size : sizes) {
+        cache.append({&text[at], size}, text.data() + text.size(), sink,
+                     [&](std::string_view word, std::vector<int32_t>& out) {
+                       ++num_encoded;
+                       ids_of(word, out);
+                     });
+        at += size;
+      }
+    }
+    ASSERT_EQ(ids, expected) << round;
+  }
+  EXPECT_LT(num_encoded, num_rounds * 2000 / 3);  // most words were known
+}
+
+}  // namespace
+}  // namespace skein::bpe
