@@ -5,7 +5,7 @@
 
 TOKENIZER is a folder with tokenizer.model (judged by sentencepiece) or tokenizer.json (by
 tokenizers). What is encoded: every Unicode scalar value alone, and before and after a space, a
-newline and a digit; the texts, whole files cut into documents of 64 KiB; N random byte strings
+newline and a digit; decomposed characters; the texts, whole files cut into documents of 64 KiB; N random byte strings
 (of sentencepiece; tokenizers takes none) and N random strings of characters. Exit code 1 and the
 first differences where any differ.
 """
@@ -27,6 +27,20 @@ def scalars():
         for other in " \n7":
             yield other + c
             yield c + other
+
+
+def decomposed():
+    """What Unicode composes, taken apart, beside marks."""
+    import tokenizers
+    nfd = tokenizers.normalizers.NFD()
+    for code in list(range(0xA0, 0xD800)) + list(range(0xE000, 0x30000)):
+        parts = nfd.normalize_str(chr(code))
+        if parts != chr(code):
+            for text in (parts, parts + "\u0301", parts[:1] + "\u0323" + parts[1:], "a" + parts):
+                yield text
+    for final in range(0x11A0, 0x11D0):
+        yield "\uac00" + chr(final)
+        yield "\u1100\u1161" + chr(final)
 
 
 def texts(paths, size=65536):
@@ -97,6 +111,7 @@ def main():
     takes_bytes = name.startswith("sentencepiece")
     kinds = {
         "scalar values": (s.encode() for s in scalars()),
+        "decomposed": (s.encode() for s in ([] if takes_bytes else decomposed())),
         "texts": (s.encode() for s in texts(options.text)),
         "random strings": (s.encode() for s in random_strings(options.random, rng)),
         "random bytes": random_bytes(options.random if takes_bytes else 0, rng),

@@ -55,7 +55,11 @@ inline void append(std::string& text, char32_t code) {
 // The bytes of `text` up to the first that is not UTF-8.
 size_t valid_prefix(std::string_view text);
 
-// `text` with U+FFFD for every byte that is not UTF-8.
+// `text` with U+FFFD for every byte that is not UTF-8, as SentencePiece has it.
 std::string replace_invalid(std::string_view text);
+
+// `text` with U+FFFD for every longest part that could have begun a character, as Unicode
+// recommends and `tokenizers` has it.
+std::string replace_ill_formed(std::string_view text);
 
 }  // namespace skein::utf8

@@ -1,11 +1,14 @@
 #include "skein/bpe/word_cache.h"
 
+#include <sys/mman.h>
 #include <xxhash.h>
+
+#include <new>
 
 namespace skein::bpe {
 namespace {
 
-constexpr size_t kShortWords = size_t{1} << 15, kLongWords = size_t{1} << 14;
+constexpr size_t kLongWords = size_t{1} << 15;
 constexpr size_t kMaxLongBytes = size_t{4} << 20;
 
 size_t place_of(std::string_view word) {
@@ -25,7 +28,17 @@ const uint64_t WordCache::kMasks[16][2] = {
     {ones(8), 0},       {ones(8), ones(1)}, {ones(8), ones(2)}, {ones(8), ones(3)},
     {ones(8), ones(4)}, {ones(8), ones(5)}, {ones(8), ones(6)}, {ones(8), ones(7)}};
 
-WordCache::WordCache() : short_(kShortWords), long_(kLongWords) {}
+WordCache::WordCache() : long_(kLongWords) {
+  void* const memory = ::mmap(nullptr, kShortWords * sizeof(Short), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  ::madvise(memory, kShortWords * sizeof(Short), MADV_HUGEPAGE);  // optional: only for speed
+  short_.reset(static_cast<Short*>(memory));  // zeros: words of no bytes, which nobody looks for
+}
+
+void WordCache::Unmap::operator()(Short* table) const {
+  ::munmap(table, kShortWords * sizeof(Short));
+}
 
 const std::vector<int32_t>& WordCache::find_long(std::string_view word) const {
   static const std::vector<int32_t> kNotFound;
@@ -34,14 +47,13 @@ const std::vector<int32_t>& WordCache::find_long(std::string_view word) const {
   return found.word == word ? found.ids : kNotFound;
 }
 
-void WordCache::keep(std::string_view word, const char* end) {
+void WordCache::keep(const Seen& seen) {
+  const std::string_view word = seen.word;
   if (word.size() <= kMaxShort && scratch_.size() <= kMaxShortIds) {
-    const Key key = key_of(word, end);
-    Short* const pair = &short_[home(key)];
-    pair[1] = pair[0];
-    pair[0].key = key;
-    pair[0].count = static_cast<int32_t>(scratch_.size());
-    for (size_t i = 0; i < scratch_.size(); ++i) pair[0].ids[i] = scratch_[i];
+    seen.place[1] = seen.place[0];
+    seen.place[0].key = seen.key;
+    seen.place[0].count = static_cast<int32_t>(scratch_.size());
+    for (size_t i = 0; i < scratch_.size(); ++i) seen.place[0].ids[i] = scratch_[i];
   } else if (word.size() <= kMaxLong && !scratch_.empty()) {
     if (long_bytes_ > kMaxLongBytes) {
       long_.assign(kLongWords, {});

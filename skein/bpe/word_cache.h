@@ -1,6 +1,6 @@
 // The ids of words that were encoded before: text repeats itself, and merging is what costs.
 //
-// Short words (up to 15 bytes and 3 ids) lie in a table of 1 MiB, one compare away; others in one
+// Short words (up to 15 bytes and 3 ids) lie in a table of 4 MiB, one compare away; others in one
 // that is emptied when it holds 4 MiB. What is in the tables changes how long encoding takes,
 // never its result.
 // Threads  one at a time
@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,32 +50,38 @@ class WordCache {
  public:
   WordCache();
 
-  // Appends the ids of `word`, which is not empty and lies in a text that ends at `end`;
-  // encode(word, ids) finds them where they are not known.
-  template <class Encode>
-  void append(std::string_view word, const char* end, IdSink& out, Encode&& encode) {
-    if (word.size() <= kMaxShort) {
-      const Key key = key_of(word, end);
-      Short* const pair = &short_[home(key)];  // two words may lie here, the newer one first
-      for (const Short* found : {pair, pair + 1}) {
-        if (found->key.low != key.low || found->key.high != key.high) continue;
-        std::memcpy(out.room(), found->ids, sizeof(found->ids));
-        return out.advance(static_cast<size_t>(found->count));
+  // Appends the ids of `text`, word by word: end_of_word(at, end) says where the word that begins
+  // at `at` ends, and encode(word, ids) finds its ids where they are not known.
+  template <class EndOfWord, class Encode>
+  void append(std::string_view text, EndOfWord&& end_of_word, IdSink& out, Encode&& encode) {
+    const char* const end = text.data() + text.size();
+    Seen seen[kAhead];
+    for (const char* at = text.data(); at < end;) {
+      size_t count = 0;
+      for (; count < kAhead && at < end; ++count) {
+        const char* const next = end_of_word(at, end);
+        seen[count].word = {at, static_cast<size_t>(next - at)};
+        if (seen[count].word.size() <= kMaxShort) {
+          seen[count].key = key_of(seen[count].word, end);
+          seen[count].place = &short_[home(seen[count].key)];
+          __builtin_prefetch(seen[count].place);
+        }
+        at = next;
       }
+      for (size_t i = 0; i < count; ++i) append_word(seen[i], out, encode);
     }
-    const std::vector<int32_t>& ids = find_long(word);
-    if (!ids.empty()) return out.append(ids.data(), ids.size());
-    scratch_.clear();
-    encode(word, scratch_);
-    out.append(scratch_.data(), scratch_.size());
-    keep(word, end);
   }
 
  private:
+  static constexpr size_t kShortWords = size_t{1} << 17;
   static constexpr size_t kMaxShort = 15, kMaxShortIds = 3, kMaxLong = 256;  // of a word
+  static constexpr size_t kAhead = 32;  // words whose place in the table is fetched beforehand
 
   struct Key {
     uint64_t low = 0, high = 0;  // the bytes, zeros, and in the last byte how many
+    bool operator==(const Key& other) const {
+      return ((low ^ other.low) | (high ^ other.high)) == 0;
+    }
   };
   struct Short {
     Key key;
@@ -85,6 +92,30 @@ class WordCache {
     std::string word;
     std::vector<int32_t> ids;
   };
+
+  struct Seen {
+    std::string_view word;
+    Key key;
+    Short* place;  // of two words, the newer one first
+  };
+
+  template <class Encode>
+  void append_word(const Seen& seen, IdSink& out, Encode&& encode) {
+    if (seen.word.size() <= kMaxShort) {
+      const bool is_first = seen.place[0].key == seen.key;
+      const Short& found = seen.place[is_first ? 0 : 1];
+      if (is_first | (found.key == seen.key)) {
+        std::memcpy(out.room(), found.ids, sizeof(found.ids));
+        return out.advance(static_cast<size_t>(found.count));
+      }
+    }
+    const std::vector<int32_t>& ids = find_long(seen.word);
+    if (!ids.empty()) return out.append(ids.data(), ids.size());
+    scratch_.clear();
+    encode(seen.word, scratch_);
+    out.append(scratch_.data(), scratch_.size());
+    keep(seen);
+  }
 
   static Key key_of(std::string_view word, const char* end) {
     uint64_t halves[2] = {0, 0};
@@ -99,14 +130,17 @@ class WordCache {
   }
   size_t home(const Key& key) const {
     const uint64_t mixed = (key.low ^ key.high * 0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15;
-    return static_cast<size_t>(mixed >> 40) & (short_.size() - 2);
+    return static_cast<size_t>(mixed >> 40) & (kShortWords - 2);
   }
   const std::vector<int32_t>& find_long(std::string_view word) const;
-  void keep(std::string_view word, const char* end);
+  void keep(const Seen& seen);
 
   static const uint64_t kMasks[16][2];
 
-  std::vector<Short> short_;
+  struct Unmap {
+    void operator()(Short* table) const;
+  };
+  std::unique_ptr<Short[], Unmap> short_;
   std::vector<Long> long_;
   size_t long_bytes_ = 0;
   std::vector<int32_t> scratch_;

@@ -39,15 +39,13 @@ TEST(WordCache, GivesTheIdsOfEachWord) {
     }
     {
       IdSink sink(ids);
-      size_t at = 0;
-      for (const size_t size : sizes) {
-        cache.append({&text[at], size}, text.data() + text.size(), sink,
-                     [&](std::string_view word, std::vector<int32_t>& out) {
-                       ++num_encoded;
-                       ids_of(word, out);
-                     });
-        at += size;
-      }
+      size_t next = 0;
+      cache.append(
+          text, [&](const char* at, const char*) { return at + sizes[next++]; }, sink,
+          [&](std::string_view word, std::vector<int32_t>& out) {
+            ++num_encoded;
+            ids_of(word, out);
+          });
     }
     ASSERT_EQ(ids, expected) << round;
   }

@@ -196,15 +196,9 @@ void SentencePieceBpe::encode_word(std::string_view word, Session& session,
 
 void SentencePieceBpe::encode_words(std::string_view text, Session& session,
                                     bpe::IdSink& out) const {
-  const char* const end = text.data() + text.size();
-  for (const char* at = text.data(); at < end;) {
-    const char* const next = end_of_word(at, end);
-    const std::string_view word(at, static_cast<size_t>(next - at));
-    session.cache.append(word, end, out, [&](std::string_view unseen, std::vector<int32_t>& ids) {
-      encode_word(unseen, session, ids);
-    });
-    at = next;
-  }
+  session.cache.append(
+      text, [&](const char* at, const char* end) { return end_of_word(at, end); }, out,
+      [&](std::string_view word, std::vector<int32_t>& ids) { encode_word(word, session, ids); });
 }
 
 void SentencePieceBpe::encode(std::string_view text, std::vector<int32_t>& out) const {

@@ -9,6 +9,7 @@
 #include "skein/base/json.h"
 #include "skein/base/log.h"
 #include "skein/data/sentencepiece_bpe.h"
+#include "skein/data/tokenizer_byte_level.h"
 #include "skein/data/tokenizer_hugging_face.h"
 
 namespace skein {
@@ -109,37 +110,33 @@ class SentencePieceTokenizer : public Tokenizer {
   sentencepiece::SentencePieceProcessor processor_;  // for what that does not do
 };
 
-// `tokenizer.model` in a folder, or the file itself.
-fs::path model_file(const fs::path& path) {
+// The file that decides: `tokenizer.model` in a folder, else `tokenizer.json`; or the file itself.
+fs::path deciding_file(const fs::path& path) {
   if (fs::is_regular_file(path)) return path;
   if (!fs::is_directory(path)) {
     fail(ErrorCode::kNotFound,
-         "{}: no such file or folder{}: expected a folder with tokenizer.model (`skein data "
-         "tokenizer` makes one)",
+         "{}: no such file or folder{}: expected a folder with tokenizer.model or tokenizer.json "
+         "(`skein data tokenizer` makes one)",
          path.string(),
          path.is_relative() ? fmt::format(", counted from the working folder {}; in a file, "
                                           "{{config_dir}}/… counts from where it lies",
                                           fs::current_path().string())
                             : "");
   }
-  if (fs::is_regular_file(path / "tokenizer.model")) return path / "tokenizer.model";
-  if (fs::is_regular_file(path / "tokenizer.json")) {
-    fail(ErrorCode::kUnsupported,
-         "{}: has tokenizer.json but no tokenizer.model: only SentencePiece models are "
-         "supported so far",
-         path.string());
+  for (const char* name : {"tokenizer.model", "tokenizer.json"}) {
+    if (fs::is_regular_file(path / name)) return path / name;
   }
   fail(ErrorCode::kNotFound,
-       "{}: the folder has no tokenizer.model: expected the folder of a tokenizer (`skein data "
-       "tokenizer` makes one)",
+       "{}: the folder has neither tokenizer.model nor tokenizer.json: expected the folder of a "
+       "tokenizer (`skein data tokenizer` makes one)",
        path.string());
 }
 
-std::vector<fs::path> files_beside(const fs::path& model) {
+std::vector<fs::path> files_beside(const fs::path& deciding) {
   std::vector<fs::path> files;
-  if (model.filename() != "tokenizer.model") return {model};
+  if (!is_tokenizer_file(deciding.filename().string())) return {deciding};
   for (const char* name : kFolderFiles) {
-    const fs::path file = model.parent_path() / name;
+    const fs::path file = deciding.parent_path() / name;
     if (fs::is_regular_file(file)) files.push_back(file);
   }
   return files;
@@ -148,7 +145,8 @@ std::vector<fs::path> files_beside(const fs::path& model) {
 }  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::load(const fs::path& folder_or_file) {
-  const fs::path path = model_file(folder_or_file);
+  const fs::path path = deciding_file(folder_or_file);
+  if (path.extension() == ".json") return load_byte_level_tokenizer(path, files_beside(path));
   return from_model(read_file(path, kMaxModelBytes), path.string(), files_beside(path));
 }
 

@@ -1,7 +1,8 @@
 // Tokenizers: text to token ids and back; and training of a new one.
 //
 // Format   a Hugging Face tokenizer folder. `tokenizer.model` is a SentencePiece model (Llama 2),
-//          whose own ids are used. docs/corpus_format.md lists the files.
+//          whose own ids are used; without one, `tokenizer.json` is byte-level BPE (Llama 3, GPT-2,
+//          Qwen). docs/corpus_format.md lists the files.
 // Errors   Error{kNotFound | kInvalid | kCorrupt | kUnsupported} naming the file.
 // Threads  several threads may call const functions at once.
 // Cost     BPE models: in proportion to the text (sentencepiece_bpe.h). Models with rules of
@@ -27,8 +28,7 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Loads a folder with a `tokenizer.model`, or such a file itself. A folder with only a
-  // `tokenizer.json` is Error{kUnsupported}.
+  // Loads a folder with a `tokenizer.model` or `tokenizer.json`, or such a file itself.
   static std::unique_ptr<Tokenizer> load(const fs::path& folder_or_file);
 
   // The tokenizer of a SentencePiece model's bytes; `name` replaces the path in errors.

@@ -1,0 +1,87 @@
+#include "skein/bpe/nfc.h"
+
+#include <utf8proc.h>
+
+#include <bitset>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/bpe/utf8.h"
+
+namespace skein::bpe {
+namespace {
+
+constexpr char32_t kFirst = 0x300;  // below, every character stays as it is beside any other
+constexpr std::string_view kNoFinal = "\u11a7";
+
+std::vector<char32_t> normalized(const std::vector<utf8proc_int32_t>& codes, int options) {
+  std::string text;
+  for (const utf8proc_int32_t code : codes) utf8::append(text, static_cast<char32_t>(code));
+  std::vector<utf8proc_int32_t> buffer(64);
+  const auto size = utf8proc_decompose(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                       static_cast<ptrdiff_t>(text.size()), buffer.data(),
+                                       static_cast<ptrdiff_t>(buffer.size()),
+                                       static_cast<utf8proc_option_t>(options));
+  return {buffer.begin(), buffer.begin() + size};
+}
+
+// Characters that form C may change, move, or join to the one before.
+const std::vector<bool>& unstable() {
+  static const std::vector<bool> table = [] {
+    std::vector<bool> flags(0x110000);
+    for (utf8proc_int32_t code = kFirst; code < 0x110000; ++code) {
+      const utf8proc_property_t* const property = utf8proc_get_property(code);
+      if (property->combining_class != 0) flags[static_cast<size_t>(code)] = true;
+      if (property->decomp_seqindex == UINT16_MAX || property->decomp_type != 0) continue;
+      const auto parts = normalized({code}, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
+      utf8proc_int32_t again[64];
+      std::copy(parts.begin(), parts.end(), again);
+      const auto size = utf8proc_normalize_utf32(
+          again, static_cast<ptrdiff_t>(parts.size()),
+          static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+      if (size != 1 || again[0] != code) flags[static_cast<size_t>(code)] = true;
+      for (size_t i = 1; i < parts.size(); ++i) flags[parts[i]] = true;
+    }
+    for (char32_t jamo = 0x1161; jamo <= 0x11c2; ++jamo) flags[jamo] = true;  // vowels and finals
+    return flags;
+  }();
+  return table;
+}
+
+void append_composed(std::string_view text, std::string& out) {
+  utf8proc_uint8_t* result = nullptr;
+  const auto size = utf8proc_map(
+      reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<ptrdiff_t>(text.size()),
+      &result, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(result, std::free);
+  if (size < 0) fail(ErrorCode::kInternal, "NFC: {}", utf8proc_errmsg(size));
+  out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
+}
+
+}  // namespace
+
+std::string_view to_nfc(std::string_view text, std::string& composed) {
+  const char* const end = text.data() + text.size();
+  bool is_stable = true;
+  for (const char* at = text.data(); at < end && is_stable;) {
+    if (static_cast<uint8_t>(*at) < 0xcc) {  // up to U+02FF
+      at += static_cast<uint8_t>(*at) < 0x80 ? 1 : 2;
+      continue;
+    }
+    const utf8::Character character = utf8::decode(at, end);
+    is_stable = !unstable()[character.code];
+    at += character.size;
+  }
+  if (is_stable) return text;
+  composed.clear();
+  while (!text.empty()) {  // libutf8proc 2.8 takes U+11A7 for a final consonant, which it is not
+    const std::string_view part = text.substr(0, text.find(kNoFinal, 1));
+    append_composed(part, composed);
+    text.remove_prefix(part.size());
+  }
+  return composed;
+}
+
+}  // namespace skein::bpe
