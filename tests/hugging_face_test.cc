@@ -167,6 +167,32 @@ std::string generate(const fs::path& model, const Arguments& options) {
   return TinyJob::must(arguments).out;
 }
 
+// A tokenizer.json, in a folder and as a file of another name, goes through a run to its export.
+TEST(ByteLevelTokenizers, GoThroughARun) {
+  const fs::path folder = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/byte_level/llama3";
+  const fs::path lone = job().folder / "llama3.json";
+  fs::copy_file(folder / "tokenizer.json", lone);
+  for (const fs::path& tokenizer : {folder, lone}) {
+    const Overrides overrides = {"data.tokenizer=" + tokenizer.string(), "model.vocab_size=704",
+                                 "run.steps=2"};
+    job().trained("byte_level", overrides);
+    const fs::path exported = job().folder / "byte_level_export";
+    // Of the run, which has a copy: where it came from may be gone.
+    TinyJob::must(
+        {"checkpoint", "export", job().run("byte_level").string(), "--out", exported.string()});
+    EXPECT_EQ(read_file(exported / "tokenizer.json"), read_file(folder / "tokenizer.json"));
+    const std::vector<std::string> generate = {"--prompt", "License's", "--max-tokens", "4"};
+    const auto generated = [&](const fs::path& model) {
+      std::vector<std::string> command = {"generate", "--model", model.string()};
+      command.insert(command.end(), generate.begin(), generate.end());
+      return TinyJob::must(command).out;
+    };
+    EXPECT_EQ(generated(exported), generated(job().run("byte_level")));
+    fs::remove_all(exported);
+    fs::remove_all(job().run("byte_level"));
+  }
+}
+
 TEST(Generate, IsAFunctionOfPromptOptionsAndSeed) {
   job().trained("generating", {"run.steps=30", "precision.mode=fp32"});
   const fs::path checkpoint = job().checkpoint("generating", 30);

@@ -73,7 +73,9 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
     context.run = [options] {
       const ModelSource source(options->model);
       if (source.tokenizer().empty()) {
-        fail(ErrorCode::kNotFound, "{} has no tokenizer: expected a tokenizer.model in it",
+        fail(ErrorCode::kNotFound,
+             "{} has no tokenizer: expected a tokenizer.model or "
+             "tokenizer.json in it",
              source.path().string());
       }
       const auto tokenizer = Tokenizer::load(source.tokenizer());

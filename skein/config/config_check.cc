@@ -37,7 +37,8 @@ void check_data(const Config& config, const Checker& check, ConfigUse use) {
                   "`skein data ingest` wrote");
     check.require(!data.tokenizer.empty(),
                   "[data] tokenizer is missing: expected a folder that `skein data tokenizer` "
-                  "wrote, or one that holds a tokenizer.model");
+                  "wrote, or one that holds a "
+                  "tokenizer.model or tokenizer.json");
   }
   check.require(config.validate.every_steps == 0 || !data.validation.empty(),
                 "[validate] every_steps is {} but [data] validation is empty: expected a corpus to "

@@ -39,10 +39,12 @@ using Files = std::map<std::string, std::string>;  // name to bytes
 Files files_of(const Tokenizer& tokenizer) {
   Files files;
   for (const fs::path& file : tokenizer.files()) {
-    // Tokenizer::load accepts a single model file of any name, but in a folder it looks for
-    // tokenizer.model.
-    const bool is_model = file.extension() == ".model" || tokenizer.files().size() == 1;
-    files[is_model ? "tokenizer.model" : file.filename().string()] = read_file(file);
+    // Tokenizer::load accepts a single file of any name, but in a folder it looks for these two.
+    const bool is_lone = tokenizer.files().size() == 1;
+    const bool is_json = file.extension() == ".json";
+    const bool is_model = file.extension() == ".model" || (is_lone && !is_json);
+    const std::string own = is_lone && is_json ? "tokenizer.json" : file.filename().string();
+    files[is_model ? "tokenizer.model" : own] = read_file(file);
   }
   return files;
 }

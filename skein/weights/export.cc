@@ -18,8 +18,8 @@ std::string generation_config(const DecoderConfig& config) {
   return json.dump(2) + "\n";
 }
 
-// The export is made from tokenizer.model, which training used; a tokenizer.json beside it may
-// differ.
+// The export is made from what training used: where that is tokenizer.model, a tokenizer.json
+// beside it may differ.
 void add_tokenizer(const ModelSource& source, HuggingFaceExport& contents) {
   if (source.tokenizer().empty()) {
     log::warn("{} names no tokenizer: the export has none", source.path().string());

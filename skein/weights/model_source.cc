@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <vector>
 
-#include "skein/base/hash.h"
 #include "skein/base/log.h"
 #include "skein/checkpoint/checkpoint_search.h"
+#include "skein/data/tokenizer.h"
 #include "skein/model/decoder.h"
 #include "skein/weights/initialize.h"
 
 namespace skein {
 namespace {
 
-bool has_tokenizer(const fs::path& folder) { return fs::exists(folder / "tokenizer.model"); }
+bool has_tokenizer(const fs::path& folder) {
+  return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.json");
+}
 
 void require_folder(const fs::path& folder) {
   if (fs::is_directory(folder)) return;
@@ -43,14 +45,13 @@ bool is_optimizer_state(std::string_view name) {
          name.starts_with("master.");
 }
 
-// A hash of the tokenizer's content; "" if there is no file. A path to a file, under any name, is
-// used as it is.
+// A hash of what decides the tokenizer's ids; "" if there is none, or none that can be read.
 std::string content_of_tokenizer(const fs::path& tokenizer) {
-  const fs::path file =
-      fs::is_directory(tokenizer) ? tokenizer / "tokenizer.model" : fs::path(tokenizer);
-  if (!fs::is_regular_file(file)) return "";
-  const std::string bytes = read_file(file);
-  return xxh3_128_hex(std::as_bytes(std::span(bytes)));
+  try {
+    return Tokenizer::load(tokenizer)->content_hash();
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 // The tokenizer that the checkpoint was trained with: the copy in its run folder, <run>/tokenizer,
