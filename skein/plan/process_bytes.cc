@@ -16,6 +16,7 @@ constexpr int kOtherThreads = 5;  // loader, saver, Gloo, Prometheus, signals
 // Text has about 3 bytes per token, a token takes 4 bytes, and a growing vector holds up to twice
 // that.
 constexpr int64_t kTokenBytesPerByte = 2;
+constexpr int64_t kWordCache = 12'000'000;  // bpe/word_cache.h, full
 
 }  // namespace
 
@@ -25,6 +26,7 @@ int64_t process_bytes(const Config& config, const StepSpec& spec, int threads, b
   bytes += spec.model.vocab_size * kKilobyte;
   const int64_t lanes = spec.micro_batches * spec.micro_sequences;
   const int64_t feeds = config.data.validation.empty() ? 1 : 2;
+  bytes += feeds * kWordCache;
   bytes += feeds * lanes * kTokenBytesPerByte * CorpusBlocks::segment_bytes(spec.sequence_length);
   const Mesh& mesh = spec.layout.mesh;
   const int64_t packing = 6 * std::min<int64_t>(kBucketBytes, 4 * num_parameters(spec.model));
