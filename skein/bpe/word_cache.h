@@ -1,6 +1,6 @@
 // The ids of words that were encoded before: text repeats itself, and merging is what costs.
 //
-// Short words (up to 15 bytes and 3 ids) lie in a table of 4 MiB, one compare away; others in one
+// Short words (up to 15 bytes and 3 ids) lie in a table of 16 MiB, one compare away; others in one
 // that is emptied when it holds 4 MiB. What is in the tables changes how long encoding takes,
 // never its result.
 // Threads  one at a time
@@ -73,7 +73,7 @@ class WordCache {
   }
 
  private:
-  static constexpr size_t kShortWords = size_t{1} << 17;
+  static constexpr size_t kShortWords = size_t{1} << 19;
   static constexpr size_t kMaxShort = 15, kMaxShortIds = 3, kMaxLong = 256;  // of a word
   static constexpr size_t kAhead = 32;  // words whose place in the table is fetched beforehand
 

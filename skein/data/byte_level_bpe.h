@@ -5,7 +5,7 @@
 // ordinary text, as with `encode_special_tokens`; other added tokens are found in it.
 //
 // Threads  several may encode and decode at once
-// Cost     encoding English with Llama 3's pattern: bench/tokenizer.sh
+// Cost     encoding English with Llama 3's pattern: bench/tokenizer.py
 #pragma once
 
 #include <array>

@@ -5,7 +5,7 @@
 // text's, and a word that came before is looked up.
 //
 // Threads  several may encode and decode at once
-// Cost     encoding English with Llama 2's vocabulary: bench/tokenizer.sh
+// Cost     encoding English with Llama 2's vocabulary: bench/tokenizer.py
 // Source   https://github.com/google/sentencepiece: src/bpe_model.cc, normalizer.cc and
 //          sentencepiece_processor.cc say what the ids are
 #pragma once
