@@ -104,7 +104,7 @@ output loss
     return outputs;
   };
   const auto before = outputs_of(graph);
-  use_fp8(graph, true);
+  use_fp8(graph, {.fast_accumulation = true});
   verify(graph, "use_fp8");
   EXPECT_EQ(ops_of(graph, Phase::kBackward),
             "linear_dw linear_dx fp8_largest linear_dx_dw swiglu_backward linear_dx_dw "
@@ -125,6 +125,48 @@ output loss
     EXPECT_EQ(node.attrs.has("fast_accumulation"), in_layer && node.op->name == "linear")
         << node.op->name;
   }
+}
+
+// What verify checks of each product: its operands, in their places.
+TEST(UseFp8, KeepsTheWeightsThatSuit8Bits) {
+  Graph graph = parse_graph(R"(skein graph
+mesh dp=1
+parameter table : bf16[16, 32]
+parameter gate : bf16[48, 32]
+parameter up : bf16[48, 32]
+parameter down : bf16[32, 48]
+parameter odd : bf16[24, 32]
+parameter head : bf16[16, 24]
+input tokens : i32[4]
+input labels : i32[4]
+input loss_sum : f64[24]
+forward
+  x = embedding(tokens, table) : bf16[4, 32] @embed
+  g, u = linear(x, gate, up) {bias=false, f32_output=false, parts=2} : bf16[4, 48], bf16[4, 48] @layers.0
+  s = swiglu(g, u) : bf16[4, 48] @layers.0
+  y = linear(s, down) {bias=false, f32_output=false, parts=1} : bf16[4, 32] @layers.0
+  z = linear(y, odd) {bias=false, f32_output=false, parts=1} : bf16[4, 24] @layers.1
+  l = linear(z, head) {bias=false, f32_output=true, parts=1} : f32[4, 16] @head
+  e, d = softmax_cross_entropy(l, labels) {gradient_dtype="bf16"} : f32[4], bf16[4, 16] @head
+  loss = add_to_sum(loss_sum, e) : f64[24] @head
+output loss
+)",
+                            all_ops());
+  differentiate(graph, graph.find("loss"));
+  use_fp8(graph, {.keep_weights = true});
+  verify(graph, "use_fp8");
+  std::multiset<std::string> read;
+  for (const Node& node : graph.nodes()) {
+    if (node.attrs.has("kept_weights")) read.insert(graph.value(node.inputs.back()).name);
+  }
+  EXPECT_EQ(read, (std::multiset<std::string>{"rounded.gate", "rounded.gate", "rounded.down",
+                                              "rounded.down"}));
+  EXPECT_EQ(graph.type(graph.find("rounded.gate")).shape, (Shape{96 * 32}));
+  const Graph rounding = weights_to_round(graph);
+  verify(rounding, "weights_to_round");
+  EXPECT_EQ(ops_of(rounding, Phase::kUpdate), "round_weights round_weights");
+  EXPECT_EQ(rounding.value(rounding.nodes()[0].inputs[1]).name, "up");
+  EXPECT_EQ(rounding.value(rounding.find("rounded.gate")).role, Role::kRounded);
 }
 
 TEST(HoistTransient, EachTokenBlockIsFollowedByItsGradient) {

@@ -181,6 +181,59 @@ TEST(Linear, MultipliesOperandsOf8BitsWhenAsked) {
   }
 }
 
+// A product of weights that round_weights has rounded has the bits of one that rounds them.
+TEST(Linear, MultipliesKeptWeightsToTheSameBits) {
+  for (const int64_t tokens : {32, 13}) {
+    for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDxDw}) {
+      OpCase test = make_fp8_case(*op, tokens, 48, {16, 32});
+      const int first = op == &kLinear ? 1 : 2;  // of the weights
+      test.inputs[first].values[7] = std::nan("");
+      const int outputs = op == &kLinear ? 2 : op == &kLinearDx ? 1 : 3;
+      const BuiltCase each = build(test, outputs);
+      BuiltCase kept;
+      kept.graph.set_phase(test.phase);
+      std::vector<ValueId> ids;
+      const auto add = [&](Role role, const std::string& name, const Tensor& tensor) {
+        ids.push_back(kept.graph.add_input(
+            role, name, TensorType::replicated(tensor.dtype, tensor.shape, kept.graph.mesh())));
+        kept.inputs[ids.back()] = tensor;
+        return ids.back();
+      };
+      for (size_t i = 0; i < test.inputs.size(); ++i) {
+        add(test.inputs[i].role, fmt::format("in{}", i), test.inputs[i]);
+      }
+      const ValueId largest = add(Role::kRounded, "largest", {DType::kF32, Shape{1}, {5.0}});
+      const ValueId rounded =
+          add(Role::kRounded, "rounded", random_tensor(DType::kBF16, {48 * 48}, 7));
+      const auto made =
+          kept.graph.add(kRoundWeights, {ids[first], ids[first + 1], largest, rounded}, {},
+                         {"largest.now", "rounded.now"});
+      ids.resize(test.inputs.size());
+      const int magnitudes = static_cast<int>(fp8_groups(op->name, 2).size());
+      ids[test.inputs.size() - magnitudes + kFp8Weights] = made[0];
+      ids.push_back(made[1]);
+      Attrs attrs = test.attrs;
+      attrs.set("kept_weights", true);
+      std::vector<std::string> names;
+      for (int i = 0; i < outputs; ++i) names.push_back(fmt::format("out{}", i));
+      const auto results = kept.graph.add(*op, ids, attrs, names);
+      verify(kept.graph, "the test");
+      for (const int64_t padding : {0, 3}) {
+        const GraphRun want(each.graph, each.inputs, {.row_padding = padding});
+        const GraphRun got(kept.graph, kept.inputs, {.row_padding = padding});
+        for (int i = 0; i < outputs; ++i) {
+          const auto a = want.read(each.graph.nodes()[0].outputs[i]), b = got.read(results[i]);
+          ASSERT_EQ(a.size(), b.size());
+          for (size_t k = 0; k < a.size(); ++k) {
+            ASSERT_TRUE(a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k])))
+                << op->name << " output " << i << "[" << k << "]: " << a[k] << ", " << b[k];
+          }
+        }
+      }
+    }
+  }
+}
+
 // Runs one kernel with operands in buffers as wide as all parts together, side by side or `gap`
 // elements apart, and reads the results back.
 class PartsTest : public testing::TestWithParam<DType> {

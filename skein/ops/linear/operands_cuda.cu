@@ -47,6 +47,7 @@ struct PartList {
   Fp8Format formats[kMaxFp8Groups];
   const float* largest[kMaxFp8Groups];  // magnitude of each group
   float* inverse_scales;                // of each group
+  int num_groups;                       // whose inverse scales are wanted
 };
 static_assert(sizeof(PartList) <= 4096);
 
@@ -172,7 +173,11 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   const int exponent = fp8_scale_exponent(*list.largest[part.group], scale.format);
   scale.scale = power_of_two_f32(exponent);
   scale.inverse = power_of_two_f32(-exponent);
-  if (block == 0 && threadIdx.x == 0) list.inverse_scales[part.group] = scale.inverse;
+  if (blockIdx.x == 0 && static_cast<int>(threadIdx.x) < list.num_groups) {
+    const int g = static_cast<int>(threadIdx.x);
+    list.inverse_scales[g] =
+        power_of_two_f32(-fp8_scale_exponent(*list.largest[g], list.formats[g]));
+  }
 
   float values[kLoads][kPack];
   for (int i = 0; i < kLoads; ++i) to_floats(values[i], packs[i]);
@@ -203,7 +208,7 @@ void set_blocks(PartList& list, Tile tile, Tile transposed) {
 constexpr int64_t kHeaderBytes = 64;  // inverse scales
 constexpr int64_t kAlignment = 64;
 
-bool is_multiple(int64_t size) { return size % kCudaFp8Multiple == 0; }
+bool is_multiple(int64_t size) { return size % kFp8Multiple == 0; }
 
 // Whether depth and the columns of every output are multiples that 8-bit products need.
 bool fits_8_bits(const KernelCall& call, std::string_view op, int parts) {
@@ -236,6 +241,13 @@ CudaLinearOperands::CudaLinearOperands(const KernelCall& call, std::string_view 
       const View& part = call.inputs[i];
       rows = is_side_by_side(i) ? part.rows() : rows + part.rows();
       cols = is_side_by_side(i) ? cols + part.cols() : part.cols();
+    }
+    if (groups_.size() == kFp8Weights + 1 && has_kept_weights(call.attrs, op)) {
+      if (!in_8_bits_) fail(ErrorCode::kInternal, "[{}] keeps weights of sizes not in 8 bits", op);
+      group.is_kept = true;
+      group.as_is = {0, cols};
+      group.transposed = {rows * cols, rows};
+      continue;
     }
     if (!in_8_bits_ || is_summed_over_cols(of.begin)) group.as_is = add_copy(rows, cols);
     if (in_8_bits_ && is_summed_over_rows(of.begin)) group.transposed = add_copy(cols, rows);
@@ -275,18 +287,21 @@ void* CudaLinearOperands::copy_of(int input, bool transposed) const {
     before += is_side_by_side(i) ? call_.inputs[i].cols() : call_.inputs[i].rows();
   }
   if (is_side_by_side(input) == transposed) before *= copy.row_stride;
-  return static_cast<char*>(call_.scratch) + copy.offset + before * (in_8_bits_ ? 1 : 2);
+  void* const base = group.is_kept ? call_.inputs.back().data : call_.scratch;
+  return static_cast<char*>(base) + copy.offset + before * (in_8_bits_ ? 1 : 2);
 }
 
 void CudaLinearOperands::make() const {
   if (!are_copies()) return;
   PartList list = {};
   list.inverse_scales = inverse_scales();
+  list.num_groups = static_cast<int>(groups_.size());
   bool packed = true;
   for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
     const Group& group = groups_[g];
     list.formats[g] = group.format;
     list.largest[g] = fp8_largest_of(call_, op_, g);
+    if (group.is_kept) continue;
     for (int i = group.begin; i < group.begin + group.count; ++i) {
       const View& from = call_.inputs[i];
       void* const to = copy_of(i, false);
@@ -310,17 +325,59 @@ void CudaLinearOperands::make() const {
   launch(call_, list.first_block[list.size], kThreads, round, list);
 }
 
-void run_fp8_largest_on_cuda(const KernelCall& call) {
+namespace {
+
+// Of the first `count` inputs.
+void look_through(const KernelCall& call, size_t count, const View& output) {
   PartList list = {};
   bool packed = true;
-  for (const View& x : call.inputs) {
+  for (size_t i = 0; i < count; ++i) {
+    const View& x = call.inputs[i];
     list.parts[list.size++] = {x.as<const bfloat16>(), x.row_stride, x.rows(), x.cols()};
     packed = packed && are_packable(kPack, x);
   }
   set_blocks(list, kRead, kRead);
-  unsigned* const found = start_largest(call, call.outputs[0]);
+  unsigned* const found = start_largest(call, output);
   launch(call, list.first_block[list.size], kThreads,
          packed ? find_largest<true> : find_largest<false>, list, found);
+}
+
+}  // namespace
+
+void run_fp8_largest_on_cuda(const KernelCall& call) {
+  look_through(call, call.inputs.size(), call.outputs[0]);
+}
+
+void run_round_weights_on_cuda(const KernelCall& call) {
+  const size_t weights = call.inputs.size() - 2;
+  look_through(call, weights, call.outputs[0]);
+  const View& rounded = call.outputs[1];
+  auto* to = rounded.as<uint8_t>();
+  uint8_t* transposed = to + rounded.shape.num_elements();
+  int64_t rows = 0;
+  for (size_t i = 0; i < weights; ++i) rows += call.inputs[i].rows();
+  PartList list = {};
+  list.formats[0] = kE4M3;
+  list.largest[0] = call.outputs[0].as<const float>();
+  bool packed = true;
+  for (size_t i = 0; i < weights; ++i) {
+    const View& w = call.inputs[i];
+    list.parts[list.size++] = {w.as<const bfloat16>(),
+                               w.row_stride,
+                               w.rows(),
+                               w.cols(),
+                               to,
+                               w.cols(),
+                               transposed,
+                               rows,
+                               0};
+    packed = packed && are_packable(kPack, w);
+    to += w.rows() * w.cols();
+    transposed += w.rows();
+  }
+  set_blocks(list, kRound, kTranspose);
+  launch(call, list.first_block[list.size], kThreads,
+         packed ? round_parts<uint8_t, true> : round_parts<uint8_t, false>, list);
 }
 
 CudaMatmulOperand CudaLinearOperands::of(int input, bool depth_is_row) const {
