@@ -169,6 +169,28 @@ output loss
   EXPECT_EQ(rounding.value(rounding.find("rounded.gate")).role, Role::kRounded);
 }
 
+// The norm in front of a product finds what it rounds, but not for another chunk of a pipeline.
+TEST(UseFp8, HasTheMakerFindTheLargestMagnitudeInItsChunk) {
+  for (const bool cut : {false, true}) {
+    Graph graph = parse_graph(R"(skein graph
+mesh dp=1
+parameter norm : bf16[8]
+parameter w : bf16[16, 8]
+input x : bf16[4, 8]
+forward
+  y, h, rstd = rms_norm(x, _, norm) {epsilon=1e-05} : bf16[4, 8], bf16[4, 8], f32[4] @layers.0
+  z = linear(y, w) {bias=false, f32_output=false, parts=1} : bf16[4, 16] @layers.1
+output z
+)",
+                              all_ops());
+    use_fp8(graph, {.chunk_of = [&](const Scope& scope) { return cut ? scope.layer : 0; }});
+    verify(graph, "use_fp8");
+    EXPECT_EQ(ops_of(graph, Phase::kForward),
+              cut ? "rms_norm fp8_largest fp8_largest linear" : "rms_norm fp8_largest linear");
+    EXPECT_EQ(graph.nodes().front().outputs.size(), cut ? 3u : 4u);
+  }
+}
+
 TEST(HoistTransient, EachTokenBlockIsFollowedByItsGradient) {
   const Graph graph = differentiated();
   EXPECT_EQ(ops_of(graph, Phase::kForward),
