@@ -191,6 +191,36 @@ output z
   }
 }
 
+// As of q, k and v backward: rope makes two of three gradients.
+TEST(UseFp8, LooksThroughWhatNobodyElseFinds) {
+  Graph graph = parse_graph(R"(skein graph
+mesh dp=1
+parameter w : bf16[8, 8]
+parameter w2 : bf16[8, 8]
+parameter w3 : bf16[8, 8]
+input q : bf16[4, 8]
+input k : bf16[4, 8]
+input v : bf16[4, 8]
+input positions : i32[4]
+input table : f32[16, 8]
+backward
+  dq, dk = rope(q, k, positions, table) {head_dim=8, inverse=true} : bf16[4, 8], bf16[4, 8] @layers.0
+  dx = linear_dx(dq, dk, v, w, w2, w3) {parts=3} : bf16[4, 8] @layers.0
+  dy = linear_dx(dq, dk, w, w2) {parts=2} : bf16[4, 8] @layers.0
+output dx
+output dy
+)",
+                            all_ops());
+  use_fp8(graph, {});
+  verify(graph, "use_fp8");
+  EXPECT_EQ(ops_of(graph, Phase::kBackward),
+            "rope fp8_largest fp8_largest linear_dx fp8_largest linear_dx");
+  const std::vector<Node>& nodes = graph.nodes();
+  const ValueId of_rope = nodes[0].outputs.at(2);
+  EXPECT_EQ(nodes[1].inputs, (std::vector<ValueId>{of_rope, graph.find("v")}));
+  EXPECT_EQ(nodes.back().inputs.at(4), of_rope);
+}
+
 TEST(HoistTransient, EachTokenBlockIsFollowedByItsGradient) {
   const Graph graph = differentiated();
   EXPECT_EQ(ops_of(graph, Phase::kForward),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "skein/ops/linear/fp8_operands.h"
@@ -28,11 +29,11 @@ Node joined(const Node& dw, const Node& dx) {
   return node;
 }
 
-// Whether the op can find the largest magnitude of just these outputs (skein/ops/largest.h).
-bool can_find_largest(const Node& node, const std::vector<ValueId>& of) {
+// Whether the op can find the largest magnitude of the first of these (skein/ops/largest.h).
+bool can_find_largest(const Node& node, std::span<const ValueId> operands) {
   const auto count = static_cast<size_t>(node.op->largest_outputs);
-  return of.size() == count && node.outputs.size() >= count &&
-         std::equal(of.begin(), of.end(), node.outputs.begin());
+  return count > 0 && operands.size() >= count &&
+         std::equal(node.outputs.begin(), node.outputs.begin() + count, operands.begin());
 }
 
 // Gives each product the largest magnitudes of its operands and, where they are kept, its rounded
@@ -71,22 +72,46 @@ class Rounder {
     node.inputs.push_back(rounded);
   }
 
-  // By the op that makes the operands where it can, else by a node of its own before `reader`.
+  // By the ops that make operands where these can, and before `reader` by one that looks through
+  // the others.
   Found looked_for(const std::vector<ValueId>& operands, const Node& reader) {
     graph_.set_scope(reader.scope);
     graph_.set_phase(reader.phase);
-    const ValueId largest =
-        graph_.add1(kFp8Largest, operands, {}, "largest." + graph_.value(operands.front()).name);
-    const auto maker = maker_of_.find(operands.front());
-    if (maker != maker_of_.end() && can_find_largest(order_[maker->second], operands) &&
-        chunk_of(order_[maker->second]) == chunk_of(reader)) {
-      order_[maker->second].attrs.set("largest", true);
-      order_[maker->second].outputs.push_back(largest);
-    } else {
-      order_.push_back(graph_.nodes().back());
-      order_.back().chunk = reader.chunk;
+    std::vector<ValueId> parts;
+    for (size_t i = 0, magnitudes = 0; i < operands.size();) {
+      const std::span<const ValueId> left(operands.begin() + i, operands.end());
+      const auto maker = maker_of_.find(left.front());
+      if (magnitudes == kMaxFp8Groups || maker == maker_of_.end() ||
+          !can_find_largest(order_[maker->second], left) ||
+          chunk_of(order_[maker->second]) != chunk_of(reader)) {
+        parts.push_back(operands[i++]);
+        continue;
+      }
+      parts.push_back(found_by(order_[maker->second]));
+      i += static_cast<size_t>(order_[maker->second].op->largest_outputs);
+      ++magnitudes;
     }
+    if (parts.size() == 1 && graph_.type(parts.front()).dtype == DType::kF32) {
+      return {parts.front()};
+    }
+    const ValueId largest = add_largest(parts, operands.front());
+    order_.push_back(graph_.nodes().back());
+    order_.back().chunk = reader.chunk;
     return {largest};
+  }
+
+  ValueId add_largest(const std::vector<ValueId>& of, ValueId first) {
+    return graph_.add1(kFp8Largest, of, {}, "largest." + graph_.value(first).name);
+  }
+
+  // One more output of the node, in place of what a node of its own would find.
+  ValueId found_by(Node& maker) {
+    if (maker.attrs.has("largest")) return maker.outputs.back();
+    const auto begin = maker.outputs.begin();
+    const std::vector<ValueId> made(begin, begin + maker.op->largest_outputs);
+    maker.attrs.set("largest", true);
+    maker.outputs.push_back(add_largest(made, made.front()));
+    return maker.outputs.back();
   }
 
   int chunk_of(const Node& node) const {

@@ -22,8 +22,9 @@
 
 namespace skein {
 
-// (x_1..x_n) -> f32[1]: the largest magnitude of all, NaNs left out; x of bf16, n <= 8. Each rank
-// finds that of its own parts, and calls it replicated since nobody sums or moves it. Memory-bound.
+// (x_1..x_n) -> f32[1]: the largest magnitude of all, NaNs left out; x of bf16, n <= 8, up to
+// kMaxFp8Groups of them f32[1], which others have found already. Each rank finds that of its own
+// parts, and calls it replicated since nobody sums or moves it. Memory-bound.
 extern const OpDef kFp8Largest;
 
 // (w_1..w_n, largest, rounded) -> (largest, rounded), in place: the weights of a product, rounded

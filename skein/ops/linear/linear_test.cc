@@ -155,23 +155,6 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
   return test;
 }
 
-TEST(Linear, FindsTheLargestMagnitudeOfAllParts) {
-  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 7}, {70, 264}}) {
-    for (const int place : {0, 1, 2}) {
-      Tensors in = {random_tensor(DType::kBF16, {rows, cols}, 1),
-                    random_tensor(DType::kBF16, {rows + 1, cols}, 2),
-                    random_tensor(DType::kBF16, {rows, cols}, 3)};
-      in[place].values.back() = -1024;  // larger than all others, in the last place
-      if (place > 0) in[place - 1].values[0] = std::nan("");
-      check_forward({.op = &kFp8Largest, .inputs = in, .tolerance = 0}, {{1024.0}});
-    }
-  }
-  check_forward({.op = &kFp8Largest,
-                 .inputs = {Tensor{DType::kBF16, {2, 2}, {0, -0.0, 0, 0}}},
-                 .tolerance = 0},
-                {{0.0}});
-}
-
 TEST(Linear, MultipliesOperandsOf8BitsWhenAsked) {
   for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDw, &kLinearDxDw}) {
     for (const OpCase& test :

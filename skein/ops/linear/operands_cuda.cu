@@ -7,85 +7,19 @@
 #include <algorithm>
 
 #include "skein/base/units.h"
-#include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/linear/adjacent.h"
-#include "skein/ops/linear/linear.h"
+#include "skein/ops/linear/fp8_parts_cuda.h"
 
 namespace skein {
 
-using namespace cuda;  // NOLINT(google-build-using-namespace)
+using namespace fp8_parts;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
 // ---- kernels: a block takes a tile of a part
 
-constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / 32;
-constexpr int kPack = kPackOf<bfloat16>;
-
-struct Tile {
-  int rows, cols;
-};
-constexpr Tile kRead = {8 * kWarps, 32 * kPack};   // of find_largest
 constexpr Tile kRound = {4 * kWarps, 32 * kPack};  // of round_parts
 constexpr Tile kTranspose = {16 * kWarps, 8 * kPack};
-
-struct Part {
-  const bfloat16* from;
-  int64_t from_stride, rows, cols;
-  void* to;  // null: only the transposed one is made
-  int64_t to_stride;
-  uint8_t* transposed;  // [cols, rows]; null: there is none
-  int64_t transposed_stride;
-  int group;
-};
-struct PartList {
-  static constexpr int kCapacity = 2 * kMaxLinearParts + 1;
-  Part parts[kCapacity];
-  unsigned first_block[kCapacity + 1];  // blocks before each part, and all
-  int size;
-  Fp8Format formats[kMaxFp8Groups];
-  const float* largest[kMaxFp8Groups];  // magnitude of each group
-  float* inverse_scales;                // of each group
-  int num_groups;                       // whose inverse scales are wanted
-};
-static_assert(sizeof(PartList) <= 4096);
-
-__device__ int part_of_block(const PartList& list) {
-  int which = 0, end = list.size;  // the part is one of [which, end)
-  while (end - which > 1) {
-    const int middle = (which + end) / 2;
-    (list.first_block[middle] <= blockIdx.x ? which : end) = middle;
-  }
-  return which;
-}
-
-// Elements from `col` on. Beyond the part's last row or column it reads any of its elements, so
-// that loads need no condition and do not wait for each other. `packed`: whole packs can be read.
-template <bool packed>
-__device__ Pack<bfloat16, kPack> load(const Part& part, int64_t row, int64_t col) {
-  const bfloat16* from = part.from + (row < part.rows ? row : part.rows - 1) * part.from_stride;
-  if constexpr (packed) return load_pack<kPack>(from + (col < part.cols ? col : 0));
-  Pack<bfloat16, kPack> pack;
-  for (int i = 0; i < kPack; ++i) pack.at[i] = from[col + i < part.cols ? col + i : 0];
-  return pack;
-}
-
-template <bool packed>
-__global__ void __launch_bounds__(kThreads) find_largest(PartList list, unsigned* found) {
-  constexpr int kLoads = kRead.rows / kWarps;
-  const int which = part_of_block(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Part& part = list.parts[which];
-  const unsigned block = blockIdx.x - list.first_block[which];
-  const unsigned tiles = static_cast<unsigned>((part.cols + kRead.cols - 1) / kRead.cols);
-  const int64_t row = int64_t{block / tiles} * kRead.rows + warp;
-  const int64_t col = int64_t{block % tiles} * kRead.cols + lane * kPack;
-  Pack<bfloat16, kPack> packs[kLoads];
-  for (int i = 0; i < kLoads; ++i) packs[i] = load<packed>(part, row + i * kWarps, col);
-  float largest = 0;
-  for (int i = 0; i < kLoads; ++i) largest = larger(largest, packs[i]);
-  keep_largest(largest, found);
-}
 
 // Packs four codes into a word, the first one in the lowest bits.
 __device__ uint32_t round_four(float a, float b, float c, float d, const Fp8Format& format) {
@@ -189,17 +123,6 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
     if (row + i * step >= part.rows || col >= part.cols) continue;
     To* const to = static_cast<To*>(part.to) + (row + i * step) * part.to_stride + col;
     store<packed>(to, values[i], part.cols - col, scale);
-  }
-}
-
-// Gives each tile a block.
-void set_blocks(PartList& list, Tile tile, Tile transposed) {
-  list.first_block[0] = 0;
-  for (int i = 0; i < list.size; ++i) {
-    const Part& part = list.parts[i];
-    const Tile size = part.transposed != nullptr ? transposed : tile;
-    list.first_block[i + 1] =
-        list.first_block[i] + blocks_for(part.rows, size.rows) * blocks_for(part.cols, size.cols);
   }
 }
 
@@ -325,32 +248,9 @@ void CudaLinearOperands::make() const {
   launch(call_, list.first_block[list.size], kThreads, round, list);
 }
 
-namespace {
-
-// Of the first `count` inputs.
-void look_through(const KernelCall& call, size_t count, const View& output) {
-  PartList list = {};
-  bool packed = true;
-  for (size_t i = 0; i < count; ++i) {
-    const View& x = call.inputs[i];
-    list.parts[list.size++] = {x.as<const bfloat16>(), x.row_stride, x.rows(), x.cols()};
-    packed = packed && are_packable(kPack, x);
-  }
-  set_blocks(list, kRead, kRead);
-  unsigned* const found = start_largest(call, output);
-  launch(call, list.first_block[list.size], kThreads,
-         packed ? find_largest<true> : find_largest<false>, list, found);
-}
-
-}  // namespace
-
-void run_fp8_largest_on_cuda(const KernelCall& call) {
-  look_through(call, call.inputs.size(), call.outputs[0]);
-}
-
 void run_round_weights_on_cuda(const KernelCall& call) {
   const size_t weights = call.inputs.size() - 2;
-  look_through(call, weights, call.outputs[0]);
+  find_largest_of_inputs(call, weights, call.outputs[0]);
   const View& rounded = call.outputs[1];
   auto* to = rounded.as<uint8_t>();
   uint8_t* transposed = to + rounded.shape.num_elements();
