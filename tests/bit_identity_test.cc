@@ -118,6 +118,14 @@ TEST(BitIdentity, OverKeptWeightsOf8Bits) {
     EXPECT_GT(start.at("allocated_bytes").at("rounded"), 0) << start.dump();
     expect_same_bits("each_product", run, 6);
   }
+  // Sizes of which no product is in 8 bits on a GPU.
+  const Overrides odd = base + kOddSizes + Overrides{"batch.global_sequences=3"};
+  job().trained("odd_each_product", odd + Overrides{"memory.keep_fp8_weights=false"});
+  const Outcome outcome = TinyJob::must(job().arguments("train", "odd_kept", odd));
+  EXPECT_NE(outcome.err.find("12 products of the layers round their weights themselves"),
+            std::string::npos)
+      << outcome.err;
+  expect_same_bits("odd_each_product", "odd_kept", 6);
   // From a checkpoint, which does not hold them.
   const Overrides saving = base + Overrides{"checkpoint.every_steps=3"};
   job().trained("kept_goes_on", saving);

@@ -161,6 +161,7 @@ output loss
   }
   EXPECT_EQ(read, (std::multiset<std::string>{"rounded.gate", "rounded.gate", "rounded.down",
                                               "rounded.down"}));
+  EXPECT_EQ(num_rounding_products(graph), 1);
   EXPECT_EQ(graph.type(graph.find("rounded.gate")).shape, (Shape{96 * 32}));
   const Graph rounding = weights_to_round(graph);
   verify(rounding, "weights_to_round");

@@ -182,6 +182,13 @@ void use_fp8(Graph& graph, const Fp8Options& options) {
   graph.replace_nodes(Rounder(graph, options).run(nodes));
 }
 
+int64_t num_rounding_products(const Graph& training) {
+  return std::count_if(training.nodes().begin(), training.nodes().end(), [](const Node& node) {
+    return node.op == &kLinear && node.phase == Phase::kForward && is_fp8(node.attrs) &&
+           !has_kept_weights(node.attrs, node.op->name);
+  });
+}
+
 Graph weights_to_round(const Graph& training) {
   Graph graph(training.mesh());
   graph.set_phase(Phase::kUpdate);

@@ -23,6 +23,9 @@ struct Fp8Options {
 
 void use_fp8(Graph& graph, const Fp8Options& options);
 
+// Of the layers' forward products of 8-bit operands, those that round their weights themselves.
+int64_t num_rounding_products(const Graph& training);
+
 // The program that rounds all weights of which `training` reads rounded ones, in its update phase;
 // without nodes where there are none.
 Graph weights_to_round(const Graph& training);
