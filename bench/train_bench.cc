@@ -3,7 +3,8 @@
 //
 //   train_bench --size tiny|a|b|0.5b|1b|7b [--device cpu|cuda|auto] [--sequences N] [--micro N]
 //               [--steps K] [--warmup K] [--threads N] [--precision bf16-sr] [--moments fp32|bf16]
-//               [--recompute none] [--peak-tflops 989] [--profile]
+//               [--recompute none] [--keep-fp8-weights true|false]
+//               [--peak-tflops 989] [--profile]
 //
 //   a, b    for a CPU: 8 and 12 layers, T 1024
 //   0.5b    0.47 billion parameters, T 1024: small enough that starting kernels counts
@@ -53,6 +54,7 @@ struct Options {
   std::string moments = "fp32";
   std::string recompute = "none";
   double peak_tflops = 989;
+  bool keep_fp8_weights = true;
   bool profile = false;
 };
 
@@ -120,6 +122,7 @@ StepSpec make_spec(const Options& options, std::string_view device_kind) {
   spec.recompute = parse_recompute_policy(options.recompute);
   spec.update.precision = parse_precision(options.precision);
   spec.fp8 = options.precision == "fp8";
+  spec.keep_fp8_weights = spec.fp8 && options.keep_fp8_weights;
   spec.head_block_tokens = head_block_tokens(spec.model, find_backend(device_kind));
   spec.update.moments = options.moments == "bf16" ? DType::kBF16 : DType::kF32;
   return spec;
@@ -241,6 +244,7 @@ int main(int argc, char** argv) {
   app.add_option("--moments", options.moments)->check(CLI::IsMember({"fp32", "bf16"}));
   app.add_option("--recompute", options.recompute);
   app.add_option("--peak-tflops", options.peak_tflops)->check(CLI::PositiveNumber);
+  app.add_option("--keep-fp8-weights", options.keep_fp8_weights);
   app.add_flag("--profile", options.profile);
   try {
     app.parse(argc, argv);

@@ -175,7 +175,7 @@ for name, (after, settings, shown) in GRAPHS.items():
 @maker(repeatable=True)
 def arenas():
     orders = {
-        "weights, gradients, optimizer, inputs": "one after another, as in the graph",
+        "weights, gradients, optimizer, inputs, rounded": "one after another, as in the graph",
         "activations: what backward reads of forward, for each micro-batch in flight":
             "one after another",
         "host activations: the same, of what `stash` gives; in host memory": "one after another",

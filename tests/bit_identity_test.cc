@@ -100,6 +100,44 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"long_bf16_sr", kLong + Overrides{"precision.mode=bf16-sr"}, 3}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// With the weights of the layers rounded once a step, or by each product; over what comes between
+// two steps.
+TEST(BitIdentity, OverKeptWeightsOf8Bits) {
+  const Overrides base = {"precision.mode=fp8", "run.steps=6", "batch.global_sequences=4",
+                          "batch.micro_sequences=1"};
+  job().trained("each_product", base + Overrides{"memory.keep_fp8_weights=false"});
+  const std::string validation = "data.validation=" + job().corpus().string();
+  const std::pair<const char*, Overrides> variants[] = {
+      {"kept", {}},
+      {"kept_full", {"memory.recompute=full"}},
+      {"kept_validating", {validation, "validate.every_steps=1", "validate.batches=1"}},
+  };
+  for (const auto& [run, overrides] : variants) {
+    job().trained(run, base + overrides);
+    const OrderedJson start = read_json_lines(job().run(run) / "events.jsonl").front();
+    EXPECT_GT(start.at("allocated_bytes").at("rounded"), 0) << start.dump();
+    expect_same_bits("each_product", run, 6);
+  }
+  // Sizes of which no product is in 8 bits on a GPU.
+  const Overrides odd = base + kOddSizes + Overrides{"batch.global_sequences=3"};
+  job().trained("odd_each_product", odd + Overrides{"memory.keep_fp8_weights=false"});
+  const Outcome outcome = TinyJob::must(job().arguments("train", "odd_kept", odd));
+  EXPECT_NE(outcome.err.find("12 products of the layers round their weights themselves"),
+            std::string::npos)
+      << outcome.err;
+  expect_same_bits("odd_each_product", "odd_kept", 6);
+  // From a checkpoint, which does not hold them.
+  const Overrides saving = base + Overrides{"checkpoint.every_steps=3"};
+  job().trained("kept_goes_on", saving);
+  fs::remove_all(job().checkpoint("kept_goes_on", 6));
+  TinyJob::must(job().arguments("train", "kept_goes_on", saving));
+  expect_same_bits("each_product", "kept_goes_on", 6);
+  const auto events = read_json_lines(job().run("kept_goes_on") / "events.jsonl");
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(), [](const auto& event) {
+    return event.at("event") == "start" && event.at("step") == 3;
+  }));
+}
+
 TEST(BitIdentity, OverOffloadedActivations) {
   const Overrides base = kLarger + Overrides{"model.hidden_size=640", "model.num_hidden_layers=3",
                                              "run.steps=3", "batch.micro_sequences=4"};

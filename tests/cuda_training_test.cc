@@ -127,6 +127,14 @@ TEST(CudaRun, HasTheSameBitsHoweverItRuns) {
   EXPECT_EQ(programs, (std::set<std::string>{"forward", "backward", "update"}));
 }
 
+TEST(CudaRun, HasTheSameBitsWhetherWeightsOf8BitsAreKept) {
+  const Overrides fp8 = {"precision.mode=fp8", "run.steps=4", "batch.global_sequences=4",
+                         "batch.micro_sequences=1"};
+  train_on_cuda("each_product", fp8 + Overrides{"memory.keep_fp8_weights=false"});
+  train_on_cuda("kept", fp8);
+  expect_same_run("each_product", "kept", 4);
+}
+
 TEST(CudaRun, GoesOnAfterAKillWithTheSameBits) {
   const Overrides saving = {"run.steps=12", "checkpoint.every_steps=2", "checkpoint.keep=2"};
   train_on_cuda("whole", saving);

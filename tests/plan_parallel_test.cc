@@ -68,7 +68,7 @@ TEST_P(PlanParallel, IsWhatTrainingAllocatesAndSends) {
     const OrderedJson held = allocated(name, rank);
     ASSERT_FALSE(held.is_null());
     for (const char* part : {"weights", "gradients", "optimizer", "activations", "host_activations",
-                             "workspace", "inputs", "snapshot", "loader"}) {
+                             "workspace", "inputs", "rounded", "snapshot", "loader"}) {
       EXPECT_EQ(planned.at("rank").at(std::string(part) + "_bytes"), held.at(part)) << part;
     }
     OrderedJson expected = planned.at("collectives");

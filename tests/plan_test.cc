@@ -55,6 +55,7 @@ TEST(Plan, BytesAreWhatTrainingAllocates) {
        {"data.sequence_length=2500", "model.max_position_embeddings=4096",
         "batch.global_sequences=2", "batch.micro_sequences=1"}},
       {"validating", {"data.validation=" + corpus, "validate.batches=1", "device.threads=1"}},
+      {"fp8", {"precision.mode=fp8"}},
       {"offloaded", kOffloaded + Overrides{"memory.offload_activations=true"}},
   };
   for (const auto& [name, overrides] : cases) {
@@ -69,11 +70,11 @@ TEST(Plan, BytesAreWhatTrainingAllocates) {
     const OrderedJson allocated = allocated_bytes(name);
     int64_t total = 0;
     for (const char* part : {"weights", "gradients", "optimizer", "activations", "host_activations",
-                             "workspace", "inputs", "snapshot", "loader"}) {
+                             "workspace", "inputs", "rounded", "snapshot", "loader"}) {
       EXPECT_EQ(planned.at(std::string(part) + "_bytes"), allocated.at(part)) << part;
       total += allocated.at(part).get<int64_t>();
     }
-    EXPECT_EQ(allocated.size(), 9u) << allocated.dump();
+    EXPECT_EQ(allocated.size(), 10u) << allocated.dump();
     EXPECT_EQ(planned.at("total_bytes"), total);
     const std::string said = format_bytes(total) + " of memory";
     EXPECT_NE(outcome.err.find(said), std::string::npos) << said << "\n" << outcome.err;
@@ -94,6 +95,25 @@ TEST(Plan, OffloadingMovesActivationsToHostMemory) {
   EXPECT_NEAR(static_cast<double>(bytes(true, "host_activations_bytes")), static_cast<double>(gone),
               4096);
   EXPECT_LT(bytes(true, "device_bytes"), bytes(false, "device_bytes"));
+}
+
+TEST(Plan, KeptWeightsOf8BitsAreTwoBytesEach) {
+  const auto bytes = [](const Overrides& overrides) {
+    return plan("kept", Overrides{"precision.mode=fp8"} + overrides)
+        .at("per_rank")
+        .at("rounded_bytes")
+        .get<int64_t>();
+  };
+  // A layer has 4 matrices of attention and 3 of the MLP, in 4 groups with a magnitude each.
+  const Overrides sizes = {"model.hidden_size=64",        "model.intermediate_size=128",
+                           "model.num_attention_heads=4", "model.num_key_value_heads=2",
+                           "model.head_dim=16",           "model.num_hidden_layers=2"};
+  const int64_t weights = 64 * (64 + 32 + 32) + 64 * 64 + 3 * 64 * 128;
+  EXPECT_EQ(bytes(sizes), 2 * (2 * weights + 4 * 256));
+  EXPECT_EQ(bytes(sizes + Overrides{"memory.keep_fp8_weights=false"}), 0);
+  EXPECT_EQ(bytes(sizes + Overrides{"parallel.zero=3"}), 0);
+  // Sizes of which products are not in 8 bits.
+  EXPECT_EQ(bytes(sizes + Overrides{"model.hidden_size=72", "model.intermediate_size=100"}), 0);
 }
 
 TEST(Plan, ResidentMemoryStaysBelowIt) {

@@ -19,6 +19,7 @@ class StepWriter {
   std::vector<ProgramRun> write() {
     const int64_t hosted = spec_.layout.hosted_virtual_ranks();
     const int64_t micro_batches = spec_.micro_batches / hosted;  // of a virtual rank
+    if (names_.contains(kRoundWeightsProgram)) order_.push_back({kRoundWeightsProgram});
     for (const Task& task : stage_tasks(pipeline_shape(spec_), spec_.layout.stage())) {
       add_task(task);
       const bool ends_virtual_rank =

@@ -163,6 +163,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   spec.overlap = config.parallel.overlap;
   spec.fp8 = config.precision.mode == "fp8";
   spec.fast_accumulation = config.precision.fast_accumulation;
+  spec.keep_fp8_weights = spec.fp8 && config.memory.keep_fp8_weights && layout.zero < 3;
   spec.head_block_tokens = head_block_tokens(model, training_backend(config));
   update.precision = parse_precision(config.precision.mode);
   update.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
@@ -208,11 +209,12 @@ std::string chunk_program(std::string_view name, int64_t chunk, bool several) {
 
 namespace {
 
+ChunkOfScope chunks_of_scopes(const StepSpec& spec) {
+  return chunks_by_layers(spec.model.num_hidden_layers, pipeline_shape(spec).num_chunks());
+}
+
 Graph stage_of(const Graph& graph, const StepSpec& spec) {
-  const PipelineShape shape = pipeline_shape(spec);
-  return take_stage(graph, shape,
-                    chunks_by_layers(spec.model.num_hidden_layers, shape.num_chunks()),
-                    spec.layout.stage());
+  return take_stage(graph, pipeline_shape(spec), chunks_of_scopes(spec), spec.layout.stage());
 }
 
 ShardPlan shard_plan(const StepSpec& spec) {
@@ -291,7 +293,10 @@ StepPasses step_passes(const StepSpec& spec) {
       {"recompute", "does forward work again instead of keeping it",
        [&](Graph& g) { recompute(g, spec.recompute); }},
       {"use_fp8", "gives the layers' products 8-bit operands",
-       [&](Graph& g) { use_fp8(g, spec.fast_accumulation); }, spec.fp8},
+       [&](Graph& g) {
+         use_fp8(g, {spec.fast_accumulation, spec.keep_fp8_weights, chunks_of_scopes(spec)});
+       },
+       spec.fp8},
       {"shard_gradients", "splits gradient sums over data ranks (ZeRO 2)", shard_gradients,
        spec.layout.zero >= 2 && runs_one_micro_batch(spec)},
       shards_weights,
@@ -337,16 +342,22 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   for (const int chunk : chunks) requests[0].slots[chunk] = max_in_flight(tasks, chunk);
   requests[1] = {&graphs.evaluation, "evaluate", "", "evaluate_total", {}};
 
-  std::list<Graph> folds;  // a list, since requests hold pointers to its elements
+  std::list<Graph> others;  // a list, since requests hold pointers to its elements
   for (int64_t level = 0; level < num_fold_levels(spec); ++level) {
     for (const int chunk : chunks) {
       for (const FoldMode mode : {FoldMode::kPush, FoldMode::kMerge}) {
-        folds.push_back(fold_graph(graphs.training, chunk, level, mode));
+        others.push_back(fold_graph(graphs.training, chunk, level, mode));
         const char* name = mode == FoldMode::kPush ? "push" : "merge";
         const std::string program =
             chunk_program(fmt::format("{}.{}", name, level), chunk, chunks.size() > 1);
-        requests.push_back({&folds.back(), "", "", program, {}});
+        requests.push_back({&others.back(), "", "", program, {}});
       }
+    }
+  }
+  if (spec.keep_fp8_weights) {
+    others.push_back(weights_to_round(graphs.training));
+    if (!others.back().nodes().empty()) {
+      requests.push_back({&others.back(), "", "", kRoundWeightsProgram, {}});
     }
   }
   ProgramSet programs = plan_memory(requests, kernels, spec.layout.rank);

@@ -4,6 +4,7 @@
 //           chunks; "backward.last" for the last micro-batch, where gradient sums over ranks are
 //           started early
 //           update: one a step
+//           round_weights: once a step, before the first micro-batch, where 8-bit weights are kept
 //           evaluate: the loss of a micro-batch; evaluate_total: the sum over ranks
 //           push.<level>, merge.<level>: one node of the tree of gradient sums each, where a rank
 //           hosts several virtual ranks
@@ -45,6 +46,7 @@ struct StepSpec {
   bool overlap = true;                                // collectives travel beside computation
   bool fp8 = false;                // in training, the layers' products read 8-bit operands
   bool fast_accumulation = false;  // of those of forward, on a GPU
+  bool keep_fp8_weights = false;   // which are rounded once a step
   int64_t head_block_tokens = 0;   // DecoderOptions
 };
 
@@ -96,6 +98,9 @@ struct StepPasses {
   std::vector<Pass> model, training, evaluation;
 };
 StepPasses step_passes(const StepSpec& spec);
+
+// Once a step, before the first micro-batch, where there are weights to round.
+inline constexpr const char* kRoundWeightsProgram = "round_weights";
 
 ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
                          const KernelTable& kernels);

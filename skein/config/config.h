@@ -88,6 +88,7 @@ struct MemoryConfig {
   bool offload_optimizer = false;
   bool offload_activations = false;
   int64_t offload_min_bytes = int64_t{1} << 20;
+  bool keep_fp8_weights = true;
   bool operator==(const MemoryConfig&) const = default;
 };
 

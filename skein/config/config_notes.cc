@@ -23,6 +23,17 @@ std::vector<std::string> settings_without_effect(const Config& config, bool is_s
         "precision.fast_accumulation = true has no effect: precision.mode is \"{}\", not \"fp8\"",
         config.precision.mode));
   }
+  if (config.memory.keep_fp8_weights && config.precision.mode == "fp8" &&
+      config.parallel.zero >= 3) {
+    notes.push_back(
+        "memory.keep_fp8_weights = true has no effect: with parallel.zero = 3 weights are gathered "
+        "a layer at a time, and every product rounds them");
+  }
+  if (!config.memory.keep_fp8_weights && config.precision.mode != "fp8") {
+    notes.push_back(fmt::format(
+        "memory.keep_fp8_weights = false has no effect: precision.mode is \"{}\", not \"fp8\"",
+        config.precision.mode));
+  }
   if (is_supervised) return notes;
   if (config.launch.supervise) {
     notes.push_back(

@@ -145,7 +145,7 @@ TEST(Config, SuggestsTheNearestName) {
             "global_sequences?");
   EXPECT_EQ(error_of("[memory]\nzzzzzzzz = 1\n"),
             "demo.toml:2: unknown key zzzzzzzz in [memory]: [memory] has recompute, "
-            "offload_optimizer, offload_activations, offload_min_bytes");
+            "offload_optimizer, offload_activations, offload_min_bytes, keep_fp8_weights");
   EXPECT_EQ(error_of("[zzzzzzzz]\n").substr(0, 60),
             "demo.toml:1: unknown section [zzzzzzzz]: expected one of run");
   EXPECT_EQ(error_of("steps = 3\n"),
@@ -348,7 +348,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 78u);  // the keys of Config
+  EXPECT_EQ(names.size(), 79u);  // the keys of Config
 }
 
 TEST(SettingsWithoutEffect, FastAccumulationIsOfEightBits) {
@@ -361,6 +361,23 @@ TEST(SettingsWithoutEffect, FastAccumulationIsOfEightBits) {
                            "\"bf16-sr\", not \"fp8\""));
   config.precision.mode = "fp8";
   EXPECT_TRUE(settings_without_effect(config, true).empty());
+}
+
+TEST(SettingsWithoutEffect, KeptWeightsAreOfEightBitsAndOfWholeOnes) {
+  Config config;
+  config.memory.keep_fp8_weights = false;
+  EXPECT_THAT(
+      settings_without_effect(config, true),
+      testing::ElementsAre("memory.keep_fp8_weights = false has no effect: precision.mode is "
+                           "\"bf16-sr\", not \"fp8\""));
+  config.precision.mode = "fp8";
+  EXPECT_TRUE(settings_without_effect(config, true).empty());
+  config.memory.keep_fp8_weights = true;
+  EXPECT_TRUE(settings_without_effect(config, true).empty());
+  config.parallel.zero = 3;
+  EXPECT_THAT(settings_without_effect(config, true),
+              testing::ElementsAre(testing::StartsWith(
+                  "memory.keep_fp8_weights = true has no effect: with parallel.zero = 3")));
 }
 
 TEST(NearestName, CountsEdits) {

@@ -21,7 +21,8 @@ inline constexpr ValueId kNoValue = -1;
 
 // The kind of a graph input, which decides its arena. Values that nodes produce are activations, or
 // share the storage of such an input.
-enum class Role { kActivation, kParameter, kGradient, kOptimizer, kInput };
+// kRounded: what is made of weights at the beginning of a step; not saved.
+enum class Role { kActivation, kParameter, kGradient, kOptimizer, kInput, kRounded };
 std::string_view role_name(Role role);
 
 enum class Phase { kForward, kBackward, kUpdate };

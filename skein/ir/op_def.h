@@ -126,6 +126,8 @@ struct OpDef {
   bool outputs_on_host = false;
   // A matrix product that may run on 8-bit floats: has the attr `fp8`.
   bool can_use_fp8 = false;
+  // How many of its first outputs the op looks through with the attr `largest` (ops/largest.h).
+  int largest_outputs = 0;
   // How selective recomputation rebuilds its outputs in backward; null: its outputs are kept.
   Rematerialization (*rematerialize)(const Node&) = nullptr;
 };

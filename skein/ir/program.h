@@ -21,8 +21,9 @@ enum class Arena {
   kActivations,      // kept from forward to backward, for one micro-batch in flight
   kWorkspace,        // everything else and kernels' scratch; values share memory over time
   kHostActivations,  // kept as well, but in host memory: outputs of `stash` (ops/offload)
+  kRounded,          // weights rounded to 8 bits, made anew in every step (ops/linear)
 };
-inline constexpr int kNumArenas = 7;
+inline constexpr int kNumArenas = 8;
 std::string_view arena_name(Arena arena);
 
 using ArenaBytes = std::array<int64_t, kNumArenas>;

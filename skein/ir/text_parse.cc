@@ -159,7 +159,8 @@ class Parser {
   }
 
   void statement(Graph& graph, Line& line) {
-    for (const Role role : {Role::kParameter, Role::kGradient, Role::kOptimizer, Role::kInput}) {
+    for (const Role role :
+         {Role::kParameter, Role::kGradient, Role::kOptimizer, Role::kInput, Role::kRounded}) {
       if (!line.accept(fmt::format("{} ", role_name(role)))) continue;
       const std::string name(line.name());
       line.expect(":");

@@ -1,6 +1,7 @@
 // The largest magnitude of what an op writes, as one more output: what rounds the values to 8 bits
 // then need not read them for it (skein/ops/linear/fp8_operands.h). An op that can find it infers
-// that output, f32[1], where it has the attr `largest`; the pass use_fp8 sets it.
+// that output, f32[1], where it has the attr `largest`; the pass use_fp8 sets it. It is that of the
+// op's first OpDef::largest_outputs outputs.
 //
 // Values   bf16, as they are stored; NaNs are left out
 // Placement each rank finds that of its own parts, and calls it replicated, since nobody sums or
@@ -40,11 +41,11 @@ inline float largest_magnitude(const View& view) {
   return largest;
 }
 
-// The end of an op's kernel on a CPU, whose other outputs are those that the pass asked about.
-inline void store_largest(const KernelCall& call) {
+// The end of an op's kernel on a CPU.
+inline void store_largest(const KernelCall& call, const OpDef& op) {
   if (!finds_largest(call.attrs)) return;
   float largest = 0;
-  for (size_t i = 0; i + 1 < call.outputs.size(); ++i) {
+  for (int i = 0; i < op.largest_outputs; ++i) {
     largest = std::max(largest, largest_magnitude(call.outputs[i]));
   }
   *call.outputs.back().as<float>() = largest;

@@ -105,7 +105,7 @@ output loss
     return outputs;
   };
   const auto before = outputs_of(graph);
-  use_fp8(graph, true);
+  use_fp8(graph, {.fast_accumulation = true});
   verify(graph, "use_fp8");
   EXPECT_EQ(ops_of(graph, Phase::kBackward),
             "linear_dw linear_dx fp8_largest linear_dx_dw swiglu_backward linear_dx_dw "
@@ -126,6 +126,101 @@ output loss
     EXPECT_EQ(node.attrs.has("fast_accumulation"), in_layer && node.op->name == "linear")
         << node.op->name;
   }
+}
+
+// What verify checks of each product: its operands, in their places.
+TEST(UseFp8, KeepsTheWeightsThatSuit8Bits) {
+  Graph graph = parse_graph(R"(skein graph
+mesh dp=1
+parameter table : bf16[16, 32]
+parameter gate : bf16[48, 32]
+parameter up : bf16[48, 32]
+parameter down : bf16[32, 48]
+parameter odd : bf16[24, 32]
+parameter head : bf16[16, 24]
+input tokens : i32[4]
+input labels : i32[4]
+input loss_sum : f64[24]
+forward
+  x = embedding(tokens, table) : bf16[4, 32] @embed
+  g, u = linear(x, gate, up) {bias=false, f32_output=false, parts=2} : bf16[4, 48], bf16[4, 48] @layers.0
+  s = swiglu(g, u) : bf16[4, 48] @layers.0
+  y = linear(s, down) {bias=false, f32_output=false, parts=1} : bf16[4, 32] @layers.0
+  z = linear(y, odd) {bias=false, f32_output=false, parts=1} : bf16[4, 24] @layers.1
+  l = linear(z, head) {bias=false, f32_output=true, parts=1} : f32[4, 16] @head
+  e, d = softmax_cross_entropy(l, labels) {gradient_dtype="bf16"} : f32[4], bf16[4, 16] @head
+  loss = add_to_sum(loss_sum, e) : f64[24] @head
+output loss
+)",
+                            all_ops());
+  differentiate(graph, graph.find("loss"));
+  use_fp8(graph, {.keep_weights = true});
+  verify(graph, "use_fp8");
+  std::multiset<std::string> read;
+  for (const Node& node : graph.nodes()) {
+    if (node.attrs.has("kept_weights")) read.insert(graph.value(node.inputs.back()).name);
+  }
+  EXPECT_EQ(read, (std::multiset<std::string>{"rounded.gate", "rounded.gate", "rounded.down",
+                                              "rounded.down"}));
+  EXPECT_EQ(num_rounding_products(graph), 1);
+  EXPECT_EQ(graph.type(graph.find("rounded.gate")).shape, (Shape{96 * 32}));
+  const Graph rounding = weights_to_round(graph);
+  verify(rounding, "weights_to_round");
+  EXPECT_EQ(ops_of(rounding, Phase::kUpdate), "round_weights round_weights");
+  EXPECT_EQ(rounding.value(rounding.nodes()[0].inputs[1]).name, "up");
+  EXPECT_EQ(rounding.value(rounding.find("rounded.gate")).role, Role::kRounded);
+}
+
+// The norm in front of a product finds what it rounds, but not for another chunk of a pipeline.
+TEST(UseFp8, HasTheMakerFindTheLargestMagnitudeInItsChunk) {
+  for (const bool cut : {false, true}) {
+    Graph graph = parse_graph(R"(skein graph
+mesh dp=1
+parameter norm : bf16[8]
+parameter w : bf16[16, 8]
+input x : bf16[4, 8]
+forward
+  y, h, rstd = rms_norm(x, _, norm) {epsilon=1e-05} : bf16[4, 8], bf16[4, 8], f32[4] @layers.0
+  z = linear(y, w) {bias=false, f32_output=false, parts=1} : bf16[4, 16] @layers.1
+output z
+)",
+                              all_ops());
+    use_fp8(graph, {.chunk_of = [&](const Scope& scope) { return cut ? scope.layer : 0; }});
+    verify(graph, "use_fp8");
+    EXPECT_EQ(ops_of(graph, Phase::kForward),
+              cut ? "rms_norm fp8_largest fp8_largest linear" : "rms_norm fp8_largest linear");
+    EXPECT_EQ(graph.nodes().front().outputs.size(), cut ? 3u : 4u);
+  }
+}
+
+// As of q, k and v backward: rope makes two of three gradients.
+TEST(UseFp8, LooksThroughWhatNobodyElseFinds) {
+  Graph graph = parse_graph(R"(skein graph
+mesh dp=1
+parameter w : bf16[8, 8]
+parameter w2 : bf16[8, 8]
+parameter w3 : bf16[8, 8]
+input q : bf16[4, 8]
+input k : bf16[4, 8]
+input v : bf16[4, 8]
+input positions : i32[4]
+input table : f32[16, 8]
+backward
+  dq, dk = rope(q, k, positions, table) {head_dim=8, inverse=true} : bf16[4, 8], bf16[4, 8] @layers.0
+  dx = linear_dx(dq, dk, v, w, w2, w3) {parts=3} : bf16[4, 8] @layers.0
+  dy = linear_dx(dq, dk, w, w2) {parts=2} : bf16[4, 8] @layers.0
+output dx
+output dy
+)",
+                            all_ops());
+  use_fp8(graph, {});
+  verify(graph, "use_fp8");
+  EXPECT_EQ(ops_of(graph, Phase::kBackward),
+            "rope fp8_largest fp8_largest linear_dx fp8_largest linear_dx");
+  const std::vector<Node>& nodes = graph.nodes();
+  const ValueId of_rope = nodes[0].outputs.at(2);
+  EXPECT_EQ(nodes[1].inputs, (std::vector<ValueId>{of_rope, graph.find("v")}));
+  EXPECT_EQ(nodes.back().inputs.at(4), of_rope);
 }
 
 TEST(HoistTransient, EachTokenBlockIsFollowedByItsGradient) {

@@ -19,6 +19,8 @@ Arena arena_of(Role role) {
       return Arena::kOptimizer;
     case Role::kInput:
       return Arena::kInputs;
+    case Role::kRounded:
+      return Arena::kRounded;
     case Role::kActivation:
       break;
   }

@@ -1,7 +1,8 @@
 // Gives every value a place: offsets into arenas whose sizes are known to the byte before anything
 // is allocated. The last pass.
 //
-//   weights, gradients, optimizer, inputs   one after the other, in the order of the graph
+//   weights, gradients, optimizer, inputs,  one after the other, in the order of the graph
+//   rounded
 //   activations                             what backward reads of forward, one after the other
 //   host activations                        the same, of what `stash` gives; always in host memory
 //   workspace                               by lifetime: values that are never alive together share

@@ -61,6 +61,12 @@ std::vector<Option> options(const PlanRequest& request) {
   list.push_back(
       {config([](Config& c) { return set(c.memory.recompute, "full", "memory.recompute"); }),
        "a third more work, the same losses"});
+  if (request.config.precision.mode == "fp8") {
+    list.push_back({config([](Config& c) {
+                      return set(c.memory.keep_fp8_weights, false, "memory.keep_fp8_weights");
+                    }),
+                    "every product rounds weights again; the same losses"});
+  }
   if (!request.hardware.unified_memory) {
     list.push_back({config([](Config& c) {
                       return set(c.memory.offload_activations, true, "memory.offload_activations");

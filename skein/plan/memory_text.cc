@@ -30,6 +30,10 @@ std::string table(const StagePlan& stage) {
   }
   line("workspace", arena(stage, Arena::kWorkspace), "everything short-lived, kernels' scratch");
   line("inputs", arena(stage, Arena::kInputs), "the micro-batch, scalars");
+  if (arena(stage, Arena::kRounded) > 0) {
+    line("rounded", arena(stage, Arena::kRounded),
+         "weights of the layers in 8 bits, both ways round");
+  }
   line("on device", stage.device_bytes(), "");
   line("snapshot", stage.snapshot_bytes, "host: what saving needs");
   line("loader", stage.loader_bytes, "host: batches made ahead");

@@ -17,6 +17,7 @@ OrderedJson bytes_to_json(const StagePlan& stage) {
           {"host_activations_bytes", arena(stage, Arena::kHostActivations)},
           {"workspace_bytes", arena(stage, Arena::kWorkspace)},
           {"inputs_bytes", arena(stage, Arena::kInputs)},
+          {"rounded_bytes", arena(stage, Arena::kRounded)},
           {"snapshot_bytes", stage.snapshot_bytes},
           {"loader_bytes", stage.loader_bytes},
           {"device_bytes", stage.device_bytes()},

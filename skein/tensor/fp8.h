@@ -22,6 +22,10 @@ struct Fp8Format {
 inline constexpr Fp8Format kE4M3{3, 7, 448.0f, 0x7f};
 inline constexpr Fp8Format kE5M2{2, 15, 57344.0f, 0x7f};
 
+// What the sizes of a product of 8-bit operands must be multiples of on a GPU: cuBLASLt takes no
+// others.
+inline constexpr int64_t kFp8Multiple = 16;
+
 constexpr float power_of_two_f32(int exponent) {
   return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
 }

@@ -7,7 +7,9 @@
 #include "skein/base/log.h"
 #include "skein/config/run_skips.h"
 #include "skein/model/decoder.h"
+#include "skein/passes/use_fp8.h"
 #include "skein/plan/plan_stage.h"
+#include "skein/tensor/fp8.h"
 #include "skein/train/consensus.h"
 #include "skein/train/device_ceiling.h"
 #include "skein/train/in_step.h"
@@ -102,6 +104,13 @@ void Trainer::allocate() {
   const double ceiling_flops = ceiling(dtype);  // before the arenas take it all
   const TrainingGraphs graphs = training_graphs(spec);
   programs_ = plan_training(graphs, spec, device_->kernels());
+  const int64_t rounding = spec.keep_fp8_weights ? num_rounding_products(graphs.training) : 0;
+  if (rounding > 0 && is_first()) {
+    log::info(
+        "memory.keep_fp8_weights: {} products of the layers round their weights themselves, of "
+        "which a rank's sizes are no multiples of {}",
+        rounding, kFp8Multiple);
+  }
   const bool is_first_stage = layout_.stage() == 0;
   std::vector<StateTensor> state =
       state_tensors(graphs.training, layout_.rank,

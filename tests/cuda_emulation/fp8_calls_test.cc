@@ -44,6 +44,12 @@ TEST_P(Fp8Calls, AreNotMadeForOtherSizes) {
   }
 }
 
+// Only the gradients of weights sum over tokens.
+TEST_P(Fp8Calls, OfTokensThatAreNoMultipleAreThoseThatDoNotSumOverThem) {
+  const bool has_others = GetParam() != &kLinearDw;
+  EXPECT_EQ(check_and_count(*GetParam(), {13, 48, {16, 32}}, {3}) > 0, has_others);
+}
+
 TEST_P(Fp8Calls, AreNotMadeWithoutAnAlgorithm) {
   cuda_emulation::cublas_lt().proposes = false;
   const Fp8Product product{48, 80, {16, 32}};

@@ -42,31 +42,49 @@ TEST(Embedding, StaysInsideOfTheTable) {
             .reference = reference});
 }
 
+// The sums that tokens make of dx, from `sum` on.
+void check_gradient(const Tensor& tokens, DType dtype, int64_t vocabulary, int64_t cols) {
+  const int64_t num_tokens = tokens.shape.num_elements();
+  const Tensor dx = random_tensor(dtype, {num_tokens, cols}, 2);
+  const Tensor sum = random_tensor(DType::kF32, {vocabulary, cols}, 3, 1.0, Role::kGradient);
+  const OpCase test{.op = &kEmbeddingDw,
+                    .inputs = {tokens, dx, sum},
+                    .tolerance = 1e-5,
+                    .phase = Phase::kBackward};
+  Outputs want = {sum.values};
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    const auto row = static_cast<int64_t>(tokens[i]);
+    if (row < 0 || row >= vocabulary) continue;
+    for (int64_t col = 0; col < cols; ++col) want[0][row * cols + col] += dx.at(i, col);
+  }
+  check_forward(test, want);
+}
+
 // More tokens than one block sorts, of few rows: this needs the merge of sorted parts, and rows
 // whose tokens fill several windows, one of them most.
 TEST(Embedding, GradientOfManyTokensOfFewRows) {
   const int64_t num_tokens = 700, vocabulary = 50;
+  Tensor tokens = random_ids({num_tokens}, vocabulary);
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    if (i % 3 != 0) tokens.values[i] = 17;
+    if (i % 97 == 5) tokens.values[i] = i % 2 == 0 ? -1 : vocabulary;
+  }
   for (const int64_t cols : {33, 128}) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
-      Tensor tokens = random_ids({num_tokens}, vocabulary);
-      for (int64_t i = 0; i < num_tokens; ++i) {
-        if (i % 3 != 0) tokens.values[i] = 17;
-        if (i % 97 == 5) tokens.values[i] = i % 2 == 0 ? -1 : vocabulary;
-      }
-      const Tensor dx = random_tensor(dtype, {num_tokens, cols}, 2);
-      const Tensor sum = random_tensor(DType::kF32, {vocabulary, cols}, 3, 1.0, Role::kGradient);
-      OpCase test{.op = &kEmbeddingDw,
-                  .inputs = {tokens, dx, sum},
-                  .tolerance = 1e-5,
-                  .phase = Phase::kBackward};
-      Outputs want = {sum.values};
-      for (int64_t i = 0; i < num_tokens; ++i) {
-        const auto row = static_cast<int64_t>(tokens[i]);
-        if (row < 0 || row >= vocabulary) continue;
-        for (int64_t col = 0; col < cols; ++col) want[0][row * cols + col] += dx.at(i, col);
-      }
-      check_forward(test, want);
+      check_gradient(tokens, dtype, vocabulary, cols);
     }
+  }
+}
+
+TEST(Embedding, GradientOfTokensThatAreAllAlikeAllDistinctOrNoneOfTheTable) {
+  const int64_t num_tokens = 600, vocabulary = 640;
+  const std::function<double(int64_t)> kinds[] = {
+      [](int64_t) { return 639.0; },
+      [](int64_t i) { return static_cast<double>(i * 7 % 640); },  // 7 and 640 share no factor
+      [](int64_t i) { return i % 2 == 0 ? -1.0 : 640.0; }};
+  for (const auto& kind : kinds) {
+    const Tensor tokens = make_tensor(DType::kI32, {num_tokens}, kind);
+    for (const int64_t cols : {5, 64}) check_gradient(tokens, DType::kBF16, vocabulary, cols);
   }
 }
 

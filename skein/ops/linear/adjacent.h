@@ -3,6 +3,7 @@
 #pragma once
 
 #include "skein/ir/kernel.h"
+#include "skein/ops/linear/fp8_operands.h"
 
 namespace skein::adjacent {
 
@@ -25,17 +26,22 @@ inline int num_parts(const KernelCall& call) {
   return static_cast<int>(call.attrs.integer("parts"));
 }
 
-// The linear_dx and the linear_dw of a linear_dx_dw, without largest magnitudes.
+// The linear_dx and the linear_dw of a linear_dx_dw, as calls of their own.
 inline KernelCall dx_of(const KernelCall& call) {
   KernelCall dx = call;
-  dx.inputs.resize(2 * num_parts(call));
+  const int parts = num_parts(call);
+  const auto own = dx.inputs.begin() + 3 * parts + 1;
+  if (is_fp8(call.attrs)) dx.inputs.erase(own + kFp8Weights + 1);  // x's largest magnitude
+  dx.inputs.erase(dx.inputs.begin() + 2 * parts, dx.inputs.begin() + 3 * parts + 1);
   dx.outputs.resize(1);
   return dx;
 }
 inline KernelCall dw_of(const KernelCall& call) {
   KernelCall dw = call;
   const int parts = num_parts(call);
-  dw.inputs.resize(3 * parts + 1);
+  const auto own = dw.inputs.begin() + 3 * parts + 1;
+  if (has_kept_weights(call.attrs, "linear_dx_dw")) dw.inputs.pop_back();
+  if (is_fp8(call.attrs)) dw.inputs.erase(own + kFp8Weights);
   dw.inputs.erase(dw.inputs.begin() + parts, dw.inputs.begin() + 2 * parts);
   dw.outputs.erase(dw.outputs.begin());
   return dw;

@@ -9,9 +9,16 @@ namespace {
 std::vector<TensorType> infer(const OpCall& call) {
   call.check(call.num_inputs() >= 1 && call.num_inputs() <= kMaxLinearParts,
              "{} inputs: expected 1 to {}", call.num_inputs(), kMaxLinearParts);
+  int found = 0;
   for (int i = 0; i < call.num_inputs(); ++i) {
-    call.check(check_matrix(call, i).dtype == DType::kBF16, "{} must be bf16", call.describe(i));
+    const TensorType& x = call.input(i);
+    const bool is_found = x.dtype == DType::kF32 && x.shape == Shape{1};
+    call.check(is_found || (x.dtype == DType::kBF16 && x.shape.rank() == 2),
+               "{} must be a matrix of bf16, or a magnitude that was found", call.describe(i));
+    found += is_found ? 1 : 0;
   }
+  call.check(found <= kMaxFp8Groups, "{} magnitudes that were found: expected at most {}", found,
+             kMaxFp8Groups);
   return {TensorType::replicated(DType::kF32, Shape{1}, call.mesh)};
 }
 

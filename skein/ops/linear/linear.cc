@@ -28,7 +28,7 @@ void check_bias(const OpCall& call, int weight, int bias, const Placements& of_y
 }
 
 std::vector<TensorType> infer(const OpCall& call) {
-  const int parts = linear_rules::num_parts(call, has_bias(call) ? 2 : 1, 1, 2);
+  const int parts = linear_rules::num_parts(call, has_bias(call) ? 2 : 1, 1, 2, 1);
   const TensorType& x = check_matrix(call, 0);
   std::vector<TensorType> outputs;
   for (int i = 1; i <= parts; ++i) {
@@ -55,7 +55,7 @@ Cost cost(const OpCall& call) {
     const int64_t out = y->local_shape(call.mesh).dim(1);
     cost.flops += 2.0 * static_cast<double>(x.num_elements()) * static_cast<double>(out);
   }
-  cost.bytes_read = input_bytes(call);
+  cost.bytes_read = linear_rules::bytes_read(call);
   cost.bytes_written = output_bytes(call);
   return cost;
 }
@@ -120,7 +120,7 @@ const OpDef kLinear = {.name = "linear",
                        .can_use_fp8 = true};
 
 std::vector<const OpDef*> linear_ops() {
-  return {&kLinear, &kLinearDx, &kLinearDw, &kLinearDb, &kLinearDxDw, &kFp8Largest};
+  return {&kLinear, &kLinearDx, &kLinearDw, &kLinearDb, &kLinearDxDw, &kFp8Largest, &kRoundWeights};
 }
 
 std::vector<ValueId> linear(Graph& graph, ValueId x, const std::vector<ValueId>& weights,

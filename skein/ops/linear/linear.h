@@ -15,7 +15,8 @@
 //               linear_dw  dy_1..dy_n, x, g_1..g_n       {parts}; g in place
 //               linear_db  dy_1..dy_n, h_1..h_n          {parts}; h in place
 //               linear_dx_dw  dy_1..dy_n, w_1..w_n, x, g_1..g_n {parts}: dx, g_1..g_n; g in place
-//               With {fp8} the largest magnitudes follow (skein/ops/linear/fp8_operands.h)
+//               With {fp8} the largest magnitudes follow, with {kept_weights} also the rounded
+//               weights (skein/ops/linear/fp8_operands.h)
 // Layout        y (dy) side by side along dim 1; w, b (g, h) along dim 0: preferred, not required
 // Accumulation  fp32, over all parts, rounded once
 // Backward      saves x; reads w

@@ -166,6 +166,7 @@ void add_linear_cpu_kernels(KernelTable& table) {
           [](const KernelCall& call) {
             return product_scratch_bytes(call, "linear_dx_dw", dx_dw_scratch_bytes);
           }};
+  table["round_weights"] = {.run = run_round_weights};
   table["fp8_largest"] = {.run = run_fp8_largest};
   table["linear_db"] = {.run = run_db};
 }

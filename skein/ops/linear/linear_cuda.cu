@@ -157,16 +157,31 @@ int64_t dw_scratch_bytes(const KernelCall& call) {
 
 // ---- dx and g_i
 
+// Where only one of the products is in 8 bits, each has copies of its own, one behind the other: of
+// tokens that are no multiple only the gradients of weights are not.
+bool rounds_apart(const KernelCall& call) {
+  if (!is_fp8(call.attrs)) return false;
+  const KernelCall dx = adjacent::dx_of(call), dw = adjacent::dw_of(call);
+  return CudaLinearOperands(dx, "linear_dx").are_in_8_bits() !=
+         CudaLinearOperands(dw, "linear_dw").are_in_8_bits();
+}
+
 void run_dx_dw(const KernelCall& call) {
+  const KernelCall dx = adjacent::dx_of(call), dw = adjacent::dw_of(call);
+  if (rounds_apart(call)) {
+    run_dx(dx);
+    return run_dw(dw);
+  }
   const CudaLinearOperands operands(call, "linear_dx_dw");
   operands.make();
-  multiply_dx(adjacent::dx_of(call), operands);
-  multiply_dw(adjacent::dw_of(call), operands, 2 * num_parts(call));
+  multiply_dx(dx, operands);
+  multiply_dw(dw, operands, 2 * num_parts(call));
 }
 
 int64_t dx_dw_scratch_bytes(const KernelCall& call) {
-  return CudaLinearOperands(call, "linear_dx_dw").num_bytes() +
-         multiply_dx_bytes(adjacent::dx_of(call));
+  const KernelCall dx = adjacent::dx_of(call), dw = adjacent::dw_of(call);
+  if (rounds_apart(call)) return std::max(dx_scratch_bytes(dx), dw_scratch_bytes(dw));
+  return CudaLinearOperands(call, "linear_dx_dw").num_bytes() + multiply_dx_bytes(dx);
 }
 
 // ---- h_i += column sums of dy_i: each split of the rows is summed, then the sums in a fixed order
@@ -286,6 +301,7 @@ void add_linear_cuda_kernels(KernelTable& table) {
   table["linear_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes, .choose = choose<run_dw>};
   table["linear_dx_dw"] = {
       .run = run_dx_dw, .scratch_bytes = dx_dw_scratch_bytes, .choose = choose<run_dx_dw>};
+  table["round_weights"] = {.run = run_round_weights_on_cuda};
   table["fp8_largest"] = {.run = run_fp8_largest_on_cuda};
   table["linear_db"] = {.run = run_db, .scratch_bytes = db_scratch_bytes};
 }

@@ -1,11 +1,21 @@
 // The rules of linear's derivatives.
+#include "skein/ops/linear/fp8_operands.h"
 #include "skein/ops/linear/linear.h"
 #include "skein/ops/linear/linear_rules.h"
 
 namespace skein {
 namespace {
 
+using linear_rules::bytes_read;
 using linear_rules::num_parts;
+
+// Weights follow the gradients.
+int num_dx_parts(const OpCall& call) {
+  return num_parts(call, 2, 0, 2, static_cast<int>(call.attrs.integer("parts")));
+}
+int num_dx_dw_parts(const OpCall& call) {
+  return num_parts(call, 3, 1, 3, static_cast<int>(call.attrs.integer("parts")));
+}
 
 Attrs parts_attr(size_t parts) { return {{"parts", static_cast<int64_t>(parts)}}; }
 
@@ -14,7 +24,7 @@ int64_t local_dim(const OpCall& call, int operand, int dim) {
 }
 
 std::vector<TensorType> infer_dx(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0, 2);
+  const int parts = num_dx_parts(call);
   TensorType dx;
   for (int i = 0; i < parts; ++i) {
     const TensorType &dy = check_matrix(call, i), &w = check_matrix(call, parts + i);
@@ -38,20 +48,20 @@ std::vector<TensorType> infer_dx(const OpCall& call) {
 }
 
 Cost cost_dx(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0, 2);
+  const int parts = num_dx_parts(call);
   Cost cost;
   for (int i = 0; i < parts; ++i) {
     cost.flops += 2.0 * static_cast<double>(local_dim(call, i, 0)) *
                   static_cast<double>(local_dim(call, i, 1)) *
                   static_cast<double>(local_dim(call, parts + i, 1));
   }
-  cost.bytes_read = input_bytes(call);
+  cost.bytes_read = bytes_read(call);
   cost.bytes_written = output_bytes(call);
   return cost;
 }
 
 Layout layout_dx(const OpCall& call) {
-  const int parts = num_parts(call, 2, 0, 2);
+  const int parts = num_dx_parts(call);
   if (parts == 1) return {};
   return {
       {},
@@ -142,10 +152,10 @@ Layout layout_db(const OpCall& call) {
   return layout;
 }
 
-// A call with some of the inputs, and of their largest magnitudes: those of linear_dx, or of
-// linear_dw.
-OpCall with_inputs(const OpCall& call, const std::vector<std::pair<int, int>>& ranges) {
-  OpCall some{call.op, call.scope, call.mesh, call.attrs, {}, {}, {}};
+// A call of linear_dx or linear_dw with some of the inputs, largest magnitudes among them.
+OpCall with_inputs(const OpCall& call, std::string_view op,
+                   std::vector<std::pair<int, int>> ranges) {
+  OpCall some{op, call.scope, call.mesh, call.attrs, {}, {}, {}};
   for (const auto& [begin, end] : ranges) {
     for (int i = begin; i < end; ++i) {
       some.inputs.push_back(call.inputs.at(i));
@@ -155,16 +165,16 @@ OpCall with_inputs(const OpCall& call, const std::vector<std::pair<int, int>>& r
   return some;
 }
 OpCall dx_of(const OpCall& call) {
-  const int parts = num_parts(call, 3, 1, 3);
-  const int own = 3 * parts + 1, end = call.num_inputs();
-  return with_inputs(call, {{0, 2 * parts}, {own, std::min(own + 2, end)}});
+  const int parts = num_dx_dw_parts(call), own = 3 * parts + 1;
+  if (!is_fp8(call.attrs)) return with_inputs(call, "linear_dx", {{0, 2 * parts}});
+  return with_inputs(call, "linear_dx",
+                     {{0, 2 * parts}, {own, own + 2}, {own + 3, call.num_inputs()}});
 }
 OpCall dw_of(const OpCall& call) {
-  const int parts = num_parts(call, 3, 1, 3);
-  const int own = 3 * parts + 1, end = call.num_inputs();
-  return with_inputs(
-      call,
-      {{0, parts}, {2 * parts, own}, {own, std::min(own + 1, end)}, {std::min(own + 2, end), end}});
+  const int parts = num_dx_dw_parts(call), own = 3 * parts + 1;
+  if (!is_fp8(call.attrs)) return with_inputs(call, "linear_dw", {{0, parts}, {2 * parts, own}});
+  return with_inputs(call, "linear_dw",
+                     {{0, parts}, {2 * parts, own}, {own, own + 1}, {own + 2, own + 3}});
 }
 
 std::vector<TensorType> infer_dx_dw(const OpCall& call) {
@@ -174,12 +184,12 @@ std::vector<TensorType> infer_dx_dw(const OpCall& call) {
 }
 
 Cost cost_dx_dw(const OpCall& call) {
-  return {cost_dx(dx_of(call)).flops + cost_dw(dw_of(call)).flops, input_bytes(call),
+  return {cost_dx(dx_of(call)).flops + cost_dw(dw_of(call)).flops, bytes_read(call),
           output_bytes(call)};
 }
 
 Layout layout_dx_dw(const OpCall& call) {
-  const int parts = num_parts(call, 3, 1, 3);
+  const int parts = num_dx_dw_parts(call);
   Layout layout;
   for (int i = 0; i < parts; ++i) layout.aliases.push_back({1 + i, 2 * parts + 1 + i, true, 0});
   if (parts > 1) {

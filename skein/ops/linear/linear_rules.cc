@@ -6,18 +6,41 @@
 
 namespace skein::linear_rules {
 
-int num_parts(const OpCall& call, int lists, int singles, int groups) {
+namespace {
+
+void check_kept(const OpCall& call, int weights, int parts, int kept) {
+  int64_t elements = 0;
+  for (int i = weights; i < weights + parts; ++i) {
+    elements += call.input(i).local_shape(call.mesh).num_elements();
+  }
+  check_type(call, kept, DType::kBF16, Shape{elements});
+}
+
+}  // namespace
+
+int num_parts(const OpCall& call, int lists, int singles, int groups, int weights) {
   const int64_t parts = call.attrs.integer("parts");
   call.check(parts >= 1 && parts <= kMaxLinearParts, "parts = {}: expected 1 to {}", parts,
              kMaxLinearParts);
   if (!is_fp8(call.attrs)) groups = 0;
-  const int64_t expected = lists * parts + singles + groups;
+  const bool keeps = is_fp8(call.attrs) && weights >= 0 && has_kept_weights(call.attrs, call.op);
+  const int64_t magnitudes = lists * parts + singles;  // begin here
+  const int64_t expected = magnitudes + groups + (keeps ? 1 : 0);
   call.check(call.num_inputs() == expected, "{} inputs: {} parts have {}", call.num_inputs(), parts,
              expected);
-  for (int i = static_cast<int>(expected) - groups; i < expected; ++i) {
-    check_type(call, i, DType::kF32, Shape{1});
+  for (int64_t i = magnitudes; i < magnitudes + groups; ++i) {
+    check_type(call, static_cast<int>(i), DType::kF32, Shape{1});
+  }
+  if (keeps) {
+    check_kept(call, weights, static_cast<int>(parts), static_cast<int>(expected) - 1);
   }
   return static_cast<int>(parts);
+}
+
+int64_t bytes_read(const OpCall& call) {
+  const bool keeps = has_kept_weights(call.attrs, call.op);
+  const int last = call.num_inputs() - 1;
+  return input_bytes(call) - (keeps ? call.input(last).local_bytes(call.mesh) : 0);
 }
 
 Placements match(const OpCall& call, int a, int b, std::initializer_list<Rule> rules) {

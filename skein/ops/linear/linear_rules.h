@@ -10,8 +10,12 @@
 namespace skein::linear_rules {
 
 // The attr `parts`, checked against the number of inputs: `lists` lists of `parts` inputs each,
-// `singles` further inputs and, with the attr `fp8`, the largest magnitudes of `groups`.
-int num_parts(const OpCall& call, int lists, int singles, int groups);
+// `singles` further inputs and, with the attr `fp8`, the largest magnitudes of `groups`; with
+// `kept_weights` also the rounded weights, of what stands from input `weights` on (-1: of none).
+int num_parts(const OpCall& call, int lists, int singles, int groups, int weights = -1);
+
+// What the op reads: all inputs, weights once.
+int64_t bytes_read(const OpCall& call);
 
 // The placement of a product of placed operands, on one axis.
 struct Rule {

@@ -155,28 +155,64 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
   return test;
 }
 
-TEST(Linear, FindsTheLargestMagnitudeOfAllParts) {
-  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 7}, {70, 264}}) {
-    for (const int place : {0, 1, 2}) {
-      Tensors in = {random_tensor(DType::kBF16, {rows, cols}, 1),
-                    random_tensor(DType::kBF16, {rows + 1, cols}, 2),
-                    random_tensor(DType::kBF16, {rows, cols}, 3)};
-      in[place].values.back() = -1024;  // larger than all others, in the last place
-      if (place > 0) in[place - 1].values[0] = std::nan("");
-      check_forward({.op = &kFp8Largest, .inputs = in, .tolerance = 0}, {{1024.0}});
-    }
-  }
-  check_forward({.op = &kFp8Largest,
-                 .inputs = {Tensor{DType::kBF16, {2, 2}, {0, -0.0, 0, 0}}},
-                 .tolerance = 0},
-                {{0.0}});
-}
-
 TEST(Linear, MultipliesOperandsOf8BitsWhenAsked) {
   for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDw, &kLinearDxDw}) {
     for (const OpCase& test :
          {make_fp8_case(*op, 32, 48, {16, 32}), make_fp8_case(*op, 13, 37, {5, 8})}) {
       check_forward(test, test.reference(test.inputs));
+    }
+  }
+}
+
+// A product of weights that round_weights has rounded has the bits of one that rounds them.
+TEST(Linear, MultipliesKeptWeightsToTheSameBits) {
+  for (const int64_t tokens : {32, 13}) {
+    for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDxDw}) {
+      OpCase test = make_fp8_case(*op, tokens, 48, {16, 32});
+      const int first = op == &kLinear ? 1 : 2;  // of the weights
+      test.inputs[first].values[7] = std::nan("");
+      const int outputs = op == &kLinear ? 2 : op == &kLinearDx ? 1 : 3;
+      const BuiltCase each = build(test, outputs);
+      BuiltCase kept;
+      kept.graph.set_phase(test.phase);
+      std::vector<ValueId> ids;
+      const auto add = [&](Role role, const std::string& name, const Tensor& tensor) {
+        ids.push_back(kept.graph.add_input(
+            role, name, TensorType::replicated(tensor.dtype, tensor.shape, kept.graph.mesh())));
+        kept.inputs[ids.back()] = tensor;
+        return ids.back();
+      };
+      for (size_t i = 0; i < test.inputs.size(); ++i) {
+        add(test.inputs[i].role, fmt::format("in{}", i), test.inputs[i]);
+      }
+      const ValueId largest = add(Role::kRounded, "largest", {DType::kF32, Shape{1}, {5.0}});
+      const ValueId rounded =
+          add(Role::kRounded, "rounded", random_tensor(DType::kBF16, {48 * 48}, 7));
+      const auto made =
+          kept.graph.add(kRoundWeights, {ids[first], ids[first + 1], largest, rounded}, {},
+                         {"largest.now", "rounded.now"});
+      ids.resize(test.inputs.size());
+      const int magnitudes = static_cast<int>(fp8_groups(op->name, 2).size());
+      ids[test.inputs.size() - magnitudes + kFp8Weights] = made[0];
+      ids.push_back(made[1]);
+      Attrs attrs = test.attrs;
+      attrs.set("kept_weights", true);
+      std::vector<std::string> names;
+      for (int i = 0; i < outputs; ++i) names.push_back(fmt::format("out{}", i));
+      const auto results = kept.graph.add(*op, ids, attrs, names);
+      verify(kept.graph, "the test");
+      for (const int64_t padding : {0, 3}) {
+        const GraphRun want(each.graph, each.inputs, {.row_padding = padding});
+        const GraphRun got(kept.graph, kept.inputs, {.row_padding = padding});
+        for (int i = 0; i < outputs; ++i) {
+          const auto a = want.read(each.graph.nodes()[0].outputs[i]), b = got.read(results[i]);
+          ASSERT_EQ(a.size(), b.size());
+          for (size_t k = 0; k < a.size(); ++k) {
+            ASSERT_TRUE(a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k])))
+                << op->name << " output " << i << "[" << k << "]: " << a[k] << ", " << b[k];
+          }
+        }
+      }
     }
   }
 }

@@ -7,84 +7,19 @@
 #include <algorithm>
 
 #include "skein/base/units.h"
-#include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/linear/adjacent.h"
-#include "skein/ops/linear/linear.h"
+#include "skein/ops/linear/fp8_parts_cuda.h"
 
 namespace skein {
 
-using namespace cuda;  // NOLINT(google-build-using-namespace)
+using namespace fp8_parts;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
 // ---- kernels: a block takes a tile of a part
 
-constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / 32;
-constexpr int kPack = kPackOf<bfloat16>;
-
-struct Tile {
-  int rows, cols;
-};
-constexpr Tile kRead = {8 * kWarps, 32 * kPack};   // of find_largest
 constexpr Tile kRound = {4 * kWarps, 32 * kPack};  // of round_parts
 constexpr Tile kTranspose = {16 * kWarps, 8 * kPack};
-
-struct Part {
-  const bfloat16* from;
-  int64_t from_stride, rows, cols;
-  void* to;  // null: only the transposed one is made
-  int64_t to_stride;
-  uint8_t* transposed;  // [cols, rows]; null: there is none
-  int64_t transposed_stride;
-  int group;
-};
-struct PartList {
-  static constexpr int kCapacity = 2 * kMaxLinearParts + 1;
-  Part parts[kCapacity];
-  unsigned first_block[kCapacity + 1];  // blocks before each part, and all
-  int size;
-  Fp8Format formats[kMaxFp8Groups];
-  const float* largest[kMaxFp8Groups];  // magnitude of each group
-  float* inverse_scales;                // of each group
-};
-static_assert(sizeof(PartList) <= 4096);
-
-__device__ int part_of_block(const PartList& list) {
-  int which = 0, end = list.size;  // the part is one of [which, end)
-  while (end - which > 1) {
-    const int middle = (which + end) / 2;
-    (list.first_block[middle] <= blockIdx.x ? which : end) = middle;
-  }
-  return which;
-}
-
-// Elements from `col` on. Beyond the part's last row or column it reads any of its elements, so
-// that loads need no condition and do not wait for each other. `packed`: whole packs can be read.
-template <bool packed>
-__device__ Pack<bfloat16, kPack> load(const Part& part, int64_t row, int64_t col) {
-  const bfloat16* from = part.from + (row < part.rows ? row : part.rows - 1) * part.from_stride;
-  if constexpr (packed) return load_pack<kPack>(from + (col < part.cols ? col : 0));
-  Pack<bfloat16, kPack> pack;
-  for (int i = 0; i < kPack; ++i) pack.at[i] = from[col + i < part.cols ? col + i : 0];
-  return pack;
-}
-
-template <bool packed>
-__global__ void __launch_bounds__(kThreads) find_largest(PartList list, unsigned* found) {
-  constexpr int kLoads = kRead.rows / kWarps;
-  const int which = part_of_block(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Part& part = list.parts[which];
-  const unsigned block = blockIdx.x - list.first_block[which];
-  const unsigned tiles = static_cast<unsigned>((part.cols + kRead.cols - 1) / kRead.cols);
-  const int64_t row = int64_t{block / tiles} * kRead.rows + warp;
-  const int64_t col = int64_t{block % tiles} * kRead.cols + lane * kPack;
-  Pack<bfloat16, kPack> packs[kLoads];
-  for (int i = 0; i < kLoads; ++i) packs[i] = load<packed>(part, row + i * kWarps, col);
-  float largest = 0;
-  for (int i = 0; i < kLoads; ++i) largest = larger(largest, packs[i]);
-  keep_largest(largest, found);
-}
 
 // Packs four codes into a word, the first one in the lowest bits.
 __device__ uint32_t round_four(float a, float b, float c, float d, const Fp8Format& format) {
@@ -172,7 +107,11 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   const int exponent = fp8_scale_exponent(*list.largest[part.group], scale.format);
   scale.scale = power_of_two_f32(exponent);
   scale.inverse = power_of_two_f32(-exponent);
-  if (block == 0 && threadIdx.x == 0) list.inverse_scales[part.group] = scale.inverse;
+  if (blockIdx.x == 0 && static_cast<int>(threadIdx.x) < list.num_groups) {
+    const int g = static_cast<int>(threadIdx.x);
+    list.inverse_scales[g] =
+        power_of_two_f32(-fp8_scale_exponent(*list.largest[g], list.formats[g]));
+  }
 
   float values[kLoads][kPack];
   for (int i = 0; i < kLoads; ++i) to_floats(values[i], packs[i]);
@@ -187,23 +126,12 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   }
 }
 
-// Gives each tile a block.
-void set_blocks(PartList& list, Tile tile, Tile transposed) {
-  list.first_block[0] = 0;
-  for (int i = 0; i < list.size; ++i) {
-    const Part& part = list.parts[i];
-    const Tile size = part.transposed != nullptr ? transposed : tile;
-    list.first_block[i + 1] =
-        list.first_block[i] + blocks_for(part.rows, size.rows) * blocks_for(part.cols, size.cols);
-  }
-}
-
 // ---- sizes
 
 constexpr int64_t kHeaderBytes = 64;  // inverse scales
 constexpr int64_t kAlignment = 64;
 
-bool is_multiple(int64_t size) { return size % kCudaFp8Multiple == 0; }
+bool is_multiple(int64_t size) { return size % kFp8Multiple == 0; }
 
 // Whether depth and the columns of every output are multiples that 8-bit products need.
 bool fits_8_bits(const KernelCall& call, std::string_view op, int parts) {
@@ -236,6 +164,13 @@ CudaLinearOperands::CudaLinearOperands(const KernelCall& call, std::string_view 
       const View& part = call.inputs[i];
       rows = is_side_by_side(i) ? part.rows() : rows + part.rows();
       cols = is_side_by_side(i) ? cols + part.cols() : part.cols();
+    }
+    if (groups_.size() == kFp8Weights + 1 && has_kept_weights(call.attrs, op)) {
+      if (!in_8_bits_) fail(ErrorCode::kInternal, "[{}] keeps weights of sizes not in 8 bits", op);
+      group.is_kept = true;
+      group.as_is = {0, cols};
+      group.transposed = {rows * cols, rows};
+      continue;
     }
     if (!in_8_bits_ || is_summed_over_cols(of.begin)) group.as_is = add_copy(rows, cols);
     if (in_8_bits_ && is_summed_over_rows(of.begin)) group.transposed = add_copy(cols, rows);
@@ -275,18 +210,21 @@ void* CudaLinearOperands::copy_of(int input, bool transposed) const {
     before += is_side_by_side(i) ? call_.inputs[i].cols() : call_.inputs[i].rows();
   }
   if (is_side_by_side(input) == transposed) before *= copy.row_stride;
-  return static_cast<char*>(call_.scratch) + copy.offset + before * (in_8_bits_ ? 1 : 2);
+  void* const base = group.is_kept ? call_.inputs.back().data : call_.scratch;
+  return static_cast<char*>(base) + copy.offset + before * (in_8_bits_ ? 1 : 2);
 }
 
 void CudaLinearOperands::make() const {
   if (!are_copies()) return;
   PartList list = {};
   list.inverse_scales = inverse_scales();
+  list.num_groups = static_cast<int>(groups_.size());
   bool packed = true;
   for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
     const Group& group = groups_[g];
     list.formats[g] = group.format;
     list.largest[g] = fp8_largest_of(call_, op_, g);
+    if (group.is_kept) continue;
     for (int i = group.begin; i < group.begin + group.count; ++i) {
       const View& from = call_.inputs[i];
       void* const to = copy_of(i, false);
@@ -310,17 +248,36 @@ void CudaLinearOperands::make() const {
   launch(call_, list.first_block[list.size], kThreads, round, list);
 }
 
-void run_fp8_largest_on_cuda(const KernelCall& call) {
+void run_round_weights_on_cuda(const KernelCall& call) {
+  const size_t weights = call.inputs.size() - 2;
+  find_largest_of_inputs(call, weights, call.outputs[0]);
+  const View& rounded = call.outputs[1];
+  auto* to = rounded.as<uint8_t>();
+  uint8_t* transposed = to + rounded.shape.num_elements();
+  int64_t rows = 0;
+  for (size_t i = 0; i < weights; ++i) rows += call.inputs[i].rows();
   PartList list = {};
+  list.formats[0] = kE4M3;
+  list.largest[0] = call.outputs[0].as<const float>();
   bool packed = true;
-  for (const View& x : call.inputs) {
-    list.parts[list.size++] = {x.as<const bfloat16>(), x.row_stride, x.rows(), x.cols()};
-    packed = packed && are_packable(kPack, x);
+  for (size_t i = 0; i < weights; ++i) {
+    const View& w = call.inputs[i];
+    list.parts[list.size++] = {w.as<const bfloat16>(),
+                               w.row_stride,
+                               w.rows(),
+                               w.cols(),
+                               to,
+                               w.cols(),
+                               transposed,
+                               rows,
+                               0};
+    packed = packed && are_packable(kPack, w);
+    to += w.rows() * w.cols();
+    transposed += w.rows();
   }
-  set_blocks(list, kRead, kRead);
-  unsigned* const found = start_largest(call, call.outputs[0]);
+  set_blocks(list, kRound, kTranspose);
   launch(call, list.first_block[list.size], kThreads,
-         packed ? find_largest<true> : find_largest<false>, list, found);
+         packed ? round_parts<uint8_t, true> : round_parts<uint8_t, false>, list);
 }
 
 CudaMatmulOperand CudaLinearOperands::of(int input, bool depth_is_row) const {

@@ -2,10 +2,11 @@
 // scratch memory.
 //
 // Copies  Each group (skein/ops/linear/fp8_operands.h) is one matrix, its parts side by side or
-//         below each other. Where sizes are multiples of kCudaFp8Multiple they have 8 bits an
+//         below each other. Where sizes are multiples of kFp8Multiple they have 8 bits an
 //         element and the summed dim inside, as cuBLASLt wants it: dy of linear_dx_dw, which is
 //         summed over either dim, has two. Elsewhere they are bf16, which holds the same numbers,
 //         for ordinary products.
+// Kept    Weights that round_weights has rounded are read where they lie: they have both copies
 // Cost    operands are read once, for all copies
 #pragma once
 
@@ -26,6 +27,8 @@ class CudaLinearOperands {
 
   // Whether the parts of a group are one matrix however they lie in the call.
   bool are_copies() const { return !groups_.empty(); }
+  // Whether the op's products read 8 bits an element; else their copies are bf16.
+  bool are_in_8_bits() const { return in_8_bits_; }
   // The copies lie at the front of the call's scratch. A pure function of shapes.
   int64_t num_bytes() const { return num_bytes_; }
   void* rest_of_scratch() const { return static_cast<char*>(call_.scratch) + num_bytes_; }
@@ -38,11 +41,12 @@ class CudaLinearOperands {
 
  private:
   struct Copy {
-    int64_t offset = -1;  // in scratch; negative: there is none
+    int64_t offset = -1;  // in scratch, or in what is kept; negative: there is none
     int64_t row_stride = 0;
   };
   struct Group : Fp8Group {
     Copy as_is, transposed;
+    bool is_kept = false;
   };
   bool is_summed_over_cols(int input) const;
   bool is_summed_over_rows(int input) const;
@@ -60,6 +64,7 @@ class CudaLinearOperands {
   int64_t num_bytes_ = 0;
 };
 
+void run_round_weights_on_cuda(const KernelCall& call);
 void run_fp8_largest_on_cuda(const KernelCall& call);
 
 }  // namespace skein

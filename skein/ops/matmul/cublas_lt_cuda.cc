@@ -56,7 +56,7 @@ cudaDataType_t Problem::Matrix::type() const {
 
 bool Problem::Matrix::has_aligned_rows() const {
   const int64_t bytes = fp8 == Fp8::kNone ? size_of(dtype) : 1;
-  return alignment % kCudaFp8Multiple == 0 && row_stride * bytes % kCudaFp8Multiple == 0;
+  return alignment % kFp8Multiple == 0 && row_stride * bytes % kFp8Multiple == 0;
 }
 
 Problem::Matrix Problem::of(const CudaMatmulOperand& operand) {
@@ -76,7 +76,7 @@ Problem::Problem(const CudaMatmul& matmul)
       fast_accumulation(is_fp8() && matmul.fast_accumulation) {}
 
 bool Problem::has_what_fp8_needs() const {
-  return depth % kCudaFp8Multiple == 0 && cols % kCudaFp8Multiple == 0 && a.has_aligned_rows() &&
+  return depth % kFp8Multiple == 0 && cols % kFp8Multiple == 0 && a.has_aligned_rows() &&
          b.has_aligned_rows() && c.has_aligned_rows() && (!bias || c.dtype == DType::kBF16);
 }
 

@@ -3,7 +3,7 @@
 // Operands     A, B bf16 and C bf16 or f32; or all f32, multiplied as such, never as TF32. Any row
 //              stride and alignment; rows that begin at multiples of 16 bytes are several times
 //              faster. Or A and B of 8 bits, not both E5M2, depth the inner dim: fast where depth
-//              and columns are multiples of kCudaFp8Multiple, rows (of C too) begin at multiples of
+//              and columns are multiples of kFp8Multiple, rows (of C too) begin at multiples of
 //              16 bytes, and C is bf16 or has no bias; elsewhere our own kernel multiplies, slowly.
 // Accumulation fp32, rounded once when stored. Tensor cores of Hopper add 8-bit products with about
 //              14 bits (arXiv:2412.19437, 3.5.2). With `fast_accumulation` cuBLASLt leaves it at
@@ -31,9 +31,6 @@
 #include "skein/tensor/fp8.h"
 
 namespace skein {
-
-// Of sizes, elements: what cuBLASLt needs of products of 8 bits.
-inline constexpr int64_t kCudaFp8Multiple = 16;
 
 struct CudaMatmulOperand {
   const void* data = nullptr;

@@ -4,6 +4,7 @@
 
 #include "skein/ir/backward.h"
 #include "skein/ops/checks.h"
+#include "skein/ops/largest.h"
 
 namespace skein {
 namespace {
@@ -24,9 +25,9 @@ std::vector<TensorType> infer(const OpCall& call) {
   static constexpr std::array<std::string_view, 1> kDeltaRules = {"S0 S0 R -> S0 S0 S0"};
   const auto placements = call.has_input(1) ? match_placements(call, {0, 1, 2}, 3, kDeltaRules)
                                             : match_placements(call, {0, 2}, 3, kRules);
-  return {{x.dtype, x.shape, placements[0]},
-          {x.dtype, x.shape, placements[1]},
-          {DType::kF32, Shape{x.shape.dim(0)}, placements[2]}};
+  return with_largest(call, {{x.dtype, x.shape, placements[0]},
+                             {x.dtype, x.shape, placements[1]},
+                             {DType::kF32, Shape{x.shape.dim(0)}, placements[2]}});
 }
 
 Cost cost(const OpCall& call) {
@@ -77,7 +78,8 @@ std::vector<TensorType> infer_backward(const OpCall& call) {
   const auto placements = call.has_input(1)
                               ? match_placements(call, {0, 1, 2, 3, 4, 5}, 2, kResidualRules)
                               : match_placements(call, {0, 2, 3, 4, 5}, 2, kRules);
-  return {{h.dtype, h.shape, placements[0]}, {DType::kF32, Shape{num_features}, placements[1]}};
+  return with_largest(
+      call, {{h.dtype, h.shape, placements[0]}, {DType::kF32, Shape{num_features}, placements[1]}});
 }
 
 Cost cost_backward(const OpCall& call) {
@@ -95,11 +97,13 @@ const OpDef kRmsNorm = {.name = "rms_norm",
                         .cost = cost,
                         .backward = backward,
                         .layout = layout,
+                        .largest_outputs = 1,
                         .rematerialize = rematerialize};
 const OpDef kRmsNormBackward = {.name = "rms_norm_backward",
                                 .infer = infer_backward,
                                 .cost = cost_backward,
-                                .layout = layout_backward};
+                                .layout = layout_backward,
+                                .largest_outputs = 1};
 
 std::vector<const OpDef*> rms_norm_ops() { return {&kRmsNorm, &kRmsNormBackward}; }
 

@@ -18,6 +18,7 @@
 
 namespace skein {
 
+// With {largest} both have one more output, of y or dx (skein/ops/largest.h).
 extern const OpDef kRmsNorm;          // (x, [delta], w) {epsilon} -> (y, h, rstd)
 extern const OpDef kRmsNormBackward;  // (dy, [dh], h, rstd, w, sum) -> (dx, sum')
 

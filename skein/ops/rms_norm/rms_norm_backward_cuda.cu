@@ -1,4 +1,6 @@
+#include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/largest.h"
 #include "skein/ops/rms_norm/rms_norm_cuda.h"
 
 namespace skein {
@@ -42,11 +44,12 @@ struct RowPacks {
 // A block has one group of tokens, of which it takes kRows at once. With `ahead` the next ones are
 // on their way into registers meanwhile, so that memory does not wait for sums over the block;
 // without, where a thread has half as many registers, w and dh are read where they are used.
-template <typename T, typename W, int kThreads, int kPacks, int kRows, bool ahead, bool has_dh>
+template <typename T, typename W, int kThreads, int kPacks, int kRows, bool ahead, bool has_dh,
+          bool finds>
 __global__ void __launch_bounds__(kThreads, kThreads == 256 ? 2 : 1)
     backward(RowsOf<const T> dy, RowsOf<const T> dh, RowsOf<const T> h, const float* rstd,
              const W* w, RowsOf<T> dx, float* partial, int64_t rows, int cols, float inverse_cols,
-             int group) {
+             int group, [[maybe_unused]] unsigned* found) {
   using Rows = RowPacks<T, kPacks, kRows, has_dh>;
   constexpr int n = Rows::n;
   const int64_t begin = int64_t{blockIdx.x} * group;
@@ -73,6 +76,7 @@ __global__ void __launch_bounds__(kThreads, kThreads == 256 ? 2 : 1)
   Rows now;
   if constexpr (ahead) fetch(now, 0);
   float dw[kPacks][n] = {};
+  [[maybe_unused]] float largest = 0;
   for (int first = 0; first < num_rows; first += kRows) {
     [[maybe_unused]] Rows next;
     if constexpr (ahead) {
@@ -121,7 +125,9 @@ __global__ void __launch_bounds__(kThreads, kThreads == 256 ? 2 : 1)
           for (int j = 0; j < n; ++j) result[j] += value[j];
         }
         if (first + r < num_rows) {
-          write<true>(dx.at(begin + first + r), col, cols, from_floats<T>(result));
+          const Pack<T, n> rounded = from_floats<T>(result);
+          if constexpr (finds) largest = larger(largest, rounded);
+          write<true>(dx.at(begin + first + r), col, cols, rounded);
         }
       }
     });
@@ -130,16 +136,19 @@ __global__ void __launch_bounds__(kThreads, kThreads == 256 ? 2 : 1)
   each([&](int i, int col) {
     write<true>(partial + int64_t{blockIdx.x} * cols, col, cols, from_floats<float>(dw[i]));
   });
+  if constexpr (finds) keep_largest(largest, found);
 }
 
 // The same of any rows, which are read where they are used, in elements.
-template <typename T, typename W>
+template <typename T, typename W, bool finds>
 __global__ void __launch_bounds__(1024, 1)
     backward_of_any(RowsOf<const T> dy, RowsOf<const T> dh, RowsOf<const T> h, const float* rstd,
                     const W* w, RowsOf<T> dx, float* partial, int64_t rows, int cols,
-                    float inverse_cols, int num_packs, int group) {
+                    float inverse_cols, int num_packs, int group,
+                    [[maybe_unused]] unsigned* found) {
   constexpr int n = kPackOf<T>;
   const int64_t begin = int64_t{blockIdx.x} * group, end = std::min(rows, begin + group);
+  [[maybe_unused]] float largest = 0;
   const auto each = [&](const auto& body) {
     for_packs<0, n>(static_cast<int>(threadIdx.x), num_packs, [&](int, int col) { body(col); });
   };
@@ -168,7 +177,9 @@ __global__ void __launch_bounds__(1024, 1)
         to_floats(value, read<false, n>(dh.at(row), col, cols));
         for (int j = 0; j < n; ++j) result[j] += value[j];
       }
-      write<false>(dx.at(row), col, cols, from_floats<T>(result));
+      const Pack<T, n> rounded = from_floats<T>(result);
+      if constexpr (finds) largest = larger(largest, rounded);
+      write<false>(dx.at(row), col, cols, rounded);
     });
   }
   each([&](int col) {
@@ -181,6 +192,7 @@ __global__ void __launch_bounds__(1024, 1)
     }
     write<false>(partial + int64_t{blockIdx.x} * cols, col, cols, from_floats<float>(dw));
   });
+  if constexpr (finds) keep_largest(largest, found);
 }
 
 constexpr int kTreeWarps = 32;  // of a block, which has 32 columns
@@ -231,31 +243,32 @@ __global__ void __launch_bounds__(kTreeWarps * 32, 1)
 
 int64_t num_groups(const View& dx) { return blocks_for(dx.rows(), group_tokens(dx)); }
 
-template <typename T, typename W, int kThreads, int kPacks, int kRows, bool ahead>
-void launch_aligned(const KernelCall& call, unsigned threads) {
+template <typename T, typename W, int kThreads, int kPacks, int kRows, bool ahead, bool finds>
+void launch_aligned(const KernelCall& call, unsigned threads, unsigned* found) {
   const View& dx = call.outputs[0];
   launch(call, static_cast<unsigned>(num_groups(dx)), threads,
-         call.has_input(1) ? backward<T, W, kThreads, kPacks, kRows, ahead, true>
-                           : backward<T, W, kThreads, kPacks, kRows, ahead, false>,
+         call.has_input(1) ? backward<T, W, kThreads, kPacks, kRows, ahead, true, finds>
+                           : backward<T, W, kThreads, kPacks, kRows, ahead, false, finds>,
          rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
          rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
          call.inputs[4].as<const W>(), rows_of<T>(dx), static_cast<float*>(call.scratch), dx.rows(),
-         static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), group_tokens(dx));
+         static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), group_tokens(dx),
+         found);
 }
 
-template <typename T, typename W>
-void launch_any(const KernelCall& call, Spread spread) {
+template <typename T, typename W, bool finds>
+void launch_any(const KernelCall& call, Spread spread, unsigned* found) {
   const View& dx = call.outputs[0];
-  launch(call, static_cast<unsigned>(num_groups(dx)), spread.warps * 32, backward_of_any<T, W>,
-         rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
-         rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
-         call.inputs[4].as<const W>(), rows_of<T>(dx), static_cast<float*>(call.scratch), dx.rows(),
-         static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), spread.packs,
-         group_tokens(dx));
+  launch(call, static_cast<unsigned>(num_groups(dx)), spread.warps * 32,
+         backward_of_any<T, W, finds>, rows_of<const T>(call.inputs[0]),
+         rows_of<const T>(call.inputs[1]), rows_of<const T>(call.inputs[2]),
+         call.inputs[3].as<const float>(), call.inputs[4].as<const W>(), rows_of<T>(dx),
+         static_cast<float*>(call.scratch), dx.rows(), static_cast<int>(dx.cols()),
+         1.0f / static_cast<float>(dx.cols()), spread.packs, group_tokens(dx), found);
 }
 
-template <typename T, typename W>
-void run_as(const KernelCall& call) {
+template <typename T, typename W, bool finds>
+void run_finding(const KernelCall& call, unsigned* found) {
   const View& dx = call.outputs[0];
   const int64_t packs = blocks_for(dx.cols(), kPackOf<T>);
   const Spread spread = spread_over(packs, packs <= 256 ? 1 : 2);
@@ -263,12 +276,24 @@ void run_as(const KernelCall& call) {
   if (!are_packable(kPackOf<T>, call.inputs[0], call.inputs[1], call.inputs[2], call.inputs[4],
                     dx) ||
       spread.packs > 2 || (threads > 512 && sizeof(W) > sizeof(T))) {
-    return launch_any<T, W>(call, spread);
+    return launch_any<T, W, finds>(call, spread, found);
   }
-  if (spread.packs == 1) return launch_aligned<T, W, 256, 1, 2, true>(call, threads);
-  if (threads <= 256) return launch_aligned<T, W, 256, 2, 1, true>(call, threads);
-  if (threads <= 512) return launch_aligned<T, W, 512, 2, 1, true>(call, threads);
-  launch_aligned<T, W, 1024, 2, 1, false>(call, threads);
+  if (spread.packs == 1) {
+    return launch_aligned<T, W, 256, 1, 2, true, finds>(call, threads, found);
+  }
+  if (threads <= 256) return launch_aligned<T, W, 256, 2, 1, true, finds>(call, threads, found);
+  if (threads <= 512) return launch_aligned<T, W, 512, 2, 1, true, finds>(call, threads, found);
+  launch_aligned<T, W, 1024, 2, 1, false, finds>(call, threads, found);
+}
+
+template <typename T, typename W>
+void run_as(const KernelCall& call) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    if (finds_largest(call.attrs)) {
+      return run_finding<T, W, true>(call, start_largest(call, call.outputs.back()));
+    }
+  }
+  run_finding<T, W, false>(call, nullptr);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include "hwy/foreach_target.h"
 #include "skein/ir/kernel.h"
 #include "skein/ops/block_sums.h"
+#include "skein/ops/largest.h"
+#include "skein/ops/rms_norm/rms_norm.h"
 #include "skein/ops/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -133,6 +135,7 @@ void run(const KernelCall& call) {
   for_each_token_block(call.outputs[0].rows(), [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(forward_rows)(call, begin, end, epsilon);
   });
+  store_largest(call, kRmsNorm);
 }
 
 int64_t num_weights(const KernelCall& call) { return call.outputs[0].cols(); }
@@ -146,6 +149,7 @@ void run_backward(const KernelCall& call) {
                  call.outputs[1].as<float>(), [&](int64_t begin, int64_t end, float* dw) {
                    HWY_DYNAMIC_DISPATCH(backward_rows)(call, begin, end, dw);
                  });
+  store_largest(call, kRmsNormBackward);
 }
 
 }  // namespace

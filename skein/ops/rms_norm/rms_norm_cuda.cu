@@ -1,4 +1,6 @@
+#include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/largest.h"
 #include "skein/ops/rms_norm/rms_norm_cuda.h"
 
 namespace skein {
@@ -9,10 +11,11 @@ using namespace rms_norm_cuda;  // NOLINT(google-build-using-namespace)
 constexpr int kWarpsOfRows = 4;  // a block, where a warp has a whole row
 
 // A block computes one row, or each of its warps one.
-template <typename T, typename W, int kPacks, bool one_warp, bool has_delta>
+template <typename T, typename W, int kPacks, bool one_warp, bool has_delta, bool finds>
 __global__ void __launch_bounds__(kPacks > 0 ? 512 : 1024, 1)
     forward(RowsOf<const T> x, RowsOf<const T> delta, const W* w, RowsOf<T> y, RowsOf<T> h,
-            float* rstd, int64_t rows, int cols, float inverse_cols, int num_packs, float epsilon) {
+            float* rstd, int64_t rows, int cols, float inverse_cols, int num_packs, float epsilon,
+            [[maybe_unused]] unsigned* found) {
   constexpr int n = kPackOf<T>, kSlots = std::max(kPacks, 1);
   constexpr bool is_kept = kPacks > 0;
   const int thread = one_warp ? threadIdx.x % 32 : threadIdx.x;
@@ -49,6 +52,7 @@ __global__ void __launch_bounds__(kPacks > 0 ? 512 : 1024, 1)
   const float scale = 1.0f / sqrtf(fmaf(sum, inverse_cols, epsilon));
   if (thread == 0) rstd[row] = scale;
 
+  [[maybe_unused]] float largest = 0;
   each([&](int i, int col) {
     if constexpr (!is_kept) {
       values[i] = read<is_kept, n>(has_delta ? h.at(row) : x.at(row), col, cols);
@@ -58,22 +62,41 @@ __global__ void __launch_bounds__(kPacks > 0 ? 512 : 1024, 1)
     to_floats(value, values[i]);
     to_floats(weight, weights[i]);
     for (int j = 0; j < n; ++j) value[j] = value[j] * scale * weight[j];
-    write<is_kept>(y.at(row), col, cols, from_floats<T>(value));
+    const Pack<T, n> result = from_floats<T>(value);
+    if constexpr (finds) largest = larger(largest, result);
+    write<is_kept>(y.at(row), col, cols, result);
   });
+  if constexpr (finds && one_warp) {
+    largest = warp_reduce(largest, Max());
+    if (thread == 0) atomicMax(found, __float_as_uint(largest));
+  } else if constexpr (finds) {
+    keep_largest(largest, found);
+  }
 }
 
-template <typename T, typename W, int kPacks, bool one_warp>
-void launch_forward(const KernelCall& call, Spread spread) {
+template <typename T, typename W, int kPacks, bool one_warp, bool finds>
+void launch_finding(const KernelCall& call, Spread spread, unsigned* found) {
   const View& y = call.outputs[0];
   const unsigned rows_of_block = one_warp ? kWarpsOfRows : 1;
   launch(call, blocks_for(y.rows(), rows_of_block), spread.warps * 32 * rows_of_block,
-         call.has_input(1) ? forward<T, W, kPacks, one_warp, true>
-                           : forward<T, W, kPacks, one_warp, false>,
+         call.has_input(1) ? forward<T, W, kPacks, one_warp, true, finds>
+                           : forward<T, W, kPacks, one_warp, false, finds>,
          rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
          call.inputs[2].as<const W>(), rows_of<T>(y), rows_of<T>(call.outputs[1]),
          call.outputs[2].as<float>(), y.rows(), static_cast<int>(y.cols()),
          1.0f / static_cast<float>(y.cols()), spread.packs,
-         static_cast<float>(call.attrs.real("epsilon")));
+         static_cast<float>(call.attrs.real("epsilon")), found);
+}
+
+template <typename T, typename W, int kPacks, bool one_warp>
+void launch_forward(const KernelCall& call, Spread spread) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    if (finds_largest(call.attrs)) {
+      return launch_finding<T, W, kPacks, one_warp, true>(call, spread,
+                                                          start_largest(call, call.outputs.back()));
+    }
+  }
+  launch_finding<T, W, kPacks, one_warp, false>(call, spread, nullptr);
 }
 
 template <typename T, typename W>

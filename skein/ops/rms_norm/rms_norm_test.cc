@@ -1,6 +1,6 @@
 #include "skein/ops/rms_norm/rms_norm.h"
 
-#include "tests/ops/op_harness.h"
+#include "tests/ops/largest_testing.h"
 
 namespace skein {
 namespace {
@@ -74,6 +74,28 @@ Outputs backward_reference(const Tensors& in) {
     }
   }
   return want;
+}
+
+// Over every kind of row: a warp's, a block's of one, two or more packs a thread.
+TEST(RmsNorm, FindsTheLargestMagnitudeWhenAsked) {
+  for (const auto& [rows, cols] :
+       {std::pair{1, 1}, {3, 7}, {37, 64}, {9, 1024}, {5, 2600}, {20, 4096}, {3, 9000}}) {
+    for (const DType weight : {DType::kF32, DType::kBF16}) {
+      OpCase test = make_case(DType::kBF16, weight, rows, cols, cols != 64);
+      test.inputs[0].values.back() = 60;
+      check_largest(test, 3);
+      const Tensor x = random_tensor(DType::kBF16, {rows, cols}, 4), w = test.inputs[2];
+      test = {.op = &kRmsNormBackward, .phase = Phase::kBackward};
+      test.inputs = {x,
+                     cols != 64 ? random_tensor(DType::kBF16, {rows, cols}, 5) : Tensor{},
+                     random_tensor(DType::kBF16, {rows, cols}, 6),
+                     random_tensor(DType::kF32, {rows}, 7),
+                     w,
+                     random_tensor(DType::kF32, {cols}, 8, 1.0, Role::kGradient)};
+      if (rows == 5) test.inputs[0].values[7] = std::nan("");
+      check_largest(test, 2);
+    }
+  }
 }
 
 // A row takes more packs, or more warps, and tokens more than one sum.

@@ -4,6 +4,7 @@
 
 #include "skein/ir/backward.h"
 #include "skein/ops/checks.h"
+#include "skein/ops/largest.h"
 
 namespace skein {
 namespace {
@@ -34,7 +35,7 @@ std::vector<TensorType> infer(const OpCall& call) {
   static constexpr std::array<std::string_view, 4> kRules = {
       "S0 S0 S0 R -> S0 S0", "S1 S1 R R -> S1 S1", "S1 R R R -> S1 R", "S1 P R R -> S1 P"};
   const auto placements = match_placements(call, {0, 1, 2, 3}, 2, kRules);
-  return {{q.dtype, q.shape, placements[0]}, {k.dtype, k.shape, placements[1]}};
+  return with_largest(call, {{q.dtype, q.shape, placements[0]}, {k.dtype, k.shape, placements[1]}});
 }
 
 Cost cost(const OpCall& call) {
@@ -70,7 +71,8 @@ const OpDef kRope = {.name = "rope",
                      .cost = cost,
                      .backward = backward,
                      .layout = layout,
-                     .passes_pending = true};
+                     .passes_pending = true,
+                     .largest_outputs = 2};
 
 std::vector<const OpDef*> rope_ops() { return {&kRope}; }
 

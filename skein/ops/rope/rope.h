@@ -22,6 +22,7 @@
 
 namespace skein {
 
+// With {largest} one more output, of both (skein/ops/largest.h).
 extern const OpDef kRope;
 
 // Returns the rotated q and k.

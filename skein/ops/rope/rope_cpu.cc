@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "skein/ir/kernel.h"
+#include "skein/ops/largest.h"
+#include "skein/ops/rope/rope.h"
 #include "skein/ops/simd/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -52,6 +54,7 @@ void run(const KernelCall& call) {
   } else {
     run_as<float>(call);
   }
+  store_largest(call, kRope);
 }
 
 }  // namespace skein::rope_cpu::HWY_NAMESPACE

@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "skein/ops/cuda/device_cuda.h"
+#include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
+#include "skein/ops/largest.h"
 
 namespace skein {
 namespace {
@@ -21,12 +23,25 @@ struct Problem {
   float sign;          // of the sines
 };
 
+// keep_largest of a block of any shape, of which warps may not be whole.
+__device__ void keep_largest_of_any_block(float of_thread, unsigned* found) {
+  __shared__ unsigned of_block;
+  const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  const bool are_whole = blockDim.x * blockDim.y * blockDim.z % 32 == 0;
+  if (thread == 0) of_block = 0;
+  __syncthreads();
+  if (are_whole) of_thread = warp_reduce(of_thread, Max());
+  if (!are_whole || thread % 32 == 0) atomicMax(&of_block, __float_as_uint(of_thread));
+  __syncthreads();
+  if (thread == 0) atomicMax(found, of_block);
+}
+
 // A block is (packs of half a head) x (heads) x (tokens); a thread turns kHeads heads, as far apart
 // as the block has threads for heads. Its heads are being loaded while the block waits for
 // positions and then for cosines and sines, which its threads share.
-template <typename T, int n>
+template <typename T, int n, bool finds>
 __global__ void __launch_bounds__(kThreads, 3)
-    turn(const Problem problem, RowsOf<T> q, RowsOf<T> k) {
+    turn(const Problem problem, RowsOf<T> q, RowsOf<T> k, [[maybe_unused]] unsigned* found) {
   __shared__ Pack<float, n> cosines[kThreads], sines[kThreads];
   const int half = problem.half;
   const int col = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * n;
@@ -40,6 +55,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   const int step = blockDim.y;  // from one head of a thread to the next
   T* const of_q = q.at(token) + i;
   T* const of_k = k.at(token) - int64_t{problem.q_heads} * 2 * half + i;
+  [[maybe_unused]] float largest = 0;
   for (int begin = 0; begin < problem.heads; begin += kHeads * step) {
     const int first = begin + threadIdx.y;
     T* heads[kHeads];
@@ -70,10 +86,13 @@ __global__ void __launch_bounds__(kThreads, 3)
         y1[j] = __fsub_rn(__fmul_rn(x1[j], c), __fmul_rn(x2[j], s));
         y2[j] = __fadd_rn(__fmul_rn(x2[j], c), __fmul_rn(x1[j], s));
       }
-      store_pack_global(heads[h], from_floats<T>(y1));
-      store_pack_global(heads[h] + half, from_floats<T>(y2));
+      const Pack<T, n> first_half = from_floats<T>(y1), second_half = from_floats<T>(y2);
+      if constexpr (finds) largest = larger(larger(largest, first_half), second_half);
+      store_pack_global(heads[h], first_half);
+      store_pack_global(heads[h] + half, second_half);
     }
   }
+  if constexpr (finds) keep_largest_of_any_block(largest, found);
 }
 
 template <typename T, int n>
@@ -82,9 +101,11 @@ void launch_turn(const KernelCall& call, const Problem& problem) {
   const unsigned heads =
       std::clamp<unsigned>((problem.heads + kHeads - 1) / kHeads, 1, kThreads / packs);
   const unsigned tokens = std::clamp<unsigned>(kThreads / (packs * heads), 1, 64);
+  const bool finds = finds_largest(call.attrs);
+  unsigned* const found = finds ? start_largest(call, call.outputs.back()) : nullptr;
   launch(call, dim3(blocks_for(problem.tokens, tokens), blocks_for(problem.half / n, packs)),
-         dim3(packs, heads, tokens), turn<T, n>, problem, rows_of<T>(call.outputs[0]),
-         rows_of<T>(call.outputs[1]));
+         dim3(packs, heads, tokens), finds ? turn<T, n, true> : turn<T, n, false>, problem,
+         rows_of<T>(call.outputs[0]), rows_of<T>(call.outputs[1]), found);
 }
 
 void run(const KernelCall& call) {

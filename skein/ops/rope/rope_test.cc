@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/ops/op_harness.h"
+#include "tests/ops/largest_testing.h"
 
 namespace skein {
 namespace {
@@ -61,6 +61,18 @@ OpCase case_of(DType dtype, int64_t tokens, int64_t heads, int64_t kv_heads, int
               },
           .tolerance = 1e-6,
           .output_grads = {0, 1}};
+}
+
+// Blocks of whole warps and of others.
+TEST(Rope, FindsTheLargestMagnitudeWhenAsked) {
+  for (const int64_t head_dim : {2, 6, 40, 128}) {
+    for (const auto& [tokens, heads] : {std::pair{1, 1}, {9, 4}, {70, 3}}) {
+      OpCase test = case_of(DType::kBF16, tokens, heads, 1, head_dim, true);
+      test.inputs[tokens == 9 ? 0 : 1].values.back() = -50;
+      if (tokens == 70) test.inputs[0].values[1] = std::nan("");
+      op_test::check_largest(std::move(test), 2);
+    }
+  }
 }
 
 TEST(Rope, MatchesTheDefinition) {

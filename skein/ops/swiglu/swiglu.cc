@@ -69,11 +69,13 @@ const OpDef kSwiglu = {.name = "swiglu",
                        .cost = cost,
                        .backward = backward,
                        .layout = layout,
+                       .largest_outputs = 1,
                        .rematerialize = rematerialize};
 const OpDef kSwigluBackward = {.name = "swiglu_backward",
                                .infer = infer_backward,
                                .cost = cost_backward,
-                               .layout = layout_backward};
+                               .layout = layout_backward,
+                               .largest_outputs = 2};
 
 std::vector<const OpDef*> swiglu_ops() { return {&kSwiglu, &kSwigluBackward}; }
 

@@ -4,6 +4,7 @@
 #include "skein/ir/kernel.h"
 #include "skein/ops/largest.h"
 #include "skein/ops/simd/simd-inl.h"
+#include "skein/ops/swiglu/swiglu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace skein::HWY_NAMESPACE {
@@ -91,14 +92,14 @@ void run(const KernelCall& call) {
   const int64_t rows = call.outputs[0].rows();
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) HWY_DYNAMIC_DISPATCH(forward)(call, row);
-  store_largest(call);
+  store_largest(call, kSwiglu);
 }
 
 void run_backward(const KernelCall& call) {
   const int64_t rows = call.outputs[0].rows();
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) HWY_DYNAMIC_DISPATCH(backward)(call, row);
-  store_largest(call);
+  store_largest(call, kSwigluBackward);
 }
 
 }  // namespace
