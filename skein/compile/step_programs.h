@@ -46,6 +46,7 @@ struct StepSpec {
   bool fp8 = false;                // in training, the layers' products read 8-bit operands
   bool fast_accumulation = false;  // of those of forward, on a GPU
   int64_t head_block_tokens = 0;   // DecoderOptions
+  bool documents = true;           // DecoderOptions
 };
 
 // DecoderOptions::head_block_tokens of training. Every block of the head reads and writes the fp32
