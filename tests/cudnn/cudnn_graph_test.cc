@@ -1,5 +1,5 @@
-// What the real cuDNN says to the graphs of attention, and the workspace that it asks for. There is no
-// GPU: it plans for the properties of one, with a driver (driver.cc) that has no device.
+// What the real cuDNN says to the graphs of attention, and the workspace that it asks for. There
+// is no GPU: it plans for the properties of one, with a driver (driver.cc) that has no device.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

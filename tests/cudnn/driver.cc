@@ -1,6 +1,6 @@
 // A CUDA driver without a device, for planning with the real cuDNN where there is no GPU: it takes
-// kernels as loaded, and refuses everything else. Its functions are those that cuDNN looks for when it
-// opens libcuda.so.1.
+// kernels as loaded, and refuses everything else. Its functions are those that cuDNN looks for
+// when it opens libcuda.so.1.
 namespace {
 char loaded;
 constexpr int kSuccess = 0, kStubLibrary = 34;  // CUDA_SUCCESS, CUDA_ERROR_STUB_LIBRARY

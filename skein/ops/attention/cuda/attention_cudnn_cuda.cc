@@ -27,8 +27,8 @@ void* cudnn_dlhandle = nullptr;  // the frontend's; it takes cuDNN's functions f
 namespace skein::attention_cuda {
 namespace {
 
-// Of entries without a length; on compute capability 9 older ones are deterministic only with memory
-// for all pairs.
+// Of entries without a length; on compute capability 9 older ones are deterministic only with
+// memory for all pairs.
 constexpr size_t kLeastVersionOfDocuments = 92500;
 // Older ones write the statistics packed, whatever strides were asked for (sdpa's check in the
 // frontend 1.32).
@@ -180,8 +180,8 @@ bool is_for_cudnn(DType dtype, const Problem& problem) {
          problem.sequence_length > 1 && problem.head_dim % kHeadDimMultiple == 0;
 }
 
-// Whole sequences only while the memory for all pairs is affordable: it grows with the square of their
-// length. Beyond, each is one document in the table.
+// Whole sequences only while the memory for all pairs is affordable: it grows with the square of
+// their length. Beyond, each is one document in the table.
 constexpr int64_t kMaxPairsBytes = (int64_t{4} << 30) + (int64_t{256} << 20);
 Problem affordable(Problem problem, bool backward) {
   const Description whole{problem, {}, backward};

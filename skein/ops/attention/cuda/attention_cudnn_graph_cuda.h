@@ -1,8 +1,10 @@
-// What is asked of cuDNN, as a graph of its frontend: documents in a table, each an entry with offsets
-// and lengths of its own (ragged), or whole sequences, each of which is one document (dense).
+// What is asked of cuDNN, as a graph of its frontend: documents in a table, each an entry with
+// offsets and lengths of its own (ragged), or whole sequences, each of which is one document
+// (dense).
 //
-// Statistics  dense backward reads them packed as [sequences, heads, sequence_length], as before 9.26
-//             it cannot read others (sdpa_backward's check in the frontend 1.32); ours lie [rows, heads]
+// Statistics  dense backward reads them packed as [sequences, heads, sequence_length], as before
+//             9.26 it cannot read others (sdpa_backward's check in the frontend 1.32); ours lie
+//             [rows, heads]
 #pragma once
 
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
@@ -157,8 +159,8 @@ struct Description {
   }
 
   // The same for whole sequences. In order sums are those of products of ds, which is kept in bf16
-  // for all pairs, in blocks of 64 x 128 (the frontend's dP workspace), or, from 9.25 on, sums in fp32
-  // of dq. With shared kv heads dk and dv of every query head are kept in bf16.
+  // for all pairs, in blocks of 64 x 128 (the frontend's dP workspace), or, from 9.25 on, sums in
+  // fp32 of dq. With shared kv heads dk and dv of every query head are kept in bf16.
   int64_t dense_workspace_bytes() const {
     constexpr int64_t kSlack = int64_t{1} << 20;
     if (!backward) return kSlack;
