@@ -115,6 +115,7 @@ struct DecoderOptions {
   int64_t token_ranks = 1;
   // Tokens of a rank whose logits exist at a time; 0: as many as fit 64 MiB, at most 2048.
   int64_t head_block_tokens = 0;
+  bool documents = true;  // attention's attr: a sequence may have several (data.document_mask)
 };
 
 // A graph input that depends only on the model: uploaded once, whole on every rank.

@@ -1,4 +1,4 @@
-// The table of documents, and kernels that leave out what is in it.
+// The table of documents, kernels that leave out what is in it, and the packing of statistics.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -206,6 +206,26 @@ TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
       EXPECT_EQ(num_own > 0, chance > 0);
     }
   }
+}
+
+TEST_F(AttentionDocuments, StatisticsArePacked) {
+  constexpr int kSequences = 3, kLength = 130, kHeads = 5, kStride = 7;
+  make_starts(kSequences, kLength, 0);
+  problem_.heads = problem_.kv_heads = kHeads;
+  Shared<float> lse(kSequences * kLength * kStride), packed(kSequences * kHeads * kLength + 1, -1);
+  for (size_t i = 0; i < lse.size(); ++i) lse[i] = static_cast<float>(i);
+  problem_.lse = {lse.data(), kStride};
+  pack_lse({.stream = test_device().stream}, problem_, packed.data());
+  test_device().synchronize();
+  size_t at = 0;
+  for (int sequence = 0; sequence < kSequences; ++sequence) {
+    for (int head = 0; head < kHeads; ++head) {
+      for (int position = 0; position < kLength; ++position) {
+        ASSERT_EQ(packed[at++], lse[(sequence * kLength + position) * kStride + head]);
+      }
+    }
+  }
+  EXPECT_EQ(packed[at], -1);  // nothing behind them
 }
 
 }  // namespace

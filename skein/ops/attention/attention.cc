@@ -28,6 +28,7 @@ void check_attrs(const OpCall& call) {
   const int64_t sequence_length = call.attrs.integer("sequence_length");
   const double scale = call.attrs.real("scale");
   call.attrs.flag("causal");
+  if (call.attrs.has("documents")) call.attrs.flag("documents");
   call.check(heads > 0 && kv_heads > 0 && heads % kv_heads == 0,
              "heads = {} should be a positive multiple of kv_heads = {}", heads, kv_heads);
   call.check(head_dim > 0, "head_dim = {} should be positive", head_dim);
@@ -236,13 +237,14 @@ std::vector<const OpDef*> attention_ops() { return {&kAttention, &kAttentionBack
 
 AttentionResult attention(Graph& graph, ValueId q, ValueId k, ValueId v, ValueId attention_start,
                           const AttentionAttrs& attrs, const std::string& name) {
-  const Node node{.op = &kAttention,
-                  .attrs = {{"heads", attrs.heads},
-                            {"kv_heads", attrs.kv_heads},
-                            {"head_dim", attrs.head_dim},
-                            {"sequence_length", attrs.sequence_length},
-                            {"causal", attrs.causal},
-                            {"scale", attrs.scale}}};
+  Node node{.op = &kAttention,
+            .attrs = {{"heads", attrs.heads},
+                      {"kv_heads", attrs.kv_heads},
+                      {"head_dim", attrs.head_dim},
+                      {"sequence_length", attrs.sequence_length},
+                      {"causal", attrs.causal},
+                      {"scale", attrs.scale}}};
+  if (!attrs.documents) node.attrs.set("documents", false);
   const std::vector<ValueId> inputs = {q, k, v, attention_start};
   const std::vector<std::string> names = {name, name + "_lse"};
   std::vector<ValueId> outputs = expand(graph, node, inputs, names);

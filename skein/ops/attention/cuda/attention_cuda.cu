@@ -43,6 +43,7 @@ Problem bind(const KernelCall& call, bool backward) {
   problem.heads = static_cast<int>(q.cols() / head_dim);
   problem.kv_heads = static_cast<int>(k.cols() / head_dim);
   problem.causal = call.attrs.flag("causal");
+  problem.documents = !call.attrs.has("documents") || call.attrs.flag("documents");
   problem.scale = static_cast<float>(call.attrs.real("scale"));
   return problem;
 }
@@ -106,12 +107,27 @@ __global__ void __launch_bounds__(kDeltaThreads) sum_delta_rows(Problem problem)
   }
 }
 
+constexpr int kPackThreads = 256;
+
+// A thread writes a value; blockIdx.y is its sequence.
+__global__ void __launch_bounds__(kPackThreads) pack_lse_rows(Problem problem, float* packed) {
+  const int64_t count = int64_t{problem.heads} * problem.sequence_length;
+  const int64_t i = int64_t{blockIdx.x} * kPackThreads + threadIdx.x;
+  if (i >= count) return;
+  const int sequence = static_cast<int>(blockIdx.y);
+  const auto position = static_cast<int>(i % problem.sequence_length);
+  packed[sequence * count + i] = *row_at<const float>(
+      problem.lse, problem.query_row(sequence, position), i / problem.sequence_length);
+}
+
 bool is_for_tensor_cores(const KernelCall& call, const Problem& problem) {
   return call.outputs[0].dtype == DType::kBF16 && problem.head_dim <= kMaxTensorCoreHeadDim;
 }
 
 void run_forward(const KernelCall& call) {
-  const Problem problem = start_cudnn(call, bind(call, false), false, call.scratch);
+  const auto rest = start_cudnn(call, bind(call, false), false, call.scratch);
+  if (!rest.has_value()) return;
+  const Problem& problem = *rest;
   if (is_for_tensor_cores(call, problem)) {
     run_tensor_core_forward(call, problem);
   } else {
@@ -120,9 +136,11 @@ void run_forward(const KernelCall& call) {
 }
 
 void run_backward(const KernelCall& call) {
-  Problem problem = bind(call, true);
-  problem =
-      start_cudnn(call, problem, true, static_cast<char*>(call.scratch) + delta_bytes(problem));
+  const Problem whole = bind(call, true);
+  const auto rest =
+      start_cudnn(call, whole, true, static_cast<char*>(call.scratch) + delta_bytes(whole));
+  if (!rest.has_value()) return;
+  const Problem& problem = *rest;
   sum_delta(call, problem);
   if (is_for_tensor_cores(call, problem)) {
     run_tensor_core_backward(call, problem);
@@ -132,6 +150,13 @@ void run_backward(const KernelCall& call) {
 }
 
 }  // namespace
+
+void pack_lse(const KernelCall& call, const Problem& problem, float* packed) {
+  const int64_t count = int64_t{problem.heads} * problem.sequence_length;
+  const dim3 grid(cuda::blocks_for(count, kPackThreads),
+                  static_cast<unsigned>(problem.num_sequences));
+  cuda::launch(call, grid, kPackThreads, pack_lse_rows, problem, packed);
+}
 
 void sum_delta(const KernelCall& call, const Problem& problem) {
   const unsigned blocks = cuda::blocks_for(problem.num_query_rows(), 1);

@@ -45,6 +45,7 @@ struct Problem {
   int part = 0, parts = 1;                    // of each sequence, the queries of this rank
   int heads = 0, kv_heads = 0, head_dim = 0;  // of this rank
   bool causal = true;
+  bool documents = true;  // a sequence may have several; false: `start` is 0 everywhere
   float scale = 1;
 
   __host__ __device__ int group_size() const { return heads / kv_heads; }
@@ -132,6 +133,9 @@ struct HeadRows {
 
 // Whether each head of each row is whole packs of `n` elements of `bytes`.
 bool are_heads_packable(int n, int bytes, const Problem& problem);
+
+// lse as [sequences, heads, sequence_length], of a problem with `parts` == 1.
+void pack_lse(const KernelCall& call, const Problem& problem, float* packed);
 
 // Problem::delta; zeros for rows that are computed elsewhere.
 void sum_delta(const KernelCall& call, const Problem& problem);

@@ -4,23 +4,19 @@
 
 #include <dlfcn.h>
 
-#include <bit>
 #include <cstdlib>
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
-#define CUDNN_FRONTEND_SKIP_JSON_LIB
-#include <cudnn_frontend.h>
-
 #include "skein/base/error.h"
 #include "skein/base/log.h"
 #include "skein/base/units.h"
-#include "skein/ops/attention/cuda/attention_documents_cuda.h"
+#include "skein/ops/attention/cuda/attention_cudnn_graph_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/library_cuda.h"
 
@@ -31,136 +27,14 @@ void* cudnn_dlhandle = nullptr;  // the frontend's; it takes cuDNN's functions f
 namespace skein::attention_cuda {
 namespace {
 
-namespace fe = cudnn_frontend;
-using fe::graph::Tensor_attributes;
-using Tensor = std::shared_ptr<Tensor_attributes>;
-
-constexpr size_t kLeastVersion = 92500;
+// Of entries without a length; on compute capability 9 older ones are deterministic only with
+// memory for all pairs.
+constexpr size_t kLeastVersionOfDocuments = 92500;
+// Older ones write the statistics packed, whatever strides were asked for (sdpa's check in the
+// frontend 1.32).
+constexpr size_t kLeastVersionOfSequences = 91200;
 constexpr int64_t kHeadDimMultiple = 16;
 constexpr int kPack = 8;  // elements of 16 bytes
-constexpr int64_t kAlignment = 256;
-constexpr int64_t kRowsAlignment = 64;
-
-// Names of a graph's tensors: those of operands and of their offsets are these plus its number.
-constexpr int64_t kOperands = 1, kOffsets = 101;
-constexpr int64_t kQueryLengths = 201, kKeyLengths = 202;
-
-int64_t round_up(int64_t value, int64_t multiple = kAlignment) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-// ---- what is asked of cuDNN
-
-struct Description {
-  const Problem& problem;
-  const DocumentTable& table;
-  bool backward;
-
-  // All that a plan depends on.
-  std::vector<int64_t> key() const {
-    std::vector<int64_t> key = {backward,
-                                problem.causal,
-                                std::bit_cast<int32_t>(problem.scale),
-                                problem.heads,
-                                problem.kv_heads,
-                                problem.head_dim,
-                                problem.sequence_length,
-                                problem.num_sequences,
-                                table.num_entries};
-    key.insert(key.end(), std::begin(table.strides), std::end(table.strides));
-    return key;
-  }
-
-  int64_t heads_of(Operand operand) const {
-    const bool is_kv = operand == kK || operand == kV || operand == kDk || operand == kDv;
-    return is_kv ? problem.kv_heads : problem.heads;
-  }
-  // The library sees an operand as [entries, heads, sequence_length, head_dim], with a document in
-  // each entry.
-  void describe(fe::graph::Graph& graph, Operand operand, Tensor_attributes& tensor) const {
-    const int64_t dim = operand == kLse ? 1 : problem.head_dim, stride = table.strides[operand];
-    const int64_t length = problem.sequence_length;
-    tensor.set_uid(kOperands + operand)
-        .set_dim({table.num_entries, heads_of(operand), length, dim})
-        .set_stride({length * stride, dim, stride, 1})
-        .set_ragged_offset(graph.tensor(Tensor_attributes()
-                                            .set_uid(kOffsets + operand)
-                                            .set_dim({table.num_entries + 1, 1, 1, 1})
-                                            .set_stride({1, 1, 1, 1})
-                                            .set_data_type(fe::DataType_t::INT64)));
-    if (operand == kLse) tensor.set_data_type(fe::DataType_t::FLOAT);
-  }
-  Tensor input(fe::graph::Graph& graph, Operand operand) const {
-    Tensor_attributes tensor;
-    describe(graph, operand, tensor);
-    return graph.tensor(tensor);
-  }
-  void output(fe::graph::Graph& graph, Operand operand, const Tensor& tensor) const {
-    describe(graph, operand, tensor->set_output(true));
-  }
-  Tensor lengths(fe::graph::Graph& graph, int64_t uid) const {
-    return graph.tensor(Tensor_attributes()
-                            .set_uid(uid)
-                            .set_dim({table.num_entries, 1, 1, 1})
-                            .set_stride({1, 1, 1, 1})
-                            .set_data_type(fe::DataType_t::INT32));
-  }
-
-  template <typename Attributes>
-  Attributes attributes(fe::graph::Graph& graph) const {
-    Attributes attributes;
-    attributes.set_attn_scale(problem.scale)
-        .set_padding_mask(true)
-        .set_seq_len_q(lengths(graph, kQueryLengths))
-        .set_seq_len_kv(lengths(graph, kKeyLengths));
-    if (problem.causal) {
-      attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
-          .set_diagonal_band_right_bound(0);
-    }
-    return attributes;
-  }
-  void add_to(fe::graph::Graph& graph) const {
-    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
-        .set_intermediate_data_type(fe::DataType_t::FLOAT)
-        .set_compute_data_type(fe::DataType_t::FLOAT);
-    const Tensor q = input(graph, kQ), k = input(graph, kK), v = input(graph, kV);
-    if (backward) {
-      auto wanted = attributes<fe::graph::SDPA_backward_attributes>(graph);
-      wanted.set_deterministic_algorithm(true)
-          .set_max_total_seq_len_q(workspace_rows())
-          .set_max_total_seq_len_kv(workspace_rows());
-      const Tensor o = input(graph, kO), grad = input(graph, kGrad), lse = input(graph, kLse);
-      const auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, o, grad, lse, wanted);
-      output(graph, kDq, dq);
-      output(graph, kDk, dk);
-      output(graph, kDv, dv);
-    } else {
-      auto wanted = attributes<fe::graph::SDPA_attributes>(graph);
-      wanted.set_generate_stats(true);
-      const auto [o, lse] = graph.sdpa(q, k, v, wanted);
-      output(graph, kO, o);
-      output(graph, kLse, lse);
-    }
-  }
-
-  // The rows of every sum in the workspace. They are a multiple, as the engine's tensor maps, which
-  // must be aligned, follow the sums.
-  int64_t workspace_rows() const { return round_up(problem.num_query_rows(), kRowsAlignment); }
-
-  // At least what a plan needs: sums in fp32 of dq and, with shared kv heads, of dk and dv of every
-  // query head; delta; what orders the sums of dq; and room for what the library keeps besides.
-  int64_t workspace_bytes() const {
-    const int64_t entries = table.num_entries, rows = workspace_rows();
-    int64_t bytes = (int64_t{4} << 20) + entries * 1024;
-    if (!backward) return bytes;
-    int64_t elements = table.strides[kDq] + table.strides[kLse];
-    if (problem.group_size() > 1) {
-      elements += problem.group_size() * (table.strides[kDk] + table.strides[kDv]);
-    }
-    bytes += rows * elements * static_cast<int64_t>(sizeof(float));
-    return bytes + entries * problem.heads * problem.num_key_blocks() * 8;
-  }
-};
 
 // ---- the library
 
@@ -229,10 +103,6 @@ class Cudnn {
     // dq is summed in order in memory that grows with the tokens, not with the pairs (cuDNN 9.25).
     setenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", "0", 0);
     version_ = fe::detail::get_backend_version();
-    if (version_ < kLeastVersion) {
-      fail(ErrorCode::kUnsupported, "cuDNN {} is older than {}", version_text(version_),
-           version_text(kLeastVersion));
-    }
     int device = 0, major = 0, minor = 0;
     cuda::check(cudaGetDevice(&device), "cudaGetDevice");
     cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
@@ -247,8 +117,8 @@ class Cudnn {
   }
 
   std::unique_ptr<fe::graph::Graph> build(const Description& description) {
+    const Problem& problem = description.problem;
     const auto say = [&](const std::string& why) {
-      const Problem& problem = description.problem;
       log::warn(
           "the {} of attention (head_dim {}, {} and {} heads, {} sequences of {}) runs on our "
           "own kernels, not on cuDNN {}: {}",
@@ -257,6 +127,12 @@ class Cudnn {
           first_line(why));
       return nullptr;
     };
+    const size_t least = problem.documents ? kLeastVersionOfDocuments : kLeastVersionOfSequences;
+    if (version_ < least) {
+      return say(fmt::format("{} need {} or later",
+                             problem.documents ? "documents (data.document_mask)" : "sequences",
+                             version_text(least)));
+    }
     try {
       auto graph = std::make_unique<fe::graph::Graph>();
       graph->set_sm_version(capability_);
@@ -270,6 +146,11 @@ class Cudnn {
         return say(fmt::format("it needs {} of memory, and {} was planned", format_bytes(needed),
                                format_bytes(description.workspace_bytes())));
       }
+      log::info("the {} of attention runs on cuDNN {}, {}, with {} of workspace",
+                description.backward ? "backward" : "forward", version_text(version_),
+                problem.documents ? "the documents of a sequence one by one"
+                                  : "sequences whole (data.document_mask = false)",
+                format_bytes(needed));
       return graph;
     } catch (const std::exception& error) {
       return say(error.what());
@@ -299,6 +180,15 @@ bool is_for_cudnn(DType dtype, const Problem& problem) {
          problem.sequence_length > 1 && problem.head_dim % kHeadDimMultiple == 0;
 }
 
+// Whole sequences only while the memory for all pairs is affordable: it grows with the square of
+// their length. Beyond, each is one document in the table.
+constexpr int64_t kMaxPairsBytes = (int64_t{4} << 30) + (int64_t{256} << 20);
+Problem affordable(Problem problem, bool backward) {
+  const Description whole{problem, {}, backward};
+  problem.documents |= whole.dense_workspace_bytes() > kMaxPairsBytes;
+  return problem;
+}
+
 // Where everything lies in scratch memory; with null memory it only counts bytes.
 //
 // With shared kv heads cuDNN keeps dk and dv of every query head, their rows as far apart as those
@@ -309,15 +199,25 @@ struct Placement {
     const int64_t cols = int64_t{problem.kv_heads} * problem.head_dim;
     const int64_t bytes = problem.num_query_rows() * cols * size_of(DType::kBF16);
     for (Rows* rows : {&problem.dk, &problem.dv}) {
-      if (backward && problem.group_size() > 1 && rows->stride > cols) *rows = {take(bytes), cols};
+      if (problem.documents && backward && problem.group_size() > 1 && rows->stride > cols)
+        *rows = {take(bytes), cols};
     }
-    table = place_document_table(problem, take(document_table_bytes(problem)));
+    if (problem.documents) {
+      table = place_document_table(problem, take(document_table_bytes(problem)));
+    } else {
+      table = place_document_table(problem, nullptr);  // for its strides
+      if (backward) {
+        packed_lse = static_cast<float*>(
+            take(problem.num_query_rows() * problem.heads * static_cast<int64_t>(sizeof(float))));
+      }
+    }
     workspace = take(Description{problem, table, backward}.workspace_bytes());
   }
   int64_t bytes() const { return used_; }
 
   Problem problem;  // as cuDNN sees it
   DocumentTable table;
+  float* packed_lse = nullptr;
   void* workspace;
 
  private:
@@ -335,11 +235,13 @@ struct Placement {
 
 int64_t cudnn_scratch_bytes(DType dtype, const Problem& problem, bool backward) {
   if (!is_for_cudnn(dtype, problem)) return 0;
-  return Placement(problem, backward, nullptr).bytes() + kAlignment;
+  return Placement(affordable(problem, backward), backward, nullptr).bytes() + kAlignment;
 }
 
-Problem start_cudnn(const KernelCall& call, const Problem& problem, bool backward, void* scratch) {
-  if (!is_for_cudnn(call.outputs[0].dtype, problem)) return problem;
+std::optional<Problem> start_cudnn(const KernelCall& call, const Problem& wanted, bool backward,
+                                   void* scratch) {
+  if (!is_for_cudnn(call.outputs[0].dtype, wanted)) return wanted;
+  const Problem problem = affordable(wanted, backward);
   if (!are_heads_packable(kPack, sizeof(bfloat16), problem)) return problem;
   Cudnn* const cudnn = Cudnn::get();
   if (cudnn == nullptr) return problem;
@@ -348,15 +250,23 @@ Problem start_cudnn(const KernelCall& call, const Problem& problem, bool backwar
   const fe::graph::Graph* plan = cudnn->plan(call, {placement.problem, table, backward});
   if (plan == nullptr) return problem;
 
-  find_documents(call, problem, table);
-  std::unordered_map<int64_t, void*> tensors = {{kQueryLengths, table.lengths},
-                                                {kKeyLengths, table.lengths}};
+  std::unordered_map<int64_t, void*> tensors;
   for (int i = 0; i < kNumOperands; ++i) {
     const Rows& rows = rows_of(placement.problem, static_cast<Operand>(i));
     if (rows.data == nullptr) continue;
     tensors[kOperands + i] = rows.data;
-    tensors[kOffsets + i] = table.offsets[i];
+    if (problem.documents) tensors[kOffsets + i] = table.offsets[i];
   }
+  if (!problem.documents) {
+    if (backward) {
+      pack_lse(call, problem, placement.packed_lse);
+      tensors[kOperands + kLse] = placement.packed_lse;
+    }
+    cudnn->execute(call, *plan, tensors, placement.workspace);
+    return std::nullopt;
+  }
+  find_documents(call, problem, table);
+  tensors[kQueryLengths] = tensors[kKeyLengths] = table.lengths;
   cudnn->execute(call, *plan, tensors, placement.workspace);
   const int64_t cols = int64_t{problem.kv_heads} * problem.head_dim;
   for (const Operand operand : {kDk, kDv}) {
@@ -378,7 +288,7 @@ namespace skein::attention_cuda {
 
 int64_t cudnn_scratch_bytes(DType, const Problem&, bool) { return 0; }
 
-Problem start_cudnn(const KernelCall&, const Problem& problem, bool, void*) {
+std::optional<Problem> start_cudnn(const KernelCall&, const Problem& problem, bool, void*) {
   static const bool said = [] {
     log::warn(
         "attention runs on our own kernels: this build found no headers of cuDNN, or of its "
