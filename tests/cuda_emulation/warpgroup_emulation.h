@@ -1,4 +1,4 @@
-// Hopper's wgmma on the CPU: 64 x N x 16 in bf16 with fp32 sums, the left operand from registers, the
+// Hopper's wgmma on the CPU: 64 x N x 16 in bf16 with fp32 sums, left operand from registers,
 // right one from shared memory by the descriptor that the GPU would read, with its swizzle, and the
 // lanes that PTX documents. What is asked for runs at the wait: who reads sums earlier sees the old
 // ones, and who overwrites shared memory earlier spoils the product.
@@ -80,22 +80,29 @@ inline void wgmma_wait() {
 
 template <bool kTransposed, int count>
 void run_wgmma(float (&sums)[count], const uint32_t (&left)[4], uint64_t right, bool add) {
-  static float of_warps[32][16][16];
-  const unsigned warp = threadIdx.x / 32, row = static_cast<unsigned>(lane()) / 4;
+  constexpr unsigned kCols = count * 2;
+  struct Tiles {
+    float left[16][16], right[16][kCols];
+  };
+  static Tiles of_warps[32];
+  Tiles& tiles = of_warps[threadIdx.x / 32];
+  const unsigned row = static_cast<unsigned>(lane()) / 4;
   const unsigned first_col = static_cast<unsigned>(lane()) % 4 * 2;
-  auto& rows = of_warps[warp];
   for (unsigned word = 0; word < 4; ++word) {
     for (unsigned half = 0; half < 2; ++half) {
-      rows[row + word % 2 * 8][word / 2 * 8 + first_col + half] =
+      tiles.left[row + word % 2 * 8][word / 2 * 8 + first_col + half] =
           __uint_as_float(left[word] >> 16 * half << 16);
     }
+  }
+  for (auto i = static_cast<unsigned>(lane()); i < 16 * kCols; i += 32) {
+    tiles.right[i / kCols][i % kCols] = right_element<kTransposed>(right, i / kCols, i % kCols);
   }
   wait_for_warp();
   for (unsigned i = 0; i < count; ++i) {
     const unsigned col = i / 4 * 8 + first_col + i % 2;
     float sum = add ? sums[i] : 0;
     for (unsigned k = 0; k < 16; ++k) {
-      sum += rows[row + i / 2 % 2 * 8][k] * right_element<kTransposed>(right, k, col);
+      sum += tiles.left[row + i / 2 % 2 * 8][k] * tiles.right[k][col];
     }
     sums[i] = sum;
   }

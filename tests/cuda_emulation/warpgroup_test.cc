@@ -82,8 +82,8 @@ TEST(Warpgroup, MultipliesByRows) {
   expect_product<false, 32, 128>();
 }
 
-// As PTX draws it: in a panel, bits 4 to 6 of an address are those of the place in rows of 128 bytes
-// exclusive-or its bits 7 to 9. No two elements share a place.
+// As PTX draws it: in a panel, bits 4 to 6 of an address are those of the place in rows of 128
+// bytes exclusive-or its bits 7 to 9. No two elements share a place.
 TEST(Warpgroup, SwizzlesPanels) {
   static Panels<64, 128> panels;
   std::set<const uint16_t*> places;

@@ -284,7 +284,7 @@ class Cudnn {
 
 bool is_wanted() {
   static const char* const wanted = std::getenv("SKEIN_ATTENTION");
-  return wanted == nullptr || std::string(wanted) != "plain";
+  return wanted == nullptr || (std::string(wanted) != "plain" && std::string(wanted) != "wgmma");
 }
 
 // Decides by shapes and strides. Sequences of one token are not for cuDNN, which has no backward
