@@ -128,7 +128,9 @@ void run_forward(const KernelCall& call) {
   const auto rest = start_cudnn(call, bind(call, false), false, call.scratch);
   if (!rest.has_value()) return;
   const Problem& problem = *rest;
-  if (is_for_tensor_cores(call, problem)) {
+  if (is_for_warpgroups(call.outputs[0].dtype, problem)) {
+    run_warpgroup_forward(call, problem);
+  } else if (is_for_tensor_cores(call, problem)) {
     run_tensor_core_forward(call, problem);
   } else {
     run_plain_forward(call, problem);

@@ -150,4 +150,9 @@ constexpr int kMaxTensorCoreHeadDim = 128;
 void run_tensor_core_forward(const KernelCall& call, const Problem& problem);
 void run_tensor_core_backward(const KernelCall& call, const Problem& problem);
 
+// On the warpgroups of Hopper: the same forward, where SKEIN_ATTENTION=wgmma asks for it.
+// Errors  Error{kUnsupported} where the build or the GPU does not have them
+bool is_for_warpgroups(DType dtype, const Problem& problem);
+void run_warpgroup_forward(const KernelCall& call, const Problem& problem);
+
 }  // namespace skein::attention_cuda

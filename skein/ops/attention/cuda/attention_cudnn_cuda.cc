@@ -165,7 +165,12 @@ class Cudnn {
 
 bool is_wanted() {
   static const char* const wanted = std::getenv("SKEIN_ATTENTION");
-  return wanted == nullptr || std::string(wanted) != "plain";
+  if (wanted == nullptr) return true;
+  const std::string way = wanted;
+  if (way != "plain" && way != "wgmma") {
+    fail(ErrorCode::kUsage, "SKEIN_ATTENTION is '{}': expected plain or wgmma, or to be unset", way);
+  }
+  return false;
 }
 
 // Decides by shapes and strides. Sequences of one token are not for cuDNN, which has no backward
