@@ -165,10 +165,11 @@ class Cudnn {
 
 bool is_wanted() {
   static const char* const wanted = std::getenv("SKEIN_ATTENTION");
-  if (wanted == nullptr) return true;
+  if (wanted == nullptr || *wanted == 0) return true;
   const std::string way = wanted;
   if (way != "plain" && way != "wgmma") {
-    fail(ErrorCode::kUsage, "SKEIN_ATTENTION is '{}': expected plain or wgmma, or to be unset", way);
+    fail(ErrorCode::kUsage, "SKEIN_ATTENTION is '{}': expected plain or wgmma, or to be unset",
+         way);
   }
   return false;
 }
