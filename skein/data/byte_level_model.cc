@@ -82,16 +82,18 @@ class Parser {
     if (!type.is_null() && type != "BPE") {
       unsupported(fmt::format("the model is of type {}", type.dump()), "\"BPE\"");
     }
+    if (flag_of(model, "byte_fallback")) {
+      unsupported(
+          "there is no tokenizer.model beside it, and byte_fallback says that it was made "
+          "of one",
+          "SentencePiece's tokenizer.model, or byte-level BPE");
+    }
     for (const char* key :
          {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) {
       const Json& value = optional(model, key);
       if (!value.is_null() && value != "" && value != 0.0) {
         unsupported(fmt::format("model.{} is {}", key, value.dump()), "byte-level BPE without it");
       }
-    }
-    if (flag_of(model, "byte_fallback")) {
-      unsupported("model.byte_fallback is true",
-                  "byte-level BPE (for SentencePiece's there is tokenizer.model)");
     }
     model_.ignore_merges = flag_of(model, "ignore_merges");
 
