@@ -64,7 +64,7 @@ def make(name):
                                           special_tokens=[(begin, tokenizer.token_to_id(begin))])])
     folder = OUT / name
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(folder / "tokenizer.json"))
+    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     (folder / "tokenizer_config.json").write_text(
         json.dumps({"eos_token": special[-1], "tokenizer_class": "PreTrainedTokenizerFast"}) + "\n")
     tokenizer.encode_special_tokens = True
