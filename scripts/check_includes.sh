@@ -23,12 +23,12 @@ mapfile -t files < <(find skein -type f \( -name '*.h' -o -name '*.cc' -o -name 
 awk '
 BEGIN {
   # Who may include whom; what follows from it transitively is allowed too.
-  rooms = "cli: launch train infer health;  health: backends;  train: plan record replica;  plan: compile replica;  infer: compile;" \
+  rooms = "cli: launch train infer health prepare;  health: backends;  train: plan record replica;  plan: compile replica;  infer: compile;" \
           "compile: weights passes backends;  backends: ops runtime;  weights: config runtime;  record: config runtime;" \
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
           "launch: runtime supervise replica;  replica: checkpoint;  supervise: store;  runtime: ir comm;" \
-          "ir: tensor;  comm: tensor store;  data: tensor bpe;  checkpoint: tensor;  tensor: base;  store: base;  bpe: base;  base:"
+          "ir: tensor;  comm: tensor store;  prepare: data;  data: tensor bpe;  checkpoint: tensor;  tensor: base;  store: base;  bpe: base;  base:"
   num_rooms = split(rooms, lines, / *; */)
   for (i = 1; i <= num_rooms; i++) {
     split(lines[i], sides, / *: */)

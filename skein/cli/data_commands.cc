@@ -13,9 +13,9 @@
 #include "skein/cli/commands.h"
 #include "skein/config/data_feed.h"
 #include "skein/config/run_skips.h"
-#include "skein/data/ingest.h"
 #include "skein/data/packer.h"
 #include "skein/data/stats.h"
+#include "skein/prepare/ingest.h"
 
 namespace skein {
 namespace {

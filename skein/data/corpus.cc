@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "skein/base/error.h"
-#include "skein/data/readers_ipc.h"
+#include "skein/data/text_column.h"
 
 namespace skein {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "skein/base/error.h"
 #include "skein/data/corpus.h"
-#include "skein/data/ingest.h"
+#include "skein/prepare/ingest.h"
 #include "tests/error_of.h"
 
 namespace skein {

@@ -1,4 +1,4 @@
-#include "skein/data/readers_bytes.h"
+#include "skein/prepare/read/byte_source.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "skein/base/error.h"
-#include "skein/data/readers.h"
+#include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {

@@ -1,4 +1,4 @@
-#include "skein/data/inputs.h"
+#include "skein/prepare/read/inputs.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,7 +7,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/json.h"
-#include "skein/data/readers.h"
+#include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {

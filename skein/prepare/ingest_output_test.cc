@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "skein/data/dealer.h"
+#include "skein/prepare/dealer.h"
 #include "tests/data/ingest_testing.h"
 
 namespace skein {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "skein/base/error.h"
-#include "skein/data/readers.h"
+#include "skein/prepare/read/readers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -8,8 +8,8 @@
 #include <parquet/properties.h>
 #include <parquet/schema.h>
 
-#include "skein/data/readers.h"
-#include "skein/data/readers_ipc.h"
+#include "skein/data/text_column.h"
+#include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {

@@ -25,7 +25,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
-#include "skein/data/readers_bytes.h"
+#include "skein/prepare/read/byte_source.h"
 
 namespace skein {
 

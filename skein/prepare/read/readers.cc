@@ -1,4 +1,4 @@
-#include "skein/data/readers.h"
+#include "skein/prepare/read/readers.h"
 
 #include <arrow/memory_pool.h>
 #include <arrow/util/utf8.h>
@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "skein/data/readers_ipc.h"
+#include "skein/data/text_column.h"
 
 namespace skein {
 namespace {

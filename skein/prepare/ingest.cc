@@ -1,12 +1,12 @@
-#include "skein/data/ingest.h"
+#include "skein/prepare/ingest.h"
 
 #include <algorithm>
 #include <system_error>
 
 #include "skein/base/error.h"
-#include "skein/data/dealer.h"
-#include "skein/data/inputs.h"
-#include "skein/data/readers.h"
+#include "skein/prepare/dealer.h"
+#include "skein/prepare/read/inputs.h"
+#include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "skein/data/readers.h"
+#include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {

@@ -1,4 +1,4 @@
-#include "skein/data/readers_ipc.h"
+#include "skein/data/text_column.h"
 
 #include <arrow/array/data.h>
 #include <arrow/buffer.h>

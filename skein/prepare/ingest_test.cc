@@ -1,4 +1,4 @@
-#include "skein/data/ingest.h"
+#include "skein/prepare/ingest.h"
 
 #include <set>
 

@@ -3,7 +3,7 @@
 // way.
 #include <fmt/format.h>
 
-#include "skein/data/readers.h"
+#include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {

@@ -1,4 +1,4 @@
-#include "skein/data/dealer.h"
+#include "skein/prepare/dealer.h"
 
 #include <algorithm>
 
