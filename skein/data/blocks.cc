@@ -10,7 +10,6 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kIndexStride = 256;
 constexpr int64_t kMinSegmentBytes = int64_t{256} << 10;
 constexpr int64_t kSegmentsPerBlock = 4;
 constexpr int64_t kSegmentBytesPerToken = 16;  // tokens are shorter, so a row fits into a segment
@@ -33,35 +32,19 @@ int64_t CorpusBlocks::segment_bytes(int64_t sequence_length) {
 }
 
 CorpusBlocks::CorpusBlocks(const DocumentSource& source, int64_t num_lanes, int64_t sequence_length)
-    : source_(source), segment_bytes_(segment_bytes(sequence_length)) {
-  const int64_t num_documents = source.num_documents();
-  bytes_before_.reserve(ceil_div(num_documents, kIndexStride));
-  for (int64_t i = 0; i < num_documents; ++i) {
-    if (i % kIndexStride == 0) bytes_before_.push_back(num_bytes_);
-    num_bytes_ += static_cast<int64_t>(source.document(i).size());
-  }
-  source.forget_all();
+    : source_(source),
+      num_bytes_(source.num_bytes()),
+      segment_bytes_(segment_bytes(sequence_length)) {
   if (num_bytes_ / num_lanes < kMinBytesPerLane) {
     fail(ErrorCode::kUsage,
          "{}: the corpus holds {} bytes of text in {} documents, too little to divide among {} "
          "sequences (at least {} bytes each, {} in all): add text or lower batch.global_sequences",
-         source.name(), num_bytes_, num_documents, num_lanes, kMinBytesPerLane,
+         source.name(), num_bytes_, source.num_documents(), num_lanes, kMinBytesPerLane,
          kMinBytesPerLane * num_lanes);
   }
   const int64_t plenty = ceil_div(num_bytes_, kSegmentsPerBlock * segment_bytes_);
   const int64_t shrunk = std::min(kBlocksPerLane * num_lanes, num_bytes_ / kSmallWindowBytes);
   num_blocks_ = std::max({plenty, shrunk, num_lanes});
-}
-
-CorpusBlocks::Place CorpusBlocks::place(int64_t position) const {
-  const auto after = std::upper_bound(bytes_before_.begin(), bytes_before_.end(), position);
-  int64_t begin = *(after - 1);
-  for (int64_t i = (after - bytes_before_.begin() - 1) * kIndexStride;; ++i) {
-    const std::string_view text = source_.document(i);
-    const int64_t end = begin + static_cast<int64_t>(text.size());
-    if (position < end) return {i, {begin, end}, text};
-    begin = end;
-  }
 }
 
 int64_t CorpusBlocks::window(int64_t index) const {
@@ -71,24 +54,46 @@ int64_t CorpusBlocks::window(int64_t index) const {
 int64_t CorpusBlocks::boundary(int64_t index) const {
   const int64_t begin = window(index);
   if (begin == num_bytes_) return begin;
-  const Place at = place(begin);
-  if (at.range.begin == begin) return begin;
-  if (at.range.end < window(index + 1)) return at.range.end;
-  return at.range.begin + utf8_boundary(at.text, begin - at.range.begin);
+  const DocumentPlace at = source_.find(begin);
+  if (at.begin == begin) return begin;
+  const std::string_view text = source_.document(at.document);
+  const int64_t end = at.begin + static_cast<int64_t>(text.size());
+  if (end < window(index + 1)) return end;
+  return at.begin + utf8_boundary(text, begin - at.begin);
 }
 
 Segment CorpusBlocks::segment(int64_t position, int64_t block_end) const {
-  const Place at = place(position);
-  int64_t end = std::min(at.range.end, block_end);
+  return segment_of(source_.find(position), position, block_end);
+}
+
+Segment CorpusBlocks::next_segment(const Segment& segment, int64_t block_end) const {
+  const int64_t position = segment.range.end;
+  DocumentPlace at{segment.document, segment.document_begin};
+  if (segment.ends_document) {
+    at.begin = position;
+    do {
+      ++at.document;
+    } while (source_.document(at.document).empty());
+  }
+  return segment_of(at, position, block_end);
+}
+
+Segment CorpusBlocks::segment_of(const DocumentPlace& at, int64_t position,
+                                 int64_t block_end) const {
+  const std::string_view text = source_.document(at.document);
+  const int64_t document_end = at.begin + static_cast<int64_t>(text.size());
+  int64_t end = std::min(document_end, block_end);
   const int64_t num_pieces = ceil_div(end - position, segment_bytes_);
   if (num_pieces > 1) {
-    const int64_t cut = position + ceil_div(end - position, num_pieces) - at.range.begin;
-    end = std::min(end, at.range.begin + utf8_boundary(at.text, cut));
+    const int64_t cut = position + ceil_div(end - position, num_pieces) - at.begin;
+    end = std::min(end, at.begin + utf8_boundary(text, cut));
   }
-  return {at.document,
-          {position, end},
-          at.text.substr(position - at.range.begin, end - position),
-          end == at.range.end};
+  return {
+      at.document,
+      at.begin,
+      {position, end},
+      text.substr(static_cast<size_t>(position - at.begin), static_cast<size_t>(end - position)),
+      end == document_end};
 }
 
 BlockOrder::BlockOrder(uint64_t seed, int64_t num_blocks)

@@ -8,12 +8,11 @@
 //          than a window is ever cut.
 //          n = N / block_bytes; at least 1024 per lane while windows keep 32 KiB; at least 1 per
 //          lane.
-// Memory   8 bytes per 256 documents; a block's place is computed on demand.
+// Memory   none: a block's place is computed on demand, by a search for the document at a byte.
 // Format   docs/data_order.md
 // Threads  several threads may call const functions at once.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,7 +27,10 @@ class DocumentSource {
  public:
   virtual ~DocumentSource() = default;
   virtual int64_t num_documents() const = 0;
+  virtual int64_t num_bytes() const = 0;  // of all documents together
   virtual std::string_view document(int64_t index) const = 0;
+  // The document that holds byte `position` of all of them, 0 <= position < num_bytes().
+  virtual DocumentPlace find(int64_t position) const = 0;
   virtual std::string name() const = 0;  // for errors
   // Hints that the text, or everything, will not be read again soon and need not stay in memory.
   virtual void forget(std::string_view) const {}
@@ -40,22 +42,15 @@ class CorpusDocuments final : public DocumentSource {
  public:
   explicit CorpusDocuments(const Corpus& corpus) : corpus_(corpus) {}
   int64_t num_documents() const override { return corpus_.num_documents(); }
+  int64_t num_bytes() const override { return corpus_.num_bytes(); }
   std::string_view document(int64_t index) const override { return corpus_.document(index); }
+  DocumentPlace find(int64_t position) const override { return corpus_.find(position); }
   std::string name() const override { return corpus_.path().string(); }
-  // forget() leaves pages that documents share, and pages of offsets; forget_all() drops those from
-  // time to time.
-  void forget(std::string_view text) const override {
-    corpus_.forget(text);
-    const auto bytes = static_cast<int64_t>(text.size());
-    if (read_bytes_.fetch_add(bytes) % kForgetAllBytes + bytes >= kForgetAllBytes) forget_all();
-  }
+  void forget(std::string_view text) const override { corpus_.forget(text); }
   void forget_all() const override { corpus_.forget_all(); }
 
  private:
-  static constexpr int64_t kForgetAllBytes = int64_t{1} << 20;
-
   const Corpus& corpus_;
-  mutable std::atomic<int64_t> read_bytes_ = 0;
 };
 
 // Bytes [begin, end) of the corpus seen as one line of bytes.
@@ -68,6 +63,7 @@ struct ByteRange {
 // The unit of tokenization: a document, or a part of one that had to be cut.
 struct Segment {
   int64_t document = 0;
+  int64_t document_begin = 0;  // byte of the corpus where the document begins
   ByteRange range;
   std::string_view text;
   bool ends_document = false;
@@ -96,18 +92,15 @@ class CorpusBlocks {
   // without text are skipped.
   Segment segment(int64_t position, int64_t block_end) const;
 
+  // The segment after `segment`, which does not end its block; needs no search.
+  Segment next_segment(const Segment& segment, int64_t block_end) const;
+
  private:
-  struct Place {  // the document that contains a byte
-    int64_t document;
-    ByteRange range;
-    std::string_view text;
-  };
-  Place place(int64_t position) const;
+  Segment segment_of(const DocumentPlace& at, int64_t position, int64_t block_end) const;
   int64_t window(int64_t index) const;
   int64_t boundary(int64_t index) const;
 
   const DocumentSource& source_;
-  std::vector<int64_t> bytes_before_;  // of every 256th document
   int64_t num_bytes_ = 0;
   int64_t num_blocks_ = 0;
   int64_t segment_bytes_ = 0;

@@ -47,8 +47,17 @@ TEST(CorpusBlocks, PartitionTheCorpusAndCutOnlyDocumentsLongerThanAWindow) {
                                  : *starts.upper_bound(block.begin);
         ASSERT_GE(next - *(--starts.upper_bound(block.begin)), window - 1);
       }
+      Segment next;
       while (position < block.end) {
         const Segment segment = blocks.segment(position, block.end);
+        if (position > block.begin) {
+          ASSERT_EQ(next.document, segment.document);
+          ASSERT_EQ(next.document_begin, segment.document_begin);
+          ASSERT_EQ(next.range.end, segment.range.end);
+          ASSERT_EQ(next.text.data(), segment.text.data());
+          ASSERT_EQ(next.ends_document, segment.ends_document);
+        }
+        if (segment.range.end < block.end) next = blocks.next_segment(segment, block.end);
         ASSERT_EQ(segment.range.begin, position);
         ASSERT_GT(segment.range.size(), 0);
         ASSERT_LE(segment.range.end, block.end);
@@ -68,10 +77,16 @@ class SameDocument final : public DocumentSource {
   SameDocument(int64_t num_documents, std::string text)
       : num_documents_(num_documents), text_(std::move(text)) {}
   int64_t num_documents() const override { return num_documents_; }
+  int64_t num_bytes() const override { return num_documents_ * size(); }
   std::string_view document(int64_t) const override { return text_; }
+  DocumentPlace find(int64_t position) const override {
+    return {position / size(), position / size() * size()};
+  }
   std::string name() const override { return "same"; }
 
  private:
+  int64_t size() const { return static_cast<int64_t>(text_.size()); }
+
   int64_t num_documents_;
   std::string text_;
 };

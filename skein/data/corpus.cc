@@ -3,8 +3,11 @@
 #include <arrow/memory_pool.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "skein/base/error.h"
+#include "skein/base/parallel.h"
+#include "skein/data/corpus_files.h"
 #include "skein/data/text_column.h"
 
 namespace skein {
@@ -16,12 +19,29 @@ constexpr int64_t kDecodedBytesLimit = int64_t{64} << 20;
 // A page fault maps the pages around it: this many bytes, or a large page of the file cache.
 constexpr uintptr_t kForgetEveryBytes = uintptr_t{64} << 10;
 constexpr uintptr_t kForgetBytes = uintptr_t{2} << 20;
+// After so much text of a file was read, its other pages are dropped, too.
+constexpr int64_t kForgetFileBytes = int64_t{1} << 20;
+
+constexpr int kOpenAtOnce = 16;
 
 }  // namespace
+
+struct Corpus::File {
+  fs::path path;
+  MappedFile map;
+  std::span<const std::byte> bytes;  // of the map, or of from_bytes()
+  bool is_open = false;
+  std::vector<TextColumn> columns;  // until they are numbered
+  std::unique_ptr<std::atomic<int64_t>> read_bytes = std::make_unique<std::atomic<int64_t>>(0);
+
+  uintptr_t address() const { return reinterpret_cast<uintptr_t>(bytes.data()); }
+  bool holds(uintptr_t data) const { return data >= address() && data < address() + bytes.size(); }
+};
 
 struct Corpus::Chunk {
   TextColumn column;
   int64_t first_document;
+  int64_t first_byte;
 };
 
 Corpus::Corpus() = default;
@@ -29,35 +49,75 @@ Corpus::Corpus(Corpus&&) noexcept = default;
 Corpus& Corpus::operator=(Corpus&&) noexcept = default;
 Corpus::~Corpus() = default;
 
-Corpus::Corpus(const fs::path& path) : path_(path), file_(path) { open(file_.bytes()); }
+Corpus::Corpus(const fs::path& path) : path_(path) {
+  for (fs::path& file : corpus_files(path)) files_.push_back({.path = std::move(file)});
+  open_files();
+}
 
 Corpus Corpus::from_bytes(std::span<const std::byte> bytes, const fs::path& name) {
   Corpus corpus;
   corpus.path_ = name;
-  corpus.open(bytes);
+  corpus.files_.push_back({.path = name, .bytes = bytes, .is_open = true});
+  corpus.open_files();
   return corpus;
 }
 
-void Corpus::open(std::span<const std::byte> bytes) {
+// Several at once, because opening a file may take a round trip to the machine that holds it.
+void Corpus::open_files() {
   const auto pool =
       std::make_shared<arrow::CappedMemoryPool>(arrow::default_memory_pool(), kDecodedBytesLimit);
   memory_ = pool;
-  for_each_text_column(bytes, path_, "text", pool.get(), [&](TextColumn column) {
-    const int64_t count = column.num_documents();
-    num_bytes_ += column.num_bytes();
-    if (count > 0) chunks_.push_back({std::move(column), num_documents_});
-    num_documents_ += count;
+  parallel_for_each(files_, kOpenAtOnce, [&](File& file) {
+    if (!file.is_open) {
+      file.map = MappedFile(file.path);
+      file.bytes = file.map.bytes();
+    }
+    for_each_text_column(file.bytes, file.path, "text", pool.get(), [&](TextColumn column) {
+      column.check_nulls();
+      if (column.num_documents() > 0) file.columns.push_back(std::move(column));
+    });
   });
+  number_documents();
+  if (num_documents_ <= kCheckedDocuments) {
+    for (const Chunk& chunk : chunks_) chunk.column.check_offsets();
+  }
+}
+
+void Corpus::number_documents() {
+  for (File& file : files_) {
+    for (TextColumn& column : file.columns) {
+      const int64_t count = column.num_documents(), bytes = column.num_bytes();
+      chunks_.push_back({std::move(column), num_documents_, num_bytes_});
+      num_documents_ += count;
+      num_bytes_ += bytes;
+    }
+    file.columns = {};
+    files_by_address_.push_back(&file);
+  }
+  std::sort(files_by_address_.begin(), files_by_address_.end(),
+            [](const File* a, const File* b) { return a->address() < b->address(); });
 }
 
 void Corpus::forget(std::string_view text) const {
-  const auto map = reinterpret_cast<uintptr_t>(file_.bytes().data());
   const auto data = reinterpret_cast<uintptr_t>(text.data());
-  if (data < map || data >= map + file_.bytes().size()) return;  // decoded, so not in the map
-  const uintptr_t begin = std::max(map, data / kForgetBytes * kForgetBytes);
+  const auto after =
+      std::upper_bound(files_by_address_.begin(), files_by_address_.end(), data,
+                       [](uintptr_t at, const File* file) { return at < file->address(); });
+  if (after == files_by_address_.begin()) return;
+  const File& file = **std::prev(after);
+  if (!file.holds(data)) return;  // decoded, so not in the map
+  const auto bytes = static_cast<int64_t>(text.size());
+  if (file.read_bytes->fetch_add(bytes) % kForgetFileBytes + bytes >= kForgetFileBytes) {
+    return file.map.forget(file.bytes);
+  }
+  const uintptr_t begin = std::max(file.address(), data / kForgetBytes * kForgetBytes);
   const uintptr_t end = data + text.size();
   if (data / kForgetEveryBytes == end / kForgetEveryBytes) return;
-  file_.forget(file_.bytes().subspan(begin - map, end - begin));
+  file.map.forget(file.bytes.subspan(begin - file.address(), end - begin));
+}
+
+void Corpus::forget_all() const {
+  for (const File& file : files_) file.map.forget(file.bytes);
 }
 
 std::string_view Corpus::document(int64_t index) const {
@@ -70,6 +130,20 @@ std::string_view Corpus::document(int64_t index) const {
                        [](int64_t i, const Chunk& chunk) { return i < chunk.first_document; });
   const Chunk& chunk = *std::prev(next);
   return chunk.column.document(index - chunk.first_document);
+}
+
+DocumentPlace Corpus::find(int64_t position) const {
+  if (position < 0 || position >= num_bytes_) {
+    fail(ErrorCode::kInternal, "{}: byte {} asked for: there are {}", path_.string(), position,
+         num_bytes_);
+  }
+  // The last of those that begin there has the text: others are of empty documents.
+  const auto next =
+      std::upper_bound(chunks_.begin(), chunks_.end(), position,
+                       [](int64_t at, const Chunk& chunk) { return at < chunk.first_byte; });
+  const Chunk& chunk = *std::prev(next);
+  const TextColumn::Place at = chunk.column.find(position - chunk.first_byte);
+  return {chunk.first_document + at.document, chunk.first_byte + at.begin};
 }
 
 Corpus open_corpus(const fs::path& path, const std::string& setting) {

@@ -1,17 +1,19 @@
-// A corpus: one column of documents in an Arrow IPC file, memory-mapped and read without copying.
+// A corpus: one column of documents in Arrow IPC files, memory-mapped and read without copying.
 //
 // Format   docs/corpus_format.md: the Arrow IPC stream that `skein data ingest` and Hugging Face
-//          `datasets` write. Also read: the IPC file ("Feather v2") format, several record batches,
-//          `utf8` instead of `large_utf8`; columns other than `text` are ignored. Compressed
-//          buffers cannot be mapped: they are decoded when that takes no more than 64 MiB, and
-//          refused otherwise.
-// Errors   Error{kNotFound | kIo | kInvalid | kCorrupt | kUnsupported} naming the file. The file is
-//          untrusted until its offsets have been checked, once, when it is opened; whether the text
+//          `datasets` write, or a folder of such files. Also read: the IPC file ("Feather v2")
+//          format, several record batches, `utf8` instead of `large_utf8`; columns other than
+//          `text` are ignored. Compressed buffers cannot be mapped: they are decoded when that
+//          takes no more than 64 MiB, and refused otherwise.
+// Errors   Error{kNotFound | kIo | kInvalid | kCorrupt | kUnsupported} naming the file. Files are
+//          untrusted: a document's offsets are checked when it is read. All of them are checked
+//          once, when the corpus is opened, if it has at most kCheckedDocuments. Whether the text
 //          is UTF-8 is not checked here (ingest does).
 // Threads  several threads may call const functions at once. The views point into the mapping and
 //          live as long as the corpus.
-// Cost     opening reads the offsets (8 bytes per document), not the text; document() is a binary
-//          search over the record batches (ingest writes one).
+// Cost     opening reads the header of every file, on several threads; with more documents than
+//          kCheckedDocuments nothing else, whatever the size. document() and find() are binary
+//          searches.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +26,18 @@
 
 namespace skein {
 
+// Where a document lies in the text of a corpus, all documents laid end to end.
+struct DocumentPlace {
+  int64_t document = 0;
+  int64_t begin = 0;  // bytes of text before it
+};
+
 class Corpus {
  public:
-  explicit Corpus(const fs::path& path);
+  static constexpr int64_t kCheckedDocuments = int64_t{4} << 20;
+
+  explicit Corpus(
+      const fs::path& path);  // a file or a folder, corpus_files.h says which files it gives
   Corpus(Corpus&&) noexcept;
   Corpus& operator=(Corpus&&) noexcept;
   ~Corpus();
@@ -40,22 +51,29 @@ class Corpus {
   // 0 <= index < num_documents(). A null in the column is an empty document.
   std::string_view document(int64_t index) const;
 
+  // The document that holds byte `position`, 0 <= position < num_bytes().
+  DocumentPlace find(int64_t position) const;
+
   // Drops text that was read from this process's resident memory (MappedFile::forget), since a
   // corpus may be larger than memory. Works by windows, when the text ends in another window than
-  // it began in, because short documents follow one another. forget_all() also drops the offsets.
+  // it began in, because short documents follow one another, and from time to time drops the whole
+  // file, with pages that documents share and pages of offsets. forget_all() drops every file.
   void forget(std::string_view text) const;
-  void forget_all() const { file_.forget(file_.bytes()); }
+  void forget_all() const;
 
   const fs::path& path() const { return path_; }
 
  private:
+  struct File;
   struct Chunk;  // one record batch's text column
   Corpus();
-  void open(std::span<const std::byte> bytes);
+  void open_files();
+  void number_documents();
 
   fs::path path_;
-  MappedFile file_;
   std::shared_ptr<void> memory_;  // holds decoded buffers
+  std::vector<File> files_;
+  std::vector<const File*> files_by_address_;
   std::vector<Chunk> chunks_;
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;

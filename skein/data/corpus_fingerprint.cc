@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <vector>
 
 #include "skein/base/hash.h"
 
@@ -32,45 +31,57 @@ class LengthHash {
   size_t count_ = 0;
 };
 
+// Where window `index` of kWindows begins, if each takes `size` of `all`: the last ends at the end.
+int64_t window_begin(int64_t index, int64_t size, int64_t all) {
+  return static_cast<int64_t>(static_cast<__int128>(all - size) * index /
+                              (CorpusFingerprint::kWindows - 1));
+}
+
+void add_lengths(const DocumentSource& source, LengthHash& hash) {
+  const auto add = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      hash.add(static_cast<int64_t>(source.document(i).size()));
+    }
+  };
+  const int64_t count = source.num_documents();
+  if (count <= CorpusFingerprint::kAllLengths) return add(0, count);
+  for (int64_t window = 0; window < CorpusFingerprint::kWindows; ++window) {
+    const int64_t begin = window_begin(window, CorpusFingerprint::kWindowLengths, count);
+    add(begin, begin + CorpusFingerprint::kWindowLengths);
+  }
+}
+
+void add_text(const DocumentSource& source, LengthHash& hash) {
+  constexpr int64_t kWindow = CorpusFingerprint::kWindowBytes;
+  const int64_t num_bytes = source.num_bytes();
+  const bool whole = num_bytes <= CorpusFingerprint::kWindows * kWindow;
+  for (int64_t window = 0; window < CorpusFingerprint::kWindows; ++window) {
+    int64_t position = whole ? window * kWindow : window_begin(window, kWindow, num_bytes);
+    const int64_t end = std::min(position + kWindow, num_bytes);
+    if (position >= end) break;
+    DocumentPlace at = source.find(position);
+    for (; position < end; ++at.document) {
+      const std::string_view text = source.document(at.document);
+      const std::string_view part =
+          text.substr(position - at.begin, static_cast<size_t>(end - position));
+      hash.update(part);
+      source.forget(part);
+      at.begin += static_cast<int64_t>(text.size());
+      position += static_cast<int64_t>(part.size());
+    }
+  }
+}
+
 }  // namespace
 
 CorpusFingerprint corpus_fingerprint(const DocumentSource& source) {
   CorpusFingerprint found;
-  LengthHash hash;
   found.documents = source.num_documents();
-  for (int64_t i = 0; i < found.documents; ++i) {
-    const auto length = static_cast<int64_t>(source.document(i).size());
-    hash.add(length);
-    found.bytes += length;
-  }
+  found.bytes = source.num_bytes();
+  LengthHash hash;
+  add_lengths(source, hash);
   hash.flush();
-
-  // The last window ends at the end of the text.
-  constexpr int64_t kWindow = CorpusFingerprint::kWindowBytes;
-  const int64_t count = CorpusFingerprint::kWindows;
-  const bool whole = found.bytes <= count * kWindow;
-  const auto begin_of = [&](int64_t window) {
-    return whole ? window * kWindow
-                 : static_cast<int64_t>(static_cast<__int128>(found.bytes - kWindow) * window /
-                                        (count - 1));
-  };
-  int64_t window = 0, position = 0;
-  for (int64_t i = 0; i < found.documents && window < count; ++i) {
-    const std::string_view text = source.document(i);
-    const int64_t end = position + static_cast<int64_t>(text.size());
-    while (window < count && begin_of(window) < end) {
-      const int64_t first = std::max(begin_of(window), position);
-      const int64_t last = std::min(begin_of(window) + kWindow, end);
-      if (first < last) {
-        const std::string_view part = text.substr(first - position, last - first);
-        hash.update(part);
-        source.forget(part);
-      }
-      if (begin_of(window) + kWindow > end) break;  // the window continues in the next document
-      ++window;
-    }
-    position = end;
-  }
+  add_text(source, hash);
   source.forget_all();
   found.xxh3_128 = hash.hex();
   return found;

@@ -1,11 +1,13 @@
 // Identifies a corpus without reading all of it: a run that continues must use the text that it
 // began with, wherever the file has moved.
 //
-// Formula  xxh3-128 of the length of every document, in order, and of kWindows windows of text of
+// Formula  xxh3-128 of the lengths of documents, in order, and of kWindows windows of text of
 //          kWindowBytes each, evenly spaced over the corpus's bytes. A corpus of at most
-//          kWindows * kWindowBytes (4 MiB) is hashed whole
-// Cost     8 bytes per document, as for opening the corpus, and at most 4 MiB of text
-// Misses   a change that keeps every document's length and lies between two windows
+//          kWindows * kWindowBytes (4 MiB) is hashed whole. Lengths are those of all documents;
+//          of more than kAllLengths (4 Mi), those of kWindows windows of kWindowLengths documents
+//          each, evenly spaced over their numbers
+// Cost     at most 32 MiB of offsets and 4 MiB of text, whatever the size
+// Misses   a change that keeps every length that is hashed and lies between two windows
 #pragma once
 
 #include <cstdint>
@@ -19,6 +21,8 @@ namespace skein {
 struct CorpusFingerprint {
   static constexpr int64_t kWindows = 256;
   static constexpr int64_t kWindowBytes = int64_t{16} << 10;
+  static constexpr int64_t kAllLengths = int64_t{4} << 20;
+  static constexpr int64_t kWindowLengths = 1024;
 
   int64_t documents = 0;
   int64_t bytes = 0;  // of text

@@ -24,6 +24,53 @@ TEST(CorpusFingerprint, CountsDocumentsAndBytes) {
   EXPECT_EQ(corpus_fingerprint(MemoryDocuments({})).bytes, 0);
 }
 
+// Runs that began with an earlier version have it in their checkpoints.
+TEST(CorpusFingerprint, IsThatOfScriptsGoldensCorpusFingerprint) {
+  EXPECT_EQ(hash_of({"abc", "", "de"}), "c468e2ab9587b36cc37f76f05b940168");
+  std::vector<std::string> texts;
+  int64_t bytes = 0;
+  for (size_t i = 0; bytes < 3 * kSampled; ++i) {
+    std::string& text = texts.emplace_back();
+    while (text.size() < (i % 3 == 0 ? 300'000 : 5000 + i))
+      text += text.size() % 2 == 0 ? 'a' : 'b';
+    bytes += static_cast<int64_t>(text.size());
+  }
+  EXPECT_EQ(hash_of(texts), "666b8506e3c16eeb6cb35e7066f28715");
+}
+
+// Beyond kAllLengths not all lengths are read, but the ends and windows between are.
+TEST(CorpusFingerprint, SamplesTheLengthsOfVeryManyDocuments) {
+  class Many final : public DocumentSource {
+   public:
+    explicit Many(int64_t longer) : longer_(longer) {}
+    int64_t num_documents() const override { return CorpusFingerprint::kAllLengths + 1000; }
+    int64_t num_bytes() const override { return num_documents() + 1; }
+    std::string_view document(int64_t index) const override {
+      ++num_read_;
+      return index == longer_ ? "aa" : "a";
+    }
+    DocumentPlace find(int64_t position) const override {
+      return position <= longer_
+                 ? DocumentPlace{position, position}
+                 : DocumentPlace{position - 1, position == longer_ + 1 ? longer_ : position};
+    }
+    std::string name() const override { return "many"; }
+    int64_t num_read() const { return num_read_; }
+
+   private:
+    int64_t longer_;
+    mutable int64_t num_read_ = 0;
+  };
+  const int64_t last = CorpusFingerprint::kAllLengths + 999;
+  std::set<std::string> hashes;
+  for (const int64_t longer : {int64_t{0}, int64_t{1023}, last - 1023, last}) {
+    const Many source(longer);
+    hashes.insert(corpus_fingerprint(source).xxh3_128);
+    EXPECT_LT(source.num_read(), 5'000'000);
+  }
+  EXPECT_EQ(hashes.size(), 4u);
+}
+
 TEST(CorpusFingerprint, SeesWhereDocumentsEndAndTheirOrder) {
   const std::set<std::string> hashes = {hash_of({"abc", "de"}),     hash_of({"ab", "cde"}),
                                         hash_of({"de", "abc"}),     hash_of({"abc", "", "de"}),

@@ -202,6 +202,79 @@ TEST(Corpus, OffsetsThatRunBackOrOutAreRefused) {
   }
 }
 
+TEST(Corpus, NullsThatHaveTextAreRefused) {
+  const std::string good =
+      stream_of({batch_of("text", strings<arrow::LargeStringBuilder>({"aaaa", "<null>", "bbbb"}))});
+  const std::string offsets{"\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0", 24};
+  const size_t place = good.find(offsets);
+  ASSERT_NE(place, std::string::npos);
+  std::string damaged = good;
+  damaged[place + 16] = '\6';
+  EXPECT_EQ(error_of(good), "");
+  EXPECT_NE(error_of(damaged).find("row 1 is null and has text"), std::string::npos);
+}
+
+void write_corpus(const fs::path& path, const Documents& documents) {
+  CorpusWriter writer(path);
+  for (const std::string& text : documents) writer.append(text);
+  writer.commit();
+}
+
+// What a byte of the corpus, laid end to end, belongs to.
+TEST(Corpus, FindsTheDocumentOfEveryByte) {
+  const auto column = strings<arrow::LargeStringBuilder>({"", "ab", "", "", "cde", "<null>", "f"});
+  const auto empty = strings<arrow::LargeStringBuilder>({"", ""});
+  const std::string bytes = stream_of({batch_of("text", empty), batch_of("text", column->Slice(1)),
+                                       batch_of("text", empty), batch_of("text", column)});
+  const Corpus corpus = corpus_of(bytes);
+  int64_t position = 0;
+  for (int64_t i = 0; i < corpus.num_documents(); ++i) {
+    const int64_t begin = position;
+    for (size_t c = 0; c < corpus.document(i).size(); ++c, ++position) {
+      EXPECT_EQ(corpus.find(position).document, i) << position;
+      EXPECT_EQ(corpus.find(position).begin, begin) << position;
+    }
+  }
+  EXPECT_EQ(position, corpus.num_bytes());
+  EXPECT_THROW(corpus.find(position), Error);
+}
+
+TEST(Corpus, AFolderIsItsFilesInTheOrderOfTheirNames) {
+  const fs::path folder = new_folder("corpus-folder");
+  write_corpus(folder / "b.arrow", {"three"});
+  write_corpus(folder / "a.arrow", {"one", "two"});
+  write_corpus(folder / ".hidden.arrow", {"not this"});
+  write_file_atomic(folder / "notes.txt", "nor this");
+  const Corpus corpus(folder);
+  EXPECT_EQ(documents_of(corpus), (Documents{"one", "two", "three"}));
+  EXPECT_EQ(corpus.find(6).document, 2);
+  for (const int64_t i : {0, 2, 1}) corpus.forget(corpus.document(i));
+  EXPECT_EQ(documents_of(corpus), (Documents{"one", "two", "three"}));
+}
+
+TEST(Corpus, AFolderWithoutAllOfItsShardsIsRefused) {
+  const fs::path folder = new_folder("corpus-shards");
+  EXPECT_NE(test::error_of([&] { Corpus{folder}; }).find("a folder without .arrow files"),
+            std::string::npos);
+  for (const int shard : {0, 1, 3}) {
+    write_corpus(folder / fmt::format("part-{:05}-of-00004.arrow", shard), {"text"});
+  }
+  EXPECT_NE(test::error_of([&] {
+              Corpus{folder};
+            }).find("holds 3 of the 4 files part-…-of-00004.arrow, number 2 is not there"),
+            std::string::npos);
+  write_corpus(folder / "part-00002-of-00004.arrow", {"text"});
+  EXPECT_EQ(Corpus(folder).num_documents(), 4);
+}
+
+TEST(Corpus, AnErrorOfOneOfManyFilesNamesTheFirstThatIsWrong) {
+  const fs::path folder = new_folder("corpus-many");
+  for (int i = 0; i < 100; ++i) write_corpus(folder / fmt::format("{:03}.arrow", i), {"text"});
+  for (const char* name : {"037.arrow", "081.arrow"}) write_file_atomic(folder / name, "damage");
+  EXPECT_NE(test::error_of([&] { Corpus{folder}; }).find("037.arrow: is no Arrow file"),
+            std::string::npos);
+}
+
 TEST(CorpusWriter, LeavesTheOldFileUntilItCommits) {
   const fs::path path = new_folder("corpus-old") / "corpus.arrow";
   write_file_atomic(path, "old");

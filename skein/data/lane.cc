@@ -117,11 +117,16 @@ Lane::Lane(const LaneContext& context, int64_t lane, const LaneState& state)
   const bool possible =
       state.block >= 0 && state.block <= max_block(context) && state.byte >= 0 && state.token >= 0;
   if (possible) enter_block();
-  int64_t position = block_.begin;
-  while (possible && position < block_.end && position < block_.begin + state.byte) {
-    position = context.blocks().segment(position, block_.end).range.end;
+  const int64_t position = block_.begin + state.byte;
+  bool begins_there = possible && position < block_.end;
+  if (begins_there) {
+    segment_ = context.blocks().segment(block_.begin, block_.end);
+    while (segment_.range.end <= position && segment_.range.end < block_.end) {
+      segment_ = context.blocks().next_segment(segment_, block_.end);
+    }
+    begins_there = found_ = segment_.range.begin == position;
   }
-  if (!possible || position >= block_.end || position != block_.begin + state.byte) {
+  if (!begins_there) {
     fail(
         ErrorCode::kInvalid,
         "{}: lane {} cannot continue at block {}, byte {}, token {}: no document begins there; the "
@@ -141,16 +146,15 @@ std::span<const int32_t> Lane::pending() {
 }
 
 void Lane::load_segment() {
-  const Segment segment = context_->blocks().segment(block_.begin + state_.byte, block_.end);
-  context_->tokenize(segment, tokens_);
-  segment_end_ = segment.range.end;
-  document_ = segment.document;
+  if (!found_) segment_ = context_->blocks().segment(block_.begin + state_.byte, block_.end);
+  found_ = true;
+  context_->tokenize(segment_, tokens_);
   const auto size = static_cast<int64_t>(tokens_.size());
   if (state_.token > 0 && state_.token >= size) {
     fail(ErrorCode::kInvalid,
          "{}: lane {} cannot continue at token {} of document {}, which has {}: the corpus or the "
          "tokenizer is not the one that the checkpoint was trained with",
-         context_->source().name(), lane_, state_.token, segment.document, size);
+         context_->source().name(), lane_, state_.token, segment_.document, size);
   }
   if (size == 0) leave_segment();
 }
@@ -161,7 +165,7 @@ int64_t Lane::progress() const {
   };
   double bytes = static_cast<double>(state_.byte);
   if (!tokens_.empty()) {  // otherwise none of its tokens has been read
-    bytes += static_cast<double>(segment_end_ - block_.begin - state_.byte) *
+    bytes += static_cast<double>(segment_.range.size()) *
              share(state_.token, static_cast<int64_t>(tokens_.size()));
   }
   return state_.block * kBlockProgress +
@@ -177,10 +181,14 @@ void Lane::consume(int64_t count) {
 void Lane::leave_segment() {
   tokens_.clear();
   state_.token = 0;
-  state_.byte = segment_end_ - block_.begin;
-  if (segment_end_ < block_.end) return;
+  state_.byte = segment_.range.end - block_.begin;
+  if (segment_.range.end < block_.end) {
+    segment_ = context_->blocks().next_segment(segment_, block_.end);
+    return;
+  }
   state_.byte = 0;
   ++state_.block;
+  found_ = false;
   enter_block();
 }
 

@@ -86,7 +86,7 @@ class Lane {
   std::span<const int32_t> pending();
 
   // The document of pending(), by its number in the corpus.
-  int64_t document() const { return document_; }
+  int64_t document() const { return segment_.document; }
 
   // Reads `count` <= pending().size() tokens.
   void consume(int64_t count);
@@ -109,9 +109,9 @@ class Lane {
   const LaneContext* context_;
   int64_t lane_;
   LaneState state_;
-  ByteRange block_;              // of state_.block
-  int64_t segment_end_ = 0;      // where tokens_ end; meaningless while tokens_ is empty
-  int64_t document_ = 0;         // likewise
+  ByteRange block_;  // of state_.block
+  Segment segment_;  // the current one, once `found_`
+  bool found_ = false;
   std::vector<int32_t> tokens_;  // of the current segment; empty: not tokenized yet
 };
 

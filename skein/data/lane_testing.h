@@ -1,6 +1,7 @@
 // For tests: documents in memory, a tokenizer of bytes, and random corpora.
 #pragma once
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <string_view>
@@ -13,14 +14,26 @@ namespace skein {
 
 class MemoryDocuments final : public DocumentSource {
  public:
-  explicit MemoryDocuments(std::vector<std::string> texts) : texts_(std::move(texts)) {}
+  explicit MemoryDocuments(std::vector<std::string> texts) : texts_(std::move(texts)) {
+    for (const std::string& text : texts_) {
+      num_bytes_ += static_cast<int64_t>(text.size());
+      ends_.push_back(num_bytes_);
+    }
+  }
   int64_t num_documents() const override { return static_cast<int64_t>(texts_.size()); }
+  int64_t num_bytes() const override { return num_bytes_; }
   std::string_view document(int64_t index) const override { return texts_.at(index); }
+  DocumentPlace find(int64_t position) const override {
+    const auto at = std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin();
+    return {at, at == 0 ? 0 : ends_.at(at - 1)};
+  }
   std::string name() const override { return "memory.arrow"; }
   const std::vector<std::string>& texts() const { return texts_; }
 
  private:
   std::vector<std::string> texts_;
+  std::vector<int64_t> ends_;
+  int64_t num_bytes_ = 0;
 };
 
 // One token per byte; with `drop_blanks` blanks give no token, as in tokenizers that normalize.

@@ -126,8 +126,9 @@ void read_stream_format(const std::shared_ptr<arrow::io::BufferReader>& input, c
 
 }  // namespace
 
-TextColumn::TextColumn(std::shared_ptr<arrow::ArrayData> array, const std::string& where)
-    : array_(std::move(array)) {
+TextColumn::TextColumn(std::shared_ptr<arrow::ArrayData> array,
+                       std::shared_ptr<const std::string> name, int64_t batch)
+    : array_(std::move(array)), name_(std::move(name)), batch_(batch) {
   const arrow::Type::type type = array_->type->id();
   wide_ = type == arrow::Type::LARGE_STRING || type == arrow::Type::LARGE_BINARY;
   const int64_t width = wide_ ? 8 : 4;
@@ -142,34 +143,52 @@ TextColumn::TextColumn(std::shared_ptr<arrow::ArrayData> array, const std::strin
                               : nullptr;
   };
   if (num_documents_ < 0 || first_ < 0) {
-    fail(ErrorCode::kCorrupt, "{}: has {} rows", where, num_documents_);
+    fail(ErrorCode::kCorrupt, "{}: has {} rows", where(), num_documents_);
   }
   if (num_documents_ == 0) return;
   // An array of n values has n + 1 offsets.
   if (const int64_t stored = size_of(1) / width;
       stored <= first_ || stored - first_ <= num_documents_) {
-    fail(ErrorCode::kCorrupt, "{}: {} rows, but only {} offsets", where, num_documents_, stored);
+    fail(ErrorCode::kCorrupt, "{}: {} rows, but only {} offsets", where(), num_documents_, stored);
   }
   validity_ = address_of(0);
   if (validity_ != nullptr && size_of(0) < (first_ + num_documents_ + 7) / 8) {
-    fail(ErrorCode::kCorrupt, "{}: {} rows, but a validity bitmap of {} bytes", where,
+    fail(ErrorCode::kCorrupt, "{}: {} rows, but a validity bitmap of {} bytes", where(),
          num_documents_, size_of(0));
   }
   offsets_ = address_of(1);
   text_ = reinterpret_cast<const char*>(address_of(2));
-  check_offsets(size_of(2), where);
-  num_bytes_ = offset_at(num_documents_) - offset_at(0);
+  text_bytes_ = size_of(2);
+  const int64_t begin = offset_at(0), end = offset_at(num_documents_);
+  if (begin < 0 || end < begin || end > text_bytes_) {
+    fail(ErrorCode::kCorrupt, "{}: rows 0 to {} are bytes {} to {}: expected some of 0 to {}",
+         where(), num_documents_, begin, end, text_bytes_);
+  }
+  num_bytes_ = end - begin;
 }
 
-void TextColumn::check_offsets(int64_t text_bytes, const std::string& where) const {
+std::string TextColumn::where() const { return fmt::format("{}: record batch {}", *name_, batch_); }
+
+void TextColumn::check_offsets() const {
   int64_t previous = 0;
-  for (int64_t i = 0; i <= num_documents_; ++i) {
+  for (int64_t i = 0; i <= num_documents_ && num_documents_ > 0; ++i) {
     const int64_t offset = offset_at(i);
-    if (offset < previous || offset > text_bytes) {
-      fail(ErrorCode::kCorrupt, "{}: row {} begins at byte {}: expected {} to {}", where, i, offset,
-           previous, text_bytes);
+    if (offset < previous || offset > text_bytes_) {
+      fail(ErrorCode::kCorrupt, "{}: row {} begins at byte {}: expected {} to {}", where(), i,
+           offset, previous, text_bytes_);
     }
     previous = offset;
+  }
+}
+
+void TextColumn::check_nulls() const {
+  if (validity_ == nullptr) return;
+  for (int64_t i = 0; i < num_documents_; ++i) {
+    if (!is_null(i) || offset_at(i) == offset_at(i + 1)) continue;
+    fail(ErrorCode::kUnsupported,
+         "{}: row {} is null and has text: expected empty nulls; `skein data ingest --out "
+         "NEW.arrow {}` rewrites it",
+         where(), i, *name_);
   }
 }
 
@@ -185,15 +204,36 @@ int64_t TextColumn::offset_at(int64_t index) const {
   return offset;
 }
 
+bool TextColumn::is_null(int64_t index) const {
+  if (validity_ == nullptr) return false;
+  const int64_t bit = first_ + index;
+  return (std::to_integer<int>(validity_[bit / 8]) >> (bit % 8) & 1) == 0;
+}
+
 std::string_view TextColumn::document(int64_t index) const {
-  if (validity_ != nullptr) {
-    const int64_t bit = first_ + index;
-    if ((std::to_integer<int>(validity_[bit / 8]) >> (bit % 8) & 1) == 0) return {};
+  if (is_null(index)) return {};
+  const int64_t begin = offset_at(index), end = offset_at(index + 1);
+  if (begin < 0 || end < begin || end > text_bytes_) {
+    fail(ErrorCode::kCorrupt, "{}: row {} is bytes {} to {}: expected some of 0 to {}", where(),
+         index, begin, end, text_bytes_);
   }
-  const int64_t begin = offset_at(index);
-  const int64_t length = offset_at(index + 1) - begin;
-  return length == 0 ? std::string_view()
-                     : std::string_view(text_ + begin, static_cast<size_t>(length));
+  return begin == end ? std::string_view()
+                      : std::string_view(text_ + begin, static_cast<size_t>(end - begin));
+}
+
+TextColumn::Place TextColumn::find(int64_t position) const {
+  const int64_t base = offset_at(0);
+  int64_t low = 0, high = num_documents_;  // low begins at or before `position`, high after it
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (offset_at(middle) - base <= position ? low : high) = middle;
+  }
+  const Place found{low, offset_at(low) - base};
+  if (position - found.begin >= static_cast<int64_t>(document(low).size())) {
+    fail(ErrorCode::kCorrupt, "{}: no row holds byte {} of its text: the offsets are out of order",
+         where(), position);
+  }
+  return found;
 }
 
 void for_each_text_column(std::span<const std::byte> bytes, const fs::path& name,
@@ -203,10 +243,10 @@ void for_each_text_column(std::span<const std::byte> bytes, const fs::path& name
   check_is_arrow(all, name);
   const auto input = std::make_shared<arrow::io::BufferReader>(std::make_shared<arrow::Buffer>(
       reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int64_t>(bytes.size())));
+  const auto shared_name = std::make_shared<const std::string>(name.string());
   int64_t batch_index = 0;
   const Visitor visit_batch = [&](const arrow::RecordBatch& batch) {
-    visit(TextColumn(batch.column_data(0),
-                     fmt::format("{}: record batch {}", name.string(), batch_index++)));
+    visit(TextColumn(batch.column_data(0), shared_name, batch_index++));
   };
   if (all.starts_with(kFileMagic)) {
     read_file_format(input, name, column, pool, visit_batch);

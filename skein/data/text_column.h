@@ -20,26 +20,47 @@
 namespace skein {
 
 // Documents in one array of type string, large_string, binary or large_binary. The constructor
-// checks every offset, so that document() needs no check; it does not look at the text.
+// looks at the sizes of the buffers and at the first and last offset; document() checks the two
+// offsets that it uses, so that a column of any length opens at once and no damage is read past.
 class TextColumn {
  public:
-  // `where` begins every error: "corpus.arrow: record batch 3".
-  TextColumn(std::shared_ptr<arrow::ArrayData> array, const std::string& where);
+  // `name` and `batch` begin every error: "corpus.arrow: record batch 3".
+  TextColumn(std::shared_ptr<arrow::ArrayData> array, std::shared_ptr<const std::string> name,
+             int64_t batch);
 
   int64_t num_documents() const { return num_documents_; }
-  int64_t num_bytes() const { return num_bytes_; }
-  std::string_view document(int64_t index) const;  // a null is an empty document
+  int64_t num_bytes() const { return num_bytes_; }  // of all documents together
+  std::string_view document(int64_t index) const;   // a null is an empty document
+
+  // Where a document lies in the text of the column, laid end to end.
+  struct Place {
+    int64_t document = 0;
+    int64_t begin = 0;  // bytes of text before it
+  };
+  // The document that holds byte `position`, 0 <= position < num_bytes(): a binary search. Needs
+  // check_nulls().
+  Place find(int64_t position) const;
+
+  // Throws Error{kCorrupt} unless all offsets are in order: 8 bytes a document are read.
+  void check_offsets() const;
+  // Throws Error{kUnsupported} if a null has text, so that offsets say more than documents hold.
+  // Reads a bit a document, where there are nulls at all.
+  void check_nulls() const;
 
  private:
   int64_t offset_at(int64_t index) const;
-  void check_offsets(int64_t text_bytes, const std::string& where) const;
+  bool is_null(int64_t index) const;
+  std::string where() const;
 
   std::shared_ptr<arrow::ArrayData> array_;  // keeps the buffers alive
-  const std::byte* validity_ = nullptr;      // one bit per document; null: all are valid
+  std::shared_ptr<const std::string> name_;
+  int64_t batch_;
+  const std::byte* validity_ = nullptr;  // one bit per document; null: all are valid
   const std::byte* offsets_ = nullptr;
   const char* text_ = nullptr;
-  bool wide_ = false;  // 64-bit offsets
-  int64_t first_ = 0;  // offset of this array in its buffers
+  int64_t text_bytes_ = 0;  // of the buffer
+  bool wide_ = false;       // 64-bit offsets
+  int64_t first_ = 0;       // offset of this array in its buffers
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;
 };

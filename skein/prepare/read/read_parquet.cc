@@ -78,7 +78,8 @@ void read_batches(const fs::path& path, const std::string& wanted, const Documen
   std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
   for (size_t i = 0; i < row_groups.size(); ++i) row_groups[i] = static_cast<int>(i);
   const auto batches = value_or_fail(reader->GetRecordBatchReader(row_groups, {leaf}), path);
-  int64_t row = 0;
+  const auto name = std::make_shared<const std::string>(path.string());
+  int64_t row = 0, num_batches = 0;
   std::shared_ptr<arrow::RecordBatch> batch;
   while (check(batches->ReadNext(&batch), path), batch != nullptr) {
     const arrow::Type::type type = batch->schema()->field(0)->type()->id();
@@ -86,7 +87,7 @@ void read_batches(const fs::path& path, const std::string& wanted, const Documen
       fail(ErrorCode::kInvalid, "{}: column `{}` is of type {}: expected a string", path.string(),
            wanted, batch->schema()->field(0)->type()->ToString());
     }
-    const TextColumn column(batch->column_data(0), path.string());
+    const TextColumn column(batch->column_data(0), name, num_batches++);
     for (int64_t i = 0; i < column.num_documents(); ++i) {
       check_utf8(column.document(i), fmt::format("{}:{}", path.string(), ++row));
       visit(column.document(i));
