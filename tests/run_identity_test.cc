@@ -45,7 +45,9 @@ Config small_config() {
 }
 
 RunContent small_content() {
-  return {.tokenizer = "aaaaaaaaaaaa", .tokens = 64, .train = {10, 1000, "cccccccccccc"}};
+  return {.tokenizer = "aaaaaaaaaaaa",
+          .tokens = 64,
+          .train = CorpusFingerprint{10, 1000, "cccccccccccc"}};
 }
 
 Json configuration(const std::function<void(Config&, DecoderConfig&, RunContent&)>& change = {}) {
@@ -101,7 +103,7 @@ TEST(CompareConfigurations, TellsWhatIsAllowedFromWhatIsNot) {
   expect("data.document_mask", meaning, [](C& c, M&, R&) { c.data.document_mask = false; });
   expect("precision.mode", meaning, [](C& c, M&, R&) { c.precision.mode = "bf16"; });
   expect("data.tokenizer", meaning, [](C&, M&, R& r) { r.tokenizer = "bbbbbbbbbbbb"; });
-  expect("data.train", meaning, [](C&, M&, R& r) { r.train.xxh3_128 = "dddddddddddd"; });
+  expect("data.train", meaning, [](C&, M&, R& r) { r.train->xxh3_128 = "dddddddddddd"; });
   expect("data.train", impossible, [](C&, M&, R& r) { r.train = {10, 1001, "dddddddddddd"}; });
   expect("model.rope_theta", meaning, constants([](LlamaConstants& c) { c.rope.theta = 500000; }));
   expect("model.rms_norm_eps", meaning,

@@ -23,6 +23,7 @@ enum class RandomPurpose : uint32_t {
   kMomentRounding = 3,      // bf16 optimizer moments
   kDataOrder = 4,           // permutation of corpus blocks
   kSampling = 5,            // text generation
+  kMixture = 6,             // with which corpus a lane begins
 };
 
 // The natural logarithm of u in (0, 1].

@@ -162,9 +162,11 @@ void print_batch(const Batch& batch, const Tokenizer& tokenizer) {
 int sample(const SampleCommand& options) {
   const Config config = load_config(options.config.path, options.config.overrides);
   const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
-  const DataFeed feed(config.data.train, *tokenizer, config, tokenizer->vocab_size());
+  const DataFeed feed(*tokenizer, config, tokenizer->vocab_size());
+  std::vector<std::string> sources;
+  for (const DataSource& source : config.data.source) sources.push_back(source.name);
   const SkippedBatches skipped = skipped_by_run(config);
-  Packer packer(feed.context(), 0, config.batch.global_sequences);
+  Packer packer(feed.mixture(), 0, config.batch.global_sequences);
   Batch batch(0, config.batch.global_sequences, config.data.sequence_length);
   std::vector<RowSegment> segments;
   for (int64_t at = 0, step = options.step; step < options.step + options.count; ++step) {
@@ -174,7 +176,7 @@ int sample(const SampleCommand& options) {
     at = number;
     batch.step = step;
     if (options.json) {
-      fmt::print("{}\n", batch_to_json(batch, segments).dump());
+      fmt::print("{}\n", batch_to_json(batch, segments, sources).dump());
     } else {
       print_batch(batch, *tokenizer);
     }

@@ -58,9 +58,8 @@ std::vector<std::string> set_arguments(const std::vector<std::string>& settings)
 
 // Every path that the pods need lies on a volume; their working folder is another than this one.
 void place_on_volumes(Config& config, const JobSetRun& run) {
-  for (const ConfigField& field : config_fields()) {
-    if (!field.limits.is_path) continue;
-    std::string& path = *std::get<std::string*>(field.value(config));
+  for (const auto& [key, place] : config_paths(config)) {
+    std::string& path = *place;
     const bool is_path = !path.empty() && path.find("://") == std::string::npos &&
                          !path.starts_with(kConfigDir) && path != "auto" && path != "never";
     if (!is_path) continue;
@@ -72,9 +71,8 @@ void place_on_volumes(Config& config, const JobSetRun& run) {
         });
     if (is_there) continue;
     fail(ErrorCode::kUsage,
-         "[{}] {} is '{}', which no pod would see: expected a path on a volume, --volume "
-         "CLAIM:/MOUNT",
-         field.section, field.key, path);
+         "{} is '{}', which no pod would see: expected a path on a volume, --volume CLAIM:/MOUNT",
+         key, path);
   }
 }
 

@@ -1,5 +1,6 @@
 // skein why RUN --step N [--set section.key=value]... [--top K] [--exact] [--json]
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,12 +24,13 @@ OrderedJson finite_json(double value) {
   return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
 }
 
-OrderedJson answer_json(const StepAnswer& answer, const std::string& corpus, size_t top) {
+OrderedJson answer_json(const StepAnswer& answer, const std::vector<std::string>& corpora,
+                        size_t top) {
   OrderedJson documents = OrderedJson::array();
   for (size_t i = 0; i < std::min(top, answer.documents.size()); ++i) {
     const DocumentEffect& document = answer.documents[i];
     documents.push_back({{"rank", i + 1},
-                         {"corpus", corpus},
+                         {"corpus", corpora[document.place.corpus]},
                          {"document", document.place.document},
                          {"row", document.place.row},
                          {"lane", document.place.row},
@@ -58,11 +60,11 @@ OrderedJson answer_json(const StepAnswer& answer, const std::string& corpus, siz
           {"documents", std::move(documents)}};
 }
 
-void print_answer(const StepAnswer& answer, const std::string& corpus, size_t top) {
+void print_answer(const StepAnswer& answer, const std::vector<std::string>& corpora, size_t top) {
   fmt::print(
       "batch {} of {}, {} step {}: {} documents, loss {:.4f} by the weights of step {}, {}\n",
-      answer.batch, corpus, answer.is_skipped ? "skipped before" : "of", answer.step,
-      answer.documents.size(), answer.loss, answer.weights_step,
+      answer.batch, fmt::join(corpora, ", "), answer.is_skipped ? "skipped before" : "of",
+      answer.step, answer.documents.size(), answer.loss, answer.weights_step,
       answer.weights_from.empty() ? "the initial ones" : answer.weights_from);
   if (!answer.is_exact) {
     fmt::print(
@@ -75,7 +77,10 @@ void print_answer(const StepAnswer& answer, const std::string& corpus, size_t to
   for (size_t i = 0; i < std::min(top, answer.documents.size()); ++i) {
     const DocumentEffect& document = answer.documents[i];
     fmt::print("{:>4}  {:>9}  {:>5}  {:>11}  {:>8.3f}  {:>9.3f}  {:>9.3g}  {:>5.1f}%  {}\n", i + 1,
-               document.place.document, document.place.row,
+               corpora.size() == 1
+                   ? fmt::format("{}", document.place.document)
+                   : fmt::format("{}:{}", document.place.corpus + 1, document.place.document),
+               document.place.row,
                fmt::format("{}-{}", document.place.begin, document.place.end - 1), document.loss,
                document.bits_per_byte, document.grad_norm, 100 * document.loss_share,
                visible_text(document.text, kShownCharacters));
@@ -102,12 +107,16 @@ int why_command(const WhyOptions& options) {
     log::info("{}", line);
   }
   const StepAnswer answer = explain_step(config, options.question);
-  const std::string corpus = absolute_path(config.data.train);
+  std::vector<std::string> corpora;  // of the mixture
+  for (const DataSource& source : config.data.source) {
+    corpora.push_back(absolute_path(source.path));
+  }
+  if (corpora.empty()) corpora.push_back(absolute_path(config.data.train));
   const auto top = static_cast<size_t>(options.top);
   if (options.json) {
-    print_json(answer_json(answer, corpus, top));
+    print_json(answer_json(answer, corpora, top));
   } else {
-    print_answer(answer, corpus, top);
+    print_answer(answer, corpora, top);
   }
   return kExitDone;
 }

@@ -81,7 +81,9 @@ bool in_limits(double value, const ConfigLimits& limits) {
 }
 
 // Stores a TOML value in a field; false where its type or its value does not fit.
-struct Store {
+class Store {
+ public:
+  Store(const toml::node& node, const ConfigLimits& limits) : node(node), limits(limits) {}
   const toml::node& node;
   const ConfigLimits& limits;
 
@@ -111,6 +113,33 @@ struct Store {
     }
     *target = value->get();
     return true;
+  }
+  bool operator()(std::vector<DataSource>* target) const {
+    const toml::array* tables = node.as_array();
+    if (tables == nullptr) return false;
+    std::vector<DataSource> sources;
+    for (const toml::node& table : *tables) {
+      if (!table.is_table() || !store_source(*table.as_table(), sources.emplace_back()))
+        return false;
+    }
+    *target = std::move(sources);
+    return true;
+  }
+
+ private:
+  static bool store_source(const toml::table& table, DataSource& source) {
+    for (const auto& [key, value] : table) {
+      if (key == "path" && value.is_string()) {
+        source.path = value.as_string()->get();
+      } else if (key == "name" && value.is_string()) {
+        source.name = value.as_string()->get();
+      } else if (key == "weight" && (value.is_integer() || value.is_floating_point())) {
+        source.weight = *value.value<double>();
+      } else {
+        return false;
+      }
+    }
+    return !source.path.empty() && std::isfinite(source.weight) && source.weight > 0;
   }
 };
 
@@ -167,11 +196,22 @@ class ConfigReader {
     const bool named_otherwise =
         !config_.model.inline_keys.empty() || !config_.model.init_from.empty();
     if (named_otherwise && !hf_config_given_) config_.model.hf_config.clear();
+    for (auto* sources : {&config_.data.source, &config_.data.validation_set}) {
+      for (DataSource& source : *sources) {
+        if (source.name.empty()) source.name = name_of(source.path);
+      }
+    }
     fill_run_length(config_);
     return std::move(config_);
   }
 
  private:
+  // "web" of data/web.arrow and of data/web/.
+  static std::string name_of(const fs::path& path) {
+    const fs::path file = path.has_filename() ? path : path.parent_path();
+    return file.extension() == ".arrow" ? file.stem().string() : file.filename().string();
+  }
+
   // Only one key may set the length of a run. An override replaces the file's key. A value of 0
   // means not set, since the config.toml in a run folder holds all three keys.
   void note_length(std::string_view section, std::string_view key, const std::string& where,
@@ -204,10 +244,10 @@ class ConfigReader {
              const toml::node& node, const std::string& where) {
     bool stored = false;
     if (known.field) {
-      stored = std::visit(Store{node, known.field->limits}, known.field->value(config_));
-      if (stored && known.field->limits.is_path) {
-        std::string* path = std::get<std::string*>(known.field->value(config_));
-        *path = expand_home(*path, fmt::format("{}: {} in [{}]", where, key, section));
+      stored = std::visit(Store(node, known.field->limits), known.field->value(config_));
+      for (const ConfigPath& at : stored ? config_paths(config_) : std::vector<ConfigPath>()) {
+        if (at.key != fmt::format("{}.{}", section, key)) continue;
+        *at.path = expand_home(*at.path, fmt::format("{}: {} in [{}]", where, key, section));
       }
       if (section == "model" && key == "hf_config") hf_config_given_ = true;
       if (section == "optimizer" && key == "warmup_steps") config_.origin.warmup_given = true;
@@ -244,16 +284,15 @@ namespace {
 // Replaces {config_dir} by the folder of `file` in every path.
 void put_in_config_dir(Config& config, const fs::path& file) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  for (const ConfigField& field : config_fields()) {
-    if (!field.limits.is_path) continue;
-    std::string& path = *std::get<std::string*>(field.value(config));
+  for (const auto& [key, place] : config_paths(config)) {
+    std::string& path = *place;
     const size_t at = path.find(kConfigDir);
     if (at == std::string::npos) continue;
     const std::string rest = path.substr(kConfigDir.size());
     if (at != 0 || (!rest.empty() && rest.front() != '/')) {
       fail(ErrorCode::kUsage,
-           "{}: {} in [{}] is \"{}\": expected {} at the beginning of the path, and then /",
-           file.string(), field.key, field.section, path, kConfigDir);
+           "{}: {} is \"{}\": expected {} at the beginning of the path, and then /", file.string(),
+           key, path, kConfigDir);
     }
     path =
         rest.size() <= 1 ? folder.string() : (folder / rest.substr(1)).lexically_normal().string();

@@ -44,10 +44,20 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
+// One corpus of several.
+struct DataSource {
+  std::string path;
+  double weight = 1;  // its share of the tokens, relative to the others'
+  std::string name;   // left out: that of the file or folder
+  bool operator==(const DataSource&) const = default;
+};
+
 struct DataConfig {
   std::string train;
+  std::vector<DataSource> source;  // in place of train
   std::string tokenizer;
   std::string validation;
+  std::vector<DataSource> validation_set;  // beside validation; their weights mean nothing
   int64_t sequence_length = 4096;
   bool document_mask = true;
   std::string skip_batches;  // SkippedBatches::parse

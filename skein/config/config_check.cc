@@ -1,15 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "skein/base/error.h"
 #include "skein/base/units.h"
 #include "skein/config/config.h"
 #include "skein/config/node_range.h"
 #include "skein/data/skipped_batches.h"
+#include "skein/optim/update.h"
 
 namespace skein {
 namespace {
@@ -29,10 +32,31 @@ class Checker {
   const std::string& name_;
 };
 
+constexpr size_t kMaxSources = kMaxCorpora;
+
+// Checkpoints and metrics know the corpora by name.
+void check_names(std::span<const DataSource> sources, const char* key, const Checker& check) {
+  std::set<std::string> names;
+  for (const DataSource& source : sources) {
+    const std::string& name = source.name;
+    const bool is_word = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return c == '_' || c == '-' || c == '.' || std::isalnum(static_cast<unsigned char>(c)) != 0;
+    });
+    check.require(is_word,
+                  "[[data.{}]] {} has the name \"{}\": expected letters, digits, -, _ and .; name "
+                  "says another one than that of the file",
+                  key, source.path, name);
+    check.require(names.insert(name).second,
+                  "[[data.{}]] has two corpora of the name \"{}\": expected another `name` for one "
+                  "of them",
+                  key, name);
+  }
+}
+
 void check_data(const Config& config, const Checker& check, ConfigUse use) {
   const DataConfig& data = config.data;
   if (use == ConfigUse::kTrain) {
-    check.require(!data.train.empty(),
+    check.require(!data.train.empty() || !data.source.empty(),
                   "[data] train is missing: expected the corpus, an Arrow file that "
                   "`skein data ingest` wrote");
     check.require(!data.tokenizer.empty(),
@@ -40,10 +64,25 @@ void check_data(const Config& config, const Checker& check, ConfigUse use) {
                   "wrote, or one that holds a "
                   "tokenizer.model or tokenizer.json");
   }
-  check.require(config.validate.every_steps == 0 || !data.validation.empty(),
-                "[validate] every_steps is {} but [data] validation is empty: expected a corpus to "
-                "validate on",
-                config.validate.every_steps);
+  check.require(data.train.empty() || data.source.empty(),
+                "[data] has train and source: expected one of them; a corpus that is read with "
+                "others is a source");
+  check.require(
+      data.source.empty() || config.run.epochs == 0,
+      "[run] epochs is {}, and [[data.source]] names {} corpora, which are each read at a "
+      "pace of their own: expected run.steps or run.tokens",
+      config.run.epochs, data.source.size());
+  check.require(
+      config.validate.every_steps == 0 || !data.validation.empty() || !data.validation_set.empty(),
+      "[validate] every_steps is {} but [data] validation is empty: expected a corpus to "
+      "validate on",
+      config.validate.every_steps);
+  check.require(data.source.size() <= kMaxSources,
+                "[[data.source]] names {} corpora, expected at most {}: corpora of one kind can "
+                "lie in one folder, which is one source",
+                data.source.size(), kMaxSources);
+  check_names(data.source, "source", check);
+  check_names(data.validation_set, "validation_set", check);
 }
 
 // A spike is recognized in its fifth step. The checkpoint before it must be there still.

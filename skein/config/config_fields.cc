@@ -1,5 +1,7 @@
 #include "skein/config/config_fields.h"
 
+#include <fmt/format.h>
+
 namespace skein {
 namespace {
 
@@ -70,11 +72,18 @@ std::vector<ConfigField> make_fields() {
        "output projections of attention and MLP start with init_std / sqrt(2 * layers)"},
 
       {"data", "train", at<&C::data, &DataConfig::train>,
-       "the corpus: an Arrow stream file written by `skein data ingest`", required_path()},
+       "the corpus: an Arrow stream file written by `skein data ingest`, or a folder of them",
+       required_path()},
+      {"data", "source", at<&C::data, &DataConfig::source>,
+       "in place of train: several corpora, read together, each for its share of the tokens: "
+       "`[[data.source]]` with `path`, `weight` (1) and `name`"},
       {"data", "tokenizer", at<&C::data, &DataConfig::tokenizer>, "folder of the tokenizer",
        required_path()},
       {"data", "validation", at<&C::data, &DataConfig::validation>,
        "a corpus to validate on; empty: none", a_path()},
+      {"data", "validation_set", at<&C::data, &DataConfig::validation_set>,
+       "more corpora to validate on, each with a loss of its own: `[[data.validation_set]]` with "
+       "`path` and `name`"},
       {"data", "sequence_length", at<&C::data, &DataConfig::sequence_length>,
        "tokens in a row of the batch", between(2, kMaxCount)},
       {"data", "document_mask", at<&C::data, &DataConfig::document_mask>,
@@ -276,6 +285,19 @@ std::vector<ConfigField> make_fields() {
 std::span<const ConfigField> config_fields() {
   static const std::vector<ConfigField> fields = make_fields();
   return fields;
+}
+
+std::vector<ConfigPath> config_paths(Config& config) {
+  std::vector<ConfigPath> paths;
+  for (const ConfigField& field : config_fields()) {
+    const std::string key = fmt::format("{}.{}", field.section, field.key);
+    const ConfigValue value = field.value(config);
+    if (field.limits.is_path) paths.push_back({key, std::get<std::string*>(value)});
+    if (const auto* sources = std::get_if<std::vector<DataSource>*>(&value)) {
+      for (DataSource& source : **sources) paths.push_back({key, &source.path});
+    }
+  }
+  return paths;
 }
 
 }  // namespace skein

@@ -18,7 +18,7 @@ namespace skein {
 inline constexpr int64_t kMaxSteps = (int64_t{1} << 28) - 1;
 
 // A pointer to a key's value in a Config; the alternative gives the type.
-using ConfigValue = std::variant<bool*, int64_t*, double*, std::string*>;
+using ConfigValue = std::variant<bool*, int64_t*, double*, std::string*, std::vector<DataSource>*>;
 
 // The values that a key accepts beyond its type.
 struct ConfigLimits {
@@ -41,6 +41,13 @@ struct ConfigField {
 
 // All keys, grouped by section, in the order in which they are printed.
 std::span<const ConfigField> config_fields();
+
+// Every path of a configuration, and the key that it stands in.
+struct ConfigPath {
+  std::string key;  // "data.train"
+  std::string* path;
+};
+std::vector<ConfigPath> config_paths(Config& config);
 
 // A key is either in the table or a Hugging Face key of [model]; the other pointer is null.
 struct KnownKey {

@@ -65,8 +65,8 @@ void count_epochs(Config& config, ConfigUse use) {
          key);
   }
   const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
-  const DataFeed feed(config.data.train, *tokenizer, config, 0);
-  const TokenCount count = count_tokens(feed.context());
+  const DataFeed feed(*tokenizer, config, 0);
+  const TokenCount count = count_tokens(feed.mixture().corpus(0));
   set_steps(config, config.run.epochs * count.tokens, key);
   config.origin.length = fmt::format(
       "{} is run.steps = {} of {} tokens: {} holds {} tokens{}", key, config.run.steps,

@@ -74,6 +74,10 @@ struct DescribeType {
     if (limits.choices.empty()) return "a string in quotes";
     return fmt::format("one of: {}", fmt::join(limits.choices, ", "));
   }
+  std::string operator()(const std::vector<DataSource>*) const {
+    return "a list of tables with path, weight (above 0) and name, such as [{path = \"web\", weight "
+           "= 0.7}]";
+  }
 };
 
 std::string describe_kind(ModelKey::Kind kind) {
@@ -136,6 +140,7 @@ std::span<const std::string_view> acceptable_changes() {
                                                "model.rope_theta",
                                                "model.rope_scaling",
                                                "data.train",
+                                               "data.source",
                                                "data.tokenizer",
                                                "data.sequence_length",
                                                "data.document_mask",

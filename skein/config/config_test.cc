@@ -262,6 +262,11 @@ class RandomConfig {
     *value = limits_->minimum + uniform() * (limits_->maximum - limits_->minimum);
     if (random_() % 4 == 0) *value = limits_->maximum / 2;
   }
+  void fill(std::vector<DataSource>* value) {
+    for (uint32_t left = random_() % 4; left > 0; --left) {
+      value->push_back({"a" + text(), 0.125 + uniform(), "b" + text()});
+    }
+  }
   void fill(std::string* value) {
     const auto& choices = limits_->choices;
     *value = choices.empty() ? text() : std::string(choices[random_() % choices.size()]);
@@ -348,7 +353,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 79u);  // the keys of Config
+  EXPECT_EQ(names.size(), 81u);  // the keys of Config
 }
 
 TEST(SettingsWithoutEffect, FastAccumulationIsOfEightBits) {

@@ -41,6 +41,15 @@ struct ValueText {
   std::string operator()(const int64_t* value) const { return fmt::format("{}", *value); }
   std::string operator()(const double* value) const { return toml_float(*value); }
   std::string operator()(const std::string* value) const { return toml_string(*value); }
+  std::string operator()(const std::vector<DataSource>* value) const {
+    std::vector<std::string> tables;
+    for (const DataSource& source : *value) {
+      tables.push_back(fmt::format("{{path = {}, weight = {}, name = {}}}",
+                                   toml_string(source.path), toml_float(source.weight),
+                                   toml_string(source.name)));
+    }
+    return fmt::format("[{}]", fmt::join(tables, ", "));
+  }
 };
 
 std::string type_name(const ConfigField& field) {
@@ -49,6 +58,7 @@ std::string type_name(const ConfigField& field) {
     std::string operator()(const int64_t*) const { return "whole number"; }
     std::string operator()(const double*) const { return "number"; }
     std::string operator()(const std::string*) const { return "string"; }
+    std::string operator()(const std::vector<DataSource>*) const { return "list of tables"; }
   };
   if (!field.limits.choices.empty()) {
     return fmt::format("`{}`", fmt::join(field.limits.choices, "`, `"));

@@ -1,30 +1,34 @@
-// A corpus, its tokenizer and its lanes: the data source of the training loop.
+// The corpora of a run or of a validation, and their lanes: the data source of the training loop.
 #pragma once
 
-#include <memory>
+#include <list>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "skein/config/config.h"
 #include "skein/data/blocks.h"
-#include "skein/data/loader.h"
+#include "skein/data/mixture.h"
 #include "skein/data/tokenizer.h"
 
 namespace skein {
 
 class DataFeed {
  public:
-  // Throws where the corpus cannot be read or is smaller than one batch; `key` is the configuration
-  // key that errors name. `tokenizer` must outlive the feed.
-  DataFeed(const std::string& corpus, const Tokenizer& tokenizer, const Config& config,
-           int64_t vocab_size, const std::string& key = "data.train")
-      : corpus_(open_corpus(corpus, key)),
-        documents_(corpus_),
-        context_(documents_, tokenizer, lane_options(config, vocab_size)) {}
+  // What [data] says to train on: train or the sources. Throws where a corpus cannot be read or is
+  // smaller than one batch; of several, one smaller than a batch is read again and again.
+  // `tokenizer` must outlive the feed.
+  DataFeed(const Tokenizer& tokenizer, const Config& config, int64_t vocab_size)
+      : DataFeed(training_sources(config), tokenizer, config, vocab_size,
+                 config.data.source.empty() ? "data.train" : "data.source") {}
+  // One corpus; `key` is the configuration key that errors name.
+  DataFeed(const std::string& path, const Tokenizer& tokenizer, const Config& config,
+           int64_t vocab_size, const std::string& key)
+      : DataFeed(std::vector<DataSource>{{path, 1, ""}}, tokenizer, config, vocab_size, key) {}
   DataFeed(const DataFeed&) = delete;
   DataFeed& operator=(const DataFeed&) = delete;
 
-  const LaneContext& context() const { return context_; }
-  const Corpus& corpus() const { return corpus_; }
+  const Mixture& mixture() const { return mixture_; }
 
   static LaneOptions lane_options(const Config& config, int64_t vocab_size) {
     LaneOptions options;
@@ -38,9 +42,40 @@ class DataFeed {
   }
 
  private:
-  Corpus corpus_;
-  CorpusDocuments documents_;
-  LaneContext context_;
+  struct Entry {
+    Corpus corpus;
+    CorpusDocuments documents;
+    LaneContext context;
+
+    Entry(const DataSource& source, const Tokenizer& tokenizer, const LaneOptions& options,
+          const std::string& key)
+        : corpus(open_corpus(source.path, key)),
+          documents(corpus),
+          context(documents, tokenizer, options) {}
+  };
+
+  DataFeed(const std::vector<DataSource>& sources, const Tokenizer& tokenizer, const Config& config,
+           int64_t vocab_size, const std::string& key)
+      : mixture_(open(entries_, sources, tokenizer, lane_options(config, vocab_size), key)) {}
+
+  static std::vector<DataSource> training_sources(const Config& config) {
+    if (!config.data.source.empty()) return config.data.source;
+    return {{config.data.train, 1, ""}};
+  }
+
+  static Mixture open(std::list<Entry>& entries, const std::vector<DataSource>& sources,
+                      const Tokenizer& tokenizer, LaneOptions options, const std::string& key) {
+    options.may_be_small = sources.size() > 1;
+    std::vector<Mixture::Part> parts;
+    for (const DataSource& source : sources) {
+      entries.emplace_back(source, tokenizer, options, key);
+      parts.push_back({&entries.back().context, source.name, source.weight});
+    }
+    return Mixture(std::move(parts));
+  }
+
+  std::list<Entry> entries_;  // which stay where they are
+  Mixture mixture_;
 };
 
 }  // namespace skein

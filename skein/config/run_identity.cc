@@ -20,8 +20,9 @@ namespace {
 
 // Keys that concern one start only, or files that are compared by content instead of path.
 bool is_left_out(const ConfigField& field) {
-  constexpr std::array<std::string_view, 6> kKeys = {"resume", "accept_changes", "hf_config",
-                                                     "train",  "tokenizer",      "validation"};
+  constexpr std::array<std::string_view, 8> kKeys = {"resume",     "accept_changes", "hf_config",
+                                                     "train",      "source",         "tokenizer",
+                                                     "validation", "validation_set"};
   return (field.section == "run" || field.section == "model" || field.section == "data") &&
          std::find(kKeys.begin(), kKeys.end(), field.key) != kKeys.end();
 }
@@ -141,7 +142,43 @@ class Comparer {
                        hash(*found).substr(0, 8));
   }
 
+  // "web 0.7 (8410 documents, 123675431 bytes, xxh3 90ab12cd), code 0.3 (…)"
+  static std::string sources_text(const Json& sources) {
+    std::string text;
+    for (const Json& source : sources) {
+      text += fmt::format("{}{} {} ({} documents, {} bytes, xxh3 {})", text.empty() ? "" : ", ",
+                          source.value("name", ""), source.value("weight", 0.0),
+                          number(source, "documents"), number(source, "bytes"),
+                          hash(source).substr(0, 8));
+    }
+    return text;
+  }
+
+  // Positions in a source are only valid in a text of its size; a source may come and go.
+  void compare_sources(const Json* old, const Json* now) {
+    const Json none = Json::array();
+    ChangeKind kind = ChangeKind::kMeaning;
+    for (const Json& before : old == nullptr ? none : *old) {
+      for (const Json& after : now == nullptr ? none : *now) {
+        const bool other_size = number(before, "documents") != number(after, "documents") ||
+                                number(before, "bytes") != number(after, "bytes");
+        if (before.value("name", "") == after.value("name", "") && other_size) {
+          kind = ChangeKind::kImpossible;
+        }
+      }
+    }
+    const auto text = [this](const Json& configuration, const Json* sources) {
+      return sources == nullptr ? corpus_text(configuration, "train") : sources_text(*sources);
+    };
+    add("data.source", text(before_, old), text(after_, now), kind);
+  }
+
   void compare_training_text() {
+    const Json* old_sources = content(before_, "sources");
+    const Json* new_sources = content(after_, "sources");
+    if (old_sources != nullptr || new_sources != nullptr) {
+      return compare_sources(old_sources, new_sources);
+    }
     const Json* old = content(before_, "train");
     const Json* now = content(after_, "train");
     if (old == nullptr) {
@@ -159,7 +196,8 @@ class Comparer {
   void compare_validation_text() {
     const Json* old = content(before_, "validation");
     const Json* now = content(after_, "validation");
-    if (content(before_, "train") == nullptr) {  // an older checkpoint without hashes
+    // An older checkpoint without hashes.
+    if (content(before_, "train") == nullptr && content(before_, "sources") == nullptr) {
       add("data.validation", corpus_path(before_, "validation"), corpus_path(after_, "validation"),
           ChangeKind::kSetting);
     } else if ((old == nullptr) != (now == nullptr) ||
@@ -251,11 +289,9 @@ void refuse_misfit(const CheckpointReader& checkpoint, std::span<const NeededTen
 Json run_configuration(const Config& config, const DecoderConfig& model,
                        const RunContent& content) {
   Config placed = config;  // with absolute paths, which do not depend on the working directory
-  for (const ConfigField& field : config_fields()) {
-    std::string* path =
-        field.limits.is_path ? std::get<std::string*>(field.value(placed)) : nullptr;
+  for (const auto& [key, path] : config_paths(placed)) {
     const bool is_word = path == &placed.run.resume && (*path == "auto" || *path == "never");
-    if (path != nullptr && !is_word) *path = absolute_path(*path);
+    if (!is_word) *path = absolute_path(*path);
   }
   Json json = Json::object();
   json["config"] = config_text(placed);
@@ -263,8 +299,14 @@ Json run_configuration(const Config& config, const DecoderConfig& model,
       to_hugging_face_json(model, compute_dtype(parse_precision(config.precision.mode)));
   json["tokenizer"] = placed.data.tokenizer;
   json["content"] = {{"tokenizer", {{"tokens", content.tokens}, {"xxh3_128", content.tokenizer}}},
-                     {"train", to_json(content.train)},
+                     {"train", content.train ? to_json(*content.train) : Json()},
                      {"validation", content.validation ? to_json(*content.validation) : Json()}};
+  for (const RunContent::Source& source : content.sources) {
+    Json of_source = to_json(source.text);
+    of_source["name"] = source.name;
+    of_source["weight"] = source.weight;
+    json["content"]["sources"].push_back(std::move(of_source));
+  }
   return json;
 }
 

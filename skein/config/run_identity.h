@@ -28,9 +28,15 @@ namespace skein {
 
 // Identifies what a run reads by its content.
 struct RunContent {
-  std::string tokenizer;  // Tokenizer::content_hash
-  int64_t tokens = 0;     // size of its vocabulary
-  CorpusFingerprint train;
+  std::string tokenizer;                   // Tokenizer::content_hash
+  int64_t tokens = 0;                      // size of its vocabulary
+  std::optional<CorpusFingerprint> train;  // either, or
+  struct Source {
+    std::string name;
+    double weight = 1;
+    CorpusFingerprint text;
+  };
+  std::vector<Source> sources;  // of a mixture
   std::optional<CorpusFingerprint> validation;
 };
 

@@ -25,7 +25,8 @@ int64_t Batch::bytes(int64_t sequences, int64_t sequence_length) {
   return kNumArrays * static_cast<int64_t>(sizeof(int32_t)) * sequences * sequence_length;
 }
 
-Json batch_to_json(const Batch& batch, std::span<const RowSegment> segments) {
+Json batch_to_json(const Batch& batch, std::span<const RowSegment> segments,
+                   std::span<const std::string> corpora) {
   Json rows = Json::array();
   for (int64_t r = 0; r < batch.sequences; ++r) {
     rows.push_back({{"lane", batch.first_lane + r},
@@ -36,8 +37,10 @@ Json batch_to_json(const Batch& batch, std::span<const RowSegment> segments) {
                     {"documents", Json::array()}});
   }
   for (const RowSegment& segment : segments) {
-    rows.at(static_cast<size_t>(segment.row))["documents"].push_back(
-        {{"document", segment.document}, {"begin", segment.begin}, {"end", segment.end}});
+    Json document = {
+        {"document", segment.document}, {"begin", segment.begin}, {"end", segment.end}};
+    if (!corpora.empty()) document["source"] = corpora[segment.corpus];
+    rows.at(static_cast<size_t>(segment.row))["documents"].push_back(std::move(document));
   }
   return {{"step", batch.step}, {"rows", std::move(rows)}};
 }

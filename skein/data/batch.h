@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "skein/base/json.h"
@@ -22,10 +23,10 @@ struct Batch {
   int64_t sequences = 0;
   int64_t sequence_length = 0;
   int64_t num_label_tokens = 0;  // labels other than kNoLabel
-  // How much of the corpus the lanes of this batch have read together, from the beginning of the
+  // How much of each corpus the lanes of this batch have read together, from the beginning of the
   // run to the end of its rows, in kBlockProgress-ths of a block. The sum over all lanes, divided
   // by the number of blocks, is how often the corpus was read.
-  int64_t progress = 0;
+  std::vector<int64_t> progress = {0};
 
   std::vector<int32_t> tokens;
   // The next token of the lane, also across rows; kNoLabel if it belongs to another document (with
@@ -55,12 +56,15 @@ struct RowSegment {
   int64_t begin = 0, end = 0;
   int64_t document = 0;     // its number in the corpus
   int64_t first_token = 0;  // of the part within its segment
+  size_t corpus = 0;        // of a mixture
 
   bool operator==(const RowSegment&) const = default;
 };
 
 // {"step", "rows": [{"lane", "tokens", "labels", "positions", "document_starts", "documents":
-// [{"document", "begin", "end"}]}]}; `segments` are in the order of rows.
-Json batch_to_json(const Batch& batch, std::span<const RowSegment> segments);
+// [{"document", "begin", "end"}]}]}; `segments` are in the order of rows. Of a mixture, whose
+// `corpora` have names, a document has its "source" as well.
+Json batch_to_json(const Batch& batch, std::span<const RowSegment> segments,
+                   std::span<const std::string> corpora = {});
 
 }  // namespace skein

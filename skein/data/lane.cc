@@ -40,23 +40,6 @@ int64_t max_block(const LaneContext& context) {
   return epochs * blocks / lanes - 1;
 }
 
-// The settings on which lane states depend.
-Json identity(const LaneContext& context) {
-  return {{"seed", context.options().seed},
-          {"global_sequences", context.options().global_sequences},
-          {"corpus_bytes", context.blocks().num_bytes()},
-          {"corpus_documents", context.source().num_documents()},
-          {"segment_bytes", context.blocks().segment_bytes()},
-          {"blocks", context.blocks().num_blocks()}};
-}
-
-bool is_count(const Json& value) {
-  if (value.is_number_unsigned()) {
-    return value.get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()};
-  }
-  return value.is_number_integer() && value.get<int64_t>() >= 0;
-}
-
 }  // namespace
 
 LaneContext::LaneContext(const DocumentSource& source, const Tokenizer& tokenizer,
@@ -67,7 +50,7 @@ LaneContext::LaneContext(const DocumentSource& source, const Tokenizer& tokenize
       blocks_(source, options.global_sequences, options.sequence_length),
       order_(options.seed, blocks_.num_blocks()) {
   if (options_.vocab_size == 0) options_.vocab_size = tokenizer.vocab_size();
-  check_corpus_fills_a_batch();
+  if (!options_.may_be_small) check_corpus_fills_a_batch();
 }
 
 void LaneContext::check_corpus_fills_a_batch() const {
@@ -190,49 +173,6 @@ void Lane::leave_segment() {
   ++state_.block;
   found_ = false;
   enter_block();
-}
-
-Json lanes_to_json(const LaneContext& context, std::span<const LaneState> states) {
-  Json lanes = Json::array();
-  for (const LaneState& state : states) lanes.push_back({state.block, state.byte, state.token});
-  Json json = identity(context);
-  json["lanes"] = std::move(lanes);
-  return json;
-}
-
-std::vector<LaneState> lanes_from_json(const Json& json, const LaneContext& context,
-                                       const std::string& what) {
-  if (!json.is_object()) fail(ErrorCode::kInvalid, "{}: the lanes are no JSON object", what);
-  const Json now = identity(context);
-  // The values from which the others follow come first.
-  for (const char* key : {"corpus_bytes", "corpus_documents", "seed", "global_sequences",
-                          "segment_bytes", "blocks"}) {
-    const Json& expected = now.at(key);
-    const auto found = json.find(key);
-    if (found != json.end() && *found == expected) continue;
-    fail(ErrorCode::kInvalid,
-         "{}: the lanes were saved with {} = {}, this run has {}: continue with the same corpus, "
-         "seed and batch.global_sequences, or start a new run with model.init_from",
-         what, key, found == json.end() ? "nothing" : found->dump(), expected.dump());
-  }
-  const int64_t num_lanes = context.options().global_sequences;
-  const auto lanes = json.find("lanes");
-  if (lanes == json.end() || !lanes->is_array() ||
-      static_cast<int64_t>(lanes->size()) != num_lanes) {
-    fail(ErrorCode::kInvalid, "{}: expected \"lanes\" to be a list of {} lane states", what,
-         num_lanes);
-  }
-  std::vector<LaneState> states;
-  states.reserve(lanes->size());
-  for (const Json& lane : *lanes) {
-    if (!lane.is_array() || lane.size() != 3 || !std::all_of(lane.begin(), lane.end(), is_count)) {
-      fail(ErrorCode::kInvalid,
-           "{}: lane {} is {}, expected [block, byte, token], three counts from 0", what,
-           states.size(), lane.dump());
-    }
-    states.push_back({lane[0].get<int64_t>(), lane[1].get<int64_t>(), lane[2].get<int64_t>()});
-  }
-  return states;
 }
 
 }  // namespace skein

@@ -11,10 +11,8 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "skein/base/json.h"
 #include "skein/data/blocks.h"
 #include "skein/data/tokenizer.h"
 
@@ -27,6 +25,7 @@ struct LaneOptions {
   bool document_mask = true;     // attention, positions and labels stop at document boundaries
   bool prepend_bos = true;       // false gives the plain concatenation with EOS only
   int64_t vocab_size = 0;        // of the model; 0: the tokenizer's size
+  bool may_be_small = false;     // a corpus smaller than one batch is read again and again
 };
 
 // One whole block in units of progress. Progress is an integer, so that the sum over lanes does not
@@ -45,8 +44,8 @@ struct LaneState {
 // What all lanes share. `source` and `tokenizer` must outlive it.
 class LaneContext {
  public:
-  // Errors: kUsage for impossible options, and if the corpus is smaller than one batch. To find
-  // out, a small corpus is tokenized, up to one batch.
+  // Errors: kUsage for impossible options, and if the corpus is smaller than one batch, unless it
+  // may be. To find out, a small corpus is tokenized, up to one batch.
   LaneContext(const DocumentSource& source, const Tokenizer& tokenizer, const LaneOptions& options);
 
   const LaneOptions& options() const { return options_; }
@@ -114,13 +113,5 @@ class Lane {
   bool found_ = false;
   std::vector<int32_t> tokens_;  // of the current segment; empty: not tokenized yet
 };
-
-// The states of all B lanes for a checkpoint, with the settings that they depend on.
-Json lanes_to_json(const LaneContext& context, std::span<const LaneState> states);
-
-// Reads them back. `what` names the file in errors, which are kInvalid: another corpus, seed or
-// global batch than now, or impossible values.
-std::vector<LaneState> lanes_from_json(const Json& json, const LaneContext& context,
-                                       const std::string& what);
 
 }  // namespace skein

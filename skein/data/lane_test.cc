@@ -176,43 +176,6 @@ TEST(Lane, RefusesIdsOutsideTheVocabulary) {
   EXPECT_NE(message.find("id 257 in document 0, expected 0 to 256"), std::string::npos) << message;
 }
 
-TEST(LaneState, ReadsBackFromJson) {
-  const auto documents = random_documents(1, 30, 100);
-  const LaneContext context(documents, kTokenizer, options(3, 16));
-  const std::vector<LaneState> states = {{0, 0, 0}, {12, 5, 7}, {int64_t{1} << 40, 3, 1}};
-  const Json json = lanes_to_json(context, states);
-  EXPECT_EQ(lanes_from_json(json, context, "manifest.json"), states);
-  EXPECT_EQ(lanes_from_json(parse_json(json.dump(), "text"), context, "manifest.json"), states);
-}
-
-TEST(LaneState, JsonOfAnotherRunIsRefused) {
-  const auto documents = random_documents(1, 30, 100);
-  const LaneContext context(documents, kTokenizer, options(2, 16));
-  const Json good = lanes_to_json(context, std::vector<LaneState>(2));
-  const auto refused = [&](const Json& json) {
-    return error_of([&] { lanes_from_json(json, context, "manifest.json"); }, ErrorCode::kInvalid);
-  };
-  for (const char* key : {"seed", "global_sequences", "corpus_bytes", "corpus_documents",
-                          "segment_bytes", "blocks"}) {
-    Json other = good;
-    other[key] = 12345;
-    EXPECT_NE(refused(other).find(fmt::format("{} = 12345", key)), std::string::npos);
-    other.erase(key);
-    EXPECT_NE(refused(other).find(fmt::format("{} = nothing", key)), std::string::npos);
-  }
-  for (const char* lanes : {"[]", "7", "null", "[[0,0,0]]", "[[0,0,0],[0,0]]", "[[0,0,0],[0,0,-1]]",
-                            "[[0,0,0],[0,0,1.5]]", "[[0,0,0],[0,0,18446744073709551615]]",
-                            "[[0,0,0],{}]", "[[0,0,0],[\"0\",0,0]]"}) {
-    Json other = good;
-    other["lanes"] = parse_json(lanes, "test");
-    EXPECT_NE(refused(other).find("manifest.json"), std::string::npos) << lanes;
-  }
-  refused(Json::array());
-  Json without = good;
-  without.erase("lanes");
-  refused(without);
-}
-
 TEST(LaneState, PlacesThatAreNotInTheCorpusAreRefused) {
   const MemoryDocuments documents(std::vector<std::string>(50, "0123456789"));
   const LaneContext context(documents, kTokenizer, options(1, 16));

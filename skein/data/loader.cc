@@ -19,14 +19,14 @@ void lower_priority() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid
 
 }  // namespace
 
-Loader::Loader(const LaneContext& context, const LoaderOptions& options,
-               std::span<const LaneState> states)
-    : packer_(context, options.first_lane, options.end_lane, states, options.num_threads),
+Loader::Loader(const Mixture& mixture, const LoaderOptions& options,
+               std::span<const MixtureState> states)
+    : packer_(mixture, options.first_lane, options.end_lane, states, options.num_threads),
       skipped_(options.skipped),
       next_step_(options.first_step),
       next_batch_(skipped_.batch_of(options.first_step - 1) + 1) {
   packer_.states(first_states_);
-  const Batch batch(options.first_lane, packer_.num_lanes(), context.options().sequence_length);
+  const Batch batch(options.first_lane, packer_.num_lanes(), mixture.options().sequence_length);
   slots_.resize(std::max(options.num_batches, 2), {batch, first_states_});
   thread_ = std::thread([this] { produce(); });
 }
@@ -95,17 +95,17 @@ const Batch& Loader::next(double* wait_seconds) {
   return slots_[number % static_cast<int64_t>(slots_.size())].batch;
 }
 
-std::span<const LaneState> Loader::states() const {
+std::span<const MixtureState> Loader::states() const {
   const Lock lock(mutex_);
   if (num_given_ == 0) return first_states_;
   return slots_[(num_given_ - 1) % static_cast<int64_t>(slots_.size())].states_after;
 }
 
-ValidationBatches::ValidationBatches(const LaneContext& context, int64_t first_lane,
-                                     int64_t end_lane, int64_t num_batches)
+ValidationBatches::ValidationBatches(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
+                                     int64_t num_batches)
     : num_batches_(num_batches),
-      packer_(context, first_lane, end_lane),
-      batch_(first_lane, packer_.num_lanes(), context.options().sequence_length) {}
+      packer_(mixture, first_lane, end_lane),
+      batch_(first_lane, packer_.num_lanes(), mixture.options().sequence_length) {}
 
 void ValidationBatches::rewind() {
   packer_.restart();

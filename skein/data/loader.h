@@ -31,10 +31,10 @@ struct LoaderOptions {
 
 class Loader {
  public:
-  // `context` must outlive the loader. `states`: of all B lanes after step first_step - 1; empty:
+  // The corpora of `mixture` must outlive the loader. `states`: of all B lanes after step first_step - 1; empty:
   // from the beginning.
-  Loader(const LaneContext& context, const LoaderOptions& options,
-         std::span<const LaneState> states = {});
+  Loader(const Mixture& mixture, const LoaderOptions& options,
+         std::span<const MixtureState> states = {});
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -46,7 +46,7 @@ class Loader {
 
   // This rank's lanes after the batch that next() returned last: what a checkpoint of that step
   // stores, whatever has been made ahead. Before the first next(): as given.
-  std::span<const LaneState> states() const;
+  std::span<const MixtureState> states() const;
 
   // Ends the background thread; also done by the destructor.
   void stop();
@@ -54,7 +54,7 @@ class Loader {
  private:
   struct Slot {
     Batch batch;
-    std::vector<LaneState> states_after;
+    std::vector<MixtureState> states_after;
   };
   void produce();
 
@@ -62,7 +62,7 @@ class Loader {
   const SkippedBatches skipped_;
   int64_t next_step_;
   int64_t next_batch_;  // that the lanes read next
-  std::vector<LaneState> first_states_;
+  std::vector<MixtureState> first_states_;
   std::vector<Slot> slots_;  // batch number n is slot n mod slots_.size()
 
   mutable Mutex mutex_;
@@ -78,8 +78,8 @@ class Loader {
 // if it has less text. Tokenizes on the caller's thread.
 class ValidationBatches {
  public:
-  // `context` must outlive this.
-  ValidationBatches(const LaneContext& context, int64_t first_lane, int64_t end_lane,
+  // The corpora of `mixture` must outlive this.
+  ValidationBatches(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
                     int64_t num_batches);
 
   // Begins again with the first batch.

@@ -41,7 +41,7 @@ TEST_F(LoaderTest, GivesWhatThePackerPacks) {
 
 TEST_F(LoaderTest, PassesOverWhatIsSkipped) {
   const SkippedBatches skipped = SkippedBatches::parse("1-2, 5, 9-11");
-  const auto run = [&](int64_t from, int64_t to, std::vector<LaneState> states) {
+  const auto run = [&](int64_t from, int64_t to, std::vector<MixtureState> states) {
     Loader loader(context_, {.end_lane = 4, .first_step = from, .skipped = skipped}, states);
     for (int64_t step = from; step < to; ++step) {
       const Batch& batch = loader.next();
@@ -50,26 +50,26 @@ TEST_F(LoaderTest, PassesOverWhatIsSkipped) {
       EXPECT_EQ(batch.progress, batch_of_step(context_, skipped.batch_of(step)).progress) << step;
     }
     const auto after = loader.states();
-    return std::vector<LaneState>(after.begin(), after.end());
+    return std::vector<MixtureState>(after.begin(), after.end());
   };
-  std::vector<LaneState> states;
+  std::vector<MixtureState> states;
   for (const auto& [from, to] : {std::pair{1, 3}, {3, 4}, {4, 6}, {6, 12}}) {
     states = run(from, to, states);
   }
 }
 
 TEST_F(LoaderTest, StatesAreThoseOfTheBatchGivenNotOfWhatWasMadeAhead) {
-  const auto run = [&](int64_t from, int64_t to, std::vector<LaneState> states) {
+  const auto run = [&](int64_t from, int64_t to, std::vector<MixtureState> states) {
     Loader loader(context_, {.end_lane = 4, .first_step = from, .num_batches = 6}, states);
     std::vector<int32_t> tokens;
     for (int64_t step = from; step < to; ++step) tokens = loader.next().tokens;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // lets it run ahead
     const auto after = loader.states();
-    return std::pair(tokens, std::vector<LaneState>(after.begin(), after.end()));
+    return std::pair(tokens, std::vector<MixtureState>(after.begin(), after.end()));
   };
   const auto whole = run(1, 41, {});
   auto [tokens, states] = run(1, 1, {});
-  EXPECT_EQ(states, std::vector<LaneState>(4));
+  EXPECT_EQ(states, std::vector<MixtureState>(4, {{LaneState{}}, {}}));
   for (const auto& [from, to] : {std::pair{1, 3}, {3, 4}, {4, 24}, {24, 41}}) {
     std::tie(tokens, states) = run(from, to, states);
   }

@@ -24,7 +24,8 @@ Row row_of(Batch& batch, int64_t index) {
           part(batch.attention_starts)};
 }
 
-void pack_row(Lane& lane, bool document_mask, const Row& row, std::vector<RowSegment>& segments) {
+void pack_row(MixtureLane& lane, bool document_mask, const Row& row,
+              std::vector<RowSegment>& segments) {
   const auto length = static_cast<int64_t>(row.tokens.size());
   int64_t attention_start = 0;
   for (int64_t t = 0; t < length;) {
@@ -38,8 +39,11 @@ void pack_row(Lane& lane, bool document_mask, const Row& row, std::vector<RowSeg
       if (i > t) row.labels[i - 1] = row.tokens[i];
     }
     if (t > 0) row.labels[t - 1] = document_mask ? kNoLabel : row.tokens[t];
-    segments.push_back(
-        {.begin = t, .end = end, .document = lane.document(), .first_token = lane.state().token});
+    segments.push_back({.begin = t,
+                        .end = end,
+                        .document = lane.document(),
+                        .first_token = lane.first_token(),
+                        .corpus = lane.corpus()});
     lane.consume(end - t);
     t = end;
   }
@@ -47,7 +51,7 @@ void pack_row(Lane& lane, bool document_mask, const Row& row, std::vector<RowSeg
   row.labels[length - 1] = follows ? lane.pending().front() : kNoLabel;
 }
 
-void skip_tokens(Lane& lane, int64_t count) {
+void skip_tokens(MixtureLane& lane, int64_t count) {
   while (count > 0) {
     const auto step = std::min<int64_t>(count, static_cast<int64_t>(lane.pending().size()));
     lane.consume(step);
@@ -57,10 +61,10 @@ void skip_tokens(Lane& lane, int64_t count) {
 
 }  // namespace
 
-Packer::Packer(const LaneContext& context, int64_t first_lane, int64_t end_lane,
-               std::span<const LaneState> states, int num_threads)
-    : context_(context), first_lane_(first_lane), num_threads_(num_threads) {
-  const int64_t num_lanes = context.options().global_sequences;
+Packer::Packer(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
+               std::span<const MixtureState> states, int num_threads)
+    : mixture_(mixture), first_lane_(first_lane), num_threads_(num_threads) {
+  const int64_t num_lanes = mixture.options().global_sequences;
   if (first_lane < 0 || first_lane >= end_lane || end_lane > num_lanes) {
     fail(ErrorCode::kInternal, "lanes {} to {} are not among the {} of the global batch",
          first_lane, end_lane, num_lanes);
@@ -72,12 +76,12 @@ Packer::Packer(const LaneContext& context, int64_t first_lane, int64_t end_lane,
   lanes_.reserve(end_lane - first_lane);
   segments_.resize(end_lane - first_lane);
   for (int64_t lane = first_lane; lane < end_lane; ++lane) {
-    lanes_.emplace_back(context, lane, states.empty() ? LaneState{} : states[lane]);
+    lanes_.emplace_back(mixture_, lane, states.empty() ? MixtureState{} : states[lane]);
   }
 }
 
 void Packer::fill(Batch& batch, std::vector<RowSegment>* segments) {
-  const bool document_mask = context_.options().document_mask;
+  const bool document_mask = mixture_.options().document_mask;
   for_each_lane([&](int64_t i) {
     segments_[i].clear();
     pack_row(lanes_[i], document_mask, row_of(batch, i), segments_[i]);
@@ -89,24 +93,26 @@ void Packer::fill(Batch& batch, std::vector<RowSegment>* segments) {
   }
   batch.num_label_tokens =
       std::count_if(batch.labels.begin(), batch.labels.end(), [](int32_t l) { return l >= 0; });
-  batch.progress = 0;
-  for (const Lane& lane : lanes_) batch.progress += lane.progress();
+  batch.progress.assign(mixture_.parts().size(), 0);
+  for (const MixtureLane& lane : lanes_) {
+    for (size_t i = 0; i < batch.progress.size(); ++i) batch.progress[i] += lane.progress(i);
+  }
 }
 
 void Packer::skip(int64_t num_rows) {
-  const int64_t length = context_.options().sequence_length;
+  const int64_t length = mixture_.options().sequence_length;
   for_each_lane([&](int64_t i) {
     for (int64_t row = 0; row < num_rows; ++row) skip_tokens(lanes_[i], length);
   });
 }
 
 void Packer::restart() {
-  for (Lane& lane : lanes_) lane = Lane(context_, lane.lane());
+  for (MixtureLane& lane : lanes_) lane = MixtureLane(mixture_, lane.lane());
 }
 
-void Packer::states(std::vector<LaneState>& out) const {
+void Packer::states(std::vector<MixtureState>& out) const {
   out.clear();
-  for (const Lane& lane : lanes_) out.push_back(lane.state());
+  for (const MixtureLane& lane : lanes_) out.push_back(lane.state());
 }
 
 void Packer::for_each_lane(const std::function<void(int64_t)>& body) {
@@ -134,17 +140,17 @@ void Packer::for_each_lane(const std::function<void(int64_t)>& body) {
   if (error) std::rethrow_exception(error);
 }
 
-Batch batch_of_step(const LaneContext& context, int64_t step, int64_t states_step,
-                    std::span<const LaneState> states, int num_threads,
+Batch batch_of_step(const Mixture& mixture, int64_t step, int64_t states_step,
+                    std::span<const MixtureState> states, int num_threads,
                     std::vector<RowSegment>* segments) {
   if (step <= states_step) {
     fail(ErrorCode::kUsage, "step {} cannot be sampled, expected one from {} on", step,
          states_step + 1);
   }
-  const int64_t num_lanes = context.options().global_sequences;
-  Packer packer(context, 0, num_lanes, states, num_threads);
+  const int64_t num_lanes = mixture.options().global_sequences;
+  Packer packer(mixture, 0, num_lanes, states, num_threads);
   packer.skip(step - states_step - 1);
-  Batch batch(0, num_lanes, context.options().sequence_length);
+  Batch batch(0, num_lanes, mixture.options().sequence_length);
   packer.fill(batch, segments);
   batch.step = step;
   return batch;

@@ -15,16 +15,16 @@
 #include <vector>
 
 #include "skein/data/batch.h"
-#include "skein/data/lane.h"
+#include "skein/data/mixture.h"
 
 namespace skein {
 
 class Packer {
  public:
-  // Lanes [first_lane, end_lane) of `context`, which must outlive the packer. `states` are those of
+  // Lanes [first_lane, end_lane) of `mixture`, whose corpora must outlive the packer. `states` are those of
   // all B lanes (lanes_from_json); empty: every lane from its beginning.
-  Packer(const LaneContext& context, int64_t first_lane, int64_t end_lane,
-         std::span<const LaneState> states = {}, int num_threads = 1);
+  Packer(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
+         std::span<const MixtureState> states = {}, int num_threads = 1);
 
   // Fills in the next row of every lane. `batch` must have this packer's size; its step is not
   // changed. `segments` (may be null) becomes what the rows are made of, row by row.
@@ -40,23 +40,23 @@ class Packer {
   int64_t num_lanes() const { return static_cast<int64_t>(lanes_.size()); }
 
   // The states of these lanes, at the beginning of the next row.
-  void states(std::vector<LaneState>& out) const;
+  void states(std::vector<MixtureState>& out) const;
 
  private:
   void for_each_lane(const std::function<void(int64_t)>& body);
 
-  const LaneContext& context_;
+  Mixture mixture_;
   int64_t first_lane_;
   int num_threads_;
-  std::vector<Lane> lanes_;
+  std::vector<MixtureLane> lanes_;
   std::vector<std::vector<RowSegment>> segments_;  // of each lane's newest row
 };
 
 // The global batch number `step` (from 1), which that step trains on unless batches are skipped,
 // made by reading every lane from the beginning, or from `states`, which are those after batch
 // `states_step`. Cost: tokenizing (step - states_step) batches on `num_threads` threads.
-Batch batch_of_step(const LaneContext& context, int64_t step, int64_t states_step = 0,
-                    std::span<const LaneState> states = {}, int num_threads = 1,
+Batch batch_of_step(const Mixture& mixture, int64_t step, int64_t states_step = 0,
+                    std::span<const MixtureState> states = {}, int num_threads = 1,
                     std::vector<RowSegment>* segments = nullptr);
 
 }  // namespace skein

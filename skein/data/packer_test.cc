@@ -100,9 +100,9 @@ TEST(Packer, RowsAreThoseOfTheReference) {
       }
       ASSERT_EQ(batch.num_label_tokens, num_label_tokens);
     }
-    std::vector<LaneState> states;
+    std::vector<MixtureState> states;
     packer.states(states);
-    wrapped |= test.context.epoch(0, states[0]) > 1;
+    wrapped |= test.context.epoch(0, states[0].lanes[0]) > 1;
   }
   EXPECT_TRUE(wrapped);  // the test covered several epochs
 }
@@ -114,7 +114,7 @@ TEST(Packer, RowsDependNeitherOnTheSplitOfLanesNorOnWhereItStopped) {
     std::mt19937_64 random(seed);
     Packer whole(test.context, 0, lanes, {}, 2);
     Batch expected = test.batch(0, lanes);
-    std::vector<LaneState> states;
+    std::vector<MixtureState> states;
     whole.states(states);
     for (int generation = 0; generation < 6; ++generation) {
       // Every generation divides the lanes anew and continues from what the previous one saved.
@@ -137,13 +137,13 @@ TEST(Packer, RowsDependNeitherOnTheSplitOfLanesNorOnWhereItStopped) {
       }
       states.clear();
       for (const Packer& rank : ranks) {
-        std::vector<LaneState> part;
+        std::vector<MixtureState> part;
         rank.states(part);
         states.insert(states.end(), part.begin(), part.end());
       }
       states = lanes_from_json(parse_json(lanes_to_json(test.context, states).dump(), "test"),
                                test.context, "test");
-      std::vector<LaneState> whole_states;
+      std::vector<MixtureState> whole_states;
       whole.states(whole_states);
       ASSERT_EQ(states, whole_states);
     }
@@ -188,7 +188,7 @@ TEST(BatchOfStep, IsTheBatchThatTrainingSees) {
     const Case test(seed);
     Packer packer(test.context, 0, test.num_lanes());
     Batch expected = test.batch(0, test.num_lanes());
-    std::vector<LaneState> states;
+    std::vector<MixtureState> states;
     for (int64_t step = 1; step <= 20; ++step) {
       if (step == 11) packer.states(states);  // the state after step 10
       packer.fill(expected);
@@ -213,16 +213,16 @@ TEST(Packer, ProgressIsTheShareOfTheCorpusThatWasRead) {
     Packer whole(test.context, 0, lanes);
     Batch batch = test.batch(0, lanes);
     double last = 0;
-    std::vector<LaneState> states;
+    std::vector<MixtureState> states;
     for (int64_t step = 1; step <= 40; ++step) {
       whole.fill(batch);
-      const double epochs = test.context.epochs(static_cast<double>(batch.progress));
+      const double epochs = test.context.epochs(static_cast<double>(batch.progress.at(0)));
       EXPECT_GE(epochs, last) << step;
       last = epochs;
       double least = 1e9, most = 0;  // lanes get different amounts of text
       whole.states(states);
       for (int64_t lane = 0; lane < lanes; ++lane) {
-        const double blocks = static_cast<double>(states[lane].block * lanes);
+        const double blocks = static_cast<double>(states[lane].lanes[0].block * lanes);
         const auto num_blocks = static_cast<double>(test.context.blocks().num_blocks());
         least = std::min(least, blocks / num_blocks);
         most = std::max(most, (blocks + static_cast<double>(lanes)) / num_blocks);
@@ -240,7 +240,7 @@ TEST(Packer, ProgressDependsNeitherOnTheSplitOfLanesNorOnWhereItStopped) {
     Packer whole(test.context, 0, lanes);
     Batch batch = test.batch(0, lanes);
     for (int64_t step = 1; step <= 9; ++step) whole.fill(batch);
-    std::vector<LaneState> states;
+    std::vector<MixtureState> states;
     whole.states(states);
     for (int64_t step = 10; step <= 13; ++step) whole.fill(batch);
     int64_t sum = 0;
@@ -248,9 +248,9 @@ TEST(Packer, ProgressDependsNeitherOnTheSplitOfLanesNorOnWhereItStopped) {
       Packer one(test.context, lane, lane + 1, states);
       Batch part = test.batch(lane, lane + 1);
       for (int64_t step = 10; step <= 13; ++step) one.fill(part);
-      sum += part.progress;
+      sum += part.progress.at(0);
     }
-    EXPECT_EQ(sum, batch.progress);
+    EXPECT_EQ(sum, batch.progress.at(0));
   }
 }
 
@@ -261,9 +261,9 @@ TEST(Packer, ProgressIsOneWhenTheCorpusHasBeenReadOnce) {
   Packer packer(context, 0, 4);
   Batch batch(0, 4, 64);
   for (int step = 0; step < 64; ++step) packer.fill(batch);
-  EXPECT_EQ(context.epochs(static_cast<double>(batch.progress)), 1.0);
+  EXPECT_EQ(context.epochs(static_cast<double>(batch.progress.at(0))), 1.0);
   for (int step = 0; step < 32; ++step) packer.fill(batch);
-  EXPECT_EQ(context.epochs(static_cast<double>(batch.progress)), 1.5);
+  EXPECT_EQ(context.epochs(static_cast<double>(batch.progress.at(0))), 1.5);
 }
 
 TEST(Packer, AnErrorInOneOfItsThreadsIsThrown) {

@@ -8,8 +8,9 @@
 
 namespace skein {
 
-void GlobalSums::begin_reports() {
-  TensorType type = TensorType::replicated(DType::kF64, Shape{kNumReports}, graph_.mesh());
+void GlobalSums::begin_reports(int64_t num_corpora) {
+  TensorType type =
+      TensorType::replicated(DType::kF64, Shape{kNumReports + num_corpora - 1}, graph_.mesh());
   bool several_ranks = false;
   for (int axis = 0; axis < graph_.mesh().num_axes(); ++axis) {
     const MeshAxis& of = graph_.mesh().axis(axis);

@@ -21,7 +21,7 @@ class GlobalSums {
 
   // What this rank reports becomes an input of the graph, where there are several ranks; the sum of
   // all, after the other sums, an output.
-  void begin_reports();
+  void begin_reports(int64_t num_corpora);
   void finish_reports();
 
   ValueId of_losses(ValueId loss);

@@ -24,7 +24,7 @@ class UpdateBuilder {
 
   void build() {
     std::vector<TrainedParameter> trained = trained_parameters(graph_);
-    sums_.begin_reports();
+    sums_.begin_reports(options_.num_corpora);
     total_loss();
     learning_rate_ = scalar("learning_rate", DType::kF32);
     step_ = scalar("step", DType::kI32);

@@ -3,7 +3,8 @@
 // Inputs    learning_rate f32[1], step i32[1] (1 = the first update), num_label_tokens i32[1] of
 //           the rank's part of the global batch, Partial over dp; moments `exp_avg.<p>` and
 //           `exp_avg_sq.<p>`, and `master.<p>` in mixed precision; with several ranks rank_reports
-//           f64[kNumReports], Partial over every axis: what each has to tell the others (kReport…)
+//           f64[kNumReports + num_corpora - 1], Partial over every axis: what each has to tell the
+//           others (kReport…)
 // Outputs   grad_norm f32[1], before clipping; param_norm_squared f64[exact_sum::kBins], of the
 //           updated weights; loss_sum, now of all ranks, and their label tokens:
 //           global_label_tokens i32[1], where dp has more than one rank; all_reports, the sum of
@@ -43,12 +44,13 @@ inline constexpr int64_t kBucketBytes = int64_t{32} << 20;
 // What ranks tell each other in a step, added up over all of them.
 enum RankReport {
   kReportStop = 0,
-  kReportProgress = 1,
-  kReportCopied = 2,      // 1: the newest copy of the state in memory is whole
-  kReportCopyMicros = 3,  // what it cost
-  kReportStepMicros = 4,  // of the last step that ended
-  kNumReports = 5
+  kReportCopied = 1,      // 1: the newest copy of the state in memory is whole
+  kReportCopyMicros = 2,  // what it cost
+  kReportStepMicros = 3,  // of the last step that ended
+  kReportProgress = 4,    // in the first corpus; those of other corpora follow
+  kNumReports = 5         // with one corpus
 };
+inline constexpr int64_t kMaxCorpora = 64;  // that are read together
 
 struct UpdateOptions {
   Precision precision = Precision::kF32;
@@ -61,6 +63,7 @@ struct UpdateOptions {
   uint64_t seed = 1;
   std::function<bool(std::string_view)> decays = [](std::string_view) { return true; };
   int64_t zero = 1;
+  int64_t num_corpora = 1;
   // Of a pipeline stage's graph: what parameters of it another stage has as well (tied embeddings),
   // and which stage that is. The lower of the two stages counts it in norms.
   int64_t stage = 0;

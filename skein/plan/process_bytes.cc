@@ -25,8 +25,10 @@ int64_t process_bytes(const Config& config, const StepSpec& spec, int threads, b
   bytes += (threads + kOtherThreads) * 512 * kKilobyte;
   bytes += spec.model.vocab_size * kKilobyte;
   const int64_t lanes = spec.micro_batches * spec.micro_sequences;
-  const int64_t feeds = config.data.validation.empty() ? 1 : 2;
-  bytes += feeds * kWordCache;
+  const int64_t validations =
+      std::ssize(config.data.validation_set) + (config.data.validation.empty() ? 0 : 1);
+  const int64_t feeds = std::max<int64_t>(1, std::ssize(config.data.source)) + validations;
+  bytes += (validations > 0 ? 2 : 1) * kWordCache;
   bytes += feeds * lanes * kTokenBytesPerByte * CorpusBlocks::segment_bytes(spec.sequence_length);
   const Mesh& mesh = spec.layout.mesh;
   const int64_t packing = 6 * std::min<int64_t>(kBucketBytes, 4 * num_parameters(spec.model));

@@ -35,6 +35,15 @@ void append_float(std::string& line, const FloatKey& key, const StepMetrics& met
   line += fmt::format(", \"{}\": {}", key.key, json_float(metrics.*key.value));
 }
 
+// {"web": 0.25, "code": 1.5}; names are words (config_check.cc).
+std::string epochs_text(const StepMetrics& metrics) {
+  std::string text;
+  for (const auto& [name, epochs] : metrics.epochs) {
+    text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", name, json_float(epochs));
+  }
+  return "{" + text + "}";
+}
+
 // Returns false where the value is present but not a number.
 bool read_float(const Json& json, const FloatKey& key, StepMetrics& metrics) {
   const auto found = json.find(key.key);
@@ -55,6 +64,7 @@ std::string metrics_line(const StepMetrics& metrics) {
   line += fmt::format(", \"tokens\": {}", metrics.tokens);
   for (const FloatKey& key : kAfterTokens) append_float(line, key, metrics);
   if (metrics.peak_utilization > 0) append_float(line, kPeak, metrics);
+  if (!metrics.epochs.empty()) line += ", \"epochs\": " + epochs_text(metrics);
   line += fmt::format(", \"time\": {}", metrics.time);
   if (metrics.start > 0) {
     line += fmt::format(", \"start\": {}, \"clock\": {}", metrics.start, metrics.clock);
@@ -78,6 +88,11 @@ std::optional<StepMetrics> parse_metrics(const Json& json) {
   }
   for (const FloatKey& key : kAfterTokens) {
     if (!read_float(json, key, metrics)) return std::nullopt;
+  }
+  if (const auto epochs = json.find("epochs"); epochs != json.end() && epochs->is_object()) {
+    for (const auto& [name, value] : epochs->items()) {
+      if (value.is_number()) metrics.epochs.emplace_back(name, value.get<float>());
+    }
   }
   const auto time = json.find("time");
   if (time != json.end() && time->is_number()) metrics.time = time->get<double>();

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "skein/base/json.h"
 #include "skein/record/jsonl.h"
@@ -17,8 +19,9 @@ struct StepMetrics {
   float learning_rate = 0;
   float grad_norm = 0;  // before clipping
   float param_norm = 0;
-  int64_t tokens = 0;  // real tokens since the run began
-  float epoch = 0;     // passes over the corpus since the run began
+  int64_t tokens = 0;                                 // real tokens since the run began
+  float epoch = 0;                                    // passes over the corpus since the run began
+  std::vector<std::pair<std::string, float>> epochs;  // over each of several corpora
   float tokens_per_s = 0;
   float step_ms = 0;  // wall time of the whole step, including the five below
   float data_wait_ms = 0;

@@ -71,7 +71,9 @@ class ReportReader {
     }
     report_.spikes_by_length = spikes.counts_by_length();
     if (spikes.spike_steps() > 0) ++report_.spikes_by_length[spikes.spike_steps()];
-    for (const auto& [step, loss] : validations_) report_.validations.push_back({step, loss});
+    for (const auto& [at, loss] : validations_) {
+      report_.validations.push_back({at.first, loss, at.second});
+    }
     report_.num_restarts = std::max<int64_t>(num_starts_ - 1, 0);
     if (is_open_) end_without_word();
     std::stable_sort(report_.failures.begin(), report_.failures.end(),
@@ -101,7 +103,7 @@ class ReportReader {
   // From here on the run goes on after `step`.
   void begin_after(double time, int64_t step, int64_t number) {
     starts_.push_back({time, step, number});
-    std::erase_if(validations_, [&](const auto& one) { return one.first > step; });
+    std::erase_if(validations_, [&](const auto& one) { return one.first.first > step; });
   }
 
   void add_step(const StepMetrics& metrics) {
@@ -133,7 +135,8 @@ class ReportReader {
       report_.last_checkpoint_step = integer(json, "step");
     } else if (event == "validation") {
       const std::optional<int64_t> step = integer(json, "step");
-      if (step) validations_[*step] = static_cast<float>(number_or(json, "loss", std::nan("")));
+      const auto loss = static_cast<float>(number_or(json, "loss", std::nan("")));
+      if (step) validations_[{*step, text_or_empty(json, "set")}] = loss;
     } else if (event == "roll_back") {
       ++report_.num_roll_backs;
     } else if (event == "stop") {
@@ -165,8 +168,8 @@ class ReportReader {
 
   RunReport report_;
   std::map<int64_t, StepMetrics> steps_;
-  std::map<int64_t, float> validations_;
-  std::vector<Start> starts_;  // and roll-backs
+  std::map<std::pair<int64_t, std::string>, float> validations_;  // by step and set
+  std::vector<Start> starts_;                                     // and roll-backs
   int64_t num_starts_ = 0;
   size_t next_start_ = 0;  // the first start with no later step so far
   bool is_open_ = false;   // the newest start has neither stopped nor failed so far

@@ -32,6 +32,7 @@ struct RunReport {
   struct Validation {
     int64_t step = 0;
     float loss = 0;
+    std::string set;  // of data.validation_set; empty: data.validation
   };
   struct Failure {
     double time = 0;

@@ -44,7 +44,7 @@ OrderedJson spikes_json(const RunReport& report) {
 class Rows {
  public:
   template <typename... Args>
-  void add(const char* name, fmt::format_string<Args...> format, Args&&... args) {
+  void add(const std::string& name, fmt::format_string<Args...> format, Args&&... args) {
     text_ += fmt::format("{:<14}{}\n", name, fmt::format(format, std::forward<Args>(args)...));
   }
   void append(const std::string& text) { text_ += text; }
@@ -61,13 +61,17 @@ void add_loss(Rows& rows, const RunReport& report) {
   if (const StepMetrics* best = report.best()) {
     rows.add("best loss", "{:.4f} at step {}", best->loss, best->step);
   }
-  if (!report.validations.empty()) {
-    const auto& validation = report.validations.back();
-    rows.add("validation", "{:.4f} at step {} ({} in all)", validation.loss, validation.step,
-             report.validations.size());
+  std::map<std::string, std::pair<RunReport::Validation, int64_t>> newest;  // of each set
+  for (const RunReport::Validation& validation : report.validations) {
+    newest[validation.set] = {validation, newest[validation.set].second + 1};
+  }
+  for (const auto& [set, found] : newest) {
+    rows.add(set.empty() ? "validation" : "validation, " + set, "{:.4f} at step {} ({} in all)",
+             found.first.loss, found.first.step, found.second);
   }
   rows.add("tokens", "{}, {:.3g} epochs", format_count(static_cast<double>(last.tokens)),
            last.epoch);
+  for (const auto& [name, epochs] : last.epochs) rows.add("  of " + name, "{:.3g} epochs", epochs);
   const std::string ceiling = report.ceiling_flops > 0
                                   ? fmt::format(", {}FLOP/s", format_count(report.ceiling_flops))
                                   : std::string();
@@ -189,8 +193,9 @@ OrderedJson report_json(const RunReport& report) {
   }
   json["validation"] = OrderedJson::array();
   for (const auto& validation : report.validations) {
-    json["validation"].push_back(
-        {{"step", validation.step}, {"loss", float_json(validation.loss)}});
+    OrderedJson one = {{"step", validation.step}, {"loss", float_json(validation.loss)}};
+    if (!validation.set.empty()) one["set"] = validation.set;
+    json["validation"].push_back(std::move(one));
   }
   json["median_tokens_per_s"] = float_json(report.median_tokens_per_s());
   json["median_model_flops_utilization"] = float_json(report.median_utilization());

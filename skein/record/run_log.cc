@@ -203,6 +203,18 @@ double RunLog::raise_ceiling(double model_flops_per_s) {
 
 // Warns once, when the corpus begins to repeat; users easily overlook that.
 void RunLog::say_repetition(const StepMetrics& metrics) {
+  for (size_t i = 0; i < metrics.epochs.size(); ++i) {
+    const auto& [name, epochs] = metrics.epochs[i];
+    epochs_.resize(metrics.epochs.size(), -1);
+    if (epochs_[i] >= 0 && epochs_[i] < 1 && epochs >= 1) {
+      events_.append("epoch", {{"step", metrics.step}, {"epoch", epochs}, {"source", name}});
+      progress_.clear();
+      log::warn("step {}: all of {} has been read once; from here on it repeats", metrics.step,
+                name);
+    }
+    epochs_[i] = epochs;
+  }
+  if (!metrics.epochs.empty()) return;
   if (epoch_ >= 0 && epoch_ < 1 && metrics.epoch >= 1) {
     events_.append("epoch", {{"step", metrics.step}, {"epoch", metrics.epoch}});
     progress_.clear();
@@ -234,12 +246,16 @@ double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, 
   return measuring_s;
 }
 
-void RunLog::validation(int64_t step, double loss, int64_t num_tokens, double seconds) {
+void RunLog::validation(int64_t step, const std::string& set, double loss, int64_t num_tokens,
+                        double seconds) {
   const auto rounded = static_cast<float>(loss);
-  events_.append("validation",
-                 {{"step", step}, {"loss", rounded}, {"tokens", num_tokens}, {"seconds", seconds}});
-  if (tensorboard_) tensorboard_->write_validation(unix_time(), step, rounded);
-  say(fmt::format("step {}: validation loss {:.4f} over {} tokens", step, loss,
+  OrderedJson event = {
+      {"step", step}, {"loss", rounded}, {"tokens", num_tokens}, {"seconds", seconds}};
+  if (!set.empty()) event["set"] = set;
+  events_.append("validation", event);
+  if (tensorboard_) tensorboard_->write_validation(unix_time(), step, set, rounded);
+  say(fmt::format("step {}: validation loss{} {:.4f} over {} tokens", step,
+                  set.empty() ? "" : " of " + set, loss,
                   format_count(static_cast<double>(num_tokens))));
 }
 

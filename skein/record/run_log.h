@@ -79,7 +79,8 @@ class RunLog {
   // the seconds spent in measuring the ceiling again, which belong to no step.
   double step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, double seconds,
               int64_t num_tokens);
-  void validation(int64_t step, double loss, int64_t num_tokens, double seconds);
+  void validation(int64_t step, const std::string& set, double loss, int64_t num_tokens,
+                  double seconds);
   void checkpoint_begin(int64_t step);
   void checkpoint_commit(const SavedCheckpoint& saved);
   void checkpoint_failed(int64_t step, const Error& why);
@@ -103,9 +104,10 @@ class RunLog {
   std::unique_ptr<TensorBoardWriter> tensorboard_;
   Progress progress_;
   Scale scale_;
-  double ceiling_time_ = 0;  // when the ceiling was last measured
-  int64_t number_ = 0;       // of this start
-  float epoch_ = 0;          // epoch of the previous step; below 0: not known
+  double ceiling_time_ = 0;    // when the ceiling was last measured
+  int64_t number_ = 0;         // of this start
+  float epoch_ = 0;            // epoch of the previous step; below 0: not known
+  std::vector<float> epochs_;  // likewise, of each of several corpora
   int64_t memory_bytes_ = 0;
 };
 

@@ -166,8 +166,10 @@ void TensorBoardWriter::write_step(const StepMetrics& metrics, int64_t memory_by
   write(metrics.time, metrics.step, scalars);
 }
 
-void TensorBoardWriter::write_validation(double time, int64_t step, float validation_loss) {
-  const Scalar scalars[] = {{"validation_loss", validation_loss}};
+void TensorBoardWriter::write_validation(double time, int64_t step, const std::string& set,
+                                         float validation_loss) {
+  const std::string tag = set.empty() ? "validation_loss" : "validation_loss/" + set;
+  const Scalar scalars[] = {{tag, validation_loss}};
   write(time, step, scalars);
 }
 

@@ -47,7 +47,8 @@ class TensorBoardWriter {
   // under its former name model_flops_utilization), step_ms, memory_bytes and grad_spike (steps
   // that the current gradient spike has lasted; 0: none).
   void write_step(const StepMetrics& metrics, int64_t memory_bytes, int64_t spike_steps);
-  void write_validation(double time, int64_t step, float validation_loss);
+  // `set`: the name of the corpus; empty for data.validation.
+  void write_validation(double time, int64_t step, const std::string& set, float validation_loss);
 
   const fs::path& path() const { return path_; }
   // Everything is written, or an error says what is not.

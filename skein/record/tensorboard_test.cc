@@ -56,7 +56,7 @@ TEST(TensorBoard, WritesOneFileAWriter) {
   EXPECT_NE(first.path(), second.path());
   EXPECT_EQ(first.path().filename().string().substr(0, 20), "events.out.tfevents.");
   first.write_step({.step = 1, .loss = 2}, 1 << 20, 0);
-  first.write_validation(5, 1, 3);
+  first.write_validation(5, 1, "", 3);
   const std::vector<std::string> events = payloads(read_file(first.path()));
   ASSERT_EQ(events.size(), 4u);
   EXPECT_NE(events[0].find("brain.Event:2"), std::string::npos);

@@ -95,7 +95,10 @@ class Executor {
   // record_event() has been waited for.
   template <typename T>
   void download_later(std::string_view name, T& to) const {
-    device_.download_later(&to, sized_view(name, sizeof(T)).data, sizeof(T));
+    download_later(name, &to, sizeof(T));
+  }
+  void download_later(std::string_view name, void* to, int64_t bytes) const {
+    device_.download_later(to, sized_view(name, bytes).data, bytes);
   }
 
   const ArenaBytes& arena_bytes() const { return programs_.arena_bytes; }

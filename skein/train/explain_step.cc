@@ -57,6 +57,7 @@ class Explainer {
   Explainer(const Config& config, const StepQuestion& question)
       : config_(config), skipped_(skipped_by_run(config)), inputs_(config_, false) {
     config_.data.validation.clear();
+    config_.data.validation_set.clear();
     inputs_.open_corpora({.end_lane = config_.batch.global_sequences});
     answer_.batch = question.batch > 0 ? question.batch : skipped_.batch_of(question.step);
     answer_.step = skipped_.steps_before(answer_.batch) + 1;
@@ -128,7 +129,7 @@ class Explainer {
   RunInputs inputs_;
   StepAnswer answer_;
   std::unique_ptr<CheckpointReader> checkpoint_;
-  std::vector<LaneState> states_;
+  std::vector<MixtureState> states_;
   int64_t states_batch_ = 0;
   std::unique_ptr<Device> device_;
 };

@@ -112,9 +112,8 @@ bool names_a_model_file(const Config& config) {
 Config config_of_run_folder(const Config& config) {
   const fs::path run = absolute_path(config.run.dir);
   Config placed = config;
-  for (const ConfigField& field : config_fields()) {
-    if (!field.limits.is_path) continue;
-    std::string& path = *std::get<std::string*>(field.value(placed));
+  for (const ConfigPath& at : config_paths(placed)) {
+    std::string& path = *at.path;
     const bool is_word = &path == &placed.run.resume && (path == "auto" || path == "never");
     if (!is_word) path = name_for(path, run);
   }
@@ -198,11 +197,9 @@ std::vector<std::string> use_own_copies(Config& config, std::span<const std::str
   }
   std::error_code ignored;  // of a folder that may not be read, which is refused later by name
   if (fs::exists(run / kConfigFile, ignored)) {
-    if (!sets(overrides, "data.train")) {
-      find_corpus("data.train", run, config.data.train, said);
-    }
-    if (!sets(overrides, "data.validation")) {
-      find_corpus("data.validation", run, config.data.validation, said);
+    for (const auto& [key, path] : config_paths(config)) {
+      const bool is_corpus = key.starts_with("data.") && key != "data.tokenizer";
+      if (is_corpus && !sets(overrides, key)) find_corpus(key, run, *path, said);
     }
   }
   return said;

@@ -25,21 +25,30 @@ RunInputs::RunInputs(const Config& config, bool tells)
 }
 
 void RunInputs::open_corpora(const LoaderOptions& lanes) {
-  training_ =
-      std::make_unique<DataFeed>(config_.data.train, *tokenizer_, config_, model_.vocab_size);
-  if (config_.data.validation.empty()) return;
-  validation_ = std::make_unique<DataFeed>(config_.data.validation, *tokenizer_, config_,
-                                           model_.vocab_size, "data.validation");
-  validation_batches_ = std::make_unique<ValidationBatches>(
-      validation_->context(), lanes.first_lane, lanes.end_lane, config_.validate.batches);
+  training_.emplace(*tokenizer_, config_, model_.vocab_size);
+  const auto add = [&](const DataSource& source, const char* key) {
+    validation_sets_.emplace_back(source, key, *tokenizer_, config_, model_.vocab_size, lanes);
+  };
+  if (!config_.data.validation.empty()) add({config_.data.validation, 1, ""}, "data.validation");
+  for (const DataSource& set : config_.data.validation_set) add(set, "data.validation_set");
 }
 
 RunContent RunInputs::content() const {
   RunContent content;
   content.tokenizer = tokenizer_->content_hash();
   content.tokens = tokenizer_->vocab_size();
-  content.train = corpus_fingerprint(training().source());
-  if (validation_) content.validation = corpus_fingerprint(validation().source());
+  for (const Mixture::Part& part : training().parts()) {
+    const CorpusFingerprint text = corpus_fingerprint(part.context->source());
+    if (config_.data.source.empty()) {
+      content.train = text;
+    } else {
+      content.sources.push_back({part.name, part.weight, text});
+    }
+  }
+  if (!config_.data.validation.empty()) {
+    content.validation =
+        corpus_fingerprint(validation_sets_.front().feed.mixture().corpus(0).source());
+  }
   return content;
 }
 

@@ -4,7 +4,10 @@
 // Errors  Error{kUsage | kNotFound | kInvalid} naming the key of the configuration and the path
 #pragma once
 
+#include <list>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "skein/config/config.h"
 #include "skein/config/data_feed.h"
@@ -24,19 +27,31 @@ class RunInputs {
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const DecoderConfig& model() const { return model_; }
-  const LaneContext& training() const { return training_->context(); }
-  const LaneContext& validation() const { return validation_->context(); }
-  // Null where there is no validation corpus.
-  ValidationBatches* validation_batches() const { return validation_batches_.get(); }
+  const Mixture& training() const { return training_->mixture(); }
   RunContent content() const;
+
+  // A corpus to validate on, and this rank's lanes of it.
+  struct ValidationSet {
+    std::string name;  // of data.validation_set; empty: data.validation
+    std::string path;
+    DataFeed feed;
+    ValidationBatches batches;
+
+    ValidationSet(const DataSource& source, const std::string& key, const Tokenizer& tokenizer,
+                  const Config& config, int64_t vocab_size, const LoaderOptions& lanes)
+        : name(source.name),
+          path(source.path),
+          feed(path, tokenizer, config, vocab_size, key),
+          batches(feed.mixture(), lanes.first_lane, lanes.end_lane, config.validate.batches) {}
+  };
+  std::list<ValidationSet>& validation_sets() { return validation_sets_; }
 
  private:
   const Config& config_;
   std::unique_ptr<Tokenizer> tokenizer_;
   DecoderConfig model_;
-  std::unique_ptr<DataFeed> training_;
-  std::unique_ptr<DataFeed> validation_;
-  std::unique_ptr<ValidationBatches> validation_batches_;
+  std::optional<DataFeed> training_;
+  std::list<ValidationSet> validation_sets_;
 };
 
 }  // namespace skein

@@ -99,8 +99,14 @@ void StepRunner::accumulate(const Batch& batch) {
 void StepRunner::report(const Reports& reports) {
   if (!executor_.has("rank_reports")) return;
   Reports own = reports;
-  if (!spec_.layout.is_first_of_replica()) own[kReportProgress] = 0;
-  executor_.upload("rank_reports", own.data(), sizeof(own));
+  if (!spec_.layout.is_first_of_replica()) {
+    std::fill(own.begin() + kReportProgress, own.end(), 0.0);
+  }
+  executor_.upload("rank_reports", own.data(), report_bytes());
+}
+
+int64_t StepRunner::report_bytes() const {
+  return (kNumReports - 1 + spec_.update.num_corpora) * static_cast<int64_t>(sizeof(double));
 }
 
 namespace {
@@ -127,7 +133,7 @@ void StepRunner::start(const Batch& batch, int64_t step, float learning_rate, co
   reports[kReportCopied] = told.copy.is_whole ? 1 : 0;
   reports[kReportCopyMicros] = told.copy.copy_us;
   reports[kReportStepMicros] = told.copy.step_us;
-  reports[kReportProgress] = static_cast<double>(batch.progress);
+  std::copy(batch.progress.begin(), batch.progress.end(), reports.begin() + kReportProgress);
   report(reports);
   executor_.run("update");
   collect(batch, reports, outcomes_[started_ % device.depth()]);
@@ -136,7 +142,9 @@ void StepRunner::start(const Batch& batch, int64_t step, float learning_rate, co
 
 void StepRunner::collect(const Batch& batch, const Reports& reports, Outcome& outcome) {
   outcome.reports = reports;
-  if (executor_.has("all_reports")) executor_.download_later("all_reports", outcome.reports);
+  if (executor_.has("all_reports")) {
+    executor_.download_later("all_reports", outcome.reports.data(), report_bytes());
+  }
   outcome.num_label_tokens = static_cast<int32_t>(batch.num_label_tokens);
   if (executor_.has("global_label_tokens")) {
     executor_.download_later("global_label_tokens", outcome.num_label_tokens);
@@ -159,7 +167,8 @@ StepResult StepRunner::finish() {
   result.grad_norm = outcome.grad_norm;
   const double stop = outcome.reports[kReportStop];
   result.stop = stop >= report_of(Stop::kYes) ? Stop::kYes : stop > 0 ? Stop::kRegroup : Stop::kNo;
-  result.progress = outcome.reports[kReportProgress];
+  const double* progress = outcome.reports.data() + kReportProgress;
+  result.progress.assign(progress, progress + spec_.update.num_corpora);
   result.copied =
       outcome.reports[kReportCopied] == static_cast<double>(spec_.layout.mesh.num_ranks());
   result.copy_us = outcome.reports[kReportCopyMicros];

@@ -41,7 +41,7 @@ struct StepResult {
   float grad_norm = 0;           // before clipping
   float param_norm = 0;          // after the update
   Stop stop = Stop::kNo;         // the most that any rank was asked for
-  double progress = 0;           // the sum of Batch::progress over all ranks' lanes
+  std::vector<double> progress;  // the sums of Batch::progress over all ranks' lanes
   bool copied = false;           // the newest copy of the state in memory is whole on all ranks
   double copy_us = 0;            // sums over all ranks
   double step_us = 0;
@@ -88,11 +88,13 @@ class StepRunner {
   const StepSpec& spec() const { return spec_; }
 
  private:
+  using Reports = std::array<double, kNumReports - 1 + kMaxCorpora>;  // those that there are
+
   // The results of a step, copied to the host asynchronously after its update.
   struct Outcome {
     std::array<double, exact_sum::kBins> loss_sum;
     std::array<double, exact_sum::kBins> param_norm_squared;
-    std::array<double, kNumReports> reports;
+    Reports reports;
     float grad_norm;
     int32_t num_label_tokens;
     int64_t event;
@@ -103,7 +105,7 @@ class StepRunner {
   void upload_rows(const Batch& batch, int64_t first_row);
   double take_loss_sum();
   int64_t global_label_tokens(const Batch& batch) const;
-  using Reports = std::array<double, kNumReports>;
+  int64_t report_bytes() const;
   void report(const Reports& reports);
   void collect(const Batch& batch, const Reports& reports, Outcome& outcome);
   static int64_t outcome_bytes(const Device& device);

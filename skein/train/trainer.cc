@@ -231,7 +231,7 @@ void Trainer::restore() {
   beginning_->load(inputs_->model(), saver_->tensors(), runner_->executor());
   begun_ = step_ = tokens_ = 0;
   spikes_ = {};
-  std::vector<LaneState> states;
+  std::vector<MixtureState> states;
   if (const CheckpointReader* checkpoint = beginning_->checkpoint()) {
     const TrainingState& state = checkpoint->state();
     begun_ = step_ = state.step;

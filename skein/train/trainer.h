@@ -73,6 +73,7 @@ class Trainer {
   void save_to_memory();
   bool regroups_in_memory();
   void validate();
+  void validate(RunInputs::ValidationSet& set);
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double ceiling(DType dtype);
   double measure_ceiling(DType dtype);

@@ -72,7 +72,8 @@ TrainOutcome Trainer::train_to_the_end() {
   finish_steps(0);
   if (divergence_) roll_back();  // it was asked to stop meanwhile
   const bool stopped = step_ < config_.run.steps;
-  if (!stopped && inputs_->validation_batches() && !due(config_.validate.every_steps)) validate();
+  if (!stopped && !inputs_->validation_sets().empty() && !due(config_.validate.every_steps))
+    validate();
   if (saver_->saved_step() != step_ && !regroups_in_memory()) save_checkpoint();
   saver_->end();
   if (saver_->failure()) throw *saver_->failure();  // the final state is not on disk
@@ -156,7 +157,11 @@ void Trainer::finish_step() {
   metrics.grad_norm = result.grad_norm;
   metrics.param_norm = result.param_norm;
   metrics.tokens = tokens_;
-  metrics.epoch = static_cast<float>(inputs_->training().epochs(result.progress));
+  const std::vector<double> epochs = inputs_->training().epochs(result.progress);
+  metrics.epoch = static_cast<float>(inputs_->training().epoch(epochs));
+  for (size_t i = 0; i < config_.data.source.size(); ++i) {
+    metrics.epochs.emplace_back(config_.data.source[i].name, static_cast<float>(epochs[i]));
+  }
   metrics.comm_exposed_ms =
       static_cast<float>(runner_->executor().take_communication_seconds() * 1e3);
   metrics.data_wait_ms = static_cast<float>(step.wait_seconds * 1e3);
@@ -183,27 +188,31 @@ void Trainer::leave_out(double seconds) {
 }
 
 void Trainer::validate() {
-  ValidationBatches* batches = inputs_->validation_batches();
-  if (batches == nullptr) return;
+  for (RunInputs::ValidationSet& set : inputs_->validation_sets()) validate(set);
+  told_validation_repeats_ = true;
+}
+
+void Trainer::validate(RunInputs::ValidationSet& set) {
   const auto start = Clock::now();
   StepRunner::LossSum sum;
   double epochs = 0;  // estimated from this rank's lanes
-  batches->rewind();
-  while (const Batch* batch = batches->next()) {
+  set.batches.rewind();
+  while (const Batch* batch = set.batches.next()) {
     in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
     const double of_all =
         static_cast<double>(config_.batch.global_sequences) / static_cast<double>(batch->sequences);
-    epochs = inputs_->validation().epochs(static_cast<double>(batch->progress) * of_all);
+    const LaneContext& corpus = set.feed.mixture().corpus(0);
+    epochs = corpus.epochs(static_cast<double>(batch->progress.at(0)) * of_all);
   }
-  if (is_first() && epochs > 1 && !std::exchange(told_validation_repeats_, true)) {
+  if (is_first() && epochs > 1 && !told_validation_repeats_) {
     log::warn(
         "{} is smaller than validate.batches = {} and was read {:.1f} times: hold more out, or set "
         "validate.batches to {}",
-        config_.data.validation, config_.validate.batches, epochs,
+        set.path, config_.validate.batches, epochs,
         std::max<int64_t>(
             1, static_cast<int64_t>(static_cast<double>(config_.validate.batches) / epochs)));
   }
-  if (log_) log_->validation(step_, sum.mean(), sum.num_tokens, seconds_since(start));
+  if (log_) log_->validation(step_, set.name, sum.mean(), sum.num_tokens, seconds_since(start));
   leave_out(seconds_since(start));
 }
 
