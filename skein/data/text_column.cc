@@ -93,7 +93,9 @@ void read_file_format(const std::shared_ptr<arrow::io::BufferReader>& input, con
   using Reader = arrow::ipc::RecordBatchFileReader;
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
   const int field = text_field(*reader->schema(), name, column);
-  reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
+  if (reader->schema()->num_fields() > 1) {
+    reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
+  }
   for (int i = 0; i < reader->num_record_batches(); ++i) {
     visit(*value_or_fail(reader->ReadRecordBatch(i), name));
   }
@@ -104,8 +106,10 @@ void read_stream_format(const std::shared_ptr<arrow::io::BufferReader>& input, c
   using Reader = arrow::ipc::RecordBatchStreamReader;
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
   const int field = text_field(*reader->schema(), name, column);
-  if (const auto status = input->Seek(0); !status.ok()) fail_arrow(status, name);
-  reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
+  if (reader->schema()->num_fields() > 1) {
+    if (const auto status = input->Seek(0); !status.ok()) fail_arrow(status, name);
+    reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
+  }
   std::shared_ptr<arrow::RecordBatch> batch;
   while (true) {
     const arrow::Status status = reader->ReadNext(&batch);

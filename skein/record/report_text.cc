@@ -45,7 +45,7 @@ class Rows {
  public:
   template <typename... Args>
   void add(const std::string& name, fmt::format_string<Args...> format, Args&&... args) {
-    text_ += fmt::format("{:<14}{}\n", name, fmt::format(format, std::forward<Args>(args)...));
+    text_ += fmt::format("{:<13} {}\n", name, fmt::format(format, std::forward<Args>(args)...));
   }
   void append(const std::string& text) { text_ += text; }
   std::string take() { return std::move(text_); }

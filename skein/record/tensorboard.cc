@@ -152,17 +152,20 @@ void TensorBoardWriter::write(double time, int64_t step, std::span<const Scalar>
 
 void TensorBoardWriter::write_step(const StepMetrics& metrics, int64_t memory_bytes,
                                    int64_t spike_steps) {
-  const Scalar scalars[] = {{"loss", metrics.loss},
-                            {"learning_rate", metrics.learning_rate},
-                            {"grad_norm", metrics.grad_norm},
-                            {"param_norm", metrics.param_norm},
-                            {"epoch", metrics.epoch},
-                            {"tokens_per_s", metrics.tokens_per_s},
-                            {"model_flops_utilization", metrics.matmul_ceiling_share},
-                            {"matmul_ceiling_share", metrics.matmul_ceiling_share},
-                            {"step_ms", metrics.step_ms},
-                            {"memory_bytes", static_cast<float>(memory_bytes)},
-                            {"grad_spike", static_cast<float>(spike_steps)}};
+  std::vector<std::string> tags;  // of scalars, which only refer to them
+  for (const auto& [name, epochs] : metrics.epochs) tags.push_back("epochs/" + name);
+  std::vector<Scalar> scalars = {{"loss", metrics.loss},
+                                 {"learning_rate", metrics.learning_rate},
+                                 {"grad_norm", metrics.grad_norm},
+                                 {"param_norm", metrics.param_norm},
+                                 {"epoch", metrics.epoch},
+                                 {"tokens_per_s", metrics.tokens_per_s},
+                                 {"model_flops_utilization", metrics.matmul_ceiling_share},
+                                 {"matmul_ceiling_share", metrics.matmul_ceiling_share},
+                                 {"step_ms", metrics.step_ms},
+                                 {"memory_bytes", static_cast<float>(memory_bytes)},
+                                 {"grad_spike", static_cast<float>(spike_steps)}};
+  for (size_t i = 0; i < tags.size(); ++i) scalars.push_back({tags[i], metrics.epochs[i].second});
   write(metrics.time, metrics.step, scalars);
 }
 
