@@ -75,8 +75,8 @@ struct DescribeType {
     return fmt::format("one of: {}", fmt::join(limits.choices, ", "));
   }
   std::string operator()(const std::vector<DataSource>*) const {
-    return "a list of tables with path, weight (above 0) and name, such as [{path = \"web\", weight "
-           "= 0.7}]";
+    return "a list of tables with path, weight (above 0) and name, such as "
+           "[{path = \"web\", weight = 0.7}]";
   }
 };
 

@@ -31,8 +31,8 @@ struct LoaderOptions {
 
 class Loader {
  public:
-  // The corpora of `mixture` must outlive the loader. `states`: of all B lanes after step first_step - 1; empty:
-  // from the beginning.
+  // The corpora of `mixture` must outlive the loader. `states`: of all B lanes after step
+  // first_step - 1; empty: from the beginning.
   Loader(const Mixture& mixture, const LoaderOptions& options,
          std::span<const MixtureState> states = {});
   ~Loader();

@@ -21,8 +21,8 @@ namespace skein {
 
 class Packer {
  public:
-  // Lanes [first_lane, end_lane) of `mixture`, whose corpora must outlive the packer. `states` are those of
-  // all B lanes (lanes_from_json); empty: every lane from its beginning.
+  // Lanes [first_lane, end_lane) of `mixture`, whose corpora must outlive the packer. `states` are
+  // those of all B lanes (lanes_from_json); empty: every lane from its beginning.
   Packer(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
          std::span<const MixtureState> states = {}, int num_threads = 1);
 
