@@ -4,8 +4,8 @@
 //          takes the next one of the corpus c with the smallest (r_c + f_c) / w_c: r_c the tokens
 //          that this lane has read of it since the weights were set, w_c its weight, f_c a number
 //          in [0, kSpreadTokens) drawn once for (seed, lane, c), so that lanes do not all begin
-//          with the same corpus. Of n tokens of a lane, corpus c has n w_c / sum(w) to within a segment and
-//          kSpreadTokens. Of equal corpora the first is taken.
+//          with the same corpus. Of n tokens of a lane, corpus c has n w_c / sum(w) to within a
+//          segment and kSpreadTokens. Of equal corpora the first is taken.
 //          With one corpus this is its lane itself.
 // Format   docs/data_order.md
 // Threads  several lanes may share a Mixture at once; a MixtureLane belongs to one thread.
