@@ -42,6 +42,8 @@ struct Corpus::Chunk {
   TextColumn column;
   int64_t first_document;
   int64_t first_byte;
+  const File* file;
+  int64_t first_in_file;  // the number of its first document in the file
 };
 
 Corpus::Corpus() = default;
@@ -85,9 +87,11 @@ void Corpus::open_files() {
 
 void Corpus::number_documents() {
   for (File& file : files_) {
+    const int64_t before_file = num_documents_;
     for (TextColumn& column : file.columns) {
       const int64_t count = column.num_documents(), bytes = column.num_bytes();
-      chunks_.push_back({std::move(column), num_documents_, num_bytes_});
+      chunks_.push_back(
+          {std::move(column), num_documents_, num_bytes_, &file, num_documents_ - before_file});
       num_documents_ += count;
       num_bytes_ += bytes;
     }
@@ -120,7 +124,7 @@ void Corpus::forget_all() const {
   for (const File& file : files_) file.map.forget(file.bytes);
 }
 
-std::string_view Corpus::document(int64_t index) const {
+const Corpus::Chunk& Corpus::chunk_of(int64_t index) const {
   if (index < 0 || index >= num_documents_) {
     fail(ErrorCode::kInternal, "{}: document {} asked for: there are {}", path_.string(), index,
          num_documents_);
@@ -128,8 +132,17 @@ std::string_view Corpus::document(int64_t index) const {
   const auto next =
       std::upper_bound(chunks_.begin(), chunks_.end(), index,
                        [](int64_t i, const Chunk& chunk) { return i < chunk.first_document; });
-  const Chunk& chunk = *std::prev(next);
+  return *std::prev(next);
+}
+
+std::string_view Corpus::document(int64_t index) const {
+  const Chunk& chunk = chunk_of(index);
   return chunk.column.document(index - chunk.first_document);
+}
+
+Corpus::Home Corpus::home(int64_t index) const {
+  const Chunk& chunk = chunk_of(index);
+  return {chunk.file->path, index - chunk.first_document + chunk.first_in_file};
 }
 
 DocumentPlace Corpus::find(int64_t position) const {

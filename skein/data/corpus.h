@@ -54,6 +54,13 @@ class Corpus {
   // The document that holds byte `position`, 0 <= position < num_bytes().
   DocumentPlace find(int64_t position) const;
 
+  // The file that holds a document, and the document's number in it.
+  struct Home {
+    const fs::path& file;
+    int64_t document;
+  };
+  Home home(int64_t index) const;
+
   // Drops text that was read from this process's resident memory (MappedFile::forget), since a
   // corpus may be larger than memory. Works by windows, when the text ends in another window than
   // it began in, because short documents follow one another, and from time to time drops the whole
@@ -69,6 +76,7 @@ class Corpus {
   Corpus();
   void open_files();
   void number_documents();
+  const Chunk& chunk_of(int64_t index) const;
 
   fs::path path_;
   std::shared_ptr<void> memory_;  // holds decoded buffers

@@ -248,6 +248,10 @@ TEST(Corpus, AFolderIsItsFilesInTheOrderOfTheirNames) {
   const Corpus corpus(folder);
   EXPECT_EQ(documents_of(corpus), (Documents{"one", "two", "three"}));
   EXPECT_EQ(corpus.find(6).document, 2);
+  EXPECT_EQ(corpus.home(1).file, folder / "a.arrow");
+  EXPECT_EQ(corpus.home(1).document, 1);
+  EXPECT_EQ(corpus.home(2).file, folder / "b.arrow");
+  EXPECT_EQ(corpus.home(2).document, 0);
   for (const int64_t i : {0, 2, 1}) corpus.forget(corpus.document(i));
   EXPECT_EQ(documents_of(corpus), (Documents{"one", "two", "three"}));
 }
