@@ -1,5 +1,7 @@
 #include "skein/prepare/make_piece.h"
 
+#include <utility>
+
 #include "skein/base/error.h"
 
 namespace skein {
@@ -41,6 +43,12 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
       add_warning(report, error.what());
     };
   }
+  read.utf8.on_invalid = [&] { ++report.num_invalid_utf8; };
+  int64_t num_told = 0;  // bytes of the file
+  read.bytes.on_read = [&](int64_t num_bytes) {
+    num_told += num_bytes;
+    progress.num_input_bytes_done += num_bytes;
+  };
   PieceOutput out(task.stem);
   for (size_t i = 0; i < task.inputs.size(); ++i) {
     const InputFile& file = task.inputs[i];
@@ -65,7 +73,7 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
       add_warning(report, error.what());
     }
     ++progress.num_files_done;
-    progress.num_input_bytes_done += file.num_bytes;
+    progress.num_input_bytes_done += file.num_bytes - std::exchange(num_told, 0);
   }
   report.counters = worker.take_counters();
   out.finish(task.key, report);

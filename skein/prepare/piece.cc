@@ -17,6 +17,7 @@ Json to_json(const PieceReport& report) {
   return {{"files", report.num_files},
           {"skipped_files", report.num_skipped_files},
           {"invalid_lines", report.num_invalid_lines},
+          {"invalid_utf8", report.num_invalid_utf8},
           {"documents_read", report.num_documents_read},
           {"bytes_read", report.num_bytes_read},
           {"documents", report.num_documents},
@@ -31,6 +32,7 @@ PieceReport report_from(const Json& json) {
   json.at("files").get_to(report.num_files);
   json.at("skipped_files").get_to(report.num_skipped_files);
   json.at("invalid_lines").get_to(report.num_invalid_lines);
+  json.at("invalid_utf8").get_to(report.num_invalid_utf8);
   json.at("documents_read").get_to(report.num_documents_read);
   json.at("bytes_read").get_to(report.num_bytes_read);
   json.at("documents").get_to(report.num_documents);

@@ -39,6 +39,7 @@ struct PieceReport {
   int64_t num_files = 0;          // that were read
   int64_t num_skipped_files = 0;  // of a folder, that hold no documents
   int64_t num_invalid_lines = 0;  // passed over
+  int64_t num_invalid_utf8 = 0;   // documents repaired or left out: Utf8Policy
   int64_t num_documents_read = 0;
   int64_t num_bytes_read = 0;
   int64_t num_documents = 0;  // handed on

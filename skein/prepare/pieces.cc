@@ -43,6 +43,7 @@ void Pieces::plan() {
                         {"max_document_bytes", options_.read.max_document_bytes},
                         {"text_column", options_.read.text_column},
                         {"as_text", options_.read.as_text},
+                        {"invalid_utf8", static_cast<int>(options_.read.utf8.invalid)},
                         {"skip_invalid_lines", options_.skip_invalid_lines},
                         {"worker", options_.worker}};
   for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -120,6 +121,7 @@ PieceReport Pieces::total() const {
     total.num_files += report.num_files;
     total.num_skipped_files += report.num_skipped_files;
     total.num_invalid_lines += report.num_invalid_lines;
+    total.num_invalid_utf8 += report.num_invalid_utf8;
     total.num_documents_read += report.num_documents_read;
     total.num_bytes_read += report.num_bytes_read;
     total.num_documents += report.num_documents;

@@ -1,5 +1,5 @@
-// Reads inputs in pieces, several at a time, and keeps what is finished: what `ingest` and the other
-// passes over text are built upon.
+// Reads inputs in pieces, several at a time, and keeps what is finished: what `ingest` and the
+// other passes over text are built upon.
 //
 //   Pieces pieces(find_inputs(...).files, options);      // takes finished pieces as they are
 //   pieces.make([] { return std::make_unique<MyWorker>(); });
@@ -9,12 +9,13 @@
 //
 // A piece is a large file, or small ones that follow each other, so that a hundred thousand texts
 // are not as many pieces. Each thread has a worker, which sees the documents of one piece after
-// another in order, and hands on none, one or several texts for each. What a worker does must follow
-// from the piece alone: which thread makes which piece is chance.
+// another in order, and hands on none, one or several texts for each. What a worker does must
+// follow from the piece alone: which thread makes which piece is chance.
 //
-// Restart  a piece is finished when its files are on the disk (piece.h). Its name and its key follow
-//          from path, size and time of its inputs and all options that matter: another process takes
-//          what is finished, removes pieces of other options and inputs, and says both in `notes`.
+// Restart  a piece is finished when its files are on the disk (piece.h). Its name and its key
+//          follow from path, size and time of its inputs and all options that matter: another
+//          process takes what is finished, removes pieces of other options and inputs, and says
+//          both in `notes`.
 //          Pieces stay until remove(), which belongs behind the commit of what was made of them.
 // Errors   as in read/readers.h, and Error{kBusy} as in work_folder.h. The error of the first piece
 //          that has one, in their order, however many threads there are; pieces that are finished
@@ -57,7 +58,7 @@ using WorkerFactory = std::function<std::unique_ptr<PieceWorker>()>;
 struct PiecesOptions {
   fs::path work_folder;
   int num_threads = 0;  // 0: as many as this process may use cores
-  ReadOptions read;     // its `on_invalid_line` is not used
+  ReadOptions read;     // what it calls is set here
   bool skip_invalid_lines = false;
   Json worker;  // all that the output depends on besides inputs and `read`, with the kind of worker
 };
@@ -75,8 +76,8 @@ class Pieces {
  public:
   Pieces(std::vector<InputFile> inputs, PiecesOptions options);
 
-  // Makes the pieces that are not finished. `on_progress` is called by the calling thread some times
-  // a second, and at the end.
+  // Makes the pieces that are not finished. `on_progress` is called by the calling thread some
+  // times a second, and at the end.
   void make(const WorkerFactory& new_worker,
             const std::function<void(const PiecesProgress&)>& on_progress = {});
 

@@ -14,7 +14,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 // Hands on the documents that are longer than a byte, twice, and counts them.
 class TwiceWorker : public PieceWorker {
