@@ -15,33 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "skein/base/file.h"
+#include "skein/data/spool.h"
 
 namespace skein {
-
-// Appends to a temporary file without a name, so that a crash leaves nothing behind.
-class Spool {
- public:
-  explicit Spool(const fs::path& path);
-  // A file that keeps its name, and replaces one of that name. Bytes are on their way to the disk
-  // early, so that an fsync at the end has little to wait for.
-  static Spool named(const fs::path& path);
-  void append(std::string_view bytes);
-  void flush();
-  int64_t num_bytes() const { return num_bytes_; }
-  int fd() const { return file_.get(); }
-  const fs::path& path() const { return path_; }
-
- private:
-  Spool(const fs::path& path, FileDescriptor file, bool writes_early);
-  void write(std::string_view bytes);
-
-  fs::path path_;
-  FileDescriptor file_;
-  bool writes_early_;
-  std::string buffer_;
-  int64_t num_bytes_ = 0;
-};
 
 // Bytes of a file; `file` is from CorpusWriter::add_file().
 struct FileRange {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "skein/data/corpus_sources.h"
 #include "skein/data/corpus_writer.h"
 #include "skein/prepare/piece.h"
 
@@ -16,7 +17,7 @@ namespace skein {
 // UTF-8.
 std::optional<size_t> cut_near(std::string_view text, size_t position);
 
-// Texts are not copied before commit(), but from where they lie then.
+// With each corpus goes the file of its sources. Texts are not copied before commit(), but from where they lie then.
 class Dealer {
  public:
   // `validation_out` empty: everything is for training.
@@ -29,24 +30,38 @@ class Dealer {
   // Throws Error{kInvalid} if one of the corpora would be empty.
   void commit();
 
-  const CorpusWriter& training() const { return training_; }
-  const CorpusWriter* validation() const { return validation_ ? &*validation_ : nullptr; }
+  const CorpusWriter& training() const { return training_.corpus; }
+  const CorpusWriter* validation() const { return validation_ ? &validation_->corpus : nullptr; }
   int64_t num_documents() const { return num_documents_; }
   int64_t num_bytes() const { return num_bytes_; }
 
  private:
+  struct Output {
+    explicit Output(const fs::path& out) : corpus(out), sources(out) {}
+    CorpusWriter corpus;
+    CorpusSourcesWriter sources;
+  };
+  // A document, or a part of one, and where it lies.
+  struct Part {
+    FileRange range;
+    std::string source;
+    int64_t record = 0;
+  };
+
+  static void append(Output& output, const FileRange& range, const Origin& origin);
+  static void commit(Output& output);
   bool is_held_out(int64_t index) const;
-  bool split(std::string_view text, const FileRange& range, size_t position);
+  bool split(std::string_view text, const FileRange& range, const Origin& origin, size_t position);
   void hold_out_end_of_last();
   void flush_last();
 
   double fraction_;
-  CorpusWriter training_;
-  std::optional<CorpusWriter> validation_;
+  Output training_;
+  std::optional<Output> validation_;
   fs::path file_;
   int64_t file_index_ = 0;  // in the writers
   // The last small document, which may have to be split at the end; and the file where it lies.
-  FileRange last_;
+  Part last_;
   fs::path last_file_;
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;

@@ -153,7 +153,7 @@ TEST_F(Ingest, AFailureLeavesTheOldCorpus) {
   EXPECT_EQ(documents(out()), Documents{"old"});
   int num_entries = 0;
   for (const auto& entry : fs::directory_iterator(folder_)) num_entries += entry.exists();
-  EXPECT_EQ(num_entries, 4);  // three inputs and the corpus
+  EXPECT_EQ(num_entries, 5);  // three inputs, the corpus and its sources
 }
 
 TEST_F(Ingest, DoesNotReadItsOwnOutput) {

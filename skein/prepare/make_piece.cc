@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/data/corpus_sources.h"
 
 namespace skein {
 namespace {
@@ -24,6 +25,19 @@ bool may_pass_over(const InputFile& file, const Error& error, const ReadOptions&
     default:
       return false;
   }
+}
+
+// Documents of a corpus keep the origins that its .sources gives.
+std::optional<CorpusSources> sources_of_input(const InputFile& file, const ReadOptions& options) {
+  if (input_format(file.path, options.as_text) != InputFormat::kArrow) return std::nullopt;
+  return CorpusSources::beside(file.path);
+}
+
+Origin origin_of(const std::optional<CorpusSources>& sources, const std::string& file,
+                 int64_t record) {
+  if (!sources) return {file, record};
+  const DocumentSource source = sources->find(record - 1);
+  return {source.path, source.record};
 }
 
 }  // namespace
@@ -53,6 +67,7 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
   for (size_t i = 0; i < task.inputs.size(); ++i) {
     const InputFile& file = task.inputs[i];
     const std::string source = file.path.string();
+    const std::optional<CorpusSources> sources = sources_of_input(file, read);
     const int64_t num_before = report.num_documents_read;
     try {
       read_documents(file.path, read, [&](std::string_view text, int64_t record) {
@@ -62,7 +77,7 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
         report.num_bytes_read += num_bytes;
         progress.num_documents.fetch_add(1, std::memory_order_relaxed);
         progress.num_bytes.fetch_add(num_bytes, std::memory_order_relaxed);
-        worker.add({text, {source, record}, task.first_input + i}, out);
+        worker.add({text, origin_of(sources, source, record), task.first_input + i}, out);
       });
       ++report.num_files;
     } catch (const GivenUp&) {

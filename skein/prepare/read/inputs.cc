@@ -9,6 +9,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/json.h"
+#include "skein/data/corpus_sources.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
@@ -116,6 +117,9 @@ class Walk {
       return pass_over(path.string() + ": a link to a folder (name it to have it read)");
     }
     if (!fs::is_regular_file(status)) return pass_over(path.string() + ": no regular file");
+    if (path.extension() == ".sources" && is_file(fs::path(path).replace_extension())) {
+      return pass_over(path.string() + ": the sources of the corpus beside it");
+    }
     if (path.extension() == ".partial") {
       return pass_over(path.string() + ": what an interrupted program left");
     }
@@ -216,10 +220,14 @@ void note_splits(FoundInputs& found) {
 // Of a file that cannot be asked, reading it says why.
 void ask_state(InputFile& file) {
   struct stat state {};
+  const auto changed_ns = [&] {
+    constexpr int64_t kNsPerSecond = 1'000'000'000;
+    return state.st_mtim.tv_sec * kNsPerSecond + state.st_mtim.tv_nsec;
+  };
   if (::stat(file.path.c_str(), &state) != 0) return;
-  constexpr int64_t kNsPerSecond = 1'000'000'000;
   file.num_bytes = state.st_size;
-  file.changed_ns = state.st_mtim.tv_sec * kNsPerSecond + state.st_mtim.tv_nsec;
+  file.changed_ns = changed_ns();
+  if (::stat(sources_of(file.path).c_str(), &state) == 0) file.changed_ns ^= changed_ns();
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct InputFile {
   fs::path path;
   bool named = false;      // by the caller, not found in a folder
   int64_t num_bytes = 0;   // as it lies on the disk
-  int64_t changed_ns = 0;  // when it was changed last, since 1970
+  int64_t changed_ns = 0;  // since 1970, when it was changed; with its .sources, a mix of both
 };
 
 struct FoundInputs {
