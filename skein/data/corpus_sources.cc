@@ -18,14 +18,17 @@
 namespace skein {
 namespace {
 
-constexpr const char* kNumDocuments = "documents";  // a key of the schema's metadata
+constexpr const char* kNumDocuments = "documents";  // keys of the schema's metadata
+constexpr const char* kMadeFrom = "made_from";
 
-std::shared_ptr<arrow::Schema> sources_schema(int64_t num_documents) {
+std::shared_ptr<arrow::Schema> sources_schema(int64_t num_documents = 0,
+                                              const std::string& made_from = "") {
   return arrow::schema(
       {arrow::field("first_document", arrow::int64(), false),
        arrow::field("source", arrow::dictionary(arrow::int32(), arrow::large_utf8()), false),
        arrow::field("first_record", arrow::int64(), false)},
-      arrow::key_value_metadata({kNumDocuments}, {std::to_string(num_documents)}));
+      arrow::key_value_metadata({kNumDocuments, kMadeFrom},
+                                {std::to_string(num_documents), made_from}));
 }
 
 [[noreturn]] void fail_damaged(const fs::path& path, const std::string& what) {
@@ -69,11 +72,12 @@ CorpusSources::CorpusSources(const fs::path& path)
   const auto opened =
       arrow::ipc::RecordBatchStreamReader::Open(std::make_shared<arrow::io::BufferReader>(buffer));
   check(opened.status());
-  if (!(*opened)->schema()->Equals(*sources_schema(0), false)) {
+  if (!(*opened)->schema()->Equals(*sources_schema(), false)) {
     fail_damaged(path_, "columns are " + (*opened)->schema()->ToString());
   }
   const auto metadata = (*opened)->schema()->metadata();
   const std::string count = metadata ? metadata->Get(kNumDocuments).ValueOr("") : "";
+  if (metadata) made_from_ = metadata->Get(kMadeFrom).ValueOr("");
   const auto [end, error] =
       std::from_chars(count.data(), count.data() + count.size(), num_documents_);
   if (error != std::errc() || end != count.data() + count.size() || num_documents_ < 0) {
@@ -112,8 +116,9 @@ DocumentSource CorpusSources::find(int64_t document) const {
   return {table_->names->GetView(source), table_->first_records[run - begin] + (document - *run)};
 }
 
-CorpusSourcesWriter::CorpusSourcesWriter(const fs::path& corpus)
+CorpusSourcesWriter::CorpusSourcesWriter(const fs::path& corpus, std::string made_from)
     : out_(sources_of(corpus)),
+      made_from_(std::move(made_from)),
       first_documents_(unique_partial(out_)),
       sources_(unique_partial(out_)),
       first_records_(unique_partial(out_)) {}
@@ -152,7 +157,7 @@ void CorpusSourcesWriter::commit() {
   const auto column = [&](const std::shared_ptr<arrow::DataType>& type, const Spool& spool) {
     return arrow::ArrayData::Make(type, num_runs, {nullptr, std::make_shared<Mapped>(spool)}, 0);
   };
-  const auto schema = sources_schema(num_documents_);
+  const auto schema = sources_schema(num_documents_, made_from_);
   const auto sources = column(schema->field(1)->type(), sources_);
   sources->dictionary = names->data();
   const auto batch = arrow::RecordBatch::Make(schema, num_runs,

@@ -39,6 +39,10 @@ class CorpusSources {
   DocumentSource find(int64_t document) const;
 
   int64_t num_documents() const { return num_documents_; }
+  // What the command that wrote it says of inputs and options, to find its own work again; may be
+  // empty.
+  const std::string& made_from() const { return made_from_; }
+
   int64_t num_runs() const;
   int64_t num_sources() const;
 
@@ -49,13 +53,14 @@ class CorpusSources {
   MappedFile file_;
   std::unique_ptr<Table> table_;
   int64_t num_documents_ = 0;
+  std::string made_from_;
 };
 
 // Writes the file, for documents in order.
 // Memory   the names of the sources
 class CorpusSourcesWriter {
  public:
-  explicit CorpusSourcesWriter(const fs::path& corpus);
+  explicit CorpusSourcesWriter(const fs::path& corpus, std::string made_from = "");
   void append(const DocumentSource& source);
   void commit();  // writes a file beside it, then renames. Call once.
 
@@ -63,6 +68,7 @@ class CorpusSourcesWriter {
   int32_t source_index(std::string_view path);
 
   fs::path out_;
+  std::string made_from_;
   Spool first_documents_, sources_, first_records_;  // a column each
   std::vector<std::string> names_;
   std::unordered_map<std::string, int32_t> indices_;

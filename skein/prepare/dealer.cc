@@ -28,9 +28,10 @@ std::optional<size_t> cut_near(std::string_view text, size_t position) {
   return std::nullopt;
 }
 
-Dealer::Dealer(const fs::path& out, const fs::path& validation_out, double validation_fraction)
-    : fraction_(validation_fraction), training_(out) {
-  if (!validation_out.empty()) validation_.emplace(validation_out);
+Dealer::Dealer(const fs::path& out, const fs::path& validation_out, const std::string& made_from,
+               double validation_fraction)
+    : fraction_(validation_fraction), training_(out, made_from) {
+  if (!validation_out.empty()) validation_.emplace(validation_out, made_from);
 }
 
 void Dealer::begin_file(const fs::path& texts) {

@@ -20,8 +20,9 @@ std::optional<size_t> cut_near(std::string_view text, size_t position);
 // With each corpus goes the file of its sources. Texts are not copied before commit(), but from where they lie then.
 class Dealer {
  public:
-  // `validation_out` empty: everything is for training.
-  Dealer(const fs::path& out, const fs::path& validation_out, double validation_fraction);
+  // `validation_out` empty: everything is for training. `made_from`: CorpusSources.
+  Dealer(const fs::path& out, const fs::path& validation_out, const std::string& made_from,
+         double validation_fraction);
 
   // The file in which the texts of the following documents lie.
   void begin_file(const fs::path& texts);
@@ -37,7 +38,8 @@ class Dealer {
 
  private:
   struct Output {
-    explicit Output(const fs::path& out) : corpus(out), sources(out) {}
+    Output(const fs::path& out, const std::string& made_from)
+        : corpus(out), sources(out, made_from) {}
     CorpusWriter corpus;
     CorpusSourcesWriter sources;
   };

@@ -140,6 +140,10 @@ std::string Pieces::kept() const {
       num_pieces(), folder_.path().string());
 }
 
+void Pieces::remove_all(const fs::path& work_folder) {
+  Pieces({}, {.work_folder = work_folder});  // all that is in there is stale
+}
+
 void Pieces::remove() {
   for (Piece& piece : pieces_) {
     remove_piece(piece.stem);

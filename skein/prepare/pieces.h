@@ -100,6 +100,9 @@ class Pieces {
   // Removes all pieces, and the folder with them.
   void remove();
 
+  // The same for a folder of which nothing is needed any more.
+  static void remove_all(const fs::path& work_folder);
+
  private:
   struct Piece {
     size_t first_input = 0, num_inputs = 0;
