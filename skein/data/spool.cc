@@ -89,35 +89,29 @@ void write_batch(StreamFile& out, const arrow::RecordBatch& batch) {
 
 }  // namespace
 
-Spool::Spool(const fs::path& path, FileDescriptor file, bool writes_early)
-    : path_(path), file_(std::move(file)), writes_early_(writes_early) {
+Spool::Spool(const fs::path& path, FileDescriptor file) : path_(path), file_(std::move(file)) {
   buffer_.reserve(kSpoolBufferBytes);
 }
 
-Spool::Spool(const fs::path& path) : Spool(path, create(path, O_RDWR | O_EXCL), false) {
+Spool::Spool(const fs::path& path) : Spool(path, create(path, O_RDWR | O_EXCL)) {
   ::unlink(path.c_str());
 }
 
-Spool Spool::named(const fs::path& path) { return {path, create(path, O_RDWR | O_TRUNC), true}; }
+Spool Spool::named(const fs::path& path) { return {path, create(path, O_RDWR | O_TRUNC)}; }
 
 void Spool::append(std::string_view bytes) {
   num_bytes_ += static_cast<int64_t>(bytes.size());
   if (buffer_.size() + bytes.size() > kSpoolBufferBytes) flush();
   if (bytes.size() > kSpoolBufferBytes) {
-    write(bytes);
+    write_all(file_.get(), std::as_bytes(std::span(bytes)), path_);
   } else {
     buffer_.append(bytes);
   }
 }
 
 void Spool::flush() {
-  write(buffer_);
+  write_all(file_.get(), std::as_bytes(std::span(buffer_)), path_);
   buffer_.clear();
-}
-
-void Spool::write(std::string_view bytes) {
-  write_all(file_.get(), std::as_bytes(std::span(bytes)), path_);
-  if (writes_early_) ::sync_file_range(file_.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 Mapped::Mapped(const Spool& spool)

@@ -21,8 +21,7 @@ namespace skein {
 class Spool {
  public:
   explicit Spool(const fs::path& path);
-  // A file that keeps its name, and replaces one of that name. Bytes are on their way to the disk
-  // early, so that an fsync at the end has little to wait for.
+  // A file that keeps its name, and replaces one of that name.
   static Spool named(const fs::path& path);
   void append(std::string_view bytes);
   void flush();
@@ -31,12 +30,10 @@ class Spool {
   const fs::path& path() const { return path_; }
 
  private:
-  Spool(const fs::path& path, FileDescriptor file, bool writes_early);
-  void write(std::string_view bytes);
+  Spool(const fs::path& path, FileDescriptor file);
 
   fs::path path_;
   FileDescriptor file_;
-  bool writes_early_;
   std::string buffer_;
   int64_t num_bytes_ = 0;
 };

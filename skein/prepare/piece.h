@@ -3,7 +3,9 @@
 //
 // Format   STEM.text   the documents one after another
 //          STEM.rows   a PieceRow for each of them
-//          STEM.json   the PieceReport; written last, so that a piece is finished that has one
+//          STEM.json   the PieceReport, with hashes of both; written last, so that a piece is
+//                      finished that has one. Hashes say after a loss of power what is whole, so
+//                      that nothing waits for the disk and what is removed soon is not written.
 // Errors   Error{kIo | kNoSpace | kNotFound | kCorrupt} naming the file
 // Memory   a MiB to write, pages of the rows to read
 // Threads  an object: one at a time
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "skein/base/file.h"
+#include "skein/base/hash.h"
 #include "skein/base/json.h"
 #include "skein/data/corpus_writer.h"
 
@@ -55,7 +58,7 @@ class PieceOutput {
 
   void append(std::string_view text, const Origin& origin);
 
-  // Fsyncs the piece, and writes `report` with what was appended and `key`, by which it is found.
+  // Writes `report` with what was appended, and `key`, by which it is found.
   void finish(const std::string& key, PieceReport& report);
 
  private:
@@ -64,6 +67,7 @@ class PieceOutput {
   fs::path stem_;
   Spool text_;
   Spool rows_;
+  Xxh3Stream text_hash_, rows_hash_;
   std::vector<std::string> sources_;
   std::unordered_map<std::string, int64_t> source_indices_;
   int64_t last_source_ = -1;

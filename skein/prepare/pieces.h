@@ -12,7 +12,7 @@
 // another in order, and hands on none, one or several texts for each. What a worker does must
 // follow from the piece alone: which thread makes which piece is chance.
 //
-// Restart  a piece is finished when its files are on the disk (piece.h). Its name and its key
+// Restart  a piece is finished when its report is written (piece.h). Its name and its key
 //          follow from path, size and time of its inputs and all options that matter: another
 //          process takes what is finished, removes pieces of other options and inputs, and says
 //          both in `notes`.
