@@ -1,4 +1,3 @@
-// skein data ingest --out FILE.arrow INPUT...
 // skein data tokenizer --vocab-size N --out DIR FILE.arrow
 // skein data sample CONFIG.toml --step N [--json]
 // skein data stats FILE.arrow [--tokenizer DIR] [--json]
@@ -15,90 +14,9 @@
 #include "skein/config/run_skips.h"
 #include "skein/data/packer.h"
 #include "skein/data/stats.h"
-#include "skein/prepare/ingest.h"
 
 namespace skein {
 namespace {
-
-void show_ingest_progress(const IngestProgress& progress) {
-  if (!log::on_terminal()) return;
-  fmt::print(stderr, "\r\033[K{}/{} files  {} documents  {}", progress.num_files_done,
-             progress.num_files, format_count(static_cast<double>(progress.num_documents)),
-             format_bytes(progress.num_bytes));
-}
-
-std::string counted(int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-void print_ingest_report(const IngestReport& report, const std::string& out) {
-  if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
-  fmt::print(stderr, "{}: {}, {} of text, from {}\n", out,
-             counted(report.num_documents, "document"), format_bytes(report.num_bytes),
-             counted(report.num_files, "file"));
-  if (report.num_validation_documents > 0) {
-    fmt::print(stderr, "held out for validation: {}, {}\n",
-               counted(report.num_validation_documents, "document"),
-               format_bytes(report.num_validation_bytes));
-  }
-  if (report.num_skipped_files > 0) {
-    fmt::print(stderr, "passed over {} that hold{} no text\n",
-               counted(report.num_skipped_files, "file"), report.num_skipped_files == 1 ? "s" : "");
-  }
-  for (const std::string& warning : report.warnings) fmt::print(stderr, "  {}\n", warning);
-  if (report.num_invalid_lines > 0) {
-    fmt::print(stderr, "passed over {} not valid\n", counted(report.num_invalid_lines, "line"));
-  }
-  if (report.num_empty_documents > 0) {
-    fmt::print(stderr, "left out {}\n", counted(report.num_empty_documents, "empty document"));
-  }
-  if (!report.passed_over.empty()) fmt::print(stderr, "not read\n");
-  constexpr size_t kShown = 20;
-  for (size_t i = 0; i < std::min(kShown, report.passed_over.size()); ++i) {
-    fmt::print(stderr, "  {}\n", report.passed_over[i]);
-  }
-  if (report.passed_over.size() > kShown) {
-    fmt::print(stderr, "  … and {} more\n", report.passed_over.size() - kShown);
-  }
-  for (const std::string& note : report.notes) log::warn("{}", note);
-}
-
-void add_ingest(CLI::App& group, CommandContext& context) {
-  struct Options {
-    std::vector<std::string> inputs;
-    std::string out;
-    std::string validation_out;
-    IngestOptions ingest;
-  };
-  const auto options = std::make_shared<Options>();
-  CLI::App* command = group.add_subcommand(
-      "ingest", "Turn text, JSON, CSV, Parquet and Arrow into one corpus file");
-  as_path(command->add_option("INPUT", options->inputs, "files or folders"))->required();
-  as_path(command->add_option("--out", options->out, "the corpus to write"))->required();
-  as_path(command->add_option("--validation-out", options->validation_out,
-                              "hold some documents out into this corpus"));
-  command
-      ->add_option("--validation-fraction", options->ingest.validation_fraction,
-                   "of the documents that are held out, 0.01")
-      ->check(number_between(0, 1));
-  command->add_option("--text-column", options->ingest.text_column,
-                      "the key or column that holds the documents, text");
-  command->add_flag("--as-text", options->ingest.as_text,
-                    "take .json, .csv and the like as they stand, a document a file");
-  command->add_flag("--skip-invalid-lines", options->ingest.skip_invalid_lines,
-                    "pass over JSON lines that are not valid instead of stopping");
-  command->add_flag("--overwrite", options->ingest.overwrite, "replace outputs that exist");
-  command->callback([&context, options] {
-    context.run = [options] {
-      options->ingest.validation_out = options->validation_out;
-      const std::vector<fs::path> inputs(options->inputs.begin(), options->inputs.end());
-      const IngestReport report =
-          ingest(inputs, options->out, options->ingest, show_ingest_progress);
-      print_ingest_report(report, options->out);
-      return kExitDone;
-    };
-  });
-}
 
 struct TokenizerCommand {
   std::string corpus;
@@ -229,7 +147,8 @@ void add_stats(CLI::App& group, CommandContext& context) {
 
 void add_data_commands(CLI::App& app, CommandContext& context) {
   CLI::App& group = command_group(app, "data", "Corpora, tokenizers, and what a step will see");
-  add_ingest(group, context);
+  add_ingest_command(group, context);
+  add_show_command(group, context);
   add_tokenizer(group, context);
   add_sample(group, context);
   add_stats(group, context);

@@ -119,7 +119,7 @@ int64_t chosen_document(const Corpus& corpus, const ShowOptions& options) {
 
 int show_corpus(const ShowOptions& options) {
   const Corpus corpus(options.place);
-  const CorpusOrigins origins(corpus);
+  CorpusOrigins origins(corpus);
   std::unique_ptr<Tokenizer> tokenizer;
   if (!options.tokenizer.empty()) tokenizer = Tokenizer::load(options.tokenizer);
   const int64_t chosen = chosen_document(corpus, options);
@@ -209,7 +209,7 @@ int show(const ShowOptions& options) {
 
 }  // namespace
 
-void add_data_show(CLI::App& group, CommandContext& context) {
+void add_show_command(CLI::App& group, CommandContext& context) {
   const auto options = std::make_shared<ShowOptions>();
   CLI::App* command = group.add_subcommand(
       "show", "Show documents of a corpus, or the rows of a step, with where they came from");

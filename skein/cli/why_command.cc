@@ -32,6 +32,8 @@ OrderedJson answer_json(const StepAnswer& answer, const std::vector<std::string>
     documents.push_back({{"rank", i + 1},
                          {"corpus", corpora[document.place.corpus]},
                          {"document", document.place.document},
+                         {"source", document.source},
+                         {"record", document.record},
                          {"row", document.place.row},
                          {"lane", document.place.row},
                          {"begin", document.place.begin},
@@ -84,6 +86,9 @@ void print_answer(const StepAnswer& answer, const std::vector<std::string>& corp
                fmt::format("{}-{}", document.place.begin, document.place.end - 1), document.loss,
                document.bits_per_byte, document.grad_norm, 100 * document.loss_share,
                visible_text(document.text, kShownCharacters));
+    if (!document.source.empty()) {
+      fmt::print("{:>16}from {}:{}\n", "", document.source, document.record);
+    }
   }
   if (top < answer.documents.size()) {
     fmt::print("      … and {} more: --top N shows them\n", answer.documents.size() - top);

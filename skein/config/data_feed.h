@@ -1,6 +1,7 @@
 // The corpora of a run or of a validation, and their lanes: the data source of the training loop.
 #pragma once
 
+#include <iterator>
 #include <list>
 #include <span>
 #include <string>
@@ -29,6 +30,9 @@ class DataFeed {
   DataFeed& operator=(const DataFeed&) = delete;
 
   const Mixture& mixture() const { return mixture_; }
+  const Corpus& corpus(size_t part) const {
+    return std::next(entries_.begin(), static_cast<std::ptrdiff_t>(part))->corpus;
+  }
 
   static LaneOptions lane_options(const Config& config, int64_t vocab_size) {
     LaneOptions options;

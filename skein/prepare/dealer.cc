@@ -28,44 +28,77 @@ std::optional<size_t> cut_near(std::string_view text, size_t position) {
   return std::nullopt;
 }
 
-Dealer::Dealer(const fs::path& out, const fs::path& validation_out, double validation_fraction)
-    : fraction_(validation_fraction), training_(out) {
-  if (!validation_out.empty()) validation_.emplace(validation_out);
+Dealer::Dealer(const fs::path& out, const fs::path& validation_out, const std::string& made_from,
+               double validation_fraction)
+    : fraction_(validation_fraction), training_(out, made_from) {
+  if (!validation_out.empty()) validation_.emplace(validation_out, made_from);
 }
 
-void Dealer::add(std::string_view text) {
+void Dealer::begin_file(const fs::path& texts) {
+  file_ = texts;
+  file_index_ = training_.corpus.add_file(texts);
+  if (validation_) validation_->corpus.add_file(texts);  // gets the same index
+}
+
+void Dealer::add(const PieceDocument& document) {
+  const std::string_view text = document.text;
+  const FileRange range{file_index_, document.begin, static_cast<int64_t>(text.size())};
   const int64_t index = num_documents_++;
-  num_bytes_ += static_cast<int64_t>(text.size());
-  if (!validation_) return training_.append(text);
-  if (is_held_out(index)) return validation_->append(text);
+  num_bytes_ += range.num_bytes;
+  const Origin& origin = document.origin;
+  if (!validation_) return append(training_, range, origin);
+  if (is_held_out(index)) return append(*validation_, range, origin);
   if (text.size() >= kSplitBytes) {
     const auto held = static_cast<size_t>(static_cast<double>(text.size()) * fraction_);
-    if (held > 0 && split(text, text.size() - std::min(held, text.size()))) return;
+    if (held > 0 && split(text, range, origin, text.size() - std::min(held, text.size()))) return;
   }
   // The last document is kept back: it is split if nothing else was held out.
   flush_last();
-  last_.assign(text);
+  last_ = {range, std::string(origin.source), origin.record};
+  last_file_ = file_;
 }
 
 void Dealer::commit() {
   if (validation_) {
-    if (validation_->num_documents() == 0) {
-      const double wanted = fraction_ * static_cast<double>(num_bytes_);
-      const double most = std::max(1.0, static_cast<double>(last_.size()) / 2);
-      const auto held = static_cast<size_t>(std::clamp(wanted, 1.0, most));
-      if (last_.size() > held && split(last_, last_.size() - held)) last_.clear();
-    }
+    if (validation_->corpus.num_documents() == 0) hold_out_end_of_last();
     flush_last();
-    if (validation_->num_documents() == 0 || training_.num_documents() == 0) {
+    if (validation_->corpus.num_documents() == 0 || training_.corpus.num_documents() == 0) {
       fail(ErrorCode::kInvalid,
            "{} documents of {} bytes in all leave nothing for {} at a validation fraction of {}: "
            "expected text for both, or no --validation-out",
-           num_documents_, num_bytes_, training_.num_documents() == 0 ? "training" : "validation",
-           fraction_);
+           num_documents_, num_bytes_,
+           training_.corpus.num_documents() == 0 ? "training" : "validation", fraction_);
     }
-    validation_->commit();
+    commit(*validation_);
   }
-  training_.commit();
+  commit(training_);
+}
+
+void Dealer::append(Output& output, const FileRange& range, const Origin& origin) {
+  output.corpus.append(range);
+  output.sources.append({origin.source, origin.record});
+}
+
+// The corpus last: whoever finds it finds its sources.
+void Dealer::commit(Output& output) {
+  output.sources.commit();
+  output.corpus.commit();
+}
+
+void Dealer::hold_out_end_of_last() {
+  const FileRange& range = last_.range;
+  if (range.num_bytes == 0) return;
+  const double wanted = fraction_ * static_cast<double>(num_bytes_);
+  const double most = std::max(1.0, static_cast<double>(range.num_bytes) / 2);
+  const auto held = static_cast<int64_t>(std::clamp(wanted, 1.0, most));
+  if (range.num_bytes <= held) return;
+  const MappedFile file(last_file_);
+  const std::string_view text =
+      file.text().substr(static_cast<size_t>(range.begin), static_cast<size_t>(range.num_bytes));
+  if (split(text, range, {last_.source, last_.record},
+            static_cast<size_t>(range.num_bytes - held))) {
+    last_ = {};
+  }
 }
 
 bool Dealer::is_held_out(int64_t index) const {
@@ -73,17 +106,19 @@ bool Dealer::is_held_out(int64_t index) const {
   return static_cast<double>(hash >> 11) * 0x1p-53 < fraction_;
 }
 
-bool Dealer::split(std::string_view text, size_t position) {
-  const std::optional<size_t> cut = cut_near(text, position);
-  if (!cut) return false;
-  training_.append(text.substr(0, *cut));
-  validation_->append(text.substr(*cut));
+bool Dealer::split(std::string_view text, const FileRange& range, const Origin& origin,
+                   size_t position) {
+  const std::optional<size_t> found = cut_near(text, position);
+  if (!found) return false;
+  const auto cut = static_cast<int64_t>(*found);
+  append(training_, {range.file, range.begin, cut}, origin);
+  append(*validation_, {range.file, range.begin + cut, range.num_bytes - cut}, origin);
   return true;
 }
 
 void Dealer::flush_last() {
-  if (!last_.empty()) training_.append(last_);
-  last_.clear();
+  if (last_.range.num_bytes > 0) append(training_, last_.range, {last_.source, last_.record});
+  last_ = {};
 }
 
 }  // namespace skein

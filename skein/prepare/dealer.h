@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "skein/data/corpus_sources.h"
 #include "skein/data/corpus_writer.h"
+#include "skein/prepare/piece.h"
 
 namespace skein {
 
@@ -15,30 +17,54 @@ namespace skein {
 // UTF-8.
 std::optional<size_t> cut_near(std::string_view text, size_t position);
 
+// With each corpus goes the file of its sources. Texts are not copied before commit(), but from where they lie then.
 class Dealer {
  public:
-  // `validation_out` empty: everything is for training.
-  Dealer(const fs::path& out, const fs::path& validation_out, double validation_fraction);
+  // `validation_out` empty: everything is for training. `made_from`: CorpusSources.
+  Dealer(const fs::path& out, const fs::path& validation_out, const std::string& made_from,
+         double validation_fraction);
 
-  void add(std::string_view text);
+  // The file in which the texts of the following documents lie.
+  void begin_file(const fs::path& texts);
+  void add(const PieceDocument& document);
 
   // Throws Error{kInvalid} if one of the corpora would be empty.
   void commit();
 
-  const CorpusWriter& training() const { return training_; }
-  const CorpusWriter* validation() const { return validation_ ? &*validation_ : nullptr; }
+  const CorpusWriter& training() const { return training_.corpus; }
+  const CorpusWriter* validation() const { return validation_ ? &validation_->corpus : nullptr; }
   int64_t num_documents() const { return num_documents_; }
   int64_t num_bytes() const { return num_bytes_; }
 
  private:
+  struct Output {
+    Output(const fs::path& out, const std::string& made_from)
+        : corpus(out), sources(out, made_from) {}
+    CorpusWriter corpus;
+    CorpusSourcesWriter sources;
+  };
+  // A document, or a part of one, and where it lies.
+  struct Part {
+    FileRange range;
+    std::string source;
+    int64_t record = 0;
+  };
+
+  static void append(Output& output, const FileRange& range, const Origin& origin);
+  static void commit(Output& output);
   bool is_held_out(int64_t index) const;
-  bool split(std::string_view text, size_t position);
+  bool split(std::string_view text, const FileRange& range, const Origin& origin, size_t position);
+  void hold_out_end_of_last();
   void flush_last();
 
   double fraction_;
-  CorpusWriter training_;
-  std::optional<CorpusWriter> validation_;
-  std::string last_;  // the last small document, which may have to be split at the end
+  Output training_;
+  std::optional<Output> validation_;
+  fs::path file_;
+  int64_t file_index_ = 0;  // in the writers
+  // The last small document, which may have to be split at the end; and the file where it lies.
+  Part last_;
+  fs::path last_file_;
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;
 };

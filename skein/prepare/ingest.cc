@@ -4,16 +4,16 @@
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/base/hash.h"
 #include "skein/prepare/dealer.h"
+#include "skein/prepare/pieces.h"
 #include "skein/prepare/read/inputs.h"
-#include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {
 
 constexpr double kValidationFraction = 0.01;
-constexpr size_t kMaxWarnings = 20;
-constexpr int64_t kProgressBytes = int64_t{4} << 20;
+constexpr int64_t kFewInvalidLines = 100;
 
 // Checks the path of an output: it must be possible to write, and must not replace a file by
 // accident.
@@ -36,9 +36,7 @@ void check_output(const char* option, const fs::path& path, bool overwrite) {
   }
 }
 
-void check_options(const std::vector<fs::path>& inputs, const fs::path& out,
-                   const IngestOptions& options) {
-  if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to ingest: expected files or folders");
+void check_options(const fs::path& out, const IngestOptions& options) {
   if (options.validation_out.empty()) {
     if (!options.validation_fraction) return;
     fail(ErrorCode::kUsage,
@@ -56,41 +54,37 @@ void check_options(const std::vector<fs::path>& inputs, const fs::path& out,
   }
 }
 
-void add_warning(IngestReport& report, const std::string& warning) {
-  if (report.warnings.size() < kMaxWarnings) report.warnings.push_back(warning);
-}
-
-[[noreturn]] void fail_without_text(const fs::path& input, const IngestReport& report) {
+[[noreturn]] void fail_without_text(const IngestReport& report) {
   fail(ErrorCode::kInvalid,
-       "no text in {} ({} files read, {} passed over, {} empty documents): expected text, JSON, "
-       ".csv, .parquet or .arrow files{}",
-       input.string(), report.num_files, report.num_skipped_files, report.num_empty_documents,
+       "no text in the inputs ({} files read, {} passed over, {} empty documents): expected text, "
+       "JSON, .csv, .parquet or .arrow files{}",
+       report.num_files, report.num_skipped_files, report.num_empty_documents,
        report.warnings.empty() ? "" : "; " + report.warnings.front());
 }
 
-// Files in a folder that hold no documents are skipped; any other failure is an error.
-bool may_pass_over(const InputFile& file, const Error& error, const ReadOptions& options) {
-  if (file.named || error.code() != ErrorCode::kInvalid) return false;
-  switch (input_format(file.path, options.as_text)) {
-    case InputFormat::kText:
-    case InputFormat::kJson:
-    case InputFormat::kCsv:
-    case InputFormat::kTsv:
-    case InputFormat::kPacked:
-      return true;
-    default:
-      return false;
-  }
+void check_invalid_lines(const IngestReport& report, const IngestOptions& options) {
+  const double num_lines = static_cast<double>(report.num_invalid_lines + report.num_documents +
+                                               report.num_empty_documents);
+  const double share = static_cast<double>(report.num_invalid_lines) / std::max(1.0, num_lines);
+  if (report.num_invalid_lines <= kFewInvalidLines || share <= options.max_invalid_lines) return;
+  fail(
+      ErrorCode::kInvalid,
+      "{} of {} lines are not valid, a share of {:.4f}: expected {} at most (--max-invalid-lines); "
+      "the first one: {}",
+      report.num_invalid_lines, num_lines, share, options.max_invalid_lines,
+      report.warnings.empty() ? "" : report.warnings.front());
 }
 
-}  // namespace
+// Hands all documents on but the empty ones.
+class IngestWorker : public PieceWorker {
+ public:
+  void add(const InputDocument& document, PieceOutput& out) override {
+    if (!document.text.empty()) out.append(document.text, document.origin);
+  }
+};
 
-IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
-                    const IngestOptions& options,
-                    const std::function<void(const IngestProgress&)>& on_progress) {
-  check_options(inputs, out, options);
-  FoundInputs found = find_inputs(inputs, {out, options.validation_out});
-  const std::vector<InputFile>& files = found.files;
+void check_not_output(const std::vector<InputFile>& files, const fs::path& out,
+                      const IngestOptions& options) {
   for (const InputFile& file : files) {
     std::error_code ignored;
     if (fs::equivalent(file.path, out, ignored) ||
@@ -99,56 +93,67 @@ IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
            file.path.string());
     }
   }
-  check_output("--out", out, options.overwrite);
-  if (!options.validation_out.empty()) {
-    check_output("--validation-out", options.validation_out, options.overwrite);
-  }
-  IngestReport report;
-  report.passed_over = std::move(found.passed_over);
-  report.notes = std::move(found.notes);
-  ReadOptions read_options;
-  read_options.max_document_bytes = options.max_document_bytes;
-  read_options.text_column = options.text_column;
-  read_options.as_text = options.as_text;
-  if (options.skip_invalid_lines) {
-    read_options.on_invalid_line = [&](const Error& error) {
-      ++report.num_invalid_lines;
-      add_warning(report, error.what());
-    };
-  }
-  Dealer dealer(out, options.validation_out,
-                options.validation_fraction.value_or(kValidationFraction));
-  IngestProgress progress{static_cast<int64_t>(files.size())};
-  const auto tell = [&](int64_t more_bytes) {
-    if (!on_progress || dealer.num_bytes() - progress.num_bytes < more_bytes) return;
-    progress.num_documents = dealer.num_documents();
-    progress.num_bytes = dealer.num_bytes();
-    on_progress(progress);
-  };
-  int64_t num_of_file = 0;
-  const auto visit = [&](std::string_view text) {
-    ++num_of_file;
-    if (text.empty()) {
-      ++report.num_empty_documents;
-      return;
-    }
-    dealer.add(text);
-    tell(kProgressBytes);
-  };
+}
+
+PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) {
+  PiecesOptions pieces;
+  pieces.work_folder = work_folder_of(out);
+  pieces.num_threads = options.num_threads;
+  pieces.read.max_document_bytes = options.max_document_bytes;
+  pieces.read.text_column = options.text_column;
+  pieces.read.as_text = options.as_text;
+  pieces.skip_invalid_lines = options.skip_invalid_lines;
+  pieces.read.utf8.invalid = options.invalid_utf8;
+  pieces.read.bytes.max_expansion = options.max_expansion;
+  pieces.worker = "ingest";
+  return pieces;
+}
+
+// Of all that the bytes of the outputs follow from.
+std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions& options) {
+  Json all = {options.text_column,
+              options.as_text,
+              options.skip_invalid_lines,
+              static_cast<int>(options.invalid_utf8),
+              options.validation_out.string(),
+              options.validation_fraction.value_or(kValidationFraction)};
   for (const InputFile& file : files) {
-    num_of_file = 0;
-    try {
-      read_documents(file.path, read_options, visit);
-      ++report.num_files;
-    } catch (const Error& error) {
-      if (num_of_file > 0 || !may_pass_over(file, error, read_options)) throw;
-      ++report.num_skipped_files;
-      add_warning(report, error.what());
-    }
-    ++progress.num_files_done;
-    tell(0);
+    all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
   }
-  if (dealer.num_documents() == 0) fail_without_text(inputs.front(), report);
+  const std::string text = all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return xxh3_128_hex(std::as_bytes(std::span(text)));
+}
+
+// Whether the outputs are there, made of these inputs. The corpus is the last file to be written.
+bool is_finished(const fs::path& out, const std::string& made_from, const IngestOptions& options) {
+  std::error_code error;
+  if (options.overwrite || !fs::exists(out, error)) return false;
+  const std::optional<CorpusSources> sources = CorpusSources::beside(out);
+  if (!sources || sources->made_from() != made_from) return false;
+  if (fs::exists(work_folder_of(out), error)) Pieces::remove_all(work_folder_of(out));
+  return true;
+}
+
+void add_total(const PieceReport& total, IngestReport& report) {
+  report.num_files = total.num_files;
+  report.num_skipped_files = total.num_skipped_files;
+  report.num_invalid_lines = total.num_invalid_lines;
+  report.num_invalid_utf8 = total.num_invalid_utf8;
+  report.num_empty_documents = total.num_documents_read - total.num_documents;
+  report.num_documents = total.num_documents;
+  report.num_bytes = total.num_bytes;
+  report.warnings = total.warnings;
+}
+
+// Writes the corpora.
+void deal(const Pieces& pieces, const fs::path& out, const std::string& made_from,
+          const IngestOptions& options, IngestReport& report) {
+  Dealer dealer(out, options.validation_out, made_from,
+                options.validation_fraction.value_or(kValidationFraction));
+  for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
+    dealer.begin_file(pieces.text_file(i));
+    pieces.read(i, [&](const PieceDocument& document) { dealer.add(document); });
+  }
   dealer.commit();
   report.num_documents = dealer.training().num_documents();
   report.num_bytes = dealer.training().num_bytes();
@@ -156,6 +161,45 @@ IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
     report.num_validation_documents = validation->num_documents();
     report.num_validation_bytes = validation->num_bytes();
   }
+}
+
+}  // namespace
+
+IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
+                    const IngestOptions& options,
+                    const std::function<void(const PiecesProgress&)>& on_progress) {
+  if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to ingest: expected files or folders");
+  check_options(out, options);
+  return ingest(find_inputs(inputs, {out, options.validation_out, work_folder_of(out)}), out,
+                options, on_progress);
+}
+
+IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions& options,
+                    const std::function<void(const PiecesProgress&)>& on_progress) {
+  check_options(out, options);
+  check_not_output(found.files, out, options);
+  IngestReport report;
+  report.passed_over = std::move(found.passed_over);
+  report.notes = std::move(found.notes);
+  const std::string made_from = fingerprint(found.files, options);
+  report.was_finished = is_finished(out, made_from, options);
+  if (report.was_finished) return report;
+  check_output("--out", out, options.overwrite);
+  if (!options.validation_out.empty()) {
+    check_output("--validation-out", options.validation_out, options.overwrite);
+  }
+  Pieces pieces(std::move(found.files), pieces_options(out, options));
+  report.restart = pieces.notes();
+  try {
+    pieces.make([] { return std::make_unique<IngestWorker>(); }, on_progress);
+    add_total(pieces.total(), report);
+    check_invalid_lines(report, options);
+    if (report.num_documents == 0) fail_without_text(report);
+    deal(pieces, out, made_from, options, report);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what() + pieces.kept());
+  }
+  pieces.remove();
   return report;
 }
 

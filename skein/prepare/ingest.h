@@ -9,6 +9,7 @@
 //          unchanged. In a folder, plain files that are not UTF-8 text, .json, .csv and .tsv files
 //          without the column of documents, and archives are skipped, counted and reported.
 //          Error{kUsage}: an output that exists, without `overwrite`, or that cannot be a file.
+// Restart  what is finished lies in `<out>.work` until the corpus is: pieces.h
 // Memory   bounded (readers.h, corpus_writer.h), whatever the size of the corpus
 #pragma once
 
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "skein/base/file.h"
+#include "skein/prepare/pieces.h"
 
 namespace skein {
 
@@ -33,16 +35,13 @@ struct IngestOptions {
 
   int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line, a field, compressed text
   bool skip_invalid_lines = false;                  // of JSON: count them instead of stopping
-  std::string text_column = "text";                 // the key or column that holds the documents
-  bool as_text = false;    // files named as JSON or tables are documents as they are
-  bool overwrite = false;  // replace outputs that exist
-};
-
-struct IngestProgress {
-  int64_t num_files = 0;  // in all
-  int64_t num_files_done = 0;
-  int64_t num_documents = 0;
-  int64_t num_bytes = 0;  // of text
+  double max_invalid_lines = 0.01;  // more than this share of lines, and than 100, are an error
+  InvalidUtf8 invalid_utf8 = InvalidUtf8::kFail;
+  int64_t max_expansion = 1000;      // ByteOptions
+  std::string text_column = "text";  // the key or column that holds the documents
+  bool as_text = false;              // files named as JSON or tables are documents as they are
+  bool overwrite = false;            // replace outputs that exist
+  int num_threads = 0;  // 0: as many as this process may use cores; the output is the same
 };
 
 struct IngestReport {
@@ -54,13 +53,21 @@ struct IngestReport {
   int64_t num_empty_documents = 0;              // left out
   int64_t num_skipped_files = 0;                // binary, not UTF-8, or without documents
   int64_t num_invalid_lines = 0;                // skipped
+  int64_t num_invalid_utf8 = 0;                 // documents repaired or left out
   std::vector<std::string> warnings;            // the first few of what was skipped, one line each
   std::vector<std::string> passed_over, notes;  // as in inputs.h
+  std::vector<std::string> restart;             // as Pieces::notes()
+  // The output was there, made of the same inputs with the same options: nothing was read.
+  bool was_finished = false;
 };
 
-// `on_progress`, if given, is called after every file and every few MiB of text.
+// `on_progress`, if given, is called some times a second, and when all inputs are read.
 IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
                     const IngestOptions& options = {},
-                    const std::function<void(const IngestProgress&)>& on_progress = {});
+                    const std::function<void(const PiecesProgress&)>& on_progress = {});
+
+// The same for inputs that have been found.
+IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions& options,
+                    const std::function<void(const PiecesProgress&)>& on_progress);
 
 }  // namespace skein

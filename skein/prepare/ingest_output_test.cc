@@ -46,7 +46,7 @@ TEST_F(IngestOutput, ReplacesNothingUnasked) {
   EXPECT_EQ(read_file(out()), "precious");
   EXPECT_EQ(refusal(out(), {.overwrite = true}).first, "");
   EXPECT_EQ(documents(out()), Documents{"text\nmore\n"});
-  EXPECT_THAT(names(), ElementsAre("in.txt", "out.arrow", "val.arrow"));
+  EXPECT_THAT(names(), ElementsAre("in.txt", "out.arrow", "out.arrow.sources", "val.arrow"));
 }
 
 TEST_F(IngestOutput, WantsTheNameOfAFile) {
@@ -76,7 +76,7 @@ TEST_F(IngestOutput, TouchesNobodysFiles) {
        {"out.arrow.partial", "out.arrow.text.partial", "out.arrow.offsets.partial"}) {
     EXPECT_EQ(read_file(folder_ / name), "another program's") << name;
   }
-  EXPECT_EQ(names().size(), 5u);
+  EXPECT_EQ(names().size(), 6u);
 }
 
 TEST_F(IngestOutput, AFractionNeedsAFile) {

@@ -31,6 +31,8 @@ namespace skein {
 
 struct DocumentEffect {
   RowSegment place;
+  std::string source;  // the file that the document came from; empty: not known
+  int64_t record = 0;  // in that file, from 1
   int64_t num_labels = 0;
   std::string text;
   double loss = 0;

@@ -7,6 +7,7 @@
 #include "skein/checkpoint/checkpoint_search.h"
 #include "skein/config/run_identity.h"
 #include "skein/config/run_skips.h"
+#include "skein/data/corpus_origins.h"
 #include "skein/train/replica.h"
 
 namespace skein {
@@ -103,6 +104,19 @@ class Explainer {
     return replica.take();
   }
 
+  void tell_origins() {
+    std::vector<CorpusOrigins> origins;
+    for (size_t i = 0; i < inputs_.training().parts().size(); ++i) {
+      origins.emplace_back(inputs_.training_corpus(i));
+    }
+    for (DocumentEffect& document : answer_.documents) {
+      const auto origin = origins[document.place.corpus].find(document.place.document);
+      if (!origin) continue;
+      document.source = origin->path;
+      document.record = origin->record;
+    }
+  }
+
   // `replayed`: null, or the state to begin with in place of the checkpoint's.
   void explain(const Replica::State* replayed) {
     std::vector<RowSegment> segments;
@@ -117,6 +131,7 @@ class Explainer {
     answer_.is_exact = answer_.weights_step == answer_.step - 1;
     answer_.documents =
         document_effects(replica.runner(), batch, segments, inputs_.tokenizer(), restore);
+    tell_origins();
     double loss = 0;
     for (const DocumentEffect& document : answer_.documents) {
       loss += document.loss * static_cast<double>(document.num_labels);

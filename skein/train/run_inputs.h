@@ -28,6 +28,7 @@ class RunInputs {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const DecoderConfig& model() const { return model_; }
   const Mixture& training() const { return training_->mixture(); }
+  const Corpus& training_corpus(size_t part) const { return training_->corpus(part); }
   RunContent content() const;
 
   // A corpus to validate on, and this rank's lanes of it.

@@ -17,6 +17,7 @@ namespace skein {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{1} << 18;
+constexpr int64_t kBombBytes = int64_t{1} << 30;
 constexpr int kMaxWindowLog = 27;  // 128 MiB: zstd's own default limit
 
 class PlainFile : public ByteSource {
@@ -53,6 +54,22 @@ class MemorySource : public ByteSource {
 
  private:
   std::string_view rest_;
+};
+
+// Tells how many bytes each read gave.
+class CountedSource : public ByteSource {
+ public:
+  CountedSource(std::unique_ptr<ByteSource> source, std::function<void(int64_t)> on_read)
+      : source_(std::move(source)), on_read_(std::move(on_read)) {}
+  size_t read(std::span<char> out) override {
+    const size_t count = source_->read(out);
+    on_read_(static_cast<int64_t>(count));
+    return count;
+  }
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  std::function<void(int64_t)> on_read_;
 };
 
 // The common part of both decompressors: compressed bytes, refilled from `source`.
@@ -182,12 +199,32 @@ std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std
   return std::make_unique<ZstdSource>(std::move(source), name);
 }
 
-std::unique_ptr<ByteSource> open_bytes(const fs::path& path) {
-  auto source = read_plain(path);
+std::unique_ptr<ByteSource> open_bytes(const fs::path& path, const ByteOptions& options) {
+  auto num_read = std::make_shared<int64_t>(0);
+  std::unique_ptr<ByteSource> source =
+      std::make_unique<CountedSource>(read_plain(path), [num_read, options](int64_t num_bytes) {
+        *num_read += num_bytes;
+        if (options.on_read) options.on_read(num_bytes);
+      });
   const std::string extension = lower_case(path.extension().string());
-  if (extension == ".gz") return gunzip(std::move(source), path.string());
-  if (extension == ".zst") return unzstd(std::move(source), path.string());
-  return source;
+  if (extension == ".gz") {
+    source = gunzip(std::move(source), path.string());
+  } else if (extension == ".zst") {
+    source = unzstd(std::move(source), path.string());
+  } else {
+    return source;
+  }
+  if (options.max_expansion == 0) return source;
+  return std::make_unique<CountedSource>(
+      std::move(source), [num_read, limit = options.max_expansion, num_given = int64_t{0},
+                          name = path.string()](int64_t num_bytes) mutable {
+        num_given += num_bytes;
+        if (num_given <= kBombBytes || num_given / limit <= *num_read) return;
+        fail(ErrorCode::kUnsupported,
+             "{}: its first {} bytes give more than {} bytes, over {} times as much: a compression "
+             "bomb? --max-expansion 0 reads it nevertheless",
+             name, *num_read, num_given, limit);
+      });
 }
 
 LineReader::LineReader(std::unique_ptr<ByteSource> source, const std::string& name,

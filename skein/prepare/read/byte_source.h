@@ -1,10 +1,11 @@
 // Bytes of a file, plain or decompressed, and its lines, streamed in bounded memory.
 //
 // Errors   Error{kIo | kNotFound | kCorrupt} naming the file; a compressed file that ends early is
-//          kCorrupt. zstd windows over 128 MiB are refused.
+//          kCorrupt. zstd windows over 128 MiB are refused. Error{kUnsupported}: a compression bomb
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,8 +27,15 @@ std::unique_ptr<ByteSource> read_memory(std::string_view bytes);  // must outliv
 std::unique_ptr<ByteSource> gunzip(std::unique_ptr<ByteSource> source, const std::string& name);
 std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std::string& name);
 
+struct ByteOptions {
+  // A compressed file that gives more than a GiB, and more than this many times its own size so
+  // far, is taken for a bomb; 0: none is.
+  int64_t max_expansion = 1000;
+  std::function<void(int64_t)> on_read;  // is told the number of bytes of each read of the file
+};
+
 // Opens `path`, and decompresses it if its name ends in .gz or .zst.
-std::unique_ptr<ByteSource> open_bytes(const fs::path& path);
+std::unique_ptr<ByteSource> open_bytes(const fs::path& path, const ByteOptions& options = {});
 
 class LineReader {
  public:

@@ -136,9 +136,11 @@ void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char 
   TableReader table(std::move(source), name, delimiter, options.max_document_bytes);
   const Columns columns = read_names(table, name, options.text_column);
   table.expect_rows();
-  std::string field, text;
+  std::string field, text, repaired;
+  int64_t row = 0, line = 0;
+  const auto where = [&] { return fmt::format("{}:{}", name, line); };
   while (true) {
-    const int64_t line = table.line();
+    line = table.line();
     size_t count = 0;
     End end = End::kField;
     for (; end == End::kField; ++count) {
@@ -153,8 +155,9 @@ void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char 
       fail(ErrorCode::kCorrupt, "{}:{}: a row of {} fields: expected {}, as in the first line",
            name, line, count, columns.count);
     }
-    check_utf8(text, fmt::format("{}:{}", name, line));
-    visit(text);
+    ++row;
+    std::string_view document = text;
+    if (accept_utf8(document, repaired, options.utf8, where)) visit(document, row);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "skein/prepare/read/json_document.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
@@ -66,6 +67,7 @@ class ValueReader {
     return true;
   }
   int64_t first_line() const { return first_line_; }  // of the value that next() gave
+  int64_t num_values() const { return num_values_; }  // with that one
 
  private:
   void start() {
@@ -130,9 +132,12 @@ class ValueReader {
 
 // Whether the first non-empty line holds a whole object. An array may be one long line.
 bool is_json_lines(const fs::path& path, const ReadOptions& options) {
+  ByteOptions bytes = options.bytes;
+  bytes.on_read = {};  // they are read again
   char first_byte = 0;
-  if (!Bytes(open_bytes(path)).peek_after_space(first_byte) || first_byte == '[') return false;
-  LineReader lines(open_bytes(path), path.string(), options.max_document_bytes);
+  if (!Bytes(open_bytes(path, bytes)).peek_after_space(first_byte) || first_byte == '[')
+    return false;
+  LineReader lines(open_bytes(path, bytes), path.string(), options.max_document_bytes);
   std::string_view line;
   while (lines.next(line)) {
     const size_t first = line.find_first_not_of(" \t\r");
@@ -147,24 +152,29 @@ bool is_json_lines(const fs::path& path, const ReadOptions& options) {
 void read_json_values(std::unique_ptr<ByteSource> source, const std::string& name,
                       const ReadOptions& options, const DocumentVisitor& visit) {
   ValueReader values(std::move(source), name, options.max_document_bytes);
-  std::string value;
+  JsonDocumentParser parser(options.text_column);
+  const auto where = [&] { return fmt::format("{}:{}", name, values.first_line()); };
+  std::string value, repaired;
   while (values.next(value)) {
-    std::string text;
+    std::string_view text = value;
     try {
-      text = parse_json_document(value, fmt::format("{}:{}", name, values.first_line()),
-                                 options.text_column);
+      if (options.utf8.invalid != InvalidUtf8::kFail &&
+          !accept_utf8(text, repaired, options.utf8, where)) {
+        continue;
+      }
+      text = parser.parse(text, where);
     } catch (const Error& error) {
       if (!options.on_invalid_line) throw;
       options.on_invalid_line(error);
       continue;
     }
-    visit(text);
+    visit(text, values.num_values());
   }
 }
 
 void read_json(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
   const auto read = is_json_lines(path, options) ? read_json_lines : read_json_values;
-  read(open_bytes(path), path.string(), options, visit);
+  read(open_bytes(path, options.bytes), path.string(), options, visit);
 }
 
 }  // namespace skein

@@ -1,91 +1,11 @@
+// Files of JSON objects, one a line.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "skein/prepare/read/json_document.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {
-
-constexpr size_t kShownBytes = 160;  // of a parser's message, and of the keys found
-
-using nlohmann::json;
-
-// Picks the document, the string at one key of the outermost object, from the parser's events, so
-// that memory is bounded by the line: a line of 100 MB takes no more than its own length.
-class DocumentEvents : public json::json_sax_t {
- public:
-  explicit DocumentEvents(const std::string& key) : wanted_(key) {}
-  bool null() override { return other("null"); }
-  bool boolean(bool) override { return other("a boolean"); }
-  bool number_integer(json::number_integer_t) override { return other("a number"); }
-  bool number_unsigned(json::number_unsigned_t) override { return other("a number"); }
-  bool number_float(json::number_float_t, const std::string&) override { return other("a number"); }
-  bool binary(json::binary_t&) override { return other("binary"); }
-  bool string(std::string& value) override {
-    if (!at_text()) return other("a string");
-    text_ = std::move(value);
-    found_ = "a string";
-    return true;
-  }
-  bool start_object(size_t) override {
-    other("an object");
-    ++depth_;
-    return true;
-  }
-  bool start_array(size_t) override {
-    other("an array");
-    ++depth_;
-    return true;
-  }
-  bool end_object() override { return --depth_, true; }
-  bool end_array() override { return --depth_, true; }
-  bool key(std::string& name) override {
-    if (depth_ != 1) return true;
-    is_text_ = name == wanted_;
-    if (!is_text_ && keys_.size() < kShownBytes) {
-      keys_ += (keys_.empty() ? "`" : ", `") + name.substr(0, kShownBytes) + "`";
-    }
-    return true;
-  }
-  bool parse_error(size_t position, const std::string&, const json::exception& error) override {
-    std::string what = error.what();
-    if (const size_t skip = what.find("] "); skip != std::string::npos)
-      what = what.substr(skip + 2);
-    if (what.size() > kShownBytes) what = what.substr(0, kShownBytes) + "…";
-    error_ = fmt::format("not JSON at byte {} ({})", position, what);
-    return false;
-  }
-
-  // What is wrong; empty if nothing is, and then the document is in text().
-  std::string problem() const {
-    if (!error_.empty()) return error_ + ": expected one JSON object a line";
-    if (top_ != "an object") {
-      return fmt::format("is {}: expected an object with a string `{}`", top_, wanted_);
-    }
-    if (found_.empty()) {
-      return fmt::format(
-          "has no key `{}` (its keys: {}): expected a string `{}` (--text-column names another)",
-          wanted_, keys_.empty() ? "none" : keys_, wanted_);
-    }
-    if (found_ != "a string") return fmt::format("`{}` is {}: expected a string", wanted_, found_);
-    return "";
-  }
-  std::string& text() { return text_; }
-
- private:
-  bool at_text() const { return depth_ == 1 && is_text_ && top_ == "an object"; }
-  bool other(const char* kind) {
-    if (depth_ == 0) top_ = kind;
-    if (at_text()) found_ = kind;
-    return true;
-  }
-
-  const std::string& wanted_;
-  int64_t depth_ = 0;
-  bool is_text_ = false;  // the last key of the outermost object was the wanted one
-  std::string top_, found_, text_, keys_, error_;
-};
 
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
@@ -93,40 +13,28 @@ bool is_blank(std::string_view line) {
 
 }  // namespace
 
-std::string parse_json_document(std::string_view line, const std::string& where,
-                                const std::string& key) {
-  // The parser would take a null byte for the end of the text.
-  if (const size_t nul = line.find('\0'); nul != std::string_view::npos) {
-    fail(ErrorCode::kInvalid,
-         "{}: not JSON at byte {} (a null byte): expected one JSON object a line", where, nul + 1);
-  }
-  DocumentEvents events(key);
-  json::sax_parse(line.begin(), line.end(), &events);
-  if (const std::string problem = events.problem(); !problem.empty()) {
-    // Either the line is no document at all, or it is a broken one.
-    const bool has_key = line.find('"' + key + '"') != std::string_view::npos &&
-                         !problem.starts_with("has no key");  // the key is nested deeper
-    fail(has_key ? ErrorCode::kCorrupt : ErrorCode::kInvalid, "{}: {}", where, problem);
-  }
-  return std::move(events.text());
-}
-
 void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name,
                      const ReadOptions& options, const DocumentVisitor& visit) {
   LineReader lines(std::move(source), name, options.max_document_bytes);
-  std::string_view line;
+  JsonDocumentParser parser(options.text_column);
+  const auto where = [&] { return fmt::format("{}:{}", name, lines.line_number()); };
+  std::string_view line, text;
+  std::string repaired;
   while (lines.next(line)) {
     if (is_blank(line)) continue;
-    std::string text;
     try {
-      text = parse_json_document(line, fmt::format("{}:{}", name, lines.line_number()),
-                                 options.text_column);
+      // The parser checks, where an error is wanted.
+      if (options.utf8.invalid != InvalidUtf8::kFail &&
+          !accept_utf8(line, repaired, options.utf8, where)) {
+        continue;
+      }
+      text = parser.parse(line, where);
     } catch (const Error& error) {
       if (!options.on_invalid_line) throw;
       options.on_invalid_line(error);
       continue;
     }
-    visit(text);
+    visit(text, lines.line_number());
   }
 }
 

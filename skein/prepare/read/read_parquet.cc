@@ -72,7 +72,8 @@ std::unique_ptr<parquet::arrow::FileReader> open_reader(const fs::path& path) {
   return reader;
 }
 
-void read_batches(const fs::path& path, const std::string& wanted, const DocumentVisitor& visit) {
+void read_batches(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
+  const std::string& wanted = options.text_column;
   const auto reader = open_reader(path);
   const int leaf = text_leaf(*reader->parquet_reader()->metadata()->schema(), path, wanted);
   std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
@@ -80,6 +81,8 @@ void read_batches(const fs::path& path, const std::string& wanted, const Documen
   const auto batches = value_or_fail(reader->GetRecordBatchReader(row_groups, {leaf}), path);
   const auto name = std::make_shared<const std::string>(path.string());
   int64_t row = 0, num_batches = 0;
+  std::string repaired;
+  const auto where = [&] { return fmt::format("{}:{}", path.string(), row); };
   std::shared_ptr<arrow::RecordBatch> batch;
   while (check(batches->ReadNext(&batch), path), batch != nullptr) {
     const arrow::Type::type type = batch->schema()->field(0)->type()->id();
@@ -89,17 +92,18 @@ void read_batches(const fs::path& path, const std::string& wanted, const Documen
     }
     const TextColumn column(batch->column_data(0), name, num_batches++);
     for (int64_t i = 0; i < column.num_documents(); ++i) {
-      check_utf8(column.document(i), fmt::format("{}:{}", path.string(), ++row));
-      visit(column.document(i));
+      ++row;
+      std::string_view text = column.document(i);
+      if (accept_utf8(text, repaired, options.utf8, where)) visit(text, row);
     }
   }
 }
 
 }  // namespace
 
-void read_parquet(const fs::path& path, const std::string& column, const DocumentVisitor& visit) {
+void read_parquet(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
   try {
-    read_batches(path, column, visit);
+    read_batches(path, options, visit);
   } catch (const parquet::ParquetException& error) {
     fail(ErrorCode::kCorrupt, "{}: not a readable Parquet file ({})", path.string(), error.what());
   }

@@ -1,7 +1,6 @@
 #include "skein/prepare/read/readers.h"
 
 #include <arrow/memory_pool.h>
-#include <arrow/util/utf8.h>
 #include <sys/mman.h>
 
 #include <fstream>
@@ -68,23 +67,32 @@ InputFormat format_of_bytes(std::string_view head) {
        path.string());
 }
 
-void check_is_text(std::string_view text, const std::string& where) {
+// False if the text is to be left out.
+bool accept_text(std::string_view& text, std::string& repaired, const std::string& where,
+                 const ReadOptions& options) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     fail(ErrorCode::kInvalid,
          "{}: UTF-16: expected UTF-8 text; `iconv -f UTF-16 -t UTF-8` makes it", where);
   }
-  check_utf8(text, where);
+  if (!accept_utf8(text, repaired, options.utf8, [&] { return where; })) return false;
   // UTF-8 may contain null bytes, but text does not: this is an archive of texts or a disk image.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     fail(ErrorCode::kInvalid, "{}: binary data (a null byte at byte {}): expected UTF-8 text",
          where, nul);
   }
+  return true;
+}
+
+void visit_text(std::string_view text, const fs::path& path, const ReadOptions& options,
+                const DocumentVisitor& visit) {
+  std::string repaired;
+  if (accept_text(text, repaired, path.string(), options)) visit(text, 1);
 }
 
 // The whole text of a compressed file.
-std::string unpacked_text(const fs::path& path, int64_t max_bytes) {
+std::string unpacked_text(const fs::path& path, const ReadOptions& options) {
   constexpr size_t kReadAtOnce = size_t{1} << 20;
-  const auto source = open_bytes(path);
+  const auto source = open_bytes(path, options.bytes);
   std::string text;
   while (true) {
     const size_t size = text.size();
@@ -92,10 +100,10 @@ std::string unpacked_text(const fs::path& path, int64_t max_bytes) {
     const size_t count = source->read({text.data() + size, kReadAtOnce});
     text.resize(size + count);
     if (count == 0) return text;
-    if (static_cast<int64_t>(text.size()) > max_bytes) {
+    if (static_cast<int64_t>(text.size()) > options.max_document_bytes) {
       fail(ErrorCode::kUnsupported,
            "{}: more than {} bytes of text in one compressed file: split it", path.string(),
-           max_bytes);
+           options.max_document_bytes);
     }
   }
 }
@@ -131,17 +139,17 @@ void read_documents(const fs::path& path, const ReadOptions& options,
   const InputFormat format = input_format(path, options.as_text);
   switch (format) {
     case InputFormat::kJsonLines:
-      return read_json_lines(open_bytes(path), path.string(), options, visit);
+      return read_json_lines(open_bytes(path, options.bytes), path.string(), options, visit);
     case InputFormat::kJson:
       return read_json(path, options, visit);
     case InputFormat::kCsv:
     case InputFormat::kTsv:
-      return read_csv(open_bytes(path), path.string(), format == InputFormat::kCsv ? ',' : '\t',
-                      options, visit);
+      return read_csv(open_bytes(path, options.bytes), path.string(),
+                      format == InputFormat::kCsv ? ',' : '\t', options, visit);
     case InputFormat::kParquet:
-      return read_parquet(path, options.text_column, visit);
+      return read_parquet(path, options, visit);
     case InputFormat::kArrow:
-      return read_arrow(path, options.text_column, visit);
+      return read_arrow(path, options, visit);
     case InputFormat::kPacked:
       fail_packed(path);
     case InputFormat::kText:
@@ -149,56 +157,37 @@ void read_documents(const fs::path& path, const ReadOptions& options,
   }
 }
 
-void check_utf8(std::string_view text, const std::string& where) {
-  arrow::util::InitializeUTF8();
-  if (arrow::util::ValidateUTF8(text)) return;
-  // Finds the bad byte, the end of the longest valid prefix, by bisection over the beginnings of
-  // characters.
-  size_t good = 0, bad = text.size();
-  while (true) {
-    size_t middle = good + (bad - good) / 2;
-    while (middle > good && (static_cast<uint8_t>(text[middle]) & 0xc0) == 0x80) --middle;
-    if (middle == good) break;
-    (arrow::util::ValidateUTF8(text.substr(0, middle)) ? good : bad) = middle;
-  }
-  const bool binary = text.find('\0') != std::string_view::npos;
-  fail(ErrorCode::kInvalid, "{}: {} near byte {}: expected UTF-8 text", where,
-       binary ? "binary data" : "not UTF-8", good);
-}
-
 void read_text(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
   std::error_code ignored;
   if (name_inside(path) != path.filename().string()) {
-    const std::string text = unpacked_text(path, options.max_document_bytes);
-    check_is_text(text, path.string());
-    return visit(text);
+    return visit_text(unpacked_text(path, options), path, options, visit);
   }
   if (fs::file_size(path, ignored) <= static_cast<uintmax_t>(kReadBytes)) {
-    const std::string text = read_file(path, 2 * kReadBytes);
-    check_is_text(text, path.string());
-    return visit(text);
+    return visit_text(read_file(path, 2 * kReadBytes), path, options, visit);
   }
   const MappedFile file(path);
-  check_is_text(file.text(), path.string());
-  visit(file.text());
+  visit_text(file.text(), path, options, visit);
 }
 
-void read_arrow(const fs::path& path, const std::string& column, const DocumentVisitor& visit) {
+void read_arrow(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
   const MappedFile file(path);
   int64_t row = 0, resident_bytes = 0;
-  for_each_text_column(file.bytes(), path, column, arrow::default_memory_pool(),
-                       [&](const TextColumn& texts) {
-                         for (int64_t i = 0; i < texts.num_documents(); ++i) {
-                           const std::string_view text = texts.document(i);
-                           check_utf8(text, fmt::format("{}:{}", path.string(), ++row));
-                           visit(text);
-                           resident_bytes += static_cast<int64_t>(text.size() + sizeof(int64_t));
-                           if (resident_bytes > kResidentBytes) {
-                             release_pages(file.bytes());
-                             resident_bytes = 0;
-                           }
-                         }
-                       });
+  std::string repaired;
+  const auto where = [&] { return fmt::format("{}:{}", path.string(), row); };
+  const auto read_column = [&](const TextColumn& texts) {
+    for (int64_t i = 0; i < texts.num_documents(); ++i) {
+      std::string_view text = texts.document(i);
+      resident_bytes += static_cast<int64_t>(text.size() + sizeof(int64_t));
+      ++row;
+      if (accept_utf8(text, repaired, options.utf8, where)) visit(text, row);
+      if (resident_bytes > kResidentBytes) {
+        release_pages(file.bytes());
+        resident_bytes = 0;
+      }
+    }
+  };
+  for_each_text_column(file.bytes(), path, options.text_column, arrow::default_memory_pool(),
+                       read_column);
 }
 
 }  // namespace skein

@@ -11,7 +11,7 @@
 //
 // Errors   Error{kInvalid | kCorrupt | kNotFound | kIo} beginning with the file and, if there is
 //          one, the line or row (both from 1): `part.jsonl:17: ...`. Text that is not UTF-8 is
-//          kInvalid, as is a file without such documents.
+//          kInvalid, unless `utf8` says otherwise, as is a file without such documents.
 // Memory   bounded: a line or a document (`max_document_bytes`), a Parquet page or a decoded Arrow
 //          batch at a time
 // Threads  functions only use their arguments
@@ -26,6 +26,7 @@
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/prepare/read/byte_source.h"
+#include "skein/prepare/read/utf8.h"
 
 namespace skein {
 
@@ -44,6 +45,8 @@ struct ReadOptions {
   int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line, a field, compressed text
   std::string text_column = "text";                 // the key or column that holds the documents
   bool as_text = false;  // files named as JSON or tables are documents as they are
+  Utf8Policy utf8;
+  ByteOptions bytes;
   // Called for a JSON line that is no document; if empty, the error is thrown.
   std::function<void(const Error&)> on_invalid_line;
 };
@@ -54,7 +57,9 @@ InputFormat input_format(const fs::path& path, bool as_text = false);
 // Lowers ASCII letters only, for endings of file names.
 std::string lower_case(std::string text);
 
-using DocumentVisitor = std::function<void(std::string_view text)>;
+// `record` counts what the file holds, from 1: lines of JSONL (blank ones too), values of JSON,
+// rows of a table behind its first line; a text is record 1.
+using DocumentVisitor = std::function<void(std::string_view text, int64_t record)>;
 
 // The documents of one file, in order. Views are valid during the call.
 void read_documents(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
@@ -68,15 +73,8 @@ void read_json_values(std::unique_ptr<ByteSource> source, const std::string& nam
                       const ReadOptions& options, const DocumentVisitor& visit);
 void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char delimiter,
               const ReadOptions& options, const DocumentVisitor& visit);
-void read_parquet(const fs::path& path, const std::string& column, const DocumentVisitor& visit);
-void read_arrow(const fs::path& path, const std::string& column, const DocumentVisitor& visit);
+void read_parquet(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
+void read_arrow(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
 void read_text(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
-
-// The document in a line of JSON; throws Error{kInvalid} that begins with `where`.
-std::string parse_json_document(std::string_view line, const std::string& where,
-                                const std::string& key = "text");
-
-// Throws Error{kInvalid} unless `text` is UTF-8.
-void check_utf8(std::string_view text, const std::string& where);
 
 }  // namespace skein

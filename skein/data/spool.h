@@ -1,0 +1,56 @@
+// Bytes that are appended to a file, and an Arrow stream made of them.
+//
+// Errors   Error{kIo | kNoSpace | kNotFound} naming the file
+// Memory   a MiB an object; mapped bytes count as resident while they are read
+// Threads  an object: one at a time
+#pragma once
+
+#include <arrow/buffer.h>
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "skein/base/file.h"
+
+namespace skein {
+
+// Appends to a temporary file without a name, so that a crash leaves nothing behind.
+class Spool {
+ public:
+  explicit Spool(const fs::path& path);
+  // A file that keeps its name, and replaces one of that name.
+  static Spool named(const fs::path& path);
+  void append(std::string_view bytes);
+  void flush();
+  int64_t num_bytes() const { return num_bytes_; }
+  int fd() const { return file_.get(); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  Spool(const fs::path& path, FileDescriptor file);
+
+  fs::path path_;
+  FileDescriptor file_;
+  std::string buffer_;
+  int64_t num_bytes_ = 0;
+};
+
+// A spool's bytes, mapped; or, without one, that many bytes that nobody may read.
+class Mapped : public arrow::Buffer {
+ public:
+  explicit Mapped(const Spool& spool);
+  Mapped(int64_t num_bytes, const fs::path& path);
+  ~Mapped() override;
+};
+
+// Writes an Arrow IPC stream with this one batch to a file beside `out` (unique_partial), fsyncs it,
+// and renames it. `copy_buffer`, if given, is called with the address of each buffer: it appends
+// the buffer's bytes to the file itself, or returns false.
+using CopyBuffer = std::function<bool(const void* address, int fd, const fs::path& path)>;
+void write_arrow_stream(const fs::path& out, const arrow::RecordBatch& batch,
+                        const CopyBuffer& copy_buffer = {});
+
+}  // namespace skein

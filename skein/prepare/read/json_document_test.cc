@@ -1,0 +1,120 @@
+#include "skein/prepare/read/json_document.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "skein/base/error.h"
+#include "skein/prepare/read/utf8.h"
+#include "tests/error_of.h"
+
+namespace skein {
+namespace {
+
+using testing::HasSubstr;
+
+// The text, or the error.
+std::string parsed(JsonDocumentParser& parser, const std::string& object) {
+  std::string text;
+  const std::string error =
+      test::error_of([&] { text = parser.parse(object, [] { return std::string("here"); }); });
+  return error.empty() ? "= " + text : error;
+}
+
+// nlohmann::json's own answer.
+std::string judged(const std::string& object) {
+  const auto json = nlohmann::json::parse(object, nullptr, false);
+  if (!json.is_object() || !json.contains("text") || !json["text"].is_string()) return "";
+  return "= " + json["text"].get<std::string>();
+}
+
+void expect_as_judged(JsonDocumentParser& parser, const std::string& object) {
+  const std::string wanted = judged(object);
+  if (wanted.empty()) {
+    EXPECT_THAT(parsed(parser, object), HasSubstr("here: ")) << object;
+  } else {
+    EXPECT_EQ(parsed(parser, object), wanted) << object;
+  }
+}
+
+TEST(JsonDocument, IsWhatNlohmannReads) {
+  JsonDocumentParser parser("text");
+  for (const char* object : {R"({"text": "a"})",
+                             R"({"text": "a", "text": "b"})",
+                             R"({"text": "a", "text": 5})",
+                             R"({"text": 5, "text": "a"})",
+                             R"({"te\u0078t": "a"})",
+                             R"({"a": {"text": "no"}})",
+                             R"({"text": "a", "n": 123456789012345678901234567890})",
+                             R"({"text": "a", "n": 1e999})",
+                             R"({"text": "a", "n": -0, "m": 1.5E-3})",
+                             R"({"text": "a", "n": 01})",
+                             R"({"text": "a", "n": tru})",
+                             R"({"text": "a",})",
+                             R"({"text": "a"} x)",
+                             R"({"text": "a"}{})",
+                             R"(["text"])",
+                             R"("text")",
+                             R"(7)",
+                             R"({})",
+                             "",
+                             " ",
+                             "{",
+                             R"({"text": "\q"})",
+                             R"({"text": "\u12"})",
+                             "{\"text\": \"a\tb\"}",
+                             "{\"text\": \"a\x01\"}",
+                             "{\"text\": \"\xff\"}",
+                             "{\"x\": \"\xc0\x80\", \"text\": \"a\"}",
+                             "\xef\xbb\xbf{\"text\": \"a\"}",
+                             "{\"text\": \"\xed\xa0\x80\"}",
+                             "{\"text\": \"\xf4\x90\x80\x80\"}"}) {
+    expect_as_judged(parser, object);
+  }
+  expect_as_judged(
+      parser, R"({"text": "a", "deep": )" + std::string(5000, '[') + std::string(5000, ']') + "}");
+  const std::string large = R"({"text": ")" + std::string(9 << 20, 'x') + "\"}";
+  expect_as_judged(parser, large);
+}
+
+// All that \u may be followed by, and pairs of the edges of all ranges.
+TEST(JsonDocument, EscapesAreWhatNlohmannReads) {
+  JsonDocumentParser parser("text");
+  for (int code = 0; code < 0x10000; ++code) {
+    expect_as_judged(parser, fmt::format(R"({{"text": "\u{:04x}"}})", code));
+  }
+  const int edges[] = {0,      1,      0x7f,   0x80,   0xd7ff, 0xd800, 0xd801,
+                       0xdbff, 0xdc00, 0xdc01, 0xdfff, 0xe000, 0xffff};
+  for (const int first : edges) {
+    for (const int second : edges) {
+      for (const char* between : {"", "x", "\\", "\\n"}) {
+        expect_as_judged(
+            parser, fmt::format(R"({{"text": "\u{:04X}{}\u{:04x}"}})", first, between, second));
+      }
+    }
+  }
+}
+
+// Python: bytes.decode("utf-8", "replace").
+TEST(Utf8, ReplacesWhatPythonReplaces) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"caf\xe9 x", "caf\uFFFD x"},
+      {"\xff\xfe", "\uFFFD\uFFFD"},
+      {"\xe2\x82", "\uFFFD"},
+      {"\xe2\x82x", "\uFFFDx"},
+      {"\xf0\x9f\x98", "\uFFFD"},
+      {"\xf0\x9f\x98\x80", "\U0001F600"},
+      {"\xed\xa0\x80", "\uFFFD\uFFFD\uFFFD"},
+      {"\xc0\xaf", "\uFFFD\uFFFD"},
+      {"\xf4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"},
+      {"\xe0\x80\x80", "\uFFFD\uFFFD\uFFFD"},
+      {"\xc3\xa4\xc3", "ä\uFFFD"},
+      {"", ""}};
+  for (const auto& [bytes, wanted] : cases) {
+    EXPECT_EQ(replace_invalid_utf8(bytes), wanted);
+    check_utf8(replace_invalid_utf8(bytes), "here");
+  }
+}
+
+}  // namespace
+}  // namespace skein
