@@ -31,6 +31,10 @@ constexpr Examples kExamples[] = {
     {"data sample",
      "skein data sample run.toml --step 1\n"
      "skein data sample run.toml --step 1000 --json > step.json"},
+    {"data show",
+     "skein data show corpus.arrow --document 17 --around 2\n"
+     "skein data show corpus.arrow --find \"lorem ipsum\" --tokenizer tokenizer\n"
+     "skein data show run.toml --step 1000 --lane 3         # what that row is made of"},
     {"data stats", "skein data stats corpus.arrow --tokenizer tokenizer"},
     {"checkpoint list", "skein checkpoint list runs/mine"},
     {"checkpoint verify",

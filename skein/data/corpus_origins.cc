@@ -4,7 +4,7 @@
 
 namespace skein {
 
-std::optional<DocumentOrigin> CorpusOrigins::find(int64_t document) {
+std::optional<SourceRecord> CorpusOrigins::find(int64_t document) {
   const auto [file, index] = corpus_->home(document);
   auto sources = sources_.find(file);
   if (sources == sources_.end()) {

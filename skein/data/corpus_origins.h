@@ -20,7 +20,7 @@ class CorpusOrigins {
   explicit CorpusOrigins(const Corpus& corpus) : corpus_(&corpus) {}
 
   // Nothing where no file beside the corpus tells. Files are opened as they are needed.
-  std::optional<DocumentOrigin> find(int64_t document);
+  std::optional<SourceRecord> find(int64_t document);
 
  private:
   const Corpus* corpus_;

@@ -103,7 +103,7 @@ CorpusSources::~CorpusSources() = default;
 int64_t CorpusSources::num_runs() const { return table_->batch->num_rows(); }
 int64_t CorpusSources::num_sources() const { return table_->names->length(); }
 
-DocumentOrigin CorpusSources::find(int64_t document) const {
+SourceRecord CorpusSources::find(int64_t document) const {
   const int64_t* begin = table_->first_documents;
   const int64_t* run = std::upper_bound(begin, begin + num_runs(), document);
   if (document < 0 || document >= num_documents_ || run == begin) {
@@ -123,7 +123,7 @@ CorpusSourcesWriter::CorpusSourcesWriter(const fs::path& corpus, std::string mad
       sources_(unique_partial(out_)),
       first_records_(unique_partial(out_)) {}
 
-void CorpusSourcesWriter::append(const DocumentOrigin& source) {
+void CorpusSourcesWriter::append(const SourceRecord& source) {
   const int32_t index = source_index(source.path);
   if (index != last_source_ || source.record != next_record_) {
     append_value(first_documents_, num_documents_);

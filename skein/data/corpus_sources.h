@@ -21,7 +21,7 @@ namespace skein {
 
 fs::path sources_of(const fs::path& corpus);
 
-struct DocumentOrigin {
+struct SourceRecord {
   std::string_view path;
   int64_t record = 0;  // in that file, from 1: a line of JSONL, a row of a table, …
 };
@@ -36,7 +36,7 @@ class CorpusSources {
   ~CorpusSources();
 
   // 0 <= document < num_documents().
-  DocumentOrigin find(int64_t document) const;
+  SourceRecord find(int64_t document) const;
 
   int64_t num_documents() const { return num_documents_; }
   // What the command that wrote it says of inputs and options, to find its own work again; may be
@@ -61,7 +61,7 @@ class CorpusSources {
 class CorpusSourcesWriter {
  public:
   explicit CorpusSourcesWriter(const fs::path& corpus, std::string made_from = "");
-  void append(const DocumentOrigin& source);
+  void append(const SourceRecord& source);
   void commit();  // writes a file beside it, then renames. Call once.
 
  private:

@@ -17,7 +17,8 @@ namespace skein {
 // UTF-8.
 std::optional<size_t> cut_near(std::string_view text, size_t position);
 
-// With each corpus goes the file of its sources. Texts are not copied before commit(), but from where they lie then.
+// With each corpus goes the file of its sources. Texts are not copied before commit(), but from
+// where they lie then.
 class Dealer {
  public:
   // `validation_out` empty: everything is for training. `made_from`: CorpusSources.

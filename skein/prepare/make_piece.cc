@@ -36,7 +36,7 @@ std::optional<CorpusSources> sources_of_input(const InputFile& file, const ReadO
 Origin origin_of(const std::optional<CorpusSources>& sources, const std::string& file,
                  int64_t record) {
   if (!sources) return {file, record};
-  const DocumentOrigin source = sources->find(record - 1);
+  const SourceRecord source = sources->find(record - 1);
   return {source.path, source.record};
 }
 

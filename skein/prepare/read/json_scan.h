@@ -1,6 +1,6 @@
-// A strict reader of JSON in memory, fast where texts are long; it says yes or nothing. What it does
-// not take, and what it is not sure of, is for a full parser: numbers that might overflow, nesting
-// beyond 64 levels, and whatever is no JSON.
+// A strict reader of JSON in memory, fast where texts are long; it says yes or nothing. What it
+// does not take, and what it is not sure of, is for a full parser: numbers that might overflow,
+// nesting beyond 64 levels, and whatever is no JSON.
 // Source  RFC 8259
 #pragma once
 
