@@ -1,0 +1,309 @@
+#include "skein/prepare/dedup/dedup.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "skein/base/units.h"
+#include "skein/prepare/dedup/signatures.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kMinMemoryBytes = int64_t{256} << 20;
+constexpr size_t kExcerptBytes = 400;
+
+void check_options(const std::vector<fs::path>& inputs, const fs::path& out,
+                   const DedupOptions& options) {
+  if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to read: expected files or folders");
+  if (options.memory_bytes < kMinMemoryBytes) {
+    fail(ErrorCode::kUsage, "--memory {}: expected at least 256MiB",
+         format_bytes(options.memory_bytes));
+  }
+  const MinHashOptions& minhash = options.minhash;
+  if (minhash.num_words < 1 || minhash.num_bands < 1 || minhash.num_rows < 1 ||
+      minhash.num_bands * minhash.num_rows > 4096) {
+    fail(ErrorCode::kUsage,
+         "{} bands of {} rows over n-grams of {} words: expected at least 1 each, and at most 4096 "
+         "hashes in all",
+         minhash.num_bands, minhash.num_rows, minhash.num_words);
+  }
+  if (options.equality == Equality::kNone && !options.removes_near &&
+      options.passage == Passage::kNone && options.against.empty()) {
+    fail(ErrorCode::kUsage,
+         "nothing to remove: --exact off, --near off, neither --passages nor "
+         "--against");
+  }
+  const fs::file_status status = fs::status(out);
+  if (out.filename().empty() || fs::is_directory(status)) {
+    fail(ErrorCode::kUsage, "--out {}: is a folder: expected the name of a file", out.string());
+  }
+  if (fs::exists(status) && !options.overwrite) {
+    fail(ErrorCode::kUsage, "--out {}: exists: name another file, or --overwrite to replace it",
+         out.string());
+  }
+}
+
+FoundInputs find_files(const std::vector<fs::path>& inputs, const fs::path& out) {
+  FoundInputs found = find_inputs(inputs, {out});
+  for (const InputFile& file : found.files) {
+    std::error_code ignored;
+    if (fs::equivalent(file.path, out, ignored)) {
+      fail(ErrorCode::kUsage, "{}: an input, and what is to be written as well",
+           file.path.string());
+    }
+  }
+  return found;
+}
+
+// The passes of one deduplication, and what they leave to each other.
+class Dedup {
+ public:
+  Dedup(const fs::path& out, const DedupOptions& options, std::vector<InputFile> files,
+        const std::function<void(const DedupProgress&)>& on_progress)
+      : out_(out),
+        options_(options),
+        files_(std::move(files)),
+        on_progress_(on_progress),
+        evaluation_(options.contamination_words, options.memory_bytes / 8),
+        table_(out),
+        equal_keys_(out, options.memory_bytes / 2),
+        band_keys_(out, options.memory_bytes / 2),
+        passage_hashes_(out, options.memory_bytes / 2),
+        cuts_(out, options.memory_bytes / 2) {}
+
+  DedupReport run();
+
+ private:
+  DocumentPass pass() const;
+  void begin_pass(const char* pass);
+  void tell();
+  void note_read(const DocumentBatch& batch);
+  void read_evaluation_sets();
+  void sign();
+  void take_signatures(const DocumentBatch& batch, const BatchSignatures& signatures);
+  void remove();
+  void write();
+  void take_documents(const DocumentBatch& batch, const std::vector<Hash128>& hashes);
+  void keep(uint64_t document, std::string_view text);
+  std::string_view without_cuts(std::string_view text, const std::vector<uint64_t>& cuts);
+
+  const fs::path& out_;
+  const DedupOptions& options_;
+  const std::vector<InputFile> files_;
+  const std::function<void(const DedupProgress&)>& on_progress_;
+  EvaluationSets evaluation_;
+  DocumentTable table_;
+  Partitions equal_keys_, band_keys_, passage_hashes_, cuts_;
+  Removals removals_;
+  std::vector<Cluster> largest_;
+  DedupReport report_;
+  int64_t num_read_documents_ = 0, num_read_bytes_ = 0;  // of the pass over the inputs
+  int64_t told_bytes_ = 0;
+  const char* pass_name_ = "";
+
+  // While the output is written.
+  std::optional<CorpusWriter> writer_;
+  std::optional<CutReader> cut_reader_;
+  PassageHasher passages_{options_.passage};
+  std::string cut_text_;
+};
+
+DocumentPass Dedup::pass() const {
+  const int num_cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return {files_, options_.read, options_.skip_invalid_lines,
+          options_.num_threads > 0 ? options_.num_threads : num_cores};
+}
+
+void Dedup::begin_pass(const char* pass) {
+  pass_name_ = pass;
+  num_read_documents_ = num_read_bytes_ = told_bytes_ = 0;
+  tell();
+}
+
+void Dedup::tell() {
+  if (on_progress_) on_progress_({pass_name_, num_read_documents_, num_read_bytes_});
+}
+
+void Dedup::note_read(const DocumentBatch& batch) {
+  constexpr int64_t kProgressBytes = int64_t{16} << 20;
+  num_read_documents_ += static_cast<int64_t>(batch.size());
+  num_read_bytes_ += static_cast<int64_t>(batch.text.size());
+  if (num_read_bytes_ - told_bytes_ < kProgressBytes) return;
+  told_bytes_ = num_read_bytes_;
+  tell();
+}
+
+DedupReport Dedup::run() {
+  read_evaluation_sets();
+  sign();
+  remove();
+  write();
+  if (options_.removes_near) {
+    for (const double similarity : {0.5, 0.6, 0.7, 0.8, 0.9, 0.95}) {
+      report_.recall.push_back({similarity, meeting_probability(options_.minhash, similarity)});
+    }
+  }
+  return std::move(report_);
+}
+
+void Dedup::read_evaluation_sets() {
+  for (const fs::path& file : options_.against) evaluation_.add_file(file, options_.read);
+  report_.sets = evaluation_.sets();
+  report_.contaminated_by_set.resize(report_.sets.size());
+}
+
+void Dedup::sign() {
+  begin_pass("signing");
+  report_.inputs = run_document_pass<BatchSignatures>(
+      pass(),
+      [&]() -> BatchWorker<BatchSignatures> {
+        const auto signer = std::make_shared<DocumentSigner>(options_, evaluation_);
+        return [signer](const DocumentBatch& batch) { return signer->sign(batch); };
+      },
+      [&](const DocumentBatch& batch, BatchSignatures& signatures) {
+        take_signatures(batch, signatures);
+      });
+  table_.finish();
+  if (table_.size() == 0) {
+    fail(ErrorCode::kInvalid, "no text in {} ({} files read, {} passed over, {} empty documents)",
+         files_.empty() ? "the inputs" : files_.front().path.string(), report_.inputs.num_files,
+         report_.inputs.num_skipped_files, report_.inputs.num_empty_documents);
+  }
+}
+
+void Dedup::take_signatures(const DocumentBatch& batch, const BatchSignatures& signatures) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const uint64_t document = batch.first_document + i;
+    const DocumentEntry& entry = signatures.entries[i];
+    table_.append(entry);
+    if (signatures.sets[i] == 0) {
+      if (options_.equality != Equality::kNone) equal_keys_.add({entry.equal.high, document});
+      continue;
+    }
+    removals_.resize(document + 1);
+    removals_.add(document);
+    ++report_.contaminated.num_documents;
+    report_.contaminated.num_bytes += static_cast<int64_t>(entry.num_bytes);
+    for (size_t set = 0; set < report_.sets.size(); ++set) {
+      report_.contaminated_by_set[set] += signatures.sets[i] >> set & 1;
+    }
+  }
+  for (const KeyValue& pair : signatures.band_keys) band_keys_.add(pair);
+  for (const KeyValue& pair : signatures.passage_hashes) passage_hashes_.add(pair);
+  check_cluster_memory(table_.size(), options_.memory_bytes);
+  note_read(batch);
+}
+
+void Dedup::remove() {
+  removals_.resize(static_cast<uint64_t>(table_.size()));
+  begin_pass("equal documents");
+  report_.equal = remove_equal(equal_keys_, table_, removals_);
+  if (options_.removes_near) {
+    begin_pass("near duplicates");
+    NearDuplicates near = remove_near(band_keys_, table_, removals_);
+    report_.near = near.removed;
+    report_.num_clusters = near.num_clusters;
+    largest_ = std::move(near.largest);
+    for (const Cluster& cluster : largest_) report_.largest.push_back({cluster.num_documents, ""});
+  }
+  if (options_.passage == Passage::kNone) return;
+  begin_pass("repeated passages");
+  report_.num_repeated_passages =
+      find_repeated(passage_hashes_, table_, removals_, options_.max_documents_of_passage, cuts_)
+          .num_passages;
+  cut_reader_.emplace(cuts_, table_.size());
+}
+
+void Dedup::write() {
+  begin_pass("writing");
+  writer_.emplace(out_);
+  using Hashes = std::vector<Hash128>;
+  run_document_pass<Hashes>(
+      pass(),
+      []() -> BatchWorker<Hashes> {
+        return [](const DocumentBatch& batch) {
+          Hashes hashes;
+          for (size_t i = 0; i < batch.size(); ++i) {
+            hashes.push_back(xxh3_128(std::as_bytes(std::span(batch.document(i)))));
+          }
+          return hashes;
+        };
+      },
+      [&](const DocumentBatch& batch, Hashes& hashes) { take_documents(batch, hashes); });
+  if (num_read_documents_ != table_.size()) {
+    fail(ErrorCode::kInvalid,
+         "{} documents at the first pass over the inputs and {} at the second: they changed "
+         "meanwhile; start again with files that stay as they are",
+         table_.size(), num_read_documents_);
+  }
+  if (report_.kept.num_documents == 0) {
+    fail(ErrorCode::kInvalid, "nothing is left of {} documents", table_.size());
+  }
+  writer_->commit();
+}
+
+void Dedup::take_documents(const DocumentBatch& batch, const std::vector<Hash128>& hashes) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const uint64_t document = batch.first_document + i;
+    if (static_cast<int64_t>(document) >= table_.size() || table_.at(document).text != hashes[i]) {
+      fail(ErrorCode::kInvalid,
+           "document {} of the inputs is not what it was at the first pass: they changed "
+           "meanwhile; start again with files that stay as they are",
+           document + 1);
+    }
+    if (!removals_.contains(document)) keep(document, batch.document(i));
+  }
+  note_read(batch);
+}
+
+void Dedup::keep(uint64_t document, std::string_view text) {
+  for (size_t i = 0; i < largest_.size(); ++i) {
+    if (largest_[i].survivor == document) {
+      report_.largest[i].excerpt = std::string(text.substr(0, kExcerptBytes));
+    }
+  }
+  if (cut_reader_) {
+    const std::vector<uint64_t> cuts = cut_reader_->of_document(document);
+    if (!cuts.empty()) text = without_cuts(text, cuts);
+    if (text.empty()) {
+      ++report_.emptied.num_documents;
+      return;
+    }
+  }
+  writer_->append(text);
+  ++report_.kept.num_documents;
+  report_.kept.num_bytes += static_cast<int64_t>(text.size());
+}
+
+std::string_view Dedup::without_cuts(std::string_view text, const std::vector<uint64_t>& cuts) {
+  cut_text_.clear();
+  bool has_words = false;
+  passages_.for_each(text, [&](uint64_t hash, std::string_view passage) {
+    if (hash != 0 && std::binary_search(cuts.begin(), cuts.end(), hash)) {
+      ++report_.num_cut_passages;
+      return;
+    }
+    has_words = has_words || hash != 0;
+    cut_text_ += passage;
+  });
+  if (!has_words) cut_text_.clear();  // blank lines and punctuation are no document
+  report_.num_cut_bytes += static_cast<int64_t>(text.size() - cut_text_.size());
+  return cut_text_;
+}
+
+}  // namespace
+
+DedupReport dedup(const std::vector<fs::path>& inputs, const fs::path& out,
+                  const DedupOptions& options,
+                  const std::function<void(const DedupProgress&)>& on_progress) {
+  check_options(inputs, out, options);
+  FoundInputs found = find_files(inputs, out);
+  if (out.has_parent_path()) make_folders(out.parent_path());
+  DedupReport report = Dedup(out, options, std::move(found.files), on_progress).run();
+  report.passed_over = std::move(found.passed_over);
+  report.notes = std::move(found.notes);
+  return report;
+}
+
+}  // namespace skein
