@@ -8,6 +8,7 @@ namespace skein {
 void add_train_command(CLI::App& app, CommandContext& context);
 void add_plan_command(CLI::App& app, CommandContext& context);
 void add_data_commands(CLI::App& app, CommandContext& context);
+void add_dedup(CLI::App& group, CommandContext& context);  // one of them
 void add_checkpoint_commands(CLI::App& app, CommandContext& context);
 void add_score_command(CLI::App& app, CommandContext& context);
 void add_check_command(CLI::App& app, CommandContext& context);

@@ -1,4 +1,5 @@
 // skein data ingest --out FILE.arrow INPUT...
+// skein data dedup --out FILE.arrow INPUT...  (dedup_command.cc)
 // skein data tokenizer --vocab-size N --out DIR FILE.arrow
 // skein data sample CONFIG.toml --step N [--json]
 // skein data stats FILE.arrow [--tokenizer DIR] [--json]
@@ -228,6 +229,7 @@ void add_stats(CLI::App& group, CommandContext& context) {
 void add_data_commands(CLI::App& app, CommandContext& context) {
   CLI::App& group = command_group(app, "data", "Corpora, tokenizers, and what a step will see");
   add_ingest(group, context);
+  add_dedup(group, context);
   add_tokenizer(group, context);
   add_sample(group, context);
   add_stats(group, context);

@@ -31,7 +31,9 @@ TEST(Partitions, SortMoreThanFitsInMemory) {
   size_t largest = 0;
   partitions.for_each_chunk([](const KeyValue& pair) { return pair.value % 3 != 0; },
                             [&](std::span<KeyValue> chunk) {
-                              if (!found.empty()) EXPECT_LT(found.back().key, chunk.front().key);
+                              if (!found.empty()) {
+                                EXPECT_LT(found.back().key, chunk.front().key);
+                              }
                               found.insert(found.end(), chunk.begin(), chunk.end());
                               largest = std::max(largest, chunk.size());
                             });
