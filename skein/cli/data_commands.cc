@@ -21,7 +21,7 @@
 namespace skein {
 namespace {
 
-void show_ingest_progress(const IngestProgress& progress) {
+void show_ingest_progress(const PiecesProgress& progress) {
   if (!log::on_terminal()) return;
   fmt::print(stderr, "\r\033[K{}/{} files  {} documents  {}", progress.num_files_done,
              progress.num_files, format_count(static_cast<double>(progress.num_documents)),
@@ -37,6 +37,7 @@ void print_ingest_report(const IngestReport& report, const std::string& out) {
   fmt::print(stderr, "{}: {}, {} of text, from {}\n", out,
              counted(report.num_documents, "document"), format_bytes(report.num_bytes),
              counted(report.num_files, "file"));
+  for (const std::string& line : report.restart) fmt::print(stderr, "{}\n", line);
   if (report.num_validation_documents > 0) {
     fmt::print(stderr, "held out for validation: {}, {}\n",
                counted(report.num_validation_documents, "document"),
@@ -89,6 +90,8 @@ void add_ingest(CLI::App& group, CommandContext& context) {
   command->add_flag("--skip-invalid-lines", options->ingest.skip_invalid_lines,
                     "pass over JSON lines that are not valid instead of stopping");
   command->add_flag("--overwrite", options->ingest.overwrite, "replace outputs that exist");
+  command->add_option("--threads", options->ingest.num_threads, "files read at a time, a core each")
+      ->check(whole_number_from(1));
   command->callback([&context, options] {
     context.run = [options] {
       options->ingest.validation_out = options->validation_out;

@@ -33,28 +33,32 @@ Dealer::Dealer(const fs::path& out, const fs::path& validation_out, double valid
   if (!validation_out.empty()) validation_.emplace(validation_out);
 }
 
-void Dealer::add(std::string_view text) {
+void Dealer::begin_file(const fs::path& texts) {
+  file_ = texts;
+  file_index_ = training_.add_file(texts);
+  if (validation_) validation_->add_file(texts);  // gets the same index
+}
+
+void Dealer::add(const PieceDocument& document) {
+  const std::string_view text = document.text;
+  const FileRange range{file_index_, document.begin, static_cast<int64_t>(text.size())};
   const int64_t index = num_documents_++;
-  num_bytes_ += static_cast<int64_t>(text.size());
-  if (!validation_) return training_.append(text);
-  if (is_held_out(index)) return validation_->append(text);
+  num_bytes_ += range.num_bytes;
+  if (!validation_) return training_.append(range);
+  if (is_held_out(index)) return validation_->append(range);
   if (text.size() >= kSplitBytes) {
     const auto held = static_cast<size_t>(static_cast<double>(text.size()) * fraction_);
-    if (held > 0 && split(text, text.size() - std::min(held, text.size()))) return;
+    if (held > 0 && split(text, range, text.size() - std::min(held, text.size()))) return;
   }
   // The last document is kept back: it is split if nothing else was held out.
   flush_last();
-  last_.assign(text);
+  last_ = range;
+  last_file_ = file_;
 }
 
 void Dealer::commit() {
   if (validation_) {
-    if (validation_->num_documents() == 0) {
-      const double wanted = fraction_ * static_cast<double>(num_bytes_);
-      const double most = std::max(1.0, static_cast<double>(last_.size()) / 2);
-      const auto held = static_cast<size_t>(std::clamp(wanted, 1.0, most));
-      if (last_.size() > held && split(last_, last_.size() - held)) last_.clear();
-    }
+    if (validation_->num_documents() == 0) hold_out_end_of_last();
     flush_last();
     if (validation_->num_documents() == 0 || training_.num_documents() == 0) {
       fail(ErrorCode::kInvalid,
@@ -68,22 +72,36 @@ void Dealer::commit() {
   training_.commit();
 }
 
+void Dealer::hold_out_end_of_last() {
+  if (last_.num_bytes == 0) return;
+  const double wanted = fraction_ * static_cast<double>(num_bytes_);
+  const double most = std::max(1.0, static_cast<double>(last_.num_bytes) / 2);
+  const auto held = static_cast<int64_t>(std::clamp(wanted, 1.0, most));
+  const MappedFile file(last_file_);
+  const std::string_view text =
+      file.text().substr(static_cast<size_t>(last_.begin), static_cast<size_t>(last_.num_bytes));
+  if (last_.num_bytes > held && split(text, last_, static_cast<size_t>(last_.num_bytes - held))) {
+    last_ = {};
+  }
+}
+
 bool Dealer::is_held_out(int64_t index) const {
   const uint64_t hash = hash_name({reinterpret_cast<const char*>(&index), sizeof(index)});
   return static_cast<double>(hash >> 11) * 0x1p-53 < fraction_;
 }
 
-bool Dealer::split(std::string_view text, size_t position) {
-  const std::optional<size_t> cut = cut_near(text, position);
-  if (!cut) return false;
-  training_.append(text.substr(0, *cut));
-  validation_->append(text.substr(*cut));
+bool Dealer::split(std::string_view text, const FileRange& range, size_t position) {
+  const std::optional<size_t> found = cut_near(text, position);
+  if (!found) return false;
+  const auto cut = static_cast<int64_t>(*found);
+  training_.append({range.file, range.begin, cut});
+  validation_->append({range.file, range.begin + cut, range.num_bytes - cut});
   return true;
 }
 
 void Dealer::flush_last() {
-  if (!last_.empty()) training_.append(last_);
-  last_.clear();
+  if (last_.num_bytes > 0) training_.append(last_);
+  last_ = {};
 }
 
 }  // namespace skein

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "skein/data/corpus_writer.h"
+#include "skein/prepare/piece.h"
 
 namespace skein {
 
@@ -15,12 +16,15 @@ namespace skein {
 // UTF-8.
 std::optional<size_t> cut_near(std::string_view text, size_t position);
 
+// Texts are not copied before commit(), but from where they lie then.
 class Dealer {
  public:
   // `validation_out` empty: everything is for training.
   Dealer(const fs::path& out, const fs::path& validation_out, double validation_fraction);
 
-  void add(std::string_view text);
+  // The file in which the texts of the following documents lie.
+  void begin_file(const fs::path& texts);
+  void add(const PieceDocument& document);
 
   // Throws Error{kInvalid} if one of the corpora would be empty.
   void commit();
@@ -32,13 +36,18 @@ class Dealer {
 
  private:
   bool is_held_out(int64_t index) const;
-  bool split(std::string_view text, size_t position);
+  bool split(std::string_view text, const FileRange& range, size_t position);
+  void hold_out_end_of_last();
   void flush_last();
 
   double fraction_;
   CorpusWriter training_;
   std::optional<CorpusWriter> validation_;
-  std::string last_;  // the last small document, which may have to be split at the end
+  fs::path file_;
+  int64_t file_index_ = 0;  // in the writers
+  // The last small document, which may have to be split at the end; and the file where it lies.
+  FileRange last_;
+  fs::path last_file_;
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;
 };

@@ -5,15 +5,13 @@
 
 #include "skein/base/error.h"
 #include "skein/prepare/dealer.h"
+#include "skein/prepare/pieces.h"
 #include "skein/prepare/read/inputs.h"
-#include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {
 
 constexpr double kValidationFraction = 0.01;
-constexpr size_t kMaxWarnings = 20;
-constexpr int64_t kProgressBytes = int64_t{4} << 20;
 
 // Checks the path of an output: it must be possible to write, and must not replace a file by
 // accident.
@@ -56,10 +54,6 @@ void check_options(const std::vector<fs::path>& inputs, const fs::path& out,
   }
 }
 
-void add_warning(IngestReport& report, const std::string& warning) {
-  if (report.warnings.size() < kMaxWarnings) report.warnings.push_back(warning);
-}
-
 [[noreturn]] void fail_without_text(const fs::path& input, const IngestReport& report) {
   fail(ErrorCode::kInvalid,
        "no text in {} ({} files read, {} passed over, {} empty documents): expected text, JSON, "
@@ -68,29 +62,16 @@ void add_warning(IngestReport& report, const std::string& warning) {
        report.warnings.empty() ? "" : "; " + report.warnings.front());
 }
 
-// Files in a folder that hold no documents are skipped; any other failure is an error.
-bool may_pass_over(const InputFile& file, const Error& error, const ReadOptions& options) {
-  if (file.named || error.code() != ErrorCode::kInvalid) return false;
-  switch (input_format(file.path, options.as_text)) {
-    case InputFormat::kText:
-    case InputFormat::kJson:
-    case InputFormat::kCsv:
-    case InputFormat::kTsv:
-    case InputFormat::kPacked:
-      return true;
-    default:
-      return false;
+// Hands all documents on but the empty ones.
+class IngestWorker : public PieceWorker {
+ public:
+  void add(const InputDocument& document, PieceOutput& out) override {
+    if (!document.text.empty()) out.append(document.text, document.origin);
   }
-}
+};
 
-}  // namespace
-
-IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
-                    const IngestOptions& options,
-                    const std::function<void(const IngestProgress&)>& on_progress) {
-  check_options(inputs, out, options);
-  FoundInputs found = find_inputs(inputs, {out, options.validation_out});
-  const std::vector<InputFile>& files = found.files;
+void check_not_output(const std::vector<InputFile>& files, const fs::path& out,
+                      const IngestOptions& options) {
   for (const InputFile& file : files) {
     std::error_code ignored;
     if (fs::equivalent(file.path, out, ignored) ||
@@ -99,56 +80,39 @@ IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
            file.path.string());
     }
   }
-  check_output("--out", out, options.overwrite);
-  if (!options.validation_out.empty()) {
-    check_output("--validation-out", options.validation_out, options.overwrite);
-  }
-  IngestReport report;
-  report.passed_over = std::move(found.passed_over);
-  report.notes = std::move(found.notes);
-  ReadOptions read_options;
-  read_options.max_document_bytes = options.max_document_bytes;
-  read_options.text_column = options.text_column;
-  read_options.as_text = options.as_text;
-  if (options.skip_invalid_lines) {
-    read_options.on_invalid_line = [&](const Error& error) {
-      ++report.num_invalid_lines;
-      add_warning(report, error.what());
-    };
-  }
+}
+
+PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) {
+  PiecesOptions pieces;
+  pieces.work_folder = work_folder_of(out);
+  pieces.num_threads = options.num_threads;
+  pieces.read.max_document_bytes = options.max_document_bytes;
+  pieces.read.text_column = options.text_column;
+  pieces.read.as_text = options.as_text;
+  pieces.skip_invalid_lines = options.skip_invalid_lines;
+  pieces.worker = "ingest";
+  return pieces;
+}
+
+void add_total(const PieceReport& total, IngestReport& report) {
+  report.num_files = total.num_files;
+  report.num_skipped_files = total.num_skipped_files;
+  report.num_invalid_lines = total.num_invalid_lines;
+  report.num_empty_documents = total.num_documents_read - total.num_documents;
+  report.num_documents = total.num_documents;
+  report.num_bytes = total.num_bytes;
+  report.warnings = total.warnings;
+}
+
+// Writes the corpora.
+void deal(const Pieces& pieces, const fs::path& out, const IngestOptions& options,
+          IngestReport& report) {
   Dealer dealer(out, options.validation_out,
                 options.validation_fraction.value_or(kValidationFraction));
-  IngestProgress progress{static_cast<int64_t>(files.size())};
-  const auto tell = [&](int64_t more_bytes) {
-    if (!on_progress || dealer.num_bytes() - progress.num_bytes < more_bytes) return;
-    progress.num_documents = dealer.num_documents();
-    progress.num_bytes = dealer.num_bytes();
-    on_progress(progress);
-  };
-  int64_t num_of_file = 0;
-  const auto visit = [&](std::string_view text) {
-    ++num_of_file;
-    if (text.empty()) {
-      ++report.num_empty_documents;
-      return;
-    }
-    dealer.add(text);
-    tell(kProgressBytes);
-  };
-  for (const InputFile& file : files) {
-    num_of_file = 0;
-    try {
-      read_documents(file.path, read_options, visit);
-      ++report.num_files;
-    } catch (const Error& error) {
-      if (num_of_file > 0 || !may_pass_over(file, error, read_options)) throw;
-      ++report.num_skipped_files;
-      add_warning(report, error.what());
-    }
-    ++progress.num_files_done;
-    tell(0);
+  for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
+    dealer.begin_file(pieces.text_file(i));
+    pieces.read(i, [&](const PieceDocument& document) { dealer.add(document); });
   }
-  if (dealer.num_documents() == 0) fail_without_text(inputs.front(), report);
   dealer.commit();
   report.num_documents = dealer.training().num_documents();
   report.num_bytes = dealer.training().num_bytes();
@@ -156,6 +120,34 @@ IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
     report.num_validation_documents = validation->num_documents();
     report.num_validation_bytes = validation->num_bytes();
   }
+}
+
+}  // namespace
+
+IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
+                    const IngestOptions& options,
+                    const std::function<void(const PiecesProgress&)>& on_progress) {
+  check_options(inputs, out, options);
+  FoundInputs found = find_inputs(inputs, {out, options.validation_out, work_folder_of(out)});
+  check_not_output(found.files, out, options);
+  check_output("--out", out, options.overwrite);
+  if (!options.validation_out.empty()) {
+    check_output("--validation-out", options.validation_out, options.overwrite);
+  }
+  IngestReport report;
+  report.passed_over = std::move(found.passed_over);
+  report.notes = std::move(found.notes);
+  Pieces pieces(std::move(found.files), pieces_options(out, options));
+  report.restart = pieces.notes();
+  try {
+    pieces.make([] { return std::make_unique<IngestWorker>(); }, on_progress);
+    add_total(pieces.total(), report);
+    if (report.num_documents == 0) fail_without_text(inputs.front(), report);
+    deal(pieces, out, options, report);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what() + pieces.kept());
+  }
+  pieces.remove();
   return report;
 }
 

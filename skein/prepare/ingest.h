@@ -9,6 +9,7 @@
 //          unchanged. In a folder, plain files that are not UTF-8 text, .json, .csv and .tsv files
 //          without the column of documents, and archives are skipped, counted and reported.
 //          Error{kUsage}: an output that exists, without `overwrite`, or that cannot be a file.
+// Restart  what is finished lies in `<out>.work` until the corpus is: pieces.h
 // Memory   bounded (readers.h, corpus_writer.h), whatever the size of the corpus
 #pragma once
 
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "skein/base/file.h"
+#include "skein/prepare/pieces.h"
 
 namespace skein {
 
@@ -36,13 +38,7 @@ struct IngestOptions {
   std::string text_column = "text";                 // the key or column that holds the documents
   bool as_text = false;    // files named as JSON or tables are documents as they are
   bool overwrite = false;  // replace outputs that exist
-};
-
-struct IngestProgress {
-  int64_t num_files = 0;  // in all
-  int64_t num_files_done = 0;
-  int64_t num_documents = 0;
-  int64_t num_bytes = 0;  // of text
+  int num_threads = 0;     // 0: as many as this process may use cores; the output is the same
 };
 
 struct IngestReport {
@@ -56,11 +52,12 @@ struct IngestReport {
   int64_t num_invalid_lines = 0;                // skipped
   std::vector<std::string> warnings;            // the first few of what was skipped, one line each
   std::vector<std::string> passed_over, notes;  // as in inputs.h
+  std::vector<std::string> restart;             // as Pieces::notes()
 };
 
-// `on_progress`, if given, is called after every file and every few MiB of text.
+// `on_progress`, if given, is called some times a second, and when all inputs are read.
 IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
                     const IngestOptions& options = {},
-                    const std::function<void(const IngestProgress&)>& on_progress = {});
+                    const std::function<void(const PiecesProgress&)>& on_progress = {});
 
 }  // namespace skein

@@ -1,5 +1,7 @@
 #include "skein/prepare/read/inputs.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -106,14 +108,14 @@ class Walk {
       return pass_over(path.string() + ": a link that leads nowhere");
     }
     const fs::file_status status = status_of(path);
+    if (std::find(excluded_.begin(), excluded_.end(), real_path(path)) != excluded_.end()) {
+      return pass_over(path.string() + ": the output");
+    }
     if (fs::is_directory(status)) {
       if (!is_link) return walk(path);
       return pass_over(path.string() + ": a link to a folder (name it to have it read)");
     }
     if (!fs::is_regular_file(status)) return pass_over(path.string() + ": no regular file");
-    if (std::find(excluded_.begin(), excluded_.end(), real_path(path)) != excluded_.end()) {
-      return pass_over(path.string() + ": the output");
-    }
     if (path.extension() == ".partial") {
       return pass_over(path.string() + ": what an interrupted program left");
     }
@@ -211,6 +213,15 @@ void note_splits(FoundInputs& found) {
                   names));
 }
 
+// Of a file that cannot be asked, reading it says why.
+void ask_state(InputFile& file) {
+  struct stat state {};
+  if (::stat(file.path.c_str(), &state) != 0) return;
+  constexpr int64_t kNsPerSecond = 1'000'000'000;
+  file.num_bytes = state.st_size;
+  file.changed_ns = state.st_mtim.tv_sec * kNsPerSecond + state.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 FoundInputs find_inputs(const std::vector<fs::path>& inputs,
@@ -227,6 +238,7 @@ FoundInputs find_inputs(const std::vector<fs::path>& inputs,
       fail(ErrorCode::kNotFound, "{}: no such file or folder", input.string());
     }
   }
+  for (InputFile& file : found.files) ask_state(file);
   note_splits(found);
   return found;
 }

@@ -19,7 +19,9 @@ namespace skein {
 
 struct InputFile {
   fs::path path;
-  bool named = false;  // by the caller, not found in a folder
+  bool named = false;      // by the caller, not found in a folder
+  int64_t num_bytes = 0;   // as it lies on the disk
+  int64_t changed_ns = 0;  // when it was changed last, since 1970
 };
 
 struct FoundInputs {
@@ -28,7 +30,7 @@ struct FoundInputs {
   std::vector<std::string> notes;        // what a person should know, one line each
 };
 
-// `excluded` are files to leave out if a folder holds them: the output.
+// `excluded` are files and folders to leave out if a folder holds them: the output.
 FoundInputs find_inputs(const std::vector<fs::path>& inputs,
                         const std::vector<fs::path>& excluded = {});
 

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   skein::ReadOptions options;
   options.max_document_bytes = 1 << 16;
   options.on_invalid_line = [](const skein::Error&) {};
-  const auto visit = [](std::string_view text) {
+  const auto visit = [](std::string_view text, int64_t) {
     if (text.size() > (1 << 16) || !arrow::util::ValidateUTF8(text)) __builtin_trap();
   };
   try {

@@ -137,6 +137,7 @@ void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char 
   const Columns columns = read_names(table, name, options.text_column);
   table.expect_rows();
   std::string field, text;
+  int64_t row = 0;
   while (true) {
     const int64_t line = table.line();
     size_t count = 0;
@@ -154,7 +155,7 @@ void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char 
            name, line, count, columns.count);
     }
     check_utf8(text, fmt::format("{}:{}", name, line));
-    visit(text);
+    visit(text, ++row);
   }
 }
 

@@ -66,6 +66,7 @@ class ValueReader {
     return true;
   }
   int64_t first_line() const { return first_line_; }  // of the value that next() gave
+  int64_t num_values() const { return num_values_; }  // with that one
 
  private:
   void start() {
@@ -158,7 +159,7 @@ void read_json_values(std::unique_ptr<ByteSource> source, const std::string& nam
       options.on_invalid_line(error);
       continue;
     }
-    visit(text);
+    visit(text, values.num_values());
   }
 }
 

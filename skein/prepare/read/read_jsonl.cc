@@ -126,7 +126,7 @@ void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name
       options.on_invalid_line(error);
       continue;
     }
-    visit(text);
+    visit(text, lines.line_number());
   }
 }
 

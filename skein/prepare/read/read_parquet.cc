@@ -89,7 +89,7 @@ void read_batches(const fs::path& path, const std::string& wanted, const Documen
     const TextColumn column(batch->column_data(0), path.string());
     for (int64_t i = 0; i < column.num_documents(); ++i) {
       check_utf8(column.document(i), fmt::format("{}:{}", path.string(), ++row));
-      visit(column.document(i));
+      visit(column.document(i), row);
     }
   }
 }

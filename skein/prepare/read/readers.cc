@@ -171,16 +171,16 @@ void read_text(const fs::path& path, const ReadOptions& options, const DocumentV
   if (name_inside(path) != path.filename().string()) {
     const std::string text = unpacked_text(path, options.max_document_bytes);
     check_is_text(text, path.string());
-    return visit(text);
+    return visit(text, 1);
   }
   if (fs::file_size(path, ignored) <= static_cast<uintmax_t>(kReadBytes)) {
     const std::string text = read_file(path, 2 * kReadBytes);
     check_is_text(text, path.string());
-    return visit(text);
+    return visit(text, 1);
   }
   const MappedFile file(path);
   check_is_text(file.text(), path.string());
-  visit(file.text());
+  visit(file.text(), 1);
 }
 
 void read_arrow(const fs::path& path, const std::string& column, const DocumentVisitor& visit) {
@@ -191,7 +191,7 @@ void read_arrow(const fs::path& path, const std::string& column, const DocumentV
                          for (int64_t i = 0; i < texts.num_documents(); ++i) {
                            const std::string_view text = texts.document(i);
                            check_utf8(text, fmt::format("{}:{}", path.string(), ++row));
-                           visit(text);
+                           visit(text, row);
                            resident_bytes += static_cast<int64_t>(text.size() + sizeof(int64_t));
                            if (resident_bytes > kResidentBytes) {
                              release_pages(file.bytes());

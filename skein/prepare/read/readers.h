@@ -54,7 +54,9 @@ InputFormat input_format(const fs::path& path, bool as_text = false);
 // Lowers ASCII letters only, for endings of file names.
 std::string lower_case(std::string text);
 
-using DocumentVisitor = std::function<void(std::string_view text)>;
+// `record` counts what the file holds, from 1: lines of JSONL (blank ones too), values of JSON, rows
+// of a table behind its first line; a text is record 1.
+using DocumentVisitor = std::function<void(std::string_view text, int64_t record)>;
 
 // The documents of one file, in order. Views are valid during the call.
 void read_documents(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);

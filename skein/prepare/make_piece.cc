@@ -1,0 +1,75 @@
+#include "skein/prepare/make_piece.h"
+
+#include "skein/base/error.h"
+
+namespace skein {
+namespace {
+
+constexpr size_t kMaxWarnings = 20;
+
+struct GivenUp {};
+
+// Files in a folder that hold no documents are passed over; any other failure is an error.
+bool may_pass_over(const InputFile& file, const Error& error, const ReadOptions& options) {
+  if (file.named || error.code() != ErrorCode::kInvalid) return false;
+  switch (input_format(file.path, options.as_text)) {
+    case InputFormat::kText:
+    case InputFormat::kJson:
+    case InputFormat::kCsv:
+    case InputFormat::kTsv:
+    case InputFormat::kPacked:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void add_warning(PieceReport& report, const std::string& warning) {
+  if (report.warnings.size() < kMaxWarnings) report.warnings.push_back(warning);
+}
+
+std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions& options,
+                                      PieceWorker& worker, SharedProgress& progress,
+                                      const std::function<bool()>& go_on) {
+  PieceReport report;
+  ReadOptions read = options.read;
+  if (options.skip_invalid_lines) {
+    read.on_invalid_line = [&](const Error& error) {
+      ++report.num_invalid_lines;
+      add_warning(report, error.what());
+    };
+  }
+  PieceOutput out(task.stem);
+  for (size_t i = 0; i < task.inputs.size(); ++i) {
+    const InputFile& file = task.inputs[i];
+    const std::string source = file.path.string();
+    const int64_t num_before = report.num_documents_read;
+    try {
+      read_documents(file.path, read, [&](std::string_view text, int64_t record) {
+        if (!go_on()) throw GivenUp();
+        const auto num_bytes = static_cast<int64_t>(text.size());
+        ++report.num_documents_read;
+        report.num_bytes_read += num_bytes;
+        progress.num_documents.fetch_add(1, std::memory_order_relaxed);
+        progress.num_bytes.fetch_add(num_bytes, std::memory_order_relaxed);
+        worker.add({text, {source, record}, task.first_input + i}, out);
+      });
+      ++report.num_files;
+    } catch (const GivenUp&) {
+      return std::nullopt;
+    } catch (const Error& error) {
+      if (report.num_documents_read > num_before || !may_pass_over(file, error, read)) throw;
+      ++report.num_skipped_files;
+      add_warning(report, error.what());
+    }
+    ++progress.num_files_done;
+    progress.num_input_bytes_done += file.num_bytes;
+  }
+  report.counters = worker.take_counters();
+  out.finish(task.key, report);
+  return report;
+}
+
+}  // namespace skein

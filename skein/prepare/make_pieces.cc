@@ -1,0 +1,139 @@
+// The threads of Pieces::make().
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
+
+#include "skein/base/mutex.h"
+#include "skein/base/quiet_thread.h"
+#include "skein/prepare/make_piece.h"
+
+namespace skein {
+namespace {
+
+constexpr auto kTellEvery = std::chrono::milliseconds(200);
+
+// How many cores this process may use.
+int num_cores() {
+  cpu_set_t cores;
+  if (::sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
+}  // namespace
+
+// Pieces are begun in their order. When one fails, those before it are finished, since one of them
+// may fail too, and those behind it are given up: so the error is that of the first one.
+class Pieces::Making {
+ public:
+  Making(Pieces& pieces, const WorkerFactory& new_worker)
+      : all_(pieces), new_worker_(new_worker), failed_(pieces.pieces_.size()) {
+    for (size_t i = 0; i < all_.pieces_.size(); ++i) {
+      const Piece& piece = all_.pieces_[i];
+      if (!piece.is_done) {
+        waiting_.push_back(i);
+        continue;
+      }
+      shared_.num_files_done += static_cast<int64_t>(piece.num_inputs);
+      shared_.num_input_bytes_done += piece.num_input_bytes;
+      shared_.num_documents += piece.report.num_documents_read;
+      shared_.num_bytes += piece.report.num_bytes_read;
+    }
+  }
+
+  void run(const std::function<void(const PiecesProgress&)>& on_progress)
+      SKEIN_NO_OTHER_THREAD {  // before the threads begin and after they have ended
+    const int wanted = all_.options_.num_threads > 0 ? all_.options_.num_threads : num_cores();
+    const size_t num_threads = std::min(static_cast<size_t>(wanted), waiting_.size());
+    num_running_ = num_threads;
+    std::vector<std::thread> threads;
+    while (threads.size() < num_threads) threads.push_back(quiet_thread([this] { work(); }));
+    while (!wait_a_moment()) {
+      if (on_progress) on_progress(progress());
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (error_) std::rethrow_exception(error_);
+    if (on_progress) on_progress(progress());
+  }
+
+ private:
+  void work() {
+    try {
+      const std::unique_ptr<PieceWorker> worker = new_worker_();
+      for (size_t next = 0; take(next);) make(next, *worker);
+    } catch (...) {
+      note_failure(0, std::current_exception());  // no worker, no piece
+    }
+    const Lock lock(mutex_);
+    --num_running_;
+    ended_.notify_all();
+  }
+
+  bool take(size_t& next) {
+    const Lock lock(mutex_);
+    if (num_taken_ == waiting_.size() || waiting_[num_taken_] > failed_) return false;
+    next = waiting_[num_taken_++];
+    return true;
+  }
+
+  void make(size_t index, PieceWorker& worker) {
+    Piece& piece = all_.pieces_[index];
+    const PieceTask task{std::span(all_.inputs_).subspan(piece.first_input, piece.num_inputs),
+                         piece.first_input, piece.key, piece.stem};
+    try {
+      std::optional<PieceReport> report =
+          make_piece(task, all_.options_, worker, shared_, [&] { return index < failed_; });
+      if (!report) return remove_piece(piece.stem);
+      piece.report = std::move(*report);
+      piece.is_done = true;
+    } catch (...) {
+      remove_piece(piece.stem);
+      note_failure(index, std::current_exception());
+    }
+  }
+
+  void note_failure(size_t index, std::exception_ptr error) {
+    const Lock lock(mutex_);
+    if (index >= failed_) return;
+    failed_ = index;
+    error_ = std::move(error);
+  }
+
+  // True once all threads have ended.
+  bool wait_a_moment() {
+    Lock lock(mutex_);
+    return ended_.wait_for(lock, kTellEvery,
+                           [this]() SKEIN_REQUIRES(mutex_) { return num_running_ == 0; });
+  }
+
+  PiecesProgress progress() const {
+    PiecesProgress progress;
+    for (const Piece& piece : all_.pieces_) progress.num_input_bytes += piece.num_input_bytes;
+    progress.num_files = static_cast<int64_t>(all_.inputs_.size());
+    progress.num_files_done = shared_.num_files_done;
+    progress.num_input_bytes_done = shared_.num_input_bytes_done;
+    progress.num_documents = shared_.num_documents;
+    progress.num_bytes = shared_.num_bytes;
+    return progress;
+  }
+
+  Pieces& all_;
+  const WorkerFactory& new_worker_;
+  SharedProgress shared_;
+  std::vector<size_t> waiting_;  // the pieces to make
+  std::atomic<size_t> failed_;   // the first piece that failed; none: the number of pieces
+  Mutex mutex_;
+  ConditionVariable ended_;
+  size_t num_taken_ SKEIN_GUARDED_BY(mutex_) = 0;  // of waiting_
+  size_t num_running_ SKEIN_GUARDED_BY(mutex_) = 0;
+  std::exception_ptr error_ SKEIN_GUARDED_BY(mutex_);
+};
+
+void Pieces::make(const WorkerFactory& new_worker,
+                  const std::function<void(const PiecesProgress&)>& on_progress) {
+  Making(*this, new_worker).run(on_progress);
+}
+
+}  // namespace skein

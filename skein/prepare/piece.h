@@ -1,0 +1,88 @@
+// A piece: the documents of some inputs, as one worker handed them on, in files that a restart
+// takes as they are.
+//
+// Format   STEM.text   the documents one after another
+//          STEM.rows   a PieceRow for each of them
+//          STEM.json   the PieceReport; written last, so that a piece is finished that has one
+// Errors   Error{kIo | kNoSpace | kNotFound | kCorrupt} naming the file
+// Memory   a MiB to write, pages of the rows to read
+// Threads  an object: one at a time
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "skein/base/file.h"
+#include "skein/base/json.h"
+#include "skein/data/corpus_writer.h"
+
+namespace skein {
+
+// Where a document came from: a file, and its record there (DocumentVisitor in read/readers.h).
+struct Origin {
+  std::string_view source;
+  int64_t record = 0;
+};
+
+struct PieceRow {
+  int64_t num_bytes = 0;
+  int64_t source = 0;  // index in PieceReport::sources
+  int64_t record = 0;
+};
+
+struct PieceReport {
+  int64_t num_files = 0;          // that were read
+  int64_t num_skipped_files = 0;  // of a folder, that hold no documents
+  int64_t num_invalid_lines = 0;  // passed over
+  int64_t num_documents_read = 0;
+  int64_t num_bytes_read = 0;
+  int64_t num_documents = 0;  // handed on
+  int64_t num_bytes = 0;
+  std::vector<std::string> sources;   // of the documents handed on
+  std::vector<std::string> warnings;  // the first few of what was passed over, a line each
+  Json counters;                      // of the worker
+};
+
+class PieceOutput {
+ public:
+  explicit PieceOutput(const fs::path& stem);  // replaces what an interrupted process left
+
+  void append(std::string_view text, const Origin& origin);
+
+  // Fsyncs the piece, and writes `report` with what was appended and `key`, by which it is found.
+  void finish(const std::string& key, PieceReport& report);
+
+ private:
+  int64_t source_index(std::string_view source);
+
+  fs::path stem_;
+  Spool text_;
+  Spool rows_;
+  std::vector<std::string> sources_;
+  std::unordered_map<std::string, int64_t> source_indices_;
+  int64_t last_source_ = -1;
+  int64_t num_documents_ = 0;
+};
+
+// The report of the finished piece STEM whose key is `key`; nothing if there is none.
+std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& key);
+
+struct PieceDocument {
+  std::string_view text;  // mapped: read it only where it is needed
+  int64_t begin = 0;      // of the text in STEM.text
+  Origin origin;
+};
+
+// All documents of a finished piece, in order.
+void read_piece(const fs::path& stem, const PieceReport& report,
+                const std::function<void(const PieceDocument&)>& visit);
+
+fs::path piece_text(const fs::path& stem);
+void remove_piece(const fs::path& stem);
+
+}  // namespace skein

@@ -1,0 +1,148 @@
+#include "skein/prepare/pieces.h"
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+
+#include "skein/base/error.h"
+#include "skein/base/hash.h"
+#include "skein/prepare/make_piece.h"
+
+namespace skein {
+namespace {
+
+// Small files are read together, up to these limits.
+constexpr int64_t kSmallInputsBytes = int64_t{32} << 20;
+constexpr size_t kSmallInputs = 4096;
+
+constexpr int kPieceFormat = 1;
+
+// Two texts that differ anywhere give two names, for all that can happen.
+std::string piece_name(const std::string& key) {
+  return xxh3_128_hex(std::as_bytes(std::span(key)));
+}
+
+bool is_piece_file(const fs::path& path) {
+  const std::string extension = path.extension().string(), stem = path.stem().string();
+  return stem.size() == piece_name("").size() &&
+         stem.find_first_not_of("0123456789abcdef") == std::string::npos &&
+         (extension == ".text" || extension == ".rows" || extension == ".json");
+}
+
+}  // namespace
+
+Pieces::Pieces(std::vector<InputFile> inputs, PiecesOptions options)
+    : inputs_(std::move(inputs)), options_(std::move(options)), folder_(options_.work_folder) {
+  plan();
+  find_finished();
+  remove_stale();
+}
+
+void Pieces::plan() {
+  const Json options = {{"format", kPieceFormat},
+                        {"max_document_bytes", options_.read.max_document_bytes},
+                        {"text_column", options_.read.text_column},
+                        {"as_text", options_.read.as_text},
+                        {"skip_invalid_lines", options_.skip_invalid_lines},
+                        {"worker", options_.worker}};
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const bool begins = pieces_.empty() || pieces_.back().num_inputs == kSmallInputs ||
+                        pieces_.back().num_input_bytes + inputs_[i].num_bytes > kSmallInputsBytes;
+    if (begins) pieces_.emplace_back().first_input = i;
+    ++pieces_.back().num_inputs;
+    pieces_.back().num_input_bytes += inputs_[i].num_bytes;
+  }
+  std::set<std::string> keys;
+  for (Piece& piece : pieces_) {
+    Json files = Json::array();
+    for (const InputFile& file : std::span(inputs_).subspan(piece.first_input, piece.num_inputs)) {
+      files.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
+    }
+    // Names of files need not be UTF-8.
+    piece.key = Json{{"options", options}, {"inputs", files}}.dump(-1, ' ', false,
+                                                                   Json::error_handler_t::replace);
+    while (!keys.insert(piece.key).second) piece.key += " again";  // a file that was named twice
+    piece.stem = folder_.path() / piece_name(piece.key);
+  }
+}
+
+void Pieces::find_finished() {
+  int64_t num_found = 0;
+  for (Piece& piece : pieces_) {
+    std::optional<PieceReport> report = find_piece(piece.stem, piece.key);
+    if (!report) continue;
+    piece.report = std::move(*report);
+    piece.is_done = true;
+    ++num_found;
+  }
+  if (num_found == 0) return;
+  notes_.push_back(fmt::format("{} of {} pieces were finished before, and are taken from {}",
+                               num_found, num_pieces(), folder_.path().string()));
+}
+
+void Pieces::remove_stale() {
+  std::set<std::string> wanted;
+  for (const Piece& piece : pieces_) wanted.insert(piece.stem.filename().string());
+  std::vector<fs::path> stale;
+  int64_t num_finished = 0;
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    const fs::path& path = entry.path();
+    if (!is_piece_file(path) || wanted.contains(path.stem().string())) continue;
+    stale.push_back(path);
+    num_finished += path.extension() == ".json" ? 1 : 0;
+  }
+  std::error_code ignored;
+  for (const fs::path& path : stale) fs::remove(path, ignored);
+  if (num_finished == 0) return;
+  notes_.push_back(
+      fmt::format("{} pieces in {} were made with other options, or of inputs that have changed: "
+                  "they are made again",
+                  num_finished, folder_.path().string()));
+}
+
+const PieceReport& Pieces::report(int64_t piece) const {
+  return pieces_[static_cast<size_t>(piece)].report;
+}
+
+fs::path Pieces::text_file(int64_t piece) const {
+  return piece_text(pieces_[static_cast<size_t>(piece)].stem);
+}
+
+void Pieces::read(int64_t piece, const std::function<void(const PieceDocument&)>& visit) const {
+  const Piece& wanted = pieces_[static_cast<size_t>(piece)];
+  read_piece(wanted.stem, wanted.report, visit);
+}
+
+PieceReport Pieces::total() const {
+  PieceReport total;
+  for (const Piece& piece : pieces_) {
+    const PieceReport& report = piece.report;
+    total.num_files += report.num_files;
+    total.num_skipped_files += report.num_skipped_files;
+    total.num_invalid_lines += report.num_invalid_lines;
+    total.num_documents_read += report.num_documents_read;
+    total.num_bytes_read += report.num_bytes_read;
+    total.num_documents += report.num_documents;
+    total.num_bytes += report.num_bytes;
+    for (const std::string& warning : report.warnings) add_warning(total, warning);
+  }
+  return total;
+}
+
+std::string Pieces::kept() const {
+  const auto num_done = std::count_if(pieces_.begin(), pieces_.end(),
+                                      [](const Piece& piece) { return piece.is_done; });
+  if (num_done == 0) return "";
+  return fmt::format(
+      "; {} of {} pieces are finished and stay in {}: the same command goes on there", num_done,
+      num_pieces(), folder_.path().string());
+}
+
+void Pieces::remove() {
+  for (Piece& piece : pieces_) {
+    remove_piece(piece.stem);
+    piece.is_done = false;
+  }
+}
+
+}  // namespace skein
