@@ -43,6 +43,7 @@ void show_progress(const DedupProgress& progress) {
 
 // What was not read; `skein data ingest` says the same of its inputs.
 void print_left_out(const DedupReport& report) {
+  for (const std::string& line : report.restart) fmt::print(stderr, "{}\n", line);
   for (const std::string& warning : report.inputs.warnings) log::warn("{}", warning);
   if (report.inputs.num_skipped_files > 0) {
     log::warn("passed over {} files that hold no text", report.inputs.num_skipped_files);
@@ -50,9 +51,8 @@ void print_left_out(const DedupReport& report) {
   if (report.inputs.num_invalid_lines > 0) {
     log::warn("passed over {} lines that are not valid", report.inputs.num_invalid_lines);
   }
-  if (report.inputs.num_empty_documents > 0) {
-    log::warn("left out {} empty documents", report.inputs.num_empty_documents);
-  }
+  const int64_t num_empty = report.inputs.num_documents_read - report.inputs.num_documents;
+  if (num_empty > 0) log::warn("left out {} empty documents", num_empty);
   for (const std::string& line : report.passed_over) log::warn("not read: {}", line);
   for (const std::string& note : report.notes) log::warn("{}", note);
 }

@@ -45,7 +45,7 @@ void check_options(const std::vector<fs::path>& inputs, const fs::path& out,
 }
 
 FoundInputs find_files(const std::vector<fs::path>& inputs, const fs::path& out) {
-  FoundInputs found = find_inputs(inputs, {out});
+  FoundInputs found = find_inputs(inputs, {out, work_folder_of(out)});
   for (const InputFile& file : found.files) {
     std::error_code ignored;
     if (fs::equivalent(file.path, out, ignored)) {
@@ -56,14 +56,37 @@ FoundInputs find_files(const std::vector<fs::path>& inputs, const fs::path& out)
   return found;
 }
 
+PiecesOptions pieces_options(const fs::path& out, const DedupOptions& options) {
+  PiecesOptions pieces;
+  pieces.work_folder = work_folder_of(out);
+  pieces.num_threads = options.num_threads;
+  pieces.read = options.read;
+  pieces.skip_invalid_lines = options.skip_invalid_lines;
+  pieces.worker = "dedup";
+  return pieces;
+}
+
+int num_threads_of(const DedupOptions& options) {
+  if (options.num_threads > 0) return options.num_threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// Hands all documents on but the empty ones.
+class CopyWorker : public PieceWorker {
+ public:
+  void add(const InputDocument& document, PieceOutput& out) override {
+    if (!document.text.empty()) out.append(document.text, document.origin);
+  }
+};
+
 // The passes of one deduplication, and what they leave to each other.
 class Dedup {
  public:
-  Dedup(const fs::path& out, const DedupOptions& options, std::vector<InputFile> files,
+  Dedup(const fs::path& out, const DedupOptions& options, Pieces& pieces,
         const std::function<void(const DedupProgress&)>& on_progress)
       : out_(out),
         options_(options),
-        files_(std::move(files)),
+        pieces_(pieces),
         on_progress_(on_progress),
         evaluation_(options.contamination_words, options.memory_bytes / 8),
         table_(out),
@@ -75,22 +98,21 @@ class Dedup {
   DedupReport run();
 
  private:
-  DocumentPass pass() const;
   void begin_pass(const char* pass);
   void tell();
-  void note_read(const DocumentBatch& batch);
+  void note_read(size_t num_documents, size_t num_bytes);
   void read_evaluation_sets();
+  void read_inputs();
   void sign();
   void take_signatures(const DocumentBatch& batch, const BatchSignatures& signatures);
   void remove();
   void write();
-  void take_documents(const DocumentBatch& batch, const std::vector<Hash128>& hashes);
-  void keep(uint64_t document, std::string_view text);
+  void keep(const PieceDocument& document, int64_t file);
   std::string_view without_cuts(std::string_view text, const std::vector<uint64_t>& cuts);
 
   const fs::path& out_;
   const DedupOptions& options_;
-  const std::vector<InputFile> files_;
+  Pieces& pieces_;
   const std::function<void(const DedupProgress&)>& on_progress_;
   EvaluationSets evaluation_;
   DocumentTable table_;
@@ -109,12 +131,6 @@ class Dedup {
   std::string cut_text_;
 };
 
-DocumentPass Dedup::pass() const {
-  const int num_cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return {files_, options_.read, options_.skip_invalid_lines,
-          options_.num_threads > 0 ? options_.num_threads : num_cores};
-}
-
 void Dedup::begin_pass(const char* pass) {
   pass_name_ = pass;
   num_read_documents_ = num_read_bytes_ = told_bytes_ = 0;
@@ -125,10 +141,10 @@ void Dedup::tell() {
   if (on_progress_) on_progress_({pass_name_, num_read_documents_, num_read_bytes_});
 }
 
-void Dedup::note_read(const DocumentBatch& batch) {
+void Dedup::note_read(size_t num_documents, size_t num_bytes) {
   constexpr int64_t kProgressBytes = int64_t{16} << 20;
-  num_read_documents_ += static_cast<int64_t>(batch.size());
-  num_read_bytes_ += static_cast<int64_t>(batch.text.size());
+  num_read_documents_ += static_cast<int64_t>(num_documents);
+  num_read_bytes_ += static_cast<int64_t>(num_bytes);
   if (num_read_bytes_ - told_bytes_ < kProgressBytes) return;
   told_bytes_ = num_read_bytes_;
   tell();
@@ -136,6 +152,7 @@ void Dedup::note_read(const DocumentBatch& batch) {
 
 DedupReport Dedup::run() {
   read_evaluation_sets();
+  read_inputs();
   sign();
   remove();
   write();
@@ -153,10 +170,30 @@ void Dedup::read_evaluation_sets() {
   report_.contaminated_by_set.resize(report_.sets.size());
 }
 
+void Dedup::read_inputs() {
+  pass_name_ = "reading";
+  pieces_.make([] { return std::make_unique<CopyWorker>(); },
+               [&](const PiecesProgress& progress) {
+                 if (on_progress_) {
+                   on_progress_({pass_name_, progress.num_documents, progress.num_bytes});
+                 }
+               });
+  report_.inputs = pieces_.total();
+  if (report_.inputs.num_documents == 0) {
+    fail(ErrorCode::kInvalid,
+         "no text in the inputs: {} files read, {} passed over, all {} "
+         "documents empty{}",
+         report_.inputs.num_files, report_.inputs.num_skipped_files,
+         report_.inputs.num_documents_read,
+         report_.inputs.warnings.empty() ? "" : "; " + report_.inputs.warnings.front());
+  }
+  check_cluster_memory(report_.inputs.num_documents, options_.memory_bytes);
+}
+
 void Dedup::sign() {
   begin_pass("signing");
-  report_.inputs = run_document_pass<BatchSignatures>(
-      pass(),
+  run_document_pass<BatchSignatures>(
+      pieces_, num_threads_of(options_),
       [&]() -> BatchWorker<BatchSignatures> {
         const auto signer = std::make_shared<DocumentSigner>(options_, evaluation_);
         return [signer](const DocumentBatch& batch) { return signer->sign(batch); };
@@ -165,11 +202,6 @@ void Dedup::sign() {
         take_signatures(batch, signatures);
       });
   table_.finish();
-  if (table_.size() == 0) {
-    fail(ErrorCode::kInvalid, "no text in {} ({} files read, {} passed over, {} empty documents)",
-         files_.empty() ? "the inputs" : files_.front().path.string(), report_.inputs.num_files,
-         report_.inputs.num_skipped_files, report_.inputs.num_empty_documents);
-  }
 }
 
 void Dedup::take_signatures(const DocumentBatch& batch, const BatchSignatures& signatures) {
@@ -191,8 +223,7 @@ void Dedup::take_signatures(const DocumentBatch& batch, const BatchSignatures& s
   }
   for (const KeyValue& pair : signatures.band_keys) band_keys_.add(pair);
   for (const KeyValue& pair : signatures.passage_hashes) passage_hashes_.add(pair);
-  check_cluster_memory(table_.size(), options_.memory_bytes);
-  note_read(batch);
+  note_read(batch.size(), batch.text.size());
 }
 
 void Dedup::remove() {
@@ -218,24 +249,12 @@ void Dedup::remove() {
 void Dedup::write() {
   begin_pass("writing");
   writer_.emplace(out_);
-  using Hashes = std::vector<Hash128>;
-  run_document_pass<Hashes>(
-      pass(),
-      []() -> BatchWorker<Hashes> {
-        return [](const DocumentBatch& batch) {
-          Hashes hashes;
-          for (size_t i = 0; i < batch.size(); ++i) {
-            hashes.push_back(xxh3_128(std::as_bytes(std::span(batch.document(i)))));
-          }
-          return hashes;
-        };
-      },
-      [&](const DocumentBatch& batch, Hashes& hashes) { take_documents(batch, hashes); });
-  if (num_read_documents_ != table_.size()) {
-    fail(ErrorCode::kInvalid,
-         "{} documents at the first pass over the inputs and {} at the second: they changed "
-         "meanwhile; start again with files that stay as they are",
-         table_.size(), num_read_documents_);
+  for (int64_t piece = 0; piece < pieces_.num_pieces(); ++piece) {
+    const int64_t file = writer_->add_file(pieces_.text_file(piece));
+    pieces_.read(piece, [&](const PieceDocument& document) {
+      if (!removals_.contains(static_cast<uint64_t>(num_read_documents_))) keep(document, file);
+      note_read(1, document.text.size());
+    });
   }
   if (report_.kept.num_documents == 0) {
     fail(ErrorCode::kInvalid, "nothing is left of {} documents", table_.size());
@@ -243,37 +262,29 @@ void Dedup::write() {
   writer_->commit();
 }
 
-void Dedup::take_documents(const DocumentBatch& batch, const std::vector<Hash128>& hashes) {
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const uint64_t document = batch.first_document + i;
-    if (static_cast<int64_t>(document) >= table_.size() || table_.at(document).text != hashes[i]) {
-      fail(ErrorCode::kInvalid,
-           "document {} of the inputs is not what it was at the first pass: they changed "
-           "meanwhile; start again with files that stay as they are",
-           document + 1);
-    }
-    if (!removals_.contains(document)) keep(document, batch.document(i));
-  }
-  note_read(batch);
-}
-
-void Dedup::keep(uint64_t document, std::string_view text) {
+void Dedup::keep(const PieceDocument& document, int64_t file) {
+  const auto number = static_cast<uint64_t>(num_read_documents_);
   for (size_t i = 0; i < largest_.size(); ++i) {
-    if (largest_[i].survivor == document) {
-      report_.largest[i].excerpt = std::string(text.substr(0, kExcerptBytes));
+    if (largest_[i].survivor == number) {
+      report_.largest[i].excerpt = std::string(document.text.substr(0, kExcerptBytes));
     }
   }
-  if (cut_reader_) {
-    const std::vector<uint64_t> cuts = cut_reader_->of_document(document);
-    if (!cuts.empty()) text = without_cuts(text, cuts);
+  auto num_bytes = static_cast<int64_t>(document.text.size());
+  std::vector<uint64_t> cuts;
+  if (cut_reader_) cuts = cut_reader_->of_document(number);
+  if (cuts.empty()) {
+    writer_->append(FileRange{file, document.begin, num_bytes});
+  } else {
+    const std::string_view text = without_cuts(document.text, cuts);
     if (text.empty()) {
       ++report_.emptied.num_documents;
       return;
     }
+    writer_->append(text);
+    num_bytes = static_cast<int64_t>(text.size());
   }
-  writer_->append(text);
   ++report_.kept.num_documents;
-  report_.kept.num_bytes += static_cast<int64_t>(text.size());
+  report_.kept.num_bytes += num_bytes;
 }
 
 std::string_view Dedup::without_cuts(std::string_view text, const std::vector<uint64_t>& cuts) {
@@ -300,10 +311,18 @@ DedupReport dedup(const std::vector<fs::path>& inputs, const fs::path& out,
   check_options(inputs, out, options);
   FoundInputs found = find_files(inputs, out);
   if (out.has_parent_path()) make_folders(out.parent_path());
-  DedupReport report = Dedup(out, options, std::move(found.files), on_progress).run();
-  report.passed_over = std::move(found.passed_over);
-  report.notes = std::move(found.notes);
-  return report;
+  Pieces pieces(std::move(found.files), pieces_options(out, options));
+  std::vector<std::string> restart = pieces.notes();
+  try {
+    DedupReport report = Dedup(out, options, pieces, on_progress).run();
+    pieces.remove();
+    report.passed_over = std::move(found.passed_over);
+    report.notes = std::move(found.notes);
+    report.restart = std::move(restart);
+    return report;
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what() + pieces.kept());
+  }
 }
 
 }  // namespace skein

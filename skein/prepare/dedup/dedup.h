@@ -9,12 +9,12 @@
 //          stay depends on the documents alone, not on their order, their files, or the threads.
 // Memory   `memory_bytes`, whatever the size of the inputs; beyond what that can cluster (about 60
 //          million documents a GB) Error{kUsage} says how much is needed
-// Disk     beside the output, in files without names: 40 bytes and 16 a band for each document, 16
-//          for each passage, and what corpus_writer.h takes. A run that was killed leaves nothing
-//          behind, and starts again from the beginning.
-// Cost     two passes over the inputs; docs/deduplication.md has figures
-// Errors   as ingest.h has; Error{kUsage} for impossible options; Error{kInvalid} if nothing is left,
-//          or if the inputs changed between the passes. The output is then unchanged.
+// Disk     the text in `<out>.work` (pieces.h), from which it is copied into the output; in files
+//          without names 40 bytes and 16 a band for each document, and 16 for each passage
+// Restart  a run that was killed takes the inputs that it has read from `<out>.work`, and signs anew
+// Cost     a pass over the inputs and one over their text; docs/deduplication.md has figures
+// Errors   as pieces.h has; Error{kUsage} for impossible options; Error{kInvalid} if nothing is left.
+//          The output is then unchanged.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct DedupOptions {
   int contamination_words = 13;
 
   int64_t memory_bytes = int64_t{1} << 30;
-  int num_threads = 0;  // 0: as many as there are cores
+  int num_threads = 0;  // 0: as many as this process may use cores
   ReadOptions read;
   bool skip_invalid_lines = false;
   bool overwrite = false;
@@ -56,8 +56,9 @@ struct DedupProgress {
 };
 
 struct DedupReport {
-  DocumentPassCounts inputs;
+  PieceReport inputs;                           // without sources and counters
   std::vector<std::string> passed_over, notes;  // as in inputs.h
+  std::vector<std::string> restart;             // as Pieces::notes()
   RemovalCounts contaminated, equal, near;
   std::vector<EvaluationSet> sets;
   std::vector<int64_t> contaminated_by_set;  // a document may count for several

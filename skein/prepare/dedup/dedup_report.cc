@@ -17,7 +17,7 @@ OrderedJson counts_to_json(const RemovalCounts& counts) {
   return {{"documents", counts.num_documents}, {"bytes", counts.num_bytes}};
 }
 
-std::string line(const char* name, const RemovalCounts& counts, const DocumentPassCounts& all) {
+std::string line(const char* name, const RemovalCounts& counts, const PieceReport& all) {
   return fmt::format("{:<16} {} documents ({:.2f} %), {} ({:.2f} %)\n", name, counts.num_documents,
                      percent(counts.num_documents, all.num_documents),
                      format_bytes(counts.num_bytes), percent(counts.num_bytes, all.num_bytes));
@@ -26,17 +26,18 @@ std::string line(const char* name, const RemovalCounts& counts, const DocumentPa
 }  // namespace
 
 OrderedJson to_json(const DedupReport& report) {
-  OrderedJson json{{"files", report.inputs.num_files},
-                   {"documents", report.inputs.num_documents},
-                   {"bytes", report.inputs.num_bytes},
-                   {"empty_documents", report.inputs.num_empty_documents},
-                   {"skipped_files", report.inputs.num_skipped_files},
-                   {"invalid_lines", report.inputs.num_invalid_lines},
-                   {"contaminated", counts_to_json(report.contaminated)},
-                   {"equal", counts_to_json(report.equal)},
-                   {"near", counts_to_json(report.near)},
-                   {"emptied", counts_to_json(report.emptied)},
-                   {"kept", counts_to_json(report.kept)}};
+  OrderedJson json{
+      {"files", report.inputs.num_files},
+      {"documents", report.inputs.num_documents},
+      {"bytes", report.inputs.num_bytes},
+      {"empty_documents", report.inputs.num_documents_read - report.inputs.num_documents},
+      {"skipped_files", report.inputs.num_skipped_files},
+      {"invalid_lines", report.inputs.num_invalid_lines},
+      {"contaminated", counts_to_json(report.contaminated)},
+      {"equal", counts_to_json(report.equal)},
+      {"near", counts_to_json(report.near)},
+      {"emptied", counts_to_json(report.emptied)},
+      {"kept", counts_to_json(report.kept)}};
   json["passages"] = {{"repeated", report.num_repeated_passages},
                       {"cut", report.num_cut_passages},
                       {"cut_bytes", report.num_cut_bytes}};
@@ -61,7 +62,7 @@ OrderedJson to_json(const DedupReport& report) {
 }
 
 std::string to_text(const DedupReport& report) {
-  const DocumentPassCounts& all = report.inputs;
+  const PieceReport& all = report.inputs;
   std::string text = line("read", {all.num_documents, all.num_bytes}, all);
   if (!report.sets.empty()) text += line("contaminated", report.contaminated, all);
   for (size_t i = 0; i < report.sets.size(); ++i) {

@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kBatchBytes = size_t{1} << 20;
 constexpr size_t kBatchDocuments = 4096;  // of few bytes each
-constexpr size_t kMaxWarnings = 5;
 constexpr size_t kBatchesOfThread = 4;
 
 // Batches between the thread that reads, those that work and the one that takes, in order.
@@ -87,85 +86,47 @@ class BatchQueue {
   std::exception_ptr error_ SKEIN_GUARDED_BY(mutex_);
 };
 
-// What the thread that reads throws to stop a reader, once another thread has failed.
+// What the thread that reads throws to stop reading, once another thread has failed.
 struct Stopped {};
 
 // Fills the queue with batches of all documents.
 class BatchReader {
  public:
-  BatchReader(const DocumentPass& pass, BatchQueue& queue, DocumentPassCounts& counts)
-      : pass_(pass), options_(pass.read), queue_(queue), counts_(counts) {
-    if (!pass.skip_invalid_lines) return;
-    options_.on_invalid_line = [this](const Error& error) {
-      ++counts_.num_invalid_lines;
-      warn(error);
-    };
-  }
+  BatchReader(const Pieces& pieces, BatchQueue& queue) : pieces_(pieces), queue_(queue) {}
 
   void read_all() {
-    for (const InputFile& file : pass_.files) read(file);
+    for (int64_t piece = 0; piece < pieces_.num_pieces(); ++piece) {
+      pieces_.read(piece, [this](const PieceDocument& document) { add(document.text); });
+    }
     push();
   }
 
  private:
-  void read(const InputFile& file) {
-    int64_t num_of_file = 0;
-    try {
-      read_documents(file.path, options_, [&](std::string_view text) {
-        ++num_of_file;
-        add(text);
-      });
-      ++counts_.num_files;
-    } catch (const Error& error) {
-      const InputFormat format = input_format(file.path, options_.as_text);
-      const bool is_of_documents = format == InputFormat::kJsonLines ||
-                                   format == InputFormat::kParquet || format == InputFormat::kArrow;
-      if (file.named || error.code() != ErrorCode::kInvalid || is_of_documents || num_of_file > 0) {
-        throw;
-      }
-      ++counts_.num_skipped_files;
-      warn(error);
-    }
-  }
-
   void add(std::string_view text) {
-    if (text.empty()) {
-      ++counts_.num_empty_documents;
-      return;
-    }
     if (batch_.text.size() + text.size() > kBatchBytes || batch_.size() == kBatchDocuments) push();
     batch_.text.append(text);
     batch_.ends.push_back(batch_.text.size());
-    ++counts_.num_documents;
-    counts_.num_bytes += static_cast<int64_t>(text.size());
   }
 
   void push() {
     if (batch_.ends.empty()) return;
+    const uint64_t next_document = batch_.first_document + batch_.size();
     if (!queue_.push(std::exchange(batch_, {}))) throw Stopped();
-    batch_.first_document = static_cast<uint64_t>(counts_.num_documents);
+    batch_.first_document = next_document;
     batch_.text.reserve(kBatchBytes);
   }
 
-  void warn(const Error& error) {
-    if (counts_.warnings.size() < kMaxWarnings) counts_.warnings.emplace_back(error.what());
-  }
-
-  const DocumentPass& pass_;
-  ReadOptions options_;
+  const Pieces& pieces_;
   BatchQueue& queue_;
-  DocumentPassCounts& counts_;
   DocumentBatch batch_;
 };
 
 }  // namespace
 
-DocumentPassCounts run_document_pass(
-    const DocumentPass& pass,
-    const std::function<BatchWorker<std::shared_ptr<void>>()>& make_worker,
-    const std::function<void(const DocumentBatch&, void*)>& take) {
-  DocumentPassCounts counts;
-  BatchQueue queue(kBatchesOfThread * static_cast<size_t>(pass.num_threads));
+void run_document_pass(const Pieces& pieces, int num_threads,
+                       const std::function<BatchWorker<std::shared_ptr<void>>()>& make_worker,
+                       const std::function<void(const DocumentBatch&, void*)>& take) {
+  BatchQueue queue(kBatchesOfThread * static_cast<size_t>(num_threads));
   const auto guarded = [&queue](const auto& body) {
     return [&queue, body] {
       try {
@@ -179,10 +140,10 @@ DocumentPassCounts run_document_pass(
   };
   std::vector<std::thread> threads;
   threads.push_back(quiet_thread(guarded([&] {
-    BatchReader(pass, queue, counts).read_all();
+    BatchReader(pieces, queue).read_all();
     queue.end();
   })));
-  for (int i = 0; i < pass.num_threads; ++i) {
+  for (int i = 0; i < num_threads; ++i) {
     threads.push_back(quiet_thread(guarded([&] {
       const BatchWorker<std::shared_ptr<void>> work = make_worker();
       while (const auto entry = queue.begin_work()) {
@@ -200,7 +161,6 @@ DocumentPassCounts run_document_pass(
   }
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);
-  return counts;
 }
 
 }  // namespace skein

@@ -1,12 +1,10 @@
-// A pass over all documents of the inputs: read in order by one thread, worked on by several, and
-// handed on in order by the calling thread.
+// A pass over the documents of finished pieces: read in order by one thread, worked on by several,
+// and handed on in order by the calling thread.
 //
-// Order    of the inputs as inputs.h lists them, and of the documents in them; a document's number
-//          is its place. Empty documents are left out and have none.
-// Errors   the first one, of whatever thread; in a folder, files that hold no documents are passed
-//          over as `skein data ingest` does
+// Order    of the inputs (pieces.h); a document's number is its place
+// Errors   the first one, of whatever thread
 // Memory   4 batches a thread of 1 MiB of text, or of one larger document
-// Threads  `work` is called from several threads at once, `take` from the calling one alone
+// Threads  a worker is called from one thread, `take` from the calling one
 #pragma once
 
 #include <cstdint>
@@ -16,8 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "skein/prepare/read/inputs.h"
-#include "skein/prepare/read/readers.h"
+#include "skein/prepare/pieces.h"
 
 namespace skein {
 
@@ -34,39 +31,21 @@ struct DocumentBatch {
   }
 };
 
-struct DocumentPassCounts {
-  int64_t num_files = 0;  // that were read
-  int64_t num_documents = 0;
-  int64_t num_bytes = 0;
-  int64_t num_empty_documents = 0;
-  int64_t num_skipped_files = 0;
-  int64_t num_invalid_lines = 0;
-  std::vector<std::string> warnings;  // the first few of what was skipped, one line each
-};
-
-struct DocumentPass {
-  const std::vector<InputFile>& files;
-  ReadOptions read;
-  bool skip_invalid_lines = false;
-  int num_threads = 1;
-};
-
 // What a thread does: it has one of these, made on it by `make_worker`, for all its batches.
 template <typename Result>
 using BatchWorker = std::function<Result(const DocumentBatch&)>;
 
 // The same for any result, which a worker leaves in the pointer.
-DocumentPassCounts run_document_pass(
-    const DocumentPass& pass,
-    const std::function<BatchWorker<std::shared_ptr<void>>()>& make_worker,
-    const std::function<void(const DocumentBatch&, void*)>& take);
+void run_document_pass(const Pieces& pieces, int num_threads,
+                       const std::function<BatchWorker<std::shared_ptr<void>>()>& make_worker,
+                       const std::function<void(const DocumentBatch&, void*)>& take);
 
 template <typename Result>
-DocumentPassCounts run_document_pass(
-    const DocumentPass& pass, const std::function<BatchWorker<Result>()>& make_worker,
-    const std::function<void(const DocumentBatch&, Result&)>& take) {
-  return run_document_pass(
-      pass,
+void run_document_pass(const Pieces& pieces, int num_threads,
+                       const std::function<BatchWorker<Result>()>& make_worker,
+                       const std::function<void(const DocumentBatch&, Result&)>& take) {
+  run_document_pass(
+      pieces, num_threads,
       [&]() -> BatchWorker<std::shared_ptr<void>> {
         return [worker = make_worker()](const DocumentBatch& batch) -> std::shared_ptr<void> {
           return std::make_shared<Result>(worker(batch));

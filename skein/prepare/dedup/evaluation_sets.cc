@@ -18,7 +18,8 @@ void EvaluationSets::add_file(const fs::path& path, const ReadOptions& read) {
          path.string(), kMaxSets + 1, kMaxSets);
   }
   sets_.push_back({path.string()});
-  read_documents(path, read, [&](std::string_view text) { add_example(sets_.size() - 1, text); });
+  read_documents(path, read,
+                 [&](std::string_view text, int64_t) { add_example(sets_.size() - 1, text); });
 }
 
 void EvaluationSets::add_example(size_t set, std::string_view text) {
