@@ -27,13 +27,13 @@ NearDuplicates count_clusters(UnionFind& components, uint32_t num_documents,
   for (uint32_t document = 0; document < num_documents; ++document) {
     ++sizes[components.find(document)];
   }
-  const auto is_larger = [](const Cluster& a, const Cluster& b) {
+  const auto is_larger = [](const DuplicateCluster& a, const DuplicateCluster& b) {
     return a.num_documents > b.num_documents;
   };
   for (uint32_t root = 0; root < num_documents; ++root) {
     if (sizes[root] < 2) continue;
     ++found.num_clusters;
-    const Cluster cluster{root, sizes[root]};
+    const DuplicateCluster cluster{root, sizes[root]};
     auto& largest = found.largest;
     largest.insert(std::upper_bound(largest.begin(), largest.end(), cluster, is_larger), cluster);
     if (largest.size() > kLargestClusters) largest.pop_back();
@@ -108,7 +108,7 @@ NearDuplicates remove_near(Partitions& keys, const DocumentTable& table, Removal
     found.removed.num_bytes += static_cast<int64_t>(is_better ? best.num_bytes : entry.num_bytes);
     if (is_better) of_root[root] = document;
   });
-  for (Cluster& cluster : found.largest) cluster.survivor = of_root[cluster.survivor];
+  for (DuplicateCluster& cluster : found.largest) cluster.survivor = of_root[cluster.survivor];
   return found;
 }
 

@@ -1,10 +1,10 @@
 // Which documents go, of those that are equal and of those that are near duplicates.
 //
 // Formula  near duplicates are the connected components of the graph that joins any two documents
-//          with a common band key (minhash.h). Of a component, and of equal documents, the one stays
-//          that is_preferred (document_table.h): a function of the texts alone, whatever the order
-//          of the documents and the number of threads. The longest, because a copy that was cut
-//          short or quoted in part loses nothing that way.
+//          with a common band key (minhash.h). Of a component, and of equal documents, that stays
+//          which is_preferred (document_table.h): a function of the texts alone, whatever the order
+//          of the documents and the number of threads. It is the longest, so that no text is lost
+//          where others are parts of it.
 // Memory   8 bytes a document, and an eighth
 // Errors   Error{kUsage} if that is more than the memory given
 // Threads  one at a time
@@ -21,7 +21,7 @@ namespace skein {
 // Throws Error{kUsage} if clustering `num_documents` takes more than `memory_bytes`.
 void check_cluster_memory(int64_t num_documents, int64_t memory_bytes);
 
-struct Cluster {
+struct DuplicateCluster {
   uint64_t survivor = 0;
   int64_t num_documents = 0;
 };
@@ -48,7 +48,7 @@ RemovalCounts remove_equal(Partitions& keys, const DocumentTable& table, Removal
 struct NearDuplicates {
   RemovalCounts removed;
   int64_t num_clusters = 0;
-  std::vector<Cluster> largest;  // at most 5, the largest first
+  std::vector<DuplicateCluster> largest;  // at most 5, the largest first
 };
 
 // `keys` holds the band keys of documents.

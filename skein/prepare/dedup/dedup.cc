@@ -90,10 +90,10 @@ class Dedup {
         on_progress_(on_progress),
         evaluation_(options.contamination_words, options.memory_bytes / 8),
         table_(out),
-        equal_keys_(out, options.memory_bytes / 2),
-        band_keys_(out, options.memory_bytes / 2),
-        passage_hashes_(out, options.memory_bytes / 2),
-        cuts_(out, options.memory_bytes / 2) {}
+        equal_keys_(out, options.memory_bytes / 4),
+        band_keys_(out, options.memory_bytes / 4),
+        passage_hashes_(out, options.memory_bytes / 4),
+        cuts_(out, options.memory_bytes / 4) {}
 
   DedupReport run();
 
@@ -118,7 +118,7 @@ class Dedup {
   DocumentTable table_;
   Partitions equal_keys_, band_keys_, passage_hashes_, cuts_;
   Removals removals_;
-  std::vector<Cluster> largest_;
+  std::vector<DuplicateCluster> largest_;
   DedupReport report_;
   int64_t num_read_documents_ = 0, num_read_bytes_ = 0;  // of the pass over the inputs
   int64_t told_bytes_ = 0;
@@ -236,7 +236,8 @@ void Dedup::remove() {
     report_.near = near.removed;
     report_.num_clusters = near.num_clusters;
     largest_ = std::move(near.largest);
-    for (const Cluster& cluster : largest_) report_.largest.push_back({cluster.num_documents, ""});
+    for (const DuplicateCluster& cluster : largest_)
+      report_.largest.push_back({cluster.num_documents, ""});
   }
   if (options_.passage == Passage::kNone) return;
   begin_pass("repeated passages");

@@ -4,17 +4,17 @@
 //            contaminated   share a 13-gram with an evaluation set        evaluation_sets.h
 //            equal          have the same text, or the same words         clusters.h
 //            near           meet in a band of their MinHash signatures    minhash.h, clusters.h
-//            passages       lines or paragraphs of many documents are cut repeated_passages.h
+//            passages       lines or paragraphs that many share are cut   repeated_passages.h
 // Output   docs/corpus_format.md: the documents that stay, in the order of the inputs. Which texts
 //          stay depends on the documents alone, not on their order, their files, or the threads.
-// Memory   `memory_bytes`, whatever the size of the inputs; beyond what that can cluster (about 60
-//          million documents a GB) Error{kUsage} says how much is needed
+// Memory   `memory_bytes`, whatever the size of the inputs; where that cannot cluster so many
+//          documents (66 million a GiB) Error{kUsage} says how much can
 // Disk     the text in `<out>.work` (pieces.h), from which it is copied into the output; in files
 //          without names 40 bytes and 16 a band for each document, and 16 for each passage
-// Restart  a run that was killed takes the inputs that it has read from `<out>.work`, and signs anew
+// Restart  the inputs that were read are taken from `<out>.work`; they are signed anew
 // Cost     a pass over the inputs and one over their text; docs/deduplication.md has figures
-// Errors   as pieces.h has; Error{kUsage} for impossible options; Error{kInvalid} if nothing is left.
-//          The output is then unchanged.
+// Errors   as pieces.h has; Error{kUsage} for impossible options; Error{kInvalid} if nothing is
+//          left. The output is then unchanged.
 #pragma once
 
 #include <cstdint>

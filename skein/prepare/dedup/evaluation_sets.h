@@ -1,6 +1,6 @@
 // The n-grams of evaluation sets, to find documents that a model must not have read.
 //
-// Formula  a document is contaminated by a set if it shares with it one n-gram of 13 words (words.h)
+// Formula  a document is contaminated by a set if both hold one n-gram; of 13 words (words.h)
 // Memory   16 bytes for each n-gram of a table that is at most 70 % full
 // Errors   Error{kUsage}: more than 64 sets, or n-grams beyond the memory given
 // Threads  const functions from any

@@ -1,7 +1,8 @@
 // MinHash signatures of sets of word n-grams, and the bands by which near duplicates meet.
 //
-// Formula  an n-gram of words w_1 … w_n is x = mix64(Σ w_i M^(n-i) mod 2^64), M = 0x9e3779b97f4a7c15,
-//          mix64 the finalizer of MurmurHash3; a text of fewer words is one n-gram of all of them.
+// Formula  an n-gram of words w_1 … w_n is x = mix64(Σ w_i M^(n-i) mod 2^64), where
+//          M = 0x9e3779b97f4a7c15 and mix64 is the finalizer of MurmurHash3; a text of fewer words
+//          is one n-gram of all of them.
 //          With x = 2^32 x1 + x0 and odd a_i, odd c_i and b_i drawn from the seed by SplitMix64, in
 //          32-bit arithmetic:
 //            y_i(x) = a_i x0 + b_i,   h_i(x) = c_i ((y_i ^ y_i >> 15) ^ x1),

@@ -23,7 +23,7 @@ namespace skein {
 struct KeyValue {
   uint64_t key = 0;
   uint64_t value = 0;
-  auto operator<=>(const KeyValue&) const = default;
+  auto operator<=>(const KeyValue&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Reads items that were appended to a spool; `spool` must have been flushed.

@@ -1,7 +1,7 @@
 // Lines or paragraphs that several documents share, and their removal from all but one.
 //
 // Formula  passages are equal if their words (words.h) are: xxh3-128's lower half of the hashes of
-//          the words, as CCNet compares normalized paragraphs; one without words is never removed. A
+//          the words, as CCNet compares normalized paragraphs; without words, none is removed. A
 //          passage of more than `max_documents` documents stays in the document whose text has the
 //          smallest xxh3-128, and goes from all others. CCNet and Dolma keep the one that they read
 //          first; this choice does not depend on the order. What repeats within one document stays.
