@@ -241,6 +241,7 @@ TEST_F(DedupTest, TellsWhatIsWrong) {
   write("out.arrow", "mine");
   EXPECT_NE(error({file}).find("--overwrite"), std::string::npos);
   EXPECT_EQ(read_file(out()), "mine");
+  EXPECT_FALSE(fs::exists(work_folder_of(out())));
   options.overwrite = true;
   options.memory_bytes = 1 << 20;
   EXPECT_NE(error({file}).find("256MiB"), std::string::npos);

@@ -85,6 +85,7 @@ std::span<KeyValue> Partitions::next_chunk(const std::function<bool(const KeyVal
       part_bits_ = -1;
     }
   }
+  if (chunk_.empty()) chunk_ = {};  // its memory, too
   return chunk_;
 }
 
