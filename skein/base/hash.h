@@ -15,7 +15,7 @@ std::string xxh3_128_hex(std::span<const std::byte> bytes);
 
 struct Hash128 {
   uint64_t low = 0, high = 0;
-  auto operator<=>(const Hash128&) const = default;
+  auto operator<=>(const Hash128&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 Hash128 xxh3_128(std::span<const std::byte> bytes);
 

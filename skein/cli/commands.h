@@ -7,9 +7,10 @@ namespace skein {
 
 void add_train_command(CLI::App& app, CommandContext& context);
 void add_plan_command(CLI::App& app, CommandContext& context);
-void add_ingest_command(CLI::App& group, CommandContext& context);  // of `data`
-void add_show_command(CLI::App& group, CommandContext& context);    // of `data`
 void add_data_commands(CLI::App& app, CommandContext& context);
+void add_ingest_command(CLI::App& group, CommandContext& context);  // of `data`, as the next two
+void add_dedup_command(CLI::App& group, CommandContext& context);
+void add_show_command(CLI::App& group, CommandContext& context);
 void add_checkpoint_commands(CLI::App& app, CommandContext& context);
 void add_score_command(CLI::App& app, CommandContext& context);
 void add_check_command(CLI::App& app, CommandContext& context);

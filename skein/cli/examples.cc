@@ -27,6 +27,9 @@ constexpr Examples kExamples[] = {
     {"data ingest",
      "skein data ingest --out corpus.arrow texts/ more.jsonl.gz table.parquet\n"
      "skein data ingest --out corpus.arrow --validation-out validation.arrow texts/"},
+    {"data dedup",
+     "skein data dedup --out clean.arrow corpus.arrow\n"
+     "skein data dedup --out clean.arrow --against test.jsonl --memory 8GiB texts/"},
     {"data tokenizer", "skein data tokenizer --vocab-size 32000 --out tokenizer corpus.arrow"},
     {"data sample",
      "skein data sample run.toml --step 1\n"

@@ -1,0 +1,135 @@
+// skein data dedup --out FILE.arrow INPUT...
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+
+#include "skein/base/error.h"
+#include "skein/base/log.h"
+#include "skein/base/units.h"
+#include "skein/cli/commands.h"
+#include "skein/prepare/dedup/dedup.h"
+
+namespace skein {
+namespace {
+
+struct DedupCommand {
+  std::vector<std::string> inputs, against;
+  std::string out;
+  std::string exact = "text", near = "on", passages = "off", memory = "1GiB";
+  DedupOptions dedup;
+  bool json = false;
+};
+
+// "512MiB", "4GiB".
+int64_t parse_memory(const std::string& text) {
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const int shift = unit == "MiB" ? 20 : unit == "GiB" ? 30 : unit == "TiB" ? 40 : 0;
+  if (error != std::errc() || shift == 0 || count < 1 || count > INT64_MAX >> shift) {
+    fail(ErrorCode::kUsage, "--memory {}: expected a whole number of MiB, GiB or TiB, such as 4GiB",
+         text);
+  }
+  return count << shift;
+}
+
+void show_progress(const DedupProgress& progress) {
+  if (!log::on_terminal()) return;
+  fmt::print(stderr, "\r\033[K{}  {} documents  {}", progress.pass,
+             format_count(static_cast<double>(progress.num_documents)),
+             format_bytes(progress.num_bytes));
+}
+
+// What was not read; `skein data ingest` says the same of its inputs.
+void print_left_out(const DedupReport& report) {
+  for (const std::string& line : report.restart) fmt::print(stderr, "{}\n", line);
+  for (const std::string& warning : report.inputs.warnings) log::warn("{}", warning);
+  if (report.inputs.num_skipped_files > 0) {
+    log::warn("passed over {} files that hold no text", report.inputs.num_skipped_files);
+  }
+  if (report.inputs.num_invalid_lines > 0) {
+    log::warn("passed over {} lines that are not valid", report.inputs.num_invalid_lines);
+  }
+  const int64_t num_empty = report.inputs.num_documents_read - report.inputs.num_documents;
+  if (num_empty > 0) log::warn("left out {} empty documents", num_empty);
+  for (const std::string& line : report.passed_over) log::warn("not read: {}", line);
+  for (const std::string& note : report.notes) log::warn("{}", note);
+}
+
+int run(DedupCommand& options) {
+  DedupOptions& dedup_options = options.dedup;
+  dedup_options.equality = options.exact == "off"     ? Equality::kNone
+                           : options.exact == "words" ? Equality::kWords
+                                                      : Equality::kText;
+  dedup_options.removes_near = options.near == "on";
+  dedup_options.passage = options.passages == "lines"        ? Passage::kLine
+                          : options.passages == "paragraphs" ? Passage::kParagraph
+                                                             : Passage::kNone;
+  dedup_options.memory_bytes = parse_memory(options.memory);
+  dedup_options.against.assign(options.against.begin(), options.against.end());
+  const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
+  const DedupReport report = dedup(inputs, options.out, dedup_options, show_progress);
+  if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
+  print_left_out(report);
+  if (options.json) {
+    print_json(to_json(report));
+  } else {
+    fmt::print("{}", to_text(report));
+  }
+  return kExitDone;
+}
+
+void add_minhash_options(CLI::App& command, MinHashOptions& minhash) {
+  command.add_option("--ngram", minhash.num_words, "words of an n-gram of near duplicates, 5")
+      ->check(whole_number_from(1, 1000));
+  command.add_option("--bands", minhash.num_bands, "bands of a signature, 14")
+      ->check(whole_number_from(1, 4096));
+  command.add_option("--rows", minhash.num_rows, "hashes of a band, 8")
+      ->check(whole_number_from(1, 4096));
+  command.add_option("--seed", minhash.seed, "of the hashes, 1")->check(whole_number_from(0));
+}
+
+}  // namespace
+
+void add_dedup_command(CLI::App& group, CommandContext& context) {
+  const auto options = std::make_shared<DedupCommand>();
+  DedupOptions& dedup_options = options->dedup;
+  CLI::App* command = group.add_subcommand(
+      "dedup", "Remove duplicates, near duplicates and evaluation text from documents");
+  as_path(command->add_option("INPUT", options->inputs, "files or folders"))->required();
+  as_path(command->add_option("--out", options->out, "the corpus to write"))->required();
+  command->add_option("--exact", options->exact, "equal documents: by text, by words, off; text")
+      ->check(CLI::IsMember({"text", "words", "off"}));
+  command->add_option("--near", options->near, "near duplicates: on, off; on")
+      ->check(CLI::IsMember({"on", "off"}));
+  add_minhash_options(*command, dedup_options.minhash);
+  command
+      ->add_option("--passages", options->passages,
+                   "cut repeated lines, paragraphs, or nothing: off; off")
+      ->check(CLI::IsMember({"lines", "paragraphs", "off"}));
+  command
+      ->add_option("--passage-documents", dedup_options.max_documents_of_passage,
+                   "cut passages of more documents than that, 1")
+      ->check(whole_number_from(1));
+  as_path(command->add_option("--against", options->against,
+                              "an evaluation set: drop documents that share 13 words in a row with "
+                              "it; repeatable"))
+      ->allow_extra_args(false);
+  command->add_option("--against-words", dedup_options.contamination_words, "so many words, 13")
+      ->check(whole_number_from(1, 1000));
+  command->add_option("--memory", options->memory, "the most to use, 1GiB");
+  command->add_option("--threads", dedup_options.num_threads, "all cores")
+      ->check(whole_number_from(1, 4096));
+  command->add_option("--text-column", dedup_options.read.text_column,
+                      "the key or column that holds the documents, text");
+  command->add_flag("--as-text", dedup_options.read.as_text,
+                    "take .json, .csv and the like as they stand, a document a file");
+  command->add_flag("--skip-invalid-lines", dedup_options.skip_invalid_lines,
+                    "pass over JSON lines that are not valid instead of stopping");
+  command->add_flag("--overwrite", dedup_options.overwrite, "replace an output that exists");
+  command->add_flag("--json", options->json, "print one JSON document");
+  command->callback([&context, options] { context.run = [options] { return run(*options); }; });
+}
+
+}  // namespace skein

@@ -1,0 +1,89 @@
+// Removes duplicates from a collection of documents: `skein data dedup`.
+//
+// Stages   in this order, each on what the ones before left:
+//            contaminated   share a 13-gram with an evaluation set        evaluation_sets.h
+//            equal          have the same text, or the same words         clusters.h
+//            near           meet in a band of their MinHash signatures    minhash.h, clusters.h
+//            passages       lines or paragraphs that many share are cut   repeated_passages.h
+// Output   docs/corpus_format.md: the documents that stay, in the order of the inputs. Which texts
+//          stay depends on the documents alone, not on their order, their files, or the threads.
+// Memory   `memory_bytes`, whatever the size of the inputs; where that cannot cluster so many
+//          documents (66 million a GiB) Error{kUsage} says how much can
+// Disk     the text in `<out>.work` (pieces.h), from which it is copied into the output; in files
+//          without names 40 bytes and 16 a band for each document, and 16 for each passage
+// Restart  the inputs that were read are taken from `<out>.work`; they are signed anew
+// Cost     a pass over the inputs and one over their text; docs/deduplication.md has figures
+// Errors   as pieces.h has; Error{kUsage} for impossible options; Error{kInvalid} if nothing is
+//          left. The output is then unchanged.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "skein/base/json.h"
+#include "skein/prepare/dedup/clusters.h"
+#include "skein/prepare/dedup/document_pass.h"
+#include "skein/prepare/dedup/evaluation_sets.h"
+#include "skein/prepare/dedup/minhash.h"
+#include "skein/prepare/dedup/repeated_passages.h"
+
+namespace skein {
+
+enum class Equality { kNone, kText, kWords };
+
+struct DedupOptions {
+  Equality equality = Equality::kText;
+  bool removes_near = true;
+  MinHashOptions minhash;
+  Passage passage = Passage::kNone;
+  int64_t max_documents_of_passage = 1;
+  std::vector<fs::path> against;  // evaluation sets, a file each
+  int contamination_words = 13;
+
+  int64_t memory_bytes = int64_t{1} << 30;
+  int num_threads = 0;  // 0: as many as this process may use cores
+  ReadOptions read;
+  bool skip_invalid_lines = false;
+  bool overwrite = false;
+};
+
+struct DedupProgress {
+  const char* pass = "";
+  int64_t num_documents = 0;  // of this pass
+  int64_t num_bytes = 0;
+};
+
+struct DedupReport {
+  PieceReport inputs;                           // without sources and counters
+  std::vector<std::string> passed_over, notes;  // as in inputs.h
+  std::vector<std::string> restart;             // as Pieces::notes()
+  RemovalCounts contaminated, equal, near;
+  std::vector<EvaluationSet> sets;
+  std::vector<int64_t> contaminated_by_set;  // a document may count for several
+  int64_t num_clusters = 0;
+  struct LargeCluster {
+    int64_t num_documents = 0;
+    std::string excerpt;  // of the document that stayed
+  };
+  std::vector<LargeCluster> largest;
+  int64_t num_repeated_passages = 0;  // different ones
+  int64_t num_cut_passages = 0;
+  int64_t num_cut_bytes = 0;
+  RemovalCounts emptied;  // documents of which nothing was left; their bytes are cut bytes
+  RemovalCounts kept;
+  struct Recall {
+    double similarity, probability;
+  };
+  std::vector<Recall> recall;  // that two documents of this Jaccard similarity meet
+};
+
+DedupReport dedup(const std::vector<fs::path>& inputs, const fs::path& out,
+                  const DedupOptions& options,
+                  const std::function<void(const DedupProgress&)>& on_progress = {});
+
+OrderedJson to_json(const DedupReport& report);
+std::string to_text(const DedupReport& report);
+
+}  // namespace skein

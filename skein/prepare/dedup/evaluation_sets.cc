@@ -1,0 +1,67 @@
+#include "skein/prepare/dedup/evaluation_sets.h"
+
+#include <bit>
+
+#include "skein/base/units.h"
+
+namespace skein {
+
+EvaluationSets::EvaluationSets(int num_words, int64_t memory_bytes)
+    : num_words_(num_words),
+      max_slots_(std::bit_floor(static_cast<size_t>(memory_bytes) / sizeof(Slot))),
+      slots_(1024),
+      ngrams_(num_words) {}
+
+void EvaluationSets::add_file(const fs::path& path, const ReadOptions& read) {
+  if (sets_.size() == kMaxSets) {
+    fail(ErrorCode::kUsage, "--against {}: the {}th evaluation set; expected at most {}",
+         path.string(), kMaxSets + 1, kMaxSets);
+  }
+  sets_.push_back({path.string()});
+  read_documents(path, read,
+                 [&](std::string_view text, int64_t) { add_example(sets_.size() - 1, text); });
+}
+
+void EvaluationSets::add_example(size_t set, std::string_view text) {
+  if (sets_.size() <= set) sets_.resize(set + 1);
+  ngrams_.begin();
+  words_.for_each(text, [&](uint64_t word) {
+    const auto ngram = ngrams_.push(word);
+    if (!ngram) return;
+    Slot& found = slot(*ngram);
+    const bool is_new = found.sets == 0;
+    found.ngram = *ngram;
+    found.sets |= uint64_t{1} << set;
+    if (is_new && ++num_used_ * 10 > slots_.size() * 7) grow();
+  });
+  ++sets_[set].num_examples;
+  if (ngrams_.num_words() < num_words_) ++sets_[set].num_short_examples;
+}
+
+EvaluationSets::Slot& EvaluationSets::slot(uint64_t ngram) {
+  size_t at = ngram & (slots_.size() - 1);
+  while (slots_[at].sets != 0 && slots_[at].ngram != ngram) at = (at + 1) & (slots_.size() - 1);
+  return slots_[at];
+}
+
+uint64_t EvaluationSets::sets_with(uint64_t ngram) const {
+  size_t at = ngram & (slots_.size() - 1);
+  while (slots_[at].sets != 0 && slots_[at].ngram != ngram) at = (at + 1) & (slots_.size() - 1);
+  return slots_[at].sets;
+}
+
+void EvaluationSets::grow() {
+  if (slots_.size() * 3 > max_slots_) {  // the old table and one twice as large
+    fail(ErrorCode::kUsage,
+         "--memory is too small for the evaluation sets: {} n-grams so far; expected several times "
+         "as much, or fewer sets at once",
+         format_count(static_cast<double>(num_used_)));
+  }
+  std::vector<Slot> old(slots_.size() * 2);
+  old.swap(slots_);
+  for (const Slot& entry : old) {
+    if (entry.sets != 0) slot(entry.ngram) = entry;
+  }
+}
+
+}  // namespace skein
