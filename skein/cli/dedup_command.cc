@@ -8,6 +8,7 @@
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
+#include "skein/cli/left_out.h"
 #include "skein/prepare/dedup/dedup.h"
 
 namespace skein {
@@ -41,22 +42,6 @@ void show_progress(const DedupProgress& progress) {
              format_bytes(progress.num_bytes));
 }
 
-// What was not read; `skein data ingest` says the same of its inputs.
-void print_left_out(const DedupReport& report) {
-  for (const std::string& line : report.restart) fmt::print(stderr, "{}\n", line);
-  for (const std::string& warning : report.inputs.warnings) log::warn("{}", warning);
-  if (report.inputs.num_skipped_files > 0) {
-    log::warn("passed over {} files that hold no text", report.inputs.num_skipped_files);
-  }
-  if (report.inputs.num_invalid_lines > 0) {
-    log::warn("passed over {} lines that are not valid", report.inputs.num_invalid_lines);
-  }
-  const int64_t num_empty = report.inputs.num_documents_read - report.inputs.num_documents;
-  if (num_empty > 0) log::warn("left out {} empty documents", num_empty);
-  for (const std::string& line : report.passed_over) log::warn("not read: {}", line);
-  for (const std::string& note : report.notes) log::warn("{}", note);
-}
-
 int run(DedupCommand& options) {
   DedupOptions& dedup_options = options.dedup;
   dedup_options.equality = options.exact == "off"     ? Equality::kNone
@@ -71,7 +56,11 @@ int run(DedupCommand& options) {
   const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
   const DedupReport report = dedup(inputs, options.out, dedup_options, show_progress);
   if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
-  print_left_out(report);
+  for (const std::string& line : report.restart) fmt::print(stderr, "{}\n", line);
+  const PieceReport& read = report.inputs;
+  print_left_out({read.num_skipped_files, read.num_invalid_lines, read.num_invalid_utf8,
+                  read.num_documents_read - read.num_documents, read.warnings, report.passed_over,
+                  report.notes});
   if (options.json) {
     print_json(to_json(report));
   } else {

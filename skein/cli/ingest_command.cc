@@ -12,6 +12,7 @@
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
+#include "skein/cli/left_out.h"
 #include "skein/launch/shell_words.h"
 #include "skein/prepare/ingest.h"
 #include "skein/prepare/ingest_shards.h"
@@ -59,10 +60,6 @@ class ProgressLine {
   PiecesProgress first_;
 };
 
-std::string counted(int64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 void print_ingest_report(const IngestReport& report, const std::string& out) {
   if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
   if (report.was_finished) {
@@ -78,30 +75,8 @@ void print_ingest_report(const IngestReport& report, const std::string& out) {
                counted(report.num_validation_documents, "document"),
                format_bytes(report.num_validation_bytes));
   }
-  if (report.num_skipped_files > 0) {
-    fmt::print(stderr, "passed over {} that hold{} no text\n",
-               counted(report.num_skipped_files, "file"), report.num_skipped_files == 1 ? "s" : "");
-  }
-  for (const std::string& warning : report.warnings) fmt::print(stderr, "  {}\n", warning);
-  if (report.num_invalid_lines > 0) {
-    fmt::print(stderr, "passed over {} not valid\n", counted(report.num_invalid_lines, "line"));
-  }
-  if (report.num_invalid_utf8 > 0) {
-    fmt::print(stderr, "not UTF-8: {}, repaired or left out\n",
-               counted(report.num_invalid_utf8, "document"));
-  }
-  if (report.num_empty_documents > 0) {
-    fmt::print(stderr, "left out {}\n", counted(report.num_empty_documents, "empty document"));
-  }
-  if (!report.passed_over.empty()) fmt::print(stderr, "not read\n");
-  constexpr size_t kShown = 20;
-  for (size_t i = 0; i < std::min(kShown, report.passed_over.size()); ++i) {
-    fmt::print(stderr, "  {}\n", report.passed_over[i]);
-  }
-  if (report.passed_over.size() > kShown) {
-    fmt::print(stderr, "  … and {} more\n", report.passed_over.size() - kShown);
-  }
-  for (const std::string& note : report.notes) log::warn("{}", note);
+  print_left_out({report.num_skipped_files, report.num_invalid_lines, report.num_invalid_utf8,
+                  report.num_empty_documents, report.warnings, report.passed_over, report.notes});
 }
 
 struct IngestCommand {
@@ -141,7 +116,7 @@ std::string slurm_array(const IngestCommand& options, const std::vector<std::str
 // The command as it was given, with what a task of the array needs.
 std::vector<std::string> task_words(const IngestCommand& options) {
   const IngestOptions& ingest = options.ingest;
-  std::vector<std::string> words = {"skein",
+  std::vector<std::string> words = {fs::read_symlink("/proc/self/exe").string(),
                                     "data",
                                     "ingest",
                                     "--out",

@@ -62,8 +62,11 @@ class TokenText {
   std::string piece_of(int32_t id) const {
     if (id == tokenizer_.bos_id()) return "<BOS>";
     if (id == tokenizer_.eos_id()) return "<EOS>";
-    const int32_t one[] = {id};
-    return visible_text(tokenizer_.decode(one), std::numeric_limits<int32_t>::max());
+    // The second of two, since a space before the first is not decoded.
+    const int32_t two[] = {id, id};
+    const std::string text = tokenizer_.decode(two);
+    const size_t before = tokenizer_.decode(std::span(two).first(1)).size();
+    return visible_text(std::string_view(text).substr(before), std::numeric_limits<int32_t>::max());
   }
 
   const Tokenizer& tokenizer_;

@@ -118,7 +118,7 @@ class Walk {
     }
     if (!fs::is_regular_file(status)) return pass_over(path.string() + ": no regular file");
     if (path.extension() == ".sources" && is_file(fs::path(path).replace_extension())) {
-      return pass_over(path.string() + ": the sources of the corpus beside it");
+      return;  // of the corpus beside it, which is read
     }
     if (path.extension() == ".partial") {
       return pass_over(path.string() + ": what an interrupted program left");

@@ -1,0 +1,26 @@
+// What a command that reads inputs says of those that it did not take.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace skein {
+
+struct LeftOut {
+  int64_t num_files = 0;     // that hold no text
+  int64_t num_lines = 0;     // that are not valid
+  int64_t num_repaired = 0;  // documents that are not UTF-8, repaired or left out
+  int64_t num_empty_documents = 0;
+  const std::vector<std::string>& warnings;     // the first of these, one line each
+  const std::vector<std::string>& passed_over;  // as in inputs.h
+  const std::vector<std::string>& notes;
+};
+
+// To standard error; nothing where nothing was left out.
+void print_left_out(const LeftOut& left_out);
+
+// "1 file", "2 files".
+std::string counted(int64_t count, const char* what);
+
+}  // namespace skein
