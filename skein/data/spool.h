@@ -47,8 +47,8 @@ class Mapped : public arrow::Buffer {
 };
 
 // Writes an Arrow IPC stream with this one batch to a file beside `out` (unique_partial), fsyncs
-// it, and renames it. `copy_buffer`, if given, is called with the address of each buffer: it appends
-// the buffer's bytes to the file itself, or returns false.
+// it, and renames it. `copy_buffer`, if given, is called with the address of each buffer: it
+// appends the buffer's bytes to the file itself, or returns false.
 using CopyBuffer = std::function<bool(const void* address, int fd, const fs::path& path)>;
 void write_arrow_stream(const fs::path& out, const arrow::RecordBatch& batch,
                         const CopyBuffer& copy_buffer = {});

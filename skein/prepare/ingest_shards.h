@@ -2,9 +2,9 @@
 // they read and write: `skein data ingest --shards N`.
 //
 // Output   OUT/part-00000-of-00016.arrow, …, each with its .sources; one after another they are
-//          the documents of one ingestion of all inputs, in the same order. A shard gets whole files
-//          that follow each other, about as many bytes as any other; which ones follows from the
-//          list of inputs and their sizes alone.
+//          the documents of one ingestion of all inputs, in the same order. A shard gets whole
+//          files that follow each other, about as many bytes as any other; which ones follows from
+//          the list of inputs and their sizes alone.
 // Restart  a shard that is there, made of the same inputs with the same options, is not made again
 // Errors   as ingest(); Error{kUsage} for more shards than files, and for a hold-out, which goes by
 //          the index of a document among all, which a machine that reads a part of them cannot know
