@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "skein/base/units.h"
+#include "skein/data/corpus_sources.h"
 #include "skein/prepare/dedup/signatures.h"
 
 namespace skein {
@@ -126,6 +127,7 @@ class Dedup {
 
   // While the output is written.
   std::optional<CorpusWriter> writer_;
+  std::optional<CorpusSourcesWriter> sources_;
   std::optional<CutReader> cut_reader_;
   PassageHasher passages_{options_.passage};
   std::string cut_text_;
@@ -250,6 +252,7 @@ void Dedup::remove() {
 void Dedup::write() {
   begin_pass("writing");
   writer_.emplace(out_);
+  sources_.emplace(out_);
   for (int64_t piece = 0; piece < pieces_.num_pieces(); ++piece) {
     const int64_t file = writer_->add_file(pieces_.text_file(piece));
     pieces_.read(piece, [&](const PieceDocument& document) {
@@ -260,6 +263,7 @@ void Dedup::write() {
   if (report_.kept.num_documents == 0) {
     fail(ErrorCode::kInvalid, "nothing is left of {} documents", table_.size());
   }
+  sources_->commit();  // first: whoever finds the corpus finds its sources
   writer_->commit();
 }
 
@@ -284,6 +288,7 @@ void Dedup::keep(const PieceDocument& document, int64_t file) {
     writer_->append(text);
     num_bytes = static_cast<int64_t>(text.size());
   }
+  sources_->append({document.origin.source, document.origin.record});
   ++report_.kept.num_documents;
   report_.kept.num_bytes += num_bytes;
 }

@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "skein/data/corpus_sources.h"
 #include "tests/data/ingest_testing.h"
 
 namespace skein {
@@ -75,6 +76,21 @@ std::set<std::string> ngrams_of(const std::string& text, size_t n) {
                           words.begin() + static_cast<ptrdiff_t>(i + n)}));
   }
   return ngrams;
+}
+
+TEST_F(DedupTest, TellsWhereWhatStaysCameFrom) {
+  const fs::path a = write_documents("a.jsonl", {"one two three", "four five six", "seven"});
+  const fs::path b = write_documents("b.jsonl", {"four five six", "eight", "eight", "nine"});
+  EXPECT_EQ(deduped({a, b}),
+            (Documents{"one two three", "four five six", "seven", "eight", "nine"}));
+  const std::optional<CorpusSources> sources = CorpusSources::beside(out());
+  ASSERT_TRUE(sources);
+  Documents found;
+  for (int64_t i = 0; i < sources->num_documents(); ++i) {
+    const SourceRecord source = sources->find(i);
+    found.push_back(fmt::format("{}:{}", fs::path(source.path).filename().string(), source.record));
+  }
+  EXPECT_EQ(found, (Documents{"a.jsonl:1", "a.jsonl:2", "a.jsonl:3", "b.jsonl:2", "b.jsonl:4"}));
 }
 
 TEST_F(DedupTest, KeepsOneOfEqualTexts) {

@@ -1,5 +1,6 @@
 #include "skein/prepare/read/json_scan.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -35,23 +36,45 @@ const char* plain_end(const char* at, const char* end) {
 }
 static_assert(std::endian::native == std::endian::little);
 
-void append_utf8(uint32_t code, std::string& text) {
-  const auto tail = [&](int shift) { text += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
+// Writes 1 to 4 bytes; returns the end.
+char* write_utf8(uint32_t code, char* to) {
+  const auto tail = [&](int shift) { *to++ = static_cast<char>(0x80 | (code >> shift & 0x3f)); };
   if (code < 0x80) {
-    text += static_cast<char>(code);
+    *to++ = static_cast<char>(code);
   } else if (code < 0x800) {
-    text += static_cast<char>(0xc0 | code >> 6);
+    *to++ = static_cast<char>(0xc0 | code >> 6);
     tail(0);
   } else if (code < 0x10000) {
-    text += static_cast<char>(0xe0 | code >> 12);
+    *to++ = static_cast<char>(0xe0 | code >> 12);
     tail(6);
     tail(0);
   } else {
-    text += static_cast<char>(0xf0 | code >> 18);
+    *to++ = static_cast<char>(0xf0 | code >> 18);
     tail(12);
     tail(6);
     tail(0);
   }
+  return to;
+}
+
+// The value of a hexadecimal digit; of anything else -1.
+constexpr std::array<int8_t, 256> kHexValues = [] {
+  std::array<int8_t, 256> values{};
+  for (int byte = 0; byte < 256; ++byte) {
+    const int lower = byte | 0x20;
+    values[static_cast<size_t>(byte)] =
+        static_cast<int8_t>(byte >= '0' && byte <= '9'     ? byte - '0'
+                            : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
+                                                           : -1);
+  }
+  return values;
+}();
+
+// The number that four digits spell; negative if they are not all digits.
+int32_t hex_value(const char* digits) {
+  const auto value = [&](int i) -> int32_t { return kHexValues[static_cast<uint8_t>(digits[i])]; };
+  const int32_t a = value(0), b = value(1), c = value(2), d = value(3);
+  return (a | b | c | d) < 0 ? -1 : a << 12 | b << 8 | c << 4 | d;
 }
 
 }  // namespace
@@ -162,8 +185,28 @@ bool JsonScan::read_string(std::string* text) {
     if (text != nullptr) text->append(at_, end);
     at_ = end;
     if (take('"')) return true;
-    if (!take('\\') || !read_escape(text)) return false;
+    if (!next_is('\\')) return false;
+    read_plain_code_points(text);
+    if (take('\\') && !read_escape(text)) return false;
   }
+}
+
+// A run of \uXXXX that are no surrogates: text in other scripts is mostly that.
+void JsonScan::read_plain_code_points(std::string* text) {
+  std::array<char, 192> bytes;
+  char* to = bytes.data();
+  const auto flush = [&] {
+    if (text != nullptr) text->append(bytes.data(), to);
+    to = bytes.data();
+  };
+  while (end_ - at_ >= 6 && at_[0] == '\\' && at_[1] == 'u') {
+    const int32_t code = hex_value(at_ + 2);
+    if (code < 0 || (code >= 0xd800 && code < 0xe000)) break;
+    to = write_utf8(static_cast<uint32_t>(code), to);
+    at_ += 6;
+    if (to + 4 > bytes.data() + bytes.size()) flush();
+  }
+  flush();
 }
 
 bool JsonScan::read_escape(std::string* text) {
@@ -184,18 +227,16 @@ bool JsonScan::read_code_point(std::string* text) {
     if (!take('\\') || !take('u') || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return false;
     code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
   }
-  if (text != nullptr) append_utf8(code, *text);
+  char bytes[4];
+  if (text != nullptr) text->append(bytes, write_utf8(code, bytes));
   return true;
 }
 
 bool JsonScan::read_hex(uint32_t& code) {
-  if (end_ - at_ < 4) return false;
-  code = 0;
-  for (const char* digits_end = at_ + 4; at_ < digits_end; ++at_) {
-    const char lower = static_cast<char>(*at_ | 0x20);
-    if (!is_digit(*at_) && (lower < 'a' || lower > 'f')) return false;
-    code = code * 16 + static_cast<uint32_t>(is_digit(*at_) ? *at_ - '0' : lower - 'a' + 10);
-  }
+  const int32_t value = end_ - at_ < 4 ? -1 : hex_value(at_);
+  if (value < 0) return false;
+  code = static_cast<uint32_t>(value);
+  at_ += 4;
   return true;
 }
 

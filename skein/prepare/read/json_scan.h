@@ -29,6 +29,7 @@ class JsonScan {
   bool skip_word(std::string_view word);
   bool skip_string() { return read_string(nullptr); }
   bool read_string(std::string* text);  // appends to `text`, unless it is null
+  void read_plain_code_points(std::string* text);
   bool read_escape(std::string* text);
   bool read_hex(uint32_t& code);
   bool read_code_point(std::string* text);
