@@ -89,14 +89,14 @@ void add_dedup_command(CLI::App& group, CommandContext& context) {
   as_path(command->add_option("INPUT", options->inputs, "files or folders"))->required();
   as_path(command->add_option("--out", options->out, "the corpus to write"))->required();
   command->add_option("--exact", options->exact, "equal documents: by text, by words, off; text")
-      ->check(CLI::IsMember({"text", "words", "off"}));
+      ->check(CLI::IsMember({"text", "words", "off"}).description(""));
   command->add_option("--near", options->near, "near duplicates: on, off; on")
-      ->check(CLI::IsMember({"on", "off"}));
+      ->check(CLI::IsMember({"on", "off"}).description(""));
   add_minhash_options(*command, dedup_options.minhash);
   command
       ->add_option("--passages", options->passages,
                    "cut repeated lines, paragraphs, or nothing: off; off")
-      ->check(CLI::IsMember({"lines", "paragraphs", "off"}));
+      ->check(CLI::IsMember({"lines", "paragraphs", "off"}).description(""));
   command
       ->add_option("--passage-documents", dedup_options.max_documents_of_passage,
                    "cut passages of more documents than that, 1")

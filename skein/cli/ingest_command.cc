@@ -195,7 +195,7 @@ void add_ingest_command(CLI::App& group, CommandContext& context) {
   command
       ->add_option("--invalid-utf8", options->invalid_utf8,
                    "what becomes of text that is not UTF-8: fail, replace or skip")
-      ->check(CLI::IsMember({"fail", "replace", "skip"}));
+      ->check(CLI::IsMember({"fail", "replace", "skip"}).description(""));
   command
       ->add_option("--max-expansion", ingest.max_expansion,
                    "how many times its size a compressed file may give, 1000; 0: any")

@@ -233,7 +233,7 @@ void add_show_command(CLI::App& group, CommandContext& context) {
       ->check(whole_number_from(1));
   command->add_option("--lane", options->lane, "one row of the step")->check(whole_number_from(0));
   command->add_option("--color", options->colour, "of tokens: auto, always, never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""));
   command->add_flag("--json", options->json, "print one JSON document");
   command->callback([&context, options] { context.run = [options] { return show(*options); }; });
 }

@@ -54,11 +54,18 @@ void check_options(const fs::path& out, const IngestOptions& options) {
   }
 }
 
-[[noreturn]] void fail_without_text(const IngestReport& report) {
+// "a.jsonl", "a.jsonl and 7 others".
+std::string names_of(const std::vector<InputFile>& inputs) {
+  if (inputs.empty()) return "the inputs";
+  const std::string first = inputs.front().path.string();
+  return inputs.size() == 1 ? first : fmt::format("{} and {} others", first, inputs.size() - 1);
+}
+
+[[noreturn]] void fail_without_text(const std::string& inputs, const IngestReport& report) {
   fail(ErrorCode::kInvalid,
-       "no text in the inputs ({} files read, {} passed over, {} empty documents): expected text, "
-       "JSON, .csv, .parquet or .arrow files{}",
-       report.num_files, report.num_skipped_files, report.num_empty_documents,
+       "no text in {} ({} files read, {} passed over, {} empty documents): expected text, JSON, "
+       ".csv, .parquet or .arrow files{}",
+       inputs, report.num_files, report.num_skipped_files, report.num_empty_documents,
        report.warnings.empty() ? "" : "; " + report.warnings.front());
 }
 
@@ -188,13 +195,17 @@ IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions&
   if (!options.validation_out.empty()) {
     check_output("--validation-out", options.validation_out, options.overwrite);
   }
+  const std::string names = names_of(found.files);
   Pieces pieces(std::move(found.files), pieces_options(out, options));
   report.restart = pieces.notes();
   try {
     pieces.make([] { return std::make_unique<IngestWorker>(); }, on_progress);
     add_total(pieces.total(), report);
     check_invalid_lines(report, options);
-    if (report.num_documents == 0) fail_without_text(report);
+    if (report.num_documents == 0) {
+      pieces.remove();  // there is nothing to go on with
+      fail_without_text(names, report);
+    }
     deal(pieces, out, made_from, options, report);
   } catch (const Error& error) {
     throw Error(error.code(), error.what() + pieces.kept());

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "skein/data/stats.h"
+#include "skein/prepare/work_folder.h"
 #include "tests/data/ingest_testing.h"
 
 namespace skein {
@@ -138,7 +139,9 @@ TEST_F(Ingest, SaysWhatIsWrongWithAnInput) {
             std::string::npos);
   EXPECT_NE(error_of({write("bad.arrow", "ARROW1 not really")}).find("bad.arrow: "),
             std::string::npos);
-  EXPECT_NE(error_of({write("empty/only.txt", "")}).find("no text in"), std::string::npos);
+  const fs::path empty = write("empty/only.txt", "");
+  EXPECT_NE(error_of({empty}).find("no text in " + empty.string()), std::string::npos);
+  EXPECT_FALSE(fs::exists(work_folder_of(out())));
   const std::string parquet = read_file(kCorpusGoldens / "documents.parquet");
   for (size_t size = 0; size < parquet.size(); size += 97) {
     EXPECT_NE(error_of({write("cut.parquet", parquet.substr(0, size))}).find("cut.parquet: "),

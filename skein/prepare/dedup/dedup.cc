@@ -182,6 +182,7 @@ void Dedup::read_inputs() {
                });
   report_.inputs = pieces_.total();
   if (report_.inputs.num_documents == 0) {
+    pieces_.remove();  // there is nothing to go on with
     fail(ErrorCode::kInvalid,
          "no text in the inputs: {} files read, {} passed over, all {} "
          "documents empty{}",
