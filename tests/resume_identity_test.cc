@@ -436,7 +436,7 @@ TEST(MovedRun, OfAnOlderVersionIsRefusedRatherThanBegunAnew) {
 
 TEST(Config, ConfigDirStandsAtTheBeginningOfAPath) {
   expect_refused(job().train("run", {"data.train=x/{config_dir}/y"}), 2,
-                 {"train in [data]", "x/{config_dir}/y", "expected {config_dir} at the beginning"});
+                 {"data.train is", "x/{config_dir}/y", "expected {config_dir} at the beginning"});
 }
 
 }  // namespace
