@@ -1,0 +1,86 @@
+// Gopher's, C4's and FineWeb's filters: each says which of its rules drops a document, if one does.
+//
+// Formula  rules.def; shares are of characters (code points), lines or words as datatrove has them,
+//          compared in double precision. Repeated texts are told by 64-bit hashes.
+// Cost     together some 30 ns a word
+// Threads  one at a time
+// Source   rules.h; decisions are judged against datatrove 0.10.1 by scripts/judge/clean.py
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "skein/prepare/clean/document_words.h"
+#include "skein/prepare/clean/hash_counts.h"
+#include "skein/prepare/clean/rules.h"
+#include "skein/prepare/clean/text_hash.h"
+
+namespace skein {
+
+class GopherRepetition {
+ public:
+  explicit GopherRepetition(const CleanRules& rules) : rules_(rules) {}
+
+  // Needs no words.
+  std::optional<Rule> judge_lines(std::string_view text, int64_t num_characters);
+  std::optional<Rule> judge_words(const DocumentWords& document);
+
+ private:
+  int64_t characters_of_top(const DocumentWords& document, size_t num_words);
+  int64_t characters_of_repeated(const DocumentWords& document, size_t num_words);
+
+  const CleanRules& rules_;
+  CharacterReader reader_;
+  HashCounts counts_;
+  TextHash text_hash_;
+};
+
+std::optional<Rule> judge_gopher_quality(const DocumentWords& document, const CleanRules& rules);
+
+// What C4 leaves of a document.
+struct C4Result {
+  std::optional<Rule> rule;  // that drops the document
+  std::string_view text;     // valid until the next document
+  int64_t num_words = 0;     // in it
+  RuleCounts cut;            // lines that were cut or changed
+};
+
+class C4 {
+ public:
+  explicit C4(const CleanRules& rules) : rules_(rules) {}
+
+  C4Result judge(const DocumentWords& document);
+
+ private:
+  struct LineResult {
+    std::optional<Rule> cut, dropped;
+    std::string_view text;
+    bool is_changed = false;
+  };
+  LineResult judge_line(std::string_view text, const TextLine& line);
+  void keep_line(const DocumentWords& document, const TextLine& line, const LineResult& result);
+
+  const CleanRules& rules_;
+  CharacterReader reader_;
+  EnglishWords splitter_;
+  std::string changed_, lower_;  // the line that is looked at
+  std::vector<Word> words_;
+  std::string text_;
+  int64_t num_lines_ = 0, num_words_ = 0, num_sentences_ = 0;
+};
+
+class FineWeb {
+ public:
+  explicit FineWeb(const CleanRules& rules) : rules_(rules) {}
+
+  std::optional<Rule> judge(std::string_view text, int64_t num_words);
+
+ private:
+  const CleanRules& rules_;
+  CharacterReader reader_;
+  HashCounts counts_;
+};
+
+}  // namespace skein

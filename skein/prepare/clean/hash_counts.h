@@ -1,0 +1,52 @@
+// How often each hash was seen: an open table that is made empty for every count.
+//
+// Memory  16 bytes an entry, for twice as many entries as hashes
+// Cost    one probe or few a hash; clearing writes the table
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace skein {
+
+class HashCounts {
+ public:
+  struct Entry {
+    uint64_t hash = 0;
+    uint32_t count = 0;  // 0: free
+    uint32_t order = 0;  // among different hashes
+  };
+
+  // Forgets all, and makes room for `num_hashes` different ones.
+  void clear(size_t num_hashes) {
+    const size_t size = std::bit_ceil(std::max<size_t>(2 * num_hashes, 16));
+    if (entries_.size() < size) entries_.resize(size);
+    std::fill_n(entries_.begin(), size, Entry{});
+    shift_ = 64 - std::countr_zero(size);
+    mask_ = size - 1;
+    num_different_ = 0;
+  }
+
+  // The entry of `hash`, which has been seen once more.
+  const Entry& add(uint64_t hash) {
+    size_t i = (hash * 0x9e3779b97f4a7c15) >> shift_;
+    while (entries_[i].count > 0 && entries_[i].hash != hash) i = (i + 1) & mask_;
+    Entry& entry = entries_[i];
+    if (entry.count++ == 0) {
+      entry.hash = hash;
+      entry.order = num_different_++;
+    }
+    return entry;
+  }
+  bool is_first(uint64_t hash) { return add(hash).count == 1; }
+
+ private:
+  std::vector<Entry> entries_;
+  int shift_ = 0;
+  size_t mask_ = 0;
+  uint32_t num_different_ = 0;
+};
+
+}  // namespace skein
