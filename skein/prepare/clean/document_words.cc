@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
-#include "skein/prepare/clean/text_hash.h"
+#include "skein/base/hash.h"
 
 namespace skein {
 namespace {
+
+uint64_t mix(uint64_t first, uint64_t second) {
+  const auto product =
+      static_cast<unsigned __int128>(first ^ 0x9fb21c651e98df25) * (second ^ 0xd6e8feb86659fd93);
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
 
 // A bit for each; 0: another word.
 int stop_word_bit(std::string_view word) {
@@ -20,6 +27,21 @@ int stop_word_bit(std::string_view word) {
     default:
       return 0;
   }
+}
+
+// `word` may be read up to DocumentWords::kPrefixBytes, whatever its size.
+uint64_t hash_word(const char* word, uint32_t size) {
+  if (size > DocumentWords::kPrefixBytes) return hash_name({word, size});
+  uint64_t first = 0, second = 0;
+  std::memcpy(&first, word, 8);
+  std::memcpy(&second, word + 8, 8);
+  if (size <= 8) {
+    first &= size == 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * size) - 1;
+    second = 0;
+  } else if (size < 16) {
+    second &= (uint64_t{1} << 8 * (size - 8)) - 1;
+  }
+  return mix(first, second + size);
 }
 
 // The bytes of the line break at `at`; 0: there is none.
@@ -75,33 +97,43 @@ void DocumentWords::read_lines() {
 
 void DocumentWords::measure_words() {
   measured_.clear();
-  num_words_with_letter_ = num_plain_words_ = num_plain_characters_ = 0;
+  joined_.resize(text_.size() + DocumentWords::kPrefixBytes);
+  num_joined_ = 0;
+  longest_word_ = num_words_with_letter_ = num_plain_words_ = num_plain_characters_ = 0;
   int stop_words = 0;
   for (const Word& word : words_) {
     if (word.is_space) continue;
     const char* at = text_.data() + word.begin;
     const char* const end = text_.data() + word.end;
-    MeasuredWord measured{0, word.size(), 0};
+    MeasuredWord measured{0, num_joined_, 0};
     uint32_t any = 0, all = ~0U;
     while (at < end) {
       const CharacterReader::Character character = reader_.first(at, end);
       any |= character.classes;
       all &= character.classes;
       ++measured.num_characters;
-      for (int i = 0; i < character.size; ++i) {
-        measured.hash = TextHash::append(measured.hash, static_cast<uint8_t>(at[i]));
-      }
       at += character.size;
     }
+    longest_word_ = std::max<int64_t>(longest_word_, measured.num_characters);
     num_words_with_letter_ += (any & character::kAlphabetic) != 0;
     if ((all & character::kSymbol) == 0) {
       ++num_plain_words_;
       num_plain_characters_ += measured.num_characters;
     }
     stop_words |= stop_word_bit(this->word(word));
+    std::memcpy(&joined_[num_joined_], text_.data() + word.begin, word.size());
+    measured.hash = hash_word(&joined_[num_joined_], word.size());
+    num_joined_ += word.size();
     measured_.push_back(measured);
   }
   num_stop_words_ = std::popcount(static_cast<unsigned>(stop_words));
+}
+
+uint64_t DocumentWords::prefix_hash(size_t word) const {
+  uint64_t first = 0, second = 0;
+  std::memcpy(&first, &joined_[measured_[word].begin], 8);
+  std::memcpy(&second, &joined_[measured_[word].begin + 8], 8);
+  return mix(first, second);
 }
 
 int64_t count_sentences(std::string_view text, const std::vector<Word>& words, size_t first,

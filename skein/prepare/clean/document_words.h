@@ -1,14 +1,12 @@
 // A document in words and lines, with what the filters measure of them: found once for all filters.
 //
-// Formula  a word's hash is its bytes as digits to the base kBase modulo 2^61 - 1, so that hashes of
-//          sequences follow from those of their words (TextHashes); different texts have one hash
-//          with a probability of about length / 2^61
-// Memory   40 bytes a word
+// Memory   40 bytes a word, and the text once more
 // Cost     two passes over the text
 // Threads  one at a time
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,18 +15,17 @@
 namespace skein {
 
 struct MeasuredWord {
-  uint64_t hash = 0;
-  uint32_t num_bytes = 0;
+  uint64_t hash = 0;   // of 64 bits
+  uint32_t begin = 0;  // in joined()
   uint32_t num_characters = 0;
 };
 
 // A line as Python's splitlines() has it.
 struct TextLine {
-  uint32_t begin = 0, end = 0;  // without white space at the ends
-  uint32_t first_word = 0,
-           last_word = 0;   // in words(): first_word up to, but not including, last_word
-  int64_t num_runs = 0;     // of characters that are not white space
-  int64_t longest_run = 0;  // in characters
+  uint32_t begin = 0, end = 0;             // without white space at the ends
+  uint32_t first_word = 0, last_word = 0;  // in words(), up to, but not including, last_word
+  int64_t num_runs = 0;                    // of characters that are not white space
+  int64_t longest_run = 0;                 // in characters
 };
 
 class DocumentWords {
@@ -42,9 +39,19 @@ class DocumentWords {
   // With white space that is more than a blank.
   const std::vector<Word>& words() const { return words_; }
   const std::vector<MeasuredWord>& measured() const { return measured_; }  // without white space
+  // The words of `measured` from `first` up to, but not including, `last`, with nothing between.
+  std::string_view joined(size_t first, size_t last) const {
+    const uint32_t begin = measured_[first].begin;
+    const uint32_t end = last < measured_.size() ? measured_[last].begin : num_joined_;
+    return {&joined_[begin], end - begin};
+  }
   std::string_view word(const Word& word) const { return text_.substr(word.begin, word.size()); }
+  // Of the kPrefixBytes that begin with a word, those of the words behind it among them.
+  static constexpr uint32_t kPrefixBytes = 16;
+  uint64_t prefix_hash(size_t word) const;
 
   int64_t num_words() const { return static_cast<int64_t>(measured_.size()); }
+  int64_t longest_word() const { return longest_word_; }  // in characters
   int64_t num_words_with_letter() const { return num_words_with_letter_; }
   // Of words that hold more than signs.
   int64_t num_plain_words() const { return num_plain_words_; }
@@ -63,6 +70,9 @@ class DocumentWords {
   std::vector<TextLine> lines_;
   std::vector<Word> words_;
   std::vector<MeasuredWord> measured_;
+  std::string joined_;  // the words without white space, and some bytes that may be read
+  uint32_t num_joined_ = 0;
+  int64_t longest_word_ = 0;
   int64_t num_words_with_letter_ = 0, num_plain_words_ = 0, num_plain_characters_ = 0;
   int num_stop_words_ = 0;
 };

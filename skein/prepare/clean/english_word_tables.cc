@@ -32,13 +32,21 @@ const EnglishWordTables& EnglishWordTables::get() {
   return tables;
 }
 
-EnglishWordTables::EnglishWordTables() : sizes_by_first_byte_(256), may_begin_phrase_(256) {
+EnglishWordTables::EnglishWordTables() {
   phrase_kinds_ = {kPart};
   add_phrases();
   for (const auto& [exception, sizes] : english_exceptions()) {
     exceptions_[exception] = Sizes(sizes.begin(), sizes.end());
-    sizes_by_first_byte_[static_cast<uint8_t>(exception[0])] |= uint64_t{1} << exception.size();
+    const uint64_t size_bit = uint64_t{1} << exception.size();
+    sizes_by_first_byte_[static_cast<uint8_t>(exception.front())] |= size_bit;
+    sizes_by_last_byte_[static_cast<uint8_t>(exception.back())] |= size_bit;
   }
+}
+
+const EnglishWordTables::Sizes* EnglishWordTables::find_exception_of_size(
+    std::string_view word) const {
+  const auto found = exceptions_.find(word);
+  return found == exceptions_.end() ? nullptr : &found->second;
 }
 
 // While there are no exceptions yet, words are split by rule alone.

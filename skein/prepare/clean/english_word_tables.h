@@ -4,6 +4,7 @@
 // Threads  made once; then any number read
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,10 +25,10 @@ class EnglishWordTables {
   // Null: `word` is no exception.
   const Sizes* find_exception(std::string_view word) const {
     if (word.size() >= 64) return nullptr;
-    const uint64_t sizes = sizes_by_first_byte_[static_cast<uint8_t>(word[0])];
-    if ((sizes >> word.size() & 1) == 0) return nullptr;
-    const auto found = exceptions_.find(word);
-    return found == exceptions_.end() ? nullptr : &found->second;
+    const auto byte = [&](size_t i) { return static_cast<uint8_t>(word[i]); };
+    const uint64_t sizes =
+        sizes_by_first_byte_[byte(0)] & sizes_by_last_byte_[byte(word.size() - 1)];
+    return (sizes >> word.size() & 1) == 0 ? nullptr : find_exception_of_size(word);
   }
 
   // Words that exceptions are split into without exceptions, each sequence as a chain of numbers.
@@ -54,16 +55,17 @@ class EnglishWordTables {
   };
 
   EnglishWordTables();
+  const Sizes* find_exception_of_size(std::string_view word) const;
   void add_phrases();
   static uint64_t key(Phrase phrase, std::string_view word) {
     return hash_name(word) ^ (phrase * 0x9e3779b97f4a7c15);
   }
 
   std::unordered_map<std::string, Sizes, Hash, std::equal_to<>> exceptions_;
-  std::vector<uint64_t> sizes_by_first_byte_;  // a bit a size
+  std::array<uint64_t, 256> sizes_by_first_byte_{}, sizes_by_last_byte_{};  // a bit a size
   std::unordered_map<uint64_t, Phrase> phrases_;
   std::vector<PhraseKind> phrase_kinds_;
-  std::vector<bool> may_begin_phrase_;
+  std::array<bool, 256> may_begin_phrase_{};
 };
 
 }  // namespace skein

@@ -15,7 +15,6 @@
 #include "skein/prepare/clean/document_words.h"
 #include "skein/prepare/clean/hash_counts.h"
 #include "skein/prepare/clean/rules.h"
-#include "skein/prepare/clean/text_hash.h"
 
 namespace skein {
 
@@ -28,13 +27,21 @@ class GopherRepetition {
   std::optional<Rule> judge_words(const DocumentWords& document);
 
  private:
+  void lengthen_sequences(const DocumentWords& document, size_t num_words);
   int64_t characters_of_top(const DocumentWords& document, size_t num_words);
+  bool may_be_top(const DocumentWords& document, size_t num_words, Rule rule) const;
+  void find_possible_repeats(const DocumentWords& document);
   int64_t characters_of_repeated(const DocumentWords& document, size_t num_words);
 
   const CleanRules& rules_;
   CharacterReader reader_;
   HashCounts counts_;
-  TextHash text_hash_;
+  HashSet seen_;
+  std::vector<uint64_t> sequences_;     // hashes of sequences of words, with blanks between
+  int64_t top_count_ = 0;               // of the most frequent one
+  std::vector<uint64_t> once_, twice_;  // Bloom filters of prefixes
+  std::vector<bool> may_repeat_;        // [word]: its prefix is there more than once
+  size_t num_possible_repeats_ = 0;
 };
 
 std::optional<Rule> judge_gopher_quality(const DocumentWords& document, const CleanRules& rules);
@@ -80,7 +87,7 @@ class FineWeb {
  private:
   const CleanRules& rules_;
   CharacterReader reader_;
-  HashCounts counts_;
+  HashSet seen_;
 };
 
 }  // namespace skein

@@ -5,7 +5,7 @@ namespace skein {
 
 std::optional<Rule> FineWeb::judge(std::string_view text, int64_t num_words) {
   const auto num_breaks = std::count(text.begin(), text.end(), '\n');
-  counts_.clear(static_cast<size_t>(num_breaks) + 1);
+  seen_.clear(static_cast<size_t>(num_breaks) + 1);
   const double most_of_short = rules_.threshold(Rule::kShortLineLength);
   int64_t num_lines = 0, num_terminated = 0, num_short = 0;
   int64_t num_characters = 0, num_repeated_characters = 0;
@@ -20,7 +20,7 @@ std::optional<Rule> FineWeb::judge(std::string_view text, int64_t num_words) {
     const CharacterReader::Character last = reader_.last(line.data(), line.data() + line.size());
     num_terminated += (last.classes & character::kTerminal) != 0;
     num_short += static_cast<double>(line_characters) <= most_of_short;
-    if (!counts_.is_first(hash_name(line))) num_repeated_characters += line_characters;
+    if (!seen_.add(hash_name(line))) num_repeated_characters += line_characters;
   }
   const auto share = [](int64_t part, int64_t whole) {
     return static_cast<double>(part) / static_cast<double>(whole);

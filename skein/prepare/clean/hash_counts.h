@@ -1,6 +1,6 @@
-// How often each hash was seen: an open table that is made empty for every count.
+// Which hashes were seen, and how often: open tables that are made empty for every count.
 //
-// Memory  16 bytes an entry, for twice as many entries as hashes
+// Memory  8 bytes an entry, 16 with its count, for 2 to 8 times as many entries as hashes
 // Cost    one probe or few a hash; clearing writes the table
 #pragma once
 
@@ -10,6 +10,36 @@
 #include <vector>
 
 namespace skein {
+
+class HashSet {
+ public:
+  // Forgets all, and makes room for `num_hashes` different ones.
+  void clear(size_t num_hashes) {
+    const size_t size = std::bit_ceil(std::max<size_t>(4 * num_hashes, 16));
+    if (hashes_.size() < size) hashes_.resize(size);
+    std::fill_n(hashes_.begin(), size, kFree);
+    shift_ = 64 - std::countr_zero(size);
+    mask_ = size - 1;
+  }
+
+  // Whether `hash` was not there yet. It is now.
+  bool add(uint64_t hash) {
+    hash += hash == kFree;
+    size_t i = (hash * 0x9e3779b97f4a7c15) >> shift_;
+    for (; hashes_[i] != kFree; i = (i + 1) & mask_) {
+      if (hashes_[i] == hash) return false;
+    }
+    hashes_[i] = hash;
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kFree = 0;
+
+  std::vector<uint64_t> hashes_;
+  int shift_ = 0;
+  size_t mask_ = 0;
+};
 
 class HashCounts {
  public:
@@ -40,7 +70,6 @@ class HashCounts {
     }
     return entry;
   }
-  bool is_first(uint64_t hash) { return add(hash).count == 1; }
 
  private:
   std::vector<Entry> entries_;
