@@ -8,7 +8,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libdnnl-dev libgloo-dev libhwy-dev libsentencepiece-dev
   nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev
-  libxxhash-dev libutf8proc-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev libssl-dev
+  libxxhash-dev libutf8proc-dev zlib1g-dev libzstd-dev libcurl4-openssl-dev libssl-dev libfasttext-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev etcd-server
   clang-14 libclang-rt-14-dev libomp-14-dev clang-format-14 clang-tidy-14
   python3 python3-pip unzip

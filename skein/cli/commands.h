@@ -8,7 +8,8 @@ namespace skein {
 void add_train_command(CLI::App& app, CommandContext& context);
 void add_plan_command(CLI::App& app, CommandContext& context);
 void add_data_commands(CLI::App& app, CommandContext& context);
-void add_ingest_command(CLI::App& group, CommandContext& context);  // of `data`, as the next two
+void add_ingest_command(CLI::App& group, CommandContext& context);  // of `data`, as the next three
+void add_clean_command(CLI::App& group, CommandContext& context);
 void add_dedup_command(CLI::App& group, CommandContext& context);
 void add_show_command(CLI::App& group, CommandContext& context);
 void add_checkpoint_commands(CLI::App& app, CommandContext& context);

@@ -148,6 +148,7 @@ void add_stats(CLI::App& group, CommandContext& context) {
 void add_data_commands(CLI::App& app, CommandContext& context) {
   CLI::App& group = command_group(app, "data", "Corpora, tokenizers, and what a step will see");
   add_ingest_command(group, context);
+  add_clean_command(group, context);
   add_show_command(group, context);
   add_dedup_command(group, context);
   add_tokenizer(group, context);

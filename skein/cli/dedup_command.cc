@@ -59,8 +59,8 @@ int run(DedupCommand& options) {
   for (const std::string& line : report.restart) fmt::print(stderr, "{}\n", line);
   const PieceReport& read = report.inputs;
   print_left_out({read.num_skipped_files, read.num_invalid_lines, read.num_invalid_utf8,
-                  read.num_documents_read - read.num_documents, read.warnings, report.passed_over,
-                  report.notes});
+                  read.num_documents_read - read.num_documents, "empty", read.warnings,
+                  report.passed_over, report.notes});
   if (options.json) {
     print_json(to_json(report));
   } else {

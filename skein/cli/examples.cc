@@ -27,6 +27,10 @@ constexpr Examples kExamples[] = {
     {"data ingest",
      "skein data ingest --out corpus.arrow texts/ more.jsonl.gz table.parquet\n"
      "skein data ingest --out corpus.arrow --validation-out validation.arrow texts/"},
+    {"data clean",
+     "skein data clean --out clean.arrow --report clean.html texts/ more.jsonl.zst\n"
+     "skein data clean --out clean.arrow --language-model lid.176.bin --set c4=off texts/\n"
+     "skein data clean --list-rules"},
     {"data dedup",
      "skein data dedup --out clean.arrow corpus.arrow\n"
      "skein data dedup --out clean.arrow --against test.jsonl --memory 8GiB texts/"},

@@ -25,8 +25,9 @@ void print_left_out(const LeftOut& left_out) {
     fmt::print(stderr, "not UTF-8: {}, repaired or left out\n",
                counted(left_out.num_repaired, "document"));
   }
-  if (left_out.num_empty_documents > 0) {
-    fmt::print(stderr, "left out {}\n", counted(left_out.num_empty_documents, "empty document"));
+  if (left_out.num_documents > 0) {
+    fmt::print(stderr, "left out {} {} document{}\n", left_out.num_documents, left_out.documents,
+               left_out.num_documents == 1 ? "" : "s");
   }
   if (!left_out.passed_over.empty()) fmt::print(stderr, "not read\n");
   constexpr size_t kShown = 20;

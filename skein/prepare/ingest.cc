@@ -61,17 +61,18 @@ std::string names_of(const std::vector<InputFile>& inputs) {
   return inputs.size() == 1 ? first : fmt::format("{} and {} others", first, inputs.size() - 1);
 }
 
-[[noreturn]] void fail_without_text(const std::string& inputs, const IngestReport& report) {
+[[noreturn]] void fail_without_text(const std::string& inputs, const IngestReport& report,
+                                    const IngestOptions& options) {
   fail(ErrorCode::kInvalid,
-       "no text in {} ({} files read, {} passed over, {} empty documents): expected text, JSON, "
+       "no text in {} ({} files read, {} passed over, {} {} documents): expected text, JSON, "
        ".csv, .parquet or .arrow files{}",
-       inputs, report.num_files, report.num_skipped_files, report.num_empty_documents,
-       report.warnings.empty() ? "" : "; " + report.warnings.front());
+       inputs, report.num_files, report.num_skipped_files, report.num_left_out,
+       options.step.left_out, report.warnings.empty() ? "" : "; " + report.warnings.front());
 }
 
 void check_invalid_lines(const IngestReport& report, const IngestOptions& options) {
-  const double num_lines = static_cast<double>(report.num_invalid_lines + report.num_documents +
-                                               report.num_empty_documents);
+  const double num_lines =
+      static_cast<double>(report.num_invalid_lines + report.num_documents + report.num_left_out);
   const double share = static_cast<double>(report.num_invalid_lines) / std::max(1.0, num_lines);
   if (report.num_invalid_lines <= kFewInvalidLines || share <= options.max_invalid_lines) return;
   fail(
@@ -82,8 +83,7 @@ void check_invalid_lines(const IngestReport& report, const IngestOptions& option
       report.warnings.empty() ? "" : report.warnings.front());
 }
 
-// Hands all documents on but the empty ones.
-class IngestWorker : public PieceWorker {
+class CopyWorker : public PieceWorker {
  public:
   void add(const InputDocument& document, PieceOutput& out) override {
     if (!document.text.empty()) out.append(document.text, document.origin);
@@ -112,13 +112,14 @@ PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) 
   pieces.skip_invalid_lines = options.skip_invalid_lines;
   pieces.read.utf8.invalid = options.invalid_utf8;
   pieces.read.bytes.max_expansion = options.max_expansion;
-  pieces.worker = "ingest";
+  pieces.worker = options.step.key;
   return pieces;
 }
 
 // Of all that the bytes of the outputs follow from.
 std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions& options) {
-  Json all = {options.text_column,
+  Json all = {options.step.key,
+              options.text_column,
               options.as_text,
               options.skip_invalid_lines,
               static_cast<int>(options.invalid_utf8),
@@ -146,7 +147,7 @@ void add_total(const PieceReport& total, IngestReport& report) {
   report.num_skipped_files = total.num_skipped_files;
   report.num_invalid_lines = total.num_invalid_lines;
   report.num_invalid_utf8 = total.num_invalid_utf8;
-  report.num_empty_documents = total.num_documents_read - total.num_documents;
+  report.num_left_out = total.num_documents_read - total.num_documents;
   report.num_documents = total.num_documents;
   report.num_bytes = total.num_bytes;
   report.warnings = total.warnings;
@@ -171,6 +172,10 @@ void deal(const Pieces& pieces, const fs::path& out, const std::string& made_fro
 }
 
 }  // namespace
+
+IngestStep copy_documents() {
+  return {[] { return std::make_unique<CopyWorker>(); }, "copy"};
+}
 
 IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
                     const IngestOptions& options,
@@ -199,12 +204,15 @@ IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions&
   Pieces pieces(std::move(found.files), pieces_options(out, options));
   report.restart = pieces.notes();
   try {
-    pieces.make([] { return std::make_unique<IngestWorker>(); }, on_progress);
+    pieces.make(options.step.make_worker, on_progress);
     add_total(pieces.total(), report);
+    for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
+      report.counters.push_back(pieces.report(i).counters);
+    }
     check_invalid_lines(report, options);
     if (report.num_documents == 0) {
       pieces.remove();  // there is nothing to go on with
-      fail_without_text(names, report);
+      fail_without_text(names, report, options);
     }
     deal(pieces, out, made_from, options, report);
   } catch (const Error& error) {

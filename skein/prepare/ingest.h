@@ -24,7 +24,17 @@
 
 namespace skein {
 
+// What is done to each document on its way: nothing, for `skein data ingest` itself.
+struct IngestStep {
+  WorkerFactory make_worker;
+  Json key;                        // all that its output depends on (PiecesOptions::worker)
+  const char* left_out = "empty";  // documents that are not handed on
+};
+IngestStep copy_documents();  // all but the empty ones
+
 struct IngestOptions {
+  IngestStep step = copy_documents();
+
   // The corpus of documents held out for validation; empty: none are. A document is held out by a
   // hash of its index, with probability `validation_fraction`. Of a document of at least 1 MiB the
   // last `validation_fraction` is held out instead, so that a corpus of a few large texts has
@@ -50,13 +60,14 @@ struct IngestReport {
   int64_t num_bytes = 0;
   int64_t num_validation_documents = 0;
   int64_t num_validation_bytes = 0;
-  int64_t num_empty_documents = 0;              // left out
+  int64_t num_left_out = 0;                     // documents that were not handed on
   int64_t num_skipped_files = 0;                // binary, not UTF-8, or without documents
   int64_t num_invalid_lines = 0;                // skipped
   int64_t num_invalid_utf8 = 0;                 // documents repaired or left out
   std::vector<std::string> warnings;            // the first few of what was skipped, one line each
   std::vector<std::string> passed_over, notes;  // as in inputs.h
   std::vector<std::string> restart;             // as Pieces::notes()
+  std::vector<Json> counters;                   // of the step, piece by piece
   // The output was there, made of the same inputs with the same options: nothing was read.
   bool was_finished = false;
 };

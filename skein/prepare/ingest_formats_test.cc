@@ -124,7 +124,7 @@ TEST_F(IngestFormats, TablesGiveTheirColumn) {
       "id,text,url\r\n1,plain,u\r\n2,\"quoted, \"\"twice\"\"\r\nand\n on\",u\r\n\r\n3,,u\r\n4,äöü,";
   const Documents wanted{"plain", "quoted, \"twice\"\r\nand\n on", "äöü"};
   EXPECT_EQ(ingested({write("a.csv", csv)}), wanted);
-  EXPECT_EQ(report_.num_empty_documents, 1);
+  EXPECT_EQ(report_.num_left_out, 1);
   EXPECT_EQ(ingested({write("a.csv.gz", gzip(csv))}), wanted);
   EXPECT_EQ(ingested({write("a.csv.zst", zstd("\xef\xbb\xbf" + csv))}), wanted);
   EXPECT_EQ(ingested({write("a.csv", "\xef\xbb\xbf\"text\",id\nx,1\n")}), Documents{"x"});

@@ -21,7 +21,7 @@ TEST_F(Ingest, WalksFoldersInTheOrderOfPaths) {
   EXPECT_EQ(report_.num_files, 4);
   EXPECT_EQ(report_.num_documents, 4);
   EXPECT_EQ(report_.num_bytes, 15);
-  EXPECT_EQ(report_.num_empty_documents, 1);
+  EXPECT_EQ(report_.num_left_out, 1);
   EXPECT_EQ(report_.num_skipped_files, 1);
   ASSERT_EQ(report_.warnings.size(), 1u);
   EXPECT_NE(report_.warnings[0].find("binary.o: binary data"), std::string::npos);

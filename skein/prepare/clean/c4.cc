@@ -100,15 +100,13 @@ C4Result C4::judge(const DocumentWords& document) {
     result.rule = judged.dropped;
     if (result.rule) return result;
     if (judged.cut) {
-      RuleCount& cut = result.cut.of(*judged.cut);
-      ++cut.num_taken;
-      cut.num_bytes += static_cast<int64_t>(text.size());
+      if (!text.empty())
+        result.cut.push_back({*judged.cut, text, static_cast<int64_t>(text.size())});
       continue;
     }
     if (judged.is_changed) {
-      RuleCount& changed = result.cut.of(Rule::kCitations);
-      ++changed.num_taken;
-      changed.num_bytes += static_cast<int64_t>(text.size() - judged.text.size());
+      const auto num_bytes = static_cast<int64_t>(text.size() - judged.text.size());
+      result.cut.push_back({Rule::kCitations, text, num_bytes});
     }
     keep_line(document, line, judged);
   }

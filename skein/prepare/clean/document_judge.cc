@@ -38,10 +38,10 @@ DocumentJudge::Decision DocumentJudge::judge(std::string_view text) {
   }
   int64_t num_words = document_.num_words();
   if (c4_is_on_) {
-    const C4Result left = c4_.judge(document_);
+    C4Result left = c4_.judge(document_);
     decision.rule = left.rule;
     decision.text = left.text;
-    decision.cut = left.cut;
+    decision.cut = std::move(left.cut);
     num_words = left.num_words;
     if (decision.rule) return decision;
   }

@@ -19,8 +19,8 @@ class DocumentJudge {
 
   struct Decision {
     std::optional<Rule> rule;  // that drops the document
-    std::string_view text;     // of one that stays; valid until the next document
-    RuleCounts cut;            // its lines that were cut or changed
+    std::string_view text;     // of one that stays; valid until the next document, as lines are
+    std::vector<CutLine> cut;  // its lines that were cut or changed
   };
   Decision judge(std::string_view text);
 

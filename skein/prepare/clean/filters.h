@@ -46,12 +46,19 @@ class GopherRepetition {
 
 std::optional<Rule> judge_gopher_quality(const DocumentWords& document, const CleanRules& rules);
 
+// A line that a rule cut, or took something out of.
+struct CutLine {
+  Rule rule;
+  std::string_view text;  // of the document
+  int64_t num_bytes = 0;  // that are gone
+};
+
 // What C4 leaves of a document.
 struct C4Result {
   std::optional<Rule> rule;  // that drops the document
   std::string_view text;     // valid until the next document
   int64_t num_words = 0;     // in it
-  RuleCounts cut;            // lines that were cut or changed
+  std::vector<CutLine> cut;
 };
 
 class C4 {

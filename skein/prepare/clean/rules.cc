@@ -62,6 +62,11 @@ bool CleanRules::is_on(Filter filter) const {
   return false;
 }
 
+std::string CleanRules::value_text(Rule rule) const {
+  if (!is_on(rule)) return "off";
+  return threshold(rule) == 0 ? "on" : fmt::format("{:g}", threshold(rule));
+}
+
 void CleanRules::set(std::string_view setting) {
   const size_t equals = setting.find('=');
   if (equals == std::string_view::npos) {

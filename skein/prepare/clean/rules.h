@@ -73,6 +73,9 @@ class CleanRules {
   // Whether any rule of the filter is.
   bool is_on(Filter filter) const;
 
+  // "50", "on" of one without a threshold, "off".
+  std::string value_text(Rule rule) const;
+
   // "gopher_short_doc=20", "javascript=off", "c4=off": a rule or all of a filter.
   void set(std::string_view setting);
 

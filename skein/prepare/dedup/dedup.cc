@@ -7,6 +7,7 @@
 #include "skein/base/units.h"
 #include "skein/data/corpus_sources.h"
 #include "skein/prepare/dedup/signatures.h"
+#include "skein/prepare/ingest.h"
 
 namespace skein {
 namespace {
@@ -71,14 +72,6 @@ int num_threads_of(const DedupOptions& options) {
   if (options.num_threads > 0) return options.num_threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
-
-// Hands all documents on but the empty ones.
-class CopyWorker : public PieceWorker {
- public:
-  void add(const InputDocument& document, PieceOutput& out) override {
-    if (!document.text.empty()) out.append(document.text, document.origin);
-  }
-};
 
 // The passes of one deduplication, and what they leave to each other.
 class Dedup {
@@ -174,7 +167,7 @@ void Dedup::read_evaluation_sets() {
 
 void Dedup::read_inputs() {
   pass_name_ = "reading";
-  pieces_.make([] { return std::make_unique<CopyWorker>(); },
+  pieces_.make(copy_documents().make_worker,
                [&](const PiecesProgress& progress) {
                  if (on_progress_) {
                    on_progress_({pass_name_, progress.num_documents, progress.num_bytes});

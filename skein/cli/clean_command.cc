@@ -1,0 +1,123 @@
+// skein data clean --out FILE.arrow INPUT...
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "skein/base/error.h"
+#include "skein/base/file.h"
+#include "skein/cli/commands.h"
+#include "skein/cli/ingest_arguments.h"
+#include "skein/prepare/clean/clean.h"
+
+namespace skein {
+namespace {
+
+struct CleanCommand {
+  IngestArguments ingest;
+  std::vector<std::string> settings, removes;
+  std::string language_model, page;
+  size_t num_examples = 1;
+  bool json = false;
+  CleanOptions clean;
+};
+
+void print_rules(const CleanRules& rules) {
+  const RuleInfo* last = nullptr;
+  for (const RuleInfo& rule : cleaning_rules()) {
+    if (last == nullptr || rule.filter != last->filter) fmt::print("{}\n", name_of(rule.filter));
+    last = &rule;
+    fmt::print("  {:<30} {:>7}  {}\n", rule.name, rules.value_text(rule.rule), rule.meaning);
+  }
+}
+
+// The options that are not of all commands that make corpora.
+std::vector<std::string> command_words(const CleanCommand& options) {
+  std::vector<std::string> words = {"data", "clean"};
+  const auto add = [&](const char* name, const std::vector<std::string>& values) {
+    for (const std::string& value : values) words.insert(words.end(), {name, value});
+  };
+  add("--set", options.settings);
+  if (!options.language_model.empty()) {
+    add("--language-model", {options.language_model});
+    add("--language", options.clean.languages);
+  }
+  if (options.clean.repairs) words.emplace_back("--repair");
+  add("--remove", options.removes);
+  return words;
+}
+
+void check_page(const CleanCommand& options) {
+  if (!options.page.empty() && options.ingest.slurm) {
+    fail(ErrorCode::kUsage,
+         "--report {}: every task of a job array would write it; clean without it, or a shard at a "
+         "time",
+         options.page);
+  }
+}
+
+int run(CleanCommand& options) {
+  CleanOptions& clean = options.clean;
+  for (const std::string& setting : options.settings) clean.rules.set(setting);
+  clean.language_model = options.language_model;
+  const auto removes = [&](const char* what) {
+    return std::find(options.removes.begin(), options.removes.end(), what) != options.removes.end();
+  };
+  clean.removes = {removes("email"), removes("ip"), removes("phone")};
+  check_page(options);
+  options.ingest.ingest.step = cleaning_step(clean);
+  if (clean.language_model.empty() && !options.ingest.slurm) {
+    fmt::print(stderr, "languages are not looked at: --language-model names no model\n");
+  }
+  CleanReport total;
+  bool has_counts = false;
+  run_ingest(options.ingest, command_words(options), [&](const IngestReport& report) {
+    has_counts |= !report.was_finished;
+    for (const Json& counters : report.counters) total.add(CleanReport::from_counters(counters));
+  });
+  if (!has_counts) return kExitDone;
+  if (!options.page.empty()) write_file_atomic(options.page, to_html(total, clean.rules));
+  if (options.json) {
+    print_json(to_json(total, clean.rules));
+  } else {
+    fmt::print("{}", to_text(total, clean.rules, options.num_examples));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_clean_command(CLI::App& group, CommandContext& context) {
+  const auto options = std::make_shared<CleanCommand>();
+  CLI::App* command = group.add_subcommand(
+      "clean", "Drop documents and lines of low quality, as FineWeb's recipe does");
+  add_ingest_arguments(*command, options->ingest);
+  command
+      ->add_option("--set", options->settings,
+                   "RULE=NUMBER, RULE=off or FILTER=off, such as gopher_short_doc=20; repeatable")
+      ->allow_extra_args(false);
+  as_path(command->add_option("--language-model", options->language_model,
+                              "a model of fastText, such as lid.176.bin"));
+  command
+      ->add_option("--language", options->clean.languages, "keep documents in it, en; repeatable")
+      ->allow_extra_args(false);
+  command->add_flag("--repair", options->clean.repairs,
+                    "repair text that was decoded wrongly, line ends and controls; NFC");
+  command->add_option("--remove", options->removes, "replace email, ip or phone; repeatable")
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"email", "ip", "phone"}).description(""));
+  as_path(command->add_option("--report", options->page, "write the report as a page of HTML"));
+  command->add_option("--examples", options->num_examples, "of each rule in the terminal, 1")
+      ->check(whole_number_from(0, static_cast<int64_t>(CleanReport::kNumExamples)));
+  command->add_flag("--json", options->json, "print one JSON document");
+  command->add_flag_callback(
+      "--list-rules",
+      [] {
+        print_rules(CleanRules());
+        throw CLI::Success();
+      },
+      "print all rules with their thresholds");
+  command->callback([&context, options] { context.run = [options] { return run(*options); }; });
+}
+
+}  // namespace skein
