@@ -99,6 +99,19 @@ TINY_MODEL = {"model_type": "llama", "vocab_size": 256, "hidden_size": 64, "inte
               "max_position_embeddings": 65536, "rms_norm_eps": 1e-6}
 
 
+@maker(repeatable=True)
+def cleaning_rules():
+    """`skein data clean --list-rules` as tables."""
+    page = ""
+    for line in run(SKEIN, "data", "clean", "--list-rules").splitlines():
+        if not line.startswith(" "):
+            page += f"\n### {line}\n\n| rule | default | a document goes, or a line, where … |\n|---|---|---|\n"
+            continue
+        name, value, meaning = line.split(maxsplit=2)
+        page += f"| `{name}` | {value} | {meaning} |\n"
+    return page + "\n"
+
+
 def plan_of_tiny(*arguments, ranks=1, **settings):
     """`skein plan` of a model of two layers, on the kind of CPU that all hosts have."""
     keys = {"device.cpu": "sse4", "device.threads": 1, "batch.global_sequences": ranks,

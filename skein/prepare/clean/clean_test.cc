@@ -163,9 +163,9 @@ TEST_F(Clean, KeepsTheLanguagesThatAreAskedFor) {
   write("in/a.jsonl", json_line(good_text(1)) + json_line(german));
   CleanOptions options;
   options.language_model = train_model(folder_);
-  options.rules.set("gopher_quality=off");
-  options.rules.set("c4=off");
-  options.rules.set("fineweb=off");
+  for (const char* filter : {"gopher_repetition", "gopher_quality", "c4", "fineweb"}) {
+    options.rules.set(std::string(filter) + "=off");
+  }
   EXPECT_EQ(clean(options).taken.of(Rule::kLanguage).num_taken, 1);
   EXPECT_EQ(documents(out()).size(), 1u);
   options.languages = {"de"};

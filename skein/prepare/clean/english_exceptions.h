@@ -1,5 +1,5 @@
-// Strings that English splits otherwise than by rule, or not at all: "don't" is do and n't, "Mr." and
-// ":-)" are one word.
+// Strings that English splits otherwise than by rule, or not at all: "don't" is do and n't, "Mr."
+// and ":-)" are one word.
 //
 // Source  the behaviour of spaCy's blank English pipeline (version 3.8), which datatrove's filters
 //         count words with; scripts/goldens/english_words.py compares every string with it

@@ -105,8 +105,8 @@ void GopherRepetition::lengthen_sequences(const DocumentWords& document, size_t 
   }
 }
 
-// No sequence is more frequent than the most frequent one of fewer words, or longer than the longest
-// words together: most documents need not be looked at for three and four.
+// No sequence is more frequent than the most frequent one of fewer words, or longer than the
+// longest words together: most documents need not be looked at for three and four.
 bool GopherRepetition::may_be_top(const DocumentWords& document, size_t num_words,
                                   Rule rule) const {
   const int64_t most_characters =
@@ -136,8 +136,8 @@ int64_t GopherRepetition::characters_of_top(const DocumentWords& document, size_
 }
 
 // Sequences are equal only if they begin with the same bytes, which few places of most documents
-// do, or are very short. Bits that stand for several prefixes make that "may": what follows is exact
-// all the same.
+// do, or are very short. Bits that stand for several prefixes make that "may": what follows is
+// exact all the same.
 void GopherRepetition::find_possible_repeats(const DocumentWords& document) {
   const size_t num_words = document.measured().size();
   constexpr size_t kBitsPerWord = 16;
