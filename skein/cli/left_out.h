@@ -12,7 +12,7 @@ struct LeftOut {
   int64_t num_lines = 0;     // that are not valid
   int64_t num_repaired = 0;  // documents that are not UTF-8, repaired or left out
   int64_t num_documents = 0;
-  const char* documents = "empty";  // what they were
+  const char* documents = "empty";              // what they were
   const std::vector<std::string>& warnings;     // the first of these, one line each
   const std::vector<std::string>& passed_over;  // as in inputs.h
   const std::vector<std::string>& notes;

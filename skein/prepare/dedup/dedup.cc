@@ -167,12 +167,11 @@ void Dedup::read_evaluation_sets() {
 
 void Dedup::read_inputs() {
   pass_name_ = "reading";
-  pieces_.make(copy_documents().make_worker,
-               [&](const PiecesProgress& progress) {
-                 if (on_progress_) {
-                   on_progress_({pass_name_, progress.num_documents, progress.num_bytes});
-                 }
-               });
+  pieces_.make(copy_documents().make_worker, [&](const PiecesProgress& progress) {
+    if (on_progress_) {
+      on_progress_({pass_name_, progress.num_documents, progress.num_bytes});
+    }
+  });
   report_.inputs = pieces_.total();
   if (report_.inputs.num_documents == 0) {
     pieces_.remove();  // there is nothing to go on with
