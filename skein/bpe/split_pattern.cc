@@ -19,4 +19,8 @@ std::optional<SplitPattern::Kind> SplitPattern::named(std::string_view regular_e
   return std::nullopt;
 }
 
+std::string_view SplitPattern::regular_expression(Kind kind) {
+  return kind == Kind::kGpt2 ? kGpt2 : kind == Kind::kLlama3 ? kLlama3 : kQwen2;
+}
+
 }  // namespace skein::bpe

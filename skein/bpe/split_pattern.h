@@ -30,6 +30,7 @@ class SplitPattern {
 
   // The pattern that a tokenizer.json spells so; none: it is not one of the above.
   static std::optional<Kind> named(std::string_view regular_expression);
+  static std::string_view regular_expression(Kind kind);
 
   // Calls visit(end_of_word), and end_of_word(at, end) is the end of the word that begins at `at`,
   // which is before `end`: compiled for each pattern, into the caller's loop.

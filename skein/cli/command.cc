@@ -125,6 +125,18 @@ CLI::Validator number_between(double minimum, double maximum) {
                       });
 }
 
+int64_t parse_bytes(const char* option, const std::string& text) {
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const int shift = unit == "MiB" ? 20 : unit == "GiB" ? 30 : unit == "TiB" ? 40 : 0;
+  if (error != std::errc() || shift == 0 || count < 1 || count > INT64_MAX >> shift) {
+    fail(ErrorCode::kUsage, "{} {}: expected a whole number of MiB, GiB or TiB, such as 4GiB",
+         option, text);
+  }
+  return count << shift;
+}
+
 bool looks_like_override(const std::string& text) {
   const size_t dot = text.find('.'), equals = text.find('=');
   return dot != std::string::npos && equals != std::string::npos && dot > 0 && dot < equals;

@@ -48,6 +48,9 @@ CLI::Validator whole_number_from(int64_t minimum, int64_t maximum = INT64_MAX);
 CLI::Validator number_from(double minimum);
 CLI::Validator number_between(double minimum, double maximum);
 
+// The bytes that "512MiB" or "4GiB" names; Error{kUsage} beginning with `option` for anything else.
+int64_t parse_bytes(const char* option, const std::string& text);
+
 // Whether `text` has the form section.key=value, which --set takes.
 bool looks_like_override(const std::string& text);
 

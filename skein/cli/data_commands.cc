@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "skein/base/error.h"
 #include "skein/base/log.h"
@@ -23,8 +24,40 @@ struct TokenizerCommand {
   std::string model;
   std::string out;
   int vocab_size = 0;
+  std::string kind = "sentencepiece", pattern, sample;
+  std::vector<std::string> special;
+  std::optional<int64_t> min_count;
   TrainTokenizerOptions train;
 };
+
+void show_training(const char* pass, int64_t done, int64_t of) {
+  if (!log::on_terminal()) return;
+  const bool is_text = done == 0;
+  fmt::print(stderr, "\r\033[K{} {}", pass,
+             is_text ? format_bytes(of) : fmt::format("{} of {} tokens", done, of));
+}
+
+TrainTokenizerOptions training_options(const TokenizerCommand& options) {
+  using Pattern = bpe::SplitPattern::Kind;
+  TrainTokenizerOptions train = options.train;
+  train.on_progress = show_training;
+  if (!options.sample.empty()) train.sample_bytes = parse_bytes("--sample", options.sample);
+  if (options.kind == "sentencepiece") {
+    if (!options.pattern.empty() || !options.special.empty() || options.min_count) {
+      fail(ErrorCode::kUsage,
+           "--pattern, --special and --min-count are of byte-level BPE: expected --kind "
+           "byte-level");
+    }
+    return train;
+  }
+  train.kind = TokenizerKind::kByteLevel;
+  train.pattern = options.pattern == "gpt2"    ? Pattern::kGpt2
+                  : options.pattern == "qwen2" ? Pattern::kQwen2
+                                               : Pattern::kLlama3;
+  if (!options.special.empty()) train.special = options.special;
+  if (options.min_count) train.min_count = *options.min_count;
+  return train;
+}
 
 int make_tokenizer(const TokenizerCommand& options) {
   if (!options.model.empty()) {
@@ -39,7 +72,9 @@ int make_tokenizer(const TokenizerCommand& options) {
            "a tokenizer is trained on a corpus: expected FILE.arrow and --vocab-size N (or "
            "--from-model tokenizer.model)");
     }
-    train_tokenizer(Corpus(options.corpus), options.vocab_size, options.out, options.train);
+    train_tokenizer(Corpus(options.corpus), options.vocab_size, options.out,
+                    training_options(options));
+    if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
   }
   fmt::print(stderr, "{}: {} tokens\n", options.out, Tokenizer::load(options.out)->vocab_size());
   return kExitDone;
@@ -47,11 +82,31 @@ int make_tokenizer(const TokenizerCommand& options) {
 
 void add_tokenizer(CLI::App& group, CommandContext& context) {
   const auto options = std::make_shared<TokenizerCommand>();
-  CLI::App* command = group.add_subcommand("tokenizer", "Train a SentencePiece BPE tokenizer");
+  CLI::App* command =
+      group.add_subcommand("tokenizer", "Train a tokenizer: SentencePiece or byte-level BPE");
   as_path(command->add_option("FILE.arrow", options->corpus, "the corpus to learn from"));
   command->add_option("--vocab-size", options->vocab_size, "number of tokens")
       ->check(whole_number_from(1));
   as_path(command->add_option("--out", options->out, "the folder to write"))->required();
+  command
+      ->add_option("--kind", options->kind,
+                   "sentencepiece (Llama 2) or byte-level (Llama 3, GPT-2)")
+      ->check(CLI::IsMember({"sentencepiece", "byte-level"}).description(""));
+  command
+      ->add_option("--pattern", options->pattern,
+                   "how byte-level BPE splits words: gpt2, llama3 or qwen2; llama3")
+      ->check(CLI::IsMember({"gpt2", "llama3", "qwen2"}).description(""));
+  command
+      ->add_option("--special", options->special,
+                   "a token that no text spells, <|endoftext|>; the first one ends documents; "
+                   "repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--min-count", options->min_count, "of a pair that becomes a token, 2")
+      ->check(whole_number_from(1));
+  command->add_option("--sample", options->sample,
+                      "the most text to learn from, 12MiB; of byte-level BPE 1GiB");
+  command->add_option("--threads", options->train.num_threads, "all cores")
+      ->check(whole_number_from(1, 4096));
   command->add_option("--seed", options->train.seed, "which documents are sampled, 1")
       ->check(whole_number_from(0));
   as_path(command->add_option(

@@ -1,10 +1,8 @@
 // skein data dedup --out FILE.arrow INPUT...
 #include <fmt/format.h>
 
-#include <charconv>
 #include <memory>
 
-#include "skein/base/error.h"
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
@@ -22,19 +20,6 @@ struct DedupCommand {
   bool json = false;
 };
 
-// "512MiB", "4GiB".
-int64_t parse_memory(const std::string& text) {
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  const int shift = unit == "MiB" ? 20 : unit == "GiB" ? 30 : unit == "TiB" ? 40 : 0;
-  if (error != std::errc() || shift == 0 || count < 1 || count > INT64_MAX >> shift) {
-    fail(ErrorCode::kUsage, "--memory {}: expected a whole number of MiB, GiB or TiB, such as 4GiB",
-         text);
-  }
-  return count << shift;
-}
-
 void show_progress(const DedupProgress& progress) {
   if (!log::on_terminal()) return;
   fmt::print(stderr, "\r\033[K{}  {} documents  {}", progress.pass,
@@ -51,7 +36,7 @@ int run(DedupCommand& options) {
   dedup_options.passage = options.passages == "lines"        ? Passage::kLine
                           : options.passages == "paragraphs" ? Passage::kParagraph
                                                              : Passage::kNone;
-  dedup_options.memory_bytes = parse_memory(options.memory);
+  dedup_options.memory_bytes = parse_bytes("--memory", options.memory);
   dedup_options.against.assign(options.against.begin(), options.against.end());
   const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
   const DedupReport report = dedup(inputs, options.out, dedup_options, show_progress);

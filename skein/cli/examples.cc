@@ -34,7 +34,10 @@ constexpr Examples kExamples[] = {
     {"data dedup",
      "skein data dedup --out clean.arrow corpus.arrow\n"
      "skein data dedup --out clean.arrow --against test.jsonl --memory 8GiB texts/"},
-    {"data tokenizer", "skein data tokenizer --vocab-size 32000 --out tokenizer corpus.arrow"},
+    {"data tokenizer",
+     "skein data tokenizer --vocab-size 32000 --out tokenizer corpus.arrow\n"
+     "skein data tokenizer --kind byte-level --pattern llama3 --vocab-size 128000 --out tokenizer "
+     "corpus.arrow"},
     {"data sample",
      "skein data sample run.toml --step 1\n"
      "skein data sample run.toml --step 1000 --json > step.json"},

@@ -1,25 +1,13 @@
 #include "skein/data/byte_level_model.h"
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 #include "skein/base/error.h"
-#include "skein/bpe/utf8.h"
+#include "skein/bpe/byte_alphabet.h"
 
 namespace skein {
 namespace {
-
-// GPT-2's alphabet: a visible Latin-1 character is itself, the other bytes are U+0100 and on.
-std::array<char32_t, 256> alphabet() {
-  std::array<char32_t, 256> codes;
-  char32_t next = 0x100;
-  for (char32_t byte = 0; byte < 256; ++byte) {
-    const bool is_visible = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
-    codes[byte] = is_visible ? byte : next++;
-  }
-  return codes;
-}
 
 class Parser {
  public:
@@ -105,7 +93,7 @@ class Parser {
       spelled.emplace(text, id);
       model_.num_ids = std::max(model_.num_ids, id + 1);
       std::string bytes;
-      if (from_byte_level(text, bytes)) model_.vocabulary.add(bytes, id);
+      if (bpe::from_byte_level(text, bytes)) model_.vocabulary.add(bytes, id);
     }
     for (int byte = 0; byte < 256; ++byte) {
       if (model_.vocabulary.find(std::string(1, static_cast<char>(byte))) < 0) {
@@ -242,26 +230,6 @@ class Parser {
 };
 
 }  // namespace
-
-bool from_byte_level(std::string_view spelled, std::string& bytes) {
-  static const std::unordered_map<char32_t, char> kBytes = [] {
-    std::unordered_map<char32_t, char> map;
-    const auto codes = alphabet();
-    for (size_t byte = 0; byte < codes.size(); ++byte) {
-      map.emplace(codes[byte], static_cast<char>(byte));
-    }
-    return map;
-  }();
-  const char* const end = spelled.data() + spelled.size();
-  for (const char* at = spelled.data(); at < end;) {
-    const utf8::Character character = utf8::decode(at, end);
-    const auto found = kBytes.find(character.code);
-    if (found == kBytes.end()) return false;
-    bytes.push_back(found->second);
-    at += character.size;
-  }
-  return true;
-}
 
 ByteLevelModel parse_byte_level_model(const Json& json, const std::string& where) {
   return Parser(json, where).parse();

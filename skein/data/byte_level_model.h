@@ -40,8 +40,4 @@ struct ByteLevelModel {
 // Throws Error{kCorrupt | kUnsupported} that begins with `where`.
 ByteLevelModel parse_byte_level_model(const Json& json, const std::string& where);
 
-// The bytes that `spelled`, in GPT-2's alphabet of 256 visible characters, stands for; false where
-// a character is none of them.
-bool from_byte_level(std::string_view spelled, std::string& bytes);
-
 }  // namespace skein

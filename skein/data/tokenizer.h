@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "skein/base/file.h"
+#include "skein/bpe/split_pattern.h"
 #include "skein/data/corpus.h"
 
 namespace skein {
@@ -70,16 +72,31 @@ bool is_tokenizer_file(std::string_view name);
 // is Error{kUsage} naming the setting.
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path, const std::string& setting);
 
+enum class TokenizerKind { kSentencePiece, kByteLevel };
+
 struct TrainTokenizerOptions {
-  int64_t sample_bytes = int64_t{12} << 20;  // the most text from which merges are learnt
-  uint64_t seed = 1;                         // which documents are in the sample
-  bool overwrite = false;                    // a tokenizer that `out_dir` already has
+  TokenizerKind kind = TokenizerKind::kSentencePiece;
+  // The most text from which merges are learnt; 0: 12 MiB for SentencePiece, 1 GiB for byte-level.
+  int64_t sample_bytes = 0;
+  uint64_t seed = 1;       // which documents are in the sample
+  bool overwrite = false;  // a tokenizer that `out_dir` already has
+
+  // Of byte-level BPE alone.
+  bpe::SplitPattern::Kind pattern = bpe::SplitPattern::Kind::kLlama3;
+  // Tokens that no text spells, the first ids; the first of them ends a document.
+  std::vector<std::string> special = {"<|endoftext|>"};
+  int64_t min_count = 2;  // of a pair that becomes a token
+  int num_threads = 0;    // 0: as many as this process may use cores; the result is the same
+  std::function<void(const char* pass, int64_t done, int64_t of)> on_progress;
 };
 
-// Trains a SentencePiece BPE model like Llama 2's (byte fallback, single digits, identity
-// normalization, unk 0, bos 1, eos 2) and writes to `out_dir`: tokenizer.model, tokenizer.json,
-// tokenizer_config.json, special_tokens_map.json, which transformers loads directly. The files are
+// Trains a tokenizer and writes it to `out_dir`, in files that transformers loads directly. They are
 // a function of the corpus, vocab_size and options.
+//   SentencePiece  BPE like Llama 2's (byte fallback, single digits, identity normalization, unk 0,
+//                  bos 1, eos 2): tokenizer.model, tokenizer.json, tokenizer_config.json,
+//                  special_tokens_map.json
+//   byte-level     like GPT-2's and Llama 3's: tokenizer.json, tokenizer_config.json. The pattern of
+//                  Qwen 2 comes with normalization form C. Memory: 100 bytes a different word
 void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,
                      const TrainTokenizerOptions& options = {});
 

@@ -143,27 +143,42 @@ void prepare_folder(const fs::path& out_dir, bool overwrite) {
   }
 }
 
-// tokenizer.model is written last, so that a folder that has one is complete. Nothing of a replaced
+// The model is written last, so that a folder that has one is complete. Nothing of a replaced
 // tokenizer stays: its chat template or added tokens would be taken for the new one's.
 void write_tokenizer(const fs::path& out_dir, std::map<std::string, std::string> files) {
   fs::create_directories(out_dir);
   for (const fs::path& file : files_in(out_dir)) {
     if (!files.contains(file.filename().string())) fs::remove(file);
   }
-  const auto model = files.extract("tokenizer.model");
+  const auto model =
+      files.extract(files.contains("tokenizer.model") ? "tokenizer.model" : "tokenizer.json");
   for (const auto& [name, text] : files) write_file_atomic(out_dir / name, text);
-  write_file_atomic(out_dir / "tokenizer.model", model.mapped());
+  write_file_atomic(out_dir / model.key(), model.mapped());
 }
 
-void check_request(const Corpus& corpus, int vocab_size) {
-  if (vocab_size <= kReservedPieces || vocab_size > (1 << 20)) {
-    fail(ErrorCode::kUsage,
-         "--vocab-size {}: expected more than {} (256 bytes and 3 control tokens) and at most {}",
-         vocab_size, kReservedPieces, 1 << 20);
+void check_request(const Corpus& corpus, int vocab_size, int num_reserved, const char* reserved) {
+  if (vocab_size <= num_reserved || vocab_size > (1 << 20)) {
+    fail(ErrorCode::kUsage, "--vocab-size {}: expected more than {} ({}) and at most {}",
+         vocab_size, num_reserved, reserved, 1 << 20);
   }
   if (corpus.num_bytes() == 0) {
     fail(ErrorCode::kInvalid, "{}: has no text to train a tokenizer on", corpus.path().string());
   }
+}
+
+std::map<std::string, std::string> train_sentencepiece(const Corpus& corpus, int vocab_size,
+                                                       const TrainTokenizerOptions& options) {
+  constexpr int64_t kSampleBytes = int64_t{12} << 20;
+  const int64_t sample_bytes = options.sample_bytes > 0 ? options.sample_bytes : kSampleBytes;
+  std::vector<std::string> sentences;
+  sample_corpus(corpus, sample_bytes, kSentenceBytes, options.seed,
+                [&](std::string_view excerpt) { sentences.emplace_back(excerpt); });
+  if (sentences.empty()) {
+    fail(ErrorCode::kInvalid, "{}: a sample of {} bytes holds no text", corpus.path().string(),
+         sample_bytes);
+  }
+  const std::string model = train_model(std::move(sentences), vocab_size, corpus.path().string());
+  return Tokenizer::from_model(model, corpus.path().string() + ": its tokenizer")->export_files();
 }
 
 }  // namespace
@@ -195,18 +210,16 @@ void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_b
 
 void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,
                      const TrainTokenizerOptions& options) {
-  check_request(corpus, vocab_size);
-  prepare_folder(out_dir, options.overwrite);  // before the work, so that it fails at once
-  std::vector<std::string> sentences;
-  sample_corpus(corpus, options.sample_bytes, kSentenceBytes, options.seed,
-                [&](std::string_view excerpt) { sentences.emplace_back(excerpt); });
-  if (sentences.empty()) {
-    fail(ErrorCode::kInvalid, "{}: a sample of {} bytes holds no text", corpus.path().string(),
-         options.sample_bytes);
+  const bool is_byte_level = options.kind == TokenizerKind::kByteLevel;
+  const auto num_special = static_cast<int>(options.special.size());
+  if (is_byte_level) {
+    check_request(corpus, vocab_size, 256 + num_special, "256 bytes and the special tokens");
+  } else {
+    check_request(corpus, vocab_size, kReservedPieces, "256 bytes and 3 control tokens");
   }
-  const std::string model = train_model(std::move(sentences), vocab_size, corpus.path().string());
-  const std::string name = (out_dir / "tokenizer.model").string();
-  write_tokenizer(out_dir, Tokenizer::from_model(model, name)->export_files());
+  prepare_folder(out_dir, options.overwrite);  // before the work, so that it fails at once
+  write_tokenizer(out_dir, is_byte_level ? train_byte_level(corpus, vocab_size, options)
+                                         : train_sentencepiece(corpus, vocab_size, options));
 }
 
 void convert_tokenizer(const fs::path& folder_or_file, const fs::path& out_dir, bool overwrite) {

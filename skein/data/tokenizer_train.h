@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
 #include "skein/data/corpus.h"
+#include "skein/data/tokenizer.h"
 
 namespace skein {
 
@@ -16,5 +18,9 @@ namespace skein {
 // character.
 void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_bytes, uint64_t seed,
                    const std::function<void(std::string_view)>& visit);
+
+// The files of a tokenizer of byte-level BPE, by name.
+std::map<std::string, std::string> train_byte_level(const Corpus& corpus, int vocab_size,
+                                                    const TrainTokenizerOptions& options);
 
 }  // namespace skein
