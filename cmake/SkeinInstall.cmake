@@ -64,10 +64,12 @@ function(skein_install_tests)
            ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME launch/queue COMMAND tests/slurm/queue_of_jobs.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --jobs 10 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME launch/shards COMMAND tests/slurm/shards_test.py ${CMAKE_BINARY_DIR}/skein
+           ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME launch/job_set COMMAND tests/launch/job_set_test.py ${CMAKE_BINARY_DIR}/skein
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(launch/slurm launch/queue launch/job_set PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
-  set_tests_properties(launch/slurm launch/queue PROPERTIES RUN_SERIAL ON)
+  set_tests_properties(launch/slurm launch/queue launch/shards launch/job_set PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+  set_tests_properties(launch/slurm launch/queue launch/shards PROPERTIES RUN_SERIAL ON)
   add_test(NAME survival/soak_etcd COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --steps 500 --etcd
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

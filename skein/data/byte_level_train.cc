@@ -105,10 +105,10 @@ OrderedJson pre_tokenizer(Pattern::Kind kind) {
 }
 
 std::string tokenizer_json(const bpe::LearntMerges& learnt, const TrainTokenizerOptions& options) {
-  OrderedJson added = OrderedJson::array(), vocabulary = OrderedJson::object(),
-              merges = OrderedJson::array();
+  OrderedJson added = OrderedJson::array(), merges = OrderedJson::array();
+  OrderedJson::object_t vocabulary;  // push_back(): anything else looks through all of it first
   for (const std::string& text : options.special) {
-    vocabulary[text] = added.size();
+    vocabulary.push_back({text, added.size()});
     added.push_back({{"id", added.size()},
                      {"content", text},
                      {"single_word", false},
@@ -120,11 +120,12 @@ std::string tokenizer_json(const bpe::LearntMerges& learnt, const TrainTokenizer
   std::vector<std::string> spelled;
   for (const std::string& token : learnt.tokens) {
     spelled.push_back(bpe::to_byte_level(token));
-    if (vocabulary.contains(spelled.back())) {
+    const std::string& text = spelled.back();
+    if (std::find(options.special.begin(), options.special.end(), text) != options.special.end()) {
       fail(ErrorCode::kUsage, "--special {}: is a token of text as well: expected one such as {}",
-           spelled.back(), "<|endoftext|>");
+           text, "<|endoftext|>");
     }
-    vocabulary[spelled.back()] = options.special.size() + spelled.size() - 1;
+    vocabulary.push_back({text, options.special.size() + spelled.size() - 1});
   }
   for (const auto& merge : learnt.merges) {
     merges.push_back(

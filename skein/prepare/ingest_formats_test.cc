@@ -5,7 +5,10 @@
 #include <arrow/table.h>
 #include <gmock/gmock.h>
 #include <parquet/arrow/writer.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+
+#include <fstream>
 
 #include "tests/data/ingest_testing.h"
 
@@ -248,6 +251,48 @@ TEST_F(IngestFormats, AnotherColumnMayHoldTheDocuments) {
                 AllOf(HasSubstr("`content`"), HasSubstr("body"), HasSubstr("--text-column")))
         << file;
   }
+}
+
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) << 10;
+}
+
+// Every byte of a small file, as sizes and counts among them say other things than there are.
+TEST_F(IngestFormats, ParquetThatLiesIsAnErrorOrDocuments) {
+  const std::string file = read_file(kCorpusGoldens / "documents.parquet");
+  const int64_t peak_before = peak_resident_bytes();
+  int num_refused = 0, num_read = 0;
+  for (size_t at = 0; at < file.size(); ++at) {
+    for (const uint8_t flipped : {0x80, 0xff}) {
+      std::string lie = file;
+      lie[at] = static_cast<char>(static_cast<uint8_t>(lie[at]) ^ flipped);
+      const fs::path path = folder_ / "lie.parquet";
+      std::ofstream(path, std::ios::binary) << lie;
+      try {
+        ReadOptions options;
+        options.utf8.invalid = InvalidUtf8::kReplace;
+        read_documents(path, options, [](std::string_view text, int64_t) {
+          ASSERT_LT(text.size(), size_t{1} << 20);
+        });
+        ++num_read;
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("lie.parquet"));
+        ++num_refused;
+      }
+    }
+  }
+  EXPECT_GT(num_refused, 1000);
+  EXPECT_GT(num_read, 100);
+  EXPECT_LT(peak_resident_bytes() - peak_before, int64_t{512} << 20);
+}
+
+TEST_F(IngestFormats, DocumentsOfHundredsOfMegabytesPass) {
+  std::string text;
+  for (int i = 0; text.size() < size_t{220} << 20; ++i) text += fmt::format("line {} of many\n", i);
+  EXPECT_EQ(ingested({write("a.jsonl", Json({{"text", text}}).dump() + "\n{\"text\": \"b\"}")}),
+            (Documents{text, "b"}));
 }
 
 }  // namespace
