@@ -273,11 +273,12 @@ void EnglishWords::join_exceptions(std::string_view text, std::vector<Word>& wor
   std::stable_sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) {
     return a.end - a.begin > b.end - b.begin;
   });
-  std::vector<bool> is_seen(words.size());
+  std::vector<bool> is_seen(words.size() - first);
   for (const Match& match : matches) {
-    if (!is_seen[match.begin] && !is_seen[match.end - 1]) chosen.push_back(match);
-    std::fill(is_seen.begin() + static_cast<ptrdiff_t>(match.begin),
-              is_seen.begin() + static_cast<ptrdiff_t>(match.end), true);
+    const auto begin = is_seen.begin() + static_cast<ptrdiff_t>(match.begin - first);
+    const auto end = is_seen.begin() + static_cast<ptrdiff_t>(match.end - first);
+    if (!*begin && !*(end - 1)) chosen.push_back(match);
+    std::fill(begin, end, true);
   }
   std::sort(chosen.begin(), chosen.end(),
             [](const Match& a, const Match& b) { return a.begin < b.begin; });
