@@ -113,7 +113,11 @@ SourceRecord CorpusSources::find(int64_t document) const {
   --run;
   const int64_t source = table_->sources->GetValueIndex(run - begin);
   if (source < 0 || source >= num_sources()) fail_damaged(path_, "a run has no source");
-  return {table_->names->GetView(source), table_->first_records[run - begin] + (document - *run)};
+  int64_t record = 0;
+  if (__builtin_add_overflow(table_->first_records[run - begin], document - *run, &record)) {
+    fail_damaged(path_, fmt::format("document {} has no record", document));
+  }
+  return {table_->names->GetView(source), record};
 }
 
 CorpusSourcesWriter::CorpusSourcesWriter(const fs::path& corpus, std::string made_from)

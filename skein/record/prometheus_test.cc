@@ -57,6 +57,16 @@ TEST(Prometheus, WritesTheTextFormat) {
   EXPECT_NE(text.find("\nskein_memory_bytes 1048576\n"), std::string::npos);
 }
 
+TEST(Prometheus, TellsTheEpochsOfEachSource) {
+  StepMetrics metrics;
+  metrics.epochs = {{"web", 0.25F}, {"a \"b\" \\ c", 1.5F}};
+  PrometheusText prometheus;
+  add_step_metrics(prometheus, {.metrics = metrics});
+  EXPECT_NE(prometheus.text().find("\nskein_source_epochs{source=\"web\"} 0.25\n"
+                                   "skein_source_epochs{source=\"a \\\"b\\\" \\\\ c\"} 1.5\n"),
+            std::string::npos);
+}
+
 TEST(Prometheus, ServesTheNewestText) {
   std::atomic<int> step = 1;
   PrometheusServer server("127.0.0.1:0", [&] { return fmt::format("skein_step {}\n", step++); });

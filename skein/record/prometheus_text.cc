@@ -2,6 +2,15 @@
 
 namespace skein {
 
+std::string PrometheusText::label(const char* name, std::string_view value) {
+  std::string escaped;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') escaped += '\\';
+    escaped += c == '\n' ? "\\n" : std::string(1, c);
+  }
+  return fmt::format("{}=\"{}\"", name, escaped);
+}
+
 void add_step_metrics(PrometheusText& text, const PrometheusSample& sample) {
   const StepMetrics& metrics = sample.metrics;
   const auto gauge = [&](const char* name, auto value, const char* help) {
@@ -33,6 +42,12 @@ void add_step_metrics(PrometheusText& text, const PrometheusSample& sample) {
   if (metrics.peak_utilization > 0) {
     gauge("peak_utilization", metrics.peak_utilization,
           "Share of the matrix-product rate that the maker of the device advertises, 0 to 1.");
+  }
+  if (!metrics.epochs.empty()) {
+    text.family("source_epochs", "gauge", "How often each of several corpora was read.");
+    for (const auto& [source, epochs] : metrics.epochs) {
+      text.sample(epochs, PrometheusText::label("source", source));
+    }
   }
   gauge("memory_bytes", sample.memory_bytes, "Memory of the arenas.");
   gauge("grad_spike_steps", sample.spike_steps,

@@ -43,6 +43,9 @@ class PrometheusText {
   }
   const std::string& text() const { return text_; }
 
+  // `value` as that of a label: name="value".
+  static std::string label(const char* name, std::string_view value);
+
  private:
   std::string text_, name_;
 };
