@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "skein/bpe/split_window.h"
 #include "skein/bpe/unicode_classes.h"
 #include "skein/bpe/utf8.h"
 
@@ -24,7 +25,7 @@ namespace skein::bpe {
 
 class SplitPattern {
  public:
-  enum class Kind : uint8_t { kGpt2, kLlama3, kQwen2 };
+  using Kind = PatternKind;
 
   explicit SplitPattern(Kind kind) : kind_(kind), classes_(unicode_classes()) {}
 
@@ -33,7 +34,8 @@ class SplitPattern {
   static std::string_view regular_expression(Kind kind);
 
   // Calls visit(end_of_word), and end_of_word(at, end) is the end of the word that begins at `at`,
-  // which is before `end`: compiled for each pattern, into the caller's loop.
+  // which is before `end`: compiled for each pattern, into the caller's loop. Each call is for the
+  // word behind that of the call before; to go back or elsewhere takes another end_of_word.
   template <class Visit>
   void with_end_of_word(Visit&& visit) const {
     switch (kind_) {
@@ -46,17 +48,32 @@ class SplitPattern {
     }
   }
 
+  // The same for one word, wherever it lies, without looking at more than it needs.
+  template <Kind kKind>
+  const char* end_of_word(const char* at, const char* end) const;
+
  private:
   template <Kind kKind>
   struct EndOfWord {
     const SplitPattern& pattern;
-    const char* operator()(const char* at, const char* end) const {
-      return pattern.end_of_word<kKind>(at, end);
+    const char* window = nullptr;
+    uint64_t ends = 0;  // of words in the window
+
+    const char* operator()(const char* at, const char* end) {
+      if (ends == 0) {
+        if (end - at < static_cast<ptrdiff_t>(kWindowBytes)) {
+          return pattern.end_of_word<kKind>(at, end);
+        }
+        window = at;
+        ends = word_starts(kKind, at) & ~uint64_t{1};
+        if (ends == 0) return pattern.end_of_word<kKind>(at, end);
+      }
+      const char* const behind = window + std::countr_zero(ends);
+      ends &= ends - 1;
+      return behind;
     }
   };
 
-  template <Kind kKind>
-  const char* end_of_word(const char* at, const char* end) const;
   template <Kind kKind>
   const char* end_of_spaces(const char* at, const char* end) const;
   const char* end_of_run(Class its_class, const char* at, const char* end) const;
@@ -70,24 +87,6 @@ class SplitPattern {
 namespace internal {
 
 inline bool is_newline(char c) { return c == '\r' || c == '\n'; }
-
-// The end of "'s" and the like at `at`, or `at`.
-inline const char* end_of_contraction(const char* at, const char* end, bool ignores_case) {
-  if (*at != '\'' || end - at < 2) return at;
-  const auto folded = [&](int i) {
-    const char c = at[i];
-    return ignores_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-  };
-  const char first = folded(1);
-  if (first == 's' || first == 't' || first == 'm' || first == 'd') return at + 2;
-  if (end - at < 3) return at;
-  // U+017F, the long s, is an s to those who ignore case.
-  if (ignores_case && at[1] == '\xc5' && at[2] == '\xbf') return at + 3;
-  const char second = folded(2);
-  const bool is_one = (first == 'r' && second == 'e') || (first == 'v' && second == 'e') ||
-                      (first == 'l' && second == 'l');
-  return is_one ? at + 3 : at;
-}
 
 }  // namespace internal
 
@@ -157,7 +156,7 @@ const char* SplitPattern::end_of_word(const char* at, const char* end) const {
   constexpr bool kIsGpt2 = kKind == Kind::kGpt2;
   const char c = *at;
   if (c == '\'') {
-    const char* const behind = internal::end_of_contraction(at, end, !kIsGpt2);
+    const char* const behind = end_of_contraction(at, end, !kIsGpt2);
     if (behind != at) return behind;
   }
   int size = 0;

@@ -27,7 +27,7 @@ struct TextHash {
 using Counts = std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>>;
 
 void count_words(std::string_view text, const Pattern& pattern, Counts& counts) {
-  pattern.with_end_of_word([&](const auto& end_of_word) {
+  pattern.with_end_of_word([&](auto end_of_word) {
     const char* const end = text.data() + text.size();
     for (const char* at = text.data(); at < end;) {
       const char* const behind = end_of_word(at, end);
