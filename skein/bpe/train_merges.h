@@ -1,10 +1,10 @@
 // Learns byte-level merges from words and how often they occur.
 //
-// Formula  as long as there are fewer than `num_tokens` tokens, the most frequent pair of neighbours
-//          becomes a token, of equally frequent pairs the one with the lowest ids; it ends where no
-//          pair is as frequent as `min_count`
-// Ids      0 to 255 are the bytes in the order of GPT-2's alphabet (byte_alphabet_order()), then the
-//          tokens in the order in which they were learnt
+// Formula  as long as there are fewer than `num_tokens` tokens, the most frequent pair of
+//          neighbours becomes a token, of equally frequent pairs the one with the lowest ids; it
+//          ends where no pair is as frequent as `min_count`
+// Ids      0 to 255 are the bytes in the order of GPT-2's alphabet (byte_alphabet_order()), then
+//          the tokens in the order in which they were learnt
 // Memory   about 20 bytes a byte of all different words together
 // Cost     each merge looks at the words that hold its pair
 // Threads  one; the result is a function of the words alone

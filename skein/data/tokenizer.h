@@ -90,13 +90,13 @@ struct TrainTokenizerOptions {
   std::function<void(const char* pass, int64_t done, int64_t of)> on_progress;
 };
 
-// Trains a tokenizer and writes it to `out_dir`, in files that transformers loads directly. They are
-// a function of the corpus, vocab_size and options.
+// Trains a tokenizer and writes it to `out_dir`, in files that transformers loads directly. They
+// are a function of the corpus, vocab_size and options.
 //   SentencePiece  BPE like Llama 2's (byte fallback, single digits, identity normalization, unk 0,
 //                  bos 1, eos 2): tokenizer.model, tokenizer.json, tokenizer_config.json,
 //                  special_tokens_map.json
-//   byte-level     like GPT-2's and Llama 3's: tokenizer.json, tokenizer_config.json. The pattern of
-//                  Qwen 2 comes with normalization form C. Memory: 100 bytes a different word
+//   byte-level     like GPT-2's and Llama 3's: tokenizer.json, tokenizer_config.json. The pattern
+//                  of Qwen 2 comes with normalization form C. Memory: 100 bytes a different word
 void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,
                      const TrainTokenizerOptions& options = {});
 

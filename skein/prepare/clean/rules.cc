@@ -77,7 +77,11 @@ void CleanRules::set(std::string_view setting) {
   std::vector<std::string_view> names;
   for (const Filter filter : kFilters) {
     names.emplace_back(name_of(filter));
-    if (name != name_of(filter) || !is_switch) continue;
+    if (name != name_of(filter)) continue;
+    if (!is_switch) {
+      fail(ErrorCode::kUsage, "--set {}: {} is a filter of several rules: expected on or off",
+           setting, name);
+    }
     for (const RuleInfo& rule : kRules) {
       // What a filter has off by default stays off when the filter is on.
       Setting& its = settings_[static_cast<size_t>(rule.rule)];
