@@ -5,6 +5,7 @@
 #endif
 
 #include <bit>
+#include <initializer_list>
 
 namespace skein::bpe {
 namespace {
