@@ -60,8 +60,8 @@ warmup_steps = 1
 decay_steps = 10
 TOML
 skein data ingest --out /job/corpus.arrow /job/text.txt
-skein data tokenizer --vocab-size 400 --out /job/tokenizer /job/corpus.arrow
-skein plan /job/run.toml --set model.vocab_size=400 --hardware /moved/share/skein/configs/hardware/h100-8x.toml > /dev/null
+skein data tokenizer --vocab-size 512 --out /job/tokenizer /job/corpus.arrow
+skein plan /job/run.toml --set model.vocab_size=512 --hardware /moved/share/skein/configs/hardware/h100-8x.toml > /dev/null
 skein plan /moved/share/skein/configs/demo.toml --hardware /moved/share/skein/configs/hardware/h100-8x.toml > /dev/null
 skein train /job/run.toml
 skein checkpoint verify /job/run
