@@ -1,30 +1,20 @@
 #include "skein/bpe/unicode_classes.h"
 
-#include <algorithm>
 #include <vector>
+
+#include "skein/bpe/code_point_table.h"
 
 namespace skein::bpe {
 namespace {
 
-struct Range {
-  char32_t first, last;
-  Class its_class;
-};
-
-constexpr Range kRanges[] = {
+constexpr CodePointRange<Class> kRanges[] = {
 #include "skein/bpe/unicode_ranges.inc"
 };
 
 }  // namespace
 
 const Class* unicode_classes() {
-  static const std::vector<Class> classes = [] {
-    std::vector<Class> table(0x110000, Class::kOther);
-    for (const Range& range : kRanges) {
-      std::fill(table.begin() + range.first, table.begin() + range.last + 1, range.its_class);
-    }
-    return table;
-  }();
+  static const std::vector<Class> classes = code_point_table<Class>(kRanges, Class::kOther);
   return classes.data();
 }
 

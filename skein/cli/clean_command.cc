@@ -15,7 +15,7 @@ namespace {
 
 struct CleanCommand {
   IngestArguments ingest;
-  std::vector<std::string> settings, removes;
+  std::vector<std::string> settings, removes, languages;
   std::string language_model, page;
   size_t num_examples = 1;
   bool json = false;
@@ -60,6 +60,15 @@ int run(CleanCommand& options) {
   CleanOptions& clean = options.clean;
   for (const std::string& setting : options.settings) clean.rules.set(setting);
   clean.language_model = options.language_model;
+  if (!options.languages.empty()) {
+    clean.languages = options.languages;
+    if (options.language_model.empty()) {
+      fail(ErrorCode::kUsage,
+           "--language {}: nothing tells languages without --language-model FILE, such as "
+           "lid.176.bin from https://fasttext.cc",
+           options.languages.front());
+    }
+  }
   const auto removes = [&](const char* what) {
     return std::find(options.removes.begin(), options.removes.end(), what) != options.removes.end();
   };
@@ -70,12 +79,18 @@ int run(CleanCommand& options) {
     fmt::print(stderr, "languages are not looked at: --language-model names no model\n");
   }
   CleanReport total;
-  bool has_counts = false;
+  int64_t num_made = 0, num_finished_before = 0;
   run_ingest(options.ingest, command_words(options), [&](const IngestReport& report) {
-    has_counts |= !report.was_finished;
+    ++(report.was_finished ? num_finished_before : num_made);
     for (const Json& counters : report.counters) total.add(CleanReport::from_counters(counters));
   });
-  if (!has_counts) return kExitDone;
+  if (num_finished_before > 0) {
+    fmt::print(stderr, "no report of {}: nothing was read; --overwrite makes it anew\n",
+               num_finished_before == 1
+                   ? "a corpus that was finished before"
+                   : fmt::format("{} corpora that were finished before", num_finished_before));
+  }
+  if (num_made == 0) return kExitDone;
   if (!options.page.empty()) write_file_atomic(options.page, to_html(total, clean.rules));
   if (options.json) {
     print_json(to_json(total, clean.rules));
@@ -98,8 +113,7 @@ void add_clean_command(CLI::App& group, CommandContext& context) {
       ->allow_extra_args(false);
   as_path(command->add_option("--language-model", options->language_model,
                               "a model of fastText, such as lid.176.bin"));
-  command
-      ->add_option("--language", options->clean.languages, "keep documents in it, en; repeatable")
+  command->add_option("--language", options->languages, "keep documents in it, en; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--repair", options->clean.repairs,
                     "repair text that was decoded wrongly, line ends and controls; NFC");

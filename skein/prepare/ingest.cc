@@ -6,6 +6,7 @@
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
 #include "skein/prepare/dealer.h"
+#include "skein/prepare/outputs.h"
 #include "skein/prepare/pieces.h"
 #include "skein/prepare/read/inputs.h"
 
@@ -14,27 +15,6 @@ namespace {
 
 constexpr double kValidationFraction = 0.01;
 constexpr int64_t kFewInvalidLines = 100;
-
-// Checks the path of an output: it must be possible to write, and must not replace a file by
-// accident.
-void check_output(const char* option, const fs::path& path, bool overwrite) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (path.empty() || !path.has_filename() || fs::is_directory(status)) {
-    fail(ErrorCode::kUsage, "{} {}: is a folder: expected the name of a file, such as {}", option,
-         path.empty() ? "\"\"" : path.string(), (path / "corpus.arrow").string());
-  }
-  if (fs::exists(status) && !overwrite) {
-    fail(ErrorCode::kUsage, "{} {}: exists: name another file, or --overwrite to replace it",
-         option, path.string());
-  }
-  if (!path.has_parent_path()) return;
-  fs::create_directories(path.parent_path(), error);
-  if (error) {
-    fail(ErrorCode::kUsage, "{} {}: cannot make the folder {}: {}", option, path.string(),
-         path.parent_path().string(), errno_text(error.value()));
-  }
-}
 
 void check_options(const fs::path& out, const IngestOptions& options) {
   if (options.validation_out.empty()) {
@@ -89,18 +69,6 @@ class CopyWorker : public PieceWorker {
     if (!document.text.empty()) out.append(document.text, document.origin);
   }
 };
-
-void check_not_output(const std::vector<InputFile>& files, const fs::path& out,
-                      const IngestOptions& options) {
-  for (const InputFile& file : files) {
-    std::error_code ignored;
-    if (fs::equivalent(file.path, out, ignored) ||
-        fs::equivalent(file.path, options.validation_out, ignored)) {
-      fail(ErrorCode::kUsage, "{}: an input, and what is to be written as well",
-           file.path.string());
-    }
-  }
-}
 
 PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) {
   PiecesOptions pieces;
@@ -189,7 +157,7 @@ IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
 IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions& options,
                     const std::function<void(const PiecesProgress&)>& on_progress) {
   check_options(out, options);
-  check_not_output(found.files, out, options);
+  check_not_outputs(found.files, {out, options.validation_out});
   IngestReport report;
   report.passed_over = std::move(found.passed_over);
   report.notes = std::move(found.notes);

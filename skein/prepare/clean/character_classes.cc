@@ -1,31 +1,22 @@
 #include "skein/prepare/clean/character_classes.h"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
+
+#include "skein/bpe/code_point_table.h"
 
 namespace skein {
 namespace {
 
-struct Range {
-  char32_t first, last;
-  uint32_t classes;
-};
-
-constexpr Range kRanges[] = {
+constexpr bpe::CodePointRange<uint32_t> kRanges[] = {
 #include "skein/prepare/clean/character_classes.inc"
 };
 
 }  // namespace
 
 const uint32_t* character_classes() {
-  static const std::vector<uint32_t> classes = [] {
-    std::vector<uint32_t> table(0x110000, 0);
-    for (const Range& range : kRanges) {
-      std::fill(table.begin() + range.first, table.begin() + range.last + 1, range.classes);
-    }
-    return table;
-  }();
+  static const std::vector<uint32_t> classes =
+      bpe::code_point_table<uint32_t>(kRanges, uint32_t{0});
   return classes.data();
 }
 

@@ -5,15 +5,10 @@
 #include <cstring>
 
 #include "skein/base/hash.h"
+#include "skein/prepare/clean/hash_counts.h"
 
 namespace skein {
 namespace {
-
-uint64_t mix(uint64_t first, uint64_t second) {
-  const auto product =
-      static_cast<unsigned __int128>(first ^ 0x9fb21c651e98df25) * (second ^ 0xd6e8feb86659fd93);
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-}
 
 // A bit for each; 0: another word.
 int stop_word_bit(std::string_view word) {
@@ -41,7 +36,7 @@ uint64_t hash_word(const char* word, uint32_t size) {
   } else if (size < 16) {
     second &= (uint64_t{1} << 8 * (size - 8)) - 1;
   }
-  return mix(first, second + size);
+  return mix_hashes(first, second + size);
 }
 
 // The bytes of the line break at `at`; 0: there is none.
@@ -133,7 +128,7 @@ uint64_t DocumentWords::prefix_hash(size_t word) const {
   uint64_t first = 0, second = 0;
   std::memcpy(&first, &joined_[measured_[word].begin], 8);
   std::memcpy(&second, &joined_[measured_[word].begin + 8], 8);
-  return mix(first, second);
+  return mix_hashes(first, second);
 }
 
 int64_t count_sentences(std::string_view text, const std::vector<Word>& words, size_t first,

@@ -37,11 +37,6 @@ Repeats count_repeats(std::string_view text, size_t min_breaks, HashSet& seen) {
 
 constexpr size_t kFewestWords = 5;  // of a sequence that is looked for whole
 
-uint64_t mix(uint64_t hash, uint64_t more) {
-  const uint64_t mixed = (hash ^ more) * 0x9fb21c651e98df25;
-  return mixed ^ mixed >> 32;
-}
-
 double share(int64_t part, int64_t whole) {
   return static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -79,7 +74,7 @@ std::optional<Rule> GopherRepetition::judge_words(const DocumentWords& document)
   size_t num_words = 1;
   top_count_ = document.num_words();
   sequences_.clear();
-  for (const MeasuredWord& word : document.measured()) sequences_.push_back(mix(word.hash, 0));
+  for (const MeasuredWord& word : document.measured()) sequences_.push_back(word.hash);
   for (const Rule rule : {Rule::kTop2Gram, Rule::kTop3Gram, Rule::kTop4Gram}) {
     lengthen_sequences(document, ++num_words);
     if (rules_.is_on(rule) && may_be_top(document, num_words, rule) &&
@@ -101,7 +96,7 @@ void GopherRepetition::lengthen_sequences(const DocumentWords& document, size_t 
   const std::vector<MeasuredWord>& words = document.measured();
   sequences_.resize(words.size() < num_words ? 0 : words.size() - num_words + 1);
   for (size_t i = 0; i < sequences_.size(); ++i) {
-    sequences_[i] = mix(sequences_[i], words[i + num_words - 1].hash);
+    sequences_[i] = mix_hashes(sequences_[i], words[i + num_words - 1].hash);
   }
 }
 

@@ -11,6 +11,13 @@
 
 namespace skein {
 
+// Of two hashes in this order.
+inline uint64_t mix_hashes(uint64_t first, uint64_t second) {
+  const auto product =
+      static_cast<unsigned __int128>(first ^ 0x9fb21c651e98df25) * (second ^ 0xd6e8feb86659fd93);
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
 class HashSet {
  public:
   // Forgets all, and makes room for `num_hashes` different ones.

@@ -17,10 +17,7 @@ constexpr std::array<char32_t, 32> kWindows1252 = {
 
 // The byte that Windows-1252 shows as `code`; -1: none.
 int byte_of(char32_t code) {
-  if (code >= 0xa0 && code <= 0xff) return static_cast<int>(code);
-  if (code >= 0x80 && code < 0xa0) {  // a control, as Latin-1 has it
-    return static_cast<int>(code);
-  }
+  if (code >= 0x80 && code <= 0xff) return static_cast<int>(code);  // controls as Latin-1 has them
   const auto found = std::find(kWindows1252.begin(), kWindows1252.end(), code);
   return found == kWindows1252.end() ? -1 : static_cast<int>(0x80 + (found - kWindows1252.begin()));
 }

@@ -8,6 +8,7 @@
 #include "skein/data/corpus_sources.h"
 #include "skein/prepare/dedup/signatures.h"
 #include "skein/prepare/ingest.h"
+#include "skein/prepare/outputs.h"
 
 namespace skein {
 namespace {
@@ -36,25 +37,12 @@ void check_options(const std::vector<fs::path>& inputs, const fs::path& out,
          "nothing to remove: --exact off, --near off, neither --passages nor "
          "--against");
   }
-  const fs::file_status status = fs::status(out);
-  if (out.filename().empty() || fs::is_directory(status)) {
-    fail(ErrorCode::kUsage, "--out {}: is a folder: expected the name of a file", out.string());
-  }
-  if (fs::exists(status) && !options.overwrite) {
-    fail(ErrorCode::kUsage, "--out {}: exists: name another file, or --overwrite to replace it",
-         out.string());
-  }
+  check_output("--out", out, options.overwrite);
 }
 
 FoundInputs find_files(const std::vector<fs::path>& inputs, const fs::path& out) {
   FoundInputs found = find_inputs(inputs, {out, work_folder_of(out)});
-  for (const InputFile& file : found.files) {
-    std::error_code ignored;
-    if (fs::equivalent(file.path, out, ignored)) {
-      fail(ErrorCode::kUsage, "{}: an input, and what is to be written as well",
-           file.path.string());
-    }
-  }
+  check_not_outputs(found.files, {out});
   return found;
 }
 

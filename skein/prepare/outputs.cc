@@ -1,0 +1,39 @@
+#include "skein/prepare/outputs.h"
+
+#include <system_error>
+
+#include "skein/base/error.h"
+
+namespace skein {
+
+void check_output(const char* option, const fs::path& path, bool overwrite) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (path.empty() || !path.has_filename() || fs::is_directory(status)) {
+    fail(ErrorCode::kUsage, "{} {}: is a folder: expected the name of a file, such as {}", option,
+         path.empty() ? "\"\"" : path.string(), (path / "corpus.arrow").string());
+  }
+  if (fs::exists(status) && !overwrite) {
+    fail(ErrorCode::kUsage, "{} {}: exists: name another file, or --overwrite to replace it",
+         option, path.string());
+  }
+  if (!path.has_parent_path()) return;
+  fs::create_directories(path.parent_path(), error);
+  if (error) {
+    fail(ErrorCode::kUsage, "{} {}: cannot make the folder {}: {}", option, path.string(),
+         path.parent_path().string(), errno_text(error.value()));
+  }
+}
+
+void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<fs::path>& outputs) {
+  for (const InputFile& input : inputs) {
+    for (const fs::path& output : outputs) {
+      std::error_code ignored;
+      if (!fs::equivalent(input.path, output, ignored)) continue;
+      fail(ErrorCode::kUsage, "{}: an input, and what is to be written as well",
+           input.path.string());
+    }
+  }
+}
+
+}  // namespace skein
