@@ -1,5 +1,6 @@
-// A home folder of a test program's own, for itself and whatever it starts: nothing that it reads
-// or keeps is the user's, and no test finds what another one left.
+// A home folder and a folder for temporary files of a test program's own, for itself and whatever it
+// starts: nothing that it reads or keeps is the user's, and no test meets the files of another one,
+// whatever they are called.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace skein {
 class TestHome {
  public:
   TestHome() {
-    std::string name = testing::TempDir() + "/skein_home_XXXXXX";
+    std::string name = std::filesystem::path(testing::TempDir()) / "skein_home_XXXXXX";
     if (mkdtemp(name.data()) == nullptr) {
       std::fprintf(stderr, "no folder can be made in %s\n", testing::TempDir().c_str());
       std::exit(1);
@@ -22,6 +23,10 @@ class TestHome {
     path_ = name;
     setenv("HOME", path_.c_str(), 1);
     setenv("SKEIN_CACHE", (path_ / "cache").c_str(), 1);
+    const std::filesystem::path temporary = path_ / "tmp";
+    std::filesystem::create_directory(temporary);
+    setenv("TEST_TMPDIR", temporary.c_str(), 1);  // testing::TempDir()
+    setenv("TMPDIR", temporary.c_str(), 1);
   }
   TestHome(const TestHome&) = delete;
   TestHome& operator=(const TestHome&) = delete;

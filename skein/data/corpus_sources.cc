@@ -6,6 +6,7 @@
 #include <arrow/ipc/reader.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
+#include <arrow/util/align_util.h>
 #include <arrow/util/key_value_metadata.h>
 
 #include <algorithm>
@@ -86,6 +87,11 @@ CorpusSources::CorpusSources(const fs::path& path)
   check((*opened)->ReadNext(&table_->batch));
   if (table_->batch == nullptr) fail_damaged(path_, "cut short");
   check(table_->batch->Validate());
+  for (const auto& column : table_->batch->column_data()) {
+    if (!arrow::util::CheckAlignment(*column, arrow::util::kValueAlignment)) {
+      fail_damaged(path_, "its numbers do not lie where numbers can be read");
+    }
+  }
   const auto values = [&](int column) {
     return static_cast<const arrow::Int64Array&>(*table_->batch->column(column)).raw_values();
   };

@@ -84,7 +84,7 @@ Scope Scope::named(std::string_view name) {
 std::string Graph::unique_name(const std::string& wanted) {
   check_name(wanted);
   if (!by_name_.contains(wanted)) return wanted;
-  for (int suffix = 2;; ++suffix) {
+  for (int& suffix = next_suffix_.try_emplace(wanted, 2).first->second;; ++suffix) {
     std::string name = fmt::format("{}'{}", wanted, suffix);
     if (!by_name_.contains(name)) return name;
   }

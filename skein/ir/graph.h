@@ -116,6 +116,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<ValueId> outputs_;
   std::unordered_map<std::string, ValueId> by_name_;
+  std::unordered_map<std::string, int> next_suffix_;  // of a name that was wanted again
   Scope scope_;
   Phase phase_ = Phase::kForward;
   int chunk_ = 0;

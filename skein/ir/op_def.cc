@@ -9,11 +9,12 @@ const TensorType& OpCall::input(int index) const {
   return *inputs[index];
 }
 
-std::string OpCall::describe(int index) const {
-  if (!has_input(index)) return "(absent)";
+std::string OperandText::to_string() const {
+  if (!call.has_input(index)) return "(absent)";
+  const auto& names = call.input_names;
   const std::string_view name =
-      index < static_cast<int>(input_names.size()) ? input_names[index] : std::string_view("input");
-  return fmt::format("{} {}", name, inputs[index]->to_string(mesh));
+      index < static_cast<int>(names.size()) ? names[index] : std::string_view("input");
+  return fmt::format("{} {}", name, call.inputs[index]->to_string(call.mesh));
 }
 
 void OpCall::fail_text(const std::string& message) const {
@@ -81,7 +82,7 @@ std::vector<Placements> match_placements(const OpCall& call, const std::vector<i
     if (!matched) {
       std::string values;
       for (const int operand : present)
-        values += (values.empty() ? "" : ", ") + call.describe(operand);
+        values += (values.empty() ? "" : ", ") + call.describe(operand).to_string();
       call.fail("no placement rule for {} on axis {}", values, call.mesh.axis(axis).name);
     }
   }

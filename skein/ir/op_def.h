@@ -25,6 +25,16 @@ class IllegalCall : public Error {
   explicit IllegalCall(const std::string& message) : Error(ErrorCode::kInvalid, message) {}
 };
 
+struct OpCall;
+
+// "x f32[4096, 512]" in a message. The text is made when a message is: rules check every call of a
+// graph, and hardly ever fail.
+struct OperandText {
+  const OpCall& call;
+  int index;
+  std::string to_string() const;
+};
+
 // One use of an op, as its rules see it. `outputs` is empty during inference.
 struct OpCall {
   std::string_view op;
@@ -40,8 +50,7 @@ struct OpCall {
   // A present input; fails where it is absent.
   const TensorType& input(int index) const;
   const TensorType& output(int index) const { return *outputs.at(index); }
-  // "x[4096, 512]" for messages.
-  std::string describe(int index) const;
+  OperandText describe(int index) const { return {*this, index}; }
 
   // Throws IllegalCall, "[op] message (scope)".
   template <typename... Args>
@@ -146,3 +155,10 @@ std::vector<Placements> match_placements(const OpCall& call, const std::vector<i
                                          int num_outputs, std::span<const std::string_view> rules);
 
 }  // namespace skein
+
+template <>
+struct fmt::formatter<skein::OperandText> : fmt::formatter<std::string> {
+  auto format(const skein::OperandText& text, format_context& context) const {
+    return fmt::formatter<std::string>::format(text.to_string(), context);
+  }
+};
