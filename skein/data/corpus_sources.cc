@@ -116,7 +116,7 @@ SourceRecord CorpusSources::find(int64_t document) const {
     fail_damaged(path_, fmt::format("has no document {} (it says that there are {})", document,
                                     num_documents_));
   }
-  --run;
+  if (*--run < 0) fail_damaged(path_, fmt::format("a run begins at document {}", *run));
   const int64_t source = table_->sources->GetValueIndex(run - begin);
   if (source < 0 || source >= num_sources()) fail_damaged(path_, "a run has no source");
   int64_t record = 0;
