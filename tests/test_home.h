@@ -1,5 +1,5 @@
-// A home folder and a folder for temporary files of a test program's own, for itself and whatever it
-// starts: nothing that it reads or keeps is the user's, and no test meets the files of another one,
+// A home folder and a folder for temporary files of a test program's own, for itself and whatever
+// it starts: nothing that it reads or keeps is the user's, and no test meets the files of another one,
 // whatever they are called.
 #pragma once
 
