@@ -1,6 +1,5 @@
 // A home folder and a folder for temporary files of a test program's own, for itself and whatever
-// it starts: nothing that it reads or keeps is the user's, and no test meets the files of another one,
-// whatever they are called.
+// it starts: nothing that it reads or keeps is the user's, and no test meets another one's files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,6 +20,10 @@ class TestHome {
       std::exit(1);
     }
     path_ = name;
+    // Tests that play another user get through.
+    using std::filesystem::perms;
+    std::filesystem::permissions(path_, perms::group_exec | perms::others_exec,
+                                 std::filesystem::perm_options::add);
     setenv("HOME", path_.c_str(), 1);
     setenv("SKEIN_CACHE", (path_ / "cache").c_str(), 1);
     const std::filesystem::path temporary = path_ / "tmp";
