@@ -10,6 +10,7 @@ function(skein_install)
   target_link_options(skein PRIVATE -Wl,--disable-new-dtags)
   install(TARGETS skein RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(FILES $<TARGET_FILE:ArrowWheel::arrow> $<TARGET_FILE:ArrowWheel::parquet>
+                $<TARGET_FILE:ArrowWheel::arrow_s3>
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/skein)
   install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/skein)
   install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -66,6 +67,9 @@ function(skein_install_tests)
            ${CMAKE_BINARY_DIR}/tmp --jobs 10 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME launch/shards COMMAND tests/slurm/shards_test.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME objects/ingest COMMAND tests/objects/ingest_test.py ${CMAKE_BINARY_DIR}/skein
+           ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(objects/ingest PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
   add_test(NAME launch/job_set COMMAND tests/launch/job_set_test.py ${CMAKE_BINARY_DIR}/skein
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(launch/slurm launch/queue launch/shards launch/job_set PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)

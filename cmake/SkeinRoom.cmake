@@ -61,7 +61,7 @@ function(skein_room room)
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
   if(SKEIN_FUZZ)
     set(tests "")
-    list(FILTER sources INCLUDE REGEX "/skein/(base|tensor|bpe|data|prepare|checkpoint|model|ir|ops|store|supervise)/|/skein/comm/collective\\.cc|/skein/replica/replica_record\\.cc|/skein/config/(config|node_range)|/skein/schedule/hardware")
+    list(FILTER sources INCLUDE REGEX "/skein/(base|tensor|bpe|data|objects|prepare|checkpoint|model|ir|ops|store|supervise)/|/skein/comm/collective\\.cc|/skein/replica/replica_record\\.cc|/skein/config/(config|node_range)|/skein/schedule/hardware")
     list(FILTER sources EXCLUDE REGEX "/skein/ops/.*(_cpu|_avx512|_ceiling|/ops|/cpu_kind|algorithm_cache)\\.cc$|/skein/ops/(matmul|cuda)/")
   endif()
 

@@ -29,15 +29,16 @@ fi
 # Arrow comes out of the pyarrow wheel: its headers and shared libraries, no Python at run time.
 arrow_version=26.0.1
 arrow_dir=.deps/pyarrow-$arrow_version
-if [ ! -f "$arrow_dir/.done" ]; then
+if [ ! -f "$arrow_dir/.done-with-s3" ]; then
   echo "setup: unpacking Arrow $arrow_version from the pyarrow wheel" >&2
   rm -rf "$arrow_dir" .deps/wheel
   mkdir -p .deps/wheel "$arrow_dir"
   python3 -m pip download --quiet --no-deps --only-binary=:all: --python-version 3.11 \
     --implementation cp --platform manylinux_2_28_x86_64 -d .deps/wheel "pyarrow==$arrow_version" >&2
-  unzip -q .deps/wheel/pyarrow-*.whl 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libparquet.so.*' -d "$arrow_dir"
+  unzip -q .deps/wheel/pyarrow-*.whl 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libarrow_s3.so.*' \
+    'pyarrow/libparquet.so.*' -d "$arrow_dir"
   rm -rf .deps/wheel
-  touch "$arrow_dir/.done"
+  touch "$arrow_dir/.done-with-s3"
 fi
 
 # promtool and Prometheus judge what the program serves and the rules in configs/monitoring. They are
@@ -72,4 +73,13 @@ if [ ! -f "$schemas_dir/.done" ]; then
   python3 -m pip install --quiet --target "$schemas_dir" \
     kubeflow-trainer-api==2.3.0 kubernetes-validate==1.37.0 PyYAML >&2
   touch "$schemas_dir/.done"
+fi
+
+# What the tests read and write objects with: a store that speaks S3's protocol, and AWS's own client.
+moto_dir=.deps/moto-5.2.5
+if [ ! -f "$moto_dir/.done" ]; then
+  echo "setup: installing moto 5.2.5, which stands in for S3" >&2
+  rm -rf "$moto_dir"
+  python3 -m pip install --quiet --target "$moto_dir" "moto[s3]==5.2.5" flask flask-cors >&2
+  touch "$moto_dir/.done"
 fi

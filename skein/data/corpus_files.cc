@@ -59,6 +59,12 @@ void check_no_shard_is_missing(const fs::path& folder, const std::vector<fs::pat
 }  // namespace
 
 std::vector<fs::path> corpus_files(const fs::path& path) {
+  if (path.native().starts_with("s3://")) {
+    fail(ErrorCode::kUnsupported,
+         "{}: corpora are not read from buckets yet: expected a file or folder; `skein data ingest "
+         "--out corpus.arrow {}` makes one",
+         path.string(), path.string());
+  }
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path};
   std::vector<fs::path> files;

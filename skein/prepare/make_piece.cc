@@ -4,6 +4,7 @@
 
 #include "skein/base/error.h"
 #include "skein/data/corpus_sources.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 namespace {
@@ -30,6 +31,7 @@ bool may_pass_over(const InputFile& file, const Error& error, const ReadOptions&
 // Documents of a corpus keep the origins that its .sources gives.
 std::optional<CorpusSources> sources_of_input(const InputFile& file, const ReadOptions& options) {
   if (input_format(file.path, options.as_text) != InputFormat::kArrow) return std::nullopt;
+  if (is_object_url(file.path)) return std::nullopt;
   return CorpusSources::beside(file.path);
 }
 
@@ -51,6 +53,7 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
                                       const std::function<bool()>& go_on) {
   PieceReport report;
   ReadOptions read = options.read;
+  read.scratch = options.work_folder;
   if (options.skip_invalid_lines) {
     read.on_invalid_line = [&](const Error& error) {
       ++report.num_invalid_lines;

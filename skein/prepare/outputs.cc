@@ -3,10 +3,15 @@
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 
 void check_output(const char* option, const fs::path& path, bool overwrite) {
+  if (is_object_url(path)) {
+    fail(ErrorCode::kUsage, "{} {}: buckets are not written to yet: expected a file", option,
+         path.string());
+  }
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (path.empty() || !path.has_filename() || fs::is_directory(status)) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/objects/object_store.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
@@ -40,6 +41,15 @@ class PlainFile : public ByteSource {
   }
   fs::path path_;
   FileDescriptor file_;
+};
+
+class ObjectBytes : public ByteSource {
+ public:
+  explicit ObjectBytes(const fs::path& url) : reader_(parse_object_url(url.native())) {}
+  size_t read(std::span<char> out) override { return reader_.read(out); }
+
+ private:
+  ObjectReader reader_;
 };
 
 class MemorySource : public ByteSource {
@@ -184,6 +194,7 @@ class ZstdSource : public Decompressor {
 }  // namespace
 
 std::unique_ptr<ByteSource> read_plain(const fs::path& path) {
+  if (is_object_url(path)) return std::make_unique<ObjectBytes>(path);
   return std::make_unique<PlainFile>(path);
 }
 

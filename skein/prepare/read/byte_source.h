@@ -22,6 +22,7 @@ class ByteSource {
   virtual size_t read(std::span<char> out) = 0;
 };
 
+// A file, or an object (s3://…).
 std::unique_ptr<ByteSource> read_plain(const fs::path& path);
 std::unique_ptr<ByteSource> read_memory(std::string_view bytes);  // must outlive the source
 std::unique_ptr<ByteSource> gunzip(std::unique_ptr<ByteSource> source, const std::string& name);

@@ -10,6 +10,7 @@
 #include "skein/base/error.h"
 #include "skein/base/json.h"
 #include "skein/data/corpus_sources.h"
+#include "skein/objects/object_store.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
@@ -230,6 +231,37 @@ void ask_state(InputFile& file) {
   if (::stat(sources_of(file.path).c_str(), &state) == 0) file.changed_ns ^= changed_ns();
 }
 
+// What Walk does with files, with the objects of that name or under it.
+void find_objects(const ObjectUrl& url, FoundInputs& found) {
+  int64_t num_hidden = 0;
+  for (const ObjectInfo& object : list_objects(url)) {
+    const fs::path path = object.url;
+    const std::string name = path.filename();
+    const auto pass_over = [&](const char* why) {
+      found.passed_over.push_back(object.url + ": " + why);
+    };
+    if (!object.named && object.url.find("/.", url.text().size()) != std::string::npos) {
+      ++num_hidden;
+    } else if (!object.named && (name == kStateFile || name == kSplitsFile)) {
+      fail(ErrorCode::kUnsupported,
+           "{}: {} is of a folder that `datasets` saved, which is not read from a bucket yet: "
+           "expected its .arrow files, named one by one",
+           url.text(), object.url);
+    } else if (!object.named && path.extension() == ".sources") {
+      pass_over(
+          "origins of documents are not read from a bucket yet: those of this corpus are its rows");
+    } else if (!object.named && path.extension() == ".partial") {
+      pass_over("what an interrupted program left");
+    } else {
+      found.files.push_back({path, object.named, object.num_bytes, object.changed_ns});
+    }
+  }
+  if (num_hidden > 0) {
+    found.passed_over.push_back(
+        fmt::format("{}: {} hidden objects (named .…)", url.text(), num_hidden));
+  }
+}
+
 }  // namespace
 
 FoundInputs find_inputs(const std::vector<fs::path>& inputs,
@@ -237,6 +269,11 @@ FoundInputs find_inputs(const std::vector<fs::path>& inputs,
   FoundInputs found;
   Walk walk(found, excluded);
   for (const fs::path& input : inputs) {
+    check_path_or_object_url(input);
+    if (is_object_url(input)) {
+      find_objects(parse_object_url(input.native()), found);
+      continue;
+    }
     const fs::file_status status = status_of(input);
     if (fs::is_directory(status)) {
       walk.folder(input);
@@ -246,7 +283,9 @@ FoundInputs find_inputs(const std::vector<fs::path>& inputs,
       fail(ErrorCode::kNotFound, "{}: no such file or folder", input.string());
     }
   }
-  for (InputFile& file : found.files) ask_state(file);
+  for (InputFile& file : found.files) {
+    if (!is_object_url(file.path)) ask_state(file);
+  }
   note_splits(found);
   return found;
 }

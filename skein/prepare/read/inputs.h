@@ -6,6 +6,7 @@
 // Saved    a folder that Hugging Face `datasets` saved (save_to_disk: state.json beside .arrow
 //          files) gives the files that its state.json lists. A saved DatasetDict
 //          (dataset_dict.json) is refused: its splits are not one corpus.
+// Objects  s3://BUCKET/KEY is the object of that name, or all that lie under it (objects/).
 // Errors   Error{kNotFound} for a missing file or folder, Error{kUsage} for a DatasetDict,
 //          Error{kIo} naming the folder that cannot be read.
 #pragma once
@@ -20,7 +21,7 @@ namespace skein {
 struct InputFile {
   fs::path path;
   bool named = false;      // by the caller, not found in a folder
-  int64_t num_bytes = 0;   // as it lies on the disk
+  int64_t num_bytes = 0;   // as it lies on the disk or in its bucket
   int64_t changed_ns = 0;  // since 1970, when it was changed; with its .sources, a mix of both
 };
 

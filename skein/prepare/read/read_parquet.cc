@@ -9,6 +9,7 @@
 #include <parquet/schema.h>
 
 #include "skein/data/text_column.h"
+#include "skein/objects/object_store.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int64_t kBatchRows = 1024;
 constexpr int64_t kReadBufferBytes = int64_t{1} << 20;
+constexpr int64_t kObjectBufferBytes = int64_t{8} << 20;  // each is a request
 
 void check(const arrow::Status& status, const fs::path& path) {
   if (!status.ok()) {
@@ -55,11 +57,16 @@ int text_leaf(const parquet::SchemaDescriptor& schema, const fs::path& path,
 }
 
 std::unique_ptr<parquet::arrow::FileReader> open_reader(const fs::path& path) {
-  auto file = value_or_fail(arrow::io::ReadableFile::Open(path.string()), path);
+  std::shared_ptr<arrow::io::RandomAccessFile> file;
+  if (is_object_url(path)) {
+    file = open_object(parse_object_url(path.native()));
+  } else {
+    file = value_or_fail(arrow::io::ReadableFile::Open(path.string()), path);
+  }
   // Reads page by page, not a whole column chunk at once.
   parquet::ReaderProperties properties = parquet::default_reader_properties();
   properties.enable_buffered_stream();
-  properties.set_buffer_size(kReadBufferBytes);
+  properties.set_buffer_size(is_object_url(path) ? kObjectBufferBytes : kReadBufferBytes);
   parquet::ArrowReaderProperties arrow_properties;
   arrow_properties.set_batch_size(kBatchRows);
   arrow_properties.set_pre_buffer(false);

@@ -1,11 +1,17 @@
 #include "skein/prepare/read/readers.h"
 
+#include <arrow/buffer.h>
+#include <arrow/io/interfaces.h>
 #include <arrow/memory_pool.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <fstream>
 
 #include "skein/data/text_column.h"
+#include "skein/objects/object_store.h"
 
 namespace skein {
 namespace {
@@ -39,6 +45,11 @@ std::string name_inside(const fs::path& path) {
 
 // The first bytes of a file; empty if it cannot be opened (reading it will report why).
 std::string head_of(const fs::path& path) {
+  if (is_object_url(path)) {
+    const auto file = open_object(parse_object_url(path.native()));
+    const auto head = file->ReadAt(0, 8);
+    return head.ok() ? (*head)->ToString() : "";
+  }
   std::ifstream file(path, std::ios::binary);
   std::string head(8, '\0');
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
@@ -89,7 +100,7 @@ void visit_text(std::string_view text, const fs::path& path, const ReadOptions& 
   if (accept_text(text, repaired, path.string(), options)) visit(text, 1);
 }
 
-// The whole text of a compressed file.
+// The whole text of a compressed file, or of an object.
 std::string unpacked_text(const fs::path& path, const ReadOptions& options) {
   constexpr size_t kReadAtOnce = size_t{1} << 20;
   const auto source = open_bytes(path, options.bytes);
@@ -102,10 +113,27 @@ std::string unpacked_text(const fs::path& path, const ReadOptions& options) {
     if (count == 0) return text;
     if (static_cast<int64_t>(text.size()) > options.max_document_bytes) {
       fail(ErrorCode::kUnsupported,
-           "{}: more than {} bytes of text in one compressed file: split it", path.string(),
-           options.max_document_bytes);
+           "{}: more than {} bytes of text in one compressed file or object: split it",
+           path.string(), options.max_document_bytes);
     }
   }
+}
+
+// The whole object, in a file of `scratch` that has no name and goes with the map.
+MappedFile copy_object(const fs::path& url, const ReadOptions& options) {
+  const fs::path folder = options.scratch.empty() ? fs::temp_directory_path() : options.scratch;
+  std::string name = folder / "object_XXXXXX";
+  const FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
+  if (file.get() < 0) {
+    fail(errno_code(errno), "cannot create {} for {}: {}", name, url.string(), errno_text(errno));
+  }
+  ::unlink(name.c_str());
+  const auto source = open_bytes(url, options.bytes);
+  std::string buffer(size_t{1} << 20, '\0');
+  while (const size_t count = source->read({buffer.data(), buffer.size()})) {
+    write_all(file.get(), std::as_bytes(std::span(buffer.data(), count)), url);
+  }
+  return MappedFile(file, url);
 }
 
 void release_pages(std::span<const std::byte> mapped) {
@@ -159,7 +187,7 @@ void read_documents(const fs::path& path, const ReadOptions& options,
 
 void read_text(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
   std::error_code ignored;
-  if (name_inside(path) != path.filename().string()) {
+  if (is_object_url(path) || name_inside(path) != path.filename().string()) {
     return visit_text(unpacked_text(path, options), path, options, visit);
   }
   if (fs::file_size(path, ignored) <= static_cast<uintmax_t>(kReadBytes)) {
@@ -170,7 +198,7 @@ void read_text(const fs::path& path, const ReadOptions& options, const DocumentV
 }
 
 void read_arrow(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
-  const MappedFile file(path);
+  const MappedFile file = is_object_url(path) ? copy_object(path, options) : MappedFile(path);
   int64_t row = 0, resident_bytes = 0;
   std::string repaired;
   const auto where = [&] { return fmt::format("{}:{}", path.string(), row); };

@@ -47,6 +47,7 @@ struct ReadOptions {
   bool as_text = false;  // files named as JSON or tables are documents as they are
   Utf8Policy utf8;
   ByteOptions bytes;
+  fs::path scratch;  // where an object lies while it is mapped, without a name; empty: TMPDIR
   // Called for a JSON line that is no document; if empty, the error is thrown.
   std::function<void(const Error&)> on_invalid_line;
 };

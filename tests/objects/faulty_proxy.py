@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""A proxy before an object store that behaves as stores do on bad days, by turns:
+
+  503 Slow Down · a connection reset · a body that ends early · one that stalls (once, it costs 20 s)
+
+Every `period`-th request of a kind is struck. Only for the tests.
+"""
+import http.client
+import http.server
+import socket
+import struct
+import threading
+
+FAULTS = ("slow_down", "reset", "cut", "stall")
+
+
+class FaultyProxy:
+    def __init__(self, port_of_store, period):
+        self.counts = dict.fromkeys(FAULTS, 0)
+        self.num_requests = 0
+        lock = threading.Lock()
+        seen = {}  # requests by their method
+        proxy = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def fault(self):
+                with lock:
+                    proxy.num_requests += 1
+                    seen[self.command] = seen.get(self.command, 0) + 1
+                    if seen[self.command] % period:
+                        return None
+                    faults = FAULTS if self.command == "GET" else FAULTS[:2]  # others have no body to cut
+                    which = faults[seen[self.command] // period % len(faults)]
+                    if which == "stall" and proxy.counts["stall"]:
+                        which = "cut"
+                    proxy.counts[which] += 1
+                    return which
+
+            def reset(self):
+                linger = struct.pack("ii", 1, 0)  # closing sends a reset
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                self.close_connection = True
+                self.connection.close()
+
+            def forward(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                fault = self.fault()
+                if fault == "reset":
+                    return self.reset()
+                if fault == "slow_down":
+                    text = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+                    self.send_response(503)
+                    self.send_header("Content-Type", "application/xml")
+                    self.send_header("Content-Length", str(len(text)))
+                    self.end_headers()
+                    if self.command != "HEAD":
+                        self.wfile.write(text)
+                    return None
+                store = http.client.HTTPConnection("127.0.0.1", port_of_store)
+                store.request(self.command, self.path, body, dict(self.headers))
+                answer = store.getresponse()
+                found = answer.read()
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in ("content-length", "transfer-encoding", "connection", "server", "date"):
+                        self.send_header(name, value)
+                length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(found))
+                self.send_header("Content-Length", length or "0")
+                self.end_headers()
+                if fault is None or len(found) < 2:
+                    self.wfile.write(found)
+                    return None
+                self.wfile.write(found[: len(found) // 2])
+                self.wfile.flush()
+                if fault == "stall":
+                    self.connection.settimeout(60)
+                    try:
+                        self.connection.recv(1)  # until the client has had enough
+                    except OSError:
+                        pass
+                return self.reset()
+
+            do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = forward
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Ingests from a store that speaks S3's protocol: moto, whose objects AWS's own client writes, behind a
+proxy that refuses, resets, cuts and stalls. The corpus must be that of the same files on the disk.
+
+  ingest_test.py SKEIN FOLDER
+
+Ends with 77, skipped, where moto is not installed.
+"""
+import gzip
+import json
+import logging
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MOTO = ROOT / ".deps" / "moto-5.2.5"
+sys.path[:0] = [str(MOTO), str(ROOT / "tests" / "objects")]
+try:
+    import boto3
+    from moto.server import ThreadedMotoServer
+except ImportError as missing:
+    print(f"skipped: {missing}: scripts/setup.sh installs it")
+    sys.exit(77)
+from faulty_proxy import FAULTS, FaultyProxy
+
+SKEIN = str(pathlib.Path(sys.argv[1]).resolve())
+KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+def expect(condition, what):
+    if not condition:
+        print(f"FAILED: {what}")
+        sys.exit(1)
+
+
+def made_text(random, num_words):
+    words = ("the", "loom", "holds", "threads", "of", "many", "colours", "naïve", "織機", "and")
+    return " ".join(random.choice(words) + str(random.randrange(10000)) for _ in range(num_words))
+
+
+def make_files(folder):
+    """Files of every kind, one of them of several parts of a reader (8 MiB)."""
+    seeded = random.Random(15)
+    (folder / "inner").mkdir(parents=True)
+    lines = "".join(json.dumps({"text": made_text(seeded, 120)}) + "\n" for _ in range(32000))
+    (folder / "large.jsonl").write_text(lines)
+    expect(len(lines) > 3 * (8 << 20), "the large file has several parts")
+    for i in range(12):
+        part = "".join(json.dumps({"text": made_text(seeded, 50)}) + "\n" for _ in range(300))
+        with gzip.GzipFile(folder / "inner" / f"part{i}.jsonl.gz", "wb", mtime=0) as file:
+            file.write(part.encode())
+    (folder / "array.json").write_text(json.dumps([{"text": made_text(seeded, 9)} for _ in range(20)], indent=1))
+    (folder / "table.csv").write_text("id,text\n" + "".join(f"{i},{made_text(seeded, 9)}\n" for i in range(20)))
+    (folder / "alone.txt").write_text(made_text(seeded, 200))
+    (folder / "no_ending").write_text(made_text(seeded, 200))
+    source = folder.parent / "source.jsonl"
+    source.write_text("".join(json.dumps({"text": made_text(seeded, 40)}) + "\n" for _ in range(3000)))
+    run(["data", "ingest", "--out", str(folder / "corpus.arrow"), str(source)])
+    (folder / "corpus.arrow.sources").unlink()
+
+
+def run(words, environment=None, expected=0):
+    done = subprocess.run([SKEIN, *words], capture_output=True, text=True, env={**os.environ, **(environment or {})},
+                          timeout=300)
+    expect(done.returncode == expected, f"skein {' '.join(words)}: code {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def upload(client, folder, prefix):
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            client.upload_file(str(path), "texts", f"{prefix}/{path.relative_to(folder)}")
+
+
+def killed_and_restarted(environment, folder, expected):
+    out = folder / "killed.arrow"
+    words = [SKEIN, "data", "ingest", "--out", str(out), "--threads", "1", "s3://texts/web"]
+    process = subprocess.Popen(words, env={**os.environ, **environment}, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    work = folder / "killed.arrow.work"
+    deadline = time.time() + 120
+    while time.time() < deadline and process.poll() is None and not list(work.glob("**/*.json")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    expect(not out.exists() or out.read_bytes() == expected, "a killed ingestion leaves no corpus, or a whole one")
+    run(["data", "ingest", "--out", str(out), "s3://texts/web"], environment)
+    expect(out.read_bytes() == expected, "after a kill the corpus is the same")
+
+
+def refusals(environment, folder):
+    def said(url, **changed):
+        words = ["data", "ingest", "--out", str(folder / "none.arrow"), url]
+        return run(words, {**environment, **changed}, expected=1 if url.startswith("s3") else 2)
+
+    expect("no such object" in said("s3://texts/nothing"), "a key that is not there")
+    expect("no such" in said("s3://nowhere/nothing"), "a bucket that is not there")
+    expect("gs:// is not read" in said("gs://texts/web"), "another kind of URL")
+    expect(not (folder / "none.arrow").exists(), "no corpus of nothing")
+    into = ["data", "ingest", "--out", "s3://texts/out.arrow", str(folder / "web")]
+    expect("not written to yet" in run(into, environment, expected=2), "an output in a bucket")
+    of = ["data", "stats", "s3://texts/web/corpus.arrow"]
+    expect("skein data ingest" in run(of, environment, expected=1), "a corpus in a bucket")
+
+
+def refused_credentials(folder, port):
+    ask = urllib.request.Request(f"http://127.0.0.1:{port}/moto-api/reset-auth", data=b"0",
+                                 headers={"Content-Type": "text/plain"})
+    urllib.request.urlopen(ask).read()  # from now on the store checks credentials
+    wrong = {**KEYS, "AWS_SECRET_ACCESS_KEY": "wrong", "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+    words = ["data", "ingest", "--out", str(folder / "none.arrow"), "s3://texts/web"]
+    expect("AWS_ACCESS_KEY_ID" in run(words, wrong, expected=1), "credentials that are refused")
+
+
+def main():
+    with tempfile.TemporaryDirectory(dir=sys.argv[2]) as name:
+        folder = pathlib.Path(name)
+        os.environ.update(HOME=name, AWS_EC2_METADATA_DISABLED="true", **KEYS)
+        for variable in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_REGION"):
+            os.environ.pop(variable, None)
+        make_files(folder / "web")
+        run(["data", "ingest", "--out", str(folder / "local.arrow"), str(folder / "web")])
+        expected = (folder / "local.arrow").read_bytes()
+
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line a request
+        store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        store.start()
+        port = store.get_host_and_port()[1]
+        client = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
+        client.create_bucket(Bucket="texts")
+        upload(client, folder / "web", "web")
+
+        calm = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+        run(["data", "ingest", "--out", str(folder / "calm.arrow"), "s3://texts/web/"], calm)
+        expect((folder / "calm.arrow").read_bytes() == expected, "the corpus of a calm store is that of the files")
+
+        proxy = FaultyProxy(port, period=4)
+        faulty = {"AWS_ENDPOINT_URL_S3": proxy.url}
+        said = run(["data", "ingest", "--out", str(folder / "faulty.arrow"), "s3://texts/web"], faulty)
+        expect((folder / "faulty.arrow").read_bytes() == expected, "the corpus of a faulty store is that of the files")
+        expect(all(proxy.counts[fault] > 0 for fault in FAULTS), f"every fault struck: {proxy.counts}")
+        expect("were repeated" in said, f"the report says that requests were repeated: {said}")
+        print(f"{proxy.num_requests} requests, of them struck: {proxy.counts}")
+        origin = run(["data", "show", str(folder / "faulty.arrow"), "--document", "0"])
+        expect("s3://texts/web/" in origin, f"documents come from their objects: {origin}")
+
+        run(["data", "dedup", "--out", str(folder / "of_files.arrow"), str(folder / "web")])
+        run(["data", "dedup", "--out", str(folder / "of_objects.arrow"), "s3://texts/web"], calm)
+        same = (folder / "of_files.arrow").read_bytes() == (folder / "of_objects.arrow").read_bytes()
+        expect(same, "without duplicates the corpus is that of the files")
+
+        killed_and_restarted(calm, folder, expected)
+        refusals(calm, folder)
+        refused_credentials(folder, port)
+        store.stop()
+    print("the corpora are the same")
+
+
+main()
