@@ -8,6 +8,8 @@
 
 #include "skein/base/error.h"
 #include "skein/checkpoint/checkpoint_hold.h"
+#include "skein/checkpoint/checkpoint_objects.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 namespace {
@@ -81,12 +83,14 @@ std::optional<int64_t> step_of_folder(const fs::path& path) {
 }
 
 fs::path find_checkpoint(const fs::path& path) {
+  if (is_object_url(path)) return parse_object_url(path.native()).text();
   const fs::path named = (path / "").parent_path();  // without a trailing slash
   const fs::path replaced = named.string() + std::string(kReplaced);
   return step_of_folder(named) && !is_folder(named) && is_folder(replaced) ? replaced : path;
 }
 
 std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir) {
+  if (is_object_url(dir)) return list_checkpoint_objects(dir);
   std::vector<CheckpointInfo> found;
   for (const fs::path& path : folder_entries(dir)) {
     const std::optional<int64_t> step = step_of_folder(path);
@@ -104,6 +108,7 @@ std::vector<CheckpointInfo> list_checkpoints(const fs::path& dir) {
 }
 
 void clean_unfinished(const fs::path& dir, const FileOps& ops, const fs::path& keep) {
+  if (is_object_url(dir)) return clean_unfinished_objects(dir, ops, keep);
   for (const fs::path& path : folder_entries(dir)) {
     const std::string name = path.filename().string();
     if (name == keep.filename()) continue;
@@ -166,6 +171,10 @@ std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_fi
 }
 
 bool remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops) {
+  if (is_object_url(checkpoint.path)) {
+    remove_checkpoint_objects(checkpoint.path, ops);
+    return true;
+  }
   const auto claim = claim_for_removal(checkpoint.path);
   if (!claim) return false;
   const fs::path deleting = checkpoint.path.string() + std::string(kDeleting);

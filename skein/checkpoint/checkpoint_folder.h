@@ -8,6 +8,8 @@
 //   step-00001000.replaced   the old checkpoint of a step that is being saved again, where the file
 //                            system cannot exchange two names
 //
+// In a bucket (s3://…) there are no renames: checkpoint_objects.h says what lies there instead.
+//
 // Errors   Error{kIo | kNoSpace} naming the path.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "skein/base/error.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 namespace {
@@ -27,13 +28,18 @@ bool lock(const FileDescriptor& file, int kind) {
 
 }  // namespace
 
-CheckpointHold::CheckpointHold(const fs::path& checkpoint)
-    : path_(checkpoint), folder_(::open(checkpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+CheckpointHold::CheckpointHold(const fs::path& checkpoint) : path_(checkpoint) {
+  if (is_object_url(path_)) return;
+  folder_ = FileDescriptor(::open(checkpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder_.get() < 0) fail_to_open(path_ / kManifest, errno);
   manifest_ = open(kManifest);
   if (!lock(manifest_, LOCK_SH)) {
     fail(ErrorCode::kNotFound, "{} is just being removed", path_.string());
   }
+}
+
+StoredFile CheckpointHold::file(const std::string& name) const {
+  return is_object_url(path_) ? StoredFile(path_ / name) : StoredFile(open(name), path_ / name);
 }
 
 FileDescriptor CheckpointHold::open(const std::string& name) const {

@@ -1,7 +1,8 @@
 // Keeps a checkpoint from being removed while somebody reads it.
 //
 // Locks    flock on its manifest.json: shared by readers, exclusive for removal. The kernel
-//          releases a dead process's locks. On a file system without locks nothing is held up
+//          releases a dead process's locks. On a file system without locks nothing is held up, and
+//          nothing in a bucket: who reads there is told if it is removed meanwhile (kNotFound)
 // Errors   Error{kNotFound | kIo} naming the file; kNotFound also for a checkpoint that is being
 //          removed.
 // Threads  several threads may call open().
@@ -10,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "skein/base/file.h"
+#include "skein/checkpoint/stored_file.h"
 
 namespace skein {
 
@@ -21,6 +22,8 @@ class CheckpointHold {
   explicit CheckpointHold(const fs::path& checkpoint);
 
   // Opens one of its files for reading.
+  StoredFile file(const std::string& name) const;
+  // The same where it lies in a folder.
   FileDescriptor open(const std::string& name) const;
 
  private:

@@ -7,6 +7,7 @@
 #include "skein/base/hash.h"
 #include "skein/checkpoint/convert.h"
 #include "skein/checkpoint/safetensors.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 namespace {
@@ -38,8 +39,8 @@ struct CheckpointReader::Request {
 CheckpointReader::CheckpointReader(const fs::path& path)
     : path_(path), hold_(std::make_shared<CheckpointHold>(path)) {
   const fs::path file = path / "manifest.json";
-  manifest_ = parse_manifest(read_file(hold_->open("manifest.json"), file), file.string());
-  source_ = folder_source(hold_, path);
+  manifest_ = parse_manifest(hold_->file("manifest.json").text(), file.string());
+  source_ = is_object_url(path) ? objects_source(path) : folder_source(hold_, path);
   list_shards(file.string());
 }
 
@@ -63,15 +64,22 @@ void CheckpointReader::list_shards(const std::string& what) {
 
 // The manifest has the checksum of the index's head, and the head those of its blocks.
 void CheckpointReader::open_index() {
-  const fs::path file = path_ / kIndexName;
-  index_file_ = MappedFile(hold_->open(std::string(kIndexName)), file);
-  const auto bytes = index_file_.bytes();
+  const std::string& name = manifest_.index->file;
+  const fs::path file = path_ / name;
+  if (is_object_url(path_)) {
+    own_index_ = hold_->file(name).text();
+  } else {
+    index_file_ = MappedFile(hold_->open(name), file);
+  }
+  const auto bytes =
+      is_object_url(path_) ? std::as_bytes(std::span(own_index_)) : index_file_.bytes();
   if (static_cast<int64_t>(bytes.size()) != manifest_.index->file_bytes) {
     fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", file.string(), bytes.size(),
          manifest_.index->file_bytes);
   }
   // Little of it is read, in scattered places, so reading ahead would not help.
-  ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_RANDOM);
+  ::madvise(const_cast<std::byte*>(index_file_.bytes().data()), index_file_.bytes().size(),
+            MADV_RANDOM);
   shards_.emplace(bytes, file.string());
   if (shards_->head_bytes() != manifest_.index->head_bytes ||
       hex_of_digest(shards_->head_digest()) != manifest_.index->head_xxh3_128) {

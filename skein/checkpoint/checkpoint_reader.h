@@ -1,10 +1,12 @@
 // Reads checkpoints: verifies one, and reads any box of any tensor whatever layout saved it.
 //
+// Where    a folder, or the objects of a bucket under s3://…/step-00001000
 // Beside   a running job: a checkpoint that is open here is not removed (checkpoint_hold.h)
 // Errors   CheckpointReader throws: Error{kNotFound} for a missing file or tensor, kInvalid for a
 //          malformed manifest or request, kCorrupt for bytes that do not match their checksum.
 //          verify_checkpoint returns them, because recovery branches on them.
-// Memory   the manifest; of an index its head and the blocks of shards that are needed
+// Memory   the manifest; of an index its head and the blocks of shards that are needed; of one in a
+//          bucket all of it
 // Threads  several threads may read from one CheckpointReader.
 #pragma once
 
@@ -73,7 +75,7 @@ class CheckpointReader {
   fs::path path_;
   std::shared_ptr<const CheckpointHold> hold_;  // null: it lies in no folder
   Manifest manifest_;
-  std::string own_index_;  // built from a manifest that lists its shards
+  std::string own_index_;  // built from a manifest that lists its shards, or an object
   MappedFile index_file_;
   std::optional<ShardIndex> shards_;
   std::unordered_map<std::string, int64_t> tensors_;  // in the manifest and in shards_

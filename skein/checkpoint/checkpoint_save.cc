@@ -7,9 +7,11 @@
 #include "skein/checkpoint/finite.h"
 #include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/lineage.h"
+#include "skein/checkpoint/object_save.h"
 #include "skein/checkpoint/part_manifest.h"
 #include "skein/checkpoint/save_part.h"
 #include "skein/checkpoint/shared_save.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 namespace {
@@ -57,10 +59,15 @@ bool has_index(const SaveJob& job) {
   return job.options.num_ranks > 1 && job.options.num_ranks >= job.options.index_from_ranks;
 }
 
-// Writes all files of this rank. The manifest also lists tensors that only other ranks store.
-Manifest write_files(const fs::path& folder, const SaveJob& job, const TrainingState& state) {
+std::string same_name(const std::string& file) { return file; }
+
+// Writes all files of this rank, each under what `name` makes of its name. The manifest also lists
+// tensors that only other ranks store.
+Manifest write_files(const fs::path& folder, const SaveJob& job, const TrainingState& state,
+                     const std::function<std::string(const std::string&)>& name = same_name) {
   Manifest manifest{.state = state};
-  for (const CheckpointFile& file : job.layout.files) {
+  for (CheckpointFile file : job.layout.files) {
+    file.name = name(file.name);
     write_shard_file(folder, job.layout, file, job.snapshot, !has_index(job), job.ops, manifest);
   }
   add_tensors_of_others(job.layout, manifest);
@@ -135,7 +142,74 @@ SavedCheckpoint merge_and_commit(const SaveJob& job, SharedSave& shared, const M
   return commit(job, manifest, total_bytes, shared.partial(), shared.path());
 }
 
+// The index is written with its head last, as no object can be: in a file without a name first.
+void write_index_object(const SaveJob& job, const ObjectSave& save, std::vector<SavePart> parts,
+                        Manifest& manifest) {
+  const fs::path file = unique_partial(fs::temp_directory_path() / kIndexName);
+  try {
+    manifest = join_parts(std::move(parts), file, job.ops);
+    manifest.index->file = save.object_name(kIndexName);
+    const auto object = job.ops.open_output(save.folder() / manifest.index->file);
+    object->write(MappedFile(file).bytes());
+    object->finish();
+  } catch (...) {
+    job.ops.remove_tree(file);
+    throw;
+  }
+  job.ops.remove_tree(file);
+}
+
+SavedCheckpoint commit_object(const SaveJob& job, ObjectSave& save, const Manifest& own) {
+  std::vector<SavePart> parts = save.collect(own);
+  SavedCheckpoint saved{own.state.step, save.folder()};
+  try {  // all ranks have met: nobody needs an earlier save any more
+    clean_unfinished(job.dir, job.ops, save.folder());
+  } catch (const Error&) {
+    // The next save or start removes it.
+  }
+  for (const SavePart& part : parts) {
+    for (int64_t i = 0; i < part.index().num_files(); ++i) {
+      saved.num_bytes += part.index().file(i).file_bytes;
+    }
+  }
+  Manifest manifest;
+  if (has_index(job)) {
+    write_index_object(job, save, std::move(parts), manifest);
+  } else {
+    manifest = join_parts(std::move(parts));
+  }
+  heartbeat::require_permit(fmt::format("{} is not committed", save.folder().string()));
+  job.ops.put_object(save.folder() / "manifest.json", manifest_text(manifest));
+  return saved;
+}
+
 }  // namespace
+
+Result<SavedCheckpoint> save_to_bucket(const SaveJob& job, const TrainingState& state) {
+  const Clock::time_point start = Clock::now();
+  ObjectSave save(job, state.step);
+  SavedCheckpoint saved{state.step, save.folder()};
+  bool committed = false;
+  try {
+    const Manifest own = write_files(
+        save.folder(), job, state, [&](const std::string& file) { return save.object_name(file); });
+    if (job.options.rank == 0) {
+      saved = commit_object(job, save, own);
+      committed = true;
+      save.end();
+    } else {
+      saved.num_bytes = own.total_bytes();
+      save.publish(own);
+      if (const auto error = save.wait_for_commit()) return not_saved(state.step, *error);
+    }
+  } catch (const std::exception& error) {
+    if (!committed) return not_saved(state.step, save.give_up(error_of(error)));
+    saved.warning = fmt::format("saved, but {}", error.what());
+  }
+  saved.write_seconds = seconds_since(start);
+  if (job.options.rank == 0) apply_retention(job, state.timeline, saved);
+  return saved;
+}
 
 Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& state) {
   const Clock::time_point start = Clock::now();
@@ -184,6 +258,10 @@ Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& sta
 }
 
 void abandon_shared(const SaveJob& job, int64_t step, const std::exception& why) {
+  if (is_object_url(job.dir)) {
+    ObjectSave(job, step).give_up(error_of(why));
+    return;
+  }
   shared_save(job, step).give_up(error_of(why));
 }
 

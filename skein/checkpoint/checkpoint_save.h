@@ -16,6 +16,8 @@ struct SaveJob {
 
 Result<SavedCheckpoint> save_alone(const SaveJob& job, const TrainingState& state);
 Result<SavedCheckpoint> save_shared(const SaveJob& job, const TrainingState& state);
+// The same of one rank or several where `dir` is s3://… (object_save.h).
+Result<SavedCheckpoint> save_to_bucket(const SaveJob& job, const TrainingState& state);
 
 // Tells the other ranks that this rank's part will not come.
 void abandon_shared(const SaveJob& job, int64_t step, const std::exception& why);

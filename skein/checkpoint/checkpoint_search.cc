@@ -4,6 +4,9 @@
 #include <numeric>
 #include <thread>
 
+#include "skein/checkpoint/stored_file.h"
+#include "skein/objects/object_url.h"
+
 namespace skein {
 namespace {
 
@@ -29,6 +32,10 @@ auto patiently(const SearchOptions& options, const Body& body) {
   }
 }
 
+bool has_vanished(const fs::path& checkpoint) {
+  return !is_stored(is_object_url(checkpoint) ? checkpoint / "manifest.json" : checkpoint);
+}
+
 // Nothing if a checkpoint vanished before it was verified, because another process removed it.
 std::optional<std::optional<CheckpointInfo>> search_once(const Lineage& lineage,
                                                          const ReportDamaged& report_damaged,
@@ -38,8 +45,7 @@ std::optional<std::optional<CheckpointInfo>> search_once(const Lineage& lineage,
   for (const CheckpointInfo& checkpoint : lineage.checkpoints) {
     const Result<VerifyReport> verified = verify_patiently(checkpoint.path, options);
     if (verified.ok()) return checkpoint;
-    std::error_code error;
-    if (again_if_vanished && !fs::exists(checkpoint.path, error) && !error) return std::nullopt;
+    if (again_if_vanished && has_vanished(checkpoint.path)) return std::nullopt;
     if (report_damaged) report_damaged(checkpoint, verified.error());
   }
   return std::optional<CheckpointInfo>();
@@ -81,6 +87,7 @@ std::optional<CheckpointInfo> find_newest_good(const fs::path& dir,
 
 fs::path checkpoints_inside(const fs::path& run_or_checkpoints) {
   const fs::path inside = run_or_checkpoints / "checkpoints";
+  if (is_object_url(inside)) return is_stored(inside) ? inside : run_or_checkpoints;
   std::error_code ignored;
   return fs::is_directory(inside, ignored) ? inside : run_or_checkpoints;
 }

@@ -45,7 +45,43 @@ class FolderSource : public CheckpointSource {
   std::map<std::string, MappedFile> files_ SKEIN_GUARDED_BY(mutex_);
 };
 
+class ObjectsSource : public CheckpointSource {
+ public:
+  explicit ObjectsSource(fs::path path) : path_(std::move(path)) {}
+
+  Bytes bytes(const ManifestFile& file, int64_t begin, int64_t count) override {
+    Bytes read;
+    read.own.resize(static_cast<size_t>(count));
+    opened(file).read(begin, read.own);
+    read.bytes = read.own;
+    return read;
+  }
+  void forget(const ManifestFile&, std::span<const std::byte>) override {}
+
+ private:
+  const StoredFile& opened(const ManifestFile& expected) {
+    const Lock lock(mutex_);
+    const auto known = files_.find(expected.name);
+    if (known != files_.end()) return known->second;
+    StoredFile file(path_ / expected.name, expected.file_bytes);
+    const std::string header = file.text(expected.header_bytes);
+    if (xxh3_128_hex(std::as_bytes(std::span(header))) != expected.header_xxh3_128) {
+      fail(ErrorCode::kCorrupt, "{}: its header does not match its checksum",
+           (path_ / expected.name).string());
+    }
+    return files_.emplace(expected.name, std::move(file)).first->second;
+  }
+
+  const fs::path path_;
+  Mutex mutex_;
+  std::map<std::string, StoredFile> files_ SKEIN_GUARDED_BY(mutex_);
+};
+
 }  // namespace
+
+std::unique_ptr<CheckpointSource> objects_source(const fs::path& path) {
+  return std::make_unique<ObjectsSource>(path);
+}
 
 std::unique_ptr<CheckpointSource> folder_source(std::shared_ptr<const CheckpointHold> hold,
                                                 const fs::path& path) {

@@ -1,5 +1,5 @@
-// Where a reader gets the bytes of a checkpoint's files from: a folder, or the memory of machines
-// (replica/replica_source.h).
+// Where a reader gets the bytes of a checkpoint's files from: a folder, a bucket, or the memory of
+// machines (replica/replica_source.h).
 //
 // Threads  several threads may call bytes()
 #pragma once
@@ -35,5 +35,7 @@ class CheckpointHold;
 // The files of a checkpoint's folder, mapped when first needed.
 std::unique_ptr<CheckpointSource> folder_source(std::shared_ptr<const CheckpointHold> hold,
                                                 const fs::path& path);
+// The objects under s3://…, by ranges of what is needed.
+std::unique_ptr<CheckpointSource> objects_source(const fs::path& path);
 
 }  // namespace skein

@@ -1,19 +1,16 @@
 // Full verification of checkpoints.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <numeric>
 #include <thread>
+#include <unordered_map>
 
 #include "skein/base/hash.h"
 #include "skein/base/mutex.h"
 #include "skein/checkpoint/checkpoint_reader.h"
 #include "skein/checkpoint/safetensors.h"
+#include "skein/checkpoint/stored_file.h"
 
 namespace skein {
 namespace {
@@ -21,37 +18,16 @@ namespace {
 constexpr size_t kReadBytes = size_t{4} << 20;
 constexpr int kMaxThreads = 8;
 
-void read_exactly(int fd, int64_t begin, std::span<std::byte> target, const fs::path& path) {
-  size_t done = 0;
-  while (done < target.size()) {
-    const ssize_t count = ::pread(fd, target.data() + done, target.size() - done, begin + done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      fail(errno_code(errno), "cannot read {}: {}", path.string(), errno_text(errno));
-    }
-    if (count == 0) {
-      fail(ErrorCode::kCorrupt, "{} ends at byte {}, expected more", path.string(), begin + done);
-    }
-    done += static_cast<size_t>(count);
-  }
-}
-
-FileDescriptor open_file(const fs::path& path) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) {
-    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
-  }
-  return file;
-}
-
 // The index is mapped elsewhere: reading it first turns an unreadable disk into an error, not a
 // signal.
 void read_through(const fs::path& path) {
-  const FileDescriptor file = open_file(path);
+  const StoredFile file(path);
   std::vector<std::byte> buffer(kReadBytes);
-  for (ssize_t count = 1; count > 0;) {
-    count = ::read(file.get(), buffer.data(), buffer.size());
-    if (count < 0) fail(errno_code(errno), "cannot read {}: {}", path.string(), errno_text(errno));
+  for (int64_t at = 0; at < file.num_bytes();) {
+    const auto part =
+        std::span(buffer).first(std::min<size_t>(buffer.size(), file.num_bytes() - at));
+    file.read(at, part);
+    at += static_cast<int64_t>(part.size());
   }
 }
 
@@ -110,12 +86,11 @@ class Pieces {
 
   std::string hash_of(size_t file, int64_t begin, int64_t end,
                       std::vector<std::byte>& buffer) const {
-    const fs::path path = this->path(file);
-    const FileDescriptor opened = open_file(path);
+    const StoredFile stored(path(file), files_[file].file_bytes);
     Xxh3Stream hash;
     for (int64_t at = begin; at < end;) {
       const auto part = std::span(buffer).first(std::min<size_t>(buffer.size(), end - at));
-      read_exactly(opened.get(), at, part, path);
+      stored.read(at, part);
       hash.update(part);
       at += static_cast<int64_t>(part.size());
     }
@@ -131,14 +106,9 @@ class Pieces {
 void verify_sizes(const Pieces& pieces) {
   for (size_t i = 0; i < pieces.files().size(); ++i) {
     const fs::path path = pieces.path(i);
-    struct stat status {};
-    const int64_t expected = pieces.files()[i].file_bytes;
-    if (::fstat(open_file(path).get(), &status) != 0) {
-      fail(errno_code(errno), "cannot stat {}: {}", path.string(), errno_text(errno));
-    }
-    if (status.st_size != expected) {
-      fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), status.st_size,
-           expected);
+    const int64_t found = StoredFile(path).num_bytes(), expected = pieces.files()[i].file_bytes;
+    if (found != expected) {
+      fail(ErrorCode::kCorrupt, "{} has {} bytes, expected {}", path.string(), found, expected);
     }
   }
 }
@@ -168,13 +138,20 @@ void verify_header(const Pieces& pieces, size_t file, std::vector<Pieces::Place>
   std::sort(places.begin(), places.end(), [](const Pieces::Place& a, const Pieces::Place& b) {
     return a.shard.begin < b.shard.begin;
   });
-  const SafetensorsFile header(pieces.path(file));
+  const std::string name = pieces.path(file).string();
+  const ManifestFile& listed = pieces.files()[file];
+  const std::string head = StoredFile(name, listed.file_bytes).text(listed.header_bytes);
+  const SafetensorsHeader header =
+      parse_safetensors_header(std::as_bytes(std::span(head)), listed.file_bytes, name);
+  std::unordered_map<std::string_view, const SafetensorsEntry*> entries;
+  for (const SafetensorsEntry& entry : header.entries) entries.emplace(entry.name, &entry);
   for (size_t i = 0, end = 0; i < places.size(); i = end) {
     while (end < places.size() && places[end].tensor == places[i].tensor) ++end;
-    const SafetensorsEntry* entry = header.find(places[i].tensor->name);
-    if (entry == nullptr || !header_agrees(*entry, pieces, std::span(places).subspan(i, end - i))) {
+    const auto entry = entries.find(places[i].tensor->name);
+    if (entry == entries.end() ||
+        !header_agrees(*entry->second, pieces, std::span(places).subspan(i, end - i))) {
       fail(ErrorCode::kCorrupt, "{}: its header and manifest.json disagree about tensor \"{}\"",
-           pieces.path(file).string(), places[i].tensor->name);
+           name, places[i].tensor->name);
     }
   }
 }
@@ -234,7 +211,7 @@ Result<VerifyReport> verify_checkpoint(const fs::path& path, int num_threads) {
       num_threads =
           std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
     }
-    if (reader.manifest().index) read_through(path / kIndexName);
+    if (reader.manifest().index) read_through(path / reader.manifest().index->file);
     check_whole(index);
     const Pieces pieces(path, index);
     verify_sizes(pieces);

@@ -6,6 +6,7 @@
 
 #include "skein/base/clock.h"
 #include "skein/checkpoint/checkpoint_save.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 namespace {
@@ -34,14 +35,10 @@ CheckpointWriter::CheckpointWriter(const fs::path& dir, CheckpointWriterOptions 
       options_(std::move(options)),
       ops_(options_.file_hook),
       layout_(plan_checkpoint(std::move(specs), options_.max_file_bytes, options_.rank)) {
-  if (dir_.string().starts_with("s3://")) {
-    fail(ErrorCode::kUnsupported, "checkpoint.dir is {}: expected a folder; S3 is not written yet",
-         dir_.string());
-  }
   if (!options_.copy)
     options_.copy = [](void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); };
   check_ranks(options_);
-  ops_.make_folder(dir_);
+  if (!is_object_url(dir_)) ops_.make_folder(dir_);
   if (options_.rank == 0 || options_.num_ranks == 1) clean_unfinished(dir_, ops_);
   snapshot_.emplace(layout_.snapshot_bytes);
   if (options_.async) thread_ = std::thread(&CheckpointWriter::run, this);
@@ -142,6 +139,7 @@ void CheckpointWriter::run() {
 
 Result<SavedCheckpoint> CheckpointWriter::write(const TrainingState& state) const {
   const SaveJob job{dir_, options_, ops_, layout_, std::as_const(*snapshot_).bytes(), num_begun_};
+  if (is_object_url(dir_)) return save_to_bucket(job, state);
   return options_.num_ranks == 1 ? save_alone(job, state) : save_shared(job, state);
 }
 

@@ -9,9 +9,47 @@
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/objects/object_writer.h"
 
 namespace skein {
 namespace {
+
+// `announce` as FileOps has it.
+using Announce = std::function<void(std::string_view)>;
+
+class LocalOutput : public OutputFile {
+ public:
+  LocalOutput(const fs::path& path, const FileOps& ops)
+      : path_(path), ops_(ops), file_(ops.create(path)) {}
+  void write(std::span<const std::byte> bytes) override { ops_.write(file_.get(), bytes, path_); }
+  void finish() override {
+    ops_.sync(file_.get(), path_);
+    file_.reset();
+  }
+
+ private:
+  fs::path path_;
+  const FileOps& ops_;
+  FileDescriptor file_;
+};
+
+class ObjectOutput : public OutputFile {
+ public:
+  ObjectOutput(const fs::path& url, Announce announce)
+      : announce_(std::move(announce)), object_(parse_object_url(url.native())) {}
+  void write(std::span<const std::byte> bytes) override {
+    announce_("write");
+    object_.write(bytes);
+  }
+  void finish() override {
+    announce_("finish");
+    object_.finish();
+  }
+
+ private:
+  Announce announce_;
+  ObjectWriter object_;
+};
 
 [[noreturn]] void fail_io(std::string_view verb, const fs::path& path, int error_number) {
   fail(errno_code(error_number), "cannot {} {}: {}", verb, path.string(), errno_text(error_number));
@@ -25,6 +63,18 @@ FileDescriptor FileOps::create(const fs::path& path) const {
       [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644); }));
   if (file.get() < 0) fail_io("create", path, errno);
   return file;
+}
+
+std::unique_ptr<OutputFile> FileOps::open_output(const fs::path& path) const {
+  if (!is_object_url(path)) return std::make_unique<LocalOutput>(path, *this);
+  announce("create", path);
+  return std::make_unique<ObjectOutput>(
+      path, [this, path](std::string_view operation) { announce(operation, path); });
+}
+
+void FileOps::put_object(const fs::path& url, std::string_view bytes) const {
+  announce("put", url);
+  skein::put_object(parse_object_url(url.native()), bytes);
 }
 
 void FileOps::write(int fd, std::span<const std::byte> bytes, const fs::path& path) const {
@@ -75,6 +125,12 @@ bool FileOps::exchange(const fs::path& a, const fs::path& b) const {
 }
 
 void FileOps::remove_tree(const fs::path& path) const {
+  if (is_object_url(path)) {
+    announce("remove", path);
+    const ObjectUrl url = parse_object_url(path.native());
+    remove_object(url);
+    return remove_objects_under(url);
+  }
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (!fs::exists(status)) return;

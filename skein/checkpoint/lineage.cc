@@ -1,38 +1,15 @@
 #include "skein/checkpoint/lineage.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "skein/base/error.h"
 #include "skein/checkpoint/manifest.h"
+#include "skein/checkpoint/stored_file.h"
 
 namespace skein {
 namespace {
 
-constexpr size_t kHeadBytes = size_t{64} << 10;
-
-std::string read_head(const fs::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) {
-    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
-  }
-  std::string head(kHeadBytes, '\0');
-  size_t done = 0;
-  while (done < head.size()) {
-    const ssize_t count = ::read(file.get(), head.data() + done, head.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      fail(errno_code(errno), "cannot read {}: {}", path.string(), errno_text(errno));
-    }
-    if (count == 0) break;
-    done += static_cast<size_t>(count);
-  }
-  head.resize(done);
-  return head;
-}
+constexpr int64_t kHeadBytes = int64_t{64} << 10;
 
 // The value on the line of `key`, as manifest_text writes it; nothing if there is no such line.
 std::optional<std::string> value_of(const std::string& head, std::string_view key) {
@@ -46,7 +23,7 @@ std::optional<std::string> value_of(const std::string& head, std::string_view ke
 
 // The parent's timeline, if it is known; nothing if it is elsewhere, or gone.
 const Timeline* parent_of(const Timeline& timeline, const std::vector<CheckpointHead>& heads) {
-  if (!timeline.parent || fs::path(timeline.parent->path).is_absolute()) return nullptr;
+  if (!timeline.parent || !timeline.parent->lies_beside()) return nullptr;
   for (const CheckpointHead& head : heads) {
     const auto& other = head.timeline;
     if (other && other->run_id == timeline.parent->run_id && other->number < timeline.number) {
@@ -92,13 +69,14 @@ bool is_read_error(const Error& error) { return error.code() == ErrorCode::kIo; 
 
 Timeline read_timeline(const fs::path& checkpoint) {
   const fs::path path = checkpoint / "manifest.json";
-  const std::string head = read_head(path);
+  const StoredFile file(path);
+  const std::string head = file.text(kHeadBytes);
   if (const auto value = value_of(head, "timeline")) {
     const std::string where = path.string() + ": timeline";
     return parse_timeline(parse_json(*value, where), where);
   }
   if (head.find("\n\"lanes\": ") != head.npos) return {};  // a timeline would come before them
-  return parse_manifest(read_file(path), path.string()).state.timeline;
+  return parse_manifest(file.text(), path.string()).state.timeline;
 }
 
 std::vector<CheckpointHead> read_heads(const fs::path& dir) {

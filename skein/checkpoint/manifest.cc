@@ -26,7 +26,7 @@ OrderedJson to_json(const WithoutShards& listed) {
 }
 
 OrderedJson to_json(const ManifestIndex& index) {
-  return {{"file", kIndexName},
+  return {{"file", index.file},
           {"file_bytes", index.file_bytes},
           {"head_bytes", index.head_bytes},
           {"head_xxh3_128", index.head_xxh3_128}};

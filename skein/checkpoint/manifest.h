@@ -81,6 +81,7 @@ struct ManifestFile {
 
 // The file with the files and shards where there are many: shard_index.h.
 struct ManifestIndex {
+  std::string file = kIndexName;
   int64_t file_bytes = 0;
   int64_t head_bytes = 0;
   std::string head_xxh3_128;

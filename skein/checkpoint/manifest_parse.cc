@@ -256,14 +256,22 @@ TrainingState parse_state(Fields& fields) {
   return state;
 }
 
+// index.bin, or in a bucket index.<save>.bin
+bool is_index_name(std::string_view name) {
+  return name.size() < 256 && name.starts_with("index.") && name.ends_with(".bin") &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
 ManifestIndex parse_index(const Json& json, const std::string& where) {
   Fields fields(json, where);
-  const std::string file = fields.text("file");
-  ManifestIndex index{.file_bytes = fields.integer("file_bytes", 1),
+  ManifestIndex index{.file = fields.text("file"),
+                      .file_bytes = fields.integer("file_bytes", 1),
                       .head_bytes = fields.integer("head_bytes", 1),
                       .head_xxh3_128 = fields.checksum("head_xxh3_128")};
   fields.finish();
-  if (file != kIndexName) fields.wrong("file", Json(file), fmt::format("\"{}\"", kIndexName));
+  if (!is_index_name(index.file)) {
+    fields.wrong("file", Json(index.file), fmt::format("\"{}\", or index.<save>.bin", kIndexName));
+  }
   return index;
 }
 

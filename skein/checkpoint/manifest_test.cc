@@ -67,7 +67,7 @@ TEST(Manifest, ReadsBackWhatItWrote) {
 
 Manifest indexed() {
   Manifest manifest = sample();
-  manifest.index = ManifestIndex{4096, 1024, std::string(32, 'b')};
+  manifest.index = ManifestIndex{kIndexName, 4096, 1024, std::string(32, 'b')};
   manifest.files.clear();
   for (ManifestTensor& tensor : manifest.tensors) tensor.shards.clear();
   return manifest;

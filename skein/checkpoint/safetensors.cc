@@ -255,8 +255,13 @@ std::string_view to_safetensors_dtype(DType dtype) {
 
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
                                            const std::string& what) {
-  const int64_t length = header_length(file, what);
-  const char* text = reinterpret_cast<const char*>(file.data()) + kLengthBytes;
+  return parse_safetensors_header(file, static_cast<int64_t>(file.size()), what);
+}
+
+SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, int64_t file_bytes,
+                                           const std::string& what) {
+  const int64_t length = header_length(head, what);
+  const char* text = reinterpret_cast<const char*>(head.data()) + kLengthBytes;
   if (length == 0 || text[0] != '{') {
     fail(ErrorCode::kInvalid, "{}: the header does not start with '{{': not a safetensors file",
          what);
@@ -272,7 +277,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
   SafetensorsHeader header{std::move(handler.entries), std::move(handler.metadata),
                            kLengthBytes + length};
   for (const SafetensorsEntry& entry : header.entries) check_entry(entry, what);
-  check_coverage(header.entries, static_cast<int64_t>(file.size()) - header.data_begin, what);
+  check_coverage(header.entries, file_bytes - header.data_begin, what);
   for (SafetensorsEntry& entry : header.entries) {
     entry.begin += header.data_begin;
     entry.end += header.data_begin;

@@ -52,6 +52,9 @@ struct SafetensorsHeader {
 // `file` is the whole file; `what` names it in errors.
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
                                            const std::string& what);
+// The same of its first bytes, which hold the header, and its size.
+SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, int64_t file_bytes,
+                                           const std::string& what);
 
 class SafetensorsFile {
  public:

@@ -91,8 +91,8 @@ SafetensorsLayout plan_safetensors(std::span<const SafetensorsTensor> tensors,
 
 SafetensorsWriter::SafetensorsWriter(const fs::path& path, const SafetensorsLayout& layout,
                                      const FileOps& ops)
-    : path_(path), layout_(layout), ops_(ops), file_(ops.create(path)) {
-  ops_.write(file_.get(), std::as_bytes(std::span(layout_.header)), path_);
+    : path_(path), layout_(layout), file_(ops.open_output(path)) {
+  file_->write(std::as_bytes(std::span(layout_.header)));
 }
 
 std::string SafetensorsWriter::write(std::span<const std::byte> bytes) {
@@ -116,7 +116,7 @@ std::vector<std::string> SafetensorsWriter::write_pieces(std::span<const std::by
     while (!piece.empty()) {
       const auto part = piece.first(std::min(kWriteBytes, piece.size()));
       hash.update(part);
-      ops_.write(file_.get(), part, path_);
+      file_->write(part);
       piece = piece.subspan(part.size());
     }
     checksums.push_back(hash.hex());
@@ -133,7 +133,7 @@ void SafetensorsWriter::finish() {
     fail(ErrorCode::kInternal, "{}: finished after {} of {} tensors", path_.string(), next_,
          layout_.order.size());
   }
-  ops_.sync(file_.get(), path_);
+  file_->finish();
   file_.reset();
 }
 

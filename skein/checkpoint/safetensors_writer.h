@@ -37,7 +37,8 @@ SafetensorsLayout plan_safetensors(std::span<const SafetensorsTensor> tensors,
 
 class SafetensorsWriter {
  public:
-  // Creates `path` and writes the header. `layout` and `ops` must outlive the writer.
+  // Creates `path`, a file or an object, and writes the header. `layout` and `ops` must outlive the
+  // writer.
   SafetensorsWriter(const fs::path& path, const SafetensorsLayout& layout, const FileOps& ops);
 
   // Writes the bytes of the next tensor in layout.order and returns their xxh3-128, which is
@@ -54,8 +55,7 @@ class SafetensorsWriter {
  private:
   fs::path path_;
   const SafetensorsLayout& layout_;
-  const FileOps& ops_;
-  FileDescriptor file_;
+  std::unique_ptr<OutputFile> file_;
   size_t next_ = 0;
 };
 

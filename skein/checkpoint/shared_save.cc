@@ -5,15 +5,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <thread>
 
 #include "skein/checkpoint/checkpoint_folder.h"
 
 namespace skein {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A rank that gives up after it has published writes the reason only after the rename.
 constexpr double kReasonSeconds = 0.2;
@@ -27,24 +23,8 @@ void write_text(const fs::path& path, std::string_view text, const FileOps& ops)
 }
 
 void write_failure(const fs::path& folder, int rank, const Error& error, const FileOps& ops) {
-  const Json text = {{"code", static_cast<int>(error.code())}, {"error", error.what()}};
-  write_text(folder / failure_name(rank), text.dump(-1, ' ', false, Json::error_handler_t::replace),
-             ops);
+  write_text(folder / failure_name(rank), failure_text(error), ops);
 }
-
-// Sleeps a little longer each time, so that a short wait ends soon and a long one costs little.
-class Patience {
- public:
-  void sleep() {
-    std::this_thread::sleep_for(pause_);
-    pause_ = std::min(pause_ * 2, std::chrono::microseconds(100'000));
-  }
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
- private:
-  Clock::time_point start_ = Clock::now();
-  std::chrono::microseconds pause_{200};
-};
 
 std::vector<fs::path> entries(const fs::path& folder) {
   std::vector<fs::path> paths;
@@ -66,17 +46,8 @@ std::optional<Error> read_failure(const fs::path& path) {
       std::from_chars(name.data() + prefix, name.data() + name.size(), rank).ec != std::errc()) {
     return std::nullopt;
   }
-  try {
-    const Json json = parse_json(read_file(path), path.string());
-    const int code = json.at("code").get<int>();
-    if (code >= 0 && code <= static_cast<int>(ErrorCode::kInternal)) {
-      return Error(static_cast<ErrorCode>(code),
-                   fmt::format("rank {}: {}", rank, json.at("error").get<std::string>()));
-    }
-  } catch (const std::exception&) {
-    // Reported below: a full disk may hold the file's name without its content.
-  }
-  return Error(ErrorCode::kIo, fmt::format("rank {} failed, and could not write why", rank));
+  const Result<std::string> text = try_run([&] { return read_file(path); });
+  return failure_of(text.ok() ? Result<std::string>(text).value() : "", path.string(), rank);
 }
 
 // Returns -1 if the name is not that of a part.
@@ -128,16 +99,10 @@ void SharedSave::read_parts(std::vector<std::optional<SavePart>>& parts, int& nu
   }
 }
 
-void SharedSave::check_patience(double seconds, const std::string& waiting_for) const {
-  if (options_.should_abort && options_.should_abort()) {
-    fail(ErrorCode::kPeerLost, "the save was given up while {}", waiting_for);
-  }
-  // The others wait longer than rank 0, because rank 0 knows which rank is late.
-  const double limit_s = options_.deadline_s * (options_.rank == 0 ? 1 : 2);
-  if (seconds > limit_s) {
-    fail(ErrorCode::kPeerLost, "{} took longer than {} s: look at what that rank reported last",
-         waiting_for, limit_s);
-  }
+// The others wait longer than rank 0, because rank 0 knows which rank is late.
+void SharedSave::check_patience(const Patience& patience, const std::string& waiting_for) const {
+  patience.check(options_.should_abort, options_.deadline_s * (options_.rank == 0 ? 1 : 2),
+                 waiting_for);
 }
 
 std::vector<SavePart> SharedSave::collect() {
@@ -147,12 +112,7 @@ std::vector<SavePart> SharedSave::collect() {
     if (failed()) throw reason(Error(ErrorCode::kPeerLost, "another rank gave up"));
     read_parts(parts, num_missing);
     if (num_missing == 0) break;
-    const auto is_missing = [](const auto& part) { return !part.has_value(); };
-    const auto first = std::find_if(parts.begin() + 1, parts.end(), is_missing) - parts.begin();
-    check_patience(patience.seconds(),
-                   fmt::format("waiting for the part of rank {}{}", first,
-                               num_missing > 1 ? fmt::format(" and {} others", num_missing - 1)
-                                               : std::string()));
+    check_patience(patience, missing_parts(parts));
   }
   std::vector<SavePart> result;
   for (int rank = 1; rank < options_.num_ranks; ++rank) result.push_back(std::move(*parts[rank]));
@@ -171,7 +131,7 @@ std::optional<Error> SharedSave::wait_for_commit() {
       if (committed()) return std::nullopt;
       if (failed()) fail(ErrorCode::kPeerLost, "another rank gave up");
       if (!is_there) fail(ErrorCode::kPeerLost, "{} has vanished", partial_.string());
-      check_patience(patience.seconds(), "waiting for rank 0 to commit");
+      check_patience(patience, "waiting for rank 0 to commit");
     }
   } catch (const Error& error) {
     return give_up(error);

@@ -28,6 +28,7 @@
 #include "skein/base/error.h"
 #include "skein/checkpoint/file_ops.h"
 #include "skein/checkpoint/manifest.h"
+#include "skein/checkpoint/save_failure.h"
 #include "skein/checkpoint/save_part.h"
 
 namespace skein {
@@ -73,7 +74,7 @@ class SharedSave {
   Error reason(const Error& unknown) const;
   void rename_to_failed(const Error& error);
   void read_parts(std::vector<std::optional<SavePart>>& parts, int& num_missing) const;
-  void check_patience(double seconds, const std::string& waiting_for) const;
+  void check_patience(const Patience& patience, const std::string& waiting_for) const;
 
   SharedSaveOptions options_;
   const FileOps& ops_;

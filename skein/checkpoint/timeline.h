@@ -21,7 +21,9 @@ struct Timeline {
   struct Parent {
     std::string run_id;  // "" if that checkpoint has none
     int64_t step = 0;
-    std::string path;  // a folder name beside this checkpoint, otherwise absolute
+    std::string path;  // a folder name beside this checkpoint, otherwise absolute, or s3://…
+
+    bool lies_beside() const { return path.find('/') == std::string::npos; }
 
     bool operator==(const Parent&) const = default;
   };

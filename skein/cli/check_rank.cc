@@ -17,6 +17,7 @@
 #include "skein/health/product_check.h"
 #include "skein/health/storage_check.h"
 #include "skein/plan/memory_text.h"
+#include "skein/objects/object_url.h"
 #include "skein/plan/plan.h"
 #include "skein/record/events.h"
 #include "skein/train/consensus.h"
@@ -27,7 +28,8 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 fs::path checked_folder(const std::optional<Config>& config) {
-  return config ? fs::path(checkpoint_dir(*config)) : fs::current_path();
+  if (!config) return fs::current_path();
+  return is_object_url(checkpoint_dir(*config)) ? config->run.dir : checkpoint_dir(*config);
 }
 
 std::unique_ptr<Device> device_to_check(const std::optional<Config>& config, int index) {

@@ -6,7 +6,9 @@
 
 #include "skein/base/units.h"
 #include "skein/checkpoint/checkpoint_search.h"
+#include "skein/checkpoint/stored_file.h"
 #include "skein/cli/commands.h"
+#include "skein/objects/object_url.h"
 #include "skein/weights/export.h"
 
 namespace skein {
@@ -21,12 +23,13 @@ struct Options {
 // checkpoints.
 std::vector<CheckpointInfo> find_checkpoints(const fs::path& named) {
   const fs::path path = find_checkpoint(named);
-  if (!fs::is_directory(path)) {
+  if (is_object_url(path) ? !is_stored(path) : !fs::is_directory(path)) {
     fail(ErrorCode::kNotFound, "{} is not a folder: expected a run or a checkpoint", path.string());
   }
-  const auto step = step_of_folder(fs::absolute(path / "").parent_path());
+  const fs::path full = is_object_url(path) ? path : fs::absolute(path / "").parent_path();
+  const auto step = step_of_folder(full);
   if (step) return {{*step, path}};
-  if (fs::exists(path / "manifest.json")) {  // a checkpoint under another name
+  if (is_stored(path / "manifest.json")) {  // a checkpoint under another name
     const auto stored = try_run([&] { return CheckpointReader(path).state().step; });
     return {{stored.ok() ? Result<int64_t>(stored).value() : 0, path}};
   }

@@ -23,6 +23,7 @@
 #include "skein/launch/rendezvous_root.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/workers.h"
+#include "skein/objects/object_store.h"
 #include "skein/record/failure_record.h"
 #include "skein/record/on_call.h"
 #include "skein/train/memory_check.h"
@@ -35,7 +36,9 @@ namespace {
 void check_folders(const Config& config) {
   require_writable_folder(config.run.dir, "run.dir");
   const std::string& checkpoints = config.checkpoint.dir;
-  if (!checkpoints.empty() && !checkpoints.starts_with("s3://")) {
+  if (is_object_url(checkpoints)) {
+    require_store(checkpoints, "checkpoint.dir");
+  } else if (!checkpoints.empty()) {
     require_writable_folder(checkpoints, "checkpoint.dir");
   }
   check_copies(config);

@@ -202,7 +202,7 @@ std::vector<ConfigField> make_fields() {
       {"checkpoint", "async", at<&C::checkpoint, &CheckpointConfig::async>,
        "write in the background while training goes on"},
       {"checkpoint", "dir", at<&C::checkpoint, &CheckpointConfig::dir>,
-       "where checkpoints go, a folder that all ranks see (s3://… is refused so far); empty: "
+       "where checkpoints go: a folder that all ranks see, or s3://bucket/name; empty: "
        "`checkpoints` in run.dir",
        a_path()},
 

@@ -7,142 +7,21 @@
 #include <arrow/util/key_value_metadata.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <map>
-#include <mutex>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/objects/s3_store.h"
 
 namespace skein {
 namespace {
 
-constexpr int64_t kMaxRepeats = 10;
-constexpr int64_t kFirstPauseMs = 200, kLongestPauseMs = 20'000;
-constexpr double kConnectSeconds = 10, kSilentSeconds = 20;
 // Two readers of four parts each keep the eight threads of Arrow's input busy.
 constexpr int64_t kPartBytes = int64_t{8} << 20;
 constexpr size_t kPartsAhead = 4;
-
-std::atomic<int64_t> num_repeated{0};
-
-// Full jitter: readers that were refused together do not come back together.
-int64_t pause_ms(int64_t num_repeats) {
-  thread_local std::minstd_rand random(std::random_device{}());
-  const int64_t longest =
-      std::min(kLongestPauseMs, kFirstPauseMs << std::min<int64_t>(num_repeats, 20));
-  return std::uniform_int_distribution<int64_t>(0, longest)(random);
-}
-
-class Repeats : public arrow::fs::S3RetryStrategy {
- public:
-  bool ShouldRetry(const AWSErrorDetail& error, int64_t num_repeats) override {
-    const bool again = error.should_retry && num_repeats < kMaxRepeats;
-    if (again) ++num_repeated;
-    return again;
-  }
-  int64_t CalculateDelayBeforeNextRetry(const AWSErrorDetail&, int64_t num_repeats) override {
-    return pause_ms(num_repeats);
-  }
-};
-
-std::string variable(std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;
-  }
-  return "";
-}
-
-std::string endpoint() { return variable({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}); }
-
-[[noreturn]] void fail_object(const std::string& url, const std::string& found) {
-  const auto says = [&](std::initializer_list<const char*> words) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](const char* word) { return found.find(word) != std::string::npos; });
-  };
-  if (says({"NO_SUCH_BUCKET", "NO_SUCH_KEY", "RESOURCE_NOT_FOUND", "Path does not exist"})) {
-    fail(ErrorCode::kNotFound, "{}: no such object or bucket ({})", url, found);
-  }
-  if (says({"ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE", "INVALID_CLIENT_TOKEN_ID",
-            "EXPIRED_TOKEN", "HTTP status 403", "HTTP status 401"})) {
-    fail(ErrorCode::kInvalid,
-         "{}: refused ({}): expected credentials that may read it, in AWS_ACCESS_KEY_ID and "
-         "AWS_SECRET_ACCESS_KEY, ~/.aws/credentials or the role of this machine",
-         url, found);
-  }
-  fail(ErrorCode::kIo, "{}: cannot be read, after {} repeated requests: {} (store: {})", url,
-       num_repeated.load(), found,
-       endpoint().empty() ? "AWS's own; AWS_ENDPOINT_URL names another" : endpoint());
-}
-
-void check(const arrow::Status& status, const std::string& url) {
-  if (!status.ok()) fail_object(url, status.message());
-}
-
-template <typename T>
-T value_or_fail(arrow::Result<T> result, const std::string& url) {
-  check(result.status(), url);
-  return std::move(result).ValueUnsafe();
-}
-
-// AWS's library must end before what it uses does. Arrow keeps a list of clients that ends at exit,
-// too, and begins with the first client: so one is made before the end is arranged.
-void start_library() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    arrow::fs::S3GlobalOptions options = arrow::fs::S3GlobalOptions::Defaults();
-    options.log_level = arrow::fs::S3LogLevel::Off;  // each refusal would be a line
-    if (const arrow::Status status = arrow::fs::InitializeS3(options); !status.ok()) {
-      fail(ErrorCode::kInternal, "S3: {}", status.message());
-    }
-    arrow::fs::S3Options options_of_none = arrow::fs::S3Options::Anonymous();
-    options_of_none.region = "us-east-1";
-    if (const auto made = arrow::fs::S3FileSystem::Make(options_of_none); !made.ok()) {
-      fail(ErrorCode::kInternal, "S3: {}", made.status().message());
-    }
-    std::atexit([] { (void)arrow::fs::EnsureS3Finalized(); });
-  });
-}
-
-arrow::fs::S3Options options_for(const ObjectUrl& url) {
-  arrow::fs::S3Options options = arrow::fs::S3Options::Defaults();
-  options.region = variable({"AWS_REGION", "AWS_DEFAULT_REGION"});
-  if (std::string store = endpoint(); !store.empty()) {
-    if (const size_t colon = store.find("://"); colon != std::string::npos) {
-      options.scheme = store.substr(0, colon);
-      store.erase(0, colon + 3);
-    }
-    while (store.ends_with('/')) store.pop_back();
-    options.endpoint_override = store;
-    if (options.region.empty()) options.region = "us-east-1";  // its name is part of signatures
-  } else if (options.region.empty()) {
-    options.region = value_or_fail(arrow::fs::ResolveS3BucketRegion(url.bucket), url.text());
-  }
-  options.connect_timeout = kConnectSeconds;
-  options.request_timeout = kSilentSeconds;
-  options.retry_strategy = std::make_shared<Repeats>();
-  return options;
-}
-
-// One a bucket: buckets lie in regions.
-std::shared_ptr<arrow::fs::S3FileSystem> store_of(const ObjectUrl& url) {
-  static std::mutex mutex;
-  // Never destroyed: AWS's library ends before static objects do.
-  static auto& stores = *new std::map<std::string, std::shared_ptr<arrow::fs::S3FileSystem>>();
-  const std::lock_guard lock(mutex);
-  auto& store = stores[url.bucket];
-  if (store == nullptr) {
-    start_library();
-    store = value_or_fail(arrow::fs::S3FileSystem::Make(options_for(url)), url.text());
-  }
-  return store;
-}
 
 ObjectInfo object_info(const arrow::fs::FileInfo& info, bool named) {
   return {"s3://" + info.path(), info.size(), info.mtime().time_since_epoch().count(), named};
@@ -175,11 +54,25 @@ std::vector<ObjectInfo> list_objects(const ObjectUrl& url) {
   return objects;
 }
 
+bool object_exists(const ObjectUrl& url) {
+  const auto found = value_or_fail(store_of(url)->GetFileInfo(url.path()), url.text());
+  return found.type() != arrow::fs::FileType::NotFound;
+}
+
+void require_store(const std::string& url, const std::string& setting) {
+  try {
+    const ObjectUrl place = parse_object_url(url);
+    if (!object_exists({place.bucket, ""})) {
+      fail(ErrorCode::kNotFound, "{}: there is no bucket \"{}\"", url, place.bucket);
+    }
+  } catch (const Error& error) {
+    fail(ErrorCode::kUsage, "{}: {}", setting, error.what());
+  }
+}
+
 std::shared_ptr<arrow::io::RandomAccessFile> open_object(const ObjectUrl& url) {
   return value_or_fail(store_of(url)->OpenInputFile(url.path()), url.text());
 }
-
-int64_t repeated_requests() { return num_repeated; }
 
 class ObjectReader::Parts {
  public:
@@ -225,11 +118,11 @@ class ObjectReader::Parts {
     arrow::Result<std::shared_ptr<arrow::Buffer>> bytes = part.bytes.result();
     for (int64_t repeats = 0; repeats < kMaxRepeats; ++repeats) {
       if (bytes.ok() && (*bytes)->size() == part.num_bytes) return *bytes;
-      ++num_repeated;
-      std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms(repeats)));
+      count_repeated_request();
+      std::this_thread::sleep_for(std::chrono::milliseconds(repeat_pause_ms(repeats)));
       bytes = file_->ReadAt(part.begin, part.num_bytes);
     }
-    check(bytes.status(), url_.text());
+    check_done(bytes.status(), url_.text());
     fail_object(url_.text(), fmt::format("{} bytes came instead of {}, from byte {}",
                                          (*bytes)->size(), part.num_bytes, part.begin));
   }

@@ -8,9 +8,9 @@
 // Refusals     503, timeouts, resets and bodies that end early are asked for again, up to 10 times,
 //              after random pauses of up to 0.2, 0.4, … 20 s (full jitter); repeated_requests()
 //              counts them. A connection that gives nothing for 20 s is given up.
-// Errors       Error{kNotFound} for a bucket or an object that is not there, Error{kInvalid} for
-//              credentials that are refused, Error{kCorrupt} for an object that was replaced while
-//              it was read, Error{kIo} otherwise; each names the URL
+// Errors       Error{kNotFound} for a bucket or an object that is not there, Error{kCorrupt} for an
+//              object that was replaced while it was read, Error{kIo} otherwise, also for
+//              credentials that are refused; each names the URL
 // Threads      functions may be called at once; a reader by one thread at a time. After the first
 //              call the process must not fork and go on without exec.
 // Source       arrow/filesystem/s3fs.h; "Exponential Backoff And Jitter", AWS Architecture Blog,
@@ -57,6 +57,13 @@ class ObjectReader {
   class Parts;
   std::unique_ptr<Parts> parts_;
 };
+
+// Whether there is an object of that name, or some under it.
+bool object_exists(const ObjectUrl& url);
+
+// Asks the bucket of a URL that a person named by `setting`, so that a mistake is found before
+// anything is done: Error{kUsage} naming the setting where it is not there or refuses.
+void require_store(const std::string& url, const std::string& setting);
 
 // For libraries that read where they want to: each read is a request.
 std::shared_ptr<arrow::io::RandomAccessFile> open_object(const ObjectUrl& url);

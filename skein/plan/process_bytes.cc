@@ -4,6 +4,7 @@
 
 #include "skein/data/blocks.h"
 #include "skein/model/decoder.h"
+#include "skein/objects/object_url.h"
 #include "skein/optim/update.h"
 
 namespace skein {
@@ -16,6 +17,7 @@ constexpr int kOtherThreads = 5;  // loader, saver, Gloo, Prometheus, signals
 // Text has about 3 bytes per token, a token takes 4 bytes, and a growing vector holds up to twice
 // that.
 constexpr int64_t kTokenBytesPerByte = 2;
+constexpr int64_t kStore = 150'000'000;
 constexpr int64_t kWordCache = 26'000'000;  // bpe/word_cache.h, full
 
 }  // namespace
@@ -30,6 +32,7 @@ int64_t process_bytes(const Config& config, const StepSpec& spec, int threads, b
   const int64_t feeds = std::max<int64_t>(1, std::ssize(config.data.source)) + validations;
   bytes += (validations > 0 ? 2 : 1) * kWordCache;
   bytes += feeds * lanes * kTokenBytesPerByte * CorpusBlocks::segment_bytes(spec.sequence_length);
+  if (is_object_url(config.checkpoint.dir)) bytes += kStore;
   const Mesh& mesh = spec.layout.mesh;
   const int64_t packing = 6 * std::min<int64_t>(kBucketBytes, 4 * num_parameters(spec.model));
   for (const MeshAxis& axis : mesh.axes()) {

@@ -10,6 +10,7 @@
 //              validation
 //   exchange   128 KiB of kernel buffers for a peer that it computes with, and 16 KiB for any other
 //              rank
+//   store      150 MB where checkpoints go to a bucket: parts on their way, and AWS's library
 //   packing    without a GPU, for each group that sums or gathers gradients: six times a gradient
 //              bucket (skein/comm/gloo/packed_parts.h), or the gradients of the whole model where
 //              that is less

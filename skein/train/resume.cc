@@ -4,12 +4,15 @@
 
 #include <algorithm>
 
+#include "skein/checkpoint/stored_file.h"
+#include "skein/objects/object_url.h"
 #include "skein/train/consensus.h"
 
 namespace skein {
 namespace {
 
 fs::path full_path(const fs::path& path) {
+  if (is_object_url(path)) return parse_object_url(path.native()).text();
   std::error_code error;
   const fs::path found = fs::weakly_canonical(fs::absolute(path), error);
   const fs::path normal = error ? fs::absolute(path).lexically_normal() : found;
@@ -38,13 +41,15 @@ Named what_is_named(const std::string& resume) {
   const fs::path path = find_checkpoint(resume);
   const fs::path full = full_path(resume);
   std::error_code error;
-  Named named{resume, full.parent_path(), path, fs::is_directory(path, error)};
+  const bool in_bucket = is_object_url(path);
+  Named named{resume, full.parent_path(), path,
+              in_bucket ? is_stored(path) : fs::is_directory(path, error)};
   if (error && error != std::errc::no_such_file_or_directory &&
       error != std::errc::not_a_directory) {
     fail(ErrorCode::kIo, "run.resume is \"{}\", which cannot be looked at: {}", resume,
          error.message());
   }
-  const bool is_checkpoint = step_of_folder(full) || fs::exists(path / "manifest.json", error);
+  const bool is_checkpoint = step_of_folder(full) || is_stored(path / "manifest.json");
   if (!is_checkpoint) {
     named.folder = full_path(checkpoints_inside(path));
     named.path.clear();
@@ -61,7 +66,7 @@ void check_is_there(const Named& named) {
          named.text, fs::exists(path) ? "not a folder" : "not there");
   }
   if (!named.path.empty() || !list_checkpoints(named.folder).empty()) return;
-  if (fs::exists(path / "config.json")) {
+  if (is_stored(path / "config.json")) {
     fail(
         ErrorCode::kUsage,
         "run.resume is \"{}\", a Hugging Face model: expected a checkpoint or a run; to begin from "
@@ -99,7 +104,7 @@ class Chooser {
   StartingPoint before(int64_t step, const Timeline& current, const std::string& origin) {
     const auto& parent = current.parent;
     // Where `current` has saved nothing yet, what its parent saved later is not its own.
-    const bool began_here = parent && fs::path(parent->path).is_relative();
+    const bool began_here = parent && parent->lies_beside();
     const bool has_saved = same_timeline(current, own_.timeline);
     const int64_t last = has_saved ? step : std::min(step, began_here ? parent->step : -1);
     std::erase_if(own_.checkpoints, [&](const CheckpointInfo& own) { return own.step > last; });
@@ -179,7 +184,7 @@ class Chooser {
   bool began_from(const Named& named, const Timeline& timeline) const {
     const auto& parent = timeline.parent;
     if (!parent) return false;
-    const fs::path was = dir_ / parent->path;  // `/` keeps an absolute path
+    const fs::path was = parent->lies_beside() ? dir_ / parent->path : fs::path(parent->path);
     if (named.path.empty() ? same_folder(was.parent_path(), named.folder)
                            : place_of(was) == place_of(named.text)) {
       return true;
@@ -258,6 +263,7 @@ RunLock lock_checkpoints(const std::string& dir, const std::string& run_dir) {
 
 RunLocks lock_run(const Config& config) {
   RunLocks locks{RunLock(config.run.dir), std::nullopt};
+  if (is_object_url(checkpoint_dir(config))) return locks;
   std::error_code none;  // set where the folder does not exist yet
   if (!fs::equivalent(checkpoint_dir(config), config.run.dir, none)) {
     locks.elsewhere.emplace(lock_checkpoints(checkpoint_dir(config), config.run.dir));

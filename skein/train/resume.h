@@ -37,7 +37,8 @@ struct StartingPoint {
 // Locks a folder of checkpoints; an error names `run_dir` as the run that wants it.
 RunLock lock_checkpoints(const std::string& dir, const std::string& run_dir);
 
-// The locks on a run's folder and, where it is a different one, on its folder of checkpoints.
+// The locks on a run's folder and, where it is a different one, on its folder of checkpoints. A
+// bucket has no locks: two runs that save under one URL are found by their timelines alone.
 struct RunLocks {
   RunLock run;
   std::optional<RunLock> elsewhere;

@@ -9,9 +9,12 @@
 #include "skein/base/error.h"
 #include "skein/base/log.h"
 #include "skein/checkpoint/checkpoint_folder.h"
+#include "skein/checkpoint/checkpoint_objects.h"
 #include "skein/checkpoint/file_ops.h"
 #include "skein/checkpoint/run_lock.h"
+#include "skein/checkpoint/stored_file.h"
 #include "skein/config/config_fields.h"
+#include "skein/objects/object_url.h"
 #include "skein/optim/update.h"
 
 namespace skein {
@@ -98,6 +101,19 @@ void write_folder(const fs::path& folder, const Files& files) {
   ops.sync_folder(folder.parent_path());
 }
 
+// Beside the checkpoints in a bucket, which may be all that is left of the run.
+void write_tokenizer_objects(const fs::path& checkpoints, const Files& files) {
+  const fs::path folder = checkpoints / kTokenizerFolder;
+  Files stored;
+  for (const StoredObject& object : objects_in(folder)) {
+    stored[object.name] = StoredFile(folder / object.name).text();
+  }
+  for (const auto& [name, bytes] : files) {
+    const auto found = stored.find(name);
+    if (found == stored.end() || found->second != bytes) FileOps().put_object(folder / name, bytes);
+  }
+}
+
 bool sets(std::span<const std::string> overrides, const std::string& key) {
   return std::any_of(overrides.begin(), overrides.end(),
                      [&](const std::string& text) { return text.starts_with(key + "="); });
@@ -127,7 +143,9 @@ void write_run_folder(const Config& config, const DecoderConfig& model,
                       const Tokenizer& tokenizer) {
   const fs::path run = config.run.dir;
   make_folders(run);
-  write_folder(run / kTokenizerFolder, files_of(tokenizer));
+  const Files files = files_of(tokenizer);
+  write_folder(run / kTokenizerFolder, files);
+  if (is_object_url(checkpoint_dir(config))) write_tokenizer_objects(checkpoint_dir(config), files);
   if (names_a_model_file(config)) {
     const DType dtype = compute_dtype(parse_precision(config.precision.mode));
     write_file_atomic(run / kModelFile, to_hugging_face_json(model, dtype).dump(2) + "\n");
@@ -222,8 +240,10 @@ void check_own_folder(const fs::path& config_file, std::span<const std::string> 
        config_file.string(), config.run.dir, kConfigDir);
 }
 
-NewRunFolder::NewRunFolder(const Config& config)
-    : run_(what_is_missing(config.run.dir)), checkpoints_(what_is_missing(checkpoint_dir(config))) {
+NewRunFolder::NewRunFolder(const Config& config) : run_(what_is_missing(config.run.dir)) {
+  if (!is_object_url(checkpoint_dir(config))) {
+    checkpoints_ = what_is_missing(checkpoint_dir(config));
+  }
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(run_.folder, ignored)) {
     former_.insert(entry.path().filename().string());

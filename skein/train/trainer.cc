@@ -19,17 +19,6 @@
 #include "skein/train/same_arithmetic.h"
 
 namespace skein {
-namespace {
-
-void refuse_what_is_not_there_yet(const Config& config) {
-  if (config.checkpoint.dir.starts_with("s3://")) {
-    fail(ErrorCode::kUsage, "checkpoint.dir is '{}': S3 is not built yet, name a folder",
-         config.checkpoint.dir);
-  }
-}
-
-}  // namespace
-
 Trainer::Trainer(const Config& config, Communicator& world, std::string start_id, int local_rank,
                  const std::string& replicas, const Launched& launched)
     : config_(config),
@@ -37,7 +26,6 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
       start_id_(std::move(start_id)),
       local_rank_(local_rank),
       schedule_(learning_rate_schedule(config.optimizer)) {
-  refuse_what_is_not_there_yet(config_);
   if (is_first()) {
     locks_.emplace(lock_run(config_));
     log_.emplace(config_, launched);

@@ -5,19 +5,21 @@
 
 #include "skein/base/log.h"
 #include "skein/checkpoint/checkpoint_search.h"
+#include "skein/checkpoint/stored_file.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/decoder.h"
+#include "skein/objects/object_url.h"
 #include "skein/weights/initialize.h"
 
 namespace skein {
 namespace {
 
 bool has_tokenizer(const fs::path& folder) {
-  return fs::exists(folder / "tokenizer.model") || fs::exists(folder / "tokenizer.json");
+  return is_stored(folder / "tokenizer.model") || is_stored(folder / "tokenizer.json");
 }
 
 void require_folder(const fs::path& folder) {
-  if (fs::is_directory(folder)) return;
+  if (is_object_url(folder) ? is_stored(folder) : fs::is_directory(folder)) return;
   fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint",
        folder.string());
 }
@@ -54,11 +56,16 @@ std::string content_of_tokenizer(const fs::path& tokenizer) {
   }
 }
 
-// The tokenizer that the checkpoint was trained with: the copy in its run folder, <run>/tokenizer,
-// two folders above the checkpoint, or else the configured path. The recorded hash decides between
+// In its run folder, <run>/tokenizer, two folders above the checkpoint; in a bucket beside it.
+fs::path copy_of_tokenizer(const fs::path& checkpoint) {
+  if (is_object_url(checkpoint)) return checkpoint.parent_path() / "tokenizer";
+  return fs::absolute(checkpoint).parent_path().parent_path() / "tokenizer";
+}
+
+// The tokenizer that the checkpoint was trained with: the copy that its run keeps, or else the configured path. The recorded hash decides between
 // them; older checkpoints have none.
 fs::path find_tokenizer(const fs::path& checkpoint, const Json& configuration) {
-  const fs::path copy = fs::absolute(checkpoint).parent_path().parent_path() / "tokenizer";
+  const fs::path copy = copy_of_tokenizer(checkpoint);
   const auto found = configuration.find("tokenizer");
   const bool is_named = found != configuration.end() && found->is_string();
   const fs::path named = is_named ? found->get<std::string>() : std::string();
@@ -80,7 +87,7 @@ fs::path find_tokenizer(const fs::path& checkpoint, const Json& configuration) {
 }  // namespace
 
 void require_init_from(const std::string& path) {
-  if (fs::is_directory(path)) return;
+  if (is_object_url(path) ? is_stored(path) : fs::is_directory(path)) return;
   fail(ErrorCode::kUsage,
        "model.init_from is '{}', which is not a folder: expected a Hugging Face model or a "
        "checkpoint",
@@ -91,11 +98,11 @@ void require_init_from(const std::string& path) {
 Json source_model_json(const fs::path& named) {
   const fs::path folder = find_checkpoint(named);
   require_folder(folder);
-  if (!fs::exists(folder / "manifest.json") && fs::exists(folder / "config.json")) {
+  if (!is_stored(folder / "manifest.json") && is_stored(folder / "config.json")) {
     return read_json((folder / "config.json").string());
   }
   fs::path checkpoint = folder;
-  if (!fs::exists(folder / "manifest.json")) {
+  if (!is_stored(folder / "manifest.json")) {
     const std::vector<CheckpointInfo> found = lineage_of(checkpoints_inside(folder)).checkpoints;
     if (found.empty()) refuse_folder(folder);
     checkpoint = found.front().path;
@@ -106,10 +113,10 @@ Json source_model_json(const fs::path& named) {
 ModelSource::ModelSource(const fs::path& named) : path_(find_checkpoint(named)) {
   const fs::path& folder = path_;
   require_folder(folder);
-  if (fs::exists(folder / "manifest.json")) {
+  if (is_stored(folder / "manifest.json")) {
     verify_patiently(folder).value();
     open_checkpoint(fs::path(folder));
-  } else if (fs::exists(folder / "config.json")) {
+  } else if (is_stored(folder / "config.json")) {
     open_hugging_face(folder);
   } else {
     open_newest_checkpoint(folder);
@@ -117,7 +124,7 @@ ModelSource::ModelSource(const fs::path& named) : path_(find_checkpoint(named)) 
 }
 
 ModelSource::ModelSource(const fs::path& path, IsVerified) : path_(path) {
-  if (fs::exists(path / "manifest.json")) {
+  if (is_stored(path / "manifest.json")) {
     open_checkpoint(fs::path(path));
   } else {
     open_hugging_face(path);

@@ -3,7 +3,8 @@
 
   503 Slow Down · a connection reset · a body that ends early · one that stalls (once, it costs 20 s)
 
-Every `period`-th request of a kind is struck. Only for the tests.
+Every `period`-th request of a kind is struck; of 0 none. `watch(after)` is called before and after each
+request that changes something is handed on. Only for the tests.
 """
 import http.client
 import http.server
@@ -15,7 +16,7 @@ FAULTS = ("slow_down", "reset", "cut", "stall")
 
 
 class FaultyProxy:
-    def __init__(self, port_of_store, period):
+    def __init__(self, port_of_store, period=0, watch=lambda after: None):
         self.counts = dict.fromkeys(FAULTS, 0)
         self.num_requests = 0
         lock = threading.Lock()
@@ -32,7 +33,7 @@ class FaultyProxy:
                 with lock:
                     proxy.num_requests += 1
                     seen[self.command] = seen.get(self.command, 0) + 1
-                    if seen[self.command] % period:
+                    if not period or seen[self.command] % period:
                         return None
                     faults = FAULTS if self.command == "GET" else FAULTS[:2]  # others have no body to cut
                     which = faults[seen[self.command] // period % len(faults)]
@@ -47,8 +48,18 @@ class FaultyProxy:
                 self.close_connection = True
                 self.connection.close()
 
+            def body(self):
+                if self.headers.get("Transfer-Encoding") != "chunked":
+                    return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                found = b""
+                while size := int(self.rfile.readline().split(b";")[0], 16):
+                    found += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+                return found
+
             def forward(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                body = self.body()
                 fault = self.fault()
                 if fault == "reset":
                     return self.reset()
@@ -61,10 +72,17 @@ class FaultyProxy:
                     if self.command != "HEAD":
                         self.wfile.write(text)
                     return None
+                changes = self.command in ("PUT", "POST", "DELETE")
+                if changes:
+                    watch(after=False)
                 store = http.client.HTTPConnection("127.0.0.1", port_of_store)
-                store.request(self.command, self.path, body, dict(self.headers))
+                headers = {name: value for name, value in self.headers.items()
+                           if name.lower() not in ("transfer-encoding", "expect", "content-length")}
+                store.request(self.command, self.path, body, headers)
                 answer = store.getresponse()
                 found = answer.read()
+                if changes:
+                    watch(after=True)
                 self.send_response(answer.status)
                 for name, value in answer.getheaders():
                     if name.lower() not in ("content-length", "transfer-encoding", "connection", "server", "date"):
@@ -87,7 +105,11 @@ class FaultyProxy:
 
             do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = forward
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(http.server.ThreadingHTTPServer):
+            def handle_error(self, *_):  # a client that was killed
+                pass
+
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

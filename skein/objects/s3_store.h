@@ -1,0 +1,43 @@
+// The connection to the store of a bucket: Arrow's file system over AWS's library, and what it says
+// when something fails. For the sources of this room; object_store.h says how stores are found.
+#pragma once
+
+#include <arrow/result.h>
+
+#include <memory>
+#include <string>
+
+#include "skein/objects/object_url.h"
+
+namespace arrow::fs {
+class S3FileSystem;
+}
+
+namespace skein {
+
+// How often a request that may succeed later is made again.
+constexpr int64_t kMaxRepeats = 10;
+
+// Before the repeat of that number, from 0. Full jitter: those that were refused together do not
+// come back together.
+int64_t repeat_pause_ms(int64_t num_repeats);
+// For requests that are made again by somebody else than AWS's library.
+void count_repeated_request();
+
+// One a bucket: buckets lie in regions.
+std::shared_ptr<arrow::fs::S3FileSystem> store_of(const ObjectUrl& url);
+
+// Throws the Error for what the store said of `url`.
+[[noreturn]] void fail_object(const std::string& url, const std::string& found);
+
+inline void check_done(const arrow::Status& status, const std::string& url) {
+  if (!status.ok()) fail_object(url, status.message());
+}
+
+template <typename T>
+T value_or_fail(arrow::Result<T> result, const std::string& url) {
+  check_done(result.status(), url);
+  return std::move(result).ValueUnsafe();
+}
+
+}  // namespace skein
