@@ -12,6 +12,7 @@
 #include "skein/config/config.h"
 #include "skein/config/node_range.h"
 #include "skein/data/skipped_batches.h"
+#include "skein/objects/object_url.h"
 #include "skein/optim/update.h"
 
 namespace skein {
@@ -83,6 +84,22 @@ void check_data(const Config& config, const Checker& check, ConfigUse use) {
                 data.source.size(), kMaxSources);
   check_names(data.source, "source", check);
   check_names(data.validation_set, "validation_set", check);
+}
+
+void check_places(const Config& config, const Checker& check) {
+  check.require(!config.run.dir.empty(), "[run] dir is empty: expected a folder");
+  check.require(
+      !is_object_url(config.run.dir),
+      "[run] dir is \"{}\": expected a folder of this machine; of a run, [checkpoint] dir "
+      "may be a bucket",
+      config.run.dir);
+  for (const std::string& path : {config.run.dir, config.checkpoint.dir}) {
+    try {
+      check_path_or_object_url(path);
+    } catch (const Error& error) {
+      check.require(false, "{}", error.what());
+    }
+  }
 }
 
 // A spike is recognized in its fifth step. The checkpoint before it must be there still.
@@ -226,7 +243,7 @@ void check_prometheus(const std::string& address, const Checker& check) {
 
 void check_config(const Config& config, const std::string& name, ConfigUse use) {
   const Checker check(name);
-  check.require(!config.run.dir.empty(), "[run] dir is empty: expected a folder");
+  check_places(config, check);
   check.require(!config.run.resume.empty(),
                 "[run] resume is empty: expected auto, never or the path of a checkpoint");
   if (const auto accepted =

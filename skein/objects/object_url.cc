@@ -47,7 +47,7 @@ void check_path_or_object_url(const fs::path& path) {
     return;
   }
   fail(ErrorCode::kUsage,
-       "{}: {}:// is not read: expected a path or s3://BUCKET/KEY (other stores mostly speak S3's "
+       "{}: {}:// is not known: expected a path or s3://BUCKET/KEY (other stores mostly speak S3's "
        "protocol, too: AWS_ENDPOINT_URL)",
        text, text.substr(0, colon));
 }

@@ -25,7 +25,7 @@ from supervised import CONFIG, make_data
 
 SKEIN = str(pathlib.Path(sys.argv[1]).resolve())
 NUMBERS = ("loss", "grad_norm", "param_norm", "tokens")
-KILLS = 16
+KILLS = 12
 
 
 def expect(condition, what):
@@ -133,7 +133,7 @@ def damaged(runs, store, quiet):
 
 
 def workers(runs, store, quiet):
-    proxy = FaultyProxy(store.port, period=5)
+    proxy = FaultyProxy(store.port, period=8)
     patient = {"launch__collective_timeout_s": 60, "launch__hang_timeout_s": 60}
     for steps in (12, 16):
         run(runs.words("two", steps, "s3://runs/two", workers=2, **patient), proxy.url)
@@ -195,7 +195,10 @@ def refusals(runs, store):
     expect("checkpoint.dir" in said and "nowhere" in said, f"a bucket that is not there: {said}")
     said = run(["checkpoint", "list", "s3://runs/nothing"], store.url, expected=1)
     expect("s3://runs/nothing" in said, f"nothing there: {said}")
-    run(runs.words("none", 4, "gs://runs/x"), store.url, expected=2)
+    said = run(runs.words("none", 4, "gs://runs/x"), store.url, expected=2)
+    expect("gs:// is not known" in said, f"another kind of store: {said}")
+    said = run(runs.words("none", 4, run__dir="s3://runs/x"), store.url, expected=2)
+    expect("[run] dir" in said, f"a run folder in a bucket: {said}")
 
 
 def main():
