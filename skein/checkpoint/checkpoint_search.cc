@@ -85,11 +85,4 @@ std::optional<CheckpointInfo> find_newest_good(const fs::path& dir,
   }
 }
 
-fs::path checkpoints_inside(const fs::path& run_or_checkpoints) {
-  const fs::path inside = run_or_checkpoints / "checkpoints";
-  if (is_object_url(inside)) return is_stored(inside) ? inside : run_or_checkpoints;
-  std::error_code ignored;
-  return fs::is_directory(inside, ignored) ? inside : run_or_checkpoints;
-}
-
 }  // namespace skein

@@ -44,7 +44,4 @@ std::optional<CheckpointInfo> find_newest_good(const fs::path& dir,
                                                const ReportDamaged& report_damaged,
                                                const SearchOptions& options = {});
 
-// The checkpoint folder of a run, or `path` itself if it has no such folder.
-fs::path checkpoints_inside(const fs::path& run_or_checkpoints);
-
 }  // namespace skein

@@ -8,6 +8,7 @@
 #include "skein/checkpoint/checkpoint_search.h"
 #include "skein/checkpoint/stored_file.h"
 #include "skein/cli/commands.h"
+#include "skein/config/run_checkpoints.h"
 #include "skein/objects/object_url.h"
 #include "skein/weights/export.h"
 

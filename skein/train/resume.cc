@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "skein/checkpoint/stored_file.h"
+#include "skein/config/run_checkpoints.h"
 #include "skein/objects/object_url.h"
 #include "skein/train/consensus.h"
 

@@ -6,6 +6,7 @@
 #include "skein/base/log.h"
 #include "skein/checkpoint/checkpoint_search.h"
 #include "skein/checkpoint/stored_file.h"
+#include "skein/config/run_checkpoints.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/decoder.h"
 #include "skein/objects/object_url.h"

@@ -99,8 +99,9 @@ def alone(runs, store, quiet):
     expect(runs.steps("alone") == {step: quiet[step] for step in range(1, 13)}, "the same bits")
     expect(steps_of(url, store.url) == [12, 8], "two checkpoints are kept")
     expect_only_checkpoints(store, "alone/", [8, 12])
-    said = run(["checkpoint", "verify", url], store.url)
-    expect(said.count("good") == 2, f"both are good: {said}")
+    for named in (url, str(runs.folder / "alone")):  # by the bucket, or by the run that saved there
+        said = run(["checkpoint", "verify", named], store.url)
+        expect(said.count("good") == 2, f"both are good: {said}")
     shutil.rmtree(runs.folder / "alone")  # all that is left is in the bucket
     run(runs.words("elsewhere", 16, url), store.url)
     expect(runs.steps("elsewhere") == {step: quiet[step] for step in range(13, 17)},

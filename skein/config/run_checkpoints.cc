@@ -1,0 +1,35 @@
+#include "skein/config/run_checkpoints.h"
+
+#include "skein/base/toml.h"
+#include "skein/checkpoint/stored_file.h"
+#include "skein/config/config.h"
+#include "skein/objects/object_url.h"
+
+namespace skein {
+namespace {
+
+// "" where it names none.
+std::string checkpoint_dir_in(const fs::path& config_file) {
+  const toml::table table = parse_toml(read_file(config_file), config_file.string());
+  std::string dir = table["checkpoint"]["dir"].value_or(std::string());
+  if (dir.starts_with(kConfigDir)) {
+    dir = (config_file.parent_path() / ("." + dir.substr(kConfigDir.size())))
+              .lexically_normal()
+              .string();
+  }
+  return dir;
+}
+
+}  // namespace
+
+fs::path checkpoints_inside(const fs::path& path) {
+  const fs::path inside = path / "checkpoints";
+  if (is_object_url(path)) return is_stored(inside) ? inside : path;
+  std::error_code ignored;
+  if (const fs::path file = path / "config.toml"; fs::exists(file, ignored)) {
+    if (const std::string named = checkpoint_dir_in(file); !named.empty()) return named;
+  }
+  return fs::is_directory(inside, ignored) ? inside : path;
+}
+
+}  // namespace skein
