@@ -145,6 +145,21 @@ def workers(runs, store, quiet):
     print(f"two workers: {proxy.num_requests} requests, of them struck: {proxy.counts}")
 
 
+def large(runs, store):
+    """Objects of several parts, and ranges of several parts, behind the proxy."""
+    wide = {"model__hidden_size": 512, "model__intermediate_size": 1536, "checkpoint__every_steps": 2}
+    run(runs.words("large", 4, **wide))
+    proxy = FaultyProxy(store.port, period=5)
+    run(runs.words("large_there", 2, "s3://runs/large", **wide), proxy.url)
+    sizes = [entry["Size"] for entry in store.client.list_objects_v2(Bucket="runs", Prefix="large/step")["Contents"]]
+    expect(max(sizes) > 3 * (10 << 20), f"an object of several parts: {sizes}")
+    run(runs.words("large_there", 4, "s3://runs/large", **wide), proxy.url)
+    expect(runs.steps("large_there") == runs.steps("large"), "a larger model has the same bits")
+    run(["checkpoint", "verify", "s3://runs/large"], store.url)
+    expect(not store.client.list_multipart_uploads(Bucket="runs").get("Uploads"), "no upload is left")
+    print(f"larger objects: {proxy.num_requests} requests, of them struck: {proxy.counts}")
+
+
 class Killer:
     """Sends SIGKILL to a program before or after its n-th request that changes something."""
 
@@ -215,6 +230,7 @@ def main():
         back_to(runs, store, quiet)
         damaged(runs, store, quiet)
         workers(runs, store, quiet)
+        large(runs, store)
         kills(runs, store, quiet)
         refusals(runs, store)
         store.server.stop()
