@@ -220,18 +220,19 @@ class ObjectReader::Parts {
     return true;
   }
 
-  // Arrow hands on what came of a body that ends early.
+  // Arrow repeats what failed, if that may help, and hands on what came of a body that ends early.
   std::shared_ptr<arrow::Buffer> whole(const Part& part) {
-    arrow::Result<std::shared_ptr<arrow::Buffer>> bytes = part.bytes.result();
-    for (int64_t repeats = 0; repeats < kMaxRepeats; ++repeats) {
-      if (bytes.ok() && (*bytes)->size() == part.num_bytes) return *bytes;
+    auto bytes = value_or_fail(part.bytes.result(), url_.text());
+    for (int64_t repeats = 0; bytes->size() != part.num_bytes; ++repeats) {
+      if (repeats == kMaxRepeats) {
+        fail_object(url_.text(), fmt::format("{} bytes came instead of {}, from byte {}",
+                                             bytes->size(), part.num_bytes, part.begin));
+      }
       ++num_repeated;
       std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms(repeats)));
-      bytes = file_->ReadAt(part.begin, part.num_bytes);
+      bytes = value_or_fail(file_->ReadAt(part.begin, part.num_bytes), url_.text());
     }
-    check(bytes.status(), url_.text());
-    fail_object(url_.text(), fmt::format("{} bytes came instead of {}, from byte {}",
-                                         (*bytes)->size(), part.num_bytes, part.begin));
+    return bytes;
   }
 
   void check_same() {
