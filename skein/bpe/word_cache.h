@@ -1,8 +1,8 @@
 // The ids of words that were encoded before: text repeats itself, and merging is what costs.
 //
-// Short words (up to 15 bytes and 3 ids) lie in a table of 16 MiB, one compare away; others in one
-// that is emptied when it holds 4 MiB. What is in the tables changes how long encoding takes,
-// never its result.
+// Short words (up to 15 bytes and 4 ids) lie in a table that grows from 1 to 32 MiB, one compare
+// away; others in one that is emptied when it holds 4 MiB. What is in the tables changes how long
+// encoding takes, never its result.
 // Threads  one at a time
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <string>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -31,8 +31,13 @@ class IdSink {
   }
   void advance(size_t count) { size_ += count; }
   void append(const int32_t* ids, size_t count) {
-    flush();
-    out_.insert(out_.end(), ids, ids + count);
+    if (count > kSize - size_) flush();
+    if (count > kSize) {
+      out_.insert(out_.end(), ids, ids + count);
+    } else {
+      std::memcpy(ids_ + size_, ids, count * sizeof(int32_t));
+      size_ += count;
+    }
   }
   void flush() {
     out_.insert(out_.end(), ids_, ids_ + size_);
@@ -63,8 +68,8 @@ class WordCache {
         seen[count].word = {at, static_cast<size_t>(next - at)};
         if (seen[count].word.size() <= kMaxShort) {
           seen[count].key = key_of(seen[count].word, end);
-          seen[count].place = &short_[home(seen[count].key)];
-          __builtin_prefetch(seen[count].place);
+          seen[count].set = &short_[set_of(seen[count].key)];
+          __builtin_prefetch(seen[count].set);
         }
         at = next;
       }
@@ -73,43 +78,48 @@ class WordCache {
   }
 
  private:
-  static constexpr size_t kShortWords = size_t{1} << 19;
-  static constexpr size_t kMaxShort = 15, kMaxShortIds = 3, kMaxLong = 256;  // of a word
+  static constexpr size_t kShortWords = size_t{1} << 20, kFirstShortWords = size_t{1} << 15;
+  static constexpr size_t kMaxShort = 15, kMaxShortIds = 4, kMaxLong = 256;  // of a word
+  static constexpr size_t kWays = 4;    // words that may lie in the same place: two cache lines
   static constexpr size_t kAhead = 32;  // words whose place in the table is fetched beforehand
+  static constexpr int kCountShift = 60;
 
   struct Key {
     uint64_t low = 0, high = 0;  // the bytes, zeros, and in the last byte how many
-    bool operator==(const Key& other) const {
-      return ((low ^ other.low) | (high ^ other.high)) == 0;
-    }
   };
   struct Short {
-    Key key;
+    uint64_t low = 0, high = 0;  // a key, and in its highest four bits the number of ids
     int32_t ids[kMaxShortIds] = {};
-    int32_t count = 0;
+
+    bool is(const Key& key) const {
+      return ((low ^ key.low) | ((high ^ key.high) << (64 - kCountShift))) == 0;
+    }
+    Key key() const { return {low, high << (64 - kCountShift) >> (64 - kCountShift)}; }
   };
+  // A longer word, or one of more ids: where its bytes and then its ids lie in long_text_.
   struct Long {
-    std::string word;
-    std::vector<int32_t> ids;
+    uint64_t hash = 0;
+    uint32_t begin = 0;
+    uint16_t num_bytes = 0, num_ids = 0;
   };
 
   struct Seen {
     std::string_view word;
     Key key;
-    Short* place;  // of two words, the newer one first
+    const Short* set;
   };
 
   template <class Encode>
   void append_word(const Seen& seen, IdSink& out, Encode&& encode) {
     if (seen.word.size() <= kMaxShort) {
-      const bool is_first = seen.place[0].key == seen.key;
-      const Short& found = seen.place[is_first ? 0 : 1];
-      if (is_first | (found.key == seen.key)) {
+      for (size_t way = 0; way < kWays; ++way) {
+        const Short& found = seen.set[way];
+        if (!found.is(seen.key)) continue;
         std::memcpy(out.room(), found.ids, sizeof(found.ids));
-        return out.advance(static_cast<size_t>(found.count));
+        return out.advance(found.high >> kCountShift);
       }
     }
-    const std::vector<int32_t>& ids = find_long(seen.word);
+    const std::span<const int32_t> ids = find_long(seen.word);
     if (!ids.empty()) return out.append(ids.data(), ids.size());
     scratch_.clear();
     encode(seen.word, scratch_);
@@ -128,12 +138,15 @@ class WordCache {
     }
     return {halves[0], halves[1] | static_cast<uint64_t>(word.size()) << 56};
   }
-  size_t home(const Key& key) const {
+  size_t set_of(const Key& key) const {
     const uint64_t mixed = (key.low ^ key.high * 0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15;
-    return static_cast<size_t>(mixed >> 40) & (kShortWords - 2);
+    return static_cast<size_t>(mixed >> 40) & (num_short_ - kWays);
   }
-  const std::vector<int32_t>& find_long(std::string_view word) const;
+  std::span<const int32_t> find_long(std::string_view word) const;
   void keep(const Seen& seen);
+  void keep_short(const Key& key);
+  void keep_long(std::string_view word);
+  void grow();
 
   static const uint64_t kMasks[16][2];
 
@@ -141,8 +154,11 @@ class WordCache {
     void operator()(Short* table) const;
   };
   std::unique_ptr<Short[], Unmap> short_;
-  std::vector<Long> long_;
-  size_t long_bytes_ = 0;
+  size_t num_short_ = kFirstShortWords;  // in use, of kShortWords
+  size_t next_way_ = 0;                  // that is replaced
+  std::vector<Long> long_;               // a power of two of them, at most half full
+  std::vector<int32_t> long_text_;
+  size_t num_long_ = 0;
   std::vector<int32_t> scratch_;
 };
 
