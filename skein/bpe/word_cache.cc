@@ -55,10 +55,10 @@ std::span<const int32_t> WordCache::find_long(std::string_view word) const {
 }
 
 void WordCache::keep(const Seen& seen) {
-  if (seen.word.size() <= kMaxShort && scratch_.size() <= kMaxShortIds) {
+  if (seen.is_short() && scratch_.size() <= kMaxShortIds) {
     keep_short(seen.key);
-  } else if (seen.word.size() <= kMaxLong && !scratch_.empty()) {
-    keep_long(seen.word);
+  } else if (seen.size() <= kMaxLong && !scratch_.empty()) {
+    keep_long(seen.word());
   }
 }
 
@@ -68,11 +68,11 @@ void WordCache::keep_short(const Key& key) {
     while (way < kWays && set[way].high != 0) ++way;
     return way;
   };
-  Short* set = &short_[set_of(key)];
+  Short* set = &short_[hash_of(key) & (num_short_ - kWays)];
   size_t way = free_way(set);
   for (; way == kWays && num_short_ < kShortWords; way = free_way(set)) {
     grow();
-    set = &short_[set_of(key)];
+    set = &short_[hash_of(key) & (num_short_ - kWays)];
   }
   if (way == kWays) way = next_way_++ % kWays;
   set[way].low = key.low;
@@ -89,7 +89,7 @@ void WordCache::grow() {
     for (size_t way = 0; way < kWays; ++way) {
       const Short word = std::exchange(short_[begin + way], {});
       if (word.high == 0) continue;
-      const size_t set = set_of(word.key());
+      const size_t set = hash_of(word.key()) & (num_short_ - kWays);
       short_[set + (set == begin ? num_stay++ : num_go++)] = word;
     }
   }

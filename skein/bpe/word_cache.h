@@ -24,12 +24,12 @@ class IdSink {
   IdSink& operator=(const IdSink&) = delete;
   ~IdSink() { flush(); }
 
-  // Room for 4 ids, of which `advance` says how many there are.
-  int32_t* room() {
-    if (size_ > kSize - 4) flush();
+  // Room for `count` ids, of which `advance` says how many there are.
+  int32_t* room(size_t count) {
+    if (size_ > kSize - count) flush();
     return ids_ + size_;
   }
-  void advance(size_t count) { size_ += count; }
+  void advance(const int32_t* end) { size_ = static_cast<size_t>(end - ids_); }
   void append(const int32_t* ids, size_t count) {
     if (count > kSize - size_) flush();
     if (count > kSize) {
@@ -58,22 +58,22 @@ class WordCache {
   // Appends the ids of `text`, word by word: end_of_word(at, end) says where the word that begins
   // at `at` ends, and encode(word, ids) finds its ids where they are not known.
   template <class EndOfWord, class Encode>
-  void append(std::string_view text, EndOfWord&& end_of_word, IdSink& out, Encode&& encode) {
+  void append(std::string_view text, EndOfWord end_of_word, IdSink& out, Encode&& encode) {
     const char* const end = text.data() + text.size();
     Seen seen[kAhead];
     for (const char* at = text.data(); at < end;) {
+      const Short* const table = short_.get();
+      const size_t sets = num_short_ - kWays;
       size_t count = 0;
       for (; count < kAhead && at < end; ++count) {
         const char* const next = end_of_word(at, end);
-        seen[count].word = {at, static_cast<size_t>(next - at)};
-        if (seen[count].word.size() <= kMaxShort) {
-          seen[count].key = key_of(seen[count].word, end);
-          seen[count].set = &short_[set_of(seen[count].key)];
-          __builtin_prefetch(seen[count].set);
-        }
+        const auto size = static_cast<size_t>(next - at);
+        const Key key = size <= kMaxShort ? key_of(at, size, end) : Key{size, 0};
+        seen[count] = {at, key, table + (hash_of(key) & sets)};
+        __builtin_prefetch(seen[count].set);
         at = next;
       }
-      for (size_t i = 0; i < count; ++i) append_word(seen[i], out, encode);
+      append_words({seen, count}, out, encode);
     }
   }
 
@@ -104,43 +104,66 @@ class WordCache {
   };
 
   struct Seen {
-    std::string_view word;
-    Key key;
+    const char* begin;
+    Key key;  // of a longer word {size, 0}, which no word in the table has
     const Short* set;
+
+    bool is_short() const { return key.high != 0; }
+    size_t size() const { return is_short() ? key.high >> 56 : key.low; }
+    std::string_view word() const { return {begin, size()}; }
   };
 
   template <class Encode>
-  void append_word(const Seen& seen, IdSink& out, Encode&& encode) {
-    if (seen.word.size() <= kMaxShort) {
-      for (size_t way = 0; way < kWays; ++way) {
-        const Short& found = seen.set[way];
-        if (!found.is(seen.key)) continue;
-        std::memcpy(out.room(), found.ids, sizeof(found.ids));
-        return out.advance(found.high >> kCountShift);
+  void append_words(std::span<const Seen> words, IdSink& out, Encode&& encode) {
+    int32_t* to = out.room(kAhead * kMaxShortIds);
+    for (const Seen& seen : words) {
+      const Short* found = seen.set;
+      if (!found->is(seen.key)) [[unlikely]] {
+        found = other_way(seen);
+        if (found == nullptr) {
+          out.advance(to);
+          append_other(seen, out, encode);
+          to = out.room(kAhead * kMaxShortIds);
+          continue;
+        }
       }
+      std::memcpy(to, found->ids, sizeof(found->ids));
+      to += found->high >> kCountShift;
     }
-    const std::span<const int32_t> ids = find_long(seen.word);
+    out.advance(to);
+  }
+
+  static const Short* other_way(const Seen& seen) {
+    for (size_t way = 1; way < kWays; ++way) {
+      if (seen.set[way].is(seen.key)) return &seen.set[way];
+    }
+    return nullptr;
+  }
+
+  template <class Encode>
+  void append_other(const Seen& seen, IdSink& out, Encode&& encode) {
+    const std::span<const int32_t> ids = find_long(seen.word());
     if (!ids.empty()) return out.append(ids.data(), ids.size());
     scratch_.clear();
-    encode(seen.word, scratch_);
+    encode(seen.word(), scratch_);
     out.append(scratch_.data(), scratch_.size());
     keep(seen);
   }
 
-  static Key key_of(std::string_view word, const char* end) {
+  static Key key_of(const char* word, size_t size, const char* end) {
     uint64_t halves[2] = {0, 0};
-    if (end - word.data() >= 16) {
-      std::memcpy(halves, word.data(), 16);
-      halves[0] &= kMasks[word.size()][0];
-      halves[1] &= kMasks[word.size()][1];
+    if (end - word >= 16) {
+      std::memcpy(halves, word, 16);
+      halves[0] &= kMasks[size][0];
+      halves[1] &= kMasks[size][1];
     } else {
-      std::memcpy(halves, word.data(), word.size());
+      std::memcpy(halves, word, size);
     }
-    return {halves[0], halves[1] | static_cast<uint64_t>(word.size()) << 56};
+    return {halves[0], halves[1] | uint64_t{size} << 56};
   }
-  size_t set_of(const Key& key) const {
+  static size_t hash_of(const Key& key) {
     const uint64_t mixed = (key.low ^ key.high * 0xff51afd7ed558ccd) * 0x9e3779b97f4a7c15;
-    return static_cast<size_t>(mixed >> 40) & (num_short_ - kWays);
+    return static_cast<size_t>(mixed >> 40);
   }
   std::span<const int32_t> find_long(std::string_view word) const;
   void keep(const Seen& seen);
