@@ -3,9 +3,13 @@
 //   clean_bench IN [--rounds N] [--set RULE=VALUE]...     JSON: seconds of each round, what is kept
 //   clean_bench IN --judge OUT [--set RULE=VALUE]...      decisions, for someone else to compare
 //   clean_bench IN --words OUT                            the words of each document, the same way
+//   clean_bench IN --language-model FILE [--language en]...    languages alone: speed, what is kept
+//   clean_bench IN --language-model FILE --judge OUT [--language en]...    languages alone
+//   clean_bench IN --language-model FILE --languages OUT                   their probabilities
 //
 // IN holds documents, each a uint32 of how many bytes and then these. OUT has two such entries for
-// each: the rule that drops it or nothing, and the text that is left; or its words, a line each.
+// each: the rule that drops it or nothing, and the text that is left; or its words, a line each; or
+// its languages with their probabilities, a line each.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +21,7 @@
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/prepare/clean/document_judge.h"
+#include "skein/prepare/clean/language.h"
 
 namespace skein {
 namespace {
@@ -40,12 +45,13 @@ void write_entry(std::ofstream& out, std::string_view text) {
   out.write(text.data(), static_cast<int64_t>(text.size()));
 }
 
-void judge(const std::vector<std::string_view>& documents, const CleanRules& rules,
-           const std::string& path) {
-  DocumentJudge judge(rules);
+// `judge_one` gives the Decision on a document.
+template <class Judge>
+void judge(const std::vector<std::string_view>& documents, const std::string& path,
+           Judge&& judge_one) {
   std::ofstream out(path, std::ios::binary);
   for (const std::string_view document : documents) {
-    const DocumentJudge::Decision decision = judge.judge(document);
+    const DocumentJudge::Decision decision = judge_one(document);
     write_entry(out, decision.rule ? info(*decision.rule).name : "");
     write_entry(out, decision.rule ? "" : decision.text);
   }
@@ -65,8 +71,20 @@ void write_words(const std::vector<std::string_view>& documents, const std::stri
   }
 }
 
-void measure(const std::vector<std::string_view>& documents, const CleanRules& rules, int rounds) {
-  DocumentJudge judge(rules);
+void write_languages(const std::vector<std::string_view>& documents, const LanguageModel& model,
+                     const std::string& path) {
+  std::ofstream out(path, std::ios::binary);
+  for (const std::string_view document : documents) {
+    std::string lines;
+    for (const auto& [language, probability] : model.predict(document)) {
+      lines += fmt::format("{} {}\n", language, probability);
+    }
+    write_entry(out, lines);
+  }
+}
+
+template <class Judge>
+void measure(const std::vector<std::string_view>& documents, int rounds, Judge&& judge_one) {
   std::string seconds;
   size_t num_kept = 0, num_bytes = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -74,7 +92,7 @@ void measure(const std::vector<std::string_view>& documents, const CleanRules& r
     const auto start = Clock::now();
     for (const std::string_view document : documents) {
       num_bytes += document.size();
-      num_kept += !judge.judge(document).rule;
+      num_kept += !judge_one(document).rule;
     }
     seconds += fmt::format("{}{:.4f}", round > 0 ? ", " : "",
                            std::chrono::duration<double>(Clock::now() - start).count());
@@ -83,32 +101,54 @@ void measure(const std::vector<std::string_view>& documents, const CleanRules& r
              documents.size(), num_kept, seconds);
 }
 
+struct Options {
+  std::string in, decisions, words, language_model, languages;
+  std::vector<std::string> settings, wanted = {"en"};
+  int rounds = 1;
+};
+
+void run(const Options& options) {
+  CleanRules rules;
+  for (const std::string& setting : options.settings) rules.set(setting);
+  const std::string input = read_file(options.in, int64_t{1} << 40);
+  const std::vector<std::string_view> documents = read_documents(input);
+  const auto ask = [&](auto&& judge_one) {
+    if (options.decisions.empty()) return measure(documents, options.rounds, judge_one);
+    judge(documents, options.decisions, judge_one);
+  };
+  if (!options.words.empty()) return write_words(documents, options.words);
+  if (options.language_model.empty()) {
+    DocumentJudge judge(rules);
+    return ask([&](std::string_view document) { return judge.judge(document); });
+  }
+  const LanguageModel model(options.language_model);
+  if (!options.languages.empty()) return write_languages(documents, model, options.languages);
+  ask([&](std::string_view document) {
+    DocumentJudge::Decision decision;
+    if (!model.is_in(document, options.wanted, rules.threshold(Rule::kLanguage))) {
+      decision.rule = Rule::kLanguage;
+    }
+    return decision;
+  });
+}
+
 }  // namespace
 }  // namespace skein
 
 int main(int argc, char** argv) {
   CLI::App app("How fast one core judges documents");
-  std::string in, decisions, words;
-  std::vector<std::string> settings;
-  int rounds = 1;
-  app.add_option("IN", in)->required();
-  app.add_option("--judge", decisions);
-  app.add_option("--words", words);
-  app.add_option("--set", settings);
-  app.add_option("--rounds", rounds);
+  skein::Options options;
+  app.add_option("IN", options.in)->required();
+  app.add_option("--judge", options.decisions);
+  app.add_option("--words", options.words);
+  app.add_option("--language-model", options.language_model);
+  app.add_option("--language", options.wanted);
+  app.add_option("--languages", options.languages)->needs("--language-model");
+  app.add_option("--set", options.settings);
+  app.add_option("--rounds", options.rounds);
   CLI11_PARSE(app, argc, argv);
   try {
-    skein::CleanRules rules;
-    for (const std::string& setting : settings) rules.set(setting);
-    const std::string input = skein::read_file(in, int64_t{1} << 40);
-    const std::vector<std::string_view> documents = skein::read_documents(input);
-    if (!decisions.empty()) {
-      skein::judge(documents, rules, decisions);
-    } else if (!words.empty()) {
-      skein::write_words(documents, words);
-    } else {
-      skein::measure(documents, rules, rounds);
-    }
+    skein::run(options);
   } catch (const skein::Error& error) {
     fmt::print(stderr, "clean_bench: {}\n", error.what());
     return 1;

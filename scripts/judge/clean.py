@@ -2,11 +2,16 @@
 """Compares what cleaning decides with datatrove's filters, on the same documents.
 
     scripts/judge/clean.py [FILE…] [--count 100000] [--seed 1] [--processes 2] [--bench build/clean_bench]
+    scripts/judge/clean.py FILE… --language-model lid.176.bin [--count 10000]
 
 Needs the PyPI packages datatrove==0.10.1, spacy, regex, orjson, tokenizers and xxhash==3.5.0. Documents
 are made (scripts/judge/clean_documents.py), and parts of the FILEs, changed at random. Each is judged
 by every filter alone and by all in FineWeb's order: the rule that drops it, the text that C4 leaves,
 and its words. Exit code 1 and the first differences where any differ.
+
+With a model of fastText languages are judged, and nothing else: the probability of every language,
+and what stays at FineWeb's threshold and others. Needs the package fasttext-numpy2-wheel, too; FILEs
+are text in many languages, such as many_scripts.py collects, of which documents are passages.
 """
 import argparse
 import collections
@@ -99,6 +104,50 @@ def judge(task):
     return len(texts), decisions, differences
 
 
+WANTED = [(["en"], 0.65), (["en"], 0.5), (["en"], 0.9), (["de", "fr"], 0.65), (["ru"], 0.65), (["ja", "ko", "zh"], 0.3)]
+
+
+def judge_languages(task):
+    bench, count, seed, files, model_file = task
+    import random
+    from datatrove.data import Document
+    from datatrove.pipeline.filters import LanguageFilter
+    from fasttext.FastText import _FastText
+    from many_scripts import Texts
+    rng, passages = random.Random(seed), Texts(files)
+    texts = list(documents(count // 10, seed, [], ["don't"]))
+    texts += [passages.passage(rng.randrange(passages.size), rng.choice([30, 300, 3000])) for _ in range(count - len(texts))]
+    texts = [text for text in texts if text]
+    judge = LanguageFilter()
+    judge.model._model = _FastText(model_file)
+    decisions, differences = collections.Counter(), []
+    with tempfile.TemporaryDirectory() as folder:
+        write_documents(folder + "/in", texts)
+
+        def ask(*options):
+            subprocess.run([bench, folder + "/in", "--language-model", model_file, *options], check=True)
+            return list(read_entries(folder + "/out"))
+        scores = [dict(line.rsplit(" ", 1) for line in entry.splitlines()) for entry in ask("--languages", folder + "/out")]
+        for text, found in zip(texts, scores, strict=True):
+            found = {language: float(score) for language, score in found.items()}
+            (best, _), expected = judge.model.predict(Document(text=text, id=""))
+            decisions["most probable", best] += 1
+            if found != expected or next(iter(found)) != best:
+                differences.append(("scores", expected, found, text))
+        for languages, threshold in WANTED:
+            judge.model.languages = judge.languages = languages
+            judge.language_threshold = threshold
+            question = f"{' '.join(languages)} > {threshold}"
+            wanted = [option for language in languages for option in ("--language", language)]
+            answers = ask("--judge", folder + "/out", "--set", f"language={threshold}", *wanted)[::2]
+            for text, found in zip(texts, answers, strict=True):
+                expected = "" if judge.filter(Document(text=text, id="")) else "language"
+                decisions[question, expected or "kept"] += 1
+                if found != expected:
+                    differences.append((question, expected, found, text))
+    return len(texts), decisions, differences
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("files", nargs="*")
@@ -106,13 +155,16 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--bench", default="build/clean_bench")
+    parser.add_argument("--language-model")
     options = parser.parse_args()
     chunk = 500
     tasks = [(options.bench, min(chunk, options.count - begin), options.seed * 1000003 + begin, options.files)
              for begin in range(0, options.count, chunk)]
+    if options.language_model:
+        tasks = [(*task, options.language_model) for task in tasks]
     num_documents, decisions, differences = 0, collections.Counter(), []
     with multiprocessing.Pool(options.processes) as pool:
-        for count, more, different in pool.imap_unordered(judge, tasks):
+        for count, more, different in pool.imap_unordered(judge_languages if options.language_model else judge, tasks):
             num_documents += count
             decisions.update(more)
             differences += different

@@ -7,10 +7,14 @@ namespace skein::utf8 {
 size_t valid_prefix(std::string_view text) {
   const char* at = text.data();
   const char* const end = at + text.size();
+  constexpr uint64_t kTopBits = 0x8080808080808080;
   while (at < end) {
-    uint64_t eight;
-    while (end - at >= 8 && (std::memcpy(&eight, at, 8), (eight & 0x8080808080808080) == 0))
-      at += 8;
+    uint64_t words[4];
+    while (end - at >= 32 && (std::memcpy(words, at, 32),
+                              ((words[0] | words[1] | words[2] | words[3]) & kTopBits) == 0)) {
+      at += 32;
+    }
+    while (end - at >= 8 && (std::memcpy(words, at, 8), (words[0] & kTopBits) == 0)) at += 8;
     if (at == end) break;
     const Character character = decode(at, end);
     if (character.code == kInvalid) break;

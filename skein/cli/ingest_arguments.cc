@@ -13,7 +13,6 @@
 #include "skein/cli/commands.h"
 #include "skein/cli/left_out.h"
 #include "skein/launch/shell_words.h"
-#include "skein/objects/object_store.h"
 #include "skein/prepare/ingest_shards.h"
 
 namespace skein {
@@ -77,11 +76,6 @@ void print_ingest_report(const IngestReport& report, const std::string& out, con
   print_left_out({report.num_skipped_files, report.num_invalid_lines, report.num_invalid_utf8,
                   report.num_left_out, left_out, report.warnings, report.passed_over,
                   report.notes});
-  if (const int64_t repeated = repeated_requests(); repeated > 0) {
-    fmt::print(stderr,
-               "{} to the object store were repeated: it refused them, or the connection broke\n",
-               counted(repeated, "request"));
-  }
 }
 
 ShardOptions shard_options(const IngestArguments& options) {

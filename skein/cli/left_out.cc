@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "skein/base/log.h"
+#include "skein/objects/object_store.h"
 
 namespace skein {
 
@@ -38,6 +39,11 @@ void print_left_out(const LeftOut& left_out) {
     fmt::print(stderr, "  … and {} more\n", left_out.passed_over.size() - kShown);
   }
   for (const std::string& note : left_out.notes) log::warn("{}", note);
+  if (const int64_t repeated = repeated_requests(); repeated > 0) {
+    fmt::print(stderr,
+               "{} to the object store were repeated: it refused them, or the connection broke\n",
+               counted(repeated, "request"));
+  }
 }
 
 }  // namespace skein

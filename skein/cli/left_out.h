@@ -1,4 +1,4 @@
-// What a command that reads inputs says of those that it did not take.
+// What a command that reads inputs says of those that it did not take, or not at once.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct LeftOut {
   const std::vector<std::string>& notes;
 };
 
-// To standard error; nothing where nothing was left out.
+// To standard error; nothing where nothing was left out. Last, how often this process had to ask an
+// object store again.
 void print_left_out(const LeftOut& left_out);
 
 // "1 file", "2 files".

@@ -6,10 +6,8 @@
 #include <arrow/util/future.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <deque>
-#include <thread>
 
 #include "skein/base/error.h"
 #include "skein/objects/object_store.h"
@@ -20,6 +18,10 @@ namespace {
 
 constexpr size_t kPartBytes = size_t{8} << 20;
 constexpr size_t kPartsAtOnce = 8;
+
+std::span<uint8_t> raw(std::span<std::byte> bytes) {
+  return {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()};
+}
 
 arrow::fs::FileInfo info_of(const ObjectUrl& url, int64_t num_bytes) {
   arrow::fs::FileInfo info(url.path(), arrow::fs::FileType::File);
@@ -44,7 +46,7 @@ void ObjectRanges::read(int64_t begin, std::span<std::byte> target) const {
     fail(ErrorCode::kCorrupt, "{} has {} bytes, expected more: bytes {} to {} are wanted", url_,
          num_bytes_, begin, begin + static_cast<int64_t>(target.size()));
   }
-  if (target.size() <= kPartBytes) return read_part(begin, target);
+  if (target.size() <= kPartBytes) return read_whole(*file_, begin, raw(target), url_);
   struct Part {
     int64_t begin;
     std::span<std::byte> target;
@@ -65,24 +67,9 @@ void ObjectRanges::read(int64_t begin, std::span<std::byte> target) const {
       std::memcpy(part.target.data(), bytes->data(), part.target.size());
     } else {
       count_repeated_request();
-      read_part(part.begin, part.target);
+      read_whole(*file_, part.begin, raw(part.target), url_);
     }
     parts.pop_front();
-  }
-}
-
-// Arrow hands on what came of a body that ends early.
-void ObjectRanges::read_part(int64_t begin, std::span<std::byte> target) const {
-  const auto wanted = static_cast<int64_t>(target.size());
-  for (int64_t repeats = 0;; ++repeats) {
-    const int64_t came = value_or_fail(file_->ReadAt(begin, wanted, target.data()), url_);
-    if (came == wanted) return;
-    if (repeats == kMaxRepeats) {
-      fail_object(url_,
-                  fmt::format("{} bytes came instead of {}, from byte {}", came, wanted, begin));
-    }
-    count_repeated_request();
-    std::this_thread::sleep_for(std::chrono::milliseconds(repeat_pause_ms(repeats)));
   }
 }
 

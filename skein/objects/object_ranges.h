@@ -29,8 +29,6 @@ class ObjectRanges {
   void read(int64_t begin, std::span<std::byte> target) const;
 
  private:
-  void read_part(int64_t begin, std::span<std::byte> target) const;
-
   std::string url_;
   std::shared_ptr<arrow::io::RandomAccessFile> file_;
   int64_t num_bytes_ = 0;

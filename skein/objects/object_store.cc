@@ -7,10 +7,8 @@
 #include <arrow/util/key_value_metadata.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <deque>
-#include <thread>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -113,18 +111,15 @@ class ObjectReader::Parts {
     return true;
   }
 
-  // Arrow hands on what came of a body that ends early.
   std::shared_ptr<arrow::Buffer> whole(const Part& part) {
-    arrow::Result<std::shared_ptr<arrow::Buffer>> bytes = part.bytes.result();
-    for (int64_t repeats = 0; repeats < kMaxRepeats; ++repeats) {
-      if (bytes.ok() && (*bytes)->size() == part.num_bytes) return *bytes;
-      count_repeated_request();
-      std::this_thread::sleep_for(std::chrono::milliseconds(repeat_pause_ms(repeats)));
-      bytes = file_->ReadAt(part.begin, part.num_bytes);
-    }
-    check_done(bytes.status(), url_.text());
-    fail_object(url_.text(), fmt::format("{} bytes came instead of {}, from byte {}",
-                                         (*bytes)->size(), part.num_bytes, part.begin));
+    auto bytes = value_or_fail(part.bytes.result(), url_.text());
+    if (bytes->size() == part.num_bytes) return bytes;
+    count_repeated_request();
+    std::shared_ptr<arrow::Buffer> again =
+        value_or_fail(arrow::AllocateBuffer(part.num_bytes), url_.text());
+    read_whole(*file_, part.begin, {again->mutable_data(), static_cast<size_t>(part.num_bytes)},
+               url_.text());
+    return again;
   }
 
   void check_same() {

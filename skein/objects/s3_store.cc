@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <latch>
 #include <map>
 #include <mutex>
 #include <random>
+#include <thread>
 
 #include "skein/base/error.h"
 #include "skein/objects/object_store.h"
@@ -19,10 +21,21 @@
 namespace skein {
 namespace {
 
+// How often a request that may succeed later is made again.
+constexpr int64_t kMaxRepeats = 10;
 constexpr int64_t kFirstPauseMs = 200, kLongestPauseMs = 20'000;
 constexpr double kConnectSeconds = 10, kSilentSeconds = 20;
 
 std::atomic<int64_t> num_repeated{0};
+
+// Before the repeat of that number, from 0. Full jitter: those that were refused together do not
+// come back together.
+int64_t repeat_pause_ms(int64_t num_repeats) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  const int64_t longest =
+      std::min(kLongestPauseMs, kFirstPauseMs << std::min<int64_t>(num_repeats, 20));
+  return std::uniform_int_distribution<int64_t>(0, longest)(random);
+}
 
 class Repeats : public arrow::fs::S3RetryStrategy {
  public:
@@ -119,13 +132,6 @@ arrow::fs::S3Options options_for(const ObjectUrl& url) {
 
 }  // namespace
 
-int64_t repeat_pause_ms(int64_t num_repeats) {
-  thread_local std::minstd_rand random(std::random_device{}());
-  const int64_t longest =
-      std::min(kLongestPauseMs, kFirstPauseMs << std::min<int64_t>(num_repeats, 20));
-  return std::uniform_int_distribution<int64_t>(0, longest)(random);
-}
-
 void count_repeated_request() { ++num_repeated; }
 
 int64_t repeated_requests() { return num_repeated; }
@@ -164,4 +170,19 @@ std::shared_ptr<arrow::fs::S3FileSystem> store_of(const ObjectUrl& url) {
   }
   return store;
 }
+void read_whole(arrow::io::RandomAccessFile& file, int64_t begin, std::span<uint8_t> target,
+                const std::string& url) {
+  const auto wanted = static_cast<int64_t>(target.size());
+  for (int64_t repeats = 0;; ++repeats) {
+    const int64_t came = value_or_fail(file.ReadAt(begin, wanted, target.data()), url);
+    if (came == wanted) return;
+    if (repeats == kMaxRepeats) {
+      fail_object(url,
+                  fmt::format("{} bytes came instead of {}, from byte {}", came, wanted, begin));
+    }
+    count_repeated_request();
+    std::this_thread::sleep_for(std::chrono::milliseconds(repeat_pause_ms(repeats)));
+  }
+}
+
 }  // namespace skein

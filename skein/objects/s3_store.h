@@ -4,7 +4,9 @@
 
 #include <arrow/result.h>
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "skein/objects/object_url.h"
@@ -12,15 +14,12 @@
 namespace arrow::fs {
 class S3FileSystem;
 }
+namespace arrow::io {
+class RandomAccessFile;
+}
 
 namespace skein {
 
-// How often a request that may succeed later is made again.
-constexpr int64_t kMaxRepeats = 10;
-
-// Before the repeat of that number, from 0. Full jitter: those that were refused together do not
-// come back together.
-int64_t repeat_pause_ms(int64_t num_repeats);
 // For requests that are made again by somebody else than AWS's library.
 void count_repeated_request();
 
@@ -39,5 +38,10 @@ T value_or_fail(arrow::Result<T> result, const std::string& url) {
   check_done(result.status(), url);
   return std::move(result).ValueUnsafe();
 }
+
+// Reads bytes of an object. Arrow repeats what failed, if that may help, and hands on what came of
+// a body that ends early: this asks for it again.
+void read_whole(arrow::io::RandomAccessFile& file, int64_t begin, std::span<uint8_t> target,
+                const std::string& url);
 
 }  // namespace skein

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Ingests from a store that speaks S3's protocol: moto, whose objects AWS's own client writes, behind a
-proxy that refuses, resets, cuts and stalls. The corpus must be that of the same files on the disk.
+"""Ingests, cleans and removes duplicates from a store that speaks S3's protocol: moto, whose objects AWS's
+own client writes, behind a proxy that refuses, resets, cuts and stalls. Corpora must be those of the same
+files on the disk.
 
   ingest_test.py SKEIN FOLDER
 
@@ -79,6 +80,17 @@ def upload(client, folder, prefix):
             client.upload_file(str(path), "texts", f"{prefix}/{path.relative_to(folder)}")
 
 
+def same_of_objects(command, folder, environment):
+    """The corpus that `command` makes of the files, which must be that of the objects, too."""
+    outs = [folder / f"{command[1]}.{of}.arrow" for of in ("files", "objects")]
+    run([*command, "--out", str(outs[0]), str(folder / "web")])
+    said = run([*command, "--out", str(outs[1]), "s3://texts/web"], environment)
+    expect("were repeated" in said, f"{command[1]} says that requests were repeated: {said}")
+    corpora = [out.read_bytes() for out in outs]
+    expect(corpora[0] == corpora[1], f"{command[1]}: the corpus is that of the files")
+    return corpora[0]
+
+
 def killed_and_restarted(environment, folder, expected):
     out = folder / "killed.arrow"
     words = [SKEIN, "data", "ingest", "--out", str(out), "--threads", "1", "s3://texts/web"]
@@ -151,10 +163,10 @@ def main():
         origin = run(["data", "show", str(folder / "faulty.arrow"), "--document", "0"])
         expect("s3://texts/web/" in origin, f"documents come from their objects: {origin}")
 
-        run(["data", "dedup", "--out", str(folder / "of_files.arrow"), str(folder / "web")])
-        run(["data", "dedup", "--out", str(folder / "of_objects.arrow"), "s3://texts/web"], calm)
-        same = (folder / "of_files.arrow").read_bytes() == (folder / "of_objects.arrow").read_bytes()
-        expect(same, "without duplicates the corpus is that of the files")
+        same_of_objects(["data", "dedup"], folder, faulty)
+        rules = [word for rule in ("fineweb", "c4", "gopher_enough_stop_words") for word in ("--set", rule + "=off")]
+        cleaned = same_of_objects(["data", "clean", "--repair", *rules], folder, faulty)
+        expect(len(expected) // 2 < len(cleaned) < len(expected), "cleaning drops some documents, and keeps some")
 
         killed_and_restarted(calm, folder, expected)
         refusals(calm, folder)

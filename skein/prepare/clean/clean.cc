@@ -62,8 +62,7 @@ class CleanWorker : public PieceWorker {
  private:
   bool has_other_language(std::string_view text) const {
     return language_ && options_->rules.is_on(Rule::kLanguage) &&
-           !(language_->probability(text, options_->languages) >
-             options_->rules.threshold(Rule::kLanguage));
+           !language_->is_in(text, options_->languages, options_->rules.threshold(Rule::kLanguage));
   }
 
   void note(Rule rule, std::string_view text, const InputDocument& document) {

@@ -119,6 +119,10 @@ TEST(CleanRules, SayWhatIsWrongWithASetting) {
   rules.set("c4=on");
   EXPECT_TRUE(rules.is_on(Rule::kPolicy));
   EXPECT_FALSE(rules.is_on(Rule::kNoTerminalPunctuation));  // as it was
+  rules.set("language=0.8");
+  EXPECT_EQ(rules.threshold(Rule::kLanguage), 0.8);
+  rules.set("language=off");
+  EXPECT_FALSE(rules.is_on(Filter::kLanguage));
 }
 
 }  // namespace

@@ -15,6 +15,11 @@ namespace {
 constexpr std::string_view kLabel = "__label__";
 constexpr int32_t kAllLabels = -1;
 
+std::string language_of(std::string_view label) {
+  if (label.starts_with(kLabel)) label.remove_prefix(kLabel.size());
+  return std::string(label);
+}
+
 }  // namespace
 
 struct LanguageModel::Model {
@@ -37,9 +42,7 @@ LanguageModel::LanguageModel(const fs::path& path)
   }
   const auto dictionary = model_->fasttext.getDictionary();
   for (int32_t i = 0; i < dictionary->nlabels(); ++i) {
-    std::string label = dictionary->getLabel(i);
-    if (label.starts_with(kLabel)) label.erase(0, kLabel.size());
-    model_->languages.push_back(std::move(label));
+    model_->languages.push_back(language_of(dictionary->getLabel(i)));
   }
 }
 
@@ -59,23 +62,27 @@ void LanguageModel::check(const std::vector<std::string>& languages) const {
   }
 }
 
-double LanguageModel::probability(std::string_view text,
-                                  const std::vector<std::string>& languages) const {
+std::vector<LanguageModel::Prediction> LanguageModel::predict(std::string_view text) const {
   std::string line(text);
   std::replace(line.begin(), line.end(), '\n', ' ');
   line += '\n';
   std::istringstream stream(line);
-  std::vector<std::pair<fasttext::real, std::string>> predictions;
-  model_->fasttext.predictLine(stream, predictions, kAllLabels, 0);
-  double highest = 0;
-  for (const auto& [probability, label] : predictions) {
-    std::string_view name = label;
-    if (name.starts_with(kLabel)) name.remove_prefix(kLabel.size());
-    if (std::find(languages.begin(), languages.end(), name) != languages.end()) {
-      highest = std::max(highest, static_cast<double>(probability));
-    }
+  std::vector<std::pair<fasttext::real, std::string>> found;
+  model_->fasttext.predictLine(stream, found, kAllLabels, 0);
+  std::vector<Prediction> predictions;
+  for (const auto& [probability, label] : found) {
+    predictions.push_back({language_of(label), static_cast<double>(probability)});
   }
-  return highest;
+  return predictions;
+}
+
+bool LanguageModel::is_in(std::string_view text, const std::vector<std::string>& languages,
+                          double threshold) const {
+  const std::vector<Prediction> predictions = predict(text);
+  return std::any_of(predictions.begin(), predictions.end(), [&](const Prediction& each) {
+    return each.probability > threshold &&
+           std::find(languages.begin(), languages.end(), each.language) != languages.end();
+  });
 }
 
 }  // namespace skein

@@ -23,9 +23,16 @@ class LanguageModel {
   explicit LanguageModel(const fs::path& path);
   ~LanguageModel();
 
-  // The highest probability of all `languages`, which are named as the model's labels are, without
-  // their "__label__".
-  double probability(std::string_view text, const std::vector<std::string>& languages) const;
+  struct Prediction {
+    std::string language;  // as the model's labels are named, without their "__label__"
+    double probability = 0;
+  };
+  // Of all languages that are not quite impossible, the most probable first.
+  std::vector<Prediction> predict(std::string_view text) const;
+
+  // Whether one of `languages` has a probability of more than `threshold`.
+  bool is_in(std::string_view text, const std::vector<std::string>& languages,
+             double threshold) const;
 
   // Throws Error{kUsage} for languages that the model does not know.
   void check(const std::vector<std::string>& languages) const;

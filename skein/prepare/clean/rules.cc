@@ -75,20 +75,7 @@ void CleanRules::set(std::string_view setting) {
   const std::string_view name = setting.substr(0, equals), value = setting.substr(equals + 1);
   const bool is_switch = value == "on" || value == "off";
   std::vector<std::string_view> names;
-  for (const Filter filter : kFilters) {
-    names.emplace_back(name_of(filter));
-    if (name != name_of(filter)) continue;
-    if (!is_switch) {
-      fail(ErrorCode::kUsage, "--set {}: {} is a filter of several rules: expected on or off",
-           setting, name);
-    }
-    for (const RuleInfo& rule : kRules) {
-      // What a filter has off by default stays off when the filter is on.
-      Setting& its = settings_[static_cast<size_t>(rule.rule)];
-      if (rule.filter == filter) its.is_on = value == "on" && rule.is_on;
-    }
-    return;
-  }
+  // Rules first: the one rule of `language` has its filter's name.
   for (const RuleInfo& rule : kRules) {
     names.emplace_back(rule.name);
     if (name != rule.name) continue;
@@ -105,6 +92,20 @@ void CleanRules::set(std::string_view setting) {
            setting, value);
     }
     its.is_on = true;
+    return;
+  }
+  for (const Filter filter : kFilters) {
+    names.emplace_back(name_of(filter));
+    if (name != name_of(filter)) continue;
+    if (!is_switch) {
+      fail(ErrorCode::kUsage, "--set {}: {} is a filter of several rules: expected on or off",
+           setting, name);
+    }
+    for (const RuleInfo& rule : kRules) {
+      // What a filter has off by default stays off when the filter is on.
+      Setting& its = settings_[static_cast<size_t>(rule.rule)];
+      if (rule.filter == filter) its.is_on = value == "on" && rule.is_on;
+    }
     return;
   }
   const std::string_view nearest = nearest_name(name, names);
