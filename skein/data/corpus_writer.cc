@@ -1,13 +1,17 @@
 #include "skein/data/corpus_writer.h"
 
 #include <arrow/array/data.h>
+#include <arrow/buffer.h>
+#include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <span>
 
@@ -16,39 +20,93 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kWriteBytes = int64_t{8} << 20;
-constexpr int64_t kCopyBytes = int64_t{64} << 20;
+constexpr int64_t kAlignment = 8;  // as Arrow's writer has it
+constexpr std::string_view kContinuation = "\xff\xff\xff\xff";
 
-// Copies with reads and writes, where the kernel cannot copy between two files.
-void copy_by_hand(int from, FileRange range, int to, const fs::path& source, const fs::path& path) {
-  std::vector<std::byte> buffer(static_cast<size_t>(std::min(kWriteBytes, range.num_bytes)));
-  while (range.num_bytes > 0) {
-    const auto wanted = static_cast<size_t>(std::min(kWriteBytes, range.num_bytes));
-    const ssize_t count =
-        retry_interrupted([&] { return ::pread(from, buffer.data(), wanted, range.begin); });
-    if (count < 0) {
-      fail(errno_code(errno), "cannot read {}: {}", source.string(), errno_text(errno));
-    }
-    if (count == 0)
-      fail(ErrorCode::kCorrupt, "{}: was cut short while it was read", source.string());
-    write_all(to, std::span(buffer).first(static_cast<size_t>(count)), path);
-    range.begin += count;
-    range.num_bytes -= count;
+int64_t aligned(int64_t num_bytes) {
+  return (num_bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void check(const arrow::Status& status, const fs::path& path) {
+  if (!status.ok()) {
+    fail(ErrorCode::kInternal, "cannot write {}: {}", path.string(), status.message());
   }
 }
 
-// Appends a range of the file `from` to `to`, and has the disk begin to write it.
-void copy_range(int from, FileRange range, int to, const fs::path& source, const fs::path& path) {
-  while (range.num_bytes > 0) {
-    const auto wanted = static_cast<size_t>(std::min(kCopyBytes, range.num_bytes));
-    off_t begin = range.begin;
-    const ssize_t count =
-        retry_interrupted([&] { return ::copy_file_range(from, &begin, to, nullptr, wanted, 0); });
-    if (count <= 0) return copy_by_hand(from, range, to, source, path);  // says why, if it fails
-    range.begin += count;
-    range.num_bytes -= count;
-    ::sync_file_range(to, 0, 0, SYNC_FILE_RANGE_WRITE);
+// Buffer structs of a record batch's metadata: validity, offsets, text; each a begin and a size.
+using Buffers = std::array<int64_t, 6>;
+
+// Arrow's writer puts the offsets before the text. In its metadata their places are exchanged: a
+// reader finds a buffer by them.
+void put_text_first(std::string& metadata, int64_t offsets_bytes, int64_t text_bytes) {
+  const Buffers found{0, 0, 0, offsets_bytes, aligned(offsets_bytes), text_bytes};
+  const Buffers wanted{0, 0, aligned(text_bytes), offsets_bytes, 0, text_bytes};
+  const std::string_view before(reinterpret_cast<const char*>(found.data()), sizeof(found));
+  const size_t at = metadata.find(before);
+  if (at == metadata.npos || metadata.find(before, at + 1) != metadata.npos) {
+    fail(ErrorCode::kInternal, "Arrow describes a record batch in an unknown way");
   }
+  std::memcpy(metadata.data() + at, wanted.data(), sizeof(wanted));
+}
+
+// All that comes before the text: the schema, and the metadata of the record batch with zeros
+// behind it, so that they fill kCorpusTextBegin bytes.
+std::string corpus_header(const std::shared_ptr<Mapped>& offsets, int64_t num_documents,
+                          int64_t num_bytes, const fs::path& path) {
+  auto options = arrow::ipc::IpcWriteOptions::Defaults();
+  options.allow_64bit = true;  // more than 2^31 rows
+  options.use_threads = false;
+  const auto schema = arrow::schema({arrow::field("text", arrow::large_utf8())});
+  const auto schema_message = arrow::ipc::SerializeSchema(*schema);
+  check(schema_message.status(), path);
+  const auto text = std::make_shared<Mapped>(num_bytes, path);
+  const auto column =
+      arrow::ArrayData::Make(arrow::large_utf8(), num_documents, {nullptr, offsets, text}, 0);
+  const auto batch = arrow::RecordBatch::Make(
+      schema, num_documents, std::vector<std::shared_ptr<arrow::ArrayData>>{column});
+  arrow::ipc::IpcPayload payload;
+  check(arrow::ipc::GetRecordBatchPayload(*batch, options, &payload), path);
+  std::string metadata = payload.metadata->ToString();
+  put_text_first(metadata, offsets->size(), num_bytes);
+
+  std::string header = (*schema_message)->ToString();
+  const auto room = static_cast<size_t>(kCorpusTextBegin) - header.size() - kContinuation.size() -
+                    sizeof(int32_t);
+  if (payload.body_length != aligned(offsets->size()) + aligned(num_bytes) ||
+      header.size() > kCorpusTextBegin / 2 || metadata.size() > room) {
+    fail(ErrorCode::kInternal, "Arrow describes a record batch in an unknown way");
+  }
+  const auto room_bytes = static_cast<int32_t>(room);
+  header += kContinuation;
+  header.append(reinterpret_cast<const char*>(&room_bytes), sizeof(room_bytes));
+  header += metadata;
+  header.resize(static_cast<size_t>(kCorpusTextBegin), '\0');
+  return header;
+}
+
+void write_bytes(int to, std::string_view bytes, const fs::path& path) {
+  write_all(to, std::as_bytes(std::span(bytes)), path);
+}
+
+void write_padding(int to, int64_t num_bytes, const fs::path& path) {
+  write_bytes(to, std::string(static_cast<size_t>(aligned(num_bytes) - num_bytes), '\0'), path);
+}
+
+FileDescriptor open_file(const fs::path& path, int flags) {
+  FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0644));
+  if (file.get() < 0) {
+    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
+  }
+  return file;
+}
+
+// Whether a file may be renamed into the folder of `out`.
+bool is_near(const fs::path& file, const fs::path& out) {
+  const fs::path folder = out.has_parent_path() ? out.parent_path() : fs::path(".");
+  struct stat of_file {
+  }, of_folder{};
+  return ::stat(file.c_str(), &of_file) == 0 && ::stat(folder.c_str(), &of_folder) == 0 &&
+         of_file.st_dev == of_folder.st_dev;
 }
 
 }  // namespace
@@ -68,9 +126,11 @@ void CorpusWriter::append(std::string_view text) {
 }
 
 int64_t CorpusWriter::add_file(const fs::path& path) {
-  files_.push_back(path);
+  if (files_.size() == 1 || files_.back() != path) files_.push_back(path);
   return static_cast<int64_t>(files_.size()) - 1;
 }
+
+int64_t CorpusWriter::take_file(const fs::path& path) { return taken_file_ = add_file(path); }
 
 void CorpusWriter::append(const FileRange& text) {
   if (text.file == range_.file && text.begin == range_.begin + range_.num_bytes) {
@@ -95,6 +155,11 @@ void CorpusWriter::flush_range() {
   range_ = {};
 }
 
+bool CorpusWriter::takes_file() const {
+  return range_.file == taken_file_ && range_.begin == kCorpusTextBegin &&
+         range_.num_bytes == num_bytes_ && is_near(files_[static_cast<size_t>(taken_file_)], out_);
+}
+
 void CorpusWriter::copy_text(int to, const fs::path& path) const {
   const Mapped mapped(ranges_);
   const std::span ranges(reinterpret_cast<const FileRange*>(mapped.data()),
@@ -104,38 +169,42 @@ void CorpusWriter::copy_text(int to, const fs::path& path) const {
   for (const FileRange& range : ranges) {
     const fs::path& source = files_[static_cast<size_t>(range.file)];
     if (range.file != 0 && range.file != opened_file) {
-      opened = FileDescriptor(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
+      opened = open_file(source, O_RDONLY);
       opened_file = range.file;
-      if (opened.get() < 0) {
-        fail(errno_code(errno), "cannot open {}: {}", source.string(), errno_text(errno));
-      }
     }
-    copy_range(range.file == 0 ? text_.fd() : opened.get(), range, to, source, path);
+    const int from = range.file == 0 ? text_.fd() : opened.get();
+    copy_bytes({from, range.begin, range.num_bytes, source}, to, path);
   }
 }
 
-void CorpusWriter::commit() {
-  flush_range();
-  text_.flush();
-  offsets_.flush();
-  ranges_.flush();
-  const auto text = std::make_shared<Mapped>(num_bytes_, out_);
+void CorpusWriter::write(int to, const fs::path& path, bool has_text) const {
   const auto offsets = std::make_shared<Mapped>(offsets_);
-  const auto column =
-      arrow::ArrayData::Make(arrow::large_utf8(), num_documents_, {nullptr, offsets, text}, 0);
-  const auto batch = arrow::RecordBatch::Make(
-      arrow::schema({arrow::field("text", arrow::large_utf8())}), num_documents_,
-      std::vector<std::shared_ptr<arrow::ArrayData>>{column});
-  write_arrow_stream(out_, *batch, [&](const void* address, int to, const fs::path& path) {
-    if (address == offsets->data()) {
-      copy_range(offsets_.fd(), {0, 0, offsets_.num_bytes()}, to, offsets_.path(), path);
-    } else if (address == text->data()) {
-      copy_text(to, path);
-    } else {
-      return false;
-    }
-    return true;
-  });
+  write_bytes(to, corpus_header(offsets, num_documents_, num_bytes_, path), path);
+  if (!has_text) {
+    copy_text(to, path);
+  } else if (const int64_t end = kCorpusTextBegin + num_bytes_;
+             ::ftruncate(to, end) != 0 || ::lseek(to, end, SEEK_SET) != end) {
+    fail(errno_code(errno), "cannot write {} at {}: {}", path.string(), end, errno_text(errno));
+  }
+  write_padding(to, num_bytes_, path);
+  copy_bytes({offsets_.fd(), 0, offsets_.num_bytes(), offsets_.path()}, to, path);
+  write_padding(to, offsets_.num_bytes(), path);
+  write_bytes(to, std::string(kContinuation) + std::string(sizeof(int32_t), '\0'), path);
+}
+
+void CorpusWriter::commit() {
+  const bool takes = takes_file();
+  flush_range();
+  for (Spool* spool : {&text_, &offsets_, &ranges_}) spool->flush();
+  const fs::path partial = takes ? files_[static_cast<size_t>(taken_file_)] : unique_partial(out_);
+  try {
+    const FileDescriptor file = open_file(partial, takes ? O_RDWR : O_WRONLY | O_CREAT | O_EXCL);
+    write(file.get(), partial, takes);
+    commit_file(file.get(), partial, out_);
+  } catch (...) {
+    if (!takes) ::unlink(partial.c_str());
+    throw;
+  }
 }
 
 }  // namespace skein

@@ -1,11 +1,13 @@
 // Writes a corpus that may be larger than memory: docs/corpus_format.md.
 //
-// An Arrow record batch begins with the sizes of its buffers, and the offsets come before the text;
-// neither is known before the last document. So documents are spooled to unnamed temporary files
-// beside the output, and copied into the stream at the end, within the kernel. Text that lies in a
-// file already is not spooled: it is copied from there.
+// An Arrow record batch begins with the sizes of its buffers, which are known behind the last
+// document. So the file begins with room for that, then comes the text, and the offsets come last.
+// Documents are spooled to an unnamed temporary file beside the output, or lie in files already,
+// and are copied to their place at the end, within the kernel. A file that has the text as the
+// corpus wants it becomes the corpus, and nothing is copied: take_file().
 //
-// Memory   a few MiB, whatever the size of the corpus; disk: twice the text until commit() returns
+// Memory   a few MiB, whatever the size of the corpus; disk: what is copied lies there twice until
+//          commit() returns
 // Errors   Error{kIo | kNoSpace | kNotFound} naming the file; the output is then unchanged
 // Threads  one at a time
 #pragma once
@@ -18,6 +20,9 @@
 #include "skein/data/spool.h"
 
 namespace skein {
+
+// Where the text begins in the file of a corpus.
+constexpr int64_t kCorpusTextBegin = 4096;
 
 // Bytes of a file; `file` is from CorpusWriter::add_file().
 struct FileRange {
@@ -38,7 +43,12 @@ class CorpusWriter {
   int64_t add_file(const fs::path& path);
   void append(const FileRange& text);
 
-  // Writes and fsyncs a file beside `out` (unique_partial), then renames it. Call once.
+  // A file that commit() may rename to `out`. It does where that is possible and the documents are
+  // all that lies in it behind kCorpusTextBegin, in this order; what comes later is cut off.
+  int64_t take_file(const fs::path& path);
+
+  // Writes and fsyncs a file beside `out` (unique_partial), unless it takes one, and renames it.
+  // Call once.
   void commit();
 
   int64_t num_documents() const { return num_documents_; }
@@ -47,6 +57,8 @@ class CorpusWriter {
  private:
   void append_offset();
   void flush_range();
+  bool takes_file() const;
+  void write(int to, const fs::path& path, bool has_text) const;
   void copy_text(int to, const fs::path& path) const;
 
   fs::path out_;
@@ -55,6 +67,7 @@ class CorpusWriter {
   Spool ranges_;                 // of text, in order: FileRange
   FileRange range_;              // the last one, which may still grow
   std::vector<fs::path> files_;  // the first one is text_
+  int64_t taken_file_ = -1;
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;
 };

@@ -7,9 +7,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "skein/base/error.h"
 
@@ -17,6 +19,16 @@ namespace skein {
 namespace {
 
 constexpr size_t kSpoolBufferBytes = size_t{1} << 20;
+constexpr int64_t kWriteBytes = int64_t{8} << 20;
+constexpr int64_t kCopyBytes = int64_t{64} << 20;
+
+FileDescriptor open_file(const fs::path& path, int flags) {
+  FileDescriptor file(::open(path.c_str(), flags | O_CLOEXEC));
+  if (file.get() < 0) {
+    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
+  }
+  return file;
+}
 
 FileDescriptor create(const fs::path& path, int flags) {
   FileDescriptor file(::open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0644));
@@ -35,19 +47,14 @@ const uint8_t* map(int64_t num_bytes, int protection, int flags, int fd, const f
   return static_cast<const uint8_t*>(address);
 }
 
-// Where the stream goes. Buffers that are files already are not read through their addresses, which
-// stand for them: `copy_buffer` copies the one that begins there, or returns false.
+// Where the stream goes.
 class StreamFile : public arrow::io::OutputStream {
  public:
-  StreamFile(int fd, const fs::path& path, const CopyBuffer& copy_buffer)
-      : fd_(fd), path_(path), copy_buffer_(copy_buffer) {}
+  StreamFile(int fd, const fs::path& path) : fd_(fd), path_(path) {}
 
   arrow::Status Write(const void* data, int64_t num_bytes) override {
     try {
-      if (num_bytes > 0 && !(copy_buffer_ && copy_buffer_(data, fd_, path_))) {
-        write_all(fd_, {static_cast<const std::byte*>(data), static_cast<size_t>(num_bytes)},
-                  path_);
-      }
+      write_all(fd_, {static_cast<const std::byte*>(data), static_cast<size_t>(num_bytes)}, path_);
     } catch (const Error& error) {
       error_ = error;
       return arrow::Status::IOError(error.what());
@@ -70,7 +77,6 @@ class StreamFile : public arrow::io::OutputStream {
  private:
   int fd_;
   fs::path path_;
-  const CopyBuffer& copy_buffer_;
   int64_t position_ = 0;
   bool closed_ = false;
   std::optional<Error> error_;
@@ -87,6 +93,25 @@ void write_batch(StreamFile& out, const arrow::RecordBatch& batch) {
   out.check((*writer)->Close());
 }
 
+// Copies with reads and writes, where the kernel cannot copy between two files.
+void copy_by_hand(FileBytes from, int to, const fs::path& path) {
+  std::vector<std::byte> buffer(static_cast<size_t>(std::min(kWriteBytes, from.num_bytes)));
+  while (from.num_bytes > 0) {
+    const auto wanted = static_cast<size_t>(std::min(kWriteBytes, from.num_bytes));
+    const ssize_t count =
+        retry_interrupted([&] { return ::pread(from.fd, buffer.data(), wanted, from.begin); });
+    if (count < 0) {
+      fail(errno_code(errno), "cannot read {}: {}", from.path.string(), errno_text(errno));
+    }
+    if (count == 0) {
+      fail(ErrorCode::kCorrupt, "{}: was cut short while it was read", from.path.string());
+    }
+    write_all(to, std::span(buffer).first(static_cast<size_t>(count)), path);
+    from.begin += count;
+    from.num_bytes -= count;
+  }
+}
+
 }  // namespace
 
 Spool::Spool(const fs::path& path, FileDescriptor file) : path_(path), file_(std::move(file)) {
@@ -98,6 +123,14 @@ Spool::Spool(const fs::path& path) : Spool(path, create(path, O_RDWR | O_EXCL)) 
 }
 
 Spool Spool::named(const fs::path& path) { return {path, create(path, O_RDWR | O_TRUNC)}; }
+
+Spool Spool::inside(const fs::path& path, int64_t begin) {
+  FileDescriptor file = open_file(path, O_RDWR);
+  if (::lseek(file.get(), begin, SEEK_SET) != begin) {
+    fail(errno_code(errno), "cannot write {} at {}: {}", path.string(), begin, errno_text(errno));
+  }
+  return {path, std::move(file)};
+}
 
 void Spool::append(std::string_view bytes) {
   num_bytes_ += static_cast<int64_t>(bytes.size());
@@ -126,21 +159,37 @@ Mapped::~Mapped() {
   if (size_ > 0) ::munmap(const_cast<uint8_t*>(data_), static_cast<size_t>(size_));
 }
 
-void write_arrow_stream(const fs::path& out, const arrow::RecordBatch& batch,
-                        const CopyBuffer& copy_buffer) {
+void copy_bytes(FileBytes from, int to, const fs::path& path) {
+  while (from.num_bytes > 0) {
+    const auto wanted = static_cast<size_t>(std::min(kCopyBytes, from.num_bytes));
+    off_t begin = from.begin;
+    const ssize_t count = retry_interrupted(
+        [&] { return ::copy_file_range(from.fd, &begin, to, nullptr, wanted, 0); });
+    if (count <= 0) return copy_by_hand(from, to, path);  // says why, if it fails
+    from.begin += count;
+    from.num_bytes -= count;
+    ::sync_file_range(to, 0, 0, SYNC_FILE_RANGE_WRITE);
+  }
+}
+
+void write_arrow_stream(const fs::path& out, const arrow::RecordBatch& batch) {
   const fs::path partial = unique_partial(out);
   try {
     const FileDescriptor file = create(partial, O_WRONLY | O_EXCL);
-    StreamFile stream(file.get(), partial, copy_buffer);
+    StreamFile stream(file.get(), partial);
     write_batch(stream, batch);
-    fsync_file(file.get(), partial);
-    if (::rename(partial.c_str(), out.c_str()) != 0) {
-      fail(errno_code(errno), "cannot rename {} to {}: {}", partial.string(), out.string(),
-           errno_text(errno));
-    }
+    commit_file(file.get(), partial, out);
   } catch (...) {
     ::unlink(partial.c_str());
     throw;
+  }
+}
+
+void commit_file(int fd, const fs::path& partial, const fs::path& out) {
+  fsync_file(fd, partial);
+  if (::rename(partial.c_str(), out.c_str()) != 0) {
+    fail(errno_code(errno), "cannot rename {} to {}: {}", partial.string(), out.string(),
+         errno_text(errno));
   }
   fsync_folder(out.has_parent_path() ? out.parent_path() : fs::path("."));
 }

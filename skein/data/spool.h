@@ -9,7 +9,6 @@
 #include <arrow/type_fwd.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -23,9 +22,11 @@ class Spool {
   explicit Spool(const fs::path& path);
   // A file that keeps its name, and replaces one of that name.
   static Spool named(const fs::path& path);
+  // Writes into a file that is there, from `begin` on.
+  static Spool inside(const fs::path& path, int64_t begin);
   void append(std::string_view bytes);
   void flush();
-  int64_t num_bytes() const { return num_bytes_; }
+  int64_t num_bytes() const { return num_bytes_; }  // that were appended
   int fd() const { return file_.get(); }
   const fs::path& path() const { return path_; }
 
@@ -41,16 +42,27 @@ class Spool {
 // A spool's bytes, mapped; or, without one, that many bytes that nobody may read.
 class Mapped : public arrow::Buffer {
  public:
-  explicit Mapped(const Spool& spool);
+  explicit Mapped(const Spool& spool);  // that was flushed
   Mapped(int64_t num_bytes, const fs::path& path);
   ~Mapped() override;
 };
 
+// Bytes of a file.
+struct FileBytes {
+  int fd = -1;
+  int64_t begin = 0;
+  int64_t num_bytes = 0;
+  const fs::path& path;
+};
+// Writes them to the file `to` where it stands, within the kernel where it can, and has the disk
+// begin to write them.
+void copy_bytes(FileBytes from, int to, const fs::path& path);
+
 // Writes an Arrow IPC stream with this one batch to a file beside `out` (unique_partial), fsyncs
-// it, and renames it. `copy_buffer`, if given, is called with the address of each buffer: it
-// appends the buffer's bytes to the file itself, or returns false.
-using CopyBuffer = std::function<bool(const void* address, int fd, const fs::path& path)>;
-void write_arrow_stream(const fs::path& out, const arrow::RecordBatch& batch,
-                        const CopyBuffer& copy_buffer = {});
+// it, and renames it.
+void write_arrow_stream(const fs::path& out, const arrow::RecordBatch& batch);
+
+// Fsyncs the file `partial` beside `out`, and gives it that name.
+void commit_file(int fd, const fs::path& partial, const fs::path& out);
 
 }  // namespace skein

@@ -36,7 +36,7 @@ Dealer::Dealer(const fs::path& out, const fs::path& validation_out, const std::s
 
 void Dealer::begin_file(const fs::path& texts) {
   file_ = texts;
-  file_index_ = training_.corpus.add_file(texts);
+  file_index_ = training_.corpus.take_file(texts);
   if (validation_) validation_->corpus.add_file(texts);  // gets the same index
 }
 

@@ -25,7 +25,7 @@ class Dealer {
   Dealer(const fs::path& out, const fs::path& validation_out, const std::string& made_from,
          double validation_fraction);
 
-  // The file in which the texts of the following documents lie.
+  // The file in which the texts of the following documents lie; it may become the training corpus.
   void begin_file(const fs::path& texts);
   void add(const PieceDocument& document);
 

@@ -81,6 +81,7 @@ PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) 
   pieces.read.utf8.invalid = options.invalid_utf8;
   pieces.read.bytes.max_expansion = options.max_expansion;
   pieces.worker = options.step.key;
+  pieces.joins_texts = options.validation_out.empty();  // otherwise they go to two corpora
   return pieces;
 }
 

@@ -28,15 +28,15 @@ class IngestRestart : public Ingest {
       write(fmt::format("in/{}.jsonl", file), lines + std::string(33 << 20, '\n'));
     }
   }
-  IngestOptions options() const { return {.validation_out = folder_ / "val.arrow"}; }
+  void expect_same_bytes_when_killed(const IngestOptions& options,
+                                     const std::vector<std::string>& names);
 };
 
-TEST_F(IngestRestart, KilledAtAnyTimeItEndsWithTheSameBytes) {
+void IngestRestart::expect_same_bytes_when_killed(const IngestOptions& options,
+                                                  const std::vector<std::string>& names) {
   write_inputs(6);
-  ingest({folder_ / "in"}, out(), options());
+  ingest({folder_ / "in"}, out(), options);
   std::vector<std::string> wanted;
-  const std::vector<std::string> names = {"out.arrow", "out.arrow.sources", "val.arrow",
-                                          "val.arrow.sources"};
   for (const std::string& name : names) {
     wanted.push_back(read_file(folder_ / name));
     fs::remove(folder_ / name);
@@ -47,7 +47,7 @@ TEST_F(IngestRestart, KilledAtAnyTimeItEndsWithTheSameBytes) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       try {
-        ingest({folder_ / "in"}, out(), options());
+        ingest({folder_ / "in"}, out(), options);
       } catch (...) {
         ::_exit(1);
       }
@@ -61,12 +61,33 @@ TEST_F(IngestRestart, KilledAtAnyTimeItEndsWithTheSameBytes) {
     ASSERT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
   }
   EXPECT_GT(num_killed, 0);
-  ingest({folder_ / "in"}, out(), options());
+  ingest({folder_ / "in"}, out(), options);
   for (size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(read_file(folder_ / names[i]), wanted[i]) << names[i];
   }
   EXPECT_FALSE(fs::exists(work_folder_of(out())));
-  EXPECT_TRUE(ingest({folder_ / "in"}, out(), options()).was_finished);
+  EXPECT_TRUE(ingest({folder_ / "in"}, out(), options).was_finished);
+}
+
+TEST_F(IngestRestart, KilledAtAnyTimeItEndsWithTheSameBytes) {
+  expect_same_bytes_when_killed({}, {"out.arrow", "out.arrow.sources"});
+}
+
+TEST_F(IngestRestart, KilledAtAnyTimeWithAHoldOutItEndsWithTheSameBytes) {
+  expect_same_bytes_when_killed(
+      {.validation_out = folder_ / "val.arrow"},
+      {"out.arrow", "out.arrow.sources", "val.arrow", "val.arrow.sources"});
+}
+
+TEST_F(IngestRestart, TheBytesDoNotDependOnThreads) {
+  write_inputs(7);
+  std::string wanted;
+  for (const int num_threads : {1, 2, 8}) {
+    ingest({folder_ / "in"}, out(), {.overwrite = true, .num_threads = num_threads});
+    if (num_threads == 1) wanted = read_file(out());
+    EXPECT_EQ(read_file(out()), wanted) << num_threads;
+  }
+  EXPECT_EQ(documents(out()).size(), 21'000u);
 }
 
 TEST_F(IngestRestart, AnErrorIsMendedAndTheRestIsTaken) {

@@ -66,7 +66,7 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
     num_told += num_bytes;
     progress.num_input_bytes_done += num_bytes;
   };
-  PieceOutput out(task.stem);
+  PieceOutput out(task.stem, task.joined, task.piece);
   for (size_t i = 0; i < task.inputs.size(); ++i) {
     const InputFile& file = task.inputs[i];
     const std::string source = file.path.string();

@@ -21,6 +21,8 @@ struct PieceTask {
   size_t first_input = 0;  // index of the first of them among all inputs
   std::string key;
   fs::path stem;
+  size_t piece = 0;               // index among all pieces
+  JoinedTexts* joined = nullptr;  // if texts are joined
 };
 
 // `go_on` is asked before each document; false: the piece is given up, and nothing is returned.

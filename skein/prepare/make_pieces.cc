@@ -71,17 +71,25 @@ class Pieces::Making {
     ended_.notify_all();
   }
 
+  // The next piece to make; false if there is none.
   bool take(size_t& next) {
-    const Lock lock(mutex_);
-    if (num_taken_ == waiting_.size() || waiting_[num_taken_] > failed_) return false;
-    next = waiting_[num_taken_++];
-    return true;
+    Lock lock(mutex_);
+    while (num_taken_ < waiting_.size() && waiting_[num_taken_] <= failed_) {
+      next = waiting_[num_taken_];
+      if (!all_.options_.joins_texts || all_.joined_.may_begin(next)) return ++num_taken_, true;
+      ended_.wait_for(lock, kTellEvery);
+    }
+    return false;
   }
 
   void make(size_t index, PieceWorker& worker) {
     Piece& piece = all_.pieces_[index];
     const PieceTask task{std::span(all_.inputs_).subspan(piece.first_input, piece.num_inputs),
-                         piece.first_input, piece.key, piece.stem};
+                         piece.first_input,
+                         piece.key,
+                         piece.stem,
+                         index,
+                         all_.options_.joins_texts ? &all_.joined_ : nullptr};
     try {
       std::optional<PieceReport> report =
           make_piece(task, all_.options_, worker, shared_, [&] { return index < failed_; });
@@ -90,6 +98,16 @@ class Pieces::Making {
       piece.is_done = true;
     } catch (...) {
       remove_piece(piece.stem);
+      return note_failure(index, std::current_exception());
+    }
+    if (all_.options_.joins_texts) join(index);
+  }
+
+  // `index` is finished. With it may come those behind it that are.
+  void join(size_t index) {
+    try {
+      all_.join(index);
+    } catch (...) {
       note_failure(index, std::current_exception());
     }
   }
@@ -133,7 +151,13 @@ class Pieces::Making {
 
 void Pieces::make(const WorkerFactory& new_worker,
                   const std::function<void(const PiecesProgress&)>& on_progress) {
-  Making(*this, new_worker).run(on_progress);
+  if (options_.joins_texts) join_finished();
+  try {
+    Making(*this, new_worker).run(on_progress);
+  } catch (...) {
+    remove_unused_texts();
+    throw;
+  }
 }
 
 }  // namespace skein

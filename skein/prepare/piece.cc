@@ -1,5 +1,7 @@
 #include "skein/prepare/piece.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <system_error>
 
@@ -9,21 +11,34 @@ namespace skein {
 namespace {
 
 constexpr size_t kResidentBytes = size_t{64} << 20;  // of mapped text
+constexpr int64_t kLookBytes = int64_t{8} << 20;     // of text, between two looks at turn and disk
 
 fs::path with_ending(fs::path stem, const char* ending) { return stem += ending; }
+fs::path text_of(const fs::path& stem) { return with_ending(stem, ".text"); }
 fs::path rows_of(const fs::path& stem) { return with_ending(stem, ".rows"); }
 fs::path record_of(const fs::path& stem) { return with_ending(stem, ".json"); }
+fs::path next_record_of(const fs::path& stem) { return with_ending(stem, ".next"); }
 
-std::string hash_of(const fs::path& path) {
-  const MappedFile file(path);
+std::string hash_of(const MappedFile& file, int64_t begin, int64_t num_bytes) {
   Xxh3Stream hash;
-  for (auto rest = file.bytes(); !rest.empty();) {
+  for (auto rest = file.bytes().subspan(static_cast<size_t>(begin), static_cast<size_t>(num_bytes));
+       !rest.empty();) {
     const auto part = rest.first(std::min(kResidentBytes, rest.size()));
     hash.update(part);
     file.forget(part);
     rest = rest.subspan(part.size());
   }
   return hash.hex();
+}
+
+// Whether the file has these bytes, to its end unless it is shared.
+bool has_bytes(const fs::path& path, int64_t begin, int64_t num_bytes, bool to_end,
+               const std::string& hash) {
+  const MappedFile file(path);
+  const auto size = static_cast<int64_t>(file.bytes().size());
+  if (begin < 0 || num_bytes < 0 || num_bytes > size - begin) return false;
+  if (to_end && begin + num_bytes != size) return false;
+  return hash_of(file, begin, num_bytes) == hash;
 }
 
 Json to_json(const PieceReport& report) {
@@ -37,7 +52,8 @@ Json to_json(const PieceReport& report) {
           {"bytes", report.num_bytes},
           {"sources", report.sources},
           {"warnings", report.warnings},
-          {"counters", report.counters}};
+          {"counters", report.counters},
+          {"joined_begin", report.joined_begin}};
 }
 
 PieceReport report_from(const Json& json) {
@@ -53,6 +69,7 @@ PieceReport report_from(const Json& json) {
   json.at("sources").get_to(report.sources);
   json.at("warnings").get_to(report.warnings);
   report.counters = json.at("counters");
+  json.at("joined_begin").get_to(report.joined_begin);
   return report;
 }
 
@@ -62,12 +79,46 @@ PieceReport report_from(const Json& json) {
        stem.parent_path().string());
 }
 
+// Replaces the record without waiting for the disk: it has hashes, and is JSON or not.
+void write_record(const fs::path& stem, const Json& record) {
+  Spool file = Spool::named(next_record_of(stem));
+  // Names of files need not be UTF-8.
+  file.append(record.dump(-1, ' ', false, Json::error_handler_t::replace));
+  file.flush();
+  fs::rename(file.path(), record_of(stem));
+}
+
+void move_text(const fs::path& stem, PieceReport& report, int64_t joined_begin) {
+  Json record = read_json(record_of(stem).string());
+  report.joined_begin = joined_begin;
+  record["report"] = to_json(report);
+  write_record(stem, record);
+}
+
+FileDescriptor open_text(const fs::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) {
+    fail(errno_code(errno), "cannot open {}: {}", path.string(), errno_text(errno));
+  }
+  return file;
+}
+
 }  // namespace
 
-fs::path piece_text(const fs::path& stem) { return with_ending(stem, ".text"); }
+fs::path joined_text(const fs::path& work_folder) { return work_folder / "joined.text"; }
 
-PieceOutput::PieceOutput(const fs::path& stem)
-    : stem_(stem), text_(Spool::named(piece_text(stem))), rows_(Spool::named(rows_of(stem))) {}
+fs::path piece_text(const fs::path& stem, const PieceReport& report) {
+  return report.joined_begin < 0 ? text_of(stem) : joined_text(stem.parent_path());
+}
+
+PieceOutput::PieceOutput(const fs::path& stem, JoinedTexts* joined, size_t piece)
+    : stem_(stem),
+      joined_(joined),
+      piece_(piece),
+      text_(Spool::named(text_of(stem))),
+      rows_(Spool::named(rows_of(stem))) {
+  join_at_turn();
+}
 
 void PieceOutput::append(std::string_view text, const Origin& origin) {
   const PieceRow row{static_cast<int64_t>(text.size()), source_index(origin.source), origin.record};
@@ -76,6 +127,28 @@ void PieceOutput::append(std::string_view text, const Origin& origin) {
   rows_.append({reinterpret_cast<const char*>(&row), sizeof(row)});
   rows_hash_.update(std::as_bytes(std::span(&row, 1)));
   ++num_documents_;
+  num_bytes_ += row.num_bytes;
+  if (joined_ == nullptr || num_bytes_ < next_look_) return;
+  join_at_turn();
+  if (joined_begin_ >= 0) write_behind();
+  next_look_ = num_bytes_ + kLookBytes;
+}
+
+void PieceOutput::join_at_turn() {
+  if (joined_ == nullptr || joined_begin_ >= 0) return;
+  const std::optional<int64_t> begin = joined_->turn(piece_);
+  if (!begin) return;
+  Spool joined = Spool::inside(joined_->path(), *begin);
+  text_.flush();
+  copy_bytes({text_.fd(), 0, num_bytes_, text_.path()}, joined.fd(), joined.path());
+  fs::remove(text_.path());
+  text_ = std::move(joined);
+  joined_begin_ = *begin;
+}
+
+void PieceOutput::write_behind() {
+  text_.flush();
+  joined_->write_behind(text_.fd(), joined_begin_ + num_bytes_);
 }
 
 int64_t PieceOutput::source_index(std::string_view source) {
@@ -89,17 +162,17 @@ int64_t PieceOutput::source_index(std::string_view source) {
 }
 
 void PieceOutput::finish(const std::string& key, PieceReport& report) {
+  join_at_turn();
   text_.flush();
   rows_.flush();
   report.num_documents = num_documents_;
-  report.num_bytes = text_.num_bytes();
+  report.num_bytes = num_bytes_;
   report.sources = std::move(sources_);
-  // Names of files need not be UTF-8.
-  write_file_atomic(record_of(stem_), Json{{"key", key},
-                                           {"text_xxh3", text_hash_.hex()},
-                                           {"rows_xxh3", rows_hash_.hex()},
-                                           {"report", to_json(report)}}
-                                          .dump(-1, ' ', false, Json::error_handler_t::replace));
+  report.joined_begin = joined_begin_;
+  write_record(stem_, {{"key", key},
+                       {"text_xxh3", text_hash_.hex()},
+                       {"rows_xxh3", rows_hash_.hex()},
+                       {"report", to_json(report)}});
 }
 
 std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& key) {
@@ -109,11 +182,11 @@ std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& k
     const Json record = read_json(record_of(stem).string());
     if (record.at("key").get<std::string>() != key) return std::nullopt;
     PieceReport report = report_from(record.at("report"));
-    const auto rows_bytes = static_cast<uint64_t>(report.num_documents) * sizeof(PieceRow);
-    if (fs::file_size(piece_text(stem)) != static_cast<uint64_t>(report.num_bytes) ||
-        fs::file_size(rows_of(stem)) != rows_bytes ||
-        hash_of(piece_text(stem)) != record.at("text_xxh3").get<std::string>() ||
-        hash_of(rows_of(stem)) != record.at("rows_xxh3").get<std::string>()) {
+    const bool is_joined = report.joined_begin >= 0;
+    const int64_t rows_bytes = report.num_documents * static_cast<int64_t>(sizeof(PieceRow));
+    if (!has_bytes(piece_text(stem, report), is_joined ? report.joined_begin : 0, report.num_bytes,
+                   !is_joined, record.at("text_xxh3").get<std::string>()) ||
+        !has_bytes(rows_of(stem), 0, rows_bytes, true, record.at("rows_xxh3").get<std::string>())) {
       return std::nullopt;
     }
     return report;
@@ -122,16 +195,35 @@ std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& k
   }
 }
 
+void join_piece(const fs::path& stem, PieceReport& report, JoinedTexts& joined, int64_t begin) {
+  Spool to = Spool::inside(joined.path(), begin);
+  const fs::path text = text_of(stem);
+  copy_bytes({open_text(text).get(), 0, report.num_bytes, text}, to.fd(), joined.path());
+  move_text(stem, report, begin);
+  fs::remove(text);
+  joined.write_behind(to.fd(), begin + report.num_bytes);
+}
+
+void part_piece(const fs::path& stem, PieceReport& report) {
+  const fs::path joined = piece_text(stem, report);
+  Spool to = Spool::named(text_of(stem));
+  copy_bytes({open_text(joined).get(), report.joined_begin, report.num_bytes, joined}, to.fd(),
+             to.path());
+  move_text(stem, report, -1);
+}
+
 void read_piece(const fs::path& stem, const PieceReport& report,
                 const std::function<void(const PieceDocument&)>& visit) {
-  const MappedFile text(piece_text(stem)), rows(rows_of(stem));
+  const MappedFile text(piece_text(stem, report)), rows(rows_of(stem));
   const auto* row = reinterpret_cast<const PieceRow*>(rows.bytes().data());
   const size_t num_rows = rows.bytes().size() / sizeof(PieceRow);
-  size_t begin = 0, forgotten = 0;
+  auto begin = static_cast<size_t>(std::max<int64_t>(0, report.joined_begin));
+  const size_t end = begin + static_cast<size_t>(report.num_bytes);
+  if (end > text.text().size()) fail_damaged(stem);
+  size_t forgotten = begin;
   for (size_t i = 0; i < num_rows; ++i, ++row) {
     const auto num_bytes = static_cast<size_t>(row->num_bytes);
-    if (num_bytes > text.text().size() - begin ||
-        static_cast<size_t>(row->source) >= report.sources.size()) {
+    if (num_bytes > end - begin || static_cast<size_t>(row->source) >= report.sources.size()) {
       fail_damaged(stem);
     }
     visit({text.text().substr(begin, num_bytes),
@@ -144,12 +236,13 @@ void read_piece(const fs::path& stem, const PieceReport& report,
       forgotten = begin;
     }
   }
-  if (begin != text.text().size()) fail_damaged(stem);
+  if (begin != end) fail_damaged(stem);
 }
 
 void remove_piece(const fs::path& stem) {
   std::error_code ignored;
-  for (const fs::path& path : {record_of(stem), rows_of(stem), piece_text(stem)}) {
+  for (const fs::path& path :
+       {record_of(stem), next_record_of(stem), rows_of(stem), text_of(stem)}) {
     fs::remove(path, ignored);
   }
 }

@@ -1,7 +1,8 @@
 // A piece: the documents of some inputs, as one worker handed them on, in files that a restart
 // takes as they are.
 //
-// Format   STEM.text   the documents one after another
+// Format   STEM.text   the documents one after another; joined.text beside it may have them instead
+//                      (joined_texts.h)
 //          STEM.rows   a PieceRow for each of them
 //          STEM.json   the PieceReport, with hashes of both; written last, so that a piece is
 //                      finished that has one. Hashes say after a loss of power what is whole, so
@@ -23,6 +24,7 @@
 #include "skein/base/hash.h"
 #include "skein/base/json.h"
 #include "skein/data/corpus_writer.h"
+#include "skein/prepare/joined_texts.h"
 
 namespace skein {
 
@@ -50,11 +52,14 @@ struct PieceReport {
   std::vector<std::string> sources;   // of the documents handed on
   std::vector<std::string> warnings;  // the first few of what was passed over, a line each
   Json counters;                      // of the worker
+  int64_t joined_begin = -1;          // of the text in joined.text; -1: it is in STEM.text
 };
 
 class PieceOutput {
  public:
-  explicit PieceOutput(const fs::path& stem);  // replaces what an interrupted process left
+  // Replaces what an interrupted process left. The text goes into `joined`, if there is one and
+  // the turn of `piece` comes meanwhile.
+  explicit PieceOutput(const fs::path& stem, JoinedTexts* joined = nullptr, size_t piece = 0);
 
   void append(std::string_view text, const Origin& origin);
 
@@ -63,8 +68,14 @@ class PieceOutput {
 
  private:
   int64_t source_index(std::string_view source);
+  void join_at_turn();
+  void write_behind();
 
   fs::path stem_;
+  JoinedTexts* joined_;
+  size_t piece_;
+  int64_t joined_begin_ = -1;
+  int64_t next_look_ = 0;  // bytes of text at which to see about the turn, or the disk
   Spool text_;
   Spool rows_;
   Xxh3Stream text_hash_, rows_hash_;
@@ -72,14 +83,20 @@ class PieceOutput {
   std::unordered_map<std::string, int64_t> source_indices_;
   int64_t last_source_ = -1;
   int64_t num_documents_ = 0;
+  int64_t num_bytes_ = 0;
 };
 
 // The report of the finished piece STEM whose key is `key`; nothing if there is none.
 std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& key);
 
+// Copies the text of a finished piece into `joined`, whose turn it is, or from there to STEM.text,
+// and says so in its report.
+void join_piece(const fs::path& stem, PieceReport& report, JoinedTexts& joined, int64_t begin);
+void part_piece(const fs::path& stem, PieceReport& report);
+
 struct PieceDocument {
   std::string_view text;  // mapped: read it only where it is needed
-  int64_t begin = 0;      // of the text in STEM.text
+  int64_t begin = 0;      // of the text in its file
   Origin origin;
 };
 
@@ -87,7 +104,9 @@ struct PieceDocument {
 void read_piece(const fs::path& stem, const PieceReport& report,
                 const std::function<void(const PieceDocument&)>& visit);
 
-fs::path piece_text(const fs::path& stem);
+// The file in which the texts of a finished piece lie.
+fs::path piece_text(const fs::path& stem, const PieceReport& report);
+fs::path joined_text(const fs::path& work_folder);
 void remove_piece(const fs::path& stem);
 
 }  // namespace skein

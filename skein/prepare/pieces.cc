@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kSmallInputsBytes = int64_t{32} << 20;
 constexpr size_t kSmallInputs = 4096;
 
-constexpr int kPieceFormat = 1;
+constexpr int kPieceFormat = 2;
 
 // Two texts that differ anywhere give two names, for all that can happen.
 std::string piece_name(const std::string& key) {
@@ -26,19 +26,23 @@ bool is_piece_file(const fs::path& path) {
   const std::string extension = path.extension().string(), stem = path.stem().string();
   return stem.size() == piece_name("").size() &&
          stem.find_first_not_of("0123456789abcdef") == std::string::npos &&
-         (extension == ".text" || extension == ".rows" || extension == ".json");
+         (extension == ".text" || extension == ".rows" || extension == ".json" ||
+          extension == ".next");
 }
 
 }  // namespace
 
 Pieces::Pieces(std::vector<InputFile> inputs, PiecesOptions options)
-    : inputs_(std::move(inputs)), options_(std::move(options)), folder_(options_.work_folder) {
-  plan();
+    : inputs_(std::move(inputs)),
+      options_(std::move(options)),
+      folder_(options_.work_folder),
+      pieces_(plan()),
+      joined_(joined_text(folder_.path()), pieces_.size()) {
   find_finished();
   remove_stale();
 }
 
-void Pieces::plan() {
+std::vector<Pieces::Piece> Pieces::plan() const {
   const Json options = {{"format", kPieceFormat},
                         {"max_document_bytes", options_.read.max_document_bytes},
                         {"text_column", options_.read.text_column},
@@ -46,15 +50,16 @@ void Pieces::plan() {
                         {"invalid_utf8", static_cast<int>(options_.read.utf8.invalid)},
                         {"skip_invalid_lines", options_.skip_invalid_lines},
                         {"worker", options_.worker}};
+  std::vector<Piece> pieces;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const bool begins = pieces_.empty() || pieces_.back().num_inputs == kSmallInputs ||
-                        pieces_.back().num_input_bytes + inputs_[i].num_bytes > kSmallInputsBytes;
-    if (begins) pieces_.emplace_back().first_input = i;
-    ++pieces_.back().num_inputs;
-    pieces_.back().num_input_bytes += inputs_[i].num_bytes;
+    const bool begins = pieces.empty() || pieces.back().num_inputs == kSmallInputs ||
+                        pieces.back().num_input_bytes + inputs_[i].num_bytes > kSmallInputsBytes;
+    if (begins) pieces.emplace_back().first_input = i;
+    ++pieces.back().num_inputs;
+    pieces.back().num_input_bytes += inputs_[i].num_bytes;
   }
   std::set<std::string> keys;
-  for (Piece& piece : pieces_) {
+  for (Piece& piece : pieces) {
     Json files = Json::array();
     for (const InputFile& file : std::span(inputs_).subspan(piece.first_input, piece.num_inputs)) {
       files.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
@@ -65,6 +70,7 @@ void Pieces::plan() {
     while (!keys.insert(piece.key).second) piece.key += " again";  // a file that was named twice
     piece.stem = folder_.path() / piece_name(piece.key);
   }
+  return pieces;
 }
 
 void Pieces::find_finished() {
@@ -94,6 +100,7 @@ void Pieces::remove_stale() {
   }
   std::error_code ignored;
   for (const fs::path& path : stale) fs::remove(path, ignored);
+  remove_unused_texts();
   if (num_finished == 0) return;
   notes_.push_back(
       fmt::format("{} pieces in {} were made with other options, or of inputs that have changed: "
@@ -101,12 +108,56 @@ void Pieces::remove_stale() {
                   num_finished, folder_.path().string()));
 }
 
+// The file of all texts, if none is in there.
+void Pieces::remove_unused_texts() const {
+  const bool is_used = std::any_of(pieces_.begin(), pieces_.end(), [](const Piece& piece) {
+    return piece.is_done && piece.report.joined_begin >= 0;
+  });
+  std::error_code ignored;
+  if (!is_used) fs::remove(joined_.path(), ignored);
+}
+
+// What was finished before comes into its place among the texts. Those of pieces behind one that is
+// not finished, or was made anew, have to go from where they were.
+void Pieces::join_finished() {
+  const auto is_in_place = [&](size_t i) {
+    const Piece& piece = pieces_[i];
+    return piece.is_done && piece.report.joined_begin == joined_.turn(i);
+  };
+  size_t next = 0;
+  for (; next < pieces_.size() && is_in_place(next); ++next) {
+    joined_.put(pieces_[next].report.num_bytes);
+  }
+  for (; next < pieces_.size(); ++next) {
+    Piece& piece = pieces_[next];
+    if (piece.is_done && piece.report.joined_begin >= 0) part_piece(piece.stem, piece.report);
+    if (piece.is_done) joined_.leave(next, piece.report.num_bytes);
+  }
+  joined_.open();
+  join_left();
+}
+
+void Pieces::join(size_t piece) {
+  const PieceReport& report = pieces_[piece].report;
+  report.joined_begin < 0 ? joined_.leave(piece, report.num_bytes) : joined_.put(report.num_bytes);
+  join_left();
+}
+
+void Pieces::join_left() {
+  while (const std::optional<size_t> left = joined_.take_left()) {
+    Piece& piece = pieces_[*left];
+    join_piece(piece.stem, piece.report, joined_, *joined_.turn(*left));
+    joined_.put(piece.report.num_bytes);
+  }
+}
+
 const PieceReport& Pieces::report(int64_t piece) const {
   return pieces_[static_cast<size_t>(piece)].report;
 }
 
 fs::path Pieces::text_file(int64_t piece) const {
-  return piece_text(pieces_[static_cast<size_t>(piece)].stem);
+  const Piece& wanted = pieces_[static_cast<size_t>(piece)];
+  return piece_text(wanted.stem, wanted.report);
 }
 
 void Pieces::read(int64_t piece, const std::function<void(const PieceDocument&)>& visit) const {
@@ -149,6 +200,7 @@ void Pieces::remove() {
     remove_piece(piece.stem);
     piece.is_done = false;
   }
+  remove_unused_texts();
 }
 
 }  // namespace skein

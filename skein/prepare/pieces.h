@@ -60,6 +60,9 @@ struct PiecesOptions {
   int num_threads = 0;  // 0: as many as this process may use cores
   ReadOptions read;     // what it calls is set here
   bool skip_invalid_lines = false;
+  // The texts of all pieces lie in one file, one after another, as CorpusWriter::take_file() wants
+  // them: they are written once.
+  bool joins_texts = false;
   Json worker;  // all that the output depends on besides inputs and `read`, with the kind of worker
 };
 
@@ -114,14 +117,19 @@ class Pieces {
   };
   class Making;  // the threads of make()
 
-  void plan();
+  std::vector<Piece> plan() const;
   void find_finished();
   void remove_stale();
+  void remove_unused_texts() const;
+  void join_finished();
+  void join(size_t piece);
+  void join_left();
 
   std::vector<InputFile> inputs_;
   PiecesOptions options_;
   WorkFolder folder_;
   std::vector<Piece> pieces_;
+  JoinedTexts joined_;
   std::vector<std::string> notes_;
 };
 

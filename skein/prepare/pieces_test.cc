@@ -131,6 +131,124 @@ TEST_F(PiecesOf, TheErrorIsThatOfTheFirstPieceAndTheRestIsKept) {
   EXPECT_EQ(all(pieces).size(), 2u);
 }
 
+class JoinedPiecesOf : public PiecesOf {
+ protected:
+  PiecesOptions joined(int num_threads = 2) const {
+    PiecesOptions joined = options(num_threads);
+    joined.joins_texts = true;
+    return joined;
+  }
+  // What is expected of texts and origins, and that the texts lie in one file.
+  void expect(const Pieces& pieces, const Documents& texts) {
+    Documents found;
+    std::string joined(kCorpusTextBegin, '\0');
+    for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
+      EXPECT_EQ(pieces.text_file(i).filename(), "joined.text");
+      pieces.read(i, [&](const PieceDocument& document) {
+        EXPECT_EQ(document.begin, static_cast<int64_t>(joined.size()));
+        found.emplace_back(document.text);
+        joined += document.text;
+      });
+    }
+    EXPECT_EQ(found, texts);
+    EXPECT_EQ(read_file(folder_ / "work/joined.text"), joined);
+    EXPECT_EQ(num_files_of_texts(), 1);
+  }
+  int64_t num_files_of_texts() const {
+    int64_t count = 0;
+    for (const auto& entry : fs::directory_iterator(folder_ / "work")) {
+      count += entry.path().extension() == ".text";
+    }
+    return count;
+  }
+};
+
+TEST_F(JoinedPiecesOf, TextsAreInOneFileInOrder) {
+  Documents wanted;
+  for (int i = 0; i < 9; ++i) {
+    // Some are larger than what is looked at together, and none is.
+    const std::string text(i % 3 == 1 ? 9 << 20 : 2 + i, static_cast<char>('a' + i));
+    write_large(fmt::format("in/{}.jsonl", i), i == 6 ? "" : "{\"text\": \"" + text + "\"}\n");
+    if (i == 6) continue;
+    wanted.push_back(text);
+    wanted.push_back(fmt::format("{} {}", i, text));
+  }
+  for (const int num_threads : {1, 2, 8}) {
+    Pieces pieces(inputs(), joined(num_threads));
+    make(pieces);
+    expect(pieces, wanted);
+    pieces.remove();
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "work"));
+}
+
+TEST_F(JoinedPiecesOf, WhatIsFinishedComesToItsPlace) {
+  const auto line = [](const char* text) { return fmt::format("{{\"text\": \"{}\"}}\n", text); };
+  const auto make_again = [&](const PiecesOptions& options, int64_t num_seen) {
+    Pieces pieces(inputs(), options);
+    num_seen_ = 0;
+    make(pieces);
+    EXPECT_EQ(num_seen_, num_seen);
+    return all(pieces).size();
+  };
+  for (const char* name : {"a", "b", "c"})
+    write_large(fmt::format("in/{}.jsonl", name), line("xx"));
+  EXPECT_EQ(make_again(options(), 3), 6u);  // each in a file of its own
+  EXPECT_EQ(num_files_of_texts(), 3);
+  EXPECT_EQ(make_again(joined(), 0), 6u);
+  EXPECT_EQ(num_files_of_texts(), 1);
+  EXPECT_EQ(make_again(options(), 0), 6u);  // they are taken from there
+
+  write_large("in/b.jsonl", line("another text"));
+  EXPECT_EQ(make_again(joined(), 1), 6u);
+  write_large("in/0.jsonl", line("before all"));
+  Pieces pieces(inputs(), joined());
+  num_seen_ = 0;
+  make(pieces);
+  // The number of the input is in the texts of those that were made before: that of then.
+  EXPECT_EQ(num_seen_, 1);
+  expect(pieces, {"before all", "0 before all", "xx", "0 xx", "another text", "1 another text",
+                  "xx", "2 xx"});
+}
+
+TEST_F(JoinedPiecesOf, ADamagedTextIsMadeAgain) {
+  for (const char* name : {"a", "b"}) {
+    write_large(fmt::format("in/{}.jsonl", name), "{\"text\": \"xx\"}\n");
+  }
+  {
+    Pieces pieces(inputs(), joined());
+    make(pieces);
+  }
+  fs::resize_file(folder_ / "work/joined.text", kCorpusTextBegin + 7);
+  num_seen_ = 0;
+  Pieces pieces(inputs(), joined());
+  make(pieces);
+  EXPECT_EQ(num_seen_, 1);
+  expect(pieces, {"xx", "0 xx", "xx", "1 xx"});
+}
+
+TEST_F(JoinedPiecesOf, AnErrorKeepsWhatIsFinished) {
+  write_large("in/a.jsonl", "bad\n");
+  {
+    Pieces pieces(inputs(), joined());
+    EXPECT_THAT(test::error_of([&] { make(pieces); }), HasSubstr("a.jsonl:1: not JSON"));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "work"));  // nothing was kept
+  write_large("in/a.jsonl", "{\"text\": \"xx\"}\n");
+  write_large("in/b.jsonl", "bad\n");
+  {
+    Pieces pieces(inputs(), joined());
+    EXPECT_THAT(test::error_of([&] { make(pieces); }), HasSubstr("b.jsonl:1: not JSON"));
+    EXPECT_THAT(pieces.kept(), HasSubstr("1 of 2 pieces are finished"));
+  }
+  write_large("in/b.jsonl", "{\"text\": \"yy\"}\n");
+  num_seen_ = 0;
+  Pieces pieces(inputs(), joined());
+  make(pieces);
+  EXPECT_EQ(num_seen_, 1);
+  expect(pieces, {"xx", "0 xx", "yy", "1 yy"});
+}
+
 TEST_F(PiecesOf, AWorkFolderHasOneProcess) {
   write("in/a.txt", "aa");
   {

@@ -112,10 +112,11 @@ std::string parse_slowly(std::string_view line, const std::string& where, const 
 
 std::string_view JsonDocumentParser::parse(std::string_view object,
                                            const std::function<std::string()>& where) {
-  if (!is_utf8(object) || !JsonScan(object).find_string(key_, text_)) {
-    text_ = parse_slowly(object, where(), key_);
-  }
-  return text_;
+  JsonScan scan(object);
+  std::string_view text;
+  if (scan.find_string(key_, buffer_, text) && (scan.is_ascii() || is_utf8(object))) return text;
+  buffer_ = parse_slowly(object, where(), key_);
+  return buffer_;
 }
 
 }  // namespace skein

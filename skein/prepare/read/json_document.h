@@ -4,7 +4,7 @@
 //                must be valid JSON (RFC 8259) in UTF-8; lone surrogates are refused.
 // How            json_scan.h finds the string; what that does not take is judged by nlohmann::json,
 //                which says what is wrong and where, and takes numbers and nesting of any size.
-//                Memory beside the text: a copy of it.
+//                Memory beside the text: as many bytes again.
 // Errors         Error{kInvalid | kCorrupt} beginning with `where`
 // Threads        an object: one at a time
 #pragma once
@@ -24,7 +24,7 @@ class JsonDocumentParser {
 
  private:
   std::string key_;
-  std::string text_;
+  std::string buffer_;
 };
 
 }  // namespace skein

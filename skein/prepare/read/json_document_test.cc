@@ -1,5 +1,6 @@
 #include "skein/prepare/read/json_document.h"
 
+#include <arrow/util/utf8.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -90,6 +91,35 @@ TEST(JsonDocument, EscapesAreWhatNlohmannReads) {
       for (const char* between : {"", "x", "\\", "\\n"}) {
         expect_as_judged(
             parser, fmt::format(R"({{"text": "\u{:04X}{}\u{:04x}"}})", first, between, second));
+      }
+    }
+  }
+}
+
+// Every pair of bytes at every place of a block, and what replacing it would change.
+TEST(Utf8, IsWhatArrowTakesForIt) {
+  arrow::util::InitializeUTF8();
+  const auto expect_as_arrow = [](const std::string& text) {
+    ASSERT_EQ(is_utf8(text), arrow::util::ValidateUTF8(text)) << testing::PrintToString(text);
+    ASSERT_EQ(is_utf8(text), replace_invalid_utf8(text) == text);
+  };
+  for (int first = 0x80; first < 0x100; ++first) {
+    for (int second = 0; second < 0x100; ++second) {
+      const std::string pair{static_cast<char>(first), static_cast<char>(second)};
+      for (const char* behind : {"", "a", "\x80", "\xbf", "\x80\x80", "\x80\xbf\x80"}) {
+        expect_as_arrow(pair + behind);
+        expect_as_arrow(std::string(62, 'x') + pair + behind);
+      }
+    }
+  }
+  for (size_t before = 0; before < 90; ++before) {
+    for (const std::string text :
+         {"ä", "€", "😀", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x9f\xbf"}) {
+      for (size_t size = 1; size <= text.size(); ++size) {
+        for (const size_t behind : {0, 1, 15, 70}) {
+          expect_as_arrow(std::string(before, 'x') + text.substr(0, size) +
+                          std::string(behind, 'y'));
+        }
       }
     }
   }

@@ -13,28 +13,29 @@ constexpr int kMaxExponentDigits = 1;  // the same
 
 bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
 
-// Bytes, eight at a time, whose highest bit is set where a byte is less than `limit` (1 to 0x80) or
-// equal to zero.
-constexpr uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
-uint64_t less_than(uint64_t bytes, uint64_t limit) {
-  return (bytes - kOnes * limit) & ~bytes & kHighs;
+// Sixteen bytes, which any x86-64 or Arm core compares at once: what lies between two escapes is
+// too short for more.
+using Bytes [[gnu::vector_size(16)]] = uint8_t;
+constexpr size_t kBytes = sizeof(Bytes);
+static_assert(std::endian::native == std::endian::little);
+
+// The index of the first byte that is not zero; kBytes: all are.
+size_t first_set(Bytes bytes) {
+  uint64_t halves[2];
+  std::memcpy(halves, &bytes, kBytes);
+  if (halves[0] != 0) return static_cast<size_t>(std::countr_zero(halves[0])) / 8;
+  return halves[1] != 0 ? 8 + static_cast<size_t>(std::countr_zero(halves[1])) / 8 : kBytes;
 }
 
-// The first byte of a string that ends it, begins an escape or may not be in it.
-const char* plain_end(const char* at, const char* end) {
-  while (end - at >= 8) {
-    uint64_t bytes;
-    std::memcpy(&bytes, at, sizeof(bytes));
-    // Borrows may mark bytes behind the first one that is meant, never before it.
-    const uint64_t found = less_than(bytes, 0x20) | less_than(bytes ^ (kOnes * '"'), 1) |
-                           less_than(bytes ^ (kOnes * '\\'), 1);
-    if (found != 0) return at + std::countr_zero(found) / 8;
-    at += 8;
+// What a backslash and this byte stand for; 0: nothing, or more bytes tell.
+constexpr std::array<char, 256> kEscaped = [] {
+  std::array<char, 256> escaped{};
+  constexpr std::string_view kNames = "\"\\/bfnrt", kValues = "\"\\/\b\f\n\r\t";
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    escaped[static_cast<uint8_t>(kNames[i])] = kValues[i];
   }
-  while (at < end && *at != '"' && *at != '\\' && static_cast<uint8_t>(*at) >= 0x20) ++at;
-  return at;
-}
-static_assert(std::endian::native == std::endian::little);
+  return escaped;
+}();
 
 // Writes 1 to 4 bytes; returns the end.
 char* write_utf8(uint32_t code, char* to) {
@@ -79,7 +80,10 @@ int32_t hex_value(const char* digits) {
 
 }  // namespace
 
-bool JsonScan::find_string(std::string_view key, std::string& text) {
+bool JsonScan::find_string(std::string_view key, std::string& buffer, std::string_view& text) {
+  const size_t room = static_cast<size_t>(end_ - at_) + kBytes;  // whole vectors are stored
+  if (buffer.size() < room) buffer.resize(room);
+  to_ = buffer.data();
   bool found = false;
   skip_space();
   if (!take('{')) return false;
@@ -87,15 +91,17 @@ bool JsonScan::find_string(std::string_view key, std::string& text) {
   if (next_is('}')) return false;
   do {
     skip_space();
-    name_.clear();
-    if (!read_string(&name_)) return false;
+    char* name = to_;
+    if (!read_string()) return false;
+    const bool is_wanted = std::string_view(name, static_cast<size_t>(to_ - name)) == key;
+    to_ = is_wanted ? buffer.data() : name;
     skip_space();
     if (!take(':')) return false;
     skip_space();
-    if (name_ == key) {
-      text.clear();
-      found = next_is('"');
-      if (!(found ? read_string(&text) : skip_value(1))) return false;
+    if (is_wanted) found = next_is('"');
+    if (is_wanted && found) {
+      if (!read_string()) return false;
+      text = {buffer.data(), static_cast<size_t>(to_ - buffer.data())};
     } else if (!skip_value(1)) {
       return false;
     }
@@ -178,57 +184,76 @@ bool JsonScan::skip_word(std::string_view word) {
   return true;
 }
 
-bool JsonScan::read_string(std::string* text) {
+bool JsonScan::skip_string() {
+  char* to = to_;
+  const bool is_string = read_string();
+  to_ = to;
+  return is_string;
+}
+
+bool JsonScan::read_string() {
   if (!take('"')) return false;
   while (true) {
-    const char* end = plain_end(at_, end_);
-    if (text != nullptr) text->append(at_, end);
-    at_ = end;
+    read_plain();
     if (take('"')) return true;
-    if (!next_is('\\')) return false;
-    read_plain_code_points(text);
-    if (take('\\') && !read_escape(text)) return false;
+    if (!take('\\') || !read_escape()) return false;
   }
 }
 
-// A run of \uXXXX that are no surrogates: text in other scripts is mostly that.
-void JsonScan::read_plain_code_points(std::string* text) {
-  std::array<char, 192> bytes;
-  char* to = bytes.data();
-  const auto flush = [&] {
-    if (text != nullptr) text->append(bytes.data(), to);
-    to = bytes.data();
-  };
-  while (end_ - at_ >= 6 && at_[0] == '\\' && at_[1] == 'u') {
-    const int32_t code = hex_value(at_ + 2);
-    if (code < 0 || (code >= 0xd800 && code < 0xe000)) break;
-    to = write_utf8(static_cast<uint32_t>(code), to);
-    at_ += 6;
-    if (to + 4 > bytes.data() + bytes.size()) flush();
+// Copies all before the byte that ends a string, begins an escape or may not be in it.
+void JsonScan::read_plain() {
+  Bytes all{};
+  size_t count = kBytes;
+  while (count == kBytes && static_cast<size_t>(end_ - at_) >= kBytes) {
+    Bytes bytes;
+    std::memcpy(&bytes, at_, kBytes);
+    std::memcpy(to_, &bytes, kBytes);
+    all |= bytes;
+    count = first_set(Bytes((bytes == '"') | (bytes == '\\') | (bytes < 0x20)));
+    at_ += count;
+    to_ += count;
   }
-  flush();
+  is_ascii_ &= first_set(all & 0x80) == kBytes;
+  if (count < kBytes) return;
+  for (; at_ < end_ && *at_ != '"' && *at_ != '\\' && static_cast<uint8_t>(*at_) >= 0x20; ++at_) {
+    is_ascii_ &= static_cast<uint8_t>(*at_) < 0x80;
+    *to_++ = *at_;
+  }
 }
 
-bool JsonScan::read_escape(std::string* text) {
-  constexpr std::string_view kEscapes = "\"\\/bfnrt", kBytes = "\"\\/\b\f\n\r\t";
-  if (take('u')) return read_code_point(text);
-  const size_t which = at_ < end_ ? kEscapes.find(*at_) : kEscapes.npos;
-  if (which == kEscapes.npos) return false;
-  ++at_;
-  if (text != nullptr) *text += kBytes[which];
+// Behind a backslash.
+bool JsonScan::read_escape() {
+  if (at_ == end_) return false;
+  const char escaped = kEscaped[static_cast<uint8_t>(*at_)];
+  if (escaped != 0) {
+    *to_++ = escaped;
+    ++at_;
+    return true;
+  }
+  if (!take('u') || !read_code_point()) return false;
+  read_plain_code_points();
   return true;
 }
 
+// A run of \uXXXX that are no surrogates: text in other scripts is mostly that.
+void JsonScan::read_plain_code_points() {
+  while (end_ - at_ >= 6 && at_[0] == '\\' && at_[1] == 'u') {
+    const int32_t code = hex_value(at_ + 2);
+    if (code < 0 || (code >= 0xd800 && code < 0xe000)) return;
+    to_ = write_utf8(static_cast<uint32_t>(code), to_);
+    at_ += 6;
+  }
+}
+
 // Behind \u: four digits, and of a surrogate the other half.
-bool JsonScan::read_code_point(std::string* text) {
+bool JsonScan::read_code_point() {
   uint32_t code = 0, low = 0;
   if (!read_hex(code) || (code >= 0xdc00 && code < 0xe000)) return false;
   if (code >= 0xd800 && code < 0xdc00) {
     if (!take('\\') || !take('u') || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return false;
     code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
   }
-  char bytes[4];
-  if (text != nullptr) text->append(bytes, write_utf8(code, bytes));
+  to_ = write_utf8(code, to_);
   return true;
 }
 

@@ -12,13 +12,16 @@ namespace skein {
 
 class JsonScan {
  public:
-  // `json` must be UTF-8.
+  // `json` may be any bytes.
   explicit JsonScan(std::string_view json) : at_(json.data()), end_(at_ + json.size()) {}
 
-  // Puts the string at `key` of the object that is all of the text into `text`; of equal keys the
-  // last one counts. False if there is none, or the text is not such an object, or for a full
-  // parser to judge.
-  bool find_string(std::string_view key, std::string& text);
+  // Finds the string at `key` of the object that is all of the text; of equal keys the last one
+  // counts. False if there is none, or the text is not such an object, or for a full parser to
+  // judge. `buffer` grows to the size of the text, and `text` lies in it.
+  bool find_string(std::string_view key, std::string& buffer, std::string_view& text);
+
+  // Whether all bytes that were read are ASCII; if not, what was found may not be UTF-8.
+  bool is_ascii() const { return is_ascii_; }
 
  private:
   bool skip_value(int depth);
@@ -27,19 +30,22 @@ class JsonScan {
   bool skip_number();
   bool skip_digits();
   bool skip_word(std::string_view word);
-  bool skip_string() { return read_string(nullptr); }
-  bool read_string(std::string* text);  // appends to `text`, unless it is null
-  void read_plain_code_points(std::string* text);
-  bool read_escape(std::string* text);
+  bool skip_string();
+  bool read_string();  // to to_
+  void read_plain();
+  bool read_escape();
+  void read_plain_code_points();
+  bool read_code_point();
   bool read_hex(uint32_t& code);
-  bool read_code_point(std::string* text);
   void skip_space();
   bool take(char byte);
   bool next_is(char byte) const { return at_ < end_ && *at_ == byte; }
 
   const char* at_;
   const char* end_;
-  std::string name_;  // of a member
+  // Where strings go. They are never longer than their JSON, so there is always room.
+  char* to_ = nullptr;
+  bool is_ascii_ = true;
 };
 
 }  // namespace skein

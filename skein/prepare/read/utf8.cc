@@ -1,11 +1,10 @@
 #include "skein/prepare/read/utf8.h"
 
-#include <arrow/util/utf8.h>
-
 #include <algorithm>
 #include <cstdint>
 
 #include "skein/base/error.h"
+#include "skein/prepare/read/utf8_simd.h"
 
 namespace skein {
 namespace {
@@ -46,10 +45,7 @@ size_t subpart_bytes(std::string_view text, bool& is_whole) {
 
 }  // namespace
 
-bool is_utf8(std::string_view text) {
-  arrow::util::InitializeUTF8();
-  return arrow::util::ValidateUTF8(text);
-}
+bool is_utf8(std::string_view text) { return is_utf8_simd(text); }
 
 void check_utf8(std::string_view text, const std::string& where) {
   if (is_utf8(text)) return;
