@@ -8,23 +8,11 @@
 namespace skein {
 namespace {
 
-constexpr size_t kResidentBytes = size_t{64} << 20;  // of mapped text
+constexpr size_t kResidentBytes = size_t{8} << 20;  // of mapped text, a thread
 
 fs::path with_ending(fs::path stem, const char* ending) { return stem += ending; }
 fs::path rows_of(const fs::path& stem) { return with_ending(stem, ".rows"); }
 fs::path record_of(const fs::path& stem) { return with_ending(stem, ".json"); }
-
-std::string hash_of(const fs::path& path) {
-  const MappedFile file(path);
-  Xxh3Stream hash;
-  for (auto rest = file.bytes(); !rest.empty();) {
-    const auto part = rest.first(std::min(kResidentBytes, rest.size()));
-    hash.update(part);
-    file.forget(part);
-    rest = rest.subspan(part.size());
-  }
-  return hash.hex();
-}
 
 Json to_json(const PieceReport& report) {
   return {{"files", report.num_files},
@@ -67,14 +55,12 @@ PieceReport report_from(const Json& json) {
 fs::path piece_text(const fs::path& stem) { return with_ending(stem, ".text"); }
 
 PieceOutput::PieceOutput(const fs::path& stem)
-    : stem_(stem), text_(Spool::named(piece_text(stem))), rows_(Spool::named(rows_of(stem))) {}
+    : stem_(stem), text_(piece_text(stem)), rows_(rows_of(stem)) {}
 
 void PieceOutput::append(std::string_view text, const Origin& origin) {
   const PieceRow row{static_cast<int64_t>(text.size()), source_index(origin.source), origin.record};
   text_.append(text);
-  text_hash_.update(std::as_bytes(std::span(text)));
   rows_.append({reinterpret_cast<const char*>(&row), sizeof(row)});
-  rows_hash_.update(std::as_bytes(std::span(&row, 1)));
   ++num_documents_;
 }
 
@@ -89,15 +75,14 @@ int64_t PieceOutput::source_index(std::string_view source) {
 }
 
 void PieceOutput::finish(const std::string& key, PieceReport& report) {
-  text_.flush();
-  rows_.flush();
+  const std::string text_hash = text_.finish(), rows_hash = rows_.finish();
   report.num_documents = num_documents_;
   report.num_bytes = text_.num_bytes();
   report.sources = std::move(sources_);
   // Names of files need not be UTF-8.
   write_file_atomic(record_of(stem_), Json{{"key", key},
-                                           {"text_xxh3", text_hash_.hex()},
-                                           {"rows_xxh3", rows_hash_.hex()},
+                                           {"text_xxh3", text_hash},
+                                           {"rows_xxh3", rows_hash},
                                            {"report", to_json(report)}}
                                           .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -112,8 +97,8 @@ std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& k
     const auto rows_bytes = static_cast<uint64_t>(report.num_documents) * sizeof(PieceRow);
     if (fs::file_size(piece_text(stem)) != static_cast<uint64_t>(report.num_bytes) ||
         fs::file_size(rows_of(stem)) != rows_bytes ||
-        hash_of(piece_text(stem)) != record.at("text_xxh3").get<std::string>() ||
-        hash_of(rows_of(stem)) != record.at("rows_xxh3").get<std::string>()) {
+        hash_of_file(piece_text(stem)) != record.at("text_xxh3").get<std::string>() ||
+        hash_of_file(rows_of(stem)) != record.at("rows_xxh3").get<std::string>()) {
       return std::nullopt;
     }
     return report;
@@ -145,13 +130,6 @@ void read_piece(const fs::path& stem, const PieceReport& report,
     }
   }
   if (begin != text.text().size()) fail_damaged(stem);
-}
-
-void remove_piece(const fs::path& stem) {
-  std::error_code ignored;
-  for (const fs::path& path : {record_of(stem), rows_of(stem), piece_text(stem)}) {
-    fs::remove(path, ignored);
-  }
 }
 
 }  // namespace skein

@@ -20,9 +20,8 @@
 #include <vector>
 
 #include "skein/base/file.h"
-#include "skein/base/hash.h"
 #include "skein/base/json.h"
-#include "skein/data/corpus_writer.h"
+#include "skein/prepare/piece_file.h"
 
 namespace skein {
 
@@ -54,7 +53,7 @@ struct PieceReport {
 
 class PieceOutput {
  public:
-  explicit PieceOutput(const fs::path& stem);  // replaces what an interrupted process left
+  explicit PieceOutput(const fs::path& stem);
 
   void append(std::string_view text, const Origin& origin);
 
@@ -65,9 +64,7 @@ class PieceOutput {
   int64_t source_index(std::string_view source);
 
   fs::path stem_;
-  Spool text_;
-  Spool rows_;
-  Xxh3Stream text_hash_, rows_hash_;
+  PieceFile text_, rows_;
   std::vector<std::string> sources_;
   std::unordered_map<std::string, int64_t> source_indices_;
   int64_t last_source_ = -1;
@@ -88,6 +85,5 @@ void read_piece(const fs::path& stem, const PieceReport& report,
                 const std::function<void(const PieceDocument&)>& visit);
 
 fs::path piece_text(const fs::path& stem);
-void remove_piece(const fs::path& stem);
 
 }  // namespace skein

@@ -1,0 +1,43 @@
+// A file of a piece, which has its name only once it is whole: machines that work in one folder,
+// and even on one piece, never see a part of each other's file, nor write into it. A rename does
+// it, so that any file system will do.
+//
+// Errors   Error{kIo | kNoSpace | kNotFound} naming the file
+// Memory   a MiB
+// Threads  an object: one at a time
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "skein/base/hash.h"
+#include "skein/data/spool.h"
+
+namespace skein {
+
+class PieceFile {
+ public:
+  explicit PieceFile(const fs::path& path);
+  PieceFile(const PieceFile&) = delete;
+  PieceFile& operator=(const PieceFile&) = delete;
+  ~PieceFile();  // removes what was not finished
+
+  void append(std::string_view bytes);
+  int64_t num_bytes() const { return num_bytes_; }
+
+  // Closes the file, so that other machines see its bytes, and then gives it its name. Returns
+  // xxh3-128 of them.
+  std::string finish();
+
+ private:
+  fs::path path_, partial_;
+  std::optional<Spool> spool_;
+  Xxh3Stream hash_;
+  int64_t num_bytes_ = 0;
+};
+
+// xxh3-128 of a file's bytes.
+std::string hash_of_file(const fs::path& path);
+
+}  // namespace skein
