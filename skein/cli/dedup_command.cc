@@ -118,6 +118,10 @@ int run(DedupCommand& options) {
   if (options.slurm != options.num_machines.has_value()) {
     fail(ErrorCode::kUsage, "--slurm and --machines N go together: a job array of N tasks");
   }
+  if (options.slurm && !options.shard_index.empty()) {
+    fail(ErrorCode::kUsage, "--shard-index {} with --slurm: each task of the array has its own",
+         options.shard_index);
+  }
   if (options.slurm) {
     fmt::print("{}", dedup_array(command_words(options), *options.num_machines));
     return kExitDone;

@@ -1,4 +1,4 @@
-// --shard-index i/n: which part of the work this machine does.
+// The option --shard-index i/n: which part of the work this machine does.
 //
 // Errors   Error{kUsage} for anything else than i/n with 0 <= i < n
 #pragma once

@@ -1,5 +1,6 @@
 #include "skein/prepare/dedup/partitions.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,6 +66,7 @@ void Partitions::finish() {
     write_block(partition);
     partition.pending = {};
   }
+  ::malloc_trim(0);  // small blocks otherwise stay with the process, beside the chunks
   spool_.flush();
 }
 
@@ -76,24 +78,22 @@ int64_t Partitions::num_pairs() const {
 
 void Partitions::for_each_chunk(int num_threads, const Keeps& keeps,
                                 const std::function<void(std::span<KeyValue>)>& visit) const {
-  struct Task {
-    uint64_t first_key;
-    int64_t num_pairs;
-  };
-  std::vector<Task> tasks;
-  int64_t most = 1;
+  std::vector<uint64_t> first_keys;  // of partitions
   for (size_t i = 0; i < kNumPartitions; ++i) {
-    const int64_t num_pairs = partitions_[i].num_pairs;
-    if (num_pairs > 0) tasks.push_back({uint64_t{i} << (64 - kRadixBits), num_pairs});
-    most = std::max(most, num_pairs);
+    if (partitions_[i].num_pairs > 0) first_keys.push_back(uint64_t{i} << (64 - kRadixBits));
   }
-  const auto fitting = static_cast<int>(static_cast<int64_t>(chunk_pairs_) / most);
-  num_threads = std::max(1, std::min(num_threads, fitting));
+  if (first_keys.empty()) return;
+  // A thread's chunk holds a partition, and a quarter more: they differ. A few that are far larger,
+  // of keys that many have, are read in parts.
+  const size_t of_partition = static_cast<size_t>(num_pairs()) / first_keys.size() + 1;
+  const size_t fitting = chunk_pairs_ / (of_partition + of_partition / 4);
+  num_threads = static_cast<int>(
+      std::clamp<size_t>(fitting, 1, static_cast<size_t>(std::max(1, num_threads))));
   Mutex mutex;
   std::vector<uint64_t> too_large;
-  parallel_for_each(tasks, num_threads, [&](const Task& task) {
+  parallel_for_each(first_keys, num_threads, [&](uint64_t first_key) {
     std::vector<uint64_t> passed_over;
-    Reader reader(*this, task.first_key, task.first_key | kLastKey >> kRadixBits,
+    Reader reader(*this, first_key, first_key | kLastKey >> kRadixBits,
                   chunk_pairs_ / static_cast<size_t>(num_threads), keeps, &passed_over);
     for (auto chunk = reader.next(); !chunk.empty(); chunk = reader.next()) visit(chunk);
     const Lock lock(mutex);

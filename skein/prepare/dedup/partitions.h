@@ -5,8 +5,8 @@
 // Memory   up to `pending_bytes` until finish(), then `chunk_bytes` for all threads together and
 //          a block (128 KiB at most) each
 // Cost     each pair is written once and read once, as long as a partition (a thousandth of the
-//          pairs) fits in the chunk of a thread; fewer threads than given are used for that. What
-//          is larger is read again for each part of it. Keys should be spread over all 64 bits.
+//          pairs) fits in the chunk of a thread; fewer threads than given are used for that. A
+//          larger one is read again for each part of it. Keys should be spread over all 64 bits.
 // Errors   Error{kIo | kNoSpace} naming the file; Error{kUsage} if one key has more pairs than fit
 //          in `chunk_bytes`, whatever the number of threads
 // Threads  add() from any, others one at a time; several Readers at once
