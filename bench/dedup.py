@@ -8,9 +8,10 @@ whose exact Jaccard similarity of 5-grams is computed here. Both get 5-grams, 14
 64-bit n-gram hashes, and run all of their steps, from JSON lines to what is left, on the first core
 in alternation; datatrove's imports are not counted. Printed: medians of rounds in MB (10^6 bytes of
 text) per second of wall clock and of processor time, peak memory, recall by similarity beside what
-14 bands of 8 rows promise, and how many of the removed documents were no planted ones. Then
-whether the output of Skein is the same for any number of threads, files and their order. Needs the
-PyPI packages datatrove, spacy, tokenizers, xxhash 3.5, orjson and pyarrow; with --alone only pyarrow.
+14 bands of 8 rows promise, and how many of the removed documents were no planted ones; Skein is
+also timed with two threads on two cores. Then whether its output is the same for any number of
+threads, files and their order, and of machines (processes, of which one is killed and started
+again). Needs the PyPI packages datatrove, spacy, tokenizers, xxhash 3.5, orjson and pyarrow; with --alone only pyarrow.
 """
 import argparse
 import bisect
@@ -28,6 +29,7 @@ import time
 
 SIMILARITIES = [0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99]
 NGRAM, BANDS, ROWS = 5, 14, 8
+PIECE_BYTES = 33 << 20  # a file of so many is a piece by itself
 
 RIVAL = """
 import json, os, resource, sys, time
@@ -98,20 +100,25 @@ def make_documents(megabytes, pairs_each, seed=1):
     return order, [s for _, _, s in planted], size
 
 
-def write_files(folder, texts, num_files):
+def write_files(folder, texts, num_files, blank_lines=0):
     os.makedirs(folder)
     for i in range(num_files):
         with open(f"{folder}/{i:03}.jsonl", "w", encoding="utf-8") as file:
             for text in texts[len(texts) * i // num_files:len(texts) * (i + 1) // num_files]:
                 file.write(json.dumps({"text": text}) + "\n")
+            file.write("\n" * blank_lines)
     return sorted(os.path.join(folder, name) for name in os.listdir(folder))
 
 
-def run_skein(options, files, out, threads=1, pinned=True):
-    command = [options.skein, "data", "dedup", "--out", out, "--overwrite", "--json", "--exact", "off",
-               "--memory", options.memory, "--threads", str(threads), *files]
+def skein_command(options, files, out, threads):
+    return [options.skein, "data", "dedup", "--out", out, "--overwrite", "--json", "--exact", "off",
+            "--memory", options.memory, "--threads", str(threads), *files]
+
+
+def run_skein(options, files, out, threads=1, cores="0"):
+    command = skein_command(options, files, out, threads)
     begin = time.perf_counter()
-    process = subprocess.Popen(["taskset", "-c", "0"] * pinned + command, stdout=subprocess.PIPE)
+    process = subprocess.Popen(["taskset", "-c", cores] * bool(cores) + command, stdout=subprocess.PIPE)
     report = json.loads(process.stdout.read())
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = status
@@ -171,15 +178,33 @@ def check_sameness(options, work, texts):
     rng = random.Random(2)
     for num_files in (1, 3, 8):
         files = write_files(f"{work}/in{num_files}", texts, num_files)
-        for threads in (1, 2):
-            run_skein(options, files, f"{work}/same.arrow", threads, pinned=False)
+        for threads in (1, 2, 8):
+            run_skein(options, files, f"{work}/same.arrow", threads, cores="")
             found.add(digest(f"{work}/same.arrow"))
         rng.shuffle(files)
-        run_skein(options, files, f"{work}/same.arrow", 2, pinned=False)
+        run_skein(options, files, f"{work}/same.arrow", 2, cores="")
         sets.add(hashlib.sha256("\n".join(sorted(read_arrow(f"{work}/same.arrow"))).encode()).hexdigest())
-    print(f"1, 3 and 8 files, 1 and 2 threads: {'one output' if len(found) == 1 else 'DIFFERENT OUTPUTS'}; "
+    print(f"1, 3 and 8 files, 1, 2 and 8 threads: {'one output' if len(found) == 1 else 'DIFFERENT OUTPUTS'}; "
           f"files in another order: {'the same texts' if len(sets) == 1 else 'DIFFERENT TEXTS'}")
+    files = write_files(f"{work}/pieces", texts, 5, blank_lines=PIECE_BYTES)
+    for machines in (1, 2, 5):
+        sign_on_machines(options, files, f"{work}/same.arrow", machines)
+        run_skein(options, files, f"{work}/same.arrow", 2, cores="")
+        found.add(digest(f"{work}/same.arrow"))
+    print(f"1, 2 and 5 machines, one of them killed: {'that output' if len(found) == 1 else 'DIFFERENT OUTPUTS'}")
     return len(found) == 1 and len(sets) == 1
+
+
+def sign_on_machines(options, files, out, machines):
+    """Starts one process a machine, kills the first one and starts it again."""
+    commands = [[*skein_command(options, files, out, 1), "--shard-index", f"{i}/{machines}"] for i in range(machines)]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
+    time.sleep(0.3)
+    processes[0].kill()
+    processes[0].wait()
+    processes[0] = subprocess.Popen(commands[0], stdout=subprocess.DEVNULL)
+    if any([process.wait() for process in processes]):
+        sys.exit("a machine failed")
 
 
 def main():
@@ -201,6 +226,7 @@ def main():
         files = write_files(f"{work}/in", texts, 1)
         for i in range(options.rounds):
             results["skein"].append(run_skein(options, files, f"{work}/skein.arrow"))
+            results["two threads"].append(run_skein(options, files, f"{work}/skein.arrow", 2, cores="0,1"))
             if options.alone:
                 continue
             result, why = run_datatrove(f"{work}/in", f"{work}/datatrove{i}")
@@ -208,7 +234,7 @@ def main():
                 print(f"datatrove: passed over: {why}", file=sys.stderr)
             else:
                 results["datatrove"].append(result)
-        print(f"{len(texts)} documents, {size / 1e6:.1f} MB, one core; medians of {options.rounds} rounds")
+        print(f"{len(texts)} documents, {size / 1e6:.1f} MB, one core but for two threads; medians of {options.rounds} rounds")
         print(f"{'':12} {'MB/s':>8} {'MB per s of CPU':>16} {'peak MB':>8}")
         for name, runs in results.items():
             def median(key):

@@ -2,11 +2,15 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
+#include "skein/base/error.h"
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
+#include "skein/cli/dedup_array.h"
 #include "skein/cli/left_out.h"
+#include "skein/cli/shard_index.h"
 #include "skein/prepare/dedup/dedup.h"
 
 namespace skein {
@@ -16,8 +20,10 @@ struct DedupCommand {
   std::vector<std::string> inputs, against;
   std::string out;
   std::string exact = "text", near = "on", passages = "off", memory = "1GiB";
+  std::string shard_index;  // "i/n"
+  std::optional<int64_t> num_machines;
   DedupOptions dedup;
-  bool json = false;
+  bool slurm = false, json = false;
 };
 
 void show_progress(const DedupProgress& progress) {
@@ -27,7 +33,7 @@ void show_progress(const DedupProgress& progress) {
              format_bytes(progress.num_bytes));
 }
 
-int run(DedupCommand& options) {
+void set_options(DedupCommand& options) {
   DedupOptions& dedup_options = options.dedup;
   dedup_options.equality = options.exact == "off"     ? Equality::kNone
                            : options.exact == "words" ? Equality::kWords
@@ -38,14 +44,93 @@ int run(DedupCommand& options) {
                                                              : Passage::kNone;
   dedup_options.memory_bytes = parse_bytes("--memory", options.memory);
   dedup_options.against.assign(options.against.begin(), options.against.end());
-  const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
-  const DedupReport report = dedup(inputs, options.out, dedup_options, show_progress);
+}
+
+// The command as it was given, but for what divides the work.
+std::vector<std::string> command_words(const DedupCommand& options) {
+  const DedupOptions& dedup = options.dedup;
+  const MinHashOptions& minhash = dedup.minhash;
+  std::vector<std::string> words = {fs::read_symlink("/proc/self/exe").string(), "data", "dedup"};
+  const auto add = [&](const char* name, const auto& value) {
+    words.insert(words.end(), {name, fmt::format("{}", value)});
+  };
+  const auto add_flag = [&](bool is_given, const char* name) {
+    if (is_given) words.emplace_back(name);
+  };
+  add("--out", options.out);
+  if (dedup.num_shards) add("--shards", *dedup.num_shards);
+  add("--exact", options.exact);
+  add("--near", options.near);
+  add("--ngram", minhash.num_words);
+  add("--bands", minhash.num_bands);
+  add("--rows", minhash.num_rows);
+  add("--seed", minhash.seed);
+  add("--passages", options.passages);
+  add("--passage-documents", dedup.max_documents_of_passage);
+  for (const std::string& set : options.against) add("--against", set);
+  add("--against-words", dedup.contamination_words);
+  add("--memory", options.memory);
+  add("--text-column", dedup.read.text_column);
+  add_flag(dedup.read.as_text, "--as-text");
+  add_flag(dedup.skip_invalid_lines, "--skip-invalid-lines");
+  add_flag(dedup.overwrite, "--overwrite");
+  add_flag(options.json, "--json");
+  words.insert(words.end(), options.inputs.begin(), options.inputs.end());
+  return words;
+}
+
+void print_reading(const PieceReport& read, const std::vector<std::string>& passed_over,
+                   const std::vector<std::string>& notes, const std::vector<std::string>& restart) {
   if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
-  for (const std::string& line : report.restart) fmt::print(stderr, "{}\n", line);
-  const PieceReport& read = report.inputs;
+  for (const std::string& line : restart) fmt::print(stderr, "{}\n", line);
   print_left_out({read.num_skipped_files, read.num_invalid_lines, read.num_invalid_utf8,
-                  read.num_documents_read - read.num_documents, "empty", read.warnings,
-                  report.passed_over, report.notes});
+                  read.num_documents_read - read.num_documents, "empty", read.warnings, passed_over,
+                  notes});
+}
+
+void print_finished(const DedupCommand& options) {
+  fmt::print(stderr, "{}: was finished before, of the same inputs with the same options\n",
+             options.out);
+}
+
+int run_share(const DedupCommand& options, const std::vector<fs::path>& inputs) {
+  const WorkShare share = parse_shard_index(options.shard_index);
+  const SigningReport report = sign_share(inputs, options.out, options.dedup, share, show_progress);
+  if (report.was_finished) return print_finished(options), kExitDone;
+  const PieceReport& read = report.inputs;
+  print_reading(read, report.passed_over, report.notes, report.restart);
+  if (options.json) {
+    print_json({{"pieces", report.num_pieces},
+                {"pieces_signed_before", report.num_signed_before},
+                {"files", read.num_files},
+                {"documents", read.num_documents},
+                {"bytes", read.num_bytes}});
+  } else {
+    fmt::print("signed share {}: {}, {} of text, from {}\n", options.shard_index,
+               counted(read.num_documents, "document"), format_bytes(read.num_bytes),
+               counted(read.num_files, "file"));
+  }
+  return kExitDone;
+}
+
+int run(DedupCommand& options) {
+  set_options(options);
+  if (options.slurm != options.num_machines.has_value()) {
+    fail(ErrorCode::kUsage, "--slurm and --machines N go together: a job array of N tasks");
+  }
+  if (options.slurm && !options.shard_index.empty()) {
+    fail(ErrorCode::kUsage, "--shard-index {} with --slurm: each task of the array has its own",
+         options.shard_index);
+  }
+  if (options.slurm) {
+    fmt::print("{}", dedup_array(command_words(options), *options.num_machines));
+    return kExitDone;
+  }
+  const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
+  if (!options.shard_index.empty()) return run_share(options, inputs);
+  const DedupReport report = dedup(inputs, options.out, options.dedup, show_progress);
+  if (report.was_finished) return print_finished(options), kExitDone;
+  print_reading(report.inputs, report.passed_over, report.notes, report.restart);
   if (options.json) {
     print_json(to_json(report));
   } else {
@@ -64,6 +149,19 @@ void add_minhash_options(CLI::App& command, MinHashOptions& minhash) {
   command.add_option("--seed", minhash.seed, "of the hashes, 1")->check(whole_number_from(0));
 }
 
+void add_machine_options(CLI::App& command, DedupCommand& options) {
+  command
+      .add_option("--shards", options.dedup.num_shards,
+                  "write so many corpora, in the folder --out")
+      ->check(whole_number_from(1));
+  command.add_option("--shard-index", options.shard_index,
+                     "i/n: read and sign the share of machine i, from 0, of n; the same command "
+                     "without it, later, does the rest");
+  command.add_flag("--slurm", options.slurm, "print a script that submits all of it to Slurm");
+  command.add_option("--machines", options.num_machines, "of --slurm: so many sign")
+      ->check(whole_number_from(1));
+}
+
 }  // namespace
 
 void add_dedup_command(CLI::App& group, CommandContext& context) {
@@ -73,6 +171,7 @@ void add_dedup_command(CLI::App& group, CommandContext& context) {
       "dedup", "Remove duplicates, near duplicates and evaluation text from documents");
   as_path(command->add_option("INPUT", options->inputs, "files or folders"))->required();
   as_path(command->add_option("--out", options->out, "the corpus to write"))->required();
+  add_machine_options(*command, *options);
   command->add_option("--exact", options->exact, "equal documents: by text, by words, off; text")
       ->check(CLI::IsMember({"text", "words", "off"}).description(""));
   command->add_option("--near", options->near, "near duplicates: on, off; on")

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <map>
 
@@ -12,6 +11,7 @@
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/left_out.h"
+#include "skein/cli/shard_index.h"
 #include "skein/launch/shell_words.h"
 #include "skein/prepare/ingest_shards.h"
 
@@ -79,16 +79,9 @@ void print_ingest_report(const IngestReport& report, const std::string& out, con
 }
 
 ShardOptions shard_options(const IngestArguments& options) {
-  ShardOptions shards{*options.num_shards};
-  if (options.shard_index.empty()) return shards;
-  const char *begin = options.shard_index.data(), *end = begin + options.shard_index.size();
-  const auto machine = std::from_chars(begin, end, shards.machine);
-  const bool has_slash = machine.ec == std::errc() && machine.ptr < end && *machine.ptr == '/';
-  const auto number = std::from_chars(has_slash ? machine.ptr + 1 : end, end, shards.num_machines);
-  if (!has_slash || number.ec != std::errc() || number.ptr != end) {
-    fail(ErrorCode::kUsage, "--shard-index {}: expected i/n, such as 0/16", options.shard_index);
-  }
-  return shards;
+  if (options.shard_index.empty()) return {*options.num_shards};
+  const WorkShare share = parse_shard_index(options.shard_index);
+  return {*options.num_shards, share.index, share.count};
 }
 
 // A job array with a task a shard. Tasks that fail are submitted again as they were.

@@ -101,12 +101,10 @@ std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions
   return xxh3_128_hex(std::as_bytes(std::span(text)));
 }
 
-// Whether the outputs are there, made of these inputs. The corpus is the last file to be written.
+// Whether the outputs are there, made of these inputs.
 bool is_finished(const fs::path& out, const std::string& made_from, const IngestOptions& options) {
+  if (options.overwrite || !is_made_from(out, made_from)) return false;
   std::error_code error;
-  if (options.overwrite || !fs::exists(out, error)) return false;
-  const std::optional<CorpusSources> sources = CorpusSources::beside(out);
-  if (!sources || sources->made_from() != made_from) return false;
   if (fs::exists(work_folder_of(out), error)) Pieces::remove_all(work_folder_of(out));
   return true;
 }

@@ -6,6 +6,10 @@
 
 namespace skein {
 
+fs::path shard_path(const fs::path& out, int64_t shard, int64_t num_shards) {
+  return out / fmt::format("part-{:05}-of-{:05}.arrow", shard, num_shards);
+}
+
 std::vector<size_t> first_files(const std::vector<InputFile>& files, int64_t num_shards) {
   int64_t num_bytes = 0;
   for (const InputFile& file : files) num_bytes += file.num_bytes;
@@ -59,7 +63,7 @@ void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
     const bool is_first = shard == shards.machine;  // says what the walk found
     if (is_first) part.passed_over = found.passed_over;
     if (is_first) part.notes = found.notes;
-    const fs::path path = out / fmt::format("part-{:05}-of-{:05}.arrow", shard, shards.num_shards);
+    const fs::path path = shard_path(out, shard, shards.num_shards);
     on_shard(path, ingest(std::move(part), path, options, on_progress));
   }
 }

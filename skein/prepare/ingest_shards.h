@@ -24,6 +24,9 @@ struct ShardOptions {
   int64_t machine = 0, num_machines = 1;
 };
 
+// The corpus of a shard: OUT/part-00000-of-00016.arrow.
+fs::path shard_path(const fs::path& out, int64_t shard, int64_t num_shards);
+
 // Of `num_files` files of these sizes, the index of the first one of each shard.
 std::vector<size_t> first_files(const std::vector<InputFile>& files, int64_t num_shards);
 

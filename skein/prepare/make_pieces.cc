@@ -15,14 +15,14 @@ namespace {
 
 constexpr auto kTellEvery = std::chrono::milliseconds(200);
 
-// How many cores this process may use.
-int num_cores() {
+}  // namespace
+
+int num_threads_or_cores(int wanted) {
+  if (wanted > 0) return wanted;
   cpu_set_t cores;
   if (::sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
   return std::max(1, CPU_COUNT(&cores));
 }
-
-}  // namespace
 
 // Pieces are begun in their order. When one fails, those before it are finished, since one of them
 // may fail too, and those behind it are given up: so the error is that of the first one.
@@ -32,6 +32,9 @@ class Pieces::Making {
       : all_(pieces), new_worker_(new_worker), failed_(pieces.pieces_.size()) {
     for (size_t i = 0; i < all_.pieces_.size(); ++i) {
       const Piece& piece = all_.pieces_[i];
+      if (!all_.is_mine(static_cast<int64_t>(i))) continue;
+      num_files_ += static_cast<int64_t>(piece.num_inputs);
+      num_input_bytes_ += piece.num_input_bytes;
       if (!piece.is_done) {
         waiting_.push_back(i);
         continue;
@@ -45,8 +48,8 @@ class Pieces::Making {
 
   void run(const std::function<void(const PiecesProgress&)>& on_progress)
       SKEIN_NO_OTHER_THREAD {  // before the threads begin and after they have ended
-    const int wanted = all_.options_.num_threads > 0 ? all_.options_.num_threads : num_cores();
-    const size_t num_threads = std::min(static_cast<size_t>(wanted), waiting_.size());
+    const auto wanted = static_cast<size_t>(num_threads_or_cores(all_.options_.num_threads));
+    const size_t num_threads = std::min(wanted, waiting_.size());
     num_running_ = num_threads;
     std::vector<std::thread> threads;
     while (threads.size() < num_threads) threads.push_back(quiet_thread([this] { work(); }));
@@ -93,11 +96,10 @@ class Pieces::Making {
     try {
       std::optional<PieceReport> report =
           make_piece(task, all_.options_, worker, shared_, [&] { return index < failed_; });
-      if (!report) return remove_piece(piece.stem);
+      if (!report) return;
       piece.report = std::move(*report);
       piece.is_done = true;
     } catch (...) {
-      remove_piece(piece.stem);
       return note_failure(index, std::current_exception());
     }
     if (all_.options_.joins_texts) join(index);
@@ -128,8 +130,8 @@ class Pieces::Making {
 
   PiecesProgress progress() const {
     PiecesProgress progress;
-    for (const Piece& piece : all_.pieces_) progress.num_input_bytes += piece.num_input_bytes;
-    progress.num_files = static_cast<int64_t>(all_.inputs_.size());
+    progress.num_input_bytes = num_input_bytes_;
+    progress.num_files = num_files_;
     progress.num_files_done = shared_.num_files_done;
     progress.num_input_bytes_done = shared_.num_input_bytes_done;
     progress.num_documents = shared_.num_documents;
@@ -140,8 +142,9 @@ class Pieces::Making {
   Pieces& all_;
   const WorkerFactory& new_worker_;
   SharedProgress shared_;
-  std::vector<size_t> waiting_;  // the pieces to make
-  std::atomic<size_t> failed_;   // the first piece that failed; none: the number of pieces
+  int64_t num_files_ = 0, num_input_bytes_ = 0;  // of the pieces of this process
+  std::vector<size_t> waiting_;                  // the pieces to make
+  std::atomic<size_t> failed_;  // the first piece that failed; none: the number of pieces
   Mutex mutex_;
   ConditionVariable ended_;
   size_t num_taken_ SKEIN_GUARDED_BY(mutex_) = 0;  // of waiting_

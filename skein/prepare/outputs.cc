@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/data/corpus_sources.h"
 #include "skein/objects/object_url.h"
 
 namespace skein {
@@ -28,6 +29,13 @@ void check_output(const char* option, const fs::path& path, bool overwrite) {
     fail(ErrorCode::kUsage, "{} {}: cannot make the folder {}: {}", option, path.string(),
          path.parent_path().string(), errno_text(error.value()));
   }
+}
+
+bool is_made_from(const fs::path& corpus, const std::string& made_from) {
+  std::error_code error;
+  if (!fs::exists(corpus, error)) return false;
+  const std::optional<CorpusSources> sources = CorpusSources::beside(corpus);
+  return sources && sources->made_from() == made_from;
 }
 
 void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<fs::path>& outputs) {

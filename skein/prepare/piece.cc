@@ -10,26 +10,13 @@
 namespace skein {
 namespace {
 
-constexpr size_t kResidentBytes = size_t{64} << 20;  // of mapped text
-constexpr int64_t kLookBytes = int64_t{8} << 20;     // of text, between two looks at turn and disk
+constexpr size_t kResidentBytes = size_t{8} << 20;  // of mapped text, a thread
+constexpr int64_t kLookBytes = int64_t{8} << 20;    // of text, between two looks at turn and disk
 
 fs::path with_ending(fs::path stem, const char* ending) { return stem += ending; }
 fs::path text_of(const fs::path& stem) { return with_ending(stem, ".text"); }
 fs::path rows_of(const fs::path& stem) { return with_ending(stem, ".rows"); }
 fs::path record_of(const fs::path& stem) { return with_ending(stem, ".json"); }
-fs::path next_record_of(const fs::path& stem) { return with_ending(stem, ".next"); }
-
-std::string hash_of(const MappedFile& file, int64_t begin, int64_t num_bytes) {
-  Xxh3Stream hash;
-  for (auto rest = file.bytes().subspan(static_cast<size_t>(begin), static_cast<size_t>(num_bytes));
-       !rest.empty();) {
-    const auto part = rest.first(std::min(kResidentBytes, rest.size()));
-    hash.update(part);
-    file.forget(part);
-    rest = rest.subspan(part.size());
-  }
-  return hash.hex();
-}
 
 // Whether the file has these bytes, to its end unless it is shared.
 bool has_bytes(const fs::path& path, int64_t begin, int64_t num_bytes, bool to_end,
@@ -81,11 +68,10 @@ PieceReport report_from(const Json& json) {
 
 // Replaces the record without waiting for the disk: it has hashes, and is JSON or not.
 void write_record(const fs::path& stem, const Json& record) {
-  Spool file = Spool::named(next_record_of(stem));
+  PieceFile file(record_of(stem));
   // Names of files need not be UTF-8.
   file.append(record.dump(-1, ' ', false, Json::error_handler_t::replace));
-  file.flush();
-  fs::rename(file.path(), record_of(stem));
+  file.finish();
 }
 
 void move_text(const fs::path& stem, PieceReport& report, int64_t joined_begin) {
@@ -112,43 +98,32 @@ fs::path piece_text(const fs::path& stem, const PieceReport& report) {
 }
 
 PieceOutput::PieceOutput(const fs::path& stem, JoinedTexts* joined, size_t piece)
-    : stem_(stem),
-      joined_(joined),
-      piece_(piece),
-      text_(Spool::named(text_of(stem))),
-      rows_(Spool::named(rows_of(stem))) {
+    : stem_(stem), joined_(joined), piece_(piece), text_(text_of(stem)), rows_(rows_of(stem)) {
   join_at_turn();
 }
 
 void PieceOutput::append(std::string_view text, const Origin& origin) {
   const PieceRow row{static_cast<int64_t>(text.size()), source_index(origin.source), origin.record};
   text_.append(text);
-  text_hash_.update(std::as_bytes(std::span(text)));
   rows_.append({reinterpret_cast<const char*>(&row), sizeof(row)});
-  rows_hash_.update(std::as_bytes(std::span(&row, 1)));
   ++num_documents_;
-  num_bytes_ += row.num_bytes;
-  if (joined_ == nullptr || num_bytes_ < next_look_) return;
+  if (joined_ == nullptr || text_.num_bytes() < next_look_) return;
   join_at_turn();
   if (joined_begin_ >= 0) write_behind();
-  next_look_ = num_bytes_ + kLookBytes;
+  next_look_ = text_.num_bytes() + kLookBytes;
 }
 
 void PieceOutput::join_at_turn() {
   if (joined_ == nullptr || joined_begin_ >= 0) return;
   const std::optional<int64_t> begin = joined_->turn(piece_);
   if (!begin) return;
-  Spool joined = Spool::inside(joined_->path(), *begin);
-  text_.flush();
-  copy_bytes({text_.fd(), 0, num_bytes_, text_.path()}, joined.fd(), joined.path());
-  fs::remove(text_.path());
-  text_ = std::move(joined);
+  text_.go_on_in(Spool::inside(joined_->path(), *begin));
   joined_begin_ = *begin;
 }
 
 void PieceOutput::write_behind() {
   text_.flush();
-  joined_->write_behind(text_.fd(), joined_begin_ + num_bytes_);
+  joined_->write_behind(text_.fd(), joined_begin_ + text_.num_bytes());
 }
 
 int64_t PieceOutput::source_index(std::string_view source) {
@@ -163,15 +138,14 @@ int64_t PieceOutput::source_index(std::string_view source) {
 
 void PieceOutput::finish(const std::string& key, PieceReport& report) {
   join_at_turn();
-  text_.flush();
-  rows_.flush();
+  const std::string text_hash = text_.finish(), rows_hash = rows_.finish();
   report.num_documents = num_documents_;
-  report.num_bytes = num_bytes_;
+  report.num_bytes = text_.num_bytes();
   report.sources = std::move(sources_);
   report.joined_begin = joined_begin_;
   write_record(stem_, {{"key", key},
-                       {"text_xxh3", text_hash_.hex()},
-                       {"rows_xxh3", rows_hash_.hex()},
+                       {"text_xxh3", text_hash},
+                       {"rows_xxh3", rows_hash},
                        {"report", to_json(report)}});
 }
 
@@ -237,14 +211,6 @@ void read_piece(const fs::path& stem, const PieceReport& report,
     }
   }
   if (begin != end) fail_damaged(stem);
-}
-
-void remove_piece(const fs::path& stem) {
-  std::error_code ignored;
-  for (const fs::path& path :
-       {record_of(stem), next_record_of(stem), rows_of(stem), text_of(stem)}) {
-    fs::remove(path, ignored);
-  }
 }
 
 }  // namespace skein

@@ -21,10 +21,9 @@
 #include <vector>
 
 #include "skein/base/file.h"
-#include "skein/base/hash.h"
 #include "skein/base/json.h"
-#include "skein/data/corpus_writer.h"
 #include "skein/prepare/joined_texts.h"
+#include "skein/prepare/piece_file.h"
 
 namespace skein {
 
@@ -57,8 +56,7 @@ struct PieceReport {
 
 class PieceOutput {
  public:
-  // Replaces what an interrupted process left. The text goes into `joined`, if there is one and
-  // the turn of `piece` comes meanwhile.
+  // The text goes into `joined`, if there is one and the turn of `piece` comes meanwhile.
   explicit PieceOutput(const fs::path& stem, JoinedTexts* joined = nullptr, size_t piece = 0);
 
   void append(std::string_view text, const Origin& origin);
@@ -76,14 +74,11 @@ class PieceOutput {
   size_t piece_;
   int64_t joined_begin_ = -1;
   int64_t next_look_ = 0;  // bytes of text at which to see about the turn, or the disk
-  Spool text_;
-  Spool rows_;
-  Xxh3Stream text_hash_, rows_hash_;
+  PieceFile text_, rows_;
   std::vector<std::string> sources_;
   std::unordered_map<std::string, int64_t> source_indices_;
   int64_t last_source_ = -1;
   int64_t num_documents_ = 0;
-  int64_t num_bytes_ = 0;
 };
 
 // The report of the finished piece STEM whose key is `key`; nothing if there is none.
@@ -107,6 +102,5 @@ void read_piece(const fs::path& stem, const PieceReport& report,
 // The file in which the texts of a finished piece lie.
 fs::path piece_text(const fs::path& stem, const PieceReport& report);
 fs::path joined_text(const fs::path& work_folder);
-void remove_piece(const fs::path& stem);
 
 }  // namespace skein

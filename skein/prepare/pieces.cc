@@ -1,11 +1,13 @@
 #include "skein/prepare/pieces.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <system_error>
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/base/parallel.h"
 #include "skein/prepare/make_piece.h"
 
 namespace skein {
@@ -22,12 +24,12 @@ std::string piece_name(const std::string& key) {
   return xxh3_128_hex(std::as_bytes(std::span(key)));
 }
 
-bool is_piece_file(const fs::path& path) {
-  const std::string extension = path.extension().string(), stem = path.stem().string();
-  return stem.size() == piece_name("").size() &&
-         stem.find_first_not_of("0123456789abcdef") == std::string::npos &&
-         (extension == ".text" || extension == ".rows" || extension == ".json" ||
-          extension == ".next");
+// The name of the piece that a file belongs to; empty: none. Also of files without their name yet.
+std::string piece_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const size_t length = piece_name("").size();
+  const bool is_piece = name.find_first_not_of("0123456789abcdef") == length && name[length] == '.';
+  return is_piece ? name.substr(0, length) : "";
 }
 
 }  // namespace
@@ -35,11 +37,11 @@ bool is_piece_file(const fs::path& path) {
 Pieces::Pieces(std::vector<InputFile> inputs, PiecesOptions options)
     : inputs_(std::move(inputs)),
       options_(std::move(options)),
-      folder_(options_.work_folder),
+      folder_(options_.work_folder, options_.share),
       pieces_(plan()),
       joined_(joined_text(folder_.path()), pieces_.size()) {
   find_finished();
-  remove_stale();
+  if (!options_.share) remove_stale();
 }
 
 std::vector<Pieces::Piece> Pieces::plan() const {
@@ -73,18 +75,33 @@ std::vector<Pieces::Piece> Pieces::plan() const {
   return pieces;
 }
 
+bool Pieces::is_mine(int64_t piece) const {
+  return !options_.share || piece % options_.share->count == options_.share->index;
+}
+
+int64_t Pieces::num_mine() const {
+  int64_t num_mine = 0;
+  for (int64_t piece = 0; piece < num_pieces(); ++piece) num_mine += is_mine(piece) ? 1 : 0;
+  return num_mine;
+}
+
 void Pieces::find_finished() {
-  int64_t num_found = 0;
-  for (Piece& piece : pieces_) {
+  std::vector<int64_t> mine;
+  for (int64_t piece = 0; piece < num_pieces(); ++piece) {
+    if (is_mine(piece)) mine.push_back(piece);
+  }
+  std::atomic<int64_t> num_found = 0;
+  parallel_for_each(mine, num_threads_or_cores(options_.num_threads), [&](int64_t number) {
+    Piece& piece = pieces_[static_cast<size_t>(number)];
     std::optional<PieceReport> report = find_piece(piece.stem, piece.key);
-    if (!report) continue;
+    if (!report) return;
     piece.report = std::move(*report);
     piece.is_done = true;
     ++num_found;
-  }
+  });
   if (num_found == 0) return;
   notes_.push_back(fmt::format("{} of {} pieces were finished before, and are taken from {}",
-                               num_found, num_pieces(), folder_.path().string()));
+                               num_found.load(), mine.size(), folder_.path().string()));
 }
 
 void Pieces::remove_stale() {
@@ -94,9 +111,10 @@ void Pieces::remove_stale() {
   int64_t num_finished = 0;
   for (const auto& entry : fs::directory_iterator(folder_.path())) {
     const fs::path& path = entry.path();
-    if (!is_piece_file(path) || wanted.contains(path.stem().string())) continue;
+    const std::string piece = piece_of(path), name = path.filename().string();
+    if (piece.empty() || (wanted.contains(piece) && !name.ends_with(".partial"))) continue;
     stale.push_back(path);
-    num_finished += path.extension() == ".json" ? 1 : 0;
+    num_finished += name == piece + ".json" ? 1 : 0;
   }
   std::error_code ignored;
   for (const fs::path& path : stale) fs::remove(path, ignored);
@@ -188,7 +206,7 @@ std::string Pieces::kept() const {
   if (num_done == 0) return "";
   return fmt::format(
       "; {} of {} pieces are finished and stay in {}: the same command goes on there", num_done,
-      num_pieces(), folder_.path().string());
+      num_mine(), folder_.path().string());
 }
 
 void Pieces::remove_all(const fs::path& work_folder) {
@@ -196,10 +214,13 @@ void Pieces::remove_all(const fs::path& work_folder) {
 }
 
 void Pieces::remove() {
-  for (Piece& piece : pieces_) {
-    remove_piece(piece.stem);
-    piece.is_done = false;
+  for (Piece& piece : pieces_) piece.is_done = false;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    if (!piece_of(entry.path()).empty()) files.push_back(entry.path());
   }
+  std::error_code ignored;
+  for (const fs::path& file : files) fs::remove(file, ignored);
   remove_unused_texts();
 }
 

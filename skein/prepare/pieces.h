@@ -17,6 +17,9 @@
 //          process takes what is finished, removes pieces of other options and inputs, and says
 //          both in `notes`.
 //          Pieces stay until remove(), which belongs behind the commit of what was made of them.
+// Shares   with `share`, this process makes and checks some of the pieces, and others may do theirs
+//          in the same folder at the same time, on other machines; nothing is removed from it then.
+//          A process without a share, later, takes all of them.
 // Errors   as in read/readers.h, and Error{kBusy} as in work_folder.h. The error of the first piece
 //          that has one, in their order, however many threads there are; pieces that are finished
 //          then are kept. Files in a folder that hold no documents are passed over.
@@ -27,6 +30,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,8 +61,9 @@ using WorkerFactory = std::function<std::unique_ptr<PieceWorker>()>;
 
 struct PiecesOptions {
   fs::path work_folder;
-  int num_threads = 0;  // 0: as many as this process may use cores
-  ReadOptions read;     // what it calls is set here
+  std::optional<WorkShare> share;  // none: all pieces, and the folder alone
+  int num_threads = 0;             // 0: as many as this process may use cores
+  ReadOptions read;                // what it calls is set here
   bool skip_invalid_lines = false;
   // The texts of all pieces lie in one file, one after another, as CorpusWriter::take_file() wants
   // them: they are written once.
@@ -75,6 +80,9 @@ struct PiecesProgress {
   int64_t num_bytes = 0;
 };
 
+// How many threads `wanted` stands for; 0: as many as this process may use cores.
+int num_threads_or_cores(int wanted);
+
 class Pieces {
  public:
   Pieces(std::vector<InputFile> inputs, PiecesOptions options);
@@ -85,13 +93,17 @@ class Pieces {
             const std::function<void(const PiecesProgress&)>& on_progress = {});
 
   int64_t num_pieces() const { return static_cast<int64_t>(pieces_.size()); }
+  // Whether it is of this process's share.
+  bool is_mine(int64_t piece) const;
+  // The beginning of the names of its files, for what else is kept of a piece: STEM.<ending>.
+  const fs::path& stem(int64_t piece) const { return pieces_[static_cast<size_t>(piece)].stem; }
   const PieceReport& report(int64_t piece) const;
   fs::path text_file(int64_t piece) const;
 
   // The documents of a piece, in order; all pieces one after another are those of the inputs.
   void read(int64_t piece, const std::function<void(const PieceDocument&)>& visit) const;
 
-  // The reports of all pieces together, without sources and counters.
+  // The reports of all pieces of the share together, without sources and counters.
   PieceReport total() const;
 
   // What was taken from before, and what was not; a line each.
@@ -100,7 +112,7 @@ class Pieces {
   // For the end of an error message: what is kept for another try. Empty if nothing is.
   std::string kept() const;
 
-  // Removes all pieces, and the folder with them.
+  // Removes all pieces and what else is kept of them, and the folder with them. Not with a share.
   void remove();
 
   // The same for a folder of which nothing is needed any more.
@@ -118,6 +130,7 @@ class Pieces {
   class Making;  // the threads of make()
 
   std::vector<Piece> plan() const;
+  int64_t num_mine() const;
   void find_finished();
   void remove_stale();
   void remove_unused_texts() const;

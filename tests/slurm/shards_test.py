@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The job array that `skein data … --slurm` prints, submitted to a Slurm cluster of this machine.
+"""The job arrays that `skein data … --slurm` prints, submitted to a Slurm cluster of this machine.
 
   shards_test.py SKEIN FOLDER
 
 The shards of `ingest` and of `clean` that tasks on several nodes make, one of which is lost and comes
-back, must be those that one process makes, byte for byte. Ends with 77, which ctest shows as skipped,
-where Slurm is not installed.
+back, must be those that one process makes, byte for byte; and so the corpora of `dedup`, whose inputs
+an array signs before one job clusters and writes. Ends with 77, which ctest shows as skipped, where
+Slurm is not installed.
 """
 import filecmp
 import json
@@ -21,6 +22,8 @@ from cluster import Cluster, missing_programs, wait_until  # noqa: E402
 
 SKIPPED = 77
 SHARDS = 4
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+PIECE_BYTES = 33 << 20  # a file of so many is read and signed by itself
 WORDS = "the river was frozen and we walked to mill with a lamp that nobody in house had seen before winter came of be have".split()
 
 
@@ -34,6 +37,17 @@ def write_inputs(folder):
                 out.write(json.dumps({"text": "\n".join(lines)}) + "\n")
 
 
+def write_large_inputs(folder):
+    """The documents of write_inputs, some of them twice, in files of which blank lines make most."""
+    os.mkdir(folder)
+    lines = [line for number in range(8) for line in open(f"{os.path.dirname(folder)}/in/{number}.jsonl")]
+    random.Random(4).shuffle(lines)
+    for number in range(SHARDS):
+        with open(f"{folder}/{number}.jsonl", "w") as out:
+            out.writelines(lines[number::SHARDS] + lines[:50])
+            out.write("\n" * PIECE_BYTES)
+
+
 def files_of(folder):
     return sorted(os.listdir(folder))
 
@@ -44,13 +58,44 @@ def shards_of_cluster(cluster, folder, command):
     with open(script, "w") as out:
         subprocess.run([*command, "--slurm"], check=True, stdout=out, cwd=folder)
     job = cluster.run("sbatch", "--parsable", script, cwd=folder).stdout.strip()
+    lose_a_node(cluster)
+    return states_at_the_end(cluster, job)
+
+
+def lose_a_node(cluster):
     cluster.lose_node("node2")
     wait_until(lambda: cluster.node_state("node2").startswith("DOWN"), "Slurm notices the lost node", 90)
     cluster.start_node("node2")
     cluster.wait_for_nodes(["node2"])
-    ended = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
-    wait_until(lambda: all(task["JobState"] in ended for task in cluster.job(job)), "all tasks have ended", 120)
+
+
+def states_at_the_end(cluster, job):
+    wait_until(lambda: all(task["JobState"] in ENDED for task in cluster.job(job)), "all tasks have ended", 120)
     return [task["JobState"] for task in cluster.job(job)]
+
+
+def deduplicated(cluster, folder, skein):
+    """Whether an array and the job behind it write what one process does."""
+    write_large_inputs(f"{folder}/large")
+    command = [skein, "data", "dedup", "--shards", "3", "--passages", "lines", "--memory", "256MiB", "large", "--out"]
+    subprocess.run([*command, "dedup-alone"], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+    script = os.path.join(folder, "dedup.sh")
+    with open(script, "w") as out:
+        subprocess.run([*command, "dedup-array", "--slurm", "--machines", str(SHARDS)], check=True, stdout=out, cwd=folder)
+    job = cluster.run("bash", script, "--chdir", folder, "--output", f"{folder}/dedup-%j.log", cwd=folder).stdout.strip()
+    lose_a_node(cluster)
+    states = states_at_the_end(cluster, job)
+    log = open(f"{folder}/dedup-{job}.log").read()
+    signed = f"{SHARDS} of {SHARDS} pieces were signed before"
+    same = all_same(f"{folder}/dedup-alone", f"{folder}/dedup-array", 2 * 3)
+    print(f"dedup: {states[0]}, {signed if signed in log else log}; shards are "
+          f"{'the same' if same else 'not the same'} as of one process")
+    return states == ["COMPLETED"] and same and signed in log and not os.path.exists(f"{folder}/dedup-array.work")
+
+
+def all_same(a, b, num_files):
+    return (files_of(a) == files_of(b) and len(files_of(a)) == num_files
+            and all(filecmp.cmp(f"{a}/{file}", f"{b}/{file}", shallow=False) for file in files_of(a)))
 
 
 def main():
@@ -66,14 +111,15 @@ def main():
             command = [skein, "data", name, *options, "--shards", str(SHARDS), "in", "--out"]
             subprocess.run([*command, f"{name}-alone"], check=True, cwd=folder, stdout=subprocess.DEVNULL)
             states = shards_of_cluster(cluster, folder, [*command, f"{name}-array"])
-            alone, array = f"{folder}/{name}-alone", f"{folder}/{name}-array"
-            same = files_of(alone) == files_of(array) and len(files_of(alone)) == 2 * SHARDS
-            same = same and all(filecmp.cmp(f"{alone}/{file}", f"{array}/{file}", shallow=False) for file in files_of(alone))
+            same = all_same(f"{folder}/{name}-alone", f"{folder}/{name}-array", 2 * SHARDS)
             print(f"{name}: {len(states)} tasks, {states.count('COMPLETED')} completed; shards are "
                   f"{'the same' if same else 'not the same'} as of one process")
             if states != ["COMPLETED"] * SHARDS or not same:
                 print(f"shards_test: {states}; what was left lies in {folder}")
                 return 1
+        if not deduplicated(cluster, folder, skein):
+            print(f"shards_test: what was left lies in {folder}")
+            return 1
     shutil.rmtree(folder)
     return 0
 

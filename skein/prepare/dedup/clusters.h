@@ -7,9 +7,10 @@
 //          where others are parts of it.
 // Memory   8 bytes a document, and an eighth
 // Errors   Error{kUsage} if that is more than the memory given
-// Threads  one at a time
+// Threads  `num_threads` each; Removals: several at once
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -18,7 +19,8 @@
 
 namespace skein {
 
-// Throws Error{kUsage} if clustering `num_documents` takes more than `memory_bytes`.
+// Throws Error{kUnsupported} for 2^32 - 1 documents or more, and Error{kUsage} if clustering so
+// many takes more than half of `memory_bytes`.
 void check_cluster_memory(int64_t num_documents, int64_t memory_bytes);
 
 struct DuplicateCluster {
@@ -26,24 +28,35 @@ struct DuplicateCluster {
   int64_t num_documents = 0;
 };
 
+// A bit a document.
 class Removals {
  public:
-  void resize(uint64_t num_documents) { is_removed_.resize(num_documents); }
-  bool contains(uint64_t document) const { return is_removed_[document]; }
-  void add(uint64_t document) { is_removed_[document] = true; }
+  explicit Removals(uint64_t num_documents) : words_(num_documents / 64 + 1) {}
+  bool contains(uint64_t document) const {
+    return words_[document / 64].load(std::memory_order_relaxed) >> document % 64 & 1;
+  }
+  void add(uint64_t document) {
+    words_[document / 64].fetch_or(uint64_t{1} << document % 64, std::memory_order_relaxed);
+  }
 
  private:
-  std::vector<bool> is_removed_;
+  std::vector<std::atomic<uint64_t>> words_;
 };
 
 struct RemovalCounts {
   int64_t num_documents = 0;
   int64_t num_bytes = 0;
+
+  void add(const RemovalCounts& more) {
+    num_documents += more.num_documents;
+    num_bytes += more.num_bytes;
+  }
 };
 
 // `keys` holds DocumentEntry::equal.high for every document that is not removed yet. Returns what
 // was added to `removals`.
-RemovalCounts remove_equal(Partitions& keys, const DocumentTable& table, Removals& removals);
+RemovalCounts remove_equal(const Partitions& keys, const DocumentTable& table, Removals& removals,
+                           int num_threads);
 
 struct NearDuplicates {
   RemovalCounts removed;
@@ -52,6 +65,7 @@ struct NearDuplicates {
 };
 
 // `keys` holds the band keys of documents.
-NearDuplicates remove_near(Partitions& keys, const DocumentTable& table, Removals& removals);
+NearDuplicates remove_near(const Partitions& keys, const DocumentTable& table, Removals& removals,
+                           int num_threads);
 
 }  // namespace skein

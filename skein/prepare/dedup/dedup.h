@@ -5,20 +5,25 @@
 //            equal          have the same text, or the same words         clusters.h
 //            near           meet in a band of their MinHash signatures    minhash.h, clusters.h
 //            passages       lines or paragraphs that many share are cut   repeated_passages.h
-// Output   docs/corpus_format.md: the documents that stay, in the order of the inputs. Which texts
-//          stay depends on the documents alone, not on their order, their files, or the threads.
+// Output   docs/corpus_format.md: the documents that stay, in the order of the inputs; one corpus,
+//          or with `num_shards` as many as the one in parts (corpora_writing.h). Which texts stay
+//          depends on the documents alone, not on their order, their files, threads or machines.
+// Machines sign_share() reads and signs a part of the inputs, in a work folder that machines share;
+//          dedup(), later, takes all that is there, and makes what is not
 // Memory   `memory_bytes`, whatever the size of the inputs; where that cannot cluster so many
 //          documents (66 million a GiB) Error{kUsage} says how much can
-// Disk     the text in `<out>.work` (pieces.h), from which it is copied into the output; in files
-//          without names 40 bytes and 16 a band for each document, and 16 for each passage
-// Restart  the inputs that were read are taken from `<out>.work`; they are signed anew
-// Cost     a pass over the inputs and one over their text; docs/deduplication.md has figures
+// Disk     in `<out>.work` the text (pieces.h) and for each document 56 bytes and 8 a band and a
+//          passage (signature_file.h); in files without names 56 bytes and 16 a band and a passage
+// Restart  the inputs that were read, and the pieces that were signed, are taken from `<out>.work`;
+//          outputs that are there, made of the same inputs with the same options, are not made again
+// Cost     a pass over the inputs and two over their text; docs/deduplication.md has figures
 // Errors   as pieces.h has; Error{kUsage} for impossible options; Error{kInvalid} if nothing is
 //          left. The output is then unchanged.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +51,7 @@ struct DedupOptions {
   int num_threads = 0;  // 0: as many as this process may use cores
   ReadOptions read;
   bool skip_invalid_lines = false;
+  std::optional<int64_t> num_shards;  // then the output is a folder
   bool overwrite = false;
 };
 
@@ -56,7 +62,8 @@ struct DedupProgress {
 };
 
 struct DedupReport {
-  PieceReport inputs;                           // without sources and counters
+  bool was_finished = false;  // before, of the same inputs with the same options: all else is empty
+  PieceReport inputs;         // without sources and counters
   std::vector<std::string> passed_over, notes;  // as in inputs.h
   std::vector<std::string> restart;             // as Pieces::notes()
   RemovalCounts contaminated, equal, near;
@@ -79,9 +86,23 @@ struct DedupReport {
   std::vector<Recall> recall;  // that two documents of this Jaccard similarity meet
 };
 
+// What sign_share() did; of its share alone.
+struct SigningReport {
+  bool was_finished = false;  // the output is there: nothing was left to do
+  PieceReport inputs;
+  int64_t num_pieces = 0;
+  int64_t num_signed_before = 0;
+  std::vector<std::string> passed_over, notes, restart;  // as DedupReport
+};
+
+using OnDedupProgress = std::function<void(const DedupProgress&)>;  // one call at a time
+
+SigningReport sign_share(const std::vector<fs::path>& inputs, const fs::path& out,
+                         const DedupOptions& options, const WorkShare& share,
+                         const OnDedupProgress& on_progress = {});
+
 DedupReport dedup(const std::vector<fs::path>& inputs, const fs::path& out,
-                  const DedupOptions& options,
-                  const std::function<void(const DedupProgress&)>& on_progress = {});
+                  const DedupOptions& options, const OnDedupProgress& on_progress = {});
 
 OrderedJson to_json(const DedupReport& report);
 std::string to_text(const DedupReport& report);

@@ -5,67 +5,11 @@
 #include <set>
 
 #include "skein/data/corpus_sources.h"
-#include "tests/data/ingest_testing.h"
+#include "skein/prepare/ingest_shards.h"
+#include "tests/data/dedup_testing.h"
 
 namespace skein {
 namespace {
-
-using Texts = std::multiset<std::string>;
-
-class DedupTest : public Ingest {
- protected:
-  Documents deduped(const std::vector<fs::path>& inputs, DedupOptions options = {}) {
-    options.overwrite = true;
-    report_ = dedup(inputs, out(), options);
-    return documents(out());
-  }
-  fs::path write_documents(const std::string& name, const Documents& documents) {
-    std::string lines;
-    for (const std::string& text : documents) lines += Json{{"text", text}}.dump() + "\n";
-    return write(name, lines);
-  }
-  DedupReport report_;
-};
-
-// Letters, so that numbers are not all the same word.
-std::string spelled(uint64_t number) {
-  std::string word;
-  for (; number > 0; number /= 26) word += static_cast<char>('a' + number % 26);
-  return word;
-}
-
-std::vector<std::string> random_words(std::mt19937_64& random, size_t count) {
-  std::vector<std::string> words;
-  for (size_t i = 0; i < count; ++i) words.push_back(spelled(100 + random() % 100000));
-  return words;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
-// Clusters of copies with a few words changed, dropped or added, equal copies, and others.
-Documents made_documents(uint64_t seed, size_t num_clusters) {
-  std::mt19937_64 random(seed);
-  Documents documents;
-  for (size_t cluster = 0; cluster < num_clusters; ++cluster) {
-    const std::vector<std::string> original = random_words(random, 60 + random() % 200);
-    documents.push_back(joined(original));
-    if (random() % 3 == 0) documents.push_back(joined(original));
-    for (size_t copy = random() % 4; copy > 0; --copy) {
-      std::vector<std::string> words = original;
-      for (size_t change = random() % 12; change > 0; --change) {
-        words[random() % words.size()] = spelled(100 + random() % 100000);
-      }
-      words.resize(words.size() - random() % 5);
-      documents.push_back(joined(words));
-    }
-  }
-  std::shuffle(documents.begin(), documents.end(), random);
-  return documents;
-}
 
 std::set<std::string> ngrams_of(const std::string& text, size_t n) {
   std::vector<std::string> words;
@@ -134,8 +78,12 @@ TEST_F(DedupTest, DependsOnTheDocumentsAlone) {
   EXPECT_GT(report_.near.num_documents, 100);
   EXPECT_GT(report_.equal.num_documents, 50);
   const Texts texts(wanted.begin(), wanted.end());
-  options.num_threads = 3;
-  EXPECT_EQ(deduped({folder_ / "all.jsonl"}, options), wanted);
+  const std::string bytes = read_file(out());
+  for (const int num_threads : {2, 8}) {
+    options.num_threads = num_threads;
+    deduped({folder_ / "all.jsonl"}, options);
+    EXPECT_EQ(read_file(out()), bytes);
+  }
 
   std::vector<fs::path> files;
   for (size_t i = 0; i < 8; ++i) {
@@ -154,6 +102,47 @@ TEST_F(DedupTest, DependsOnTheDocumentsAlone) {
     const Documents shuffled = deduped({write_documents("shuffled.jsonl", documents)}, options);
     EXPECT_EQ(Texts(shuffled.begin(), shuffled.end()), texts);
   }
+}
+
+// The shards are the one corpus in parts, wherever files and threads begin and end.
+TEST_F(DedupTest, WritesShards) {
+  const Documents documents = made_documents(6, 60);
+  DedupOptions options;
+  options.passage = Passage::kLine;
+  const fs::path file = write_documents("all.jsonl", documents);
+  const Documents wanted = deduped({file}, options);
+  const int64_t num_bytes = report_.kept.num_bytes;
+  const fs::path folder = folder_ / "shards/";
+  std::vector<size_t> sizes;
+  for (const int num_threads : {1, 4}) {
+    options.num_shards = 5;
+    options.num_threads = num_threads;
+    options.overwrite = true;
+    const DedupReport report = dedup({file}, folder, options);
+    EXPECT_EQ(report.kept.num_bytes, num_bytes);
+    Documents found;
+    std::vector<size_t> now;
+    for (int64_t shard = 0; shard < 5; ++shard) {
+      const Documents part = DedupTest::documents(shard_path(folder, shard, 5));
+      found.insert(found.end(), part.begin(), part.end());
+      now.push_back(part.size());
+    }
+    EXPECT_EQ(found, wanted);
+    EXPECT_TRUE(sizes.empty() || sizes == now);
+    sizes = now;
+    EXPECT_LT(*std::max_element(sizes.begin(), sizes.end()), wanted.size() / 3);
+  }
+  options.overwrite = false;
+  EXPECT_TRUE(dedup({file}, folder, options).was_finished);
+  fs::remove(shard_path(folder, 3, 5));  // is made again, and nothing else
+  EXPECT_FALSE(dedup({file}, folder, options).was_finished);
+  EXPECT_EQ(DedupTest::documents(shard_path(folder, 3, 5)).size(), sizes[3]);
+  EXPECT_FALSE(fs::exists(folder_ / "shards.work"));
+  options.num_shards = 1000;
+  EXPECT_NE(test::error_of([&] {
+              dedup({file}, folder_ / "more", options);
+            }).find("documents are left: expected at most as many shards"),
+            std::string::npos);
 }
 
 // Against exact Jaccard of all pairs: what was removed is alike, what stayed is not.
@@ -264,6 +253,10 @@ TEST_F(DedupTest, TellsWhatIsWrong) {
   EXPECT_NE(test::error_of([] {
               check_cluster_memory(100'000'000, int64_t{1} << 30);
             }).find("--memory 1550MiB at least"),
+            std::string::npos);
+  EXPECT_NE(test::error_of([] {
+              check_cluster_memory(INT64_C(0xffffffff), int64_t{1} << 40);
+            }).find("one deduplication takes 4294967294 at most"),
             std::string::npos);
 }
 

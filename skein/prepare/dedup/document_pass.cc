@@ -94,25 +94,26 @@ class BatchReader {
  public:
   BatchReader(const Pieces& pieces, BatchQueue& queue) : pieces_(pieces), queue_(queue) {}
 
-  void read_all() {
-    for (int64_t piece = 0; piece < pieces_.num_pieces(); ++piece) {
-      pieces_.read(piece, [this](const PieceDocument& document) { add(document.text); });
-    }
+  void read(int64_t piece) {
+    batch_.piece = piece;
+    pieces_.read(piece, [this](const PieceDocument& document) { add(document.text); });
+    batch_.is_last = true;
     push();
   }
 
  private:
   void add(std::string_view text) {
-    if (batch_.text.size() + text.size() > kBatchBytes || batch_.size() == kBatchDocuments) push();
+    const bool is_full =
+        batch_.text.size() + text.size() > kBatchBytes || batch_.size() == kBatchDocuments;
+    if (is_full && batch_.size() > 0) push();
     batch_.text.append(text);
     batch_.ends.push_back(batch_.text.size());
   }
 
   void push() {
-    if (batch_.ends.empty()) return;
-    const uint64_t next_document = batch_.first_document + batch_.size();
+    const int64_t piece = batch_.piece;
     if (!queue_.push(std::exchange(batch_, {}))) throw Stopped();
-    batch_.first_document = next_document;
+    batch_.piece = piece;
     batch_.text.reserve(kBatchBytes);
   }
 
@@ -123,7 +124,7 @@ class BatchReader {
 
 }  // namespace
 
-void run_document_pass(const Pieces& pieces, int num_threads,
+void run_document_pass(const Pieces& pieces, const std::vector<int64_t>& which, int num_threads,
                        const std::function<BatchWorker<std::shared_ptr<void>>()>& make_worker,
                        const std::function<void(const DocumentBatch&, void*)>& take) {
   BatchQueue queue(kBatchesOfThread * static_cast<size_t>(num_threads));
@@ -140,7 +141,8 @@ void run_document_pass(const Pieces& pieces, int num_threads,
   };
   std::vector<std::thread> threads;
   threads.push_back(quiet_thread(guarded([&] {
-    BatchReader(pieces, queue).read_all();
+    BatchReader reader(pieces, queue);
+    for (const int64_t piece : which) reader.read(piece);
     queue.end();
   })));
   for (int i = 0; i < num_threads; ++i) {

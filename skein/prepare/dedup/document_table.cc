@@ -1,18 +1,34 @@
 #include "skein/prepare/dedup/document_table.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
+#include "skein/base/error.h"
 #include "skein/prepare/dedup/partitions.h"
 
 namespace skein {
 
 static_assert(sizeof(DocumentEntry) == 40);
 
-DocumentTable::DocumentTable(const fs::path& out) : spool_(unique_partial(out)) {}
+DocumentTable::DocumentTable(const fs::path& out, uint64_t num_documents)
+    : spool_(unique_partial(out)), num_documents_(num_documents) {}
 
-void DocumentTable::append(const DocumentEntry& entry) {
-  spool_.append({reinterpret_cast<const char*>(&entry), sizeof(entry)});
+void DocumentTable::write(uint64_t first_document, std::span<const DocumentEntry> entries) {
+  auto bytes = std::as_bytes(entries);
+  auto offset = static_cast<off_t>(first_document * sizeof(DocumentEntry));
+  while (!bytes.empty()) {
+    const ssize_t count = retry_interrupted(
+        [&] { return ::pwrite(spool_.fd(), bytes.data(), bytes.size(), offset); });
+    if (count < 0) {
+      fail(errno_code(errno), "cannot write {} (a temporary file): {}", spool_.path().string(),
+           errno_text(errno));
+    }
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
 }
 
 DocumentEntry DocumentTable::at(uint64_t document) const {
@@ -23,11 +39,11 @@ DocumentEntry DocumentTable::at(uint64_t document) const {
 }
 
 void DocumentTable::for_each(
+    uint64_t begin, uint64_t end,
     const std::function<void(uint64_t, const DocumentEntry&)>& visit) const {
   std::vector<DocumentEntry> entries((size_t{1} << 20) / sizeof(DocumentEntry));
-  const auto num_documents = static_cast<uint64_t>(size());
-  for (uint64_t document = 0; document < num_documents;) {
-    const auto count = std::min<uint64_t>(entries.size(), num_documents - document);
+  for (uint64_t document = begin; document < end;) {
+    const auto count = std::min<uint64_t>(entries.size(), end - document);
     const std::span<DocumentEntry> read(entries.data(), count);
     read_spool(spool_, static_cast<int64_t>(document * sizeof(DocumentEntry)),
                std::as_writable_bytes(read));

@@ -1,17 +1,18 @@
 // What deduplication keeps of every document while it reads the others: hashes and size, on disk.
 //
 // Disk     40 bytes a document, in a temporary file without a name beside the output
-// Memory   1 MiB
+// Memory   1 MiB, and as much for each for_each()
 // Errors   Error{kIo | kNoSpace} naming the file
-// Threads  one at a time
+// Threads  several at once, of different documents to write
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "skein/base/hash.h"
-#include "skein/data/corpus_writer.h"
+#include "skein/data/spool.h"
 
 namespace skein {
 
@@ -30,17 +31,19 @@ inline bool is_preferred(const DocumentEntry& a, const DocumentEntry& b) {
 
 class DocumentTable {
  public:
-  explicit DocumentTable(const fs::path& out);
-  void append(const DocumentEntry& entry);
-  void finish() { spool_.flush(); }
+  DocumentTable(const fs::path& out, uint64_t num_documents);
+  void write(uint64_t first_document, std::span<const DocumentEntry> entries);
 
-  int64_t size() const { return spool_.num_bytes() / static_cast<int64_t>(sizeof(DocumentEntry)); }
+  uint64_t size() const { return num_documents_; }
   DocumentEntry at(uint64_t document) const;
-  // In order.
-  void for_each(const std::function<void(uint64_t document, const DocumentEntry&)>& visit) const;
+  // The documents from `begin` to before `end`, in order.
+  void for_each(
+      uint64_t begin, uint64_t end,
+      const std::function<void(uint64_t document, const DocumentEntry& entry)>& visit) const;
 
  private:
-  Spool spool_;
+  Spool spool_;  // its file alone
+  uint64_t num_documents_;
 };
 
 }  // namespace skein

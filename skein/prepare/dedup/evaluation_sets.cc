@@ -1,7 +1,9 @@
 #include "skein/prepare/dedup/evaluation_sets.h"
 
 #include <bit>
+#include <span>
 
+#include "skein/base/hash.h"
 #include "skein/base/units.h"
 
 namespace skein {
@@ -48,6 +50,14 @@ uint64_t EvaluationSets::sets_with(uint64_t ngram) const {
   size_t at = ngram & (slots_.size() - 1);
   while (slots_[at].sets != 0 && slots_[at].ngram != ngram) at = (at + 1) & (slots_.size() - 1);
   return slots_[at].sets;
+}
+
+uint64_t EvaluationSets::digest() const {
+  uint64_t sum = 0;
+  for (const Slot& entry : slots_) {
+    if (entry.sets != 0) sum += xxh3_128(std::as_bytes(std::span(&entry, 1))).low;
+  }
+  return sum;
 }
 
 void EvaluationSets::grow() {

@@ -38,6 +38,8 @@ class EvaluationSets {
   int num_words() const { return num_words_; }
   bool empty() const { return sets_.empty(); }
   const std::vector<EvaluationSet>& sets() const { return sets_; }
+  // Of all n-grams with their sets; the order of examples does not matter.
+  uint64_t digest() const;
   // Bit i: set i holds this n-gram.
   uint64_t sets_with(uint64_t ngram) const;
 

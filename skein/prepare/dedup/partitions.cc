@@ -1,18 +1,23 @@
 #include "skein/prepare/dedup/partitions.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
+#include <limits>
 
 #include "skein/base/error.h"
+#include "skein/base/parallel.h"
 #include "skein/base/units.h"
 
 namespace skein {
 namespace {
 
-constexpr int64_t kMinBlockBytes = 4 << 10, kMaxBlockBytes = 128 << 10;
+constexpr int64_t kMinBlockBytes = 1 << 10, kMaxBlockBytes = 128 << 10;
 constexpr auto kPairBytes = static_cast<int64_t>(sizeof(KeyValue));
+constexpr uint64_t kLastKey = std::numeric_limits<uint64_t>::max();
+
+size_t pairs_of(int64_t num_bytes) { return static_cast<size_t>(num_bytes / kPairBytes); }
 
 }  // namespace
 
@@ -30,94 +35,154 @@ void read_spool(const Spool& spool, int64_t offset_bytes, std::span<std::byte> b
   }
 }
 
-Partitions::Partitions(const fs::path& out, int64_t memory_bytes)
-    : spool_(unique_partial(out)),
-      block_pairs_(
-          static_cast<size_t>(std::clamp(memory_bytes / 4 / static_cast<int64_t>(kNumPartitions),
-                                         kMinBlockBytes, kMaxBlockBytes) /
-                              kPairBytes)),
-      chunk_pairs_(static_cast<size_t>(std::max<int64_t>(memory_bytes / 2 / kPairBytes, 1024))) {}
+Partitions::Partitions(const fs::path& out, int64_t pending_bytes, int64_t chunk_bytes)
+    : block_pairs_(pairs_of(std::clamp(pending_bytes / static_cast<int64_t>(kNumPartitions),
+                                       kMinBlockBytes, kMaxBlockBytes))),
+      chunk_pairs_(std::max<size_t>(pairs_of(chunk_bytes), 1024)),
+      spool_(unique_partial(out)) {}
 
 void Partitions::add(KeyValue pair) {
-  const size_t partition = pair.key >> (64 - kRadixBits);
-  std::vector<KeyValue>& pending = pending_[partition];
+  Partition& partition = partitions_[pair.key >> (64 - kRadixBits)];
+  const Lock lock(partition.mutex);
+  std::vector<KeyValue>& pending = partition.pending;
   if (pending.capacity() == 0) pending.reserve(block_pairs_);
   pending.push_back(pair);
-  ++num_pairs_;
   if (pending.size() == block_pairs_) write_block(partition);
 }
 
-void Partitions::write_block(size_t partition) {
-  std::vector<KeyValue>& pending = pending_[partition];
+void Partitions::write_block(Partition& partition) {
+  std::vector<KeyValue>& pending = partition.pending;
   if (pending.empty()) return;
-  blocks_[partition].push_back({spool_.num_bytes(), static_cast<int64_t>(pending.size())});
+  const Lock lock(spool_mutex_);
+  partition.blocks.push_back({spool_.num_bytes(), static_cast<int64_t>(pending.size())});
+  partition.num_pairs += static_cast<int64_t>(pending.size());
   spool_.append({reinterpret_cast<const char*>(pending.data()), pending.size() * sizeof(KeyValue)});
   pending.clear();
 }
 
-void Partitions::finish_writing() {
-  for (size_t partition = 0; partition < kNumPartitions; ++partition) {
+void Partitions::finish() {
+  for (Partition& partition : partitions_) {
+    const Lock lock(partition.mutex);
     write_block(partition);
-    pending_[partition] = {};
+    partition.pending = {};
   }
+  ::malloc_trim(0);  // small blocks otherwise stay with the process, beside the chunks
   spool_.flush();
-  block_.resize(block_pairs_);
-  is_written_ = true;
 }
 
-std::span<KeyValue> Partitions::next_chunk(const std::function<bool(const KeyValue&)>& keeps) {
-  if (!is_written_) finish_writing();
-  chunk_.clear();
-  while (chunk_.empty() && partition_ < kNumPartitions) {
-    if (part_bits_ < 0) {
-      size_t num_pairs = 0;
-      for (const Block& block : blocks_[partition_])
-        num_pairs += static_cast<size_t>(block.num_pairs);
-      // Twice as many parts as would do if all were alike.
-      part_bits_ = num_pairs <= chunk_pairs_
-                       ? 0
-                       : std::bit_width((2 * num_pairs + chunk_pairs_ - 1) / chunk_pairs_);
+int64_t Partitions::num_pairs() const {
+  int64_t num_pairs = 0;
+  for (const Partition& partition : partitions_) num_pairs += partition.num_pairs;
+  return num_pairs;
+}
+
+void Partitions::for_each_chunk(int num_threads, const Keeps& keeps,
+                                const std::function<void(std::span<KeyValue>)>& visit) const {
+  std::vector<uint64_t> first_keys;  // of partitions
+  for (size_t i = 0; i < kNumPartitions; ++i) {
+    if (partitions_[i].num_pairs > 0) first_keys.push_back(uint64_t{i} << (64 - kRadixBits));
+  }
+  if (first_keys.empty()) return;
+  // A thread's chunk holds a partition, and a quarter more: they differ. A few that are far larger,
+  // of keys that many have, are read in parts.
+  const size_t of_partition = static_cast<size_t>(num_pairs()) / first_keys.size() + 1;
+  const size_t fitting = chunk_pairs_ / (of_partition + of_partition / 4);
+  num_threads = static_cast<int>(
+      std::clamp<size_t>(fitting, 1, static_cast<size_t>(std::max(1, num_threads))));
+  Mutex mutex;
+  std::vector<uint64_t> too_large;
+  parallel_for_each(first_keys, num_threads, [&](uint64_t first_key) {
+    std::vector<uint64_t> passed_over;
+    Reader reader(*this, first_key, first_key | kLastKey >> kRadixBits,
+                  chunk_pairs_ / static_cast<size_t>(num_threads), keeps, &passed_over);
+    for (auto chunk = reader.next(); !chunk.empty(); chunk = reader.next()) visit(chunk);
+    const Lock lock(mutex);
+    too_large.insert(too_large.end(), passed_over.begin(), passed_over.end());
+  });
+  // One at a time, with the memory of all threads.
+  for (const uint64_t key : too_large) visit(Reader(*this, key, key, chunk_pairs_, keeps).next());
+}
+
+Partitions::Reader::Reader(const Partitions& all, uint64_t first_key, uint64_t last_key,
+                           size_t max_pairs, const Keeps& keeps, std::vector<uint64_t>* too_large)
+    : all_(all),
+      first_key_(first_key),
+      last_key_(last_key),
+      max_pairs_(std::max<size_t>(max_pairs, 2)),
+      keeps_(keeps),
+      too_large_(too_large),
+      partition_(first_key >> (64 - kRadixBits)),
+      block_(all.block_pairs_) {}
+
+std::span<KeyValue> Partitions::Reader::next() {
+  while (true) {
+    if (ranges_.empty()) {
+      if (partition_ > last_key_ >> (64 - kRadixBits)) return {};
+      begin_partition();
     }
-    read_part(partition_, keeps);
-    if (++part_ >> part_bits_ != 0) {
-      ++partition_;
-      part_ = 0;
-      part_bits_ = -1;
+    const Range range = ranges_.back();
+    ranges_.pop_back();
+    if (!gather(range)) {
+      split(range);
+    } else if (!chunk_.empty()) {
+      std::sort(chunk_.begin(), chunk_.end());
+      return chunk_;
     }
   }
-  if (chunk_.empty()) chunk_ = {};  // its memory, too
-  return chunk_;
 }
 
-void Partitions::read_part(size_t partition, const std::function<bool(const KeyValue&)>& keeps) {
-  const auto part_of = [&](uint64_t key) {
-    return part_bits_ == 0 ? 0 : key << kRadixBits >> (64 - part_bits_);
-  };
-  for (const Block& block : blocks_[partition]) {
+// Divides the next partition so that its parts fit, if keys are spread evenly.
+void Partitions::Reader::begin_partition() {
+  const uint64_t begin = uint64_t{partition_} << (64 - kRadixBits);
+  const uint64_t first = std::max(first_key_, begin);
+  const uint64_t last = std::min(last_key_, begin | kLastKey >> kRadixBits);
+  const double width = static_cast<double>(last - first) + 1;
+  const double num_pairs = static_cast<double>(all_.partitions_[partition_].num_pairs) * width /
+                           static_cast<double>(uint64_t{1} << (64 - kRadixBits));
+  const double parts = num_pairs / static_cast<double>(max_pairs_);
+  const uint64_t num_parts = parts <= 1 ? 1 : static_cast<uint64_t>(parts * 1.25) + 1;
+  const uint64_t step = (last - first) / num_parts;
+  uint64_t end = last;
+  for (uint64_t part = num_parts; step > 0 && part-- > 1; end = first + part * step - 1) {
+    ranges_.push_back({first + part * step, end});
+  }
+  ranges_.push_back({first, end});
+  ++partition_;
+}
+
+// Reads the pairs of a range; false: there are more than fit.
+bool Partitions::Reader::gather(const Range& range) {
+  chunk_.clear();
+  const bool is_one_key = range.first == range.last && too_large_ == nullptr;
+  const size_t max_pairs = is_one_key ? all_.chunk_pairs_ : max_pairs_;
+  const Partition& partition = all_.partitions_[range.first >> (64 - kRadixBits)];
+  chunk_.reserve(std::min(max_pairs, static_cast<size_t>(partition.num_pairs)));
+  for (const Block& block : partition.blocks) {
     const std::span<KeyValue> pairs(block_.data(), static_cast<size_t>(block.num_pairs));
-    read_spool(spool_, block.offset_bytes, std::as_writable_bytes(pairs));
+    read_spool(all_.spool_, block.offset_bytes, std::as_writable_bytes(pairs));
     for (const KeyValue& pair : pairs) {
-      if (part_of(pair.key) != part_ || !keeps(pair)) continue;
-      if (chunk_.size() == chunk_pairs_) {
-        fail(ErrorCode::kUsage,
-             "--memory is too small: more than {} of pairs that must be sorted together; expected "
-             "several times as much, or fewer documents that are alike",
-             format_bytes(static_cast<int64_t>(chunk_pairs_) * kPairBytes));
-      }
-      if (chunk_.capacity() == chunk_.size()) {
-        chunk_.reserve(std::min(chunk_pairs_, std::max<size_t>(1024, chunk_.size() * 3 / 2)));
-      }
+      if (pair.key < range.first || pair.key > range.last || !keeps_(pair)) continue;
+      if (chunk_.size() == max_pairs) return false;
       chunk_.push_back(pair);
     }
   }
-  std::sort(chunk_.begin(), chunk_.end());
+  return true;
 }
 
-void Partitions::for_each_chunk(const std::function<bool(const KeyValue&)>& keeps,
-                                const std::function<void(std::span<KeyValue>)>& visit) {
-  for (std::span<KeyValue> chunk = next_chunk(keeps); !chunk.empty(); chunk = next_chunk(keeps)) {
-    visit(chunk);
+// Divides a range of which a chunk is full, in the middle of the keys in the chunk.
+void Partitions::Reader::split(const Range& range) {
+  if (range.first == range.last) {
+    if (too_large_ != nullptr) return too_large_->push_back(range.first);
+    fail(ErrorCode::kUsage,
+         "--memory is too small: more than {} of pairs that must be sorted together; expected "
+         "several times as much, or fewer documents that are alike",
+         format_bytes(static_cast<int64_t>(all_.chunk_pairs_) * kPairBytes));
   }
+  const auto middle = chunk_.begin() + static_cast<std::ptrdiff_t>(chunk_.size() / 2);
+  std::nth_element(chunk_.begin(), middle, chunk_.end());
+  const uint64_t upper = middle->key > range.first ? middle->key : range.first + 1;
+  ranges_.push_back({upper, range.last});
+  ranges_.push_back({range.first, upper - 1});
 }
 
 }  // namespace skein

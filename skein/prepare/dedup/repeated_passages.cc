@@ -1,6 +1,7 @@
 #include "skein/prepare/dedup/repeated_passages.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 namespace skein {
@@ -48,19 +49,20 @@ uint64_t PassageHasher::hash(std::string_view passage) {
   return hash == 0 ? 1 : hash;
 }
 
-int cut_shift(int64_t num_documents) {
-  return 64 - std::bit_width(static_cast<uint64_t>(std::max<int64_t>(num_documents, 2)));
+int cut_shift(uint64_t num_documents) {
+  return 64 - std::bit_width(std::max<uint64_t>(num_documents, 2));
 }
 
-PassageCounts find_repeated(Partitions& hashes, const DocumentTable& table,
-                            const Removals& removals, int64_t max_documents, Partitions& cuts) {
-  PassageCounts counts;
+PassageCounts find_repeated(const Partitions& hashes, const DocumentTable& table,
+                            const Removals& removals, int64_t max_documents, int num_threads,
+                            Partitions& cuts) {
+  std::atomic<int64_t> num_passages = 0;
   const int shift = cut_shift(table.size());
   // Once per document, though it may hold the passage several times.
   const auto visit = [&](std::span<KeyValue> pairs) {
     const auto end = std::unique(pairs.begin(), pairs.end());
     if (end - pairs.begin() <= max_documents) return;
-    ++counts.num_passages;
+    ++num_passages;
     uint64_t keeper = pairs.front().value;
     Hash128 least = table.at(keeper).text;
     for (auto pair = pairs.begin() + 1; pair != end; ++pair) {
@@ -72,27 +74,29 @@ PassageCounts find_repeated(Partitions& hashes, const DocumentTable& table,
     }
   };
   const auto keeps = [&](const KeyValue& pair) { return !removals.contains(pair.value); };
-  hashes.for_each_chunk(keeps, [&](std::span<KeyValue> chunk) {
+  hashes.for_each_chunk(num_threads, keeps, [&](std::span<KeyValue> chunk) {
     for (size_t begin = 0, end = 0; begin < chunk.size(); begin = end) {
       while (end < chunk.size() && chunk[end].key == chunk[begin].key) ++end;
       visit(chunk.subspan(begin, end - begin));
     }
   });
-  return counts;
+  cuts.finish();
+  return {num_passages};
 }
 
-CutReader::CutReader(Partitions& cuts, int64_t num_documents)
-    : cuts_(cuts), shift_(cut_shift(num_documents)) {}
+CutReader::CutReader(const Partitions& cuts, uint64_t num_documents, uint64_t begin, uint64_t end,
+                     size_t max_pairs)
+    : shift_(cut_shift(num_documents)),
+      keeps_all_([](const KeyValue&) { return true; }),
+      reader_(cuts, begin << shift_, (end << shift_) - 1, max_pairs, keeps_all_),
+      chunk_(reader_.next()) {}
 
 std::vector<uint64_t> CutReader::of_document(uint64_t document) {
   std::vector<uint64_t> hashes;
-  const auto next = [&] { chunk_ = cuts_.next_chunk([](const KeyValue&) { return true; }); };
-  if (!is_started_) next();
-  is_started_ = true;
   while (!chunk_.empty() && chunk_.front().key >> shift_ == document) {
     hashes.push_back(chunk_.front().value);
     chunk_ = chunk_.subspan(1);
-    if (chunk_.empty()) next();
+    if (chunk_.empty()) chunk_ = reader_.next();
   }
   return hashes;
 }

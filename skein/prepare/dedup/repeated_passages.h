@@ -6,7 +6,7 @@
 //          smallest xxh3-128, and goes from all others. CCNet and Dolma keep the one that they read
 //          first; this choice does not depend on the order. What repeats within one document stays.
 // Memory   partitions.h
-// Threads  a PassageHasher is one thread's
+// Threads  a PassageHasher, and a CutReader, is one thread's
 // Source   Wenzek et al., "CCNet", 2020; Soldaini et al., "Dolma", 2024
 #pragma once
 
@@ -45,22 +45,25 @@ struct PassageCounts {
 
 // `hashes` holds (hash, document) for the passages of all documents; what shall go is added to
 // `cuts`, as (document << cut_shift(num_documents), hash).
-PassageCounts find_repeated(Partitions& hashes, const DocumentTable& table,
-                            const Removals& removals, int64_t max_documents, Partitions& cuts);
-int cut_shift(int64_t num_documents);
+PassageCounts find_repeated(const Partitions& hashes, const DocumentTable& table,
+                            const Removals& removals, int64_t max_documents, int num_threads,
+                            Partitions& cuts);
+int cut_shift(uint64_t num_documents);
 
-// Gives the cuts of one document after another.
+// Gives the cuts of one document after another, of those from `begin` to before `end`.
+// Memory   `max_pairs` of partitions.h
 class CutReader {
  public:
-  CutReader(Partitions& cuts, int64_t num_documents);
+  CutReader(const Partitions& cuts, uint64_t num_documents, uint64_t begin, uint64_t end,
+            size_t max_pairs);
   // The hashes of passages to cut, in ascending order; documents must be asked for in order.
   std::vector<uint64_t> of_document(uint64_t document);
 
  private:
-  Partitions& cuts_;
   int shift_;
+  Partitions::Keeps keeps_all_;
+  Partitions::Reader reader_;
   std::span<KeyValue> chunk_;
-  bool is_started_ = false;
 };
 
 }  // namespace skein

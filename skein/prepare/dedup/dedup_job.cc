@@ -1,0 +1,127 @@
+#include "skein/prepare/dedup/dedup_job.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "skein/base/error.h"
+#include "skein/base/units.h"
+#include "skein/prepare/dedup/signatures.h"
+#include "skein/prepare/ingest_shards.h"
+#include "skein/prepare/outputs.h"
+
+namespace skein {
+namespace {
+
+constexpr int64_t kMinMemoryBytes = int64_t{256} << 20;
+constexpr int64_t kMaxShards = 100'000;
+
+void check_options(const std::vector<fs::path>& inputs, const DedupOptions& options) {
+  if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to read: expected files or folders");
+  if (options.memory_bytes < kMinMemoryBytes) {
+    fail(ErrorCode::kUsage, "--memory {}: expected at least 256MiB",
+         format_bytes(options.memory_bytes));
+  }
+  const MinHashOptions& minhash = options.minhash;
+  if (minhash.num_words < 1 || minhash.num_bands < 1 || minhash.num_rows < 1 ||
+      minhash.num_bands * minhash.num_rows > 4096) {
+    fail(ErrorCode::kUsage,
+         "{} bands of {} rows over n-grams of {} words: expected at least 1 each, and at most 4096 "
+         "hashes in all",
+         minhash.num_bands, minhash.num_rows, minhash.num_words);
+  }
+  if (options.equality == Equality::kNone && !options.removes_near &&
+      options.passage == Passage::kNone && options.against.empty()) {
+    fail(ErrorCode::kUsage,
+         "nothing to remove: --exact off, --near off, neither --passages nor "
+         "--against");
+  }
+  if (options.num_shards && (*options.num_shards < 1 || *options.num_shards > kMaxShards)) {
+    fail(ErrorCode::kUsage, "--shards {}: expected 1 to {}", *options.num_shards, kMaxShards);
+  }
+}
+
+// Of all that the bytes of the outputs follow from.
+std::string fingerprint(const DedupJob& job, const DedupOptions& options) {
+  Json all = {"dedup",
+              signature_key(options, *job.evaluation),
+              options.max_documents_of_passage,
+              options.num_shards.value_or(0),
+              options.read.text_column,
+              options.read.as_text,
+              options.skip_invalid_lines};
+  for (const InputFile& file : job.found.files) {
+    all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
+  }
+  const std::string text = all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return xxh3_128_hex(std::as_bytes(std::span(text)));
+}
+
+}  // namespace
+
+DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
+                   const DedupOptions& options) {
+  check_options(inputs, options);
+  DedupJob job;
+  job.out = options.num_shards && !out.has_filename() ? out.parent_path() : out;
+  job.found = find_inputs(inputs, {job.out, work_folder_of(job.out)});
+  job.evaluation.emplace(options.contamination_words, options.memory_bytes / 8);
+  for (const fs::path& file : options.against) job.evaluation->add_file(file, options.read);
+  const std::string made_from = fingerprint(job, options);
+  for (int64_t i = 0; i < options.num_shards.value_or(1); ++i) {
+    const fs::path path = options.num_shards ? shard_path(job.out, i, *options.num_shards) : out;
+    job.parts.push_back({path, made_from});
+  }
+  const auto is_made = [&](const CorpusPart& part) {
+    return !options.overwrite && is_made_from(part.path, made_from);
+  };
+  job.is_finished = std::all_of(job.parts.begin(), job.parts.end(), is_made);
+  for (const CorpusPart& part : job.parts) {
+    std::error_code ignored;
+    if (fs::exists(part.path, ignored)) check_not_outputs(job.found.files, {part.path});
+    if (!is_made(part)) check_output("--out", part.path, options.overwrite);
+  }
+  return job;
+}
+
+PiecesOptions pieces_options(const DedupJob& job, const DedupOptions& options) {
+  PiecesOptions pieces;
+  pieces.work_folder = work_folder_of(job.out);
+  pieces.num_threads = options.num_threads;
+  pieces.read = options.read;
+  pieces.skip_invalid_lines = options.skip_invalid_lines;
+  pieces.worker = "dedup";
+  return pieces;
+}
+
+void PassProgress::begin(const char* pass) { set({pass, 0, 0}); }
+
+void PassProgress::set(const DedupProgress& progress) {
+  const Lock lock(mutex_);
+  progress_ = progress;
+  told_documents_ = progress.num_documents;
+  if (on_progress_) on_progress_(progress_);
+}
+
+void PassProgress::note(size_t num_documents, size_t num_bytes) {
+  constexpr int64_t kTellEvery = 20'000;
+  const Lock lock(mutex_);
+  progress_.num_documents += static_cast<int64_t>(num_documents);
+  progress_.num_bytes += static_cast<int64_t>(num_bytes);
+  if (!on_progress_ || progress_.num_documents - told_documents_ < kTellEvery) return;
+  told_documents_ = progress_.num_documents;
+  on_progress_(progress_);
+}
+
+SigningCounts read_and_sign(Pieces& pieces, const DedupJob& job, const DedupOptions& options,
+                            PassProgress& progress) {
+  pieces.make(copy_documents().make_worker, [&](const PiecesProgress& read) {
+    progress.set({"reading", read.num_documents, read.num_bytes});
+  });
+  const PieceReport total = pieces.total();
+  check_cluster_memory(total.num_documents, options.memory_bytes);
+  progress.begin("signing");
+  return sign_pieces(pieces, options, *job.evaluation, num_threads_or_cores(options.num_threads),
+                     [&](size_t documents, size_t bytes) { progress.note(documents, bytes); });
+}
+
+}  // namespace skein
