@@ -12,6 +12,7 @@
 #include "skein/config/config.h"
 #include "skein/config/node_range.h"
 #include "skein/data/skipped_batches.h"
+#include "skein/objects/object_url.h"
 #include "skein/optim/update.h"
 
 namespace skein {
@@ -50,6 +51,19 @@ void check_names(std::span<const DataSource> sources, const char* key, const Che
                   "[[data.{}]] has two corpora of the name \"{}\": expected another `name` for one "
                   "of them",
                   key, name);
+  }
+}
+
+// Corpora and tokenizers are read from a store; what these name is not.
+void check_places(const Config& config, const Checker& check) {
+  const std::pair<const char*, const std::string&> paths[] = {
+      {"run.dir", config.run.dir},
+      {"model.hf_config", config.model.hf_config},
+      {"model.init_from", config.model.init_from},
+  };
+  for (const auto& [key, path] : paths) {
+    check.require(!is_object_url(path), "{} is '{}': expected a path, not an object of a store",
+                  key, path);
   }
 }
 
@@ -234,6 +248,7 @@ void check_config(const Config& config, const std::string& name, ConfigUse use) 
       !accepted.ok()) {
     check.require(false, "{}", accepted.error().what());
   }
+  check_places(config, check);
   check_data(config, check, use);
   check_roll_back(config, check);
   check_model(config.model, check);

@@ -5,6 +5,8 @@
 #include <arrow/io/interfaces.h>
 #include <arrow/util/future.h>
 #include <arrow/util/key_value_metadata.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -175,19 +177,87 @@ std::vector<ObjectInfo> list_objects(const ObjectUrl& url) {
   return objects;
 }
 
+bool has_object(const ObjectUrl& url) {
+  return value_or_fail(store_of(url)->GetFileInfo(url.path()), url.text()).IsFile();
+}
+
 std::shared_ptr<arrow::io::RandomAccessFile> open_object(const ObjectUrl& url) {
   return value_or_fail(store_of(url)->OpenInputFile(url.path()), url.text());
 }
 
 int64_t repeated_requests() { return num_repeated; }
 
-class ObjectReader::Parts {
+namespace {
+
+// An object as it was when it was opened.
+class OpenedObject {
  public:
-  explicit Parts(const ObjectUrl& url)
+  explicit OpenedObject(const ObjectUrl& url)
       : url_(url),
         file_(open_object(url)),
         num_bytes_(value_or_fail(file_->GetSize(), url.text())),
         tag_(tag_of(*file_, url.text())) {}
+
+  const ObjectUrl& url() const { return url_; }
+  int64_t num_bytes() const { return num_bytes_; }
+  auto read_async(int64_t begin, int64_t num_bytes) {
+    return file_->ReadAsync(file_->io_context(), begin, num_bytes);
+  }
+
+  // Bytes that came before are of the object that was opened, if this returns.
+  void check_same() {
+    const auto now = open_object(url_);
+    if (tag_of(*now, url_.text()) == tag_) return;
+    fail(ErrorCode::kCorrupt, "{}: replaced while it was read: start again", url_.text());
+  }
+
+  // Arrow hands on what came of a body that ends early.
+  void read(int64_t begin, std::span<char> out) {
+    const auto wanted = static_cast<int64_t>(out.size());
+    for (int64_t repeats = 0;; ++repeats) {
+      const arrow::Result<int64_t> came = file_->ReadAt(begin, wanted, out.data());
+      if (came.ok() && *came == wanted) return;
+      if (!came.ok()) check_same();  // one that is gone, or may not be read, is not asked for again
+      if (repeats == kMaxRepeats) {
+        check(came.status(), url_.text());
+        fail_object(url_.text(),
+                    fmt::format("{} bytes came instead of {}, from byte {}", *came, wanted, begin));
+      }
+      ++num_repeated;
+      std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms(repeats)));
+    }
+  }
+
+ private:
+  const ObjectUrl url_;
+  const std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  const int64_t num_bytes_;
+  const std::string tag_;
+};
+
+class ObjectRanges : public RangeReader {
+ public:
+  explicit ObjectRanges(const ObjectUrl& url) : object_(url) {}
+  std::string name() const override { return object_.url().text(); }
+  int64_t num_bytes() const override { return object_.num_bytes(); }
+  void read(int64_t begin, std::span<char> out) override {
+    object_.read(begin, out);
+    object_.check_same();
+  }
+
+ private:
+  OpenedObject object_;
+};
+
+}  // namespace
+
+std::unique_ptr<RangeReader> open_ranges(const ObjectUrl& url) {
+  return std::make_unique<ObjectRanges>(url);
+}
+
+class ObjectReader::Parts {
+ public:
+  explicit Parts(const ObjectUrl& url) : object_(url) {}
 
   size_t read(std::span<char> out) {
     if (part_left_.empty() && !next_part()) return 0;
@@ -204,13 +274,14 @@ class ObjectReader::Parts {
   };
 
   bool next_part() {
-    while (ahead_.size() < kPartsAhead && asked_ < num_bytes_) {
-      const int64_t count = std::min(kPartBytes, num_bytes_ - asked_);
-      ahead_.push_back({asked_, count, file_->ReadAsync(file_->io_context(), asked_, count)});
+    while (ahead_.size() < kPartsAhead && asked_ < object_.num_bytes()) {
+      const int64_t count = std::min(kPartBytes, object_.num_bytes() - asked_);
+      ahead_.push_back({asked_, count, object_.read_async(asked_, count)});
       asked_ += count;
     }
     if (ahead_.empty()) {
-      check_same();
+      if (!is_checked_ && asked_ > 0) object_.check_same();
+      is_checked_ = true;
       return false;
     }
     const Part part = std::move(ahead_.front());
@@ -220,32 +291,16 @@ class ObjectReader::Parts {
     return true;
   }
 
-  // Arrow hands on what came of a body that ends early.
   std::shared_ptr<arrow::Buffer> whole(const Part& part) {
-    arrow::Result<std::shared_ptr<arrow::Buffer>> bytes = part.bytes.result();
-    for (int64_t repeats = 0; repeats < kMaxRepeats; ++repeats) {
-      if (bytes.ok() && (*bytes)->size() == part.num_bytes) return *bytes;
-      ++num_repeated;
-      std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms(repeats)));
-      bytes = file_->ReadAt(part.begin, part.num_bytes);
-    }
-    check(bytes.status(), url_.text());
-    fail_object(url_.text(), fmt::format("{} bytes came instead of {}, from byte {}",
-                                         (*bytes)->size(), part.num_bytes, part.begin));
+    const arrow::Result<std::shared_ptr<arrow::Buffer>> came = part.bytes.result();
+    if (came.ok() && (*came)->size() == part.num_bytes) return *came;
+    ++num_repeated;
+    std::string bytes(static_cast<size_t>(part.num_bytes), '\0');
+    object_.read(part.begin, bytes);
+    return arrow::Buffer::FromString(std::move(bytes));
   }
 
-  void check_same() {
-    if (is_checked_ || num_bytes_ == 0) return;
-    is_checked_ = true;
-    const auto now = open_object(url_);
-    if (tag_of(*now, url_.text()) == tag_) return;
-    fail(ErrorCode::kCorrupt, "{}: replaced while it was read: start again", url_.text());
-  }
-
-  ObjectUrl url_;
-  std::shared_ptr<arrow::io::RandomAccessFile> file_;
-  int64_t num_bytes_;
-  std::string tag_;
+  OpenedObject object_;
   int64_t asked_ = 0;
   bool is_checked_ = false;
   std::deque<Part> ahead_;
@@ -256,5 +311,34 @@ class ObjectReader::Parts {
 ObjectReader::ObjectReader(const ObjectUrl& url) : parts_(std::make_unique<Parts>(url)) {}
 ObjectReader::~ObjectReader() = default;
 size_t ObjectReader::read(std::span<char> out) { return parts_->read(out); }
+
+std::string read_file_or_object(const fs::path& path, int64_t max_bytes) {
+  if (!is_object_url(path)) return read_file(path, max_bytes);
+  const auto object = open_ranges(parse_object_url(path.native()));
+  if (object->num_bytes() > max_bytes) {
+    fail(ErrorCode::kInvalid, "{}: {} bytes: expected at most {}", path.string(),
+         object->num_bytes(), max_bytes);
+  }
+  std::string bytes(static_cast<size_t>(object->num_bytes()), '\0');
+  if (!bytes.empty()) object->read(0, bytes);
+  return bytes;
+}
+
+MappedFile copy_object(const ObjectUrl& url, const fs::path& folder,
+                       const std::function<void(int64_t)>& on_read) {
+  std::string name = (folder.empty() ? fs::temp_directory_path() : folder) / "skein_object_XXXXXX";
+  const FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
+  if (file.get() < 0) {
+    fail(errno_code(errno), "cannot create {} for {}: {}", name, url.text(), errno_text(errno));
+  }
+  ::unlink(name.c_str());
+  ObjectReader object(url);
+  std::string buffer(size_t{1} << 20, '\0');
+  while (const size_t count = object.read(buffer)) {
+    write_all(file.get(), std::as_bytes(std::span(buffer.data(), count)), url.text());
+    if (on_read) on_read(static_cast<int64_t>(count));
+  }
+  return MappedFile(file, url.text());
+}
 
 }  // namespace skein

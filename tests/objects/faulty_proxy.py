@@ -15,7 +15,7 @@ FAULTS = ("slow_down", "reset", "cut", "stall")
 
 
 class FaultyProxy:
-    def __init__(self, port_of_store, period):
+    def __init__(self, port_of_store, period, faults=FAULTS, on_request=lambda method, path: None):
         self.counts = dict.fromkeys(FAULTS, 0)
         self.num_requests = 0
         lock = threading.Lock()
@@ -34,8 +34,8 @@ class FaultyProxy:
                     seen[self.command] = seen.get(self.command, 0) + 1
                     if seen[self.command] % period:
                         return None
-                    faults = FAULTS if self.command == "GET" else FAULTS[:2]  # others have no body to cut
-                    which = faults[seen[self.command] // period % len(faults)]
+                    possible = faults if self.command == "GET" else FAULTS[:2]  # others have no body to cut
+                    which = possible[seen[self.command] // period % len(possible)]
                     if which == "stall" and proxy.counts["stall"]:
                         which = "cut"
                     proxy.counts[which] += 1
@@ -49,6 +49,7 @@ class FaultyProxy:
 
             def forward(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                on_request(self.command, self.path)
                 fault = self.fault()
                 if fault == "reset":
                     return self.reset()
