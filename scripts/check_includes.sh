@@ -28,7 +28,7 @@ BEGIN {
           "config: model optim data checkpoint;" \
           "passes: schedule ops;  model: ops;  optim: ops;  schedule: ir comm;  ops: ir comm;" \
           "launch: runtime supervise replica;  replica: checkpoint;  supervise: store;  runtime: ir comm;" \
-          "ir: tensor;  comm: tensor store;  prepare: data objects;  objects: base;  data: tensor bpe;  checkpoint: tensor objects;  tensor: base;  store: base;  bpe: base;  base:"
+          "ir: tensor;  comm: tensor store;  prepare: data;  objects: base;  data: tensor bpe objects;  checkpoint: tensor objects;  tensor: base;  store: base;  bpe: base;  base:"
   num_rooms = split(rooms, lines, / *; */)
   for (i = 1; i <= num_rooms; i++) {
     split(lines[i], sides, / *: */)

@@ -101,8 +101,8 @@ std::string_view beginning_of(std::string_view text, int64_t bytes) {
 int64_t chosen_document(const Corpus& corpus, const ShowOptions& options) {
   if (!options.find.empty()) {
     for (int64_t i = options.document; i < corpus.num_documents(); ++i) {
-      const std::string_view text = corpus.document(i);
-      if (text.find(options.find) != std::string_view::npos) return i;
+      const HeldText text = corpus.document(i);
+      if (text.view().find(options.find) != std::string_view::npos) return i;
       corpus.forget(text);
     }
     fail(ErrorCode::kUsage, "{}: no document from {} on holds \"{}\"", corpus.path().string(),
@@ -129,12 +129,14 @@ int show_corpus(const ShowOptions& options) {
   const int64_t last = std::min(chosen + options.around, corpus.num_documents() - 1);
   OrderedJson documents = OrderedJson::array();
   for (int64_t i = std::max<int64_t>(0, chosen - options.around); i <= last; ++i) {
-    const std::string_view whole = corpus.document(i);
-    const std::string_view text = beginning_of(whole, options.max_bytes);
+    const int64_t num_bytes = corpus.document_bytes(i);
+    const HeldText held = corpus.part(i, 0, options.max_bytes + 1);
+    const std::string_view text = beginning_of(held, options.max_bytes);
+    const int64_t left = num_bytes - static_cast<int64_t>(text.size());
     std::vector<int32_t> ids;
     if (tokenizer != nullptr) tokenizer->encode(text, ids);
     if (options.json) {
-      OrderedJson one = {{"document", i}, {"bytes", whole.size()}};
+      OrderedJson one = {{"document", i}, {"bytes", num_bytes}};
       if (const auto origin = origins.find(i)) {
         one["source"] = origin->path;
         one["record"] = origin->record;
@@ -145,16 +147,12 @@ int show_corpus(const ShowOptions& options) {
       continue;
     }
     const auto origin = origins.find(i);
-    fmt::print("--- document {} of {}, {}{}\n", i, corpus.num_documents(),
-               format_bytes(static_cast<int64_t>(whole.size())),
+    fmt::print("--- document {} of {}, {}{}\n", i, corpus.num_documents(), format_bytes(num_bytes),
                origin ? fmt::format(", {}:{}", origin->path, origin->record) : "");
     fmt::print("{}", tokenizer == nullptr
                          ? plain_text(text)
                          : TokenText(*tokenizer, is_coloured(options)).of(ids) + "\n");
-    if (text.size() < whole.size()) {
-      fmt::print("… and {} more (--max-bytes)\n",
-                 format_bytes(static_cast<int64_t>(whole.size() - text.size())));
-    }
+    if (left > 0) fmt::print("… and {} more (--max-bytes)\n", format_bytes(left));
   }
   if (options.json) print_json({{"documents", std::move(documents)}});
   return kExitDone;

@@ -61,6 +61,7 @@ struct DataConfig {
   int64_t sequence_length = 4096;
   bool document_mask = true;
   std::string skip_batches;  // SkippedBatches::parse
+  int64_t cache_bytes = int64_t{2} << 30;
   bool operator==(const DataConfig&) const = default;
 };
 

@@ -72,7 +72,8 @@ std::vector<ConfigField> make_fields() {
        "output projections of attention and MLP start with init_std / sqrt(2 * layers)"},
 
       {"data", "train", at<&C::data, &DataConfig::train>,
-       "the corpus: an Arrow stream file written by `skein data ingest`, or a folder of them",
+       "the corpus: an Arrow stream file written by `skein data ingest`, or a folder of them; also "
+       "s3://BUCKET/KEY, as all corpora and the tokenizer",
        required_path()},
       {"data", "source", at<&C::data, &DataConfig::source>,
        "in place of train: several corpora, read together, each for its share of the tokens: "
@@ -91,6 +92,9 @@ std::vector<ConfigField> make_fields() {
       {"data", "skip_batches", at<&C::data, &DataConfig::skip_batches>,
        "batches that no step trains on, by their numbers from 1, such as `17, 40-44`; what the "
        "checkpoint lists beside them stays skipped"},
+      {"data", "cache_bytes", at<&C::data, &DataConfig::cache_bytes>,
+       "what a worker keeps of corpora in a store (s3://…), in a file of TMPDIR that has no name",
+       between(1 << 20, kMaxInteger)},
 
       {"batch", "global_sequences", at<&C::batch, &BatchConfig::global_sequences>,
        "rows in the global batch of one update", between(1, kMaxCount)},

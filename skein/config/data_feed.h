@@ -3,6 +3,7 @@
 
 #include <iterator>
 #include <list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,14 +19,16 @@ class DataFeed {
  public:
   // What [data] says to train on: train or the sources. Throws where a corpus cannot be read or is
   // smaller than one batch; of several, one smaller than a batch is read again and again.
-  // `tokenizer` must outlive the feed.
-  DataFeed(const Tokenizer& tokenizer, const Config& config, int64_t vocab_size)
+  // `tokenizer` must outlive the feed. `cache`: of corpora in a store; null: one of its own.
+  DataFeed(const Tokenizer& tokenizer, const Config& config, int64_t vocab_size,
+           std::shared_ptr<ObjectCache> cache = nullptr)
       : DataFeed(training_sources(config), tokenizer, config, vocab_size,
-                 config.data.source.empty() ? "data.train" : "data.source") {}
+                 config.data.source.empty() ? "data.train" : "data.source", std::move(cache)) {}
   // One corpus; `key` is the configuration key that errors name.
   DataFeed(const std::string& path, const Tokenizer& tokenizer, const Config& config,
-           int64_t vocab_size, const std::string& key)
-      : DataFeed(std::vector<DataSource>{{path, 1, ""}}, tokenizer, config, vocab_size, key) {}
+           int64_t vocab_size, const std::string& key, std::shared_ptr<ObjectCache> cache = nullptr)
+      : DataFeed(std::vector<DataSource>{{path, 1, ""}}, tokenizer, config, vocab_size, key,
+                 std::move(cache)) {}
   DataFeed(const DataFeed&) = delete;
   DataFeed& operator=(const DataFeed&) = delete;
 
@@ -52,15 +55,17 @@ class DataFeed {
     LaneContext context;
 
     Entry(const DataSource& source, const Tokenizer& tokenizer, const LaneOptions& options,
-          const std::string& key)
-        : corpus(open_corpus(source.path, key)),
+          const std::string& key, std::shared_ptr<ObjectCache> cache)
+        : corpus(open_corpus(source.path, key, std::move(cache))),
           documents(corpus),
           context(documents, tokenizer, options) {}
   };
 
   DataFeed(const std::vector<DataSource>& sources, const Tokenizer& tokenizer, const Config& config,
-           int64_t vocab_size, const std::string& key)
-      : mixture_(open(entries_, sources, tokenizer, lane_options(config, vocab_size), key)) {}
+           int64_t vocab_size, const std::string& key, std::shared_ptr<ObjectCache> cache)
+      : mixture_(open(
+            entries_, sources, tokenizer, lane_options(config, vocab_size), key,
+            cache ? std::move(cache) : std::make_shared<ObjectCache>(config.data.cache_bytes))) {}
 
   static std::vector<DataSource> training_sources(const Config& config) {
     if (!config.data.source.empty()) return config.data.source;
@@ -68,11 +73,12 @@ class DataFeed {
   }
 
   static Mixture open(std::list<Entry>& entries, const std::vector<DataSource>& sources,
-                      const Tokenizer& tokenizer, LaneOptions options, const std::string& key) {
+                      const Tokenizer& tokenizer, LaneOptions options, const std::string& key,
+                      const std::shared_ptr<ObjectCache>& cache) {
     options.may_be_small = sources.size() > 1;
     std::vector<Mixture::Part> parts;
     for (const DataSource& source : sources) {
-      entries.emplace_back(source, tokenizer, options, key);
+      entries.emplace_back(source, tokenizer, options, key, cache);
       parts.push_back({&entries.back().context, source.name, source.weight});
     }
     return Mixture(std::move(parts));

@@ -17,14 +17,6 @@ constexpr int64_t kBlocksPerLane = 1024;
 constexpr int64_t kSmallWindowBytes = int64_t{32} << 10;
 constexpr uint32_t kFeistelRounds = 8;
 
-// The first position at or after `offset` that does not split a UTF-8 character. Text that is not
-// UTF-8 moves by at most three bytes.
-int64_t utf8_boundary(std::string_view text, int64_t offset) {
-  const int64_t last = std::min<int64_t>(offset + 3, static_cast<int64_t>(text.size()));
-  while (offset < last && (static_cast<unsigned char>(text[offset]) & 0xC0) == 0x80) ++offset;
-  return offset;
-}
-
 }  // namespace
 
 int64_t CorpusBlocks::segment_bytes(int64_t sequence_length) {
@@ -56,10 +48,31 @@ int64_t CorpusBlocks::boundary(int64_t index) const {
   if (begin == num_bytes_) return begin;
   const DocumentPlace at = source_.find(begin);
   if (at.begin == begin) return begin;
-  const std::string_view text = source_.document(at.document);
-  const int64_t end = at.begin + static_cast<int64_t>(text.size());
+  const int64_t end = at.begin + source_.document_bytes(at.document);
   if (end < window(index + 1)) return end;
-  return at.begin + utf8_boundary(text, begin - at.begin);
+  return utf8_boundary(at, begin);
+}
+
+// The first byte at or after `position` of the document that does not split a UTF-8 character. Text
+// that is not UTF-8 moves by at most three bytes.
+int64_t CorpusBlocks::utf8_boundary(const DocumentPlace& at, int64_t position) const {
+  const HeldText held = source_.part(at.document, position - at.begin, 3);
+  for (const char c : held.view()) {
+    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) break;
+    ++position;
+  }
+  return position;
+}
+
+void CorpusBlocks::read_ahead(int64_t index, int64_t byte, int64_t num_bytes) const {
+  const int64_t begin = window(index) + byte, end = window(index + 1);
+  source_.read_ahead({begin, std::min(begin + num_bytes, end)});
+  if (begin + num_bytes < end) source_.read_ahead({end, end + 1});
+}
+
+HeldText CorpusBlocks::text(const Segment& segment) const {
+  return source_.part(segment.document, segment.range.begin - segment.document_begin,
+                      segment.range.size());
 }
 
 Segment CorpusBlocks::segment(int64_t position, int64_t block_end) const {
@@ -73,27 +86,20 @@ Segment CorpusBlocks::next_segment(const Segment& segment, int64_t block_end) co
     at.begin = position;
     do {
       ++at.document;
-    } while (source_.document(at.document).empty());
+    } while (source_.document_bytes(at.document) == 0);
   }
   return segment_of(at, position, block_end);
 }
 
 Segment CorpusBlocks::segment_of(const DocumentPlace& at, int64_t position,
                                  int64_t block_end) const {
-  const std::string_view text = source_.document(at.document);
-  const int64_t document_end = at.begin + static_cast<int64_t>(text.size());
+  const int64_t document_end = at.begin + source_.document_bytes(at.document);
   int64_t end = std::min(document_end, block_end);
   const int64_t num_pieces = ceil_div(end - position, segment_bytes_);
   if (num_pieces > 1) {
-    const int64_t cut = position + ceil_div(end - position, num_pieces) - at.begin;
-    end = std::min(end, at.begin + utf8_boundary(text, cut));
+    end = std::min(end, utf8_boundary(at, position + ceil_div(end - position, num_pieces)));
   }
-  return {
-      at.document,
-      at.begin,
-      {position, end},
-      text.substr(static_cast<size_t>(position - at.begin), static_cast<size_t>(end - position)),
-      end == document_end};
+  return {at.document, at.begin, {position, end}, end == document_end};
 }
 
 BlockOrder::BlockOrder(uint64_t seed, int64_t num_blocks)

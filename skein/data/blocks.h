@@ -22,16 +22,20 @@
 
 namespace skein {
 
-// Numbered documents for lanes to read. The views live as long as the source.
+// Numbered documents for lanes to read. Texts must not outlive the source.
 class DocumentSource {
  public:
   virtual ~DocumentSource() = default;
   virtual int64_t num_documents() const = 0;
   virtual int64_t num_bytes() const = 0;  // of all documents together
-  virtual std::string_view document(int64_t index) const = 0;
+  virtual int64_t document_bytes(int64_t index) const = 0;
+  // The part of a document from `begin` on, of at most `num_bytes` bytes.
+  virtual HeldText part(int64_t index, int64_t begin, int64_t num_bytes) const = 0;
   // The document that holds byte `position` of all of them, 0 <= position < num_bytes().
   virtual DocumentPlace find(int64_t position) const = 0;
   virtual std::string name() const = 0;  // for errors
+  // Hints that bytes of all documents laid end to end will be read soon.
+  virtual void read_ahead(const ByteRange&) const {}
   // Hints that the text, or everything, will not be read again soon and need not stay in memory.
   virtual void forget(std::string_view) const {}
   virtual void forget_all() const {}
@@ -43,9 +47,13 @@ class CorpusDocuments final : public DocumentSource {
   explicit CorpusDocuments(const Corpus& corpus) : corpus_(corpus) {}
   int64_t num_documents() const override { return corpus_.num_documents(); }
   int64_t num_bytes() const override { return corpus_.num_bytes(); }
-  std::string_view document(int64_t index) const override { return corpus_.document(index); }
+  int64_t document_bytes(int64_t index) const override { return corpus_.document_bytes(index); }
+  HeldText part(int64_t index, int64_t begin, int64_t num_bytes) const override {
+    return corpus_.part(index, begin, num_bytes);
+  }
   DocumentPlace find(int64_t position) const override { return corpus_.find(position); }
   std::string name() const override { return corpus_.path().string(); }
+  void read_ahead(const ByteRange& range) const override { corpus_.read_ahead(range); }
   void forget(std::string_view text) const override { corpus_.forget(text); }
   void forget_all() const override { corpus_.forget_all(); }
 
@@ -53,19 +61,11 @@ class CorpusDocuments final : public DocumentSource {
   const Corpus& corpus_;
 };
 
-// Bytes [begin, end) of the corpus seen as one line of bytes.
-struct ByteRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t size() const { return end - begin; }
-};
-
 // The unit of tokenization: a document, or a part of one that had to be cut.
 struct Segment {
   int64_t document = 0;
   int64_t document_begin = 0;  // byte of the corpus where the document begins
   ByteRange range;
-  std::string_view text;
   bool ends_document = false;
 };
 
@@ -87,6 +87,10 @@ class CorpusBlocks {
   // 0 <= index < num_blocks().
   ByteRange block(int64_t index) const { return {boundary(index), boundary(index + 1)}; }
 
+  // Asks for the text of a block from byte `byte` of its window on, `num_bytes` of it, and for where
+  // it ends.
+  void read_ahead(int64_t index, int64_t byte, int64_t num_bytes) const;
+
   // The segment that begins at byte `position` of a block that ends at `block_end`. `position` must
   // be the beginning of the block or the end of the previous segment. Never empty: documents
   // without text are skipped.
@@ -95,8 +99,11 @@ class CorpusBlocks {
   // The segment after `segment`, which does not end its block; needs no search.
   Segment next_segment(const Segment& segment, int64_t block_end) const;
 
+  HeldText text(const Segment& segment) const;
+
  private:
   Segment segment_of(const DocumentPlace& at, int64_t position, int64_t block_end) const;
+  int64_t utf8_boundary(const DocumentPlace& at, int64_t position) const;
   int64_t window(int64_t index) const;
   int64_t boundary(int64_t index) const;
 

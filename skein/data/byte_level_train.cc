@@ -47,7 +47,7 @@ void count_words(std::string_view text, const Pattern& pattern, Counts& counts) 
 std::vector<bpe::CountedWord> count_words(const Corpus& corpus,
                                           const TrainTokenizerOptions& options) {
   struct Part {
-    std::vector<std::string_view> excerpts;
+    std::vector<HeldText> excerpts;
     Counts counts;
   };
   const int num_threads = options.num_threads > 0
@@ -57,9 +57,9 @@ std::vector<bpe::CountedWord> count_words(const Corpus& corpus,
   size_t next = 0;
   int64_t num_bytes = 0;
   const int64_t sample_bytes = options.sample_bytes > 0 ? options.sample_bytes : kSampleBytes;
-  sample_corpus(corpus, sample_bytes, kExcerptBytes, options.seed, [&](std::string_view excerpt) {
-    parts[next++ % parts.size()].excerpts.push_back(excerpt);
+  sample_corpus(corpus, sample_bytes, kExcerptBytes, options.seed, [&](HeldText excerpt) {
     num_bytes += static_cast<int64_t>(excerpt.size());
+    parts[next++ % parts.size()].excerpts.push_back(std::move(excerpt));
   });
   if (num_bytes == 0) {
     fail(ErrorCode::kInvalid, "{}: a sample of {} bytes holds no text", corpus.path().string(),
@@ -70,7 +70,8 @@ std::vector<bpe::CountedWord> count_words(const Corpus& corpus,
   if (options.on_progress) options.on_progress("counting words of", 0, num_bytes);
   parallel_for_each(parts, num_threads, [&](Part& part) {
     std::string composed;
-    for (const std::string_view excerpt : part.excerpts) {
+    for (const HeldText& held : part.excerpts) {
+      const std::string_view excerpt = held;
       count_words(is_composed ? bpe::to_nfc(excerpt, composed) : excerpt, pattern, part.counts);
     }
   });

@@ -9,6 +9,7 @@
 #include "skein/base/parallel.h"
 #include "skein/data/corpus_files.h"
 #include "skein/data/text_column.h"
+#include "skein/objects/object_store.h"
 
 namespace skein {
 namespace {
@@ -22,14 +23,15 @@ constexpr uintptr_t kForgetBytes = uintptr_t{2} << 20;
 // After so much text of a file was read, its other pages are dropped, too.
 constexpr int64_t kForgetFileBytes = int64_t{1} << 20;
 
-constexpr int kOpenAtOnce = 16;
+constexpr int kOpenAtOnce = 24;
 
 }  // namespace
 
 struct Corpus::File {
   fs::path path;
   MappedFile map;
-  std::span<const std::byte> bytes;  // of the map, or of from_bytes()
+  std::shared_ptr<CachedObject> object;  // in place of the map
+  std::span<const std::byte> bytes;      // of them, or of from_bytes()
   bool is_open = false;
   std::vector<TextColumn> columns;  // until they are numbered
   std::unique_ptr<std::atomic<int64_t>> read_bytes = std::make_unique<std::atomic<int64_t>>(0);
@@ -48,10 +50,10 @@ struct Corpus::Chunk {
 
 Corpus::Corpus() = default;
 Corpus::Corpus(Corpus&&) noexcept = default;
-Corpus& Corpus::operator=(Corpus&&) noexcept = default;
 Corpus::~Corpus() = default;
 
-Corpus::Corpus(const fs::path& path) : path_(path) {
+Corpus::Corpus(const fs::path& path, std::shared_ptr<ObjectCache> cache) : path_(path) {
+  if (is_object_url(path)) cache_ = cache ? std::move(cache) : std::make_shared<ObjectCache>();
   for (fs::path& file : corpus_files(path)) files_.push_back({.path = std::move(file)});
   open_files();
 }
@@ -64,25 +66,43 @@ Corpus Corpus::from_bytes(std::span<const std::byte> bytes, const fs::path& name
   return corpus;
 }
 
+Corpus Corpus::from_object(std::unique_ptr<RangeReader> reader,
+                           std::shared_ptr<ObjectCache> cache) {
+  Corpus corpus;
+  corpus.path_ = reader->name();
+  corpus.cache_ = std::move(cache);
+  corpus.files_.push_back({.path = corpus.path_, .object = corpus.cache_->add(std::move(reader))});
+  corpus.open_files();
+  return corpus;
+}
+
 // Several at once, because opening a file may take a round trip to the machine that holds it.
 void Corpus::open_files() {
   const auto pool =
       std::make_shared<arrow::CappedMemoryPool>(arrow::default_memory_pool(), kDecodedBytesLimit);
   memory_ = pool;
-  parallel_for_each(files_, kOpenAtOnce, [&](File& file) {
-    if (!file.is_open) {
-      file.map = MappedFile(file.path);
-      file.bytes = file.map.bytes();
-    }
-    for_each_text_column(file.bytes, file.path, "text", pool.get(), [&](TextColumn column) {
-      column.check_nulls();
-      if (column.num_documents() > 0) file.columns.push_back(std::move(column));
-    });
-  });
+  parallel_for_each(files_, kOpenAtOnce, [&](File& file) { open_file(file, pool.get()); });
   number_documents();
-  if (num_documents_ <= kCheckedDocuments) {
+  if (num_documents_ <= kCheckedDocuments && cache_ == nullptr) {
     for (const Chunk& chunk : chunks_) chunk.column.check_offsets();
   }
+}
+
+void Corpus::open_file(File& file, arrow::MemoryPool* pool) {
+  if (cache_ != nullptr) {
+    if (!file.object) {
+      file.object = cache_->add(open_ranges(parse_object_url(file.path.native())));
+    }
+    file.bytes = file.object->bytes();
+  } else if (!file.is_open) {
+    file.map = MappedFile(file.path);
+    file.bytes = file.map.bytes();
+  }
+  const ArrowBytes bytes = file.object ? ArrowBytes(*file.object) : ArrowBytes(file.bytes);
+  for_each_text_column(bytes, file.path, "text", pool, [&](TextColumn column) {
+    column.check_nulls();
+    if (column.num_documents() > 0) file.columns.push_back(std::move(column));
+  });
 }
 
 void Corpus::number_documents() {
@@ -109,7 +129,7 @@ void Corpus::forget(std::string_view text) const {
                        [](uintptr_t at, const File* file) { return at < file->address(); });
   if (after == files_by_address_.begin()) return;
   const File& file = **std::prev(after);
-  if (!file.holds(data)) return;  // decoded, so not in the map
+  if (!file.holds(data) || file.object) return;  // decoded, so not in the map
   const auto bytes = static_cast<int64_t>(text.size());
   if (file.read_bytes->fetch_add(bytes) % kForgetFileBytes + bytes >= kForgetFileBytes) {
     return file.map.forget(file.bytes);
@@ -135,9 +155,47 @@ const Corpus::Chunk& Corpus::chunk_of(int64_t index) const {
   return *std::prev(next);
 }
 
-std::string_view Corpus::document(int64_t index) const {
+HeldText Corpus::document(int64_t index) const {
   const Chunk& chunk = chunk_of(index);
   return chunk.column.document(index - chunk.first_document);
+}
+
+int64_t Corpus::document_bytes(int64_t index) const {
+  const Chunk& chunk = chunk_of(index);
+  return chunk.column.document_bytes(index - chunk.first_document);
+}
+
+HeldText Corpus::part(int64_t index, int64_t begin, int64_t num_bytes) const {
+  const Chunk& chunk = chunk_of(index);
+  return chunk.column.part(index - chunk.first_document, begin, num_bytes);
+}
+
+// The last of those that begin there has the text: others are of empty documents.
+const Corpus::Chunk& Corpus::chunk_at(int64_t position) const {
+  const auto next =
+      std::upper_bound(chunks_.begin(), chunks_.end(), position,
+                       [](int64_t at, const Chunk& chunk) { return at < chunk.first_byte; });
+  return *std::prev(next);
+}
+
+void Corpus::read_ahead(const ByteRange& range) const {
+  if (cache_ == nullptr || range.begin < 0) return;
+  const int64_t end = std::min(range.end, num_bytes_);
+  for (int64_t position = range.begin; position < end;) {
+    const Chunk& chunk = chunk_at(position);
+    const int64_t begin = position - chunk.first_byte;
+    const int64_t chunk_end = std::min(end - chunk.first_byte, chunk.column.num_bytes());
+    position = chunk.first_byte + chunk_end;
+    if (begin >= chunk_end) return;
+    const auto text = chunk.column.text_at(begin, chunk_end);
+    if (chunk.file->object->has(text)) continue;
+    cache_->in_background(
+        [object = chunk.file->object, column = chunk.column, text, begin, chunk_end] {
+          const ObjectHold held = object->hold(text);
+          column.find(begin);
+          column.find(chunk_end - 1);
+        });
+  }
 }
 
 Corpus::Home Corpus::home(int64_t index) const {
@@ -150,18 +208,15 @@ DocumentPlace Corpus::find(int64_t position) const {
     fail(ErrorCode::kInternal, "{}: byte {} asked for: there are {}", path_.string(), position,
          num_bytes_);
   }
-  // The last of those that begin there has the text: others are of empty documents.
-  const auto next =
-      std::upper_bound(chunks_.begin(), chunks_.end(), position,
-                       [](int64_t at, const Chunk& chunk) { return at < chunk.first_byte; });
-  const Chunk& chunk = *std::prev(next);
+  const Chunk& chunk = chunk_at(position);
   const TextColumn::Place at = chunk.column.find(position - chunk.first_byte);
   return {chunk.first_document + at.document, chunk.first_byte + at.begin};
 }
 
-Corpus open_corpus(const fs::path& path, const std::string& setting) {
+Corpus open_corpus(const fs::path& path, const std::string& setting,
+                   std::shared_ptr<ObjectCache> cache) {
   try {
-    return Corpus(path);
+    return Corpus(path, std::move(cache));
   } catch (const Error& error) {
     const bool is_setting = error.code() == ErrorCode::kNotFound ||
                             error.code() == ErrorCode::kInvalid ||

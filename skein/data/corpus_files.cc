@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/objects/object_store.h"
 
 namespace skein {
 namespace {
@@ -56,34 +57,50 @@ void check_no_shard_is_missing(const fs::path& folder, const std::vector<fs::pat
   }
 }
 
+bool is_of_corpus(const fs::path& file) {
+  return file.extension() == ".arrow" && !file.filename().string().starts_with('.');
+}
+
+std::vector<fs::path> files_in_folder(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (is_of_corpus(entry->path()) && !entry->is_directory()) files.push_back(entry->path());
+  }
+  if (error) {
+    fail(errno_code(error.value()), "cannot read {}: {}", folder.string(),
+         errno_text(error.value()));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<fs::path> objects_of(const ObjectUrl& url) {
+  std::vector<fs::path> objects;
+  for (const ObjectInfo& object : list_objects(url)) {
+    if (object.named) return {object.url};
+    const bool is_inside = object.url.find('/', url.text().size() + 1) != std::string::npos;
+    if (!is_inside && is_of_corpus(object.url)) objects.emplace_back(object.url);
+  }
+  return objects;
+}
+
 }  // namespace
 
 std::vector<fs::path> corpus_files(const fs::path& path) {
-  if (path.native().starts_with("s3://")) {
-    fail(ErrorCode::kUnsupported,
-         "{}: corpora are not read from buckets yet: expected a file or folder; `skein data ingest "
-         "--out corpus.arrow {}` makes one",
-         path.string(), path.string());
-  }
+  check_path_or_object_url(path);
   std::error_code error;
-  if (!fs::is_directory(path, error)) return {path};
-  std::vector<fs::path> files;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const fs::path& file = entry->path();
-    if (file.extension() != ".arrow" || file.filename().string().starts_with('.')) continue;
-    if (!entry->is_directory()) files.push_back(file);
-  }
-  if (error) {
-    fail(errno_code(error.value()), "cannot read {}: {}", path.string(), errno_text(error.value()));
-  }
+  const bool is_object = is_object_url(path);
+  if (!is_object && !fs::is_directory(path, error)) return {path};
+  const std::vector<fs::path> files =
+      is_object ? objects_of(parse_object_url(path.native())) : files_in_folder(path);
   if (files.empty()) {
     fail(ErrorCode::kInvalid,
          "{}: a folder without .arrow files: expected a corpus, or a folder of those that `skein "
          "data ingest` writes",
          path.string());
   }
-  std::sort(files.begin(), files.end());
   check_no_shard_is_missing(path, files);
   return files;
 }

@@ -40,7 +40,7 @@ int64_t window_begin(int64_t index, int64_t size, int64_t all) {
 void add_lengths(const DocumentSource& source, LengthHash& hash) {
   const auto add = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      hash.add(static_cast<int64_t>(source.document(i).size()));
+      hash.add(source.document_bytes(i));
     }
   };
   const int64_t count = source.num_documents();
@@ -55,18 +55,22 @@ void add_text(const DocumentSource& source, LengthHash& hash) {
   constexpr int64_t kWindow = CorpusFingerprint::kWindowBytes;
   const int64_t num_bytes = source.num_bytes();
   const bool whole = num_bytes <= CorpusFingerprint::kWindows * kWindow;
+  const auto begin_of = [&](int64_t window) {
+    return whole ? window * kWindow : window_begin(window, kWindow, num_bytes);
+  };
   for (int64_t window = 0; window < CorpusFingerprint::kWindows; ++window) {
-    int64_t position = whole ? window * kWindow : window_begin(window, kWindow, num_bytes);
+    source.read_ahead({begin_of(window), begin_of(window) + kWindow});
+  }
+  for (int64_t window = 0; window < CorpusFingerprint::kWindows; ++window) {
+    int64_t position = begin_of(window);
     const int64_t end = std::min(position + kWindow, num_bytes);
     if (position >= end) break;
     DocumentPlace at = source.find(position);
     for (; position < end; ++at.document) {
-      const std::string_view text = source.document(at.document);
-      const std::string_view part =
-          text.substr(position - at.begin, static_cast<size_t>(end - position));
+      const HeldText part = source.part(at.document, position - at.begin, end - position);
       hash.update(part);
       source.forget(part);
-      at.begin += static_cast<int64_t>(text.size());
+      at.begin += source.document_bytes(at.document);
       position += static_cast<int64_t>(part.size());
     }
   }

@@ -45,9 +45,13 @@ TEST(CorpusFingerprint, SamplesTheLengthsOfVeryManyDocuments) {
     explicit Many(int64_t longer) : longer_(longer) {}
     int64_t num_documents() const override { return CorpusFingerprint::kAllLengths + 1000; }
     int64_t num_bytes() const override { return num_documents() + 1; }
-    std::string_view document(int64_t index) const override {
+    int64_t document_bytes(int64_t index) const override {
       ++num_read_;
-      return index == longer_ ? "aa" : "a";
+      return index == longer_ ? 2 : 1;
+    }
+    HeldText part(int64_t index, int64_t begin, int64_t num_bytes) const override {
+      const std::string_view text = index == longer_ ? "aa" : "a";
+      return HeldText(text.substr(static_cast<size_t>(begin), static_cast<size_t>(num_bytes)));
     }
     DocumentPlace find(int64_t position) const override {
       return position <= longer_

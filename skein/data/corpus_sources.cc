@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/objects/object_store.h"
 
 namespace skein {
 namespace {
@@ -57,13 +58,21 @@ struct CorpusSources::Table {
 };
 
 std::optional<CorpusSources> CorpusSources::beside(const fs::path& corpus) {
+  const fs::path path = sources_of(corpus);
+  if (is_object_url(path)) {
+    const ObjectUrl url = parse_object_url(path.native());
+    if (!has_object(url)) return std::nullopt;
+    return CorpusSources(path, copy_object(url));
+  }
   std::error_code error;
-  if (!fs::exists(sources_of(corpus), error)) return std::nullopt;
-  return CorpusSources(sources_of(corpus));
+  if (!fs::exists(path, error)) return std::nullopt;
+  return CorpusSources(path);
 }
 
-CorpusSources::CorpusSources(const fs::path& path)
-    : path_(path), file_(path), table_(std::make_unique<Table>()) {
+CorpusSources::CorpusSources(const fs::path& path) : CorpusSources(path, MappedFile(path)) {}
+
+CorpusSources::CorpusSources(const fs::path& path, MappedFile file)
+    : path_(path), file_(std::move(file)), table_(std::make_unique<Table>()) {
   const auto check = [&](const arrow::Status& status) {
     if (!status.ok()) fail_damaged(path_, status.message());
   };

@@ -1,9 +1,10 @@
-// Where the documents of a corpus came from: `<corpus>.sources` beside it.
+// Where the documents of a corpus came from: `<corpus>.sources` beside it, a file or an object.
 //
 // Format   docs/corpus_format.md: runs of documents that are consecutive records of one source.
 //          A corpus without such a file is as good a corpus.
 // Errors   Error{kNotFound | kIo | kInvalid | kCorrupt} naming the file, which is untrusted
-// Cost     opening reads the names of the sources, not the runs; find() is a binary search
+// Cost     opening reads the names of the sources, not the runs, but fetches the whole of an object;
+//          find() is a binary search
 // Threads  several threads may call const functions at once
 #pragma once
 
@@ -48,6 +49,7 @@ class CorpusSources {
 
  private:
   struct Table;
+  CorpusSources(const fs::path& path, MappedFile file);
 
   fs::path path_;
   MappedFile file_;

@@ -44,7 +44,8 @@ fs::path new_folder(const std::string& name) {
 
 Documents documents_of(const Corpus& corpus) {
   Documents documents;
-  for (int64_t i = 0; i < corpus.num_documents(); ++i) documents.emplace_back(corpus.document(i));
+  for (int64_t i = 0; i < corpus.num_documents(); ++i)
+    documents.push_back(corpus.document(i).str());
   return documents;
 }
 
@@ -107,8 +108,9 @@ TEST(Corpus, IsZeroCopy) {
   const std::string bytes =
       stream_of({batch_of("text", strings<arrow::LargeStringBuilder>({"one", "two"}))});
   const Corpus corpus = corpus_of(bytes);
-  EXPECT_GE(corpus.document(0).data(), bytes.data());
-  EXPECT_LT(corpus.document(1).data(), bytes.data() + bytes.size());
+  const HeldText first = corpus.document(0), second = corpus.document(1);
+  EXPECT_GE(first.view().data(), bytes.data());
+  EXPECT_LT(second.view().data(), bytes.data() + bytes.size());
 }
 
 TEST(Corpus, ReadsBatchesNullsAndSlices) {
@@ -131,7 +133,7 @@ TEST(Corpus, ReadsTheSameInManyThreads) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 2000; ++i) {
-        num_wrong += corpus.document(i % 5) != kGoldenDocuments[static_cast<size_t>(i % 5)];
+        num_wrong += corpus.document(i % 5).str() != kGoldenDocuments[static_cast<size_t>(i % 5)];
       }
     });
   }
@@ -175,7 +177,7 @@ TEST(Corpus, DamageIsAnErrorOrReadsInBounds) {
         const Corpus corpus = corpus_of(damaged);
         int64_t num_bytes = 0;
         for (int64_t d = 0; d < corpus.num_documents(); ++d) {
-          num_bytes += static_cast<int64_t>(std::string(corpus.document(d)).size());
+          num_bytes += static_cast<int64_t>(corpus.document(d).str().size());
         }
         EXPECT_LE(num_bytes, corpus.num_bytes());
       } catch (const Error&) {
@@ -252,7 +254,10 @@ TEST(Corpus, AFolderIsItsFilesInTheOrderOfTheirNames) {
   EXPECT_EQ(corpus.home(1).document, 1);
   EXPECT_EQ(corpus.home(2).file, folder / "b.arrow");
   EXPECT_EQ(corpus.home(2).document, 0);
-  for (const int64_t i : {0, 2, 1}) corpus.forget(corpus.document(i));
+  for (const int64_t i : {0, 2, 1}) {
+    const HeldText text = corpus.document(i);
+    corpus.forget(text);
+  }
   EXPECT_EQ(documents_of(corpus), (Documents{"one", "two", "three"}));
 }
 
@@ -290,7 +295,7 @@ TEST(CorpusWriter, LeavesTheOldFileUntilItCommits) {
   CorpusWriter writer(path);
   writer.append("text");
   writer.commit();
-  EXPECT_EQ(Corpus(path).document(0), "text");
+  EXPECT_EQ(Corpus(path).document(0).str(), "text");
 }
 
 TEST(CorpusWriter, AFailedWriteNamesTheFileAndLeavesTheOldOne) {
@@ -363,8 +368,8 @@ TEST(Corpus, TextThatWasReadDoesNotStayInMemory) {
   int64_t sum = 0;
   const auto read_all = [&](bool forgetting) {
     for (int64_t i = 0; i < kNumDocuments; ++i) {
-      const std::string_view text = corpus.document(i);
-      for (const char c : text) sum += c == 'x' ? 1 : 0;
+      const HeldText text = corpus.document(i);
+      for (const char c : text.view()) sum += c == 'x' ? 1 : 0;
       if (forgetting) corpus.forget(text);
     }
   };
@@ -393,12 +398,13 @@ TEST(CorpusDocuments, ForgetsBlocksThatAreReadInAnyOrder) {
   int64_t sum = 0, read = 0, most = 0;
   for (int64_t i = 0; i < kBlocks; ++i) {
     const int64_t first = i * kStride % kBlocks * kOfBlock;
-    const auto begin = reinterpret_cast<uintptr_t>(documents.document(first).data());
+    const HeldText first_text = documents.part(first, 0, kDocumentBytes);
+    const auto begin = reinterpret_cast<uintptr_t>(first_text.view().data());
     const uintptr_t end = begin + kOfBlock * kDocumentBytes;
     if (begin / kMappedBytes != end / kMappedBytes) continue;
     for (int64_t document = first; document < first + kOfBlock; ++document) {
-      const std::string_view text = documents.document(document);
-      for (const char c : text) sum += c == 'x' ? 1 : 0;
+      const HeldText text = documents.part(document, 0, kDocumentBytes);
+      for (const char c : text.view()) sum += c == 'x' ? 1 : 0;
       documents.forget(text);
       ++read;
     }

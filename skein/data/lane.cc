@@ -40,6 +40,11 @@ int64_t max_block(const LaneContext& context) {
   return epochs * blocks / lanes - 1;
 }
 
+bool is_possible(const LaneContext& context, const LaneState& state) {
+  return state.block >= 0 && state.block <= max_block(context) && state.byte >= 0 &&
+         state.byte <= context.blocks().num_bytes() && state.token >= 0;
+}
+
 }  // namespace
 
 LaneContext::LaneContext(const DocumentSource& source, const Tokenizer& tokenizer,
@@ -77,9 +82,10 @@ void LaneContext::check_corpus_fills_a_batch() const {
 void LaneContext::tokenize(const Segment& segment, std::vector<int32_t>& tokens) const {
   tokens.clear();
   if (options_.prepend_bos && tokenizer_.bos_id() >= 0) tokens.push_back(tokenizer_.bos_id());
-  tokenizer_.encode(segment.text, tokens);
+  const HeldText text = blocks_.text(segment);
+  tokenizer_.encode(text, tokens);
   if (segment.ends_document && tokenizer_.eos_id() >= 0) tokens.push_back(tokenizer_.eos_id());
-  source_.forget(segment.text);
+  source_.forget(text);
   for (const int32_t id : tokens) {
     if (id < 0 || id >= options_.vocab_size) {
       fail(
@@ -97,8 +103,7 @@ int64_t LaneContext::epoch(int64_t lane, const LaneState& state) const {
 
 Lane::Lane(const LaneContext& context, int64_t lane, const LaneState& state)
     : context_(&context), lane_(lane), state_(state) {
-  const bool possible =
-      state.block >= 0 && state.block <= max_block(context) && state.byte >= 0 && state.token >= 0;
+  const bool possible = is_possible(context, state);
   if (possible) enter_block();
   const int64_t position = block_.begin + state.byte;
   bool begins_there = possible && position < block_.end;
@@ -118,9 +123,40 @@ Lane::Lane(const LaneContext& context, int64_t lane, const LaneState& state)
   }
 }
 
+int64_t Lane::block_at(const LaneContext& context, int64_t lane, int64_t number) {
+  return context.order().block(lane + number * context.options().global_sequences);
+}
+
 void Lane::enter_block() {
-  const int64_t position = lane_ + state_.block * context_->options().global_sequences;
-  block_ = context_->blocks().block(context_->order().block(position));
+  block_ = context_->blocks().block(block_at(*context_, lane_, state_.block));
+  asked_end_ = block_.begin;
+  next_block_asked_ = false;
+}
+
+void Lane::read_ahead(const LaneContext& context, int64_t lane, const LaneState& state) {
+  const CorpusBlocks& blocks = context.blocks();
+  if (!is_possible(context, state)) return;  // which the constructor refuses
+  blocks.read_ahead(block_at(context, lane, state.block), state.byte, 2 * blocks.segment_bytes());
+}
+
+int64_t Lane::ahead_bytes(const LaneContext& context) {
+  constexpr int64_t kPages = 6;  // at the ends of the current and the next text, and of offsets
+  return 3 * context.blocks().segment_bytes() + kPages * ObjectCache::kPageBytes;
+}
+
+// Behind the current segment at least one more is on its way: none is longer than segment_bytes().
+void Lane::read_ahead() {
+  const CorpusBlocks& blocks = context_->blocks();
+  const int64_t bytes = blocks.segment_bytes(), begin = segment_.range.end;
+  if (asked_end_ < std::min(begin + bytes, block_.end)) {
+    const int64_t end = std::min(begin + 2 * bytes, block_.end);
+    context_->source().read_ahead({std::max(asked_end_, begin), end});
+    asked_end_ = end;
+  }
+  if (asked_end_ == block_.end && !next_block_asked_ && state_.block < max_block(*context_)) {
+    blocks.read_ahead(block_at(*context_, lane_, state_.block + 1), 0, 2 * bytes);
+    next_block_asked_ = true;
+  }
 }
 
 std::span<const int32_t> Lane::pending() {
@@ -131,6 +167,7 @@ std::span<const int32_t> Lane::pending() {
 void Lane::load_segment() {
   if (!found_) segment_ = context_->blocks().segment(block_.begin + state_.byte, block_.end);
   found_ = true;
+  read_ahead();
   context_->tokenize(segment_, tokens_);
   const auto size = static_cast<int64_t>(tokens_.size());
   if (state_.token > 0 && state_.token >= size) {

@@ -80,6 +80,13 @@ class Lane {
   // 0 <= lane < B. Errors: kInvalid if `state` is not a possible position in this corpus.
   Lane(const LaneContext& context, int64_t lane, const LaneState& state = {});
 
+  // Asks for the text with which a lane begins in that state. Many lanes that are asked for before
+  // the first is made wait for a store once, not each in its turn.
+  static void read_ahead(const LaneContext& context, int64_t lane, const LaneState& state);
+  // The most that a lane holds of a store's text and offsets, between what it reads and what it
+  // asked for.
+  static int64_t ahead_bytes(const LaneContext& context);
+
   // The tokens of the current segment that are still to be read: at least one. Tokenizes when a new
   // segment begins. Valid until the next call on this lane.
   std::span<const int32_t> pending();
@@ -101,14 +108,18 @@ class Lane {
   int64_t progress() const;
 
  private:
+  static int64_t block_at(const LaneContext& context, int64_t lane, int64_t number);
   void enter_block();
+  void read_ahead();
   void load_segment();
   void leave_segment();
 
   const LaneContext* context_;
   int64_t lane_;
   LaneState state_;
-  ByteRange block_;  // of state_.block
+  ByteRange block_;        // of state_.block
+  int64_t asked_end_ = 0;  // of the text of this block that was asked for ahead
+  bool next_block_asked_ = false;
   Segment segment_;  // the current one, once `found_`
   bool found_ = false;
   std::vector<int32_t> tokens_;  // of the current segment; empty: not tokenized yet

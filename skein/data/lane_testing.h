@@ -22,7 +22,14 @@ class MemoryDocuments final : public DocumentSource {
   }
   int64_t num_documents() const override { return static_cast<int64_t>(texts_.size()); }
   int64_t num_bytes() const override { return num_bytes_; }
-  std::string_view document(int64_t index) const override { return texts_.at(index); }
+  std::string_view document(int64_t index) const { return texts_.at(index); }
+  int64_t document_bytes(int64_t index) const override {
+    return static_cast<int64_t>(texts_.at(index).size());
+  }
+  HeldText part(int64_t index, int64_t begin, int64_t num_bytes) const override {
+    return HeldText(
+        document(index).substr(static_cast<size_t>(begin), static_cast<size_t>(num_bytes)));
+  }
   DocumentPlace find(int64_t position) const override {
     const auto at = std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin();
     return {at, at == 0 ? 0 : ends_.at(at - 1)};

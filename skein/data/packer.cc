@@ -59,6 +59,13 @@ void skip_tokens(MixtureLane& lane, int64_t count) {
   }
 }
 
+void read_ahead(const Mixture& mixture, int64_t lane, const MixtureState& state) {
+  for (size_t i = 0; i < mixture.parts().size(); ++i) {
+    Lane::read_ahead(mixture.corpus(i), lane,
+                     state.lanes.empty() ? LaneState{} : state.lanes.at(i));
+  }
+}
+
 }  // namespace
 
 Packer::Packer(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
@@ -75,8 +82,14 @@ Packer::Packer(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
   }
   lanes_.reserve(end_lane - first_lane);
   segments_.resize(end_lane - first_lane);
+  const auto state_of = [&](int64_t lane) {
+    return states.empty() ? MixtureState{} : states[lane];
+  };
   for (int64_t lane = first_lane; lane < end_lane; ++lane) {
-    lanes_.emplace_back(mixture_, lane, states.empty() ? MixtureState{} : states[lane]);
+    read_ahead(mixture_, lane, state_of(lane));
+  }
+  for (int64_t lane = first_lane; lane < end_lane; ++lane) {
+    lanes_.emplace_back(mixture_, lane, state_of(lane));
   }
 }
 
@@ -107,6 +120,7 @@ void Packer::skip(int64_t num_rows) {
 }
 
 void Packer::restart() {
+  for (const MixtureLane& lane : lanes_) read_ahead(mixture_, lane.lane(), {});
   for (MixtureLane& lane : lanes_) lane = MixtureLane(mixture_, lane.lane());
 }
 

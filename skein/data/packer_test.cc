@@ -30,7 +30,7 @@ Batch reference_row(const LaneContext& context, int64_t lane, int64_t row) {
       const Segment segment = context.blocks().segment(position, block.end);
       const auto begin = static_cast<int64_t>(tokens.size());
       if (options.prepend_bos) tokens.push_back({ByteTokenizer::kBos, num_segments, begin});
-      for (const char c : segment.text) {
+      for (const char c : context.blocks().text(segment).str()) {
         tokens.push_back({static_cast<unsigned char>(c), num_segments, begin});
       }
       if (segment.ends_document) tokens.push_back({ByteTokenizer::kEos, num_segments, begin});

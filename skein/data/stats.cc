@@ -22,7 +22,7 @@ CorpusStats::Lengths length_stats(const Corpus& corpus) {
   std::vector<int64_t> lengths;
   lengths.reserve(static_cast<size_t>((count + stride - 1) / stride));
   for (int64_t i = 0; i < count; i += stride) {
-    lengths.push_back(static_cast<int64_t>(corpus.document(i).size()));
+    lengths.push_back(corpus.document_bytes(i));
   }
   std::sort(lengths.begin(), lengths.end());
   // Nearest rank: the smallest length that `percent` % of the documents do not exceed.
@@ -54,9 +54,13 @@ CorpusStats::Tokens token_stats(const Corpus& corpus, const Tokenizer& tokenizer
   };
   stats.is_estimate = corpus.num_bytes() > sample_bytes;
   if (stats.is_estimate) {
-    sample_corpus(corpus, sample_bytes, kExcerptBytes, kSampleSeed, count);
+    sample_corpus(corpus, sample_bytes, kExcerptBytes, kSampleSeed,
+                  [&](const HeldText& excerpt) { count(excerpt); });
   } else {
-    for (int64_t i = 0; i < corpus.num_documents(); ++i) count(corpus.document(i));
+    for (int64_t i = 0; i < corpus.num_documents(); ++i) {
+      const HeldText text = corpus.document(i);
+      count(text);
+    }
   }
   if (num_sampled_tokens == 0) return stats;
   stats.bytes_per_token =

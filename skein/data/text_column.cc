@@ -8,7 +8,9 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -20,6 +22,8 @@ namespace {
 constexpr std::string_view kFileMagic = "ARROW1";
 // A stream begins with ff ff ff ff or, before Arrow 0.15, with the bytes of its schema (int32).
 constexpr int64_t kMaxSchemaBytes = int64_t{128} << 20;
+constexpr int64_t kHeadBytes = 16;
+constexpr int kGuesses = 4;
 constexpr std::string_view kEndOfStream{"\xff\xff\xff\xff\0\0\0\0", 8};
 
 void check_is_arrow(std::string_view bytes, const fs::path& name) {
@@ -88,9 +92,12 @@ arrow::ipc::IpcReadOptions options_for(int field, arrow::MemoryPool* pool) {
 
 using Visitor = std::function<void(const arrow::RecordBatch&)>;
 
-void read_file_format(const std::shared_ptr<arrow::io::BufferReader>& input, const fs::path& name,
-                      const std::string& column, arrow::MemoryPool* pool, const Visitor& visit) {
+void read_file_format(const ArrowBytes& bytes, const fs::path& name, const std::string& column,
+                      arrow::MemoryPool* pool, const Visitor& visit) {
   using Reader = arrow::ipc::RecordBatchFileReader;
+  const auto input = std::make_shared<arrow::io::BufferReader>(
+      std::make_shared<arrow::Buffer>(reinterpret_cast<const uint8_t*>(bytes.all().data()),
+                                      static_cast<int64_t>(bytes.all().size())));
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
   const int field = text_field(*reader->schema(), name, column);
   if (reader->schema()->num_fields() > 1) {
@@ -101,13 +108,14 @@ void read_file_format(const std::shared_ptr<arrow::io::BufferReader>& input, con
   }
 }
 
-void read_stream_format(const std::shared_ptr<arrow::io::BufferReader>& input, const fs::path& name,
-                        const std::string& column, arrow::MemoryPool* pool, const Visitor& visit) {
+void read_stream_format(ArrowBytes& bytes, const fs::path& name, const std::string& column,
+                        arrow::MemoryPool* pool, const Visitor& visit) {
   using Reader = arrow::ipc::RecordBatchStreamReader;
+  auto input = bytes.stream();
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
   const int field = text_field(*reader->schema(), name, column);
   if (reader->schema()->num_fields() > 1) {
-    if (const auto status = input->Seek(0); !status.ok()) fail_arrow(status, name);
+    input = bytes.stream();
     reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
   }
   std::shared_ptr<arrow::RecordBatch> batch;
@@ -120,9 +128,8 @@ void read_stream_format(const std::shared_ptr<arrow::io::BufferReader>& input, c
   // Arrow takes the end of the bytes for the end of the stream, so a file that was cut between two
   // batches would pass for a whole one.
   const int64_t end = value_or_fail(input->Tell(), name);
-  const std::string_view all(reinterpret_cast<const char*>(input->buffer()->data()),
-                             static_cast<size_t>(input->buffer()->size()));
-  if (!all.substr(0, static_cast<size_t>(end)).ends_with(kEndOfStream)) {
+  constexpr auto kMarkBytes = static_cast<int64_t>(kEndOfStream.size());
+  if (bytes.copy(end - kMarkBytes, kMarkBytes) != kEndOfStream) {
     fail(ErrorCode::kCorrupt, "{}: ends after {} bytes without an end-of-stream mark: truncated?",
          name.string(), end);
   }
@@ -131,8 +138,8 @@ void read_stream_format(const std::shared_ptr<arrow::io::BufferReader>& input, c
 }  // namespace
 
 TextColumn::TextColumn(std::shared_ptr<arrow::ArrayData> array,
-                       std::shared_ptr<const std::string> name, int64_t batch)
-    : array_(std::move(array)), name_(std::move(name)), batch_(batch) {
+                       std::shared_ptr<const std::string> name, int64_t batch, CachedObject* object)
+    : array_(std::move(array)), name_(std::move(name)), batch_(batch), object_(object) {
   const arrow::Type::type type = array_->type->id();
   wide_ = type == arrow::Type::LARGE_STRING || type == arrow::Type::LARGE_BINARY;
   const int64_t width = wide_ ? 8 : 4;
@@ -150,6 +157,7 @@ TextColumn::TextColumn(std::shared_ptr<arrow::ArrayData> array,
     fail(ErrorCode::kCorrupt, "{}: has {} rows", where(), num_documents_);
   }
   if (num_documents_ == 0) return;
+  check_is_of_object();
   // An array of n values has n + 1 offsets.
   if (const int64_t stored = size_of(1) / width;
       stored <= first_ || stored - first_ <= num_documents_) {
@@ -168,6 +176,7 @@ TextColumn::TextColumn(std::shared_ptr<arrow::ArrayData> array,
     fail(ErrorCode::kCorrupt, "{}: rows 0 to {} are bytes {} to {}: expected some of 0 to {}",
          where(), num_documents_, begin, end, text_bytes_);
   }
+  text_begin_ = begin;
   num_bytes_ = end - begin;
 }
 
@@ -196,66 +205,145 @@ void TextColumn::check_nulls() const {
   }
 }
 
+// What Arrow decodes lies elsewhere, or is nothing, since it had no bytes to decode.
+void TextColumn::check_is_of_object() const {
+  if (object_ == nullptr) return;
+  const auto all = object_->bytes();
+  for (const auto& buffer : array_->buffers) {
+    const bool is_offsets = &buffer == &array_->buffers[1];
+    if (buffer == nullptr || (buffer->size() == 0 && !is_offsets)) continue;
+    const auto* begin = reinterpret_cast<const std::byte*>(buffer->data());
+    if (begin >= all.data() && begin + buffer->size() <= all.data() + all.size()) continue;
+    fail(ErrorCode::kUnsupported,
+         "{}: its buffers are compressed (or foreign-endian), which cannot be read from a store in "
+         "parts: expected plain buffers; `skein data ingest --out NEW.arrow {}` rewrites it",
+         where(), *name_);
+  }
+}
+
+ObjectHold TextColumn::hold(const void* begin, int64_t num_bytes) const {
+  if (object_ == nullptr) return {};
+  return object_->hold({static_cast<const std::byte*>(begin), static_cast<size_t>(num_bytes)});
+}
+
+ObjectHold TextColumn::hold_offsets(int64_t index, int64_t count) const {
+  const int64_t width = wide_ ? 8 : 4;
+  return hold(offsets_ + (first_ + index) * width, count * width);
+}
+
 int64_t TextColumn::offset_at(int64_t index) const {
+  const ObjectHold held = hold_offsets(index, 1);
+  return held_offset(index);
+}
+
+int64_t TextColumn::held_offset(int64_t index) const {
+  const std::byte* at = offsets_ + (first_ + index) * (wide_ ? 8 : 4);
   // memcpy, because a malicious file may misalign its buffers.
   if (wide_) {
     int64_t offset;
-    std::memcpy(&offset, offsets_ + (first_ + index) * 8, 8);
+    std::memcpy(&offset, at, 8);
     return offset;
   }
   int32_t offset;
-  std::memcpy(&offset, offsets_ + (first_ + index) * 4, 4);
+  std::memcpy(&offset, at, 4);
   return offset;
 }
 
 bool TextColumn::is_null(int64_t index) const {
   if (validity_ == nullptr) return false;
   const int64_t bit = first_ + index;
+  const ObjectHold held = hold(validity_ + bit / 8, 1);
   return (std::to_integer<int>(validity_[bit / 8]) >> (bit % 8) & 1) == 0;
 }
 
-std::string_view TextColumn::document(int64_t index) const {
+TextColumn::Extent TextColumn::extent(int64_t index) const {
   if (is_null(index)) return {};
-  const int64_t begin = offset_at(index), end = offset_at(index + 1);
+  const ObjectHold held = hold_offsets(index, 2);
+  const int64_t begin = held_offset(index), end = held_offset(index + 1);
   if (begin < 0 || end < begin || end > text_bytes_) {
     fail(ErrorCode::kCorrupt, "{}: row {} is bytes {} to {}: expected some of 0 to {}", where(),
          index, begin, end, text_bytes_);
   }
-  return begin == end ? std::string_view()
-                      : std::string_view(text_ + begin, static_cast<size_t>(end - begin));
+  return {begin, end - begin};
+}
+
+HeldText TextColumn::document(int64_t index) const {
+  return part(index, 0, std::numeric_limits<int64_t>::max());
+}
+
+HeldText TextColumn::part(int64_t index, int64_t begin, int64_t num_bytes) const {
+  const Extent whole = extent(index);
+  begin = std::clamp<int64_t>(begin, 0, whole.num_bytes);
+  num_bytes = std::min(num_bytes, whole.num_bytes - begin);
+  if (num_bytes <= 0) return {};
+  const char* text = text_ + whole.begin + begin;
+  return HeldText({text, static_cast<size_t>(num_bytes)}, hold(text, num_bytes));
+}
+
+std::span<const std::byte> TextColumn::text_at(int64_t begin, int64_t end) const {
+  if (begin >= end) return {};
+  return std::as_bytes(std::span(text_ + text_begin_ + begin, static_cast<size_t>(end - begin)));
 }
 
 TextColumn::Place TextColumn::find(int64_t position) const {
-  const int64_t base = offset_at(0);
-  int64_t low = 0, high = num_documents_;  // low begins at or before `position`, high after it
-  while (high - low > 1) {
-    const int64_t middle = low + (high - low) / 2;
-    (offset_at(middle) - base <= position ? low : high) = middle;
+  // `low` begins at or before the byte that is wanted, `high` after it.
+  const int64_t wanted = text_begin_ + position;
+  int64_t low = 0, low_offset = text_begin_;
+  int64_t high = num_documents_, high_offset = text_begin_ + num_bytes_;
+  const auto probe = [&](int64_t at) {
+    const int64_t offset = offset_at(at);
+    const bool is_low = offset <= wanted;
+    (is_low ? low : high) = at;
+    (is_low ? low_offset : high_offset) = offset;
+    return is_low;
+  };
+  int64_t guess = 0;
+  for (int i = 0; i < kGuesses && high - low > 1; ++i) {
+    const double bytes = static_cast<double>(high_offset) - static_cast<double>(low_offset);
+    const double before = static_cast<double>(wanted) - static_cast<double>(low_offset);
+    const double share = bytes > 0 ? std::clamp(before / bytes, 0.0, 1.0) : 0.5;
+    const double rows = share * static_cast<double>(high - low);
+    guess = std::clamp(low + static_cast<int64_t>(rows), low + 1, high - 1);
+    probe(guess);
   }
-  const Place found{low, offset_at(low) - base};
-  if (position - found.begin >= static_cast<int64_t>(document(low).size())) {
+  const bool upwards = guess == low;
+  for (int64_t step = 1; step < high - low; step *= 2) {
+    if (probe(upwards ? low + step : high - step) != upwards) break;
+  }
+  while (high - low > 1) probe(low + (high - low) / 2);
+  const Place found{low, low_offset - text_begin_};
+  if (position - found.begin >= document_bytes(low)) {
     fail(ErrorCode::kCorrupt, "{}: no row holds byte {} of its text: the offsets are out of order",
          where(), position);
   }
   return found;
 }
 
-void for_each_text_column(std::span<const std::byte> bytes, const fs::path& name,
-                          const std::string& column, arrow::MemoryPool* pool,
-                          const std::function<void(TextColumn)>& visit) {
-  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  check_is_arrow(all, name);
-  const auto input = std::make_shared<arrow::io::BufferReader>(std::make_shared<arrow::Buffer>(
-      reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int64_t>(bytes.size())));
+void for_each_text_column(ArrowBytes bytes, const fs::path& name, const std::string& column,
+                          arrow::MemoryPool* pool, const std::function<void(TextColumn)>& visit) {
+  const std::string head = bytes.copy(0, kHeadBytes);
+  check_is_arrow(head, name);
   const auto shared_name = std::make_shared<const std::string>(name.string());
   int64_t batch_index = 0;
   const Visitor visit_batch = [&](const arrow::RecordBatch& batch) {
-    visit(TextColumn(batch.column_data(0), shared_name, batch_index++));
+    visit(TextColumn(batch.column_data(0), shared_name, batch_index++, bytes.object()));
   };
-  if (all.starts_with(kFileMagic)) {
-    read_file_format(input, name, column, pool, visit_batch);
-  } else {
-    read_stream_format(input, name, column, pool, visit_batch);
+  const bool is_file_format = head.starts_with(kFileMagic);
+  if (is_file_format && bytes.object() != nullptr) {
+    fail(ErrorCode::kUnsupported,
+         "{}: is of Arrow's file format (Feather), which is not read from a store: expected a "
+         "stream; `skein data ingest --out NEW.arrow {}` rewrites it",
+         name.string(), name.string());
+  }
+  try {
+    if (is_file_format) {
+      read_file_format(bytes, name, column, pool, visit_batch);
+    } else {
+      read_stream_format(bytes, name, column, pool, visit_batch);
+    }
+  } catch (const Error&) {
+    bytes.rethrow();  // what the store said, rather than what Arrow made of it
+    throw;
   }
 }
 

@@ -11,6 +11,7 @@
 #include "skein/data/sentencepiece_bpe.h"
 #include "skein/data/tokenizer_byte_level.h"
 #include "skein/data/tokenizer_hugging_face.h"
+#include "skein/objects/object_store.h"
 
 namespace skein {
 namespace {
@@ -76,9 +77,11 @@ class SentencePieceTokenizer : public Tokenizer {
   std::map<std::string, std::string> export_files() const override {
     std::string chat_template;
     for (const fs::path& file : files_) {
-      if (file.filename() == "chat_template.jinja") chat_template = read_file(file, kMaxModelBytes);
+      if (file.filename() == "chat_template.jinja") {
+        chat_template = read_file_or_object(file, kMaxModelBytes);
+      }
       if (file.filename() == "tokenizer_config.json" && chat_template.empty()) {
-        const Json config = read_json(file.string());
+        const Json config = parse_json(read_file_or_object(file), file.string());
         if (config.is_object() && config.contains("chat_template") &&
             config["chat_template"].is_string()) {
           chat_template = config["chat_template"];
@@ -110,10 +113,15 @@ class SentencePieceTokenizer : public Tokenizer {
   sentencepiece::SentencePieceProcessor processor_;  // for what that does not do
 };
 
+bool is_file(const fs::path& path) {
+  return is_object_url(path) ? has_object(parse_object_url(path.native()))
+                             : fs::is_regular_file(path);
+}
+
 // The file that decides: `tokenizer.model` in a folder, else `tokenizer.json`; or the file itself.
 fs::path deciding_file(const fs::path& path) {
-  if (fs::is_regular_file(path)) return path;
-  if (!fs::is_directory(path)) {
+  if (is_file(path)) return path;
+  if (!is_object_url(path) && !fs::is_directory(path)) {
     fail(ErrorCode::kNotFound,
          "{}: no such file or folder{}: expected a folder with tokenizer.model or tokenizer.json "
          "(`skein data tokenizer` makes one)",
@@ -124,7 +132,7 @@ fs::path deciding_file(const fs::path& path) {
                             : "");
   }
   for (const char* name : {"tokenizer.model", "tokenizer.json"}) {
-    if (fs::is_regular_file(path / name)) return path / name;
+    if (is_file(path / name)) return path / name;
   }
   fail(ErrorCode::kNotFound,
        "{}: the folder has neither tokenizer.model nor tokenizer.json: expected the folder of a "
@@ -137,7 +145,7 @@ std::vector<fs::path> files_beside(const fs::path& deciding) {
   if (!is_tokenizer_file(deciding.filename().string())) return {deciding};
   for (const char* name : kFolderFiles) {
     const fs::path file = deciding.parent_path() / name;
-    if (fs::is_regular_file(file)) files.push_back(file);
+    if (is_file(file)) files.push_back(file);
   }
   return files;
 }
@@ -147,7 +155,7 @@ std::vector<fs::path> files_beside(const fs::path& deciding) {
 std::unique_ptr<Tokenizer> Tokenizer::load(const fs::path& folder_or_file) {
   const fs::path path = deciding_file(folder_or_file);
   if (path.extension() == ".json") return load_byte_level_tokenizer(path, files_beside(path));
-  return from_model(read_file(path, kMaxModelBytes), path.string(), files_beside(path));
+  return from_model(read_file_or_object(path, kMaxModelBytes), path.string(), files_beside(path));
 }
 
 std::unique_ptr<Tokenizer> Tokenizer::from_model(std::string_view model, const std::string& name,

@@ -30,7 +30,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Loads a folder with a `tokenizer.model` or `tokenizer.json`, or such a file itself.
+  // Loads a folder with a `tokenizer.model` or `tokenizer.json`, or such a file itself; so it does
+  // objects under s3://BUCKET/KEY.
   static std::unique_ptr<Tokenizer> load(const fs::path& folder_or_file);
 
   // The tokenizer of a SentencePiece model's bytes; `name` replaces the path in errors.
@@ -52,7 +53,8 @@ class Tokenizer {
   // xxh3-128 of everything that decides the ids: tokenizers with the same hash encode alike.
   virtual std::string content_hash() const = 0;
 
-  // The tokenizer's files, which a run keeps beside its checkpoints.
+  // The tokenizer's files or objects (read_file_or_object), which a run keeps beside its
+  // checkpoints.
   virtual std::vector<fs::path> files() const = 0;
 
   // The files with which transformers gives the same ids (tokenizer_hugging_face.h), contents by

@@ -6,6 +6,7 @@
 #include "skein/base/hash.h"
 #include "skein/base/json.h"
 #include "skein/data/byte_level_bpe.h"
+#include "skein/objects/object_store.h"
 
 namespace skein {
 namespace {
@@ -16,7 +17,7 @@ class ByteLevelTokenizer : public Tokenizer {
  public:
   ByteLevelTokenizer(const fs::path& json, std::vector<fs::path> files)
       : name_(json.string()), files_(std::move(files)) {
-    const std::string text = read_file(json, kMaxFileBytes);
+    const std::string text = read_file_or_object(json, kMaxFileBytes);
     bpe_.emplace(parse_byte_level_model(parse_json(text, name_), name_));
     eos_id_ = find_eos();
     const std::string decides = text + fmt::format("\neos {}", eos_id_);
@@ -48,7 +49,7 @@ class ByteLevelTokenizer : public Tokenizer {
   std::map<std::string, std::string> export_files() const override {
     std::map<std::string, std::string> contents;
     for (const fs::path& file : files_) {
-      contents[file.filename().string()] = read_file(file, kMaxFileBytes);
+      contents[file.filename().string()] = read_file_or_object(file, kMaxFileBytes);
     }
     return contents;
   }
@@ -59,7 +60,7 @@ class ByteLevelTokenizer : public Tokenizer {
       const auto file = std::find_if(files_.begin(), files_.end(),
                                      [&](const fs::path& each) { return each.filename() == name; });
       if (file == files_.end()) continue;
-      const Json config = read_json(file->string());
+      const Json config = parse_json(read_file_or_object(*file), file->string());
       if (!config.is_object() || !config.contains("eos_token")) continue;
       const Json& eos = config["eos_token"];
       const Json& text = eos.is_object() && eos.contains("content") ? eos["content"] : eos;

@@ -331,16 +331,17 @@ TEST(SampleCorpus, TakesAboutTheShareAskedForInWholeCharacters) {
   const Corpus corpus(folder / "corpus.arrow");
   for (const int64_t excerpt_bytes : {10, 100, 1000}) {
     int64_t num_bytes = 0;
-    sample_corpus(corpus, corpus.num_bytes() / 4, excerpt_bytes, 1, [&](std::string_view text) {
+    sample_corpus(corpus, corpus.num_bytes() / 4, excerpt_bytes, 1, [&](const HeldText& text) {
       num_bytes += static_cast<int64_t>(text.size());
-      EXPECT_NE(static_cast<uint8_t>(text[0]) & 0xc0, 0x80);
+      EXPECT_NE(static_cast<uint8_t>(text.view()[0]) & 0xc0, 0x80);
       EXPECT_LE(static_cast<int64_t>(text.size()), excerpt_bytes);
     });
     EXPECT_NEAR(static_cast<double>(num_bytes), static_cast<double>(corpus.num_bytes()) / 4,
                 static_cast<double>(corpus.num_bytes()) / 12);
   }
   std::string all;
-  sample_corpus(corpus, corpus.num_bytes(), 64, 1, [&](std::string_view text) { all += text; });
+  sample_corpus(corpus, corpus.num_bytes(), 64, 1,
+                [&](const HeldText& text) { all += text.view(); });
   EXPECT_EQ(static_cast<int64_t>(all.size()), corpus.num_bytes());
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -172,7 +173,7 @@ std::map<std::string, std::string> train_sentencepiece(const Corpus& corpus, int
   const int64_t sample_bytes = options.sample_bytes > 0 ? options.sample_bytes : kSampleBytes;
   std::vector<std::string> sentences;
   sample_corpus(corpus, sample_bytes, kSentenceBytes, options.seed,
-                [&](std::string_view excerpt) { sentences.emplace_back(excerpt); });
+                [&](const HeldText& excerpt) { sentences.push_back(excerpt.str()); });
   if (sentences.empty()) {
     fail(ErrorCode::kInvalid, "{}: a sample of {} bytes holds no text", corpus.path().string(),
          sample_bytes);
@@ -183,29 +184,70 @@ std::map<std::string, std::string> train_sentencepiece(const Corpus& corpus, int
 
 }  // namespace
 
+namespace {
+
+constexpr size_t kExcerptsAhead = 64;
+
+// A part of a document from which an excerpt is taken.
+struct ExcerptPlace {
+  int64_t document = 0;
+  int64_t begin = 0;
+};
+
+// Visits the excerpt of at most `limit` bytes at a place, at the beginning of a line where
+// `at_line` says so. Returns where in the document it ends.
+int64_t visit_excerpt(const Corpus& corpus, const ExcerptPlace& place, int64_t limit, bool at_line,
+                      const std::function<void(HeldText)>& visit) {
+  // As much as decides: an excerpt after the end of a line, and the character behind it.
+  const HeldText held = corpus.part(place.document, place.begin, 2 * limit + 4);
+  const auto step = static_cast<size_t>(limit);
+  const size_t start = at_line ? line_start(held, 0, step) : 0;
+  const size_t end = excerpt_end(held, start, step);
+  const auto first = place.begin + static_cast<int64_t>(start);
+  if (end > start) {
+    visit(corpus.part(place.document, first, static_cast<int64_t>(end - start)));
+  }
+  return place.begin + static_cast<int64_t>(end);
+}
+
+}  // namespace
+
 void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_bytes, uint64_t seed,
-                   const std::function<void(std::string_view)>& visit) {
+                   const std::function<void(HeldText)>& visit) {
   const double share = static_cast<double>(sample_bytes) /
                        static_cast<double>(std::max<int64_t>(1, corpus.num_bytes()));
-  const auto chosen = [&](int64_t document, size_t position) {
-    const std::array<uint64_t, 3> key{seed, static_cast<uint64_t>(document), position};
+  const auto chosen = [&](int64_t document, int64_t position) {
+    const std::array<uint64_t, 3> key{seed, static_cast<uint64_t>(document),
+                                      static_cast<uint64_t>(position)};
     const uint64_t hash = hash_name({reinterpret_cast<const char*>(key.data()), sizeof(key)});
     return static_cast<double>(hash >> 11) * 0x1p-53 < share;
   };
-  const auto step = static_cast<size_t>(excerpt_bytes);
+  std::deque<ExcerptPlace> ahead;
+  const auto visit_first = [&] {
+    const ExcerptPlace place = ahead.front();
+    ahead.pop_front();
+    visit_excerpt(corpus, place, excerpt_bytes, place.begin > 0, visit);
+  };
+  int64_t before = 0;  // bytes of earlier documents
   for (int64_t index = 0; index < corpus.num_documents(); ++index) {
-    const std::string_view text = corpus.document(index);
-    for (size_t begin = 0; begin < text.size();) {
-      if (share < 1 && !chosen(index, begin)) {
-        begin += step;  // not read, so that sampling does not page in the whole corpus
+    const int64_t size = corpus.document_bytes(index);
+    for (int64_t begin = 0; begin < size;) {
+      if (share >= 1) {
+        begin = visit_excerpt(corpus, {index, begin}, excerpt_bytes, false, visit);
         continue;
       }
-      const size_t start = share < 1 && begin > 0 ? line_start(text, begin, step) : begin;
-      const size_t end = excerpt_end(text, start, step);
-      if (end > start) visit(text.substr(start, end - start));
-      begin = share < 1 ? begin + step : end;
+      // What is not chosen is not read, so that sampling does not read the whole corpus.
+      if (chosen(index, begin)) {
+        const int64_t end = std::min(begin + 2 * excerpt_bytes + 4, size);
+        corpus.read_ahead({before + begin, before + end});
+        ahead.push_back({index, begin});
+        if (ahead.size() > kExcerptsAhead) visit_first();
+      }
+      begin += excerpt_bytes;
     }
+    before += size;
   }
+  while (!ahead.empty()) visit_first();
 }
 
 void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_dir,

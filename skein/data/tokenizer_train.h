@@ -17,7 +17,7 @@ namespace skein {
 // of (seed, document, position). An excerpt ends with a line if it can, and never inside a
 // character.
 void sample_corpus(const Corpus& corpus, int64_t sample_bytes, int64_t excerpt_bytes, uint64_t seed,
-                   const std::function<void(std::string_view)>& visit);
+                   const std::function<void(HeldText)>& visit);
 
 // The files of a tokenizer of byte-level BPE, by name.
 std::map<std::string, std::string> train_byte_level(const Corpus& corpus, int vocab_size,

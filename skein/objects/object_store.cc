@@ -5,6 +5,8 @@
 #include <arrow/io/interfaces.h>
 #include <arrow/util/future.h>
 #include <arrow/util/key_value_metadata.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -52,6 +54,10 @@ std::vector<ObjectInfo> list_objects(const ObjectUrl& url) {
   return objects;
 }
 
+bool has_object(const ObjectUrl& url) {
+  return value_or_fail(store_of(url)->GetFileInfo(url.path()), url.text()).IsFile();
+}
+
 bool object_exists(const ObjectUrl& url) {
   const auto found = value_or_fail(store_of(url)->GetFileInfo(url.path()), url.text());
   return found.type() != arrow::fs::FileType::NotFound;
@@ -72,13 +78,64 @@ std::shared_ptr<arrow::io::RandomAccessFile> open_object(const ObjectUrl& url) {
   return value_or_fail(store_of(url)->OpenInputFile(url.path()), url.text());
 }
 
-class ObjectReader::Parts {
+namespace {
+
+// An object as it was when it was opened.
+class OpenedObject {
  public:
-  explicit Parts(const ObjectUrl& url)
+  explicit OpenedObject(const ObjectUrl& url)
       : url_(url),
         file_(open_object(url)),
         num_bytes_(value_or_fail(file_->GetSize(), url.text())),
         tag_(tag_of(*file_, url.text())) {}
+
+  const ObjectUrl& url() const { return url_; }
+  int64_t num_bytes() const { return num_bytes_; }
+  auto read_async(int64_t begin, int64_t num_bytes) {
+    return file_->ReadAsync(file_->io_context(), begin, num_bytes);
+  }
+
+  // Bytes that came before are of the object that was opened, if this returns.
+  void check_same() {
+    const auto now = open_object(url_);
+    if (tag_of(*now, url_.text()) == tag_) return;
+    fail(ErrorCode::kCorrupt, "{}: replaced while it was read: start again", url_.text());
+  }
+
+  void read(int64_t begin, std::span<char> out) {
+    read_whole(*file_, begin, {reinterpret_cast<uint8_t*>(out.data()), out.size()}, url_.text());
+  }
+
+ private:
+  const ObjectUrl url_;
+  const std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  const int64_t num_bytes_;
+  const std::string tag_;
+};
+
+class CheckedRanges : public RangeReader {
+ public:
+  explicit CheckedRanges(const ObjectUrl& url) : object_(url) {}
+  std::string name() const override { return object_.url().text(); }
+  int64_t num_bytes() const override { return object_.num_bytes(); }
+  void read(int64_t begin, std::span<char> out) override {
+    object_.read(begin, out);
+    object_.check_same();
+  }
+
+ private:
+  OpenedObject object_;
+};
+
+}  // namespace
+
+std::unique_ptr<RangeReader> open_ranges(const ObjectUrl& url) {
+  return std::make_unique<CheckedRanges>(url);
+}
+
+class ObjectReader::Parts {
+ public:
+  explicit Parts(const ObjectUrl& url) : object_(url) {}
 
   size_t read(std::span<char> out) {
     if (part_left_.empty() && !next_part()) return 0;
@@ -95,13 +152,14 @@ class ObjectReader::Parts {
   };
 
   bool next_part() {
-    while (ahead_.size() < kPartsAhead && asked_ < num_bytes_) {
-      const int64_t count = std::min(kPartBytes, num_bytes_ - asked_);
-      ahead_.push_back({asked_, count, file_->ReadAsync(file_->io_context(), asked_, count)});
+    while (ahead_.size() < kPartsAhead && asked_ < object_.num_bytes()) {
+      const int64_t count = std::min(kPartBytes, object_.num_bytes() - asked_);
+      ahead_.push_back({asked_, count, object_.read_async(asked_, count)});
       asked_ += count;
     }
     if (ahead_.empty()) {
-      check_same();
+      if (!is_checked_ && asked_ > 0) object_.check_same();
+      is_checked_ = true;
       return false;
     }
     const Part part = std::move(ahead_.front());
@@ -112,28 +170,15 @@ class ObjectReader::Parts {
   }
 
   std::shared_ptr<arrow::Buffer> whole(const Part& part) {
-    auto bytes = value_or_fail(part.bytes.result(), url_.text());
+    auto bytes = value_or_fail(part.bytes.result(), object_.url().text());
     if (bytes->size() == part.num_bytes) return bytes;
     count_repeated_request();
-    std::shared_ptr<arrow::Buffer> again =
-        value_or_fail(arrow::AllocateBuffer(part.num_bytes), url_.text());
-    read_whole(*file_, part.begin, {again->mutable_data(), static_cast<size_t>(part.num_bytes)},
-               url_.text());
-    return again;
+    std::string again(static_cast<size_t>(part.num_bytes), '\0');
+    object_.read(part.begin, again);
+    return arrow::Buffer::FromString(std::move(again));
   }
 
-  void check_same() {
-    if (is_checked_ || num_bytes_ == 0) return;
-    is_checked_ = true;
-    const auto now = open_object(url_);
-    if (tag_of(*now, url_.text()) == tag_) return;
-    fail(ErrorCode::kCorrupt, "{}: replaced while it was read: start again", url_.text());
-  }
-
-  ObjectUrl url_;
-  std::shared_ptr<arrow::io::RandomAccessFile> file_;
-  int64_t num_bytes_;
-  std::string tag_;
+  OpenedObject object_;
   int64_t asked_ = 0;
   bool is_checked_ = false;
   std::deque<Part> ahead_;
@@ -144,5 +189,34 @@ class ObjectReader::Parts {
 ObjectReader::ObjectReader(const ObjectUrl& url) : parts_(std::make_unique<Parts>(url)) {}
 ObjectReader::~ObjectReader() = default;
 size_t ObjectReader::read(std::span<char> out) { return parts_->read(out); }
+
+std::string read_file_or_object(const fs::path& path, int64_t max_bytes) {
+  if (!is_object_url(path)) return read_file(path, max_bytes);
+  const auto object = open_ranges(parse_object_url(path.native()));
+  if (object->num_bytes() > max_bytes) {
+    fail(ErrorCode::kInvalid, "{}: {} bytes: expected at most {}", path.string(),
+         object->num_bytes(), max_bytes);
+  }
+  std::string bytes(static_cast<size_t>(object->num_bytes()), '\0');
+  if (!bytes.empty()) object->read(0, bytes);
+  return bytes;
+}
+
+MappedFile copy_object(const ObjectUrl& url, const fs::path& folder,
+                       const std::function<void(int64_t)>& on_read) {
+  std::string name = (folder.empty() ? fs::temp_directory_path() : folder) / "skein_object_XXXXXX";
+  const FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
+  if (file.get() < 0) {
+    fail(errno_code(errno), "cannot create {} for {}: {}", name, url.text(), errno_text(errno));
+  }
+  ::unlink(name.c_str());
+  ObjectReader object(url);
+  std::string buffer(size_t{1} << 20, '\0');
+  while (const size_t count = object.read(buffer)) {
+    write_all(file.get(), std::as_bytes(std::span(buffer.data(), count)), url.text());
+    if (on_read) on_read(static_cast<int64_t>(count));
+  }
+  return MappedFile(file, url.text());
+}
 
 }  // namespace skein

@@ -18,12 +18,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "skein/base/file.h"
 #include "skein/objects/object_url.h"
+#include "skein/objects/range_reader.h"
 
 namespace arrow::io {
 class RandomAccessFile;
@@ -40,6 +43,9 @@ struct ObjectInfo {
 
 // The object of that name, or else all objects under it, in the order of their keys.
 std::vector<ObjectInfo> list_objects(const ObjectUrl& url);
+
+// Whether there is an object of that very name.
+bool has_object(const ObjectUrl& url);
 
 // Reads an object from its beginning to its end, parts of it ahead of need.
 // Memory   32 MiB
@@ -58,12 +64,25 @@ class ObjectReader {
   std::unique_ptr<Parts> parts_;
 };
 
-// Whether there is an object of that name, or some under it.
+// Whether there is an object of that name, or, unlike has_object(), some under it.
 bool object_exists(const ObjectUrl& url);
 
 // Asks the bucket of a URL that a person named by `setting`, so that a mistake is found before
 // anything is done: Error{kUsage} naming the setting where it is not there or refuses.
 void require_store(const std::string& url, const std::string& setting);
+
+// The object's bytes in any order. A read is a request, and one more that asks whether the object is
+// still the one that was opened.
+std::unique_ptr<RangeReader> open_ranges(const ObjectUrl& url);
+
+// A file or an object, whole; one larger than `max_bytes` is refused. Errors: also those of
+// read_file()
+std::string read_file_or_object(const fs::path& path, int64_t max_bytes = int64_t{1} << 30);
+
+// The whole object in a file without a name, which goes with the map. The file lies in `folder`;
+// empty: TMPDIR, else /tmp. Errors: also Error{kNoSpace}
+MappedFile copy_object(const ObjectUrl& url, const fs::path& folder = {},
+                       const std::function<void(int64_t num_bytes)>& on_read = {});
 
 // For libraries that read where they want to: each read is a request.
 std::shared_ptr<arrow::io::RandomAccessFile> open_object(const ObjectUrl& url);

@@ -11,6 +11,7 @@
 #include "skein/config/node_range.h"
 #include "skein/data/tokenizer.h"
 #include "skein/model/decoder.h"
+#include "skein/objects/object_url.h"
 #include "skein/ops/ops.h"
 #include "skein/plan/process_bytes.h"
 #include "skein/plan/this_machine.h"
@@ -91,7 +92,8 @@ int64_t ranks_to_plan(const Config& config, int64_t asked) {
 std::string leave_out_missing_tokenizer(Config& config) {
   std::string& tokenizer = config.data.tokenizer;
   std::error_code ignored;
-  const bool is_missing = fs::status(tokenizer, ignored).type() == fs::file_type::not_found;
+  const bool is_missing = !is_object_url(tokenizer) &&
+                          fs::status(tokenizer, ignored).type() == fs::file_type::not_found;
   if (tokenizer.empty() || !is_missing || !gives_vocab_size(config)) return "";
   return fmt::format(
       "data.tokenizer is '{}', which does not exist: planned without it, with the model's own "

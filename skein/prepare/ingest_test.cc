@@ -233,7 +233,7 @@ TEST_F(Ingest, StatsDescribeTheCorpus) {
   EXPECT_DOUBLE_EQ(stats.lengths.mean, 50.5);
   int64_t num_tokens = 0;
   std::vector<int32_t> ids;
-  for (int64_t i = 0; i < 100; ++i) tokenizer->encode(corpus.document(i), ids);
+  for (int64_t i = 0; i < 100; ++i) tokenizer->encode(corpus.document(i).str(), ids);
   num_tokens = static_cast<int64_t>(ids.size());
   EXPECT_EQ(stats.tokens->num_tokens, num_tokens);
   EXPECT_FALSE(stats.tokens->is_estimate);

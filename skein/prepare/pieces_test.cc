@@ -6,6 +6,7 @@
 #include <csignal>
 #include <thread>
 
+#include "skein/data/corpus_writer.h"
 #include "tests/data/ingest_testing.h"
 
 namespace skein {

@@ -14,7 +14,7 @@
 #include "skein/checkpoint/run_lock.h"
 #include "skein/checkpoint/stored_file.h"
 #include "skein/config/config_fields.h"
-#include "skein/objects/object_url.h"
+#include "skein/objects/object_store.h"
 #include "skein/optim/update.h"
 
 namespace skein {
@@ -47,7 +47,7 @@ Files files_of(const Tokenizer& tokenizer) {
     const bool is_json = file.extension() == ".json";
     const bool is_model = file.extension() == ".model" || (is_lone && !is_json);
     const std::string own = is_lone && is_json ? "tokenizer.json" : file.filename().string();
-    files[is_model ? "tokenizer.model" : own] = read_file(file);
+    files[is_model ? "tokenizer.model" : own] = read_file_or_object(file);
   }
   return files;
 }
@@ -166,9 +166,10 @@ void check_copies(const Config& config) {
 
 namespace {
 
+// Of what lies in a store nothing is said: who reads it asks there.
 bool is_gone(const fs::path& path) {
   std::error_code ignored;
-  return fs::status(path, ignored).type() == fs::file_type::not_found;
+  return !is_object_url(path) && fs::status(path, ignored).type() == fs::file_type::not_found;
 }
 
 // Finds a corpus that is gone in the folder `run` or beside it.
@@ -200,7 +201,7 @@ std::vector<std::string> use_own_copies(Config& config, std::span<const std::str
   const auto take = [&](std::string_view what, const std::string gone, std::string_view copy,
                         std::string& setting) {
     const fs::path own = run / copy;
-    if (gone.empty() || fs::exists(gone) || !fs::exists(own)) return;
+    if (gone.empty() || !is_gone(gone) || !fs::exists(own)) return;
     setting = own.string();
     said.push_back(
         fmt::format("{} {} is gone: taking the run's own copy, {}", what, gone, setting));

@@ -1,12 +1,16 @@
 #include "skein/train/run_inputs.h"
 
 #include "skein/base/log.h"
+#include "skein/base/units.h"
 #include "skein/compile/step_programs.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 
 RunInputs::RunInputs(const Config& config, bool tells)
-    : config_(config), tokenizer_(load_tokenizer(config.data.tokenizer, "data.tokenizer")) {
+    : config_(config),
+      tells_(tells),
+      tokenizer_(load_tokenizer(config.data.tokenizer, "data.tokenizer")) {
   const std::string why = tells ? tokenizer_->why_not_exported() : "";
   if (!why.empty()) {
     log::warn(
@@ -25,12 +29,29 @@ RunInputs::RunInputs(const Config& config, bool tells)
 }
 
 void RunInputs::open_corpora(const LoaderOptions& lanes) {
-  training_.emplace(*tokenizer_, config_, model_.vocab_size);
+  const auto cache = std::make_shared<ObjectCache>(config_.data.cache_bytes);
+  training_.emplace(*tokenizer_, config_, model_.vocab_size, cache);
+  if (tells_) warn_of_small_cache(lanes.end_lane - lanes.first_lane);
   const auto add = [&](const DataSource& source, const char* key) {
-    validation_sets_.emplace_back(source, key, *tokenizer_, config_, model_.vocab_size, lanes);
+    validation_sets_.emplace_back(source, key, *tokenizer_, config_, model_.vocab_size, lanes,
+                                  cache);
   };
   if (!config_.data.validation.empty()) add({config_.data.validation, 1, ""}, "data.validation");
   for (const DataSource& set : config_.data.validation_set) add(set, "data.validation_set");
+}
+
+// What lanes have asked for ahead must still be there when they come to it.
+void RunInputs::warn_of_small_cache(int64_t num_lanes) const {
+  int64_t needed = 0;
+  for (size_t i = 0; i < training().parts().size(); ++i) {
+    if (!is_object_url(training_corpus(i).path())) continue;
+    needed += num_lanes * Lane::ahead_bytes(training().corpus(i));
+  }
+  if (needed <= config_.data.cache_bytes) return;
+  log::warn(
+      "data.cache_bytes is {}: {} lanes of this worker read up to {} ahead, so that text is "
+      "fetched more than once: expected at least {}",
+      config_.data.cache_bytes, num_lanes, format_bytes(needed), needed);
 }
 
 RunContent RunInputs::content() const {

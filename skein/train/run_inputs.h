@@ -39,16 +39,20 @@ class RunInputs {
     ValidationBatches batches;
 
     ValidationSet(const DataSource& source, const std::string& key, const Tokenizer& tokenizer,
-                  const Config& config, int64_t vocab_size, const LoaderOptions& lanes)
+                  const Config& config, int64_t vocab_size, const LoaderOptions& lanes,
+                  std::shared_ptr<ObjectCache> cache)
         : name(source.name),
           path(source.path),
-          feed(path, tokenizer, config, vocab_size, key),
+          feed(path, tokenizer, config, vocab_size, key, std::move(cache)),
           batches(feed.mixture(), lanes.first_lane, lanes.end_lane, config.validate.batches) {}
   };
   std::list<ValidationSet>& validation_sets() { return validation_sets_; }
 
  private:
+  void warn_of_small_cache(int64_t num_lanes) const;
+
   const Config& config_;
+  bool tells_;
   std::unique_ptr<Tokenizer> tokenizer_;
   DecoderConfig model_;
   std::optional<DataFeed> training_;

@@ -32,6 +32,14 @@ void require_folder(const fs::path& folder) {
        folder.string());
 }
 
+// What is read of a bucket is checkpoints.
+void refuse_model_in_bucket(const fs::path& folder) {
+  if (!is_object_url(folder)) return;
+  fail(ErrorCode::kUsage,
+       "{} is a Hugging Face model in a bucket: expected a checkpoint, or the model in a folder",
+       folder.string());
+}
+
 const Json& model_in(const Json& configuration, const std::string& what) {
   if (!configuration.is_object() || !configuration.contains("model")) {
     fail(ErrorCode::kInvalid, "{}: the configuration has no 'model'", what);
@@ -100,6 +108,7 @@ Json source_model_json(const fs::path& named) {
   const fs::path folder = find_checkpoint(named);
   require_folder(folder);
   if (!is_stored(folder / "manifest.json") && is_stored(folder / "config.json")) {
+    refuse_model_in_bucket(folder);
     return read_json((folder / "config.json").string());
   }
   fs::path checkpoint = folder;
@@ -153,6 +162,7 @@ void ModelSource::open_checkpoint(const fs::path& folder) {
 }
 
 void ModelSource::open_hugging_face(const fs::path& folder) {
+  refuse_model_in_bucket(folder);
   hugging_face_ = std::make_unique<HuggingFaceFolder>(folder);
   const std::string what = (folder / "config.json").string();
   const Json json = read_json(what);

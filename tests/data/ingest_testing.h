@@ -47,7 +47,8 @@ class Ingest : public testing::Test {
   static Documents documents(const fs::path& path) {
     const Corpus corpus(path);
     Documents documents;
-    for (int64_t i = 0; i < corpus.num_documents(); ++i) documents.emplace_back(corpus.document(i));
+    for (int64_t i = 0; i < corpus.num_documents(); ++i)
+      documents.push_back(corpus.document(i).str());
     return documents;
   }
   std::string error_of(const std::vector<fs::path>& inputs, IngestOptions options = {}) {

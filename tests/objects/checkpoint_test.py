@@ -19,8 +19,9 @@ import sys
 import tempfile
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / name) for name in ("objects", "survival")]
+import moto_store
 from faulty_proxy import FAULTS, FaultyProxy
-from moto_store import KEYS, Store
+from moto_store import expect
 from supervised import CONFIG, make_data
 
 SKEIN = str(pathlib.Path(sys.argv[1]).resolve())
@@ -28,19 +29,8 @@ NUMBERS = ("loss", "grad_norm", "param_norm", "tokens")
 KILLS = 12
 
 
-def expect(condition, what):
-    if not condition:
-        print(f"FAILED: {what}")
-        sys.exit(1)
-
-
-def run(words, endpoint="", expected=0, **environment):
-    changed = {"AWS_ENDPOINT_URL": endpoint} if endpoint else {}
-    done = subprocess.run([SKEIN, *words], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, **changed, **environment})
-    said = done.stdout + done.stderr
-    expect(done.returncode == expected, f"skein {' '.join(words)}: code {done.returncode}, not {expected}: {said}")
-    return said
+def run(words, endpoint="", expected=0):
+    return moto_store.run(SKEIN, words, {"AWS_ENDPOINT_URL": endpoint} if endpoint else {}, expected)
 
 
 class Runs:
@@ -214,13 +204,13 @@ def refusals(runs, store):
     said = run(runs.words("none", 4, "gs://runs/x"), store.url, expected=2)
     expect("gs:// is not known" in said, f"another kind of store: {said}")
     said = run(runs.words("none", 4, run__dir="s3://runs/x"), store.url, expected=2)
-    expect("[run] dir" in said, f"a run folder in a bucket: {said}")
+    expect("run.dir" in said, f"a run folder in a bucket: {said}")
 
 
 def main():
     with tempfile.TemporaryDirectory(dir=sys.argv[2]) as name:
         folder = pathlib.Path(name)
-        store = Store(folder)
+        store = moto_store.Store(folder)
         store.client.create_bucket(Bucket="runs")
         runs = Runs(folder)
         run(runs.words("quiet", 16))
@@ -233,7 +223,7 @@ def main():
         large(runs, store)
         kills(runs, store, quiet)
         refusals(runs, store)
-        store.server.stop()
+        store.stop()
     print("the same bits")
 
 

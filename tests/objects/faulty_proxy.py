@@ -3,8 +3,8 @@
 
   503 Slow Down · a connection reset · a body that ends early · one that stalls (once, it costs 20 s)
 
-Every `period`-th request of a kind is struck; of 0 none. `watch(after)` is called before and after each
-request that changes something is handed on. Only for the tests.
+Every `period`-th request of a kind is struck; of 0 none. `on_request` is called with each; `watch(after)` before
+and after one that changes something is handed on. Only for the tests.
 """
 import http.client
 import http.server
@@ -16,7 +16,8 @@ FAULTS = ("slow_down", "reset", "cut", "stall")
 
 
 class FaultyProxy:
-    def __init__(self, port_of_store, period=0, watch=lambda after: None):
+    def __init__(self, port_of_store, period=0, faults=FAULTS, on_request=lambda method, path: None,
+                 watch=lambda after: None):
         self.counts = dict.fromkeys(FAULTS, 0)
         self.num_requests = 0
         lock = threading.Lock()
@@ -35,8 +36,8 @@ class FaultyProxy:
                     seen[self.command] = seen.get(self.command, 0) + 1
                     if not period or seen[self.command] % period:
                         return None
-                    faults = FAULTS if self.command == "GET" else FAULTS[:2]  # others have no body to cut
-                    which = faults[seen[self.command] // period % len(faults)]
+                    possible = faults if self.command == "GET" else FAULTS[:2]  # others have no body to cut
+                    which = possible[seen[self.command] // period % len(possible)]
                     if which == "stall" and proxy.counts["stall"]:
                         which = "cut"
                     proxy.counts[which] += 1
@@ -60,6 +61,7 @@ class FaultyProxy:
 
             def forward(self):
                 body = self.body()
+                on_request(self.command, self.path)
                 fault = self.fault()
                 if fault == "reset":
                     return self.reset()

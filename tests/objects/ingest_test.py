@@ -9,7 +9,6 @@ Ends with 77, skipped, where moto is not installed.
 """
 import gzip
 import json
-import logging
 import os
 import pathlib
 import random
@@ -18,27 +17,16 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-MOTO = ROOT / ".deps" / "moto-5.2.5"
-sys.path[:0] = [str(MOTO), str(ROOT / "tests" / "objects")]
-try:
-    import boto3
-    from moto.server import ThreadedMotoServer
-except ImportError as missing:
-    print(f"skipped: {missing}: scripts/setup.sh installs it")
-    sys.exit(77)
+import moto_store
 from faulty_proxy import FAULTS, FaultyProxy
+from moto_store import expect
 
 SKEIN = str(pathlib.Path(sys.argv[1]).resolve())
-KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
-def expect(condition, what):
-    if not condition:
-        print(f"FAILED: {what}")
-        sys.exit(1)
+def run(words, environment=None, expected=0):
+    return moto_store.run(SKEIN, words, environment, expected)
 
 
 def made_text(random, num_words):
@@ -65,19 +53,6 @@ def make_files(folder):
     source.write_text("".join(json.dumps({"text": made_text(seeded, 40)}) + "\n" for _ in range(3000)))
     run(["data", "ingest", "--out", str(folder / "corpus.arrow"), str(source)])
     (folder / "corpus.arrow.sources").unlink()
-
-
-def run(words, environment=None, expected=0):
-    done = subprocess.run([SKEIN, *words], capture_output=True, text=True, env={**os.environ, **(environment or {})},
-                          timeout=300)
-    expect(done.returncode == expected, f"skein {' '.join(words)}: code {done.returncode}: {done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
-
-
-def upload(client, folder, prefix):
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            client.upload_file(str(path), "texts", f"{prefix}/{path.relative_to(folder)}")
 
 
 def same_of_objects(command, folder, environment):
@@ -118,42 +93,28 @@ def refusals(environment, folder):
     expect(not (folder / "none.arrow").exists(), "no corpus of nothing")
     into = ["data", "ingest", "--out", "s3://texts/out.arrow", str(folder / "web")]
     expect("not written to yet" in run(into, environment, expected=2), "an output in a bucket")
-    of = ["data", "stats", "s3://texts/web/corpus.arrow"]
-    expect("skein data ingest" in run(of, environment, expected=1), "a corpus in a bucket")
 
 
-def refused_credentials(folder, port):
-    ask = urllib.request.Request(f"http://127.0.0.1:{port}/moto-api/reset-auth", data=b"0",
-                                 headers={"Content-Type": "text/plain"})
-    urllib.request.urlopen(ask).read()  # from now on the store checks credentials
-    wrong = {**KEYS, "AWS_SECRET_ACCESS_KEY": "wrong", "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+def refused_credentials(folder, store):
     words = ["data", "ingest", "--out", str(folder / "none.arrow"), "s3://texts/web"]
-    expect("AWS_ACCESS_KEY_ID" in run(words, wrong, expected=1), "credentials that are refused")
+    said = run(words, store.check_credentials(), expected=1)
+    expect("AWS_ACCESS_KEY_ID" in said, "credentials that are refused")
 
 
 def main():
     with tempfile.TemporaryDirectory(dir=sys.argv[2]) as name:
         folder = pathlib.Path(name)
-        os.environ.update(HOME=name, AWS_EC2_METADATA_DISABLED="true", **KEYS)
-        for variable in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_REGION"):
-            os.environ.pop(variable, None)
+        store = moto_store.Store(folder)
         make_files(folder / "web")
         run(["data", "ingest", "--out", str(folder / "local.arrow"), str(folder / "web")])
         expected = (folder / "local.arrow").read_bytes()
 
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line a request
-        store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        store.start()
-        port = store.get_host_and_port()[1]
-        client = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
-        client.create_bucket(Bucket="texts")
-        upload(client, folder / "web", "web")
-
-        calm = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+        store.upload(folder / "web", "web")
+        calm = {"AWS_ENDPOINT_URL": store.url}
         run(["data", "ingest", "--out", str(folder / "calm.arrow"), "s3://texts/web/"], calm)
         expect((folder / "calm.arrow").read_bytes() == expected, "the corpus of a calm store is that of the files")
 
-        proxy = FaultyProxy(port, period=4)
+        proxy = FaultyProxy(store.port, period=4)
         faulty = {"AWS_ENDPOINT_URL_S3": proxy.url}
         said = run(["data", "ingest", "--out", str(folder / "faulty.arrow"), "s3://texts/web"], faulty)
         expect((folder / "faulty.arrow").read_bytes() == expected, "the corpus of a faulty store is that of the files")
@@ -170,7 +131,7 @@ def main():
 
         killed_and_restarted(calm, folder, expected)
         refusals(calm, folder)
-        refused_credentials(folder, port)
+        refused_credentials(folder, store)
         store.stop()
     print("the corpora are the same")
 

@@ -100,7 +100,8 @@ void read_batches(const fs::path& path, const ReadOptions& options, const Docume
     const TextColumn column(batch->column_data(0), name, num_batches++);
     for (int64_t i = 0; i < column.num_documents(); ++i) {
       ++row;
-      std::string_view text = column.document(i);
+      const HeldText held = column.document(i);
+      std::string_view text = held;
       if (accept_utf8(text, repaired, options.utf8, where)) visit(text, row);
     }
   }
