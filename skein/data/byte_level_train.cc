@@ -70,8 +70,9 @@ std::vector<bpe::CountedWord> count_words(const Corpus& corpus,
   if (options.on_progress) options.on_progress("counting words of", 0, num_bytes);
   parallel_for_each(parts, num_threads, [&](Part& part) {
     std::string composed;
-    for (const std::string_view excerpt : part.excerpts) {
-      count_words(is_composed ? bpe::to_nfc(excerpt, composed) : excerpt, pattern, part.counts);
+    for (std::string_view excerpt : part.excerpts) {
+      if (is_composed) excerpt = bpe::to_nfc(excerpt, composed, bpe::NfcOf::kUnicode9);
+      count_words(excerpt, pattern, part.counts);
     }
   });
   Counts total = std::move(parts[0].counts);

@@ -16,7 +16,7 @@ constexpr int kOtherThreads = 5;  // loader, saver, Gloo, Prometheus, signals
 // Text has about 3 bytes per token, a token takes 4 bytes, and a growing vector holds up to twice
 // that.
 constexpr int64_t kTokenBytesPerByte = 2;
-constexpr int64_t kWordCache = 26'000'000;  // bpe/word_cache.h, full
+constexpr int64_t kWordCache = 39'000'000;  // bpe/word_cache.h, full
 
 }  // namespace
 
