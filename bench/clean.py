@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Cleaning: Skein's filters beside datatrove's, on the same made documents.
 
-    bench/clean.py [--megabytes 40] [--their-megabytes 2] [--rounds 3] [--bench build/clean_bench] [--skein build/skein]
+    bench/clean.py [--megabytes 40] [--their-megabytes 2] [--rounds 3] [--language-model FILE] [--bench build/clean_bench]
+                   [--skein build/skein]
 
 The documents are pages of sentences whose words have the frequencies of natural text (Zipf); most of
 them pass every filter, which is the dearest case. Both judge by Gopher's repetition and quality, C4
 and FineWeb in this order, on the first core in alternation, and must drop the same documents of the
 part that datatrove gets (it is the same speed on all of it). Then the whole of `skein data clean`
-with one thread, from JSON lines to the corpus. Printed: medians of rounds in MB (10^6 bytes of text)
-per second. Needs the PyPI packages datatrove==0.10.1, spacy, regex, orjson and xxhash==3.5.0.
+with one thread, from JSON lines to the corpus. With a model of fastText, both tell languages, and
+nothing else, and then the whole asks it, too. Printed: medians of rounds in MB (10^6 bytes of text)
+per second. Needs the PyPI packages datatrove==0.10.1, spacy, regex, orjson and xxhash==3.5.0, for
+languages fasttext-numpy2-wheel and fasteners.
 """
 import argparse
 import json
@@ -24,9 +27,15 @@ import time
 RIVAL = """
 import json, struct, sys, time
 from datatrove.data import Document
-from datatrove.pipeline.filters import C4QualityFilter, FineWebQualityFilter, GopherQualityFilter, GopherRepetitionFilter
-filters = [GopherRepetitionFilter(), GopherQualityFilter(), C4QualityFilter(filter_no_terminal_punct=False),
-           FineWebQualityFilter()]
+from datatrove.pipeline.filters import (C4QualityFilter, FineWebQualityFilter, GopherQualityFilter,
+                                        GopherRepetitionFilter, LanguageFilter)
+if len(sys.argv) > 2:
+    from fasttext.FastText import _FastText
+    filters = [LanguageFilter(["en"])]
+    filters[0].model._model = _FastText(sys.argv[2])
+else:
+    filters = [GopherRepetitionFilter(), GopherQualityFilter(), C4QualityFilter(filter_no_terminal_punct=False),
+               FineWebQualityFilter()]
 data, at, documents = open(sys.argv[1], "rb").read(), 0, []
 while at < len(data):
     size, = struct.unpack_from("<I", data, at)
@@ -79,24 +88,27 @@ def main():
     parser.add_argument("--megabytes", type=float, default=40)
     parser.add_argument("--their-megabytes", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--language-model")
     parser.add_argument("--bench", default="build/clean_bench")
     parser.add_argument("--skein", default="build/skein")
     options = parser.parse_args()
+    model = [options.language_model] if options.language_model else []
+    asks = ["--language-model", *model] if model else []
     cpu = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
     with tempfile.TemporaryDirectory() as folder:
         all_bytes = write_pages(folder + "/all", options.megabytes)
         part_bytes = write_pages(folder + "/part", options.their_megabytes)
         rates = {"skein, filters": [], "datatrove, filters": [], "skein data clean": []}
         for _ in range(options.rounds):
-            found = json.loads(on_first_core([options.bench, folder + "/all"]))
+            found = json.loads(on_first_core([options.bench, folder + "/all", *asks]))
             rates["skein, filters"].append(all_bytes / found["seconds"][0] / 1e6)
-            theirs = json.loads(on_first_core([sys.executable, "-c", RIVAL, folder + "/part"]))
+            theirs = json.loads(on_first_core([sys.executable, "-c", RIVAL, folder + "/part", *model]))
             rates["datatrove, filters"].append(part_bytes / theirs["seconds"] / 1e6)
             begin = time.perf_counter()
-            on_first_core([options.skein, "data", "clean", "--threads", "1", "--overwrite", "--out", folder + "/out.arrow",
-                           folder + "/all.jsonl"])
+            on_first_core([options.skein, "data", "clean", "--threads", "1", "--overwrite", *asks, "--out",
+                           folder + "/out.arrow", folder + "/all.jsonl"])
             rates["skein data clean"].append(all_bytes / (time.perf_counter() - begin) / 1e6)
-        ours = json.loads(on_first_core([options.bench, folder + "/part"]))
+        ours = json.loads(on_first_core([options.bench, folder + "/part", *asks]))
     print(f"{cpu}; {all_bytes / 1e6:.0f} MB, {options.rounds} rounds")
     medians = {name: statistics.median(values) for name, values in rates.items()}
     for name, median in medians.items():

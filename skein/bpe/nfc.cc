@@ -16,6 +16,29 @@ namespace {
 constexpr char32_t kFirst = 0x300;  // below, every character stays as it is beside any other
 constexpr std::string_view kNoFinal = "\u11a7";
 
+struct Range {
+  char32_t first, last;
+};
+// What Unicode 10 to 14 added that form C moves or joins.
+constexpr Range kAddedSince9[] = {
+    {0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},
+    {0xc3c, 0xc3c},     {0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},
+    {0x1abf, 0x1ace},   {0x1df6, 0x1dfa},   {0xa82c, 0xa82c},   {0x10d24, 0x10d27},
+    {0x10eab, 0x10eac}, {0x10f46, 0x10f50}, {0x10f82, 0x10f85}, {0x11070, 0x11070},
+    {0x1133b, 0x1133b}, {0x1145e, 0x1145e}, {0x11839, 0x1183a}, {0x11930, 0x11930},
+    {0x11935, 0x11935}, {0x11938, 0x11938}, {0x1193d, 0x1193e}, {0x11943, 0x11943},
+    {0x119e0, 0x119e0}, {0x11a34, 0x11a34}, {0x11a47, 0x11a47}, {0x11a99, 0x11a99},
+    {0x11d42, 0x11d42}, {0x11d44, 0x11d45}, {0x11d97, 0x11d97}, {0x16ff0, 0x16ff1},
+    {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef}};
+
+std::vector<bool> added_since_9() {
+  std::vector<bool> flags(0x110000);
+  for (const auto [first, last] : kAddedSince9) {
+    for (char32_t code = first; code <= last; ++code) flags[code] = true;
+  }
+  return flags;
+}
+
 std::vector<char32_t> normalized(const std::vector<utf8proc_int32_t>& codes, int options) {
   std::string text;
   for (const utf8proc_int32_t code : codes) utf8::append(text, static_cast<char32_t>(code));
@@ -60,9 +83,35 @@ void append_composed(std::string_view text, std::string& out) {
   out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
 }
 
+// libutf8proc 2.8 takes U+11A7 for a final consonant, which it is not.
+void append_parts(std::string_view text, std::string& out) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(kNoFinal, 1));
+    append_composed(part, out);
+    text.remove_prefix(part.size());
+  }
+}
+
+void append_as_of_9(std::string_view text, std::string& out) {
+  static const std::vector<bool> is_added = added_since_9();
+  const char* const end = text.data() + text.size();
+  const char* begin = text.data();  // of what is not in `out` yet
+  for (const char* at = begin; at < end;) {
+    const utf8::Character character = utf8::decode(at, end);
+    const char* const next = at + character.size;
+    if (is_added[character.code]) {
+      append_parts({begin, static_cast<size_t>(at - begin)}, out);
+      out.append(at, next);
+      begin = next;
+    }
+    at = next;
+  }
+  append_parts({begin, static_cast<size_t>(end - begin)}, out);
+}
+
 }  // namespace
 
-std::string_view to_nfc(std::string_view text, std::string& composed) {
+std::string_view to_nfc(std::string_view text, std::string& composed, NfcOf version) {
   const char* const end = text.data() + text.size();
   bool is_stable = true;
   for (const char* at = text.data(); at < end && is_stable;) {
@@ -76,10 +125,10 @@ std::string_view to_nfc(std::string_view text, std::string& composed) {
   }
   if (is_stable) return text;
   composed.clear();
-  while (!text.empty()) {  // libutf8proc 2.8 takes U+11A7 for a final consonant, which it is not
-    const std::string_view part = text.substr(0, text.find(kNoFinal, 1));
-    append_composed(part, composed);
-    text.remove_prefix(part.size());
+  if (version == NfcOf::kUnicode9) {
+    append_as_of_9(text, composed);
+  } else {
+    append_parts(text, composed);
   }
   return composed;
 }

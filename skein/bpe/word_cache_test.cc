@@ -52,5 +52,27 @@ TEST(WordCache, GivesTheIdsOfEachWord) {
   EXPECT_LT(num_encoded, num_rounds * 2000 / 3);  // most words were known
 }
 
+TEST(WordCache, GrowsWithTheWords) {
+  WordCache cache;
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += std::to_string(10'000'000 + i);
+  int num_encoded = 0;
+  std::vector<int32_t> first, second;
+  for (std::vector<int32_t>* const ids : {&first, &second}) {
+    num_encoded = 0;
+    IdSink sink(*ids);
+    cache.append(
+        text, [](const char* at, const char*) { return at + 8; }, sink,
+        [&](std::string_view word, std::vector<int32_t>& out) {
+          ++num_encoded;
+          out.push_back(std::stoi(std::string(word)));
+        });
+  }
+  EXPECT_EQ(first.size(), 200'000u);
+  EXPECT_EQ(first[123'456], 10'123'456);
+  EXPECT_EQ(second, first);
+  EXPECT_LT(num_encoded, 2'000);
+}
+
 }  // namespace
 }  // namespace skein::bpe

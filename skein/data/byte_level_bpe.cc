@@ -92,7 +92,7 @@ void ByteLevelBpe::encode(std::string_view text, std::vector<int32_t>& out) cons
   }
   bpe::IdSink sink(out);
   encode_around(text, before_normalization_, sink, [&](std::string_view part) {
-    if (model_.nfc) part = bpe::to_nfc(part, session->composed);
+    if (model_.nfc) part = bpe::to_nfc(part, session->composed, bpe::NfcOf::kUnicode9);
     encode_around(part, after_normalization_, sink,
                   [&](std::string_view rest) { encode_words(rest, *session, sink); });
   });

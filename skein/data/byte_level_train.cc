@@ -71,8 +71,9 @@ std::vector<bpe::CountedWord> count_words(const Corpus& corpus,
   parallel_for_each(parts, num_threads, [&](Part& part) {
     std::string composed;
     for (const HeldText& held : part.excerpts) {
-      const std::string_view excerpt = held;
-      count_words(is_composed ? bpe::to_nfc(excerpt, composed) : excerpt, pattern, part.counts);
+      std::string_view excerpt = held;
+      if (is_composed) excerpt = bpe::to_nfc(excerpt, composed, bpe::NfcOf::kUnicode9);
+      count_words(excerpt, pattern, part.counts);
     }
   });
   Counts total = std::move(parts[0].counts);

@@ -18,7 +18,7 @@ constexpr int kOtherThreads = 5;  // loader, saver, Gloo, Prometheus, signals
 // that.
 constexpr int64_t kTokenBytesPerByte = 2;
 constexpr int64_t kStore = 150'000'000;
-constexpr int64_t kWordCache = 26'000'000;  // bpe/word_cache.h, full
+constexpr int64_t kWordCache = 39'000'000;  // bpe/word_cache.h, full
 
 }  // namespace
 

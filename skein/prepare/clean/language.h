@@ -3,7 +3,7 @@
 // Formula  the text with blanks for newlines is one line to fastText; a document stays if a wanted
 //          language has a probability of more than the threshold, as in datatrove
 // Memory   the model's: lid.176.bin 130 MB, shared by all threads
-// Cost     1 to 2 MB/s a core: by far the most of all filters
+// Cost     some 6 MB/s a core: by far the most of all filters
 // Threads  any number at once
 // Errors   Error{kNotFound | kInvalid} for a file that is no model
 // Source   Joulin et al., "Bag of tricks for efficient text classification", 2017; https://fasttext.cc
