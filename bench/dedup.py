@@ -60,6 +60,17 @@ print(json.dumps({"wall": time.perf_counter() - wall, "cpu": time.process_time()
 """
 
 
+# Runs a command and says what it took, in a process so small that its own memory is not the peak.
+MEASURE = """
+import json, os, subprocess, sys, time
+begin = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:])
+_, status, usage = os.wait4(process.pid, 0)
+print(json.dumps({"wall": time.perf_counter() - begin, "cpu": usage.ru_utime + usage.ru_stime,
+                  "peak": usage.ru_maxrss * 1024, "status": status}))
+"""
+
+
 def ngrams(words):
     return {tuple(words[i:i + NGRAM]) for i in range(len(words) - NGRAM + 1)}
 
@@ -116,16 +127,12 @@ def skein_command(options, files, out, threads):
 
 
 def run_skein(options, files, out, threads=1, cores="0"):
-    command = skein_command(options, files, out, threads)
-    begin = time.perf_counter()
-    process = subprocess.Popen(["taskset", "-c", cores] * bool(cores) + command, stdout=subprocess.PIPE)
-    report = json.loads(process.stdout.read())
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = status
-    if status != 0:
+    command = ["taskset", "-c", cores] * bool(cores) + skein_command(options, files, out, threads)
+    done = subprocess.run([sys.executable, "-S", "-c", MEASURE, *command], stdout=subprocess.PIPE, text=True)
+    measured = json.loads(done.stdout.splitlines()[-1])
+    if measured["status"] != 0:
         sys.exit(f"failed: {' '.join(command)}")
-    return {"wall": time.perf_counter() - begin, "cpu": usage.ru_utime + usage.ru_stime,
-            "peak": usage.ru_maxrss * 1024, "report": report}
+    return measured
 
 
 def run_datatrove(folder, work):

@@ -1,4 +1,4 @@
-// What the tests of deduplication share: made documents, and a folder in which they are deduplicated.
+// What the tests of deduplication share: made documents, and a folder to deduplicate them in.
 #pragma once
 
 #include <algorithm>

@@ -27,7 +27,8 @@ struct CutCounts {
   RemovalCounts emptied;  // documents without words, then; their bytes are of those that were cut
 };
 
-// `cuts` as find_repeated() leaves them. Documents of which nothing is left are added to `removals`.
+// `cuts` as find_repeated() leaves them. Documents of which nothing is left are added to
+// `removals`.
 CutCounts cut_passages(const Pieces& pieces, const Partitions& cuts, Passage passage,
                        int num_threads, Removals& removals,
                        const std::function<void(size_t)>& on_documents);

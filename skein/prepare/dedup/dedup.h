@@ -15,7 +15,7 @@
 // Disk     in `<out>.work` the text (pieces.h) and for each document 56 bytes and 8 a band and a
 //          passage (signature_file.h); in files without names 56 bytes and 16 a band and a passage
 // Restart  the inputs that were read, and the pieces that were signed, are taken from `<out>.work`;
-//          outputs that are there, made of the same inputs with the same options, are not made again
+//          outputs that are there, made of the same inputs and options, are not made again
 // Cost     a pass over the inputs and two over their text; docs/deduplication.md has figures
 // Errors   as pieces.h has; Error{kUsage} for impossible options; Error{kInvalid} if nothing is
 //          left. The output is then unchanged.
