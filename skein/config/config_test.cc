@@ -353,7 +353,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 81u);  // the keys of Config
+  EXPECT_EQ(names.size(), 82u);  // the keys of Config
 }
 
 TEST(SettingsWithoutEffect, FastAccumulationIsOfEightBits) {

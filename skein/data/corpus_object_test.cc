@@ -74,7 +74,7 @@ Corpus object_corpus(const fs::path& path, Requests& requests, int64_t max_bytes
 
 TEST(CorpusObject, OpensByItsHeadersAlone) {
   const fs::path path = made_corpus("headers", 100'000, 200);
-  ASSERT_GT(fs::file_size(path), 400u * kPage);
+  ASSERT_GT(fs::file_size(path), 300u * kPage);
   Requests requests;
   const Corpus corpus = object_corpus(path, requests);
   EXPECT_LE(requests.count, 3);  // its beginning, its end, and the end of the offsets

@@ -54,6 +54,13 @@ void check_is_arrow(std::string_view bytes, const fs::path& name) {
        name.string(), status.message());
 }
 
+[[noreturn]] void fail_compressed_object(const std::string& name) {
+  fail(ErrorCode::kUnsupported,
+       "{}: its buffers are compressed (or foreign-endian), which cannot be read from a store in "
+       "parts: expected plain buffers; `skein data ingest --out NEW.arrow {}` rewrites it",
+       name, name);
+}
+
 template <typename T>
 T value_or_fail(arrow::Result<T> result, const fs::path& name) {
   if (!result.ok()) fail_arrow(result.status(), name);
@@ -214,10 +221,7 @@ void TextColumn::check_is_of_object() const {
     if (buffer == nullptr || (buffer->size() == 0 && !is_offsets)) continue;
     const auto* begin = reinterpret_cast<const std::byte*>(buffer->data());
     if (begin >= all.data() && begin + buffer->size() <= all.data() + all.size()) continue;
-    fail(ErrorCode::kUnsupported,
-         "{}: its buffers are compressed (or foreign-endian), which cannot be read from a store in "
-         "parts: expected plain buffers; `skein data ingest --out NEW.arrow {}` rewrites it",
-         where(), *name_);
+    fail_compressed_object(*name_);
   }
 }
 
@@ -341,8 +345,11 @@ void for_each_text_column(ArrowBytes bytes, const fs::path& name, const std::str
     } else {
       read_stream_format(bytes, name, column, pool, visit_batch);
     }
-  } catch (const Error&) {
+  } catch (const Error& error) {
     bytes.rethrow();  // what the store said, rather than what Arrow made of it
+    const bool decodes =
+        std::string_view(error.what()).find("decompress") != std::string_view::npos;
+    if (decodes && bytes.object() != nullptr) fail_compressed_object(name.string());
     throw;
   }
 }
