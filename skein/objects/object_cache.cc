@@ -31,8 +31,7 @@ void ObjectHold::swap(ObjectHold& other) noexcept {
 }
 
 ObjectCache::ObjectCache(int64_t max_bytes, fs::path folder)
-    : max_bytes_(max_bytes),
-      folder_(folder.empty() ? fs::temp_directory_path() : std::move(folder)) {}
+    : max_bytes_(max_bytes), folder_(std::move(folder)) {}
 
 ObjectCache::~ObjectCache() {
   std::vector<std::thread> threads;

@@ -208,5 +208,14 @@ TEST(ObjectCache, AFolderThatIsNotThereIsRefused) {
   EXPECT_THAT(error_of([&] { cache.add(std::make_unique<MadeObject>(5)); }), HasSubstr("TMPDIR"));
 }
 
+// Every run has a cache, also where there is no folder for temporary files, and nothing to keep.
+TEST(ObjectCache, NeedsNoFolderForNothing) {
+  const char* former = std::getenv("TMPDIR");
+  const std::string kept = former == nullptr ? "" : former;
+  ::setenv("TMPDIR", "/nowhere/at/all", 1);
+  EXPECT_EQ(ObjectCache().num_bytes(), 0);
+  kept.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", kept.c_str(), 1);
+}
+
 }  // namespace
 }  // namespace skein

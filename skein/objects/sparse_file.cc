@@ -9,6 +9,13 @@
 namespace skein {
 namespace {
 
+// TMPDIR, else /tmp, whether or not it is there.
+fs::path temporary_folder() {
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  return error ? "/tmp" : folder;
+}
+
 FileDescriptor nameless_file(const fs::path& folder) {
   std::string name = folder / "skein_objects_XXXXXX";
   FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
@@ -22,7 +29,8 @@ FileDescriptor nameless_file(const fs::path& folder) {
 
 }  // namespace
 
-SparseFile::SparseFile(const fs::path& folder) : folder_(folder), file_(nameless_file(folder)) {
+SparseFile::SparseFile(const fs::path& folder)
+    : folder_(folder.empty() ? temporary_folder() : folder), file_(nameless_file(folder_)) {
   constexpr int64_t kTried = int64_t{64} << 10;
   grow(kTried);
   punch(0, kTried);

@@ -14,7 +14,7 @@ namespace skein {
 class SparseFile {
  public:
   // A file system that cannot take single blocks back from a file is refused.
-  explicit SparseFile(const fs::path& folder);
+  explicit SparseFile(const fs::path& folder);  // empty: TMPDIR, else /tmp
 
   int64_t num_bytes() const { return num_bytes_; }
   // Lengthens the file and returns where the new bytes begin.
