@@ -2,8 +2,9 @@
 //
 // Tests use the hook to stop at every point of a save: it is called with the operation's name
 // ("create", "write", "sync", "sync_folder", "make_folder", "rename", "exchange", "remove"; of
-// objects "create", "write", "finish", "put", "remove") and its path before the operation happens; it may throw an Error instead, or end the process. A hook that
-// throws kUnsupported at "exchange" simulates a file system that cannot exchange names.
+// objects "create", "write", "finish", "put", "remove") and its path before the operation happens;
+// it may throw an Error instead, or end the process. A hook that throws kUnsupported at "exchange"
+// simulates a file system that cannot exchange names.
 //
 // Errors   Error{kNotFound | kIo | kNoSpace} naming the path and errno, as skein/base/file.h.
 // Threads  a FileOps may be used by several threads if its hook may.
@@ -47,8 +48,8 @@ class FileOps {
   void rename(const fs::path& from, const fs::path& to) const;
   // Swaps two names atomically; false if the file system cannot.
   bool exchange(const fs::path& a, const fs::path& b) const;
-  // Removes a file, or a folder with everything in it; links are removed, not followed. Of a bucket,
-  // an object, or all those under the name. It is not an error if `path` does not exist.
+  // Removes a file, or a folder with everything in it; links are removed, not followed. In a
+  // bucket, an object, or all those under the name. It is no error if `path` does not exist.
   void remove_tree(const fs::path& path) const;
 
  private:

@@ -87,8 +87,8 @@ class CorpusBlocks {
   // 0 <= index < num_blocks().
   ByteRange block(int64_t index) const { return {boundary(index), boundary(index + 1)}; }
 
-  // Asks for the text of a block from byte `byte` of its window on, `num_bytes` of it, and for where
-  // it ends.
+  // Asks for the text of a block from byte `byte` of its window on, `num_bytes` of it, and for
+  // where it ends.
   void read_ahead(int64_t index, int64_t byte, int64_t num_bytes) const;
 
   // The segment that begins at byte `position` of a block that ends at `block_end`. `position` must

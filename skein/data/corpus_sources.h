@@ -3,8 +3,8 @@
 // Format   docs/corpus_format.md: runs of documents that are consecutive records of one source.
 //          A corpus without such a file is as good a corpus.
 // Errors   Error{kNotFound | kIo | kInvalid | kCorrupt} naming the file, which is untrusted
-// Cost     opening reads the names of the sources, not the runs, but fetches the whole of an object;
-//          find() is a binary search
+// Cost     opening reads the names of the sources, not the runs, but fetches the whole of an
+//          object; find() is a binary search
 // Threads  several threads may call const functions at once
 #pragma once
 

@@ -71,8 +71,8 @@ bool object_exists(const ObjectUrl& url);
 // anything is done: Error{kUsage} naming the setting where it is not there or refuses.
 void require_store(const std::string& url, const std::string& setting);
 
-// The object's bytes in any order. A read is a request, and one more that asks whether the object is
-// still the one that was opened.
+// The object's bytes in any order. A read is a request, and one more that asks whether the object
+// is still the one that was opened.
 std::unique_ptr<RangeReader> open_ranges(const ObjectUrl& url);
 
 // A file or an object, whole; one larger than `max_bytes` is refused. Errors: also those of

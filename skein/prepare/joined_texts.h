@@ -43,8 +43,8 @@ class JoinedTexts {
   // made, so that the corpus waits for little at its end, and waits where the disk is far behind.
   void write_behind(int fd, int64_t end);
 
-  // Whether to make `piece` now. Not if it would only be one more text that waits for the disk: what
-  // is left has its turn soon, and if it is little, it never gets to the disk before.
+  // Whether to make `piece` now. Not if it would only be one more text that waits for the disk:
+  // what is left has its turn soon, and if it is little, it never gets to the disk before.
   bool may_begin(size_t piece) const;
 
  private:

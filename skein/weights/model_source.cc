@@ -71,8 +71,8 @@ fs::path copy_of_tokenizer(const fs::path& checkpoint) {
   return fs::absolute(checkpoint).parent_path().parent_path() / "tokenizer";
 }
 
-// The tokenizer that the checkpoint was trained with: the copy that its run keeps, or else the configured path. The recorded hash decides between
-// them; older checkpoints have none.
+// The tokenizer that the checkpoint was trained with: the copy that its run keeps, or else the
+// configured path. The recorded hash decides between them; older checkpoints have none.
 fs::path find_tokenizer(const fs::path& checkpoint, const Json& configuration) {
   const fs::path copy = copy_of_tokenizer(checkpoint);
   const auto found = configuration.find("tokenizer");
