@@ -1,7 +1,7 @@
 // Checkpoints in a bucket: what lies under the URL of a folder of checkpoints.
 //
-//   step-00001000/manifest.json                          the checkpoint, if it is there: it appears,
-//                                                        or is replaced, by one request
+//   step-00001000/manifest.json                          the checkpoint, if it is there: one
+//                                                        request makes it appear, or replaces it
 //   step-00001000/weights-00000-00000.<save>.safetensors what it names; <save> is of one save, so
 //                                                        that a step that is saved again does not
 //                                                        touch what is there
