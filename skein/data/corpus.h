@@ -13,7 +13,7 @@
 //          while it is read is kCorrupt.
 // Threads  several threads may call const functions at once. Texts must not outlive the corpus.
 // Cost     opening reads the header of every file, on several threads; with more documents than
-//          kCheckedDocuments nothing else, whatever the size. An object is asked for five times,
+//          kCheckedDocuments nothing else, whatever the size. An object is asked for about 7 times,
 //          and at most 256 KiB of it is fetched. document() searches the files and record batches,
 //          find() the offsets, too.
 #pragma once
