@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -21,6 +22,7 @@ namespace skein {
 namespace {
 
 constexpr int64_t kAlignment = 8;  // as Arrow's writer has it
+constexpr int64_t kCopyBytes = int64_t{64} << 20;
 constexpr std::string_view kContinuation = "\xff\xff\xff\xff";
 
 int64_t aligned(int64_t num_bytes) {
@@ -173,7 +175,13 @@ void CorpusWriter::copy_text(int to, const fs::path& path) const {
       opened_file = range.file;
     }
     const int from = range.file == 0 ? text_.fd() : opened.get();
-    copy_bytes({from, range.begin, range.num_bytes, source}, to, path);
+    for (FileRange part = range; part.num_bytes > 0;) {
+      const int64_t num_bytes = std::min(kCopyBytes, part.num_bytes);
+      copy_bytes({from, part.begin, num_bytes, source}, to, path);
+      ::sync_file_range(to, 0, 0, SYNC_FILE_RANGE_WRITE);  // the disk writes meanwhile
+      part.begin += num_bytes;
+      part.num_bytes -= num_bytes;
+    }
   }
 }
 

@@ -168,7 +168,6 @@ void copy_bytes(FileBytes from, int to, const fs::path& path) {
     if (count <= 0) return copy_by_hand(from, to, path);  // says why, if it fails
     from.begin += count;
     from.num_bytes -= count;
-    ::sync_file_range(to, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
 }
 

@@ -54,8 +54,7 @@ struct FileBytes {
   int64_t num_bytes = 0;
   const fs::path& path;
 };
-// Writes them to the file `to` where it stands, within the kernel where it can, and has the disk
-// begin to write them.
+// Writes them to the file `to` where it stands, within the kernel where it can.
 void copy_bytes(FileBytes from, int to, const fs::path& path);
 
 // Writes an Arrow IPC stream with this one batch to a file beside `out` (unique_partial), fsyncs

@@ -158,9 +158,11 @@ void Pieces::make(const WorkerFactory& new_worker,
   try {
     Making(*this, new_worker).run(on_progress);
   } catch (...) {
+    joined_.close();
     remove_unused_texts();
     throw;
   }
+  joined_.close();
 }
 
 }  // namespace skein

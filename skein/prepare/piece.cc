@@ -123,7 +123,7 @@ void PieceOutput::join_at_turn() {
 
 void PieceOutput::write_behind() {
   text_.flush();
-  joined_->write_behind(text_.fd(), joined_begin_ + text_.num_bytes());
+  joined_->write_behind(joined_begin_ + text_.num_bytes());
 }
 
 int64_t PieceOutput::source_index(std::string_view source) {
@@ -170,12 +170,10 @@ std::optional<PieceReport> find_piece(const fs::path& stem, const std::string& k
 }
 
 void join_piece(const fs::path& stem, PieceReport& report, JoinedTexts& joined, int64_t begin) {
-  Spool to = Spool::inside(joined.path(), begin);
   const fs::path text = text_of(stem);
-  copy_bytes({open_text(text).get(), 0, report.num_bytes, text}, to.fd(), joined.path());
+  joined.copy({open_text(text).get(), 0, report.num_bytes, text}, begin);
   move_text(stem, report, begin);
   fs::remove(text);
-  joined.write_behind(to.fd(), begin + report.num_bytes);
 }
 
 void part_piece(const fs::path& stem, PieceReport& report) {

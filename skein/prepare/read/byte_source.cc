@@ -18,6 +18,7 @@ namespace skein {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{1} << 18;
+constexpr int64_t kReadAheadBytes = int64_t{4} << 20;
 constexpr int64_t kBombBytes = int64_t{1} << 30;
 constexpr int kMaxWindowLog = 27;  // 128 MiB: zstd's own default limit
 
@@ -28,19 +29,28 @@ class PlainFile : public ByteSource {
     if (file_.get() < 0) fail_errno("open");
   }
   size_t read(std::span<char> out) override {
-    while (true) {
-      const ssize_t count = ::read(file_.get(), out.data(), out.size());
-      if (count >= 0) return static_cast<size_t>(count);
-      if (errno != EINTR) fail_errno("read");
-    }
+    read_ahead();
+    const ssize_t count =
+        retry_interrupted([&] { return ::read(file_.get(), out.data(), out.size()); });
+    if (count < 0) fail_errno("read");
+    num_read_ += count;
+    return static_cast<size_t>(count);
   }
 
  private:
+  // More than the kernel by itself: the disk is busy with what is written.
+  void read_ahead() {
+    if (num_read_ + kReadAheadBytes / 2 < num_asked_) return;
+    ::posix_fadvise(file_.get(), num_asked_, kReadAheadBytes, POSIX_FADV_WILLNEED);
+    num_asked_ += kReadAheadBytes;
+  }
   [[noreturn]] void fail_errno(const char* verb) const {
     fail(errno_code(errno), "cannot {} {}: {}", verb, path_.string(), errno_text(errno));
   }
   fs::path path_;
   FileDescriptor file_;
+  int64_t num_read_ = 0;   // bytes
+  int64_t num_asked_ = 0;  // that the kernel was asked to read
 };
 
 class ObjectBytes : public ByteSource {
