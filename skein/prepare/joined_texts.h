@@ -1,8 +1,8 @@
 // The order in which the texts of pieces come into one file, one after another, while several are
 // made at a time. The text of the piece whose turn it is goes straight there; the others have files
-// of their own meanwhile, and are copied when their turn comes. The disk writes the one file all the
-// time, so that a corpus waits for little at its end; the others are mostly gone before the kernel
-// begins to write them.
+// of their own meanwhile, and are copied when their turn comes. The disk writes the one file all
+// the time, so that a corpus waits for little at its end; the others are mostly gone before the
+// kernel begins to write them.
 //
 // Format   `joined.text`: kCorpusTextBegin bytes for the header of a corpus, then the texts. Which
 //          of them are there, and where, say the reports of the pieces (piece.h)
