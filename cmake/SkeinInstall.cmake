@@ -73,7 +73,9 @@ function(skein_install_tests)
            ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME objects/train COMMAND tests/objects/train_test.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(objects/ingest objects/checkpoint objects/train PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+  add_test(NAME objects/output COMMAND tests/objects/output_test.py ${CMAKE_BINARY_DIR}/skein
+           ${CMAKE_BINARY_DIR}/tmp WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(objects/ingest objects/output objects/checkpoint objects/train PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
   add_test(NAME launch/job_set COMMAND tests/launch/job_set_test.py ${CMAKE_BINARY_DIR}/skein
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(launch/slurm launch/queue launch/shards launch/job_set PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)

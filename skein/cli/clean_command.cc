@@ -8,6 +8,8 @@
 #include "skein/base/file.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/ingest_arguments.h"
+#include "skein/objects/object_store.h"
+#include "skein/objects/object_writer.h"
 #include "skein/prepare/clean/clean.h"
 
 namespace skein {
@@ -48,6 +50,7 @@ std::vector<std::string> command_words(const CleanCommand& options) {
 }
 
 void check_page(const CleanCommand& options) {
+  if (is_object_url(options.page)) require_store(options.page, "--report");
   if (!options.page.empty() && options.ingest.slurm) {
     fail(ErrorCode::kUsage,
          "--report {}: every task of a job array would write it; clean without it, or a shard at a "
@@ -81,7 +84,7 @@ int run(CleanCommand& options) {
   CleanReport total;
   int64_t num_made = 0, num_finished_before = 0;
   run_ingest(options.ingest, command_words(options), [&](const IngestReport& report) {
-    ++(report.was_finished ? num_finished_before : num_made);
+    ++(report.was_finished || report.was_made ? num_finished_before : num_made);
     for (const Json& counters : report.counters) total.add(CleanReport::from_counters(counters));
   });
   if (num_finished_before > 0) {
@@ -91,7 +94,7 @@ int run(CleanCommand& options) {
                    : fmt::format("{} corpora that were finished before", num_finished_before));
   }
   if (num_made == 0) return kExitDone;
-  if (!options.page.empty()) write_file_atomic(options.page, to_html(total, clean.rules));
+  if (!options.page.empty()) write_file_or_object(options.page, to_html(total, clean.rules));
   if (options.json) {
     print_json(to_json(total, clean.rules));
   } else {

@@ -10,7 +10,9 @@
 #include "skein/cli/commands.h"
 #include "skein/cli/dedup_array.h"
 #include "skein/cli/left_out.h"
+#include "skein/cli/sent_outputs.h"
 #include "skein/cli/shard_index.h"
+#include "skein/objects/object_url.h"
 #include "skein/prepare/dedup/dedup.h"
 
 namespace skein {
@@ -18,7 +20,7 @@ namespace {
 
 struct DedupCommand {
   std::vector<std::string> inputs, against;
-  std::string out;
+  std::string out, work;
   std::string exact = "text", near = "on", passages = "off", memory = "1GiB";
   std::string shard_index;  // "i/n"
   std::optional<int64_t> num_machines;
@@ -43,6 +45,8 @@ void set_options(DedupCommand& options) {
                           : options.passages == "paragraphs" ? Passage::kParagraph
                                                              : Passage::kNone;
   dedup_options.memory_bytes = parse_bytes("--memory", options.memory);
+  dedup_options.work = options.work;
+  dedup_options.on_sent = show_sending;
   dedup_options.against.assign(options.against.begin(), options.against.end());
 }
 
@@ -67,6 +71,7 @@ std::vector<std::string> command_words(const DedupCommand& options) {
   add("--seed", minhash.seed);
   add("--passages", options.passages);
   add("--passage-documents", dedup.max_documents_of_passage);
+  if (!options.work.empty()) add("--work", options.work);
   for (const std::string& set : options.against) add("--against", set);
   add("--against-words", dedup.contamination_words);
   add("--memory", options.memory);
@@ -88,15 +93,10 @@ void print_reading(const PieceReport& read, const std::vector<std::string>& pass
                   notes});
 }
 
-void print_finished(const DedupCommand& options) {
-  fmt::print(stderr, "{}: was finished before, of the same inputs with the same options\n",
-             options.out);
-}
-
 int run_share(const DedupCommand& options, const std::vector<fs::path>& inputs) {
   const WorkShare share = parse_shard_index(options.shard_index);
   const SigningReport report = sign_share(inputs, options.out, options.dedup, share, show_progress);
-  if (report.was_finished) return print_finished(options), kExitDone;
+  if (report.was_finished) return tell_made_before(options.out, false), kExitDone;
   const PieceReport& read = report.inputs;
   print_reading(read, report.passed_over, report.notes, report.restart);
   if (options.json) {
@@ -122,14 +122,24 @@ int run(DedupCommand& options) {
     fail(ErrorCode::kUsage, "--shard-index {} with --slurm: each task of the array has its own",
          options.shard_index);
   }
+  const bool is_divided = options.slurm || !options.shard_index.empty();
+  if (is_divided && options.work.empty() && is_object_url(options.out)) {
+    fail(ErrorCode::kUsage,
+         "--out {}: expected --work FOLDER as well, one that all machines see: there they leave "
+         "what they have read and signed",
+         options.out);
+  }
   if (options.slurm) {
     fmt::print("{}", dedup_array(command_words(options), *options.num_machines));
     return kExitDone;
   }
+  tell_work_folder({options.out}, options.work);
   const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
   if (!options.shard_index.empty()) return run_share(options, inputs);
   const DedupReport report = dedup(inputs, options.out, options.dedup, show_progress);
-  if (report.was_finished) return print_finished(options), kExitDone;
+  if (report.was_finished || report.was_made) {
+    return tell_made_before(options.out, report.was_made), kExitDone;
+  }
   print_reading(report.inputs, report.passed_over, report.notes, report.restart);
   if (options.json) {
     print_json(to_json(report));
@@ -170,7 +180,7 @@ void add_dedup_command(CLI::App& group, CommandContext& context) {
   CLI::App* command = group.add_subcommand(
       "dedup", "Remove duplicates, near duplicates and evaluation text from documents");
   as_path(command->add_option("INPUT", options->inputs, "files or folders"))->required();
-  as_path(command->add_option("--out", options->out, "the corpus to write"))->required();
+  as_path(command->add_option("--out", options->out, "the corpus to write, or s3://…"))->required();
   add_machine_options(*command, *options);
   command->add_option("--exact", options->exact, "equal documents: by text, by words, off; text")
       ->check(CLI::IsMember({"text", "words", "off"}).description(""));
@@ -201,6 +211,7 @@ void add_dedup_command(CLI::App& group, CommandContext& context) {
   command->add_flag("--skip-invalid-lines", dedup_options.skip_invalid_lines,
                     "pass over JSON lines that are not valid instead of stopping");
   command->add_flag("--overwrite", dedup_options.overwrite, "replace an output that exists");
+  add_work_option(*command, options->work);
   command->add_flag("--json", options->json, "print one JSON document");
   command->callback([&context, options] { context.run = [options] { return run(*options); }; });
 }

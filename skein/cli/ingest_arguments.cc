@@ -11,6 +11,7 @@
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/left_out.h"
+#include "skein/cli/sent_outputs.h"
 #include "skein/cli/shard_index.h"
 #include "skein/launch/shell_words.h"
 #include "skein/prepare/ingest_shards.h"
@@ -60,10 +61,7 @@ class ProgressLine {
 
 void print_ingest_report(const IngestReport& report, const std::string& out, const char* left_out) {
   if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
-  if (report.was_finished) {
-    fmt::print(stderr, "{}: was finished before, of the same inputs with the same options\n", out);
-    return;
-  }
+  if (report.was_finished || report.was_made) return tell_made_before(out, report.was_made);
   fmt::print(stderr, "{}: {}, {} of text, from {}\n", out,
              counted(report.num_documents, "document"), format_bytes(report.num_bytes),
              counted(report.num_files, "file"));
@@ -114,6 +112,7 @@ std::vector<std::string> task_words(const IngestArguments& options,
   add(ingest.max_expansion != defaults.max_expansion,
       {"--max-expansion", std::to_string(ingest.max_expansion)});
   add(ingest.overwrite, {"--overwrite"});
+  add(!options.work.empty(), {"--work", options.work});
   words.insert(words.end(), options.inputs.begin(), options.inputs.end());
   return words;
 }
@@ -127,6 +126,9 @@ void run_ingest(IngestArguments& options, const std::vector<std::string>& comman
                                                        {"skip", InvalidUtf8::kSkip}};
   options.ingest.invalid_utf8 = policies.at(options.invalid_utf8);
   options.ingest.validation_out = options.validation_out;
+  options.ingest.work = options.work;
+  options.ingest.on_sent = show_sending;
+  if (!options.slurm) tell_work_folder({options.out, options.validation_out}, options.work);
   const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
   ProgressLine line;
   const auto show = [&](const PiecesProgress& progress) { line.show(progress); };
@@ -155,7 +157,7 @@ void run_ingest(IngestArguments& options, const std::vector<std::string>& comman
 void add_ingest_arguments(CLI::App& command, IngestArguments& options) {
   IngestOptions& ingest = options.ingest;
   as_path(command.add_option("INPUT", options.inputs, "files or folders"))->required();
-  as_path(command.add_option("--out", options.out, "the corpus to write"))->required();
+  as_path(command.add_option("--out", options.out, "the corpus to write, or s3://…"))->required();
   as_path(command.add_option("--validation-out", options.validation_out,
                              "hold some documents out into this corpus"));
   command
@@ -181,6 +183,7 @@ void add_ingest_arguments(CLI::App& command, IngestArguments& options) {
                   "how many times its size a compressed file may give, 1000; 0: any")
       ->check(whole_number_from(0));
   command.add_flag("--overwrite", ingest.overwrite, "replace outputs that exist");
+  add_work_option(command, options.work);
   command.add_option("--threads", ingest.num_threads, "files read at a time, a core each")
       ->check(whole_number_from(1));
   command.add_option("--shards", options.num_shards, "make so many corpora, in the folder --out")

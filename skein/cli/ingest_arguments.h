@@ -16,6 +16,7 @@ struct IngestArguments {
   std::vector<std::string> inputs;
   std::string out;
   std::string validation_out;
+  std::string work;
   std::string invalid_utf8 = "fail";
   std::string shard_index;  // "i/n"
   bool slurm = false;

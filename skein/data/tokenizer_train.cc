@@ -12,6 +12,8 @@
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
 #include "skein/data/tokenizer.h"
+#include "skein/objects/object_store.h"
+#include "skein/objects/object_writer.h"
 
 namespace skein {
 namespace {
@@ -119,17 +121,22 @@ std::string train_model(std::vector<std::string> sentences, int vocab_size,
   return model;
 }
 
-// The files of a tokenizer that `out_dir` already holds.
+// The files of a tokenizer that `out_dir`, a folder or s3://…, already holds.
 std::vector<fs::path> files_in(const fs::path& out_dir) {
   std::vector<fs::path> files;
   for (const char* name : tokenizer_file_names()) {
-    if (fs::exists(out_dir / name)) files.push_back(out_dir / name);
+    const fs::path file = out_dir / name;
+    if (is_object_url(file) ? has_object(parse_object_url(file.native())) : fs::exists(file)) {
+      files.push_back(file);
+    }
   }
   return files;
 }
 
 void prepare_folder(const fs::path& out_dir, bool overwrite) {
-  if (fs::exists(out_dir) && !fs::is_directory(out_dir)) {
+  if (is_object_url(out_dir)) {
+    require_store(out_dir.string(), "--out");
+  } else if (fs::exists(out_dir) && !fs::is_directory(out_dir)) {
     fail(ErrorCode::kUsage, "--out {}: is a file: expected the name of a folder to write",
          out_dir.string());
   }
@@ -144,17 +151,22 @@ void prepare_folder(const fs::path& out_dir, bool overwrite) {
   }
 }
 
+void remove_file(const fs::path& path) {
+  if (is_object_url(path)) return remove_object(parse_object_url(path.native()));
+  fs::remove(path);
+}
+
 // The model is written last, so that a folder that has one is complete. Nothing of a replaced
 // tokenizer stays: its chat template or added tokens would be taken for the new one's.
 void write_tokenizer(const fs::path& out_dir, std::map<std::string, std::string> files) {
-  fs::create_directories(out_dir);
+  if (!is_object_url(out_dir)) fs::create_directories(out_dir);
   for (const fs::path& file : files_in(out_dir)) {
-    if (!files.contains(file.filename().string())) fs::remove(file);
+    if (!files.contains(file.filename().string())) remove_file(file);
   }
   const auto model =
       files.extract(files.contains("tokenizer.model") ? "tokenizer.model" : "tokenizer.json");
-  for (const auto& [name, text] : files) write_file_atomic(out_dir / name, text);
-  write_file_atomic(out_dir / model.key(), model.mapped());
+  for (const auto& [name, text] : files) write_file_or_object(out_dir / name, text);
+  write_file_or_object(out_dir / model.key(), model.mapped());
 }
 
 void check_request(const Corpus& corpus, int vocab_size, int num_reserved, const char* reserved) {

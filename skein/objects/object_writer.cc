@@ -48,6 +48,11 @@ void put_object(const ObjectUrl& url, std::string_view bytes) {
   writer.finish();
 }
 
+void write_file_or_object(const fs::path& path, std::string_view bytes) {
+  if (is_object_url(path)) return put_object(parse_object_url(path.native()), bytes);
+  write_file_atomic(path, bytes);
+}
+
 void remove_object(const ObjectUrl& url) {
   const auto store = store_of(url);
   const auto found = value_or_fail(store->GetFileInfo(url.path()), url.text());

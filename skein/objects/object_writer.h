@@ -14,6 +14,7 @@
 #include <span>
 #include <string_view>
 
+#include "skein/base/file.h"
 #include "skein/objects/object_url.h"
 
 namespace arrow::io {
@@ -40,6 +41,9 @@ class ObjectWriter {
 };
 
 void put_object(const ObjectUrl& url, std::string_view bytes);
+
+// The same for a file, which write_file_atomic() writes. Errors: also its
+void write_file_or_object(const fs::path& path, std::string_view bytes);
 
 // It is no error if it is not there.
 void remove_object(const ObjectUrl& url);

@@ -85,6 +85,23 @@ PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) 
   return pieces;
 }
 
+struct IngestOutputs {
+  IngestOutputs(const fs::path& out, const IngestOptions& options)
+      : training(output_of(out, options.work)),
+        validation(output_of(options.validation_out, options.work)) {
+    if (!options.validation_out.empty()) all.push_back(validation);
+    all.push_back(training);  // last: whoever finds it finds the other one
+  }
+
+  void check(bool overwrite) const {
+    check_output("--out", training, overwrite);
+    if (!validation.named.empty()) check_output("--validation-out", validation, overwrite);
+  }
+
+  Output training, validation;
+  std::vector<Output> all;
+};
+
 // Of all that the bytes of the outputs follow from.
 std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions& options) {
   Json all = {options.step.key,
@@ -102,10 +119,12 @@ std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions
 }
 
 // Whether the outputs are there, made of these inputs.
-bool is_finished(const fs::path& out, const std::string& made_from, const IngestOptions& options) {
-  if (options.overwrite || !is_made_from(out, made_from)) return false;
+bool is_finished(const IngestOutputs& outputs, const std::string& made_from, bool overwrites) {
+  if (overwrites || !is_made_from(outputs.training.named, made_from)) return false;
   std::error_code error;
-  if (fs::exists(work_folder_of(out), error)) Pieces::remove_all(work_folder_of(out));
+  const fs::path work = work_folder_of(outputs.training.made);
+  if (fs::exists(work, error)) Pieces::remove_all(work);
+  remove_sent(outputs.all);
   return true;
 }
 
@@ -121,9 +140,9 @@ void add_total(const PieceReport& total, IngestReport& report) {
 }
 
 // Writes the corpora.
-void deal(const Pieces& pieces, const fs::path& out, const std::string& made_from,
+void deal(const Pieces& pieces, const IngestOutputs& outputs, const std::string& made_from,
           const IngestOptions& options, IngestReport& report) {
-  Dealer dealer(out, options.validation_out, made_from,
+  Dealer dealer(outputs.training.made, outputs.validation.made, made_from,
                 options.validation_fraction.value_or(kValidationFraction));
   for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
     dealer.begin_file(pieces.text_file(i));
@@ -138,37 +157,11 @@ void deal(const Pieces& pieces, const fs::path& out, const std::string& made_fro
   }
 }
 
-}  // namespace
-
-IngestStep copy_documents() {
-  return {[] { return std::make_unique<CopyWorker>(); }, "copy"};
-}
-
-IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
-                    const IngestOptions& options,
-                    const std::function<void(const PiecesProgress&)>& on_progress) {
-  if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to ingest: expected files or folders");
-  check_options(out, options);
-  return ingest(find_inputs(inputs, {out, options.validation_out, work_folder_of(out)}), out,
-                options, on_progress);
-}
-
-IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions& options,
-                    const std::function<void(const PiecesProgress&)>& on_progress) {
-  check_options(out, options);
-  check_not_outputs(found.files, {out, options.validation_out});
-  IngestReport report;
-  report.passed_over = std::move(found.passed_over);
-  report.notes = std::move(found.notes);
-  const std::string made_from = fingerprint(found.files, options);
-  report.was_finished = is_finished(out, made_from, options);
-  if (report.was_finished) return report;
-  check_output("--out", out, options.overwrite);
-  if (!options.validation_out.empty()) {
-    check_output("--validation-out", options.validation_out, options.overwrite);
-  }
-  const std::string names = names_of(found.files);
-  Pieces pieces(std::move(found.files), pieces_options(out, options));
+void make(std::vector<InputFile> files, const IngestOutputs& outputs, const std::string& made_from,
+          const IngestOptions& options,
+          const std::function<void(const PiecesProgress&)>& on_progress, IngestReport& report) {
+  const std::string names = names_of(files);
+  Pieces pieces(std::move(files), pieces_options(outputs.training.made, options));
   report.restart = pieces.notes();
   try {
     pieces.make(options.step.make_worker, on_progress);
@@ -181,11 +174,47 @@ IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions&
       pieces.remove();  // there is nothing to go on with
       fail_without_text(names, report, options);
     }
-    deal(pieces, out, made_from, options, report);
+    deal(pieces, outputs, made_from, options, report);
   } catch (const Error& error) {
     throw Error(error.code(), error.what() + pieces.kept());
   }
   pieces.remove();
+}
+
+}  // namespace
+
+IngestStep copy_documents() {
+  return {[] { return std::make_unique<CopyWorker>(); }, "copy"};
+}
+
+IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
+                    const IngestOptions& options,
+                    const std::function<void(const PiecesProgress&)>& on_progress) {
+  if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to ingest: expected files or folders");
+  check_options(out, options);
+  const IngestOutputs outputs(out, options);
+  return ingest(
+      find_inputs(inputs, {out, options.validation_out, outputs.training.made,
+                           outputs.validation.made, work_folder_of(outputs.training.made)}),
+      out, options, on_progress);
+}
+
+IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions& options,
+                    const std::function<void(const PiecesProgress&)>& on_progress) {
+  check_options(out, options);
+  check_not_outputs(found.files, {out, options.validation_out});
+  IngestReport report;
+  report.passed_over = std::move(found.passed_over);
+  report.notes = std::move(found.notes);
+  const std::string made_from = fingerprint(found.files, options);
+  const IngestOutputs outputs(out, options);
+  report.was_finished = is_finished(outputs, made_from, options.overwrite);
+  if (report.was_finished) return report;
+  outputs.check(options.overwrite);
+  report.was_made = wait_to_be_sent(outputs.all, made_from);
+  if (report.was_made) return send(outputs.all, options.on_sent), report;
+  make(std::move(found.files), outputs, made_from, options, on_progress, report);
+  send(outputs.all, options.on_sent);
   return report;
 }
 

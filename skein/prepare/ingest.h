@@ -4,6 +4,7 @@
 //          gives.
 // Output   docs/corpus_format.md; empty documents are left out. The same inputs give the same
 //          bytes.
+//          Outputs in a bucket are made in `work` first, and then sent (outputs.h).
 // Errors   Error naming file and line: a damaged or unsuitable JSONL, Parquet or Arrow file, or a
 //          file named by the caller that holds no documents, stops everything and leaves `out`
 //          unchanged. In a folder, plain files that are not UTF-8 text, .json, .csv and .tsv files
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "skein/base/file.h"
+#include "skein/prepare/outputs.h"
 #include "skein/prepare/pieces.h"
 
 namespace skein {
@@ -51,6 +53,8 @@ struct IngestOptions {
   std::string text_column = "text";  // the key or column that holds the documents
   bool as_text = false;              // files named as JSON or tables are documents as they are
   bool overwrite = false;            // replace outputs that exist
+  fs::path work;                     // where outputs in buckets are made; empty: in TMPDIR
+  OnSent on_sent;
   int num_threads = 0;  // 0: as many as this process may use cores; the output is the same
 };
 
@@ -70,6 +74,7 @@ struct IngestReport {
   std::vector<Json> counters;                   // of the step, piece by piece
   // The output was there, made of the same inputs with the same options: nothing was read.
   bool was_finished = false;
+  bool was_made = false;  // the same, but it had not been sent to its bucket: now it has
 };
 
 // `on_progress`, if given, is called some times a second, and when all inputs are read.

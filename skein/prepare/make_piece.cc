@@ -4,7 +4,6 @@
 
 #include "skein/base/error.h"
 #include "skein/data/corpus_sources.h"
-#include "skein/objects/object_url.h"
 
 namespace skein {
 namespace {
@@ -31,7 +30,6 @@ bool may_pass_over(const InputFile& file, const Error& error, const ReadOptions&
 // Documents of a corpus keep the origins that its .sources gives.
 std::optional<CorpusSources> sources_of_input(const InputFile& file, const ReadOptions& options) {
   if (input_format(file.path, options.as_text) != InputFormat::kArrow) return std::nullopt;
-  if (is_object_url(file.path)) return std::nullopt;
   return CorpusSources::beside(file.path);
 }
 

@@ -130,6 +130,19 @@ void Dedup::take_excerpt(uint64_t document, std::string_view text) {
   }
 }
 
+DedupReport make(DedupJob& job, const DedupOptions& options, const OnDedupProgress& on_progress) {
+  Pieces pieces(std::move(job.found.files), pieces_options(job, options));
+  try {
+    DedupReport report = Dedup(job, options, pieces, on_progress).run();
+    pieces.remove();
+    report.passed_over = std::move(job.found.passed_over);
+    report.notes = std::move(job.found.notes);
+    return report;
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what() + pieces.kept());
+  }
+}
+
 }  // namespace
 
 SigningReport sign_share(const std::vector<fs::path>& inputs, const fs::path& out,
@@ -141,8 +154,8 @@ SigningReport sign_share(const std::vector<fs::path>& inputs, const fs::path& ou
   }
   DedupJob job = begin_job(inputs, out, options);
   SigningReport report;
-  report.was_finished = job.is_finished;
-  if (job.is_finished) return report;
+  report.was_finished = job.is_finished || wait_to_be_sent(job.outputs, job.made_from);
+  if (report.was_finished) return report;
   PiecesOptions of_pieces = pieces_options(job, options);
   of_pieces.share = share;
   Pieces pieces(std::move(job.found.files), of_pieces);
@@ -168,20 +181,20 @@ DedupReport dedup(const std::vector<fs::path>& inputs, const fs::path& out,
   if (job.is_finished) {
     std::error_code ignored;
     if (fs::exists(work_folder_of(job.out), ignored)) Pieces::remove_all(work_folder_of(job.out));
+    remove_sent(job.outputs);
     DedupReport report;
     report.was_finished = true;
     return report;
   }
-  Pieces pieces(std::move(job.found.files), pieces_options(job, options));
-  try {
-    DedupReport report = Dedup(job, options, pieces, on_progress).run();
-    pieces.remove();
-    report.passed_over = std::move(job.found.passed_over);
-    report.notes = std::move(job.found.notes);
+  if (wait_to_be_sent(job.outputs, job.made_from)) {
+    send(job.outputs, options.on_sent);
+    DedupReport report;
+    report.was_made = true;
     return report;
-  } catch (const Error& error) {
-    throw Error(error.code(), error.what() + pieces.kept());
   }
+  DedupReport report = make(job, options, on_progress);
+  send(job.outputs, options.on_sent);
+  return report;
 }
 
 }  // namespace skein

@@ -33,6 +33,7 @@
 #include "skein/prepare/dedup/evaluation_sets.h"
 #include "skein/prepare/dedup/minhash.h"
 #include "skein/prepare/dedup/repeated_passages.h"
+#include "skein/prepare/outputs.h"
 
 namespace skein {
 
@@ -53,6 +54,8 @@ struct DedupOptions {
   bool skip_invalid_lines = false;
   std::optional<int64_t> num_shards;  // then the output is a folder
   bool overwrite = false;
+  fs::path work;  // where outputs in buckets are made; empty: in TMPDIR
+  OnSent on_sent;
 };
 
 struct DedupProgress {
@@ -62,8 +65,10 @@ struct DedupProgress {
 };
 
 struct DedupReport {
-  bool was_finished = false;  // before, of the same inputs with the same options: all else is empty
-  PieceReport inputs;         // without sources and counters
+  // Before, of the same inputs with the same options: all else is empty.
+  bool was_finished = false;
+  bool was_made = false;  // the same, but it had not been sent to its bucket: now it has
+  PieceReport inputs;     // without sources and counters
   std::vector<std::string> passed_over, notes;  // as in inputs.h
   std::vector<std::string> restart;             // as Pieces::notes()
   RemovalCounts contaminated, equal, near;

@@ -62,23 +62,25 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
                    const DedupOptions& options) {
   check_options(inputs, options);
   DedupJob job;
-  job.out = options.num_shards && !out.has_filename() ? out.parent_path() : out;
-  job.found = find_inputs(inputs, {job.out, work_folder_of(job.out)});
+  const bool is_folder = options.num_shards.has_value();
+  const fs::path named = is_folder && !out.has_filename() ? out.parent_path() : out;
+  job.out = output_of(named, options.work).made;
+  job.found = find_inputs(inputs, {named, job.out, work_folder_of(job.out)});
   job.evaluation.emplace(options.contamination_words, options.memory_bytes / 8);
   for (const fs::path& file : options.against) job.evaluation->add_file(file, options.read);
-  const std::string made_from = fingerprint(job, options);
+  job.made_from = fingerprint(job, options);
   for (int64_t i = 0; i < options.num_shards.value_or(1); ++i) {
-    const fs::path path = options.num_shards ? shard_path(job.out, i, *options.num_shards) : out;
-    job.parts.push_back({path, made_from});
+    const fs::path path = is_folder ? shard_path(named, i, *options.num_shards) : out;
+    job.outputs.push_back(output_of(path, options.work));
+    job.parts.push_back({job.outputs.back().made, job.made_from});
   }
-  const auto is_made = [&](const CorpusPart& part) {
-    return !options.overwrite && is_made_from(part.path, made_from);
+  const auto is_made = [&](const Output& output) {
+    return !options.overwrite && is_made_from(output.named, job.made_from);
   };
-  job.is_finished = std::all_of(job.parts.begin(), job.parts.end(), is_made);
-  for (const CorpusPart& part : job.parts) {
-    std::error_code ignored;
-    if (fs::exists(part.path, ignored)) check_not_outputs(job.found.files, {part.path});
-    if (!is_made(part)) check_output("--out", part.path, options.overwrite);
+  job.is_finished = std::all_of(job.outputs.begin(), job.outputs.end(), is_made);
+  for (const Output& output : job.outputs) {
+    check_not_outputs(job.found.files, {output.named});
+    if (!is_made(output)) check_output("--out", output, options.overwrite);
   }
   return job;
 }

@@ -11,15 +11,18 @@
 #include "skein/prepare/dedup/corpora_writing.h"
 #include "skein/prepare/dedup/dedup.h"
 #include "skein/prepare/dedup/signatures.h"
+#include "skein/prepare/outputs.h"
 
 namespace skein {
 
 struct DedupJob {
-  fs::path out;
+  fs::path out;  // where it is made: a corpus, or the folder of several
   FoundInputs found;
   std::optional<EvaluationSets> evaluation;  // until all is signed
-  std::vector<CorpusPart> parts;
-  bool is_finished = false;  // all parts are there, made of this
+  std::string made_from;                     // CorpusSources
+  std::vector<Output> outputs;
+  std::vector<CorpusPart> parts;  // the outputs, where they are made
+  bool is_finished = false;       // all parts are there, made of this
 };
 
 DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 #include <system_error>
 
@@ -33,6 +34,8 @@ fs::file_status status_of(const fs::path& path) {
 }
 
 bool is_file(const fs::path& path) { return fs::is_regular_file(status_of(path)); }
+
+bool is_of_sources(const fs::path& path) { return path.extension() == ".sources"; }
 
 fs::path real_path(const fs::path& path) {
   std::error_code error;
@@ -118,7 +121,7 @@ class Walk {
       return pass_over(path.string() + ": a link to a folder (name it to have it read)");
     }
     if (!fs::is_regular_file(status)) return pass_over(path.string() + ": no regular file");
-    if (path.extension() == ".sources" && is_file(fs::path(path).replace_extension())) {
+    if (is_of_sources(path) && is_file(fs::path(path).replace_extension())) {
       return;  // of the corpus beside it, which is read
     }
     if (path.extension() == ".partial") {
@@ -231,10 +234,34 @@ void ask_state(InputFile& file) {
   if (::stat(sources_of(file.path).c_str(), &state) == 0) file.changed_ns ^= changed_ns();
 }
 
+// Of those that were listed, or of the one beside a corpus that was named.
+std::map<std::string, int64_t> changes_of_sources(const std::vector<ObjectInfo>& objects) {
+  std::map<std::string, int64_t> changes;
+  const auto add = [&](const ObjectInfo& object) { changes[object.url] = object.changed_ns; };
+  for (const ObjectInfo& object : objects) {
+    if (is_of_sources(object.url)) add(object);
+    if (!object.named || input_format(object.url) != InputFormat::kArrow) continue;
+    const ObjectUrl sources = parse_object_url(sources_of(object.url).native());
+    if (has_object(sources)) add(list_objects(sources).front());
+  }
+  return changes;
+}
+
 // What Walk does with files, with the objects of that name or under it.
-void find_objects(const ObjectUrl& url, FoundInputs& found) {
+void find_objects(const ObjectUrl& url, const std::vector<fs::path>& excluded, FoundInputs& found) {
   int64_t num_hidden = 0;
-  for (const ObjectInfo& object : list_objects(url)) {
+  const std::vector<ObjectInfo> objects = list_objects(url);
+  const std::map<std::string, int64_t> sources = changes_of_sources(objects);
+  const auto is_excluded = [&](const std::string& object) {
+    return std::any_of(excluded.begin(), excluded.end(), [&](const fs::path& path) {
+      return object == path || (!path.empty() && object.starts_with((path / "").native()));
+    });
+  };
+  const auto is_found = [&](const fs::path& path) {
+    return std::any_of(objects.begin(), objects.end(),
+                       [&](const ObjectInfo& object) { return object.url == path; });
+  };
+  for (const ObjectInfo& object : objects) {
     const fs::path path = object.url;
     const std::string name = path.filename();
     const auto pass_over = [&](const char* why) {
@@ -247,13 +274,17 @@ void find_objects(const ObjectUrl& url, FoundInputs& found) {
            "{}: {} is of a folder that `datasets` saved, which is not read from a bucket yet: "
            "expected its .arrow files, named one by one",
            url.text(), object.url);
-    } else if (!object.named && path.extension() == ".sources") {
-      pass_over(
-          "origins of documents are not read from a bucket yet: those of this corpus are its rows");
+    } else if (!object.named && is_of_sources(path) &&
+               is_found(fs::path(path).replace_extension())) {
+      continue;  // of the corpus beside it, which is read
+    } else if (!object.named && is_excluded(object.url)) {
+      pass_over("the output");
     } else if (!object.named && path.extension() == ".partial") {
       pass_over("what an interrupted program left");
     } else {
-      found.files.push_back({path, object.named, object.num_bytes, object.changed_ns});
+      const auto of_sources = sources.find(sources_of(path).native());
+      const int64_t mixed_in = of_sources == sources.end() ? 0 : of_sources->second;
+      found.files.push_back({path, object.named, object.num_bytes, object.changed_ns ^ mixed_in});
     }
   }
   if (num_hidden > 0) {
@@ -271,7 +302,7 @@ FoundInputs find_inputs(const std::vector<fs::path>& inputs,
   for (const fs::path& input : inputs) {
     check_path_or_object_url(input);
     if (is_object_url(input)) {
-      find_objects(parse_object_url(input.native()), found);
+      find_objects(parse_object_url(input.native()), excluded, found);
       continue;
     }
     const fs::file_status status = status_of(input);
