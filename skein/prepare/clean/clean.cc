@@ -25,7 +25,9 @@ class CleanWorker : public PieceWorker {
  public:
   CleanWorker(std::shared_ptr<const CleanOptions> options,
               std::shared_ptr<const LanguageModel> language)
-      : options_(std::move(options)), language_(std::move(language)), judge_(options_->rules) {}
+      : options_(std::move(options)), judge_(options_->rules) {
+    if (language && options_->rules.is_on(Rule::kLanguage)) language_.emplace(std::move(language));
+  }
 
   void add(const InputDocument& document, PieceOutput& out) override {
     ++report_.num_documents;
@@ -60,8 +62,8 @@ class CleanWorker : public PieceWorker {
   }
 
  private:
-  bool has_other_language(std::string_view text) const {
-    return language_ && options_->rules.is_on(Rule::kLanguage) &&
+  bool has_other_language(std::string_view text) {
+    return language_ &&
            !language_->is_in(text, options_->languages, options_->rules.threshold(Rule::kLanguage));
   }
 
@@ -79,7 +81,7 @@ class CleanWorker : public PieceWorker {
   }
 
   std::shared_ptr<const CleanOptions> options_;
-  std::shared_ptr<const LanguageModel> language_;
+  std::optional<LanguageDetector> language_;
   DocumentJudge judge_;
   std::string repaired_, replaced_;
   CleanReport report_;

@@ -1,11 +1,9 @@
 #include "skein/prepare/clean/clean.h"
 
-#include <fasttext/fasttext.h>
 #include <gmock/gmock.h>
 
-#include <fstream>
-
 #include "skein/data/corpus_sources.h"
+#include "tests/data/fasttext_testing.h"
 #include "tests/data/ingest_testing.h"
 
 namespace skein {
@@ -132,37 +130,12 @@ TEST_F(Clean, ReportsShowMarkupAsText) {
   EXPECT_EQ(json["kept"]["documents"], 1);
 }
 
-// Trains a model of two languages, as fastText's own program does.
-fs::path train_model(const fs::path& folder) {
-  std::ofstream lines(folder / "lines.txt");
-  for (int i = 0; i < 200; ++i) {
-    lines << "__label__en the river was frozen and we walked to the mill with a lamp\n"
-          << "__label__de der fluss war gefroren und wir gingen mit einer lampe zur muehle\n";
-  }
-  lines.close();
-  fasttext::Args args;
-  args.parseArgs({"fasttext",  "supervised",
-                  "-input",    (folder / "lines.txt").string(),
-                  "-output",   (folder / "model").string(),
-                  "-dim",      "8",
-                  "-epoch",    "20",
-                  "-thread",   "1",
-                  "-minCount", "1",
-                  "-verbose",  "0",
-                  "-loss",     "softmax",
-                  "-lr",       "0.5"});
-  fasttext::FastText model;
-  model.train(args);
-  model.saveModel((folder / "model.bin").string());
-  return folder / "model.bin";
-}
-
 TEST_F(Clean, KeepsTheLanguagesThatAreAskedFor) {
   const std::string german =
       "Der Fluss war gefroren und wir gingen mit einer lampe zur muehle und der fluss war kalt.";
   write("in/a.jsonl", json_line(good_text(1)) + json_line(german));
   CleanOptions options;
-  options.language_model = train_model(folder_);
+  options.language_model = test::train_classifier(folder_);
   for (const char* filter : {"gopher_repetition", "gopher_quality", "c4", "fineweb"}) {
     options.rules.set(std::string(filter) + "=off");
   }

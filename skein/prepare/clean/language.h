@@ -2,9 +2,10 @@
 //
 // Formula  the text with blanks for newlines is one line to fastText; a document stays if a wanted
 //          language has a probability of more than the threshold, as in datatrove
-// Memory   the model's: lid.176.bin 130 MB, shared by all threads
-// Cost     some 6 MB/s a core: by far the most of all filters
-// Threads  any number at once
+// Memory   the model's, shared by all threads: lid.176.bin 130 MB, lid.176.ftz 4 MB; a detector's
+//          some 5 MB
+// Cost     docs/cleaning.md has figures
+// Threads  a model any number at once, a detector one
 // Errors   Error{kNotFound | kInvalid} for a file that is no model
 // Source   Joulin et al., "Bag of tricks for efficient text classification", 2017; https://fasttext.cc
 #pragma once
@@ -18,30 +19,43 @@
 
 namespace skein {
 
+class FastTextClassifier;
+
 class LanguageModel {
  public:
   explicit LanguageModel(const fs::path& path);
-  ~LanguageModel();
+
+  // Throws Error{kUsage} for languages that the model does not know.
+  void check(const std::vector<std::string>& languages) const;
+
+ private:
+  friend class LanguageDetector;
+
+  fs::path path_;
+  std::shared_ptr<const FastTextClassifier> classifier_;
+  std::vector<std::string> languages_;  // of its labels
+};
+
+class LanguageDetector {
+ public:
+  explicit LanguageDetector(std::shared_ptr<const LanguageModel> model);
+  ~LanguageDetector();
 
   struct Prediction {
     std::string language;  // as the model's labels are named, without their "__label__"
     double probability = 0;
   };
   // Of all languages that are not quite impossible, the most probable first.
-  std::vector<Prediction> predict(std::string_view text) const;
+  std::vector<Prediction> predict(std::string_view text);
 
   // Whether one of `languages` has a probability of more than `threshold`.
-  bool is_in(std::string_view text, const std::vector<std::string>& languages,
-             double threshold) const;
-
-  // Throws Error{kUsage} for languages that the model does not know.
-  void check(const std::vector<std::string>& languages) const;
+  bool is_in(std::string_view text, const std::vector<std::string>& languages, double threshold);
 
  private:
-  struct Model;
+  struct State;
 
-  fs::path path_;
-  std::unique_ptr<Model> model_;
+  std::shared_ptr<const LanguageModel> model_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace skein
