@@ -111,6 +111,7 @@ void FastTextClassifier::append_character_ngrams(std::string_view word,
   const std::string text =
       fasttext::Dictionary::BOW + std::string(word) + fasttext::Dictionary::EOW;
   const auto num_buckets = static_cast<uint32_t>(args_->bucket);
+  const bool is_pruned = !buckets_.empty();
   const size_t first = rows.size();
   const auto max_n = static_cast<size_t>(std::max(args_->maxn, 0));
   rows.resize(first + text.size() * std::min(max_n, text.size()));
@@ -125,7 +126,9 @@ void FastTextClassifier::append_character_ngrams(std::string_view word,
       } while (end < text.size() && continues_character(text[end]));
       const bool is_boundary = n == 1 && (begin == 0 || end == text.size());
       if (n < args_->minn || is_boundary) continue;
-      *to++ = static_cast<int32_t>(hash % num_buckets);
+      const uint32_t bucket = hash % num_buckets;
+      if (is_pruned) __builtin_prefetch(&buckets_[bucket / 32]);
+      *to++ = static_cast<int32_t>(bucket);
     }
   }
   to = replace_buckets(rows.data() + first, to);

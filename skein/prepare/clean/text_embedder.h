@@ -1,7 +1,7 @@
 // The mean of the rows that a text stands for in a fastText classifier: what it is classified by.
 //
-// Formula  words end at a blank, tab, newline, vertical tab, form feed, carriage return and NUL; the
-//          rows of each, in order, then those of "</s>", which also ends the text where it is a
+// Formula  words end at a blank, tab, newline, vertical tab, form feed, carriage return or NUL;
+//          the rows of each, in order, then those of "</s>", which also ends the text where it is a
 //          word of it, are added up and divided by their number
 // Memory   18 MB at most for the words that were seen before (word_rows.h), and the longest text
 // Cost     3 cycles a row and a look-up a word; hashing n-grams where a word is new
