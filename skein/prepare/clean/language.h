@@ -2,8 +2,8 @@
 //
 // Formula  the text with blanks for newlines is one line to fastText; a document stays if a wanted
 //          language has a probability of more than the threshold, as in datatrove
-// Memory   the model's, shared by all threads: lid.176.bin 130 MB, lid.176.ftz 4 MB; a detector's
-//          some 5 MB
+// Memory   the model's, shared by all threads: lid.176.bin 130 MB, lid.176.ftz 8 MB; a detector's
+//          18 MB at most
 // Cost     docs/cleaning.md has figures
 // Threads  a model any number at once, a detector one
 // Errors   Error{kNotFound | kInvalid} for a file that is no model
