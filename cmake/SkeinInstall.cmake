@@ -55,9 +55,9 @@ function(skein_install_tests)
   add_test(NAME scripts/gpu_check COMMAND tests/scripts/gpu_check_test.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME survival/soak COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
-           ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --steps 500 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+           ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME survival/bit_flips COMMAND tests/survival/bit_flips.py ${CMAKE_BINARY_DIR}/skein
-           ${CMAKE_BINARY_DIR}/tmp --flips 15 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+           ${CMAKE_BINARY_DIR}/tmp --flips 8 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME monitoring/rules COMMAND tests/scripts/monitoring_test.py ${CMAKE_BINARY_DIR}/skein
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(monitoring/rules PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
@@ -81,7 +81,7 @@ function(skein_install_tests)
   set_tests_properties(launch/slurm launch/queue launch/shards launch/job_set PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
   set_tests_properties(launch/slurm launch/queue launch/shards PROPERTIES RUN_SERIAL ON)
   add_test(NAME survival/soak_etcd COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
-           ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --steps 500 --etcd
+           ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 --etcd
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set(tests ${CMAKE_SOURCE_DIR}/tests/survival)
   set(struck ${CMAKE_BINARY_DIR}/skein ${CMAKE_BINARY_DIR}/tmp)

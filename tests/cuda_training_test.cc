@@ -80,7 +80,8 @@ class CudaTraining : public testing::TestWithParam<Case> {};
 
 TEST_P(CudaTraining, HasTheLossesOfTheCpu) {
   const Case& test = GetParam();
-  const Overrides all = test.overrides + Overrides{"run.steps=20"};
+  const bool is_emulated = std::getenv("SKEIN_TEST_PROGRAM") == nullptr;
+  const Overrides all = test.overrides + Overrides{is_emulated ? "run.steps=8" : "run.steps=20"};
   const std::string cpu = fmt::format("cpu_{}", test.name),
                     cuda = fmt::format("cuda_{}", test.name);
   train_on_cpu(cpu, all);

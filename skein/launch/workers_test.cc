@@ -1,5 +1,6 @@
 // The workers run this test program again: only the disabled test, which an environment variable
 // tells what to do and where to leave traces.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "skein/base/file.h"
 #include "skein/base/heartbeat.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/worker_failure.h"
@@ -257,11 +259,16 @@ TEST_F(Workers, AStopBeforeTrainingIsNoFailure) {
 
 TEST_F(Workers, ASecondInterruptEndsEverything) {
   const pid_t parent = start_parent("stubborn", 2);
-  int status = 0;
-  while (::waitpid(parent, &status, WNOHANG) == 0) {  // pending ones merge, so repeat
+  // Pending ones merge, so repeat; but what comes when the workers have ended is not held back.
+  const auto has_workers = [&] {
+    return !read_file_if_any(fmt::format("/proc/{0}/task/{0}/children", parent)).empty();
+  };
+  while (has_workers()) {
     ::kill(parent, SIGINT);
     sleep_ms(20);
   }
+  int status = 0;
+  ASSERT_EQ(::waitpid(parent, &status, 0), parent);
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_THAT(trace("error"), HasSubstr("interrupted twice"));
 }

@@ -9,7 +9,7 @@ namespace {
 class FaultSchedules : public testing::TestWithParam<int> {};
 
 TEST_P(FaultSchedules, KeepTheInvariants) {
-  constexpr int kSchedules = 100;
+  constexpr int kSchedules = 50;
   int64_t num_faults = 0, num_generations = 0;
   for (int i = 0; i < kSchedules; ++i) {
     const auto seed = static_cast<uint64_t>(GetParam() * kSchedules + i);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains on several supervisors on this machine while faults happen, and compares with a quiet run.
 
-  soak.py SKEIN FOLDER [--faults 30] [--every 2.0] [--seed 1] [--nodes 2] [--workers 2] [--steps 400]
+  soak.py SKEIN FOLDER [--faults 30] [--every 2.0] [--seed 1] [--nodes 2] [--workers 2] [--steps N]
           [--min-nodes 2] [--namespaces] [--etcd] [--minutes M]
 
 Each supervisor stands for a machine (SKEIN_NODE). With --namespaces, which needs root and `ip`, each has
@@ -16,8 +16,8 @@ interface, instead of a folder. Faults, at random times, by seed:
   link    with --namespaces: its link is down, 2 to 12 s
   store   with --etcd: SIGKILL to etcd, which is started again 3 s later
 Afterwards every supervisor must end with 0, every step must have the loss that the quiet run had, and
-the exported weights must be the same file. With --minutes there are faults for so long, whatever their
-number; then the run is asked to stop, and a quiet one does as many steps. Prints a line a fault and a table of recovery times.
+the exported weights must be the same file. The run is asked to stop after the last fault, or with --minutes after
+that time, and a quiet one does as many steps; with --steps it goes on to that step. Prints a line a fault and a table of recovery times.
 """
 import argparse
 import collections
@@ -95,6 +95,7 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
                                 nodes=nodes, ranks=args.nodes * args.workers,
                                 rendezvous=etcd.address(name),
                                 sequences=2 * args.nodes * args.workers))
+    is_stopped = args.stops and faults > 0  # the quiet run goes as far as the other did
     chance = random.Random(args.seed)
     count = args.nodes if nodes != "1" else 1
     machines = [Node(args.skein, config, f"{name}{i}", args.folder, network, i) for i in range(count)]
@@ -119,13 +120,13 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
         times.setdefault(kind, []).append(took)
         print(f"{done:3} {kind:7} {struck:28} next step after {took:5.2f} s, "
               f"step {newest_step(run)[1]}", flush=True)
-    if minutes:
+    if is_stopped:
         for machine in machines:
             # Before its first line a process that was started this moment knows no signals yet.
             while machine.process.poll() is None and os.path.getsize(machine.log.name) == 0:
                 time.sleep(0.02)
             send(machine.process.pid, signal.SIGTERM)
-    expected = 75 if minutes else 0
+    expected = 75 if is_stopped else 0
     deadline = time.time() + args.patience
     for machine in machines:
         try:
@@ -137,7 +138,7 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
         if code != expected:
             print(f"soak: {machine.name} ended with {code}, expected {expected}: see {machine.log.name}")
             return None
-    if not minutes and faults and done < faults:
+    if not is_stopped and done < faults:
         print(f"soak: the run ended after {done} of {faults} faults: give it more --steps")
     return run, times
 
@@ -152,7 +153,7 @@ def main():
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--min-nodes", type=int)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--namespaces", action="store_true")
     parser.add_argument("--etcd", action="store_true")
     parser.add_argument("--patience", type=float, default=120)
@@ -161,6 +162,7 @@ def main():
     if args.etcd and args.namespaces:
         parser.error("--etcd listens on the loopback interface, which --namespaces cannot reach")
     args.min_nodes = args.min_nodes or args.nodes
+    args.stops = args.minutes > 0 or not args.steps
     args.skein = os.path.abspath(args.skein)
     os.makedirs(args.folder, exist_ok=True)
     args.folder = tempfile.mkdtemp(prefix="soak-", dir=os.path.abspath(args.folder))
@@ -177,14 +179,14 @@ def soak(args):
     etcd = Etcd(args.folder, args.etcd)
     network = Network(args.nodes, args.namespaces)
     try:
-        if args.minutes:
+        if args.stops:
             args.steps = 200_000_000
         else:
             quiet = train(args, data, "quiet", "1", 0, Network(1, False), etcd)
         struck = train(args, data, "struck", f"{args.min_nodes}:{args.nodes}", args.faults, network,
                        etcd, args.minutes)
-        if args.minutes and struck:
-            args.steps, args.patience = max(losses(struck[0])), 60 * args.minutes
+        if args.stops and struck:
+            args.steps, args.patience = max(losses(struck[0])), max(args.patience, 60 * args.minutes)
             quiet = train(args, data, "quiet", "1", 0, Network(1, False), etcd)
     finally:
         network.remove()
