@@ -2,9 +2,8 @@
 
 #include <utf8proc.h>
 
-#include <bitset>
-#include <cstdlib>
-#include <memory>
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "skein/base/error.h"
@@ -73,14 +72,44 @@ const std::vector<bool>& unstable() {
   return table;
 }
 
+int combining_class(utf8proc_int32_t code) { return utf8proc_get_property(code)->combining_class; }
+
+// Canonical order. utf8proc's own takes time with the square of the number of marks, of which a
+// text may have a hundred thousand behind one letter.
+void sort_marks(std::vector<utf8proc_int32_t>& codes) {
+  const auto is_mark = [](utf8proc_int32_t code) { return combining_class(code) != 0; };
+  const auto before = [](utf8proc_int32_t a, utf8proc_int32_t b) {
+    return combining_class(a) < combining_class(b);
+  };
+  for (auto run = codes.begin(); run != codes.end();) {
+    const auto first = std::find_if(run, codes.end(), is_mark);
+    run = std::find_if_not(first, codes.end(), is_mark);
+    if (!std::is_sorted(first, run, before)) std::stable_sort(first, run, before);
+  }
+}
+
 void append_composed(std::string_view text, std::string& out) {
-  utf8proc_uint8_t* result = nullptr;
-  const auto size = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<ptrdiff_t>(text.size()),
-      &result, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(result, std::free);
-  if (size < 0) fail(ErrorCode::kInternal, "NFC: {}", utf8proc_errmsg(size));
-  out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
+  constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+  std::vector<utf8proc_int32_t> codes;
+  codes.reserve(text.size());
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end;) {
+    const utf8::Character character = utf8::decode(at, end);
+    at += character.size;
+    std::array<utf8proc_int32_t, 32> parts{};
+    int no_boundary = 0;
+    const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(character.code),
+                                               parts.data(), parts.size(), kOptions, &no_boundary);
+    if (count < 0) fail(ErrorCode::kInternal, "NFC: {}", utf8proc_errmsg(count));
+    codes.insert(codes.end(), parts.begin(), parts.begin() + count);
+  }
+  sort_marks(codes);
+  const auto count =
+      utf8proc_normalize_utf32(codes.data(), static_cast<ptrdiff_t>(codes.size()), kOptions);
+  if (count < 0) fail(ErrorCode::kInternal, "NFC: {}", utf8proc_errmsg(count));
+  for (ptrdiff_t i = 0; i < count; ++i) {
+    utf8::append(out, static_cast<char32_t>(codes[static_cast<size_t>(i)]));
+  }
 }
 
 // libutf8proc 2.8 takes U+11A7 for a final consonant, which it is not.

@@ -20,6 +20,15 @@ TEST(Nfc, ComposesAndOrders) {
   }
 }
 
+// Within a second; sorted by exchanging neighbours it takes minutes.
+TEST(Nfc, OfManyMarks) {
+  std::string text = "a", expected = "\u1ea1";
+  for (int i = 0; i < 200000; ++i) text += "\u0301\u0323";
+  for (int i = 1; i < 200000; ++i) expected += "\u0323";
+  for (int i = 0; i < 200000; ++i) expected += "\u0301";
+  EXPECT_EQ(nfc(text + "x", NfcOf::kLatest), expected + "x");
+}
+
 // As `tokenizers` 0.23.3 has it.
 TEST(Nfc, OfUnicode9LeavesWhatCameLater) {
   EXPECT_EQ(nfc("\U00011935\U00011930", NfcOf::kLatest), "\U00011938");

@@ -22,7 +22,11 @@ ByteLevelBpe::ByteLevelBpe(ByteLevelModel model)
     texts_[static_cast<size_t>(token.id)] = token.special ? "" : token.text;
     Added& added = token.normalized ? after_normalization_ : before_normalization_;
     added.tokens.push_back(token);
-    added.begins.set(static_cast<uint8_t>(token.text[0]));
+    if (token.normalized && model_.nfc) {  // found in what form C makes of a text
+      std::string composed;
+      added.tokens.back().text = bpe::to_nfc(token.text, composed, bpe::NfcOf::kUnicode9);
+    }
+    added.begins.set(static_cast<uint8_t>(added.tokens.back().text[0]));
     added.any = added.any || !token.special;
   }
   for (Added* added : {&before_normalization_, &after_normalization_}) {

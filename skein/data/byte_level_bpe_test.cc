@@ -76,6 +76,24 @@ TEST(ByteLevelTokenizer, BeginsAndEndsTextsAsItsFilesSay) {
               HasSubstr("no token has id"));
 }
 
+// As `tokenizers` 0.23.3 has it.
+TEST(ByteLevelTokenizer, FindsAddedTokensInNormalizedText) {
+  Json json = read_json((kGoldens / "qwen2/tokenizer.json").string());
+  Json added = json["added_tokens"][0];
+  const int32_t id = parse_byte_level_model(json, "").num_ids;
+  added["id"] = id;
+  added["content"] = "e\u0301x";
+  added["special"] = false;
+  added["normalized"] = true;
+  json["added_tokens"].push_back(added);
+  const ByteLevelBpe bpe(parse_byte_level_model(json, ""));
+  for (const char* text : {"e\u0301x", "\u00e9x"}) {
+    std::vector<int32_t> ids;
+    bpe.encode(text, ids);
+    EXPECT_THAT(ids, testing::ElementsAre(id)) << text;
+  }
+}
+
 TEST(ByteLevelTokenizer, ExportsTheFilesThatItWasReadFrom) {
   const auto tokenizer = Tokenizer::load(kGoldens / "qwen2");
   EXPECT_EQ(tokenizer->why_not_exported(), "");
@@ -117,6 +135,15 @@ TEST_F(ByteLevelRefusal, OfWhatWouldGiveOtherIds) {
   EXPECT_THAT(with("/pre_tokenizer/pretokenizers/1/add_prefix_space", true),
               HasSubstr("add_prefix_space"));
   EXPECT_THAT(with("/post_processor", {{"type", "BertProcessing"}}), HasSubstr("BertProcessing"));
+  const Json text = {{"Sequence", {{"id", "A"}}}};
+  const Json token = {{"SpecialToken", {{"id", "<|end_of_text|>"}}}};
+  const auto ends = [&](Json single) {
+    return with("/post_processor", {{"type", "TemplateProcessing"}, {"single", std::move(single)}});
+  };
+  EXPECT_EQ(ends({text}), "");
+  EXPECT_EQ(ends({token, text, token}), "");
+  EXPECT_THAT(ends({token, token, text}), HasSubstr("at most one token before a text"));
+  EXPECT_THAT(ends({text, token, token}), HasSubstr("and one behind it"));
 }
 
 TEST_F(ByteLevelRefusal, OfWhatIsDamaged) {

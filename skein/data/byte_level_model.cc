@@ -211,16 +211,33 @@ class Parser {
     } else if (type == "TemplateProcessing") {
       const Json& single = member(processor, "single");
       if (!single.is_array()) corrupt("the template 'single' is no array");
-      if (single.empty() || !single[0].contains("SpecialToken")) return;
-      const std::string text = text_of(single[0]["SpecialToken"], "id");
+      parse_single(single);
+    } else if (type != "ByteLevel") {
+      unsupported(fmt::format("the post-processor is {}", type), "TemplateProcessing or ByteLevel");
+    }
+  }
+
+  // A text, with at most one token on either side.
+  void parse_single(const Json& single) {
+    bool has_text = false;
+    for (const Json& part : single) {
+      const Json& special = part.is_object() ? optional(part, "SpecialToken") : Json();
+      if (special.is_null()) {
+        has_text = true;
+        continue;
+      }
+      int32_t& id = has_text ? model_.end_id : model_.bos_id;
+      if (id >= 0) {
+        unsupported(fmt::format("the template 'single' is {}", single.dump().substr(0, 200)),
+                    "at most one token before a text, and one behind it");
+      }
+      const std::string text = text_of(special, "id");
       const auto token = std::find_if(model_.added.begin(), model_.added.end(),
                                       [&](const AddedToken& each) { return each.text == text; });
       if (token == model_.added.end()) {
-        corrupt(fmt::format("the template begins with '{}', which is no added token", text));
+        corrupt(fmt::format("the template has '{}', which is no added token", text));
       }
-      model_.bos_id = token->id;
-    } else if (type != "ByteLevel") {
-      unsupported(fmt::format("the post-processor is {}", type), "TemplateProcessing or ByteLevel");
+      id = token->id;
     }
   }
 

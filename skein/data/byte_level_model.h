@@ -34,6 +34,7 @@ struct ByteLevelModel {
   bpe::SplitPattern::Kind pattern = bpe::SplitPattern::Kind::kGpt2;
   std::vector<AddedToken> added;
   int32_t bos_id = -1;  // what the template puts before a text
+  int32_t end_id = -1;  // and behind it
   int32_t num_ids = 0;
 };
 

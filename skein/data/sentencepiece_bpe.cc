@@ -41,8 +41,9 @@ std::string without_extra_spaces(std::string_view text) {
 bool SentencePieceBpe::can_encode(const SentencePieceModel& model) {
   return model.kind == SentencePieceModel::Kind::kBpe && model.escape_whitespaces &&
          !model.whitespace_is_suffix && !model.has_charsmap && !model.has_denormalizer &&
-         std::none_of(model.pieces.begin(), model.pieces.end(),
-                      [](const SentencePiece& piece) { return piece.type == Type::kUnused; });
+         std::none_of(model.pieces.begin(), model.pieces.end(), [&](const SentencePiece& piece) {
+           return piece.type == Type::kUnused || keeps_extra_spaces(model, piece);
+         });
 }
 
 SentencePieceBpe::SentencePieceBpe(const SentencePieceModel& model) : model_(model) {

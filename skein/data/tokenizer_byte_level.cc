@@ -20,6 +20,13 @@ class ByteLevelTokenizer : public Tokenizer {
     const std::string text = read_file_or_object(json, kMaxFileBytes);
     bpe_.emplace(parse_byte_level_model(parse_json(text, name_), name_));
     eos_id_ = find_eos();
+    const int32_t end_id = bpe_->model().end_id;
+    if (eos_id_ < 0) eos_id_ = end_id;
+    if (end_id >= 0 && end_id != eos_id_) {
+      fail(ErrorCode::kUnsupported,
+           "{}: its template ends texts with token {}, and eos_token is {}: expected the same",
+           name_, end_id, eos_id_);
+    }
     const std::string decides = text + fmt::format("\neos {}", eos_id_);
     content_hash_ = xxh3_128_hex(std::as_bytes(std::span(decides)));
   }

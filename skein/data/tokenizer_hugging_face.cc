@@ -50,6 +50,9 @@ std::string why_not_pieces(const SentencePieceModel& model) {
     if (piece.type == Type::kUserDefined && piece.text.find(' ') != std::string::npos) {
       return fmt::format("symbol `{}` holds a space", piece.text);
     }
+    if (keeps_extra_spaces(model, piece)) {
+      return fmt::format("symbol `{}` keeps spaces, which are removed elsewhere", piece.text);
+    }
     if (piece.type == Type::kNormal) normal.insert(piece.text);
   }
   for (const SentencePiece& piece : model.pieces) {

@@ -122,6 +122,11 @@ TEST(HuggingFaceTokenizerFile, SaysWhatItCannotReproduce) {
               }),
               HasSubstr("holds a space"));
   EXPECT_THAT(why([](auto& model) {
+                model.remove_extra_whitespaces = true;
+                model.pieces.push_back({"\u2581\u2581", 0, Type::kUserDefined});
+              }),
+              HasSubstr("keeps spaces"));
+  EXPECT_THAT(why([](auto& model) {
                 model.pieces.push_back({"in in", -1e6f});
                 model.pieces.push_back({"is is", -1e6f});
                 for (const char* text : {" "}) model.pieces.push_back({text, -1e7f});

@@ -228,6 +228,18 @@ SentencePieceModel parse_sentencepiece_model(std::string_view bytes, const std::
   return model;
 }
 
+bool keeps_extra_spaces(const SentencePieceModel& model, const SentencePiece& piece) {
+  if (!model.remove_extra_whitespaces || piece.type != SentencePiece::Type::kUserDefined) {
+    return false;
+  }
+  constexpr std::string_view kSpace = "\u2581";
+  std::string text = piece.text;
+  for (size_t at = text.find(kSpace); at != std::string::npos; at = text.find(kSpace)) {
+    text.replace(at, kSpace.size(), " ");
+  }
+  return text.find("  ") != std::string::npos;
+}
+
 int control_id(const SentencePieceModel& model, std::string_view piece) {
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     if (model.pieces[id].text != piece) continue;

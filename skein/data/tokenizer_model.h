@@ -37,6 +37,9 @@ struct SentencePieceModel {
   bool escape_whitespaces = true;
 };
 
+// Whether the library keeps this symbol's adjacent spaces, though it removes them elsewhere.
+bool keeps_extra_spaces(const SentencePieceModel& model, const SentencePiece& piece);
+
 // The id of the control token `piece`; -1 if the model has none.
 int control_id(const SentencePieceModel& model, std::string_view piece);
 

@@ -17,6 +17,12 @@ RunInputs::RunInputs(const Config& config, bool tells)
         "{}: an export will not have this tokenizer, since transformers cannot give its ids: {}",
         config.data.tokenizer, why);
   }
+  if (tells && tokenizer_->eos_id() < 0) {
+    log::warn(
+        "{}: no token ends a text, so documents follow each other without one; `eos_token` in "
+        "tokenizer_config.json, beside tokenizer.json, names it",
+        config.data.tokenizer);
+  }
   model_ = model_of(config, tokenizer_->vocab_size());
   if (model_.vocab_size < tokenizer_->vocab_size()) {
     fail(ErrorCode::kUsage,

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "skein/prepare/clean/fasttext_file.h"
+
 namespace skein {
 namespace {
 
@@ -43,6 +45,7 @@ FastTextClassifier::FastTextClassifier(const fs::path& path) {
 }
 
 void FastTextClassifier::load(const fs::path& path) {
+  check_fasttext_file(MappedFile(path).bytes());
   std::ifstream in(path, std::ios::binary);
   // fastText looks at no read's success, and reads on for ever in a file that was cut.
   in.exceptions(std::ios::failbit | std::ios::badbit | std::ios::eofbit);
@@ -50,7 +53,7 @@ void FastTextClassifier::load(const fs::path& path) {
     if (!checkModel(in)) throw std::invalid_argument("it does not begin as a model does");
     loadModel(in);
   } catch (const std::ios_base::failure&) {
-    throw std::invalid_argument("it ends early, or cannot be read");
+    throw std::invalid_argument("it was changed while it was read");
   }
 }
 
@@ -81,14 +84,11 @@ int64_t FastTextClassifier::read_pruning() {
 }
 
 void FastTextClassifier::check(int64_t num_bucket_rows) const {
-  if (args_->model != fasttext::model_name::sup || num_labels() <= 0) {
-    throw std::invalid_argument("it holds vectors of words, and tells no labels");
-  }
   if (dim() != args_->dim || output_->size(1) != args_->dim || output_->size(0) != num_labels()) {
     throw std::invalid_argument("its matrices are of other sizes than it says");
   }
   const bool has_ngrams = args_->maxn > 0 || has_word_ngrams();
-  if (has_ngrams && args_->bucket <= 0) {
+  if (has_ngrams && args_->bucket <= 0) {  // of words: those of characters were looked for
     throw std::invalid_argument("it has n-grams and no buckets for them");
   }
   if (dict_->nwords() + (has_ngrams ? num_bucket_rows : 0) > input_->size(0)) {

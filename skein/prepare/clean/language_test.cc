@@ -174,6 +174,15 @@ TEST_F(Language, RefusesWhatIsNoClassifier) {
     write_file_atomic(folder_ / "cut", std::string_view(bytes).substr(0, size));
     EXPECT_THAT(error_of(folder_ / "cut"), HasSubstr("ends early")) << size;
   }
+  // Numbers of the file's head and of its dictionary, made negative or large.
+  for (size_t at = 0; at < 120; ++at) {
+    for (const char value : {'\xff', '\x7f'}) {
+      std::string damaged = bytes;
+      damaged[at] = value;
+      write_file_atomic(folder_ / "damaged", damaged);
+      error_of(folder_ / "damaged");  // refused, or harmless, but no crash
+    }
+  }
   fasttext::Args args;
   args.parseArgs({"fasttext", "skipgram", "-input", (folder_ / "lines.txt").string(), "-output",
                   (folder_ / "vectors").string(), "-dim", "4", "-epoch", "1", "-thread", "1",
