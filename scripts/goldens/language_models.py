@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains the small models that fasttext_classifier_fuzz begins with, from lines of its own.
 
-    scripts/goldens/language_models.py      (needs fasttext 0.9.2, numpy<2)
+    scripts/goldens/language_models.py      (needs fasttext-wheel 0.9.2)
 """
 import pathlib
 import tempfile

@@ -111,8 +111,10 @@ std::string explain_extras(const CLI::App& app, int argc, char** argv) {
   if (takes_overrides(*reached.command) && looks_like_override(extras[0])) {
     return fmt::format("{} stands alone: did you mean --set {}?", extras[0], extras[0]);
   }
-  return fmt::format("{} does not expect {}: quote a value that has spaces", reached.name,
-                     fmt::join(extras, " "));
+  return fmt::format(
+      "{} does not expect {}: skein {} --help says what it takes, and a value that "
+      "has spaces stands in quotes",
+      reached.name, fmt::join(extras, " "), reached.name);
 }
 
 }  // namespace
@@ -134,7 +136,9 @@ std::string explain_unknown_command(const CLI::App& app, int argc, char** argv) 
 std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& error, int argc,
                                 char** argv) {
   std::string text = explain_unknown_command(app, argc, argv);
+  // A required option is missing since it was misspelled, perhaps: "--ot FILE".
   const bool has_extras = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                          dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ||
                           app.get_subcommands().empty();  // "skein --vrsion"
   if (text.empty() && has_extras) text = explain_extras(app, argc, argv);
   return text.empty() ? error.what() : text;

@@ -15,17 +15,6 @@
 namespace skein {
 namespace {
 
-std::string describe_found(const toml::node& node) {
-  if (const auto* value = node.as_string()) return fmt::format("\"{}\" (a string)", value->get());
-  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
-  if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
-  if (const auto* value = node.as_floating_point())
-    return fmt::format("{} (a float)", value->get());
-  if (node.is_table()) return "a table";
-  if (node.is_array()) return "a list";
-  return "a date or a time";
-}
-
 // Dates and numbers that are not finite become null, since JSON has neither.
 Json to_json(const toml::node& node) {
   if (const auto* value = node.as_string()) return value->get();
@@ -119,27 +108,18 @@ class Store {
     if (tables == nullptr) return false;
     std::vector<DataSource> sources;
     for (const toml::node& table : *tables) {
-      if (!table.is_table() || !store_source(*table.as_table(), sources.emplace_back()))
-        return false;
+      if (!why_no_source(table).empty()) return false;
+      store_source(*table.as_table(), sources.emplace_back());
     }
     *target = std::move(sources);
     return true;
   }
 
  private:
-  static bool store_source(const toml::table& table, DataSource& source) {
-    for (const auto& [key, value] : table) {
-      if (key == "path" && value.is_string()) {
-        source.path = value.as_string()->get();
-      } else if (key == "name" && value.is_string()) {
-        source.name = value.as_string()->get();
-      } else if (key == "weight" && (value.is_integer() || value.is_floating_point())) {
-        source.weight = *value.value<double>();
-      } else {
-        return false;
-      }
-    }
-    return !source.path.empty() && std::isfinite(source.weight) && source.weight > 0;
+  static void store_source(const toml::table& table, DataSource& source) {
+    source.path = table["path"].value_or(std::string());
+    source.name = table["name"].value_or(std::string());
+    source.weight = table["weight"].value_or(1.0);
   }
 };
 
@@ -257,6 +237,23 @@ class ConfigReader {
       stored = fits(json, known.model_key->kind);
       if (stored) config_.model.inline_keys[std::string(key)] = std::move(json);
     }
+    const bool is_sources = known.field && std::holds_alternative<std::vector<DataSource>*>(
+                                               known.field->value(config_));
+    if (!stored && is_sources && node.is_array()) {
+      for (size_t i = 0; i < node.as_array()->size(); ++i) {
+        const std::string why = why_no_source(node.as_array()->at(i));
+        if (why.empty()) continue;
+        fail(ErrorCode::kUsage, "{}: [[{}.{}]], number {}: {}", where, section, key, i + 1, why);
+      }
+    }
+    if (!stored && section == "data" && node.is_array() &&
+        (key == "train" || key == "validation")) {
+      fail(
+          ErrorCode::kUsage,
+          "{}: {} in [data] is a list: expected one path in quotes, of a file or a folder; several "
+          "are tables, [[data.{}]] with a path each",
+          where, key, key == "train" ? "source" : "validation_set");
+    }
     if (!stored) {
       fail(ErrorCode::kUsage, "{}: {} in [{}] is {}: expected {}", where, key, section,
            describe_found(node), describe_expected(known));
@@ -329,15 +326,17 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
 
 Json hf_config_json(const ModelConfig& model, const Json& otherwise) {
   if (!model.hf_config.empty() && !fs::exists(model.hf_config)) {
+    const bool is_default = model.hf_config == ModelConfig().hf_config;
     fail(
         ErrorCode::kUsage,
-        "model.hf_config is '{}': no such file{}: expected a Hugging Face config.json",
-        model.hf_config,
+        "model.hf_config is '{}'{}: no such file{}: expected a Hugging Face config.json{}",
+        model.hf_config, is_default ? ", which stands for what was not set" : "",
         fs::path(model.hf_config).is_relative()
             ? fmt::format(", counted from the working folder {}; in a file, {}/… counts from where "
                           "it lies",
                           fs::current_path().string(), kConfigDir)
-            : "");
+            : "",
+        is_default ? ", or sizes such as hidden_size in [model]" : "");
   }
   Json json = model.hf_config.empty() ? otherwise : read_json(model.hf_config);
   if (!json.is_object()) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "skein/base/toml.h"
 #include "skein/config/config.h"
 #include "skein/model/decoder.h"
 
@@ -63,6 +64,12 @@ void check_section(std::string_view section, const std::string& where);
 // Text for errors: "a whole number from 1 to 9", "true or false, without quotes", "one of: fp32,
 // bf16", ...
 std::string describe_expected(const KnownKey& known);
+
+// The value of a file as text for errors.
+std::string describe_found(const toml::node& node);
+
+// What is wrong with a table of [[data.source]]; "": nothing.
+std::string why_no_source(const toml::node& node);
 
 // The value as TOML; floats read back to the same bits.
 std::string toml_value(const ConfigField& field, const Config& config);

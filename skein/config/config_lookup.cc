@@ -100,6 +100,41 @@ std::string describe_kind(ModelKey::Kind kind) {
 
 }  // namespace
 
+std::string describe_found(const toml::node& node) {
+  if (const auto* value = node.as_string()) return fmt::format("\"{}\" (a string)", value->get());
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
+  if (const auto* value = node.as_floating_point())
+    return fmt::format("{} (a float)", value->get());
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "a list";
+  return "a date or a time";
+}
+
+std::string why_no_source(const toml::node& node) {
+  static constexpr std::array<std::string_view, 3> kKeys = {"path", "weight", "name"};
+  if (!node.is_table()) return fmt::format("{}, not a table", describe_found(node));
+  const toml::table& table = *node.as_table();
+  for (const auto& [name, value] : table) {
+    const std::string_view key = name.str();
+    if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+      const std::string_view nearest = nearest_name(key, kKeys);
+      return fmt::format("unknown key {}: {}", key,
+                         nearest.empty() ? "expected path, weight, name"
+                                         : fmt::format("did you mean {}?", nearest));
+    }
+    if (key == "weight") {
+      const double weight = value.value_or(0.0);
+      if (std::isfinite(weight) && weight > 0) continue;
+      return fmt::format("weight is {}: expected a number above 0", describe_found(value));
+    }
+    if (!value.is_string()) {
+      return fmt::format("{} is {}: expected a string in quotes", key, describe_found(value));
+    }
+  }
+  return table["path"].value_or(std::string()).empty() ? "there is no path" : "";
+}
+
 void check_section(std::string_view section, const std::string& where) {
   const Names names = section_names();
   for (const std::string_view name : names) {

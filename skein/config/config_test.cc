@@ -356,6 +356,21 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   EXPECT_EQ(names.size(), 82u);  // the keys of Config
 }
 
+TEST(ConfigSources, NameWhatIsWrongWithThem) {
+  const std::string good = "[[data.source]]\npath = \"a\"\n";
+  EXPECT_THAT(
+      error_of("[data]\n" + good + "[[data.source]]\npath = \"b\"\nwieght = 1\n"),
+      testing::HasSubstr("[[data.source]], number 2: unknown key wieght: did you mean weight?"));
+  EXPECT_THAT(error_of("[data]\n[[data.source]]\npath = \"b\"\nweight = 0\n"),
+              testing::HasSubstr("number 1: weight is 0: expected a number above 0"));
+  EXPECT_THAT(error_of("[data]\n[[data.source]]\nweight = 1\n"),
+              testing::HasSubstr("there is no path"));
+  EXPECT_THAT(error_of("[data]\n[[data.source]]\npath = 3\n"),
+              testing::HasSubstr("path is 3: expected a string in quotes"));
+  EXPECT_THAT(error_of("[data]\ntrain = [\"a\", \"b\"]\n"),
+              testing::HasSubstr("[[data.source]] with a path"));
+}
+
 TEST(SettingsWithoutEffect, FastAccumulationIsOfEightBits) {
   Config config;
   EXPECT_TRUE(settings_without_effect(config, true).empty());
