@@ -130,7 +130,7 @@ class Cudnn {
     const size_t least = problem.documents ? kLeastVersionOfDocuments : kLeastVersionOfSequences;
     if (version_ < least) {
       return say(fmt::format("{} need {} or later",
-                             problem.documents ? "documents (data.document_mask)" : "sequences",
+                             problem.documents ? "several documents in a sequence" : "sequences",
                              version_text(least)));
     }
     try {
@@ -149,7 +149,7 @@ class Cudnn {
       log::info("the {} of attention runs on cuDNN {}, {}, with {} of workspace",
                 description.backward ? "backward" : "forward", version_text(version_),
                 problem.documents ? "the documents of a sequence one by one"
-                                  : "sequences whole (data.document_mask = false)",
+                                  : "sequences whole, where each is one document",
                 format_bytes(needed));
       return graph;
     } catch (const std::exception& error) {
