@@ -146,8 +146,11 @@ class Cudnn {
         return say(fmt::format("it needs {} of memory, and {} was planned", format_bytes(needed),
                                format_bytes(description.workspace_bytes())));
       }
-      log::info("the {} of attention runs on cuDNN {}, {}, with {} of workspace",
+      log::info("the {} of attention runs on cuDNN {}{}, {}, with {} of workspace",
                 description.backward ? "backward" : "forward", version_text(version_),
+                problem.repeatable || !description.backward
+                    ? ""
+                    : " and adds in any order (precision.repeatable = false)",
                 problem.documents ? "the documents of a sequence one by one"
                                   : "sequences whole, where each is one document",
                 format_bytes(needed));
