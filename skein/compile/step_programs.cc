@@ -32,6 +32,7 @@ DecoderOptions decoder_options(const StepSpec& spec) {
   options.token_ranks = spec.layout.data_degree() * spec.layout.mesh.size("cp");
   options.sequence_length = spec.sequence_length;
   options.documents = spec.documents;
+  options.repeatable = spec.repeatable;
   options.head_block_tokens = spec.head_block_tokens;
   return options;
 }
@@ -156,6 +157,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   spec.micro_sequences = config.batch.micro_sequences;
   spec.sequence_length = config.data.sequence_length;
   spec.documents = config.data.document_mask;
+  spec.repeatable = config.precision.repeatable;
   spec.recompute = parse_recompute_policy(config.memory.recompute);
   spec.offload_optimizer = config.memory.offload_optimizer;
   if (config.memory.offload_activations) {

@@ -49,6 +49,7 @@ struct StepSpec {
   bool keep_fp8_weights = false;   // which are rounded once a step
   int64_t head_block_tokens = 0;   // DecoderOptions
   bool documents = true;           // DecoderOptions
+  bool repeatable = true;          // DecoderOptions
 };
 
 // DecoderOptions::head_block_tokens of training. Every block of the head reads and writes the fp32

@@ -91,6 +91,7 @@ struct PrecisionConfig {
   std::string mode = "bf16-sr";
   std::string moments = "fp32";
   bool fast_accumulation = false;
+  bool repeatable = true;
   bool operator==(const PrecisionConfig&) const = default;
 };
 

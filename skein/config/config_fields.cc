@@ -140,6 +140,9 @@ std::vector<ConfigField> make_fields() {
       {"precision", "fast_accumulation", at<&C::precision, &PrecisionConfig::fast_accumulation>,
        "with `fp8` on a GPU: forward products add with the about 14 bits of its tensor cores "
        "alone, which is faster; else sums move on to fp32 in between. A CPU adds in fp32"},
+      {"precision", "repeatable", at<&C::precision, &PrecisionConfig::repeatable>,
+       "false: on a GPU cuDNN may add the gradients of attention in any order, which is faster and "
+       "takes less memory, and no two runs have the same bits"},
 
       {"memory", "recompute", at<&C::memory, &MemoryConfig::recompute>,
        "what the backward pass computes again instead of keeping",

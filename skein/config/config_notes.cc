@@ -23,6 +23,11 @@ std::vector<std::string> settings_without_effect(const Config& config, bool is_s
         "precision.fast_accumulation = true has no effect: precision.mode is \"{}\", not \"fp8\"",
         config.precision.mode));
   }
+  if (!config.precision.repeatable && config.device.kind == "cpu") {
+    notes.push_back(
+        "precision.repeatable = false has no effect: device.kind is \"cpu\", whose sums have one "
+        "order");
+  }
   if (config.memory.keep_fp8_weights && config.precision.mode == "fp8" &&
       config.parallel.zero >= 3) {
     notes.push_back(

@@ -353,7 +353,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 82u);  // the keys of Config
+  EXPECT_EQ(names.size(), 83u);  // the keys of Config
 }
 
 TEST(ConfigSources, NameWhatIsWrongWithThem) {
@@ -381,6 +381,16 @@ TEST(SettingsWithoutEffect, FastAccumulationIsOfEightBits) {
                            "\"bf16-sr\", not \"fp8\""));
   config.precision.mode = "fp8";
   EXPECT_TRUE(settings_without_effect(config, true).empty());
+}
+
+TEST(SettingsWithoutEffect, SumsOfACpuHaveOneOrder) {
+  Config config;
+  config.precision.repeatable = false;
+  EXPECT_TRUE(settings_without_effect(config, true).empty());
+  config.device.kind = "cpu";
+  EXPECT_THAT(settings_without_effect(config, true),
+              testing::ElementsAre(testing::StartsWith(
+                  "precision.repeatable = false has no effect: device.kind is \"cpu\"")));
 }
 
 TEST(SettingsWithoutEffect, KeptWeightsAreOfEightBitsAndOfWholeOnes) {

@@ -19,6 +19,13 @@ namespace skein {
 
 class Communicator;
 
+// What the host knows of the data that a program is about to run on, for which a kernel may have a
+// faster way. It changes from run to run; scratch memory is enough for either way.
+struct DataFacts {
+  bool one_document_each = false;  // every sequence is one document: attention_start is 0 everywhere
+  bool operator==(const DataFacts&) const = default;
+};
+
 // One bound node. During planning the addresses are made up: they only tell which operands are
 // adjacent, and must not be read or written.
 struct KernelCall {
@@ -34,6 +41,7 @@ struct KernelCall {
   // operations that were started and not yet waited for (`depth` is the attr, or 1 without it),
   // then one number for the op's own use. All are -1 at first.
   int64_t* ticket = nullptr;
+  const DataFacts* facts = nullptr;  // of this run; null during planning
 
   bool has_input(int index) const {
     return index < static_cast<int>(inputs.size()) && inputs[index].shape.rank() > 0;

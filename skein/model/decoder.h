@@ -115,7 +115,10 @@ struct DecoderOptions {
   int64_t token_ranks = 1;
   // Tokens of a rank whose logits exist at a time; 0: as many as fit 64 MiB, at most 2048.
   int64_t head_block_tokens = 0;
-  bool documents = true;  // attention's attr: a sequence may have several (data.document_mask)
+  // Attention's attrs: a sequence may have several documents (data.document_mask), and sums have an
+  // order of their own (precision.repeatable).
+  bool documents = true;
+  bool repeatable = true;
 };
 
 // A graph input that depends only on the model: uploaded once, whole on every rank.

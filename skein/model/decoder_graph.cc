@@ -107,6 +107,7 @@ ValueId DecoderGraph::rotary_attention(ValueId q, ValueId k, ValueId v) {
   attrs.sequence_length = options_.sequence_length;
   attrs.causal = true;
   attrs.documents = options_.documents;
+  attrs.repeatable = options_.repeatable;
   attrs.scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
   return attention(graph_, rotated_q, rotated_k, v, attention_start_, attrs, label("attention")).o;
 }

@@ -110,6 +110,7 @@ Executor::BoundInstruction Executor::bind(const Instruction& instruction, int64_
   BoundInstruction bound{&kernel->second, &instruction, bind_views(instruction, bases_, slot)};
   bound.call.communicator = communicator_of(instruction);
   bound.call.stream = device_.stream();
+  bound.call.facts = &facts_;
   if (instruction.attrs.has("channel")) {
     const int64_t depth = instruction.attrs.has("depth") ? instruction.attrs.integer("depth") : 1;
     auto& tickets = tickets_[instruction.attrs.integer("channel")];
@@ -171,14 +172,14 @@ void Executor::run_before(std::string_view program, std::string_view op,
 void Executor::start(BoundProgram& program, int64_t slot) {
   heartbeat::tick();  // of a recorded program nothing else is seen here
   if (profiling_) return run_profiled(program, slot);
-  if (program.ran && !program.communicates && program.recording == nullptr &&
-      !device_.checks_ops()) {
-    program.recording = device_.record([&] { run_steps(program); });
+  Replay& replay = program.replays[facts_.one_document_each ? 1 : 0];
+  if (replay.ran && !program.communicates && replay.recording == nullptr && !device_.checks_ops()) {
+    replay.recording = device_.record([&] { run_steps(program); });
   }
-  program.ran = true;
+  replay.ran = true;
   device_.begin_range(program.program->name);
-  if (program.recording != nullptr) {
-    program.recording->replay();
+  if (replay.recording != nullptr) {
+    replay.recording->replay();
   } else {
     run_steps(program);
   }

@@ -1,6 +1,6 @@
 // Runs programs: a loop over bound instructions. Everything is allocated and prepared at
 // construction. On a device that captures (CUDA graphs), a program runs op by op the first time and
-// is replayed from then on, unless it communicates.
+// is replayed from then on, unless it communicates; so it is for each of the facts of the data.
 //
 // Errors  kNoSpace where an arena does not fit; kUnsupported where the device has no kernel for an
 //         op; kPeerLost, unchanged, from an op that communicates.
@@ -65,6 +65,8 @@ class Executor {
   // From here on `act` is called before the program's first instruction of this op, each time that
   // it is about to run. Not on devices that record programs.
   void run_before(std::string_view program, std::string_view op, std::function<void()> act);
+  // Of the data that the next programs run on.
+  void set_facts(const DataFacts& facts) { facts_ = facts; }
   bool has_program(std::string_view name) const { return bound_.contains(name); }
 
   // A graph input or output by name.
@@ -127,14 +129,17 @@ class Executor {
     KernelCall call;
     std::function<void()> before;  // may be empty
   };
+  struct Replay {
+    bool ran = false;
+    std::unique_ptr<Recording> recording;
+  };
   // A program bound to one of its slots.
   struct BoundProgram {
     std::vector<BoundInstruction> instructions;
     const Program* program = nullptr;
     std::vector<int64_t> places;  // one per kInstructionsBetweenBreadcrumbs
     bool communicates = false;
-    bool ran = false;
-    std::unique_ptr<Recording> recording;
+    std::array<Replay, 2> replays;  // [facts.one_document_each]
   };
   void release_arenas();
   View sized_view(std::string_view name, int64_t bytes) const;
@@ -154,6 +159,7 @@ class Executor {
   std::array<void*, kNumArenas> bases_{};
   std::map<std::string, std::vector<BoundProgram>, std::less<>> bound_;  // [slot]
   std::map<int64_t, std::vector<int64_t>> tickets_;                      // by channel
+  DataFacts facts_;
   double communication_seconds_ = 0;
   struct StampedStep {
     const Instruction* instruction;

@@ -71,6 +71,9 @@ void StepRunner::upload_rows(const Batch& batch, int64_t first_row) {
   upload("labels", batch.labels, false);
   upload("positions", batch.positions, false);
   upload("attention_start", batch.attention_starts, true);
+  const auto starts = std::span(batch.attention_starts).subspan(begin, count);
+  executor_.set_facts(
+      {.one_document_each = std::ranges::all_of(starts, [](int32_t s) { return s == 0; })});
 }
 
 double StepRunner::take_loss_sum() {
@@ -92,6 +95,7 @@ void StepRunner::accumulate(const Batch& batch) {
     if (run.micro_batch >= 0) upload_micro_batch(batch, run.micro_batch);
     executor_.run(run.program, run.slot);
   }
+  executor_.set_facts({});
 }
 
 // Ranks with the same data coordinate read the same lanes, so only the first of them adds its

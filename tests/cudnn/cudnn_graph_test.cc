@@ -88,11 +88,14 @@ TEST_P(CudnnGraph, ForwardOfWholeSequencesIsPlanned) {
 // not much more.
 TEST_P(CudnnGraph, BackwardOfWholeSequencesFitsWhatIsPlanned) {
   const Description backward = description(true);
-  const int64_t needed = workspace(backward);
-  EXPECT_GT(needed, 0);
-  EXPECT_LE(needed, backward.workspace_bytes());
-  if (GetParam().sequence_length >= 1024) {
-    EXPECT_GE(needed + needed / 20 + 2 * kMiB, backward.workspace_bytes());
+  for (const bool repeatable : {true, false}) {
+    problem_.repeatable = repeatable;
+    const int64_t needed = workspace(backward);
+    EXPECT_GT(needed, 0);
+    EXPECT_LE(needed, backward.workspace_bytes());
+    if (GetParam().sequence_length >= 1024) {
+      EXPECT_GE(needed + needed / 20 + 2 * kMiB, backward.workspace_bytes());
+    }
   }
 }
 

@@ -28,7 +28,9 @@ void check_attrs(const OpCall& call) {
   const int64_t sequence_length = call.attrs.integer("sequence_length");
   const double scale = call.attrs.real("scale");
   call.attrs.flag("causal");
-  if (call.attrs.has("documents")) call.attrs.flag("documents");
+  for (const char* flag : {"documents", "repeatable"}) {
+    if (call.attrs.has(flag)) call.attrs.flag(flag);
+  }
   call.check(heads > 0 && kv_heads > 0 && heads % kv_heads == 0,
              "heads = {} should be a positive multiple of kv_heads = {}", heads, kv_heads);
   call.check(head_dim > 0, "head_dim = {} should be positive", head_dim);
@@ -245,6 +247,7 @@ AttentionResult attention(Graph& graph, ValueId q, ValueId k, ValueId v, ValueId
                       {"causal", attrs.causal},
                       {"scale", attrs.scale}}};
   if (!attrs.documents) node.attrs.set("documents", false);
+  if (!attrs.repeatable) node.attrs.set("repeatable", false);
   const std::vector<ValueId> inputs = {q, k, v, attention_start};
   const std::vector<std::string> names = {name, name + "_lse"};
   std::vector<ValueId> outputs = expand(graph, node, inputs, names);

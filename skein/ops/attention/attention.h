@@ -12,7 +12,8 @@
 //               any values); lse f32[T, heads]
 // Attrs         heads, kv_heads (global), head_dim, sequence_length (S), causal, scale (> 0);
 //               documents: false where every sequence is one document (attention_start is 0
-//               everywhere, which a kernel may then rely on); absent, there may be several
+//               everywhere, which a kernel may then rely on); absent, there may be several.
+//               repeatable: false where backward may add in any order; absent, it may not
 // Accumulation  fp32, softmax in fp32. With bf16 inputs a kernel may round p, and ds in backward,
 //               to bf16 before the products that read them.
 // Backward      attention_backward, from q, k, v, o, lse; it recomputes p:
@@ -49,8 +50,9 @@ struct AttentionAttrs {
   int64_t head_dim = 0;
   int64_t sequence_length = 0;
   bool causal = true;
-  bool documents = true;  // a sequence may have several; false: attention_start is 0 everywhere
-  double scale = 0;       // usually 1 / sqrt(head_dim)
+  bool documents = true;   // a sequence may have several; false: attention_start is 0 everywhere
+  bool repeatable = true;  // false: backward may add in any order
+  double scale = 0;        // usually 1 / sqrt(head_dim)
 };
 
 struct AttentionResult {

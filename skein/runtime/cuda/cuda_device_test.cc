@@ -7,6 +7,8 @@
 
 #include "skein/base/error.h"
 #include "skein/ops/ops.h"
+#include "skein/runtime/executor.h"
+#include "tests/ir/testing_ops.h"
 
 namespace skein {
 namespace {
@@ -107,6 +109,44 @@ TEST(CudaDevice, ReplaysWhatItRecorded) {
   device->download(sum.data(), memory + n, n * 4);
   EXPECT_EQ(sum, std::vector<float>(n, 3.0f));
   device->release(memory, 2 * n * 4);
+}
+
+int num_started = 0;  // kernels of the test below, by the host
+
+// y += x, twice where sequences are one document each.
+void plus_by_facts(const KernelCall& call) {
+  static const KernelTable kernels = cuda_kernels();
+  ++num_started;
+  for (int i = 0; i < (call.facts->one_document_each ? 2 : 1); ++i) kernels.at("add").run(call);
+}
+
+TEST(CudaDevice, ProgramsAreRecordedForEachOfTheFacts) {
+  CudaDevice device(DeviceOptions{}, {{"plus", {.run = plus_by_facts}}});
+  ProgramSet set;
+  set.mesh = Mesh::standard(1, 1, 1, 1);
+  set.arena_bytes = {256, 0, 0, 256, 0, 256};
+  const Operand x{Arena::kInputs, 0, DType::kF32, {4}, 4};
+  const Operand y{Arena::kInputs, 64, DType::kF32, {4}, 4};
+  Instruction instruction;
+  instruction.op = &testing_ops::kPlus;
+  instruction.inputs = {x, y};
+  instruction.outputs = {y};
+  set.programs = {{"forward", {instruction}}};
+  set.named = {{"x", x}, {"y", y}};
+  Executor executor(device, set);
+  const std::array<float, 4> ones{1, 1, 1, 1};
+  executor.upload("x", ones.data(), sizeof(ones));
+  num_started = 0;
+  float expected = 0;
+  for (const bool whole : {false, true, false, false, true, true, true, false}) {
+    executor.set_facts({.one_document_each = whole});
+    executor.run("forward");
+    expected += whole ? 2 : 1;
+    std::array<float, 4> sums{};
+    executor.download("y", sums.data(), sizeof(sums));
+    EXPECT_EQ(sums[0], expected);
+  }
+  EXPECT_EQ(num_started, 4) << "once alone and once recorded, for each of the facts";
 }
 
 TEST(CudaDevice, WaitingCannotBeRecorded) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "skein/base/error.h"
 #include "skein/ops/attention/cuda/attention_cuda.h"
 #include "skein/ops/attention/cuda/attention_cudnn_cuda.h"
@@ -44,6 +46,8 @@ Problem bind(const KernelCall& call, bool backward) {
   problem.kv_heads = static_cast<int>(k.cols() / head_dim);
   problem.causal = call.attrs.flag("causal");
   problem.documents = !call.attrs.has("documents") || call.attrs.flag("documents");
+  if (call.facts != nullptr && call.facts->one_document_each) problem.documents = false;
+  problem.repeatable = !call.attrs.has("repeatable") || call.attrs.flag("repeatable");
   problem.scale = static_cast<float>(call.attrs.real("scale"));
   return problem;
 }
@@ -72,12 +76,19 @@ int64_t delta_bytes(const Problem& problem) {
   return (bytes + 63) / 64 * 64;
 }
 
+// Enough for sequences that are one document each, too, whatever data comes.
+int64_t cudnn_bytes(const KernelCall& call, Problem problem, bool backward) {
+  const DType dtype = call.outputs[0].dtype;
+  const int64_t bytes = cudnn_scratch_bytes(dtype, problem, backward);
+  problem.documents = false;
+  return std::max(bytes, cudnn_scratch_bytes(dtype, problem, backward));
+}
 int64_t forward_scratch_bytes(const KernelCall& call) {
-  return cudnn_scratch_bytes(call.outputs[0].dtype, bind(call, false), false);
+  return cudnn_bytes(call, bind(call, false), false);
 }
 int64_t backward_scratch_bytes(const KernelCall& call) {
   const Problem problem = bind(call, true);
-  return delta_bytes(problem) + cudnn_scratch_bytes(call.outputs[0].dtype, problem, true);
+  return delta_bytes(problem) + cudnn_bytes(call, problem, true);
 }
 
 constexpr int kDeltaThreads = 256;

@@ -45,7 +45,8 @@ struct Problem {
   int part = 0, parts = 1;                    // of each sequence, the queries of this rank
   int heads = 0, kv_heads = 0, head_dim = 0;  // of this rank
   bool causal = true;
-  bool documents = true;  // a sequence may have several; false: `start` is 0 everywhere
+  bool documents = true;   // a sequence may have several; false: `start` is 0 everywhere
+  bool repeatable = true;  // false: backward may add in any order
   float scale = 1;
 
   __host__ __device__ int group_size() const { return heads / kv_heads; }

@@ -130,7 +130,7 @@ class Cudnn {
     const size_t least = problem.documents ? kLeastVersionOfDocuments : kLeastVersionOfSequences;
     if (version_ < least) {
       return say(fmt::format("{} need {} or later",
-                             problem.documents ? "documents (data.document_mask)" : "sequences",
+                             problem.documents ? "several documents in a sequence" : "sequences",
                              version_text(least)));
     }
     try {
@@ -146,10 +146,13 @@ class Cudnn {
         return say(fmt::format("it needs {} of memory, and {} was planned", format_bytes(needed),
                                format_bytes(description.workspace_bytes())));
       }
-      log::info("the {} of attention runs on cuDNN {}, {}, with {} of workspace",
+      log::info("the {} of attention runs on cuDNN {}{}, {}, with {} of workspace",
                 description.backward ? "backward" : "forward", version_text(version_),
+                problem.repeatable || !description.backward
+                    ? ""
+                    : " and adds in any order (precision.repeatable = false)",
                 problem.documents ? "the documents of a sequence one by one"
-                                  : "sequences whole (data.document_mask = false)",
+                                  : "sequences whole, where each is one document",
                 format_bytes(needed));
       return graph;
     } catch (const std::exception& error) {

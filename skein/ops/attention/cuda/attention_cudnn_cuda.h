@@ -1,5 +1,5 @@
 // The fast path for bf16: cuDNN computes whole sequences where each is one document
-// (Problem::documents is false); otherwise the documents that have an entry in a table
+// (Problem::documents is false: by data.document_mask, or as the host sees in a micro-batch); otherwise the documents that have an entry in a table
 // (attention_documents_cuda.h), and our own kernels those that have none. All give the same bits in
 // every run.
 //

@@ -43,6 +43,7 @@ struct Description {
   // All that a plan depends on.
   std::vector<int64_t> key() const {
     std::vector<int64_t> key = {backward,
+                                problem.repeatable,
                                 problem.causal,
                                 std::bit_cast<int32_t>(problem.scale),
                                 problem.heads,
@@ -121,7 +122,7 @@ struct Description {
     const Tensor q = input(graph, kQ), k = input(graph, kK), v = input(graph, kV);
     if (backward) {
       auto wanted = attributes<fe::graph::SDPA_backward_attributes>(graph);
-      wanted.set_deterministic_algorithm(true);
+      wanted.set_deterministic_algorithm(problem.repeatable);
       if (problem.documents) {
         wanted.set_max_total_seq_len_q(workspace_rows()).set_max_total_seq_len_kv(workspace_rows());
       }
@@ -159,13 +160,13 @@ struct Description {
   }
 
   // The same for whole sequences. In order sums are those of products of ds, which is kept in bf16
-  // for all pairs, in blocks of 64 x 128 (the frontend's dP workspace), or, from 9.25 on, sums in
-  // fp32 of dq. With shared kv heads dk and dv of every query head are kept in bf16.
+  // for all pairs, in blocks of 64 x 128 (the frontend's dP workspace), or, from 9.25 on, and in any
+  // order, sums in fp32 of dq. With shared kv heads dk and dv of every query head are kept in bf16.
   int64_t dense_workspace_bytes() const {
     constexpr int64_t kSlack = int64_t{1} << 20;
     if (!backward) return kSlack;
     const int64_t length = problem.sequence_length, dim = problem.head_dim;
-    const int64_t pairs = 2 * round_up(length, 64) * round_up(length, 128);
+    const int64_t pairs = problem.repeatable ? 2 * round_up(length, 64) * round_up(length, 128) : 0;
     const int64_t sums = 4 * round_up(length, 128) * dim + 8 * problem.num_key_blocks();
     int64_t bytes = std::max(pairs, sums) + 4 * length;
     if (problem.group_size() > 1) bytes += 2 * 2 * length * dim;
