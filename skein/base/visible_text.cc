@@ -71,4 +71,18 @@ std::string visible_text(std::string_view text, int64_t max_characters) {
   return visible;
 }
 
+std::string escape_invalid_utf8(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const size_t bytes = first_character(text).bytes;
+    if (bytes == 0) {
+      valid += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    } else {
+      valid += text.substr(0, bytes);
+    }
+    text.remove_prefix(std::max<size_t>(1, bytes));
+  }
+  return valid;
+}
+
 }  // namespace skein

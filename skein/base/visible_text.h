@@ -12,4 +12,7 @@ namespace skein {
 // behind them where there is more.
 std::string visible_text(std::string_view text, int64_t max_characters);
 
+// All of `text`, with bytes that are not UTF-8 as \xff: for names of files, where UTF-8 is wanted.
+std::string escape_invalid_utf8(std::string_view text);
+
 }  // namespace skein

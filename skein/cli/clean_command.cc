@@ -1,5 +1,6 @@
 // skein data clean --out FILE.arrow INPUT...
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "skein/base/file.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/ingest_arguments.h"
+#include "skein/data/shard_set.h"
 #include "skein/objects/object_store.h"
 #include "skein/objects/object_writer.h"
 #include "skein/prepare/clean/clean.h"
@@ -46,16 +48,82 @@ std::vector<std::string> command_words(const CleanCommand& options) {
   }
   if (options.clean.repairs) words.emplace_back("--repair");
   add("--remove", options.removes);
+  if (!options.page.empty()) add("--report", {options.page});
+  add("--examples", {std::to_string(options.num_examples)});
+  if (options.json) words.emplace_back("--json");
   return words;
 }
 
+// Before hours of work.
 void check_page(const CleanCommand& options) {
-  if (is_object_url(options.page)) require_store(options.page, "--report");
-  if (!options.page.empty() && options.ingest.slurm) {
+  if (options.page.empty() || options.ingest.slurm) return;  // each task asks where it runs
+  if (is_object_url(options.page)) return require_store(options.page, "--report");
+  const fs::path page = options.page;
+  const fs::path folder = page.has_parent_path() ? page.parent_path() : fs::path(".");
+  std::error_code error;
+  if (fs::is_directory(page, error) || !page.has_filename()) {
+    fail(ErrorCode::kUsage, "--report {}: is a folder: expected the name of a file", options.page);
+  }
+  if (!fs::is_directory(folder, error) || ::access(folder.c_str(), W_OK) != 0) {
     fail(ErrorCode::kUsage,
-         "--report {}: every task of a job array would write it; clean without it, or a shard at a "
-         "time",
-         options.page);
+         "--report {}: {} is no folder that can be written to: expected one, since the report is "
+         "written there at the end",
+         options.page, folder.string());
+  }
+}
+
+// Where several processes make shards, each shard has a page: FILE-00003-of-00016.html.
+fs::path page_of(const CleanCommand& options, const fs::path& out) {
+  const fs::path page = options.page;
+  const auto shard = options.ingest.shard_index.empty() ? std::nullopt : shard_name(out);
+  if (!shard) return page;
+  return fs::path(page).replace_filename(fmt::format("{}-{:05}-of-{:05}{}", page.stem().string(),
+                                                     shard->index, shard->count,
+                                                     page.extension().string()));
+}
+
+bool is_there(const fs::path& page) {
+  std::error_code error;
+  return is_object_url(page) ? has_object(parse_object_url(page.native()))
+                             : fs::exists(page, error);
+}
+
+// What was judged, and of which corpora nothing was, since they were there.
+struct Cleaned {
+  CleanReport total;
+  int64_t num_made = 0;
+  int64_t num_finished_before = 0;
+  std::vector<fs::path> pages_before;  // of these
+};
+
+// The page is written before the corpus is: one that cannot be leaves it to the next try.
+void take(const CleanCommand& options, const fs::path& out, const IngestReport& report,
+          Cleaned& cleaned) {
+  CleanReport of_corpus;
+  for (const Json& counters : report.counters) {
+    of_corpus.add(CleanReport::from_counters(counters));
+  }
+  cleaned.total.add(of_corpus);
+  ++cleaned.num_made;
+  if (options.page.empty()) return;
+  const fs::path page = page_of(options, out);
+  const bool is_of_all = page == options.page;
+  write_file_or_object(page, to_html(is_of_all ? cleaned.total : of_corpus, options.clean.rules));
+}
+
+void print_report(const CleanCommand& options, const Cleaned& cleaned) {
+  if (cleaned.num_finished_before > 0) {
+    fmt::print(
+        stderr, "no report of {}: nothing was read; --overwrite makes it anew\n",
+        cleaned.num_finished_before == 1
+            ? "a corpus that was finished before"
+            : fmt::format("{} corpora that were finished before", cleaned.num_finished_before));
+  }
+  if (cleaned.num_made == 0) return;
+  if (options.json) {
+    print_json(to_json(cleaned.total, options.clean.rules));
+  } else {
+    fmt::print("{}", to_text(cleaned.total, options.clean.rules, options.num_examples));
   }
 }
 
@@ -81,24 +149,28 @@ int run(CleanCommand& options) {
   if (clean.language_model.empty() && !options.ingest.slurm) {
     fmt::print(stderr, "languages are not looked at: --language-model names no model\n");
   }
-  CleanReport total;
-  int64_t num_made = 0, num_finished_before = 0;
-  run_ingest(options.ingest, command_words(options), [&](const IngestReport& report) {
-    ++(report.was_finished || report.was_made ? num_finished_before : num_made);
-    for (const Json& counters : report.counters) total.add(CleanReport::from_counters(counters));
-  });
-  if (num_finished_before > 0) {
-    fmt::print(stderr, "no report of {}: nothing was read; --overwrite makes it anew\n",
-               num_finished_before == 1
-                   ? "a corpus that was finished before"
-                   : fmt::format("{} corpora that were finished before", num_finished_before));
+  Cleaned cleaned;
+  options.ingest.ingest.on_read = [&](const fs::path& out, const IngestReport& report) {
+    take(options, out, report, cleaned);
+  };
+  const auto note = [&](const fs::path& out, const IngestReport& report) {
+    if (!report.was_finished && !report.was_made) return;
+    ++cleaned.num_finished_before;
+    if (!options.page.empty()) cleaned.pages_before.push_back(page_of(options, out));
+  };
+  try {
+    run_ingest(options.ingest, command_words(options), note);
+  } catch (const Error&) {
+    print_report(options, cleaned);  // it says what dropped everything, if that is the error
+    throw;
   }
-  if (num_made == 0) return kExitDone;
-  if (!options.page.empty()) write_file_or_object(options.page, to_html(total, clean.rules));
-  if (options.json) {
-    print_json(to_json(total, clean.rules));
-  } else {
-    fmt::print("{}", to_text(total, clean.rules, options.num_examples));
+  print_report(options, cleaned);
+  for (const fs::path& page : cleaned.pages_before) {
+    if (is_there(page)) continue;
+    fail(ErrorCode::kUsage,
+         "--report {}: is not written, since the corpus was finished before and nothing was read: "
+         "--overwrite makes both anew",
+         page.string());
   }
   return kExitDone;
 }
@@ -129,11 +201,13 @@ void add_clean_command(CLI::App& group, CommandContext& context) {
   command->add_flag("--json", options->json, "print one JSON document");
   command->add_flag_callback(
       "--list-rules",
-      [] {
-        print_rules(CleanRules());
+      [options] {
+        CleanRules rules;  // --set stands before this in the list of options, and so was read
+        for (const std::string& setting : options->settings) rules.set(setting);
+        print_rules(rules);
         throw CLI::Success();
       },
-      "print all rules with their thresholds");
+      "print all rules with their thresholds, as --set has them");
   command->callback([&context, options] { context.run = [options] { return run(*options); }; });
 }
 

@@ -10,6 +10,8 @@
 #include "skein/cli/commands.h"
 #include "skein/cli/dedup_array.h"
 #include "skein/cli/left_out.h"
+#include "skein/cli/progress_line.h"
+#include "skein/cli/reading_options.h"
 #include "skein/cli/sent_outputs.h"
 #include "skein/cli/shard_index.h"
 #include "skein/objects/object_url.h"
@@ -28,11 +30,15 @@ struct DedupCommand {
   bool slurm = false, json = false;
 };
 
-void show_progress(const DedupProgress& progress) {
-  if (!log::on_terminal()) return;
-  fmt::print(stderr, "\r\033[K{}  {} documents  {}", progress.pass,
-             format_count(static_cast<double>(progress.num_documents)),
-             format_bytes(progress.num_bytes));
+// A line for each pass, with a rate and a time of its own.
+OnDedupProgress progress_shower() {
+  return [line = ProgressLine(), pass = std::string()](const DedupProgress& progress) mutable {
+    if (pass != progress.pass) line = {}, pass = progress.pass;
+    line.show({fmt::format("{}  {} documents  {}", progress.pass,
+                           format_count(static_cast<double>(progress.num_documents)),
+                           format_bytes(progress.num_bytes)),
+               progress.num_bytes, progress.done, progress.of});
+  };
 }
 
 void set_options(DedupCommand& options) {
@@ -50,8 +56,13 @@ void set_options(DedupCommand& options) {
   dedup_options.against.assign(options.against.begin(), options.against.end());
 }
 
+ReadingOptions reading_options(DedupOptions& dedup) {
+  return {dedup.read.text_column,  dedup.read.as_text,      dedup.skip_invalid_lines,
+          dedup.max_invalid_lines, dedup.read.utf8.invalid, dedup.read.bytes.max_expansion};
+}
+
 // The command as it was given, but for what divides the work.
-std::vector<std::string> command_words(const DedupCommand& options) {
+std::vector<std::string> command_words(DedupCommand& options) {
   const DedupOptions& dedup = options.dedup;
   const MinHashOptions& minhash = dedup.minhash;
   std::vector<std::string> words = {fs::read_symlink("/proc/self/exe").string(), "data", "dedup"};
@@ -73,11 +84,11 @@ std::vector<std::string> command_words(const DedupCommand& options) {
   add("--passage-documents", dedup.max_documents_of_passage);
   if (!options.work.empty()) add("--work", options.work);
   for (const std::string& set : options.against) add("--against", set);
+  if (!dedup.against_column.empty()) add("--against-column", dedup.against_column);
   add("--against-words", dedup.contamination_words);
   add("--memory", options.memory);
-  add("--text-column", dedup.read.text_column);
-  add_flag(dedup.read.as_text, "--as-text");
-  add_flag(dedup.skip_invalid_lines, "--skip-invalid-lines");
+  const std::vector<std::string> reading = reading_words(reading_options(options.dedup));
+  words.insert(words.end(), reading.begin(), reading.end());
   add_flag(dedup.overwrite, "--overwrite");
   add_flag(options.json, "--json");
   words.insert(words.end(), options.inputs.begin(), options.inputs.end());
@@ -95,7 +106,8 @@ void print_reading(const PieceReport& read, const std::vector<std::string>& pass
 
 int run_share(const DedupCommand& options, const std::vector<fs::path>& inputs) {
   const WorkShare share = parse_shard_index(options.shard_index);
-  const SigningReport report = sign_share(inputs, options.out, options.dedup, share, show_progress);
+  const SigningReport report =
+      sign_share(inputs, options.out, options.dedup, share, progress_shower());
   if (report.was_finished) return tell_made_before(options.out, false), kExitDone;
   const PieceReport& read = report.inputs;
   print_reading(read, report.passed_over, report.notes, report.restart);
@@ -130,13 +142,14 @@ int run(DedupCommand& options) {
          options.out);
   }
   if (options.slurm) {
-    fmt::print("{}", dedup_array(command_words(options), *options.num_machines));
+    fmt::print("{}", dedup_array(command_words(options), *options.num_machines,
+                                 threads_of_task(options.dedup.num_threads)));
     return kExitDone;
   }
   tell_work_folder({options.out}, options.work);
   const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
   if (!options.shard_index.empty()) return run_share(options, inputs);
-  const DedupReport report = dedup(inputs, options.out, options.dedup, show_progress);
+  const DedupReport report = dedup(inputs, options.out, options.dedup, progress_shower());
   if (report.was_finished || report.was_made) {
     return tell_made_before(options.out, report.was_made), kExitDone;
   }
@@ -196,20 +209,17 @@ void add_dedup_command(CLI::App& group, CommandContext& context) {
                    "cut passages of more documents than that, 1")
       ->check(whole_number_from(1));
   as_path(command->add_option("--against", options->against,
-                              "an evaluation set: drop documents that share 13 words in a row with "
-                              "it; repeatable"))
+                              "an evaluation set, a file or folder: drop documents that share 13 "
+                              "words in a row with it; repeatable"))
       ->allow_extra_args(false);
+  command->add_option("--against-column", dedup_options.against_column,
+                      "the key or column of the sets' examples, that of --text-column");
   command->add_option("--against-words", dedup_options.contamination_words, "so many words, 13")
       ->check(whole_number_from(1, 1000));
   command->add_option("--memory", options->memory, "the most to use, 1GiB");
   command->add_option("--threads", dedup_options.num_threads, "all cores")
       ->check(whole_number_from(1, 4096));
-  command->add_option("--text-column", dedup_options.read.text_column,
-                      "the key or column that holds the documents, text");
-  command->add_flag("--as-text", dedup_options.read.as_text,
-                    "take .json, .csv and the like as they stand, a document a file");
-  command->add_flag("--skip-invalid-lines", dedup_options.skip_invalid_lines,
-                    "pass over JSON lines that are not valid instead of stopping");
+  add_reading_options(*command, reading_options(dedup_options));
   command->add_flag("--overwrite", dedup_options.overwrite, "replace an output that exists");
   add_work_option(*command, options->work);
   command->add_flag("--json", options->json, "print one JSON document");

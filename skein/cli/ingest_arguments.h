@@ -17,10 +17,9 @@ struct IngestArguments {
   std::string out;
   std::string validation_out;
   std::string work;
-  std::string invalid_utf8 = "fail";
   std::string shard_index;  // "i/n"
   bool slurm = false;
-  std::optional<int64_t> num_shards;
+  std::optional<int64_t> num_shards, num_machines;
   IngestOptions ingest;
 };
 
@@ -28,8 +27,9 @@ void add_ingest_arguments(CLI::App& command, IngestArguments& options);
 
 // Makes the corpus or the shards, or prints the job array, and reports to standard error.
 // `command` is how it is called, with all options that are not IngestArguments, for a task of the
-// array; `on_report` is called for each corpus that was made.
+// array; `on_report` is called for each corpus that is there.
+using OnIngestReport = std::function<void(const fs::path& out, const IngestReport& report)>;
 void run_ingest(IngestArguments& options, const std::vector<std::string>& command,
-                const std::function<void(const IngestReport&)>& on_report = {});
+                const OnIngestReport& on_report = {});
 
 }  // namespace skein

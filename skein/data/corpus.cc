@@ -8,6 +8,7 @@
 #include "skein/base/error.h"
 #include "skein/base/parallel.h"
 #include "skein/data/corpus_files.h"
+#include "skein/data/shard_set.h"
 #include "skein/data/text_column.h"
 #include "skein/objects/object_store.h"
 
@@ -34,6 +35,8 @@ struct Corpus::File {
   std::span<const std::byte> bytes;      // of them, or of from_bytes()
   bool is_open = false;
   std::vector<TextColumn> columns;  // until they are numbered
+  std::string shard_of;
+  int64_t num_documents = 0, num_bytes = 0;
   std::unique_ptr<std::atomic<int64_t>> read_bytes = std::make_unique<std::atomic<int64_t>>(0);
 
   uintptr_t address() const { return reinterpret_cast<uintptr_t>(bytes.data()); }
@@ -82,6 +85,9 @@ void Corpus::open_files() {
       std::make_shared<arrow::CappedMemoryPool>(arrow::default_memory_pool(), kDecodedBytesLimit);
   memory_ = pool;
   parallel_for_each(files_, kOpenAtOnce, [&](File& file) { open_file(file, pool.get()); });
+  std::vector<ShardList> lists;
+  for (const File& file : files_) lists.push_back({file.path, file.shard_of});
+  check_shard_lists(path_, lists);
   number_documents();
   if (num_documents_ <= kCheckedDocuments && cache_ == nullptr) {
     for (const Chunk& chunk : chunks_) chunk.column.check_offsets();
@@ -99,15 +105,16 @@ void Corpus::open_file(File& file, arrow::MemoryPool* pool) {
     file.bytes = file.map.bytes();
   }
   const ArrowBytes bytes = file.object ? ArrowBytes(*file.object) : ArrowBytes(file.bytes);
-  for_each_text_column(bytes, file.path, "text", pool, [&](TextColumn column) {
+  const auto schema = for_each_text_column(bytes, file.path, "text", pool, [&](TextColumn column) {
     column.check_nulls();
     if (column.num_documents() > 0) file.columns.push_back(std::move(column));
   });
+  file.shard_of = shard_of(*schema);
 }
 
 void Corpus::number_documents() {
   for (File& file : files_) {
-    const int64_t before_file = num_documents_;
+    const int64_t before_file = num_documents_, bytes_before_file = num_bytes_;
     for (TextColumn& column : file.columns) {
       const int64_t count = column.num_documents(), bytes = column.num_bytes();
       chunks_.push_back(
@@ -116,6 +123,8 @@ void Corpus::number_documents() {
       num_bytes_ += bytes;
     }
     file.columns = {};
+    file.num_documents = num_documents_ - before_file;
+    file.num_bytes = num_bytes_ - bytes_before_file;
     files_by_address_.push_back(&file);
   }
   std::sort(files_by_address_.begin(), files_by_address_.end(),
@@ -200,7 +209,8 @@ void Corpus::read_ahead(const ByteRange& range) const {
 
 Corpus::Home Corpus::home(int64_t index) const {
   const Chunk& chunk = chunk_of(index);
-  return {chunk.file->path, index - chunk.first_document + chunk.first_in_file};
+  return {chunk.file->path, index - chunk.first_document + chunk.first_in_file,
+          chunk.file->num_documents, chunk.file->num_bytes};
 }
 
 DocumentPlace Corpus::find(int64_t position) const {

@@ -74,10 +74,11 @@ class Corpus {
   // The document that holds byte `position`, 0 <= position < num_bytes().
   DocumentPlace find(int64_t position) const;
 
-  // The file that holds a document, and the document's number in it.
+  // The file that holds a document, the document's number in it, and what the file holds in all.
   struct Home {
     const fs::path& file;
     int64_t document;
+    int64_t num_documents, num_bytes;
   };
   Home home(int64_t index) const;
 

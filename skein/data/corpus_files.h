@@ -1,8 +1,8 @@
 // The files of a corpus that lies in a folder, or its objects in a store.
 //
-// Errors   Error{kInvalid} for a folder without .arrow files, and for one whose names
-//          (part-00003-of-00016.arrow) tell that some are missing; Error{kIo} for one that cannot
-//          be read; those of a store
+// Errors   Error{kInvalid} for a folder without .arrow files, and for one whose names are those of
+//          shards that are not one corpus (shard_set.h); Error{kIo} for one that cannot be read;
+//          those of a store
 #pragma once
 
 #include <vector>

@@ -1,23 +1,18 @@
 #include "skein/data/corpus_origins.h"
 
-#include "skein/base/error.h"
-
 namespace skein {
 
 std::optional<SourceRecord> CorpusOrigins::find(int64_t document) {
-  const auto [file, index] = corpus_->home(document);
+  const Corpus::Home home = corpus_->home(document);
+  const fs::path& file = home.file;
   auto sources = sources_.find(file);
   if (sources == sources_.end()) {
-    sources = sources_.emplace(file, CorpusSources::beside(file)).first;
+    std::optional<CorpusSources> found = CorpusSources::beside(file);
+    if (found) found->check_is_of(file, home.num_documents, home.num_bytes);
+    sources = sources_.emplace(file, std::move(found)).first;
   }
   if (!sources->second) return std::nullopt;
-  if (index >= sources->second->num_documents()) {
-    fail(ErrorCode::kInvalid,
-         "{}: tells of {} documents, and {} has more: expected the file that was written with it; "
-         "remove it, or make the corpus again",
-         sources_of(file).string(), sources->second->num_documents(), file.string());
-  }
-  return sources->second->find(index);
+  return sources->second->find(home.document);
 }
 
 }  // namespace skein

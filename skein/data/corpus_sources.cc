@@ -21,22 +21,32 @@ namespace skein {
 namespace {
 
 constexpr const char* kNumDocuments = "documents";  // keys of the schema's metadata
+constexpr const char* kNumBytes = "bytes";
 constexpr const char* kMadeFrom = "made_from";
 
-std::shared_ptr<arrow::Schema> sources_schema(int64_t num_documents = 0,
+std::shared_ptr<arrow::Schema> sources_schema(int64_t num_documents = 0, int64_t num_bytes = 0,
                                               const std::string& made_from = "") {
   return arrow::schema(
       {arrow::field("first_document", arrow::int64(), false),
        arrow::field("source", arrow::dictionary(arrow::int32(), arrow::large_utf8()), false),
        arrow::field("first_record", arrow::int64(), false)},
-      arrow::key_value_metadata({kNumDocuments, kMadeFrom},
-                                {std::to_string(num_documents), made_from}));
+      arrow::key_value_metadata(
+          {kNumDocuments, kNumBytes, kMadeFrom},
+          {std::to_string(num_documents), std::to_string(num_bytes), made_from}));
 }
 
 [[noreturn]] void fail_damaged(const fs::path& path, const std::string& what) {
   fail(ErrorCode::kCorrupt,
        "{}: {}: expected the sources of a corpus; the corpus can be used without this file",
        path.string(), what);
+}
+
+// A number that stands alone in `text`.
+std::optional<int64_t> number_of(const std::string& text) {
+  int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && at == end && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
 template <typename T>
@@ -86,13 +96,14 @@ CorpusSources::CorpusSources(const fs::path& path, MappedFile file)
     fail_damaged(path_, "columns are " + (*opened)->schema()->ToString());
   }
   const auto metadata = (*opened)->schema()->metadata();
-  const std::string count = metadata ? metadata->Get(kNumDocuments).ValueOr("") : "";
-  if (metadata) made_from_ = metadata->Get(kMadeFrom).ValueOr("");
-  const auto [end, error] =
-      std::from_chars(count.data(), count.data() + count.size(), num_documents_);
-  if (error != std::errc() || end != count.data() + count.size() || num_documents_ < 0) {
-    fail_damaged(path_, "it does not say of how many documents");
-  }
+  const auto value = [&](const char* key) {
+    return metadata ? metadata->Get(key).ValueOr("") : "";
+  };
+  const std::optional<int64_t> num_documents = number_of(value(kNumDocuments));
+  if (!num_documents) fail_damaged(path_, "it does not say of how many documents");
+  num_documents_ = *num_documents;
+  num_bytes_ = number_of(value(kNumBytes)).value_or(-1);
+  made_from_ = value(kMadeFrom);
   check((*opened)->ReadNext(&table_->batch));
   if (table_->batch == nullptr) fail_damaged(path_, "cut short");
   check(table_->batch->Validate());
@@ -117,6 +128,18 @@ CorpusSources::~CorpusSources() = default;
 
 int64_t CorpusSources::num_runs() const { return table_->batch->num_rows(); }
 int64_t CorpusSources::num_sources() const { return table_->names->length(); }
+
+void CorpusSources::check_is_of(const fs::path& corpus, int64_t num_documents,
+                                int64_t num_bytes) const {
+  if (num_documents == num_documents_ && (num_bytes_ < 0 || num_bytes == num_bytes_)) return;
+  fail(
+      ErrorCode::kInvalid,
+      "{}: tells of {} documents{}, and {} has {}, of {} bytes: expected the file that was written "
+      "with it; remove it, or make the corpus again",
+      path_.string(), num_documents_,
+      num_bytes_ < 0 ? "" : fmt::format(", of {} bytes of text", num_bytes_), corpus.string(),
+      num_documents, num_bytes);
+}
 
 SourceRecord CorpusSources::find(int64_t document) const {
   const int64_t* begin = table_->first_documents;
@@ -165,7 +188,7 @@ int32_t CorpusSourcesWriter::source_index(std::string_view path) {
   return found->second;
 }
 
-void CorpusSourcesWriter::commit() {
+void CorpusSourcesWriter::commit(int64_t num_bytes) {
   arrow::LargeStringBuilder builder;
   std::shared_ptr<arrow::Array> names;
   arrow::Status status = builder.AppendValues(names_);
@@ -176,7 +199,7 @@ void CorpusSourcesWriter::commit() {
   const auto column = [&](const std::shared_ptr<arrow::DataType>& type, const Spool& spool) {
     return arrow::ArrayData::Make(type, num_runs, {nullptr, std::make_shared<Mapped>(spool)}, 0);
   };
-  const auto schema = sources_schema(num_documents_, made_from_);
+  const auto schema = sources_schema(num_documents_, num_bytes, made_from_);
   const auto sources = column(schema->field(1)->type(), sources_);
   sources->dictionary = names->data();
   const auto batch = arrow::RecordBatch::Make(schema, num_runs,

@@ -40,6 +40,9 @@ class CorpusSources {
   SourceRecord find(int64_t document) const;
 
   int64_t num_documents() const { return num_documents_; }
+  // Throws Error{kInvalid} unless it was written with `corpus`, by what the two hold.
+  void check_is_of(const fs::path& corpus, int64_t num_documents, int64_t num_bytes) const;
+
   // What the command that wrote it says of inputs and options, to find its own work again; may be
   // empty.
   const std::string& made_from() const { return made_from_; }
@@ -55,6 +58,7 @@ class CorpusSources {
   MappedFile file_;
   std::unique_ptr<Table> table_;
   int64_t num_documents_ = 0;
+  int64_t num_bytes_ = -1;  // of text; -1: it does not say
   std::string made_from_;
 };
 
@@ -64,7 +68,8 @@ class CorpusSourcesWriter {
  public:
   explicit CorpusSourcesWriter(const fs::path& corpus, std::string made_from = "");
   void append(const SourceRecord& source);
-  void commit();  // writes a file beside it, then renames. Call once.
+  // Writes a file beside it, then renames. `num_bytes`: of the corpus's text. Call once.
+  void commit(int64_t num_bytes);
 
  private:
   int32_t source_index(std::string_view path);

@@ -5,6 +5,7 @@
 #include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
+#include <arrow/util/key_value_metadata.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <span>
 
 #include "skein/base/error.h"
+#include "skein/data/shard_set.h"
 
 namespace skein {
 namespace {
@@ -54,11 +56,13 @@ void put_text_first(std::string& metadata, int64_t offsets_bytes, int64_t text_b
 // All that comes before the text: the schema, and the metadata of the record batch with zeros
 // behind it, so that they fill kCorpusTextBegin bytes.
 std::string corpus_header(const std::shared_ptr<Mapped>& offsets, int64_t num_documents,
-                          int64_t num_bytes, const fs::path& path) {
+                          int64_t num_bytes, const std::string& shard_of, const fs::path& path) {
   auto options = arrow::ipc::IpcWriteOptions::Defaults();
   options.allow_64bit = true;  // more than 2^31 rows
   options.use_threads = false;
-  const auto schema = arrow::schema({arrow::field("text", arrow::large_utf8())});
+  const auto schema =
+      arrow::schema({arrow::field("text", arrow::large_utf8())},
+                    shard_of.empty() ? nullptr : arrow::key_value_metadata({kShardOf}, {shard_of}));
   const auto schema_message = arrow::ipc::SerializeSchema(*schema);
   check(schema_message.status(), path);
   const auto text = std::make_shared<Mapped>(num_bytes, path);
@@ -113,8 +117,9 @@ bool is_near(const fs::path& file, const fs::path& out) {
 
 }  // namespace
 
-CorpusWriter::CorpusWriter(const fs::path& out)
+CorpusWriter::CorpusWriter(const fs::path& out, std::string shard_of)
     : out_((out.has_parent_path() ? fs::create_directories(out.parent_path()) : false, out)),
+      shard_of_(std::move(shard_of)),
       text_(unique_partial(out)),
       offsets_(unique_partial(out)),
       ranges_(unique_partial(out)),
@@ -187,7 +192,7 @@ void CorpusWriter::copy_text(int to, const fs::path& path) const {
 
 void CorpusWriter::write(int to, const fs::path& path, bool has_text) const {
   const auto offsets = std::make_shared<Mapped>(offsets_);
-  write_bytes(to, corpus_header(offsets, num_documents_, num_bytes_, path), path);
+  write_bytes(to, corpus_header(offsets, num_documents_, num_bytes_, shard_of_, path), path);
   if (!has_text) {
     copy_text(to, path);
   } else if (const int64_t end = kCorpusTextBegin + num_bytes_;

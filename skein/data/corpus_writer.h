@@ -33,8 +33,8 @@ struct FileRange {
 
 class CorpusWriter {
  public:
-  // Creates the folder of `out` if it is missing.
-  explicit CorpusWriter(const fs::path& out);
+  // Creates the folder of `out` if it is missing. `shard_of`: shard_set.h; empty: it does not say.
+  explicit CorpusWriter(const fs::path& out, std::string shard_of = "");
 
   // Adds a document. The caller must have checked that it is UTF-8.
   void append(std::string_view text);
@@ -62,6 +62,7 @@ class CorpusWriter {
   void copy_text(int to, const fs::path& path) const;
 
   fs::path out_;
+  std::string shard_of_;
   Spool text_;
   Spool offsets_;
   Spool ranges_;                 // of text, in order: FileRange

@@ -15,6 +15,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/json.h"
+#include "skein/data/copied_text.h"
 
 namespace skein {
 namespace {
@@ -68,7 +69,8 @@ T value_or_fail(arrow::Result<T> result, const fs::path& name) {
 }
 
 // The index of the one column that holds the documents.
-int text_field(const arrow::Schema& schema, const fs::path& name, const std::string& column) {
+int text_field(const arrow::Schema& schema, const fs::path& name, const std::string& column,
+               TextTypes types) {
   const std::vector<int> found = schema.GetAllFieldIndices(column);
   if (found.size() != 1) {
     std::string names;
@@ -82,9 +84,11 @@ int text_field(const arrow::Schema& schema, const fs::path& name, const std::str
          name.string(), found.size(), column, names.empty() ? "none" : names);
   }
   const arrow::DataType& type = *schema.field(found[0])->type();
-  if (type.id() != arrow::Type::STRING && type.id() != arrow::Type::LARGE_STRING) {
-    fail(ErrorCode::kInvalid, "{}: column `{}` is of type {}: expected string or large_string",
-         name.string(), column, type.ToString());
+  const bool may_be_copied = is_copied_text(type);
+  if (!is_text_type(type) && (!may_be_copied || types == TextTypes::kMapped)) {
+    fail(ErrorCode::kInvalid, "{}: column `{}` is of type {}: expected string or large_string{}",
+         name.string(), column, type.ToString(),
+         may_be_copied ? "; `skein data ingest --out NEW.arrow` rewrites it" : "");
   }
   return found[0];
 }
@@ -99,29 +103,34 @@ arrow::ipc::IpcReadOptions options_for(int field, arrow::MemoryPool* pool) {
 
 using Visitor = std::function<void(const arrow::RecordBatch&)>;
 
-void read_file_format(const ArrowBytes& bytes, const fs::path& name, const std::string& column,
-                      arrow::MemoryPool* pool, const Visitor& visit) {
+std::shared_ptr<arrow::Schema> read_file_format(const ArrowBytes& bytes, const fs::path& name,
+                                                const std::string& column, TextTypes types,
+                                                arrow::MemoryPool* pool, const Visitor& visit) {
   using Reader = arrow::ipc::RecordBatchFileReader;
   const auto input = std::make_shared<arrow::io::BufferReader>(
       std::make_shared<arrow::Buffer>(reinterpret_cast<const uint8_t*>(bytes.all().data()),
                                       static_cast<int64_t>(bytes.all().size())));
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
-  const int field = text_field(*reader->schema(), name, column);
-  if (reader->schema()->num_fields() > 1) {
+  const std::shared_ptr<arrow::Schema> schema = reader->schema();
+  const int field = text_field(*schema, name, column, types);
+  if (schema->num_fields() > 1) {
     reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
   }
   for (int i = 0; i < reader->num_record_batches(); ++i) {
     visit(*value_or_fail(reader->ReadRecordBatch(i), name));
   }
+  return schema;
 }
 
-void read_stream_format(ArrowBytes& bytes, const fs::path& name, const std::string& column,
-                        arrow::MemoryPool* pool, const Visitor& visit) {
+std::shared_ptr<arrow::Schema> read_stream_format(ArrowBytes& bytes, const fs::path& name,
+                                                  const std::string& column, TextTypes types,
+                                                  arrow::MemoryPool* pool, const Visitor& visit) {
   using Reader = arrow::ipc::RecordBatchStreamReader;
   auto input = bytes.stream();
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
-  const int field = text_field(*reader->schema(), name, column);
-  if (reader->schema()->num_fields() > 1) {
+  const std::shared_ptr<arrow::Schema> schema = reader->schema();
+  const int field = text_field(*schema, name, column, types);
+  if (schema->num_fields() > 1) {
     input = bytes.stream();
     reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
   }
@@ -140,6 +149,7 @@ void read_stream_format(ArrowBytes& bytes, const fs::path& name, const std::stri
     fail(ErrorCode::kCorrupt, "{}: ends after {} bytes without an end-of-stream mark: truncated?",
          name.string(), end);
   }
+  return schema;
 }
 
 }  // namespace
@@ -323,14 +333,19 @@ TextColumn::Place TextColumn::find(int64_t position) const {
   return found;
 }
 
-void for_each_text_column(ArrowBytes bytes, const fs::path& name, const std::string& column,
-                          arrow::MemoryPool* pool, const std::function<void(TextColumn)>& visit) {
+std::shared_ptr<arrow::Schema> for_each_text_column(ArrowBytes bytes, const fs::path& name,
+                                                    const std::string& column,
+                                                    arrow::MemoryPool* pool,
+                                                    const std::function<void(TextColumn)>& visit,
+                                                    TextTypes types) {
   const std::string head = bytes.copy(0, kHeadBytes);
   check_is_arrow(head, name);
   const auto shared_name = std::make_shared<const std::string>(name.string());
   int64_t batch_index = 0;
   const Visitor visit_batch = [&](const arrow::RecordBatch& batch) {
-    visit(TextColumn(batch.column_data(0), shared_name, batch_index++, bytes.object()));
+    std::shared_ptr<arrow::ArrayData> data = batch.column_data(0);
+    if (is_copied_text(*data->type)) data = copied_text(data, name, pool);
+    visit(TextColumn(std::move(data), shared_name, batch_index++, bytes.object()));
   };
   const bool is_file_format = head.starts_with(kFileMagic);
   if (is_file_format && bytes.object() != nullptr) {
@@ -340,11 +355,8 @@ void for_each_text_column(ArrowBytes bytes, const fs::path& name, const std::str
          name.string(), name.string());
   }
   try {
-    if (is_file_format) {
-      read_file_format(bytes, name, column, pool, visit_batch);
-    } else {
-      read_stream_format(bytes, name, column, pool, visit_batch);
-    }
+    return is_file_format ? read_file_format(bytes, name, column, types, pool, visit_batch)
+                          : read_stream_format(bytes, name, column, types, pool, visit_batch);
   } catch (const Error& error) {
     bytes.rethrow();  // what the store said, rather than what Arrow made of it
     const bool decodes =

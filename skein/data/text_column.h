@@ -87,10 +87,17 @@ class TextColumn {
   int64_t num_bytes_ = 0;
 };
 
+// What types of columns are taken: strings, whose buffers are mapped; or also dictionaries and views
+// of strings, which are copied batch by batch.
+enum class TextTypes { kMapped, kAny };
+
 // Calls `visit` for the column named `column` of each record batch of `bytes`, in order.
 // Uncompressed buffers are not copied: the columns point into `bytes`. Decoded ones are allocated
-// from `pool`.
-void for_each_text_column(ArrowBytes bytes, const fs::path& name, const std::string& column,
-                          arrow::MemoryPool* pool, const std::function<void(TextColumn)>& visit);
+// from `pool`. Returns the schema of all columns.
+std::shared_ptr<arrow::Schema> for_each_text_column(ArrowBytes bytes, const fs::path& name,
+                                                    const std::string& column,
+                                                    arrow::MemoryPool* pool,
+                                                    const std::function<void(TextColumn)>& visit,
+                                                    TextTypes types = TextTypes::kMapped);
 
 }  // namespace skein

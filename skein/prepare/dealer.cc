@@ -29,8 +29,8 @@ std::optional<size_t> cut_near(std::string_view text, size_t position) {
 }
 
 Dealer::Dealer(const fs::path& out, const fs::path& validation_out, const std::string& made_from,
-               double validation_fraction)
-    : fraction_(validation_fraction), training_(out, made_from) {
+               double validation_fraction, const std::string& shard_of)
+    : fraction_(validation_fraction), training_(out, made_from, shard_of) {
   if (!validation_out.empty()) validation_.emplace(validation_out, made_from);
 }
 
@@ -81,7 +81,7 @@ void Dealer::append(Output& output, const FileRange& range, const Origin& origin
 
 // The corpus last: whoever finds it finds its sources.
 void Dealer::commit(Output& output) {
-  output.sources.commit();
+  output.sources.commit(output.corpus.num_bytes());
   output.corpus.commit();
 }
 

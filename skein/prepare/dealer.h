@@ -21,9 +21,10 @@ std::optional<size_t> cut_near(std::string_view text, size_t position);
 // where they lie then.
 class Dealer {
  public:
-  // `validation_out` empty: everything is for training. `made_from`: CorpusSources.
+  // `validation_out` empty: everything is for training. `made_from`: CorpusSources. `shard_of`:
+  // CorpusWriter.
   Dealer(const fs::path& out, const fs::path& validation_out, const std::string& made_from,
-         double validation_fraction);
+         double validation_fraction, const std::string& shard_of = "");
 
   // The file in which the texts of the following documents lie; it may become the training corpus.
   void begin_file(const fs::path& texts);
@@ -39,8 +40,8 @@ class Dealer {
 
  private:
   struct Output {
-    Output(const fs::path& out, const std::string& made_from)
-        : corpus(out), sources(out, made_from) {}
+    Output(const fs::path& out, const std::string& made_from, const std::string& shard_of = "")
+        : corpus(out, shard_of), sources(out, made_from) {}
     CorpusWriter corpus;
     CorpusSourcesWriter sources;
   };

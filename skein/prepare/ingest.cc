@@ -6,6 +6,7 @@
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
 #include "skein/prepare/dealer.h"
+#include "skein/prepare/invalid_lines.h"
 #include "skein/prepare/outputs.h"
 #include "skein/prepare/pieces.h"
 #include "skein/prepare/read/inputs.h"
@@ -14,7 +15,6 @@ namespace skein {
 namespace {
 
 constexpr double kValidationFraction = 0.01;
-constexpr int64_t kFewInvalidLines = 100;
 
 void check_options(const fs::path& out, const IngestOptions& options) {
   if (options.validation_out.empty()) {
@@ -44,23 +44,10 @@ std::string names_of(const std::vector<InputFile>& inputs) {
 [[noreturn]] void fail_without_text(const std::string& inputs, const IngestReport& report,
                                     const IngestOptions& options) {
   fail(ErrorCode::kInvalid,
-       "no text in {} ({} files read, {} passed over, {} {} documents): expected text, JSON, "
-       ".csv, .parquet or .arrow files{}",
-       inputs, report.num_files, report.num_skipped_files, report.num_left_out,
-       options.step.left_out, report.warnings.empty() ? "" : "; " + report.warnings.front());
-}
-
-void check_invalid_lines(const IngestReport& report, const IngestOptions& options) {
-  const double num_lines =
-      static_cast<double>(report.num_invalid_lines + report.num_documents + report.num_left_out);
-  const double share = static_cast<double>(report.num_invalid_lines) / std::max(1.0, num_lines);
-  if (report.num_invalid_lines <= kFewInvalidLines || share <= options.max_invalid_lines) return;
-  fail(
-      ErrorCode::kInvalid,
-      "{} of {} lines are not valid, a share of {:.4f}: expected {} at most (--max-invalid-lines); "
-      "the first one: {}",
-      report.num_invalid_lines, num_lines, share, options.max_invalid_lines,
-      report.warnings.empty() ? "" : report.warnings.front());
+       "no text in {} ({} files read, {} passed over, {} {} documents): expected {}{}", inputs,
+       report.num_files, report.num_skipped_files, report.num_left_out, options.step.left_out,
+       report.num_left_out > 0 ? "some that stay" : "text, JSON, .csv, .parquet or .arrow files",
+       report.warnings.empty() ? "" : "; " + report.warnings.front());
 }
 
 class CopyWorker : public PieceWorker {
@@ -143,7 +130,7 @@ void add_total(const PieceReport& total, IngestReport& report) {
 void deal(const Pieces& pieces, const IngestOutputs& outputs, const std::string& made_from,
           const IngestOptions& options, IngestReport& report) {
   Dealer dealer(outputs.training.made, outputs.validation.made, made_from,
-                options.validation_fraction.value_or(kValidationFraction));
+                options.validation_fraction.value_or(kValidationFraction), options.shard_of);
   for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
     dealer.begin_file(pieces.text_file(i));
     pieces.read(i, [&](const PieceDocument& document) { dealer.add(document); });
@@ -169,8 +156,9 @@ void make(std::vector<InputFile> files, const IngestOutputs& outputs, const std:
     for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
       report.counters.push_back(pieces.report(i).counters);
     }
-    check_invalid_lines(report, options);
-    if (report.num_documents == 0) {
+    check_invalid_lines(pieces.total(), options.max_invalid_lines);
+    if (options.on_read) options.on_read(outputs.training.named, report);
+    if (report.num_documents == 0 && options.shard_of.empty()) {
       pieces.remove();  // there is nothing to go on with
       fail_without_text(names, report, options);
     }
@@ -203,6 +191,7 @@ IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions&
                     const std::function<void(const PiecesProgress&)>& on_progress) {
   check_options(out, options);
   check_not_outputs(found.files, {out, options.validation_out});
+  if (options.shard_of.empty()) check_shards_of_inputs(found.files);
   IngestReport report;
   report.passed_over = std::move(found.passed_over);
   report.notes = std::move(found.notes);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "skein/base/file.h"
+#include "skein/prepare/invalid_lines.h"
 #include "skein/prepare/outputs.h"
 #include "skein/prepare/pieces.h"
 
@@ -33,6 +34,8 @@ struct IngestStep {
   const char* left_out = "empty";  // documents that are not handed on
 };
 IngestStep copy_documents();  // all but the empty ones
+
+struct IngestReport;
 
 struct IngestOptions {
   IngestStep step = copy_documents();
@@ -47,7 +50,8 @@ struct IngestOptions {
 
   int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line, a field, compressed text
   bool skip_invalid_lines = false;                  // of JSON: count them instead of stopping
-  double max_invalid_lines = 0.01;  // more than this share of lines, and than 100, are an error
+  double max_invalid_lines =
+      kMaxInvalidLines;  // more than this share of lines, and than 100, are an error
   InvalidUtf8 invalid_utf8 = InvalidUtf8::kFail;
   int64_t max_expansion = 1000;      // ByteOptions
   std::string text_column = "text";  // the key or column that holds the documents
@@ -56,6 +60,14 @@ struct IngestOptions {
   fs::path work;                     // where outputs in buckets are made; empty: in TMPDIR
   OnSent on_sent;
   int num_threads = 0;  // 0: as many as this process may use cores; the output is the same
+
+  // The list of inputs that the corpus is a shard of (data/shard_set.h); empty: it is none. A shard
+  // may be without documents.
+  std::string shard_of;
+
+  // Called once the inputs of the corpus `out` are read and counted, before it is written; what it
+  // throws stops the ingestion, and the same one goes on there.
+  std::function<void(const fs::path& out, const IngestReport& report)> on_read;
 };
 
 struct IngestReport {

@@ -1,5 +1,6 @@
 // Which formats ingestion recognizes, and what it reports about other files.
 #include <arrow/array/builder_binary.h>
+#include <arrow/array/builder_dict.h>
 #include <arrow/io/file.h>
 #include <arrow/ipc/writer.h>
 #include <arrow/table.h>
@@ -250,6 +251,40 @@ TEST_F(IngestFormats, AnotherColumnMayHoldTheDocuments) {
     EXPECT_THAT(error_of({file}, {.text_column = "content"}),
                 AllOf(HasSubstr("`content`"), HasSubstr("body"), HasSubstr("--text-column")))
         << file;
+  }
+}
+
+void write_arrow(const fs::path& path, const std::shared_ptr<arrow::Array>& column) {
+  const auto schema = arrow::schema({arrow::field("text", column->type())});
+  const auto stream = arrow::io::FileOutputStream::Open(path.string()).ValueOrDie();
+  const auto writer = arrow::ipc::MakeStreamWriter(stream, schema).ValueOrDie();
+  ASSERT_TRUE(
+      writer->WriteRecordBatch(*arrow::RecordBatch::Make(schema, column->length(), {column})).ok());
+  ASSERT_TRUE(writer->Close().ok());
+}
+
+TEST_F(IngestFormats, DictionariesAndViewsOfStringsAreCopied) {
+  const std::string long_text = "a text that does not lie within its view";
+  arrow::StringDictionaryBuilder dictionary;
+  arrow::StringViewBuilder views;
+  for (const std::string& text : {long_text, std::string("b"), long_text}) {
+    ASSERT_TRUE(dictionary.Append(text).ok() && views.Append(text).ok());
+  }
+  ASSERT_TRUE(dictionary.AppendNull().ok() && views.AppendNull().ok());
+  const fs::path file = folder_ / "a.arrow";
+  for (arrow::ArrayBuilder* builder : {static_cast<arrow::ArrayBuilder*>(&dictionary),
+                                       static_cast<arrow::ArrayBuilder*>(&views)}) {
+    write_arrow(file, builder->Finish().ValueOrDie());
+    EXPECT_EQ(ingested({file}), (Documents{long_text, "b", long_text}));
+    EXPECT_THAT(test::error_of([&] { Corpus{file}; }),
+                HasSubstr("expected string or large_string; `skein data ingest"));
+    const std::string whole = read_file(file);  // what is damaged is an error, or some answer
+    for (size_t i = 0; i < whole.size(); i += 3) {
+      std::string damaged = whole;
+      damaged[i] = static_cast<char>(damaged[i] ^ 0x81);
+      write_file_atomic(file, damaged);
+      error_of({file}, {.num_threads = 1});
+    }
   }
 }
 

@@ -1,13 +1,83 @@
 #include "skein/prepare/ingest_shards.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "skein/base/error.h"
+#include "skein/base/hash.h"
+#include "skein/data/corpus_sources.h"
+#include "skein/data/shard_set.h"
+#include "skein/objects/object_store.h"
 
 namespace skein {
+namespace {
+
+constexpr const char* kStem = "part";
+
+// What each shard says: the names as they were given, and sizes, which all that divides them
+// follows from. Not times, which may differ from one copy to another.
+std::string list_of(const std::vector<InputFile>& files, int64_t num_shards) {
+  std::string list = std::to_string(num_shards);
+  int64_t num_bytes = 0;
+  for (const InputFile& file : files) {
+    num_bytes += file.num_bytes;
+    list += '\0' + file.path.native() + '\0' + std::to_string(file.num_bytes);
+  }
+  return fmt::format("{} of {} files, {} bytes", xxh3_128_hex(std::as_bytes(std::span(list))),
+                     files.size(), num_bytes);
+}
+
+std::vector<fs::path> shards_in(const fs::path& out) {
+  std::error_code error;
+  const bool is_there = is_object_url(out) ? object_exists(parse_object_url(out.native()))
+                                           : fs::is_directory(out, error);
+  std::vector<fs::path> shards = is_there ? files_in_folder(out) : std::vector<fs::path>();
+  std::erase_if(shards, [](const fs::path& file) {
+    const auto name = shard_name(file);
+    return !name || name->stem != kStem;
+  });
+  return shards;
+}
+
+bool is_made_before(const IngestReport& report) { return report.was_finished || report.was_made; }
+
+int64_t documents_of(const fs::path& corpus) {
+  const auto sources = CorpusSources::beside(corpus);
+  return sources ? sources->num_documents() : 0;
+}
+
+[[noreturn]] void fail_without_text(const fs::path& out, int64_t num_shards,
+                                    const IngestOptions& options, const std::string& warning) {
+  fail(ErrorCode::kInvalid,
+       "no text in any of the {} shards of {}: all their documents are {}, or their files hold "
+       "none: expected some that stay{}",
+       num_shards, out.string(), options.step.left_out, warning.empty() ? "" : "; " + warning);
+}
+
+}  // namespace
+
+void check_shard_set(const fs::path& out, int64_t num_shards, const std::string& list) {
+  const std::vector<fs::path> shards = shards_in(out);
+  for (const fs::path& shard : shards) {
+    if (shard_name(shard)->count == num_shards) continue;
+    fail(ErrorCode::kUsage,
+         "--out {} --shards {}: holds {}, of another division of documents: expected a folder "
+         "without it; name another, or remove those shards",
+         out.string(), num_shards, shard.filename().string());
+  }
+  if (list.empty()) return;
+  for (const ShardList& shard : shard_lists(shards)) {
+    if (shard.of.empty() || shard.of == list) continue;
+    fail(ErrorCode::kUsage,
+         "--out {}: holds {} of another list of inputs ({}) than this one ({}), so that files "
+         "would be in two shards, or in none: expected the same names and sizes on every machine; "
+         "--overwrite on every machine makes all shards anew",
+         out.string(), shard.shard.filename().string(), shard.of, list);
+  }
+}
 
 fs::path shard_path(const fs::path& out, int64_t shard, int64_t num_shards) {
-  return out / fmt::format("part-{:05}-of-{:05}.arrow", shard, num_shards);
+  return out / fmt::format("{}-{:05}-of-{:05}.arrow", kStem, shard, num_shards);
 }
 
 std::vector<size_t> first_files(const std::vector<InputFile>& files, int64_t num_shards) {
@@ -52,8 +122,14 @@ void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
     fail(ErrorCode::kUsage, "--shards {}: there are {} files: expected 1 to as many shards",
          shards.num_shards, found.files.size());
   }
+  check_shards_of_inputs(found.files);
+  IngestOptions of_shard = options;
+  of_shard.shard_of = list_of(found.files, shards.num_shards);
+  check_shard_set(out, shards.num_shards, options.overwrite ? "" : of_shard.shard_of);
   std::vector<size_t> first = first_files(found.files, shards.num_shards);
   first.push_back(found.files.size());
+  bool has_text = false;
+  std::string warning;
   for (int64_t shard = shards.machine; shard < shards.num_shards; shard += shards.num_machines) {
     const auto begin = found.files.begin();
     const auto at = static_cast<size_t>(shard);
@@ -64,7 +140,14 @@ void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
     if (is_first) part.passed_over = found.passed_over;
     if (is_first) part.notes = found.notes;
     const fs::path path = shard_path(out, shard, shards.num_shards);
-    on_shard(path, ingest(std::move(part), path, options, on_progress));
+    const IngestReport report = ingest(std::move(part), path, of_shard, on_progress);
+    if (!report.warnings.empty() && warning.empty()) warning = report.warnings.front();
+    has_text = has_text || (is_made_before(report) ? documents_of(path) : report.num_documents) > 0;
+    on_shard(path, report);
+  }
+  // Of one machine of several it is no error, since others may have text.
+  if (!has_text && shards.num_machines == 1) {
+    fail_without_text(out, shards.num_shards, options, warning);
   }
 }
 

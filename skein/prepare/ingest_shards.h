@@ -5,6 +5,9 @@
 //          the documents of one ingestion of all inputs, in the same order. A shard gets whole
 //          files that follow each other, about as many bytes as any other; which ones follows from
 //          the list of inputs and their sizes alone.
+//          Each says which list of inputs it is of: machines that see others are refused.
+// Empty    a shard of whose files nothing is left is a corpus without documents; where all are made
+//          here and all are empty, they are an error
 // Restart  a shard that is there, made of the same inputs with the same options, is not made again
 // Errors   as ingest(); Error{kUsage} for more shards than files, and for a hold-out, which goes by
 //          the index of a document among all, which a machine that reads a part of them cannot know
@@ -26,6 +29,10 @@ struct ShardOptions {
 
 // The corpus of a shard: OUT/part-00000-of-00016.arrow.
 fs::path shard_path(const fs::path& out, int64_t shard, int64_t num_shards);
+
+// The shards that a folder, or a name in a store, holds already are of this division, and, if
+// `list` is given, of this list of inputs (data/shard_set.h): Error{kUsage}.
+void check_shard_set(const fs::path& out, int64_t num_shards, const std::string& list = "");
 
 // Of `num_files` files of these sizes, the index of the first one of each shard.
 std::vector<size_t> first_files(const std::vector<InputFile>& files, int64_t num_shards);

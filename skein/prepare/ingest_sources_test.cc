@@ -1,12 +1,15 @@
 // Where documents came from, and that it is kept through several passes.
 #include <gmock/gmock.h>
 
+#include "skein/data/corpus_origins.h"
 #include "skein/data/corpus_sources.h"
+#include "skein/prepare/dedup/dedup.h"
 #include "tests/data/ingest_testing.h"
 
 namespace skein {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -56,6 +59,39 @@ TEST_F(IngestSources, BothHalvesOfACutDocumentHaveItsSource) {
   ingested({write("a.txt", "ab")}, options);
   EXPECT_THAT(sources_in(out()), ElementsAre("a.txt:1"));
   EXPECT_THAT(sources_in(options.validation_out), ElementsAre("a.txt:1"));
+}
+
+TEST_F(IngestSources, OfAnotherCorpusAreRefused) {
+  ingested({write("few.jsonl", "{\"text\": \"1\"}\n{\"text\": \"2\"}")});
+  const std::string of_few = read_file(sources_of(out()));
+  const std::string same_count = "{\"text\": \"1\"}\n{\"text\": \"22\"}";
+  for (const std::string& lines :
+       {same_count, std::string("{\"text\": \"1\"}"), "{\"text\": \"x\"}\n" + same_count}) {
+    const fs::path corpus = folder_ / "other.arrow";
+    ingest({write("other.jsonl", lines)}, corpus, {.overwrite = true});
+    write_file_atomic(sources_of(corpus), of_few);
+    const Corpus opened(corpus);
+    const auto refused = AllOf(HasSubstr("other.arrow.sources: tells of 2 documents, of 2 bytes"),
+                               HasSubstr("other.arrow has "), HasSubstr("remove it, or make"));
+    EXPECT_THAT(test::error_of([&] { CorpusOrigins(opened).find(0); }), refused);
+    EXPECT_THAT(error_of({corpus}), refused);
+    EXPECT_THAT(test::error_of([&] { dedup({corpus}, out(), {.overwrite = true}); }), refused);
+  }
+}
+
+TEST_F(IngestSources, NamesNeedNotBeUtf8) {
+  const fs::path input = write("caf\xe9 \u00e9.jsonl", "{\"text\": \"one\"}\n{\"text\": \"two\"}");
+  for (const fs::path& each : {input, out()}) {
+    const fs::path again = folder_ / "again.arrow";
+    ingest({each}, again, {.overwrite = true});
+    EXPECT_THAT(sources_in(again),
+                ElementsAre("caf\\xe9 \u00e9.jsonl:1", "caf\\xe9 \u00e9.jsonl:2"));
+    EXPECT_TRUE(ingest({each}, again, {}).was_finished);
+    fs::rename(again, out());
+    fs::rename(sources_of(again), sources_of(out()));
+  }
+  dedup({out()}, folder_ / "unique.arrow", {});
+  EXPECT_THAT(sources_in(folder_ / "unique.arrow"), testing::SizeIs(2));
 }
 
 TEST_F(IngestSources, ADamagedFileIsRefused) {

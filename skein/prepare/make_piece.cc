@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/base/visible_text.h"
 #include "skein/data/corpus_sources.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 namespace {
@@ -33,9 +35,15 @@ std::optional<CorpusSources> sources_of_input(const InputFile& file, const ReadO
   return CorpusSources::beside(file.path);
 }
 
+// As .sources has it: to be found from everywhere, and UTF-8.
+std::string source_name(const fs::path& path) {
+  const bool is_object = is_object_url(path);
+  return escape_invalid_utf8((is_object ? path : fs::absolute(path).lexically_normal()).string());
+}
+
 Origin origin_of(const std::optional<CorpusSources>& sources, const std::string& file,
                  int64_t record) {
-  if (!sources) return {file, record};
+  if (!sources || record > sources->num_documents()) return {file, record};  // refused at the end
   const SourceRecord source = sources->find(record - 1);
   return {source.path, source.record};
 }
@@ -67,19 +75,26 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
   PieceOutput out(task.stem, task.joined, task.piece);
   for (size_t i = 0; i < task.inputs.size(); ++i) {
     const InputFile& file = task.inputs[i];
-    const std::string source = file.path.string();
+    const std::string source = source_name(file.path);
     const std::optional<CorpusSources> sources = sources_of_input(file, read);
     const int64_t num_before = report.num_documents_read;
+    const int64_t bytes_before = report.num_bytes_read, invalid_before = report.num_invalid_utf8;
+    int64_t num_rows = 0;
     try {
       read_documents(file.path, read, [&](std::string_view text, int64_t record) {
         if (!go_on()) throw GivenUp();
         const auto num_bytes = static_cast<int64_t>(text.size());
+        num_rows = record;
         ++report.num_documents_read;
         report.num_bytes_read += num_bytes;
         progress.num_documents.fetch_add(1, std::memory_order_relaxed);
         progress.num_bytes.fetch_add(num_bytes, std::memory_order_relaxed);
         worker.add({text, origin_of(sources, source, record), task.first_input + i}, out);
       });
+      const bool is_as_written = report.num_invalid_utf8 == invalid_before;
+      if (sources && (is_as_written || num_rows > sources->num_documents())) {
+        sources->check_is_of(file.path, num_rows, report.num_bytes_read - bytes_before);
+      }
       ++report.num_files;
     } catch (const GivenUp&) {
       return std::nullopt;

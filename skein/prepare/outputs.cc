@@ -10,6 +10,7 @@
 
 #include "skein/base/error.h"
 #include "skein/data/corpus_sources.h"
+#include "skein/data/shard_set.h"
 #include "skein/objects/object_store.h"
 #include "skein/objects/object_writer.h"
 #include "skein/prepare/work_folder.h"
@@ -25,13 +26,25 @@ constexpr size_t kSentAtOnce = size_t{1} << 20;
        (path / example).string());
 }
 
+// A corpus of the same inputs and options was found before (is_made_from).
+[[noreturn]] void fail_exists(const char* option, const fs::path& path, bool has_sources) {
+  const char* thing = is_object_url(path) ? "object" : "file";
+  if (!has_sources) {
+    fail(ErrorCode::kUsage, "{} {}: exists: name another {}, or --overwrite to replace it", option,
+         path.string(), thing);
+  }
+  fail(ErrorCode::kUsage,
+       "{} {}: exists, made of other inputs or with other options, or inputs have changed since: "
+       "--overwrite makes it anew, or name another {}",
+       option, path.string(), thing);
+}
+
 void check_object(const char* option, const fs::path& named, bool overwrite) {
   const ObjectUrl url = parse_object_url(named.native());
   if (url.key.empty() || !named.has_filename()) fail_folder(option, named, "corpus.arrow");
   require_store(named.string(), option);
   if (!overwrite && has_object(url)) {
-    fail(ErrorCode::kUsage, "{} {}: exists: name another object, or --overwrite to replace it",
-         option, named.string());
+    fail_exists(option, named, has_object(parse_object_url(sources_of(named).native())));
   }
 }
 
@@ -42,8 +55,7 @@ void check_file(const char* option, const fs::path& path, bool overwrite) {
     fail_folder(option, path, "corpus.arrow");
   }
   if (fs::exists(status) && !overwrite) {
-    fail(ErrorCode::kUsage, "{} {}: exists: name another file, or --overwrite to replace it",
-         option, path.string());
+    fail_exists(option, path, fs::exists(sources_of(path), error));
   }
 }
 
@@ -171,6 +183,14 @@ void remove_sent(const std::vector<Output>& outputs) {
       folder = folder.parent_path();
     }
   }
+}
+
+void check_shards_of_inputs(const std::vector<InputFile>& inputs) {
+  std::vector<fs::path> corpora;
+  for (const InputFile& input : inputs) {
+    if (!input.named && input.path.extension() == ".arrow") corpora.push_back(input.path);
+  }
+  check_shards(corpora);
 }
 
 void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<fs::path>& outputs) {

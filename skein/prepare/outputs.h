@@ -46,6 +46,9 @@ void send(const std::vector<Output>& outputs, const OnSent& on_sent = {});
 // Removes here what is in its bucket.
 void remove_sent(const std::vector<Output>& outputs);
 
+// Corpora that were found in a folder are not shards of different divisions (shard_set.h).
+void check_shards_of_inputs(const std::vector<InputFile>& inputs);
+
 // No input is one of the outputs.
 void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<fs::path>& outputs);
 

@@ -68,7 +68,7 @@ class PartWriter {
 
   RemovalCounts commit() {
     hooks_.on_documents(num_read_, num_read_bytes_);
-    sources_.commit();  // first: whoever finds the corpus finds its sources
+    sources_.commit(writer_.num_bytes());  // first: whoever finds the corpus finds its sources
     writer_.commit();
     return {writer_.num_documents(), writer_.num_bytes()};
   }

@@ -51,7 +51,7 @@ DedupReport Dedup::run() {
   read_and_sign_inputs();
   DocumentKeys keys(job_.out, static_cast<uint64_t>(report_.inputs.num_documents),
                     options_.memory_bytes);
-  progress_.begin("adding signatures");
+  progress_.begin("adding signatures", report_.inputs.num_documents);
   add_signatures(pieces_, options_.equality != Equality::kNone, num_threads_, keys,
                  [this](size_t num_documents) { progress_.note(num_documents); });
   report_.contaminated = keys.contaminated;
@@ -104,7 +104,7 @@ void Dedup::remove_passages(DocumentKeys& keys) {
       find_repeated(keys.passages, keys.table, keys.removals, options_.max_documents_of_passage,
                     num_threads_, cuts)
           .num_passages;
-  progress_.begin("cutting");
+  progress_.begin("cutting", report_.inputs.num_documents);
   const CutCounts counts =
       cut_passages(pieces_, cuts, options_.passage, num_threads_, keys.removals,
                    [this](size_t num_documents) { progress_.note(num_documents); });
@@ -114,7 +114,7 @@ void Dedup::remove_passages(DocumentKeys& keys) {
 }
 
 void Dedup::write(const DocumentKeys& keys) {
-  progress_.begin("writing");
+  progress_.begin("writing", report_.inputs.num_documents);
   divide_documents(keys.table, keys.removals, job_.parts);
   report_.kept = write_corpora(
       pieces_, job_.parts, keys.removals, options_.passage != Passage::kNone, num_threads_,

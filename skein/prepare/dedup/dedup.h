@@ -33,6 +33,7 @@
 #include "skein/prepare/dedup/evaluation_sets.h"
 #include "skein/prepare/dedup/minhash.h"
 #include "skein/prepare/dedup/repeated_passages.h"
+#include "skein/prepare/invalid_lines.h"
 #include "skein/prepare/outputs.h"
 
 namespace skein {
@@ -45,14 +46,16 @@ struct DedupOptions {
   MinHashOptions minhash;
   Passage passage = Passage::kNone;
   int64_t max_documents_of_passage = 1;
-  std::vector<fs::path> against;  // evaluation sets, a file each
+  std::vector<fs::path> against;  // evaluation sets, a file or a folder each
+  std::string against_column;     // that holds their examples; empty: that of the documents
   int contamination_words = 13;
 
   int64_t memory_bytes = int64_t{1} << 30;
   int num_threads = 0;  // 0: as many as this process may use cores
   ReadOptions read;
   bool skip_invalid_lines = false;
-  std::optional<int64_t> num_shards;  // then the output is a folder
+  double max_invalid_lines = kMaxInvalidLines;  // invalid_lines.h
+  std::optional<int64_t> num_shards;            // then the output is a folder
   bool overwrite = false;
   fs::path work;  // where outputs in buckets are made; empty: in TMPDIR
   OnSent on_sent;
@@ -62,6 +65,7 @@ struct DedupProgress {
   const char* pass = "";
   int64_t num_documents = 0;  // of this pass
   int64_t num_bytes = 0;
+  int64_t done = 0, of = 0;  // of its work, in bytes of inputs or documents; of 0: not known
 };
 
 struct DedupReport {

@@ -49,6 +49,9 @@ std::string fingerprint(const DedupJob& job, const DedupOptions& options) {
               options.read.text_column,
               options.read.as_text,
               options.skip_invalid_lines};
+  if (options.read.utf8.invalid != InvalidUtf8::kFail) {
+    all.push_back(static_cast<int>(options.read.utf8.invalid));
+  }
   for (const InputFile& file : job.found.files) {
     all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
   }
@@ -66,8 +69,12 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
   const fs::path named = is_folder && !out.has_filename() ? out.parent_path() : out;
   job.out = output_of(named, options.work).made;
   job.found = find_inputs(inputs, {named, job.out, work_folder_of(job.out)});
+  check_shards_of_inputs(job.found.files);
+  if (is_folder) check_shard_set(named, *options.num_shards);
   job.evaluation.emplace(options.contamination_words, options.memory_bytes / 8);
-  for (const fs::path& file : options.against) job.evaluation->add_file(file, options.read);
+  ReadOptions read = options.read;
+  if (!options.against_column.empty()) read.text_column = options.against_column;
+  for (const fs::path& set : options.against) job.evaluation->add_set(set, read);
   job.made_from = fingerprint(job, options);
   for (int64_t i = 0; i < options.num_shards.value_or(1); ++i) {
     const fs::path path = is_folder ? shard_path(named, i, *options.num_shards) : out;
@@ -95,7 +102,9 @@ PiecesOptions pieces_options(const DedupJob& job, const DedupOptions& options) {
   return pieces;
 }
 
-void PassProgress::begin(const char* pass) { set({pass, 0, 0}); }
+void PassProgress::begin(const char* pass, int64_t num_documents) {
+  set({pass, 0, 0, 0, num_documents});
+}
 
 void PassProgress::set(const DedupProgress& progress) {
   const Lock lock(mutex_);
@@ -109,6 +118,7 @@ void PassProgress::note(size_t num_documents, size_t num_bytes) {
   const Lock lock(mutex_);
   progress_.num_documents += static_cast<int64_t>(num_documents);
   progress_.num_bytes += static_cast<int64_t>(num_bytes);
+  progress_.done = progress_.num_documents;
   if (!on_progress_ || progress_.num_documents - told_documents_ < kTellEvery) return;
   told_documents_ = progress_.num_documents;
   on_progress_(progress_);
@@ -117,11 +127,13 @@ void PassProgress::note(size_t num_documents, size_t num_bytes) {
 SigningCounts read_and_sign(Pieces& pieces, const DedupJob& job, const DedupOptions& options,
                             PassProgress& progress) {
   pieces.make(copy_documents().make_worker, [&](const PiecesProgress& read) {
-    progress.set({"reading", read.num_documents, read.num_bytes});
+    progress.set({"reading", read.num_documents, read.num_bytes, read.num_input_bytes_done,
+                  read.num_input_bytes});
   });
   const PieceReport total = pieces.total();
+  check_invalid_lines(total, options.max_invalid_lines);
   check_cluster_memory(total.num_documents, options.memory_bytes);
-  progress.begin("signing");
+  progress.begin("signing", total.num_documents);
   return sign_pieces(pieces, options, *job.evaluation, num_threads_or_cores(options.num_threads),
                      [&](size_t documents, size_t bytes) { progress.note(documents, bytes); });
 }

@@ -35,7 +35,7 @@ PiecesOptions pieces_options(const DedupJob& job, const DedupOptions& options);
 class PassProgress {
  public:
   explicit PassProgress(const OnDedupProgress& on_progress) : on_progress_(on_progress) {}
-  void begin(const char* pass);
+  void begin(const char* pass, int64_t num_documents = 0);  // that it will see, if known
   void note(size_t num_documents, size_t num_bytes = 0);
   void set(const DedupProgress& progress);
 

@@ -14,14 +14,21 @@ EvaluationSets::EvaluationSets(int num_words, int64_t memory_bytes)
       slots_(1024),
       ngrams_(num_words) {}
 
-void EvaluationSets::add_file(const fs::path& path, const ReadOptions& read) {
+void EvaluationSets::add_set(const fs::path& path, const ReadOptions& read) {
   if (sets_.size() == kMaxSets) {
     fail(ErrorCode::kUsage, "--against {}: the {}th evaluation set; expected at most {}",
          path.string(), kMaxSets + 1, kMaxSets);
   }
+  const std::vector<InputFile> files = find_inputs({path}).files;
+  if (files.empty()) {
+    fail(ErrorCode::kUsage, "--against {}: a folder without files: expected those of a set",
+         path.string());
+  }
   sets_.push_back({path.string()});
-  read_documents(path, read,
-                 [&](std::string_view text, int64_t) { add_example(sets_.size() - 1, text); });
+  for (const InputFile& file : files) {
+    read_documents(file.path, read,
+                   [&](std::string_view text, int64_t) { add_example(sets_.size() - 1, text); });
+  }
 }
 
 void EvaluationSets::add_example(size_t set, std::string_view text) {

@@ -31,8 +31,8 @@ class EvaluationSets {
 
   EvaluationSets(int num_words, int64_t memory_bytes);
 
-  // Reads the examples of a file, which is a set; `read` as for documents.
-  void add_file(const fs::path& path, const ReadOptions& read);
+  // Reads the examples of a set: a file, or all those of a folder; `read` as for documents.
+  void add_set(const fs::path& path, const ReadOptions& read);
   void add_example(size_t set, std::string_view text);
 
   int num_words() const { return num_words_; }

@@ -38,7 +38,7 @@ void read_arrow(const fs::path& path, const ReadOptions& options, const Document
     }
   };
   for_each_text_column(ArrowBytes(file.bytes()), path, options.text_column,
-                       arrow::default_memory_pool(), read_column);
+                       arrow::default_memory_pool(), read_column, TextTypes::kAny);
 }
 
 }  // namespace skein

@@ -1,0 +1,70 @@
+#include "skein/cli/reading_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "skein/prepare/ingest.h"
+
+namespace skein {
+namespace {
+
+constexpr std::pair<const char*, InvalidUtf8> kPolicies[] = {
+    {"fail", InvalidUtf8::kFail}, {"replace", InvalidUtf8::kReplace}, {"skip", InvalidUtf8::kSkip}};
+
+}  // namespace
+
+void add_reading_options(CLI::App& command, const ReadingOptions& options) {
+  command.add_option("--text-column", options.text_column,
+                     "the key or column that holds the documents, text");
+  command.add_flag("--as-text", options.as_text,
+                   "take .json, .csv and the like as they stand, a document a file");
+  command.add_flag("--skip-invalid-lines", options.skip_invalid_lines,
+                   "pass over JSON lines that are not valid instead of stopping");
+  command
+      .add_option("--max-invalid-lines", options.max_invalid_lines,
+                  "the share of lines that may be passed over, 0.01")
+      ->check(number_between(0, 1));
+  InvalidUtf8& invalid_utf8 = options.invalid_utf8;
+  command
+      .add_option_function<std::string>(
+          "--invalid-utf8",
+          [&invalid_utf8](const std::string& name) {
+            for (const auto& [policy, value] : kPolicies) {
+              if (name == policy) invalid_utf8 = value;
+            }
+          },
+          "what becomes of text that is not UTF-8: fail, replace or skip")
+      ->check(CLI::IsMember({"fail", "replace", "skip"}).description(""));
+  command
+      .add_option("--max-expansion", options.max_expansion,
+                  "how many times its size a compressed file may give, 1000; 0: any")
+      ->check(whole_number_from(0));
+}
+
+std::vector<std::string> reading_words(const ReadingOptions& options) {
+  std::vector<std::string> words;
+  const auto add = [&](bool is_given, std::initializer_list<std::string> more) {
+    if (is_given) words.insert(words.end(), more);
+  };
+  const IngestOptions defaults;
+  add(options.text_column != defaults.text_column, {"--text-column", options.text_column});
+  add(options.as_text, {"--as-text"});
+  add(options.skip_invalid_lines, {"--skip-invalid-lines", "--max-invalid-lines",
+                                   fmt::format("{}", options.max_invalid_lines)});
+  const auto* policy =
+      std::find_if(std::begin(kPolicies), std::end(kPolicies),
+                   [&](const auto& each) { return each.second == options.invalid_utf8; });
+  add(options.invalid_utf8 != defaults.invalid_utf8, {"--invalid-utf8", policy->first});
+  add(options.max_expansion != defaults.max_expansion,
+      {"--max-expansion", std::to_string(options.max_expansion)});
+  return words;
+}
+
+std::string threads_of_task(int num_threads) {
+  return num_threads > 0 ? std::to_string(num_threads) : "\"${SLURM_CPUS_ON_NODE:-1}\"";
+}
+
+}  // namespace skein

@@ -1,0 +1,151 @@
+// What `skein data ingest`, `clean` and `dedup` say and leave, from outside.
+#include <gmock/gmock.h>
+
+#include "tests/testing.h"
+
+namespace skein {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class DataCommands : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  void write(const std::string& name, const std::string& text) const {
+    write_file_atomic(path(name), text);
+  }
+  // Lines of JSON, every second of which is no document.
+  std::string bad_lines() const {
+    std::string lines;
+    for (int i = 0; i < 150; ++i) lines += fmt::format("bad\n{{\"text\": \"number {}\"}}\n", i);
+    return lines;
+  }
+  TempFolder folder_;
+};
+
+TEST_F(DataCommands, AReportThatCannotBeWrittenIsRefusedBeforeTheWork) {
+  write("a.jsonl", "{\"text\": \"text\"}\n");
+  const Arguments clean = {"data",  "clean",  "--set", "gopher_quality=off", "--set", "fineweb=off",
+                           "--set", "c4=off", "--out", path("c.arrow")};
+  const auto with_report = [&](const std::string& page) {
+    Arguments arguments = clean;
+    arguments.insert(arguments.end(), {"--report", page, path("a.jsonl")});
+    return run_skein(arguments);
+  };
+  const Outcome refused = with_report(path("nowhere/x.html"));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("nowhere is no folder that can be written to"));
+  EXPECT_FALSE(fs::exists(path("c.arrow")));
+  EXPECT_EQ(with_report(path("x.html")).exit_code, 0);
+  EXPECT_THAT(read_file(path("x.html")), HasSubstr("<html"));
+  EXPECT_EQ(with_report(path("x.html")).exit_code, 0);  // it is there
+  const Outcome missing = with_report(path("y.html"));
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("y.html: is not written"), HasSubstr("--overwrite")));
+}
+
+TEST_F(DataCommands, CleanShowsItsReportWhereNothingStays) {
+  write("a.jsonl", "{\"text\": \"short\"}\n");
+  write("b.jsonl", "{\"text\": \"shorter\"}\n");
+  const Outcome one = run_skein(
+      {"data", "clean", "--out", path("c.arrow"), "--report", path("x.html"), path("a.jsonl")});
+  EXPECT_EQ(one.exit_code, 1);
+  EXPECT_THAT(one.out, HasSubstr("gopher_short_doc"));
+  EXPECT_THAT(one.err, AllOf(HasSubstr("1 empty or dropped documents): expected some that stay"),
+                             Not(HasSubstr(".csv"))));
+  EXPECT_TRUE(fs::exists(path("x.html")));
+  const auto machine = [&](int i) {
+    return run_skein({"data", "clean", "--out", path("shards"), "--shards", "2", "--shard-index",
+                      fmt::format("{}/2", i), "--report", path("p.html"), path("a.jsonl"),
+                      path("b.jsonl")});
+  };
+  const Outcome shard = machine(1);
+  EXPECT_EQ(shard.exit_code, 0);
+  EXPECT_THAT(shard.err, HasSubstr("an empty shard, which is a corpus all the same"));
+  EXPECT_TRUE(fs::exists(path("p-00001-of-00002.html")));
+  EXPECT_FALSE(fs::exists(path("p.html")));
+}
+
+TEST_F(DataCommands, DedupCountsInvalidLinesAsIngestDoes) {
+  write("a.jsonl", bad_lines());
+  for (const char* command : {"ingest", "dedup"}) {
+    const Arguments arguments = {"data",
+                                 command,
+                                 "--skip-invalid-lines",
+                                 "--out",
+                                 path(fmt::format("{}.arrow", command)),
+                                 path("a.jsonl")};
+    const Outcome refused = run_skein(arguments);
+    EXPECT_EQ(refused.exit_code, 1) << command;
+    EXPECT_THAT(refused.err, HasSubstr("150 of 300 lines are not valid"));
+    Arguments more = arguments;
+    more.insert(more.end(), {"--max-invalid-lines", "0.5", "--invalid-utf8", "replace",
+                             "--max-expansion", "10"});
+    EXPECT_EQ(run_skein(more).exit_code, 0) << command;
+  }
+}
+
+TEST_F(DataCommands, AJobArrayIsTheWholeCommand) {
+  const auto printed = [&](const Arguments& more) {
+    Arguments arguments = {"data", "clean", "--out", "o", "--slurm", "in"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_skein(arguments).out;
+  };
+  EXPECT_THAT(printed({"--shards", "5000"}),
+              AllOf(HasSubstr("--array=0-999\n"), HasSubstr("--shards 5000"),
+                    HasSubstr("$SLURM_ARRAY_TASK_ID/1000\" --threads \"${SLURM_CPUS_ON_NODE:-1}")));
+  EXPECT_THAT(
+      printed({"--shards", "8", "--machines", "3", "--threads", "2", "--json", "--examples", "4",
+               "--report", "r.html", "--max-invalid-lines", "0.2", "--skip-invalid-lines"}),
+      AllOf(HasSubstr("--array=0-2\n"), HasSubstr("$SLURM_ARRAY_TASK_ID/3\" --threads 2\n"),
+            HasSubstr("--json"), HasSubstr("--examples 4"), HasSubstr("--report r.html"),
+            HasSubstr("--skip-invalid-lines --max-invalid-lines 0.2")));
+  EXPECT_THAT(
+      run_skein({"data", "ingest", "--out", "o", "--shards", "2", "--machines", "2", "in"}).err,
+      HasSubstr("--machines 2: is of --slurm"));
+}
+
+TEST_F(DataCommands, RulesAreListedAsSet) {
+  EXPECT_THAT(run_skein({"data", "clean", "--set", "gopher_short_doc=20", "--list-rules"}).out,
+              testing::ContainsRegex("gopher_short_doc +20 "));
+  EXPECT_THAT(run_skein({"data", "clean", "--list-rules", "--set", "c4=off"}).out,
+              testing::ContainsRegex("javascript +off "));
+}
+
+TEST_F(DataCommands, AnEvaluationSetMayBeAFolderWithAColumnOfItsOwn) {
+  fs::create_directories(path("set"));
+  const std::string words = "one two three four five six seven eight nine ten eleven twelve more";
+  write("set/a.jsonl", "{\"question\": \"" + words + "\"}\n");
+  write("set/b.jsonl", "{\"question\": \"short\"}\n");
+  write("a.jsonl", "{\"text\": \"" + words + "\"}\n{\"text\": \"other text\"}\n");
+  const Outcome outcome =
+      run_skein({"data", "dedup", "--json", "--against", path("set"), "--against-column",
+                 "question", "--out", path("d.arrow"), path("a.jsonl")});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(parse_json(outcome.out, "dedup")["kept"]["documents"], 1) << outcome.out;
+}
+
+TEST_F(DataCommands, AnInputThatChangedIsSaidToHave) {
+  write("a.txt", "text");
+  const Arguments ingest = {"data", "ingest", "--out", path("c.arrow"), path("a.txt")};
+  ASSERT_EQ(run_skein(ingest).exit_code, 0);
+  write("a.txt", "other text");
+  const Outcome outcome = run_skein(ingest);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("inputs have changed since: --overwrite makes it anew"));
+}
+
+TEST_F(DataCommands, SourcesAreFoundFromElsewhere) {
+  write("a.txt", "text");
+  const fs::path before = fs::current_path();
+  fs::current_path(path(""));
+  ASSERT_EQ(run_skein({"data", "ingest", "--out", "c.arrow", "./a.txt"}).exit_code, 0);
+  fs::current_path(before);
+  EXPECT_THAT(run_skein({"data", "show", path("c.arrow")}).out,
+              HasSubstr(fs::path(path("a.txt")).lexically_normal().string() + ":1"));
+}
+
+}  // namespace
+}  // namespace skein
