@@ -15,6 +15,8 @@
 namespace skein {
 namespace {
 
+constexpr double kCheckCorporaSeconds = 3;  // and before each save
+
 Stop asked_for(const StopSignals& signals) {
   const int signal = signals.requested();
   return signal == 0 ? Stop::kNo : signal == SIGUSR2 ? Stop::kRegroup : Stop::kYes;
@@ -67,6 +69,7 @@ TrainOutcome Trainer::train_to_the_end() {
     if (copies) save_to_memory();
     if (validates) validate();
     if (saves) save_checkpoint();
+    if (seconds_since(corpora_clock_) >= kCheckCorporaSeconds) check_corpora();
     saver_->collect();
   }
   finish_steps(0);
@@ -216,8 +219,15 @@ void Trainer::validate(RunInputs::ValidationSet& set) {
   leave_out(seconds_since(start));
 }
 
+// What is committed was trained on the text that the run began with.
+void Trainer::check_corpora() {
+  in_step(step_, *device_, [&] { inputs_->check_unchanged(); });
+  corpora_clock_ = Clock::now();
+}
+
 TrainingState Trainer::state_to_save() {
   heartbeat::require_permit(fmt::format("step {} is not saved", step_));
+  check_corpora();
   if (check_) in_step(step_, *device_, [&] { check_->expect_unchanged(); });
   TrainingState state;
   state.step = state.schedule_step = step_;
