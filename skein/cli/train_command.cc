@@ -4,6 +4,7 @@
 // run_workers started, or the parent that starts the workers, or the only worker.
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <memory>
 #include <set>
@@ -84,6 +85,16 @@ void check_start(const Config& config) {
 // Whether an error is the user's mistake; other errors are failures of the machine or of skein.
 bool is_mistake(ErrorCode code) {
   return code != ErrorCode::kPeerLost && code != ErrorCode::kInternal && code != ErrorCode::kIo;
+}
+
+// Adds what to do where a disk was full before the first step. Memory that lacks is told elsewhere.
+Error with_advice(const Error& error) {
+  const std::string what = error.what();
+  const bool is_disk =
+      what.find(errno_text(ENOSPC)) != what.npos || what.find(errno_text(EDQUOT)) != what.npos;
+  if (!is_disk) return error;
+  return Error(error.code(),
+               what + "; make room there, or set run.dir or checkpoint.dir to another disk");
 }
 
 // Records the failure in the run folder: as an event, and in logs that end without a message.
@@ -295,14 +306,14 @@ int train(const Config& config, const RankInfo& rank_info) {
     return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
   } catch (const std::exception& exception) {
     // If this program started the workers, the parent records the failure.
-    const Error error = to_error(exception);
+    const Error error = trains ? to_error(exception) : with_advice(to_error(exception));
     if (rank_info.rank == 0 && rank_info.parent_pid == 0 && (trains || !is_mistake(error.code()))) {
       record_failure(config.run.dir, rank_info.rank, error);
     }
     if (trains && rank_info.launcher.empty() && !is_mistake(error.code())) {
       log::info("nothing starts this worker again: launch.supervise = true would");
     }
-    throw;
+    throw error;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "skein/tensor/fp8.h"
 #include "skein/train/consensus.h"
 #include "skein/train/device_ceiling.h"
+#include "skein/train/disk_check.h"
 #include "skein/train/in_step.h"
 #include "skein/train/memory_check.h"
 #include "skein/train/run_algorithms.h"
@@ -108,6 +109,7 @@ void Trainer::allocate() {
   tell_arenas();
   saver_ = std::make_unique<Saver>(config_, world_, *device_, start_id_, std::move(state),
                                    log_ ? &*log_ : nullptr);
+  warn_of_lack_of_disk();
   if (config_.run.check_state && world_.size() > 1) {
     if (!device_->own_memory()) {
       check_ = std::make_unique<StateCheck>(
@@ -160,6 +162,16 @@ void Trainer::tell_arenas() const {
   }
   const std::string text = fmt::format("arenas {}", arenas.dump());
   is_first() ? log::info_to_file(text) : log::info("{}", text);
+}
+
+void Trainer::warn_of_lack_of_disk() {
+  double bytes = 0;
+  for (const StateTensor& tensor : saver_->tensors()) {
+    bytes += static_cast<double>(tensor.spec.stored_bytes());
+  }
+  const auto of_all = static_cast<int64_t>(sum_over_ranks(world_, bytes));
+  const std::string told = is_first() ? lack_of_disk(config_, of_all) : "";
+  if (!told.empty()) log::warn("{}", told);
 }
 
 bool Trainer::has_memory_for_copies(const StepSpec& spec) {

@@ -55,6 +55,7 @@ class Trainer {
   void lay_out();
   void allocate();
   void tell_arenas() const;
+  void warn_of_lack_of_disk();
   bool has_memory_for_copies(const StepSpec& spec);
   void agree_on_algorithms();
   void begin();

@@ -79,7 +79,7 @@ TrainOutcome Trainer::train_to_the_end() {
     validate();
   if (saver_->saved_step() != step_ && !regroups_in_memory()) save_checkpoint();
   saver_->end();
-  if (saver_->failure()) throw *saver_->failure();  // the final state is not on disk
+  saver_->require_saved();
   const int signal = signals_.requested();
   const std::string why = !stopped                  ? "done"
                           : stop_ == Stop::kRegroup ? "regroup"
