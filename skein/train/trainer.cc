@@ -26,6 +26,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
       world_(world),
       start_id_(std::move(start_id)),
       local_rank_(local_rank),
+      signals_(is_first() && !heartbeat::has_supervisor()),
       schedule_(learning_rate_schedule(config.optimizer)) {
   if (is_first()) {
     locks_.emplace(lock_run(config_));
@@ -221,7 +222,9 @@ void Trainer::begin() {
     if (step_ < config_.run.steps) {
       write_run_folder(config_, inputs_->model(), inputs_->tokenizer());
     }
-    log_->start(step_, beginning_->from(), beginning_->said());
+    if (!has_nothing_to_do() || !log_->has_stopped()) {
+      log_->start(step_, beginning_->from(), beginning_->said());
+    }
   }
   beginning_->forget();
 }
@@ -242,6 +245,7 @@ void Trainer::restore() {
   heartbeat::reach_step(step_);
   if (copies_) copies_->go_on_from(step_);
   saver_->go_on_from(beginning_->stored_step(), beginning_->start().parent);
+  note_saves();
   wait_for_all(world_, "every rank has its state");
   if (check_) in_step(step_, *device_, [&] { check_->vote(); });
   LoaderOptions options = lanes();

@@ -80,6 +80,11 @@ class Trainer {
   double ceiling(DType dtype);
   double measure_ceiling(DType dtype);
   bool stop_requested();
+  int stop_signal() const;
+  void note_saves();
+  bool has_nothing_to_do() const {
+    return step_ >= config_.run.steps && saver_->saved_step() == step_;
+  }
   void leave_out(double seconds);
   void check_corpora();
   bool is_first() const { return world_.rank() == 0; }

@@ -32,6 +32,20 @@ bool Trainer::stop_requested() {
   return stop_ != Stop::kNo;
 }
 
+// The supervisor passes on SIGTERM in place of SIGINT. Who was asked may be another machine, which
+// is not known here.
+int Trainer::stop_signal() const {
+  if (const int signal = heartbeat::stop_signal()) return signal;
+  const int signal = signals_.requested();
+  return signal == 0 ? SIGTERM : signal;
+}
+
+// For who ends the process without saving.
+void Trainer::note_saves() {
+  signals_.note_saved(saver_->good_step());
+  heartbeat::reach_checkpoint(saver_->good_step());
+}
+
 TrainOutcome Trainer::run() {
   try {
     return train_to_the_end();
@@ -49,7 +63,7 @@ TrainOutcome Trainer::run() {
 }
 
 TrainOutcome Trainer::train_to_the_end() {
-  if (step_ >= config_.run.steps && saver_->saved_step() == step_) {
+  if (has_nothing_to_do()) {
     if (log_) log_->nothing_to_do(step_);
     return TrainOutcome::kFinished;
   }
@@ -71,6 +85,7 @@ TrainOutcome Trainer::train_to_the_end() {
     if (saves) save_checkpoint();
     if (seconds_since(corpora_clock_) >= kCheckCorporaSeconds) check_corpora();
     saver_->collect();
+    note_saves();
   }
   finish_steps(0);
   if (divergence_) roll_back();  // it was asked to stop meanwhile
@@ -79,11 +94,11 @@ TrainOutcome Trainer::train_to_the_end() {
     validate();
   if (saver_->saved_step() != step_ && !regroups_in_memory()) save_checkpoint();
   saver_->end();
+  note_saves();
   saver_->require_saved();
-  const int signal = signals_.requested();
   const std::string why = !stopped                  ? "done"
                           : stop_ == Stop::kRegroup ? "regroup"
-                                                    : signal_name(signal == 0 ? SIGTERM : signal);
+                                                    : signal_name(stop_signal());
   const OrderedJson wire = {{"steps", counted_steps_}, {"collectives", wire_to_json(wire_)}};
   if (log_) {
     log_->stop(step_, why, wire);
