@@ -161,6 +161,18 @@ TEST(RunRecord, AnInterruptIsAnsweredAndToldAsWhatItIs) {
   }
 }
 
+TEST(RunRecord, TheFirstLineSaysWhereTheRunIsAndWhetherItIsNew) {
+  job().trained("placed", small(3));
+  const std::string folder = job().run("placed").lexically_normal().string();
+  const std::string first = log_of("placed", 0).substr(0, log_of("placed", 0).find('\n'));
+  EXPECT_NE(first.find("a new run, in " + folder), std::string::npos) << first;
+  const Outcome again = job().train("placed", small(5) + Overrides{"launch.workers=2"});
+  EXPECT_NE(again.err.find("going on with the run in " + folder +
+                           ", whose newest checkpoint is of step 3"),
+            std::string::npos)
+      << again.err;
+}
+
 TEST(RunRecord, AFinishedRunThatIsStartedAgainIsLeftAsItWas) {
   job().trained("finished", small(3));
   const std::string events = read_file(job().run("finished") / "events.jsonl");
