@@ -102,7 +102,11 @@ TEST(RunRecord, AWorkerThatWasReplaced) {
   ::kill(worker_of(process.pid(), 1), SIGKILL);
   ASSERT_TRUE(wait_until([&] { return events_of("replaced", "start").size() == 2; }));
   process.send(SIGTERM);
-  EXPECT_EQ(process.wait().exit_code, 75);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.exit_code, 75);
+  EXPECT_NE(outcome.err.find("rank 1 | "), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("arenas {"), std::string::npos) << outcome.err;
+  EXPECT_EQ(report_of("replaced").at("failures").size(), 1u);
   const auto failures = events_of("replaced", "failure");
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_FALSE(failures[0].at("fatal").get<bool>());
@@ -133,6 +137,52 @@ TEST(RunRecord, ASecondProcessWritesNothingIntoTheFirstOnesRun) {
   EXPECT_TRUE(events_of("busy", "failure").empty());
   process.send(SIGTERM);
   EXPECT_EQ(process.wait().exit_code, 75);
+}
+
+size_t count_of(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+TEST(RunRecord, AnInterruptIsAnsweredAndToldAsWhatItIs) {
+  for (const int workers : {1, 2}) {
+    const std::string name = fmt::format("interrupt{}", workers);
+    SkeinProcess process(job().arguments(
+        "train", name, small(100'000) + Overrides{fmt::format("launch.workers={}", workers)}));
+    ASSERT_TRUE(wait_until([&] { return num_steps(name) > 2; }));
+    process.send(SIGINT);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+    EXPECT_EQ(count_of(outcome.err, "stopping after this step"), 1u) << outcome.err;
+    EXPECT_NE(outcome.err.find("stopped by SIGINT at step"), std::string::npos) << outcome.err;
+    EXPECT_EQ(events_of(name, "stop").at(0).at("reason"), "SIGINT");
+    EXPECT_EQ(report_of(name).at("last_stop_reason"), "SIGINT");
+  }
+}
+
+TEST(RunRecord, TheFirstLineSaysWhereTheRunIsAndWhetherItIsNew) {
+  job().trained("placed", small(3));
+  const std::string folder = job().run("placed").lexically_normal().string();
+  const std::string first = log_of("placed", 0).substr(0, log_of("placed", 0).find('\n'));
+  EXPECT_NE(first.find("a new run, in " + folder), std::string::npos) << first;
+  const Outcome again = job().train("placed", small(5) + Overrides{"launch.workers=2"});
+  EXPECT_NE(again.err.find("going on with the run in " + folder +
+                           ", whose newest checkpoint is of step 3"),
+            std::string::npos)
+      << again.err;
+}
+
+TEST(RunRecord, AFinishedRunThatIsStartedAgainIsLeftAsItWas) {
+  job().trained("finished", small(3));
+  const std::string events = read_file(job().run("finished") / "events.jsonl");
+  for (const int workers : {1, 2}) {
+    const Outcome again =
+        job().train("finished", small(3) + Overrides{fmt::format("launch.workers={}", workers)});
+    EXPECT_EQ(again.exit_code, 0);
+    EXPECT_NE(again.err.find("nothing to do"), std::string::npos) << again.err;
+    EXPECT_EQ(read_file(job().run("finished") / "events.jsonl"), events);
+  }
 }
 
 // Each of them saves, for one worker and for several.

@@ -140,6 +140,35 @@ TEST(Why, RefusesWhatCannotBe) {
   expect_refused(run_skein({"why", run, "--step", "0"}), 2, {"--step", "whole number from 1"});
   expect_refused(run_skein({"why", run, "--step", "9", "--set", "model.hidden_size=128"}), 2,
                  {"does not fit", "model.hidden_size"});
+  expect_refused(run_skein({"why", run, "--step", "5000"}), 2,
+                 {"has", "steps: expected a step up to", "found 5000"});
+}
+
+// The folder of a run stands for its configuration, and rows that go on with a document begin none.
+TEST(DataOfARun, IsShownAndSampledByItsFolder) {
+  const std::string run = trained().string();
+  const Outcome shown = TinyJob::must({"data", "show", run, "--step", "2", "--lane", "0"});
+  EXPECT_NE(shown.out.find("--- lane 0, tokens 0-"), std::string::npos) << shown.out;
+  const Json batch =
+      Json::parse(TinyJob::must({"data", "sample", run, "--step", "2", "--json"}).out);
+  std::istringstream text(TinyJob::must({"data", "sample", run, "--step", "2"}).out);
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("--- lane ")) rows.push_back(line);
+  }
+  ASSERT_EQ(rows.size(), batch.at("rows").size());
+  size_t num_without = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Json& row = batch.at("rows")[i];
+    const bool goes_on = row.at("positions")[0] != 0 || row.at("tokens")[0] != 1;  // no <BOS>
+    const size_t begins = row.at("documents").size() - (goes_on ? 1 : 0);
+    num_without += begins == 0 ? 1 : 0;
+    const std::string expected = begins == 0   ? "(no documents begin here)"
+                                 : begins == 1 ? "(1 document begins here)"
+                                               : fmt::format("({} documents begin here)", begins);
+    EXPECT_NE(rows[i].find(expected), std::string::npos) << rows[i] << row.dump();
+  }
+  EXPECT_GT(num_without, 0u);
 }
 
 }  // namespace

@@ -83,6 +83,12 @@ void reach_save(int64_t number) {
 
 int64_t passed_on() { return own_slot().passed_on.load(std::memory_order_acquire); }
 
+void reach_checkpoint(int64_t step) { own_slot().stored.store(step, std::memory_order_relaxed); }
+
+bool has_supervisor() { return g_page != nullptr; }
+
+int stop_signal() { return g_page == nullptr ? 0 : static_cast<int>(g_page->stop_signal().load()); }
+
 void worked(double seconds) {
   own_slot().work_us.fetch_add(static_cast<int64_t>(seconds * 1e6), std::memory_order_relaxed);
 }

@@ -26,6 +26,7 @@ struct alignas(64) HeartbeatSlot {
   std::atomic<int64_t> saved{0};      // the number of the newest complete save in memory
   std::atomic<int64_t> passed_on{0};  // the newest of which another machine keeps a copy
   std::atomic<int64_t> work_us{0};    // of its own in all steps so far, without waiting for peers
+  std::atomic<int64_t> stored{0};     // the step of the newest checkpoint in storage
 };
 
 // One page, or more, of a file without a name: the supervisor makes it, workers inherit it.
@@ -41,6 +42,8 @@ class HeartbeatPage {
   HeartbeatSlot& slot(int index) const { return slots_[index + 1]; }
   std::atomic<int64_t>& permitted_until() const { return slots_[0].excused_until; }
   std::atomic<int64_t>& is_over() const { return slots_[0].progress; }  // not 0: it is
+  // The signal by which the supervisor was asked to stop, whichever it passes on; 0: none.
+  std::atomic<int64_t>& stop_signal() const { return slots_[0].step; }
 
  private:
   void map();
@@ -60,6 +63,11 @@ void reach_step(int64_t step);
 // The newest save in memory is complete: replica/replica_writer.h.
 void reach_save(int64_t number);
 int64_t passed_on();
+// The newest checkpoint in storage is of this step.
+void reach_checkpoint(int64_t step);
+bool has_supervisor();
+// HeartbeatPage::stop_signal; 0 without a supervisor.
+int stop_signal();
 // A step took so long, without the time in collectives. Called before reach_step.
 void worked(double seconds);
 // Before what must not be done once other machines train without this one. Throws Error{kPeerLost},

@@ -5,6 +5,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -47,6 +49,19 @@ void append_error(const std::string& file, const std::string& text) {
   sink.flush();
 }
 
+namespace {
+
+// A log that takes no more, as on a full disk, is no reason to end: what is said is on standard
+// error as well.
+void say_once(const std::string& file, const std::string& why) {
+  static std::atomic<bool> is_said = false;
+  if (is_said.exchange(true)) return;
+  fmt::print(stderr, "skein: the log{}{} lacks lines from here on: {}\n", file.empty() ? "" : " ",
+             file, why);
+}
+
+}  // namespace
+
 void start(const std::string& file) {
   std::vector<spdlog::sink_ptr> sinks;
   sinks.push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
@@ -61,6 +76,7 @@ void start(const std::string& file) {
   }
   auto logger = std::make_shared<spdlog::logger>("skein", sinks.begin(), sinks.end());
   logger->flush_on(spdlog::level::info);
+  logger->set_error_handler([file](const std::string& why) { say_once(file, why); });
   spdlog::set_default_logger(std::move(logger));
 }
 
@@ -69,8 +85,12 @@ namespace {
 void write_to_file(spdlog::level::level_enum level, const std::string& text) {
   const auto logger = spdlog::default_logger();
   for (size_t i = 1; i < logger->sinks().size(); ++i) {  // the first is standard error
-    logger->sinks()[i]->log({logger->name(), level, text});
-    logger->sinks()[i]->flush();
+    try {
+      logger->sinks()[i]->log({logger->name(), level, text});
+      logger->sinks()[i]->flush();
+    } catch (const spdlog::spdlog_ex& error) {
+      say_once("", error.what());
+    }
   }
 }
 

@@ -93,6 +93,7 @@ RunLock::RunLock(const fs::path& folder, const Text& text) {
     make_folders(folder);
     file_ = open_locked(folder, path, text);
   } while (!is_still_there(file_.get(), path));
+  if (!text.names_holder) return;
   const std::string holder =
       fmt::format("process {} on {}{}", ::getpid(), host_name(), text.holder_note);
   if (retry_interrupted([&] { return ::ftruncate(file_.get(), 0); }) != 0) {

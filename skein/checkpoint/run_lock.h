@@ -11,7 +11,8 @@ class RunLock {
  public:
   struct Text {
     std::string folder = "run folder", key = "run.dir";  // what it is, and the key that names it
-    std::string holder_note;  // added to what others are told about the holder
+    std::string holder_note;   // added to what others are told about the holder
+    bool names_holder = true;  // false: nothing is written, so that a full disk is no obstacle
   };
 
   // Creates the folder if it is missing. Throws Error{kBusy} naming the process and host that hold

@@ -21,6 +21,7 @@
 #include "skein/plan/plan.h"
 #include "skein/record/events.h"
 #include "skein/train/consensus.h"
+#include "skein/train/disk_check.h"
 
 namespace skein {
 namespace {
@@ -56,17 +57,6 @@ Check product(Device& device, DType dtype, int64_t size, double seconds) {
           [&device, dtype, size, seconds] { return check_product(device, dtype, size, seconds); }};
 }
 
-int64_t bytes_below(const fs::path& folder) {
-  int64_t bytes = 0;
-  std::error_code problem;
-  for (auto entry = fs::recursive_directory_iterator(folder, problem);
-       !problem && entry != fs::recursive_directory_iterator(); entry.increment(problem)) {
-    std::error_code ignored;
-    if (entry->is_regular_file(ignored)) bytes += static_cast<int64_t>(entry->file_size(ignored));
-  }
-  return bytes;
-}
-
 CheckResult check_free_memory(const Plan& plan) {
   const MemoryFit& fit = tightest(plan.memory);
   CheckResult result;
@@ -89,7 +79,7 @@ CheckResult check_free_disk(const Plan& plan, const fs::path& checkpoints) {
   }
   const auto free = static_cast<int64_t>(disk.f_bavail * disk.f_frsize);
   const int64_t needed =
-      std::max(plan.run.checkpoint_bytes, plan.run.disk_bytes - bytes_below(checkpoints));
+      disk_bytes_to_come(checkpoints, plan.run.disk_bytes, plan.run.checkpoint_bytes);
   CheckResult result;
   result.found = fmt::format("{} free in {}; the run's checkpoints take {} more",
                              format_bytes(free), folder.string(), format_bytes(needed));

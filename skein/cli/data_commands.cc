@@ -125,10 +125,28 @@ struct SampleCommand {
   bool json = false;
 };
 
-void print_batch(const Batch& batch, const Tokenizer& tokenizer) {
+// A row often begins in the middle of a document.
+int64_t documents_that_begin(std::span<const RowSegment> segments, int64_t row) {
+  int64_t count = 0;
+  const RowSegment* before = nullptr;
+  for (const RowSegment& segment : segments) {
+    if (segment.row != row) continue;
+    const bool goes_on = before != nullptr && before->corpus == segment.corpus &&
+                         before->document == segment.document;
+    if (segment.first_token == 0 && !goes_on) ++count;
+    before = &segment;
+  }
+  return count;
+}
+
+void print_batch(const Batch& batch, std::span<const RowSegment> segments,
+                 const Tokenizer& tokenizer) {
   for (int64_t row = 0; row < batch.sequences; ++row) {
-    fmt::print("--- lane {} ({} documents begin here)\n{}\n", batch.first_lane + row,
-               batch.document_starts(row).size(), tokenizer.decode(batch.row(batch.tokens, row)));
+    const int64_t count = documents_that_begin(segments, row);
+    fmt::print("--- lane {} ({} {} here)\n{}\n", batch.first_lane + row,
+               count == 0 ? "no" : fmt::format("{}", count),
+               count == 1 ? "document begins" : "documents begin",
+               tokenizer.decode(batch.row(batch.tokens, row)));
   }
 }
 
@@ -151,7 +169,7 @@ int sample(const SampleCommand& options) {
     if (options.json) {
       fmt::print("{}\n", batch_to_json(batch, segments, sources).dump());
     } else {
-      print_batch(batch, *tokenizer);
+      print_batch(batch, segments, *tokenizer);
     }
     flush_output();
   }

@@ -29,6 +29,12 @@ std::string cause_of(const GenerationRecord& generation, bool some_are_lost) {
   return some_are_lost ? "machine" : "regrouped";
 }
 
+// "I 12:00:00 arenas {"weights": …}": for a debugger and the like.
+bool is_for_programs(const std::string& line) {
+  return line.starts_with("I ") && line.ends_with("}") && line.find(" {\"") != std::string::npos;
+}
+
+// Of those for people.
 std::vector<std::string> last_lines(const fs::path& path, size_t most) {
   constexpr int64_t kBytes = 16 << 10;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -40,7 +46,8 @@ std::vector<std::string> last_lines(const fs::path& path, size_t most) {
   while (!text.empty() && lines.size() < most) {
     if (text.back() == '\n') text.pop_back();
     const size_t begin = text.rfind('\n') + 1;  // npos + 1 is 0
-    lines.insert(lines.begin(), text.substr(begin));
+    const std::string line = text.substr(begin);
+    if (!is_for_programs(line)) lines.insert(lines.begin(), line);
     text.resize(begin);
   }
   return lines;

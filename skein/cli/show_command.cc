@@ -191,9 +191,10 @@ int show_step(const ShowOptions& options) {
   return kExitDone;
 }
 
-int show(const ShowOptions& options) {
-  const bool is_config = fs::path(options.place).extension() == ".toml" ||
-                         fs::exists(fs::path(options.place) / "config.toml");
+int show(ShowOptions options) {
+  const fs::path of_run = fs::path(options.place) / "config.toml";
+  if (fs::exists(of_run)) options.place = of_run.string();
+  const bool is_config = fs::path(options.place).extension() == ".toml";
   if (is_config && options.step == 0) {
     fail(ErrorCode::kUsage, "{} is a configuration: expected --step N, whose rows are shown",
          options.place);

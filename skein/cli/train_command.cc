@@ -4,6 +4,8 @@
 // run_workers started, or the parent that starts the workers, or the only worker.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <memory>
 #include <set>
@@ -13,6 +15,7 @@
 #include "skein/base/log.h"
 #include "skein/base/machine.h"
 #include "skein/base/paths.h"
+#include "skein/checkpoint/checkpoint_folder.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/generation_log.h"
 #include "skein/config/config_length.h"
@@ -86,6 +89,16 @@ bool is_mistake(ErrorCode code) {
   return code != ErrorCode::kPeerLost && code != ErrorCode::kInternal && code != ErrorCode::kIo;
 }
 
+// Adds what to do where a disk was full before the first step. Memory that lacks is told elsewhere.
+Error with_advice(const Error& error) {
+  const std::string what = error.what();
+  const bool is_disk =
+      what.find(errno_text(ENOSPC)) != what.npos || what.find(errno_text(EDQUOT)) != what.npos;
+  if (!is_disk) return error;
+  return Error(error.code(),
+               what + "; make room there, or set run.dir or checkpoint.dir to another disk");
+}
+
 // Records the failure in the run folder: as an event, and in logs that end without a message.
 void tell_failure(const Config& config, const WorkerError& error) {
   record_failure(config.run.dir, error.rank(), error);
@@ -94,6 +107,26 @@ void tell_failure(const Config& config, const WorkerError& error) {
     if (rank == error.rank() && error.in_its_log()) continue;
     if (error.code() != ErrorCode::kBusy && fs::exists(file)) log::append_error(file, error.what());
   }
+}
+
+// Where the run lies, and whether this start begins it: what to look for on any later day.
+std::string run_line(const Config& config) {
+  const std::string folder = absolute_path(config.run.dir);
+  std::error_code ignored;
+  if (config.run.resume == "never" || !fs::exists(fs::path(folder) / "config.toml", ignored)) {
+    return fmt::format("a new run, in {}", folder);
+  }
+  int64_t newest = 0;
+  const std::string checkpoints = checkpoint_dir(config);
+  if (!is_object_url(checkpoints) && fs::is_directory(checkpoints, ignored)) {
+    for (const CheckpointInfo& info : list_checkpoints(checkpoints)) {
+      newest = std::max(newest, info.step);
+    }
+  }
+  return newest == 0
+             ? fmt::format("going on with the run in {}", folder)
+             : fmt::format("going on with the run in {}, whose newest checkpoint is of step {}",
+                           folder, newest);
 }
 
 void say(const std::vector<std::string>& lines) {
@@ -167,6 +200,7 @@ int start_workers(const ConfigOptions& options, const Config& config,
       fs::path(config.run.dir) / "logs" / fmt::format("supervisor-{}.log", node_name());
   make_folders(log.parent_path());
   log::start(log.string());
+  log::info("{}", run_line(config));
   const RendezvousRoot root = root_of(config);
   if (is_etcd_address(config.launch.rendezvous)) launch.ranks_meet = root.store;
   const NodeRange nodes = *parse_node_range(config.launch.nodes);
@@ -248,6 +282,8 @@ void start_log(const Config& config, const RankInfo& rank_info) {
   }
   if (rank_info.heartbeats >= 0) answer_with_stacks(file);
   if (rank_info.rank > 0 || rank_info.generation > 1) return;
+  rank_info.parent_pid != 0 ? log::info_to_file(run_line(config))
+                            : log::info("{}", run_line(config));
   for (const std::string& note : run_length_notes(config)) log::info("{}", note);
   for (const std::string& note : schedule_warnings(config)) log::warn("{}", note);
   for (const std::string& note : settings_without_effect(config, rank_info.heartbeats >= 0)) {
@@ -295,14 +331,14 @@ int train(const Config& config, const RankInfo& rank_info) {
     return outcome == TrainOutcome::kStopped ? kExitRequeue : kExitDone;
   } catch (const std::exception& exception) {
     // If this program started the workers, the parent records the failure.
-    const Error error = to_error(exception);
+    const Error error = trains ? to_error(exception) : with_advice(to_error(exception));
     if (rank_info.rank == 0 && rank_info.parent_pid == 0 && (trains || !is_mistake(error.code()))) {
       record_failure(config.run.dir, rank_info.rank, error);
     }
     if (trains && rank_info.launcher.empty() && !is_mistake(error.code())) {
       log::info("nothing starts this worker again: launch.supervise = true would");
     }
-    throw;
+    throw error;
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/parallel.h"
+#include "skein/base/watched_file.h"
 #include "skein/data/corpus_files.h"
 #include "skein/data/shard_set.h"
 #include "skein/data/text_column.h"
@@ -30,7 +31,7 @@ constexpr int kOpenAtOnce = 24;
 
 struct Corpus::File {
   fs::path path;
-  MappedFile map;
+  WatchedFile map;
   std::shared_ptr<CachedObject> object;  // in place of the map
   std::span<const std::byte> bytes;      // of them, or of from_bytes()
   bool is_open = false;
@@ -101,7 +102,7 @@ void Corpus::open_file(File& file, arrow::MemoryPool* pool) {
     }
     file.bytes = file.object->bytes();
   } else if (!file.is_open) {
-    file.map = MappedFile(file.path);
+    file.map = WatchedFile(file.path);
     file.bytes = file.map.bytes();
   }
   const ArrowBytes bytes = file.object ? ArrowBytes(*file.object) : ArrowBytes(file.bytes);
@@ -139,6 +140,7 @@ void Corpus::forget(std::string_view text) const {
   if (after == files_by_address_.begin()) return;
   const File& file = **std::prev(after);
   if (!file.holds(data) || file.object) return;  // decoded, so not in the map
+  file.map.note_read();
   const auto bytes = static_cast<int64_t>(text.size());
   if (file.read_bytes->fetch_add(bytes) % kForgetFileBytes + bytes >= kForgetFileBytes) {
     return file.map.forget(file.bytes);
@@ -151,6 +153,15 @@ void Corpus::forget(std::string_view text) const {
 
 void Corpus::forget_all() const {
   for (const File& file : files_) file.map.forget(file.bytes);
+}
+
+std::string Corpus::check_unchanged() const {
+  std::string moved;
+  for (const File& file : files_) {
+    const std::string became = file.map.check();
+    if (moved.empty() && !became.empty()) moved = file.path.string() + " " + became;
+  }
+  return moved;
 }
 
 const Corpus::Chunk& Corpus::chunk_of(int64_t index) const {
@@ -166,6 +177,7 @@ const Corpus::Chunk& Corpus::chunk_of(int64_t index) const {
 
 HeldText Corpus::document(int64_t index) const {
   const Chunk& chunk = chunk_of(index);
+  chunk.file->map.note_read();
   return chunk.column.document(index - chunk.first_document);
 }
 
@@ -176,6 +188,7 @@ int64_t Corpus::document_bytes(int64_t index) const {
 
 HeldText Corpus::part(int64_t index, int64_t begin, int64_t num_bytes) const {
   const Chunk& chunk = chunk_of(index);
+  chunk.file->map.note_read();
   return chunk.column.part(index - chunk.first_document, begin, num_bytes);
 }
 

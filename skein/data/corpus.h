@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -93,6 +94,11 @@ class Corpus {
   // objects both do nothing: the cache drops what was not used for longest.
   void forget(std::string_view text) const;
   void forget_all() const;
+
+  // Looks at the files that were read since the last call. Throws Error{kInvalid} for one that was
+  // changed since it was opened. Returns what is to be said of the first whose name is gone or is
+  // another file's by now, "web.arrow was removed", or nothing: the corpus is what was opened.
+  std::string check_unchanged() const;
 
   const fs::path& path() const { return path_; }
 

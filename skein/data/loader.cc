@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "skein/base/error.h"
+#include "skein/base/lost_pages.h"
 
 namespace skein {
 namespace {
@@ -16,6 +17,17 @@ constexpr int kNiceness = 10;
 // On Linux a nice value belongs to the thread, and threads that it starts inherit it. It is no
 // error if the system refuses to change it.
 void lower_priority() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness); }
+
+// Of text that could not be read there are zeros, which may be no corpus, or look like one.
+void fill(Packer& packer, Batch& batch) {
+  try {
+    packer.fill(batch);
+  } catch (const Error&) {
+    require_no_lost_pages();
+    throw;
+  }
+  require_no_lost_pages();
+}
 
 }  // namespace
 
@@ -59,7 +71,7 @@ void Loader::produce() {
         packer_.skip(1);
         continue;
       }
-      packer_.fill(slot.batch);
+      fill(packer_, slot.batch);
       slot.batch.step = next_step_++;
       packer_.states(slot.states_after);
       lock.lock();
@@ -114,7 +126,7 @@ void ValidationBatches::rewind() {
 
 const Batch* ValidationBatches::next() {
   if (batch_.step == num_batches_) return nullptr;
-  packer_.fill(batch_);
+  fill(packer_, batch_);
   ++batch_.step;
   return &batch_;
 }

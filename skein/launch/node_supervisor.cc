@@ -296,26 +296,6 @@ void NodeSupervisor::ended(int index, int status) {
   tell(ending, failure->message);
 }
 
-void NodeSupervisor::handle(int signal) {
-  if (signal == SIGCHLD || signal == wake_signal()) return;
-  const bool at_once = signal == SIGINT && std::exchange(interrupted_, true);
-  stop_requested_ = true;
-  supervisor_.asked_to_stop(signal, at_once, boot_millis());
-  perform();
-}
-
-void NodeSupervisor::ask_workers(int signal) {
-  if (!crew_) return;
-  if (signal == kRegroup) return send_all(SIGUSR2);
-  // On a terminal workers get Ctrl-C themselves, and a second SIGINT would end them at once.
-  send_all(signal == SIGINT ? SIGTERM : signal);
-}
-
-void NodeSupervisor::send_all(int signal) {
-  if (!crew_) return;
-  for (const WorkerProcess& worker : crew_->workers) worker.send(signal);
-}
-
 void NodeSupervisor::write_stacks(const Action& action) {
   failure_ = WorkerFailure{.rank = crew_->first_rank + action.worker,
                            .code = ErrorCode::kInternal,

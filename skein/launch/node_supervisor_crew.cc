@@ -1,9 +1,11 @@
-// The workers of a generation on this machine: how they are started, and what is left of them.
+// The workers of a generation on this machine: how they are started and asked to stop, and what is
+// left of them.
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
@@ -21,6 +23,7 @@ constexpr int kTrustedAttempts = 2;
 
 void clear(HeartbeatSlot& slot) {
   slot.progress = slot.step = slot.excused_until = slot.saved = slot.passed_on = slot.work_us = 0;
+  slot.stored = 0;
 }
 
 Millis launched_ms() { return static_cast<Millis>(process_start_seconds() * 1000); }
@@ -58,7 +61,7 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
   try {
     make_launch_folder(crew.rendezvous);
     for (int index = 0; index < launch_.num_workers; ++index) clear(heartbeats_.slot(index));
-    heartbeats_.is_over() = 0;
+    heartbeats_.is_over() = heartbeats_.stop_signal() = 0;
     heartbeats_.permitted_until() = supervisor_.permitted_until();
     // What keeps a start from its first step may lie in the process.
     if (generation.attempts > 1) staying_.clear();
@@ -154,6 +157,35 @@ std::optional<ReplicaEndpoint> NodeSupervisor::next_machine(
     log::warn("{} keeps no copies of the state of others", members[(i + 1) % members.size()].host);
   }
   return std::nullopt;
+}
+
+void NodeSupervisor::handle(int signal) {
+  if (signal == SIGCHLD || signal == wake_signal()) return;
+  const bool at_once = signal == SIGINT && std::exchange(interrupted_, true);
+  if (signal == SIGINT && !at_once) {
+    log::info("stopping after this step; Ctrl-C again ends without saving");
+  }
+  stop_requested_ = true;
+  const int64_t stored = heartbeats_.slot(0).stored;
+  supervisor_.asked_to_stop(signal, at_once, boot_millis());
+  perform();
+  if (at_once && exit_) {
+    exit_->message += stored > 0 ? fmt::format("; nothing was saved since step {}", stored)
+                                 : std::string("; nothing was saved so far");
+  }
+}
+
+void NodeSupervisor::ask_workers(int signal) {
+  if (!crew_) return;
+  if (signal == kRegroup) return send_all(SIGUSR2);
+  heartbeats_.stop_signal() = signal;
+  // On a terminal workers get Ctrl-C themselves, and a second SIGINT would end them at once.
+  send_all(signal == SIGINT ? SIGTERM : signal);
+}
+
+void NodeSupervisor::send_all(int signal) {
+  if (!crew_) return;
+  for (const WorkerProcess& worker : crew_->workers) worker.send(signal);
 }
 
 // Kills what still runs; what stays may be of the next one. The folder in which its ranks met is

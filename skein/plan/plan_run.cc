@@ -41,6 +41,12 @@ double expected_param_norm(const Config& config, const DecoderConfig& model) {
   return std::sqrt(squares);
 }
 
+// An upper bound: the newest ones may be permanent as well.
+int64_t checkpoints_at_once(const Config& config) {
+  const int64_t saves = num_saves(config), keep = config.checkpoint.keep;
+  return keep == 0 ? saves : std::min(saves, keep + 1 + num_permanent(config));
+}
+
 RunTotals run_totals(const Config& config, const DecoderConfig& model, double step_seconds,
                      int64_t checkpoint_bytes) {
   RunTotals totals;
@@ -49,10 +55,8 @@ RunTotals run_totals(const Config& config, const DecoderConfig& model, double st
   totals.tokens = totals.tokens_per_step * totals.steps;
   totals.seconds = step_seconds * static_cast<double>(totals.steps);
   totals.checkpoint_bytes = checkpoint_bytes;
-  const int64_t saves = num_saves(config), keep = config.checkpoint.keep;
   totals.num_permanent = num_permanent(config);
-  // An upper bound: the newest ones may be permanent as well.
-  totals.num_checkpoints = keep == 0 ? saves : std::min(saves, keep + 1 + totals.num_permanent);
+  totals.num_checkpoints = checkpoints_at_once(config);
   totals.disk_bytes = totals.num_checkpoints * checkpoint_bytes;
   if (config.model.init_from.empty()) {
     totals.initial_param_norm = expected_param_norm(config, model);

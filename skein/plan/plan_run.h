@@ -34,6 +34,9 @@ struct RunTotals {
 RunTotals run_totals(const Config& config, const DecoderConfig& model, double step_seconds,
                      int64_t checkpoint_bytes);
 
+// RunTotals::num_checkpoints.
+int64_t checkpoints_at_once(const Config& config);
+
 double expected_param_norm(const Config& config, const DecoderConfig& model);
 
 }  // namespace skein

@@ -8,6 +8,7 @@
 #include "skein/checkpoint/run_lock.h"
 #include "skein/config/config.h"
 #include "skein/record/event_fields.h"
+#include "skein/record/idle_starts.h"
 #include "skein/record/jsonl.h"
 #include "skein/record/spikes.h"
 
@@ -32,20 +33,13 @@ class ReportReader {
 
   void read_events(const fs::path& path) {
     report_.num_bad_lines += for_each_json_line(path, [&](const Json& json) {
-      const double time = number_or(json, "time", 0);
-      const std::string event = text_or_empty(json, "event");
-      if (event.empty()) {
+      if (text_or_empty(json, "event").empty()) {
         ++report_.num_bad_lines;
         return;
       }
-      report_.time.add_event(json);
-      if (event == "start") begin_start(time, json);
-      if (event == "roll_back")
-        begin_after(time, integer(json, "to_step").value_or(0), num_starts_);
-      if (time > 0) last_time_ = std::max(last_time_, time);
-      last_event_time_ = std::max(last_event_time_, time);
-      add_event(event, time, json);
+      idle_starts_.add(json, [this](const Json& counts) { read_event(counts); });
     });
+    idle_starts_.flush([this](const Json& counts) { read_event(counts); });
   }
 
   void read_metrics(const fs::path& path) {
@@ -88,12 +82,24 @@ class ReportReader {
     int64_t number;
   };
 
+  void read_event(const Json& json) {
+    const double time = number_or(json, "time", 0);
+    const std::string event = text_or_empty(json, "event");
+    report_.time.add_event(json);
+    if (event == "start") begin_start(time, json);
+    if (event == "roll_back") begin_after(time, integer(json, "to_step").value_or(0), num_starts_);
+    if (time > 0) last_time_ = std::max(last_time_, time);
+    last_event_time_ = std::max(last_event_time_, time);
+    add_event(event, time, json);
+  }
+
   void begin_start(double time, const Json& json) {
     if (const auto ceiling = json.find("ceiling_flops"); ceiling != json.end()) {
       if (ceiling->is_number()) report_.ceiling_flops = ceiling->get<double>();
     }
-    if (is_open_) vanished(last_event_time_);
+    if (is_open_ && !is_explained_) vanished(last_event_time_);
     is_open_ = true;
+    is_explained_ = has_failed_ = told_by_generation_ = false;
     ++num_starts_;
     report_.end = RunReport::End::kUnknown;
     begin_after(time, integer(json, "step").value_or(0),
@@ -129,7 +135,15 @@ class ReportReader {
       failure.rank = integer(json, "rank");
       failure.fatal = fatal != json.end() && fatal->is_boolean() && fatal->get<bool>();
       if (failure.fatal) end_with(RunReport::End::kFailed);
+      // Of several machines, the one that failed may say so after another has begun again.
+      const bool is_told = !failure.fatal && told_by_generation_ && !report_.failures.empty() &&
+                           report_.failures.back().reason.find(failure.reason) != std::string::npos;
+      if (is_told) report_.failures.pop_back();
+      told_by_generation_ = false;
+      has_failed_ |= failure.rank.has_value();
       report_.failures.push_back(std::move(failure));
+    } else if (event == "generation") {
+      begin_generation(time, json);
     } else if (event == "checkpoint_commit") {
       ++report_.num_checkpoints;
       report_.last_checkpoint_step = integer(json, "step");
@@ -143,6 +157,16 @@ class ReportReader {
       report_.last_stop_reason = text_or_empty(json, "reason");
       end_with(RunReport::End::kStopped);
     }
+  }
+
+  // The supervisor says why the one before ended, unless a worker's failure was written down.
+  void begin_generation(double time, const Json& json) {
+    if (is_open_ && !has_failed_) {
+      report_.failures.push_back(
+          {.time = time, .reason = text_or_empty(json, "reason"), .fatal = false});
+      told_by_generation_ = true;
+    }
+    is_explained_ = true;
   }
 
   void end_with(RunReport::End end) {
@@ -171,8 +195,12 @@ class ReportReader {
   std::map<std::pair<int64_t, std::string>, float> validations_;  // by step and set
   std::vector<Start> starts_;                                     // and roll-backs
   int64_t num_starts_ = 0;
-  size_t next_start_ = 0;  // the first start with no later step so far
-  bool is_open_ = false;   // the newest start has neither stopped nor failed so far
+  size_t next_start_ = 0;            // the first start with no later step so far
+  bool is_open_ = false;             // the newest start has neither stopped nor failed so far
+  bool is_explained_ = false;        // a generation follows it, which says why it ended
+  bool has_failed_ = false;          // a worker of it has, and training goes on
+  bool told_by_generation_ = false;  // the newest failure is what a generation said
+  IdleStarts idle_starts_;
   double last_time_ = 0;
   double last_event_time_ = 0;
 };

@@ -138,6 +138,55 @@ TEST(Report, AStartWithoutAnEndIsAFailure) {
   EXPECT_EQ(elsewhere.failures.size(), 1u);
 }
 
+// Running a finished run again does nothing, a day later or twice.
+TEST(Report, AStartThatDidNothingIsLeftOut) {
+  const fs::path folder = fresh_run("report_idle");
+  {
+    std::ofstream events(folder / "events.jsonl"), metrics(folder / "metrics.jsonl");
+    events << event_line(100, "start", {{"step", 0}, {"number", 1}}) << "\n"
+           << event_line(106.5, "stop", {{"step", 6}, {"reason", "done"}}) << "\n";
+    for (int step = 1; step <= 6; ++step) {
+      metrics << metrics_line(step_at(step, 100 + step)) << "\n";
+    }
+  }
+  const OrderedJson before = report_json(read_report(folder));
+  for (int number = 2; number <= 3; ++number) {
+    std::ofstream(folder / "events.jsonl", std::ios::app)
+        << event_line(90'000 * number, "start", {{"step", 6}, {"number", number}}) << "\n"
+        << event_line(90'000 * number + 1, "stop", {{"step", 6}, {"reason", "done"}}) << "\n";
+  }
+  EXPECT_EQ(report_json(read_report(folder)).dump(), before.dump());
+  // One that trains on, since run.steps is higher by now, counts.
+  std::ofstream(folder / "events.jsonl", std::ios::app)
+      << event_line(400'000, "start", {{"step", 6}, {"number", 4}}) << "\n";
+  const RunReport report = read_report(folder);
+  EXPECT_EQ(report.num_restarts, 1);
+  EXPECT_GT(report.wall_seconds(), 300'000);
+}
+
+// A worker was killed: its supervisor wrote that down and began a generation.
+TEST(Report, AWorkerThatWasKilledIsOneFailure) {
+  const fs::path folder = fresh_run("report_one_failure");
+  const std::string killed = "rank 1 was killed by signal 9 (SIGKILL)";
+  const std::string start = event_line(100, "start", {{"step", 0}}) + "\n";
+  const std::string failure =
+      event_line(110, "failure", {{"rank", 1}, {"reason", killed}, {"fatal", false}}) + "\n";
+  const std::string generation =
+      event_line(110.1, "generation",
+                 {{"generation", 2}, {"reason", "killed at step 7: " + killed}}) +
+      "\n";
+  const std::string again = event_line(111, "start", {{"step", 6}, {"generation", 2}}) + "\n" +
+                            event_line(120, "stop", {{"step", 9}, {"reason", "done"}}) + "\n";
+  for (const std::string& told : {failure + generation, generation + failure, generation}) {
+    std::ofstream(folder / "events.jsonl") << start + told + again;
+    const RunReport report = read_report(folder);
+    ASSERT_EQ(report.failures.size(), 1u) << told;
+    EXPECT_NE(report.failures[0].reason.find(killed), std::string::npos);
+    EXPECT_FALSE(report.failures[0].fatal);
+    EXPECT_EQ(report.num_restarts, 1);
+  }
+}
+
 TEST(Report, TheLastFailureIsShownWithItsText) {
   const fs::path folder = fresh_run("report_failed");
   std::ofstream(folder / "events.jsonl")

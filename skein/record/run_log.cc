@@ -116,6 +116,16 @@ void RunLog::tell_other_arithmetic() {
       before, scale_.arithmetic);
 }
 
+bool RunLog::has_stopped() const {
+  bool stopped = false;
+  for_each_json_line(dir_ / "events.jsonl", [&](const Json& json) {
+    const std::string event = text_or(json, "event", "");
+    const bool fatal = event == "failure" && bool_or(json, "fatal", false);
+    if (event == "start" || event == "stop" || fatal) stopped = event == "stop";
+  });
+  return stopped;
+}
+
 void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
   begin_after(step);
   if (step > 0) tell_other_arithmetic();
@@ -287,7 +297,7 @@ void RunLog::nothing_to_do(int64_t step) {
   say(fmt::format(
       "step {} is done and run.steps is {}: nothing to do; set run.steps higher to go on", step,
       config_.run.steps));
-  stop(step, "done");
+  if (number_ > 0) stop(step, "done");
 }
 
 void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire) {

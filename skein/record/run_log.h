@@ -60,6 +60,9 @@ class RunLog {
     std::string why;                  // why the run starts from that checkpoint, for people
     std::span<const Change> changes;  // of the configuration since that checkpoint
   };
+  // Whether the newest start in the run folder ended with `stop`. A start that has nothing to do
+  // after it writes no event, so that no time is waited for it and none is its own.
+  bool has_stopped() const;
   // Training begins after `step`, with weights from the path `from` ("": random weights).
   void start(int64_t step, const std::string& from, const Beginning& beginning);
   // The run goes back to the state after `to_step`, because of what the steps up to `step` did.

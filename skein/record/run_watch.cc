@@ -38,10 +38,12 @@ void RunWatch::set_cluster(const Cluster& cluster) {
 
 // Events first: they say to which start a step belongs.
 void RunWatch::read_on() {
-  events_.read([this](const Json& json) SKEIN_REQUIRES(mutex_) { add_event(json); });
-  metrics_.read([this](const Json& json) SKEIN_REQUIRES(mutex_) {
+  const auto add = [this](const Json& json) SKEIN_REQUIRES(mutex_) { add_event(json); };
+  events_.read([&](const Json& json) SKEIN_REQUIRES(mutex_) { idle_starts_.add(json, add); });
+  metrics_.read([&](const Json& json) SKEIN_REQUIRES(mutex_) {
     const std::optional<StepMetrics> metrics = parse_metrics(json);
     if (!metrics) return;
+    idle_starts_.flush(add);
     ledger_.add_step(*metrics);
     spikes_.observe(metrics->grad_norm);
     newest_ = metrics;

@@ -12,6 +12,7 @@
 
 #include "skein/base/mutex.h"
 #include "skein/config/config.h"
+#include "skein/record/idle_starts.h"
 #include "skein/record/jsonl.h"
 #include "skein/record/prometheus_text.h"
 #include "skein/record/spikes.h"
@@ -47,6 +48,7 @@ class RunWatch {
   Mutex mutex_;
   JsonlTail events_ SKEIN_GUARDED_BY(mutex_), metrics_ SKEIN_GUARDED_BY(mutex_);
   Cluster cluster_ SKEIN_GUARDED_BY(mutex_);
+  IdleStarts idle_starts_ SKEIN_GUARDED_BY(mutex_);
   TimeLedger ledger_ SKEIN_GUARDED_BY(mutex_);
   SpikeDetector spikes_ SKEIN_GUARDED_BY(mutex_);
   std::optional<StepMetrics> newest_ SKEIN_GUARDED_BY(mutex_);

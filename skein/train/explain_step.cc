@@ -8,6 +8,8 @@
 #include "skein/config/run_identity.h"
 #include "skein/config/run_skips.h"
 #include "skein/data/corpus_origins.h"
+#include "skein/record/event_fields.h"
+#include "skein/record/jsonl.h"
 #include "skein/train/replica.h"
 
 namespace skein {
@@ -53,6 +55,27 @@ int num_readers(const Config& config) {
   return static_cast<int>(std::min(cores, config.batch.global_sequences));
 }
 
+// The newest step that the run wrote down, also where it went back since; nothing: it wrote none.
+std::optional<int64_t> newest_step(const fs::path& run) {
+  constexpr size_t kEndBytes = 1 << 20;
+  std::optional<int64_t> newest;
+  for_each_json_line(
+      run / "metrics.jsonl",
+      [&](const Json& json) { newest = std::max(newest.value_or(0), integer_or(json, "step", 0)); },
+      kEndBytes);
+  return newest;
+}
+
+// The step after the newest one may have been what ended the run.
+void check_was_trained(const Config& config, int64_t step) {
+  const std::optional<int64_t> newest = newest_step(config.run.dir);
+  const int64_t planned = config.run.steps;
+  const int64_t most = newest ? std::min(planned, *newest + 1) : planned;
+  if (planned <= 0 || step <= most) return;
+  fail(ErrorCode::kUsage, "the run in {} has {} steps{}: expected a step up to {}, found {}",
+       config.run.dir, newest.value_or(planned), most == planned ? "" : " so far", most, step);
+}
+
 class Explainer {
  public:
   Explainer(const Config& config, const StepQuestion& question)
@@ -63,6 +86,7 @@ class Explainer {
     answer_.batch = question.batch > 0 ? question.batch : skipped_.batch_of(question.step);
     answer_.step = skipped_.steps_before(answer_.batch) + 1;
     answer_.is_skipped = skipped_.contains(answer_.batch);
+    if (!answer_.is_skipped) check_was_trained(config_, answer_.step);
     checkpoint_ = checkpoint_before(config_, answer_.step - 1);
     if (checkpoint_) {
       check_is_of_run(config_, inputs_, *checkpoint_);

@@ -286,7 +286,7 @@ void NewRunFolder::remove_checkpoint_folder() const {
   std::error_code ignored;
   if (fs::equivalent(checkpoints_.folder, run_.folder, ignored)) return;
   try {
-    const RunLock lock(checkpoints_.folder);
+    const RunLock lock(checkpoints_.folder, {.names_holder = false});
     if (!list_checkpoints(checkpoints_.folder).empty()) return;
     FileOps().remove_tree(checkpoints_.folder / ".lock");
   } catch (const Error&) {
@@ -297,7 +297,7 @@ void NewRunFolder::remove_checkpoint_folder() const {
 
 void NewRunFolder::remove_what_was_made() const {
   if (!fs::is_directory(run_.folder) || has_begun()) return;
-  const RunLock lock(run_.folder);
+  const RunLock lock(run_.folder, {.names_holder = false});
   if (has_begun()) return;
   remove_checkpoint_folder();
   const FileOps ops;

@@ -1,8 +1,10 @@
 #include "skein/train/run_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "skein/base/error.h"
@@ -94,6 +96,25 @@ TEST_F(RunFolder, InUseByAnotherIsLeftAlone) {
     fs::create_directories(dir / "logs");
   }
   EXPECT_TRUE(fs::exists(dir / "logs"));
+}
+
+// A file may be made there, but nothing be written to it.
+TEST_F(RunFolder, AFullDiskDoesNotKeepWhatAStartMade) {
+  const Config full = config("a/run");
+  struct rlimit before {};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  {
+    const NewRunFolder guard(full);
+    fs::create_directories(fs::path(full.run.dir) / "logs");
+    fs::create_directories(checkpoint_dir(full));
+    const struct rlimit none = {0, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+    EXPECT_THROW(RunLock(full.run.dir), Error);
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(fs::exists(folder_ / "a"));
 }
 
 TEST_F(RunFolder, CopiesServeWhereTheOriginalIsGone) {

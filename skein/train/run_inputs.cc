@@ -1,6 +1,7 @@
 #include "skein/train/run_inputs.h"
 
 #include "skein/base/log.h"
+#include "skein/base/lost_pages.h"
 #include "skein/base/units.h"
 #include "skein/compile/step_programs.h"
 #include "skein/objects/object_url.h"
@@ -60,6 +61,20 @@ void RunInputs::warn_of_small_cache(int64_t num_lanes) const {
       config_.data.cache_bytes, num_lanes, format_bytes(needed), needed);
 }
 
+void RunInputs::check_unchanged() {
+  const auto check = [this](const Corpus& corpus) {
+    const std::string moved = corpus.check_unchanged();
+    if (moved.empty() || !told_moved_.insert(&corpus).second) return;
+    log::warn(
+        "{} while the run reads it: the run goes on with the text that it opened; its next start "
+        "needs that text in the place of the corpus {}",
+        moved, corpus.path().string());
+  };
+  require_no_lost_pages();
+  for (size_t i = 0; i < training().parts().size(); ++i) check(training_corpus(i));
+  for (const ValidationSet& set : validation_sets_) check(set.feed.corpus(0));
+}
+
 RunContent RunInputs::content() const {
   RunContent content;
   content.tokenizer = tokenizer_->content_hash();
@@ -76,6 +91,7 @@ RunContent RunInputs::content() const {
     content.validation =
         corpus_fingerprint(validation_sets_.front().feed.mixture().corpus(0).source());
   }
+  require_no_lost_pages();
   return content;
 }
 

@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "skein/config/config.h"
@@ -30,6 +31,9 @@ class RunInputs {
   const Mixture& training() const { return training_->mixture(); }
   const Corpus& training_corpus(size_t part) const { return training_->corpus(part); }
   RunContent content() const;
+  // Throws Error{kInvalid | kIo} where a corpus is not the text that was opened any more, as far as
+  // it was read since the last call. Costs nothing of files that were not.
+  void check_unchanged();
 
   // A corpus to validate on, and this rank's lanes of it.
   struct ValidationSet {
@@ -57,6 +61,7 @@ class RunInputs {
   DecoderConfig model_;
   std::optional<DataFeed> training_;
   std::list<ValidationSet> validation_sets_;
+  std::set<const Corpus*> told_moved_;
 };
 
 }  // namespace skein

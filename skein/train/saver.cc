@@ -80,4 +80,14 @@ void Saver::end() {
   collect();
 }
 
+void Saver::require_saved() const {
+  if (!failure_) return;
+  const std::string advice =
+      failure_->code() == ErrorCode::kNoSpace
+          ? "free space there, lower checkpoint.keep or set checkpoint.dir to another disk; "
+          : "";
+  fail(failure_->code(), "{}; {}the same command then goes on from step {}", failure_->what(),
+       advice, good_step_);
+}
+
 }  // namespace skein

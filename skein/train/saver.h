@@ -2,8 +2,8 @@
 //
 // Ranks   all ranks begin the same saves, after the same steps
 // Errors  collect() and end() throw Error{kNotFinite}, since any later save would hold the same bad
-//         state. Other failures are logged and kept in failure(): training continues, and a later
-//         save may succeed
+//         state. Other failures are logged: training continues, and a later save may succeed;
+//         require_saved() throws that of the last one
 #pragma once
 
 #include <atomic>
@@ -42,12 +42,13 @@ class Saver {
   void collect();
   // Waits for the save that is under way, then does the same.
   void end();
+  // After the last save: throws where it failed, with what to do about it.
+  void require_saved() const;
   // After the loss of a rank: saves under way stop waiting for other ranks.
   void expect_no_peers() { peer_lost_ = true; }
 
   int64_t saved_step() const { return saved_step_; }  // of the newest save that was begun
   int64_t good_step() const { return good_step_; }    // of the newest complete checkpoint
-  const std::optional<Error>& failure() const { return failure_; }  // of the newest save that ended
 
  private:
   CheckpointWriterOptions options(const Config& config, const std::string& start_id);

@@ -1,8 +1,14 @@
 #include "skein/train/signals.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 
 namespace skein {
 namespace {
@@ -10,13 +16,46 @@ namespace {
 constexpr int kSignals[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGUSR2};
 static_assert(std::size(kSignals) == StopSignals::kCount);
 
-// A signal handler takes no context, so the flag is global.
+// A signal handler takes no context, so these are global.
 std::atomic<int> stop_signal{0};
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<int> interrupts{0};
+std::atomic<int64_t> saved_step{0};
+std::atomic<bool> tells_signals{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+
+void put(std::string_view text) {
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nobody could be told
+}
+
+void tell_interrupt(bool is_first) {
+  if (!tells_signals) return;
+  const int saved_errno = errno;
+  if (::isatty(STDERR_FILENO) == 1) put("\r\033[K");  // the progress line
+  if (is_first) {
+    put("stopping after this step; Ctrl-C again ends without saving\n");
+  } else if (const int64_t step = saved_step; step == 0) {
+    put("ended without saving: nothing was saved so far\n");
+  } else {
+    std::array<char, 20> digits{};
+    const char* end = std::to_chars(digits.begin(), digits.end(), step).ptr;
+    put("ended without saving: nothing was saved since step ");
+    put({digits.data(), static_cast<size_t>(end - digits.data())});
+    put("\n");
+  }
+  errno = saved_errno;
+}
 
 // To stop for good goes before stopping for another machine.
 void remember(int signal) {
   int none = 0;
+  if (signal == SIGINT) {
+    const bool is_first = interrupts.fetch_add(1) == 0;
+    tell_interrupt(is_first);
+    if (!is_first) {  // ends the process as soon as the handler returns
+      ::signal(SIGINT, SIG_DFL);
+      ::raise(SIGINT);
+    }
+  }
   if (signal == SIGUSR2) {
     stop_signal.compare_exchange_strong(none, signal, std::memory_order_relaxed);
   } else {
@@ -26,13 +65,14 @@ void remember(int signal) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
-  stop_signal = 0;
+StopSignals::StopSignals(bool tells) {
+  stop_signal = interrupts = 0;
+  saved_step = 0;
+  tells_signals = tells;
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     struct sigaction action {};
     action.sa_handler = remember;
-    // After the first SIGINT the default action is back: the second one ends the process.
-    action.sa_flags = SA_RESTART | (kSignals[i] == SIGINT ? SA_RESETHAND : 0);
+    action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
     sigaction(kSignals[i], nullptr, &former_[i]);
     // Under nohup, closing the terminal is no request to stop.
@@ -46,6 +86,8 @@ StopSignals::~StopSignals() {
 }
 
 int StopSignals::requested() const { return stop_signal.load(std::memory_order_relaxed); }
+
+void StopSignals::note_saved(int64_t step) { saved_step.store(step, std::memory_order_relaxed); }
 
 std::string signal_name(int signal) {
   const char* abbreviation = sigabbrev_np(signal);

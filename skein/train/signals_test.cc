@@ -53,7 +53,21 @@ TEST(StopSignals, ASecondInterruptEndsTheProcess) {
     raise(SIGINT);
     _exit(4);
   };
-  EXPECT_EXIT(interrupted_twice(), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(interrupted_twice(), testing::KilledBySignal(SIGINT), "^$");
+}
+
+TEST(StopSignals, InterruptsAreAnsweredAtOnce) {
+  const auto interrupted_twice = [](int64_t saved) {
+    StopSignals stop(/*tells=*/true);
+    stop.note_saved(saved);
+    raise(SIGINT);
+    raise(SIGINT);
+    _exit(4);
+  };
+  EXPECT_EXIT(interrupted_twice(120), testing::KilledBySignal(SIGINT),
+              "^stopping after this step; Ctrl-C again ends without saving\n"
+              "ended without saving: nothing was saved since step 120\n$");
+  EXPECT_EXIT(interrupted_twice(0), testing::KilledBySignal(SIGINT), "nothing was saved so far");
 }
 
 TEST(StopSignals, NamesSignals) {

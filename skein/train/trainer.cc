@@ -12,6 +12,7 @@
 #include "skein/tensor/fp8.h"
 #include "skein/train/consensus.h"
 #include "skein/train/device_ceiling.h"
+#include "skein/train/disk_check.h"
 #include "skein/train/in_step.h"
 #include "skein/train/memory_check.h"
 #include "skein/train/run_algorithms.h"
@@ -25,6 +26,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
       world_(world),
       start_id_(std::move(start_id)),
       local_rank_(local_rank),
+      signals_(is_first() && !heartbeat::has_supervisor()),
       schedule_(learning_rate_schedule(config.optimizer)) {
   if (is_first()) {
     locks_.emplace(lock_run(config_));
@@ -108,6 +110,7 @@ void Trainer::allocate() {
   tell_arenas();
   saver_ = std::make_unique<Saver>(config_, world_, *device_, start_id_, std::move(state),
                                    log_ ? &*log_ : nullptr);
+  warn_of_lack_of_disk();
   if (config_.run.check_state && world_.size() > 1) {
     if (!device_->own_memory()) {
       check_ = std::make_unique<StateCheck>(
@@ -162,6 +165,16 @@ void Trainer::tell_arenas() const {
   is_first() ? log::info_to_file(text) : log::info("{}", text);
 }
 
+void Trainer::warn_of_lack_of_disk() {
+  double bytes = 0;
+  for (const StateTensor& tensor : saver_->tensors()) {
+    bytes += static_cast<double>(tensor.spec.stored_bytes());
+  }
+  const auto of_all = static_cast<int64_t>(sum_over_ranks(world_, bytes));
+  const std::string told = is_first() ? lack_of_disk(config_, of_all) : "";
+  if (!told.empty()) log::warn("{}", told);
+}
+
 bool Trainer::has_memory_for_copies(const StepSpec& spec) {
   const auto lack =
       lacks_memory_for(world_, *device_, config_, spec, programs_, saver_->snapshot_bytes(),
@@ -209,7 +222,9 @@ void Trainer::begin() {
     if (step_ < config_.run.steps) {
       write_run_folder(config_, inputs_->model(), inputs_->tokenizer());
     }
-    log_->start(step_, beginning_->from(), beginning_->said());
+    if (!has_nothing_to_do() || !log_->has_stopped()) {
+      log_->start(step_, beginning_->from(), beginning_->said());
+    }
   }
   beginning_->forget();
 }
@@ -230,6 +245,7 @@ void Trainer::restore() {
   heartbeat::reach_step(step_);
   if (copies_) copies_->go_on_from(step_);
   saver_->go_on_from(beginning_->stored_step(), beginning_->start().parent);
+  note_saves();
   wait_for_all(world_, "every rank has its state");
   if (check_) in_step(step_, *device_, [&] { check_->vote(); });
   LoaderOptions options = lanes();

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 
+#include "skein/base/lost_pages.h"
 #include "skein/compile/wire.h"
 #include "skein/config/config.h"
 #include "skein/data/skipped_batches.h"
@@ -54,6 +55,7 @@ class Trainer {
   void lay_out();
   void allocate();
   void tell_arenas() const;
+  void warn_of_lack_of_disk();
   bool has_memory_for_copies(const StepSpec& spec);
   void agree_on_algorithms();
   void begin();
@@ -78,7 +80,13 @@ class Trainer {
   double ceiling(DType dtype);
   double measure_ceiling(DType dtype);
   bool stop_requested();
+  int stop_signal() const;
+  void note_saves();
+  bool has_nothing_to_do() const {
+    return step_ >= config_.run.steps && saver_->saved_step() == step_;
+  }
   void leave_out(double seconds);
+  void check_corpora();
   bool is_first() const { return world_.rank() == 0; }
 
   Config config_;
@@ -87,6 +95,7 @@ class Trainer {
   int local_rank_;
   std::optional<RunLocks> locks_;  // on rank 0 only
   StopSignals signals_;
+  LostPages lost_pages_;
   std::optional<RunLog> log_;  // on rank 0 only
   std::unique_ptr<RunInputs> inputs_;
   std::unique_ptr<Beginning> beginning_;
@@ -111,9 +120,10 @@ class Trainer {
     double wait_seconds;
   };
   std::deque<StepUnderWay> under_way_;
-  std::chrono::steady_clock::time_point step_clock_;  // when the last step ended
-  int64_t begun_ = 0;                                 // steps that were started
-  int64_t step_ = 0;                                  // steps whose results were read
+  std::chrono::steady_clock::time_point step_clock_;     // when the last step ended
+  std::chrono::steady_clock::time_point corpora_clock_;  // when corpora were last looked at
+  int64_t begun_ = 0;                                    // steps that were started
+  int64_t step_ = 0;                                     // steps whose results were read
   int64_t tokens_ = 0;
   SpikeDetector spikes_;    // the same on all ranks, since gradient norms are
   SkippedBatches skipped_;  // that no step trains on

@@ -15,6 +15,8 @@
 namespace skein {
 namespace {
 
+constexpr double kCheckCorporaSeconds = 3;  // and before each save
+
 Stop asked_for(const StopSignals& signals) {
   const int signal = signals.requested();
   return signal == 0 ? Stop::kNo : signal == SIGUSR2 ? Stop::kRegroup : Stop::kYes;
@@ -28,6 +30,20 @@ Stop asked_for(const StopSignals& signals) {
 bool Trainer::stop_requested() {
   if (world_.size() == 1) stop_ = std::max(stop_, asked_for(signals_));
   return stop_ != Stop::kNo;
+}
+
+// The supervisor passes on SIGTERM in place of SIGINT. Who was asked may be another machine, which
+// is not known here.
+int Trainer::stop_signal() const {
+  if (const int signal = heartbeat::stop_signal()) return signal;
+  const int signal = signals_.requested();
+  return signal == 0 ? SIGTERM : signal;
+}
+
+// For who ends the process without saving.
+void Trainer::note_saves() {
+  signals_.note_saved(saver_->good_step());
+  heartbeat::reach_checkpoint(saver_->good_step());
 }
 
 TrainOutcome Trainer::run() {
@@ -47,7 +63,7 @@ TrainOutcome Trainer::run() {
 }
 
 TrainOutcome Trainer::train_to_the_end() {
-  if (step_ >= config_.run.steps && saver_->saved_step() == step_) {
+  if (has_nothing_to_do()) {
     if (log_) log_->nothing_to_do(step_);
     return TrainOutcome::kFinished;
   }
@@ -67,7 +83,9 @@ TrainOutcome Trainer::train_to_the_end() {
     if (copies) save_to_memory();
     if (validates) validate();
     if (saves) save_checkpoint();
+    if (seconds_since(corpora_clock_) >= kCheckCorporaSeconds) check_corpora();
     saver_->collect();
+    note_saves();
   }
   finish_steps(0);
   if (divergence_) roll_back();  // it was asked to stop meanwhile
@@ -76,11 +94,11 @@ TrainOutcome Trainer::train_to_the_end() {
     validate();
   if (saver_->saved_step() != step_ && !regroups_in_memory()) save_checkpoint();
   saver_->end();
-  if (saver_->failure()) throw *saver_->failure();  // the final state is not on disk
-  const int signal = signals_.requested();
+  note_saves();
+  saver_->require_saved();
   const std::string why = !stopped                  ? "done"
                           : stop_ == Stop::kRegroup ? "regroup"
-                                                    : signal_name(signal == 0 ? SIGTERM : signal);
+                                                    : signal_name(stop_signal());
   const OrderedJson wire = {{"steps", counted_steps_}, {"collectives", wire_to_json(wire_)}};
   if (log_) {
     log_->stop(step_, why, wire);
@@ -216,8 +234,15 @@ void Trainer::validate(RunInputs::ValidationSet& set) {
   leave_out(seconds_since(start));
 }
 
+// What is committed was trained on the text that the run began with.
+void Trainer::check_corpora() {
+  in_step(step_, *device_, [&] { inputs_->check_unchanged(); });
+  corpora_clock_ = Clock::now();
+}
+
 TrainingState Trainer::state_to_save() {
   heartbeat::require_permit(fmt::format("step {} is not saved", step_));
+  check_corpora();
   if (check_) in_step(step_, *device_, [&] { check_->expect_unchanged(); });
   TrainingState state;
   state.step = state.schedule_step = step_;
