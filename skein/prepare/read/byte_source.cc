@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -220,6 +221,21 @@ std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std
   return std::make_unique<ZstdSource>(std::move(source), name);
 }
 
+int64_t most_expanded(int64_t num_read, int64_t max_expansion) {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  if (max_expansion == 0 || num_read > kAny / max_expansion) return kAny;
+  return std::max(kBombBytes, num_read * max_expansion);
+}
+
+void check_expansion(const std::string& name, int64_t num_read, int64_t num_given,
+                     int64_t max_expansion) {
+  if (num_given <= most_expanded(num_read, max_expansion)) return;
+  fail(ErrorCode::kUnsupported,
+       "{}: its first {} bytes give more than {} bytes, over {} times as much: a compression "
+       "bomb? --max-expansion 0 reads it nevertheless",
+       name, num_read, num_given, max_expansion);
+}
+
 std::unique_ptr<ByteSource> open_bytes(const fs::path& path, const ByteOptions& options) {
   auto num_read = std::make_shared<int64_t>(0);
   std::unique_ptr<ByteSource> source =
@@ -240,11 +256,7 @@ std::unique_ptr<ByteSource> open_bytes(const fs::path& path, const ByteOptions& 
       std::move(source), [num_read, limit = options.max_expansion, num_given = int64_t{0},
                           name = path.string()](int64_t num_bytes) mutable {
         num_given += num_bytes;
-        if (num_given <= kBombBytes || num_given / limit <= *num_read) return;
-        fail(ErrorCode::kUnsupported,
-             "{}: its first {} bytes give more than {} bytes, over {} times as much: a compression "
-             "bomb? --max-expansion 0 reads it nevertheless",
-             name, *num_read, num_given, limit);
+        check_expansion(name, *num_read, num_given, limit);
       });
 }
 

@@ -29,11 +29,16 @@ std::unique_ptr<ByteSource> gunzip(std::unique_ptr<ByteSource> source, const std
 std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std::string& name);
 
 struct ByteOptions {
-  // A compressed file that gives more than a GiB, and more than this many times its own size so
+  // A file that gives more than a GiB, and more than this many times its own size so
   // far, is taken for a bomb; 0: none is.
   int64_t max_expansion = 1000;
   std::function<void(int64_t)> on_read;  // is told the number of bytes of each read of the file
 };
+
+// How many bytes a file may give, of which so many were read. Int64's largest: any.
+int64_t most_expanded(int64_t num_read, int64_t max_expansion);
+void check_expansion(const std::string& name, int64_t num_read, int64_t num_given,
+                     int64_t max_expansion);
 
 // Opens `path`, and decompresses it if its name ends in .gz or .zst.
 std::unique_ptr<ByteSource> open_bytes(const fs::path& path, const ByteOptions& options = {});
