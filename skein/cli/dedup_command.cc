@@ -23,6 +23,7 @@ struct DedupCommand {
   std::string out, work;
   std::string exact = "text", near = "on", passages = "off", memory = "1GiB";
   std::string shard_index;  // "i/n"
+  std::string format;
   std::optional<int64_t> num_machines;
   DedupOptions dedup;
   bool slurm = false, json = false;
@@ -46,6 +47,7 @@ void set_options(DedupCommand& options) {
                                                              : Passage::kNone;
   dedup_options.memory_bytes = parse_bytes("--memory", options.memory);
   dedup_options.work = options.work;
+  if (!options.format.empty()) dedup_options.read.format = format_named(options.format);
   dedup_options.on_sent = show_sending;
   dedup_options.against.assign(options.against.begin(), options.against.end());
 }
@@ -77,6 +79,7 @@ std::vector<std::string> command_words(const DedupCommand& options) {
   add("--memory", options.memory);
   add("--text-column", dedup.read.text_column);
   add_flag(dedup.read.as_text, "--as-text");
+  if (!options.format.empty()) add("--format", options.format);
   add_flag(dedup.skip_invalid_lines, "--skip-invalid-lines");
   add_flag(dedup.overwrite, "--overwrite");
   add_flag(options.json, "--json");
@@ -85,7 +88,8 @@ std::vector<std::string> command_words(const DedupCommand& options) {
 }
 
 void print_reading(const PieceReport& read, const std::vector<std::string>& passed_over,
-                   const std::vector<std::string>& notes, const std::vector<std::string>& restart) {
+                   std::vector<std::string> notes, const std::vector<std::string>& restart) {
+  for (const std::string& line : by_content_lines(read)) notes.push_back(line);
   if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
   for (const std::string& line : restart) fmt::print(stderr, "{}\n", line);
   print_left_out({read.num_skipped_files, read.num_invalid_lines, read.num_invalid_utf8,
@@ -208,6 +212,7 @@ void add_dedup_command(CLI::App& group, CommandContext& context) {
                       "the key or column that holds the documents, text");
   command->add_flag("--as-text", dedup_options.read.as_text,
                     "take .json, .csv and the like as they stand, a document a file");
+  add_format_option(*command, options->format);
   command->add_flag("--skip-invalid-lines", dedup_options.skip_invalid_lines,
                     "pass over JSON lines that are not valid instead of stopping");
   command->add_flag("--overwrite", dedup_options.overwrite, "replace an output that exists");

@@ -106,9 +106,10 @@ std::vector<std::string> task_words(const IngestArguments& options,
   const IngestOptions defaults;
   add(ingest.text_column != defaults.text_column, {"--text-column", ingest.text_column});
   add(ingest.as_text, {"--as-text"});
+  add(!options.format.empty(), {"--format", options.format});
   add(ingest.skip_invalid_lines,
       {"--skip-invalid-lines", "--max-invalid-lines", fmt::format("{}", ingest.max_invalid_lines)});
-  add(options.invalid_utf8 != "fail", {"--invalid-utf8", options.invalid_utf8});
+  add(!options.invalid_utf8.empty(), {"--invalid-utf8", options.invalid_utf8});
   add(ingest.max_expansion != defaults.max_expansion,
       {"--max-expansion", std::to_string(ingest.max_expansion)});
   add(ingest.overwrite, {"--overwrite"});
@@ -121,10 +122,12 @@ std::vector<std::string> task_words(const IngestArguments& options,
 
 void run_ingest(IngestArguments& options, const std::vector<std::string>& command,
                 const std::function<void(const IngestReport&)>& on_report) {
-  const std::map<std::string, InvalidUtf8> policies = {{"fail", InvalidUtf8::kFail},
+  const std::map<std::string, InvalidUtf8> policies = {{"", InvalidUtf8::kFail},
+                                                       {"fail", InvalidUtf8::kFailAlways},
                                                        {"replace", InvalidUtf8::kReplace},
                                                        {"skip", InvalidUtf8::kSkip}};
   options.ingest.invalid_utf8 = policies.at(options.invalid_utf8);
+  if (!options.format.empty()) options.ingest.format = format_named(options.format);
   options.ingest.validation_out = options.validation_out;
   options.ingest.work = options.work;
   options.ingest.on_sent = show_sending;
@@ -168,19 +171,21 @@ void add_ingest_arguments(CLI::App& command, IngestArguments& options) {
                      "the key or column that holds the documents, text");
   command.add_flag("--as-text", ingest.as_text,
                    "take .json, .csv and the like as they stand, a document a file");
+  add_format_option(command, options.format);
   command.add_flag("--skip-invalid-lines", ingest.skip_invalid_lines,
                    "pass over JSON lines that are not valid instead of stopping");
   command
       .add_option("--max-invalid-lines", ingest.max_invalid_lines,
-                  "the share of lines that may be passed over, 0.01")
+                  "the share of lines that may be passed over, beyond 100, 0.01; 0: none")
       ->check(number_between(0, 1));
   command
       .add_option("--invalid-utf8", options.invalid_utf8,
-                  "what becomes of text that is not UTF-8: fail, replace or skip")
+                  "what becomes of text that is not UTF-8: fail, replace or skip; if not given, "
+                  "such texts in folders are passed over")
       ->check(CLI::IsMember({"fail", "replace", "skip"}).description(""));
   command
       .add_option("--max-expansion", ingest.max_expansion,
-                  "how many times its size a compressed file may give, 1000; 0: any")
+                  "how many times its size a file may give that is more than a GiB, 1000; 0: any")
       ->check(whole_number_from(0));
   command.add_flag("--overwrite", ingest.overwrite, "replace outputs that exist");
   add_work_option(command, options.work);

@@ -17,7 +17,8 @@ struct IngestArguments {
   std::string out;
   std::string validation_out;
   std::string work;
-  std::string invalid_utf8 = "fail";
+  std::string invalid_utf8;  // empty: not given
+  std::string format;
   std::string shard_index;  // "i/n"
   bool slurm = false;
   std::optional<int64_t> num_shards;

@@ -6,11 +6,21 @@
 
 #include "skein/base/log.h"
 #include "skein/objects/object_store.h"
+#include "skein/prepare/read/readers.h"
 
 namespace skein {
 
 std::string counted(int64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void add_format_option(CLI::App& command, std::string& format) {
+  command
+      .add_option("--format", format,
+                  "of all inputs, whatever their names: text, jsonl, json, csv, parquet or arrow")
+      ->check(
+          CLI::IsMember(std::vector<std::string>(std::begin(kFormatNames), std::end(kFormatNames)))
+              .description(""));
 }
 
 void print_left_out(const LeftOut& left_out) {

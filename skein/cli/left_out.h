@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "skein/cli/command.h"
+
 namespace skein {
 
 struct LeftOut {
@@ -21,6 +23,9 @@ struct LeftOut {
 // To standard error; nothing where nothing was left out. Last, how often this process had to ask an
 // object store again.
 void print_left_out(const LeftOut& left_out);
+
+// --format, which names the format of all inputs.
+void add_format_option(CLI::App& command, std::string& format);
 
 // "1 file", "2 files".
 std::string counted(int64_t count, const char* what);

@@ -39,6 +39,9 @@ std::vector<ObjectInfo> list_objects(const ObjectUrl& url) {
   const auto store = store_of(url);
   const arrow::fs::FileInfo found = value_or_fail(store->GetFileInfo(url.path()), url.text());
   if (found.type() == arrow::fs::FileType::NotFound) {
+    if (!object_exists({url.bucket, ""})) {
+      fail(ErrorCode::kNotFound, "{}: there is no bucket \"{}\"", url.text(), url.bucket);
+    }
     fail(ErrorCode::kNotFound, "{}: no such object, and none under it", url.text());
   }
   if (found.IsFile()) return {object_info(found, true)};

@@ -63,6 +63,23 @@ void check_invalid_lines(const IngestReport& report, const IngestOptions& option
       report.warnings.empty() ? "" : report.warnings.front());
 }
 
+// Whether so many lines are not valid that the whole input cannot have enough that are, at lines as
+// long as those so far and with as many again to be on the safe side: then nobody waits for the end.
+void check_invalid_lines(const PiecesProgress& progress, const IngestOptions& options) {
+  const bool is_read = progress.num_files_done == progress.num_files;  // all is known soon
+  if (is_read || progress.num_invalid_lines <= kFewInvalidLines) return;
+  const auto num_invalid = static_cast<double>(progress.num_invalid_lines);
+  const double num_lines = num_invalid + static_cast<double>(progress.num_documents);
+  const double share_read = static_cast<double>(progress.num_input_bytes_done) /
+                            std::max(1.0, static_cast<double>(progress.num_input_bytes));
+  const double num_expected = 2 * num_lines / std::clamp(share_read, 1e-9, 1.0);
+  if (num_invalid <= options.max_invalid_lines * num_expected) return;
+  fail(ErrorCode::kInvalid,
+       "{} of the first {} lines are not valid, with {:.1f} % of the input read: expected a share "
+       "of {} at most (--max-invalid-lines)",
+       progress.num_invalid_lines, num_lines, 100 * share_read, options.max_invalid_lines);
+}
+
 class CopyWorker : public PieceWorker {
  public:
   void add(const InputDocument& document, PieceOutput& out) override {
@@ -77,7 +94,8 @@ PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) 
   pieces.read.max_document_bytes = options.max_document_bytes;
   pieces.read.text_column = options.text_column;
   pieces.read.as_text = options.as_text;
-  pieces.skip_invalid_lines = options.skip_invalid_lines;
+  pieces.read.format = options.format;
+  pieces.skip_invalid_lines = options.skip_invalid_lines && options.max_invalid_lines > 0;
   pieces.read.utf8.invalid = options.invalid_utf8;
   pieces.read.bytes.max_expansion = options.max_expansion;
   pieces.worker = options.step.key;
@@ -111,6 +129,7 @@ std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions
               static_cast<int>(options.invalid_utf8),
               options.validation_out.string(),
               options.validation_fraction.value_or(kValidationFraction)};
+  if (options.format) all.push_back(name_of(options.format));
   for (const InputFile& file : files) {
     all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
   }
@@ -137,6 +156,7 @@ void add_total(const PieceReport& total, IngestReport& report) {
   report.num_documents = total.num_documents;
   report.num_bytes = total.num_bytes;
   report.warnings = total.warnings;
+  for (const std::string& line : by_content_lines(total)) report.notes.push_back(line);
 }
 
 // Writes the corpora.
@@ -164,7 +184,10 @@ void make(std::vector<InputFile> files, const IngestOutputs& outputs, const std:
   Pieces pieces(std::move(files), pieces_options(outputs.training.made, options));
   report.restart = pieces.notes();
   try {
-    pieces.make(options.step.make_worker, on_progress);
+    pieces.make(options.step.make_worker, [&](const PiecesProgress& progress) {
+      if (on_progress) on_progress(progress);
+      check_invalid_lines(progress, options);
+    });
     add_total(pieces.total(), report);
     for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
       report.counters.push_back(pieces.report(i).counters);

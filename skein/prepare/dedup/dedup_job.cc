@@ -49,6 +49,7 @@ std::string fingerprint(const DedupJob& job, const DedupOptions& options) {
               options.read.text_column,
               options.read.as_text,
               options.skip_invalid_lines};
+  if (options.read.format) all.push_back(name_of(options.read.format));
   for (const InputFile& file : job.found.files) {
     all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
   }
@@ -67,7 +68,9 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
   job.out = output_of(named, options.work).made;
   job.found = find_inputs(inputs, {named, job.out, work_folder_of(job.out)});
   job.evaluation.emplace(options.contamination_words, options.memory_bytes / 8);
-  for (const fs::path& file : options.against) job.evaluation->add_file(file, options.read);
+  ReadOptions of_sets = options.read;
+  of_sets.format.reset();  // it is of the inputs
+  for (const fs::path& file : options.against) job.evaluation->add_file(file, of_sets);
   job.made_from = fingerprint(job, options);
   for (int64_t i = 0; i < options.num_shards.value_or(1); ++i) {
     const fs::path path = is_folder ? shard_path(named, i, *options.num_shards) : out;
