@@ -57,8 +57,9 @@ void set_options(DedupCommand& options) {
 }
 
 ReadingOptions reading_options(DedupOptions& dedup) {
-  return {dedup.read.text_column,  dedup.read.as_text,      dedup.skip_invalid_lines,
-          dedup.max_invalid_lines, dedup.read.utf8.invalid, dedup.read.bytes.max_expansion};
+  return {dedup.read.text_column,        dedup.read.as_text,      dedup.read.format,
+          dedup.skip_invalid_lines,      dedup.max_invalid_lines, dedup.read.utf8.invalid,
+          dedup.read.bytes.max_expansion};
 }
 
 // The command as it was given, but for what divides the work.
@@ -96,7 +97,8 @@ std::vector<std::string> command_words(DedupCommand& options) {
 }
 
 void print_reading(const PieceReport& read, const std::vector<std::string>& passed_over,
-                   const std::vector<std::string>& notes, const std::vector<std::string>& restart) {
+                   std::vector<std::string> notes, const std::vector<std::string>& restart) {
+  for (const std::string& line : by_content_lines(read)) notes.push_back(line);
   if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
   for (const std::string& line : restart) fmt::print(stderr, "{}\n", line);
   print_left_out({read.num_skipped_files, read.num_invalid_lines, read.num_invalid_utf8,

@@ -53,8 +53,9 @@ ShardOptions shard_options(const IngestArguments& options) {
 }
 
 ReadingOptions reading_options(IngestOptions& ingest) {
-  return {ingest.text_column,       ingest.as_text,      ingest.skip_invalid_lines,
-          ingest.max_invalid_lines, ingest.invalid_utf8, ingest.max_expansion};
+  return {ingest.text_column,        ingest.as_text,           ingest.format,
+          ingest.skip_invalid_lines, ingest.max_invalid_lines, ingest.invalid_utf8,
+          ingest.max_expansion};
 }
 
 // A job array, a task of which makes a shard, or several. Tasks that fail are submitted again as

@@ -11,8 +11,9 @@
 namespace skein {
 namespace {
 
-constexpr std::pair<const char*, InvalidUtf8> kPolicies[] = {
-    {"fail", InvalidUtf8::kFail}, {"replace", InvalidUtf8::kReplace}, {"skip", InvalidUtf8::kSkip}};
+constexpr std::pair<const char*, InvalidUtf8> kPolicies[] = {{"fail", InvalidUtf8::kFailAlways},
+                                                             {"replace", InvalidUtf8::kReplace},
+                                                             {"skip", InvalidUtf8::kSkip}};
 
 }  // namespace
 
@@ -21,11 +22,19 @@ void add_reading_options(CLI::App& command, const ReadingOptions& options) {
                      "the key or column that holds the documents, text");
   command.add_flag("--as-text", options.as_text,
                    "take .json, .csv and the like as they stand, a document a file");
+  std::optional<InputFormat>& format = options.format;
+  command
+      .add_option_function<std::string>(
+          "--format", [&format](const std::string& name) { format = format_named(name); },
+          "of all inputs, whatever their names: text, jsonl, json, csv, parquet or arrow")
+      ->check(
+          CLI::IsMember(std::vector<std::string>(std::begin(kFormatNames), std::end(kFormatNames)))
+              .description(""));
   command.add_flag("--skip-invalid-lines", options.skip_invalid_lines,
                    "pass over JSON lines that are not valid instead of stopping");
   command
       .add_option("--max-invalid-lines", options.max_invalid_lines,
-                  "the share of lines that may be passed over, 0.01")
+                  "the share of lines that may be passed over, beyond 100, 0.01; 0: none")
       ->check(number_between(0, 1));
   InvalidUtf8& invalid_utf8 = options.invalid_utf8;
   command
@@ -36,11 +45,12 @@ void add_reading_options(CLI::App& command, const ReadingOptions& options) {
               if (name == policy) invalid_utf8 = value;
             }
           },
-          "what becomes of text that is not UTF-8: fail, replace or skip")
+          "what becomes of text that is not UTF-8: fail, replace or skip; if not given, "
+          "such texts in folders are passed over")
       ->check(CLI::IsMember({"fail", "replace", "skip"}).description(""));
   command
       .add_option("--max-expansion", options.max_expansion,
-                  "how many times its size a compressed file may give, 1000; 0: any")
+                  "how many times its size a file may give that is more than a GiB, 1000; 0: any")
       ->check(whole_number_from(0));
 }
 
@@ -52,6 +62,7 @@ std::vector<std::string> reading_words(const ReadingOptions& options) {
   const IngestOptions defaults;
   add(options.text_column != defaults.text_column, {"--text-column", options.text_column});
   add(options.as_text, {"--as-text"});
+  add(options.format.has_value(), {"--format", name_of(options.format)});
   add(options.skip_invalid_lines, {"--skip-invalid-lines", "--max-invalid-lines",
                                    fmt::format("{}", options.max_invalid_lines)});
   const auto* policy =

@@ -1,11 +1,12 @@
 // How inputs are read: the options that `ingest`, `clean` and `dedup` have in common.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "skein/cli/command.h"
-#include "skein/prepare/read/utf8.h"
+#include "skein/prepare/read/readers.h"
 
 namespace skein {
 
@@ -13,6 +14,7 @@ namespace skein {
 struct ReadingOptions {
   std::string& text_column;
   bool& as_text;
+  std::optional<InputFormat>& format;
   bool& skip_invalid_lines;
   double& max_invalid_lines;
   InvalidUtf8& invalid_utf8;

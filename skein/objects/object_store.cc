@@ -39,6 +39,9 @@ std::vector<ObjectInfo> list_objects(const ObjectUrl& url) {
   const auto store = store_of(url);
   const arrow::fs::FileInfo found = value_or_fail(store->GetFileInfo(url.path()), url.text());
   if (found.type() == arrow::fs::FileType::NotFound) {
+    if (!object_exists({url.bucket, ""})) {
+      fail(ErrorCode::kNotFound, "{}: there is no bucket \"{}\"", url.text(), url.bucket);
+    }
     fail(ErrorCode::kNotFound, "{}: no such object, and none under it", url.text());
   }
   if (found.IsFile()) return {object_info(found, true)};
@@ -102,8 +105,23 @@ class OpenedObject {
     fail(ErrorCode::kCorrupt, "{}: replaced while it was read: start again", url_.text());
   }
 
+  // What `request` returns. Of an object that was removed meanwhile AWS's library says only that
+  // its answer has another length: asking for the object itself says what is wrong.
+  template <typename Request>
+  auto explained(const Request& request) {
+    try {
+      return request();
+    } catch (const Error&) {
+      check_same();
+      throw;
+    }
+  }
+
   void read(int64_t begin, std::span<char> out) {
-    read_whole(*file_, begin, {reinterpret_cast<uint8_t*>(out.data()), out.size()}, url_.text());
+    explained([&] {
+      read_whole(*file_, begin, {reinterpret_cast<uint8_t*>(out.data()), out.size()}, url_.text());
+      return true;
+    });
   }
 
  private:
@@ -170,7 +188,8 @@ class ObjectReader::Parts {
   }
 
   std::shared_ptr<arrow::Buffer> whole(const Part& part) {
-    auto bytes = value_or_fail(part.bytes.result(), object_.url().text());
+    auto bytes =
+        object_.explained([&] { return value_or_fail(part.bytes.result(), object_.url().text()); });
     if (bytes->size() == part.num_bytes) return bytes;
     count_repeated_request();
     std::string again(static_cast<size_t>(part.num_bytes), '\0');

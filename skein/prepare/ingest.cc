@@ -64,7 +64,8 @@ PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) 
   pieces.read.max_document_bytes = options.max_document_bytes;
   pieces.read.text_column = options.text_column;
   pieces.read.as_text = options.as_text;
-  pieces.skip_invalid_lines = options.skip_invalid_lines;
+  pieces.read.format = options.format;
+  pieces.skip_invalid_lines = options.skip_invalid_lines && options.max_invalid_lines > 0;
   pieces.read.utf8.invalid = options.invalid_utf8;
   pieces.read.bytes.max_expansion = options.max_expansion;
   pieces.worker = options.step.key;
@@ -98,6 +99,7 @@ std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions
               static_cast<int>(options.invalid_utf8),
               options.validation_out.string(),
               options.validation_fraction.value_or(kValidationFraction)};
+  if (options.format) all.push_back(name_of(options.format));
   for (const InputFile& file : files) {
     all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
   }
@@ -124,6 +126,7 @@ void add_total(const PieceReport& total, IngestReport& report) {
   report.num_documents = total.num_documents;
   report.num_bytes = total.num_bytes;
   report.warnings = total.warnings;
+  for (const std::string& line : by_content_lines(total)) report.notes.push_back(line);
 }
 
 // Writes the corpora.
@@ -151,7 +154,10 @@ void make(std::vector<InputFile> files, const IngestOutputs& outputs, const std:
   Pieces pieces(std::move(files), pieces_options(outputs.training.made, options));
   report.restart = pieces.notes();
   try {
-    pieces.make(options.step.make_worker, on_progress);
+    pieces.make(options.step.make_worker, [&](const PiecesProgress& progress) {
+      if (on_progress) on_progress(progress);
+      check_invalid_lines(progress, options.max_invalid_lines);
+    });
     add_total(pieces.total(), report);
     for (int64_t i = 0; i < pieces.num_pieces(); ++i) {
       report.counters.push_back(pieces.report(i).counters);

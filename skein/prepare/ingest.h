@@ -50,14 +50,15 @@ struct IngestOptions {
 
   int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line, a field, compressed text
   bool skip_invalid_lines = false;                  // of JSON: count them instead of stopping
-  double max_invalid_lines =
-      kMaxInvalidLines;  // more than this share of lines, and than 100, are an error
+  // More than this share of lines, and than 100, are an error; of 0 any is.
+  double max_invalid_lines = kMaxInvalidLines;
   InvalidUtf8 invalid_utf8 = InvalidUtf8::kFail;
-  int64_t max_expansion = 1000;      // ByteOptions
-  std::string text_column = "text";  // the key or column that holds the documents
-  bool as_text = false;              // files named as JSON or tables are documents as they are
-  bool overwrite = false;            // replace outputs that exist
-  fs::path work;                     // where outputs in buckets are made; empty: in TMPDIR
+  int64_t max_expansion = 1000;       // ByteOptions
+  std::string text_column = "text";   // the key or column that holds the documents
+  bool as_text = false;               // files named as JSON or tables are documents as they are
+  std::optional<InputFormat> format;  // ReadOptions
+  bool overwrite = false;             // replace outputs that exist
+  fs::path work;                      // where outputs in buckets are made; empty: in TMPDIR
   OnSent on_sent;
   int num_threads = 0;  // 0: as many as this process may use cores; the output is the same
 

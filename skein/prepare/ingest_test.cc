@@ -126,7 +126,7 @@ TEST_F(Ingest, DamagedCompressionIsAnError) {
   flipped[flipped.size() - 6] ^= 1;  // of the checksum
   EXPECT_NE(error_of({write("a.jsonl.gz", flipped)}).find("damaged gzip file"), std::string::npos);
   const fs::path wide = write("w.jsonl.zst", zstd(lines, 28));
-  EXPECT_NE(error_of({wide}).find("damaged zstd file"), std::string::npos);
+  EXPECT_NE(error_of({wide}).find("a window of more than 128 MiB"), std::string::npos);
 }
 
 TEST_F(Ingest, SaysWhatIsWrongWithAnInput) {

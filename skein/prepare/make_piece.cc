@@ -15,9 +15,10 @@ constexpr size_t kMaxWarnings = 20;
 struct GivenUp {};
 
 // Files in a folder that hold no documents are passed over; any other failure is an error.
-bool may_pass_over(const InputFile& file, const Error& error, const ReadOptions& options) {
+bool may_pass_over(const InputFile& file, const Error& error, InputFormat format, bool by_content) {
   if (file.named || error.code() != ErrorCode::kInvalid) return false;
-  switch (input_format(file.path, options.as_text)) {
+  if (by_content) return true;
+  switch (format) {
     case InputFormat::kText:
     case InputFormat::kJson:
     case InputFormat::kCsv:
@@ -27,12 +28,6 @@ bool may_pass_over(const InputFile& file, const Error& error, const ReadOptions&
     default:
       return false;
   }
-}
-
-// Documents of a corpus keep the origins that its .sources gives.
-std::optional<CorpusSources> sources_of_input(const InputFile& file, const ReadOptions& options) {
-  if (input_format(file.path, options.as_text) != InputFormat::kArrow) return std::nullopt;
-  return CorpusSources::beside(file.path);
 }
 
 // As .sources has it: to be found from everywhere, and UTF-8.
@@ -54,6 +49,13 @@ void add_warning(PieceReport& report, const std::string& warning) {
   if (report.warnings.size() < kMaxWarnings) report.warnings.push_back(warning);
 }
 
+void add_by_content(PieceReport& report, const std::string& taken_for, int64_t num_files,
+                    const std::string& first) {
+  auto& files = report.by_content[taken_for];
+  if (files.first == 0) files.second = first;
+  files.first += num_files;
+}
+
 std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions& options,
                                       PieceWorker& worker, SharedProgress& progress,
                                       const std::function<bool()>& go_on) {
@@ -63,6 +65,7 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
   if (options.skip_invalid_lines) {
     read.on_invalid_line = [&](const Error& error) {
       ++report.num_invalid_lines;
+      ++progress.num_invalid_lines;
       add_warning(report, error.what());
     };
   }
@@ -76,7 +79,16 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
   for (size_t i = 0; i < task.inputs.size(); ++i) {
     const InputFile& file = task.inputs[i];
     const std::string source = source_name(file.path);
-    const std::optional<CorpusSources> sources = sources_of_input(file, read);
+    std::optional<CorpusSources> sources;
+    InputFormat format = InputFormat::kUnknown;
+    std::string taken_for;
+    read.on_format = [&](InputFormat found, const std::string& by_content) {
+      format = found;
+      taken_for = by_content;
+      // Documents of a corpus keep the origins that its .sources gives.
+      if (format != InputFormat::kArrow) return;
+      if (auto beside = CorpusSources::beside(file.path)) sources.emplace(std::move(*beside));
+    };
     const int64_t num_before = report.num_documents_read;
     const int64_t bytes_before = report.num_bytes_read, invalid_before = report.num_invalid_utf8;
     int64_t num_rows = 0;
@@ -96,10 +108,16 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
         sources->check_is_of(file.path, num_rows, report.num_bytes_read - bytes_before);
       }
       ++report.num_files;
+      if (!taken_for.empty()) add_by_content(report, taken_for, 1, source);
     } catch (const GivenUp&) {
       return std::nullopt;
     } catch (const Error& error) {
-      if (report.num_documents_read > num_before || !may_pass_over(file, error, read)) throw;
+      if (report.num_documents_read > num_before ||
+          !may_pass_over(file, error, format, !taken_for.empty())) {
+        if (taken_for.empty()) throw;
+        throw Error(error.code(), fmt::format("{} (by its first bytes {}; --format names another)",
+                                              error.what(), taken_for));
+      }
       ++report.num_skipped_files;
       add_warning(report, error.what());
     }

@@ -14,6 +14,7 @@ struct SharedProgress {
   std::atomic<int64_t> num_input_bytes_done = 0;
   std::atomic<int64_t> num_documents = 0;
   std::atomic<int64_t> num_bytes = 0;
+  std::atomic<int64_t> num_invalid_lines = 0;
 };
 
 struct PieceTask {
@@ -32,5 +33,8 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
 
 // The first few warnings of `more` are added to those of `report`.
 void add_warning(PieceReport& report, const std::string& warning);
+
+void add_by_content(PieceReport& report, const std::string& taken_for, int64_t num_files,
+                    const std::string& first);
 
 }  // namespace skein

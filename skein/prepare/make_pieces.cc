@@ -43,6 +43,7 @@ class Pieces::Making {
       shared_.num_input_bytes_done += piece.num_input_bytes;
       shared_.num_documents += piece.report.num_documents_read;
       shared_.num_bytes += piece.report.num_bytes_read;
+      shared_.num_invalid_lines += piece.report.num_invalid_lines;
     }
   }
 
@@ -54,7 +55,11 @@ class Pieces::Making {
     std::vector<std::thread> threads;
     while (threads.size() < num_threads) threads.push_back(quiet_thread([this] { work(); }));
     while (!wait_a_moment()) {
-      if (on_progress) on_progress(progress());
+      try {
+        if (on_progress && failed_ > 0) on_progress(progress());
+      } catch (...) {
+        note_failure(0, std::current_exception());
+      }
     }
     for (std::thread& thread : threads) thread.join();
     if (error_) std::rethrow_exception(error_);
@@ -136,6 +141,7 @@ class Pieces::Making {
     progress.num_input_bytes_done = shared_.num_input_bytes_done;
     progress.num_documents = shared_.num_documents;
     progress.num_bytes = shared_.num_bytes;
+    progress.num_invalid_lines = shared_.num_invalid_lines;
     return progress;
   }
 

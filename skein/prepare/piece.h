@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,9 +51,14 @@ struct PieceReport {
   int64_t num_bytes = 0;
   std::vector<std::string> sources;   // of the documents handed on
   std::vector<std::string> warnings;  // the first few of what was passed over, a line each
-  Json counters;                      // of the worker
-  int64_t joined_begin = -1;          // of the text in joined.text; -1: it is in STEM.text
+  // Files whose format their first bytes said, by what they were taken for: how many, and the first
+  std::map<std::string, std::pair<int64_t, std::string>> by_content;
+  Json counters;              // of the worker
+  int64_t joined_begin = -1;  // of the text in joined.text; -1: it is in STEM.text
 };
+
+// What files were taken for by their first bytes, a line each.
+std::vector<std::string> by_content_lines(const PieceReport& report);
 
 class PieceOutput {
  public:

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kSmallInputsBytes = int64_t{32} << 20;
 constexpr size_t kSmallInputs = 4096;
 
-constexpr int kPieceFormat = 2;
+constexpr int kPieceFormat = 3;
 
 // Two texts that differ anywhere give two names, for all that can happen.
 std::string piece_name(const std::string& key) {
@@ -49,6 +49,7 @@ std::vector<Pieces::Piece> Pieces::plan() const {
                         {"max_document_bytes", options_.read.max_document_bytes},
                         {"text_column", options_.read.text_column},
                         {"as_text", options_.read.as_text},
+                        {"named_format", name_of(options_.read.format)},
                         {"invalid_utf8", static_cast<int>(options_.read.utf8.invalid)},
                         {"skip_invalid_lines", options_.skip_invalid_lines},
                         {"worker", options_.worker}};
@@ -196,6 +197,9 @@ PieceReport Pieces::total() const {
     total.num_documents += report.num_documents;
     total.num_bytes += report.num_bytes;
     for (const std::string& warning : report.warnings) add_warning(total, warning);
+    for (const auto& [taken_for, files] : report.by_content) {
+      add_by_content(total, taken_for, files.first, files.second);
+    }
   }
   return total;
 }

@@ -78,6 +78,7 @@ struct PiecesProgress {
   int64_t num_input_bytes_done = 0;
   int64_t num_documents = 0;  // read
   int64_t num_bytes = 0;
+  int64_t num_invalid_lines = 0;  // passed over
 };
 
 // How many threads `wanted` stands for; 0: as many as this process may use cores.
@@ -88,7 +89,7 @@ class Pieces {
   Pieces(std::vector<InputFile> inputs, PiecesOptions options);
 
   // Makes the pieces that are not finished. `on_progress` is called by the calling thread some
-  // times a second, and at the end.
+  // times a second, and at the end; what it throws ends the making.
   void make(const WorkerFactory& new_worker,
             const std::function<void(const PiecesProgress&)>& on_progress = {});
 

@@ -22,6 +22,7 @@ import moto_store
 from faulty_proxy import FAULTS, FaultyProxy
 from moto_store import expect
 
+PARQUET = moto_store.ROOT / "skein/data/testdata/corpus/documents.parquet"
 SKEIN = str(pathlib.Path(sys.argv[1]).resolve())
 
 
@@ -49,6 +50,7 @@ def make_files(folder):
     (folder / "table.csv").write_text("id,text\n" + "".join(f"{i},{made_text(seeded, 9)}\n" for i in range(20)))
     (folder / "alone.txt").write_text(made_text(seeded, 200))
     (folder / "no_ending").write_text(made_text(seeded, 200))
+    (folder / "table.parquet").write_bytes(PARQUET.read_bytes())
     source = folder.parent / "source.jsonl"
     source.write_text("".join(json.dumps({"text": made_text(seeded, 40)}) + "\n" for _ in range(3000)))
     run(["data", "ingest", "--out", str(folder / "corpus.arrow"), str(source)])
@@ -99,6 +101,32 @@ def refused_credentials(folder, store):
     expect("AWS_ACCESS_KEY_ID" in said, "credentials that are refused")
 
 
+def changed_while_read(folder, store):
+    """A table whose column is asked for when another object has its name, or none, or the store has had enough."""
+    table = PARQUET.read_bytes()
+
+    def said(change):
+        store.client.put_object(Bucket="texts", Key="table.parquet", Body=table)
+        num_read = 0
+
+        def on_request(method, path):
+            nonlocal num_read
+            num_read += method == "GET" and path.startswith("/texts/table.parquet")
+            if method == "GET" and num_read == 2:  # the first is of its footer
+                change()
+
+        environment = {"AWS_ENDPOINT_URL": FaultyProxy(store.port, on_request=on_request).url}
+        out = str(folder / "changed.arrow")
+        words = run(["data", "ingest", "--out", out, "s3://texts/table.parquet"], environment, expected=1)
+        expect("damaged" not in words, f"a store is no damage: {words}")
+        return words
+
+    found = said(lambda: store.client.put_object(Bucket="texts", Key="table.parquet", Body=table + b" "))
+    expect("replaced while it was read" in found, f"a table that is replaced: {found}")
+    found = said(lambda: store.client.delete_object(Bucket="texts", Key="table.parquet"))
+    expect("no such object" in found, f"a table that is removed: {found}")
+
+
 def main():
     with tempfile.TemporaryDirectory(dir=sys.argv[2]) as name:
         folder = pathlib.Path(name)
@@ -128,6 +156,7 @@ def main():
         expect(len(expected) // 2 < len(cleaned) < len(expected), "cleaning drops some documents, and keeps some")
 
         killed_and_restarted(calm, folder, expected)
+        changed_while_read(folder, store)
         refusals(calm, folder)
         refused_credentials(folder, store)
         store.stop()

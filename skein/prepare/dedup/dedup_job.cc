@@ -52,6 +52,7 @@ std::string fingerprint(const DedupJob& job, const DedupOptions& options) {
   if (options.read.utf8.invalid != InvalidUtf8::kFail) {
     all.push_back(static_cast<int>(options.read.utf8.invalid));
   }
+  if (options.read.format) all.push_back(name_of(options.read.format));
   for (const InputFile& file : job.found.files) {
     all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
   }
@@ -72,9 +73,10 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
   check_shards_of_inputs(job.found.files);
   if (is_folder) check_shard_set(named, *options.num_shards);
   job.evaluation.emplace(options.contamination_words, options.memory_bytes / 8);
-  ReadOptions read = options.read;
-  if (!options.against_column.empty()) read.text_column = options.against_column;
-  for (const fs::path& set : options.against) job.evaluation->add_set(set, read);
+  ReadOptions of_sets = options.read;
+  of_sets.format.reset();  // it is of the inputs
+  if (!options.against_column.empty()) of_sets.text_column = options.against_column;
+  for (const fs::path& set : options.against) job.evaluation->add_set(set, of_sets);
   job.made_from = fingerprint(job, options);
   for (int64_t i = 0; i < options.num_shards.value_or(1); ++i) {
     const fs::path path = is_folder ? shard_path(named, i, *options.num_shards) : out;
@@ -97,7 +99,7 @@ PiecesOptions pieces_options(const DedupJob& job, const DedupOptions& options) {
   pieces.work_folder = work_folder_of(job.out);
   pieces.num_threads = options.num_threads;
   pieces.read = options.read;
-  pieces.skip_invalid_lines = options.skip_invalid_lines;
+  pieces.skip_invalid_lines = options.skip_invalid_lines && options.max_invalid_lines > 0;
   pieces.worker = "dedup";
   return pieces;
 }
@@ -129,6 +131,7 @@ SigningCounts read_and_sign(Pieces& pieces, const DedupJob& job, const DedupOpti
   pieces.make(copy_documents().make_worker, [&](const PiecesProgress& read) {
     progress.set({"reading", read.num_documents, read.num_bytes, read.num_input_bytes_done,
                   read.num_input_bytes});
+    check_invalid_lines(read, options.max_invalid_lines);
   });
   const PieceReport total = pieces.total();
   check_invalid_lines(total, options.max_invalid_lines);

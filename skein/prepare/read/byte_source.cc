@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "skein/base/error.h"
@@ -181,7 +182,15 @@ class ZstdSource : public Decompressor {
       // zstd may still hold decoded bytes when its input is used up.
       if (input_.pos == input_.size && !has_output_ && !more_input()) return 0;
       frame_left_ = ZSTD_decompressStream(context_.get(), &output, &input_);
-      if (ZSTD_isError(frame_left_)) fail_corrupt("zstd", ZSTD_getErrorName(frame_left_));
+      const bool is_error = ZSTD_isError(frame_left_) != 0;
+      const std::string_view found = is_error ? ZSTD_getErrorName(frame_left_) : "";
+      if (found.find("too much memory") != std::string_view::npos) {
+        fail(ErrorCode::kUnsupported,
+             "{}: zstd with a window of more than {} MiB, which decompressing takes of memory: "
+             "expected at most that; `zstd -d --long=31 | zstd --long={}` makes it",
+             name_, (int64_t{1} << kMaxWindowLog) >> 20, kMaxWindowLog);
+      }
+      if (is_error) fail_corrupt("zstd", found.data());
       has_output_ = output.pos == output.size && frame_left_ != 0;
     }
     return output.pos;
@@ -220,38 +229,85 @@ std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std
   return std::make_unique<ZstdSource>(std::move(source), name);
 }
 
-std::unique_ptr<ByteSource> open_bytes(const fs::path& path, const ByteOptions& options) {
+int64_t most_expanded(int64_t num_read, int64_t max_expansion) {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  if (max_expansion == 0 || num_read > kAny / max_expansion) return kAny;
+  return std::max(kBombBytes, num_read * max_expansion);
+}
+
+void check_expansion(const std::string& name, int64_t num_read, int64_t num_given,
+                     int64_t max_expansion) {
+  if (num_given <= most_expanded(num_read, max_expansion)) return;
+  fail(ErrorCode::kUnsupported,
+       "{}: its first {} bytes give more than {} bytes, over {} times as much: a compression "
+       "bomb? --max-expansion 0 reads it nevertheless",
+       name, num_read, num_given, max_expansion);
+}
+
+std::string_view PeekedSource::peek(size_t num_bytes) {
+  peeked_.erase(0, std::exchange(begin_, 0));
+  while (peeked_.size() < num_bytes) {
+    const size_t size = peeked_.size();
+    peeked_.resize(num_bytes);
+    const size_t count = source_->read({peeked_.data() + size, num_bytes - size});
+    peeked_.resize(size + count);
+    if (count == 0) break;
+  }
+  return peeked_;
+}
+
+size_t PeekedSource::read(std::span<char> out) {
+  if (begin_ == peeked_.size()) return source_->read(out);
+  const size_t count = std::min(out.size(), peeked_.size() - begin_);
+  std::copy_n(peeked_.data() + begin_, count, out.data());
+  begin_ += count;
+  return count;
+}
+
+namespace {
+
+std::string named_compression(const fs::path& path) {
+  const std::string ending = lower_case(path.extension().string());
+  if (ending == ".gz" || ending == ".gzip") return "gzip";
+  return ending == ".zst" || ending == ".zstd" ? "zstd" : "";
+}
+
+std::string compression_of(std::string_view head, const std::string& named) {
+  if (head.starts_with("\x1f\x8b")) return "gzip";
+  return head.starts_with("\x28\xb5\x2f\xfd") ? "zstd" : named;
+}
+
+}  // namespace
+
+bool is_named_compressed(const fs::path& path) { return !named_compression(path).empty(); }
+
+std::unique_ptr<PeekedSource> open_bytes(const fs::path& path, const ByteOptions& options,
+                                         std::string* unnamed) {
   auto num_read = std::make_shared<int64_t>(0);
-  std::unique_ptr<ByteSource> source =
+  auto source = std::make_unique<PeekedSource>(
       std::make_unique<CountedSource>(read_plain(path), [num_read, options](int64_t num_bytes) {
         *num_read += num_bytes;
         if (options.on_read) options.on_read(num_bytes);
-      });
-  const std::string extension = lower_case(path.extension().string());
-  if (extension == ".gz") {
-    source = gunzip(std::move(source), path.string());
-  } else if (extension == ".zst") {
-    source = unzstd(std::move(source), path.string());
-  } else {
-    return source;
-  }
-  if (options.max_expansion == 0) return source;
-  return std::make_unique<CountedSource>(
-      std::move(source), [num_read, limit = options.max_expansion, num_given = int64_t{0},
-                          name = path.string()](int64_t num_bytes) mutable {
+      }));
+  const std::string named = named_compression(path), found = compression_of(source->peek(4), named);
+  if (unnamed != nullptr && found != named) *unnamed = found;
+  if (found.empty()) return source;
+  std::unique_ptr<ByteSource> unpacked =
+      (found == "gzip" ? gunzip : unzstd)(std::move(source), path.string());
+  if (options.max_expansion == 0) return std::make_unique<PeekedSource>(std::move(unpacked));
+  return std::make_unique<PeekedSource>(std::make_unique<CountedSource>(
+      std::move(unpacked), [num_read, limit = options.max_expansion, num_given = int64_t{0},
+                            name = path.string()](int64_t num_bytes) mutable {
         num_given += num_bytes;
-        if (num_given <= kBombBytes || num_given / limit <= *num_read) return;
-        fail(ErrorCode::kUnsupported,
-             "{}: its first {} bytes give more than {} bytes, over {} times as much: a compression "
-             "bomb? --max-expansion 0 reads it nevertheless",
-             name, *num_read, num_given, limit);
-      });
+        check_expansion(name, *num_read, num_given, limit);
+      }));
 }
 
 LineReader::LineReader(std::unique_ptr<ByteSource> source, const std::string& name,
-                       int64_t max_line_bytes)
+                       int64_t max_line_bytes, std::function<void(const Error&)> on_long_line)
     : source_(std::move(source)),
       name_(name),
+      on_long_line_(std::move(on_long_line)),
       max_line_bytes_(static_cast<size_t>(max_line_bytes)) {}
 
 bool LineReader::next(std::string_view& line) {
@@ -261,9 +317,24 @@ bool LineReader::next(std::string_view& line) {
     const std::string_view rest = std::string_view(buffer_).substr(begin_, end_ - begin_);
     const size_t newline = rest.find('\n', num_searched);
     const size_t length = std::min(newline, rest.size());
+    if (in_long_line_) {
+      in_long_line_ = newline == std::string_view::npos;
+      begin_ += length + (in_long_line_ ? 0 : 1);
+      num_searched = 0;
+      if (in_long_line_ && at_end) return false;
+      if (in_long_line_) at_end = !fill();
+      continue;
+    }
     if (length > max_line_bytes_) {
-      fail(ErrorCode::kInvalid, "{}:{}: a line of more than {} bytes: expected one document a line",
-           name_, line_number_ + 1, max_line_bytes_);
+      in_long_line_ = true;
+      ++line_number_;
+      const Error error(ErrorCode::kInvalid,
+                        fmt::format("{}:{}: a line of more than {} bytes: expected one document a "
+                                    "line",
+                                    name_, line_number_, max_line_bytes_));
+      if (!on_long_line_) throw error;
+      on_long_line_(error);
+      continue;
     }
     if (newline != std::string_view::npos || (at_end && length > 0)) {
       line = rest.substr(0, length);

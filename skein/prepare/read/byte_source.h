@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "skein/base/error.h"
 #include "skein/base/file.h"
 
 namespace skein {
@@ -22,6 +23,20 @@ class ByteSource {
   virtual size_t read(std::span<char> out) = 0;
 };
 
+// A source whose first bytes may be looked at before they are read.
+class PeekedSource : public ByteSource {
+ public:
+  explicit PeekedSource(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
+  // The next bytes, so many or what there is; valid until the next call.
+  std::string_view peek(size_t num_bytes);
+  size_t read(std::span<char> out) override;
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  std::string peeked_;
+  size_t begin_ = 0;  // of what of it has not been read
+};
+
 // A file, or an object (s3://…).
 std::unique_ptr<ByteSource> read_plain(const fs::path& path);
 std::unique_ptr<ByteSource> read_memory(std::string_view bytes);  // must outlive the source
@@ -29,19 +44,30 @@ std::unique_ptr<ByteSource> gunzip(std::unique_ptr<ByteSource> source, const std
 std::unique_ptr<ByteSource> unzstd(std::unique_ptr<ByteSource> source, const std::string& name);
 
 struct ByteOptions {
-  // A compressed file that gives more than a GiB, and more than this many times its own size so
+  // A file that gives more than a GiB, and more than this many times its own size so
   // far, is taken for a bomb; 0: none is.
   int64_t max_expansion = 1000;
   std::function<void(int64_t)> on_read;  // is told the number of bytes of each read of the file
 };
 
-// Opens `path`, and decompresses it if its name ends in .gz or .zst.
-std::unique_ptr<ByteSource> open_bytes(const fs::path& path, const ByteOptions& options = {});
+// How many bytes a file may give, of which so many were read. Int64's largest: any.
+int64_t most_expanded(int64_t num_read, int64_t max_expansion);
+void check_expansion(const std::string& name, int64_t num_read, int64_t num_given,
+                     int64_t max_expansion);
+
+// Opens `path`, and decompresses it if its first bytes are those of gzip or zstd, or its name says
+// so: .gz, .gzip, .zst, .zstd. `unnamed` gets the compression that its name does not tell.
+std::unique_ptr<PeekedSource> open_bytes(const fs::path& path, const ByteOptions& options = {},
+                                         std::string* unnamed = nullptr);
+
+bool is_named_compressed(const fs::path& path);
 
 class LineReader {
  public:
-  // Lines longer than `max_line_bytes` are Error{kInvalid}.
-  LineReader(std::unique_ptr<ByteSource> source, const std::string& name, int64_t max_line_bytes);
+  // Lines longer than `max_line_bytes` are Error{kInvalid}, or are passed over after a call of
+  // `on_long_line`, if there is one.
+  LineReader(std::unique_ptr<ByteSource> source, const std::string& name, int64_t max_line_bytes,
+             std::function<void(const Error&)> on_long_line = {});
 
   // The next line without its newline; valid until the next call. False at the end.
   bool next(std::string_view& line);
@@ -52,11 +78,13 @@ class LineReader {
 
   std::unique_ptr<ByteSource> source_;
   std::string name_;
+  std::function<void(const Error&)> on_long_line_;
   size_t max_line_bytes_;
   std::string buffer_;
   size_t begin_ = 0;  // of what has not been returned yet
   size_t end_ = 0;    // of what has been read
   int64_t line_number_ = 0;
+  bool in_long_line_ = false;  // its rest is to be passed over
 };
 
 }  // namespace skein

@@ -204,7 +204,9 @@ std::string split_of(const fs::path& path) {
 void note_splits(FoundInputs& found) {
   std::vector<std::pair<std::string, fs::path>> examples;
   for (const InputFile& file : found.files) {
-    if (file.named || input_format(file.path) == InputFormat::kText) continue;
+    if (file.named) continue;
+    const InputFormat format = input_format(file.path);
+    if (format == InputFormat::kText || format == InputFormat::kUnknown) continue;
     const std::string split = split_of(file.path);
     const auto is_same = [&](const auto& example) { return example.first == split; };
     if (split.empty() || std::any_of(examples.begin(), examples.end(), is_same)) continue;
@@ -295,6 +297,30 @@ void find_objects(const ObjectUrl& url, const std::vector<fs::path>& excluded, F
 
 }  // namespace
 
+namespace {
+
+// A file that a folder holds is taken once, also if it is named beside the folder, or another
+// folder holds it. One that is named twice is wanted twice.
+void take_once(FoundInputs& found) {
+  std::map<fs::path, size_t> places;
+  std::vector<InputFile> files;
+  for (InputFile& file : found.files) {
+    const fs::path whole =
+        is_object_url(file.path) ? file.path : fs::absolute(file.path).lexically_normal();
+    const auto [place, is_new] = places.emplace(whole, files.size());
+    if (is_new || (file.named && files[place->second].named)) {
+      files.push_back(std::move(file));
+      continue;
+    }
+    files[place->second].named |= file.named;
+    found.notes.push_back(fmt::format(
+        "{}: named twice, itself or with a folder that holds it: taken once", file.path.string()));
+  }
+  found.files = std::move(files);
+}
+
+}  // namespace
+
 FoundInputs find_inputs(const std::vector<fs::path>& inputs,
                         const std::vector<fs::path>& excluded) {
   FoundInputs found;
@@ -314,6 +340,7 @@ FoundInputs find_inputs(const std::vector<fs::path>& inputs,
       fail(ErrorCode::kNotFound, "{}: no such file or folder", input.string());
     }
   }
+  take_once(found);
   for (InputFile& file : found.files) {
     if (!is_object_url(file.path)) ask_state(file);
   }

@@ -97,12 +97,14 @@ std::string parse_slowly(std::string_view line, const std::string& where, const 
     fail(ErrorCode::kInvalid,
          "{}: not JSON at byte {} (a null byte): expected one JSON object a line", where, nul + 1);
   }
+  const bool names_key = line.find('"' + key + '"') != std::string_view::npos;
+  check_utf8(line, where, names_key ? ErrorCode::kCorrupt : ErrorCode::kInvalid);
   DocumentEvents events(key);
   json::sax_parse(line.begin(), line.end(), &events);
   if (const std::string problem = events.problem(); !problem.empty()) {
     // Either the line is no document at all, or it is a broken one.
-    const bool has_key = line.find('"' + key + '"') != std::string_view::npos &&
-                         !problem.starts_with("has no key");  // the key is nested deeper
+    const bool has_key =
+        names_key && !problem.starts_with("has no key");  // the key is nested deeper
     fail(has_key ? ErrorCode::kCorrupt : ErrorCode::kInvalid, "{}: {}", where, problem);
   }
   return std::move(events.text());

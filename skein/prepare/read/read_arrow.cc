@@ -1,8 +1,8 @@
-#include <arrow/memory_pool.h>
 #include <sys/mman.h>
 
 #include "skein/data/text_column.h"
 #include "skein/objects/object_store.h"
+#include "skein/prepare/read/arrow_input.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
@@ -21,7 +21,9 @@ void read_arrow(const fs::path& path, const ReadOptions& options, const Document
   const MappedFile file = is_object_url(path) ? copy_object(parse_object_url(path.native()),
                                                             options.scratch, options.bytes.on_read)
                                               : MappedFile(path);
-  int64_t row = 0, resident_bytes = 0;
+  const auto num_bytes = static_cast<int64_t>(file.bytes().size());
+  DecodingMemory memory(num_bytes, options.bytes.max_expansion);
+  int64_t row = 0, resident_bytes = 0, num_given = 0;
   std::string repaired;
   const auto where = [&] { return fmt::format("{}:{}", path.string(), row); };
   const auto read_column = [&](const TextColumn& texts) {
@@ -30,6 +32,9 @@ void read_arrow(const fs::path& path, const ReadOptions& options, const Document
       std::string_view text = held;
       resident_bytes += static_cast<int64_t>(text.size() + sizeof(int64_t));
       ++row;
+      // Rows may also share their text, by offsets that go back.
+      num_given += static_cast<int64_t>(text.size());
+      check_expansion(path.string(), num_bytes, num_given, options.bytes.max_expansion);
       if (accept_utf8(text, repaired, options.utf8, where)) visit(text, row);
       if (resident_bytes > kResidentBytes) {
         release_pages(file.bytes());
@@ -37,8 +42,13 @@ void read_arrow(const fs::path& path, const ReadOptions& options, const Document
       }
     }
   };
-  for_each_text_column(ArrowBytes(file.bytes()), path, options.text_column,
-                       arrow::default_memory_pool(), read_column, TextTypes::kAny);
+  try {
+    for_each_text_column(ArrowBytes(file.bytes()), path, options.text_column, &memory, read_column,
+                         TextTypes::kAny);
+  } catch (const Error&) {
+    memory.check(path.string());
+    throw;
+  }
 }
 
 }  // namespace skein

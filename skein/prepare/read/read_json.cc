@@ -130,23 +130,6 @@ class ValueReader {
   int64_t first_line_ = 1;
 };
 
-// Whether the first non-empty line holds a whole object. An array may be one long line.
-bool is_json_lines(const fs::path& path, const ReadOptions& options) {
-  ByteOptions bytes = options.bytes;
-  bytes.on_read = {};  // they are read again
-  char first_byte = 0;
-  if (!Bytes(open_bytes(path, bytes)).peek_after_space(first_byte) || first_byte == '[')
-    return false;
-  LineReader lines(open_bytes(path, bytes), path.string(), options.max_document_bytes);
-  std::string_view line;
-  while (lines.next(line)) {
-    const size_t first = line.find_first_not_of(" \t\r");
-    if (first == std::string_view::npos) continue;
-    return line[first] == '{' && nlohmann::json::accept(line.begin(), line.end());
-  }
-  return false;
-}
-
 }  // namespace
 
 void read_json_values(std::unique_ptr<ByteSource> source, const std::string& name,
@@ -164,17 +147,53 @@ void read_json_values(std::unique_ptr<ByteSource> source, const std::string& nam
       }
       text = parser.parse(text, where);
     } catch (const Error& error) {
-      if (!options.on_invalid_line) throw;
-      options.on_invalid_line(error);
+      pass_over_line(error, options);
       continue;
     }
     visit(text, values.num_values());
   }
 }
 
-void read_json(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
-  const auto read = is_json_lines(path, options) ? read_json_lines : read_json_values;
-  read(open_bytes(path, options.bytes), path.string(), options, visit);
+bool looks_like_json_lines(PeekedSource& source, const ReadOptions& options) {
+  constexpr size_t kHeadBytes = size_t{256} << 10, kLines = 64;
+  // At least a line, however long it is.
+  size_t wanted = kHeadBytes;
+  std::string_view head = source.peek(wanted);
+  while (head.size() == wanted && head.find('\n') == std::string_view::npos &&
+         static_cast<int64_t>(wanted) <= options.max_document_bytes) {
+    head = source.peek(wanted *= 2);
+  }
+  const bool is_whole = head.size() < wanted;
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (head.starts_with(kMark)) head.remove_prefix(kMark.size());
+  size_t num_lines = 0, num_objects = 0;
+  while (!head.empty() && num_lines < kLines) {
+    const size_t end = head.find('\n');
+    if (end == std::string_view::npos && !is_whole && num_lines > 0) break;  // a part of a line
+    std::string_view line = head.substr(0, end);
+    head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
+    while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    if (num_lines == 0 && line.find_first_not_of(" \t") == line.find('[')) return false;
+    ++num_lines;
+    const bool is_object = line.front() == '{' && line.back() == '}' &&
+                           nlohmann::json::accept(line.begin(), line.end());
+    num_objects += is_object ? 1 : 0;
+    if (is_object && num_lines == 1) return true;
+  }
+  return num_objects * 2 > num_lines;
+}
+
+void pass_over_line(const Error& error, const ReadOptions& options) {
+  if (options.on_invalid_line) return options.on_invalid_line(error);
+  throw Error(error.code(),
+              std::string(error.what()) + "; --skip-invalid-lines passes over such lines");
+}
+
+void read_json(std::unique_ptr<PeekedSource> source, const std::string& name,
+               const ReadOptions& options, const DocumentVisitor& visit) {
+  const auto read = looks_like_json_lines(*source, options) ? read_json_lines : read_json_values;
+  read(std::move(source), name, options, visit);
 }
 
 }  // namespace skein

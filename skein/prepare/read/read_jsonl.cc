@@ -15,7 +15,7 @@ bool is_blank(std::string_view line) {
 
 void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name,
                      const ReadOptions& options, const DocumentVisitor& visit) {
-  LineReader lines(std::move(source), name, options.max_document_bytes);
+  LineReader lines(std::move(source), name, options.max_document_bytes, options.on_invalid_line);
   JsonDocumentParser parser(options.text_column);
   const auto where = [&] { return fmt::format("{}:{}", name, lines.line_number()); };
   std::string_view line, text;
@@ -30,8 +30,7 @@ void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name
       }
       text = parser.parse(line, where);
     } catch (const Error& error) {
-      if (!options.on_invalid_line) throw;
-      options.on_invalid_line(error);
+      pass_over_line(error, options);
       continue;
     }
     visit(text, lines.line_number());

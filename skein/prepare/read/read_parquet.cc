@@ -1,108 +1,129 @@
-#include <arrow/io/file.h>
-#include <arrow/record_batch.h>
-#include <arrow/type.h>
-#include <arrow/type_traits.h>
-#include <parquet/arrow/reader.h>
+#include <fmt/format.h>
+#include <parquet/column_reader.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
 #include <parquet/properties.h>
 #include <parquet/schema.h>
 
-#include "skein/data/text_column.h"
-#include "skein/objects/object_store.h"
+#include <algorithm>
+#include <utility>
+
+#include "skein/objects/object_url.h"
+#include "skein/prepare/read/arrow_input.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
 namespace {
 
-constexpr int64_t kBatchRows = 1024;
 constexpr int64_t kReadBufferBytes = int64_t{1} << 20;
 constexpr int64_t kObjectBufferBytes = int64_t{8} << 20;  // each is a request
 
-void check(const arrow::Status& status, const fs::path& path) {
-  if (!status.ok()) {
-    fail(ErrorCode::kCorrupt,
-         "{}: not a readable Parquet file ({}): damaged, or of another format?", path.string(),
-         status.message());
-  }
-}
-
-template <typename T>
-T value_or_fail(arrow::Result<T> result, const fs::path& path) {
-  check(result.status(), path);
-  return std::move(result).ValueUnsafe();
+bool is_string(const parquet::ColumnDescriptor& column) {
+  const auto& type = *column.logical_type();
+  return column.physical_type() == parquet::Type::BYTE_ARRAY &&
+         (type.is_none() || type.is_string() || type.is_enum() || type.is_JSON());
 }
 
 // The leaf column that holds the documents.
 int text_leaf(const parquet::SchemaDescriptor& schema, const fs::path& path,
               const std::string& wanted) {
   std::string names;
+  int found = -1, num_found = 0;
   for (int leaf = 0; leaf < schema.num_columns(); ++leaf) {
-    const parquet::ColumnDescriptor& column = *schema.Column(leaf);
-    const std::string name = column.path()->ToDotString();
-    if (name == wanted) {
-      if (column.physical_type() == parquet::Type::BYTE_ARRAY &&
-          column.max_repetition_level() == 0) {
-        return leaf;
-      }
-      fail(ErrorCode::kInvalid, "{}: column `{}` is of type {}: expected a string", path.string(),
-           wanted, parquet::TypeToString(column.physical_type()));
-    }
+    const std::string name = schema.Column(leaf)->path()->ToDotString();
+    if (name == wanted) found = leaf, ++num_found;
     if (names.size() < 200) names += (names.empty() ? "" : ", ") + name;
   }
-  fail(ErrorCode::kInvalid,
-       "{}: has no column `{}` (its columns: {}): expected a string `{}` (--text-column names "
-       "another)",
-       path.string(), wanted, names.empty() ? "none" : names, wanted);
+  if (num_found != 1) {
+    fail(ErrorCode::kInvalid,
+         "{}: has {} columns named `{}` (its columns: {}): expected one, a string (--text-column "
+         "names another)",
+         path.string(), num_found, wanted, names.empty() ? "none" : names);
+  }
+  const parquet::ColumnDescriptor& column = *schema.Column(found);
+  if (!is_string(column) || column.path()->ToDotVector().size() != 1 ||
+      column.max_repetition_level() != 0) {
+    fail(ErrorCode::kInvalid, "{}: column `{}` is {}of type {} ({}): expected a string",
+         path.string(), wanted, column.path()->ToDotVector().size() == 1 ? "" : "nested, ",
+         parquet::TypeToString(column.physical_type()), column.logical_type()->ToString());
+  }
+  return found;
 }
 
-std::unique_ptr<parquet::arrow::FileReader> open_reader(const fs::path& path) {
-  std::shared_ptr<arrow::io::RandomAccessFile> file;
-  if (is_object_url(path)) {
-    file = open_object(parse_object_url(path.native()));
-  } else {
-    file = value_or_fail(arrow::io::ReadableFile::Open(path.string()), path);
+// Tells how far a file is by the bytes of its column, which are a part of it.
+class ColumnProgress {
+ public:
+  ColumnProgress(const ArrowInput& file, const parquet::FileMetaData& metadata, int leaf,
+                 const ReadOptions& options)
+      : file_(file), on_read_(options.bytes.on_read), begin_(file.num_read()) {
+    for (int i = 0; i < metadata.num_row_groups(); ++i) {
+      num_column_bytes_ +=
+          static_cast<double>(metadata.RowGroup(i)->ColumnChunk(leaf)->total_compressed_size());
+    }
   }
+  void tell() {
+    if (!on_read_ || file_.num_read() == num_seen_) return;
+    num_seen_ = file_.num_read();
+    const double share = static_cast<double>(num_seen_ - begin_) / std::max(1.0, num_column_bytes_);
+    const auto done =
+        static_cast<int64_t>(std::min(1.0, share) * static_cast<double>(file_.num_bytes()));
+    on_read_(done - std::exchange(num_told_, done));
+  }
+
+ private:
+  const ArrowInput& file_;
+  const std::function<void(int64_t)>& on_read_;
+  double num_column_bytes_ = 0;
+  int64_t begin_, num_seen_ = 0, num_told_ = 0;
+};
+
+std::unique_ptr<parquet::ParquetFileReader> open_reader(const fs::path& path,
+                                                        std::shared_ptr<ArrowInput> file,
+                                                        arrow::MemoryPool* pool) {
   // Reads page by page, not a whole column chunk at once.
-  parquet::ReaderProperties properties = parquet::default_reader_properties();
+  parquet::ReaderProperties properties(pool);
   properties.enable_buffered_stream();
   properties.set_buffer_size(is_object_url(path) ? kObjectBufferBytes : kReadBufferBytes);
-  parquet::ArrowReaderProperties arrow_properties;
-  arrow_properties.set_batch_size(kBatchRows);
-  arrow_properties.set_pre_buffer(false);
-  arrow_properties.set_use_threads(false);
-  parquet::arrow::FileReaderBuilder builder;
-  check(builder.Open(std::move(file), properties), path);
-  builder.properties(arrow_properties);
-  std::unique_ptr<parquet::arrow::FileReader> reader;
-  check(builder.Build(&reader), path);
-  return reader;
+  return parquet::ParquetFileReader::Open(std::move(file), properties);
 }
 
-void read_batches(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
-  const std::string& wanted = options.text_column;
-  const auto reader = open_reader(path);
-  const int leaf = text_leaf(*reader->parquet_reader()->metadata()->schema(), path, wanted);
-  std::vector<int> row_groups(static_cast<size_t>(reader->num_row_groups()));
-  for (size_t i = 0; i < row_groups.size(); ++i) row_groups[i] = static_cast<int>(i);
-  const auto batches = value_or_fail(reader->GetRecordBatchReader(row_groups, {leaf}), path);
-  const auto name = std::make_shared<const std::string>(path.string());
-  int64_t row = 0, num_batches = 0;
+void read_rows(const fs::path& path, const std::shared_ptr<ArrowInput>& file,
+               arrow::MemoryPool* pool, const ReadOptions& options, const DocumentVisitor& visit) {
+  const auto reader = open_reader(path, file, pool);
+  const parquet::FileMetaData& metadata = *reader->metadata();
+  const int leaf = text_leaf(*metadata.schema(), path, options.text_column);
+  const int16_t defined = metadata.schema()->Column(leaf)->max_definition_level();
+  ColumnProgress progress(*file, metadata, leaf, options);
+  int64_t row = 0, num_given = 0;
   std::string repaired;
   const auto where = [&] { return fmt::format("{}:{}", path.string(), row); };
-  std::shared_ptr<arrow::RecordBatch> batch;
-  while (check(batches->ReadNext(&batch), path), batch != nullptr) {
-    const arrow::Type::type type = batch->schema()->field(0)->type()->id();
-    if (!arrow::is_base_binary_like(type)) {
-      fail(ErrorCode::kInvalid, "{}: column `{}` is of type {}: expected a string", path.string(),
-           wanted, batch->schema()->field(0)->type()->ToString());
-    }
-    const TextColumn column(batch->column_data(0), name, num_batches++);
-    for (int64_t i = 0; i < column.num_documents(); ++i) {
+  for (int group = 0; group < metadata.num_row_groups(); ++group) {
+    const auto column =
+        std::static_pointer_cast<parquet::ByteArrayReader>(reader->RowGroup(group)->Column(leaf));
+    const int64_t begin = row, num_rows = metadata.RowGroup(group)->num_rows();
+    while (column->HasNext()) {
+      // One at a time: it lies in its page or in the dictionary, and only there, however often the
+      // dictionary's are repeated.
+      parquet::ByteArray value;
+      int16_t level = 0;
+      int64_t num_values = 0;
+      if (column->ReadBatch(1, &level, nullptr, &value, &num_values) == 0) break;
       ++row;
-      const HeldText held = column.document(i);
-      std::string_view text = held;
+      const bool is_null = num_values == 0 || (defined > 0 && level < defined);
+      std::string_view text;
+      if (!is_null) text = {reinterpret_cast<const char*>(value.ptr), value.len};
+      if (static_cast<int64_t>(text.size()) > options.max_document_bytes) {
+        fail(ErrorCode::kUnsupported, "{}: a document of {} bytes: expected at most {}; split it",
+             where(), text.size(), options.max_document_bytes);
+      }
+      num_given += static_cast<int64_t>(text.size());
+      check_expansion(path.string(), file->num_read(), num_given, options.bytes.max_expansion);
+      progress.tell();
       if (accept_utf8(text, repaired, options.utf8, where)) visit(text, row);
+    }
+    if (row - begin != num_rows) {
+      fail(ErrorCode::kCorrupt, "{}: row group {} has {} rows, but says {}: damaged?",
+           path.string(), group, row - begin, num_rows);
     }
   }
 }
@@ -110,10 +131,16 @@ void read_batches(const fs::path& path, const ReadOptions& options, const Docume
 }  // namespace
 
 void read_parquet(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
+  const auto file = std::make_shared<ArrowInput>(path);
+  DecodingMemory memory(file->num_bytes(), options.bytes.max_expansion);
   try {
-    read_batches(path, options, visit);
+    read_rows(path, file, &memory, options, visit);
   } catch (const parquet::ParquetException& error) {
-    fail(ErrorCode::kCorrupt, "{}: not a readable Parquet file ({})", path.string(), error.what());
+    file->rethrow();  // what disk or store said, rather than what Parquet made of it
+    memory.check(path.string());
+    fail(ErrorCode::kCorrupt,
+         "{}: not a readable Parquet file ({}): damaged, or of another format?", path.string(),
+         error.what());
   }
 }
 

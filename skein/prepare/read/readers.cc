@@ -1,9 +1,7 @@
 #include "skein/prepare/read/readers.h"
 
-#include <arrow/buffer.h>
-#include <arrow/io/interfaces.h>
-
-#include <fstream>
+#include <algorithm>
+#include <iterator>
 
 #include "skein/objects/object_store.h"
 
@@ -19,34 +17,35 @@ struct Ending {
 };
 
 constexpr Ending kEndings[] = {
-    {".jsonl", InputFormat::kJsonLines}, {".ndjson", InputFormat::kJsonLines},
-    {".json", InputFormat::kJson},       {".csv", InputFormat::kCsv},
-    {".tsv", InputFormat::kTsv},         {".parquet", InputFormat::kParquet},
-    {".arrow", InputFormat::kArrow},     {".feather", InputFormat::kArrow},
+    {".jsonl", InputFormat::kJsonLines},
+    {".ndjson", InputFormat::kJsonLines},
+    {".jsonlines", InputFormat::kJsonLines},
+    {".jl", InputFormat::kJsonLines},
+    {".json", InputFormat::kJson},
+    {".csv", InputFormat::kCsv},
+    {".tsv", InputFormat::kTsv},
+    {".parquet", InputFormat::kParquet},
+    {".pq", InputFormat::kParquet},
+    {".arrow", InputFormat::kArrow},
+    {".arrows", InputFormat::kArrow},
+    {".feather", InputFormat::kArrow},
+    {".ipc", InputFormat::kArrow},
+    {".txt", InputFormat::kText},
+    {".text", InputFormat::kText},
+    {".md", InputFormat::kText},
+    {".rst", InputFormat::kText},
+    {".tex", InputFormat::kText},
+    {".htm", InputFormat::kText},
+    {".html", InputFormat::kText},
+    {".xml", InputFormat::kText},
 };
 
 constexpr const char* kPackedEndings[] = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".lzma",
                                           ".lz4", ".7z",  ".rar", ".br",  ".z"};
 
-// The lower-case name without a final .gz or .zst, which says nothing about the content.
+// The lower-case name without the ending of a compression, which says nothing about the content.
 std::string name_inside(const fs::path& path) {
-  const std::string extension = lower_case(path.extension().string());
-  const bool is_compressed = extension == ".gz" || extension == ".zst";
-  return lower_case(is_compressed ? path.stem().string() : path.filename().string());
-}
-
-// The first bytes of a file; empty if it cannot be opened (reading it will report why).
-std::string head_of(const fs::path& path) {
-  if (is_object_url(path)) {
-    const auto file = open_object(parse_object_url(path.native()));
-    const auto head = file->ReadAt(0, 8);
-    return head.ok() ? (*head)->ToString() : "";
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string head(8, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
-  return head;
+  return lower_case(is_named_compressed(path) ? path.stem().string() : path.filename().string());
 }
 
 InputFormat format_of_bytes(std::string_view head) {
@@ -55,7 +54,7 @@ InputFormat format_of_bytes(std::string_view head) {
   if (head.starts_with("ARROW1") || head.starts_with("\xff\xff\xff\xff")) {
     return InputFormat::kArrow;
   }
-  return InputFormat::kText;
+  return InputFormat::kUnknown;
 }
 
 [[noreturn]] void fail_packed(const fs::path& path) {
@@ -74,7 +73,8 @@ InputFormat format_of_bytes(std::string_view head) {
 bool accept_text(std::string_view& text, std::string& repaired, const std::string& where,
                  const ReadOptions& options) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
-    fail(ErrorCode::kInvalid,
+    const bool always = options.utf8.invalid == InvalidUtf8::kFailAlways;
+    fail(always ? ErrorCode::kCorrupt : ErrorCode::kInvalid,
          "{}: UTF-16: expected UTF-8 text; `iconv -f UTF-16 -t UTF-8` makes it", where);
   }
   if (!accept_utf8(text, repaired, options.utf8, [&] { return where; })) return false;
@@ -92,10 +92,10 @@ void visit_text(std::string_view text, const fs::path& path, const ReadOptions& 
   if (accept_text(text, repaired, path.string(), options)) visit(text, 1);
 }
 
-// The whole text of a compressed file, or of an object.
-std::string unpacked_text(const fs::path& path, const ReadOptions& options) {
+// The whole text of a compressed file, of an object or of a pipe.
+std::string unpacked_text(std::unique_ptr<ByteSource> source, const fs::path& path,
+                          const ReadOptions& options) {
   constexpr size_t kReadAtOnce = size_t{1} << 20;
-  const auto source = open_bytes(path, options.bytes);
   std::string text;
   while (true) {
     const size_t size = text.size();
@@ -105,7 +105,7 @@ std::string unpacked_text(const fs::path& path, const ReadOptions& options) {
     if (count == 0) return text;
     if (static_cast<int64_t>(text.size()) > options.max_document_bytes) {
       fail(ErrorCode::kUnsupported,
-           "{}: more than {} bytes of text in one compressed file or object: split it",
+           "{}: more than {} bytes of text in one compressed file, object or pipe: split it",
            path.string(), options.max_document_bytes);
     }
   }
@@ -129,38 +129,126 @@ InputFormat input_format(const fs::path& path, bool as_text) {
     if (is_binary && inside != name) return InputFormat::kPacked;
     return as_text && !is_binary ? InputFormat::kText : format;
   }
-  return inside == name && !path.has_extension() ? format_of_bytes(head_of(path))
-                                                 : InputFormat::kText;
+  return InputFormat::kUnknown;
 }
+
+InputFormat format_named(const std::string& name) {
+  constexpr InputFormat kFormats[] = {InputFormat::kText,    InputFormat::kJsonLines,
+                                      InputFormat::kJson,    InputFormat::kCsv,
+                                      InputFormat::kParquet, InputFormat::kArrow};
+  const auto* found = std::find(std::begin(kFormatNames), std::end(kFormatNames), name);
+  if (found == std::end(kFormatNames)) {
+    fail(ErrorCode::kUsage, "--format {}: expected text, jsonl, json, csv, parquet or arrow", name);
+  }
+  return kFormats[found - std::begin(kFormatNames)];
+}
+
+std::string name_of(const std::optional<InputFormat>& format) {
+  for (const char* name : kFormatNames) {
+    if (format && format_named(name) == *format) return name;
+  }
+  return "";
+}
+
+namespace {
+
+bool is_plain_file(const fs::path& path) {
+  std::error_code ignored;
+  return !is_object_url(path) && fs::is_regular_file(path, ignored);
+}
+
+struct Opened {
+  std::unique_ptr<PeekedSource> source;
+  InputFormat format;
+  std::string compression;  // that the name does not tell
+};
+
+// What a file is that does not say so by its name, with what it was taken for.
+std::string look(Opened& file, const fs::path& path, const ReadOptions& options) {
+  file.format = format_of_bytes(file.source->peek(8));
+  if (file.format != InputFormat::kUnknown) {
+    const char* found = file.format == InputFormat::kArrow ? "Arrow" : "Parquet";
+    if (!file.compression.empty() || is_named_compressed(path)) {
+      fail(ErrorCode::kInvalid,
+           "{}: {}, compressed as a whole: expected the file itself; decompress it first",
+           path.string(), found);
+    }
+    return found;
+  }
+  const std::string_view head = file.source->peek(4096);
+  const size_t first = head.find_first_not_of(" \t\r\n");
+  const bool may_be =
+      first != std::string_view::npos && (head[first] == '{' || head.starts_with("\xef\xbb\xbf{"));
+  const bool are_lines = may_be && looks_like_json_lines(*file.source, options);
+  file.format = are_lines ? InputFormat::kJsonLines : InputFormat::kText;
+  return are_lines ? "JSON lines" : "";
+}
+
+// Tells the format, and what was found by content.
+void tell(const Opened& file, std::string taken_for, const ReadOptions& options) {
+  if (!options.on_format) return;
+  if (!file.compression.empty()) {
+    taken_for = file.compression + (taken_for.empty() ? "" : " of " + taken_for);
+  }
+  options.on_format(file.format, taken_for);
+}
+
+}  // namespace
 
 void read_documents(const fs::path& path, const ReadOptions& options,
                     const DocumentVisitor& visit) {
-  const InputFormat format = input_format(path, options.as_text);
-  switch (format) {
-    case InputFormat::kJsonLines:
-      return read_json_lines(open_bytes(path, options.bytes), path.string(), options, visit);
-    case InputFormat::kJson:
-      return read_json(path, options, visit);
-    case InputFormat::kCsv:
-    case InputFormat::kTsv:
-      return read_csv(open_bytes(path, options.bytes), path.string(),
-                      format == InputFormat::kCsv ? ',' : '\t', options, visit);
+  Opened file;
+  file.format = input_format(path, options.as_text);
+  if (options.format && file.format != InputFormat::kPacked) {
+    const bool is_tabbed = *options.format == InputFormat::kCsv && file.format == InputFormat::kTsv;
+    if (!is_tabbed) file.format = *options.format;
+  }
+  const std::string name = path.string();
+  switch (file.format) {
+    case InputFormat::kPacked:
+      tell(file, "", options);
+      fail_packed(path);
+    case InputFormat::kParquet:
+      tell(file, "", options);
+      return read_parquet(path, options, visit);
+    case InputFormat::kArrow:
+      tell(file, "", options);
+      return read_arrow(path, options, visit);
+    case InputFormat::kText:
+      if (!is_plain_file(path) || is_named_compressed(path)) break;
+      tell(file, "", options);
+      return read_text(path, options, visit);
+    default:
+      break;
+  }
+  file.source = open_bytes(path, options.bytes, &file.compression);
+  const bool is_unknown = file.format == InputFormat::kUnknown;
+  tell(file, is_unknown ? look(file, path, options) : "", options);
+  switch (file.format) {
     case InputFormat::kParquet:
       return read_parquet(path, options, visit);
     case InputFormat::kArrow:
       return read_arrow(path, options, visit);
-    case InputFormat::kPacked:
-      fail_packed(path);
-    case InputFormat::kText:
-      return read_text(path, options, visit);
+    case InputFormat::kJsonLines:
+      return read_json_lines(std::move(file.source), name, options, visit);
+    case InputFormat::kJson:
+      return read_json(std::move(file.source), name, options, visit);
+    case InputFormat::kCsv:
+    case InputFormat::kTsv:
+      return read_csv(std::move(file.source), name, file.format == InputFormat::kCsv ? ',' : '\t',
+                      options, visit);
+    default:
+      break;
   }
+  // A large text is mapped.
+  if (is_plain_file(path) && file.compression.empty() && !is_named_compressed(path)) {
+    return read_text(path, options, visit);
+  }
+  visit_text(unpacked_text(std::move(file.source), path, options), path, options, visit);
 }
 
 void read_text(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit) {
   std::error_code ignored;
-  if (is_object_url(path) || name_inside(path) != path.filename().string()) {
-    return visit_text(unpacked_text(path, options), path, options, visit);
-  }
   if (fs::file_size(path, ignored) <= static_cast<uintmax_t>(kReadBytes)) {
     return visit_text(read_file(path, 2 * kReadBytes), path, options, visit);
   }

@@ -1,13 +1,17 @@
 // Reads documents from the kinds of files in which people keep text.
 //
-//   .jsonl, .ndjson    one JSON object a line; the document is its string `text`
+//   .jsonl, .ndjson    one JSON object a line; the document is its string `text`; also .jl and
+//                      .jsonlines
 //   .json              the same lines, or one array of such objects, or one object
 //   .csv, .tsv         the column `text` of a table whose first line names the columns
-//   .parquet           the column `text`
-//   .arrow, .feather   the column `text` of an Arrow IPC stream or file, compressed or not
-//   anything else      as its first bytes say (Parquet, Arrow); otherwise the file is one document
+//   .parquet, .pq      the column `text`
+//   .arrow, .feather   the column `text` of an Arrow IPC stream or file, compressed or not; also
+//                      .ipc and .arrows
+//   .txt, .md, …       the file is one document
+//   anything else      as its first bytes say (Parquet, Arrow, lines of JSON objects); otherwise
+//                      the file is one document
 //
-// All but Parquet and Arrow may be compressed, with a further ending .gz or .zst.
+// All but Parquet and Arrow may be compressed: byte_source.h.
 //
 // Errors   Error{kInvalid | kCorrupt | kNotFound | kIo} beginning with the file and, if there is
 //          one, the line or row (both from 1): `part.jsonl:17: ...`. Text that is not UTF-8 is
@@ -20,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,13 +43,18 @@ enum class InputFormat {
   kTsv,
   kParquet,
   kArrow,
-  kPacked,  // an archive, or in a compression that is not supported
+  kPacked,   // an archive, or in a compression that is not supported
+  kUnknown,  // by its name: its first bytes say
 };
 
 struct ReadOptions {
   int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line, a field, compressed text
   std::string text_column = "text";                 // the key or column that holds the documents
-  bool as_text = false;  // files named as JSON or tables are documents as they are
+  bool as_text = false;               // files named as JSON or tables are documents as they are
+  std::optional<InputFormat> format;  // of every file, whatever its name and first bytes say
+  // Called before the first document; `by_content` is what the file was taken for by its first
+  // bytes, empty where its name said so.
+  std::function<void(InputFormat format, const std::string& by_content)> on_format;
   Utf8Policy utf8;
   ByteOptions bytes;
   fs::path scratch;  // where an object lies while it is mapped, without a name; empty: TMPDIR
@@ -52,7 +62,12 @@ struct ReadOptions {
   std::function<void(const Error&)> on_invalid_line;
 };
 
-// By the file's name, otherwise by its first bytes.
+// The formats that a person may name: text, jsonl, json, csv, parquet, arrow.
+constexpr const char* kFormatNames[] = {"text", "jsonl", "json", "csv", "parquet", "arrow"};
+InputFormat format_named(const std::string& name);
+std::string name_of(const std::optional<InputFormat>& format);  // empty: none
+
+// By the file's name.
 InputFormat input_format(const fs::path& path, bool as_text = false);
 
 // Lowers ASCII letters only, for endings of file names.
@@ -68,7 +83,13 @@ void read_documents(const fs::path& path, const ReadOptions& options, const Docu
 // The functions that read_documents() chooses from.
 void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name,
                      const ReadOptions& options, const DocumentVisitor& visit);
-void read_json(const fs::path& path, const ReadOptions& options, const DocumentVisitor& visit);
+// One or the other, as the first lines say.
+void read_json(std::unique_ptr<PeekedSource> source, const std::string& name,
+               const ReadOptions& options, const DocumentVisitor& visit);
+// Whether the first line that is not blank, or most of the first lines, are JSON objects.
+bool looks_like_json_lines(PeekedSource& source, const ReadOptions& options);
+// What becomes of a line or value that is no document: on_invalid_line, or the error, with advice.
+void pass_over_line(const Error& error, const ReadOptions& options);
 // JSON values one after another, or the elements of one array, wherever the lines break.
 void read_json_values(std::unique_ptr<ByteSource> source, const std::string& name,
                       const ReadOptions& options, const DocumentVisitor& visit);

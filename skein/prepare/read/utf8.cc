@@ -47,7 +47,7 @@ size_t subpart_bytes(std::string_view text, bool& is_whole) {
 
 bool is_utf8(std::string_view text) { return is_utf8_simd(text); }
 
-void check_utf8(std::string_view text, const std::string& where) {
+void check_utf8(std::string_view text, const std::string& where, ErrorCode code) {
   if (is_utf8(text)) return;
   // Finds the bad byte, the end of the longest valid prefix, by bisection over the beginnings of
   // characters.
@@ -59,9 +59,8 @@ void check_utf8(std::string_view text, const std::string& where) {
     (is_utf8(text.substr(0, middle)) ? good : bad) = middle;
   }
   const bool binary = text.find('\0') != std::string_view::npos;
-  fail(ErrorCode::kInvalid,
-       "{}: {} near byte {}: expected UTF-8 text (--invalid-utf8 replace or skip goes on)", where,
-       binary ? "binary data" : "not UTF-8", good);
+  fail(code, "{}: {} near byte {}: expected UTF-8 text (--invalid-utf8 replace or skip goes on)",
+       where, binary ? "binary data" : "not UTF-8", good);
 }
 
 std::string replace_invalid_utf8(std::string_view text) {
@@ -80,6 +79,10 @@ bool accept_utf8(std::string_view& text, std::string& repaired, const Utf8Policy
                  const std::function<std::string()>& where) {
   if (is_utf8(text)) return true;
   if (policy.invalid == InvalidUtf8::kFail) check_utf8(text, where());
+  if (policy.invalid == InvalidUtf8::kFailAlways) {
+    const bool is_binary = text.find('\0') != std::string_view::npos;
+    check_utf8(text, where(), is_binary ? ErrorCode::kInvalid : ErrorCode::kCorrupt);
+  }
   if (policy.on_invalid) policy.on_invalid();
   if (policy.invalid == InvalidUtf8::kSkip) return false;
   repaired = replace_invalid_utf8(text);

@@ -7,12 +7,15 @@
 #include <string>
 #include <string_view>
 
+#include "skein/base/error.h"
+
 namespace skein {
 
 enum class InvalidUtf8 {
-  kFail,     // an error
-  kReplace,  // U+FFFD in place of what is not UTF-8
-  kSkip,     // the document is left out
+  kFail,        // an error; a text of a folder is passed over
+  kReplace,     // U+FFFD in place of what is not UTF-8
+  kSkip,        // the document is left out
+  kFailAlways,  // an error also for a text of a folder, unless it is binary data
 };
 
 struct Utf8Policy {
@@ -22,8 +25,9 @@ struct Utf8Policy {
 
 bool is_utf8(std::string_view text);
 
-// Throws Error{kInvalid} unless `text` is UTF-8.
-void check_utf8(std::string_view text, const std::string& where);
+// Throws Error{code} unless `text` is UTF-8.
+void check_utf8(std::string_view text, const std::string& where,
+                ErrorCode code = ErrorCode::kInvalid);
 
 std::string replace_invalid_utf8(std::string_view text);
 
