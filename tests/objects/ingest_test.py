@@ -90,7 +90,7 @@ def refusals(environment, folder):
         return run(words, {**environment, **changed}, expected=1 if url.startswith("s3") else 2)
 
     expect("no such object" in said("s3://texts/nothing"), "a key that is not there")
-    expect("no such" in said("s3://nowhere/nothing"), "a bucket that is not there")
+    expect('there is no bucket "nowhere"' in said("s3://nowhere/nothing"), "a bucket that is not there")
     expect("gs:// is not known" in said("gs://texts/web"), "another kind of URL")
     expect(not (folder / "none.arrow").exists(), "no corpus of nothing")
 
