@@ -1,5 +1,5 @@
-// Reading a mapped file that was cut meanwhile, or whose disk fails, is a SIGBUS, by which a process
-// dies and says nothing. While a LostPages lives, zeros take the place of what cannot be read of a
+// Reading a mapped file that was cut meanwhile, or whose disk fails, is a SIGBUS: a process dies of
+// it and says nothing. While a LostPages lives, zeros take the place of what cannot be read of a
 // MappedRegion, and whoever read it asks afterwards whether that happened.
 //
 // Threads  all may be called from any; one LostPages at a time

@@ -56,6 +56,12 @@ std::string WatchedFile::check() const {
   const bool is_here = refused == 0 && is_same_file(named, opened_);
   struct stat now = is_here ? named : opened_;
   if (file_.get() >= 0 && ::fstat(file_.get(), &now) != 0) now = opened_;
+  if (now.st_size < opened_.st_size) {  // as require_no_lost_pages() says it
+    fail(ErrorCode::kInvalid,
+         "{}: the file became shorter while it was read: it had {} bytes and has {}; put back what "
+         "it was, and start again",
+         map_.path().string(), opened_.st_size, now.st_size);
+  }
   if (!is_unchanged(now, opened_)) {
     fail(ErrorCode::kInvalid,
          "{}: was changed while it was read: {} were opened, and it is {} by now; expected one "

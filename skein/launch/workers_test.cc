@@ -271,6 +271,7 @@ TEST_F(Workers, ASecondInterruptEndsEverything) {
   ASSERT_EQ(::waitpid(parent, &status, 0), parent);
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_THAT(trace("error"), HasSubstr("interrupted twice"));
+  EXPECT_THAT(trace("error"), HasSubstr("nothing was saved so far"));
 }
 
 TEST_F(Workers, NobodyOutlivesTheParent) {

@@ -44,8 +44,8 @@ std::string lack_of_disk(const Config& config, int64_t checkpoint_bytes) {
   if (problem || space.available >= static_cast<std::uintmax_t>(needed)) return "";
   return fmt::format(
       "checkpoint.dir is {}: {} are free there, and the run's checkpoints take {} more, up to {} "
-      "of {} at once: make room, lower checkpoint.keep or checkpoint.permanent_every_steps, or "
-      "set checkpoint.dir to another disk, else a save will fail",
+      "of {} at once: make room, lower checkpoint.keep, or set checkpoint.dir to another disk, "
+      "else a save will fail",
       folder.string(), format_bytes(static_cast<int64_t>(space.available)), format_bytes(needed),
       at_once, format_bytes(checkpoint_bytes));
 }

@@ -86,8 +86,9 @@ void Saver::require_saved() const {
       failure_->code() == ErrorCode::kNoSpace
           ? "free space there, lower checkpoint.keep or set checkpoint.dir to another disk; "
           : "";
-  fail(failure_->code(), "{}; {}the same command then goes on from step {}", failure_->what(),
-       advice, good_step_);
+  const std::string then =
+      good_step_ > 0 ? fmt::format("goes on from step {}", good_step_) : std::string("begins anew");
+  fail(failure_->code(), "{}; {}the same command then {}", failure_->what(), advice, then);
 }
 
 }  // namespace skein

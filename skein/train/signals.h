@@ -1,7 +1,7 @@
 // Requests to stop. SIGTERM, SIGUSR1, SIGHUP and a first SIGINT set a flag that the training loop
 // reads between steps; it then saves and returns exit code 75. A second SIGINT ends the process at
-// once. Both are answered on standard error where that is asked for. SIGHUP stays ignored if it was, as under nohup. SIGUSR2 comes from the supervisor, to take
-// in another machine: the same with exit code 76.
+// once. Both are answered on standard error where that is asked for. SIGHUP stays ignored if it
+// was, as under nohup. SIGUSR2 comes from the supervisor, to take in another machine: exit code 76.
 //
 // Threads  the handler only stores to lock-free atomics and writes; requested() may be called
 //          anywhere.
