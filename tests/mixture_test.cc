@@ -113,7 +113,7 @@ TEST(Mixture, ImpossibleOnesAreRefused) {
   refused({"run.steps=0.5"}, {"run.steps"});
   refused({"data.source=[{path = \"" + corpus + "\"}, {path = \"" + corpus + "\"}]"},
           {"two corpora of the name \"corpus\"", "another `name`"});
-  refused({"data.source=[{path = \"" + corpus + "\", weight = 0}]"}, {"weight (above 0)"});
+  refused({"data.source=[{path = \"" + corpus + "\", weight = 0}]"}, {"a number above 0"});
   refused({"data.source=[{path = \"" + (job().folder / "gone.arrow").string() + "\"}]"},
           {"data.source", "gone.arrow"});
 }

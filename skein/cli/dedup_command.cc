@@ -10,7 +10,7 @@
 #include "skein/cli/commands.h"
 #include "skein/cli/dedup_array.h"
 #include "skein/cli/left_out.h"
-#include "skein/cli/progress_line.h"
+#include "skein/cli/reading_line.h"
 #include "skein/cli/reading_options.h"
 #include "skein/cli/sent_outputs.h"
 #include "skein/cli/shard_index.h"
@@ -32,7 +32,7 @@ struct DedupCommand {
 
 // A line for each pass, with a rate and a time of its own.
 OnDedupProgress progress_shower() {
-  return [line = ProgressLine(), pass = std::string()](const DedupProgress& progress) mutable {
+  return [line = ReadingLine(), pass = std::string()](const DedupProgress& progress) mutable {
     if (pass != progress.pass) line = {}, pass = progress.pass;
     line.show({fmt::format("{}  {} documents  {}", progress.pass,
                            format_count(static_cast<double>(progress.num_documents)),

@@ -9,7 +9,7 @@
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/left_out.h"
-#include "skein/cli/progress_line.h"
+#include "skein/cli/reading_line.h"
 #include "skein/cli/reading_options.h"
 #include "skein/cli/sent_outputs.h"
 #include "skein/cli/shard_index.h"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kMaxTasks = 1000;  // of an array, unless Slurm's MaxArraySize was raised
 
-ProgressLine::State state_of(const PiecesProgress& progress) {
+ReadingLine::State state_of(const PiecesProgress& progress) {
   return {fmt::format("{}/{} files  {} documents  {}", progress.num_files_done, progress.num_files,
                       format_count(static_cast<double>(progress.num_documents)),
                       format_bytes(progress.num_bytes)),
@@ -103,7 +103,7 @@ void run_ingest(IngestArguments& options, const std::vector<std::string>& comman
   }
   if (!options.slurm) tell_work_folder({options.out, options.validation_out}, options.work);
   const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
-  ProgressLine line;
+  ReadingLine line;
   const auto show = [&](const PiecesProgress& progress) { line.show(state_of(progress)); };
   const auto tell = [&](const IngestReport& report, const std::string& out) {
     print_ingest_report(report, out, options.ingest.step.left_out);

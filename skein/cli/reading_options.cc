@@ -68,7 +68,7 @@ std::vector<std::string> reading_words(const ReadingOptions& options) {
   const auto* policy =
       std::find_if(std::begin(kPolicies), std::end(kPolicies),
                    [&](const auto& each) { return each.second == options.invalid_utf8; });
-  add(options.invalid_utf8 != defaults.invalid_utf8, {"--invalid-utf8", policy->first});
+  if (policy != std::end(kPolicies)) add(true, {"--invalid-utf8", policy->first});
   add(options.max_expansion != defaults.max_expansion,
       {"--max-expansion", std::to_string(options.max_expansion)});
   return words;

@@ -87,8 +87,8 @@ class TextColumn {
   int64_t num_bytes_ = 0;
 };
 
-// What types of columns are taken: strings, whose buffers are mapped; or also dictionaries and views
-// of strings, which are copied batch by batch.
+// What types of columns are taken: strings, whose buffers are mapped; or also dictionaries and
+// views of strings, which are copied batch by batch.
 enum class TextTypes { kMapped, kAny };
 
 // Calls `visit` for the column named `column` of each record batch of `bytes`, in order.

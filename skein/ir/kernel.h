@@ -22,7 +22,7 @@ class Communicator;
 // What the host knows of the data that a program is about to run on, for which a kernel may have a
 // faster way. It changes from run to run; scratch memory is enough for either way.
 struct DataFacts {
-  bool one_document_each = false;  // every sequence is one document: attention_start is 0 everywhere
+  bool one_document_each = false;  // of every sequence: attention_start is 0 everywhere
   bool operator==(const DataFacts&) const = default;
 };
 

@@ -151,7 +151,7 @@ def refusals(folder, remote, environment, store):
         expect(what in found, f"{words}: expected '{what}' in: {found}")
 
     said(["data", "stats", "s3://texts/nothing"], 1, "s3://texts/nothing: no such object")
-    said(["data", "stats", "s3://nowhere/web"], 1, "no such")
+    said(["data", "stats", "s3://nowhere/web"], 1, "there is no bucket")
     said(["data", "stats", "gs://texts/web"], 2, "gs:// is not known")
     said(["data", "stats", "s3://texts/data/tokenizer"], 1, "without .arrow files")
     sample = ["data", "sample", remote, "--step", "1", "--json"]

@@ -1,7 +1,8 @@
 // The fast path for bf16: cuDNN computes whole sequences where each is one document
-// (Problem::documents is false: by data.document_mask, or as the host sees in a micro-batch); otherwise the documents that have an entry in a table
-// (attention_documents_cuda.h), and our own kernels those that have none. All give the same bits in
-// every run.
+// (Problem::documents is false: by data.document_mask, or as the host sees in a micro-batch);
+// otherwise the documents that have an entry in a table (attention_documents_cuda.h), and our own
+// kernels those that have none. All give the same bits in every run, but for backward in any order
+// (Problem::repeatable).
 //
 // Needs     libcudnn.so.9, which is loaded at the first run: 9.12 or later for whole sequences,
 //           9.25 or later for documents. Without it one warning says so, and our own kernels

@@ -159,9 +159,10 @@ struct Description {
     return bytes + entries * problem.heads * problem.num_key_blocks() * 8;
   }
 
-  // The same for whole sequences. In order sums are those of products of ds, which is kept in bf16
-  // for all pairs, in blocks of 64 x 128 (the frontend's dP workspace), or, from 9.25 on, and in any
-  // order, sums in fp32 of dq. With shared kv heads dk and dv of every query head are kept in bf16.
+  // The same for whole sequences. In order sums are those of products of ds, which is kept in
+  // bf16 for all pairs, in blocks of 64 x 128 (the frontend's dP workspace), or, from 9.25 on,
+  // and in any order, sums in fp32 of dq. With shared kv heads dk and dv of every query head are
+  // kept in bf16.
   int64_t dense_workspace_bytes() const {
     constexpr int64_t kSlack = int64_t{1} << 20;
     if (!backward) return kSlack;

@@ -8,7 +8,7 @@
 
 namespace skein {
 
-class ProgressLine {
+class ReadingLine {
  public:
   struct State {
     std::string what;       // is done, with what it has counted
