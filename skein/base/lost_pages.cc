@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <vector>
 
 #include "skein/base/error.h"
 #include "skein/base/mutex.h"
@@ -23,6 +24,8 @@ namespace {
 
 Mutex g_mutex;
 std::atomic<MappedRegion::Place*> g_first{nullptr};
+// Outlives whatever static holds a region.
+auto& g_free SKEIN_GUARDED_BY(g_mutex) = *new std::vector<MappedRegion::Place*>;
 std::atomic<bool> g_lost{false};  // some region is
 static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 
@@ -58,10 +61,13 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
 MappedRegion::MappedRegion(std::span<const std::byte> bytes, const fs::path& path) {
   if (bytes.empty()) return;
   const Lock lock(g_mutex);
-  for (place_ = g_first; place_ != nullptr && place_->end != 0; place_ = place_->next) {
+  const bool is_new = g_free.empty();
+  if (is_new) {
+    place_ = new Place;
+  } else {
+    place_ = g_free.back();
+    g_free.pop_back();
   }
-  const bool is_new = place_ == nullptr;
-  if (is_new) place_ = new Place;
   place_->path = path;
   place_->lost = false;
   place_->begin = reinterpret_cast<uintptr_t>(bytes.data());
@@ -77,6 +83,7 @@ MappedRegion::~MappedRegion() {
   const Lock lock(g_mutex);
   place_->lost = false;
   place_->end = 0;
+  g_free.push_back(place_);
 }
 
 LostPages::LostPages() {
