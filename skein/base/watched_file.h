@@ -30,7 +30,7 @@ class WatchedFile {
 
   // Before and after its bytes are read, so that a check in between misses nothing.
   void note_read() const {
-    if (is_read_) *is_read_ = true;
+    if (is_read_ && !*is_read_) *is_read_ = true;  // reading a flag that threads share is cheap
   }
   // Looks at a file that was read since the last call. Throws Error{kInvalid} where it is changed.
   // Returns what became of its name, "was removed", or nothing.

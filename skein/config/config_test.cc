@@ -12,7 +12,6 @@
 #include "skein/base/file.h"
 #include "skein/base/nearest.h"
 #include "skein/config/config_fields.h"
-#include "skein/config/config_notes.h"
 
 namespace skein {
 namespace {
@@ -369,45 +368,6 @@ TEST(ConfigSources, NameWhatIsWrongWithThem) {
               testing::HasSubstr("path is 3: expected a string in quotes"));
   EXPECT_THAT(error_of("[data]\ntrain = [\"a\", \"b\"]\n"),
               testing::HasSubstr("[[data.source]] with a path"));
-}
-
-TEST(SettingsWithoutEffect, FastAccumulationIsOfEightBits) {
-  Config config;
-  EXPECT_TRUE(settings_without_effect(config, true).empty());
-  config.precision.fast_accumulation = true;
-  EXPECT_THAT(
-      settings_without_effect(config, true),
-      testing::ElementsAre("precision.fast_accumulation = true has no effect: precision.mode is "
-                           "\"bf16-sr\", not \"fp8\""));
-  config.precision.mode = "fp8";
-  EXPECT_TRUE(settings_without_effect(config, true).empty());
-}
-
-TEST(SettingsWithoutEffect, SumsOfACpuHaveOneOrder) {
-  Config config;
-  config.precision.repeatable = false;
-  EXPECT_TRUE(settings_without_effect(config, true).empty());
-  config.device.kind = "cpu";
-  EXPECT_THAT(settings_without_effect(config, true),
-              testing::ElementsAre(testing::StartsWith(
-                  "precision.repeatable = false has no effect: device.kind is \"cpu\"")));
-}
-
-TEST(SettingsWithoutEffect, KeptWeightsAreOfEightBitsAndOfWholeOnes) {
-  Config config;
-  config.memory.keep_fp8_weights = false;
-  EXPECT_THAT(
-      settings_without_effect(config, true),
-      testing::ElementsAre("memory.keep_fp8_weights = false has no effect: precision.mode is "
-                           "\"bf16-sr\", not \"fp8\""));
-  config.precision.mode = "fp8";
-  EXPECT_TRUE(settings_without_effect(config, true).empty());
-  config.memory.keep_fp8_weights = true;
-  EXPECT_TRUE(settings_without_effect(config, true).empty());
-  config.parallel.zero = 3;
-  EXPECT_THAT(settings_without_effect(config, true),
-              testing::ElementsAre(testing::StartsWith(
-                  "memory.keep_fp8_weights = true has no effect: with parallel.zero = 3")));
 }
 
 TEST(NearestName, CountsEdits) {

@@ -4,18 +4,19 @@
 
 #include "skein/base/error.h"
 #include "skein/data/shard_set.h"
-#include "skein/objects/object_store.h"
+#include "skein/objects/object_url.h"
 
 namespace skein {
 
 std::vector<fs::path> corpus_files(const fs::path& path) {
   check_path_or_object_url(path);
   std::error_code error;
-  const bool is_file = is_object_url(path) ? has_object(parse_object_url(path.native()))
-                                           : !fs::is_directory(path, error);
-  if (is_file && is_object_url(path)) return {parse_object_url(path.native()).text()};
-  if (is_file) return {path};
+  const bool is_object = is_object_url(path);
+  if (!is_object && !fs::is_directory(path, error)) return {path};
   const std::vector<fs::path> files = files_in_folder(path);
+  if (is_object && files == std::vector<fs::path>{parse_object_url(path.native()).text()}) {
+    return files;
+  }
   if (files.empty()) {
     fail(ErrorCode::kInvalid,
          "{}: a folder without .arrow files: expected a corpus, or a folder of those that `skein "

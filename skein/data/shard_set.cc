@@ -83,8 +83,9 @@ std::vector<fs::path> files_in_folder(const fs::path& folder) {
   if (is_object_url(folder)) {
     const ObjectUrl url = parse_object_url(folder.native());
     for (const ObjectInfo& object : list_objects(url)) {
+      if (object.named) return {object.url};
       const bool is_inside = object.url.find('/', url.text().size() + 1) != std::string::npos;
-      if (!object.named && !is_inside && is_of_corpus(object.url)) files.emplace_back(object.url);
+      if (!is_inside && is_of_corpus(object.url)) files.emplace_back(object.url);
     }
     return files;
   }

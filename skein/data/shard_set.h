@@ -43,7 +43,7 @@ struct ShardList {
 std::vector<ShardList> shard_lists(const std::vector<fs::path>& shards);
 
 // The *.arrow files of a folder, or right under a name in a store, in the order of their names.
-// Hidden ones and folders inside are left out.
+// Hidden ones and folders inside are left out. Of an object's own name, the object.
 std::vector<fs::path> files_in_folder(const fs::path& folder);
 
 // Of the files of one folder: every set is whole, and the only one of its name.

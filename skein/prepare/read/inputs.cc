@@ -295,10 +295,6 @@ void find_objects(const ObjectUrl& url, const std::vector<fs::path>& excluded, F
   }
 }
 
-}  // namespace
-
-namespace {
-
 // A file that a folder holds is taken once, also if it is named beside the folder, or another
 // folder holds it. One that is named twice is wanted twice.
 void take_once(FoundInputs& found) {
