@@ -100,8 +100,10 @@ LostPages::~LostPages() { sigaction(SIGBUS, &former_, nullptr); }
 void require_no_lost_pages() {
   if (!g_lost.load(std::memory_order_relaxed)) return;
   const Lock lock(g_mutex);
+  g_lost = false;  // before the walk: what is lost behind its back sets it again
   for (const MappedRegion::Place* at = g_first; at != nullptr; at = at->next) {
     if (!at->lost) continue;
+    g_lost = true;
     const auto expected = static_cast<uintmax_t>(at->end - at->begin);
     std::error_code problem;
     const uintmax_t found = fs::file_size(at->path, problem);
@@ -116,7 +118,6 @@ void require_no_lost_pages() {
          "written anew: see dmesg, or put back what it was, and start again",
          at->path.string(), expected);
   }
-  g_lost = false;
 }
 
 }  // namespace skein

@@ -98,7 +98,7 @@ std::vector<std::string> command_words(DedupCommand& options) {
 
 void print_reading(const PieceReport& read, const std::vector<std::string>& passed_over,
                    std::vector<std::string> notes, const std::vector<std::string>& restart) {
-  for (const std::string& line : by_content_lines(read)) notes.push_back(line);
+  for (const std::string& line : found_lines(read)) notes.push_back(line);
   if (log::on_terminal()) fmt::print(stderr, "\r\033[K");
   for (const std::string& line : restart) fmt::print(stderr, "{}\n", line);
   print_left_out({read.num_skipped_files, read.num_invalid_lines, read.num_invalid_utf8,

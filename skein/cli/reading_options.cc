@@ -18,8 +18,10 @@ constexpr std::pair<const char*, InvalidUtf8> kPolicies[] = {{"fail", InvalidUtf
 }  // namespace
 
 void add_reading_options(CLI::App& command, const ReadingOptions& options) {
-  command.add_option("--text-column", options.text_column,
-                     "the key or column that holds the documents, text");
+  command.add_option(
+      "--text-column", options.text_column,
+      "the key or column that holds the documents; else the first of text, content and "
+      "raw_content that a file has");
   command.add_flag("--as-text", options.as_text,
                    "take .json, .csv and the like as they stand, a document a file");
   std::optional<InputFormat>& format = options.format;

@@ -10,6 +10,7 @@
 #include "skein/bpe/byte_alphabet.h"
 #include "skein/bpe/nfc.h"
 #include "skein/bpe/train_merges.h"
+#include "skein/bpe/utf8.h"
 #include "skein/data/tokenizer_train.h"
 
 namespace skein {
@@ -69,9 +70,13 @@ std::vector<bpe::CountedWord> count_words(const Corpus& corpus,
   const bool is_composed = options.pattern == Pattern::Kind::kQwen2;
   if (options.on_progress) options.on_progress("counting words of", 0, num_bytes);
   parallel_for_each(parts, num_threads, [&](Part& part) {
-    std::string composed;
+    std::string valid, composed;
     for (const HeldText& held : part.excerpts) {
       std::string_view excerpt = held;
+      // Corpora of others may hold any bytes: they are counted as they would be encoded.
+      if (utf8::valid_prefix(excerpt) < excerpt.size()) {
+        excerpt = valid = utf8::replace_invalid(excerpt);
+      }
       if (is_composed) excerpt = bpe::to_nfc(excerpt, composed, bpe::NfcOf::kUnicode9);
       count_words(excerpt, pattern, part.counts);
     }

@@ -76,6 +76,18 @@ TEST_F(ByteLevelTraining, GivesATokenizerThatEncodesAndDecodes) {
   EXPECT_EQ(tokenizer->decode(ids), text);
 }
 
+// Corpora of others may hold any bytes.
+TEST_F(ByteLevelTraining, CountsWhatIsNotUtf8AsItIsEncoded) {
+  TrainTokenizerOptions qwen2 = options();
+  qwen2.pattern = Pattern::kQwen2;
+  const Json found =
+      trained(corpus({"caf\xe9 \xcc", "\xff\xff\xff\xff\xfe", "caf\xe9"}), 262, qwen2);
+  const std::string r = "\uFFFD";
+  const Json wanted =
+      trained(corpus({"caf" + r + " " + r, r + r + r + r + r, "caf" + r}), 262, qwen2);
+  EXPECT_EQ(found, wanted);
+}
+
 TEST_F(ByteLevelTraining, SaysWhatIsImpossible) {
   const Corpus text = corpus({"abcabc", "abcabc"});
   const auto error_of = [&](int vocab_size, const TrainTokenizerOptions& options) {

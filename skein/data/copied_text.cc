@@ -22,6 +22,29 @@ std::string_view text_in(const arrow::Array& strings, int64_t index) {
   }
 }
 
+// The same as bytes: whether strings are UTF-8 is for the reader to see, as in other columns, and
+// Arrow, asked whether they are whole, would look at that as well.
+std::shared_ptr<arrow::ArrayData> as_bytes(const arrow::ArrayData& strings) {
+  std::shared_ptr<arrow::ArrayData> bytes = strings.Copy();
+  switch (strings.type->id()) {
+    case arrow::Type::STRING:
+      bytes->type = arrow::binary();
+      break;
+    case arrow::Type::LARGE_STRING:
+      bytes->type = arrow::large_binary();
+      break;
+    case arrow::Type::STRING_VIEW:
+      bytes->type = arrow::binary_view();
+      break;
+    default: {
+      const auto& type = static_cast<const arrow::DictionaryType&>(*strings.type);
+      bytes->dictionary = as_bytes(*strings.dictionary);
+      bytes->type = arrow::dictionary(type.index_type(), bytes->dictionary->type);
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
 bool is_text_type(const arrow::DataType& type) {
@@ -41,6 +64,7 @@ std::shared_ptr<arrow::ArrayData> copied_text(const std::shared_ptr<arrow::Array
     fail(ErrorCode::kCorrupt, "{}: a column of type {} is damaged ({}): expected strings",
          name.string(), column->type->ToString(), status.message());
   };
+  check(arrow::MakeArray(as_bytes(*column))->ValidateFull());
   const std::shared_ptr<arrow::Array> array = arrow::MakeArray(column);
   const bool is_dictionary = array->type_id() == arrow::Type::DICTIONARY;
   const std::shared_ptr<arrow::Array> strings =
@@ -52,8 +76,6 @@ std::shared_ptr<arrow::ArrayData> copied_text(const std::shared_ptr<arrow::Array
         is_dictionary ? static_cast<const arrow::DictionaryArray&>(*array).GetValueIndex(row) : row;
     return strings->IsNull(at) ? builder.AppendNull() : builder.Append(text_in(*strings, at));
   };
-  check(array->ValidateFull());
-  check(strings->ValidateFull());
   for (int64_t row = 0; row < array->length(); ++row) check(append(row));
   std::shared_ptr<arrow::Array> copy;
   check(builder.Finish(&copy));

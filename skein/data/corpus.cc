@@ -106,10 +106,11 @@ void Corpus::open_file(File& file, arrow::MemoryPool* pool) {
     file.bytes = file.map.bytes();
   }
   const ArrowBytes bytes = file.object ? ArrowBytes(*file.object) : ArrowBytes(file.bytes);
-  const auto schema = for_each_text_column(bytes, file.path, "text", pool, [&](TextColumn column) {
-    column.check_nulls();
-    if (column.num_documents() > 0) file.columns.push_back(std::move(column));
-  });
+  const auto schema =
+      for_each_text_column(bytes, file.path, {"text"}, pool, [&](TextColumn column) {
+        column.check_nulls();
+        if (column.num_documents() > 0) file.columns.push_back(std::move(column));
+      });
   file.shard_of = shard_of(*schema);
 }
 

@@ -188,7 +188,7 @@ int32_t CorpusSourcesWriter::source_index(std::string_view path) {
   return found->second;
 }
 
-void CorpusSourcesWriter::commit(int64_t num_bytes) {
+void CorpusSourcesWriter::finish(int64_t num_bytes) {
   arrow::LargeStringBuilder builder;
   std::shared_ptr<arrow::Array> names;
   arrow::Status status = builder.AppendValues(names_);
@@ -206,7 +206,17 @@ void CorpusSourcesWriter::commit(int64_t num_bytes) {
                                               std::vector<std::shared_ptr<arrow::ArrayData>>{
                                                   column(arrow::int64(), first_documents_), sources,
                                                   column(arrow::int64(), first_records_)});
-  write_arrow_stream(out_, *batch);
+  finished_.emplace(out_);
+  write_arrow_stream(*finished_, *batch);
+  finished_->sync();
+}
+
+void commit_with_sources(CorpusWriter& corpus, CorpusSourcesWriter& sources) {
+  corpus.finish();
+  sources.finish(corpus.num_bytes());
+  fs::remove(corpus.out());
+  sources.commit();
+  corpus.commit();
 }
 
 }  // namespace skein

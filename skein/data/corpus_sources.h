@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "skein/base/file.h"
+#include "skein/data/corpus_writer.h"
 #include "skein/data/spool.h"
 
 namespace skein {
@@ -68,8 +69,10 @@ class CorpusSourcesWriter {
  public:
   explicit CorpusSourcesWriter(const fs::path& corpus, std::string made_from = "");
   void append(const SourceRecord& source);
-  // Writes a file beside it, then renames. `num_bytes`: of the corpus's text. Call once.
-  void commit(int64_t num_bytes);
+  // Writes and fsyncs a file beside it. `num_bytes`: of the corpus's text. Call once.
+  void finish(int64_t num_bytes);
+  // Gives it the name, after finish().
+  void commit() { finished_->commit(); }
 
  private:
   int32_t source_index(std::string_view path);
@@ -82,6 +85,11 @@ class CorpusSourcesWriter {
   int32_t last_source_ = -1;
   int64_t next_record_ = 0;  // that continues the last run
   int64_t num_documents_ = 0;
+  std::optional<PartialFile> finished_;
 };
+
+// A corpus and its sources, the corpus last: whoever finds it finds its sources. One that is
+// replaced goes before, when both are written and synced: nobody finds it with sources of another.
+void commit_with_sources(CorpusWriter& corpus, CorpusSourcesWriter& sources);
 
 }  // namespace skein

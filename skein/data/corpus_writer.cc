@@ -205,19 +205,27 @@ void CorpusWriter::write(int to, const fs::path& path, bool has_text) const {
   write_bytes(to, std::string(kContinuation) + std::string(sizeof(int32_t), '\0'), path);
 }
 
-void CorpusWriter::commit() {
+void CorpusWriter::finish() {
   const bool takes = takes_file();
   flush_range();
   for (Spool* spool : {&text_, &offsets_, &ranges_}) spool->flush();
-  const fs::path partial = takes ? files_[static_cast<size_t>(taken_file_)] : unique_partial(out_);
+  if (takes) {
+    finished_.emplace(out_, files_[static_cast<size_t>(taken_file_)]);
+  } else {
+    finished_.emplace(out_);
+  }
   try {
-    const FileDescriptor file = open_file(partial, takes ? O_RDWR : O_WRONLY | O_CREAT | O_EXCL);
-    write(file.get(), partial, takes);
-    commit_file(file.get(), partial, out_);
+    write(finished_->fd(), finished_->path(), takes);
+    finished_->sync();
   } catch (...) {
-    if (!takes) ::unlink(partial.c_str());
+    finished_.reset();
     throw;
   }
+}
+
+void CorpusWriter::commit() {
+  if (!finished_) finish();
+  finished_->commit();
 }
 
 }  // namespace skein

@@ -7,12 +7,13 @@
 // corpus wants it becomes the corpus, and nothing is copied: take_file().
 //
 // Memory   a few MiB, whatever the size of the corpus; disk: what is copied lies there twice until
-//          commit() returns
+//          finish() returns
 // Errors   Error{kIo | kNoSpace | kNotFound} naming the file; the output is then unchanged
 // Threads  one at a time
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ class CorpusWriter {
   // Adds a document. The caller must have checked that it is UTF-8.
   void append(std::string_view text);
 
-  // The same for a text that lies in a file, which must stay as it is until commit() returns.
+  // The same for a text that lies in a file, which must stay as it is until finish() returns.
   int64_t add_file(const fs::path& path);
   void append(const FileRange& text);
 
@@ -47,9 +48,12 @@ class CorpusWriter {
   // all that lies in it behind kCorpusTextBegin, in this order; what comes later is cut off.
   int64_t take_file(const fs::path& path);
 
-  // Writes and fsyncs a file beside `out` (unique_partial), unless it takes one, and renames it.
-  // Call once.
+  // Writes and fsyncs a file beside `out` (unique_partial), unless it takes one. Call once.
+  void finish();
+  // Gives it the name, after finish().
   void commit();
+
+  const fs::path& out() const { return out_; }
 
   int64_t num_documents() const { return num_documents_; }
   int64_t num_bytes() const { return num_bytes_; }
@@ -71,6 +75,7 @@ class CorpusWriter {
   int64_t taken_file_ = -1;
   int64_t num_documents_ = 0;
   int64_t num_bytes_ = 0;
+  std::optional<PartialFile> finished_;
 };
 
 }  // namespace skein

@@ -134,9 +134,9 @@ void check_shard_lists(const fs::path& folder, const std::vector<ShardList>& sha
     const ShardList& other = *first.try_emplace(name->stem, &shard).first->second;
     if (other.of == shard.of) continue;
     fail(ErrorCode::kInvalid,
-         "{}: {} is of another list of inputs ({}) than {} ({}), so that files are in two shards, "
-         "or in none: expected shards of one list; make all of them anew of the same inputs, with "
-         "--overwrite",
+         "{}: {} is of another list of inputs, or made with other options ({}), than {} ({}), so "
+         "that documents are in two shards, or in none: expected shards of one command; make all "
+         "of them anew, with --overwrite",
          folder.string(), shard.shard.filename().string(), shard.of,
          other.shard.filename().string(), other.of);
   }

@@ -2,7 +2,8 @@
 // of which list of inputs it is a part.
 //
 // Format   docs/corpus_format.md: the key `skein.shard_of` of a corpus's schema. Machines that see
-//          different lists divide them differently, so that files are in two shards, or in none
+//          different lists, or have other options, divide them differently, so that documents are
+//          in two shards, or in none
 // Errors   Error{kInvalid} naming the folder and the shards: some are missing, are of two sets of
 //          the same name, or of different lists. Shards that say nothing agree with all
 #pragma once

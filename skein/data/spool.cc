@@ -171,26 +171,33 @@ void copy_bytes(FileBytes from, int to, const fs::path& path) {
   }
 }
 
-void write_arrow_stream(const fs::path& out, const arrow::RecordBatch& batch) {
-  const fs::path partial = unique_partial(out);
-  try {
-    const FileDescriptor file = create(partial, O_WRONLY | O_EXCL);
-    StreamFile stream(file.get(), partial);
-    write_batch(stream, batch);
-    commit_file(file.get(), partial, out);
-  } catch (...) {
-    ::unlink(partial.c_str());
-    throw;
-  }
+PartialFile::PartialFile(const fs::path& out)
+    : out_(out),
+      path_(unique_partial(out)),
+      file_(create(path_, O_WRONLY | O_EXCL)),
+      is_ours_(true) {}
+
+PartialFile::PartialFile(const fs::path& out, fs::path taken)
+    : out_(out), path_(std::move(taken)), file_(open_file(path_, O_RDWR)), is_ours_(false) {}
+
+PartialFile::~PartialFile() {
+  if (is_ours_) ::unlink(path_.c_str());
 }
 
-void commit_file(int fd, const fs::path& partial, const fs::path& out) {
-  fsync_file(fd, partial);
-  if (::rename(partial.c_str(), out.c_str()) != 0) {
-    fail(errno_code(errno), "cannot rename {} to {}: {}", partial.string(), out.string(),
+void PartialFile::sync() const { fsync_file(fd(), path_); }
+
+void PartialFile::commit() {
+  if (::rename(path_.c_str(), out_.c_str()) != 0) {
+    fail(errno_code(errno), "cannot rename {} to {}: {}", path_.string(), out_.string(),
          errno_text(errno));
   }
-  fsync_folder(out.has_parent_path() ? out.parent_path() : fs::path("."));
+  is_ours_ = false;
+  fsync_folder(out_.has_parent_path() ? out_.parent_path() : fs::path("."));
+}
+
+void write_arrow_stream(PartialFile& file, const arrow::RecordBatch& batch) {
+  StreamFile stream(file.fd(), file.path());
+  write_batch(stream, batch);
 }
 
 }  // namespace skein

@@ -57,11 +57,26 @@ struct FileBytes {
 // Writes them to the file `to` where it stands, within the kernel where it can.
 void copy_bytes(FileBytes from, int to, const fs::path& path);
 
-// Writes an Arrow IPC stream with this one batch to a file beside `out` (unique_partial), fsyncs
-// it, and renames it.
-void write_arrow_stream(const fs::path& out, const arrow::RecordBatch& batch);
+// A file beside `out` that takes its name when it is whole. One that is made here is removed if it
+// does not come to that.
+class PartialFile {
+ public:
+  explicit PartialFile(const fs::path& out);         // makes one (unique_partial)
+  PartialFile(const fs::path& out, fs::path taken);  // that is there already
+  ~PartialFile();
+  int fd() const { return file_.get(); }
+  const fs::path& path() const { return path_; }
+  void sync() const;
+  // After sync(): needs no room on the disk.
+  void commit();
 
-// Fsyncs the file `partial` beside `out`, and gives it that name.
-void commit_file(int fd, const fs::path& partial, const fs::path& out);
+ private:
+  fs::path out_, path_;
+  FileDescriptor file_;
+  bool is_ours_;
+};
+
+// Writes an Arrow IPC stream with this one batch.
+void write_arrow_stream(PartialFile& file, const arrow::RecordBatch& batch);
 
 }  // namespace skein

@@ -69,8 +69,10 @@ T value_or_fail(arrow::Result<T> result, const fs::path& name) {
 }
 
 // The index of the one column that holds the documents.
-int text_field(const arrow::Schema& schema, const fs::path& name, const std::string& column,
-               TextTypes types) {
+int text_field(const arrow::Schema& schema, const fs::path& name,
+               const std::vector<std::string>& columns, TextTypes types) {
+  const std::string column = first_of(
+      columns, [&](const std::string& each) { return !schema.GetAllFieldIndices(each).empty(); });
   const std::vector<int> found = schema.GetAllFieldIndices(column);
   if (found.size() != 1) {
     std::string names;
@@ -104,15 +106,16 @@ arrow::ipc::IpcReadOptions options_for(int field, arrow::MemoryPool* pool) {
 using Visitor = std::function<void(const arrow::RecordBatch&)>;
 
 std::shared_ptr<arrow::Schema> read_file_format(const ArrowBytes& bytes, const fs::path& name,
-                                                const std::string& column, TextTypes types,
-                                                arrow::MemoryPool* pool, const Visitor& visit) {
+                                                const std::vector<std::string>& columns,
+                                                TextTypes types, arrow::MemoryPool* pool,
+                                                const Visitor& visit) {
   using Reader = arrow::ipc::RecordBatchFileReader;
   const auto input = std::make_shared<arrow::io::BufferReader>(
       std::make_shared<arrow::Buffer>(reinterpret_cast<const uint8_t*>(bytes.all().data()),
                                       static_cast<int64_t>(bytes.all().size())));
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
   const std::shared_ptr<arrow::Schema> schema = reader->schema();
-  const int field = text_field(*schema, name, column, types);
+  const int field = text_field(*schema, name, columns, types);
   if (schema->num_fields() > 1) {
     reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
   }
@@ -123,13 +126,14 @@ std::shared_ptr<arrow::Schema> read_file_format(const ArrowBytes& bytes, const f
 }
 
 std::shared_ptr<arrow::Schema> read_stream_format(ArrowBytes& bytes, const fs::path& name,
-                                                  const std::string& column, TextTypes types,
-                                                  arrow::MemoryPool* pool, const Visitor& visit) {
+                                                  const std::vector<std::string>& columns,
+                                                  TextTypes types, arrow::MemoryPool* pool,
+                                                  const Visitor& visit) {
   using Reader = arrow::ipc::RecordBatchStreamReader;
   auto input = bytes.stream();
   auto reader = value_or_fail(Reader::Open(input, options_for(-1, pool)), name);
   const std::shared_ptr<arrow::Schema> schema = reader->schema();
-  const int field = text_field(*schema, name, column, types);
+  const int field = text_field(*schema, name, columns, types);
   if (schema->num_fields() > 1) {
     input = bytes.stream();
     reader = value_or_fail(Reader::Open(input, options_for(field, pool)), name);
@@ -333,8 +337,14 @@ TextColumn::Place TextColumn::find(int64_t position) const {
   return found;
 }
 
+std::string first_of(const std::vector<std::string>& names,
+                     const std::function<bool(const std::string&)>& has) {
+  const auto found = std::find_if(names.begin(), names.end(), has);
+  return found == names.end() ? names.front() : *found;
+}
+
 std::shared_ptr<arrow::Schema> for_each_text_column(ArrowBytes bytes, const fs::path& name,
-                                                    const std::string& column,
+                                                    const std::vector<std::string>& columns,
                                                     arrow::MemoryPool* pool,
                                                     const std::function<void(TextColumn)>& visit,
                                                     TextTypes types) {
@@ -355,8 +365,8 @@ std::shared_ptr<arrow::Schema> for_each_text_column(ArrowBytes bytes, const fs::
          name.string(), name.string());
   }
   try {
-    return is_file_format ? read_file_format(bytes, name, column, types, pool, visit_batch)
-                          : read_stream_format(bytes, name, column, types, pool, visit_batch);
+    return is_file_format ? read_file_format(bytes, name, columns, types, pool, visit_batch)
+                          : read_stream_format(bytes, name, columns, types, pool, visit_batch);
   } catch (const Error& error) {
     bytes.rethrow();  // what the store said, rather than what Arrow made of it
     const bool decodes =

@@ -91,11 +91,15 @@ class TextColumn {
 // views of strings, which are copied batch by batch.
 enum class TextTypes { kMapped, kAny };
 
-// Calls `visit` for the column named `column` of each record batch of `bytes`, in order.
+// The first of `names` that `has` knows; if it knows none, the first of all.
+std::string first_of(const std::vector<std::string>& names,
+                     const std::function<bool(const std::string&)>& has);
+
+// Calls `visit` for the column that has the first of the names `columns` of each record batch of `bytes`, in order.
 // Uncompressed buffers are not copied: the columns point into `bytes`. Decoded ones are allocated
 // from `pool`. Returns the schema of all columns.
 std::shared_ptr<arrow::Schema> for_each_text_column(ArrowBytes bytes, const fs::path& name,
-                                                    const std::string& column,
+                                                    const std::vector<std::string>& columns,
                                                     arrow::MemoryPool* pool,
                                                     const std::function<void(TextColumn)>& visit,
                                                     TextTypes types = TextTypes::kMapped);

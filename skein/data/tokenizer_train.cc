@@ -157,12 +157,16 @@ void remove_file(const fs::path& path) {
 }
 
 // The model is written last, so that a folder that has one is complete. Nothing of a replaced
-// tokenizer stays: its chat template or added tokens would be taken for the new one's.
+// tokenizer stays, and its model goes first: its chat template or added tokens would be taken for
+// the new one's.
 void write_tokenizer(const fs::path& out_dir, std::map<std::string, std::string> files) {
   if (!is_object_url(out_dir)) fs::create_directories(out_dir);
-  for (const fs::path& file : files_in(out_dir)) {
-    if (!files.contains(file.filename().string())) remove_file(file);
-  }
+  const auto is_model = [](const fs::path& file) {
+    return file.filename() == "tokenizer.model" || file.filename() == "tokenizer.json";
+  };
+  std::vector<fs::path> former = files_in(out_dir);
+  std::stable_partition(former.begin(), former.end(), is_model);
+  for (const fs::path& file : former) remove_file(file);
   const auto model =
       files.extract(files.contains("tokenizer.model") ? "tokenizer.model" : "tokenizer.json");
   for (const auto& [name, text] : files) write_file_or_object(out_dir / name, text);

@@ -69,20 +69,14 @@ void Dealer::commit() {
            num_documents_, num_bytes_,
            training_.corpus.num_documents() == 0 ? "training" : "validation", fraction_);
     }
-    commit(*validation_);
+    commit_with_sources(validation_->corpus, validation_->sources);
   }
-  commit(training_);
+  commit_with_sources(training_.corpus, training_.sources);
 }
 
 void Dealer::append(Output& output, const FileRange& range, const Origin& origin) {
   output.corpus.append(range);
   output.sources.append({origin.source, origin.record});
-}
-
-// The corpus last: whoever finds it finds its sources.
-void Dealer::commit(Output& output) {
-  output.sources.commit(output.corpus.num_bytes());
-  output.corpus.commit();
 }
 
 void Dealer::hold_out_end_of_last() {

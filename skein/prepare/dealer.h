@@ -53,7 +53,6 @@ class Dealer {
   };
 
   static void append(Output& output, const FileRange& range, const Origin& origin);
-  static void commit(Output& output);
   bool is_held_out(int64_t index) const;
   bool split(std::string_view text, const FileRange& range, const Origin& origin, size_t position);
   void hold_out_end_of_last();

@@ -78,12 +78,18 @@ struct IngestOutputs {
       : training(output_of(out, options.work)),
         validation(output_of(options.validation_out, options.work)) {
     if (!options.validation_out.empty()) all.push_back(validation);
-    all.push_back(training);  // last: whoever finds it finds the other one
+    all.push_back(training);
   }
 
-  void check(bool overwrite) const {
-    check_output("--out", training, overwrite);
-    if (!validation.named.empty()) check_output("--validation-out", validation, overwrite);
+  // Those that were not made of this before.
+  void check(const std::string& made_from, bool overwrite) const {
+    const auto check_one = [&](const char* option, const Output& output) {
+      if (overwrite || !is_made_from(output.named, made_from)) {
+        check_output(option, output, overwrite);
+      }
+    };
+    check_one("--out", training);
+    if (!validation.named.empty()) check_one("--validation-out", validation);
   }
 
   Output training, validation;
@@ -92,14 +98,8 @@ struct IngestOutputs {
 
 // Of all that the bytes of the outputs follow from.
 std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions& options) {
-  Json all = {options.step.key,
-              options.text_column,
-              options.as_text,
-              options.skip_invalid_lines,
-              static_cast<int>(options.invalid_utf8),
-              options.validation_out.string(),
+  Json all = {text_options(options), options.validation_out.string(),
               options.validation_fraction.value_or(kValidationFraction)};
-  if (options.format) all.push_back(name_of(options.format));
   for (const InputFile& file : files) {
     all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
   }
@@ -109,7 +109,8 @@ std::string fingerprint(const std::vector<InputFile>& files, const IngestOptions
 
 // Whether the outputs are there, made of these inputs.
 bool is_finished(const IngestOutputs& outputs, const std::string& made_from, bool overwrites) {
-  if (overwrites || !is_made_from(outputs.training.named, made_from)) return false;
+  const auto is_there = [&](const Output& output) { return is_made_from(output.named, made_from); };
+  if (overwrites || !std::all_of(outputs.all.begin(), outputs.all.end(), is_there)) return false;
   std::error_code error;
   const fs::path work = work_folder_of(outputs.training.made);
   if (fs::exists(work, error)) Pieces::remove_all(work);
@@ -126,7 +127,7 @@ void add_total(const PieceReport& total, IngestReport& report) {
   report.num_documents = total.num_documents;
   report.num_bytes = total.num_bytes;
   report.warnings = total.warnings;
-  for (const std::string& line : by_content_lines(total)) report.notes.push_back(line);
+  for (const std::string& line : found_lines(total)) report.notes.push_back(line);
 }
 
 // Writes the corpora.
@@ -181,6 +182,13 @@ IngestStep copy_documents() {
   return {[] { return std::make_unique<CopyWorker>(); }, "copy"};
 }
 
+Json text_options(const IngestOptions& options) {
+  Json all = {options.step.key, options.text_column, options.as_text, options.skip_invalid_lines,
+              static_cast<int>(options.invalid_utf8)};
+  if (options.format) all.push_back(name_of(options.format));
+  return all;
+}
+
 IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
                     const IngestOptions& options,
                     const std::function<void(const PiecesProgress&)>& on_progress) {
@@ -205,7 +213,7 @@ IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions&
   const IngestOutputs outputs(out, options);
   report.was_finished = is_finished(outputs, made_from, options.overwrite);
   if (report.was_finished) return report;
-  outputs.check(options.overwrite);
+  outputs.check(made_from, options.overwrite);
   report.was_made = wait_to_be_sent(outputs.all, made_from);
   if (report.was_made) return send(outputs.all, options.on_sent), report;
   make(std::move(found.files), outputs, made_from, options, on_progress, report);

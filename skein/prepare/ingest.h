@@ -54,7 +54,7 @@ struct IngestOptions {
   double max_invalid_lines = kMaxInvalidLines;
   InvalidUtf8 invalid_utf8 = InvalidUtf8::kFail;
   int64_t max_expansion = 1000;       // ByteOptions
-  std::string text_column = "text";   // the key or column that holds the documents
+  std::string text_column;            // the key or column of the documents; empty: found
   bool as_text = false;               // files named as JSON or tables are documents as they are
   std::optional<InputFormat> format;  // ReadOptions
   bool overwrite = false;             // replace outputs that exist
@@ -70,6 +70,9 @@ struct IngestOptions {
   // throws stops the ingestion, and the same one goes on there.
   std::function<void(const fs::path& out, const IngestReport& report)> on_read;
 };
+
+// All of them that the text of a corpus follows from, whatever its inputs.
+Json text_options(const IngestOptions& options);
 
 struct IngestReport {
   int64_t num_files = 0;  // that were read

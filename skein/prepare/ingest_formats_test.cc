@@ -20,6 +20,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 class IngestFormats : public Ingest {
  protected:
@@ -226,32 +227,72 @@ TEST_F(IngestFormats, WhatAWalkLeavesOutIsSaid) {
                   HasSubstr("pipe: no regular file"), HasSubstr("in: 2 hidden")));
 }
 
-TEST_F(IngestFormats, AnotherColumnMayHoldTheDocuments) {
-  arrow::StringBuilder builder;
-  for (const char* text : {"one", "two"}) ASSERT_TRUE(builder.Append(text).ok());
-  const auto column = builder.Finish().ValueOrDie();
-  const auto schema = arrow::schema({arrow::field("body", arrow::utf8())});
-  const auto table = arrow::Table::Make(schema, {column});
-  const fs::path parquet = folder_ / "a.parquet", arrow = folder_ / "a.arrow";
-  {
+// Files of all formats whose documents, "one" and "two", are in `column`.
+class IngestColumns : public Ingest {
+ protected:
+  std::vector<fs::path> write_all(const std::string& column) {
+    arrow::StringBuilder builder;
+    for (const char* text : {"one", "two"}) EXPECT_TRUE(builder.Append(text).ok());
+    const auto array = builder.Finish().ValueOrDie();
+    const auto schema =
+        arrow::schema({arrow::field("id", arrow::utf8()), arrow::field(column, arrow::utf8())});
+    const auto table = arrow::Table::Make(schema, {array, array});
+    const fs::path parquet = folder_ / "a.parquet", arrow = folder_ / "a.arrow";
     const auto file = arrow::io::FileOutputStream::Open(parquet.string()).ValueOrDie();
-    ASSERT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), file, 1024).ok());
+    EXPECT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), file, 1024).ok());
     const auto stream = arrow::io::FileOutputStream::Open(arrow.string()).ValueOrDie();
     const auto writer = arrow::ipc::MakeStreamWriter(stream, schema).ValueOrDie();
-    ASSERT_TRUE(writer->WriteTable(*table).ok());
-    ASSERT_TRUE(writer->Close().ok());
+    EXPECT_TRUE(writer->WriteTable(*table).ok());
+    EXPECT_TRUE(writer->Close().ok());
+    const auto object = [&](const char* text) {
+      return fmt::format(R"({{"id": "x", "{}": "{}"}})", column, text);
+    };
+    return {parquet, arrow, write("a.jsonl", object("one") + "\n" + object("two") + "\n"),
+            write("a.json", "[" + object("one") + ", " + object("two") + "]"),
+            write("a.csv", "id," + column + "\nx,one\ny,two\n")};
   }
-  const std::string lines = "{\"body\": \"one\", \"text\": 5}\n{\"body\": \"two\"}\n";
-  const std::vector<fs::path> files = {
-      parquet, arrow, write("a.jsonl", lines),
-      write("a.json", "[{\"body\": \"one\"}, {\"body\": \"two\"}]"),
-      write("a.csv", "text,body\nx,one\ny,two\n")};
-  for (const fs::path& file : files) {
-    EXPECT_EQ(ingested({file}, {.text_column = "body"}), (Documents{"one", "two"})) << file;
-    EXPECT_THAT(error_of({file}, {.text_column = "content"}),
-                AllOf(HasSubstr("`content`"), HasSubstr("body"), HasSubstr("--text-column")))
+
+  const Documents both_{"one", "two"};
+};
+
+TEST_F(IngestColumns, AnotherMayHoldTheDocuments) {
+  for (const fs::path& file : write_all("body")) {
+    EXPECT_EQ(ingested({file}, {.text_column = "body"}), both_) << file;
+    EXPECT_THAT(report_.notes, IsEmpty());
+    EXPECT_THAT(error_of({file}, {.text_column = "other"}),
+                AllOf(HasSubstr("`other`"), HasSubstr("body"), HasSubstr("--text-column")))
+        << file;
+    EXPECT_THAT(error_of({file}),
+                AllOf(HasSubstr("`text`"), HasSubstr("body"), HasSubstr("--text-column")))
         << file;
   }
+  const std::string lines = "{\"body\": \"one\", \"text\": 5}\n{\"body\": \"two\"}\n";
+  EXPECT_EQ(ingested({write("b.jsonl", lines)}, {.text_column = "body"}), both_);
+}
+
+TEST_F(IngestColumns, AreFoundIfNobodyNamesOne) {
+  for (const char* column : {"content", "raw_content"}) {
+    for (const fs::path& file : write_all(column)) {
+      EXPECT_EQ(ingested({file}), both_) << file;
+      EXPECT_THAT(report_.notes,
+                  ElementsAre(HasSubstr(fmt::format("{}: has no `text`: its documents are `{}` "
+                                                    "(--text-column names another)",
+                                                    file.filename().string(), column))));
+    }
+  }
+  for (const fs::path& file : write_all("text")) {
+    EXPECT_EQ(ingested({file}), both_) << file;
+    EXPECT_THAT(report_.notes, IsEmpty());
+  }
+  // `text` comes first, and has to be a string.
+  EXPECT_EQ(ingested({write("b.csv", "content,text\nx,one\ny,two\n")}), both_);
+  EXPECT_THAT(error_of({write("b.jsonl", "{\"content\": \"one\", \"text\": 5}\n")}),
+              HasSubstr("`text` is a number"));
+  write_all("content");
+  write("b.jsonl", "{\"text\": \"three\"}\n");
+  EXPECT_EQ(ingested({folder_ / "a.csv", folder_ / "a.jsonl", folder_ / "b.jsonl"}),
+            (Documents{"one", "two", "one", "two", "three"}));
+  EXPECT_THAT(report_.notes, ElementsAre(HasSubstr("a.csv and 1 other: has no `text`")));
 }
 
 void write_arrow(const fs::path& path, const std::shared_ptr<arrow::Array>& column) {
@@ -286,6 +327,25 @@ TEST_F(IngestFormats, DictionariesAndViewsOfStringsAreCopied) {
       error_of({file}, {.num_threads = 1});
     }
   }
+}
+
+TEST_F(IngestFormats, WhatIsNotUtf8IsMendedInColumnsOfAllTypes) {
+  arrow::StringBuilder plain;
+  arrow::StringDictionaryBuilder dictionary;
+  arrow::StringViewBuilder views;
+  const fs::path file = folder_ / "a.arrow";
+  const auto read = [&](auto& builder) {
+    for (const char* text : {"caf\xe9", "good", "a text that does not lie within its view \xff"}) {
+      EXPECT_TRUE(builder.Append(text).ok());
+    }
+    write_arrow(file, builder.Finish().ValueOrDie());
+    EXPECT_THAT(error_of({file}), HasSubstr("a.arrow:1: not UTF-8"));
+    return ingested({file}, {.invalid_utf8 = InvalidUtf8::kReplace});
+  };
+  const Documents wanted{"caf\uFFFD", "good", "a text that does not lie within its view \uFFFD"};
+  EXPECT_EQ(read(plain), wanted);
+  EXPECT_EQ(read(dictionary), wanted);
+  EXPECT_EQ(read(views), wanted);
 }
 
 int64_t peak_resident_bytes() {

@@ -79,6 +79,54 @@ TEST_F(IngestRestart, KilledAtAnyTimeWithAHoldOutItEndsWithTheSameBytes) {
       {"out.arrow", "out.arrow.sources", "val.arrow", "val.arrow.sources"});
 }
 
+// Both are there, or the one that is not is made, as after a kill between them.
+TEST_F(IngestRestart, GoesOnBehindEachOutput) {
+  const fs::path val = folder_ / "val.arrow";
+  const IngestOptions options{.validation_out = val, .validation_fraction = 0.3};
+  for (int i = 0; i < 40; ++i) write(fmt::format("in/{}.txt", i), std::to_string(i));
+  ingest({folder_ / "in"}, out(), options);
+  const std::string both = read_file(out()) + read_file(val);
+  for (const fs::path& missing : {out(), val}) {
+    fs::remove(missing);
+    EXPECT_FALSE(ingest({folder_ / "in"}, out(), options).was_finished) << missing;
+    EXPECT_EQ(read_file(out()) + read_file(val), both) << missing;
+    EXPECT_TRUE(ingest({folder_ / "in"}, out(), options).was_finished);
+  }
+  fs::remove(out());
+  write("in/new.txt", "new");
+  EXPECT_THAT(test::error_of([&] { ingest({folder_ / "in"}, out(), options); }),
+              HasSubstr("val.arrow: exists, made of other inputs"));
+}
+
+// Whenever it is killed, a corpus that is there and passes for finished is the new one.
+TEST_F(IngestRestart, KilledWhileItReplacesACorpus) {
+  const Documents former = ingested({write("former.txt", "the former text")});
+  std::string lines;
+  for (int i = 0; i < 300'000; ++i) lines += fmt::format("{{\"text\": \"new {}\"}}\n", i);
+  const fs::path input = write("new.jsonl", lines);
+  int num_finished = 0;
+  for (int milliseconds = 20; num_finished == 0; milliseconds += 1 + milliseconds / 12) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      test::error_of([&] { ingest({input}, out(), {.overwrite = true}); });
+      ::_exit(0);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    if (fs::exists(out()) && documents(out()) == former) {
+      EXPECT_THAT(test::error_of([&] { ingest({input}, out(), {}); }),
+                  HasSubstr("exists, made of"));
+    } else {
+      num_finished += ingest({input}, out(), {}).was_finished ? 1 : 0;
+      EXPECT_EQ(documents(out()).size(), 300'000u);
+      fs::remove(out());
+      if (num_finished == 0) ingested({folder_ / "former.txt"});
+    }
+  }
+}
+
 TEST_F(IngestRestart, TheBytesDoNotDependOnThreads) {
   write_inputs(7);
   std::string wanted;

@@ -8,16 +8,18 @@
 #include "skein/data/corpus_sources.h"
 #include "skein/data/shard_set.h"
 #include "skein/objects/object_store.h"
+#include "skein/prepare/outputs.h"
 
 namespace skein {
 namespace {
 
 constexpr const char* kStem = "part";
 
-// What each shard says: the names as they were given, and sizes, which all that divides them
-// follows from. Not times, which may differ from one copy to another.
-std::string list_of(const std::vector<InputFile>& files, int64_t num_shards) {
-  std::string list = std::to_string(num_shards);
+// What each shard says: the options, and the names as they were given and sizes, which all that
+// divides them follows from. Not times, which may differ from one copy to another.
+std::string list_of(const std::vector<InputFile>& files, int64_t num_shards,
+                    const IngestOptions& options) {
+  std::string list = std::to_string(num_shards) + text_options(options).dump();
   int64_t num_bytes = 0;
   for (const InputFile& file : files) {
     num_bytes += file.num_bytes;
@@ -69,9 +71,9 @@ void check_shard_set(const fs::path& out, int64_t num_shards, const std::string&
   for (const ShardList& shard : shard_lists(shards)) {
     if (shard.of.empty() || shard.of == list) continue;
     fail(ErrorCode::kUsage,
-         "--out {}: holds {} of another list of inputs ({}) than this one ({}), so that files "
-         "would be in two shards, or in none: expected the same names and sizes on every machine; "
-         "--overwrite on every machine makes all shards anew",
+         "--out {}: holds {} of another list of inputs, or made with other options ({}), than this "
+         "one ({}), so that files would be in two shards, or in none: expected the same names, "
+         "sizes and options on every machine; --overwrite on every machine makes all shards anew",
          out.string(), shard.shard.filename().string(), shard.of, list);
   }
 }
@@ -117,14 +119,14 @@ void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
          shards.machine, shards.num_machines);
   }
   if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to ingest: expected files or folders");
-  const FoundInputs found = find_inputs(inputs, {out});
+  const FoundInputs found = find_inputs(inputs, {out, output_of(out, options.work).made});
   if (shards.num_shards < 1 || shards.num_shards > static_cast<int64_t>(found.files.size())) {
     fail(ErrorCode::kUsage, "--shards {}: there are {} files: expected 1 to as many shards",
          shards.num_shards, found.files.size());
   }
   check_shards_of_inputs(found.files);
   IngestOptions of_shard = options;
-  of_shard.shard_of = list_of(found.files, shards.num_shards);
+  of_shard.shard_of = list_of(found.files, shards.num_shards, options);
   check_shard_set(out, shards.num_shards, options.overwrite ? "" : of_shard.shard_of);
   std::vector<size_t> first = first_files(found.files, shards.num_shards);
   first.push_back(found.files.size());

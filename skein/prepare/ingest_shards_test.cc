@@ -49,12 +49,23 @@ TEST_F(IngestShards, OfOtherListsOfInputsAreRefusedWhereRead) {
   write("in/a.txt", "a");
   ASSERT_EQ(make({2, 1, 2}, true), "");
   const auto refused = AllOf(HasSubstr("part-00001-of-00002.arrow is of another list of inputs"),
-                             HasSubstr("anew of the same inputs"));
+                             HasSubstr("anew, with --overwrite"));
   EXPECT_THAT(test::error_of([&] { Corpus{shards()}; }), refused);
   EXPECT_THAT(error_of({shards()}), refused);
   EXPECT_THAT(test::error_of([&] { dedup({shards()}, out(), {}); }), refused);
   ASSERT_EQ(make({2, 0, 1}, true), "");
   EXPECT_EQ(documents(shards()), (Documents{"a", "b", "c", "d"}));
+}
+
+TEST_F(IngestShards, OfOtherOptionsAreRefused) {
+  for (const char* name : {"b", "c", "d"}) write(fmt::format("in/{}.txt", name), name);
+  ASSERT_EQ(make({2, 0, 2}), "");
+  IngestOptions other;
+  other.invalid_utf8 = InvalidUtf8::kReplace;
+  EXPECT_THAT(test::error_of([&] {
+                ingest_shards({folder_ / "in"}, shards(), other, {2, 1, 2}, [](auto&&...) {});
+              }),
+              HasSubstr("made with other options"));
 }
 
 TEST_F(IngestShards, TimesOfInputsDoNotMatter) {

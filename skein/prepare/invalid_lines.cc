@@ -22,7 +22,7 @@ void check_invalid_lines(const PiecesProgress& progress, double most) {
   if (num_invalid <= most * num_expected) return;
   fail(ErrorCode::kInvalid,
        "{} of the first {} lines are not valid, with {:.1f} % of the input read: expected a share "
-       "of {} at most (--max-invalid-lines)",
+       "of {} at most (--max-invalid-lines; 1 reads to the end)",
        progress.num_invalid_lines, num_lines, 100 * share_read, most);
 }
 

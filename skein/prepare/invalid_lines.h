@@ -9,9 +9,10 @@ namespace skein {
 // The share of lines that may be passed over unless a caller says otherwise.
 constexpr double kMaxInvalidLines = 0.01;
 
-// The same while files are read: Error{kInvalid} where so many lines are not valid that the whole
-// input cannot have enough that are, at lines as long as those so far and with as many again to be
-// on the safe side. Then nobody waits for the end.
+// The same while files are read, so that nobody waits for the end: Error{kInvalid} where the share
+// of the whole input would be too large even if twice as many lines came as it has at the length of
+// those so far. An estimate: bad lines that are far longer than all others, and come first, end an
+// input that would pass; the error says how to go on.
 void check_invalid_lines(const PiecesProgress& progress, double most);
 
 // Error{kInvalid} where more than 100 lines, and more than the share `most` of all, are not valid.

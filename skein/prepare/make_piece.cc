@@ -49,9 +49,9 @@ void add_warning(PieceReport& report, const std::string& warning) {
   if (report.warnings.size() < kMaxWarnings) report.warnings.push_back(warning);
 }
 
-void add_by_content(PieceReport& report, const std::string& taken_for, int64_t num_files,
-                    const std::string& first) {
-  auto& files = report.by_content[taken_for];
+void add_found(PieceReport& report, const std::string& what, int64_t num_files,
+               const std::string& first) {
+  auto& files = report.found[what];
   if (files.first == 0) files.second = first;
   files.first += num_files;
 }
@@ -81,7 +81,7 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
     const std::string source = source_name(file.path);
     std::optional<CorpusSources> sources;
     InputFormat format = InputFormat::kUnknown;
-    std::string taken_for;
+    std::string taken_for, column;
     read.on_format = [&](InputFormat found, const std::string& by_content) {
       format = found;
       taken_for = by_content;
@@ -89,6 +89,7 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
       if (format != InputFormat::kArrow) return;
       if (auto beside = CorpusSources::beside(file.path)) sources.emplace(std::move(*beside));
     };
+    read.on_text_column = [&](const std::string& found) { column = found; };
     const int64_t num_before = report.num_documents_read;
     const int64_t bytes_before = report.num_bytes_read, invalid_before = report.num_invalid_utf8;
     int64_t num_rows = 0;
@@ -108,7 +109,18 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
         sources->check_is_of(file.path, num_rows, report.num_bytes_read - bytes_before);
       }
       ++report.num_files;
-      if (!taken_for.empty()) add_by_content(report, taken_for, 1, source);
+      if (!taken_for.empty()) {
+        add_found(
+            report,
+            fmt::format("taken for {} by the first bytes (--format names another)", taken_for), 1,
+            source);
+      }
+      if (!column.empty()) {
+        add_found(report,
+                  fmt::format("has no `{}`: its documents are `{}` (--text-column names another)",
+                              kTextColumns[0], column),
+                  1, source);
+      }
     } catch (const GivenUp&) {
       return std::nullopt;
     } catch (const Error& error) {

@@ -34,7 +34,8 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
 // The first few warnings of `more` are added to those of `report`.
 void add_warning(PieceReport& report, const std::string& warning);
 
-void add_by_content(PieceReport& report, const std::string& taken_for, int64_t num_files,
-                    const std::string& first);
+// Adds to what was found of files.
+void add_found(PieceReport& report, const std::string& what, int64_t num_files,
+               const std::string& first);
 
 }  // namespace skein

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <optional>
+#include <set>
 #include <system_error>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/data/corpus_sources.h"
@@ -194,13 +197,22 @@ void check_shards_of_inputs(const std::vector<InputFile>& inputs) {
 }
 
 void check_not_outputs(const std::vector<InputFile>& inputs, const std::vector<fs::path>& outputs) {
+  using Place = std::pair<dev_t, ino_t>;
+  const auto place_of = [](const fs::path& path) -> std::optional<Place> {
+    struct stat found {};
+    if (is_object_url(path) || ::stat(path.c_str(), &found) != 0) return std::nullopt;
+    return Place(found.st_dev, found.st_ino);
+  };
+  std::set<fs::path> names;
+  std::set<Place> places;  // of those that are there
+  for (const fs::path& output : outputs) {
+    names.insert(output);
+    if (const auto place = place_of(output)) places.insert(*place);
+  }
   for (const InputFile& input : inputs) {
-    for (const fs::path& output : outputs) {
-      std::error_code ignored;
-      if (input.path != output && !fs::equivalent(input.path, output, ignored)) continue;
-      fail(ErrorCode::kUsage, "{}: an input, and what is to be written as well",
-           input.path.string());
-    }
+    const auto place = places.empty() ? std::nullopt : place_of(input.path);
+    if (!names.contains(input.path) && !(place && places.contains(*place))) continue;
+    fail(ErrorCode::kUsage, "{}: an input, and what is to be written as well", input.path.string());
   }
 }
 

@@ -39,7 +39,7 @@ Json to_json(const PieceReport& report) {
           {"bytes", report.num_bytes},
           {"sources", report.sources},
           {"warnings", report.warnings},
-          {"by_content", report.by_content},
+          {"found", report.found},
           {"counters", report.counters},
           {"joined_begin", report.joined_begin}};
 }
@@ -56,7 +56,7 @@ PieceReport report_from(const Json& json) {
   json.at("bytes").get_to(report.num_bytes);
   json.at("sources").get_to(report.sources);
   json.at("warnings").get_to(report.warnings);
-  json.at("by_content").get_to(report.by_content);
+  json.at("found").get_to(report.found);
   report.counters = json.at("counters");
   json.at("joined_begin").get_to(report.joined_begin);
   return report;
@@ -99,13 +99,14 @@ fs::path piece_text(const fs::path& stem, const PieceReport& report) {
   return report.joined_begin < 0 ? text_of(stem) : joined_text(stem.parent_path());
 }
 
-std::vector<std::string> by_content_lines(const PieceReport& report) {
+std::vector<std::string> found_lines(const PieceReport& report) {
   std::vector<std::string> lines;
-  for (const auto& [taken_for, files] : report.by_content) {
+  for (const auto& [what, files] : report.found) {
     const auto& [num_files, first] = files;
-    const std::string others = num_files > 1 ? fmt::format(" and {} others", num_files - 1) : "";
-    lines.push_back(fmt::format("{}{}: taken for {} by the first bytes (--format names another)",
-                                first, others, taken_for));
+    const std::string others =
+        num_files > 1 ? fmt::format(" and {} other{}", num_files - 1, num_files > 2 ? "s" : "")
+                      : "";
+    lines.push_back(fmt::format("{}{}: {}", first, others, what));
   }
   return lines;
 }

@@ -51,14 +51,14 @@ struct PieceReport {
   int64_t num_bytes = 0;
   std::vector<std::string> sources;   // of the documents handed on
   std::vector<std::string> warnings;  // the first few of what was passed over, a line each
-  // Files whose format their first bytes said, by what they were taken for: how many, and the first
-  std::map<std::string, std::pair<int64_t, std::string>> by_content;
+  // What nobody said and files were found to be or have: how many files, and the first
+  std::map<std::string, std::pair<int64_t, std::string>> found;
   Json counters;              // of the worker
   int64_t joined_begin = -1;  // of the text in joined.text; -1: it is in STEM.text
 };
 
-// What files were taken for by their first bytes, a line each.
-std::vector<std::string> by_content_lines(const PieceReport& report);
+// What was found of files, a line each.
+std::vector<std::string> found_lines(const PieceReport& report);
 
 class PieceOutput {
  public:

@@ -197,8 +197,8 @@ PieceReport Pieces::total() const {
     total.num_documents += report.num_documents;
     total.num_bytes += report.num_bytes;
     for (const std::string& warning : report.warnings) add_warning(total, warning);
-    for (const auto& [taken_for, files] : report.by_content) {
-      add_by_content(total, taken_for, files.first, files.second);
+    for (const auto& [what, files] : report.found) {
+      add_found(total, what, files.first, files.second);
     }
   }
   return total;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "skein/base/error.h"
+#include "skein/base/file.h"
 #include "skein/base/hash.h"
 #include "skein/prepare/clean/document_judge.h"
 #include "skein/prepare/clean/language.h"
@@ -106,8 +107,8 @@ IngestStep cleaning_step(const CleanOptions& options) {
   if (!options.language_model.empty()) {
     language = std::make_shared<LanguageModel>(options.language_model);
     language->check(options.languages);
-    key["model"] = {fs::absolute(options.language_model).string(),
-                    fs::file_size(options.language_model)};
+    const MappedFile model(options.language_model);
+    key["model"] = xxh3_128_hex(model.bytes());
     key["languages"] = options.languages;
   }
   const auto shared = std::make_shared<const CleanOptions>(options);

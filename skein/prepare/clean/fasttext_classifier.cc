@@ -29,6 +29,7 @@ uint32_t add_to_hash(uint32_t hash, char c) {
   return (hash ^ static_cast<uint32_t>(static_cast<int8_t>(c))) * 16777619;
 }
 constexpr uint32_t kHashOfNothing = 2166136261;
+constexpr size_t kNgramBytes = size_t{1} << 12;  // of a word, between two calls of `take`
 
 }  // namespace
 
@@ -106,17 +107,16 @@ void FastTextClassifier::decode_input() {
   }
 }
 
-void FastTextClassifier::append_character_ngrams(std::string_view word,
-                                                 std::vector<int32_t>& rows) const {
-  const std::string text =
-      fasttext::Dictionary::BOW + std::string(word) + fasttext::Dictionary::EOW;
+// Those that begin in [first_byte, last_byte) of a word between its marks.
+void FastTextClassifier::append_ngrams(std::string_view text, size_t first_byte, size_t last_byte,
+                                       std::vector<int32_t>& rows) const {
   const auto num_buckets = static_cast<uint32_t>(args_->bucket);
   const bool is_pruned = !buckets_.empty();
   const size_t first = rows.size();
   const auto max_n = static_cast<size_t>(std::max(args_->maxn, 0));
-  rows.resize(first + text.size() * std::min(max_n, text.size()));
+  rows.resize(first + (last_byte - first_byte) * std::min(max_n, text.size()));
   int32_t* to = rows.data() + first;
-  for (size_t begin = 0; begin < text.size(); ++begin) {
+  for (size_t begin = first_byte; begin < last_byte; ++begin) {
     if (continues_character(text[begin])) continue;
     uint32_t hash = kHashOfNothing;
     size_t end = begin;
@@ -153,13 +153,19 @@ int32_t* FastTextClassifier::replace_buckets(int32_t* begin, int32_t* end) const
   return to;
 }
 
-void FastTextClassifier::append_rows(std::string_view word, std::vector<int32_t>& rows) const {
+void FastTextClassifier::append_rows(std::string_view word, std::vector<int32_t>& rows,
+                                     const std::function<void()>& take) const {
   const std::string copy(word);
   const uint32_t hash = dict_->hash(copy);
   const int32_t id = may_be_known_[hash % may_be_known_.size()] ? dict_->getId(copy, hash) : -1;
   if (id < 0) {
     const bool is_label = word.starts_with(args_->label);
-    if (!is_label && copy != fasttext::Dictionary::EOS) append_character_ngrams(word, rows);
+    if (is_label || copy == fasttext::Dictionary::EOS) return;
+    const std::string text = fasttext::Dictionary::BOW + copy + fasttext::Dictionary::EOW;
+    for (size_t begin = 0; begin < text.size(); begin += kNgramBytes) {
+      if (begin > 0 && take) take();
+      append_ngrams(text, begin, std::min(begin + kNgramBytes, text.size()), rows);
+    }
   } else if (dict_->getType(id) == fasttext::entry_type::word) {
     if (args_->maxn <= 0) {
       rows.push_back(id);

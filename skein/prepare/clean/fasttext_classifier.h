@@ -32,8 +32,10 @@ class FastTextClassifier : private fasttext::FastText {
 
   // Whether a text stands for rows of its sequences of words as well (wordNgrams).
   bool has_word_ngrams() const { return args_->wordNgrams > 1; }
-  // Appends the rows of a word: its own, then those of its n-grams of characters.
-  void append_rows(std::string_view word, std::vector<int32_t>& rows) const;
+  // Appends the rows of a word: its own, then those of its n-grams of characters. `take` is called
+  // now and then between those of a long word, and may take what there is.
+  void append_rows(std::string_view word, std::vector<int32_t>& rows,
+                   const std::function<void()>& take = {}) const;
   // The rows of a line that ends with a newline, which fastText reads itself.
   std::vector<int32_t> rows_of_line(const std::string& line) const;
 
@@ -52,7 +54,8 @@ class FastTextClassifier : private fasttext::FastText {
   int64_t read_pruning();  // how many rows its buckets have
   void check(int64_t num_bucket_rows) const;
   void decode_input();
-  void append_character_ngrams(std::string_view word, std::vector<int32_t>& rows) const;
+  void append_ngrams(std::string_view text, size_t first_byte, size_t last_byte,
+                     std::vector<int32_t>& rows) const;
   // Rows for numbers of buckets, where they have one; the end of these.
   int32_t* replace_buckets(int32_t* begin, int32_t* end) const;
 

@@ -10,7 +10,7 @@ namespace {
 constexpr int32_t kMagic = 793712314, kNewestVersion = 12;
 constexpr int32_t kSupervised = 3, kLosses = 4;   // the numbers of models and losses
 constexpr int32_t kMostBuckets = 1 << 28;         // its own default is 2,000,000
-constexpr int32_t kMostNgram = 256;               // characters
+constexpr int32_t kMostNgram = 256;               // of characters, and of words
 constexpr size_t kMostWordBytes = 4096;           // it reads words of a line of 1,024
 constexpr int64_t kMostCount = int64_t{1} << 48;  // its tree of labels has 10^15 for infinity
 constexpr int64_t kCentroids = 256;               // of each part of a row, told by a byte
@@ -56,7 +56,8 @@ void check_options(Reader& in) {
   if (in.next<int32_t>() != kMagic || in.next<int32_t>() > kNewestVersion) {
     refuse("it does not begin as a model does");
   }
-  in.skip(6, sizeof(int32_t));  // dim, ws, epoch, minCount, neg, wordNgrams
+  in.skip(5, sizeof(int32_t));  // dim, ws, epoch, minCount, neg
+  const auto word_ngrams = in.next<int32_t>();
   const auto loss = in.next<int32_t>(), model = in.next<int32_t>(), buckets = in.next<int32_t>();
   const auto shortest = in.next<int32_t>(), longest = in.next<int32_t>();
   in.skip(1, sizeof(int32_t) + sizeof(double));  // lrUpdateRate, t
@@ -67,6 +68,7 @@ void check_options(Reader& in) {
   if (longest < 0 || longest > kMostNgram || shortest < 0) {
     refuse("its n-grams have sizes that are negative or too large");
   }
+  if (word_ngrams < 0 || word_ngrams > kMostNgram) refuse("its n-grams of words are too long");
   if (longest > 0 && buckets == 0) refuse("it has n-grams and no buckets for them");
 }
 

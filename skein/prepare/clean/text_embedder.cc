@@ -77,10 +77,12 @@ void TextEmbedder::add_word(std::string_view word) {
   if (word.size() > WordRows::kMaxSize) {
     append_batch();
     flush();
-    word_rows_.clear();
-    model_->append_rows(word, word_rows_);
-    add(word_rows_.data(), word_rows_.size());
-    return;
+    const auto take = [this] {
+      add(word_rows_.data(), word_rows_.size());
+      word_rows_.clear();
+    };
+    model_->append_rows(word, word_rows_, take);
+    return take();
   }
   if (batch_size_ == kBatch) append_batch();
   WordRows::Key& key = batch_[batch_size_++];
@@ -94,9 +96,9 @@ void TextEmbedder::append_batch() {
   for (const WordRows::Key& key : batch) {
     std::span<const int32_t> rows = known_.find(key);
     if (rows.data() == nullptr) {
-      word_rows_.clear();
       model_->append_rows(key.word, word_rows_);
       known_.keep(key, word_rows_);
+      word_rows_.clear();
       rows = known_.find(key);
     }
     append(rows);

@@ -100,19 +100,25 @@ RemovalCounts remove_equal(const Partitions& keys, const DocumentTable& table, R
   Mutex mutex;
   const auto visit = [&](std::span<KeyValue> chunk) {
     RemovalCounts of_chunk;
-    std::vector<std::pair<uint64_t, DocumentEntry>> bucket;
+    // Of each kind of equal ones the one that stays, of those seen so far: of one key there is one
+    // kind, or by chance another.
+    std::vector<std::pair<uint64_t, DocumentEntry>> best;
     for_each_bucket(chunk, [&](std::span<KeyValue> pairs) {
-      bucket.clear();
-      for (const KeyValue& pair : pairs) bucket.emplace_back(pair.value, table.at(pair.value));
-      // Equal ones side by side, the one that stays first.
-      std::sort(bucket.begin(), bucket.end(), [](const auto& a, const auto& b) {
-        if (a.second.equal != b.second.equal) return a.second.equal < b.second.equal;
-        return stays(a.second, a.first, b.second, b.first);
-      });
-      for (size_t i = 1; i < bucket.size(); ++i) {
-        if (bucket[i].second.equal != bucket[i - 1].second.equal) continue;
-        removals.add(bucket[i].first);
-        of_chunk.add({1, static_cast<int64_t>(bucket[i].second.num_bytes)});
+      best.clear();
+      for (const KeyValue& pair : pairs) {
+        std::pair document(pair.value, table.at(pair.value));
+        const auto rival = std::find_if(best.begin(), best.end(), [&](const auto& each) {
+          return each.second.equal == document.second.equal;
+        });
+        if (rival == best.end()) {
+          best.push_back(document);
+          continue;
+        }
+        if (stays(document.second, document.first, rival->second, rival->first)) {
+          std::swap(document, *rival);
+        }
+        removals.add(document.first);
+        of_chunk.add({1, static_cast<int64_t>(document.second.num_bytes)});
       }
     });
     const Lock lock(mutex);

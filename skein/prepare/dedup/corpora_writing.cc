@@ -42,7 +42,7 @@ class PartWriter {
         removals_(removals),
         has_cuts_(has_cuts),
         hooks_(hooks),
-        writer_(part.path),
+        writer_(part.path, part.shard_of),
         sources_(part.path, part.made_from) {}
 
   // The documents of a piece, of which `document` is the first.
@@ -68,8 +68,7 @@ class PartWriter {
 
   RemovalCounts commit() {
     hooks_.on_documents(num_read_, num_read_bytes_);
-    sources_.commit(writer_.num_bytes());  // first: whoever finds the corpus finds its sources
-    writer_.commit();
+    commit_with_sources(writer_, sources_);
     return {writer_.num_documents(), writer_.num_bytes()};
   }
 
@@ -100,14 +99,14 @@ void for_each_kept(const DocumentTable& table, const Removals& removals, const V
 
 }  // namespace
 
-void divide_documents(const DocumentTable& table, const Removals& removals,
-                      std::vector<CorpusPart>& parts) {
-  size_t num_left = 0;
-  double num_bytes = 0;
+RemovalCounts divide_documents(const DocumentTable& table, const Removals& removals,
+                               std::vector<CorpusPart>& parts) {
+  RemovalCounts left;
   for_each_kept(table, removals, [&](uint64_t, double bytes) {
-    ++num_left;
-    num_bytes += bytes;
+    left.add({1, static_cast<int64_t>(bytes)});
   });
+  auto num_left = static_cast<size_t>(left.num_documents);
+  const auto num_bytes = static_cast<double>(left.num_bytes);
   if (num_left == 0) fail(ErrorCode::kInvalid, "nothing is left of {} documents", table.size());
   if (num_left < parts.size()) {
     fail(ErrorCode::kUsage, "--shards {}: {} documents are left: expected at most as many shards",
@@ -130,6 +129,7 @@ void divide_documents(const DocumentTable& table, const Removals& removals,
     --num_left;
   });
   parts[part].end = table.size();
+  return left;
 }
 
 RemovalCounts write_corpora(const Pieces& pieces, const std::vector<CorpusPart>& parts,

@@ -19,12 +19,14 @@ namespace skein {
 struct CorpusPart {
   fs::path path;
   std::string made_from;        // CorpusSources
+  std::string shard_of;         // shard_set.h
   uint64_t begin = 0, end = 0;  // documents, of which those stay that are not removed
 };
 
-// Sets where the parts begin and end. `table` and `removals` are of all documents.
-void divide_documents(const DocumentTable& table, const Removals& removals,
-                      std::vector<CorpusPart>& parts);
+// Sets where the parts begin and end. `table` and `removals` are of all documents. Returns how many
+// stay, and their bytes before passages were cut.
+RemovalCounts divide_documents(const DocumentTable& table, const Removals& removals,
+                               std::vector<CorpusPart>& parts);
 
 struct WriteHooks {
   // Of each document that stays, with its text before passages were cut, by any thread.

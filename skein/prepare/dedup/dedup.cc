@@ -115,7 +115,15 @@ void Dedup::remove_passages(DocumentKeys& keys) {
 
 void Dedup::write(const DocumentKeys& keys) {
   progress_.begin("writing", report_.inputs.num_documents);
-  divide_documents(keys.table, keys.removals, job_.parts);
+  const RemovalCounts left = divide_documents(keys.table, keys.removals, job_.parts);
+  if (options_.num_shards) {
+    const std::string key = job_.options_key.dump();
+    for (CorpusPart& part : job_.parts) {
+      part.shard_of =
+          fmt::format("{} of {} documents, {} bytes", xxh3_128_hex(std::as_bytes(std::span(key))),
+                      left.num_documents, left.num_bytes);
+    }
+  }
   report_.kept = write_corpora(
       pieces_, job_.parts, keys.removals, options_.passage != Passage::kNone, num_threads_,
       {[this](uint64_t document, std::string_view text) { take_excerpt(document, text); },

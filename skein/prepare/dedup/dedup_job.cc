@@ -42,12 +42,7 @@ void check_options(const std::vector<fs::path>& inputs, const DedupOptions& opti
 
 // Of all that the bytes of the outputs follow from.
 std::string fingerprint(const DedupJob& job, const DedupOptions& options) {
-  Json all = {"dedup",
-              signature_key(options, *job.evaluation),
-              options.max_documents_of_passage,
-              options.num_shards.value_or(0),
-              options.read.text_column,
-              options.read.as_text,
+  Json all = {job.options_key, options.read.text_column, options.read.as_text,
               options.skip_invalid_lines};
   if (options.read.utf8.invalid != InvalidUtf8::kFail) {
     all.push_back(static_cast<int>(options.read.utf8.invalid));
@@ -76,7 +71,11 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
   ReadOptions of_sets = options.read;
   of_sets.format.reset();  // it is of the inputs
   if (!options.against_column.empty()) of_sets.text_column = options.against_column;
-  for (const fs::path& set : options.against) job.evaluation->add_set(set, of_sets);
+  for (const fs::path& set : options.against) {
+    job.evaluation->add_set(set, of_sets, options.skip_invalid_lines);
+  }
+  job.options_key = {"dedup", signature_key(options, *job.evaluation),
+                     options.max_documents_of_passage, options.num_shards.value_or(0)};
   job.made_from = fingerprint(job, options);
   for (int64_t i = 0; i < options.num_shards.value_or(1); ++i) {
     const fs::path path = is_folder ? shard_path(named, i, *options.num_shards) : out;
@@ -87,8 +86,10 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
     return !options.overwrite && is_made_from(output.named, job.made_from);
   };
   job.is_finished = std::all_of(job.outputs.begin(), job.outputs.end(), is_made);
+  std::vector<fs::path> named_outputs;
+  for (const Output& output : job.outputs) named_outputs.push_back(output.named);
+  check_not_outputs(job.found.files, named_outputs);
   for (const Output& output : job.outputs) {
-    check_not_outputs(job.found.files, {output.named});
     if (!is_made(output)) check_output("--out", output, options.overwrite);
   }
   return job;

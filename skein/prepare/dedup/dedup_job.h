@@ -19,6 +19,7 @@ struct DedupJob {
   fs::path out;  // where it is made: a corpus, or the folder of several
   FoundInputs found;
   std::optional<EvaluationSets> evaluation;  // until all is signed
+  Json options_key;                          // what the text follows from besides the inputs
   std::string made_from;                     // CorpusSources
   std::vector<Output> outputs;
   std::vector<CorpusPart> parts;  // the outputs, where they are made

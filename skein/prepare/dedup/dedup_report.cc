@@ -52,6 +52,7 @@ OrderedJson to_json(const DedupReport& report) {
     json["evaluation_sets"].push_back({{"name", report.sets[i].name},
                                        {"examples", report.sets[i].num_examples},
                                        {"short_examples", report.sets[i].num_short_examples},
+                                       {"invalid_lines", report.sets[i].num_invalid_lines},
                                        {"contaminated_documents", report.contaminated_by_set[i]}});
   }
   json["recall"] = OrderedJson::array();
@@ -71,6 +72,9 @@ std::string to_text(const DedupReport& report) {
                         report.contaminated_by_set[i], set.num_examples);
     if (set.num_short_examples > 0) {
       text += fmt::format("; {} are too short to look for", set.num_short_examples);
+    }
+    if (set.num_invalid_lines > 0) {
+      text += fmt::format("; {} lines were not valid", set.num_invalid_lines);
     }
     text += '\n';
   }

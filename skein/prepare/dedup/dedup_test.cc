@@ -138,6 +138,13 @@ TEST_F(DedupTest, WritesShards) {
   EXPECT_FALSE(dedup({file}, folder, options).was_finished);
   EXPECT_EQ(DedupTest::documents(shard_path(folder, 3, 5)).size(), sizes[3]);
   EXPECT_FALSE(fs::exists(folder_ / "shards.work"));
+  const fs::path others = folder_ / "others";  // a replacement that ended in the middle
+  options.passage = Passage::kNone;
+  dedup({file}, others, options);
+  fs::copy_file(shard_path(others, 2, 5), shard_path(folder, 2, 5),
+                fs::copy_options::overwrite_existing);
+  EXPECT_NE(test::error_of([&] { Corpus{folder}; }).find("made with other options"),
+            std::string::npos);
   options.num_shards = 1000;
   EXPECT_NE(test::error_of([&] {
               dedup({file}, folder_ / "more", options);
@@ -228,6 +235,15 @@ TEST_F(DedupTest, DropsDocumentsThatShareThirteenWordsWithAnEvaluationSet) {
                      write_documents("other.jsonl", {joined(random_words(random, 40))})};
   EXPECT_EQ(deduped({write_documents("a.jsonl", documents)}, options),
             (Documents{documents[0], documents[2], documents[3]}));
+  const std::string broken = read_file(options.against[0]) + "broken\n";
+  write_file_atomic(options.against[0], broken);
+  EXPECT_NE(test::error_of([&] {
+              deduped({folder_ / "a.jsonl"}, options);
+            }).find("--skip-invalid-lines passes over such lines"),
+            std::string::npos);
+  options.skip_invalid_lines = true;
+  EXPECT_EQ(deduped({folder_ / "a.jsonl"}, options).size(), 3u);
+  EXPECT_EQ(report_.sets[0].num_invalid_lines, 1);
   EXPECT_EQ(report_.contaminated.num_documents, 2);
   EXPECT_EQ(report_.contaminated_by_set, (std::vector<int64_t>{2, 0}));
   EXPECT_EQ(report_.sets[0].num_short_examples, 1);

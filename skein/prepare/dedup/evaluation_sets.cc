@@ -14,7 +14,7 @@ EvaluationSets::EvaluationSets(int num_words, int64_t memory_bytes)
       slots_(1024),
       ngrams_(num_words) {}
 
-void EvaluationSets::add_set(const fs::path& path, const ReadOptions& read) {
+void EvaluationSets::add_set(const fs::path& path, ReadOptions read, bool skip_invalid_lines) {
   if (sets_.size() == kMaxSets) {
     fail(ErrorCode::kUsage, "--against {}: the {}th evaluation set; expected at most {}",
          path.string(), kMaxSets + 1, kMaxSets);
@@ -25,6 +25,9 @@ void EvaluationSets::add_set(const fs::path& path, const ReadOptions& read) {
          path.string());
   }
   sets_.push_back({path.string()});
+  if (skip_invalid_lines) {
+    read.on_invalid_line = [this](const Error&) { ++sets_.back().num_invalid_lines; };
+  }
   for (const InputFile& file : files) {
     read_documents(file.path, read,
                    [&](std::string_view text, int64_t) { add_example(sets_.size() - 1, text); });

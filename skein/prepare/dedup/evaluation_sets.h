@@ -23,6 +23,7 @@ struct EvaluationSet {
   std::string name;
   int64_t num_examples = 0;
   int64_t num_short_examples = 0;  // of fewer words than an n-gram: not looked for
+  int64_t num_invalid_lines = 0;   // passed over
 };
 
 class EvaluationSets {
@@ -32,7 +33,7 @@ class EvaluationSets {
   EvaluationSets(int num_words, int64_t memory_bytes);
 
   // Reads the examples of a set: a file, or all those of a folder; `read` as for documents.
-  void add_set(const fs::path& path, const ReadOptions& read);
+  void add_set(const fs::path& path, ReadOptions read, bool skip_invalid_lines = false);
   void add_example(size_t set, std::string_view text);
 
   int num_words() const { return num_words_; }

@@ -6,7 +6,9 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <string>
 #include <system_error>
+#include <unordered_set>
 
 #include "skein/base/error.h"
 #include "skein/base/json.h"
@@ -259,10 +261,8 @@ void find_objects(const ObjectUrl& url, const std::vector<fs::path>& excluded, F
       return object == path || (!path.empty() && object.starts_with((path / "").native()));
     });
   };
-  const auto is_found = [&](const fs::path& path) {
-    return std::any_of(objects.begin(), objects.end(),
-                       [&](const ObjectInfo& object) { return object.url == path; });
-  };
+  std::unordered_set<std::string> urls;
+  for (const ObjectInfo& object : objects) urls.insert(object.url);
   for (const ObjectInfo& object : objects) {
     const fs::path path = object.url;
     const std::string name = path.filename();
@@ -277,7 +277,7 @@ void find_objects(const ObjectUrl& url, const std::vector<fs::path>& excluded, F
            "expected its .arrow files, named one by one",
            url.text(), object.url);
     } else if (!object.named && is_of_sources(path) &&
-               is_found(fs::path(path).replace_extension())) {
+               urls.contains(fs::path(path).replace_extension().native())) {
       continue;  // of the corpus beside it, which is read
     } else if (!object.named && is_excluded(object.url)) {
       pass_over("the output");

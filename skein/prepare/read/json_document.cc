@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/prepare/read/json_scan.h"
@@ -61,6 +63,7 @@ class DocumentEvents : public json::json_sax_t {
     return false;
   }
 
+  bool has_key() const { return !found_.empty(); }
   // What is wrong; empty if nothing is, and then the document is in text().
   std::string problem() const {
     if (!error_.empty()) return error_ + ": expected one JSON object a line";
@@ -114,11 +117,26 @@ std::string parse_slowly(std::string_view line, const std::string& where, const 
 
 std::string_view JsonDocumentParser::parse(std::string_view object,
                                            const std::function<std::string()>& where) {
+  if (!is_chosen_) choose(object);
+  const std::string& key = keys_.front();
   JsonScan scan(object);
   std::string_view text;
-  if (scan.find_string(key_, buffer_, text) && (scan.is_ascii() || is_utf8(object))) return text;
-  buffer_ = parse_slowly(object, where(), key_);
+  if (scan.find_string(key, buffer_, text) && (scan.is_ascii() || is_utf8(object))) return text;
+  buffer_ = parse_slowly(object, where(), key);
   return buffer_;
+}
+
+// An object that has none of the keys leaves the choice to the next.
+void JsonDocumentParser::choose(std::string_view object) {
+  const auto has = [&](const std::string& key) {
+    DocumentEvents events(key);
+    return json::sax_parse(object.begin(), object.end(), &events) && events.has_key();
+  };
+  const auto found = std::find_if(keys_.begin(), keys_.end(), has);
+  if (found == keys_.end()) return;
+  is_chosen_ = true;
+  std::swap(keys_.front(), *found);
+  if (on_chosen_) on_chosen_(keys_.front());
 }
 
 }  // namespace skein

@@ -39,7 +39,7 @@ void expect_as_judged(JsonDocumentParser& parser, const std::string& object) {
 }
 
 TEST(JsonDocument, IsWhatNlohmannReads) {
-  JsonDocumentParser parser("text");
+  JsonDocumentParser parser({"text"}, {});
   for (const char* object : {R"({"text": "a"})",
                              R"({"text": "a", "text": "b"})",
                              R"({"text": "a", "text": 5})",
@@ -78,9 +78,22 @@ TEST(JsonDocument, IsWhatNlohmannReads) {
   expect_as_judged(parser, large);
 }
 
+TEST(JsonDocument, TheKeyIsTheFirstNameThatTheFirstObjectHas) {
+  std::vector<std::string> chosen;
+  JsonDocumentParser parser({"text", "content", "raw"},
+                            [&](const std::string& key) { chosen.push_back(key); });
+  EXPECT_THAT(parsed(parser, R"({"body": {"text": "a"}})"), HasSubstr("has no key `text`"));
+  EXPECT_THAT(parsed(parser, R"({"content": "a")"), HasSubstr("not JSON"));
+  EXPECT_EQ(parsed(parser, R"({"raw": "a", "content": "b", "n": 123456789012345678901234567890})"),
+            "= b");
+  EXPECT_EQ(parsed(parser, R"({"raw": "a", "text": "b", "content": "c"})"), "= c");
+  EXPECT_THAT(parsed(parser, R"({"text": "a"})"), HasSubstr("has no key `content`"));
+  EXPECT_EQ(chosen, std::vector<std::string>{"content"});
+}
+
 // All that \u may be followed by, and pairs of the edges of all ranges.
 TEST(JsonDocument, EscapesAreWhatNlohmannReads) {
-  JsonDocumentParser parser("text");
+  JsonDocumentParser parser({"text"}, {});
   for (int code = 0; code < 0x10000; ++code) {
     expect_as_judged(parser, fmt::format(R"({{"text": "\u{:04x}"}})", code));
   }

@@ -1,3 +1,4 @@
+#include <arrow/type.h>
 #include <sys/mman.h>
 
 #include "skein/data/text_column.h"
@@ -43,8 +44,13 @@ void read_arrow(const fs::path& path, const ReadOptions& options, const Document
     }
   };
   try {
-    for_each_text_column(ArrowBytes(file.bytes()), path, options.text_column, &memory, read_column,
-                         TextTypes::kAny);
+    const std::vector<std::string> columns = text_columns(options);
+    const auto schema = for_each_text_column(ArrowBytes(file.bytes()), path, columns, &memory,
+                                             read_column, TextTypes::kAny);
+    tell_text_column(
+        first_of(columns,
+                 [&](const std::string& name) { return schema->GetFieldIndex(name) >= 0; }),
+        options);
   } catch (const Error&) {
     memory.check(path.string());
     throw;

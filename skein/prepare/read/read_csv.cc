@@ -3,6 +3,10 @@
 // way.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
+#include "skein/data/text_column.h"
 #include "skein/prepare/read/readers.h"
 
 namespace skein {
@@ -109,19 +113,26 @@ struct Columns {
   size_t text = 0;
 };
 
-Columns read_names(TableReader& table, const std::string& name, const std::string& wanted) {
+Columns read_names(TableReader& table, const std::string& name, const ReadOptions& options) {
   Columns columns;
-  size_t num_found = 0;
+  std::multimap<std::string, size_t> found;  // of those that the documents may be in
+  const std::vector<std::string> choice = text_columns(options);
   std::string field, names;
   for (End end = End::kField; end == End::kField; ++columns.count) {
     end = table.next(field);
-    if (field == wanted) {
-      columns.text = columns.count;
-      ++num_found;
+    if (std::find(choice.begin(), choice.end(), field) != choice.end()) {
+      found.emplace(field, columns.count);
     }
     if (names.size() < 200) names += (names.empty() ? "`" : ", `") + field.substr(0, 80) + "`";
   }
-  if (num_found == 1) return columns;
+  const std::string wanted =
+      first_of(choice, [&](const std::string& each) { return found.contains(each); });
+  const size_t num_found = found.count(wanted);
+  if (num_found == 1) {
+    columns.text = found.find(wanted)->second;
+    tell_text_column(wanted, options);
+    return columns;
+  }
   check_utf8(names, name + ":1");
   fail(ErrorCode::kInvalid,
        "{}: has {} columns named `{}` (its first line: {}): expected a first line of column names "
@@ -134,7 +145,7 @@ Columns read_names(TableReader& table, const std::string& name, const std::strin
 void read_csv(std::unique_ptr<ByteSource> source, const std::string& name, char delimiter,
               const ReadOptions& options, const DocumentVisitor& visit) {
   TableReader table(std::move(source), name, delimiter, options.max_document_bytes);
-  const Columns columns = read_names(table, name, options.text_column);
+  const Columns columns = read_names(table, name, options);
   table.expect_rows();
   std::string field, text, repaired;
   int64_t row = 0, line = 0;

@@ -135,7 +135,8 @@ class ValueReader {
 void read_json_values(std::unique_ptr<ByteSource> source, const std::string& name,
                       const ReadOptions& options, const DocumentVisitor& visit) {
   ValueReader values(std::move(source), name, options.max_document_bytes);
-  JsonDocumentParser parser(options.text_column);
+  JsonDocumentParser parser(text_columns(options),
+                            [&](const std::string& key) { tell_text_column(key, options); });
   const auto where = [&] { return fmt::format("{}:{}", name, values.first_line()); };
   std::string value, repaired;
   while (values.next(value)) {
@@ -156,15 +157,17 @@ void read_json_values(std::unique_ptr<ByteSource> source, const std::string& nam
 
 bool looks_like_json_lines(PeekedSource& source, const ReadOptions& options) {
   constexpr size_t kHeadBytes = size_t{256} << 10, kLines = 64;
-  // At least a line, however long it is.
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
   size_t wanted = kHeadBytes;
   std::string_view head = source.peek(wanted);
+  const size_t first = head.find_first_not_of(" \t\r\n", head.starts_with(kMark) ? 3 : 0);
+  if (first != std::string_view::npos && head[first] == '[') return false;
+  // At least a line, however long it is.
   while (head.size() == wanted && head.find('\n') == std::string_view::npos &&
          static_cast<int64_t>(wanted) <= options.max_document_bytes) {
     head = source.peek(wanted *= 2);
   }
   const bool is_whole = head.size() < wanted;
-  constexpr std::string_view kMark = "\xef\xbb\xbf";
   if (head.starts_with(kMark)) head.remove_prefix(kMark.size());
   size_t num_lines = 0, num_objects = 0;
   while (!head.empty() && num_lines < kLines) {
@@ -174,7 +177,6 @@ bool looks_like_json_lines(PeekedSource& source, const ReadOptions& options) {
     head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
     while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    if (num_lines == 0 && line.find_first_not_of(" \t") == line.find('[')) return false;
     ++num_lines;
     const bool is_object = line.front() == '{' && line.back() == '}' &&
                            nlohmann::json::accept(line.begin(), line.end());

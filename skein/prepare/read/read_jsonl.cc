@@ -16,7 +16,8 @@ bool is_blank(std::string_view line) {
 void read_json_lines(std::unique_ptr<ByteSource> source, const std::string& name,
                      const ReadOptions& options, const DocumentVisitor& visit) {
   LineReader lines(std::move(source), name, options.max_document_bytes, options.on_invalid_line);
-  JsonDocumentParser parser(options.text_column);
+  JsonDocumentParser parser(text_columns(options),
+                            [&](const std::string& key) { tell_text_column(key, options); });
   const auto where = [&] { return fmt::format("{}:{}", name, lines.line_number()); };
   std::string_view line, text;
   std::string repaired;

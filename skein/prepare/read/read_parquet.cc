@@ -6,8 +6,11 @@
 #include <parquet/schema.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
+#include "skein/data/text_column.h"
 #include "skein/objects/object_url.h"
 #include "skein/prepare/read/arrow_input.h"
 #include "skein/prepare/read/readers.h"
@@ -26,20 +29,24 @@ bool is_string(const parquet::ColumnDescriptor& column) {
 
 // The leaf column that holds the documents.
 int text_leaf(const parquet::SchemaDescriptor& schema, const fs::path& path,
-              const std::string& wanted) {
+              const ReadOptions& options) {
   std::string names;
-  int found = -1, num_found = 0;
+  std::multimap<std::string, int> leaves;
   for (int leaf = 0; leaf < schema.num_columns(); ++leaf) {
     const std::string name = schema.Column(leaf)->path()->ToDotString();
-    if (name == wanted) found = leaf, ++num_found;
+    leaves.emplace(name, leaf);
     if (names.size() < 200) names += (names.empty() ? "" : ", ") + name;
   }
+  const std::string wanted = first_of(
+      text_columns(options), [&](const std::string& name) { return leaves.contains(name); });
+  const auto num_found = leaves.count(wanted);
   if (num_found != 1) {
     fail(ErrorCode::kInvalid,
          "{}: has {} columns named `{}` (its columns: {}): expected one, a string (--text-column "
          "names another)",
          path.string(), num_found, wanted, names.empty() ? "none" : names);
   }
+  const int found = leaves.find(wanted)->second;
   const parquet::ColumnDescriptor& column = *schema.Column(found);
   if (!is_string(column) || column.path()->ToDotVector().size() != 1 ||
       column.max_repetition_level() != 0) {
@@ -47,6 +54,7 @@ int text_leaf(const parquet::SchemaDescriptor& schema, const fs::path& path,
          path.string(), wanted, column.path()->ToDotVector().size() == 1 ? "" : "nested, ",
          parquet::TypeToString(column.physical_type()), column.logical_type()->ToString());
   }
+  tell_text_column(wanted, options);
   return found;
 }
 
@@ -91,7 +99,7 @@ void read_rows(const fs::path& path, const std::shared_ptr<ArrowInput>& file,
                arrow::MemoryPool* pool, const ReadOptions& options, const DocumentVisitor& visit) {
   const auto reader = open_reader(path, file, pool);
   const parquet::FileMetaData& metadata = *reader->metadata();
-  const int leaf = text_leaf(*metadata.schema(), path, options.text_column);
+  const int leaf = text_leaf(*metadata.schema(), path, options);
   const int16_t defined = metadata.schema()->Column(leaf)->max_definition_level();
   ColumnProgress progress(*file, metadata, leaf, options);
   int64_t row = 0, num_given = 0;

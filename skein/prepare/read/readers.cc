@@ -195,6 +195,16 @@ void tell(const Opened& file, std::string taken_for, const ReadOptions& options)
 
 }  // namespace
 
+std::vector<std::string> text_columns(const ReadOptions& options) {
+  if (!options.text_column.empty()) return {options.text_column};
+  return {std::begin(kTextColumns), std::end(kTextColumns)};
+}
+
+void tell_text_column(const std::string& column, const ReadOptions& options) {
+  const bool is_found = options.text_column.empty() && column != kTextColumns[0];
+  if (is_found && options.on_text_column) options.on_text_column(column);
+}
+
 void read_documents(const fs::path& path, const ReadOptions& options,
                     const DocumentVisitor& visit) {
   Opened file;

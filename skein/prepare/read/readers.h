@@ -7,6 +7,8 @@
 //   .parquet, .pq      the column `text`
 //   .arrow, .feather   the column `text` of an Arrow IPC stream or file, compressed or not; also
 //                      .ipc and .arrows
+//   `text` is the name that is asked for; where none is, and a file has none so named, the next of
+//   kTextColumns that it has (of JSON, that the first object has).
 //   .txt, .md, …       the file is one document
 //   anything else      as its first bytes say (Parquet, Arrow, lines of JSON objects); otherwise
 //                      the file is one document
@@ -27,6 +29,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
@@ -49,12 +52,14 @@ enum class InputFormat {
 
 struct ReadOptions {
   int64_t max_document_bytes = int64_t{256} << 20;  // of a JSON line, a field, compressed text
-  std::string text_column = "text";                 // the key or column that holds the documents
+  std::string text_column;            // the key or column that holds the documents; empty: found
   bool as_text = false;               // files named as JSON or tables are documents as they are
   std::optional<InputFormat> format;  // of every file, whatever its name and first bytes say
   // Called before the first document; `by_content` is what the file was taken for by its first
   // bytes, empty where its name said so.
   std::function<void(InputFormat format, const std::string& by_content)> on_format;
+  // Called with the column where it is not the first of kTextColumns, and nobody named it.
+  std::function<void(const std::string& column)> on_text_column;
   Utf8Policy utf8;
   ByteOptions bytes;
   fs::path scratch;  // where an object lies while it is mapped, without a name; empty: TMPDIR
@@ -66,6 +71,13 @@ struct ReadOptions {
 constexpr const char* kFormatNames[] = {"text", "jsonl", "json", "csv", "parquet", "arrow"};
 InputFormat format_named(const std::string& name);
 std::string name_of(const std::optional<InputFormat>& format);  // empty: none
+
+// Where documents are looked for unless a column is named, in this order: what FineWeb, The Stack
+// and RedPajama call it.
+constexpr const char* kTextColumns[] = {"text", "content", "raw_content"};
+// The names that a file may have for it, by choice; and the tale of the one that was taken.
+std::vector<std::string> text_columns(const ReadOptions& options);
+void tell_text_column(const std::string& column, const ReadOptions& options);
 
 // By the file's name.
 InputFormat input_format(const fs::path& path, bool as_text = false);
