@@ -33,7 +33,7 @@ void error(fmt::format_string<Args...> format, Args&&... args) {
 
 // Sends log lines to standard error (colour only on a terminal) and, if `file` is not empty, to
 // that file as well. A file that takes no more, as on a full disk, is told of once, and no reason
-// to end. Called once by the command; until then spdlog's default logger is used.
+// to end. main calls it, and a command that has a file again.
 void start(const std::string& file = "");
 
 // Writes an error to the log file only, when another process reports it on the terminal.

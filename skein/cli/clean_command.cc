@@ -9,10 +9,12 @@
 #include "skein/base/file.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/ingest_arguments.h"
+#include "skein/cli/shard_index.h"
 #include "skein/data/shard_set.h"
 #include "skein/objects/object_store.h"
 #include "skein/objects/object_writer.h"
 #include "skein/prepare/clean/clean.h"
+#include "skein/prepare/ingest_shards.h"
 
 namespace skein {
 namespace {
@@ -82,6 +84,20 @@ fs::path page_of(const CleanCommand& options, const fs::path& out) {
                                                      page.extension().string()));
 }
 
+// All that this process writes.
+std::vector<fs::path> pages(const CleanCommand& options) {
+  if (options.page.empty() || options.ingest.slurm) return {};
+  const std::string& index = options.ingest.shard_index;
+  if (index.empty() || !options.ingest.num_shards) return {options.page};
+  const WorkShare share = parse_shard_index(index);
+  std::vector<fs::path> pages;
+  for (int64_t i = share.index; i < *options.ingest.num_shards; i += share.count) {
+    pages.push_back(
+        page_of(options, shard_path(options.ingest.out, i, *options.ingest.num_shards)));
+  }
+  return pages;
+}
+
 bool is_there(const fs::path& page) {
   std::error_code error;
   return is_object_url(page) ? has_object(parse_object_url(page.native()))
@@ -145,6 +161,10 @@ int run(CleanCommand& options) {
   };
   clean.removes = {removes("email"), removes("ip"), removes("phone")};
   check_page(options);
+  options.ingest.ingest.also_written = pages(options);
+  for (const fs::path& page : options.ingest.ingest.also_written) {
+    check_replaces_its_own("--report", page, "<!doctype html>");
+  }
   options.ingest.ingest.step = cleaning_step(clean);
   if (clean.language_model.empty() && !options.ingest.slurm) {
     fmt::print(stderr, "languages are not looked at: --language-model names no model\n");

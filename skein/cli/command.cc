@@ -11,6 +11,8 @@
 #include "skein/base/error.h"
 #include "skein/base/paths.h"
 #include "skein/config/config.h"
+#include "skein/objects/object_store.h"
+#include "skein/prepare/read/byte_source.h"
 
 namespace skein {
 namespace {
@@ -123,6 +125,17 @@ CLI::Validator number_between(double minimum, double maximum) {
                         const std::optional<double> value = parse_number(text);
                         return value && *value >= minimum && *value <= maximum;
                       });
+}
+
+void check_replaces_its_own(const char* option, const fs::path& path, std::string_view beginning) {
+  std::error_code error;
+  const bool is_there = is_object_url(path) ? has_object(parse_object_url(path.native()))
+                                            : fs::is_regular_file(path, error);
+  if (!is_there || open_bytes(path)->peek(beginning.size()) == beginning) return;
+  fail(ErrorCode::kUsage,
+       "{} {}: exists, and is not what an earlier one wrote, which begins with {}: name another "
+       "file, or remove it",
+       option, path.string(), beginning);
 }
 
 int64_t parse_bytes(const char* option, const std::string& text) {

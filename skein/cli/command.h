@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "skein/base/file.h"
 #include "skein/base/json.h"
 #include "skein/launch/exit_codes.h"
 
@@ -30,6 +32,10 @@ struct ConfigOptions {
   // required.
   CLI::Option* add_to(CLI::App& command);
 };
+
+// A file that a command writes without being asked to replace anything: none is there, or one that
+// begins as what it writes does, so an earlier one. Error{kUsage} beginning with `option`.
+void check_replaces_its_own(const char* option, const fs::path& path, std::string_view beginning);
 
 // Prints one JSON document on standard output.
 void print_json(const OrderedJson& json);

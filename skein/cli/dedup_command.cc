@@ -82,11 +82,13 @@ std::vector<std::string> command_words(DedupCommand& options) {
   add("--rows", minhash.num_rows);
   add("--seed", minhash.seed);
   add("--passages", options.passages);
-  add("--passage-documents", dedup.max_documents_of_passage);
+  if (dedup.passage != Passage::kNone) {
+    add("--passage-documents", dedup.max_documents_of_passage);
+  }
   if (!options.work.empty()) add("--work", options.work);
   for (const std::string& set : options.against) add("--against", set);
   if (!dedup.against_column.empty()) add("--against-column", dedup.against_column);
-  add("--against-words", dedup.contamination_words);
+  if (!options.against.empty()) add("--against-words", dedup.contamination_words);
   add("--memory", options.memory);
   const std::vector<std::string> reading = reading_words(reading_options(options.dedup));
   words.insert(words.end(), reading.begin(), reading.end());
@@ -209,14 +211,18 @@ void add_dedup_command(CLI::App& group, CommandContext& context) {
   command
       ->add_option("--passage-documents", dedup_options.max_documents_of_passage,
                    "cut passages of more documents than that, 1")
+      ->needs("--passages")
       ->check(whole_number_from(1));
   as_path(command->add_option("--against", options->against,
                               "an evaluation set, a file or folder: drop documents that share 13 "
                               "words in a row with it; repeatable"))
       ->allow_extra_args(false);
-  command->add_option("--against-column", dedup_options.against_column,
-                      "the key or column of the sets' examples, that of --text-column");
+  command
+      ->add_option("--against-column", dedup_options.against_column,
+                   "the key or column of the sets' examples, that of --text-column")
+      ->needs("--against");
   command->add_option("--against-words", dedup_options.contamination_words, "so many words, 13")
+      ->needs("--against")
       ->check(whole_number_from(1, 1000));
   command->add_option("--memory", options->memory, "the most to use, 1GiB");
   command->add_option("--threads", dedup_options.num_threads, "all cores")

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "skein/base/exception.h"
+#include "skein/base/log.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/examples.h"
 #include "skein/cli/parse_error.h"
@@ -108,6 +109,7 @@ int skein_main(int argc, char** argv) {
       return kExitDone;
     };
   }
+  log::start();
   return run_command(context.run);
 }
 

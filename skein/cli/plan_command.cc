@@ -118,6 +118,7 @@ void add_options(CLI::App& command, PlanOptions& options) {
 }
 
 int run_calibrate(const PlanOptions& options, const Config& config) {
+  check_replaces_its_own("--calibrate", options.calibrate, "name = ");
   const int64_t workers = options.workers > 0 ? options.workers : config.launch.workers;
   const std::string text = hardware_text(calibrate(config, planned_model(config), workers));
   write_file_atomic(options.calibrate, text);
@@ -146,6 +147,7 @@ int run_plan(const PlanOptions& options) {
   if (!note_of_tokenizer.empty()) fmt::print(stderr, "{}\n", note_of_tokenizer);
   for (const std::string& note : run_length_notes(config)) fmt::print(stderr, "{}\n", note);
   for (const std::string& note : schedule_warnings(config)) fmt::print(stderr, "{}\n", note);
+  check_replaces_its_own("--timeline", options.timeline, "{\"displayTimeUnit\":");
   if (!options.calibrate.empty()) return run_calibrate(options, config);
   std::optional<Hardware> hardware;
   if (!options.hardware.empty()) hardware = load_hardware(options.hardware);

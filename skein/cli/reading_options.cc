@@ -37,6 +37,7 @@ void add_reading_options(CLI::App& command, const ReadingOptions& options) {
   command
       .add_option("--max-invalid-lines", options.max_invalid_lines,
                   "the share of lines that may be passed over, beyond 100, 0.01; 0: none")
+      ->needs("--skip-invalid-lines")
       ->check(number_between(0, 1));
   InvalidUtf8& invalid_utf8 = options.invalid_utf8;
   command

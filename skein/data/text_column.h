@@ -95,7 +95,8 @@ enum class TextTypes { kMapped, kAny };
 std::string first_of(const std::vector<std::string>& names,
                      const std::function<bool(const std::string&)>& has);
 
-// Calls `visit` for the column that has the first of the names `columns` of each record batch of `bytes`, in order.
+// Calls `visit` for the column of each record batch of `bytes`, in order, that has the first of the
+// names `columns`.
 // Uncompressed buffers are not copied: the columns point into `bytes`. Decoded ones are allocated
 // from `pool`. Returns the schema of all columns.
 std::shared_ptr<arrow::Schema> for_each_text_column(ArrowBytes bytes, const fs::path& name,

@@ -143,15 +143,23 @@ int NodeSupervisor::run() {
     supervisor_.tick(boot_millis());
     perform();
   }
-  const bool failed_here = failure_ && !failure_->lost_peer && crew_ &&
-                           failure_generation_ == crew_->number && !interrupted_;
+  const bool failed = failure_ && crew_ && failure_generation_ == crew_->number;
+  const bool failed_here = failed && !failure_->lost_peer && !interrupted_;
   end_crew();
   if (in_memory_alone_) {
     log::warn(
         "the run stops between two generations: what it did since the newest checkpoint may have "
         "been in memory alone, and is done again when it goes on");
   }
-  if (exit_->exit_code == kExitDone || exit_->exit_code == kExitRequeue) return exit_->exit_code;
+  if (exit_->exit_code == kExitDone) return kExitDone;
+  if (exit_->exit_code == kExitRequeue) {
+    // Workers that were asked to stop have said so themselves.
+    if (failed || !stop_requested_) {
+      log::warn("{}{}: the same command goes on from the newest checkpoint",
+                failed ? failure_->message + "; " : "", exit_->message);
+    }
+    return kExitRequeue;
+  }
   if (failed_here) {
     failure_->message = exit_->message;
     throw WorkerError(*failure_);

@@ -1,10 +1,13 @@
 #include "skein/prepare/ingest.h"
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/data/corpus_sources.h"
+#include "skein/objects/object_url.h"
 #include "skein/prepare/dealer.h"
 #include "skein/prepare/invalid_lines.h"
 #include "skein/prepare/outputs.h"
@@ -16,7 +19,25 @@ namespace {
 
 constexpr double kValidationFraction = 0.01;
 
+// No file is written twice.
+void check_distinct(const fs::path& out, const IngestOptions& options) {
+  std::vector<fs::path> written = {out, sources_of(out)};
+  if (!options.validation_out.empty()) {
+    written.insert(written.end(), {options.validation_out, sources_of(options.validation_out)});
+  }
+  written.insert(written.end(), options.also_written.begin(), options.also_written.end());
+  std::set<fs::path> seen;
+  for (const fs::path& path : written) {
+    if (seen.insert(is_object_url(path) ? path : fs::weakly_canonical(path)).second) continue;
+    fail(ErrorCode::kUsage,
+         "{}: would be written twice, as two of the corpora, the .sources beside each and the "
+         "report: expected a name for each",
+         path.string());
+  }
+}
+
 void check_options(const fs::path& out, const IngestOptions& options) {
+  check_distinct(out, options);
   if (options.validation_out.empty()) {
     if (!options.validation_fraction) return;
     fail(ErrorCode::kUsage,
@@ -27,10 +48,6 @@ void check_options(const fs::path& out, const IngestOptions& options) {
   if (!(fraction > 0 && fraction < 1)) {
     fail(ErrorCode::kUsage, "validation fraction {}: expected more than 0 and less than 1",
          fraction);
-  }
-  if (fs::weakly_canonical(options.validation_out) == fs::weakly_canonical(out)) {
-    fail(ErrorCode::kUsage, "{}: named both for the corpus and for its validation part",
-         out.string());
   }
 }
 
@@ -195,16 +212,18 @@ IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,
   if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to ingest: expected files or folders");
   check_options(out, options);
   const IngestOutputs outputs(out, options);
-  return ingest(
-      find_inputs(inputs, {out, options.validation_out, outputs.training.made,
-                           outputs.validation.made, work_folder_of(outputs.training.made)}),
-      out, options, on_progress);
+  std::vector<fs::path> excluded = {out, options.validation_out, outputs.training.made,
+                                    outputs.validation.made, work_folder_of(outputs.training.made)};
+  excluded.insert(excluded.end(), options.also_written.begin(), options.also_written.end());
+  return ingest(find_inputs(inputs, excluded), out, options, on_progress);
 }
 
 IngestReport ingest(FoundInputs found, const fs::path& out, const IngestOptions& options,
                     const std::function<void(const PiecesProgress&)>& on_progress) {
   check_options(out, options);
-  check_not_outputs(found.files, {out, options.validation_out});
+  std::vector<fs::path> written = options.also_written;
+  written.insert(written.end(), {out, options.validation_out});
+  check_not_outputs(found.files, written);
   if (options.shard_of.empty()) check_shards_of_inputs(found.files);
   IngestReport report;
   report.passed_over = std::move(found.passed_over);

@@ -53,12 +53,13 @@ struct IngestOptions {
   // More than this share of lines, and than 100, are an error; of 0 any is.
   double max_invalid_lines = kMaxInvalidLines;
   InvalidUtf8 invalid_utf8 = InvalidUtf8::kFail;
-  int64_t max_expansion = 1000;       // ByteOptions
-  std::string text_column;            // the key or column of the documents; empty: found
-  bool as_text = false;               // files named as JSON or tables are documents as they are
-  std::optional<InputFormat> format;  // ReadOptions
-  bool overwrite = false;             // replace outputs that exist
-  fs::path work;                      // where outputs in buckets are made; empty: in TMPDIR
+  int64_t max_expansion = 1000;        // ByteOptions
+  std::string text_column;             // the key or column of the documents; empty: found
+  bool as_text = false;                // files named as JSON or tables are documents as they are
+  std::optional<InputFormat> format;   // ReadOptions
+  bool overwrite = false;              // replace outputs that exist
+  fs::path work;                       // where outputs in buckets are made; empty: in TMPDIR
+  std::vector<fs::path> also_written;  // by the caller, beside the corpora: no inputs either
   OnSent on_sent;
   int num_threads = 0;  // 0: as many as this process may use cores; the output is the same
 

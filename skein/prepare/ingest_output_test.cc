@@ -49,6 +49,28 @@ TEST_F(IngestOutput, ReplacesNothingUnasked) {
   EXPECT_THAT(names(), ElementsAre("in.txt", "out.arrow", "out.arrow.sources", "val.arrow"));
 }
 
+TEST_F(IngestOutput, WritesNoFileTwice) {
+  for (const IngestOptions& options :
+       {IngestOptions{.validation_out = folder_ / "out.arrow.sources"},
+        IngestOptions{.validation_out = folder_ / "new/../out.arrow"},
+        IngestOptions{.also_written = {out()}},
+        IngestOptions{.validation_out = folder_ / "val.arrow",
+        .also_written = {folder_ / "val.arrow.sources"}}}) {
+    EXPECT_THAT(refusal(out(), options).first, HasSubstr("would be written twice"));
+  }
+  EXPECT_THAT(names(), ElementsAre("in.txt"));
+}
+
+TEST_F(IngestOutput, WhatIsWrittenBesideIsNoInput) {
+  write("in/a.txt", "a");
+  write("in/report.html", "<!doctype html>");
+  const IngestOptions options{.also_written = {folder_ / "in/report.html"}};
+  EXPECT_EQ(ingested({folder_ / "in"}, options), Documents{"a"});
+  EXPECT_THAT(report_.passed_over, ElementsAre(HasSubstr("report.html: the output")));
+  EXPECT_THAT(error_of({folder_ / "in/report.html"}, options),
+              HasSubstr("report.html: an input, and what is to be written as well"));
+}
+
 TEST_F(IngestOutput, WantsTheNameOfAFile) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_);

@@ -119,7 +119,9 @@ void ingest_shards(const std::vector<fs::path>& inputs, const fs::path& out,
          shards.machine, shards.num_machines);
   }
   if (inputs.empty()) fail(ErrorCode::kUsage, "nothing to ingest: expected files or folders");
-  const FoundInputs found = find_inputs(inputs, {out, output_of(out, options.work).made});
+  std::vector<fs::path> excluded = {out, output_of(out, options.work).made};
+  excluded.insert(excluded.end(), options.also_written.begin(), options.also_written.end());
+  const FoundInputs found = find_inputs(inputs, excluded);
   if (shards.num_shards < 1 || shards.num_shards > static_cast<int64_t>(found.files.size())) {
     fail(ErrorCode::kUsage, "--shards {}: there are {} files: expected 1 to as many shards",
          shards.num_shards, found.files.size());

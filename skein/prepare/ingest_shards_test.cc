@@ -57,6 +57,14 @@ TEST_F(IngestShards, OfOtherListsOfInputsAreRefusedWhereRead) {
   EXPECT_EQ(documents(shards()), (Documents{"a", "b", "c", "d"}));
 }
 
+TEST_F(IngestShards, AFolderAndAFileOfItAreTheFolder) {
+  for (const char* name : {"b", "c", "d"}) write(fmt::format("in/{}.txt", name), name);
+  ASSERT_EQ(make({3, 0, 1}), "");
+  const Documents all{"b", "c", "d"};
+  EXPECT_EQ(ingested({shards(), shard_path(shards(), 1, 3)}), all);
+  EXPECT_EQ(ingested({shard_path(shards(), 1, 3), shards()}), (Documents{"c", "b", "d"}));
+}
+
 TEST_F(IngestShards, OfOtherOptionsAreRefused) {
   for (const char* name : {"b", "c", "d"}) write(fmt::format("in/{}.txt", name), name);
   ASSERT_EQ(make({2, 0, 2}), "");

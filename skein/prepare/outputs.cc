@@ -191,7 +191,7 @@ void remove_sent(const std::vector<Output>& outputs) {
 void check_shards_of_inputs(const std::vector<InputFile>& inputs) {
   std::vector<fs::path> corpora;
   for (const InputFile& input : inputs) {
-    if (!input.named && input.path.extension() == ".arrow") corpora.push_back(input.path);
+    if (input.in_folder && input.path.extension() == ".arrow") corpora.push_back(input.path);
   }
   check_shards(corpora);
 }

@@ -23,6 +23,7 @@ import argparse
 import collections
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -174,6 +175,16 @@ def main():
     return code
 
 
+def newest_checkpoint(run):
+    return max(int(name[5:]) for name in os.listdir(os.path.join(run, "checkpoints")) if name.startswith("step-"))
+
+
+def says_what_is_lost(folder):
+    """A worker that had been struck when the signal came cannot save."""
+    return any("goes on from the newest checkpoint" in (pathlib.Path(folder) / name).read_text()
+               for name in os.listdir(folder) if name.startswith("node-struck"))
+
+
 def soak(args):
     data = make_data(args.skein, args.folder)
     etcd = Etcd(args.folder, args.etcd)
@@ -186,7 +197,10 @@ def soak(args):
         struck = train(args, data, "struck", f"{args.min_nodes}:{args.nodes}", args.faults, network,
                        etcd, args.minutes)
         if args.stops and struck:
-            args.steps, args.patience = max(losses(struck[0])), max(args.patience, 60 * args.minutes)
+            args.steps, args.patience = newest_checkpoint(struck[0]), max(args.patience, 60 * args.minutes)
+            if args.steps < max(losses(struck[0])) and not says_what_is_lost(args.folder):
+                print(f"soak: it stopped with step {args.steps} as the newest checkpoint, and does not say why")
+                return 1
             quiet = train(args, data, "quiet", "1", 0, Network(1, False), etcd)
     finally:
         network.remove()

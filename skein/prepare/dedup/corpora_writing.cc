@@ -107,7 +107,7 @@ RemovalCounts divide_documents(const DocumentTable& table, const Removals& remov
   });
   auto num_left = static_cast<size_t>(left.num_documents);
   const auto num_bytes = static_cast<double>(left.num_bytes);
-  if (num_left == 0) fail(ErrorCode::kInvalid, "nothing is left of {} documents", table.size());
+  if (num_left == 0) return left;
   if (num_left < parts.size()) {
     fail(ErrorCode::kUsage, "--shards {}: {} documents are left: expected at most as many shards",
          parts.size(), num_left);

@@ -24,7 +24,7 @@ struct CorpusPart {
 };
 
 // Sets where the parts begin and end. `table` and `removals` are of all documents. Returns how many
-// stay, and their bytes before passages were cut.
+// stay, and their bytes before passages were cut; of none there are no parts.
 RemovalCounts divide_documents(const DocumentTable& table, const Removals& removals,
                                std::vector<CorpusPart>& parts);
 

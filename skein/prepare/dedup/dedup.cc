@@ -116,6 +116,13 @@ void Dedup::remove_passages(DocumentKeys& keys) {
 void Dedup::write(const DocumentKeys& keys) {
   progress_.begin("writing", report_.inputs.num_documents);
   const RemovalCounts left = divide_documents(keys.table, keys.removals, job_.parts);
+  if (left.num_documents == 0) {
+    fail(ErrorCode::kInvalid,
+         "nothing is left of {} documents: {} share text with evaluation sets, {} were nothing but "
+         "repeated passages: expected some that stay",
+         report_.inputs.num_documents, report_.contaminated.num_documents,
+         report_.emptied.num_documents);
+  }
   if (options_.num_shards) {
     const std::string key = job_.options_key.dump();
     for (CorpusPart& part : job_.parts) {

@@ -71,7 +71,10 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
   ReadOptions of_sets = options.read;
   of_sets.format.reset();  // it is of the inputs
   if (!options.against_column.empty()) of_sets.text_column = options.against_column;
+  std::vector<InputFile> of_all_sets;
   for (const fs::path& set : options.against) {
+    const std::vector<InputFile> files = find_inputs({set}).files;
+    of_all_sets.insert(of_all_sets.end(), files.begin(), files.end());
     job.evaluation->add_set(set, of_sets, options.skip_invalid_lines);
   }
   job.options_key = {"dedup", signature_key(options, *job.evaluation),
@@ -89,6 +92,7 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
   std::vector<fs::path> named_outputs;
   for (const Output& output : job.outputs) named_outputs.push_back(output.named);
   check_not_outputs(job.found.files, named_outputs);
+  check_not_outputs(of_all_sets, named_outputs);
   for (const Output& output : job.outputs) {
     if (!is_made(output)) check_output("--out", output, options.overwrite);
   }

@@ -235,6 +235,10 @@ TEST_F(DedupTest, DropsDocumentsThatShareThirteenWordsWithAnEvaluationSet) {
                      write_documents("other.jsonl", {joined(random_words(random, 40))})};
   EXPECT_EQ(deduped({write_documents("a.jsonl", documents)}, options),
             (Documents{documents[0], documents[2], documents[3]}));
+  EXPECT_NE(test::error_of([&] {
+              dedup({folder_ / "a.jsonl"}, options.against[1], options);
+            }).find("other.jsonl: an input, and what is to be written as well"),
+            std::string::npos);
   const std::string broken = read_file(options.against[0]) + "broken\n";
   write_file_atomic(options.against[0], broken);
   EXPECT_NE(test::error_of([&] {

@@ -28,9 +28,15 @@ void EvaluationSets::add_set(const fs::path& path, ReadOptions read, bool skip_i
   if (skip_invalid_lines) {
     read.on_invalid_line = [this](const Error&) { ++sets_.back().num_invalid_lines; };
   }
+  const auto add = [&](std::string_view text, int64_t) { add_example(sets_.size() - 1, text); };
   for (const InputFile& file : files) {
-    read_documents(file.path, read,
-                   [&](std::string_view text, int64_t) { add_example(sets_.size() - 1, text); });
+    try {
+      read_documents(file.path, read, add);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("--against {}: {}; --against-column names the key or "
+                                            "column of sets",
+                                            path.string(), error.what()));
+    }
   }
 }
 

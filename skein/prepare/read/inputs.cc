@@ -301,6 +301,7 @@ void take_once(FoundInputs& found) {
   std::map<fs::path, size_t> places;
   std::vector<InputFile> files;
   for (InputFile& file : found.files) {
+    file.in_folder = !file.named;
     const fs::path whole =
         is_object_url(file.path) ? file.path : fs::absolute(file.path).lexically_normal();
     const auto [place, is_new] = places.emplace(whole, files.size());
@@ -309,6 +310,7 @@ void take_once(FoundInputs& found) {
       continue;
     }
     files[place->second].named |= file.named;
+    files[place->second].in_folder |= file.in_folder;
     found.notes.push_back(fmt::format(
         "{}: named twice, itself or with a folder that holds it: taken once", file.path.string()));
   }

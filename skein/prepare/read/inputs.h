@@ -20,9 +20,10 @@ namespace skein {
 
 struct InputFile {
   fs::path path;
-  bool named = false;      // by the caller, not found in a folder
+  bool named = false;      // by the caller
   int64_t num_bytes = 0;   // as it lies on the disk or in its bucket
   int64_t changed_ns = 0;  // since 1970, when it was changed; with its .sources, a mix of both
+  bool in_folder = false;  // of those that the caller named
 };
 
 struct FoundInputs {

@@ -75,6 +75,7 @@ class DocumentEvents : public json::json_sax_t {
           "has no key `{}` (its keys: {}): expected a string `{}` (--text-column names another)",
           wanted_, keys_.empty() ? "none" : keys_, wanted_);
     }
+    if (found_ == "null") return "";  // a document that is empty, as in a table
     if (found_ != "a string") return fmt::format("`{}` is {}: expected a string", wanted_, found_);
     return "";
   }
@@ -129,6 +130,8 @@ std::string_view JsonDocumentParser::parse(std::string_view object,
 // An object that has none of the keys leaves the choice to the next.
 void JsonDocumentParser::choose(std::string_view object) {
   const auto has = [&](const std::string& key) {
+    std::string_view text;
+    if (JsonScan(object).find_string(key, buffer_, text)) return true;
     DocumentEvents events(key);
     return json::sax_parse(object.begin(), object.end(), &events) && events.has_key();
   };

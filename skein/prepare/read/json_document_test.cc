@@ -78,6 +78,17 @@ TEST(JsonDocument, IsWhatNlohmannReads) {
   expect_as_judged(parser, large);
 }
 
+// As Python's json and pandas write them, where nobody reads them.
+TEST(JsonDocument, NumbersOfPythonAndNullsPass) {
+  JsonDocumentParser parser({"text"}, {});
+  EXPECT_EQ(parsed(parser, R"({"n": NaN, "text": "a", "m": [-Infinity, Infinity]})"), "= a");
+  EXPECT_EQ(parsed(parser, R"({"text": null})"), "= ");
+  EXPECT_EQ(parsed(parser, R"({"text": null, "text": "a"})"), "= a");
+  EXPECT_THAT(parsed(parser, R"({"n": Nan, "text": "a"})"), HasSubstr("not JSON"));
+  EXPECT_THAT(parsed(parser, R"({"n": -NaN, "text": "a"})"), HasSubstr("not JSON"));
+  EXPECT_THAT(parsed(parser, R"({"text": NaN})"), HasSubstr("here: "));
+}
+
 TEST(JsonDocument, TheKeyIsTheFirstNameThatTheFirstObjectHas) {
   std::vector<std::string> chosen;
   JsonDocumentParser parser({"text", "content", "raw"},

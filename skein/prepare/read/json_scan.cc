@@ -127,6 +127,10 @@ bool JsonScan::skip_value(int depth) {
       return skip_word("false");
     case 'n':
       return skip_word("null");
+    case 'N':
+      return skip_word("NaN");
+    case 'I':
+      return skip_word("Infinity");
     default:
       return skip_number();
   }
@@ -162,7 +166,7 @@ bool JsonScan::skip_array(int depth) {
 
 bool JsonScan::skip_number() {
   const char* begin = at_;
-  take('-');
+  if (take('-') && next_is('I')) return skip_word("Infinity");
   if (!take('0') && !skip_digits()) return false;
   if (take('.') && !skip_digits()) return false;
   if (at_ - begin > kMaxDigits) return false;

@@ -1,6 +1,7 @@
 // A strict reader of JSON in memory, fast where texts are long; it says yes or nothing. What it
 // does not take, and what it is not sure of, is for a full parser: numbers that might overflow,
 // nesting beyond 64 levels, and whatever is no JSON.
+// NaN, Infinity and -Infinity are numbers here, as Python writes them.
 // Source  RFC 8259
 #pragma once
 
