@@ -46,6 +46,40 @@ TEST_F(DataCommands, AReportThatCannotBeWrittenIsRefusedBeforeTheWork) {
   EXPECT_THAT(missing.err, AllOf(HasSubstr("y.html: is not written"), HasSubstr("--overwrite")));
 }
 
+// What is asked for by name may still be something else's.
+TEST_F(DataCommands, ReportsReplaceNothingButReports) {
+  write("a.jsonl", "{\"text\": \"text\"}\n");
+  write("hand.toml", "[model]\n");
+  for (const std::string& name : {path("a.jsonl"), path("hand.toml")}) {
+    const std::string before = read_file(name);
+    for (const Arguments& arguments :
+         {Arguments{"data", "clean", "--out", path("c.arrow"), "--report", name, path("a.jsonl")},
+          Arguments{"plan", SKEIN_SOURCE_DIR "/configs/llama2-7b-trn1-4096.toml", "--calibrate",
+                    name},
+          Arguments{"plan", SKEIN_SOURCE_DIR "/configs/llama2-7b-trn1-4096.toml", "--timeline",
+                    name}}) {
+      const Outcome refused = run_skein(arguments);
+      EXPECT_EQ(refused.exit_code, 2);
+      EXPECT_THAT(refused.err, HasSubstr("exists, and is not what an earlier one wrote"));
+      EXPECT_EQ(read_file(name), before);
+    }
+  }
+}
+
+TEST_F(DataCommands, OptionsThatWouldDoNothingAreRefused) {
+  write("a.jsonl", "{\"text\": \"text\"}\n");
+  for (const auto& [option, value, wanted] :
+       {std::tuple("--against-column", "q", "--against"),
+        {"--against-words", "3", "--against"},
+        {"--passage-documents", "3", "--passages"},
+        {"--max-invalid-lines", "0.1", "--skip-invalid-lines"}}) {
+    const Outcome refused =
+        run_skein({"data", "dedup", "--out", path("c.arrow"), option, value, path("a.jsonl")});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr(fmt::format("{} requires {}", option, wanted)));
+  }
+}
+
 TEST_F(DataCommands, CleanShowsItsReportWhereNothingStays) {
   write("a.jsonl", "{\"text\": \"short\"}\n");
   write("b.jsonl", "{\"text\": \"shorter\"}\n");

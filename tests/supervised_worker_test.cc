@@ -93,6 +93,25 @@ TEST(SupervisedWorker, StopSavesAndExitsWith75) {
   expect_same_bits("stopped");
 }
 
+// A worker that is gone when the signal comes cannot save.
+TEST(SupervisedWorker, AStopThatCannotSaveSaysSo) {
+  SkeinProcess process(job().arguments("train", "lost", supervised()));
+  ASSERT_TRUE(wait_until([] { return last_step("lost") >= 10; }));
+  const pid_t worker = worker_of(process.pid(), 0);
+  ASSERT_GT(worker, 0);
+  process.send(SIGSTOP);  // hears of both at once
+  ::kill(worker, SIGKILL);
+  process.send(SIGTERM);
+  process.send(SIGCONT);
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_NE(outcome.err.find("was killed by signal 9"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("goes on from the newest checkpoint"), std::string::npos)
+      << outcome.err;
+  job().trained("lost", setting());
+  expect_same_bits("lost");
+}
+
 // Found by the parent, and by the worker alone.
 TEST(SupervisedWorker, AMistakeEndsTheRunAtOnce) {
   expect_refused(job().train("wrong", supervised() + Overrides{"parallel.tensor=2"}), 2,

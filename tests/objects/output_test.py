@@ -156,6 +156,29 @@ def kills(outputs, texts):
     print(f"{num_kills} kills while sending: what was made was sent")
 
 
+def a_file_and_an_object(outputs, texts):
+    """The corpus is there before what was held out of it is sent: a kill between leaves that to the next try."""
+    words = ["data", "ingest", "--out", str(outputs.folder / "mixed.arrow"),
+             "--validation-out", "s3://texts/mixed/held.arrow", str(texts)]
+    process = None
+
+    def watch(after):
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        raise ConnectionError("the request does not come to the store")
+
+    proxy = FaultyProxy(outputs.store.port, watch=watch)
+    environment = {**os.environ, "AWS_ENDPOINT_URL": proxy.url, "TMPDIR": str(outputs.temporary)}
+    process = subprocess.Popen([SKEIN, *words], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    expect(process.wait() == -signal.SIGKILL, "it was killed")
+    expect((outputs.folder / "mixed.arrow").exists(), "one of the two is there")
+    said = outputs.run(words)
+    expect("has been sent now" in said, f"the other is sent: {said}")
+    outputs.run(["data", "stats", "s3://texts/mixed/held.arrow"])
+    said = outputs.run(words)
+    expect("was finished before" in said, f"both are there: {said}")
+
+
 def refusals(outputs, texts):
     def said(out, *more, code=2, **variables):
         return outputs.run(["data", "ingest", "--out", out, *more, str(texts)], expected=code, **variables)
@@ -181,6 +204,7 @@ def main():
         report_and_tokenizers(outputs, texts)
         faults(outputs, texts)
         kills(outputs, texts)
+        a_file_and_an_object(outputs, texts)
         refusals(outputs, texts)
         outputs.store.stop()
     print("what lies in the bucket is what lies in folders")
