@@ -31,10 +31,11 @@ void check_invalid_lines(const PieceReport& total, double most) {
   const double share =
       static_cast<double>(total.num_invalid_lines) / static_cast<double>(num_lines);
   if (total.num_invalid_lines <= kFewInvalidLines || share <= most) return;
-  fail(
-      ErrorCode::kInvalid,
-      "{} of {} lines are not valid, a share of {:.4f}: expected {} at most (--max-invalid-lines allows "
-      "more); "
+  fail(ErrorCode::kInvalid,
+       "{} of {} lines are not valid, a share of {:.4f}: expected {} at most (--max-invalid-lines "
+       "allows more); the first one: {}",
+       total.num_invalid_lines, num_lines, share, most,
+       total.warnings.empty() ? "" : total.warnings.front()); "
       "the first one: {}",
       total.num_invalid_lines, num_lines, share, most,
       total.warnings.empty() ? "" : total.warnings.front());

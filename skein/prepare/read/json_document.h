@@ -2,9 +2,9 @@
 //
 // What is read   a key of the outermost object; of equal keys the last one counts. Of several names
 //                for it, the one that is chosen is the first that the first object has. The whole
-//                object must be valid JSON (RFC 8259) in UTF-8; lone surrogates are refused. Beside it
-//                NaN and Infinity are taken where nobody reads them, as Python writes them. A
-//                null is an empty document.
+//                object must be valid JSON (RFC 8259) in UTF-8; lone surrogates are refused, NaN
+//                and Infinity taken where nobody reads them, as Python writes them. A null is an
+//                empty document.
 // How            json_scan.h finds the string; what that does not take is judged by nlohmann::json,
 //                which says what is wrong and where, and takes numbers and nesting of any size.
 //                Memory beside the text: as many bytes again.
