@@ -35,10 +35,7 @@ void check_invalid_lines(const PieceReport& total, double most) {
        "{} of {} lines are not valid, a share of {:.4f}: expected {} at most (--max-invalid-lines "
        "allows more); the first one: {}",
        total.num_invalid_lines, num_lines, share, most,
-       total.warnings.empty() ? "" : total.warnings.front()); "
-      "the first one: {}",
-      total.num_invalid_lines, num_lines, share, most,
-      total.warnings.empty() ? "" : total.warnings.front());
+       total.warnings.empty() ? "" : total.warnings.front());
 }
 
 }  // namespace skein
