@@ -1,5 +1,9 @@
 // What `skein data ingest`, `clean` and `dedup` say and leave, from outside.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <thread>
 
 #include "tests/testing.h"
 
@@ -77,6 +81,17 @@ TEST_F(DataCommands, OptionsThatWouldDoNothingAreRefused) {
         run_skein({"data", "dedup", "--out", path("c.arrow"), option, value, path("a.jsonl")});
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_THAT(refused.err, HasSubstr(fmt::format("{} requires {}", option, wanted)));
+  }
+}
+
+TEST_F(DataCommands, AStopSaysThatTheSameCommandGoesOn) {
+  ASSERT_EQ(::mkfifo(path("waits.txt").c_str(), 0600), 0);
+  for (const char* command : {"ingest", "clean", "dedup"}) {
+    SkeinProcess process({"data", command, "--out", path("c.arrow"), path("waits.txt")});
+    ASSERT_TRUE(wait_until([&] { return fs::exists(path("c.arrow.work")); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    process.send(SIGINT);
+    EXPECT_THAT(process.wait().err, HasSubstr("stopped; what was finished stays")) << command;
   }
 }
 

@@ -1,10 +1,8 @@
 // What the tests of parallel runs share: a job that every layout divides, and comparing runs.
 #pragma once
 
-#include <chrono>
 #include <cmath>
 #include <fstream>
-#include <thread>
 
 #include "skein/checkpoint/checkpoint_reader.h"
 #include "tests/layouts.h"
@@ -147,15 +145,6 @@ inline std::string different_state(const fs::path& expected_path, const fs::path
   a.timeline = b.timeline = {};
   a.roll_backs = b.roll_backs = 0;  // how the run came here, not where it is
   return a == b ? "" : "the checkpoint has another state beside its tensors";
-}
-
-// Asks every millisecond.
-template <typename Condition>
-bool wait_until(const Condition& holds, double seconds = 100) {
-  for (int i = 0; i < seconds * 1000 && !holds(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return holds();
 }
 
 // The worker of a rank, as its environment says; 0: there is none.

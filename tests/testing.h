@@ -265,4 +265,13 @@ class TinyJob {
   const TempFolder folder;
 };
 
+// Asks every millisecond.
+template <typename Condition>
+bool wait_until(const Condition& holds, double seconds = 100) {
+  for (int i = 0; i < seconds * 1000 && !holds(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return holds();
+}
+
 }  // namespace skein

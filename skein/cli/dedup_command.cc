@@ -14,6 +14,7 @@
 #include "skein/cli/reading_options.h"
 #include "skein/cli/sent_outputs.h"
 #include "skein/cli/shard_index.h"
+#include "skein/cli/stop_line.h"
 #include "skein/objects/object_url.h"
 #include "skein/prepare/dedup/dedup.h"
 
@@ -150,6 +151,7 @@ int run(DedupCommand& options) {
                                  threads_of_task(options.dedup.num_threads)));
     return kExitDone;
   }
+  const StopLine stop_line(kGoesOn);
   tell_work_folder({options.out}, options.work);
   const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
   if (!options.shard_index.empty()) return run_share(options, inputs);

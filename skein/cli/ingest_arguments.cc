@@ -13,6 +13,7 @@
 #include "skein/cli/reading_options.h"
 #include "skein/cli/sent_outputs.h"
 #include "skein/cli/shard_index.h"
+#include "skein/cli/stop_line.h"
 #include "skein/launch/shell_words.h"
 #include "skein/prepare/ingest_shards.h"
 
@@ -101,6 +102,7 @@ void run_ingest(IngestArguments& options, const std::vector<std::string>& comman
          "--shard-index i/{} makes the part of machine i",
          *options.num_machines, *options.num_machines);
   }
+  const StopLine stop_line(kGoesOn);
   if (!options.slurm) tell_work_folder({options.out, options.validation_out}, options.work);
   const std::vector<fs::path> inputs(options.inputs.begin(), options.inputs.end());
   ReadingLine line;

@@ -59,6 +59,14 @@ TEST_F(IngestNamedOtherwise, FirstBytesSayWhatNamesDoNot) {
                     HasSubstr("--format names another")));
 }
 
+TEST_F(IngestNamedOtherwise, AByteOrderMarkIsNoText) {
+  const std::string mark = "\xef\xbb\xbf";
+  EXPECT_EQ(ingested({write("x.txt", mark + "a" + mark)}), Documents{"a" + mark});
+  EXPECT_EQ(ingested({write("x.txt.gz", gzip(mark + "a"))}), Documents{"a"});
+  EXPECT_EQ(ingested({write("x.csv", mark + "text\na\nb\n")}), both_);
+  EXPECT_EQ(ingested({write("x.jsonl", mark + kLines)}), both_);
+}
+
 TEST_F(IngestNamedOtherwise, AFormatMayBeNamed) {
   EXPECT_EQ(ingested({write("x.txt", kLines)}, {.format = InputFormat::kJsonLines}), both_);
   EXPECT_EQ(ingested({write("x.jsonl", kLines)}, {.format = InputFormat::kText}),

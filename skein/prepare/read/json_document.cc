@@ -120,9 +120,13 @@ std::string_view JsonDocumentParser::parse(std::string_view object,
                                            const std::function<std::string()>& where) {
   if (!is_chosen_) choose(object);
   const std::string& key = keys_.front();
-  JsonScan scan(object);
+  JsonScan scan(object, mends_);
   std::string_view text;
-  if (scan.find_string(key, buffer_, text) && (scan.is_ascii() || is_utf8(object))) return text;
+  is_mended_ = false;
+  if (scan.find_string(key, buffer_, text) && (scan.is_ascii() || is_utf8(object))) {
+    is_mended_ = scan.is_mended();
+    return text;
+  }
   buffer_ = parse_slowly(object, where(), key);
   return buffer_;
 }
@@ -131,7 +135,7 @@ std::string_view JsonDocumentParser::parse(std::string_view object,
 void JsonDocumentParser::choose(std::string_view object) {
   const auto has = [&](const std::string& key) {
     std::string_view text;
-    if (JsonScan(object).find_string(key, buffer_, text)) return true;
+    if (JsonScan(object, mends_).find_string(key, buffer_, text)) return true;
     DocumentEvents events(key);
     return json::sax_parse(object.begin(), object.end(), &events) && events.has_key();
   };
@@ -140,6 +144,34 @@ void JsonDocumentParser::choose(std::string_view object) {
   is_chosen_ = true;
   std::swap(keys_.front(), *found);
   if (on_chosen_) on_chosen_(keys_.front());
+}
+
+JsonDocuments::JsonDocuments(const ReadOptions& options, const DocumentVisitor& visit,
+                             std::function<std::string()> where)
+    : options_(options),
+      visit_(visit),
+      where_(std::move(where)),
+      parser_(
+          text_columns(options),
+          [this](const std::string& key) { tell_text_column(key, options_); },
+          options.utf8.invalid == InvalidUtf8::kReplace ||
+              options.utf8.invalid == InvalidUtf8::kSkip) {}
+
+void JsonDocuments::take(std::string_view object, int64_t record) {
+  const Utf8Policy& utf8 = options_.utf8;
+  std::string_view text;
+  try {
+    // The parser checks, where an error is wanted.
+    if (utf8.invalid != InvalidUtf8::kFail && !accept_utf8(object, repaired_, utf8, where_)) return;
+    text = parser_.parse(object, where_);
+  } catch (const Error& error) {
+    return pass_over_line(error, options_);
+  }
+  if (parser_.is_mended()) {
+    if (utf8.on_invalid) utf8.on_invalid();
+    if (utf8.invalid == InvalidUtf8::kSkip) return;
+  }
+  visit_(text, record);
 }
 
 }  // namespace skein

@@ -18,17 +18,22 @@
 #include <utility>
 #include <vector>
 
+#include "skein/prepare/read/readers.h"
+
 namespace skein {
 
 class JsonDocumentParser {
  public:
-  // `on_chosen` is called with the key before the first document is returned.
+  // `on_chosen` is called with the key before the first document is returned. `mends`: halves of
+  // surrogate pairs that stand alone become U+FFFD.
   explicit JsonDocumentParser(std::vector<std::string> keys,
-                              std::function<void(const std::string&)> on_chosen = {})
-      : keys_(std::move(keys)), on_chosen_(std::move(on_chosen)) {}
+                              std::function<void(const std::string&)> on_chosen = {},
+                              bool mends = false)
+      : keys_(std::move(keys)), on_chosen_(std::move(on_chosen)), mends_(mends) {}
 
   // The view is valid until the next call. `where` is asked for only where something is wrong.
   std::string_view parse(std::string_view object, const std::function<std::string()>& where);
+  bool is_mended() const { return is_mended_; }  // the last object
 
  private:
   void choose(std::string_view object);
@@ -36,7 +41,24 @@ class JsonDocumentParser {
   std::vector<std::string> keys_;  // the first is read
   bool is_chosen_ = false;
   std::function<void(const std::string&)> on_chosen_;
+  bool mends_, is_mended_ = false;
   std::string buffer_;
+};
+
+// Hands on the documents in the objects of one file, as its options say.
+class JsonDocuments {
+ public:
+  // All must outlive it.
+  JsonDocuments(const ReadOptions& options, const DocumentVisitor& visit,
+                std::function<std::string()> where);
+  void take(std::string_view object, int64_t record);
+
+ private:
+  const ReadOptions& options_;
+  const DocumentVisitor& visit_;
+  std::function<std::string()> where_;
+  JsonDocumentParser parser_;
+  std::string repaired_;
 };
 
 }  // namespace skein

@@ -89,6 +89,22 @@ TEST(JsonDocument, NumbersOfPythonAndNullsPass) {
   EXPECT_THAT(parsed(parser, R"({"text": NaN})"), HasSubstr("here: "));
 }
 
+// As Python writes strings that it decoded with surrogateescape.
+TEST(JsonDocument, HalvesOfSurrogatePairsAreMendedOnRequest) {
+  JsonDocumentParser parser({"text"}, {}, true);
+  for (const auto& [escaped, wanted] : {std::pair(R"(\ud83d x)", "\uFFFD x"),
+                                        {R"(\udc80\udc81)", "\uFFFD\uFFFD"},
+                                        {R"(\ud83d\ud83d\ude00)", "\uFFFD\U0001F600"},
+                                        {R"(\ud83d\n)", "\uFFFD\n"}}) {
+    EXPECT_EQ(parsed(parser, fmt::format(R"({{"text": "{}"}})", escaped)),
+              fmt::format("= {}", wanted));
+    EXPECT_TRUE(parser.is_mended());
+  }
+  EXPECT_EQ(parsed(parser, R"({"text": "\ud83d\ude00"})"), "= \U0001F600");
+  EXPECT_FALSE(parser.is_mended());
+  EXPECT_THAT(parsed(parser, R"({"text": "\ud83"})"), HasSubstr("here: "));
+}
+
 TEST(JsonDocument, TheKeyIsTheFirstNameThatTheFirstObjectHas) {
   std::vector<std::string> chosen;
   JsonDocumentParser parser({"text", "content", "raw"},

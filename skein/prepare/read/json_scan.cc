@@ -252,13 +252,26 @@ void JsonScan::read_plain_code_points() {
 // Behind \u: four digits, and of a surrogate the other half.
 bool JsonScan::read_code_point() {
   uint32_t code = 0, low = 0;
-  if (!read_hex(code) || (code >= 0xdc00 && code < 0xe000)) return false;
-  if (code >= 0xd800 && code < 0xdc00) {
-    if (!take('\\') || !take('u') || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return false;
-    code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+  if (!read_hex(code)) return false;
+  if (code >= 0xd800 && code < 0xe000) {
+    if (code < 0xdc00 && read_low_surrogate(low)) {
+      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+    } else if (mends_) {
+      code = 0xfffd;
+      is_mended_ = true;
+    } else {
+      return false;
+    }
   }
   to_ = write_utf8(code, to_);
   return true;
+}
+
+bool JsonScan::read_low_surrogate(uint32_t& code) {
+  const char* begin = at_;
+  if (take('\\') && take('u') && read_hex(code) && code >= 0xdc00 && code < 0xe000) return true;
+  at_ = begin;
+  return false;
 }
 
 bool JsonScan::read_hex(uint32_t& code) {

@@ -13,8 +13,9 @@ namespace skein {
 
 class JsonScan {
  public:
-  // `json` may be any bytes.
-  explicit JsonScan(std::string_view json) : at_(json.data()), end_(at_ + json.size()) {}
+  // `json` may be any bytes. `mends`: a half of a surrogate pair that stands alone becomes U+FFFD.
+  explicit JsonScan(std::string_view json, bool mends = false)
+      : at_(json.data()), end_(at_ + json.size()), mends_(mends) {}
 
   // Finds the string at `key` of the object that is all of the text; of equal keys the last one
   // counts. False if there is none, or the text is not such an object, or for a full parser to
@@ -23,6 +24,7 @@ class JsonScan {
 
   // Whether all bytes that were read are ASCII; if not, what was found may not be UTF-8.
   bool is_ascii() const { return is_ascii_; }
+  bool is_mended() const { return is_mended_; }
 
  private:
   bool skip_value(int depth);
@@ -38,6 +40,7 @@ class JsonScan {
   void read_plain_code_points();
   bool read_code_point();
   bool read_hex(uint32_t& code);
+  bool read_low_surrogate(uint32_t& code);
   void skip_space();
   bool take(char byte);
   bool next_is(char byte) const { return at_ < end_ && *at_ == byte; }
@@ -47,6 +50,7 @@ class JsonScan {
   // Where strings go. They are never longer than their JSON, so there is always room.
   char* to_ = nullptr;
   bool is_ascii_ = true;
+  bool mends_, is_mended_ = false;
 };
 
 }  // namespace skein

@@ -135,24 +135,9 @@ class ValueReader {
 void read_json_values(std::unique_ptr<ByteSource> source, const std::string& name,
                       const ReadOptions& options, const DocumentVisitor& visit) {
   ValueReader values(std::move(source), name, options.max_document_bytes);
-  JsonDocumentParser parser(text_columns(options),
-                            [&](const std::string& key) { tell_text_column(key, options); });
-  const auto where = [&] { return fmt::format("{}:{}", name, values.first_line()); };
-  std::string value, repaired;
-  while (values.next(value)) {
-    std::string_view text = value;
-    try {
-      if (options.utf8.invalid != InvalidUtf8::kFail &&
-          !accept_utf8(text, repaired, options.utf8, where)) {
-        continue;
-      }
-      text = parser.parse(text, where);
-    } catch (const Error& error) {
-      pass_over_line(error, options);
-      continue;
-    }
-    visit(text, values.num_values());
-  }
+  JsonDocuments documents(options, visit,
+                          [&] { return fmt::format("{}:{}", name, values.first_line()); });
+  for (std::string value; values.next(value);) documents.take(value, values.num_values());
 }
 
 bool looks_like_json_lines(PeekedSource& source, const ReadOptions& options) {

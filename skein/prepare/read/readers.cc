@@ -88,6 +88,8 @@ bool accept_text(std::string_view& text, std::string& repaired, const std::strin
 
 void visit_text(std::string_view text, const fs::path& path, const ReadOptions& options,
                 const DocumentVisitor& visit) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";  // of the encoding, not of the text
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   std::string repaired;
   if (accept_text(text, repaired, path.string(), options)) visit(text, 1);
 }
