@@ -33,6 +33,10 @@ HWY_EXPORT(target);
 
 class CpuKind : public testing::Test {
  protected:
+  void SetUp() override {
+    ::unsetenv("SKEIN_CPU");  // with which all tests may run
+    limit_cpu_kind("auto");
+  }
   void TearDown() override { limit_cpu_kind("auto"); }
 };
 
