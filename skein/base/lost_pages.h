@@ -2,7 +2,7 @@
 // it and says nothing. While a LostPages lives, zeros take the place of what cannot be read of a
 // MappedRegion, and whoever read it asks afterwards whether that happened.
 //
-// Threads  all may be called from any; one LostPages at a time
+// Threads  all may be called from any; several LostPages at a time nest
 // Errors   of other memory: the signal ends the process, as ever
 // Cost     require_no_lost_pages() is a load
 #pragma once

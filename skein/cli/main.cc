@@ -13,6 +13,7 @@
 
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
+#include "skein/base/lost_pages.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/examples.h"
 #include "skein/cli/parse_error.h"
@@ -57,6 +58,7 @@ Error error_of(const std::exception& exception) {
 // whose output could not be written fails.
 int run_command(const std::function<int()>& run) {
   try {
+    const LostPages lost_pages;  // a file that is cut while it is read is told of
     const int code = run();
     flush_output();
     return code;

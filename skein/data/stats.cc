@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
+#include "skein/base/lost_pages.h"
 #include "skein/base/units.h"
 #include "skein/data/tokenizer_train.h"
 
@@ -80,6 +81,7 @@ CorpusStats corpus_stats(const Corpus& corpus, const Tokenizer* tokenizer, int64
   stats.num_bytes = corpus.num_bytes();
   stats.lengths = length_stats(corpus);
   if (tokenizer != nullptr) stats.tokens = token_stats(corpus, *tokenizer, sample_bytes);
+  require_no_lost_pages();
   return stats;
 }
 

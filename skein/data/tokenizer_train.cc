@@ -7,10 +7,12 @@
 #include <charconv>
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/base/lost_pages.h"
 #include "skein/data/tokenizer.h"
 #include "skein/objects/object_store.h"
 #include "skein/objects/object_writer.h"
@@ -276,8 +278,10 @@ void train_tokenizer(const Corpus& corpus, int vocab_size, const fs::path& out_d
     check_request(corpus, vocab_size, kReservedPieces, "256 bytes and 3 control tokens");
   }
   prepare_folder(out_dir, options.overwrite);  // before the work, so that it fails at once
-  write_tokenizer(out_dir, is_byte_level ? train_byte_level(corpus, vocab_size, options)
-                                         : train_sentencepiece(corpus, vocab_size, options));
+  auto files = is_byte_level ? train_byte_level(corpus, vocab_size, options)
+                             : train_sentencepiece(corpus, vocab_size, options);
+  require_no_lost_pages();
+  write_tokenizer(out_dir, std::move(files));
 }
 
 void convert_tokenizer(const fs::path& folder_or_file, const fs::path& out_dir, bool overwrite) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "skein/base/lost_pages.h"
 #include "skein/prepare/dealer.h"
+#include "skein/prepare/read/readers.h"
 #include "tests/data/ingest_testing.h"
 
 namespace skein {
@@ -69,6 +71,19 @@ TEST_F(IngestOutput, WhatIsWrittenBesideIsNoInput) {
   EXPECT_THAT(report_.passed_over, ElementsAre(HasSubstr("report.html: the output")));
   EXPECT_THAT(error_of({folder_ / "in/report.html"}, options),
               HasSubstr("report.html: an input, and what is to be written as well"));
+}
+
+TEST_F(IngestOutput, AnInputThatIsCutWhileItIsReadIsAnErrorAndNoSignal) {
+  const LostPages lost;
+  std::string lines;
+  for (int i = 0; i < 100'000; ++i) lines += fmt::format("{{\"text\": \"document {}\"}}\n", i);
+  ingested({write("a.jsonl", lines)});
+  EXPECT_THAT(test::error_of([&] {
+                read_documents(out(), {}, [&](std::string_view, int64_t record) {
+                  if (record == 10) fs::resize_file(out(), 9000);
+                });
+              }),
+              HasSubstr("out.arrow: the file became shorter while it was read"));
 }
 
 TEST_F(IngestOutput, WantsTheNameOfAFile) {

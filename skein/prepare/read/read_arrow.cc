@@ -1,6 +1,7 @@
 #include <arrow/type.h>
 #include <sys/mman.h>
 
+#include "skein/base/lost_pages.h"
 #include "skein/data/text_column.h"
 #include "skein/objects/object_store.h"
 #include "skein/prepare/read/arrow_input.h"
@@ -22,6 +23,7 @@ void read_arrow(const fs::path& path, const ReadOptions& options, const Document
   const MappedFile file = is_object_url(path) ? copy_object(parse_object_url(path.native()),
                                                             options.scratch, options.bytes.on_read)
                                               : MappedFile(path);
+  const MappedRegion region(file.bytes(), path);
   const auto num_bytes = static_cast<int64_t>(file.bytes().size());
   DecodingMemory memory(num_bytes, options.bytes.max_expansion);
   int64_t row = 0, resident_bytes = 0, num_given = 0;
@@ -52,9 +54,11 @@ void read_arrow(const fs::path& path, const ReadOptions& options, const Document
                  [&](const std::string& name) { return schema->GetFieldIndex(name) >= 0; }),
         options);
   } catch (const Error&) {
+    require_no_lost_pages();  // zeros are why
     memory.check(path.string());
     throw;
   }
+  require_no_lost_pages();
 }
 
 }  // namespace skein

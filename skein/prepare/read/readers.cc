@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "skein/base/lost_pages.h"
 #include "skein/objects/object_store.h"
 
 namespace skein {
@@ -265,7 +266,9 @@ void read_text(const fs::path& path, const ReadOptions& options, const DocumentV
     return visit_text(read_file(path, 2 * kReadBytes), path, options, visit);
   }
   const MappedFile file(path);
+  const MappedRegion region(file.bytes(), path);
   visit_text(file.text(), path, options, visit);
+  require_no_lost_pages();
 }
 
 }  // namespace skein
