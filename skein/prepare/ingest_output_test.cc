@@ -37,6 +37,19 @@ class IngestOutput : public Ingest {
   }
 };
 
+// Cuts the file that is read.
+class CuttingWorker : public PieceWorker {
+ public:
+  explicit CuttingWorker(fs::path file) : file_(std::move(file)) {}
+  void add(const InputDocument& document, PieceOutput& out) override {
+    if (document.origin.record == 10) fs::resize_file(file_, 9000);
+    out.append(document.text, document.origin);
+  }
+
+ private:
+  fs::path file_;
+};
+
 TEST_F(IngestOutput, ReplacesNothingUnasked) {
   write("out.arrow", "precious");
   write("val.arrow", "precious, too");
@@ -84,6 +97,12 @@ TEST_F(IngestOutput, AnInputThatIsCutWhileItIsReadIsAnErrorAndNoSignal) {
                 });
               }),
               HasSubstr("out.arrow: the file became shorter while it was read"));
+  ingested({folder_ / "a.jsonl"});
+  IngestOptions cuts{.overwrite = true};  // in the threads of an ingestion
+  cuts.step.make_worker = [this] { return std::make_unique<CuttingWorker>(out()); };
+  EXPECT_THAT(test::error_of([&] { ingest({out()}, folder_ / "other.arrow", cuts); }),
+              HasSubstr("out.arrow: the file became shorter while it was read"));
+  EXPECT_FALSE(fs::exists(folder_ / "other.arrow"));
 }
 
 TEST_F(IngestOutput, WantsTheNameOfAFile) {
