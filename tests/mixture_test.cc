@@ -81,10 +81,14 @@ TEST(Mixture, WeightsChangeOnlyWhereTheKeySaysSo) {
 TEST(Mixture, ARunThatBeganWithOneCorpusMayGoOnWithMore) {
   job().trained("alone", ParallelJob::setting(4));
   expect_refused(job().train("alone", job().setting()), 2, {"data.source"});
+  const Arguments third = {"data", "sample", job().run("alone").string(), "--step", "3"};
+  const std::string before = TinyJob::must(third).out;
   job().trained("alone", job().setting() + Overrides{"run.accept_changes=data.source"});
   const CheckpointReader checkpoint(job().checkpoint("alone", 6));
   const Json& lanes = checkpoint.state().lanes;
   EXPECT_EQ(lanes.at("sources").size(), 3u);
+  fs::remove_all(job().checkpoint("alone", 4));
+  EXPECT_EQ(TinyJob::must(third).out, before);
 }
 
 TEST(Mixture, EveryValidationSetHasALossOfItsOwn) {

@@ -31,6 +31,11 @@ struct ConfigOptions {
   CLI::Option* add_to(CLI::App& command);
 };
 
+struct Config;
+// For questions about a run: with its own copies in place of files that are gone, as training takes
+// them; says so.
+Config load_config_of_run(const ConfigOptions& options);
+
 // Prints one JSON document on standard output.
 void print_json(const OrderedJson& json);
 
