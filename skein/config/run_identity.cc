@@ -9,6 +9,7 @@
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/base/log.h"
+#include "skein/config/change_text.h"
 #include "skein/config/config_fields.h"
 #include "skein/model/decoder.h"
 #include "skein/optim/update.h"
@@ -51,8 +52,10 @@ Misfit misfit_of_tensors(const Manifest& manifest, std::span<const NeededTensor>
 std::string there_and_here(std::span<const Change> changes) {
   std::vector<std::string> parts;
   for (const Change& change : changes) {
-    parts.push_back(fmt::format("{} is {} there and {} in the configuration", change.key,
-                                change.before, change.after));
+    const std::string sources = different_sources(change.before, change.after);
+    parts.push_back(sources.empty() ? fmt::format("{} is {} there and {} in the configuration",
+                                                  change.key, change.before, change.after)
+                                    : fmt::format("{} differs: {}", change.key, sources));
   }
   return fmt::format("{}", fmt::join(parts, "; "));
 }
