@@ -169,6 +169,22 @@ TEST(RunPast, StepsThatWereGoneBackFromAreNotTold) {
   EXPECT_EQ(sample(back, 2), second);
 }
 
+// A source that is gone from the mixture is looked for where a checkpoint says.
+TEST(RunPast, SourcesThatWereDroppedAreFoundWhereACheckpointNamesThem) {
+  job().trained("drops", job().weights("0.9") + Overrides{"run.steps=2"});
+  const std::string drops = job().run("drops").string();
+  const std::string before = sample(drops, 1);
+  job().trained("drops",
+                {"data.train=", "data.source=[{path = \"" + job().corpus().string() + "\"}]",
+                 "run.steps=4", "run.accept_changes=data.source"});
+  EXPECT_EQ(sample(drops, 1), before);
+  EXPECT_NE(sample(drops, 3), before);
+  fs::remove_all(job().checkpoint("drops", 2));
+  expect_refused(run_skein({"data", "sample", drops, "--step", "1"}), 2,
+                 {"data.source was corpus 0.5 (", "until step 2",
+                  "no configuration that is left says where the source more lies"});
+}
+
 TEST(RunPast, WhatCannotBeToldIsRefused) {
   const std::string one = job().copy_from("refuses", kSteps);
   const fs::path away = job().folder / "away";

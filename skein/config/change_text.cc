@@ -9,6 +9,12 @@
 namespace skein {
 namespace {
 
+const SourceText* same_text(const std::vector<SourceText>& sources, const std::string& content) {
+  const auto found = std::find_if(sources.begin(), sources.end(),
+                                  [&](const SourceText& one) { return one.content == content; });
+  return found == sources.end() ? nullptr : &*found;
+}
+
 const SourceText* find_source(const std::vector<SourceText>& sources, const std::string& name) {
   const auto found = std::find_if(sources.begin(), sources.end(),
                                   [&](const SourceText& one) { return one.name == name; });
@@ -90,7 +96,11 @@ std::string different_sources(std::string_view there, std::string_view here) {
   for (const SourceText& was : *before) {
     const SourceText* now = find_source(*after, was.name);
     if (now == nullptr) {
+      const SourceText* renamed = same_text(*after, was.content);
       parts.push_back(fmt::format("{} {} {} is only there", was.name, was.weight, was.content));
+      if (renamed != nullptr && find_source(*before, renamed->name) == nullptr) {
+        parts.back() += fmt::format(", though {} is the same text by another name", renamed->name);
+      }
     } else if (was.content != now->content) {
       parts.push_back(fmt::format("{} is another text: {} there and {} in the configuration",
                                   was.name, was.content, now->content));

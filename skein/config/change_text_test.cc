@@ -44,6 +44,10 @@ TEST(ChangeText, OnlyWhatDiffersIsSaid) {
   const std::string web = std::string("web 1 ") + kWeb, code = std::string("code 2 ") + kCode;
   EXPECT_EQ(different_sources(web, code), "web 1 " + std::string(kWeb) + " is only there, code 2 " +
                                               kCode + " is only in the configuration");
+  EXPECT_EQ(different_sources(web, std::string("net 1 ") + kWeb),
+            "web 1 " + std::string(kWeb) +
+                " is only there, though net is the same text by another name, net 1 " + kWeb +
+                " is only in the configuration");
   EXPECT_EQ(different_sources(web + ", " + code, code + ", " + web),
             "the same sources in another order");
   EXPECT_EQ(different_sources(web, std::string("/web ") + kWeb), "");

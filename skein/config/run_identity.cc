@@ -49,17 +49,6 @@ Misfit misfit_of_tensors(const Manifest& manifest, std::span<const NeededTensor>
   return misfit;
 }
 
-std::string there_and_here(std::span<const Change> changes) {
-  std::vector<std::string> parts;
-  for (const Change& change : changes) {
-    const std::string sources = different_sources(change.before, change.after);
-    parts.push_back(sources.empty() ? fmt::format("{} is {} there and {} in the configuration",
-                                                  change.key, change.before, change.after)
-                                    : fmt::format("{} differs: {}", change.key, sources));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
-
 constexpr std::string_view kResumeOtherwise =
     "To go on, give it what it was trained with; to begin a new run with its weights, name another "
     "run.dir and set model.init_from";
@@ -164,6 +153,17 @@ void refuse_changes(std::span<const Change> changes, const std::string& accepted
   fail(ErrorCode::kUsage,
        "{} was trained otherwise: {}. {}; to change it on purpose, set run.accept_changes = \"{}\"",
        before, there_and_here(refused), and_then, fmt::join(keys, ", "));
+}
+
+std::string there_and_here(std::span<const Change> changes) {
+  std::vector<std::string> parts;
+  for (const Change& change : changes) {
+    const std::string sources = different_sources(change.before, change.after);
+    parts.push_back(sources.empty() ? fmt::format("{} is {} there and {} in the configuration",
+                                                  change.key, change.before, change.after)
+                                    : fmt::format("{} differs: {}", change.key, sources));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 std::string schedule_that_follows(const Config& config, std::span<const Change> changes) {

@@ -132,21 +132,28 @@ void RunPast::find_reference() {
       continue;  // checkpoint_before says so
     }
     const TrainingState& state = reader.value()->state();
-    const std::string name = info.path.string() + "/manifest.json";
-    const auto text = state.configuration.find("config");
-    if (text != state.configuration.end() && text->is_string()) {
-      saved_.push_back(parse_config(text->get_ref<const std::string&>(), name));
-    }
-    if (!reference_.name.empty()) continue;
-    reference_ = {state.configuration, name, std::nullopt};
+    reference_ = {state.configuration, info.path.string() + "/manifest.json", std::nullopt};
     if (state.step > starts_.front().step) reference_.start = start_of(state.step);
+    return;
   }
-  if (!reference_.name.empty()) return;
   const fs::path own = fs::path(now_->config.run.dir) / "config.toml";
   reference_ = {now_->identity, own.string(), starts_.size() - 1};
   if (!fs::exists(own)) return;
   const Config config = load_config(own.string());
   if (config.data != now_->config.data) reference_.configuration = OpenedRun(config).identity;
+}
+
+std::vector<Config> RunPast::saved_configurations() const {
+  std::vector<Config> saved;
+  for (const CheckpointInfo& info : lineage_.checkpoints) {
+    auto reader = try_run([&] { return std::make_unique<CheckpointReader>(info.path); });
+    if (!reader.ok()) continue;
+    const Json& configuration = reader.value()->state().configuration;
+    const auto text = configuration.find("config");
+    if (text == configuration.end() || !text->is_string()) continue;
+    saved.push_back(parse_config(text->get_ref<const std::string&>(), info.path.string()));
+  }
+  return saved;
 }
 
 void RunPast::add_change_by_hand() {
@@ -157,13 +164,12 @@ void RunPast::add_change_by_hand() {
     keys.insert(later.change.key);
   }
   std::vector<RecordedChange> changes;
-  std::vector<std::string> impossible;
+  std::vector<Change> impossible;
   for (const std::string& key : keys) {
     const auto differs = net.find(key);
     const auto recorded = value_at(starts_.size() - 1, key);
     if (!recorded && differs->second.kind == ChangeKind::kImpossible) {
-      impossible.push_back(fmt::format("{} is {} there and {} in the configuration", key,
-                                       differs->second.before, differs->second.after));
+      impossible.push_back(differs->second);
     }
     if (!matters(key, Asked::kReplay)) continue;
     const std::string before = recorded ? *recorded : differs->second.before;
@@ -174,7 +180,7 @@ void RunPast::add_change_by_hand() {
     fail(ErrorCode::kUsage,
          "{} does not fit this configuration: {}. Name the folder of the run in place of a "
          "configuration; or for a new run of it set run.dir to a folder that is not there",
-         fs::path(reference_.name).parent_path().string(), fmt::join(impossible, "; "));
+         fs::path(reference_.name).parent_path().string(), there_and_here(impossible));
   }
   if (!changes.empty()) starts_.push_back({.step = kNever, .changes = std::move(changes)});
 }
@@ -237,9 +243,12 @@ std::shared_ptr<const OpenedRun> RunPast::opened(size_t start, Asked asked) cons
   const std::vector<Later> later = later_changes(start, asked);
   if (later.empty()) return now_;
   Config config = now_->config;
+  const bool of_corpora = std::any_of(
+      later.begin(), later.end(), [](const Later& one) { return one.change.key == "data.source"; });
+  const auto saved = of_corpora ? saved_configurations() : std::vector<Config>();
   for (const Later& one : later) {
     auto set = try_run([&] {
-      set_recorded_value(config, one.change.key, one.change.before, saved_);
+      set_recorded_value(config, one.change.key, one.change.before, saved);
       return true;
     });
     if (!set.ok()) refuse(one, set.error().what());

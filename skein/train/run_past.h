@@ -76,6 +76,7 @@ class RunPast {
   void leave_out_others();
   void find_reference();
   void add_change_by_hand();
+  std::vector<Config> saved_configurations() const;  // of checkpoints, newest first
   Net net_of(const OpenedRun& opened) const;
   // Of each key that matters the first change after `start`.
   std::vector<Later> later_changes(std::optional<size_t> start, Asked asked) const;
@@ -87,7 +88,6 @@ class RunPast {
 
   std::vector<RecordedStart> starts_;  // one at least; the last one may be the change by hand
   Lineage lineage_;
-  std::vector<Config> saved_;  // the configurations of checkpoints, newest first
   std::shared_ptr<const OpenedRun> now_;
   Reference reference_;
 };
