@@ -67,7 +67,7 @@ TEST(Mixture, WeightsChangeOnlyWhereTheKeySaysSo) {
   job().trained("changes", job().setting());
   const Overrides other = job().setting("0.6", 8);
   expect_refused(job().train("changes", other), 2,
-                 {"data.source is corpus 0.5 (", "b 0.3 (", "b 0.6 (",
+                 {"data.source differs: b has weight 0.3 there and 0.6 in the configuration. ",
                   "run.accept_changes = \"data.source\""});
   job().trained("changes", other + Overrides{"run.accept_changes=data.source"});
   // Another text under the name of a source has other positions.
@@ -75,16 +75,37 @@ TEST(Mixture, WeightsChangeOnlyWhereTheKeySaysSo) {
   std::string& sources = renamed.back();
   sources.replace(sources.find("small.arrow"), 11, "b");
   expect_refused(job().train("changes", renamed + Overrides{"run.accept_changes=data.source"}), 2,
-                 {"data.source", "few 0.2 ("});
+                 {"data.source differs: few is another text: (", ") there and ("});
 }
 
 TEST(Mixture, ARunThatBeganWithOneCorpusMayGoOnWithMore) {
   job().trained("alone", ParallelJob::setting(4));
   expect_refused(job().train("alone", job().setting()), 2, {"data.source"});
+  const Arguments third = {"data", "sample", job().run("alone").string(), "--step", "3"};
+  const std::string before = TinyJob::must(third).out;
   job().trained("alone", job().setting() + Overrides{"run.accept_changes=data.source"});
   const CheckpointReader checkpoint(job().checkpoint("alone", 6));
   const Json& lanes = checkpoint.state().lanes;
   EXPECT_EQ(lanes.at("sources").size(), 3u);
+  fs::remove_all(job().checkpoint("alone", 4));
+  EXPECT_EQ(TinyJob::must(third).out, before);
+}
+
+// What the refusal says to do can be done.
+TEST(Mixture, ACorpusThatIsGoneCanBeNamedElsewhere) {
+  job().trained("moved", job().setting());
+  const fs::path away = job().folder / "away.arrow";
+  fs::rename(job().folder / "small.arrow", away);
+  const Arguments train = {"train", job().run("moved").string(), "--set", "run.steps=7"};
+  const Outcome refused = run_skein(train);
+  expect_refused(refused, 2, {"small.arrow', which is gone", "its path in [[data.source]]"});
+  const size_t begin = refused.err.find("--set '") + 7;
+  std::string option = refused.err.substr(begin, refused.err.find("]'", begin) + 1 - begin);
+  const size_t at = option.find("\"PATH\"");
+  ASSERT_NE(at, std::string::npos) << refused.err;
+  option.replace(at, 6, "\"" + away.string() + "\"");
+  TinyJob::must(train + Arguments{"--set", option});
+  fs::rename(away, job().folder / "small.arrow");
 }
 
 TEST(Mixture, EveryValidationSetHasALossOfItsOwn) {

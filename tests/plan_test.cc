@@ -83,6 +83,18 @@ TEST(Plan, BytesAreWhatTrainingAllocates) {
   }
 }
 
+TEST(Plan, AVocabularyThatIsTooSmallForTheTokenizerIsRefusedAsInTraining) {
+  const Overrides small = {"model.vocab_size=100"};
+  for (const char* command : {"plan", "train"}) {
+    expect_refused(run_skein(job().arguments(command, "small", small)), 2,
+                   {"vocab_size is 100", "320 tokens"});
+  }
+  const Outcome without =
+      TinyJob::must(job().arguments("plan", "small", small + Overrides{"data.tokenizer=gone"}));
+  EXPECT_NE(without.err.find("whether that is enough for it was not checked"), std::string::npos)
+      << without.err;
+}
+
 TEST(Plan, OffloadingMovesActivationsToHostMemory) {
   const auto bytes = [](bool offload, const char* key) {
     const std::string set = fmt::format("memory.offload_activations={}", offload);

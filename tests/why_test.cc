@@ -76,6 +76,10 @@ TEST(Why, ExactTrainsTheStepsInBetweenAgain) {
   EXPECT_NEAR(third.at("loss"), metrics.at(3).at("loss"), 1e-6);
   const Outcome text = run_skein({"why", trained().string(), "--step", "12", "--top", "1"});
   EXPECT_NE(text.out.find("by the weights of step 8"), std::string::npos) << text.out;
+  const Outcome again = run_skein({"why", trained().string(), "--step", "3", "--exact"});
+  EXPECT_NE(again.out.find("by the weights of step 2, trained again from the initial ones"),
+            std::string::npos)
+      << again.out;
   EXPECT_NE(text.out.find("--exact trains the 3 steps in between again"), std::string::npos);
 }
 

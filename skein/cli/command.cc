@@ -9,10 +9,12 @@
 #include <optional>
 
 #include "skein/base/error.h"
+#include "skein/base/log.h"
 #include "skein/base/paths.h"
 #include "skein/config/config.h"
 #include "skein/objects/object_store.h"
 #include "skein/prepare/read/byte_source.h"
+#include "skein/train/run_folder.h"
 
 namespace skein {
 namespace {
@@ -45,6 +47,14 @@ CLI::App& command_group(CLI::App& app, const std::string& name, const std::strin
   CLI::App* group = app.add_subcommand(name, help);
   group->require_subcommand(1);
   return *group;
+}
+
+Config load_config_of_run(const ConfigOptions& options) {
+  log::start();  // or lines would go to standard output
+  Config config = load_config(options.path, options.overrides);
+  check_own_folder(options.path, options.overrides, config);
+  for (const std::string& line : use_own_copies(config, options.overrides)) log::info("{}", line);
+  return config;
 }
 
 CLI::Option* ConfigOptions::add_to(CLI::App& command) {

@@ -33,6 +33,11 @@ struct ConfigOptions {
   CLI::Option* add_to(CLI::App& command);
 };
 
+struct Config;
+// For questions about a run: with its own copies in place of files that are gone, as training takes
+// them; says so.
+Config load_config_of_run(const ConfigOptions& options);
+
 // A file that a command writes without being asked to replace anything: none is there, or one that
 // begins as what it writes does, so an earlier one. Error{kUsage} beginning with `option`.
 void check_replaces_its_own(const char* option, const fs::path& path, std::string_view beginning);

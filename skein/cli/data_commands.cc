@@ -1,5 +1,5 @@
 // skein data tokenizer --vocab-size N --out DIR FILE.arrow
-// skein data sample CONFIG.toml --step N [--json]
+// skein data sample RUN|CONFIG.toml --step N [--json]
 // skein data stats FILE.arrow [--tokenizer DIR] [--json]
 #include <fmt/format.h>
 
@@ -11,10 +11,8 @@
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
-#include "skein/config/data_feed.h"
-#include "skein/config/run_skips.h"
-#include "skein/data/packer.h"
 #include "skein/data/stats.h"
+#include "skein/train/step_rows.h"
 
 namespace skein {
 namespace {
@@ -151,25 +149,13 @@ void print_batch(const Batch& batch, std::span<const RowSegment> segments,
 }
 
 int sample(const SampleCommand& options) {
-  const Config config = load_config(options.config.path, options.config.overrides);
-  const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
-  const DataFeed feed(*tokenizer, config, tokenizer->vocab_size());
-  std::vector<std::string> sources;
-  for (const DataSource& source : config.data.source) sources.push_back(source.name);
-  const SkippedBatches skipped = skipped_by_run(config);
-  Packer packer(feed.mixture(), 0, config.batch.global_sequences);
-  Batch batch(0, config.batch.global_sequences, config.data.sequence_length);
-  std::vector<RowSegment> segments;
-  for (int64_t at = 0, step = options.step; step < options.step + options.count; ++step) {
-    const int64_t number = skipped.batch_of(step);
-    packer.skip(number - at - 1);
-    packer.fill(batch, &segments);
-    at = number;
-    batch.step = step;
+  StepRows rows(load_config_of_run(options.config));
+  for (int64_t step = options.step; step < options.step + options.count; ++step) {
+    rows.read(step);
     if (options.json) {
-      fmt::print("{}\n", batch_to_json(batch, segments, sources).dump());
+      fmt::print("{}\n", batch_to_json(rows.batch(), rows.segments(), rows.sources()).dump());
     } else {
-      print_batch(batch, segments, *tokenizer);
+      print_batch(rows.batch(), rows.segments(), rows.tokenizer());
     }
     flush_output();
   }
@@ -178,8 +164,8 @@ int sample(const SampleCommand& options) {
 
 void add_sample(CLI::App& group, CommandContext& context) {
   const auto options = std::make_shared<SampleCommand>();
-  CLI::App* command =
-      group.add_subcommand("sample", "Print the exact tokens of one step's global batch");
+  CLI::App* command = group.add_subcommand(
+      "sample", "Print the exact tokens of a step, as the run trained it or will");
   options->config.add_to(*command);
   command->add_option("--step", options->step, "the first step is 1")
       ->required()

@@ -14,12 +14,14 @@
 namespace skein {
 namespace {
 
-// Prints the text that each token adds, but waits while the bytes of a character are incomplete.
+// Prints the prompt and the text that each token adds, but waits while the bytes of a character are
+// incomplete.
 class TextPrinter {
  public:
-  TextPrinter(const Tokenizer& tokenizer, std::vector<int32_t> prompt)
+  TextPrinter(const Tokenizer& tokenizer, std::string prompt, std::vector<int32_t> tokens)
       : tokenizer_(tokenizer),
-        tokens_(std::move(prompt)),
+        prompt_(std::move(prompt)),
+        tokens_(std::move(tokens)),
         shown_(tokenizer.decode(tokens_).size()) {}
 
   void add(int32_t token) {
@@ -32,6 +34,8 @@ class TextPrinter {
 
  private:
   void show(const std::string& text) {
+    std::fputs(prompt_.c_str(), stdout);
+    prompt_.clear();
     if (text.size() <= shown_) return;
     std::fwrite(text.data() + shown_, 1, text.size() - shown_, stdout);
     flush_output();
@@ -39,9 +43,26 @@ class TextPrinter {
   }
 
   const Tokenizer& tokenizer_;
+  std::string prompt_;  // until it is shown, so that what fails at once prints nothing
   std::vector<int32_t> tokens_;
   size_t shown_;
 };
+
+// Of at least one token, that another may follow.
+void check_prompt(const ModelSource& source, const std::vector<int32_t>& prompt) {
+  if (prompt.empty()) {
+    fail(ErrorCode::kUsage,
+         "--prompt is empty, and the tokenizer {} has no token for the beginning of a text: "
+         "expected a text to continue",
+         source.tokenizer().string());
+  }
+  const int64_t longest = source.config().max_position_embeddings;
+  if (static_cast<int64_t>(prompt.size()) < longest) return;
+  fail(ErrorCode::kUsage,
+       "--prompt has {} tokens, and the model is meant for {} at most (max_position_embeddings), "
+       "new ones included: expected a prompt of at most {} tokens",
+       prompt.size(), longest, longest - 1);
+}
 
 }  // namespace
 
@@ -82,6 +103,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
       std::vector<int32_t> prompt;
       if (tokenizer->bos_id() >= 0) prompt.push_back(tokenizer->bos_id());
       tokenizer->encode(options->prompt, prompt);
+      check_prompt(source, prompt);
       const auto asked = static_cast<int64_t>(prompt.size()) + options->generate.max_tokens;
       const int64_t longest = source.config().max_position_embeddings;
       if (options->max_tokens->count() > 0 && asked > longest) {
@@ -93,8 +115,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
             longest - static_cast<int64_t>(prompt.size()));
       }
       const auto device = make_device({.kind = "cpu", .threads = options->threads});
-      std::fputs(options->prompt.c_str(), stdout);
-      TextPrinter printer(*tokenizer, prompt);
+      TextPrinter printer(*tokenizer, options->prompt, prompt);
       generate_tokens(source, *device, prompt, options->generate,
                       [&](int32_t token) { printer.add(token); });
       printer.finish();

@@ -10,10 +10,8 @@
 #include "skein/base/units.h"
 #include "skein/base/visible_text.h"
 #include "skein/cli/commands.h"
-#include "skein/config/data_feed.h"
-#include "skein/config/run_skips.h"
 #include "skein/data/corpus_origins.h"
-#include "skein/data/packer.h"
+#include "skein/train/step_rows.h"
 
 namespace skein {
 namespace {
@@ -160,31 +158,26 @@ int show_corpus(const ShowOptions& options) {
 
 // The rows of a step, each with the documents that it is made of.
 int show_step(const ShowOptions& options) {
-  const Config config = load_config(options.place, {});
-  const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
-  const DataFeed feed(*tokenizer, config, tokenizer->vocab_size());
+  const Config config = load_config_of_run({.path = options.place, .overrides = {}});
   const int64_t lanes = config.batch.global_sequences;
   if (options.lane >= lanes) {
     fail(ErrorCode::kUsage, "--lane {}: the batch has {} rows, lanes 0 to {}", options.lane, lanes,
          lanes - 1);
   }
   const int64_t first = std::max<int64_t>(0, options.lane);
-  const int64_t end = options.lane < 0 ? lanes : options.lane + 1;
-  Packer packer(feed.mixture(), first, end);
-  Batch batch(first, end - first, config.data.sequence_length);
-  std::vector<RowSegment> segments;
-  packer.skip(skipped_by_run(config).batch_of(options.step) - 1);
-  packer.fill(batch, &segments);
+  StepRows rows(config);
+  rows.read(options.step, first, options.lane < 0 ? lanes : options.lane + 1);
+  const Mixture& mixture = rows.mixture();
   std::vector<CorpusOrigins> origins;
-  for (size_t i = 0; i < feed.mixture().parts().size(); ++i) origins.emplace_back(feed.corpus(i));
-  for (const RowSegment& segment : segments) {
+  for (size_t i = 0; i < mixture.parts().size(); ++i) origins.emplace_back(rows.corpus(i));
+  for (const RowSegment& segment : rows.segments()) {
     const auto origin = origins[segment.corpus].find(segment.document);
-    const std::string& source = feed.mixture().parts()[segment.corpus].name;
+    const std::string& source = mixture.parts()[segment.corpus].name;
     fmt::print("--- lane {}, tokens {}-{}: document {}{}{}\n", first + segment.row, segment.begin,
                segment.end - 1, segment.document, source.empty() ? "" : " of " + source,
                origin ? fmt::format(", {}:{}", origin->path, origin->record) : "");
-    const auto ids = batch.row(batch.tokens, segment.row);
-    fmt::print("{}\n", TokenText(*tokenizer, is_coloured(options))
+    const auto ids = rows.batch().row(rows.batch().tokens, segment.row);
+    fmt::print("{}\n", TokenText(rows.tokenizer(), is_coloured(options))
                            .of(ids.subspan(static_cast<size_t>(segment.begin),
                                            static_cast<size_t>(segment.end - segment.begin))));
   }
@@ -228,7 +221,7 @@ void add_show_command(CLI::App& group, CommandContext& context) {
   command->add_option("--max-bytes", options->max_bytes, "of each document, 2000")
       ->check(whole_number_from(1));
   as_path(command->add_option("--tokenizer", options->tokenizer, "show its tokens"));
-  command->add_option("--step", options->step, "of a configuration; the first is 1")
+  command->add_option("--step", options->step, "of a run or a configuration; the first is 1")
       ->check(whole_number_from(1));
   command->add_option("--lane", options->lane, "one row of the step")->check(whole_number_from(0));
   command->add_option("--color", options->colour, "of tokens: auto, always, never")

@@ -6,12 +6,10 @@
 #include <cmath>
 #include <memory>
 
-#include "skein/base/log.h"
 #include "skein/base/visible_text.h"
 #include "skein/cli/commands.h"
 #include "skein/config/config.h"
 #include "skein/train/explain_step.h"
-#include "skein/train/run_folder.h"
 
 namespace skein {
 namespace {
@@ -24,13 +22,12 @@ OrderedJson finite_json(double value) {
   return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
 }
 
-OrderedJson answer_json(const StepAnswer& answer, const std::vector<std::string>& corpora,
-                        size_t top) {
+OrderedJson answer_json(const StepAnswer& answer, size_t top) {
   OrderedJson documents = OrderedJson::array();
   for (size_t i = 0; i < std::min(top, answer.documents.size()); ++i) {
     const DocumentEffect& document = answer.documents[i];
     documents.push_back({{"rank", i + 1},
-                         {"corpus", corpora[document.place.corpus]},
+                         {"corpus", answer.corpora[document.place.corpus]},
                          {"document", document.place.document},
                          {"source", document.source},
                          {"record", document.record},
@@ -62,11 +59,12 @@ OrderedJson answer_json(const StepAnswer& answer, const std::vector<std::string>
           {"documents", std::move(documents)}};
 }
 
-void print_answer(const StepAnswer& answer, const std::vector<std::string>& corpora, size_t top) {
+void print_answer(const StepAnswer& answer, size_t top) {
   fmt::print(
-      "batch {} of {}, {} step {}: {} documents, loss {:.4f} by the weights of step {}, {}\n",
-      answer.batch, fmt::join(corpora, ", "), answer.is_skipped ? "skipped before" : "of",
+      "batch {} of {}, {} step {}: {} documents, loss {:.4f} by the weights of step {}, {}{}\n",
+      answer.batch, fmt::join(answer.corpora, ", "), answer.is_skipped ? "skipped before" : "of",
       answer.step, answer.documents.size(), answer.loss, answer.weights_step,
+      answer.is_replayed ? "trained again from " : "",
       answer.weights_from.empty() ? "the initial ones" : answer.weights_from);
   if (!answer.is_exact) {
     fmt::print(
@@ -79,7 +77,7 @@ void print_answer(const StepAnswer& answer, const std::vector<std::string>& corp
   for (size_t i = 0; i < std::min(top, answer.documents.size()); ++i) {
     const DocumentEffect& document = answer.documents[i];
     fmt::print("{:>4}  {:>9}  {:>5}  {:>11}  {:>8.3f}  {:>9.3f}  {:>9.3g}  {:>5.1f}%  {}\n", i + 1,
-               corpora.size() == 1
+               answer.corpora.size() == 1
                    ? fmt::format("{}", document.place.document)
                    : fmt::format("{}:{}", document.place.corpus + 1, document.place.document),
                document.place.row,
@@ -106,22 +104,13 @@ int why_command(const WhyOptions& options) {
   if ((options.question.step == 0) == (options.question.batch == 0)) {
     fail(ErrorCode::kUsage, "expected either --step or --batch: what is to be explained");
   }
-  Config config = load_config(options.config.path, options.config.overrides);
-  check_own_folder(options.config.path, options.config.overrides, config);
-  for (const std::string& line : use_own_copies(config, options.config.overrides)) {
-    log::info("{}", line);
-  }
+  const Config config = load_config_of_run(options.config);
   const StepAnswer answer = explain_step(config, options.question);
-  std::vector<std::string> corpora;  // of the mixture
-  for (const DataSource& source : config.data.source) {
-    corpora.push_back(absolute_path(source.path));
-  }
-  if (corpora.empty()) corpora.push_back(absolute_path(config.data.train));
   const auto top = static_cast<size_t>(options.top);
   if (options.json) {
-    print_json(answer_json(answer, corpora, top));
+    print_json(answer_json(answer, top));
   } else {
-    print_answer(answer, corpora, top);
+    print_answer(answer, top);
   }
   return kExitDone;
 }

@@ -86,6 +86,12 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
       fail(ErrorCode::kUsage, "{} in [model] means nothing to a model_type \"{}\": leave it out",
            key, model.family->model_type);
     }
+    if (model.vocab_size < tokenizer_vocab_size.value_or(0)) {
+      fail(ErrorCode::kUsage,
+           "the model's vocab_size is {}, the tokenizer {} has {} tokens: set model.vocab_size to "
+           "at least that",
+           model.vocab_size, config.data.tokenizer, *tokenizer_vocab_size);
+    }
     if (config.data.sequence_length > model.max_position_embeddings) {
       fail(ErrorCode::kUsage,
            "data.sequence_length is {}, the model has max_position_embeddings = {}: expected at "

@@ -62,7 +62,7 @@ int64_t head_block_tokens(const DecoderConfig& model, const Backend& backend);
 bool gives_vocab_size(const Config& config);
 
 // The model that [model] describes. Without a vocab_size of its own it gets the tokenizer's. Throws
-// Error{kUsage} where the model is not valid.
+// Error{kUsage} where the model is not valid, or its vocabulary is smaller than the tokenizer's.
 DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vocab_size);
 
 // Throws Error{kUsage} where the tokens of a micro-batch cannot be split among the tensor ranks.

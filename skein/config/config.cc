@@ -181,6 +181,7 @@ class ConfigReader {
         if (source.name.empty()) source.name = name_of(source.path);
       }
     }
+    if (config_.run.steps == 0) config_.run.steps = steps_that_are_not_said();
     fill_run_length(config_);
     return std::move(config_);
   }
@@ -192,13 +193,24 @@ class ConfigReader {
     return file.extension() == ".arrow" ? file.stem().string() : file.filename().string();
   }
 
+  // The default where another key says how long the run is.
+  int64_t steps_that_are_not_said() const {
+    if (config_.run.epochs > 0 || config_.run.tokens > 0) return RunConfig().steps;
+    fail(
+        ErrorCode::kUsage,
+        "[run] steps is 0, which says nothing, and neither epochs nor tokens says how long the run "
+        "is: expected one of them, or steps from 1");
+  }
+
   // Only one key may set the length of a run. An override replaces the file's key. A value of 0
   // means not set, since the config.toml in a run folder holds all three keys.
   void note_length(std::string_view section, std::string_view key, const std::string& where,
                    bool is_override) {
     if (section != "run" || (key != "steps" && key != "epochs" && key != "tokens")) return;
     RunConfig& run = config_.run;
-    const bool says = key == "steps" || (key == "epochs" ? run.epochs > 0 : run.tokens > 0);
+    const bool says = key == "steps"    ? run.steps > 0
+                      : key == "epochs" ? run.epochs > 0
+                                        : run.tokens > 0;
     if (!says) return;
     if (!length_key_.empty() && length_key_ != key && length_is_override_ == is_override) {
       fail(ErrorCode::kUsage,

@@ -49,6 +49,12 @@ TEST(RunLength, OneKeySaysIt) {
   // --set overrides the file, whichever of the keys it sets.
   EXPECT_EQ(parse(std::string("[run]\ntokens = 6400\n") + kBatch, {"run.steps=3"}).run.steps, 3);
   EXPECT_EQ(parse(std::string("[run]\nsteps = 7\n") + kBatch, {"run.tokens=6400"}).run.steps, 10);
+  // 0 says nothing, whichever comes first.
+  EXPECT_EQ(parse("", {"run.steps=0", "run.epochs=0.5"}).run.epochs, 0.5);
+  EXPECT_EQ(parse(kBatch, {"run.tokens=6400", "run.steps=0"}).run.steps, 10);
+  EXPECT_EQ(parse("[run]\nsteps = 0\nepochs = 0.5\n").run.epochs, 0.5);
+  EXPECT_NE(error_of("[run]\nsteps = 0\nepochs = 0\n").find("expected one of them, or steps"),
+            std::string::npos);
   const Config epochs = parse("[run]\nsteps = 7\n", {"run.epochs=2.5"});
   EXPECT_EQ(epochs.run.epochs, 2.5);
 }

@@ -102,7 +102,7 @@ TEST(Config, NamesLineFoundAndExpected) {
             "demo.toml:2: sequence_length in [data] is 1: expected a whole number from 2 to "
             "16777216");
   EXPECT_EQ(error_of("[run]\nsteps = 10.5\n"),
-            "demo.toml:2: steps in [run] is 10.5 (a float): expected a whole number from 1 to "
+            "demo.toml:2: steps in [run] is 10.5 (a float): expected a whole number from 0 to "
             "268435455");
   EXPECT_EQ(error_of("[precision]\nmode = \"fp16\"\n"),
             "demo.toml:2: mode in [precision] is \"fp16\" (a string): expected one of: fp32, bf16, "
@@ -113,7 +113,7 @@ TEST(Config, NamesLineFoundAndExpected) {
   EXPECT_EQ(error_of("[model]\nhidden_size = \"64\"\n"),
             "demo.toml:2: hidden_size in [model] is \"64\" (a string): expected a whole number");
   EXPECT_EQ(error_of("", {"run.steps=many"}),
-            "--set run.steps=many: many is not a TOML value: expected a whole number from 1 to "
+            "--set run.steps=many: many is not a TOML value: expected a whole number from 0 to "
             "268435455");
   EXPECT_EQ(error_of("", {"steps"}),
             "--set steps: expected section.key=value, such as run.steps=100");

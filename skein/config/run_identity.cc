@@ -9,6 +9,7 @@
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/base/log.h"
+#include "skein/config/change_text.h"
 #include "skein/config/config_fields.h"
 #include "skein/model/decoder.h"
 #include "skein/optim/update.h"
@@ -46,15 +47,6 @@ Misfit misfit_of_tensors(const Manifest& manifest, std::span<const NeededTensor>
     add(fmt::format("its tensor '{}' has no place in this configuration", tensor.name));
   }
   return misfit;
-}
-
-std::string there_and_here(std::span<const Change> changes) {
-  std::vector<std::string> parts;
-  for (const Change& change : changes) {
-    parts.push_back(fmt::format("{} is {} there and {} in the configuration", change.key,
-                                change.before, change.after));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 constexpr std::string_view kResumeOtherwise =
@@ -161,6 +153,17 @@ void refuse_changes(std::span<const Change> changes, const std::string& accepted
   fail(ErrorCode::kUsage,
        "{} was trained otherwise: {}. {}; to change it on purpose, set run.accept_changes = \"{}\"",
        before, there_and_here(refused), and_then, fmt::join(keys, ", "));
+}
+
+std::string there_and_here(std::span<const Change> changes) {
+  std::vector<std::string> parts;
+  for (const Change& change : changes) {
+    const std::string sources = different_sources(change.before, change.after);
+    parts.push_back(sources.empty() ? fmt::format("{} is {} there and {} in the configuration",
+                                                  change.key, change.before, change.after)
+                                    : fmt::format("{} differs: {}", change.key, sources));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 std::string schedule_that_follows(const Config& config, std::span<const Change> changes) {

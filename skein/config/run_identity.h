@@ -87,6 +87,9 @@ std::vector<Change> accept_checkpoint(const CheckpointReader& checkpoint, const 
 void refuse_changes(std::span<const Change> changes, const std::string& accepted,
                     const std::string& before, std::string_view and_then);
 
+// "model.rope_theta is 10000 there and 500000 in the configuration; …": for errors.
+std::string there_and_here(std::span<const Change> changes);
+
 // A warning for people where phases of the learning rate that were not set changed with the length
 // of the run; it names the options that keep the old ones. Empty where none changed.
 std::string schedule_that_follows(const Config& config, std::span<const Change> changes);

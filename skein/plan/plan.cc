@@ -97,7 +97,7 @@ std::string leave_out_missing_tokenizer(Config& config) {
   if (tokenizer.empty() || !is_missing || !gives_vocab_size(config)) return "";
   return fmt::format(
       "data.tokenizer is '{}', which does not exist: planned without it, with the model's own "
-      "vocab_size",
+      "vocab_size, and whether that is enough for it was not checked",
       std::exchange(tokenizer, ""));
 }
 

@@ -172,8 +172,21 @@ bool is_gone(const fs::path& path) {
   return !is_object_url(path) && fs::status(path, ignored).type() == fs::file_type::not_found;
 }
 
-// Finds a corpus that is gone in the folder `run` or beside it.
-void find_corpus(const std::string& key, const fs::path& run, std::string& setting,
+// The option that names another path for a corpus: of a list all of it, since one of its tables
+// cannot be set alone.
+std::string option_with_path(Config& config, const std::string& key, std::string& setting) {
+  if (key == "data.train" || key == "data.validation") return fmt::format("--set {}=PATH", key);
+  setting = "PATH";
+  for (const ConfigField& field : config_fields()) {
+    if (fmt::format("{}.{}", field.section, field.key) != key) continue;
+    return fmt::format("its path in [[{}]] of the configuration changed, or --set '{}={}'", key,
+                       key, toml_value(field, config));
+  }
+  fail(ErrorCode::kInternal, "{} is no key", key);
+}
+
+// Finds a corpus of `config` that is gone in the folder `run` or beside it.
+void find_corpus(Config& config, const std::string& key, const fs::path& run, std::string& setting,
                  std::vector<std::string>& said) {
   if (setting.empty() || !is_gone(setting)) return;
   const fs::path name = fs::path(setting).filename();
@@ -187,10 +200,11 @@ void find_corpus(const std::string& key, const fs::path& run, std::string& setti
     setting = found.string();
     return;
   }
+  const std::string gone = setting;
   fail(ErrorCode::kUsage,
        "{} is '{}', which is gone, and there is neither {} nor {}: expected the corpus that the "
-       "run began with in one of these places, or --set {}=PATH",
-       key, setting, inside.string(), beside.string(), key);
+       "run began with in one of these places, or {}",
+       key, gone, inside.string(), beside.string(), option_with_path(config, key, setting));
 }
 
 }  // namespace
@@ -218,7 +232,7 @@ std::vector<std::string> use_own_copies(Config& config, std::span<const std::str
   if (fs::exists(run / kConfigFile, ignored)) {
     for (const auto& [key, path] : config_paths(config)) {
       const bool is_corpus = key.starts_with("data.") && key != "data.tokenizer";
-      if (is_corpus && !sets(overrides, key)) find_corpus(key, run, *path, said);
+      if (is_corpus && !sets(overrides, key)) find_corpus(config, key, run, *path, said);
     }
   }
   return said;

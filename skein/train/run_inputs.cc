@@ -25,12 +25,6 @@ RunInputs::RunInputs(const Config& config, bool tells)
         config.data.tokenizer);
   }
   model_ = model_of(config, tokenizer_->vocab_size());
-  if (model_.vocab_size < tokenizer_->vocab_size()) {
-    fail(ErrorCode::kUsage,
-         "the model's vocab_size is {}, the tokenizer {} has {} tokens: set model.vocab_size to at "
-         "least that",
-         model_.vocab_size, config.data.tokenizer, tokenizer_->vocab_size());
-  }
   if (tokenizer_->bos_id() >= 0) model_.bos_token_id = tokenizer_->bos_id();
   if (tokenizer_->eos_id() >= 0) model_.eos_token_ids = {tokenizer_->eos_id()};
 }
