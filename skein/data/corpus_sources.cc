@@ -211,12 +211,4 @@ void CorpusSourcesWriter::finish(int64_t num_bytes) {
   finished_->sync();
 }
 
-void commit_with_sources(CorpusWriter& corpus, CorpusSourcesWriter& sources) {
-  corpus.finish();
-  sources.finish(corpus.num_bytes());
-  fs::remove(corpus.out());
-  sources.commit();
-  corpus.commit();
-}
-
 }  // namespace skein

@@ -16,7 +16,6 @@
 #include <unordered_map>
 
 #include "skein/base/file.h"
-#include "skein/data/corpus_writer.h"
 #include "skein/data/spool.h"
 
 namespace skein {
@@ -87,9 +86,5 @@ class CorpusSourcesWriter {
   int64_t num_documents_ = 0;
   std::optional<PartialFile> finished_;
 };
-
-// A corpus and its sources, the corpus last: whoever finds it finds its sources. One that is
-// replaced goes before, when both are written and synced: nobody finds it with sources of another.
-void commit_with_sources(CorpusWriter& corpus, CorpusSourcesWriter& sources);
 
 }  // namespace skein

@@ -18,6 +18,7 @@
 #include <span>
 
 #include "skein/base/error.h"
+#include "skein/data/corpus_sources.h"
 #include "skein/data/shard_set.h"
 
 namespace skein {
@@ -226,6 +227,14 @@ void CorpusWriter::finish() {
 void CorpusWriter::commit() {
   if (!finished_) finish();
   finished_->commit();
+}
+
+void commit_with_sources(CorpusWriter& corpus, CorpusSourcesWriter& sources) {
+  corpus.finish();
+  sources.finish(corpus.num_bytes());
+  fs::remove(corpus.out());
+  sources.commit();
+  corpus.commit();
 }
 
 }  // namespace skein

@@ -32,6 +32,8 @@ struct FileRange {
   int64_t num_bytes = 0;
 };
 
+class CorpusSourcesWriter;
+
 class CorpusWriter {
  public:
   // Creates the folder of `out` if it is missing. `shard_of`: shard_set.h; empty: it does not say.
@@ -77,5 +79,9 @@ class CorpusWriter {
   int64_t num_bytes_ = 0;
   std::optional<PartialFile> finished_;
 };
+
+// A corpus and its sources, the corpus last: whoever finds it finds its sources. One that is
+// replaced goes before, when both are written and synced: nobody finds it with sources of another.
+void commit_with_sources(CorpusWriter& corpus, CorpusSourcesWriter& sources);
 
 }  // namespace skein
