@@ -9,13 +9,20 @@
 
 namespace skein {
 
+// All but those of a thread's own doing: held back, they would end the process whatever handles
+// them.
+inline sigset_t signals_to_hold_back() {
+  sigset_t signals;
+  sigfillset(&signals);
+  for (const int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&signals, own);
+  return signals;
+}
+
 template <typename Work>
 std::thread quiet_thread(Work&& work) {
-  sigset_t all, former;
-  sigfillset(&all);
-  // Those of a thread's own doing: held back, they would end the process whatever handles them.
-  for (const int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) sigdelset(&all, own);
-  pthread_sigmask(SIG_SETMASK, &all, &former);  // inherited by the thread
+  const sigset_t held = signals_to_hold_back();
+  sigset_t former;
+  pthread_sigmask(SIG_SETMASK, &held, &former);  // inherited by the thread
   std::thread thread(std::forward<Work>(work));
   pthread_sigmask(SIG_SETMASK, &former, nullptr);
   return thread;

@@ -50,7 +50,6 @@ CLI::App& command_group(CLI::App& app, const std::string& name, const std::strin
 }
 
 Config load_config_of_run(const ConfigOptions& options) {
-  log::start();  // or lines would go to standard output
   Config config = load_config(options.path, options.overrides);
   check_own_folder(options.path, options.overrides, config);
   for (const std::string& line : use_own_copies(config, options.overrides)) log::info("{}", line);

@@ -4,8 +4,13 @@
 #include <arrow/io/file.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/record_batch.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/data/corpus.h"
@@ -14,7 +19,6 @@ namespace skein {
 namespace {
 
 using Documents = std::vector<std::string>;
-using testing::ElementsAre;
 
 class CorpusBytes : public testing::Test {
  protected:
@@ -99,6 +103,65 @@ TEST_F(CorpusBytes, AreTheSameWhereAFileCannotBeTaken) {
 TEST_F(CorpusBytes, OfNoDocumentsAreACorpus) {
   written({});
   EXPECT_EQ(Corpus(folder_ / "wanted.arrow").num_documents(), 0);
+}
+
+TEST_F(CorpusBytes, LeavesTheOldFileUntilItCommits) {
+  const fs::path path = folder_ / "corpus.arrow";
+  write_file_atomic(path, "old");
+  {
+    CorpusWriter abandoned(path);
+    abandoned.append("text");
+  }
+  EXPECT_EQ(read_file(path), "old");
+  CorpusWriter writer(path);
+  writer.append("text");
+  writer.commit();
+  EXPECT_EQ(Corpus(path).document(0).str(), "text");
+}
+
+TEST_F(CorpusBytes, AFailedWriteNamesTheFileAndLeavesTheOldOne) {
+  const fs::path path = folder_ / "corpus.arrow";
+  write_file_atomic(path, "old");
+  CorpusWriter writer(path);
+  writer.append(std::string(60'000, 'x'));
+  // The text alone fits below the limit, the stream does not.
+  const auto previous_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlim_t previous_limit = std::exchange(limit.rlim_cur, 60'100);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::string what;
+  try {
+    writer.commit();
+  } catch (const Error& error) {
+    what = error.what();
+  }
+  limit.rlim_cur = previous_limit;
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, previous_handler);
+  EXPECT_NE(what.find(".partial: File too large"), std::string::npos) << what;
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), {}), 1);
+}
+
+int64_t peak_resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6));
+  }
+  return -1;
+}
+
+TEST_F(CorpusBytes, MemoryDoesNotGrowWithTheCorpus) {
+  const fs::path path = folder_ / "corpus.arrow";
+  const std::string text(100'000, 'x');
+  const int64_t before = peak_resident_kib();
+  CorpusWriter writer(path);
+  for (int i = 0; i < 4000; ++i) writer.append(text);  // 400 MB
+  writer.commit();
+  EXPECT_LT(peak_resident_kib() - before, 48 << 10);
+  EXPECT_EQ(Corpus(path).num_bytes(), 400'000'000);
+  fs::remove(path);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "skein/base/error.h"
+#include "skein/base/quiet_thread.h"
 #include "skein/objects/object_store.h"
 
 namespace skein {
@@ -73,9 +74,8 @@ void start_io_threads() {
 class SignalsHeldBack {
  public:
   SignalsHeldBack() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &former_);
+    const sigset_t held = signals_to_hold_back();
+    pthread_sigmask(SIG_SETMASK, &held, &former_);
   }
   ~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
   SignalsHeldBack(const SignalsHeldBack&) = delete;

@@ -74,17 +74,23 @@ class CopyWorker : public PieceWorker {
   }
 };
 
+ReadOptions read_options(const IngestOptions& options) {
+  ReadOptions read;
+  read.max_document_bytes = options.max_document_bytes;
+  read.text_column = options.text_column;
+  read.as_text = options.as_text;
+  read.format = options.format;
+  read.utf8.invalid = options.invalid_utf8;
+  read.bytes.max_expansion = options.max_expansion;
+  return read;
+}
+
 PiecesOptions pieces_options(const fs::path& out, const IngestOptions& options) {
   PiecesOptions pieces;
   pieces.work_folder = work_folder_of(out);
   pieces.num_threads = options.num_threads;
-  pieces.read.max_document_bytes = options.max_document_bytes;
-  pieces.read.text_column = options.text_column;
-  pieces.read.as_text = options.as_text;
-  pieces.read.format = options.format;
+  pieces.read = read_options(options);
   pieces.skip_invalid_lines = options.skip_invalid_lines && options.max_invalid_lines > 0;
-  pieces.read.utf8.invalid = options.invalid_utf8;
-  pieces.read.bytes.max_expansion = options.max_expansion;
   pieces.worker = options.step.key;
   pieces.joins_texts = options.validation_out.empty();  // otherwise they go to two corpora
   return pieces;
@@ -200,10 +206,7 @@ IngestStep copy_documents() {
 }
 
 Json text_options(const IngestOptions& options) {
-  Json all = {options.step.key, options.text_column, options.as_text, options.skip_invalid_lines,
-              static_cast<int>(options.invalid_utf8)};
-  if (options.format) all.push_back(name_of(options.format));
-  return all;
+  return {options.step.key, reading_key(read_options(options), options.skip_invalid_lines)};
 }
 
 IngestReport ingest(const std::vector<fs::path>& inputs, const fs::path& out,

@@ -46,12 +46,7 @@ Pieces::Pieces(std::vector<InputFile> inputs, PiecesOptions options)
 
 std::vector<Pieces::Piece> Pieces::plan() const {
   const Json options = {{"format", kPieceFormat},
-                        {"max_document_bytes", options_.read.max_document_bytes},
-                        {"text_column", options_.read.text_column},
-                        {"as_text", options_.read.as_text},
-                        {"named_format", name_of(options_.read.format)},
-                        {"invalid_utf8", static_cast<int>(options_.read.utf8.invalid)},
-                        {"skip_invalid_lines", options_.skip_invalid_lines},
+                        {"reading", reading_key(options_.read, options_.skip_invalid_lines)},
                         {"worker", options_.worker}};
   std::vector<Piece> pieces;
   for (size_t i = 0; i < inputs_.size(); ++i) {

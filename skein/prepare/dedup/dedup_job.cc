@@ -42,12 +42,7 @@ void check_options(const std::vector<fs::path>& inputs, const DedupOptions& opti
 
 // Of all that the bytes of the outputs follow from.
 std::string fingerprint(const DedupJob& job, const DedupOptions& options) {
-  Json all = {job.options_key, options.read.text_column, options.read.as_text,
-              options.skip_invalid_lines};
-  if (options.read.utf8.invalid != InvalidUtf8::kFail) {
-    all.push_back(static_cast<int>(options.read.utf8.invalid));
-  }
-  if (options.read.format) all.push_back(name_of(options.read.format));
+  Json all = {job.options_key, reading_key(options.read, options.skip_invalid_lines)};
   for (const InputFile& file : job.found.files) {
     all.push_back({file.path.string(), file.named, file.num_bytes, file.changed_ns});
   }
@@ -73,9 +68,8 @@ DedupJob begin_job(const std::vector<fs::path>& inputs, const fs::path& out,
   if (!options.against_column.empty()) of_sets.text_column = options.against_column;
   std::vector<InputFile> of_all_sets;
   for (const fs::path& set : options.against) {
-    const std::vector<InputFile> files = find_inputs({set}).files;
+    const auto files = job.evaluation->add_set(set, of_sets, options.skip_invalid_lines);
     of_all_sets.insert(of_all_sets.end(), files.begin(), files.end());
-    job.evaluation->add_set(set, of_sets, options.skip_invalid_lines);
   }
   job.options_key = {"dedup", signature_key(options, *job.evaluation),
                      options.max_documents_of_passage, options.num_shards.value_or(0)};

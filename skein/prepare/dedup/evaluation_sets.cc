@@ -14,12 +14,13 @@ EvaluationSets::EvaluationSets(int num_words, int64_t memory_bytes)
       slots_(1024),
       ngrams_(num_words) {}
 
-void EvaluationSets::add_set(const fs::path& path, ReadOptions read, bool skip_invalid_lines) {
+std::vector<InputFile> EvaluationSets::add_set(const fs::path& path, ReadOptions read,
+                                               bool skip_invalid_lines) {
   if (sets_.size() == kMaxSets) {
     fail(ErrorCode::kUsage, "--against {}: the {}th evaluation set; expected at most {}",
          path.string(), kMaxSets + 1, kMaxSets);
   }
-  const std::vector<InputFile> files = find_inputs({path}).files;
+  std::vector<InputFile> files = find_inputs({path}).files;
   if (files.empty()) {
     fail(ErrorCode::kUsage, "--against {}: a folder without files: expected those of a set",
          path.string());
@@ -38,6 +39,7 @@ void EvaluationSets::add_set(const fs::path& path, ReadOptions read, bool skip_i
                                             path.string(), error.what()));
     }
   }
+  return files;
 }
 
 void EvaluationSets::add_example(size_t set, std::string_view text) {

@@ -32,8 +32,10 @@ class EvaluationSets {
 
   EvaluationSets(int num_words, int64_t memory_bytes);
 
-  // Reads the examples of a set: a file, or all those of a folder; `read` as for documents.
-  void add_set(const fs::path& path, ReadOptions read, bool skip_invalid_lines = false);
+  // Reads the examples of a set: a file, or all those of a folder; `read` as for documents. Returns
+  // these files.
+  std::vector<InputFile> add_set(const fs::path& path, ReadOptions read,
+                                 bool skip_invalid_lines = false);
   void add_example(size_t set, std::string_view text);
 
   int num_words() const { return num_words_; }

@@ -198,6 +198,15 @@ void tell(const Opened& file, std::string taken_for, const ReadOptions& options)
 
 }  // namespace
 
+Json reading_key(const ReadOptions& options, bool skips_invalid_lines) {
+  return {{"max_document_bytes", options.max_document_bytes},
+          {"text_column", options.text_column},
+          {"as_text", options.as_text},
+          {"named_format", name_of(options.format)},
+          {"invalid_utf8", static_cast<int>(options.utf8.invalid)},
+          {"skip_invalid_lines", skips_invalid_lines}};
+}
+
 std::vector<std::string> text_columns(const ReadOptions& options) {
   if (!options.text_column.empty()) return {options.text_column};
   return {std::begin(kTextColumns), std::end(kTextColumns)};

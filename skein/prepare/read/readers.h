@@ -33,6 +33,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/base/json.h"
 #include "skein/prepare/read/byte_source.h"
 #include "skein/prepare/read/utf8.h"
 
@@ -78,6 +79,9 @@ constexpr const char* kTextColumns[] = {"text", "content", "raw_content"};
 // The names that a file may have for it, by choice; and the tale of the one that was taken.
 std::vector<std::string> text_columns(const ReadOptions& options);
 void tell_text_column(const std::string& column, const ReadOptions& options);
+
+// What the documents of a file depend on besides its bytes.
+Json reading_key(const ReadOptions& options, bool skips_invalid_lines);
 
 // By the file's name.
 InputFormat input_format(const fs::path& path, bool as_text = false);
