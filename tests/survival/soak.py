@@ -33,7 +33,7 @@ import sys
 import tempfile
 import time
 
-from supervised import CONFIG, Etcd, Network, Node, events, losses, make_data, newest_step, send, weights
+from supervised import CONFIG, Etcd, Network, Node, events, losses, make_data, metrics, newest_step, send, weights
 
 
 def generations(run):
@@ -198,8 +198,11 @@ def soak(args):
                        etcd, args.minutes)
         if args.stops and struck:
             args.steps, args.patience = newest_checkpoint(struck[0]), max(args.patience, 60 * args.minutes)
-            if args.steps < max(losses(struck[0])) and not says_what_is_lost(args.folder):
-                print(f"soak: it stopped with step {args.steps} as the newest checkpoint, and does not say why")
+            # Steps that were done again after a fault may have been further than the stop came.
+            last = metrics(struck[0])[-1]["step"]
+            if args.steps < last and not says_what_is_lost(args.folder):
+                print(f"soak: it stopped after step {last} with step {args.steps} as the newest checkpoint, "
+                      "and does not say why")
                 return 1
             quiet = train(args, data, "quiet", "1", 0, Network(1, False), etcd)
     finally:
