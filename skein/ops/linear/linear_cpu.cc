@@ -75,7 +75,10 @@ Matmul dx_matmul(const KernelCall& call, JoinsNext joins_next) {
 }
 
 void run_dx(const KernelCall& call) {
-  const auto joins_next = [&](int i) { return adjacent::joined_in_dx(call, i); };
+  // Where the operands happen to lie must not change a bit.
+  const auto joins_next = [&](int i) {
+    return call.inputs[i].cols() % kMatmulDepthGroup == 0 && adjacent::joined_in_dx(call, i);
+  };
   run_matmul(dx_matmul(call, joins_next), call.scratch);
 }
 

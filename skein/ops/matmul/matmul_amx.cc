@@ -1,4 +1,5 @@
 // The AMX path for bf16: tdpbf16ps, with operands packed and sums stored by AVX-512.
+#include "skein/ops/matmul/matmul_cpu.h"
 #include "skein/ops/matmul/matmul_tiles-inl.h"
 #include "skein/ops/simd/amx_unit.h"
 #include "skein/ops/simd/cpu_kind.h"
@@ -8,6 +9,7 @@ namespace skein {
 std::optional<MatmulKernel> amx_matmul_kernel([[maybe_unused]] DType dtype) {
 #if defined(__x86_64__)
   if (dtype == DType::kBF16 && cpu_uses_amx()) {
+    static_assert(kMatmulDepthGroup == 2 * tiles::kSteps);
     MatmulKernel kernel = avx512_block_kernel();
     kernel.tile_rows = tiles::kTileRows;
     kernel.accumulate = tiles::accumulate<tiles::AmxUnit>;

@@ -211,7 +211,7 @@ void split_in_terms(Problem& problem, int64_t depth) {
 
 // Terms make one sum, rounded once, as if they were adjacent.
 TEST(MatmulCpu, AddsTermsBeforeItRounds) {
-  constexpr int64_t kRows = 20, kCols = 70, kDepth = 48, kFirst = 18;
+  constexpr int64_t kRows = 20, kCols = 70, kDepth = 112, kFirst = 2 * kMatmulDepthGroup;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const auto& [name, kernel] : kernels(dtype)) {
       const Problem whole(Form::kInputGradient, dtype, dtype, kRows, kCols, kDepth, 0, false,
@@ -225,7 +225,7 @@ TEST(MatmulCpu, AddsTermsBeforeItRounds) {
 
 // A product of two terms is not cut: its sums are one chain.
 TEST(MatmulCpu, SumsThatAreCutStayOneChain) {
-  constexpr int64_t kFirst = 300;
+  constexpr int64_t kFirst = 10 * kMatmulDepthGroup;
   // The sums of the second take more than are kept at a time: several bands of rows.
   const std::array<int64_t, 3> sizes[] = {{200, 530, 4500}, {1100, 4100, 2100}};
   for (const auto& [rows, cols, depth] : sizes) {
