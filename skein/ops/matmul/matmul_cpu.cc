@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "skein/base/units.h"
+#include "skein/ops/team_tasks.h"
 
 namespace skein {
 namespace {
@@ -128,10 +129,11 @@ class Product {
  public:
   // `begins`, `ends`: where unfinished sums are kept, whether this is the first or the last piece.
   Product(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking, void* scratch,
-          bool begins = true, bool ends = true)
+          TeamTasks::Member& member, bool begins = true, bool ends = true)
       : matmul_(matmul),
         kernel_(kernel),
         blocking_(blocking),
+        member_(member),
         begins_(begins),
         ends_(ends),
         packed_b_(static_cast<uint32_t*>(scratch)),
@@ -203,17 +205,14 @@ class Product {
         blocking_.pack_a ? kTaskRows : round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
     const int64_t col_tasks = ceil_div(cols, kTaskCols);
     const int64_t task_cols = round_up(ceil_div(cols, col_tasks), kernel_.panel_cols);
-#pragma omp for schedule(dynamic) collapse(2) nowait
-    for (int64_t row_task = 0; row_task < row_tasks; ++row_task) {
-      for (int64_t col_task = 0; col_task < col_tasks; ++col_task) {
-        const int64_t row = row_task * task_rows, col = col_task * task_cols;
-        const int num_rows = static_cast<int>(std::min(task_rows, rows - row));
-        const int num_cols = static_cast<int>(std::min(task_cols, cols - col));
-        if (num_rows > 0 && num_cols > 0) {
-          run_task(first_row, row, num_rows, first_col, col, num_cols);
-        }
+    member_.run(row_tasks * col_tasks, [&](int64_t task) {
+      const int64_t row = task / col_tasks * task_rows, col = task % col_tasks * task_cols;
+      const int num_rows = static_cast<int>(std::min(task_rows, rows - row));
+      const int num_cols = static_cast<int>(std::min(task_cols, cols - col));
+      if (num_rows > 0 && num_cols > 0) {
+        run_task(first_row, row, num_rows, first_col, col, num_cols);
       }
-    }
+    });
   }
 
   MatmulTiles tiles(const MatmulTerm& term, int64_t first_row, int64_t row, int64_t step,
@@ -293,6 +292,7 @@ class Product {
   const Matmul& matmul_;
   const MatmulKernel& kernel_;
   const Blocking blocking_;
+  TeamTasks::Member& member_;
   const bool begins_, ends_;
   uint32_t* const packed_b_;
   uint32_t* const packed_a_;
@@ -301,7 +301,7 @@ class Product {
 
 // Called by every thread of a team.
 void run_pieces(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking,
-                void* scratch) {
+                void* scratch, TeamTasks::Member& member) {
   const MatmulTerm& whole = matmul.terms[0];
   const int64_t piece_depth = kMaxPieceSteps * kernel.elements_a_step;
   const bool keeps_sums = blocking.cut == Cut::kKeepSums;
@@ -314,7 +314,7 @@ void run_pieces(const Matmul& matmul, const MatmulKernel& kernel, const Blocking
     piece_blocking.steps = steps_of(piece.terms[0], kernel);
     if (begin > 0) Product::wait_for_team();
     if (begin > 0 && !keeps_sums) piece.c.bias = nullptr;
-    Product(piece, kernel, piece_blocking, scratch, !keeps_sums || begin == 0,
+    Product(piece, kernel, piece_blocking, scratch, member, !keeps_sums || begin == 0,
             !keeps_sums || begin + piece_depth >= whole.depth)
         .run();
   }
@@ -322,7 +322,7 @@ void run_pieces(const Matmul& matmul, const MatmulKernel& kernel, const Blocking
 
 // Called by every thread of a team.
 void run_bands(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking,
-               void* scratch) {
+               void* scratch, TeamTasks::Member& member) {
   Matmul band = matmul;
   for (int64_t row = 0; row < matmul.rows; row += blocking.band_rows) {
     if (row > 0) Product::wait_for_team();
@@ -330,7 +330,7 @@ void run_bands(const Matmul& matmul, const MatmulKernel& kernel, const Blocking&
     band.terms[0].a = advanced(matmul.terms[0].a, matmul.dtype, row, 0);
     band.c.out =
         static_cast<char*>(matmul.c.out) + row * matmul.c.row_stride * size_of(matmul.c.dtype);
-    run_pieces(band, kernel, blocking, scratch);
+    run_pieces(band, kernel, blocking, scratch, member);
   }
 }
 
@@ -349,12 +349,14 @@ int64_t matmul_scratch_bytes(const Matmul& matmul, const MatmulKernel& kernel) {
 
 void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch) {
   const Blocking blocking = choose_blocking(matmul, kernel);
+  TeamTasks tasks;
 #pragma omp parallel if (multiply_adds(matmul) > kMinParallelMultiplyAdds)
   {
+    TeamTasks::Member member(tasks);
     if (blocking.cut == Cut::kNone) {
-      Product(matmul, kernel, blocking, scratch).run();
+      Product(matmul, kernel, blocking, scratch, member).run();
     } else {
-      run_bands(matmul, kernel, blocking, scratch);
+      run_bands(matmul, kernel, blocking, scratch, member);
     }
   }
 }
