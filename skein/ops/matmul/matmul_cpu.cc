@@ -1,6 +1,7 @@
 #include "skein/ops/matmul/matmul_cpu.h"
 
 #include <algorithm>
+#include <array>
 
 #include "skein/base/units.h"
 #include "skein/ops/team_tasks.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr int64_t kTaskRows = kMatmulPanelRows;
 constexpr int64_t kTaskCols = 256;
 constexpr int64_t kDepthBlockSteps = 128;
+constexpr int64_t kPackSteps = 128;  // of a task
 // Packed operands stay within the last-level cache.
 constexpr int64_t kMaxPackedBytes = 4 << 20;
 // A longer summed dim is cut into pieces of this many steps where both packed operands then fit.
@@ -123,17 +125,27 @@ MatmulOperand advanced(const MatmulOperand& from, DType dtype, int64_t lane, int
   return to;
 }
 
+// The loops of a product; between two runs of each the team meets at a barrier.
+struct Team {
+  TeamTasks pack_b, pack_a, multiply;
+};
+struct TeamMember {
+  explicit TeamMember(Team& team)
+      : pack_b(team.pack_b), pack_a(team.pack_a), multiply(team.multiply) {}
+  TeamTasks::Member pack_b, pack_a, multiply;
+};
+
 // One product, or a piece of it, whose packed B, packed A and unfinished sums share `scratch`;
 // called by every thread of a team.
 class Product {
  public:
   // `begins`, `ends`: where unfinished sums are kept, whether this is the first or the last piece.
   Product(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking, void* scratch,
-          TeamTasks::Member& member, bool begins = true, bool ends = true)
+          TeamMember& team, bool begins = true, bool ends = true)
       : matmul_(matmul),
         kernel_(kernel),
         blocking_(blocking),
-        member_(member),
+        team_(team),
         begins_(begins),
         ends_(ends),
         packed_b_(static_cast<uint32_t*>(scratch)),
@@ -157,12 +169,14 @@ class Product {
     for (int64_t col = 0; col < matmul_.cols; col += blocking_.block_cols) {
       const int64_t cols = std::min(blocking_.block_cols, matmul_.cols - col);
       if (col > 0) wait_for_team();  // other threads may still read what was packed before
-      pack(kernel_.pack_b, &MatmulTerm::b, col, cols, kernel_.panel_cols, kTaskCols, packed_b_);
+      pack(team_.pack_b, kernel_.pack_b, &MatmulTerm::b, col, cols, kernel_.panel_cols, kTaskCols,
+           packed_b_);
       for (int64_t row = 0; row < matmul_.rows; row += blocking_.block_rows) {
         const int64_t rows = std::min(blocking_.block_rows, matmul_.rows - row);
         if (blocking_.pack_a) {
           if (row > 0) wait_for_team();
-          pack(kernel_.pack_a, &MatmulTerm::a, row, rows, kTaskRows, kTaskRows, packed_a_);
+          pack(team_.pack_a, kernel_.pack_a, &MatmulTerm::a, row, rows, kTaskRows, kTaskRows,
+               packed_a_);
         }
         wait_for_team();
         multiply(row, rows, col, cols);
@@ -172,30 +186,32 @@ class Product {
 
   // Packs lanes [first, first + count) of every term's A or B; a task is some panels by one depth
   // block.
-  void pack(PackFunction pack_panels, MatmulOperand MatmulTerm::*operand, int64_t first,
-            int64_t count, int width, int64_t task_lanes, uint32_t* packed) const {
+  void pack(TeamTasks::Member& member, PackFunction pack_panels, MatmulOperand MatmulTerm::*operand,
+            int64_t first, int64_t count, int width, int64_t task_lanes, uint32_t* packed) const {
     const int64_t groups = ceil_div(count, task_lanes);
     const int64_t panel_words = blocking_.steps * width;
-    int64_t term_step = 0;
+    std::array<int64_t, kMaxMatmulTerms + 1> begins = {};  // tasks of the terms before
     for (int t = 0; t < matmul_.num_terms; ++t) {
-      const MatmulTerm& term = matmul_.terms[t];
-      const int64_t steps = steps_of(term, kernel_);
-      const int64_t blocks = ceil_div(steps, kDepthBlockSteps);
-#pragma omp for schedule(dynamic) collapse(2) nowait
-      for (int64_t group = 0; group < groups; ++group) {
-        for (int64_t block = 0; block < blocks; ++block) {
-          const int64_t lane = group * task_lanes, step = block * kDepthBlockSteps;
-          const int64_t depth_begin = step * kernel_.elements_a_step;
-          const int64_t depth =
-              std::min(term.depth - depth_begin, kDepthBlockSteps * kernel_.elements_a_step);
-          pack_panels(advanced(term.*operand, matmul_.dtype, first + lane, depth_begin), depth,
-                      std::min(task_lanes, count - lane),
-                      packed + lane / width * panel_words + (term_step + step) * width,
-                      panel_words);
-        }
-      }
-      term_step += steps;
+      begins[t + 1] =
+          begins[t] + groups * ceil_div(steps_of(matmul_.terms[t], kernel_), kPackSteps);
     }
+    member.run(begins[matmul_.num_terms], [&](int64_t task) {
+      int t = 0;
+      int64_t term_step = 0;
+      for (; task >= begins[t + 1]; ++t) term_step += steps_of(matmul_.terms[t], kernel_);
+      const MatmulTerm& term = matmul_.terms[t];
+      const int64_t in_term = task - begins[t], blocks = (begins[t + 1] - begins[t]) / groups;
+      // In the order of memory: what this core wrote is still in its caches.
+      const bool by_depth = (term.*operand).depth_is_row;
+      const int64_t lane = (by_depth ? in_term % groups : in_term / blocks) * task_lanes;
+      const int64_t step = (by_depth ? in_term / groups : in_term % blocks) * kPackSteps;
+      const int64_t depth_begin = step * kernel_.elements_a_step;
+      const int64_t depth =
+          std::min(term.depth - depth_begin, kPackSteps * kernel_.elements_a_step);
+      pack_panels(advanced(term.*operand, matmul_.dtype, first + lane, depth_begin), depth,
+                  std::min(task_lanes, count - lane),
+                  packed + lane / width * panel_words + (term_step + step) * width, panel_words);
+    });
   }
 
   void multiply(int64_t first_row, int64_t rows, int64_t first_col, int64_t cols) const {
@@ -205,7 +221,7 @@ class Product {
         blocking_.pack_a ? kTaskRows : round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
     const int64_t col_tasks = ceil_div(cols, kTaskCols);
     const int64_t task_cols = round_up(ceil_div(cols, col_tasks), kernel_.panel_cols);
-    member_.run(row_tasks * col_tasks, [&](int64_t task) {
+    team_.multiply.run(row_tasks * col_tasks, [&](int64_t task) {
       const int64_t row = task / col_tasks * task_rows, col = task % col_tasks * task_cols;
       const int num_rows = static_cast<int>(std::min(task_rows, rows - row));
       const int num_cols = static_cast<int>(std::min(task_cols, cols - col));
@@ -292,7 +308,7 @@ class Product {
   const Matmul& matmul_;
   const MatmulKernel& kernel_;
   const Blocking blocking_;
-  TeamTasks::Member& member_;
+  TeamMember& team_;
   const bool begins_, ends_;
   uint32_t* const packed_b_;
   uint32_t* const packed_a_;
@@ -301,7 +317,7 @@ class Product {
 
 // Called by every thread of a team.
 void run_pieces(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking,
-                void* scratch, TeamTasks::Member& member) {
+                void* scratch, TeamMember& team) {
   const MatmulTerm& whole = matmul.terms[0];
   const int64_t piece_depth = kMaxPieceSteps * kernel.elements_a_step;
   const bool keeps_sums = blocking.cut == Cut::kKeepSums;
@@ -314,7 +330,7 @@ void run_pieces(const Matmul& matmul, const MatmulKernel& kernel, const Blocking
     piece_blocking.steps = steps_of(piece.terms[0], kernel);
     if (begin > 0) Product::wait_for_team();
     if (begin > 0 && !keeps_sums) piece.c.bias = nullptr;
-    Product(piece, kernel, piece_blocking, scratch, member, !keeps_sums || begin == 0,
+    Product(piece, kernel, piece_blocking, scratch, team, !keeps_sums || begin == 0,
             !keeps_sums || begin + piece_depth >= whole.depth)
         .run();
   }
@@ -322,7 +338,7 @@ void run_pieces(const Matmul& matmul, const MatmulKernel& kernel, const Blocking
 
 // Called by every thread of a team.
 void run_bands(const Matmul& matmul, const MatmulKernel& kernel, const Blocking& blocking,
-               void* scratch, TeamTasks::Member& member) {
+               void* scratch, TeamMember& team) {
   Matmul band = matmul;
   for (int64_t row = 0; row < matmul.rows; row += blocking.band_rows) {
     if (row > 0) Product::wait_for_team();
@@ -330,7 +346,7 @@ void run_bands(const Matmul& matmul, const MatmulKernel& kernel, const Blocking&
     band.terms[0].a = advanced(matmul.terms[0].a, matmul.dtype, row, 0);
     band.c.out =
         static_cast<char*>(matmul.c.out) + row * matmul.c.row_stride * size_of(matmul.c.dtype);
-    run_pieces(band, kernel, blocking, scratch, member);
+    run_pieces(band, kernel, blocking, scratch, team);
   }
 }
 
@@ -349,10 +365,10 @@ int64_t matmul_scratch_bytes(const Matmul& matmul, const MatmulKernel& kernel) {
 
 void run_matmul(const Matmul& matmul, const MatmulKernel& kernel, void* scratch) {
   const Blocking blocking = choose_blocking(matmul, kernel);
-  TeamTasks tasks;
+  Team team;
 #pragma omp parallel if (multiply_adds(matmul) > kMinParallelMultiplyAdds)
   {
-    TeamTasks::Member member(tasks);
+    TeamMember member(team);
     if (blocking.cut == Cut::kNone) {
       Product(matmul, kernel, blocking, scratch, member).run();
     } else {
