@@ -30,6 +30,7 @@
 #include <random>
 
 #include "skein/backends/backend.h"
+#include "skein/base/brief_spins.h"
 #include "skein/base/clock.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
@@ -230,6 +231,7 @@ void run(const Options& options, Clock::time_point program_start) {
 }  // namespace skein
 
 int main(int argc, char** argv) {
+  skein::spin_briefly(argv);
   const auto program_start = skein::Clock::now();
   CLI::App app("Throughput of training steps");
   skein::Options options;

@@ -19,6 +19,7 @@ namespace skein {
 // an exit code or throws Error.
 struct CommandContext {
   std::function<int()> run;
+  bool computes = false;  // with the threads of OpenMP, for longer than it takes to start twice
 };
 
 // Finds the subcommand `name` of `app`, such as `data` of `data ingest`, or adds it.

@@ -91,6 +91,7 @@ void add_generate_command(CLI::App& app, CommandContext& context) {
   command->add_option("--seed", generate.seed, "of the draws, 1")->check(whole_number_from(0));
   command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
   command->callback([&context, options] {
+    context.computes = true;
     context.run = [options] {
       const ModelSource source(options->model);
       if (source.tokenizer().empty()) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "skein/base/brief_spins.h"
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
 #include "skein/base/lost_pages.h"
@@ -111,6 +112,7 @@ int skein_main(int argc, char** argv) {
       return kExitDone;
     };
   }
+  if (context.computes) spin_briefly(argv);
   log::start();
   return run_command(context.run);
 }

@@ -50,6 +50,7 @@ void add_score_command(CLI::App& app, CommandContext& context) {
       ->required();
   command->add_option("--threads", options->threads, "0: all cores")->check(whole_number_from(0));
   command->callback([&context, options] {
+    context.computes = true;
     context.run = [options] {
       const auto sequences = read_sequences(options->tokens);
       const ModelSource source(options->model);

@@ -390,8 +390,10 @@ void add_train_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<ConfigOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model; run again to continue");
   options->add_to(*command);
-  command->callback(
-      [&context, options] { context.run = [options] { return train_command(*options); }; });
+  command->callback([&context, options] {
+    context.computes = true;
+    context.run = [options] { return train_command(*options); };
+  });
 }
 
 }  // namespace skein

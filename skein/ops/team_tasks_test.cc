@@ -37,10 +37,10 @@ TEST(TeamTasks, ThreadsBeginWithNeighboursAndTakeOverFromASlowOne) {
     TeamTasks::Member member(tasks);
     const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
     member.run(kTasks, [&](int64_t task) {
-      std::atomic_ref(by[task]) = thread;
+      std::atomic_ref<int>(by[task]).store(thread);
       if (thread == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
       const bool waits = threads == 2 && thread == 0 && task == 0;
-      while (waits && std::atomic_ref(by[kTasks / 2]).load() < 0) {
+      while (waits && std::atomic_ref<int>(by[kTasks / 2]).load() < 0) {
       }
     });
   }

@@ -1,0 +1,16 @@
+// How long OpenMP's threads wait awake for the next piece of work.
+//
+// By itself libgomp lets them spin for some milliseconds. Beside another busy process that is the
+// time which the thread they wait for needs: on two cores of an Intel Xeon with AMX, one of them
+// shared, training kept 15 % of its speed, and 46 % with spins of a fraction of a millisecond,
+// which cost less than 1 % where nothing else runs (bench/compare_torch.sh, BUSY=1).
+#pragma once
+
+namespace skein {
+
+// Starts this program again with GOMP_SPINCOUNT set, which libgomp reads when it is loaded; to be
+// called before anything else is done. Does nothing where that or OMP_WAIT_POLICY is set, or the
+// program can no longer be found.
+void spin_briefly(char** argv);
+
+}  // namespace skein
