@@ -1,5 +1,8 @@
 // A single worker with launch.supervise: a process of its own that is started again as one of
 // several is, to the same bits, and that ends as one without a supervisor does.
+#include <fstream>
+#include <iterator>
+
 #include "tests/parallel_job.h"
 
 namespace skein {
@@ -53,6 +56,25 @@ Outcome hit(const std::string& name, int signal, int64_t step, const Overrides& 
   EXPECT_GT(worker, 0);
   if (worker > 0) ::kill(worker, signal);
   return process.wait(ParallelJob::kRunTimeoutS);
+}
+
+TEST(SupervisedWorker, ItsThreadsSleepWhereTheyWaitLong) {
+  const auto variables_of = [](pid_t pid) {
+    std::ifstream file(fmt::format("/proc/{}/environ", pid));
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  Arguments as_a_user = {"-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT", default_program()};
+  const Arguments arguments = job().arguments("train", "spins", supervised());
+  as_a_user.insert(as_a_user.end(), arguments.begin(), arguments.end());
+  SkeinProcess process(as_a_user, SkeinProcess::kNoFileLimit, "/usr/bin/env");
+  ASSERT_TRUE(wait_until([] { return last_step("spins") >= 1; }));
+  for (const pid_t pid : {process.pid(), worker_of(process.pid(), 0)}) {
+    EXPECT_NE(variables_of(pid).find("GOMP_SPINCOUNT=10000"), std::string::npos) << pid;
+  }
+  std::ifstream name(fmt::format("/proc/{}/comm", process.pid()));
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(name), {}), "skein\n");
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait().exit_code, 75);
 }
 
 TEST(SupervisedWorker, GoesOnFromMemoryAfterItWasKilled) {
