@@ -58,7 +58,7 @@ Outcome hit(const std::string& name, int signal, int64_t step, const Overrides& 
   return process.wait(ParallelJob::kRunTimeoutS);
 }
 
-TEST(SupervisedWorker, ItsThreadsSleepWhereTheyWaitLong) {
+TEST(SupervisedWorker, StartsItselfWithBriefSpins) {
   const auto variables_of = [](pid_t pid) {
     std::ifstream file(fmt::format("/proc/{}/environ", pid));
     return std::string(std::istreambuf_iterator<char>(file), {});
@@ -72,7 +72,8 @@ TEST(SupervisedWorker, ItsThreadsSleepWhereTheyWaitLong) {
     EXPECT_NE(variables_of(pid).find("GOMP_SPINCOUNT=10000"), std::string::npos) << pid;
   }
   std::ifstream name(fmt::format("/proc/{}/comm", process.pid()));
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(name), {}), "skein\n");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(name), {}),
+            fs::path(default_program()).filename().string() + "\n");
   process.send(SIGTERM);
   EXPECT_EQ(process.wait().exit_code, 75);
 }

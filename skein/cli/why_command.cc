@@ -133,8 +133,10 @@ void add_why_command(CLI::App& app, CommandContext& context) {
       "--exact", options->question.exact,
       "train the steps since the checkpoint again, for the weights of that very step");
   command->add_flag("--json", options->json, "print one JSON document");
-  command->callback(
-      [&context, options] { context.run = [options] { return why_command(*options); }; });
+  command->callback([&context, options] {
+    context.computes = true;
+    context.run = [options] { return why_command(*options); };
+  });
 }
 
 }  // namespace skein

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -38,10 +37,10 @@ TEST(TeamTasks, ThreadsBeginWithNeighboursAndTakeOverFromASlowOne) {
     const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
     member.run(kTasks, [&](int64_t task) {
       std::atomic_ref<int>(by[task]).store(thread);
-      if (thread == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      const bool waits = threads == 2 && thread == 0 && task == 0;
-      while (waits && std::atomic_ref<int>(by[kTasks / 2]).load() < 0) {
-      }
+      // The first thread begins once the second has, and the second's first task ends after all.
+      const int64_t awaited = task == 0 ? kTasks / 2 : kTasks - 1;
+      const bool waits = threads == 2 && (task == 0 || task == kTasks / 2);
+      while (waits && std::atomic_ref<int>(by[awaited]).load() < 0) std::this_thread::yield();
     });
   }
   EXPECT_EQ(by[0], 0);

@@ -121,6 +121,7 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
         times.setdefault(kind, []).append(took)
         print(f"{done:3} {kind:7} {struck:28} next step after {took:5.2f} s, "
               f"step {newest_step(run)[1]}", flush=True)
+    asked = (metrics(run)[-1]["step"], len(events(run, "generation"))) if is_stopped else None
     if is_stopped:
         for machine in machines:
             # Before its first line a process that was started this moment knows no signals yet.
@@ -141,7 +142,7 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
             return None
     if not is_stopped and done < faults:
         print(f"soak: the run ended after {done} of {faults} faults: give it more --steps")
-    return run, times
+    return run, times, asked
 
 
 def main():
@@ -181,8 +182,9 @@ def newest_checkpoint(run):
 
 def says_what_is_lost(folder):
     """A worker that had been struck when the signal came cannot save."""
-    return any("goes on from the newest checkpoint" in (pathlib.Path(folder) / name).read_text()
-               for name in os.listdir(folder) if name.startswith("node-struck"))
+    logs = [(pathlib.Path(folder) / name).read_text() for name in os.listdir(folder) if name.startswith("node-struck")]
+    return any(words in log for log in logs
+               for words in ("goes on from the newest checkpoint", "the run stops between two generations"))
 
 
 def soak(args):
@@ -198,8 +200,10 @@ def soak(args):
                        etcd, args.minutes)
         if args.stops and struck:
             args.steps, args.patience = newest_checkpoint(struck[0]), max(args.patience, 60 * args.minutes)
-            # Steps that were done again after a fault may have been further than the stop came.
-            last = metrics(struck[0])[-1]["step"]
+            # Steps that a generation did again may have been further than the stop came.
+            last, (asked, generations_then) = metrics(struck[0])[-1]["step"], struck[2]
+            if len(events(struck[0], "generation")) == generations_then:
+                last = max(last, asked)
             if args.steps < last and not says_what_is_lost(args.folder):
                 print(f"soak: it stopped after step {last} with step {args.steps} as the newest checkpoint, "
                       "and does not say why")

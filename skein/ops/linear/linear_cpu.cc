@@ -82,6 +82,8 @@ void run_dx(const KernelCall& call) {
   run_matmul(dx_matmul(call, joins_next), call.scratch);
 }
 
+// Enough for any parts that are joined: at multiples of kMatmulDepthGroup the packed operands take
+// what those of the separate terms do.
 int64_t dx_scratch_bytes(const KernelCall& call) {
   return std::max(matmul_scratch_bytes(dx_matmul(call, [](int) { return false; })),
                   matmul_scratch_bytes(dx_matmul(call, [](int) { return true; })));

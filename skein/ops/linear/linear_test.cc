@@ -221,7 +221,7 @@ TEST(Linear, MultipliesKeptWeightsToTheSameBits) {
 // elements apart, and reads the results back.
 class PartsTest : public testing::TestWithParam<DType> {
  protected:
-  static constexpr int64_t kTokens = 200, kIn = 48;
+  static constexpr int64_t kTokens = 400, kIn = 48;  // enough for several threads
   static constexpr std::array<int64_t, 3> kOut = {64, 18, 30};
   static constexpr int64_t kTotal = 112, kMaxGap = 8;
 

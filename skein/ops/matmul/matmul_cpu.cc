@@ -184,8 +184,8 @@ class Product {
     }
   }
 
-  // Packs lanes [first, first + count) of every term's A or B; a task is some panels by one depth
-  // block.
+  // Packs lanes [first, first + count) of every term's A or B; a task is some panels by
+  // kPackSteps.
   void pack(TeamTasks::Member& member, PackFunction pack_panels, MatmulOperand MatmulTerm::*operand,
             int64_t first, int64_t count, int width, int64_t task_lanes, uint32_t* packed) const {
     const int64_t groups = ceil_div(count, task_lanes);

@@ -17,8 +17,8 @@
 namespace skein {
 
 inline constexpr int kMaxMatmulTerms = 8;
-// A kernel may add up so many products, counted from a term's begin, before they join the sum:
-// terms give the bits of one that joins them where their depths are multiples of it.
+// AMX sums so many products, counted from a term's begin, before it adds them: cutting a term in
+// two changes no bit at multiples of it alone.
 inline constexpr int64_t kMatmulDepthGroup = 32;
 
 struct MatmulTerm {

@@ -211,13 +211,13 @@ void split_in_terms(Problem& problem, int64_t depth) {
 
 // Terms make one sum, rounded once, as if they were adjacent.
 TEST(MatmulCpu, AddsTermsBeforeItRounds) {
-  constexpr int64_t kRows = 20, kCols = 70, kDepth = 112, kFirst = 2 * kMatmulDepthGroup;
+  constexpr int64_t kRows = 20, kCols = 70, kDepth = 112;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const auto& [name, kernel] : kernels(dtype)) {
       const Problem whole(Form::kInputGradient, dtype, dtype, kRows, kCols, kDepth, 0, false,
                           false);
       Problem split = whole;
-      split_in_terms(split, kFirst);
+      split_in_terms(split, kernel.block_steps == 1 ? 18 : 2 * kMatmulDepthGroup);
       EXPECT_TRUE(run(whole, kernel, 1) == run(split, kernel, 2)) << name;
     }
   }
@@ -225,7 +225,6 @@ TEST(MatmulCpu, AddsTermsBeforeItRounds) {
 
 // A product of two terms is not cut: its sums are one chain.
 TEST(MatmulCpu, SumsThatAreCutStayOneChain) {
-  constexpr int64_t kFirst = 10 * kMatmulDepthGroup;
   // The sums of the second take more than are kept at a time: several bands of rows.
   const std::array<int64_t, 3> sizes[] = {{200, 530, 4500}, {1100, 4100, 2100}};
   for (const auto& [rows, cols, depth] : sizes) {
@@ -234,7 +233,7 @@ TEST(MatmulCpu, SumsThatAreCutStayOneChain) {
         const Problem cut(Form::kInputGradient, dtype, DType::kF32, rows, cols, depth, 0, false,
                           false);
         Problem whole = cut;
-        split_in_terms(whole, kFirst);
+        split_in_terms(whole, kernel.block_steps == 1 ? 300 : 10 * kMatmulDepthGroup);
         EXPECT_TRUE(run(cut, kernel, 2) == run(whole, kernel, 2)) << name << ", " << rows;
       }
     }

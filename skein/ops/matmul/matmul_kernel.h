@@ -5,7 +5,8 @@
 // `panel_cols` columns as [steps][panel_cols]; a panel of A, if A must be packed, holds
 // kMatmulPanelRows rows as [steps][kMatmulPanelRows], or where steps come in blocks as
 // [steps / block_steps][kMatmulPanelRows][block_steps]. Sums run in order of the steps, in fp32, as
-// one chain per output element, so they do not depend on how the work is divided.
+// one chain per output element (of blocks on AMX: ops/simd/tiles.h), so they do not depend on how
+// the work is divided.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ struct MatmulKernel {
   int tile_rows = 0;        // divides kMatmulPanelRows
   int panel_cols = 0;       // divides 256
   int elements_a_step = 1;  // 2: pairs of bf16
-  int block_steps = 1;      // divides 128; steps that are missing in the last block are zero
+  int block_steps = 1;  // elements divide kMatmulDepthGroup; the last block's missing ones are zero
   // Packs `depth` elements of `lanes` columns of B (or rows of A), beginning at operand.data, into
   // panels that are `panel_words` apart; lanes that the last panel lacks become zero.
   void (*pack_b)(const MatmulOperand&, int64_t depth, int64_t lanes, uint32_t* panels,
