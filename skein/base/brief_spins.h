@@ -2,8 +2,8 @@
 //
 // By itself libgomp lets them spin for some milliseconds. Beside another busy process that is the
 // time which the thread they wait for needs: on two cores of an Intel Xeon with AMX, one of them
-// shared, training kept 15 % of its speed, and 46 % with spins of a fraction of a millisecond,
-// which cost less than 1 % where nothing else runs (bench/compare_torch.sh, BUSY=1).
+// shared, training kept 17 % of its speed, and keeps 46 % with spins of a fraction of a millisecond
+// (bench/compare_torch.sh, BUSY=1), which cost no more than the noise where nothing else runs.
 #pragma once
 
 namespace skein {
