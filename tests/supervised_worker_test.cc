@@ -58,24 +58,35 @@ Outcome hit(const std::string& name, int signal, int64_t step, const Overrides& 
   return process.wait(ParallelJob::kRunTimeoutS);
 }
 
-TEST(SupervisedWorker, StartsItselfWithBriefSpins) {
-  const auto variables_of = [](pid_t pid) {
-    std::ifstream file(fmt::format("/proc/{}/environ", pid));
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  Arguments as_a_user = {"-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT", default_program()};
-  const Arguments arguments = job().arguments("train", "spins", supervised());
-  as_a_user.insert(as_a_user.end(), arguments.begin(), arguments.end());
-  SkeinProcess process(as_a_user, SkeinProcess::kNoFileLimit, "/usr/bin/env");
-  ASSERT_TRUE(wait_until([] { return last_step("spins") >= 1; }));
+// What the supervisor and its worker have in their environment, started by env with `changes`.
+std::string spins_of(const std::string& name, const Arguments& changes) {
+  Arguments arguments = changes;
+  arguments.push_back(default_program());
+  const Arguments train = job().arguments("train", name, supervised());
+  arguments.insert(arguments.end(), train.begin(), train.end());
+  SkeinProcess process(arguments, SkeinProcess::kNoFileLimit, "/usr/bin/env");
+  EXPECT_TRUE(wait_until([&] { return last_step(name) >= 1; }));
+  std::string found;
   for (const pid_t pid : {process.pid(), worker_of(process.pid(), 0)}) {
-    EXPECT_NE(variables_of(pid).find("GOMP_SPINCOUNT=10000"), std::string::npos) << pid;
+    std::ifstream file(fmt::format("/proc/{}/environ", pid));
+    for (std::string variable; std::getline(file, variable, '\0');) {
+      if (variable.starts_with("GOMP_SPINCOUNT=")) found += variable + ";";
+    }
   }
-  std::ifstream name(fmt::format("/proc/{}/comm", process.pid()));
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(name), {}),
+  std::ifstream comm(fmt::format("/proc/{}/comm", process.pid()));
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(comm), {}),
             fs::path(default_program()).filename().string() + "\n");
   process.send(SIGTERM);
   EXPECT_EQ(process.wait().exit_code, 75);
+  return found;
+}
+
+TEST(SupervisedWorker, StartsItselfWithBriefSpinsUnlessToldOtherwise) {
+  const Arguments unset = {"-u", "OMP_WAIT_POLICY", "-u", "GOMP_SPINCOUNT"};
+  EXPECT_EQ(spins_of("spins", unset), "GOMP_SPINCOUNT=10000;GOMP_SPINCOUNT=10000;");
+  EXPECT_EQ(spins_of("policy", {"-u", "GOMP_SPINCOUNT", "OMP_WAIT_POLICY=passive"}), "");
+  EXPECT_EQ(spins_of("count", {"-u", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT=7"}),
+            "GOMP_SPINCOUNT=7;GOMP_SPINCOUNT=7;");
 }
 
 TEST(SupervisedWorker, GoesOnFromMemoryAfterItWasKilled) {
