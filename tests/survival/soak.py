@@ -121,7 +121,6 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
         times.setdefault(kind, []).append(took)
         print(f"{done:3} {kind:7} {struck:28} next step after {took:5.2f} s, "
               f"step {newest_step(run)[1]}", flush=True)
-    asked = (metrics(run)[-1]["step"], len(events(run, "generation"))) if is_stopped else None
     if is_stopped:
         for machine in machines:
             # Before its first line a process that was started this moment knows no signals yet.
@@ -142,7 +141,7 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
             return None
     if not is_stopped and done < faults:
         print(f"soak: the run ended after {done} of {faults} faults: give it more --steps")
-    return run, times, asked
+    return run, times
 
 
 def main():
@@ -180,6 +179,12 @@ def newest_checkpoint(run):
     return max(int(name[5:]) for name in os.listdir(os.path.join(run, "checkpoints")) if name.startswith("step-"))
 
 
+def last_step(run):
+    """How far the newest generation came. What one before it had done, it may have had to do again."""
+    begun = max((event["time"] for event in events(run, "generation")), default=0)
+    return max((record["step"] for record in metrics(run) if record["time"] > begun), default=0)
+
+
 def says_what_is_lost(folder):
     """A worker that had been struck when the signal came cannot save."""
     logs = [(pathlib.Path(folder) / name).read_text() for name in os.listdir(folder) if name.startswith("node-struck")]
@@ -200,10 +205,7 @@ def soak(args):
                        etcd, args.minutes)
         if args.stops and struck:
             args.steps, args.patience = newest_checkpoint(struck[0]), max(args.patience, 60 * args.minutes)
-            # Steps that a generation did again may have been further than the stop came.
-            last, (asked, generations_then) = metrics(struck[0])[-1]["step"], struck[2]
-            if len(events(struck[0], "generation")) == generations_then:
-                last = max(last, asked)
+            last = last_step(struck[0])
             if args.steps < last and not says_what_is_lost(args.folder):
                 print(f"soak: it stopped after step {last} with step {args.steps} as the newest checkpoint, "
                       "and does not say why")
