@@ -66,12 +66,52 @@ inline void add_block(const Left& a, const uint32_t* b, int64_t b_stride, int64_
   }
 }
 
+// The same for any number of rows, where the summed dim takes kDepth tiles: those of B stay for all
+// rows.
+template <typename Unit, int kDepth>
+inline void add_columns(int64_t rows, const Left& a, const uint32_t* b, int64_t b_stride,
+                        bool first, float* sums, int64_t sum_stride) {
+  static_assert(kDepth == 1 || kDepth == 2);
+  const int64_t sum_bytes = sum_stride * 4, b_bytes = b_stride * 4;
+  Unit::template load<4>(b, b_bytes);
+  Unit::template load<5>(b + kCols, b_bytes);
+  if constexpr (kDepth == 2) {
+    Unit::template load<6>(b + kSteps * b_stride, b_bytes);
+    Unit::template load<7>(b + kSteps * b_stride + kCols, b_bytes);
+  }
+  for (int64_t row = 0; row < rows; row += kRows, sums += kRows * sum_stride) {
+    const char* from = a.data + row * a.row_bytes;
+    if (first) {
+      Unit::template zero<0>();
+      Unit::template zero<1>();
+    } else {
+      Unit::template load<0>(sums, sum_bytes);
+      Unit::template load<1>(sums + kCols, sum_bytes);
+    }
+    Unit::template load<2>(from, a.row_bytes);
+    Unit::template multiply<0, 2, 4>();
+    Unit::template multiply<1, 2, 5>();
+    if constexpr (kDepth == 2) {
+      Unit::template load<3>(from + a.block_bytes, a.row_bytes);
+      Unit::template multiply<0, 3, 6>();
+      Unit::template multiply<1, 3, 7>();
+    }
+    Unit::template store<0>(sums, sum_bytes);
+    Unit::template store<1>(sums + kCols, sum_bytes);
+  }
+}
+
 // The same for any number of rows, of which all up to a multiple of 16 are there, and of columns, a
 // multiple of 32.
 template <typename Unit>
 void add_product(int64_t rows, int64_t cols, const Left& a, const uint32_t* b, int64_t b_stride,
                  int64_t steps, bool first, float* sums, int64_t sum_stride) {
   for (int64_t col = 0; col < cols; col += 2 * kCols) {
+    if (steps == kSteps || steps == 2 * kSteps) {
+      const auto add = steps == kSteps ? add_columns<Unit, 1> : add_columns<Unit, 2>;
+      add(rows, a, b + col, b_stride, first, sums + col, sum_stride);
+      continue;
+    }
     for (int64_t row = 0; row < rows; row += 2 * kRows) {
       const Left part{a.data + row * a.row_bytes, a.row_bytes, a.block_bytes};
       float* to = sums + row * sum_stride + col;

@@ -50,6 +50,22 @@ struct BackwardScratch {
   uint32_t* ds_pairs;  // ds as a right panel [kBlock keys][kBlock queries]
 };
 
+// to[rows, head_dim] = columns[head_dim, kBlock] transposed, times `factor`.
+template <typename T>
+void store_transposed(const float* columns, int64_t rows, int64_t head_dim, int64_t padded_dim,
+                      float factor, float* rows_buffer, T* to, int64_t to_stride) {
+  transpose(reinterpret_cast<const uint32_t*>(columns), padded_dim, kBlock,
+            reinterpret_cast<uint32_t*>(rows_buffer));
+  const F32 d;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t col = 0; col < head_dim; col += kLanes) {
+      const VF32 value = hn::Load(d, rows_buffer + row * padded_dim + col);
+      store(hn::Mul(value, hn::Set(d, factor)), d, to + row * to_stride + col,
+            std::min<int64_t>(kLanes, head_dim - col));
+    }
+  }
+}
+
 template <typename T>
 void begin_piece(const Problem& problem, int64_t sequence, int64_t kv_head, Range keys,
                  const BackwardScratch& scratch) {
@@ -154,8 +170,8 @@ inline void attend_backward(const Problem& problem, int64_t sequence, Range quer
     product<Start::kZero>(num, kBlock, steps, v_rows + key * row_words, row_words,
                           scratch.grad_columns, kBlock, scratch.dp, kBlock);
     if (!visible) {
-      mask_scores(scratch.starts, key_starts + key, num, queries.begin, keys.begin + key,
-                  problem.causal, scratch.scores);
+      mask_scores(key_starts + key, scratch.starts, num, kBlock, keys.begin + key, queries.begin,
+                  problem.causal ? Causal::kRowsAreKeys : Causal::kNone, scratch.scores);
     }
     strip_gradients(key, num, problem.scale * kLog2E, scratch);
   }

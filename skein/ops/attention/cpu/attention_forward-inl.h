@@ -1,7 +1,8 @@
 // The forward block kernel of attention; included like attention_tile-inl.h.
 //
-// Scores are kept transposed, [keys, queries]: sums and maxima over keys then run down the rows,
-// with one query per lane, and probabilities already have the layout that the next product reads.
+// Scores are [queries, keys]: probabilities are then the left panel of the next product, and its
+// result lies as it is stored. Queries go strip by strip, so that what a strip works on stays in the
+// L1 cache.
 SKEIN_ATTENTION_BEGIN
 
 constexpr float kLog2E = 1.4426950408889634f;
@@ -9,6 +10,11 @@ constexpr float kLn2 = 0.6931471805599453f;
 // The maximum of no scores: finite, so that a query that has seen no key yet does not produce a
 // NaN.
 constexpr float kNoMaximum = -1e30f;
+// A query's sums are of 2^(score - offset). The offset follows its largest score only once that has
+// grown by this much, since to follow it means to rescale what was summed.
+constexpr float kMostLog2 = 8.0f;
+constexpr int64_t kStripQueries = 32;  // of two rows of tiles
+constexpr int64_t kColumnMultiple = kBlock / 2;  // two columns of tiles
 
 constexpr int64_t words_of(int64_t elements) { return (elements + kPack - 1) / kPack; }
 
@@ -17,201 +23,206 @@ const T* row_at(const View& view, int64_t row, int64_t col) {
   return view.as<const T>() + row * view.row_stride + col;
 }
 
-// The document starts of a block's queries; past the end -1, which matches no key.
-inline void load_starts(const Problem& problem, int64_t sequence, Range queries, int32_t* starts) {
-  for (int64_t i = 0; i < kBlock; ++i) {
-    const int64_t position = queries.begin + i;
-    starts[i] =
-        position < queries.end ? problem.start[sequence * problem.sequence_length + position] : -1;
-  }
+// The document starts of a block; past the end -1, which no position has.
+inline void load_starts(const Problem& problem, int64_t sequence, Range block, int32_t* starts) {
+  const int32_t* from = problem.start + sequence * problem.sequence_length + block.begin;
+  std::fill(std::copy(from, from + (block.end - block.begin), starts), starts + kBlock, -1);
 }
-
-// to[rows, head_dim] = columns[head_dim, kBlock] transposed, times `factor`.
-template <typename T>
-void store_transposed(const float* columns, int64_t rows, int64_t head_dim, int64_t padded_dim,
-                      float factor, float* rows_buffer, T* to, int64_t to_stride) {
-  transpose(reinterpret_cast<const uint32_t*>(columns), padded_dim, kBlock,
-            reinterpret_cast<uint32_t*>(rows_buffer));
-  const F32 d;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t col = 0; col < head_dim; col += kLanes) {
-      const VF32 value = hn::Load(d, rows_buffer + row * padded_dim + col);
-      store(hn::Mul(value, hn::Set(d, factor)), d, to + row * to_stride + col,
-            std::min<int64_t>(kLanes, head_dim - col));
-    }
-  }
-}
-
-// ---- forward ----
 
 struct QueryState {
   Range queries;
   Range keys;
-  uint32_t* q_columns;  // right panel [padded_dim / kPack][kBlock]
-  float* out;           // [padded_dim, kBlock], not divided by `sum` yet
-  float* max;           // [kBlock] of the scores, without the scale
-  float* sum;           // [kBlock]
-  int32_t* starts;      // [kBlock]
+  uint32_t* q_rows;  // left panel [kBlock][padded_dim / kPack]
+  float* out;        // [kBlock, padded_dim], not divided by the sums yet
+  float* offset;     // [kBlock] that scores are relative to, without the scale
+  float* limit;      // [kBlock]: a larger score moves the offset
+  float* sums;       // [kBlock, kLanes]
+  int32_t* starts;   // [kBlock]
+  bool begun[kBlock / kStripQueries];
 };
 
 struct ForwardScratch {
   ForwardScratch(const Problem& problem, void* base) : memory(base) {
     const int64_t padded = problem.padded_dim();
     for (QueryState& state : states) {
-      state.q_columns = memory.take<uint32_t>(padded / kPack * kBlock);
+      state.q_rows = memory.take<uint32_t>(padded / kPack * kBlock);
       state.out = memory.take<float>(padded * kBlock);
-      state.max = memory.take<float>(kBlock);
-      state.sum = memory.take<float>(kBlock);
+      state.offset = memory.take<float>(kBlock);
+      state.limit = memory.take<float>(kBlock);
+      state.sums = memory.take<float>(kBlock * kLanes);
       state.starts = memory.take<int32_t>(kBlock);
     }
     rows = memory.take<uint32_t>(padded / kPack * kBlock);
-    pairs = memory.take<uint32_t>(padded / kPack * kBlock);
-    v_columns = memory.take<uint32_t>(padded / kPack * kBlock);
-    scores = memory.take<float>(kBlock * kBlock);
-    probabilities = memory.take<uint32_t>(kBlockWords * kBlock);
-    rescale = memory.take<float>(kBlock);
-    out_rows = memory.take<float>(padded * kBlock);
+    k_columns = memory.take<uint32_t>(padded / kPack * kBlock);
+    v_rows = memory.take<uint32_t>(padded / kPack * kBlock);
+    key_starts = memory.take<int32_t>(kBlock);
+    scores = memory.take<float>(kStripQueries * kBlock);
+    probabilities = memory.take<uint32_t>(kStripQueries * kBlockWords);
   }
   Scratch memory;
   QueryState states[kGroupBlocks];
-  uint32_t* rows;           // left panel of keys, or of values or queries while packing
-  uint32_t* pairs;          // while packing
-  uint32_t* v_columns;      // left panel [padded_dim][kBlock keys]
-  float* scores;            // [kBlock keys, kBlock queries]
-  uint32_t* probabilities;  // right panel [keys][kBlock queries]
-  float* rescale;           // [kBlock]
-  float* out_rows;
+  uint32_t* rows;           // while packing
+  uint32_t* k_columns;      // right panel [padded_dim / kPack][kBlock keys]
+  uint32_t* v_rows;         // right panel [kBlock keys / kPack][padded_dim]
+  int32_t* key_starts;      // [kBlock]
+  float* scores;            // [kStripQueries, kBlock keys]
+  uint32_t* probabilities;  // left panel [kStripQueries][kBlock keys / kPack]
 };
 
-// One step of the online softmax: scores[keys, kBlock] to probabilities relative to the new
-// maximum.
-HWY_NOINLINE void softmax_step(const float* scores, int64_t keys, float log2_scale, float* max,
-                               float* sum, float* rescale, uint32_t* probabilities) {
+// Moves the offset of one query to its largest score.
+HWY_NOINLINE void move_offset(VF32 largest, float log2_scale, bool begun, int64_t padded_dim,
+                              float* offset, float* limit, float* sums, float* out) {
+  const F32 d;
+  const VF32 to = hn::MaxOfLanes(d, largest), factor = hn::Set(d, log2_scale);
+  const VF32 shrink = exp2(hn::Mul(hn::Sub(hn::Set(d, *offset), to), factor));
+  *offset = hn::GetLane(to);
+  *limit = *offset + kMostLog2 / log2_scale;
+  hn::Store(hn::Mul(hn::Load(d, sums), shrink), d, sums);
+  if (!begun) return;
+  for (int64_t dim = 0; dim < padded_dim; dim += kLanes) {
+    hn::Store(hn::Mul(hn::Load(d, out + dim), shrink), d, out + dim);
+  }
+}
+
+// One step of the online softmax: the scores of a strip of queries to probabilities relative to
+// their offsets.
+template <int64_t kColumns>
+HWY_NOINLINE void softmax_step(const ForwardScratch& scratch, int64_t first_query, int64_t queries,
+                               float log2_scale, int64_t padded_dim, QueryState& state) {
   const F32 d;
   const VF32 factor = hn::Set(d, log2_scale);
-  for (int64_t base = 0; base < kBlock; base += 4 * kLanes) {
-    VF32 largest[4], total[4], offset[4];
-    SKEIN_UNROLL for (int i = 0; i < 4; ++i) largest[i] = hn::Load(d, max + base + i * kLanes);
-    for (int64_t key = 0; key < keys; ++key) {
-      SKEIN_UNROLL for (int i = 0; i < 4; ++i) {
-        largest[i] = hn::Max(largest[i], hn::Load(d, scores + key * kBlock + base + i * kLanes));
-      }
+  const bool begun = state.begun[first_query / kStripQueries];
+  for (int64_t row = 0; row < queries; ++row) {
+    const float* scores = scratch.scores + row * kBlock;
+    uint32_t* probabilities = scratch.probabilities + row * kBlockWords;
+    const int64_t query = first_query + row;
+    VF32 largest = hn::Load(d, scores);
+    SKEIN_UNROLL for (int64_t col = kLanes; col < kColumns; col += kLanes) {
+      largest = hn::Max(largest, hn::Load(d, scores + col));
     }
-    SKEIN_UNROLL for (int i = 0; i < 4; ++i) {
-      const int64_t at = base + i * kLanes;
-      offset[i] = hn::Mul(largest[i], factor);
-      const VF32 shrink = exp2(hn::Sub(hn::Mul(hn::Load(d, max + at), factor), offset[i]));
-      hn::Store(shrink, d, rescale + at);
-      hn::Store(largest[i], d, max + at);
-      total[i] = hn::Mul(hn::Load(d, sum + at), shrink);
+    float* sums = state.sums + query * kLanes;
+    if (!hn::AllFalse(d, hn::Gt(largest, hn::Set(d, state.limit[query])))) {
+      move_offset(largest, log2_scale, begun, padded_dim, state.offset + query,
+                  state.limit + query, sums, state.out + query * padded_dim);
     }
-    for (int64_t key = 0; key < keys; key += kPack) {
-      SKEIN_UNROLL for (int i = 0; i < 4; i += 2) {
-        VF32 tile[kPack][2];
-        SKEIN_UNROLL for (int row = 0; row < kPack; ++row) {
-          SKEIN_UNROLL for (int half = 0; half < 2; ++half) {
-            const float* score = scores + (key + row) * kBlock + base + (i + half) * kLanes;
-            const VF32 x = hn::MulSub(hn::Load(d, score), factor, offset[i + half]);
-            tile[row][half] = row == 0 || key + row < keys ? exp2(x) : hn::Zero(d);
-            total[i + half] = hn::Add(total[i + half], tile[row][half]);
-          }
-        }
-        store_panels(tile, key, base + i * kLanes, nullptr, probabilities);
-      }
+    const VF32 offset = hn::Set(d, state.offset[query] * log2_scale);
+    VF32 low_sum = hn::Load(d, sums), high_sum = hn::Zero(d);
+    SKEIN_UNROLL for (int64_t col = 0; col < kColumns; col += 2 * kLanes) {
+      const VF32 low = exp2(hn::MulSub(hn::Load(d, scores + col), factor, offset));
+      const VF32 high = exp2(hn::MulSub(hn::Load(d, scores + col + kLanes), factor, offset));
+      low_sum = hn::Add(low_sum, low);
+      high_sum = hn::Add(high_sum, high);
+      store_words(low, high, probabilities + col / kPack);
     }
-    SKEIN_UNROLL for (int i = 0; i < 4; ++i) hn::Store(total[i], d, sum + base + i * kLanes);
+    hn::Store(hn::Add(low_sum, high_sum), d, sums);
   }
 }
 
 template <typename T>
 void begin_queries(const Problem& problem, int64_t sequence, int64_t head, int64_t block,
-                   const ForwardScratch& scratch, QueryState& state) {
-  const int64_t padded = problem.padded_dim();
+                   QueryState& state) {
   state.queries = query_range(problem, block);
   state.keys = visible_keys(problem, sequence, state.queries);
   const int64_t first_row = problem.query_row(sequence, state.queries.begin);
   pack_rows(row_at<T>(problem.q, first_row, head * problem.head_dim), problem.q.row_stride,
-            state.queries.end - state.queries.begin, problem.head_dim, padded, scratch.rows);
-  transpose(scratch.rows, kBlock, padded / kPack, state.q_columns);
+            state.queries.end - state.queries.begin, problem.head_dim, problem.padded_dim(),
+            state.q_rows);
   load_starts(problem, sequence, state.queries, state.starts);
-  std::fill_n(state.out, padded * kBlock, 0.0f);
-  std::fill_n(state.max, kBlock, kNoMaximum);
-  std::fill_n(state.sum, kBlock, 0.0f);
+  std::fill_n(state.offset, kBlock, kNoMaximum);
+  std::fill_n(state.limit, kBlock, kNoMaximum);
+  std::fill_n(state.sums, kBlock * kLanes, 0.0f);
+  std::fill(std::begin(state.begun), std::end(state.begun), false);
+}
+
+template <typename T>
+void begin_keys(const Problem& problem, int64_t sequence, int64_t kv_head, Range keys,
+                const ForwardScratch& scratch) {
+  const int64_t padded = problem.padded_dim(), num = keys.end - keys.begin;
+  const int64_t row = sequence * problem.sequence_length + keys.begin;
+  const int64_t col = kv_head * problem.head_dim;
+  pack_rows(row_at<T>(problem.k, row, col), problem.k.row_stride, num, problem.head_dim, padded,
+            scratch.rows);
+  transpose(scratch.rows, kBlock, padded / kPack, scratch.k_columns);
+  pack_pairs(row_at<T>(problem.v, row, col), problem.v.row_stride, num, problem.head_dim, padded,
+             scratch.rows, scratch.v_rows);
+  load_starts(problem, sequence, keys, scratch.key_starts);
 }
 
 inline void attend(const Problem& problem, int64_t sequence, Range keys,
                    const ForwardScratch& scratch, QueryState& state) {
-  const int64_t num_keys = keys.end - keys.begin, row_words = problem.padded_dim() / kPack;
-  product<Start::kZero>(num_keys, kBlock, words_of(problem.head_dim), scratch.rows, row_words,
-                        state.q_columns, kBlock, scratch.scores, kBlock);
-  if (!all_visible(problem, sequence, state.queries, keys)) {
-    mask_scores(state.starts, problem.start + sequence * problem.sequence_length + keys.begin,
-                num_keys, state.queries.begin, keys.begin, problem.causal, scratch.scores);
+  const int64_t padded = problem.padded_dim(), row_words = padded / kPack;
+  const bool visible = all_visible(problem, sequence, state.queries, keys);
+  const int64_t num_queries = state.queries.end - state.queries.begin;
+  for (int64_t first = 0; first < num_queries; first += kStripQueries) {
+    const int64_t num = std::min(kStripQueries, num_queries - first);
+    const int64_t position = state.queries.begin + first;
+    const int64_t end = problem.causal ? std::min(keys.end, position + num) : keys.end;
+    if (end <= keys.begin) continue;
+    const int64_t columns = round_up(end - keys.begin, kColumnMultiple);
+    product<Start::kZero>(num, columns, words_of(problem.head_dim),
+                          state.q_rows + first * row_words, row_words, scratch.k_columns, kBlock,
+                          scratch.scores, kBlock);
+    if (!visible || keys.end - keys.begin < columns) {
+      mask_scores(state.starts + first, scratch.key_starts, num, columns, position, keys.begin,
+                  problem.causal ? Causal::kRowsAreQueries : Causal::kNone, scratch.scores);
+    }
+    const auto softmax = columns == kBlock ? softmax_step<kBlock> : softmax_step<kBlock / 2>;
+    softmax(scratch, first, num, problem.scale * kLog2E, padded, state);
+    float* out = state.out + first * padded;
+    bool& begun = state.begun[first / kStripQueries];
+    const auto add = begun ? product<Start::kLoad> : product<Start::kZero>;
+    add(num, padded, columns / kPack, scratch.probabilities, kBlockWords, scratch.v_rows, padded,
+        out, padded);
+    begun = true;
   }
-  softmax_step(scratch.scores, num_keys, problem.scale * kLog2E, state.max, state.sum,
-               scratch.rescale, scratch.probabilities);
-  fill_steps(scratch.probabilities, words_of(num_keys));
-  product<Start::kScaled>(problem.head_dim, kBlock, words_of(num_keys), scratch.v_columns,
-                          kBlockWords, scratch.probabilities, kBlock, state.out, kBlock,
-                          scratch.rescale);
 }
 
 template <typename T>
 void finish_queries(const Problem& problem, int64_t sequence, int64_t head,
-                    const ForwardScratch& scratch, QueryState& state) {
-  const int64_t num = state.queries.end - state.queries.begin;
-  const int64_t first_row = problem.query_row(sequence, state.queries.begin);
-  for (int64_t i = 0; i < num; ++i) {
-    *(problem.lse.as<float>() + (first_row + i) * problem.lse.row_stride + head) =
-        state.max[i] * problem.scale + std::log(state.sum[i]);
-  }
+                    const QueryState& state) {
   const F32 d;
-  for (int64_t col = 0; col < kBlock; col += kLanes) {
-    const VF32 inverse = hn::Div(hn::Set(d, 1.0f), hn::Load(d, state.sum + col));
-    for (int64_t dim = 0; dim < problem.head_dim; ++dim) {
-      float* at = state.out + dim * kBlock + col;
-      hn::Store(hn::Mul(hn::Load(d, at), inverse), d, at);
+  const int64_t first_row = problem.query_row(sequence, state.queries.begin);
+  for (int64_t i = 0; i < state.queries.end - state.queries.begin; ++i) {
+    const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, state.sums + i * kLanes)));
+    *(problem.lse.as<float>() + (first_row + i) * problem.lse.row_stride + head) =
+        state.offset[i] * problem.scale + std::log(sum);
+    const VF32 inverse = hn::Set(d, 1.0f / sum);
+    const float* out = state.out + i * problem.padded_dim();
+    T* to =
+        problem.o.as<T>() + (first_row + i) * problem.o.row_stride + head * problem.head_dim;
+    for (int64_t dim = 0; dim < problem.head_dim; dim += kLanes) {
+      store(hn::Mul(hn::Load(d, out + dim), inverse), d, to + dim,
+            std::min<int64_t>(kLanes, problem.head_dim - dim));
     }
   }
-  store_transposed(state.out, num, problem.head_dim, problem.padded_dim(), 1.0f, scratch.out_rows,
-                   problem.o.as<T>() + first_row * problem.o.row_stride + head * problem.head_dim,
-                   problem.o.row_stride);
 }
 
 template <typename T>
 void forward(const Problem& problem, int64_t sequence, int64_t head, int64_t group, void* memory) {
   const Unit unit;
   ForwardScratch scratch(problem, memory);
-  const int64_t padded = problem.padded_dim(), first_block = group * kGroupBlocks;
+  const int64_t first_block = group * kGroupBlocks;
   const int64_t num = std::min(kGroupBlocks, problem.num_blocks() - first_block);
   Range keys = {problem.sequence_length, 0};
   for (int64_t i = 0; i < num; ++i) {
     QueryState& state = scratch.states[i];
-    begin_queries<T>(problem, sequence, head, first_block + i, scratch, state);
+    begin_queries<T>(problem, sequence, head, first_block + i, state);
     keys = {std::min(keys.begin, state.keys.begin), std::max(keys.end, state.keys.end)};
   }
-  const int64_t kv_col = head / problem.group_size() * problem.head_dim;
   for (int64_t block = keys.begin / kBlock; block * kBlock < keys.end; ++block) {
     const Range range = key_range(problem, block);
     const bool seen =
         std::any_of(scratch.states, scratch.states + num,
                     [&](const QueryState& state) { return intersects(range, state.keys); });
     if (!seen) continue;
-    const int64_t num_keys = range.end - range.begin;
-    const int64_t first_row = sequence * problem.sequence_length + range.begin;
-    pack_rows(row_at<T>(problem.v, first_row, kv_col), problem.v.row_stride, num_keys,
-              problem.head_dim, padded, scratch.rows);
-    pair_rows(scratch.rows, padded, scratch.pairs);
-    transpose(scratch.pairs, kBlockWords, padded, scratch.v_columns);
-    pack_rows(row_at<T>(problem.k, first_row, kv_col), problem.k.row_stride, num_keys,
-              problem.head_dim, padded, scratch.rows);
+    begin_keys<T>(problem, sequence, head / problem.group_size(), range, scratch);
     for (int64_t i = 0; i < num; ++i) {
       QueryState& state = scratch.states[i];
       if (intersects(range, state.keys)) attend(problem, sequence, range, scratch, state);
     }
   }
   for (int64_t i = 0; i < num; ++i) {
-    finish_queries<T>(problem, sequence, head, scratch, scratch.states[i]);
+    finish_queries<T>(problem, sequence, head, scratch.states[i]);
   }
 }
 

@@ -39,25 +39,16 @@ HWY_INLINE VF32 dot(VF32 sum, uint32_t left, VU32 right) {
 #endif
 constexpr int64_t kBlockWords = kBlock / kPack;
 
-enum class Start { kZero, kLoad, kScaled };
+enum class Start { kZero, kLoad };
 
 #if SKEIN_ATTENTION_TILES
 constexpr int64_t kStepMultiple = tiles::kSteps;
 
-// c[rows, columns] = start + left * right; kScaled first multiplies c by scale[columns].
+// c[rows, columns] = start + left * right.
 template <Start kStart>
 HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const uint32_t* left,
                           int64_t left_stride, const uint32_t* right, int64_t right_stride,
-                          float* c, int64_t c_stride, const float* scale = nullptr) {
-  if constexpr (kStart == Start::kScaled) {
-    const F32 d;
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t col = 0; col < columns; col += kLanes) {
-        float* at = c + row * c_stride + col;
-        hn::Store(hn::Mul(hn::Load(d, at), hn::Load(d, scale + col)), d, at);
-      }
-    }
-  }
+                          float* c, int64_t c_stride) {
   const tiles::Left a{reinterpret_cast<const char*>(left), left_stride * 4, tiles::kBytes};
   tiles::add_product<tiles::AmxUnit>(rows, columns, a, right, right_stride,
                                      round_up(steps, tiles::kSteps), kStart == Start::kZero, c,
@@ -79,18 +70,14 @@ struct Unit {
 template <Start kStart, int kRows, int kVecs>
 HWY_INLINE void product_tile(int64_t steps, const uint32_t* HWY_RESTRICT left, int64_t left_stride,
                              const uint32_t* HWY_RESTRICT right, int64_t right_stride,
-                             const float* HWY_RESTRICT scale, float* HWY_RESTRICT c,
-                             int64_t c_stride) {
+                             float* HWY_RESTRICT c, int64_t c_stride) {
   const F32 d;
   VF32 sums[kRows][kVecs];
   SKEIN_UNROLL for (int row = 0; row < kRows; ++row) {
     SKEIN_UNROLL for (int vec = 0; vec < kVecs; ++vec) {
       sums[row][vec] = hn::Zero(d);
-      if constexpr (kStart != Start::kZero) {
+      if constexpr (kStart == Start::kLoad) {
         sums[row][vec] = hn::Load(d, c + row * c_stride + vec * kLanes);
-      }
-      if constexpr (kStart == Start::kScaled) {
-        sums[row][vec] = hn::Mul(sums[row][vec], hn::Load(d, scale + vec * kLanes));
       }
     }
   }
@@ -116,51 +103,46 @@ HWY_INLINE void product_tile(int64_t steps, const uint32_t* HWY_RESTRICT left, i
 // The same for up to kRows rows.
 template <Start kStart, int kRows, int kVecs>
 HWY_INLINE void product_rows(int64_t rows, int64_t steps, const uint32_t* left, int64_t left_stride,
-                             const uint32_t* right, int64_t right_stride, const float* scale,
-                             float* c, int64_t c_stride) {
+                             const uint32_t* right, int64_t right_stride, float* c,
+                             int64_t c_stride) {
   if (rows >= kRows) {
-    product_tile<kStart, kRows, kVecs>(steps, left, left_stride, right, right_stride, scale, c,
-                                       c_stride);
+    product_tile<kStart, kRows, kVecs>(steps, left, left_stride, right, right_stride, c, c_stride);
   } else if constexpr (kRows > 1) {
-    product_rows<kStart, kRows - 1, kVecs>(rows, steps, left, left_stride, right, right_stride,
-                                           scale, c, c_stride);
+    product_rows<kStart, kRows - 1, kVecs>(rows, steps, left, left_stride, right, right_stride, c,
+                                           c_stride);
   }
 }
 
 template <Start kStart, int kVecs>
 HWY_INLINE void product_columns(int64_t rows, int64_t steps, const uint32_t* left,
                                 int64_t left_stride, const uint32_t* right, int64_t right_stride,
-                                const float* scale, float* c, int64_t c_stride) {
+                                float* c, int64_t c_stride) {
   for (int64_t row = 0; row < rows; row += kTileRows) {
     product_rows<kStart, kTileRows, kVecs>(rows - row, steps, left + row * left_stride, left_stride,
-                                           right, right_stride, scale, c + row * c_stride,
-                                           c_stride);
+                                           right, right_stride, c + row * c_stride, c_stride);
   }
 }
 
-// c[rows, columns] = start + left * right. `columns` is a multiple of kLanes; kScaled first
-// multiplies c by scale[columns].
+// c[rows, columns] = start + left * right. `columns` is a multiple of kLanes.
 template <Start kStart>
 HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const uint32_t* left,
                           int64_t left_stride, const uint32_t* right, int64_t right_stride,
-                          float* c, int64_t c_stride, const float* scale = nullptr) {
+                          float* c, int64_t c_stride) {
   int64_t col = 0;
   for (; columns - col >= kTileVectors * kLanes; col += kTileVectors * kLanes) {
     product_columns<kStart, kTileVectors>(rows, steps, left, left_stride, right + col, right_stride,
-                                          kStart == Start::kScaled ? scale + col : nullptr, c + col,
-                                          c_stride);
+                                          c + col, c_stride);
   }
   if constexpr (kTileVectors > 2) {
     if (columns - col >= 2 * kLanes) {
       product_columns<kStart, 2>(rows, steps, left, left_stride, right + col, right_stride,
-                                 kStart == Start::kScaled ? scale + col : nullptr, c + col,
-                                 c_stride);
+                                 c + col, c_stride);
       col += 2 * kLanes;
     }
   }
   if (col < columns) {
-    product_columns<kStart, 1>(rows, steps, left, left_stride, right + col, right_stride,
-                               kStart == Start::kScaled ? scale + col : nullptr, c + col, c_stride);
+    product_columns<kStart, 1>(rows, steps, left, left_stride, right + col, right_stride, c + col,
+                               c_stride);
   }
 }
 #endif
@@ -170,8 +152,24 @@ inline void fill_steps(uint32_t* panel, int64_t steps) {
   std::fill(panel + steps * kBlock, panel + round_up(steps, kStepMultiple) * kBlock, 0u);
 }
 
-// 2^x, to 1.5 ulp for x <= 1; 0 below -125; NaN stays NaN. The polynomial of degree 6 interpolates
-// (2^f - 1) / f at the Chebyshev nodes of |f| <= 1/2.
+// 2^x; 0 far below 0, and NaN stays NaN.
+#if SKEIN_ATTENTION_BF16_DOT
+// To 3e-6, a thousandth of what bf16 rounds: a polynomial of degree 4 that is exact at 0 and has the
+// least relative error on [0, 1]. 0 below -126, since subnormals are slow.
+HWY_INLINE VF32 exp2(VF32 x) {
+  const F32 d;
+  const VF32 f{_mm512_reduce_ps(x.raw, _MM_FROUND_TO_NEG_INF)};  // x - floor(x)
+  VF32 p = hn::Set(d, 0.013426686f);
+  p = hn::MulAdd(p, f, hn::Set(d, 0.052242473f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0.24128021f));
+  p = hn::MulAdd(p, f, hn::Set(d, 0.69304484f));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
+  const __mmask16 is_large = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
+  return VF32{_mm512_maskz_scalef_ps(is_large, p.raw, x.raw)};  // p 2^floor(x)
+}
+#else
+// To 1.5 ulp for x < 127; 0 below -125. The polynomial of degree 6 interpolates (2^f - 1) / f at the
+// Chebyshev nodes of |f| <= 1/2.
 HWY_INLINE VF32 exp2(VF32 x) {
   const F32 d;
   const VF32 magic = hn::Set(d, 0x1.8p23f);  // rounds to an integer in the low bits
@@ -188,8 +186,22 @@ HWY_INLINE VF32 exp2(VF32 x) {
   const VF32 result = hn::BitCast(d, hn::Add(hn::BitCast(Words(), p), exponent));
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -125.0f)), result);
 }
+#endif
 
 // ---- packing ----
+
+// Copies bytes to words, and fills up with zeros. By vectors, of a size that the compiler knows.
+HWY_INLINE void copy_words(const void* from, int64_t bytes, int64_t words, uint32_t* to) {
+  constexpr int64_t kVectorBytes = 4 * kLanes;
+  const auto* source = static_cast<const char*>(from);
+  auto* at = reinterpret_cast<char*>(to);
+  int64_t done = 0;
+  for (; done + kVectorBytes <= bytes; done += kVectorBytes) {
+    std::memcpy(at + done, source + done, kVectorBytes);
+  }
+  if (done < bytes) std::memcpy(at + done, source + done, bytes - done);
+  if (bytes < words * 4) std::memset(at + bytes, 0, words * 4 - bytes);
+}
 
 // Packs rows of a matrix into a panel of kBlock rows of padded_dim elements, padded with zeros.
 template <typename T>
@@ -199,8 +211,7 @@ void pack_rows(const T* from, int64_t row_stride, int64_t rows, int64_t cols, in
   for (int64_t row = 0; row < rows; ++row) {
     uint32_t* to = panel + row * row_words;
     if constexpr (kPack * sizeof(T) == sizeof(uint32_t)) {
-      std::memcpy(to, from + row * row_stride, cols * sizeof(T));
-      std::memset(reinterpret_cast<T*>(to) + cols, 0, (padded_cols - cols) * sizeof(T));
+      copy_words(from + row * row_stride, cols * static_cast<int64_t>(sizeof(T)), row_words, to);
     } else {
       for (int64_t col = 0; col < padded_cols; col += kLanes) {
         const int64_t n = std::clamp<int64_t>(cols - col, 0, kLanes);
@@ -209,7 +220,7 @@ void pack_rows(const T* from, int64_t row_stride, int64_t rows, int64_t cols, in
       }
     }
   }
-  std::memset(panel + rows * row_words, 0, (kBlock - rows) * row_words * sizeof(uint32_t));
+  std::fill(panel + rows * row_words, panel + kBlock * row_words, 0u);
 }
 
 // Turns a panel of kBlock rows into the right panel that contracts over them: words of rows 2r and
@@ -231,9 +242,27 @@ inline void pair_rows(const uint32_t* panel, int64_t padded_cols, uint32_t* pair
   }
 }
 
+// Packs rows as pack_rows and pair_rows one after the other; `rows_panel` is used in between.
+template <typename T>
+void pack_pairs(const T* from, int64_t row_stride, int64_t rows, int64_t cols, int64_t padded_cols,
+                uint32_t* rows_panel, uint32_t* paired) {
+  pack_rows(from, row_stride, rows, cols, padded_cols, kPack == 1 ? paired : rows_panel);
+  if constexpr (kPack > 1) pair_rows(rows_panel, padded_cols, paired);
+}
+
 // to[cols, rows] = from[rows, cols] transposed; rows and cols are multiples of 4.
 inline void transpose(const uint32_t* from, int64_t rows, int64_t cols, uint32_t* to) {
   transpose_words(from, cols, rows, cols, to, rows);
+}
+
+// Stores 2 * kLanes adjacent elements of the contraction.
+HWY_INLINE void store_words(VF32 low, VF32 high, uint32_t* to) {
+#if SKEIN_ATTENTION_BF16_DOT
+  _mm512_store_si512(to, round_two(low, high));
+#else
+  hn::Store(hn::BitCast(Words(), low), Words(), to);
+  hn::Store(hn::BitCast(Words(), high), Words(), to + kLanes);
+#endif
 }
 
 // Stores kPack rows of a tile, 2 * kLanes columns at `col`, in the panels that are not null.
@@ -244,8 +273,8 @@ HWY_INLINE void store_panels(const VF32 (&tile)[kPack][2], int64_t row, int64_t 
 #if SKEIN_ATTENTION_BF16_DOT
   if (left != nullptr) {
     uint32_t* to = left + row * kBlockWords + col / 2;
-    _mm512_store_si512(to, round_two(tile[0][0], tile[0][1]));
-    _mm512_store_si512(to + kBlockWords, round_two(tile[1][0], tile[1][1]));
+    store_words(tile[0][0], tile[0][1], to);
+    store_words(tile[1][0], tile[1][1], to + kBlockWords);
   }
   if (right != nullptr) {
     alignas(64) static constexpr uint16_t kInterleave[32] = {
@@ -259,28 +288,33 @@ HWY_INLINE void store_panels(const VF32 (&tile)[kPack][2], int64_t row, int64_t 
     }
   }
 #else
-  uint32_t* to = (left != nullptr ? left : right) + row * kBlock + col;
-  for (int i = 0; i < 2; ++i) {
-    hn::Store(hn::BitCast(Words(), tile[0][i]), Words(), to + i * kLanes);
-  }
+  store_words(tile[0][0], tile[0][1], (left != nullptr ? left : right) + row * kBlock + col);
 #endif
 }
 
-// Sets the scores [keys, kBlock queries] of pairs that may not see each other to -infinity.
-inline void mask_scores(const int32_t* query_starts, const int32_t* key_starts, int64_t keys,
-                        int64_t first_query, int64_t first_key, bool causal, float* scores) {
+// Which of two positions may not be later than the other.
+enum class Causal { kNone, kRowsAreQueries, kRowsAreKeys };
+
+// Sets the scores [rows, columns], of kBlock a row, of pairs that may not see each other to
+// -infinity.
+inline void mask_scores(const int32_t* row_starts, const int32_t* column_starts, int64_t rows,
+                        int64_t columns, int64_t first_row, int64_t first_column, Causal causal,
+                        float* scores) {
   const hn::RebindToSigned<F32> i32;
-  for (int64_t key = 0; key < keys; ++key) {
-    const auto key_start = hn::Set(i32, key_starts[key]);
-    // Causal: query >= key position.
-    const auto earliest =
-        hn::Set(i32, causal ? static_cast<int32_t>(first_key + key - first_query) : 0);
-    for (int64_t col = 0; col < kBlock; col += kLanes) {
-      const auto query = hn::Iota(i32, static_cast<int32_t>(col));
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto row_start = hn::Set(i32, row_starts[row]);
+    const auto at_row = static_cast<int32_t>(first_row + row - first_column);
+    const auto earliest = hn::Set(i32, causal == Causal::kRowsAreKeys ? at_row : 0);
+    const auto latest =
+        hn::Set(i32, causal == Causal::kRowsAreQueries ? at_row : static_cast<int32_t>(kBlock));
+    for (int64_t col = 0; col < columns; col += kLanes) {
+      const auto column = hn::Iota(i32, static_cast<int32_t>(col));
+      const auto start = hn::LoadU(i32, column_starts + col);
       const auto hidden =
-          hn::Or(hn::VecFromMask(i32, hn::Ne(hn::LoadU(i32, query_starts + col), key_start)),
-                 hn::VecFromMask(i32, hn::Lt(query, earliest)));
-      float* at = scores + key * kBlock + col;
+          hn::Or(hn::VecFromMask(i32, hn::Ne(start, row_start)),
+                 hn::Or(hn::VecFromMask(i32, hn::Lt(column, earliest)),
+                        hn::VecFromMask(i32, hn::Gt(column, latest))));
+      float* at = scores + row * kBlock + col;
       const VF32 value = hn::Load(F32(), at);
       hn::Store(hn::IfThenElse(hn::RebindMask(F32(), hn::MaskFromVec(hidden)),
                                hn::Set(F32(), -std::numeric_limits<float>::infinity()), value),
