@@ -34,6 +34,15 @@ void round_values(const float* from, const uint32_t* noise, bfloat16* nearest, b
   }
 }
 
+void coarse_values(const float* from, float* powers, float* reciprocals, size_t count) {
+  const sm::F32 d;
+  for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+    const sm::VF32 value = hn::LoadU(d, from + i);
+    hn::StoreU(sm::coarse_exp2(value), d, powers + i);
+    hn::StoreU(sm::coarse_reciprocal(value), d, reciprocals + i);
+  }
+}
+
 void random_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t first, size_t count,
                   uint32_t* out) {
   std::vector<uint32_t> buffer(count + sm::kPhiloxSlack);
@@ -52,6 +61,7 @@ namespace skein {
 namespace {
 
 HWY_EXPORT(round_values);
+HWY_EXPORT(coarse_values);
 HWY_EXPORT(random_words);
 
 class Simd : public testing::Test {
@@ -132,6 +142,42 @@ TEST_F(Simd, ExpHoldsAtTheEnds) {
     EXPECT_EQ(got[4], INFINITY);
     EXPECT_EQ(got[5], INFINITY);
     EXPECT_TRUE(std::isnan(got[6]));
+  });
+}
+
+TEST_F(Simd, CoarseFunctionsAreWithinTheirBounds) {
+  std::vector<float> values;
+  for (double x = -126; x < 128; x += 0.00137) values.push_back(static_cast<float>(x));
+  for (double x = 1; x <= 0x1p125; x *= 1.000731) values.push_back(static_cast<float>(x));
+  const size_t count = values.size() / 16 * 16;
+  on_every_target([&] {
+    std::vector<float> powers(count), reciprocals(count);
+    HWY_DYNAMIC_DISPATCH(coarse_values)(values.data(), powers.data(), reciprocals.data(), count);
+    for (size_t i = 0; i < count; ++i) {
+      const double x = values[i];
+      if (x < 128) {
+        ASSERT_NEAR(powers[i] / std::exp2(x), 1, 3.1e-6) << x;
+      }
+      if (x >= 1) {
+        ASSERT_NEAR(reciprocals[i] * x, 1, 1e-5) << x;
+      }
+    }
+  });
+}
+
+TEST_F(Simd, CoarsePowersHoldAtTheEnds) {
+  std::vector<float> values = {0.0f,    1.0f,   -1.0f,     -126.0f, -126.01f,
+                               -150.0f, -1e30f, -INFINITY, NAN};
+  values.resize(16);
+  on_every_target([&] {
+    std::vector<float> got(16), unused(16);
+    HWY_DYNAMIC_DISPATCH(coarse_values)(values.data(), got.data(), unused.data(), 16);
+    EXPECT_EQ(got[0], 1.0f);
+    EXPECT_EQ(got[1], 2.0f);
+    EXPECT_EQ(got[2], 0.5f);
+    EXPECT_EQ(got[3], 0x1p-126f);
+    for (const int i : {4, 5, 6, 7}) EXPECT_EQ(got[i], 0.0f) << values[i];
+    EXPECT_TRUE(std::isnan(got[8]));
   });
 }
 

@@ -13,21 +13,27 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace sm = simd::HWY_NAMESPACE;
 using sm::VF32;
 
+// Of elements that are stored as T.
+template <typename T>
 HWY_INLINE VF32 sigmoid(VF32 x) {
   const sm::F32 d;
   const VF32 one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, sm::exp(hn::Neg(x))));
+  if constexpr (sizeof(T) == sizeof(bfloat16)) {
+    const VF32 power = hn::Mul(x, hn::Set(d, -1.44269504f));
+    const VF32 bounded = hn::Min(hn::Set(d, 125.0f), power);  // on x86, NaN passes through
+    return sm::coarse_reciprocal(hn::Add(one, sm::coarse_exp2(bounded)));
+  } else {
+    return hn::Div(one, hn::Add(one, sm::exp(hn::Neg(x))));
+  }
 }
 
 template <typename T>
 void forward_row(const T* gate, const T* up, T* y, size_t cols) {
   const sm::F32 d;
   const size_t step = hn::Lanes(d);
-  const VF32 one = hn::Set(d, 1.0f);
   for (size_t i = 0; i < cols; i += step) {
     const size_t n = HWY_MIN(step, cols - i);
-    const VF32 g = sm::load(d, gate + i, n);
-    const VF32 silu = hn::Div(g, hn::Add(one, sm::exp(hn::Neg(g))));
+    const VF32 g = sm::load(d, gate + i, n), silu = hn::Mul(g, sigmoid<T>(g));
     sm::store(hn::Mul(silu, sm::load(d, up + i, n)), d, y + i, n);
   }
 }
@@ -40,7 +46,7 @@ void backward_row(const T* dy, const T* gate, const T* up, T* dgate, T* dup, siz
   for (size_t i = 0; i < cols; i += step) {
     const size_t n = HWY_MIN(step, cols - i);
     const VF32 grad = sm::load(d, dy + i, n), g = sm::load(d, gate + i, n);
-    const VF32 s = sigmoid(g);
+    const VF32 s = sigmoid<T>(g);
     const VF32 grad_s = hn::Mul(grad, s);
     const VF32 slope = hn::MulAdd(g, hn::Sub(one, s), one);
     const VF32 grad_up = hn::Mul(grad_s, sm::load(d, up + i, n));

@@ -13,7 +13,7 @@ constexpr float kNoMaximum = -1e30f;
 // A query's sums are of 2^(score - offset). The offset follows its largest score only once that has
 // grown by this much, since to follow it means to rescale what was summed.
 constexpr float kMostLog2 = 8.0f;
-constexpr int64_t kStripQueries = 32;  // of two rows of tiles
+constexpr int64_t kStripQueries = 32;            // of two rows of tiles
 constexpr int64_t kColumnMultiple = kBlock / 2;  // two columns of tiles
 
 constexpr int64_t words_of(int64_t elements) { return (elements + kPack - 1) / kPack; }
@@ -102,8 +102,8 @@ HWY_NOINLINE void softmax_step(const ForwardScratch& scratch, int64_t first_quer
     }
     float* sums = state.sums + query * kLanes;
     if (!hn::AllFalse(d, hn::Gt(largest, hn::Set(d, state.limit[query])))) {
-      move_offset(largest, log2_scale, begun, padded_dim, state.offset + query,
-                  state.limit + query, sums, state.out + query * padded_dim);
+      move_offset(largest, log2_scale, begun, padded_dim, state.offset + query, state.limit + query,
+                  sums, state.out + query * padded_dim);
     }
     const VF32 offset = hn::Set(d, state.offset[query] * log2_scale);
     VF32 low_sum = hn::Load(d, sums), high_sum = hn::Zero(d);
@@ -188,8 +188,7 @@ void finish_queries(const Problem& problem, int64_t sequence, int64_t head,
         state.offset[i] * problem.scale + std::log(sum);
     const VF32 inverse = hn::Set(d, 1.0f / sum);
     const float* out = state.out + i * problem.padded_dim();
-    T* to =
-        problem.o.as<T>() + (first_row + i) * problem.o.row_stride + head * problem.head_dim;
+    T* to = problem.o.as<T>() + (first_row + i) * problem.o.row_stride + head * problem.head_dim;
     for (int64_t dim = 0; dim < problem.head_dim; dim += kLanes) {
       store(hn::Mul(hn::Load(d, out + dim), inverse), d, to + dim,
             std::min<int64_t>(kLanes, problem.head_dim - dim));

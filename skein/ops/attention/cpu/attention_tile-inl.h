@@ -135,8 +135,8 @@ HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const ui
   }
   if constexpr (kTileVectors > 2) {
     if (columns - col >= 2 * kLanes) {
-      product_columns<kStart, 2>(rows, steps, left, left_stride, right + col, right_stride,
-                                 c + col, c_stride);
+      product_columns<kStart, 2>(rows, steps, left, left_stride, right + col, right_stride, c + col,
+                                 c_stride);
       col += 2 * kLanes;
     }
   }
@@ -154,19 +154,7 @@ inline void fill_steps(uint32_t* panel, int64_t steps) {
 
 // 2^x; 0 far below 0, and NaN stays NaN.
 #if SKEIN_ATTENTION_BF16_DOT
-// To 3e-6, a thousandth of what bf16 rounds: a polynomial of degree 4 that is exact at 0 and has the
-// least relative error on [0, 1]. 0 below -126, since subnormals are slow.
-HWY_INLINE VF32 exp2(VF32 x) {
-  const F32 d;
-  const VF32 f{_mm512_reduce_ps(x.raw, _MM_FROUND_TO_NEG_INF)};  // x - floor(x)
-  VF32 p = hn::Set(d, 0.013426686f);
-  p = hn::MulAdd(p, f, hn::Set(d, 0.052242473f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0.24128021f));
-  p = hn::MulAdd(p, f, hn::Set(d, 0.69304484f));
-  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
-  const __mmask16 is_large = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
-  return VF32{_mm512_maskz_scalef_ps(is_large, p.raw, x.raw)};  // p 2^floor(x)
-}
+HWY_INLINE VF32 exp2(VF32 x) { return coarse_exp2(x); }
 #else
 // To 1.5 ulp for x < 127; 0 below -125. The polynomial of degree 6 interpolates (2^f - 1) / f at the
 // Chebyshev nodes of |f| <= 1/2.
@@ -310,10 +298,9 @@ inline void mask_scores(const int32_t* row_starts, const int32_t* column_starts,
     for (int64_t col = 0; col < columns; col += kLanes) {
       const auto column = hn::Iota(i32, static_cast<int32_t>(col));
       const auto start = hn::LoadU(i32, column_starts + col);
-      const auto hidden =
-          hn::Or(hn::VecFromMask(i32, hn::Ne(start, row_start)),
-                 hn::Or(hn::VecFromMask(i32, hn::Lt(column, earliest)),
-                        hn::VecFromMask(i32, hn::Gt(column, latest))));
+      const auto hidden = hn::Or(hn::VecFromMask(i32, hn::Ne(start, row_start)),
+                                 hn::Or(hn::VecFromMask(i32, hn::Lt(column, earliest)),
+                                        hn::VecFromMask(i32, hn::Gt(column, latest))));
       float* at = scores + row * kBlock + col;
       const VF32 value = hn::Load(F32(), at);
       hn::Store(hn::IfThenElse(hn::RebindMask(F32(), hn::MaskFromVec(hidden)),
