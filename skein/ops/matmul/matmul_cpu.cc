@@ -1,5 +1,7 @@
 #include "skein/ops/matmul/matmul_cpu.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <array>
 
@@ -15,6 +17,7 @@ constexpr int64_t kTaskRows = kMatmulPanelRows;
 constexpr int64_t kTaskCols = 256;
 constexpr int64_t kDepthBlockSteps = 128;
 constexpr int64_t kPackSteps = 128;  // of a task
+constexpr int64_t kBandBytes = 512 << 10;
 // Packed operands stay within the last-level cache.
 constexpr int64_t kMaxPackedBytes = 4 << 20;
 // A longer summed dim is cut into pieces of this many steps where both packed operands then fit.
@@ -133,6 +136,7 @@ struct TeamMember {
   explicit TeamMember(Team& team)
       : pack_b(team.pack_b), pack_a(team.pack_a), multiply(team.multiply) {}
   TeamTasks::Member pack_b, pack_a, multiply;
+  const int64_t size = omp_get_num_threads();
 };
 
 // One product, or a piece of it, whose packed B, packed A and unfinished sums share `scratch`;
@@ -221,14 +225,27 @@ class Product {
         blocking_.pack_a ? kTaskRows : round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
     const int64_t col_tasks = ceil_div(cols, kTaskCols);
     const int64_t task_cols = round_up(ceil_div(cols, col_tasks), kernel_.panel_cols);
+    const int64_t band = tasks_of_a_band(row_tasks, task_rows);
     team_.multiply.run(row_tasks * col_tasks, [&](int64_t task) {
-      const int64_t row = task / col_tasks * task_rows, col = task % col_tasks * task_cols;
+      const int64_t first = task / (band * col_tasks) * band;  // of this band
+      const int64_t in_band = task - first * col_tasks, height = std::min(band, row_tasks - first);
+      const int64_t row = (first + in_band % height) * task_rows;
+      const int64_t col = in_band / height * task_cols;
       const int num_rows = static_cast<int>(std::min(task_rows, rows - row));
       const int num_cols = static_cast<int>(std::min(task_cols, cols - col));
       if (num_rows > 0 && num_cols > 0) {
         run_task(first_row, row, num_rows, first_col, col, num_cols);
       }
     });
+  }
+
+  // A band of row tasks goes through all columns before the next one: its rows of A stay in L2, and
+  // a task's columns of B until all rows of the band have met them. Each thread begins with bands of
+  // its own.
+  int64_t tasks_of_a_band(int64_t row_tasks, int64_t task_rows) const {
+    const int64_t fit = kBandBytes / (task_rows * blocking_.steps * 4);
+    const int64_t bands = ceil_div(row_tasks, std::max<int64_t>(fit, 1));
+    return ceil_div(row_tasks, round_up(bands, team_.size));
   }
 
   MatmulTiles tiles(const MatmulTerm& term, int64_t first_row, int64_t row, int64_t step,
