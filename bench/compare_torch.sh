@@ -4,7 +4,8 @@
 #   bench/compare_torch.sh [SIZE…]          SIZE: a, b (default: both)
 #
 # PYTHON     a python with torch (default python3)         ROUNDS   how often each runs (3)
-# SEQUENCES  per step (8)    MICRO    PyTorch's sequences per forward (1: its fastest on a CPU)
+# SEQUENCES  per step (8)
+# MICRO, SKEIN_MICRO  PyTorch's and Skein's sequences per forward (1; where products are fast, 4 is faster for both)
 # STEPS      measured per run (4)                          SKEIN    build/train_bench
 # DTYPES     of PyTorch: bf16, fp32 or both; default bf16 where the CPU has products of it, else fp32,
 #            which is far faster there (Skein runs in bf16-sr)
@@ -22,6 +23,7 @@ PYTHON=${PYTHON:-python3}
 ROUNDS=${ROUNDS:-3}
 SEQUENCES=${SEQUENCES:-8}
 MICRO=${MICRO:-1}
+SKEIN_MICRO=${SKEIN_MICRO:-1}
 STEPS=${STEPS:-4}
 SKEIN=${SKEIN:-build/train_bench}
 has_bf16=$(grep -c -m 1 -w -E 'avx512_bf16|amx_bf16' /proc/cpuinfo || true)
@@ -68,7 +70,7 @@ print(f"PyTorch    {torch.__version__}, {torch.backends.cpu.get_cpu_capability()
 for size in "${sizes[@]}"; do
   common=(--size "$size" --sequences "$SEQUENCES" --steps "$STEPS")
   for ((round = 0; round < ROUNDS; ++round)); do
-    run "$size" skein "$SKEIN" "${common[@]}"
+    run "$size" skein "$SKEIN" --micro "$SKEIN_MICRO" "${common[@]}"
     for dtype in $DTYPES; do
       for mode in eager compile; do
         run "$size" "torch-$mode-$dtype" "$PYTHON" bench/compare_torch.py --mode $mode \

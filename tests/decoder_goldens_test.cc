@@ -11,42 +11,15 @@
 #include "skein/infer/inference.h"
 #include "skein/ops/ops.h"
 #include "skein/train/step_runner.h"
+#include "tests/golden_training.h"
 
 namespace skein {
 namespace {
-
-fs::path goldens() {
-  const char* elsewhere = std::getenv("SKEIN_TEST_GOLDENS");
-  return elsewhere ? fs::path(elsewhere) : fs::path(SKEIN_SOURCE_DIR) / "tests/goldens";
-}
-const fs::path kGoldens = goldens();
 
 std::unique_ptr<Device> test_device() {
   const char* kind = std::getenv("SKEIN_TEST_DEVICE");
   if (kind == nullptr) return make_device({.kind = "cpu", .threads = 2});
   return make_device({.kind = kind});
-}
-
-Batch golden_batch(const Json& training, int64_t step) {
-  const auto& rows = training.at("rows");
-  const auto per_step = training.at("rows_per_step").get<int64_t>();
-  Batch batch(0, per_step, static_cast<int64_t>(rows.at(0).at("tokens").size()));
-  batch.num_label_tokens = 0;
-  const auto num_rows = static_cast<int64_t>(rows.size());
-  for (int64_t r = 0; r < per_step; ++r) {
-    const Json& row = rows.at(static_cast<size_t>((step * per_step + r) % num_rows));
-    const auto starts = row.at("document_starts").get<std::vector<int32_t>>();
-    for (int64_t t = 0; t < batch.sequence_length; ++t) {
-      const auto at = static_cast<size_t>(r * batch.sequence_length + t);
-      batch.tokens[at] = row.at("tokens").at(t);
-      batch.labels[at] = row.at("labels").at(t);
-      batch.positions[at] = row.at("positions").at(t);
-      batch.attention_starts[at] =
-          *std::prev(std::upper_bound(starts.begin(), starts.end(), static_cast<int32_t>(t)));
-      batch.num_label_tokens += batch.labels[at] != kNoLabel ? 1 : 0;
-    }
-  }
-  return batch;
 }
 
 class DecoderGoldens : public ::testing::TestWithParam<std::string> {
@@ -78,20 +51,6 @@ TEST(DecoderImport, ShardedBfloat16FolderOfTransformers) {
 
 TEST(DecoderImport, ShardedFloat16FolderOfTransformers) {
   expect_scores(kGoldens / "llama/import_float16");
-}
-
-StepSpec golden_spec(const Json& training, const DecoderConfig& model) {
-  const Json& optimizer = training.at("optimizer");
-  StepSpec spec;
-  spec.model = model;
-  spec.sequence_length = static_cast<int64_t>(training.at("rows").at(0).at("tokens").size());
-  spec.micro_batches = golden_batch(training, 0).sequences;
-  spec.update.beta1 = optimizer.at("beta1");
-  spec.update.beta2 = optimizer.at("beta2");
-  spec.update.epsilon = optimizer.at("epsilon");
-  spec.update.weight_decay = optimizer.at("weight_decay");
-  spec.update.clip_norm = optimizer.at("clip_norm");
-  return spec;
 }
 
 // The run that a golden is of, at its beginning.

@@ -11,6 +11,8 @@ namespace {
 
 // One progress mark per so many ops, so that the marks cost little beside the ops.
 constexpr size_t kInstructionsBetweenBreadcrumbs = 32;
+// To start a recording of one op takes no less than to start the op.
+constexpr size_t kFewestToRecord = 2;
 
 std::string describe(const Instruction& instruction) {
   std::string text = fmt::format("[{}]", instruction.op->name);
@@ -84,9 +86,29 @@ void Executor::bind(const Program& program) {
     bound.places = places;
     for (const Instruction& instruction : program.instructions) {
       bound.instructions.push_back(bind(instruction, slot));
-      bound.communicates |= bound.instructions.back().call.communicator != nullptr;
     }
+    bound.pieces = pieces_of(bound.instructions);
   }
+}
+
+std::vector<Executor::Piece> Executor::pieces_of(
+    const std::vector<BoundInstruction>& instructions) {
+  const auto communicates = [](const BoundInstruction& bound) {
+    return bound.call.communicator != nullptr;
+  };
+  const bool any = std::any_of(instructions.begin(), instructions.end(), communicates);
+  // Work under way on a channel may begin in one piece and end in another, which only what is
+  // recorded whole may hold.
+  const auto stays_out = [&](const BoundInstruction& bound) {
+    return communicates(bound) || (any && bound.call.ticket != nullptr);
+  };
+  std::vector<Piece> pieces;
+  for (size_t begin = 0, end = 0; begin < instructions.size(); begin = end) {
+    const bool out = stays_out(instructions[begin]);
+    while (end < instructions.size() && stays_out(instructions[end]) == out) ++end;
+    pieces.push_back({begin, end, !out && end - begin >= kFewestToRecord, {}});
+  }
+  return pieces;
 }
 
 std::vector<int64_t> Executor::name_places(const Program& program) {
@@ -170,24 +192,26 @@ void Executor::run_before(std::string_view program, std::string_view op,
 }
 
 void Executor::start(BoundProgram& program, int64_t slot) {
-  heartbeat::tick();  // of a recorded program nothing else is seen here
   if (profiling_) return run_profiled(program, slot);
-  Replay& replay = program.replays[facts_.one_document_each ? 1 : 0];
-  if (replay.ran && !program.communicates && replay.recording == nullptr && !device_.checks_ops()) {
-    replay.recording = device_.record([&] { run_steps(program); });
-  }
-  replay.ran = true;
   device_.begin_range(program.program->name);
-  if (replay.recording != nullptr) {
-    replay.recording->replay();
-  } else {
-    run_steps(program);
-  }
+  for (Piece& piece : program.pieces) run_piece(program, piece);
   device_.end_range();
 }
 
-void Executor::run_steps(const BoundProgram& program) {
-  for (size_t i = 0; i < program.instructions.size(); ++i) {
+void Executor::run_piece(const BoundProgram& program, Piece& piece) {
+  if (!piece.is_recorded || device_.checks_ops()) return run_steps(program, piece);
+  Replay& replay = piece.replays[facts_.one_document_each ? 1 : 0];
+  if (replay.ran && replay.recording == nullptr) {
+    replay.recording = device_.record([&] { run_steps(program, piece); });
+  }
+  replay.ran = true;
+  if (replay.recording == nullptr) return run_steps(program, piece);
+  heartbeat::tick();  // all that is seen of it here
+  replay.recording->replay();
+}
+
+void Executor::run_steps(const BoundProgram& program, const Piece& piece) {
+  for (size_t i = piece.begin; i < piece.end; ++i) {
     const BoundInstruction& bound = program.instructions[i];
     if (bound.before) bound.before();
     try {

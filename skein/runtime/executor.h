@@ -133,13 +133,19 @@ class Executor {
     bool ran = false;
     std::unique_ptr<Recording> recording;
   };
+  // Neighbouring instructions that a device records together, or that are all started one by one.
+  // Collectives are: whoever waits for their peers must be able to name them, and to give up.
+  struct Piece {
+    size_t begin, end;
+    bool is_recorded;
+    std::array<Replay, 2> replays;  // [facts.one_document_each]
+  };
   // A program bound to one of its slots.
   struct BoundProgram {
     std::vector<BoundInstruction> instructions;
     const Program* program = nullptr;
     std::vector<int64_t> places;  // one per kInstructionsBetweenBreadcrumbs
-    bool communicates = false;
-    std::array<Replay, 2> replays;  // [facts.one_document_each]
+    std::vector<Piece> pieces;
   };
   void release_arenas();
   View sized_view(std::string_view name, int64_t bytes) const;
@@ -147,8 +153,10 @@ class Executor {
   BoundInstruction bind(const Instruction& instruction, int64_t slot);
   Communicator* communicator_of(const Instruction& instruction) const;  // null: it needs none
   std::vector<int64_t> name_places(const Program& program);
+  static std::vector<Piece> pieces_of(const std::vector<BoundInstruction>& instructions);
   void start(BoundProgram& program, int64_t slot);
-  void run_steps(const BoundProgram& program);
+  void run_piece(const BoundProgram& program, Piece& piece);
+  void run_steps(const BoundProgram& program, const Piece& piece);
   void run_profiled(const BoundProgram& program, int64_t slot);
   void pass_breadcrumb(const BoundProgram& program, size_t instruction);
   void run_instruction(const BoundInstruction& bound);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "skein/base/error.h"
+#include "skein/comm/local/local_communicator.h"
 #include "skein/runtime/cpu/cpu_device.h"
 #include "skein/runtime/host_memory.h"
 #include "skein/runtime/null/null_device.h"
@@ -54,6 +55,77 @@ TEST(Executor, ArenasBeginAtZero) {
   std::array<float, 4> w{1, 1, 1, 1};
   executor.download("w", w.data(), sizeof(w));
   EXPECT_EQ(w, (std::array<float, 4>{}));
+}
+
+// Records what is started, and starts it anew.
+class RecordingDevice : public CpuDevice {
+ public:
+  using CpuDevice::CpuDevice;
+  std::unique_ptr<Recording> record(const std::function<void()>& steps) override {
+    struct Again : Recording {
+      Again(std::function<void()> what, int& count) : steps(std::move(what)), replays(count) {}
+      void replay() override {
+        ++replays;
+        steps();
+      }
+      std::function<void()> steps;
+      int& replays;
+    };
+    ++recorded;
+    return std::make_unique<Again>(steps, replays);
+  }
+  int recorded = 0, replays = 0;
+};
+
+// The places in memory that "plus" wrote, in order.
+std::vector<int64_t>& written() {
+  static std::vector<int64_t> places;
+  return places;
+}
+
+// `ops`: p an op of the device, c one that communicates, w one that waits for work of before.
+ProgramSet mixed_program(std::string_view ops) {
+  ProgramSet set = one_step();
+  const Instruction plus = set.programs[0].instructions[0];
+  set.programs[0].instructions.clear();
+  for (const char op : ops) {
+    Instruction& instruction = set.programs[0].instructions.emplace_back(plus);
+    const int64_t place = 64 + 16 * std::ssize(set.programs[0].instructions);
+    instruction.outputs = {Operand{Arena::kInputs, place, DType::kF32, {4}, 4}};
+    if (op == 'c') instruction.attrs.set("axis", "tp");
+    if (op == 'w') instruction.attrs.set("channel", int64_t{0});
+  }
+  return set;
+}
+
+int pieces_recorded_of(std::string_view ops, int expected_replays) {
+  written().clear();
+  RecordingDevice device(
+      0, KernelTable{{"plus", {.run = [](const KernelCall& call) {
+                        written().push_back(reinterpret_cast<int64_t>(call.outputs[0].data));
+                      }}}});
+  Communicators groups;
+  groups["tp"] = std::make_unique<LocalCommunicator>("tp");
+  const ProgramSet set = mixed_program(ops);
+  Executor executor(device, set, &groups);
+  executor.run("forward");
+  const std::vector<int64_t> once = written();
+  EXPECT_EQ(once.size(), ops.size());
+  for (int run = 2; run <= 3; ++run) {
+    written().clear();
+    executor.run("forward");
+    EXPECT_EQ(written(), once) << ops << ", run " << run;
+  }
+  EXPECT_EQ(device.replays, expected_replays) << ops;
+  return device.recorded;
+}
+
+TEST(Executor, RecordsWhatLiesBetweenCollectives) {
+  EXPECT_EQ(pieces_recorded_of("ppp", 2), 1);
+  EXPECT_EQ(pieces_recorded_of("pwp", 2), 1);       // begins and ends within the piece
+  EXPECT_EQ(pieces_recorded_of("ppcpppcp", 4), 2);  // one op is started as quickly
+  EXPECT_EQ(pieces_recorded_of("cppwppc", 4), 2);   // may end what another piece began
+  EXPECT_EQ(pieces_recorded_of("ccpc", 0), 0);
 }
 
 TEST(Executor, NamesTheOpThatTheDeviceLacks) {

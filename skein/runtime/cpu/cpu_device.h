@@ -5,7 +5,7 @@
 
 namespace skein {
 
-class CpuDevice final : public Device {
+class CpuDevice : public Device {
  public:
   // Sets the OpenMP thread count of the process, since there is only one pool. `arithmetic` names
   // what decides how its kernels round (Device::arithmetic).
