@@ -37,8 +37,8 @@ double best_flops(int64_t size, double seconds, const std::function<void()>& pro
   return 2.0 * static_cast<double>(size * size * size) / best_seconds;
 }
 
-// A square matrix that begins with a cache line, as those of training do. Normal numbers of moderate
-// size: some CPUs are slower on subnormals, or faster on zeros.
+// A square matrix that begins with a cache line, as those of training do. Normal numbers of
+// moderate size: some CPUs are slower on subnormals, or faster on zeros.
 class Operand {
  public:
   Operand(DType dtype, int64_t size)

@@ -240,8 +240,8 @@ class Product {
   }
 
   // A band of row tasks goes through all columns before the next one: its rows of A stay in L2, and
-  // a task's columns of B until all rows of the band have met them. Each thread begins with bands of
-  // its own.
+  // a task's columns of B until all rows of the band have met them. Each thread begins with bands
+  // of its own.
   int64_t tasks_of_a_band(int64_t row_tasks, int64_t task_rows) const {
     const int64_t fit = kBandBytes / (task_rows * blocking_.steps * 4);
     const int64_t bands = ceil_div(row_tasks, std::max<int64_t>(fit, 1));

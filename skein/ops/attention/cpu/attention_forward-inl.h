@@ -1,8 +1,8 @@
 // The forward block kernel of attention; included like attention_tile-inl.h.
 //
 // Scores are [queries, keys]: probabilities are then the left panel of the next product, and its
-// result lies as it is stored. Queries go strip by strip, so that what a strip works on stays in the
-// L1 cache.
+// result lies as it is stored. Queries go strip by strip, so that what a strip works on stays in
+// the L1 cache.
 SKEIN_ATTENTION_BEGIN
 
 constexpr float kLog2E = 1.4426950408889634f;

@@ -156,8 +156,8 @@ inline void fill_steps(uint32_t* panel, int64_t steps) {
 #if SKEIN_ATTENTION_BF16_DOT
 HWY_INLINE VF32 exp2(VF32 x) { return coarse_exp2(x); }
 #else
-// To 1.5 ulp for x < 127; 0 below -125. The polynomial of degree 6 interpolates (2^f - 1) / f at the
-// Chebyshev nodes of |f| <= 1/2.
+// To 1.5 ulp for x < 127; 0 below -125. The polynomial of degree 6 interpolates (2^f - 1) / f at
+// the Chebyshev nodes of |f| <= 1/2.
 HWY_INLINE VF32 exp2(VF32 x) {
   const F32 d;
   const VF32 magic = hn::Set(d, 0x1.8p23f);  // rounds to an integer in the low bits
