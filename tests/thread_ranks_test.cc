@@ -21,6 +21,7 @@ constexpr int64_t kSteps =
 struct Layout {
   const char* name;
   int64_t pp, dp, cp, tp, zero;
+  bool offloads = false;
   Mesh mesh() const { return Mesh::standard(pp, dp, cp, tp); }
 };
 
@@ -37,6 +38,7 @@ StepSpec rank_spec(const Json& training, const DecoderConfig& model, const Layou
   spec.layout.reduction_width = layout.dp;
   spec.layout.zero = layout.zero;
   spec.micro_batches /= layout.dp;
+  if (layout.offloads) spec.offload_activations = OffloadOptions{.least_bytes = 1};
   return spec;
 }
 
@@ -98,6 +100,7 @@ Losses train(const fs::path& folder, const Layout& layout) {
 class ThreadRanks : public testing::TestWithParam<Layout> {};
 
 TEST_P(ThreadRanks, TrainAsTransformersDoes) {
+  unsetenv("SKEIN_GRAPHS");
   const fs::path folder = kGoldens / "llama/grouped_query_documents";
   const Losses found = train(folder, GetParam());
   ASSERT_EQ(std::ssize(found), kSteps);
@@ -117,7 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Layout{"Tensor2", 1, 1, 1, 2, 1}, Layout{"Context2", 1, 1, 2, 1, 1},
                     Layout{"Pipeline2", 2, 1, 1, 1, 1}, Layout{"Data2", 1, 2, 1, 1, 1},
                     Layout{"Data2Zero3", 1, 2, 1, 1, 3}, Layout{"Data2Tensor2", 1, 2, 1, 2, 2},
-                    Layout{"Pipeline2Tensor2", 2, 1, 1, 2, 1}),
+                    Layout{"Pipeline2Tensor2", 2, 1, 1, 2, 1},
+                    Layout{"Tensor2Offloads", 1, 1, 1, 2, 1, true}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 // One progress mark per so many ops, so that the marks cost little beside the ops.
 constexpr size_t kInstructionsBetweenBreadcrumbs = 32;
-// To start a recording of one op takes no less than to start the op.
+// Between two collectives: to start a recording of one op takes no less than to start the op.
 constexpr size_t kFewestToRecord = 2;
 
 std::string describe(const Instruction& instruction) {
@@ -106,7 +106,7 @@ std::vector<Executor::Piece> Executor::pieces_of(
   for (size_t begin = 0, end = 0; begin < instructions.size(); begin = end) {
     const bool out = stays_out(instructions[begin]);
     while (end < instructions.size() && stays_out(instructions[end]) == out) ++end;
-    pieces.push_back({begin, end, !out && end - begin >= kFewestToRecord, {}});
+    pieces.push_back({begin, end, !out && (!any || end - begin >= kFewestToRecord), {}});
   }
   return pieces;
 }

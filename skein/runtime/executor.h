@@ -1,6 +1,7 @@
 // Runs programs: a loop over bound instructions. Everything is allocated and prepared at
 // construction. On a device that captures (CUDA graphs), a program runs op by op the first time and
-// is replayed from then on, unless it communicates; so it is for each of the facts of the data.
+// is replayed from then on, one that communicates in pieces between its collectives; so it is for
+// each of the facts of the data.
 //
 // Errors  kNoSpace where an arena does not fit; kUnsupported where the device has no kernel for an
 //         op; kPeerLost, unchanged, from an op that communicates.

@@ -122,6 +122,7 @@ int pieces_recorded_of(std::string_view ops, int expected_replays) {
 
 TEST(Executor, RecordsWhatLiesBetweenCollectives) {
   EXPECT_EQ(pieces_recorded_of("ppp", 2), 1);
+  EXPECT_EQ(pieces_recorded_of("p", 2), 1);
   EXPECT_EQ(pieces_recorded_of("pwp", 2), 1);       // begins and ends within the piece
   EXPECT_EQ(pieces_recorded_of("ppcpppcp", 4), 2);  // one op is started as quickly
   EXPECT_EQ(pieces_recorded_of("cppwppc", 4), 2);   // may end what another piece began

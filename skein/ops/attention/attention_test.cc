@@ -290,6 +290,8 @@ TEST(Attention, LongSequences) {
 TEST(Attention, LargeScores) {
   for (const double scale : {3.0, 20.0}) {
     check_forward({.sequence_length = 150, .head_dim = 64, .scale = scale}, 1e-4);
+    // Offsets move in later blocks, too.
+    check_forward({.sequence_length = 400, .head_dim = 64, .dtype = DType::kBF16, .scale = scale});
   }
 }
 

@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kTaskRows = kMatmulPanelRows;
 constexpr int64_t kTaskCols = 256;
 constexpr int64_t kDepthBlockSteps = 128;
-constexpr int64_t kPackSteps = 128;  // of a task
-constexpr int64_t kBandBytes = 512 << 10;
+constexpr int64_t kPackSteps = 128;        // of a task
+constexpr int64_t kBandBytes = 512 << 10;  // of A, beside a task's columns of B in L2
 // Packed operands stay within the last-level cache.
 constexpr int64_t kMaxPackedBytes = 4 << 20;
 // A longer summed dim is cut into pieces of this many steps where both packed operands then fit.
@@ -240,10 +240,10 @@ class Product {
   }
 
   // A band of row tasks goes through all columns before the next one: its rows of A stay in L2, and
-  // a task's columns of B until all rows of the band have met them. Each thread begins with bands
-  // of its own.
+  // a task's columns of B until all rows of the band have met them. Each thread begins with about
+  // as many bands.
   int64_t tasks_of_a_band(int64_t row_tasks, int64_t task_rows) const {
-    const int64_t fit = kBandBytes / (task_rows * blocking_.steps * 4);
+    const int64_t fit = kBandBytes / std::max<int64_t>(task_rows * blocking_.steps * 4, 1);
     const int64_t bands = ceil_div(row_tasks, std::max<int64_t>(fit, 1));
     return ceil_div(row_tasks, round_up(bands, team_.size));
   }

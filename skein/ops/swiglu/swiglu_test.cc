@@ -55,6 +55,29 @@ TEST(Swiglu, IsFiniteForHugeGates) {
   }
 }
 
+// In bf16 powers and reciprocals are coarse, which must not show, however large the gate is.
+TEST(Swiglu, RoundsToBf16ForEveryGate) {
+  const int64_t count = 4000;
+  const Tensor gate = make_tensor(DType::kBF16, {1, count}, [](int64_t i) {
+    const double near = (static_cast<double>(i) - 2000) * 0.04;
+    return i % 4 == 0 && near > 0 ? near * near * near : near;  // up to half a million
+  });
+  const Tensor one = make_tensor(DType::kBF16, {1, count}, [](int64_t) { return 1.0; });
+  const OpCase test{.op = &kSwiglu, .inputs = {gate, one}, .reference = reference};
+  BuiltCase built = build(test, 1);
+  const SingleNodeBackward backward(built.graph, test, built.inputs);
+  const GraphRun run(built.graph, built.inputs, {});
+  const std::vector<double> y = run.read(built.graph.nodes()[0].outputs[0]);
+  const Tensor grad_y = random_tensor(DType::kBF16, {1, count}, 900);  // what backward takes
+  const std::vector<double> dgate = run.read(backward.grad(0));
+  for (int64_t i = 0; i < count; ++i) {
+    const double g = gate[i], s = 1 / (1 + std::exp(-g));
+    ASSERT_NEAR(y[i], g * s, 0x1.1p-8 * std::abs(g * s) + 1e-35) << "gate " << g;
+    const double want = grad_y[i] * s * (1 + g / (1 + std::exp(g)));
+    ASSERT_NEAR(dgate[i], want, 0x1.1p-8 * std::abs(want) + 1e-5 * std::abs(grad_y[i] * s)) << g;
+  }
+}
+
 TEST(Swiglu, FindsTheLargestMagnitudeWhenAsked) {
   for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 7}, {9, 1408}, {5, 2600}}) {
     for (const OpDef* op : {&kSwiglu, &kSwigluBackward}) {

@@ -1,5 +1,5 @@
 // The backward block kernel of attention; included like attention_tile-inl.h, after the forward
-// kernel, and transposed like it.
+// kernel. Its scores are [keys, queries].
 SKEIN_ATTENTION_BEGIN
 
 #if SKEIN_ATTENTION_TILES

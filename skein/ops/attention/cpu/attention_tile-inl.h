@@ -13,7 +13,6 @@ using namespace simd::HWY_NAMESPACE;  // NOLINT: F32, VF32, load, store
 
 using Words = hn::RebindToUnsigned<F32>;
 constexpr int64_t kLanes = hn::MaxLanes(F32());
-constexpr int64_t kBlockVectors = kBlock / kLanes;
 #if HWY_MAX_BYTES == 64
 constexpr int kTileRows = 8, kTileVectors = 2;
 #else
@@ -253,30 +252,26 @@ HWY_INLINE void store_words(VF32 low, VF32 high, uint32_t* to) {
 #endif
 }
 
-// Stores kPack rows of a tile, 2 * kLanes columns at `col`, in the panels that are not null.
+// Stores kPack rows of a tile, 2 * kLanes columns at `col`, in the left panel, and in the right one
+// where it is not null.
 //   left   contracts over columns: [rows][kBlockWords]
 //   right  contracts over rows: [rows / kPack][kBlock]; the same memory as `left` with fp32 panels
 HWY_INLINE void store_panels(const VF32 (&tile)[kPack][2], int64_t row, int64_t col, uint32_t* left,
-                             uint32_t* right) {
+                             [[maybe_unused]] uint32_t* right) {
+  for (int64_t i = 0; i < kPack; ++i) {
+    store_words(tile[i][0], tile[i][1], left + (row + i) * kBlockWords + col / kPack);
+  }
 #if SKEIN_ATTENTION_BF16_DOT
-  if (left != nullptr) {
-    uint32_t* to = left + row * kBlockWords + col / 2;
-    store_words(tile[0][0], tile[0][1], to);
-    store_words(tile[1][0], tile[1][1], to + kBlockWords);
+  if (right == nullptr) return;
+  alignas(64) static constexpr uint16_t kInterleave[32] = {
+      0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const __m512i order = _mm512_load_si512(kInterleave);
+  uint32_t* to = right + row / 2 * kBlock + col;
+  for (int i = 0; i < 2; ++i) {
+    const __m512i words = round_two(tile[0][i], tile[1][i]);
+    _mm512_store_si512(to + i * kLanes, _mm512_permutexvar_epi16(order, words));
   }
-  if (right != nullptr) {
-    alignas(64) static constexpr uint16_t kInterleave[32] = {
-        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    const __m512i order = _mm512_load_si512(kInterleave);
-    uint32_t* to = right + row / 2 * kBlock + col;
-    for (int i = 0; i < 2; ++i) {
-      const __m512i words = round_two(tile[0][i], tile[1][i]);
-      _mm512_store_si512(to + i * kLanes, _mm512_permutexvar_epi16(order, words));
-    }
-  }
-#else
-  store_words(tile[0][0], tile[0][1], (left != nullptr ? left : right) + row * kBlock + col);
 #endif
 }
 
