@@ -5,7 +5,8 @@
 #
 # PYTHON     a python with torch (default python3)         ROUNDS   how often each runs (3)
 # SEQUENCES  per step (8)
-# MICRO, SKEIN_MICRO  PyTorch's and Skein's sequences per forward (1; where products are fast, 4 is faster for both)
+# MICRO, SKEIN_MICRO  sequences per forward of PyTorch and of Skein (1; where products are fast, 4 is
+#            faster for both)
 # STEPS      measured per run (4)                          SKEIN    build/train_bench
 # DTYPES     of PyTorch: bf16, fp32 or both; default bf16 where the CPU has products of it, else fp32,
 #            which is far faster there (Skein runs in bf16-sr)

@@ -6,8 +6,6 @@
 namespace skein {
 namespace {
 
-using Overrides = std::vector<std::string>;
-
 // The job, with a run `good` of two checkpoints (steps 2 and 4) and its export.
 struct GoodJob : TinyJob {
   GoodJob() {

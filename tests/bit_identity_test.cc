@@ -13,13 +13,6 @@ const TinyJob& job() {
   return job;
 }
 
-using Overrides = std::vector<std::string>;
-
-Overrides operator+(Overrides a, const Overrides& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // The run's curve and last checkpoint are those of the reference.
 void expect_same_bits(const std::string& reference, const std::string& name, int64_t steps) {
   const auto expected = read_curve(job().run(reference));

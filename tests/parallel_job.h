@@ -10,13 +10,6 @@
 
 namespace skein {
 
-using Overrides = std::vector<std::string>;
-
-inline Overrides operator+(Overrides a, const Overrides& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 using Curve = std::map<int64_t, std::string>;  // read_curve's
 
 // A model of 8 heads, 8 sequences of 32 tokens a step, 8 virtual ranks. The epsilon of its norms

@@ -5,8 +5,6 @@
 namespace skein {
 namespace {
 
-using Overrides = std::vector<std::string>;
-
 const TinyJob& job() {
   static const TinyJob job;
   return job;

@@ -12,13 +12,6 @@ const TinyJob& job() {
   return job;
 }
 
-using Overrides = std::vector<std::string>;
-
-Overrides operator+(Overrides a, const Overrides& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // Activations large enough to be offloaded.
 const Overrides kOffloaded = {"model.hidden_size=640", "model.intermediate_size=704",
                               "model.num_hidden_layers=4", "data.sequence_length=250",

@@ -5,13 +5,6 @@
 namespace skein {
 namespace {
 
-using Overrides = std::vector<std::string>;
-
-Overrides operator+(Overrides a, const Overrides& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 const TinyJob& job() {
   static const TinyJob job;
   return job;

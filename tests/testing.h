@@ -27,6 +27,12 @@
 namespace skein {
 
 using Arguments = std::vector<std::string>;
+using Overrides = std::vector<std::string>;  // KEY=VALUE
+
+inline Overrides operator+(Overrides a, const Overrides& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 using Seconds = std::chrono::duration<double>;
 
 using test::TempFolder;

@@ -8,13 +8,6 @@
 
 namespace skein {
 
-using Overrides = std::vector<std::string>;
-
-inline Arguments operator+(Arguments a, const Arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // The job, with a run of 4 steps in fp32.
 struct TrainedJob : TinyJob {
   TrainedJob() { trained("run", with({"run.steps=4"})); }

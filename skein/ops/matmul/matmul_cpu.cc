@@ -6,47 +6,19 @@
 #include <array>
 
 #include "skein/base/units.h"
+#include "skein/ops/matmul/matmul_blocking.h"
 #include "skein/ops/team_tasks.h"
 
 namespace skein {
 namespace {
 
-// One task computes at most kTaskRows x kTaskCols sums, which stay in L2 while the summed dim is
-// traversed in depth blocks, whose panel of B (32 KiB) stays in L1.
-constexpr int64_t kTaskRows = kMatmulPanelRows;
-constexpr int64_t kTaskCols = 256;
+using namespace matmul_cpu;  // NOLINT(google-build-using-namespace): its other half
+
 constexpr int64_t kDepthBlockSteps = 128;
-constexpr int64_t kPackSteps = 128;        // of a task
-constexpr int64_t kBandBytes = 512 << 10;  // of A, beside a task's columns of B in L2
-// Packed operands stay within the last-level cache.
-constexpr int64_t kMaxPackedBytes = 4 << 20;
-// A longer summed dim is cut into pieces of this many steps where both packed operands then fit.
-constexpr int64_t kMaxPieceSteps = 1024;
-// Unfinished sums that would take more go band by band of rows, each of which packs all of B: fewer
-// rows than these are not worth it.
-constexpr int64_t kMaxUnfinishedBytes = 16 << 20;
-constexpr int64_t kMinBandRows = 8 * kTaskRows;
+constexpr int64_t kPackSteps = 128;          // of a task
+constexpr int64_t kStripeBytes = 512 << 10;  // of A, beside a task's columns of B in L2
 // A smaller product takes less time than starting a team of threads.
 constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
-
-// Where the sums of a piece go.
-enum class Cut : uint8_t {
-  kNone,        // one piece
-  kAccumulate,  // each piece is added to C, which accumulates
-  kKeepSums,    // unfinished sums stay in scratch memory, so that each is still one chain
-};
-
-struct Blocking {
-  int64_t steps = 0;  // of all terms, or of a piece
-  bool pack_a = false;
-  Cut cut = Cut::kNone;
-  int64_t band_rows = 0;   // rows that go through all pieces before the next ones
-  int64_t block_cols = 0;  // columns of B packed at a time
-  int64_t block_rows = 0;  // rows of A packed at a time
-  int64_t packed_b_bytes = 0;
-  int64_t packed_a_bytes = 0;
-  int64_t sums_bytes = 0;
-};
 
 // Steps of the summed dim, counted over all terms.
 struct DepthBlock {
@@ -54,70 +26,10 @@ struct DepthBlock {
   int64_t steps = 0;
 };
 
-int64_t steps_of(const MatmulTerm& term, const MatmulKernel& kernel) {
-  return round_up(ceil_div(term.depth, kernel.elements_a_step), kernel.block_steps);
-}
-
-// An even share of the lanes that fits the budget, a multiple of `multiple`.
-int64_t lanes_that_fit(int64_t lanes, int64_t steps, int64_t multiple) {
-  const int64_t fit = kMaxPackedBytes / std::max<int64_t>(steps * 4, 1) / multiple * multiple;
-  const int64_t shares = ceil_div(lanes, std::max(fit, multiple));
-  return round_up(ceil_div(lanes, std::max<int64_t>(shares, 1)), multiple);
-}
-
 int64_t multiply_adds(const Matmul& matmul) {
   int64_t depth = 0;
   for (int t = 0; t < matmul.num_terms; ++t) depth += matmul.terms[t].depth;
   return matmul.rows * matmul.cols * depth;
-}
-
-int64_t unfinished_bytes(int64_t rows, int64_t cols) {
-  return round_up(rows, kTaskRows) * round_up(cols, kTaskCols) * 4;
-}
-
-// An even share of the rows whose unfinished sums fit.
-int64_t rows_of_a_band(const Matmul& matmul) {
-  const int64_t bands = ceil_div(unfinished_bytes(matmul.rows, matmul.cols), kMaxUnfinishedBytes);
-  return round_up(ceil_div(matmul.rows, std::max<int64_t>(bands, 1)), kTaskRows);
-}
-
-Cut choose_cut(const Matmul& matmul, const MatmulKernel& kernel, bool pack_a) {
-  if (matmul.num_terms != 1 || steps_of(matmul.terms[0], kernel) <= kMaxPieceSteps) {
-    return Cut::kNone;
-  }
-  if (matmul.c.accumulate) return Cut::kAccumulate;
-  const int64_t rows = rows_of_a_band(matmul);
-  const bool fits = unfinished_bytes(rows, matmul.cols) <= kMaxUnfinishedBytes;
-  const bool pays = rows >= std::min(matmul.rows, kMinBandRows);
-  return pack_a && fits && pays ? Cut::kKeepSums : Cut::kNone;
-}
-
-Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel) {
-  Blocking blocking;
-  for (int t = 0; t < matmul.num_terms; ++t) {
-    const MatmulTerm& term = matmul.terms[t];
-    blocking.steps += steps_of(term, kernel);
-    const bool steps_lie_ready = kernel.elements_a_step * size_of(matmul.dtype) == 4 &&
-                                 term.depth % (kernel.elements_a_step * kernel.block_steps) == 0;
-    blocking.pack_a = blocking.pack_a || term.a.depth_is_row || !steps_lie_ready;
-  }
-  blocking.cut = choose_cut(matmul, kernel, blocking.pack_a);
-  if (blocking.cut != Cut::kNone) blocking.steps = kMaxPieceSteps;
-  blocking.band_rows = matmul.rows;
-  if (blocking.cut == Cut::kKeepSums) {
-    blocking.band_rows = rows_of_a_band(matmul);
-    blocking.sums_bytes = unfinished_bytes(blocking.band_rows, matmul.cols);
-  }
-  blocking.block_cols = std::min(lanes_that_fit(matmul.cols, blocking.steps, kTaskCols),
-                                 round_up(matmul.cols, kernel.panel_cols));
-  blocking.packed_b_bytes = blocking.block_cols * blocking.steps * 4;
-  blocking.block_rows = blocking.band_rows;
-  if (blocking.pack_a) {
-    blocking.block_rows = std::min(lanes_that_fit(blocking.band_rows, blocking.steps, kTaskRows),
-                                   round_up(blocking.band_rows, kTaskRows));
-    blocking.packed_a_bytes = blocking.block_rows * blocking.steps * 4;
-  }
-  return blocking;
 }
 
 MatmulOperand advanced(const MatmulOperand& from, DType dtype, int64_t lane, int64_t depth) {
@@ -225,12 +137,13 @@ class Product {
         blocking_.pack_a ? kTaskRows : round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
     const int64_t col_tasks = ceil_div(cols, kTaskCols);
     const int64_t task_cols = round_up(ceil_div(cols, col_tasks), kernel_.panel_cols);
-    const int64_t band = tasks_of_a_band(row_tasks, task_rows);
+    const int64_t stripe = tasks_of_a_stripe(row_tasks, task_rows);
     team_.multiply.run(row_tasks * col_tasks, [&](int64_t task) {
-      const int64_t first = task / (band * col_tasks) * band;  // of this band
-      const int64_t in_band = task - first * col_tasks, height = std::min(band, row_tasks - first);
-      const int64_t row = (first + in_band % height) * task_rows;
-      const int64_t col = in_band / height * task_cols;
+      const int64_t first = task / (stripe * col_tasks) * stripe;  // of this stripe
+      const int64_t in_stripe = task - first * col_tasks,
+                    height = std::min(stripe, row_tasks - first);
+      const int64_t row = (first + in_stripe % height) * task_rows;
+      const int64_t col = in_stripe / height * task_cols;
       const int num_rows = static_cast<int>(std::min(task_rows, rows - row));
       const int num_cols = static_cast<int>(std::min(task_cols, cols - col));
       if (num_rows > 0 && num_cols > 0) {
@@ -239,13 +152,13 @@ class Product {
     });
   }
 
-  // A band of row tasks goes through all columns before the next one: its rows of A stay in L2, and
-  // a task's columns of B until all rows of the band have met them. Each thread begins with about
-  // as many bands.
-  int64_t tasks_of_a_band(int64_t row_tasks, int64_t task_rows) const {
-    const int64_t fit = kBandBytes / std::max<int64_t>(task_rows * blocking_.steps * 4, 1);
-    const int64_t bands = ceil_div(row_tasks, std::max<int64_t>(fit, 1));
-    return ceil_div(row_tasks, round_up(bands, team_.size));
+  // A stripe of row tasks goes through all columns before the next one: its rows of A stay in L2,
+  // and a task's columns of B until all rows of the stripe have met them. Each thread begins with
+  // about as many stripes.
+  int64_t tasks_of_a_stripe(int64_t row_tasks, int64_t task_rows) const {
+    const int64_t fit = kStripeBytes / std::max<int64_t>(task_rows * blocking_.steps * 4, 1);
+    const int64_t stripes = ceil_div(row_tasks, std::max<int64_t>(fit, 1));
+    return ceil_div(row_tasks, round_up(stripes, team_.size));
   }
 
   MatmulTiles tiles(const MatmulTerm& term, int64_t first_row, int64_t row, int64_t step,
