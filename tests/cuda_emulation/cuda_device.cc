@@ -116,8 +116,6 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorStreamCaptureInvalidated";
     case cudaErrorStreamCaptureUnjoined:
       return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorCapturedEvent:
-      return "cudaErrorCapturedEvent";
     case cudaErrorNotReady:
       return "cudaErrorNotReady";
     case cudaErrorInvalidDevice:

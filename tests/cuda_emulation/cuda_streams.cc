@@ -203,7 +203,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Lock lock(mutex);
   if (event->capture != capture_number) {
-    return capture != nullptr ? forbidden() : result(cudaErrorCapturedEvent);
+    return capture != nullptr ? forbidden() : result(cudaErrorInvalidValue);
   }
   if (capture != nullptr) {
     Behind& mine = captured[stream];

@@ -1,5 +1,5 @@
-// Hopper's wgmma on the CPU: 64 x N x 16 in bf16 with fp32 sums, left operand from registers,
-// right one from shared memory by the descriptor that the GPU would read, with its swizzle, and the
+// Hopper's wgmma on the CPU: 64 x N x 16 in bf16 with fp32 sums, left operand from registers or,
+// as the right one, from shared memory by the descriptor that the GPU would read, with its swizzle, and the
 // lanes that PTX documents. What is asked for runs at the wait: who reads sums earlier sees the old
 // ones, and who overwrites shared memory earlier spoils the product.
 //
@@ -7,6 +7,7 @@
 //         "Strides", "Swizzling Modes"
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <vector>
 
@@ -56,9 +57,15 @@ float right_element(uint64_t descriptor, uint32_t k, uint32_t n) {
   return bf16_at(at_shared((address ^ (address >> 3 & 0x70)) % kSharedWindow));
 }
 
+// Element [row, k] of the left operand of a descriptor: as the right one of transposed rows.
+inline float left_element(uint64_t descriptor, uint32_t row, uint32_t k) {
+  return right_element<true>(descriptor, k, row);
+}
+
 struct WgmmaQueue {
   bool fenced = false;
-  std::vector<std::function<void()>> open, committed;
+  std::vector<std::function<void()>> open;
+  std::deque<std::vector<std::function<void()>>> committed;
 };
 inline WgmmaQueue& wgmma_queue() {
   static WgmmaQueue of_threads[1024];
@@ -67,33 +74,36 @@ inline WgmmaQueue& wgmma_queue() {
 inline void wgmma_fence() { wgmma_queue().fenced = true; }
 inline void wgmma_commit() {
   WgmmaQueue& queue = wgmma_queue();
-  for (auto& product : queue.open) queue.committed.push_back(std::move(product));
+  queue.committed.push_back(std::move(queue.open));
   queue.open.clear();
 }
-inline void wgmma_wait() {
+inline void wgmma_wait(size_t pending) {
   WgmmaQueue& queue = wgmma_queue();
   if (!queue.open.empty()) die("wgmma: a wait for products that were not committed");
-  for (const auto& product : queue.committed) product();
-  queue.committed.clear();
+  while (queue.committed.size() > pending) {
+    for (const auto& product : queue.committed.front()) product();
+    queue.committed.pop_front();
+  }
   queue.fenced = false;
 }
 
+template <unsigned kCols>
+struct WgmmaTiles {
+  float left[16][16], right[16][kCols];
+};
+template <unsigned kCols>
+WgmmaTiles<kCols>& tiles_of_warp() {
+  static WgmmaTiles<kCols> of_warps[32];
+  return of_warps[threadIdx.x / 32];
+}
+
+// With the left tile in place.
 template <bool kTransposed, int count>
-void run_wgmma(float (&sums)[count], const uint32_t (&left)[4], uint64_t right, bool add) {
+void run_wgmma(float (&sums)[count], uint64_t right, bool add) {
   constexpr unsigned kCols = count * 2;
-  struct Tiles {
-    float left[16][16], right[16][kCols];
-  };
-  static Tiles of_warps[32];
-  Tiles& tiles = of_warps[threadIdx.x / 32];
+  WgmmaTiles<kCols>& tiles = tiles_of_warp<kCols>();
   const unsigned row = static_cast<unsigned>(lane()) / 4;
   const unsigned first_col = static_cast<unsigned>(lane()) % 4 * 2;
-  for (unsigned word = 0; word < 4; ++word) {
-    for (unsigned half = 0; half < 2; ++half) {
-      tiles.left[row + word % 2 * 8][word / 2 * 8 + first_col + half] =
-          __uint_as_float(left[word] >> 16 * half << 16);
-    }
-  }
   for (auto i = static_cast<unsigned>(lane()); i < 16 * kCols; i += 32) {
     tiles.right[i / kCols][i % kCols] = right_element<kTransposed>(right, i / kCols, i % kCols);
   }
@@ -117,7 +127,29 @@ void wgmma(float (&sums)[count], const uint32_t* left, uint64_t right, bool add)
     uint32_t at[4];
   };
   queue.open.push_back([&sums, words = Words{{left[0], left[1], left[2], left[3]}}, right, add] {
-    run_wgmma<kTransposed>(sums, words.at, right, add);
+    auto& tiles = tiles_of_warp<count * 2>();
+    const unsigned row = static_cast<unsigned>(lane()) / 4;
+    const unsigned first_col = static_cast<unsigned>(lane()) % 4 * 2;
+    for (unsigned word = 0; word < 4; ++word) {
+      for (unsigned half = 0; half < 2; ++half) {
+        tiles.left[row + word % 2 * 8][word / 2 * 8 + first_col + half] =
+            __uint_as_float(words.at[word] >> 16 * half << 16);
+      }
+    }
+    run_wgmma<kTransposed>(sums, right, add);
+  });
+}
+template <bool kTransposed, int count>
+void wgmma(float (&sums)[count], uint64_t left, uint64_t right, bool add) {
+  WgmmaQueue& queue = wgmma_queue();
+  if (!queue.fenced) die("wgmma: a product without a fence before it");
+  queue.open.push_back([&sums, left, right, add] {
+    auto& tiles = tiles_of_warp<count * 2>();
+    const unsigned first_row = threadIdx.x / 32 % 4 * 16;
+    for (auto i = static_cast<unsigned>(lane()); i < 16 * 16; i += 32) {
+      tiles.left[i / 16][i % 16] = left_element(left, first_row + i / 16, i % 16);
+    }
+    run_wgmma<kTransposed>(sums, right, add);
   });
 }
 

@@ -50,16 +50,49 @@ void multiply_all(float* to) {
     to[(row_of_lane() + i / 2 % 2 * 8) * kN + column_of(i)] = sums[i];
 }
 
+// The same with a left operand of 128 rows in shared memory, of which a warpgroup has 64; products
+// of two groups, the first of which is waited for alone.
 template <bool kTransposed, int rows, int cols>
-void expect_product() {
+void multiply_shared(float* to) {
   constexpr int kN = kTransposed ? rows : cols, kK = kTransposed ? cols : rows;
-  std::vector<float> result(64 * kN);
+  static Panels<128, (kK + 63) / 64 * 64> left;
+  static Panels<rows, cols> right;
+  for (int i = static_cast<int>(threadIdx.x); i < 128 * kK; i += 256) {
+    *left.at(i / kK, i % kK) = static_cast<uint16_t>(bits_of(left_at(i / kK, i % kK)));
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < rows * cols; i += 256) {
+    *right.at(i / cols, i % cols) = static_cast<uint16_t>(bits_of(right_at(i / cols, i % cols)));
+  }
+  publish_to_products();
+  __syncthreads();
+  const int first_row = static_cast<int>(threadIdx.x) / 128 * 64;
+  float sums[kN / 2], others[kN / 2];
+  fence();
+  for (int k = 0; k < kK; k += kDepth) {
+    const uint64_t to_right = kTransposed ? rows_transposed(right, k) : rows_as_they_are(right, k);
+    multiply<kTransposed>(sums, left_rows(left, first_row, k), to_right, k > 0);
+  }
+  commit();
+  multiply<kTransposed>(others, left_rows(left, first_row, 0),
+                        kTransposed ? rows_transposed(right, 0) : rows_as_they_are(right, 0),
+                        false);
+  commit();
+  wait<1>();
+  for (int i = 0; i < kN / 2; ++i) {
+    to[(first_row + row_of_lane() + i / 2 % 2 * 8) * kN + column_of(i)] = sums[i];
+  }
+  wait();
+}
+
+template <bool kTransposed, int rows, int cols>
+void expect_product_of(void (*kernel)(float*), int num_rows) {
+  constexpr int kN = kTransposed ? rows : cols, kK = kTransposed ? cols : rows;
+  std::vector<float> result(static_cast<size_t>(num_rows * kN));
   cudaLaunchConfig_t config;
-  config.blockDim = dim3(128);
-  ASSERT_EQ(cudaLaunchKernelEx(&config, multiply_all<kTransposed, rows, cols>, result.data()),
-            cudaSuccess);
+  config.blockDim = dim3(static_cast<unsigned>(num_rows * 2));
+  ASSERT_EQ(cudaLaunchKernelEx(&config, kernel, result.data()), cudaSuccess);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  for (int row = 0; row < 64; ++row) {
+  for (int row = 0; row < num_rows; ++row) {
     for (int col = 0; col < kN; ++col) {
       float sum = 0;
       for (int k = 0; k < kK; ++k) {
@@ -68,6 +101,12 @@ void expect_product() {
       ASSERT_EQ(result[row * kN + col], sum) << row << ", " << col;
     }
   }
+}
+
+template <bool kTransposed, int rows, int cols>
+void expect_product() {
+  expect_product_of<kTransposed, rows, cols>(multiply_all<kTransposed, rows, cols>, 64);
+  expect_product_of<kTransposed, rows, cols>(multiply_shared<kTransposed, rows, cols>, 128);
 }
 
 TEST(Warpgroup, MultipliesByTransposedRows) {

@@ -1,5 +1,5 @@
 // Internal to the attention kernels of Hopper: matrix products of a warpgroup (128 threads), whose
-// left operand is in registers and whose right one is in shared memory.
+// left operand is in registers or in shared memory and whose right one is in shared memory.
 //
 //   multiply     sums[64, N] (+)= left[64, 16] right[16, N]: bf16, sums in fp32, N = 64 or 128
 //   in shared    panels of 64 columns (128 bytes a row), one after another, each with its 16-byte
@@ -11,7 +11,9 @@
 //                rounded in pairs are the left operand of columns 16 s to 16 s + 15
 //
 // Products run behind the program: fence(), multiply()..., commit(), wait(). Between fence() and
-// wait() nobody touches sums and left.
+// wait() nobody touches sums and left. Registers of `left` that are to outlive a loop's turn do not:
+// ptxas 13.0 gives them away after the turn's product (seen in its SASS, and in wrong results on an
+// H200). A left operand that stays belongs in shared memory.
 //
 // Source  PTX ISA 9.0, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"
 #pragma once
@@ -69,6 +71,11 @@ __device__ uint64_t rows_transposed(const Panels<rows, cols>& from, int depth) {
       address_of(&from) + depth / kPanel * from.kBytes + static_cast<uint32_t>(depth % kPanel * 2),
       0, 1024);
 }
+// Left operand [64, 16]: columns from `depth` on of 64 rows from `row` on, a multiple of 8.
+template <int rows, int cols>
+__device__ uint64_t left_rows(const Panels<rows, cols>& from, int row, int depth) {
+  return rows_transposed(from, depth) + static_cast<uint64_t>(row * kPanel * 2 >> 4);
+}
 // Right operand [16, N]: 16 rows from `row` on, all columns.
 template <int rows, int cols>
 __device__ uint64_t rows_as_they_are(const Panels<rows, cols>& from, int row) {
@@ -96,14 +103,37 @@ __device__ inline void commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-// Until all products have ended.
-__device__ inline void wait() {
+// Until at most `pending` of the groups of products that were committed last have not ended.
+template <int pending = 0>
+__device__ void wait() {
 #ifdef SKEIN_CUDA_EMULATED
-  cuda_emulation::wgmma_wait();
+  cuda_emulation::wgmma_wait(pending);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 #endif
 }
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define SKEIN_SUMS_8(i)                                                               \
+  "+f"(sums[(i) + 0]), "+f"(sums[(i) + 1]), "+f"(sums[(i) + 2]), "+f"(sums[(i) + 3]), \
+      "+f"(sums[(i) + 4]), "+f"(sums[(i) + 5]), "+f"(sums[(i) + 6]), "+f"(sums[(i) + 7])
+#define SKEIN_SUMS_32(i) \
+  SKEIN_SUMS_8(i), SKEIN_SUMS_8((i) + 8), SKEIN_SUMS_8((i) + 16), SKEIN_SUMS_8((i) + 24)
+#define SKEIN_NAMES_32                                                                         \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
+  "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define SKEIN_NAMES_64                                                                           \
+  SKEIN_NAMES_32                                                                                 \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
+  "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+// PTX says of an operand in shared memory whether its columns are adjacent: of the right one
+// `transposed`.
+#define SKEIN_PRODUCT(cols, names, left, right, adds, transposed)                            \
+  "{.reg .pred add; setp.ne.b32 add, " adds                                                  \
+  ", 0;\n"                                                                                   \
+  "wgmma.mma_async.sync.aligned.m64n" cols "k16.f32.bf16.bf16 {" names "}, " left ", " right \
+  ", add, 1, 1, " transposed ";}"
+#endif
 
 // `add` false begins with zeros. kTransposed says which of the descriptors above `right` is.
 template <bool kTransposed, int count>
@@ -112,38 +142,48 @@ __device__ void multiply(float (&sums)[count], const uint32_t* left, uint64_t ri
 #ifdef SKEIN_CUDA_EMULATED
   cuda_emulation::wgmma<kTransposed>(sums, left, right, add);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define SKEIN_SUMS_8(i)                                                               \
-  "+f"(sums[(i) + 0]), "+f"(sums[(i) + 1]), "+f"(sums[(i) + 2]), "+f"(sums[(i) + 3]), \
-      "+f"(sums[(i) + 4]), "+f"(sums[(i) + 5]), "+f"(sums[(i) + 6]), "+f"(sums[(i) + 7])
-#define SKEIN_SUMS_32(i) \
-  SKEIN_SUMS_8(i), SKEIN_SUMS_8((i) + 8), SKEIN_SUMS_8((i) + 16), SKEIN_SUMS_8((i) + 24)
-  // PTX says of the right operand whether its columns are adjacent.
+#define SKEIN_OPERANDS                                                                            \
+  "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(static_cast<int>(add)), \
+      "n"(kTransposed ? 0 : 1)
   if constexpr (count == 32) {
-    asm volatile(
-        "{.reg .pred add; setp.ne.b32 add, %37, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-        "{%32, %33, %34, %35}, %36, add, 1, 1, %38;}"
-        : SKEIN_SUMS_32(0)
-        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
-          "r"(static_cast<int>(add)), "n"(kTransposed ? 0 : 1));
+    asm volatile(SKEIN_PRODUCT("64", SKEIN_NAMES_32, "{%32, %33, %34, %35}", "%36", "%37", "%38")
+                 : SKEIN_SUMS_32(0)
+                 : SKEIN_OPERANDS);
   } else {
-    asm volatile(
-        "{.reg .pred add; setp.ne.b32 add, %69, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
-        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, "
-        "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-        "{%64, %65, %66, %67}, %68, add, 1, 1, %70;}"
-        : SKEIN_SUMS_32(0), SKEIN_SUMS_32(32)
-        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right),
-          "r"(static_cast<int>(add)), "n"(kTransposed ? 0 : 1));
+    asm volatile(SKEIN_PRODUCT("128", SKEIN_NAMES_64, "{%64, %65, %66, %67}", "%68", "%69", "%70")
+                 : SKEIN_SUMS_32(0), SKEIN_SUMS_32(32)
+                 : SKEIN_OPERANDS);
   }
+#undef SKEIN_OPERANDS
+#endif
+}
+// The same with a left operand in shared memory: left_rows().
+template <bool kTransposed, int count>
+__device__ void multiply(float (&sums)[count], uint64_t left, uint64_t right, bool add) {
+  static_assert(count == 32 || count == 64);
+#ifdef SKEIN_CUDA_EMULATED
+  cuda_emulation::wgmma<kTransposed>(sums, left, right, add);
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define SKEIN_OPERANDS "l"(left), "l"(right), "r"(static_cast<int>(add)), "n"(kTransposed ? 0 : 1)
+  if constexpr (count == 32) {
+    asm volatile(SKEIN_PRODUCT("64", SKEIN_NAMES_32, "%32", "%33", "%34", "0, %35")
+                 : SKEIN_SUMS_32(0)
+                 : SKEIN_OPERANDS);
+  } else {
+    asm volatile(SKEIN_PRODUCT("128", SKEIN_NAMES_64, "%64", "%65", "%66", "0, %67")
+                 : SKEIN_SUMS_32(0), SKEIN_SUMS_32(32)
+                 : SKEIN_OPERANDS);
+  }
+#undef SKEIN_OPERANDS
+#endif
+}
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#undef SKEIN_PRODUCT
+#undef SKEIN_NAMES_64
+#undef SKEIN_NAMES_32
 #undef SKEIN_SUMS_32
 #undef SKEIN_SUMS_8
 #endif
-}
 
 }  // namespace skein::attention_cuda::warpgroup
