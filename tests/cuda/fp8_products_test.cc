@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "skein/ops/algorithms.h"
+
 namespace skein {
 namespace {
 
@@ -18,6 +20,19 @@ TEST_P(Fp8Products, AreThoseOfTheCpu) {
         Fp8Product{144, 80, {272}}, Fp8Product{16, 272, {16, 144}}}) {
     expect_products_of_cpu(*GetParam(), product, {});
   }
+}
+
+// Not by our own slow kernel, which is right as well.
+TEST_P(Fp8Products, AreMultipliedByTheLibrary) {
+  const OpDef& op = *GetParam();
+  const Fp8Product product{96, 112, {208}};
+  expect_products_of_cpu(op, product, {});
+  int multiplied = 0;
+  for (const auto& [problem, algorithm] : chosen_algorithms().by_problem) {
+    const bool of_8_bits = problem.find("e4m3") != std::string::npos;
+    multiplied += of_8_bits && problem.find("208") != std::string::npos;
+  }
+  EXPECT_GE(multiplied, &op == &kLinearDxDw ? 2 : 1);
 }
 
 TEST_P(Fp8Products, OfDistantRows) {

@@ -15,6 +15,10 @@ inline constexpr int kThreads = 256;
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kPack = kPackOf<bfloat16>;
 
+// Between inverse scales, which cuBLASLt wants at multiples of 16 bytes: it has no algorithm for a
+// product with one that is not.
+inline constexpr int kScaleStride = 16 / sizeof(float);
+
 struct Tile {
   int rows, cols;
 };
@@ -35,7 +39,7 @@ struct PartList {
   int size;
   Fp8Format formats[kMaxFp8Groups];
   const float* largest[kMaxFp8Groups];  // magnitude of each group
-  float* inverse_scales;                // of each group
+  float* inverse_scales;                // of each group, kScaleStride apart
   int num_groups;                       // whose inverse scales are wanted
 };
 static_assert(sizeof(PartList) <= 4096);

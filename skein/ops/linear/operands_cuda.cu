@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   scale.inverse = power_of_two_f32(-exponent);
   if (blockIdx.x == 0 && static_cast<int>(threadIdx.x) < list.num_groups) {
     const int g = static_cast<int>(threadIdx.x);
-    list.inverse_scales[g] =
+    list.inverse_scales[g * kScaleStride] =
         power_of_two_f32(-fp8_scale_exponent(*list.largest[g], list.formats[g]));
   }
 
@@ -129,6 +129,7 @@ __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
 // ---- sizes
 
 constexpr int64_t kHeaderBytes = 64;  // inverse scales
+static_assert(kMaxFp8Groups * kScaleStride * sizeof(float) <= kHeaderBytes);
 constexpr int64_t kAlignment = 64;
 
 bool is_multiple(int64_t size) { return size % kFp8Multiple == 0; }
@@ -289,7 +290,7 @@ CudaMatmulOperand CudaLinearOperands::of(int input, bool depth_is_row) const {
   CudaMatmulOperand operand = {copy_of(input, transposed), DType::kBF16, copy.row_stride};
   if (in_8_bits_) {
     operand.fp8 = groups_[g].format;
-    operand.inverse_scale = inverse_scales() + g;
+    operand.inverse_scale = inverse_scales() + g * kScaleStride;
   } else {
     operand.depth_is_row = depth_is_row;
   }
