@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <bit>
+
 #include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
 #include "skein/ops/largest.h"
@@ -8,9 +11,14 @@ namespace {
 
 using namespace rms_norm_cuda;  // NOLINT(google-build-using-namespace)
 
-// Tokens of one partial sum of dw: enough that writing it is little beside reading them. The sums
-// are added as a binary tree, which has those of 64 tokens among its nodes.
-int group_tokens(const View& dx) { return dx.cols() * size_of(dx.dtype) <= 1024 ? 8 : 16; }
+// Tokens of one partial sum of dw: enough that writing it is little beside reading them, but few
+// where tokens are, since a GPU wants some 256 blocks to be busy. The sums are added as a binary
+// tree, which has those of 64 tokens among its nodes.
+int group_tokens(const View& dx) {
+  int group = dx.cols() * size_of(dx.dtype) <= 1024 ? 8 : 16;
+  while (group > 4 && dx.rows() < int64_t{256} * group) group /= 2;
+  return group;
+}
 
 // Sums over the block of each of `count` values, with one barrier: calls alternate between two
 // `turn`s, and who is at a barrier has read what the call before the last one wrote.
@@ -195,17 +203,19 @@ __global__ void __launch_bounds__(1024, 1)
   if constexpr (finds) keep_largest(largest, found);
 }
 
-constexpr int kTreeWarps = 32;  // of a block, which has 32 columns
+constexpr int kTreeWarps = 32;  // at most, of a block, which has 32 columns
 constexpr int kTreeLeaves = 8;  // that a thread reads at once
 
 // sum[col] += partial[0][col] + partial[1][col] + ... as a binary tree. Each warp of a block has
-// `leaves_of_warp` rows of partial, a power of two.
+// `leaves_of_warp` rows of partial, a power of two, as their number is.
 __global__ void __launch_bounds__(kTreeWarps * 32, 1)
     add_groups(const float* partial, int64_t groups, int64_t cols, int64_t leaves_of_warp,
                float* sum) {
   __shared__ float of_warps[kTreeWarps][32];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, num_warps = blockDim.x / 32;
   const int64_t col = int64_t{blockIdx.x} * 32 + lane;
+  const bool writes = warp == 0 && col < cols;
+  const float before = writes ? sum[col] : 0.0f;  // is on its way meanwhile
   constexpr int kLevels = 16;
   float left[kLevels];  // of each level, the sum that waits for the one to its right
   float value = 0;
@@ -234,11 +244,11 @@ __global__ void __launch_bounds__(kTreeWarps * 32, 1)
     }
   }
   of_warps[warp][lane] = value;
-  for (int gap = 1; gap < kTreeWarps; gap *= 2) {
+  for (int gap = 1; gap < num_warps; gap *= 2) {
     __syncthreads();
     if (warp % (2 * gap) == 0) of_warps[warp][lane] += of_warps[warp + gap][lane];
   }
-  if (warp == 0 && col < cols) sum[col] += of_warps[0][lane];
+  if (writes) sum[col] = before + of_warps[0][lane];
 }
 
 int64_t num_groups(const View& dx) { return blocks_for(dx.rows(), group_tokens(dx)); }
@@ -307,9 +317,10 @@ void run_rms_norm_backward(const KernelCall& call) {
   const View& dx = call.outputs[0];
   with_types(dx, call.inputs[4],
              [&](auto row, auto w) { run_as<decltype(row), decltype(w)>(call); });
-  int64_t leaves_of_warp = kTreeLeaves;
-  while (leaves_of_warp * kTreeWarps < num_groups(dx)) leaves_of_warp *= 2;
-  launch(call, blocks_for(dx.cols(), 32), kTreeWarps * 32, add_groups,
+  const auto leaves = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(num_groups(dx))));
+  const int64_t warps = std::clamp<int64_t>(leaves / kTreeLeaves, 1, kTreeWarps);
+  const int64_t leaves_of_warp = std::max<int64_t>(leaves / warps, kTreeLeaves);
+  launch(call, blocks_for(dx.cols(), 32), static_cast<unsigned>(warps) * 32, add_groups,
          static_cast<const float*>(call.scratch), num_groups(dx), dx.cols(), leaves_of_warp,
          call.outputs[1].as<float>());
 }

@@ -98,11 +98,12 @@ TEST(RmsNorm, FindsTheLargestMagnitudeWhenAsked) {
   }
 }
 
-// A row takes more packs, or more warps, and tokens more than one sum.
-TEST(RmsNorm, GradientOfLongRows) {
+// A row takes more packs, or more warps, and tokens more than one sum: many of few or more tokens.
+TEST(RmsNorm, GradientOfLongRowsAndOfManyTokens) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const std::pair<int64_t, int64_t> longest = {2, dtype == DType::kF32 ? 8192 : 16384};
-    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{19, 512}, {17, 2304}, longest}) {
+    for (const auto& [rows, cols] :
+         {std::pair<int64_t, int64_t>{19, 512}, {17, 2304}, {1500, 8}, {2100, 8}, longest}) {
       for (const bool residual : {false, true}) {
         OpCase test{
             .op = &kRmsNormBackward,
