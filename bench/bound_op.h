@@ -21,8 +21,9 @@ namespace skein {
 
 struct OpInput {
   DType dtype;
-  Shape shape;           // rank 0: absent
-  int64_t id_limit = 1;  // of i32: numbers below it
+  Shape shape;               // rank 0: absent
+  int64_t id_limit = 1;      // of i32: numbers below it
+  bool is_positive = false;  // of bf16, as squares are; those of f32 always are
 };
 
 struct OpCase {
@@ -118,7 +119,7 @@ class BoundOp {
       if (view.shape.rank() == 0 || view.data != nullptr) continue;
       view.data = allocate(view.num_bytes());
       const int64_t count = view.shape.num_elements();
-      if (inputs != nullptr) fill(view.data, view.dtype, count, (*inputs)[i].id_limit);
+      if (inputs != nullptr) fill(view.data, (*inputs)[i], count);
     }
   }
 
@@ -131,7 +132,7 @@ class BoundOp {
     }
     const DType dtype = views[bundle.operands.front()].dtype;
     char* next = static_cast<char*>(allocate(num_bytes));
-    if (!bundle.outputs) fill(next, dtype, num_bytes / size_of(dtype), 1);
+    if (!bundle.outputs) fill(next, {dtype}, num_bytes / size_of(dtype));
     for (const int operand : bundle.operands) {
       View& view = views[operand];
       view.data = next;
@@ -140,10 +141,10 @@ class BoundOp {
     }
   }
 
-  void fill(void* memory, DType dtype, int64_t count, int64_t id_limit) {
+  void fill(void* memory, const OpInput& input, int64_t count) {
     constexpr int64_t kBlock = int64_t{1} << 18;  // the numbers repeat after so many
-    const std::vector<char> numbers = made_up(dtype, std::min(count, kBlock), id_limit);
-    const int64_t size = size_of(dtype);
+    const std::vector<char> numbers = made_up(input, std::min(count, kBlock));
+    const int64_t size = size_of(input.dtype);
     for (int64_t done = 0; done < count; done += kBlock) {
       device_.upload(static_cast<char*>(memory) + done * size, numbers.data(),
                      std::min(kBlock, count - done) * size);
@@ -151,8 +152,8 @@ class BoundOp {
   }
 
   // A single number is a step or a rate: 1, or small.
-  static std::vector<char> made_up(DType dtype, int64_t count, int64_t id_limit) {
-    std::vector<char> bytes(static_cast<size_t>(count * size_of(dtype)));
+  static std::vector<char> made_up(const OpInput& input, int64_t count) {
+    std::vector<char> bytes(static_cast<size_t>(count * size_of(input.dtype)));
     const Philox random(1, RandomPurpose::kInitialize, 0, 0);
     Philox::Block words{};
     const auto put = [&](int64_t i, auto value) {
@@ -162,18 +163,18 @@ class BoundOp {
       if (i % 4 == 0) words = random.block(static_cast<uint64_t>(i / 4));
       const uint32_t word = words[i % 4];
       const float value = count == 1 ? 0x1p-10f : Philox::to_uniform(word) - 0.5f;
-      switch (dtype) {
+      switch (input.dtype) {
         case DType::kF32:
           put(i, std::fabs(value));
           break;
         case DType::kBF16:
-          put(i, bfloat16(value));
+          put(i, bfloat16(input.is_positive ? std::fabs(value) : value));
           break;
         case DType::kF64:
           put(i, static_cast<double>(value));
           break;
         case DType::kI32:
-          put(i, static_cast<int32_t>(count == 1 ? 1 : word % id_limit));
+          put(i, static_cast<int32_t>(count == 1 ? 1 : word % input.id_limit));
           break;
       }
     }
@@ -202,7 +203,8 @@ inline std::vector<OpInput> adamw_inputs(int64_t count, DType weight, DType mome
                                          bool has_master) {
   const Shape p = {count}, one = {1};
   const OpInput master{DType::kF32, has_master ? p : Shape{}};
-  return {{weight, p}, {DType::kF32, p},   {moments, p},       {moments, p},
+  const OpInput squares{.dtype = moments, .shape = p, .is_positive = true};
+  return {{weight, p}, {DType::kF32, p},   {moments, p},       squares,
           {master},    {DType::kF32, one}, {DType::kF32, one}, {DType::kI32, one}};
 }
 

@@ -21,6 +21,7 @@
 #include "bench/bound_op.h"
 #include "skein/backends/backend.h"
 #include "skein/base/json.h"
+#include "skein/compile/step_programs.h"
 #include "skein/runtime/copy_rate.h"
 #include "skein/train/device_ceiling.h"
 
@@ -40,7 +41,7 @@ struct Options {
 
 struct Sizes {
   int64_t tokens, hidden, intermediate, vocabulary, heads, head_dim;
-  int64_t head_block;  // tokens whose logits exist at once
+  int64_t head_block;  // tokens whose logits exist at once, in the host's memory
 };
 constexpr Sizes kLlama7b = {4096, 4096, 11008, 32000, 32, 128, 512};
 constexpr Sizes kSmall = {64, 64, 176, 256, 2, 32, 32};
@@ -220,7 +221,11 @@ class Bench {
   }
 
   bool run() {
-    const Sizes sizes = options_.is_small ? kSmall : kLlama7b;
+    Sizes sizes = options_.is_small ? kSmall : kLlama7b;
+    const Backend& backend = find_backend(device_->kind());
+    if (!options_.is_small && backend.has_own_memory) {
+      sizes.head_block = head_block_tokens({.vocab_size = sizes.vocabulary}, backend);
+    }
     for (const OpCase& op_case : memory_cases(sizes)) run_case(op_case, false);
     for (const OpCase& op_case : product_cases(sizes)) run_case(op_case, true);
     return !has_failed_;
