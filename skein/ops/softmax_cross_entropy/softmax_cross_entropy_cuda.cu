@@ -10,11 +10,13 @@ namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
-// One block a row, in rounds of kRound packs a thread; each round is on its way while the one
-// before is computed. The row is read again for the gradient, the last round first, out of the
-// caches: two rows a multiprocessor leave them room.
+// One block a row, in rounds of kRound packs a thread. A row of at most kKeptRounds stays in
+// registers. Of a longer one each round is on its way while the one before is computed, and it is
+// read again for the gradient, the last round first, out of the caches: two rows a multiprocessor
+// leave them room.
 constexpr int kMostThreads = 512;
 constexpr int kRound = 4;
+constexpr int kKeptRounds = 2;
 
 template <int n>
 __device__ int round_cols() {
@@ -48,6 +50,7 @@ struct Round {
   using Words = Pack<std::conditional_t<kPairs, uint32_t, T>, kPairs ? n / 2 : n>;
   Words words[kRound];
 
+  Round() = default;
   // Packs behind the end read as -infinity, which counts for nothing.
   __device__ Round(const T* x, int first, int cols) {
 #pragma unroll
@@ -100,19 +103,62 @@ struct Sums {
   }
 };
 
-template <int n, typename T>
-__device__ Sums sums_of(const T* x, int cols) {
-  const int step = round_cols<n>();
-  Sums sums;
-  int col = first_col<n>();
-  Round<T, n> next(x, col, cols);
-  for (int begin = 0; begin < cols; begin += step) {
-    const Round<T, n> round = next;
-    next = Round<T, n>(x, col += step, cols);
-    sums.add(round);
+// A row's logits, of which a thread has some.
+template <typename T, int n, bool is_kept>
+class Logits {
+ public:
+  __device__ Logits(const T* x, int cols) : x_(x), cols_(cols) {
+    if constexpr (!is_kept) return;
+#pragma unroll
+    for (int i = 0; i < kKeptRounds; ++i) {
+      kept_[i] = Round<T, n>(x, first_col<n>() + i * round_cols<n>(), cols);
+    }
   }
-  return sums.of_block();
-}
+
+  __device__ Sums sums() const {
+    Sums sums;
+    if constexpr (is_kept) {
+#pragma unroll
+      for (const Round<T, n>& round : kept_) sums.add(round);
+    } else {
+      const int step = round_cols<n>();
+      int col = first_col<n>();
+      Round<T, n> next(x_, col, cols_);
+      for (int begin = 0; begin < cols_; begin += step) {
+        const Round<T, n> round = next;
+        next = Round<T, n>(x_, col += step, cols_);
+        sums.add(round);
+      }
+    }
+    return sums.of_block();
+  }
+
+  // body(round, its first column) with each round. The logits may be overwritten meanwhile.
+  template <typename Body>
+  __device__ void each_round(const Body& body) const {
+    const int step = round_cols<n>();
+    if constexpr (is_kept) {
+#pragma unroll
+      for (int i = 0; i < kKeptRounds; ++i) body(kept_[i], first_col<n>() + i * step);
+    } else {
+      const int last = (cols_ - 1) / step * step;
+      int col = last + first_col<n>();
+      Round<T, n> next(x_, col, cols_);
+      for (int begin = last; begin >= 0; begin -= step, col -= step) {
+        const Round<T, n> round = next;
+        if (begin > 0) next = Round<T, n>(x_, col - step, cols_);
+        body(round, col);
+      }
+    }
+  }
+
+  __device__ int cols() const { return cols_; }
+
+ private:
+  const T* x_;
+  int cols_;
+  Round<T, n> kept_[is_kept ? kKeptRounds : 1];
+};
 
 // What is known of one row over the whole vocabulary, and where the label lies among this rank's
 // logits.
@@ -125,15 +171,11 @@ struct Row {
 };
 
 // The gradient may lie where the logits are.
-template <int n, typename T, typename G>
-__device__ void write_gradient(const Row& row, const T* x, int cols, G* gradient) {
+template <int n, typename T, bool is_kept, typename G>
+__device__ void write_gradient(const Row& row, const Logits<T, n, is_kept>& logits, G* gradient) {
   const float scale = 1.0f / row.sum;
-  const int step = round_cols<n>(), last = (cols - 1) / step * step;
-  int col = last + first_col<n>();
-  Round<T, n> next(x, col, cols);
-  for (int begin = last; begin >= 0; begin -= step, col -= step) {
-    const Round<T, n> round = next;
-    if (begin > 0) next = Round<T, n>(x, col - step, cols);
+  const int cols = logits.cols();
+  logits.each_round([&](const Round<T, n>& round, int col) {
 #pragma unroll
     for (int i = 0; i < kRound; ++i) {
       float values[n];
@@ -144,7 +186,7 @@ __device__ void write_gradient(const Row& row, const T* x, int cols, G* gradient
         store_pack_global(gradient + col + offset, from_floats<G>(values));
       }
     }
-  }
+  });
   __syncthreads();  // after whoever has the label's column
   if (threadIdx.x == 0 && row.label >= 0 && row.label < cols) {
     gradient[row.label] = from_float<G>(expf(row.label_logit - row.most) / row.sum - 1.0f);
@@ -158,22 +200,23 @@ __device__ void write_zeros(int cols, G* gradient) {
   }
 }
 
-template <typename T, typename G, int n>
+template <typename T, typename G, int n, bool is_kept>
 __global__ void __launch_bounds__(kMostThreads, 2)
     cross_entropy(RowsOf<const T> logits, const int32_t* labels, int cols, float* loss,
                   RowsOf<G> gradients) {
   const int64_t row = blockIdx.x;
+  const T* const x = logits.at(row);
+  const Logits<T, n, is_kept> all(x, cols);  // does not wait for the label
   const int label = labels[row];
   if (label < 0 || label >= cols) {
     if (threadIdx.x == 0) loss[row] = 0.0f;
     return write_zeros<n>(cols, gradients.at(row));
   }
-  const T* const x = logits.at(row);
   const float label_logit = to_float(x[label]);
-  const Sums sums = sums_of<n>(x, cols);
+  const Sums sums = all.sums();
   const Row known{sums.most, sums.sum, label_logit, label};
   if (threadIdx.x == 0) loss[row] = known.loss();
-  write_gradient<n>(known, x, cols, gradients.at(row));
+  write_gradient(known, all, gradients.at(row));
 }
 
 // ---- a split vocabulary ----
@@ -184,7 +227,7 @@ __global__ void __launch_bounds__(kMostThreads, 2)
              RowsOf<float> stats) {
   const int64_t row = blockIdx.x;
   const T* const x = logits.at(row);
-  const Sums sums = sums_of<n>(x, cols);
+  const Sums sums = Logits<T, n, false>(x, cols).sums();
   if (threadIdx.x > 0) return;
   const int64_t label = labels[row] - first_logit;
   float* const to = stats.at(row);
@@ -211,7 +254,7 @@ __global__ void __launch_bounds__(kMostThreads, 2)
     known.sum += of(rank)[1] * expf(of(rank)[0] - known.most);
   }
   if (threadIdx.x == 0) loss[row] = known.loss();
-  write_gradient<n>(known, x, cols, gradients.at(row));
+  write_gradient(known, Logits<T, n, false>(x, cols), gradients.at(row));
 }
 
 // ---- launches ----
@@ -233,7 +276,7 @@ void with_types(const View& logits, const View& gradient, const Body& body) {
 }
 
 unsigned threads_of(const View& logits, int n) {
-  return threads_for(blocks_for(logits.cols(), int64_t{n} * 2 * kRound), kMostThreads);
+  return threads_for(blocks_for(logits.cols(), int64_t{n} * kKeptRounds * kRound), kMostThreads);
 }
 
 void run(const KernelCall& call) {
@@ -241,8 +284,11 @@ void run(const KernelCall& call) {
   with_types(logits, gradient, [&](auto x, auto dx, auto n) {
     using T = decltype(x);
     using G = decltype(dx);
-    launch(call, static_cast<unsigned>(logits.rows()), threads_of(logits, n),
-           cross_entropy<T, G, n>, rows_of<const T>(logits), call.inputs[1].as<const int32_t>(),
+    const unsigned threads = threads_of(logits, n);
+    const bool is_kept = logits.cols() <= int64_t{threads} * kKeptRounds * kRound * n;
+    launch(call, static_cast<unsigned>(logits.rows()), threads,
+           is_kept ? cross_entropy<T, G, n, true> : cross_entropy<T, G, n, false>,
+           rows_of<const T>(logits), call.inputs[1].as<const int32_t>(),
            static_cast<int>(logits.cols()), call.outputs[0].as<float>(), rows_of<G>(gradient));
   });
 }
