@@ -13,8 +13,12 @@ namespace {
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
 constexpr int kThreads = 256;
-constexpr int kBlocksEach = 5;  // of a multiprocessor
-constexpr int kPack = 4;        // elements of a block of Philox, and of 16 bytes of f32
+constexpr int kWords = 4;  // of a block of Philox, one an element
+
+// Blocks of a multiprocessor. With moments M a thread updates kPackOf<M> elements in a turn, and
+// has registers for them.
+template <typename M>
+constexpr int kBlocksEach = kPackOf<M> > 4 ? 4 : 5;
 
 // An update. Numbers that only the device knows are addresses here.
 struct AdamwUpdate {
@@ -84,13 +88,16 @@ __device__ void update_element(const AdamwUpdate& u, const Factors& f, float gra
   w = __fmaf_rn(-f.step_size, __fdiv_rn(m, denominator), __fmul_rn(w, f.decay));
 }
 
-// Draws the words of n elements from `element` on: those of a block of Philox, or one of them.
+// Draws the words of n elements from `element` on: those of whole blocks of Philox, or one of them.
 template <int n>
 __device__ void draw(uint32_t (&words)[n], const Philox& philox, uint64_t element) {
-  const Philox::Block block = philox.block(element / kPack);
-  if constexpr (n == kPack) {
-    for (int i = 0; i < n; ++i) words[i] = block[i];
+  if constexpr (n % kWords == 0) {
+    for (int first = 0; first < n; first += kWords) {
+      const Philox::Block block = philox.block((element + first) / kWords);
+      for (int i = 0; i < kWords; ++i) words[first + i] = block[i];
+    }
   } else {  // selected, as registers cannot be indexed
+    const Philox::Block block = philox.block(element / kWords);
     const uint32_t low = element % 2 == 0 ? block[0] : block[1];
     const uint32_t high = element % 2 == 0 ? block[2] : block[3];
     words[0] = element % 4 < 2 ? low : high;
@@ -120,7 +127,7 @@ __device__ Pack<bfloat16, n> round_with(const float (&values)[n], const uint32_t
 
 // In a turn a thread updates n elements: a pack, or one.
 template <WeightKind kind, typename M, int n>
-__global__ void __launch_bounds__(kThreads, kBlocksEach) update_elements(const AdamwUpdate u) {
+__global__ void __launch_bounds__(kThreads, kBlocksEach<M>) update_elements(const AdamwUpdate u) {
   using W = std::conditional_t<kind == WeightKind::kF32, float, bfloat16>;
   const Factors factors = make_factors(u);
   const uint64_t seed = uint64_t{u.seed_high} << 32 | u.seed_low;
@@ -222,25 +229,27 @@ AdamwUpdate make_update(const KernelCall& call) {
   };
 }
 
-// Whether all operands can be moved in packs, each of which takes the noise of one block of Philox.
-bool has_packs(const AdamwUpdate& u) {
+// Whether all operands can be moved in packs of n, each of which takes the noise of whole blocks of
+// Philox.
+bool has_packs(const AdamwUpdate& u, int n) {
   const void* const operands[] = {u.weight,  u.new_weight, u.gradient,
                                   u.exp_avg, u.exp_avg_sq, u.master};
   for (const void* operand : operands) {
-    if (reinterpret_cast<uintptr_t>(operand) % (kPack * sizeof(float)) != 0) return false;
+    if (reinterpret_cast<uintptr_t>(operand) % (n * sizeof(float)) != 0) return false;
   }
   const bool one_run = u.range_begin + u.count <= u.run_elements;
-  const auto fits = [](uint64_t elements) { return elements % kPack == 0; };
+  const auto fits = [n](uint64_t elements) { return elements % n == 0; };
   return fits(u.count) && fits(u.padded_count) && fits(u.range_begin) && fits(u.first_element) &&
          (one_run || (fits(u.run_elements) && fits(u.run_stride)));
 }
 
 template <WeightKind kind, typename M>
 void launch_update(const KernelCall& call, const AdamwUpdate& u) {
-  const bool packs = has_packs(u);
-  const unsigned blocks = blocks_for(u.padded_count, kThreads * (packs ? kPack : 1));
-  launch(call, std::min(blocks, resident_blocks(kBlocksEach)), kThreads,
-         packs ? update_elements<kind, M, kPack> : update_elements<kind, M, 1>, u);
+  constexpr int n = kPackOf<M>;
+  const bool packs = has_packs(u, n);
+  const unsigned blocks = blocks_for(u.padded_count, kThreads * (packs ? n : 1));
+  launch(call, std::min(blocks, resident_blocks(kBlocksEach<M>)), kThreads,
+         packs ? update_elements<kind, M, n> : update_elements<kind, M, 1>, u);
 }
 
 void run(const KernelCall& call) {
