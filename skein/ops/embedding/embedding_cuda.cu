@@ -87,7 +87,7 @@ constexpr int kSegment = 256;  // tokens that one block sorts
 constexpr int kMergeWarps = 8;
 constexpr int kSearches = 4;  // at once in a thread, since each waits for memory
 constexpr int kWindow = 32;
-constexpr int kAhead = 8;  // gradients that a thread reads before it adds them
+constexpr int kAhead = 4;  // gradients that a thread reads before it adds them
 constexpr int kSumThreads = 128;
 constexpr int kSumPack = 4;
 
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kMergeWarps * 32, 4)
 }
 
 template <typename T, int n>
-__global__ void __launch_bounds__(kSumThreads, 6)
+__global__ void __launch_bounds__(kSumThreads, 8)
     add_windows(const Key* sorted, int64_t num_tokens, RowsOf<const T> dx, RowsOf<float> sum,
                 float* partial, int64_t cols) {
   __shared__ Key keys[kWindow + 2];  // and one on either side
