@@ -20,7 +20,8 @@ __global__ void __launch_bounds__(kThreads) find_largest(PartList list, unsigned
   }
   if (list.size == 0) return;
   constexpr int kLoads = kRead.rows / kWarps;
-  const int which = part_of_block(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int which = part_of_block(list, blockIdx.x);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Part& part = list.parts[which];
   const unsigned block = blockIdx.x - list.first_block[which];
   const unsigned tiles = static_cast<unsigned>((part.cols + kRead.cols - 1) / kRead.cols);

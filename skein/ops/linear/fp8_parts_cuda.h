@@ -44,11 +44,11 @@ struct PartList {
 };
 static_assert(sizeof(PartList) <= 4096);
 
-__device__ inline int part_of_block(const PartList& list) {
+__device__ inline int part_of_block(const PartList& list, unsigned block) {
   int which = 0, end = list.size;  // the part is one of [which, end)
   while (end - which > 1) {
     const int middle = (which + end) / 2;
-    (list.first_block[middle] <= blockIdx.x ? which : end) = middle;
+    (list.first_block[middle] <= block ? which : end) = middle;
   }
   return which;
 }

@@ -86,12 +86,16 @@ __device__ void store_transposed(const Part& part, int64_t first_row, int64_t fi
   }
 }
 
+// The last tiles come first: whatever wrote the parts, or found their largest magnitudes, has left
+// those in the L2.
 template <typename To, bool packed>
 __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
   constexpr int kLoads = 4;
-  const int which = part_of_block(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const unsigned tile_of_all = gridDim.x - 1 - blockIdx.x;
+  const int which = part_of_block(list, tile_of_all);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Part& part = list.parts[which];
-  const unsigned block = blockIdx.x - list.first_block[which];
+  const unsigned block = tile_of_all - list.first_block[which];
   const bool transposed = std::is_same_v<To, uint8_t> && part.transposed != nullptr;
   const Tile tile = transposed ? kTranspose : kRound;
   const unsigned tiles = static_cast<unsigned>((part.cols + tile.cols - 1) / tile.cols);
