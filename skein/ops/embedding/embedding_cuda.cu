@@ -22,7 +22,7 @@ constexpr int kTokens = 4;  // a thread reads so many before it writes
 // One thread a pack of n columns of kTokens tokens; blockIdx.y steps over the tokens. The last
 // token may be done twice.
 template <typename T, int n>
-__global__ void __launch_bounds__(kThreads, 4)
+__global__ void __launch_bounds__(kThreads, 6)
     pick_rows(const int32_t* tokens, int64_t num_tokens, RowsOf<const T> table, int64_t first_row,
               int64_t vocabulary, RowsOf<T> x, int64_t cols) {
   const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
