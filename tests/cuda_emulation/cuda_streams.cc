@@ -31,7 +31,13 @@ struct CudaEmulationEvent {
   Behind behind;
 };
 struct CudaEmulationGraph {
-  std::vector<Work> works;
+  struct Captured {
+    Work work;
+    cudaStream_t stream;
+    Behind behind;  // of other streams, and itself of its own
+  };
+  std::vector<Captured> captured;
+  std::vector<Work> works;  // in the order in which they run
 };
 struct CudaEmulationGraphExec {
   std::vector<Work> works;
@@ -78,6 +84,28 @@ void run_until(CudaEmulationStream& stream, int64_t position) {
   }
 }
 
+// What other streams do runs as late as the waits of `first` allow: when it is waited for, or at the
+// end. A wait that is missing then shows in the results.
+std::vector<Work> in_lazy_order(const std::vector<CudaEmulationGraph::Captured>& captured,
+                                cudaStream_t first) {
+  std::map<cudaStream_t, std::vector<const CudaEmulationGraph::Captured*>> of_streams;
+  for (const auto& one : captured) of_streams[one.stream].push_back(&one);
+  std::map<cudaStream_t, int64_t> done;
+  std::vector<Work> works;
+  const std::function<void(cudaStream_t, int64_t)> run = [&](cudaStream_t stream, int64_t count) {
+    while (done[stream] < count) {
+      const auto& next = *of_streams[stream][static_cast<size_t>(done[stream]++)];
+      for (const auto& [other, needed] : next.behind) {
+        if (other != stream) run(other, needed);
+      }
+      works.push_back(next.work);
+    }
+  };
+  run(first, std::ssize(of_streams[first]));
+  for (const auto& [stream, of_stream] : of_streams) run(stream, std::ssize(of_stream));
+  return works;
+}
+
 // Null is the default stream of the current device.
 CudaEmulationStream& of(cudaStream_t stream) {
   static std::map<int, CudaEmulationStream> default_streams;
@@ -102,7 +130,7 @@ cudaError_t enqueue(cudaStream_t stream, Work work) {
   if (capture != nullptr) {
     if (!captured.contains(stream)) return forbidden();
     ++captured[stream][stream];
-    capture->works.push_back(std::move(work));
+    capture->captured.push_back({std::move(work), stream, captured[stream]});
     return cudaSuccess;
   }
   const cudaError_t error = enqueue_step(stream, [work = std::move(work)] {
@@ -263,13 +291,15 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   for (auto& [other, behind] : captured) {
     if (captured[stream][other] < behind[other]) return result(cudaErrorStreamCaptureUnjoined);
   }
+  works->works = in_lazy_order(works->captured, stream);
+  works->captured.clear();
   *graph = works.release();
   return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   const Lock lock(mutex);
-  *status = capture != nullptr && stream == capturing_stream ? cudaStreamCaptureStatusActive
-                                                             : cudaStreamCaptureStatusNone;
+  *status = capture != nullptr && captured.contains(stream) ? cudaStreamCaptureStatusActive
+                                                            : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,

@@ -132,7 +132,15 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
          index_);
   }
   check(opened, "cudaSetDevice");
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  // What later work waits for goes first, and collectives (NcclQueue) before it.
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities");
+  check(
+      cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, std::max(least - 1, greatest)),
+      "cudaStreamCreate");
+  check(cudaStreamCreateWithPriority(&second_stream_, cudaStreamNonBlocking, least),
+        "cudaStreamCreate");
+  check(cudaEventCreateWithFlags(&begun_beside_, cudaEventDisableTiming), "cudaEventCreate");
   progress_ = std::make_unique<StreamProgress>();
   staging_ = std::make_unique<StagingRing>(kStagingBytes, nullptr);
   inputs_ = std::make_unique<StagingRing>(
@@ -150,6 +158,9 @@ CudaDevice::~CudaDevice() {
     cudaStreamDestroy(reader->stream);
     cudaFreeHost(reader->pinned);
   }
+  for (const cudaEvent_t event : ended_beside_) cudaEventDestroy(event);
+  cudaEventDestroy(begun_beside_);
+  cudaStreamDestroy(second_stream_);
   cudaStreamDestroy(stream_);
 }
 
@@ -350,12 +361,31 @@ double CudaDevice::seconds_at(int64_t time) {
 void CudaDevice::begin_range(const std::string& name) { nvtxRangePushA(name.c_str()); }
 void CudaDevice::end_range() { nvtxRangePop(); }
 
+int64_t CudaDevice::start_beside(const std::function<void(void* stream)>& work) {
+  if (num_beside_ == ended_beside_.size()) {
+    ended_beside_.emplace_back();
+    check(cudaEventCreateWithFlags(&ended_beside_.back(), cudaEventDisableTiming),
+          "cudaEventCreate");
+  }
+  check(cudaEventRecord(begun_beside_, stream_), "cudaEventRecord");
+  check(cudaStreamWaitEvent(second_stream_, begun_beside_, 0), "cudaStreamWaitEvent");
+  work(second_stream_);
+  check(cudaEventRecord(ended_beside_[num_beside_], second_stream_), "cudaEventRecord");
+  return static_cast<int64_t>(num_beside_++);
+}
+
+void CudaDevice::wait_beside(int64_t mark) {
+  check(cudaStreamWaitEvent(stream_, ended_beside_[static_cast<size_t>(mark)], 0),
+        "cudaStreamWaitEvent");
+}
+
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& steps) {
   if (!graphs_are_wanted()) return nullptr;
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
   cudaGraph_t graph = nullptr;
   recording_ = true;
+  num_beside_ = 0;
   try {
     steps();
     recording_ = false;
