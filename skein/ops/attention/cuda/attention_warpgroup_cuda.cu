@@ -1,5 +1,6 @@
-// Forward on Hopper. A thread block is one warpgroup and has 64 queries of a head. These, p and all
-// sums are in registers; k and v are in shared memory, and while one is multiplied the other comes.
+// Forward on Hopper. A thread block is one warpgroup and has 64 queries of a head. p and all sums are
+// in registers; q, k and v are in shared memory, and while one of k and v is multiplied the other
+// comes.
 // head_dim is padded to 64 or 128 with zeros.
 //
 // Source  Dao, "FlashAttention-2", arXiv:2307.08691
@@ -102,7 +103,7 @@ struct RunningSoftmax {
 
 template <int kDims>
 struct Memory {
-  Panels<kBlock, kDims> k, v;  // v holds q first
+  Panels<kBlock, kDims> q, k, v;
 };
 
 template <int n, int kDims>
@@ -129,16 +130,8 @@ __global__ void __launch_bounds__(kThreads, kDims == 64 ? 3 : 2) attend(Problem 
   };
 
   load_panels<n>({problem.q, first_row, first_col, queries.end - queries.begin}, problem.head_dim,
-                 memory.v);
+                 memory.q);
   load(problem.k, blocks.begin, memory.k);
-  wait_for_panels();
-  uint32_t q[kDims / 4];
-#pragma unroll
-  for (int i = 0; i < kDims / 4; ++i) {
-    const int row = warpgroup::row_of_lane() + i % 2 * 8;
-    const int col = i / 2 * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
-    q[i] = *reinterpret_cast<const uint32_t*>(memory.v.at(row, col));
-  }
   float sums[kDims / 2];
 #pragma unroll
   for (float& sum : sums) sum = 0;
@@ -150,8 +143,8 @@ __global__ void __launch_bounds__(kThreads, kDims == 64 ? 3 : 2) attend(Problem 
     warpgroup::fence();
 #pragma unroll
     for (int dim = 0; dim < kDims; dim += warpgroup::kDepth) {
-      warpgroup::multiply<true>(scores, q + dim / 4, warpgroup::rows_transposed(memory.k, dim),
-                                dim > 0);
+      warpgroup::multiply<true>(scores, warpgroup::left_rows(memory.q, 0, dim),
+                                warpgroup::rows_transposed(memory.k, dim), dim > 0);
     }
     warpgroup::commit();
     warpgroup::wait();
