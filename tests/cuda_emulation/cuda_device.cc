@@ -1,6 +1,7 @@
 // The devices, the kernels that they run, and errors.
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <utility>
 
 #include "runtime_state.h"
@@ -19,6 +20,14 @@ bool fails_now() {
   return left > 0 && --left == 0;
 }
 
+constexpr size_t kMemoryOfAnyKernel = size_t{48} << 10, kMostMemory = size_t{227} << 10;
+constexpr size_t kMemoryWindow = size_t{256} << 10;  // as warpgroup_emulation.h has it
+std::map<const void*, size_t>& allowed_memory() {
+  static std::map<const void*, size_t> of_kernels;
+  return of_kernels;
+}
+size_t granted_memory = 0;  // to the kernel that runs
+
 }  // namespace
 
 thread_local int current_device = 0;
@@ -29,20 +38,39 @@ cudaError_t result(cudaError_t error) {
   return error;
 }
 
-cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, std::function<void()> thread) {
+cudaError_t allow_dynamic_memory(const void* kernel, int bytes) {
+  const Lock lock(device_mutex());
+  if (bytes < 0 || static_cast<size_t>(bytes) > kMostMemory) return result(cudaErrorInvalidValue);
+  allowed_memory()[kernel] = static_cast<size_t>(bytes);
+  return cudaSuccess;
+}
+void* dynamic_memory(size_t bytes) {
+  static void* const memory = std::aligned_alloc(kMemoryWindow, kMemoryWindow);
+  if (bytes > granted_memory) die("a kernel uses more shared memory than its launch gave");
+  return memory;
+}
+
+cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* kernel,
+                           std::function<void()> thread) {
   const dim3 grid = config.gridDim, threads = config.blockDim;
   const uint64_t count = uint64_t{threads.x} * threads.y * threads.z;
   if (count == 0 || count > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
       grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) {
     return result(cudaErrorInvalidValue);
   }
-  return enqueue(config.stream, [grid, threads, count, thread = std::move(thread)] {
+  const size_t memory = config.dynamicSmemBytes;
+  if (memory > kMemoryOfAnyKernel) {
+    const Lock lock(device_mutex());
+    if (memory > allowed_memory()[kernel]) return result(cudaErrorInvalidValue);
+  }
+  return enqueue(config.stream, [grid, threads, count, memory, thread = std::move(thread)] {
     if (fails_now()) {
       broken = cudaErrorIllegalAddress;
       return;
     }
     gridDim = grid;
     blockDim = threads;
+    granted_memory = memory;
     for (unsigned z = 0; z < grid.z; ++z) {
       for (unsigned y = 0; y < grid.y; ++y) {
         for (unsigned x = 0; x < grid.x; ++x) {

@@ -75,6 +75,8 @@ void wait_for_warp();
 uint64_t exchange(uint64_t mine, int source);
 int lane();
 int lanes_in_warp();
+// The block's dynamic shared memory: that of the launch, which must be enough.
+void* dynamic_memory(size_t bytes);
 
 template <typename T>
 T shuffle(T value, int source) {
@@ -308,14 +310,22 @@ struct cudaLaunchConfig_t {
 
 namespace cuda_emulation {
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
-cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, std::function<void()> thread);
+cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* kernel,
+                           std::function<void()> thread);
+cudaError_t allow_dynamic_memory(const void* kernel, int bytes);
 }  // namespace cuda_emulation
+
+enum cudaFuncAttribute : int { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+template <typename... Params>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute, int value) {
+  return cuda_emulation::allow_dynamic_memory(reinterpret_cast<const void*>(kernel), value);
+}
 
 template <typename... Params, typename... Args>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...),
                                Args&&... args) {
   // As CUDA does, arguments are copied at the launch.
   std::tuple<std::remove_cv_t<Params>...> copies(std::forward<Args>(args)...);
-  return cuda_emulation::enqueue_kernel(*config,
+  return cuda_emulation::enqueue_kernel(*config, reinterpret_cast<const void*>(kernel),
                                         [kernel, copies]() { std::apply(kernel, copies); });
 }

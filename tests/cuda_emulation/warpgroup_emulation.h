@@ -18,7 +18,8 @@ namespace cuda_emulation {
 [[noreturn]] void die(const char* what);
 
 // A GPU's shared memory has small addresses. Here they are the low 18 bits of the true one, and a
-// true one is found again near that which was asked for last: a block has less than half of that.
+// true one is found again near that which was asked for last: what kernels declare is less than half
+// of that. Dynamic memory begins at such an address 0, and may be all of it.
 constexpr uintptr_t kSharedWindow = uintptr_t{1} << 18;
 inline const char*& last_shared() {
   static const char* last = nullptr;
@@ -29,6 +30,11 @@ inline uint32_t shared_address(const void* data) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(data) % kSharedWindow);
 }
 inline const char* at_shared(uint32_t address) {
+  const auto* const dynamic = static_cast<const char*>(dynamic_memory(0));
+  if (reinterpret_cast<uintptr_t>(last_shared()) / kSharedWindow ==
+      reinterpret_cast<uintptr_t>(dynamic) / kSharedWindow) {
+    return dynamic + address;
+  }
   const auto last = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(last_shared()));
   const auto distance = static_cast<intptr_t>((address - last) % kSharedWindow);
   const bool before = distance >= static_cast<intptr_t>(kSharedWindow / 2);

@@ -16,14 +16,20 @@ inline cudaStream_t stream_of(const KernelCall& call) {
   return static_cast<cudaStream_t>(call.stream);
 }
 
-// kernel<<<grid, block>>>(args...). An empty grid starts nothing.
+// kernel<<<grid, block, memory>>>(args...) with bytes of shared memory, beside what the kernel
+// declares (shared_memory_cuda.h). An empty grid starts nothing.
 template <typename... Params>
-void launch(const KernelCall& call, dim3 grid, dim3 block, void (*kernel)(Params...),
-            std::type_identity_t<Params>... args) {
+void launch_with_memory(const KernelCall& call, dim3 grid, dim3 block, int memory,
+                        void (*kernel)(Params...), std::type_identity_t<Params>... args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  if (memory > 48 << 10) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, memory),
+          "the shared memory of a kernel");
+  }
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
+  config.dynamicSmemBytes = static_cast<size_t>(memory);
   config.stream = stream_of(call);
   const cudaError_t error = cudaLaunchKernelEx(&config, kernel, args...);
   if (error != cudaSuccess) {
@@ -31,6 +37,12 @@ void launch(const KernelCall& call, dim3 grid, dim3 block, void (*kernel)(Params
          cudaGetErrorString(error), cudaGetErrorName(error), grid.x, grid.y, grid.z, block.x,
          block.y);
   }
+}
+// The same without such memory.
+template <typename... Params>
+void launch(const KernelCall& call, dim3 grid, dim3 block, void (*kernel)(Params...),
+            std::type_identity_t<Params>... args) {
+  launch_with_memory(call, grid, block, 0, kernel, args...);
 }
 
 // Blocks that cover `count` with `each`; kernels of one dim have up to 2^31 of them.

@@ -55,21 +55,27 @@ struct Problem {
   __host__ __device__ int num_queries() const { return sequence_length / parts; }
   __host__ __device__ int num_spans() const { return parts > 1 ? 2 : 1; }
   __host__ __device__ int span_length() const { return num_queries() / num_spans(); }
-  __host__ __device__ int span_blocks() const { return (span_length() + kBlock - 1) / kBlock; }
+  // Blocks of queries end with their span. They may have another size than kBlock.
+  __host__ __device__ int span_blocks(int size = kBlock) const {
+    return (span_length() + size - 1) / size;
+  }
   __host__ __device__ int span_begin(int span) const {
     return (span == 0 ? part : 2 * parts - 1 - part) * span_length();
   }
-  __host__ __device__ int num_query_blocks() const { return num_spans() * span_blocks(); }
+  __host__ __device__ int num_query_blocks(int size = kBlock) const {
+    return num_spans() * span_blocks(size);
+  }
   __host__ __device__ int num_key_blocks() const { return (sequence_length + kBlock - 1) / kBlock; }
   __host__ __device__ int64_t num_query_rows() const {
     return int64_t{num_sequences} * num_queries();
   }
 
   // The positions of a block of queries, and of one of keys.
-  __device__ Range query_range(int block) const {
-    const int span = block / span_blocks(), end = span_begin(span) + span_length();
-    const int first = span_begin(span) + block % span_blocks() * kBlock;
-    return {first, first + kBlock < end ? first + kBlock : end};
+  __device__ Range query_range(int block, int size = kBlock) const {
+    const int blocks = span_blocks(size), span = block / blocks;
+    const int end = span_begin(span) + span_length();
+    const int first = span_begin(span) + block % blocks * size;
+    return {first, first + size < end ? first + size : end};
   }
   __device__ Range key_range(int block) const {
     const int first = block * kBlock;
@@ -96,6 +102,22 @@ struct Problem {
 __device__ inline int document_begin(const int32_t* starts, int position) {
   const int begin = starts[position];
   return begin < 0 ? 0 : begin < position ? begin : position;
+}
+
+// The position after the last of the document of `position`, within bounds whatever `starts` holds.
+__device__ inline int document_end(const Problem& problem, const int32_t* starts, int position) {
+  if (!problem.documents) return problem.sequence_length;
+  int end = problem.sequence_length;  // or before it; all up to `inside` are of the document
+  for (int inside = position; end - inside > 1;) {
+    const int middle = inside + (end - inside) / 2;
+    (starts[middle] > starts[position] ? end : inside) = middle;
+  }
+  return end;
+}
+// The keys that a query sees.
+__device__ inline Range visible_keys(const Problem& problem, const int32_t* starts, int query) {
+  return {document_begin(starts, query),
+          problem.causal ? query + 1 : document_end(problem, starts, query)};
 }
 
 // Blocks of keys in order, [begin, end): those that the queries may see. Without causality the walk
