@@ -71,6 +71,10 @@ inline constexpr int warpSize = 32;
 namespace cuda_emulation {
 void wait_for_block();
 void wait_for_warp();
+// mbarrier: init, arrive, try_wait.parity until it is true.
+void init_barrier(const void* at, int expected);
+void arrive_at_barrier(const void* at);
+void wait_at_barrier(const void* at, int odd);
 // Every lane gives 8 bytes and reads those of `source`; lanes that have ended give zero.
 uint64_t exchange(uint64_t mine, int source);
 int lane();

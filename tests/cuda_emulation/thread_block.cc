@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -30,6 +31,13 @@ struct Warp {
   uint64_t values[32] = {};
 };
 
+struct Fiber;
+struct Barrier {
+  int expected = 0, arrived = 0;
+  bool is_odd = false;  // its round
+  std::vector<Fiber*> waiting = {};
+};
+
 struct Fiber {
   ucontext_t start{};
   jmp_buf where;
@@ -45,6 +53,7 @@ class Block {
     count_ = live_ = num_threads;
     next_ = 0;
     waiting_.clear();
+    barriers_.clear();
     warps_.assign((count_ + 31) / 32, Warp{});
     for (unsigned i = 0; i < count_; ++i) ++warps_[i / 32].live;
     warp_waiting_.assign(warps_.size(), {});
@@ -79,6 +88,23 @@ class Block {
     yield();
   }
 
+  void init_barrier(const void* at, int expected) { barriers_[at] = {.expected = expected}; }
+  void arrive(const void* at) {
+    Barrier& barrier = barrier_at(at);
+    if (++barrier.arrived < barrier.expected) return;
+    barrier.arrived = 0;
+    barrier.is_odd = !barrier.is_odd;
+    ready_.insert(ready_.end(), barrier.waiting.begin(), barrier.waiting.end());
+    barrier.waiting.clear();
+  }
+  // Until no odd, or no even, round is the present one.
+  void wait_while(const void* at, bool is_odd) {
+    Barrier& barrier = barrier_at(at);
+    if (barrier.is_odd != is_odd) return;
+    barrier.waiting.push_back(current_);
+    yield();
+  }
+
   unsigned thread() const { return current_->thread; }
   Warp& warp() { return warps_[current_->thread / 32]; }
   unsigned count() const { return count_; }
@@ -87,6 +113,11 @@ class Block {
   uint32_t random() {
     seed_ = seed_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<uint32_t>(seed_ >> 33);
+  }
+  Barrier& barrier_at(const void* at) {
+    const auto found = barriers_.find(at);
+    if (found == barriers_.end()) die("a barrier that the block did not begin");
+    return found->second;
   }
   void shuffle_order() {
     order_.resize(count_);
@@ -165,6 +196,7 @@ class Block {
   uint64_t seed_ = 1;
   std::vector<unsigned> order_;
   std::vector<Warp> warps_;
+  std::map<const void*, Barrier> barriers_;
   std::vector<Fiber*> ready_, waiting_, idle_;
   std::vector<std::vector<Fiber*>> warp_waiting_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
@@ -192,6 +224,9 @@ void run_block(const std::function<void()>& thread, unsigned num_threads) {
 
 void wait_for_block() { block().wait_for_block(); }
 void wait_for_warp() { block().wait_for_warp(); }
+void init_barrier(const void* at, int expected) { block().init_barrier(at, expected); }
+void arrive_at_barrier(const void* at) { block().arrive(at); }
+void wait_at_barrier(const void* at, int odd) { block().wait_while(at, odd != 0); }
 int lane() { return static_cast<int>(block().thread() % 32); }
 int lanes_in_warp() {
   return static_cast<int>(std::min(32u, block().count() - block().thread() / 32 * 32));

@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "skein/ops/attention/cuda/barrier_cuda.h"
 #include "skein/ops/attention/cuda/warpgroup_cuda.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/tensor/dtype.h"
@@ -12,6 +13,7 @@ namespace skein {
 namespace {
 
 using namespace attention_cuda::warpgroup;  // NOLINT(google-build-using-namespace)
+using attention_cuda::Barrier;
 
 float left_at(int row, int k) { return static_cast<float>((row * 7 + k * 3) % 17 - 8); }
 float right_at(int row, int col) { return static_cast<float>((row * 5 + col * 11) % 13 - 6); }
@@ -119,6 +121,36 @@ TEST(Warpgroup, MultipliesByRows) {
   expect_product<false, 64, 64>();
   expect_product<false, 64, 128>();
   expect_product<false, 32, 128>();
+}
+
+// Two warps write what a third reads, through one place, for an odd number of rounds.
+void pass_numbers(int* sum) {
+  static Barrier written, used;
+  static int numbers[64];
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) written.init(2);
+  if (thread == 0) used.init(1);
+  __syncthreads();
+  for (int round = 0; round < 7; ++round) {
+    if (thread < 64) {
+      if (round > 0) used.wait(round - 1);
+      numbers[thread] = round * 100 + thread;
+      written.arrive();
+    } else {
+      written.wait(round);
+      for (int i = thread - 64; i < 64; i += 32) sum[thread - 64] += numbers[i];
+      used.arrive();
+    }
+  }
+}
+
+TEST(Warpgroup, BarriersKeepWritersAndReadersApart) {
+  cudaLaunchConfig_t config;
+  config.blockDim = dim3(96);
+  std::vector<int> sums(32);
+  ASSERT_EQ(cudaLaunchKernelEx(&config, pass_numbers, sums.data()), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  for (int i = 0; i < 32; ++i) EXPECT_EQ(sums[i], 2 * 100 * 21 + 7 * (i + i + 32));
 }
 
 // As PTX draws it: in a panel, bits 4 to 6 of an address are those of the place in rows of 128

@@ -221,6 +221,26 @@ TEST(Attention, MatchesTheDefinition) {
   }
 }
 
+// Around the edges of blocks of 64, 128 and 192 queries, with heads of each size that kernels have.
+TEST(Attention, SeveralBlocksOfWideHeads) {
+  using Sizes = std::vector<int64_t>;
+  const bool slow = op_test::test_device().is_slow;
+  const Sizes lengths = slow ? Sizes{193, 321} : Sizes{127, 129, 191, 192, 193, 256, 257, 385, 513};
+  for (const int64_t head_dim : {64, 128}) {
+    for (const bool causal : {true, false}) {
+      for (const int64_t length : lengths) {
+        Config config = {.sequence_length = length,
+                         .head_dim = head_dim,
+                         .causal = causal,
+                         .dtype = DType::kBF16};
+        check_both(config);
+        config.boundaries = {1, length / 3, length - 64};
+        check_both(config);
+      }
+    }
+  }
+}
+
 TEST(Attention, SharesKeyValueHeads) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const int64_t kv_heads : {1, 2, 3, 6}) {

@@ -116,7 +116,7 @@ __device__ inline int document_end(const Problem& problem, const int32_t* starts
 }
 // The keys that a query sees.
 __device__ inline Range visible_keys(const Problem& problem, const int32_t* starts, int query) {
-  return {document_begin(starts, query),
+  return {problem.documents ? document_begin(starts, query) : 0,
           problem.causal ? query + 1 : document_end(problem, starts, query)};
 }
 

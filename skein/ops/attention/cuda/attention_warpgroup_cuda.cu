@@ -1,16 +1,18 @@
-// Forward on Hopper. Each warpgroup of a thread block has 64 queries of a head; the block walks over
-// their keys. q, and some blocks of k and v ahead, are in shared memory; scores, weights and sums are
-// in registers. head_dim is padded to 64 or 128 with zeros.
+// Forward on Hopper. The last warpgroup of a thread block copies q, and block after block of k and v,
+// to shared memory; each other one has 64 queries of a head, and its scores, weights and sums in
+// registers. head_dim is padded to 64 or 128 with zeros.
 //
 // In each turn the tensor cores get the scores of one block and the sums with the weights of the
-// block before, so that they work while the softmax of the scores is computed.
+// block before, so that they work while the softmax of the scores is computed. Warpgroups take
+// turns, so that they have products to do while others are at their softmax.
 //
-// Source  Shah et al., "FlashAttention-3", arXiv:2407.08608, its overlap within a warpgroup
+// Source  Shah et al., "FlashAttention-3", arXiv:2407.08608
 #include <cstdlib>
 #include <string>
 
 #include "skein/base/error.h"
 #include "skein/ops/attention/cuda/attention_cuda.h"
+#include "skein/ops/attention/cuda/barrier_cuda.h"
 #include "skein/ops/attention/cuda/own_positions_cuda.h"
 #include "skein/ops/attention/cuda/running_softmax_cuda.h"
 #include "skein/ops/attention/cuda/tensor_core_tiles_cuda.h"
@@ -28,36 +30,70 @@ using warpgroup::Panels;
 // How work is cut for a head_dim of up to kDims.
 template <int kDims>
 struct Cut {
-  static constexpr int kWarpgroups = 2;
-  static constexpr int kThreads = 128 * kWarpgroups;
-  static constexpr int kQueries = 64 * kWarpgroups;
-  static constexpr int kKeys = kDims == 64 ? 64 : 128;   // of a turn
-  static constexpr int kStages = 3;                      // blocks of k, and of v, in shared memory
-  static constexpr int kResident = kDims == 64 ? 2 : 1;  // thread blocks on a multiprocessor
+  static constexpr int kConsumers = kDims == 64 ? 3 : 2;  // warpgroups
+  static constexpr int kQueries = 64 * kConsumers;
+  static constexpr int kKeys = 128;  // of a turn
+  static constexpr int kStages = 3;  // blocks of k, and of v, in shared memory
+  static constexpr int kThreads = 128 * (kConsumers + 1);
+  static constexpr int kConsumerRegisters = kDims == 64 ? 160 : 224;
+  static constexpr int kProducerRegisters = kDims == 64 ? 32 : 56;
 };
 
 template <int kDims>
 struct Memory {
   using Cut = attention_cuda::Cut<kDims>;
+  using Keys = Panels<Cut::kKeys, kDims>;
+
   Panels<Cut::kQueries, kDims> q;
-  Panels<Cut::kKeys, kDims> k[Cut::kStages], v[Cut::kStages];
+  Keys k[Cut::kStages], v[Cut::kStages];
+  // Whether a block of k, and of v, has come, and whether all have used it.
+  Barrier k_came[Cut::kStages], v_came[Cut::kStages], k_used[Cut::kStages], v_used[Cut::kStages];
+  Barrier turn[Cut::kConsumers];  // of each warpgroup: the one before it arrives
+
+  __device__ void init_barriers() {
+    for (int stage = 0; stage < Cut::kStages; ++stage) {
+      k_came[stage].init(4);
+      v_came[stage].init(4);
+      k_used[stage].init(4 * Cut::kConsumers);
+      v_used[stage].init(4 * Cut::kConsumers);
+    }
+    for (Barrier& barrier : turn) barrier.init(4);
+  }
 };
 
-// Zeros beyond the rows and head_dim. Complete after publish_copies().
-template <int n, int threads, int rows, int cols>
+// Where a block of k or v lies, and how many lay there before.
+struct Place {
+  int stage = 0, round = 0;
+
+  template <int stages>
+  __device__ void advance() {
+    if (++stage < stages) return;
+    stage = 0;
+    ++round;
+  }
+};
+
+// What a thread block computes: queries of a head, with the keys of blocks [begin, end).
+struct Tile {
+  int sequence, head;
+  Range queries;
+  int begin, end;
+};
+
+// By one warpgroup, with zeros beyond the rows and head_dim. Complete after publish_copies().
+template <int n, int rows, int cols>
 __device__ void load_panels(const HeadRows& from, int head_dim, Panels<rows, cols>& to) {
-  constexpr int kPacks = cols / n, kRowsAtOnce = threads / kPacks;
-  static_assert(threads % kPacks == 0 && kRowsAtOnce > 0);
-  const int first = static_cast<int>(threadIdx.x) / kPacks;
-  const int col = static_cast<int>(threadIdx.x) % kPacks * n;
+  constexpr int kPacks = cols / n, kRowsAtOnce = 128 / kPacks;
+  static_assert(rows % kRowsAtOnce == 0);
+  const int thread = static_cast<int>(threadIdx.x) % 128, first = thread / kPacks;
+  const int col = thread % kPacks * n;
   const int num_rows = col < head_dim ? from.num_rows : 0;
   const auto* at = row_at<const uint16_t>(from.rows, from.first_row + first, from.first_col + col);
   uint16_t* const to_first = to.at(first, col);
   static_assert(kRowsAtOnce % 8 == 0 || n == 1);  // rows apart are swizzled alike
 #pragma unroll 8
-  for (int i = 0; i < (rows + kRowsAtOnce - 1) / kRowsAtOnce; ++i) {
+  for (int i = 0; i < rows / kRowsAtOnce; ++i) {
     const int row = first + i * kRowsAtOnce;
-    if (rows % kRowsAtOnce != 0 && row >= rows) break;
     copy_pack<n>(n > 1 ? to_first + i * kRowsAtOnce * warpgroup::kPanel : to.at(row, col), at,
                  row < num_rows);
     at += kRowsAtOnce * from.rows.stride;
@@ -68,15 +104,13 @@ __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Products see the copies of all threads, but those of the last `pending` groups; and all threads
-// have ended the turn before.
+// Products see this thread's copies, but those of the last `pending` groups, after a barrier.
 template <int pending>
 __device__ void publish_copies() {
 #ifdef __CUDA_ARCH__
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 #endif
   warpgroup::publish_to_products();
-  __syncthreads();
 }
 
 __device__ inline uint32_t pair_of(float low, float high) {
@@ -87,6 +121,7 @@ __device__ inline uint32_t pair_of(float low, float high) {
 template <int rows, int keys, int dims, int count>
 __device__ void score(const Panels<rows, dims>& q, int first_row, const Panels<keys, dims>& k,
                       float (&scores)[count]) {
+  warpgroup::fence();
 #pragma unroll
   for (int dim = 0; dim < dims; dim += warpgroup::kDepth) {
     warpgroup::multiply<true>(scores, warpgroup::left_rows(q, first_row, dim),
@@ -98,6 +133,7 @@ __device__ void score(const Panels<rows, dims>& q, int first_row, const Panels<k
 template <int keys, int dims, int count>
 __device__ void accumulate(const uint32_t (&weights)[keys / 4], const Panels<keys, dims>& v,
                            float (&sums)[count]) {
+  warpgroup::fence();
 #pragma unroll
   for (int key = 0; key < keys; key += warpgroup::kDepth) {
     warpgroup::multiply<false>(sums, weights + key / 4, warpgroup::rows_as_they_are(v, key), true);
@@ -111,7 +147,7 @@ __device__ void round_in_pairs(const float (&scores)[2 * count], uint32_t (&weig
   for (int i = 0; i < count; ++i) weights[i] = pair_of(scores[2 * i], scores[2 * i + 1]);
 }
 
-// A lane's two rows of o.
+// A lane's columns of one of its rows of o.
 template <int n, int count>
 __device__ void store_row(const Problem& problem, const float (&sums)[count], int half,
                           float factor, int64_t row, int64_t first_col) {
@@ -130,50 +166,56 @@ __device__ void store_row(const Problem& problem, const float (&sums)[count], in
 }
 
 template <int n, int kDims>
-__global__ void __launch_bounds__(Cut<kDims>::kThreads, Cut<kDims>::kResident)
-    attend(Problem problem) {
+__device__ void produce(const Problem& problem, const Tile& tile, Memory<kDims>& memory) {
   using Cut = attention_cuda::Cut<kDims>;
-  constexpr int kKeys = Cut::kKeys, kAhead = Cut::kStages - 1;
-  auto& memory = dynamic_memory<Memory<kDims>>();
-  const auto [sequence, head, place] = unit_of(problem, problem.heads);
-  // The last queries, which have the most keys, go first.
-  const int last_block = problem.num_query_blocks(Cut::kQueries) - 1;
-  const Range queries = problem.query_range(last_block - place, Cut::kQueries);
-  const Range own = own_positions(problem, sequence, queries);
-  if (own.begin >= own.end) return;
-  const int32_t* starts = problem.starts_of(sequence);
-  const int64_t kv_col = int64_t{head / problem.group_size()} * problem.head_dim;
-  const int64_t first_row = problem.query_row(sequence, queries.begin);
-  const int64_t first_col = int64_t{head} * problem.head_dim;
-  const int begin = document_begin(starts, own.begin) / kKeys;
-  const int end = (visible_keys(problem, starts, own.end - 1).end + kKeys - 1) / kKeys;
-
-  const auto load_block = [&](const Rows& rows, int block, Panels<kKeys, kDims>* stages) {
-    if (block < begin || block >= end) return;
-    const int first = block * kKeys;
-    load_panels<n, Cut::kThreads>(
-        {rows, problem.key_row(sequence, first), kv_col, problem.sequence_length - first},
-        problem.head_dim, stages[block % Cut::kStages]);
-  };
-  // What the turn of a block multiplies.
-  const auto load = [&](int block) {
-    load_block(problem.k, block, memory.k);
-    load_block(problem.v, block - 1, memory.v);
+  const Range queries = tile.queries;
+  load_panels<n>({problem.q, problem.query_row(tile.sequence, queries.begin),
+                  int64_t{tile.head} * problem.head_dim, queries.end - queries.begin},
+                 problem.head_dim, memory.q);
+  const auto load = [&](const Rows& rows, int block, typename Memory<kDims>::Keys& to) {
+    const int first = block * Cut::kKeys;
+    load_panels<n>({rows, problem.key_row(tile.sequence, first),
+                    int64_t{tile.head / problem.group_size()} * problem.head_dim,
+                    problem.sequence_length - first},
+                   problem.head_dim, to);
     commit_copies();
   };
-  load_panels<n, Cut::kThreads>({problem.q, first_row, first_col, queries.end - queries.begin},
-                                problem.head_dim, memory.q);
-  for (int block = begin; block < begin + kAhead; ++block) load(block);
+  // While one comes, the one before is waited for.
+  Place place, before;
+  for (int block = tile.begin; block < tile.end; ++block) {
+    if (place.round > 0) memory.k_used[place.stage].wait(place.round - 1);
+    load(problem.k, block, memory.k[place.stage]);
+    if (block > tile.begin) {
+      publish_copies<1>();
+      memory.v_came[before.stage].arrive();
+    }
+    if (place.round > 0) memory.v_used[place.stage].wait(place.round - 1);
+    load(problem.v, block, memory.v[place.stage]);
+    publish_copies<1>();
+    memory.k_came[place.stage].arrive();
+    before = place;
+    place.template advance<Cut::kStages>();
+  }
+  publish_copies<0>();
+  memory.v_came[before.stage].arrive();
+}
 
-  // The lane's rows; those beyond the last query are not stored.
-  const int first_of_warpgroup = static_cast<int>(threadIdx.x) / 128 * 64;
-  int row[kRows];
+template <int n, int kDims>
+__device__ void consume(const Problem& problem, const Tile& tile, int warpgroup,
+                        Memory<kDims>& memory) {
+  using Cut = attention_cuda::Cut<kDims>;
+  constexpr int kKeys = Cut::kKeys;
+  const int32_t* const starts = problem.starts_of(tile.sequence);
+  const int first_row = warpgroup * 64;
+  // Of the lane's rows; those beyond the last query are not stored.
+  const auto query_of = [&](int half) {
+    return tile.queries.begin + first_row + warpgroup::row_of_lane() + half * 8;
+  };
   Range visible[kRows];
 #pragma unroll
   for (int half = 0; half < kRows; ++half) {
-    row[half] = first_of_warpgroup + warpgroup::row_of_lane() + half * 8;
-    const int query = queries.begin + row[half];
-    visible[half] = visible_keys(problem, starts, query < queries.end ? query : queries.end - 1);
+    const int query = query_of(half), last = tile.queries.end - 1;
+    visible[half] = visible_keys(problem, starts, query < last ? query : last);
   }
 
   RunningSoftmax softmax{problem.scale * kLog2E};
@@ -181,6 +223,16 @@ __global__ void __launch_bounds__(Cut<kDims>::kThreads, Cut<kDims>::kResident)
   uint32_t weights[kKeys / 4];
 #pragma unroll
   for (float& sum : sums) sum = 0;
+  const auto begin_scores = [&](int block, Place place) {
+    memory.k_came[place.stage].wait(place.round);
+    memory.turn[warpgroup].wait(block - tile.begin);
+    score(memory.q, first_row, memory.k[place.stage], scores);
+  };
+  const auto begin_sums = [&](Place place) {
+    memory.v_came[place.stage].wait(place.round);
+    accumulate(weights, memory.v[place.stage], sums);
+  };
+  const auto give_turn = [&](int to) { memory.turn[to % Cut::kConsumers].arrive(); };
   const auto weigh = [&](int block) {
     const int first = block * kKeys;
     const bool all = visible[1].begin <= first && first + kKeys <= visible[0].end;
@@ -188,44 +240,75 @@ __global__ void __launch_bounds__(Cut<kDims>::kThreads, Cut<kDims>::kResident)
     softmax.advance(scores, shrink);
   };
 
-  publish_copies<kAhead - 1>();
-  warpgroup::fence();
-  score(memory.q, first_of_warpgroup, memory.k[begin % Cut::kStages], scores);
-  load(begin + kAhead);
+  Place place, before;
+  if (warpgroup + 1 == Cut::kConsumers) give_turn(0);
+  begin_scores(tile.begin, place);
+  give_turn(warpgroup + 1);
   warpgroup::wait();
-  weigh(begin);
+  memory.k_used[place.stage].arrive();
+  weigh(tile.begin);
   round_in_pairs(scores, weights);
-  for (int block = begin + 1; block < end; ++block) {
-    publish_copies<kAhead - 1>();
-    warpgroup::fence();
-    score(memory.q, first_of_warpgroup, memory.k[block % Cut::kStages], scores);
-    accumulate(weights, memory.v[(block - 1) % Cut::kStages], sums);
-    load(block + kAhead);
+  for (int block = tile.begin + 1; block < tile.end; ++block) {
+    before = place;
+    place.template advance<Cut::kStages>();
+    begin_scores(block, place);
+    begin_sums(before);
+    give_turn(warpgroup + 1);
     warpgroup::wait<1>();
+    memory.k_used[place.stage].arrive();
     weigh(block);
+    warpgroup::compute_before_wait(fminf(softmax.total[0], softmax.total[1]));
     warpgroup::wait();
+    memory.v_used[before.stage].arrive();
 #pragma unroll
     for (int i = 0; i < kDims / 2; ++i) sums[i] *= shrink[i / 2 % kRows];
     round_in_pairs(scores, weights);
   }
-  publish_copies<kAhead - 1>();
-  warpgroup::fence();
-  accumulate(weights, memory.v[(end - 1) % Cut::kStages], sums);
+  begin_sums(place);
   warpgroup::wait();
 
 #pragma unroll
   for (int half = 0; half < kRows; ++half) {
-    const int query = queries.begin + row[half];
+    const int query = query_of(half);
     const float total = softmax.sum(half), lse = softmax.lse(half);
-    if (query >= queries.end || problem.is_elsewhere(sequence, query)) continue;
-    if (threadIdx.x % 4 == 0) *row_at<float>(problem.lse, first_row + row[half], head) = lse;
-    store_row<n>(problem, sums, half, 1 / total, first_row + row[half], first_col);
+    if (query >= tile.queries.end || problem.is_elsewhere(tile.sequence, query)) continue;
+    const int64_t row = problem.query_row(tile.sequence, query);
+    if (threadIdx.x % 4 == 0) *row_at<float>(problem.lse, row, tile.head) = lse;
+    store_row<n>(problem, sums, half, 1 / total, row, int64_t{tile.head} * problem.head_dim);
+  }
+}
+
+template <int n, int kDims>
+__global__ void __launch_bounds__(Cut<kDims>::kThreads, 1) attend(Problem problem) {
+  using Cut = attention_cuda::Cut<kDims>;
+  const auto [sequence, head, place] = unit_of(problem, problem.heads);
+  // The last queries, which have the most keys, go first.
+  const int last_block = problem.num_query_blocks(Cut::kQueries) - 1;
+  const Range queries = problem.query_range(last_block - place, Cut::kQueries);
+  const Range own = own_positions(problem, sequence, queries);
+  if (own.begin >= own.end) return;
+  const int32_t* const starts = problem.starts_of(sequence);
+  const int first_key = visible_keys(problem, starts, own.begin).begin;
+  const int last_key = visible_keys(problem, starts, own.end - 1).end - 1;
+  const Tile tile = {sequence, head, queries, first_key / Cut::kKeys, last_key / Cut::kKeys + 1};
+
+  auto& memory = dynamic_memory<Memory<kDims>>();
+  if (threadIdx.x == 0) memory.init_barriers();
+  __syncthreads();
+  const int warpgroup = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / 128, 0);
+  if (warpgroup == Cut::kConsumers) {
+    warpgroup::keep_registers<Cut::kProducerRegisters>();
+    produce<n>(problem, tile, memory);
+  } else {
+    warpgroup::take_registers<Cut::kConsumerRegisters>();
+    consume<n>(problem, tile, warpgroup, memory);
   }
 }
 
 template <int n, int kDims>
 void launch_forward(const KernelCall& call, const Problem& problem) {
   using Cut = attention_cuda::Cut<kDims>;
+  static_assert(sizeof(Memory<kDims>) <= 227 << 10);
   const int64_t heads = int64_t{problem.num_sequences} * problem.heads;
   launch_with_memory(call, blocks_for(heads * problem.num_query_blocks(Cut::kQueries), 1),
                      Cut::kThreads, sizeof(Memory<kDims>), attend<n, kDims>, problem);

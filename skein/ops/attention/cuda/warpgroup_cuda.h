@@ -113,6 +113,32 @@ __device__ void wait() {
 #endif
 }
 
+// Between the computation of a number that is never negative and a wait(). ptxas moves waits up over
+// arithmetic, which would then begin only after the products; it does not over a store.
+__device__ inline void compute_before_wait([[maybe_unused]] float never_negative) {
+#ifdef __CUDA_ARCH__
+  asm volatile("{.reg .pred no; setp.lt.f32 no, %0, 0f00000000; @no st.shared.f32 [%1], %0;}"
+               :
+               : "f"(never_negative), "r"(0)
+               : "memory");
+#endif
+}
+
+// A warpgroup's registers a thread: fewer than the block began with, or, once others have given
+// theirs up, more. A multiple of 8.
+template <int registers>
+__device__ void keep_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
+#endif
+}
+template <int registers>
+__device__ void take_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
+#endif
+}
+
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define SKEIN_SUMS_8(i)                                                               \
   "+f"(sums[(i) + 0]), "+f"(sums[(i) + 1]), "+f"(sums[(i) + 2]), "+f"(sums[(i) + 3]), \
