@@ -18,8 +18,8 @@ namespace cuda_emulation {
 [[noreturn]] void die(const char* what);
 
 // A GPU's shared memory has small addresses. Here they are the low 18 bits of the true one, and a
-// true one is found again near that which was asked for last: what kernels declare is less than half
-// of that. Dynamic memory begins at such an address 0, and may be all of it.
+// true one is found again near that which was asked for last: what kernels declare is less than
+// half of that. Dynamic memory begins at such an address 0, and may be all of it.
 constexpr uintptr_t kSharedWindow = uintptr_t{1} << 18;
 inline const char*& last_shared() {
   static const char* last = nullptr;

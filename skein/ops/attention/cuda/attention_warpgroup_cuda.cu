@@ -1,5 +1,5 @@
-// Forward on Hopper. The last warpgroup of a thread block copies q, and block after block of k and v,
-// to shared memory; each other one has 64 queries of a head, and its scores, weights and sums in
+// Forward on Hopper. The last warpgroup of a thread block copies q, and block after block of k and
+// v, to shared memory; each other one has 64 queries of a head, and its scores, weights and sums in
 // registers. head_dim is padded to 64 or 128 with zeros.
 //
 // In each turn the tensor cores get the scores of one block and the sums with the weights of the

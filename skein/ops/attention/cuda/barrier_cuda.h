@@ -1,5 +1,5 @@
-// Internal to the attention kernels of Hopper: a barrier in shared memory, where some threads arrive
-// and go on, and others wait for them.
+// Internal to the attention kernels of Hopper: a barrier in shared memory, where some threads
+// arrive and go on, and others wait for them.
 //
 // Source  PTX ISA 9.0, "mbarrier"
 #pragma once
@@ -13,7 +13,7 @@ namespace skein::attention_cuda {
 struct Barrier {
   uint64_t state;
 
-  // One thread; the others may use it after __syncthreads(). A round ends when `warps` have arrived.
+  // One thread; others may use it after __syncthreads(). A round ends when `warps` have arrived.
   __device__ void init(int warps) {
 #ifdef SKEIN_CUDA_EMULATED
     cuda_emulation::init_barrier(this, warps);
@@ -37,7 +37,7 @@ struct Barrier {
                  : "memory");
 #endif
   }
-  // Until round 0, 1, ... has ended. Nobody may be two rounds behind: only whether it is odd counts.
+  // Until round 0, 1, ... has ended. Nobody may be two rounds behind: only its parity counts.
   __device__ void wait(int round) {
 #ifdef SKEIN_CUDA_EMULATED
     cuda_emulation::wait_at_barrier(this, round % 2);

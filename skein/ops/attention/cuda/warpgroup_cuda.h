@@ -113,8 +113,8 @@ __device__ void wait() {
 #endif
 }
 
-// Between the computation of a number that is never negative and a wait(). ptxas moves waits up over
-// arithmetic, which would then begin only after the products; it does not over a store.
+// Between the computation of a number that is never negative and a wait(). ptxas moves waits up
+// over arithmetic, which would then begin only after the products; it does not over a store.
 __device__ inline void compute_before_wait([[maybe_unused]] float never_negative) {
 #ifdef __CUDA_ARCH__
   asm volatile("{.reg .pred no; setp.lt.f32 no, %0, 0f00000000; @no st.shared.f32 [%1], %0;}"
