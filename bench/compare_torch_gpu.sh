@@ -43,10 +43,12 @@ run() {  # run SIZE NAME COMMAND…: appends the command's last line of output, 
   local size=$1 name=$2 line code
   shift 2
   echo "size $size, $name …" >&2
-  line=$(timeout --kill-after=5 "$LIMIT" "$@" 2> "$scratch/error" | tail -n 1)
-  code=$?
-  # What a run that went well had to say ("runs on our own kernels") belongs to its figure.
-  [ $code != 0 ] || sed 's/^/  /' "$scratch/error" >&2
+  # What a run has to say ("runs on our own kernels") belongs to its figure, and is told at once: who
+  # is stopped tells nothing more.
+  { timeout --kill-after=5 "$LIMIT" "$@" > "$scratch/output" 2>&3; } 3>&1 |
+    tee "$scratch/error" | sed -u 's/^/  /' >&2
+  code=${PIPESTATUS[0]}
+  line=$(tail -n 1 "$scratch/output")
   if [ $code = 0 ]; then
     printf '{"size": "%s", "name": "%s", "run": %s}\n' "$size" "$name" "$line" >> "$runs"
     return

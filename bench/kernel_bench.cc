@@ -21,6 +21,7 @@
 #include "bench/bound_op.h"
 #include "skein/backends/backend.h"
 #include "skein/base/json.h"
+#include "skein/base/log.h"
 #include "skein/compile/step_programs.h"
 #include "skein/runtime/copy_rate.h"
 #include "skein/train/device_ceiling.h"
@@ -283,6 +284,7 @@ int main(int argc, char** argv) {
   app.add_flag("--small", options.is_small);
   app.add_option("--seconds", options.seconds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
+  skein::log::start();
   try {
     return skein::Bench(options).run() ? 0 : 1;
   } catch (const skein::Error& error) {

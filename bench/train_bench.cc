@@ -32,6 +32,7 @@
 #include "skein/backends/backend.h"
 #include "skein/base/brief_spins.h"
 #include "skein/base/clock.h"
+#include "skein/base/log.h"
 #include "skein/model/decoder.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
@@ -254,6 +255,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   try {
+    skein::log::start();
     skein::limit_cpu_kind("auto");
     if (options.sequences % options.micro != 0) {
       skein::fail(skein::ErrorCode::kUsage, "--micro must divide --sequences");

@@ -1,6 +1,7 @@
 // The devices, the kernels that they run, and errors.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -75,6 +76,7 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* kernel,
       for (unsigned y = 0; y < grid.y; ++y) {
         for (unsigned x = 0; x < grid.x; ++x) {
           blockIdx = {x, y, z};
+          if (memory > 0) std::memset(dynamic_memory(memory), 0xff, memory);
           run_block(thread, static_cast<unsigned>(count));
         }
       }

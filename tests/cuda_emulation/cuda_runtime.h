@@ -79,7 +79,7 @@ void wait_at_barrier(const void* at, int odd);
 uint64_t exchange(uint64_t mine, int source);
 int lane();
 int lanes_in_warp();
-// The block's dynamic shared memory: that of the launch, which must be enough.
+// The block's dynamic shared memory, NaNs when it begins: that of the launch, which must be enough.
 void* dynamic_memory(size_t bytes);
 
 template <typename T>

@@ -206,6 +206,18 @@ TEST(AttentionContext, WithDataParallelismAndSplitHeads) {
          .boundaries = {31}});
 }
 
+// A piece is three blocks, the last of which is not full: two tiles.
+TEST(AttentionContext, PiecesOfSeveralBlocks) {
+  for (const bool causal : {true, false}) {
+    check({.mesh = mesh_of(1, 2, 1, 1),
+           .sequences = 1,
+           .sequence_length = 4 * 150,
+           .attrs = {.heads = 2, .kv_heads = 1, .head_dim = 16, .causal = causal},
+           .dtype = DType::kBF16,
+           .boundaries = {170, 430}});
+  }
+}
+
 // Backward with several pieces of keys.
 TEST(AttentionContext, LongSequences) {
   for (const bool causal : {true, false}) {

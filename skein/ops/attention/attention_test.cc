@@ -253,6 +253,12 @@ TEST(Attention, SharesKeyValueHeads) {
                   .boundaries = {1, 66}});
     }
   }
+  // In more than 128 rows.
+  check_both({.sequence_length = 200,
+              .heads = 2,
+              .head_dim = 128,
+              .dtype = DType::kBF16,
+              .boundaries = {130, 150}});
 }
 
 TEST(Attention, StopsAtEveryDocumentBoundary) {

@@ -31,15 +31,20 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// SKEIN_GRAPHS=off in the environment tells a fault of a graph from one of its kernels.
-bool graphs_are_wanted() {
+// SKEIN_GRAPHS in the environment: `off` tells a fault of a graph from one of its kernels, `serial` one
+// of the second queue. Says so once.
+bool graphs_are(std::string_view value, const char* what) {
   const char* wanted = std::getenv("SKEIN_GRAPHS");
-  if (wanted == nullptr || std::string_view(wanted) != "off") return true;
+  if (wanted == nullptr || wanted != value) return false;
   static std::once_flag told;
-  std::call_once(told, [] {
-    log::warn("SKEIN_GRAPHS=off: every kernel is started alone, not as part of a CUDA graph");
-  });
-  return false;
+  std::call_once(told, [&] { log::warn("SKEIN_GRAPHS={}: {}", value, what); });
+  return true;
+}
+bool graphs_are_off() {
+  return graphs_are("off", "every kernel is started alone, not as part of a CUDA graph");
+}
+bool graphs_are_serial() {
+  return graphs_are("serial", "gradients of weights run in turn, not beside what goes on");
 }
 
 // Fails with one clear line where there is no GPU to run on.
@@ -362,6 +367,7 @@ void CudaDevice::begin_range(const std::string& name) { nvtxRangePushA(name.c_st
 void CudaDevice::end_range() { nvtxRangePop(); }
 
 int64_t CudaDevice::start_beside(const std::function<void(void* stream)>& work) {
+  if (graphs_are_serial()) return Device::start_beside(work);
   if (num_beside_ == ended_beside_.size()) {
     ended_beside_.emplace_back();
     check(cudaEventCreateWithFlags(&ended_beside_.back(), cudaEventDisableTiming),
@@ -375,12 +381,13 @@ int64_t CudaDevice::start_beside(const std::function<void(void* stream)>& work) 
 }
 
 void CudaDevice::wait_beside(int64_t mark) {
+  if (graphs_are_serial()) return;
   check(cudaStreamWaitEvent(stream_, ended_beside_[static_cast<size_t>(mark)], 0),
         "cudaStreamWaitEvent");
 }
 
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& steps) {
-  if (!graphs_are_wanted()) return nullptr;
+  if (graphs_are_off()) return nullptr;
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
   cudaGraph_t graph = nullptr;

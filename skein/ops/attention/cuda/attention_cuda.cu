@@ -155,7 +155,9 @@ void run_backward(const KernelCall& call) {
   if (!rest.has_value()) return;
   const Problem& problem = *rest;
   sum_delta(call, problem);
-  if (is_for_tensor_cores(call, problem)) {
+  if (is_for_warpgroups(call.outputs[0].dtype, problem)) {
+    run_warpgroup_backward(call, problem);
+  } else if (is_for_tensor_cores(call, problem)) {
     run_tensor_core_backward(call, problem);
   } else {
     run_plain_backward(call, problem);

@@ -3,7 +3,8 @@
 // Work is cut by shape alone, and every sum has one order:
 //   forward   a thread block has kBlock queries of one head, and walks over their keys
 //   backward  the same for dq; for dk and dv a thread block has kBlock keys of one kv head, and
-//             walks over the query heads of its group and their queries
+//             walks over the query heads of its group and their queries; on Hopper two blocks of
+//             each, side by side
 #pragma once
 
 #include <cuda_runtime.h>
@@ -173,9 +174,10 @@ constexpr int kMaxTensorCoreHeadDim = 128;
 void run_tensor_core_forward(const KernelCall& call, const Problem& problem);
 void run_tensor_core_backward(const KernelCall& call, const Problem& problem);
 
-// On the warpgroups of Hopper: the same forward, where SKEIN_ATTENTION=wgmma asks for it.
+// On the warpgroups of Hopper: the same, where SKEIN_ATTENTION=wgmma asks for it.
 // Errors  Error{kUnsupported} where the build or the GPU does not have them
 bool is_for_warpgroups(DType dtype, const Problem& problem);
 void run_warpgroup_forward(const KernelCall& call, const Problem& problem);
+void run_warpgroup_backward(const KernelCall& call, const Problem& problem);
 
 }  // namespace skein::attention_cuda

@@ -10,13 +10,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "skein/base/error.h"
 #include "skein/ops/attention/cuda/attention_cuda.h"
 #include "skein/ops/attention/cuda/barrier_cuda.h"
 #include "skein/ops/attention/cuda/own_positions_cuda.h"
 #include "skein/ops/attention/cuda/running_softmax_cuda.h"
-#include "skein/ops/attention/cuda/tensor_core_tiles_cuda.h"
-#include "skein/ops/attention/cuda/warpgroup_cuda.h"
+#include "skein/ops/attention/cuda/warpgroup_device_cuda.h"
+#include "skein/ops/attention/cuda/warpgroup_panels_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/shared_memory_cuda.h"
 
@@ -24,8 +23,9 @@ namespace skein::attention_cuda {
 namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
-using tensor_core::copy_pack, tensor_core::unit_of;
-using warpgroup::Panels;
+using tensor_core::unit_of;
+using warpgroup::commit_copies, warpgroup::load_panels, warpgroup::pair_of, warpgroup::Panels,
+    warpgroup::publish_copies, warpgroup::store_row;
 
 // How work is cut for a head_dim of up to kDims.
 template <int kDims>
@@ -80,43 +80,6 @@ struct Tile {
   int begin, end;
 };
 
-// By one warpgroup, with zeros beyond the rows and head_dim. Complete after publish_copies().
-template <int n, int rows, int cols>
-__device__ void load_panels(const HeadRows& from, int head_dim, Panels<rows, cols>& to) {
-  constexpr int kPacks = cols / n, kRowsAtOnce = 128 / kPacks;
-  static_assert(rows % kRowsAtOnce == 0);
-  const int thread = static_cast<int>(threadIdx.x) % 128, first = thread / kPacks;
-  const int col = thread % kPacks * n;
-  const int num_rows = col < head_dim ? from.num_rows : 0;
-  const auto* at = row_at<const uint16_t>(from.rows, from.first_row + first, from.first_col + col);
-  uint16_t* const to_first = to.at(first, col);
-  static_assert(kRowsAtOnce % 8 == 0 || n == 1);  // rows apart are swizzled alike
-#pragma unroll 8
-  for (int i = 0; i < rows / kRowsAtOnce; ++i) {
-    const int row = first + i * kRowsAtOnce;
-    copy_pack<n>(n > 1 ? to_first + i * kRowsAtOnce * warpgroup::kPanel : to.at(row, col), at,
-                 row < num_rows);
-    at += kRowsAtOnce * from.rows.stride;
-  }
-}
-__device__ inline void commit_copies() {
-#ifdef __CUDA_ARCH__
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-// Products see this thread's copies, but those of the last `pending` groups, after a barrier.
-template <int pending>
-__device__ void publish_copies() {
-#ifdef __CUDA_ARCH__
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-#endif
-  warpgroup::publish_to_products();
-}
-
-__device__ inline uint32_t pair_of(float low, float high) {
-  return from_float<bfloat16>(low).bits | uint32_t{from_float<bfloat16>(high).bits} << 16;
-}
-
 // Begins scores = q k', of the warpgroup's rows of q.
 template <int rows, int keys, int dims, int count>
 __device__ void score(const Panels<rows, dims>& q, int first_row, const Panels<keys, dims>& k,
@@ -147,37 +110,19 @@ __device__ void round_in_pairs(const float (&scores)[2 * count], uint32_t (&weig
   for (int i = 0; i < count; ++i) weights[i] = pair_of(scores[2 * i], scores[2 * i + 1]);
 }
 
-// A lane's columns of one of its rows of o.
-template <int n, int count>
-__device__ void store_row(const Problem& problem, const float (&sums)[count], int half,
-                          float factor, int64_t row, int64_t first_col) {
-#pragma unroll
-  for (int i = half * 2; i < count; i += 4) {
-    const int col = warpgroup::column_of(i);
-    uint16_t* const to = row_at<uint16_t>(problem.o, row, first_col + col);
-    const uint32_t pair = pair_of(sums[i] * factor, sums[i + 1] * factor);
-    if constexpr (n > 1) {
-      if (col < problem.head_dim) *reinterpret_cast<uint32_t*>(to) = pair;
-    } else {
-      if (col < problem.head_dim) to[0] = static_cast<uint16_t>(pair);
-      if (col + 1 < problem.head_dim) to[1] = static_cast<uint16_t>(pair >> 16);
-    }
-  }
-}
-
 template <int n, int kDims>
 __device__ void produce(const Problem& problem, const Tile& tile, Memory<kDims>& memory) {
   using Cut = attention_cuda::Cut<kDims>;
   const Range queries = tile.queries;
-  load_panels<n>({problem.q, problem.query_row(tile.sequence, queries.begin),
-                  int64_t{tile.head} * problem.head_dim, queries.end - queries.begin},
-                 problem.head_dim, memory.q);
+  load_panels<n, 128>({problem.q, problem.query_row(tile.sequence, queries.begin),
+                       int64_t{tile.head} * problem.head_dim, queries.end - queries.begin},
+                      problem.head_dim, memory.q);
   const auto load = [&](const Rows& rows, int block, typename Memory<kDims>::Keys& to) {
     const int first = block * Cut::kKeys;
-    load_panels<n>({rows, problem.key_row(tile.sequence, first),
-                    int64_t{tile.head / problem.group_size()} * problem.head_dim,
-                    problem.sequence_length - first},
-                   problem.head_dim, to);
+    load_panels<n, 128>({rows, problem.key_row(tile.sequence, first),
+                         int64_t{tile.head / problem.group_size()} * problem.head_dim,
+                         problem.sequence_length - first},
+                        problem.head_dim, to);
     commit_copies();
   };
   // While one comes, the one before is waited for.
@@ -274,7 +219,8 @@ __device__ void consume(const Problem& problem, const Tile& tile, int warpgroup,
     if (query >= tile.queries.end || problem.is_elsewhere(tile.sequence, query)) continue;
     const int64_t row = problem.query_row(tile.sequence, query);
     if (threadIdx.x % 4 == 0) *row_at<float>(problem.lse, row, tile.head) = lse;
-    store_row<n>(problem, sums, half, 1 / total, row, int64_t{tile.head} * problem.head_dim);
+    store_row<n>(sums, half, 1 / total, problem.o, row, int64_t{tile.head} * problem.head_dim,
+                 problem.head_dim);
   }
 }
 
@@ -328,26 +274,6 @@ bool is_wanted() {
   return wanted != nullptr && std::string(wanted) == "wgmma";
 }
 
-void check_device() {
-#if !defined(SKEIN_WGMMA) && !defined(SKEIN_CUDA_EMULATED)
-  fail(ErrorCode::kUnsupported,
-       "SKEIN_ATTENTION=wgmma, but this build has no kernels for it: build with "
-       "SKEIN_CUDA_ARCHITECTURES=90, or unset SKEIN_ATTENTION");
-#endif
-  int device = 0, major = 0, minor = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-        "the compute capability");
-  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
-        "the compute capability");
-  if (major != 9 || minor != 0) {
-    fail(ErrorCode::kUnsupported,
-         "SKEIN_ATTENTION=wgmma, but GPU {} has compute capability {}.{}: only 9.0 has these "
-         "instructions; unset SKEIN_ATTENTION",
-         device, major, minor);
-  }
-}
-
 }  // namespace
 
 bool is_for_warpgroups(DType dtype, const Problem& problem) {
@@ -355,7 +281,7 @@ bool is_for_warpgroups(DType dtype, const Problem& problem) {
 }
 
 void run_warpgroup_forward(const KernelCall& call, const Problem& problem) {
-  check_device();
+  warpgroup::check_device();
   constexpr int kPack = kPackOf<bfloat16>;
   if (are_heads_packable(kPack, sizeof(bfloat16), problem)) {
     run<kPack>(call, problem);

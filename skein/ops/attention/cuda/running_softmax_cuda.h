@@ -5,24 +5,13 @@
 #include <cmath>
 
 #include "skein/ops/attention/cuda/attention_cuda.h"
-#include "skein/ops/attention/cuda/warpgroup_cuda.h"
+#include "skein/ops/attention/cuda/warpgroup_panels_cuda.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
 
 namespace skein::attention_cuda {
 
 constexpr int kRows = 2;  // of a lane, 8 apart
-
-// 2^x without exp2f's care for results below 2^-126, which are 0 here.
-__device__ inline float fast_exp2(float x) {
-#ifdef __CUDA_ARCH__
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-#else
-  return exp2f(x);
-#endif
-}
 
 // Element i of a row in sums or scores.
 __device__ constexpr int element_of(int half, int i) { return i / 2 * 4 + half * 2 + i % 2; }
@@ -64,13 +53,13 @@ struct RunningSoftmax {
       most = fmaxf(most, __shfl_xor_sync(cuda::kAllLanes, most, 2));
       // Nothing visible yet: any finite number keeps NaN away.
       const float offset = most == -INFINITY ? 0 : most * factor;
-      shrink[half] = fast_exp2(largest[half] * factor - offset);
+      shrink[half] = warpgroup::power_of_two(largest[half] * factor - offset);
       largest[half] = most;
       total[half] *= shrink[half];
 #pragma unroll
       for (int i = 0; i < count / kRows; ++i) {
         float& score = scores[element_of(half, i)];
-        score = fast_exp2(__fmaf_rn(score, factor, -offset));
+        score = warpgroup::power_of_two(__fmaf_rn(score, factor, -offset));
         total[half] += score;
       }
     }
