@@ -55,8 +55,6 @@ struct Kernel {
   // Measures which algorithm `run` should use, and keeps the choice. May write to scratch and to
   // outputs that are not sums. Null: there is nothing to choose.
   void (*choose)(const KernelCall&) = nullptr;
-  // Fills too little of the device: later instructions that do not need it need not wait for it.
-  bool runs_beside = false;
 };
 
 // Kernels of one device, by op name.

@@ -76,8 +76,6 @@ std::string to_string(const Program& program) {
     if (!instruction.attrs.empty()) text += " " + instruction.attrs.to_string();
     if (instruction.scratch_bytes > 0)
       text += fmt::format(" scratch {}", instruction.scratch_bytes);
-    if (instruction.beside) text += " beside";
-    if (instruction.waits_for >= 0) text += fmt::format(" behind {}", instruction.waits_for);
     if (!instruction.scope.empty()) text += " @" + instruction.scope;
     text += '\n';
   }

@@ -58,11 +58,6 @@ struct Instruction {
   int64_t scratch_bytes = 0;
   Cost cost;
   int node = -1;  // index in the graph that it was planned from
-  // On a device with a second queue it runs there, behind all instructions before it and beside
-  // those that follow, until one waits for it or the program ends.
-  bool beside = false;
-  // The last instruction that must have ended before this one begins: one that runs beside.
-  int waits_for = -1;
 };
 
 struct Program {

@@ -43,9 +43,8 @@ class MemoryChecker {
   using Persistent = ExpectedContents::Persistent;
 
   struct UnderWay {
-    std::string_view end;  // empty: it runs beside, until an instruction waits for `index`
+    std::string_view end;
     int64_t channel;
-    int index;
     std::string begun;  // in words
     std::vector<ByteRect> reads, writes;
   };
@@ -98,7 +97,6 @@ class MemoryChecker {
       run_instruction(program.instructions[static_cast<size_t>(instruction_)]);
     }
     for (const Instruction& instruction : program.instructions) check_results(instruction);
-    std::erase_if(under_way_, [](const UnderWay& work) { return work.end.empty(); });
     for (const UnderWay& work : under_way_) {
       for (const auto* rects : {&work.reads, &work.writes}) {
         for (const ByteRect& rect : *rects) {
@@ -195,14 +193,10 @@ class MemoryChecker {
     }
   }
 
-  static ByteRect scratch_of(const Instruction& instruction) {
-    return ByteRect::of(Arena::kWorkspace, instruction.scratch_offset_bytes, 1,
-                        instruction.scratch_bytes, instruction.scratch_bytes);
-  }
-
   void write_scratch(const Instruction& instruction, const Node& node) {
     if (instruction.scratch_bytes == 0) return;
-    const ByteRect rect = scratch_of(instruction);
+    const ByteRect rect = ByteRect::of(Arena::kWorkspace, instruction.scratch_offset_bytes, 1,
+                                       instruction.scratch_bytes, instruction.scratch_bytes);
     for (const auto* operands : {&instruction.inputs, &instruction.outputs}) {
       for (size_t i = 0; i < operands->size(); ++i) {
         const bool is_there = operands == &instruction.outputs || node.inputs[i] != kNoValue;
@@ -276,17 +270,15 @@ class MemoryChecker {
   // ---- work beside the programs
 
   void begin_work(const Instruction& instruction, const Node& node) {
-    const bool is_begun = !instruction.op->ended_by.empty();
-    if (!is_begun && !instruction.beside) return;
+    if (instruction.op->ended_by.empty()) return;
     UnderWay work{instruction.op->ended_by,
-                  is_begun ? instruction.attrs.integer("channel") : 0,
-                  instruction_,
+                  instruction.attrs.integer("channel"),
                   fmt::format("instruction {} [{}] of program '{}'", instruction_,
                               instruction.op->name, program_->name),
                   {},
                   {}};
     for (const UnderWay& other : under_way_) {
-      if (is_begun && other.end == work.end && other.channel == work.channel) {
+      if (other.end == work.end && other.channel == work.channel) {
         reject(instruction, "begins channel {}, on which {} is at work", work.channel, other.begun);
       }
     }
@@ -296,16 +288,10 @@ class MemoryChecker {
     }
     for (const Operand& output : instruction.outputs)
       work.writes.push_back(ByteRect::of(output, slot_));
-    if (instruction.beside && instruction.scratch_bytes > 0) {
-      work.writes.push_back(scratch_of(instruction));
-    }
     under_way_.push_back(std::move(work));
   }
 
   void end_work(const Instruction& instruction) {
-    std::erase_if(under_way_, [&](const UnderWay& work) {
-      return work.end.empty() && work.index <= instruction.waits_for;
-    });
     if (!ends_.contains(instruction.op->name)) return;
     const int64_t channel = instruction.attrs.integer("channel");
     const size_t ended = std::erase_if(under_way_, [&](const UnderWay& work) {
@@ -317,7 +303,6 @@ class MemoryChecker {
   void check_apart(const Instruction& instruction, const std::vector<ByteRect>& rects,
                    const ByteRect& rect, const UnderWay& work, const char* what,
                    std::string_view name) const {
-    if (work.end.empty() && instruction.beside) return;  // in order with others of its queue
     for (const ByteRect& one : rects) {
       if (may_overlap(one, rect)) {
         reject(instruction, "{} '{}' at {}, where {} is still at work", what, name, describe(rect),

@@ -8,7 +8,6 @@
 //   3. what an op has begun and another will end (OpDef::ended_by) is left alone in between: what
 //   it
 //      writes is neither read nor written, what it reads is not written
-//      The same of what runs beside others, until an instruction waits for it
 //   4. what outlives a step, weights, moments, gradient sums, results, is whole at the end of it
 //   5. a program has every node of its phase and chunk, once
 //   6. nothing is expected in the workspace from one program to the next

@@ -152,51 +152,6 @@ TEST(CheckMemory, RefusesEveryStepThatIsLeftOut) {
   }
 }
 
-// The gradients of weights on a second queue, as on a GPU.
-KernelTable kernels_with_two_queues() {
-  const auto scratch_bytes = [](const KernelCall&) { return int64_t{1000}; };
-  KernelTable kernels = cpu_kernels();
-  for (auto& [name, kernel] : kernels) kernel.scratch_bytes = scratch_bytes;
-  kernels["linear_dw"].runs_beside = true;
-  return kernels;
-}
-
-TEST(CheckMemory, RefusesEveryWaitForTheSecondQueueThatIsLeftOut) {
-  const Graph graph = layer();
-  const ProgramSet planned = plan_memory({{&graph}}, kernels_with_two_queues());
-  ASSERT_EQ(why_not(graph, planned), "");
-  int num_beside = 0, num_waits = 0, num_not_waiting = 0;
-  for (size_t p = 0; p < planned.programs.size(); ++p) {
-    for (size_t s = 0; s < planned.programs[p].instructions.size(); ++s) {
-      const Instruction& instruction = planned.programs[p].instructions[s];
-      num_beside += instruction.beside;
-      num_not_waiting += num_beside > 0 && instruction.waits_for < 0;
-      if (instruction.waits_for < 0) continue;
-      ++num_waits;
-      for (const int earlier : {-1, instruction.waits_for - 1}) {
-        ProgramSet programs = planned;
-        programs.programs[p].instructions[s].waits_for = earlier;
-        EXPECT_NE(why_not(graph, programs), "") << programs.programs[p].name << ", " << s;
-      }
-    }
-  }
-  EXPECT_GT(num_beside, 3);
-  EXPECT_GT(num_waits, 0);
-  EXPECT_GT(num_not_waiting, 3);
-}
-
-TEST(CheckMemory, RefusesScratchThatBothQueuesUse) {
-  const Graph graph = layer();
-  ProgramSet programs = plan_memory({{&graph}}, kernels_with_two_queues());
-  for (Program& program : programs.programs) {
-    for (Instruction& instruction : program.instructions) {
-      if (!instruction.beside) instruction.scratch_offset_bytes -= kArenaAlignment;
-    }
-  }
-  EXPECT_NE(why_not(graph, programs).find("writes 'scratch' at workspace"), std::string::npos)
-      << why_not(graph, programs);
-}
-
 constexpr const char* kChain = R"(skein graph
 mesh dp=1
 input x : f32[8, 64]

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "skein/base/units.h"
-#include "skein/passes/run_beside.h"
 #include "skein/passes/storage.h"
 
 namespace skein {
@@ -238,20 +237,8 @@ class GraphPlanner {
       const int64_t bytes = round_up(assignment_.storages[i].num_bytes(), kArenaAlignment);
       offsets_[i] = packer.place(bytes, lifetimes_[i].first, lifetimes_[i].last);
     }
-    // What runs beside others has memory of its own.
-    scratch_beside_ = packer.peak_bytes();
-    scratch_offset_ = scratch_beside_;
-    for (const Node& node : graph_.nodes()) {
-      if (!runs_beside(node)) continue;
-      const int64_t end = scratch_beside_ + make_instruction(node).scratch_bytes;
-      scratch_offset_ = std::max(scratch_offset_, round_up(end, kArenaAlignment));
-    }
+    scratch_offset_ = packer.peak_bytes();
     grow(Arena::kWorkspace, scratch_offset_);
-  }
-
-  bool runs_beside(const Node& node) const {
-    const auto kernel = kernels_.find(node.op->name);
-    return kernel != kernels_.end() && kernel->second.runs_beside;
   }
 
   Operand operand(ValueId id) const {
@@ -308,7 +295,6 @@ class GraphPlanner {
       program.num_slots = slots(chunk);
       if (several) program.name += fmt::format(".{}", chunk);
     }
-    run_beside(program, kernels_);
     set_.programs.push_back(std::move(program));
   }
 
@@ -323,13 +309,13 @@ class GraphPlanner {
     if (node.op->localize != nullptr) {
       node.op->localize(graph_.call(node), set_.rank, instruction.attrs);
     }
-    instruction.scratch_offset_bytes = runs_beside(node) ? scratch_beside_ : scratch_offset_;
+    instruction.scratch_offset_bytes = scratch_offset_;
     const auto kernel = kernels_.find(node.op->name);
     if (kernel != kernels_.end() && kernel->second.scratch_bytes != nullptr) {
       instruction.scratch_bytes =
           kernel->second.scratch_bytes(bind_views(instruction, made_up_bases()));
       grow(Arena::kWorkspace,
-           round_up(instruction.scratch_offset_bytes + instruction.scratch_bytes, kArenaAlignment));
+           round_up(scratch_offset_ + instruction.scratch_bytes, kArenaAlignment));
     }
     return instruction;
   }
@@ -344,7 +330,7 @@ class GraphPlanner {
   std::vector<Arena> arenas_;
   std::vector<int64_t> slot_bytes_;
   std::vector<Lifetime> lifetimes_;
-  int64_t scratch_beside_ = 0, scratch_offset_ = 0;
+  int64_t scratch_offset_ = 0;
 };
 
 }  // namespace

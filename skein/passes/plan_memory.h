@@ -6,8 +6,7 @@
 //   activations                             what backward reads of forward, one after the other
 //   host activations                        the same, of what `stash` gives; always in host memory
 //   workspace                               by lifetime: values that are never alive together share
-//                                           memory; behind them the largest scratch of any kernel,
-//                                           and of any that runs beside others (run_beside.h)
+//                                           memory; behind them the largest scratch of any kernel
 //
 // Several graphs (training, evaluation) share the persistent values by name.
 //

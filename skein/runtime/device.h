@@ -109,15 +109,6 @@ class Device {
   // The asynchronous error and where it happened; empty: there is none.
   virtual std::string failure() const { return {}; }
 
-  // Within record(): starts `work` on a second queue, behind all that was started so far, and
-  // returns a mark for wait_beside(): what is started after that begins behind the work. A device
-  // without a second queue starts it where everything is started.
-  virtual int64_t start_beside(const std::function<void(void* stream)>& work) {
-    work(stream());
-    return 0;
-  }
-  virtual void wait_beside(int64_t /*mark*/) {}
-
   // Captures what `steps` starts instead of running it. `steps` must not wait, nor copy from or to
   // host memory that the device did not allocate. Null: this device does not capture, and `steps`
   // was not called.

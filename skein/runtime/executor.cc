@@ -202,7 +202,7 @@ void Executor::run_piece(const BoundProgram& program, Piece& piece) {
   if (!piece.is_recorded || device_.checks_ops()) return run_steps(program, piece);
   Replay& replay = piece.replays[facts_.one_document_each ? 1 : 0];
   if (replay.ran && replay.recording == nullptr) {
-    replay.recording = device_.record([&] { record_steps(program, piece); });
+    replay.recording = device_.record([&] { run_steps(program, piece); });
   }
   replay.ran = true;
   if (replay.recording == nullptr) return run_steps(program, piece);
@@ -212,47 +212,18 @@ void Executor::run_piece(const BoundProgram& program, Piece& piece) {
 
 void Executor::run_steps(const BoundProgram& program, const Piece& piece) {
   for (size_t i = piece.begin; i < piece.end; ++i) {
-    run_step(program, i, [&](const BoundInstruction& bound) {
+    const BoundInstruction& bound = program.instructions[i];
+    if (bound.before) bound.before();
+    try {
+      pass_breadcrumb(program, i);
       run_instruction(bound);
       if (device_.checks_ops()) device_.synchronize();
-    });
-  }
-}
-
-void Executor::record_steps(const BoundProgram& program, const Piece& piece) {
-  std::map<int, int64_t> marks;  // by instruction: of those beside that nobody has waited for
-  const auto wait_for = [&](int last) {
-    const auto end = marks.upper_bound(last);
-    if (end == marks.begin()) return;
-    device_.wait_beside(std::prev(end)->second);  // and with it for all before
-    marks.erase(marks.begin(), end);
-  };
-  for (size_t i = piece.begin; i < piece.end; ++i) {
-    run_step(program, i, [&](const BoundInstruction& bound) {
-      wait_for(bound.instruction->waits_for);
-      if (!bound.instruction->beside) return run_instruction(bound);
-      marks[static_cast<int>(i)] = device_.start_beside([&](void* stream) {
-        KernelCall call = bound.call;
-        call.stream = stream;
-        bound.kernel->run(call);
-      });
-    });
-  }
-  wait_for(static_cast<int>(piece.end));
-}
-
-template <typename Run>
-void Executor::run_step(const BoundProgram& program, size_t index, const Run& run) {
-  const BoundInstruction& bound = program.instructions[index];
-  if (bound.before) bound.before();
-  try {
-    pass_breadcrumb(program, index);
-    run(bound);
-  } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const Error*>(&error);
-    if (known != nullptr && known->code() == ErrorCode::kPeerLost) throw;
-    fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.instruction),
-         program.program->name, error.what());
+    } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const Error*>(&error);
+      if (known != nullptr && known->code() == ErrorCode::kPeerLost) throw;
+      fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.instruction),
+           program.program->name, error.what());
+    }
   }
 }
 

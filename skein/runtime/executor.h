@@ -158,9 +158,6 @@ class Executor {
   void start(BoundProgram& program, int64_t slot);
   void run_piece(const BoundProgram& program, Piece& piece);
   void run_steps(const BoundProgram& program, const Piece& piece);
-  void record_steps(const BoundProgram& program, const Piece& piece);
-  template <typename Run>
-  void run_step(const BoundProgram& program, size_t index, const Run& run);
   void run_profiled(const BoundProgram& program, int64_t slot);
   void pass_breadcrumb(const BoundProgram& program, size_t instruction);
   void run_instruction(const BoundInstruction& bound);

@@ -74,16 +74,7 @@ class RecordingDevice : public CpuDevice {
     ++recorded;
     return std::make_unique<Again>(steps, replays);
   }
-  int64_t start_beside(const std::function<void(void* stream)>& work) override {
-    events += "(";
-    work(nullptr);
-    events += ")";
-    return num_beside++;
-  }
-  void wait_beside(int64_t mark) override { events += fmt::format("w{}", mark); }
   int recorded = 0, replays = 0;
-  int64_t num_beside = 0;
-  std::string events;  // in brackets what runs beside
 };
 
 // The places in memory that "plus" wrote, in order.
@@ -136,37 +127,6 @@ TEST(Executor, RecordsWhatLiesBetweenCollectives) {
   EXPECT_EQ(pieces_recorded_of("ppcpppcp", 4), 2);  // one op is started as quickly
   EXPECT_EQ(pieces_recorded_of("cppwppc", 4), 2);   // may end what another piece began
   EXPECT_EQ(pieces_recorded_of("ccpc", 0), 0);
-}
-
-// `waits`: of each instruction, waits_for; -2: it runs beside.
-std::string events_of(std::string_view ops, const std::vector<int>& waits) {
-  static RecordingDevice* current = nullptr;
-  RecordingDevice device(
-      0, KernelTable{{"plus", {.run = [](const KernelCall&) { current->events += "+"; }}}});
-  current = &device;
-  Communicators groups;
-  groups["tp"] = std::make_unique<LocalCommunicator>("tp");
-  ProgramSet set = mixed_program(ops);
-  for (size_t i = 0; i < ops.size(); ++i) {
-    Instruction& instruction = set.programs[0].instructions[i];
-    instruction.beside = waits[i] == -2;
-    instruction.waits_for = std::max(waits[i], -1);
-  }
-  Executor executor(device, set, &groups);
-  executor.run("forward");
-  EXPECT_EQ(device.events, std::string(ops.size(), '+')) << "before it is recorded";
-  device.events.clear();
-  executor.run("forward");
-  return device.events;
-}
-
-TEST(Executor, WaitsForWhatRunsBesideWhereItIsNeeded) {
-  EXPECT_EQ(events_of("pppp", {-1, -1, -1, -1}), "++++");
-  EXPECT_EQ(events_of("pppp", {-2, -1, 0, -1}), "(+)+w0++");
-  EXPECT_EQ(events_of("ppppp", {-2, -2, -1, 0, 1}), "(+)(+)+w0+w1+");
-  EXPECT_EQ(events_of("ppppp", {-2, -2, -1, 1, 0}), "(+)(+)+w1++") << "waited for with the other";
-  EXPECT_EQ(events_of("ppp", {-1, -2, -2}), "+(+)(+)w1") << "at the end";
-  EXPECT_EQ(events_of("ppcpp", {-2, -1, -1, -1, 0}), "(+)+w0+++") << "at the end of a piece";
 }
 
 TEST(Executor, NamesTheOpThatTheDeviceLacks) {

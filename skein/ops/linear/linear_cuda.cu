@@ -298,11 +298,7 @@ void add_linear_cuda_kernels(KernelTable& table) {
   table["linear"] = {
       .run = run_forward, .scratch_bytes = forward_scratch_bytes, .choose = choose<run_forward>};
   table["linear_dx"] = {.run = run_dx, .scratch_bytes = dx_scratch_bytes, .choose = choose<run_dx>};
-  // Backward does not wait for the gradients of weights.
-  table["linear_dw"] = {.run = run_dw,
-                        .scratch_bytes = dw_scratch_bytes,
-                        .choose = choose<run_dw>,
-                        .runs_beside = true};
+  table["linear_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes, .choose = choose<run_dw>};
   table["linear_dx_dw"] = {
       .run = run_dx_dw, .scratch_bytes = dx_dw_scratch_bytes, .choose = choose<run_dx_dw>};
   table["round_weights"] = {.run = run_round_weights_on_cuda};

@@ -31,20 +31,15 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// SKEIN_GRAPHS in the environment: `off` tells a fault of a graph from one of its kernels, `serial` one
-// of the second queue. Says so once.
-bool graphs_are(std::string_view value, const char* what) {
+// SKEIN_GRAPHS=off in the environment tells a fault of a graph from one of its kernels.
+bool graphs_are_wanted() {
   const char* wanted = std::getenv("SKEIN_GRAPHS");
-  if (wanted == nullptr || wanted != value) return false;
+  if (wanted == nullptr || std::string_view(wanted) != "off") return true;
   static std::once_flag told;
-  std::call_once(told, [&] { log::warn("SKEIN_GRAPHS={}: {}", value, what); });
-  return true;
-}
-bool graphs_are_off() {
-  return graphs_are("off", "every kernel is started alone, not as part of a CUDA graph");
-}
-bool graphs_are_serial() {
-  return graphs_are("serial", "gradients of weights run in turn, not beside what goes on");
+  std::call_once(told, [] {
+    log::warn("SKEIN_GRAPHS=off: every kernel is started alone, not as part of a CUDA graph");
+  });
+  return false;
 }
 
 // Fails with one clear line where there is no GPU to run on.
@@ -137,15 +132,7 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
          index_);
   }
   check(opened, "cudaSetDevice");
-  // What later work waits for goes first, and collectives (NcclQueue) before it.
-  int least = 0, greatest = 0;
-  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities");
-  check(
-      cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, std::max(least - 1, greatest)),
-      "cudaStreamCreate");
-  check(cudaStreamCreateWithPriority(&second_stream_, cudaStreamNonBlocking, least),
-        "cudaStreamCreate");
-  check(cudaEventCreateWithFlags(&begun_beside_, cudaEventDisableTiming), "cudaEventCreate");
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   progress_ = std::make_unique<StreamProgress>();
   staging_ = std::make_unique<StagingRing>(kStagingBytes, nullptr);
   inputs_ = std::make_unique<StagingRing>(
@@ -163,9 +150,6 @@ CudaDevice::~CudaDevice() {
     cudaStreamDestroy(reader->stream);
     cudaFreeHost(reader->pinned);
   }
-  for (const cudaEvent_t event : ended_beside_) cudaEventDestroy(event);
-  cudaEventDestroy(begun_beside_);
-  cudaStreamDestroy(second_stream_);
   cudaStreamDestroy(stream_);
 }
 
@@ -366,33 +350,12 @@ double CudaDevice::seconds_at(int64_t time) {
 void CudaDevice::begin_range(const std::string& name) { nvtxRangePushA(name.c_str()); }
 void CudaDevice::end_range() { nvtxRangePop(); }
 
-int64_t CudaDevice::start_beside(const std::function<void(void* stream)>& work) {
-  if (graphs_are_serial()) return Device::start_beside(work);
-  if (num_beside_ == ended_beside_.size()) {
-    ended_beside_.emplace_back();
-    check(cudaEventCreateWithFlags(&ended_beside_.back(), cudaEventDisableTiming),
-          "cudaEventCreate");
-  }
-  check(cudaEventRecord(begun_beside_, stream_), "cudaEventRecord");
-  check(cudaStreamWaitEvent(second_stream_, begun_beside_, 0), "cudaStreamWaitEvent");
-  work(second_stream_);
-  check(cudaEventRecord(ended_beside_[num_beside_], second_stream_), "cudaEventRecord");
-  return static_cast<int64_t>(num_beside_++);
-}
-
-void CudaDevice::wait_beside(int64_t mark) {
-  if (graphs_are_serial()) return;
-  check(cudaStreamWaitEvent(stream_, ended_beside_[static_cast<size_t>(mark)], 0),
-        "cudaStreamWaitEvent");
-}
-
 std::unique_ptr<Recording> CudaDevice::record(const std::function<void()>& steps) {
-  if (graphs_are_off()) return nullptr;
+  if (!graphs_are_wanted()) return nullptr;
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
   cudaGraph_t graph = nullptr;
   recording_ = true;
-  num_beside_ = 0;
   try {
     steps();
     recording_ = false;

@@ -1,5 +1,5 @@
-// One NVIDIA GPU: plain memory, one stream for what a step computes, one for what runs beside it,
-// one that brings inputs while it works, more for reading back what no step writes.
+// One NVIDIA GPU: plain memory, one stream for what a step computes, one that brings inputs while
+// it works, more for reading back what no step writes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -58,8 +58,6 @@ class CudaDevice final : public Device {
   void pass_breadcrumb(int64_t place) override { progress_->pass_breadcrumb(place, stream_); }
   void pass_step(int64_t step) override { progress_->pass_step(step, stream_); }
   std::string failure() const override;
-  int64_t start_beside(const std::function<void(void* stream)>& work) override;
-  void wait_beside(int64_t mark) override;
   std::unique_ptr<Recording> record(const std::function<void()>& steps) override;
 
  private:
@@ -82,10 +80,6 @@ class CudaDevice final : public Device {
   int index_;
   bool check_ops_;
   cudaStream_t stream_ = nullptr;
-  cudaStream_t second_stream_ = nullptr;
-  cudaEvent_t begun_beside_ = nullptr;
-  std::vector<cudaEvent_t> ended_beside_;  // the first num_beside_ are of this recording
-  size_t num_beside_ = 0;
   std::unique_ptr<StreamProgress> progress_;
   std::unique_ptr<StagingRing> staging_, inputs_;
   bool recording_ = false;
