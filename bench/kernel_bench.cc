@@ -189,25 +189,31 @@ std::vector<OpCase> product_cases(const Sizes& s) {
   add("down", s.tokens, {s.hidden}, s.intermediate);
   add("head", s.head_block, {s.vocabulary}, s.hidden);
 
-  const Attrs attention = {
+  Attrs attention = {
       {"heads", s.heads},       {"kv_heads", s.heads},
       {"head_dim", s.head_dim}, {"sequence_length", s.tokens},
       {"causal", true},         {"scale", 1 / std::sqrt(static_cast<double>(s.head_dim))}};
   const OpInput q = {kB, {s.tokens, s.heads * s.head_dim}}, lse = {kF, {s.tokens, s.heads}};
   const OpInput start = {kI, {s.tokens}};
-  cases.push_back({"attention",
-                   "attention",
-                   attention,
-                   {q, q, q, start},
-                   2,
-                   {{.operands = {0, 1, 2}, .dim = 1}}});
-  cases.push_back(
-      {"attention_backward",
-       "attention_backward",
-       attention,
-       {q, q, q, q, q, lse, start},
-       3,
-       {{.operands = {1, 2, 3}, .dim = 1}, {.outputs = true, .operands = {0, 1, 2}, .dim = 1}}});
+  // As of sequences with several documents, of which each has one here; and as of those that have
+  // one by data.document_mask.
+  for (const bool documents : {true, false}) {
+    const std::string suffix = documents ? "" : "/one_document";
+    attention.set("documents", documents);
+    cases.push_back({"attention" + suffix,
+                     "attention",
+                     attention,
+                     {q, q, q, start},
+                     2,
+                     {{.operands = {0, 1, 2}, .dim = 1}}});
+    cases.push_back(
+        {"attention_backward" + suffix,
+         "attention_backward",
+         attention,
+         {q, q, q, q, q, lse, start},
+         3,
+         {{.operands = {1, 2, 3}, .dim = 1}, {.outputs = true, .operands = {0, 1, 2}, .dim = 1}}});
+  }
   return cases;
 }
 

@@ -19,7 +19,7 @@
 # recorded, and the next one runs. The results are written anew after each, so that a machine which goes
 # away takes only what was running. The kernels' tests have a process a suite; a suite that fails runs
 # again without cuDNN's attention, without tuned products, and without CUDA graphs. Attention's tests run
-# once more with SKEIN_ATTENTION=wgmma, which nothing else here takes.
+# twice more, with SKEIN_ATTENTION=wgmma and with plain.
 # Exit code 0: every test passed; 1: one failed, was not there or did not come to its end; 2: no such
 # section; 77: there is no GPU. A figure that misses its target is shown, and fails nothing.
 #
@@ -84,7 +84,7 @@ skein=build/skein kernels_test=build/skein_cuda_test goldens_test=build/decoder_
 train_bench=build/train_bench kernel_bench=build/kernel_bench bits_test=build/bit_identity_test
 device=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
 bench_options=() fp32_steps=20 sr_steps=200
-test_filter='*' wgmma_filter='*Attention*' tests_seconds=150 suite_seconds=20
+test_filter='*' attention_filter='*Attention*' tests_seconds=150 suite_seconds=20
 goldens_filter='*'
 bits_filter='*/fp32:*/bf16_sr:*/larger_bf16_sr:Interrupted.SignalsSaveAndExitWith75'
 # compute-sanitizer slows a kernel down some hundred times: what reduces, scatters and shares memory.
@@ -99,7 +99,7 @@ if [ -n "$dry" ]; then
   kernel_bench=${KERNEL_BENCH:-build/kernel_bench_on_emulated_cuda}
   device='emulated CUDA' bench_options=(--small --seconds 0.001) fp32_steps=3 sr_steps=3
   tests_seconds=${TESTS_SECONDS:-150} suite_seconds=${TESTS_SECONDS:-20}
-  test_filter='Add.*:CudaDevice.*' wgmma_filter='Attention.ManyDocumentsInARow'
+  test_filter='Add.*:CudaDevice.*' attention_filter='Attention.ManyDocumentsInARow'
   goldens_filter='*LogProbabilities/llama_multi_head' bits_filter='*SeedsMatter'
 fi
 device=${device:-unknown GPU}
@@ -203,9 +203,12 @@ check_kernels() {
         --gtest_brief=1
     done
   done
-  # Not the default before it was seen to be right and fast.
-  run test "kernels-test Attention, SKEIN_ATTENTION=wgmma" 60 env SKEIN_ATTENTION=wgmma "$program" \
-    --gtest_filter="$wgmma_filter" --gtest_brief=1
+  # What the default leaves to cuDNN, and what it takes instead of the kernels of other GPUs.
+  local way
+  for way in wgmma plain; do
+    run test "kernels-test Attention, SKEIN_ATTENTION=$way" 60 env SKEIN_ATTENTION=$way "$program" \
+      --gtest_filter="$attention_filter" --gtest_brief=1
+  done
 }
 
 check_goldens() {
@@ -297,8 +300,11 @@ measure_kernels() {
   run measurement kernels 110 "$(wrap "$kernel_bench")" --device cuda "${bench_options[@]}"
   grep '^{' "$work/output" > "$work/kernels"
   # To the log, beside the rows of the default.
-  run measurement kernels-wgmma 15 env SKEIN_ATTENTION=wgmma "$(wrap "$kernel_bench")" --device cuda \
-    --filter attention "${bench_options[@]}"
+  local way
+  for way in wgmma plain; do
+    run measurement "kernels-$way" 15 env SKEIN_ATTENTION=$way "$(wrap "$kernel_bench")" --device cuda \
+      --filter attention "${bench_options[@]}"
+  done
 }
 
 # train SECTION SIZE SECONDS [VARIABLE=VALUE…]: a size beside PyTorch; the emulation has a tiny one.

@@ -1,4 +1,5 @@
 // The table of documents, kernels that leave out what is in it, and the packing of statistics.
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -138,9 +139,28 @@ TEST_F(AttentionDocuments, RowsOfTheTableAreCopied) {
   EXPECT_LT(num_copied, kTokens);
 }
 
+struct Kernels {
+  DType dtype;
+  void (*forward)(const KernelCall&, const Problem&);
+  void (*backward)(const KernelCall&, const Problem&);
+};
+// All that this GPU has.
+std::vector<Kernels> own_kernels() {
+  std::vector<Kernels> all = {{DType::kF32, run_plain_forward, run_plain_backward},
+                              {DType::kBF16, run_tensor_core_forward, run_tensor_core_backward}};
+  int major = 0, minor = 0;
+  EXPECT_EQ(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), cudaSuccess);
+  EXPECT_EQ(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0), cudaSuccess);
+  if (major == 9 && minor == 0) {
+    all.push_back({DType::kBF16, run_warpgroup_forward, run_warpgroup_backward});
+  }
+  return all;
+}
+
 // Rows of documents in the table keep what they held; the others are as without a table.
 TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  for (const Kernels& kernels : own_kernels()) {
+    const DType dtype = kernels.dtype;
     for (const double chance : {0.0, 0.02, 0.1}) {
       make_starts(2, 300, chance);
       const int tokens = 2 * 300, cols = 2 * 8;
@@ -184,11 +204,10 @@ TEST_F(AttentionDocuments, OthersAreLeftToOurKernels) {
         KernelCall call{.stream = test_device().stream};
         call.outputs.resize(1);
         call.outputs[0].dtype = dtype;
-        const bool plain = dtype == DType::kF32;
         std::fill(delta.begin(), delta.end(), std::numeric_limits<float>::quiet_NaN());
-        (plain ? run_plain_forward : run_tensor_core_forward)(call, problem_);
+        kernels.forward(call, problem_);
         sum_delta(call, problem_);
-        (plain ? run_plain_backward : run_tensor_core_backward)(call, problem_);
+        kernels.backward(call, problem_);
         test_device().synchronize();
       }
       const int64_t row_bytes = cols * size_of(dtype);

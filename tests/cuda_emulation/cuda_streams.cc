@@ -84,8 +84,8 @@ void run_until(CudaEmulationStream& stream, int64_t position) {
   }
 }
 
-// What other streams do runs as late as the waits of `first` allow: when it is waited for, or at the
-// end. A wait that is missing then shows in the results.
+// What other streams do runs as late as the waits of `first` allow: when it is waited for, or at
+// the end. A wait that is missing then shows in the results.
 std::vector<Work> in_lazy_order(const std::vector<CudaEmulationGraph::Captured>& captured,
                                 cudaStream_t first) {
   std::map<cudaStream_t, std::vector<const CudaEmulationGraph::Captured*>> of_streams;

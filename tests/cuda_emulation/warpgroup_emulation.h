@@ -1,7 +1,7 @@
 // Hopper's wgmma on the CPU: 64 x N x 16 in bf16 with fp32 sums, left operand from registers or,
-// as the right one, from shared memory by the descriptor that the GPU would read, with its swizzle, and the
-// lanes that PTX documents. What is asked for runs at the wait: who reads sums earlier sees the old
-// ones, and who overwrites shared memory earlier spoils the product.
+// as the right one, from shared memory by the descriptor that the GPU would read, with its swizzle,
+// and the lanes that PTX documents. What is asked for runs at the wait: who reads sums earlier sees
+// the old ones, and who overwrites shared memory earlier spoils the product.
 //
 // Source  PTX ISA 9.0, "Register Fragments for wgmma.mma_async", "Matrix Descriptor Format",
 //         "Strides", "Swizzling Modes"

@@ -1,5 +1,5 @@
-// Shared memory whose size the launch says (launch_with_memory()): more than the 48 KB that a kernel
-// may declare.
+// Shared memory whose size the launch says (launch_with_memory()): more than the 48 KB that a
+// kernel may declare.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,14 +1,15 @@
 // Backward on Hopper. A thread block is two warpgroups and has a tile of 128 rows of a head, 64 a
-// warpgroup; it walks over blocks of 64 others. For dq the rows are queries and the others keys, for
-// dk and dv the reverse. Either way
+// warpgroup; it walks over blocks of 64 others. For dq the rows are queries and the others keys,
+// for dk and dv the reverse. Either way
 //   scores    rows of q or k times the others' k or q; exp makes weights (p) of them
 //   products  rows of do or v times the others' v or do
-// have the tile's rows as theirs, and what is made of them in registers (p, ds) is the left operand of
-// the sums. The tile stays in shared memory; blocks pass through it, of which one is in use, the next
-// is complete and others come. While scores become weights, products are multiplied; while these
-// become ds, the next scores (dq) or dv are.
+// have the tile's rows as theirs, and what is made of them in registers (p, ds) is the left operand
+// of the sums. The tile stays in shared memory; blocks pass through it, of which one is in use, the
+// next is complete and others come. While scores become weights, products are multiplied; while
+// these become ds, the next scores (dq) or dv are.
 //
-// No product is pending where a turn of the walk ends: ptxas 13.0 would wait for each product alone.
+// No product is pending where a turn of the walk ends: ptxas 13.0 would wait for each product
+// alone.
 //
 // Source  Dao, "FlashAttention-2", arXiv:2307.08691
 //         Shah et al., "FlashAttention-3", arXiv:2407.08608
@@ -81,14 +82,14 @@ __device__ void load_operands(const Source& from, int head_dim, int no_start,
   }
 }
 
-// The n-th block of the walk is in stage n % kStages. The turn that it is used in waits for the next
-// one, and starts to load another in place of the one before.
+// The n-th block of the walk is in stage n % kStages. The turn that it is used in waits for the
+// next one, and starts to load another in place of the one before.
 __device__ inline int stage_after(int stage) { return stage + 1 == kStages ? 0 : stage + 1; }
 __device__ inline int stage_before(int stage) { return stage == 0 ? kStages - 1 : stage - 1; }
 constexpr int kLoadedAhead = kStages - 1;
 
-// The end of blocks, or the first of them of which all positions are of later documents than `last`.
-// Every lane of a warp calls.
+// The end of blocks, or the first of them of which all positions are of later documents than
+// `last`. Every lane of a warp calls.
 template <typename RangeOf>
 __device__ int end_of_documents(const int32_t* starts, Range blocks, int last,
                                 const RangeOf& range_of) {

@@ -174,8 +174,9 @@ constexpr int kMaxTensorCoreHeadDim = 128;
 void run_tensor_core_forward(const KernelCall& call, const Problem& problem);
 void run_tensor_core_backward(const KernelCall& call, const Problem& problem);
 
-// On the warpgroups of Hopper: the same, where SKEIN_ATTENTION=wgmma asks for it.
-// Errors  Error{kUnsupported} where the build or the GPU does not have them
+// On the warpgroups of Hopper: the same, where the build and the GPU have them.
+// SKEIN_ATTENTION=plain does without, and with SKEIN_ATTENTION=wgmma they must be there.
+// Errors  Error{kUnsupported} where they are not
 bool is_for_warpgroups(DType dtype, const Problem& problem);
 void run_warpgroup_forward(const KernelCall& call, const Problem& problem);
 void run_warpgroup_backward(const KernelCall& call, const Problem& problem);

@@ -8,7 +8,7 @@
 //
 // Source  Shah et al., "FlashAttention-3", arXiv:2407.08608
 #include <cstdlib>
-#include <string>
+#include <string_view>
 
 #include "skein/ops/attention/cuda/attention_cuda.h"
 #include "skein/ops/attention/cuda/barrier_cuda.h"
@@ -23,7 +23,6 @@ namespace skein::attention_cuda {
 namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
-using tensor_core::unit_of;
 using warpgroup::commit_copies, warpgroup::load_panels, warpgroup::pair_of, warpgroup::Panels,
     warpgroup::publish_copies, warpgroup::store_row;
 
@@ -224,13 +223,24 @@ __device__ void consume(const Problem& problem, const Tile& tile, int warpgroup,
   }
 }
 
+// Which blocks of queries go first: of some heads, before those of others, so that the L2 cache
+// holds the keys and values that are read at a time; of these the last ones, which have the most
+// keys.
+__device__ inline tensor_core::Unit unit_of_block(const Problem& problem, int num_blocks) {
+  constexpr int kHeadsAtOnce = 8;
+  const int block = static_cast<int>(blockIdx.x), num_heads = problem.num_sequences * problem.heads;
+  const int first = block / (kHeadsAtOnce * num_blocks) * kHeadsAtOnce;
+  const int width = num_heads - first < kHeadsAtOnce ? num_heads - first : kHeadsAtOnce;
+  const int rest = block - first * num_blocks, head = first + rest % width;
+  return {head / problem.heads, head % problem.heads, num_blocks - 1 - rest / width};
+}
+
 template <int n, int kDims>
 __global__ void __launch_bounds__(Cut<kDims>::kThreads, 1) attend(Problem problem) {
   using Cut = attention_cuda::Cut<kDims>;
-  const auto [sequence, head, place] = unit_of(problem, problem.heads);
-  // The last queries, which have the most keys, go first.
-  const int last_block = problem.num_query_blocks(Cut::kQueries) - 1;
-  const Range queries = problem.query_range(last_block - place, Cut::kQueries);
+  const auto [sequence, head, block] =
+      unit_of_block(problem, problem.num_query_blocks(Cut::kQueries));
+  const Range queries = problem.query_range(block, Cut::kQueries);
   const Range own = own_positions(problem, sequence, queries);
   if (own.begin >= own.end) return;
   const int32_t* const starts = problem.starts_of(sequence);
@@ -269,15 +279,13 @@ void run(const KernelCall& call, const Problem& problem) {
   }
 }
 
-bool is_wanted() {
-  static const char* const wanted = std::getenv("SKEIN_ATTENTION");
-  return wanted != nullptr && std::string(wanted) == "wgmma";
-}
-
 }  // namespace
 
 bool is_for_warpgroups(DType dtype, const Problem& problem) {
-  return is_wanted() && dtype == DType::kBF16 && problem.head_dim <= kMaxTensorCoreHeadDim;
+  if (dtype != DType::kBF16 || problem.head_dim > kMaxTensorCoreHeadDim) return false;
+  static const char* const wanted = std::getenv("SKEIN_ATTENTION");
+  if (wanted != nullptr && std::string_view(wanted) == "wgmma") return true;
+  return (wanted == nullptr || *wanted == 0) && warpgroup::are_there();
 }
 
 void run_warpgroup_forward(const KernelCall& call, const Problem& problem) {

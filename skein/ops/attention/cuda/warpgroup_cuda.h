@@ -11,9 +11,9 @@
 //                rounded in pairs are the left operand of columns 16 s to 16 s + 15
 //
 // Products run behind the program: fence(), multiply()..., commit(), wait(). Between fence() and
-// wait() nobody touches sums and left. Registers of `left` that are to outlive a loop's turn do not:
-// ptxas 13.0 gives them away after the turn's product (seen in its SASS, and in wrong results on an
-// H200). A left operand that stays belongs in shared memory.
+// wait() nobody touches sums and left. Registers of `left` that are to outlive a loop's turn do
+// not: ptxas 13.0 gives them away after the turn's product (seen in its SASS, and in wrong results
+// on an H200). A left operand that stays belongs in shared memory.
 //
 // Source  PTX ISA 9.0, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"
 #pragma once

@@ -6,25 +6,41 @@
 
 namespace skein::attention_cuda::warpgroup {
 
-// Errors  Error{kUnsupported} where the build or the GPU does not have the instructions
-inline void check_device() {
-#if !defined(SKEIN_WGMMA) && !defined(SKEIN_CUDA_EMULATED)
-  fail(ErrorCode::kUnsupported,
-       "SKEIN_ATTENTION=wgmma, but this build has no kernels for it: build with "
-       "SKEIN_CUDA_ARCHITECTURES=90, or unset SKEIN_ATTENTION");
-#endif
+// 10 times the major number, and the minor one.
+inline int compute_capability() {
   int device = 0, major = 0, minor = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
   cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
               "the compute capability");
   cuda::check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
               "the compute capability");
-  if (major != 9 || minor != 0) {
-    fail(ErrorCode::kUnsupported,
-         "SKEIN_ATTENTION=wgmma, but GPU {} has compute capability {}.{}: only 9.0 has these "
-         "instructions; unset SKEIN_ATTENTION",
-         device, major, minor);
-  }
+  return 10 * major + minor;
+}
+constexpr int kCapability = 90;  // no other one has these instructions
+
+// Whether the build and the GPU have the instructions. The emulation has them where it is asked:
+// they take it long.
+inline bool are_there() {
+#ifdef SKEIN_WGMMA
+  return compute_capability() == kCapability;
+#else
+  return false;
+#endif
+}
+
+// Errors  Error{kUnsupported} where they do not
+inline void check_device() {
+#if !defined(SKEIN_WGMMA) && !defined(SKEIN_CUDA_EMULATED)
+  fail(ErrorCode::kUnsupported,
+       "SKEIN_ATTENTION=wgmma, but this build has no kernels for it: build with "
+       "SKEIN_CUDA_ARCHITECTURES=90, or unset SKEIN_ATTENTION");
+#endif
+  const int found = compute_capability();
+  if (found == kCapability) return;
+  fail(ErrorCode::kUnsupported,
+       "SKEIN_ATTENTION=wgmma, but the GPU has compute capability {}.{}: only 9.0 has these "
+       "instructions; unset SKEIN_ATTENTION",
+       found / 10, found % 10);
 }
 
 }  // namespace skein::attention_cuda::warpgroup

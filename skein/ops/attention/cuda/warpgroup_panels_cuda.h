@@ -1,5 +1,5 @@
-// Internal to the attention kernels of Hopper: how panels are filled, and how what a warpgroup has in
-// registers is rounded and stored.
+// Internal to the attention kernels of Hopper: how panels are filled, and how what a warpgroup has
+// in registers is rounded and stored.
 #pragma once
 
 #include "skein/ops/attention/cuda/attention_cuda.h"
@@ -14,8 +14,8 @@ __device__ inline int warpgroup_of_thread() {
   return __shfl_sync(cuda::kAllLanes, static_cast<int>(threadIdx.x) / 128, 0);
 }
 
-// By as many threads, with zeros beyond the rows and head_dim. Complete after publish_copies() and a
-// barrier.
+// By as many threads, with zeros beyond the rows and head_dim. Complete after publish_copies() and
+// a barrier.
 template <int n, int threads, int rows, int cols>
 __device__ void load_panels(const HeadRows& from, int head_dim, Panels<rows, cols>& to) {
   constexpr int kPacks = cols / n, kRowsAtOnce = threads / kPacks;
@@ -55,8 +55,8 @@ __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// Products see what this thread has stored, and its copies but for those of the last `pending` groups,
-// after a barrier.
+// Products see what this thread has stored, and its copies but for those of the last `pending`
+// groups, after a barrier.
 template <int pending>
 __device__ void publish_copies() {
 #ifdef __CUDA_ARCH__
@@ -94,8 +94,8 @@ __device__ inline float power_of_two(float x) {
 #endif
 }
 
-// The descriptor of what lies `bytes` further. No carry leaves the field of the address, and to know
-// this saves instructions.
+// The descriptor of what lies `bytes` further. No carry leaves the field of the address, and to
+// know this saves instructions.
 __device__ inline uint64_t further(uint64_t descriptor, uint32_t bytes) {
   const auto low = static_cast<uint32_t>(descriptor) + (bytes >> 4);
   return (descriptor >> 32 << 32) | low;
@@ -152,8 +152,8 @@ __device__ void store_row(const float (&sums)[count], int half, float factor, co
     }
   }
 }
-// Both, of the rows that `is_stored` is called with: of the warpgroup's 64, the first of which is that
-// of `to`.
+// Both, of the rows that `is_stored` is called with: of the warpgroup's 64, the first of which is
+// that of `to`.
 template <int n, int count, typename IsStored>
 __device__ void store_sums(const float (&sums)[count], float factor, const HeadRows& to,
                            int head_dim, const IsStored& is_stored) {

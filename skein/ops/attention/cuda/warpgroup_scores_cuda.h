@@ -47,8 +47,8 @@ struct Mask {
   }
 };
 
-// weights = exp(scale * scores - lse), zero where the mask does not show; `all`: it shows_all(). May be
-// in place.
+// weights = exp(scale * scores - lse), zero where the mask does not show; `all`: it shows_all().
+// May be in place.
 template <bool kRowsAreQueries, typename Lse>
 __device__ void weigh(const Mask<kRowsAreQueries>& mask, bool all, float scale, const Lse& lse,
                       const float (&scores)[kScores], float (&weights)[kScores]) {
