@@ -27,7 +27,7 @@ fi
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-mkdir -p "$stage/build/lib" "$stage/bench" "$stage/scripts" "$stage/tests/goldens"
+mkdir -p "$stage/build/lib" "$stage/bench" "$stage/scripts" "$stage/tests/goldens" "$stage/configs/models"
 missing=()
 for program in "${programs[@]}"; do
   [ -x "build/$program" ] || { missing+=("$program"); continue; }
@@ -49,7 +49,9 @@ done
 sed -n 's/^SKEIN_FAMILY(\(.*\))$/\1/p' skein/model/families.def |
   xargs -I{} cp -r tests/goldens/{} "$stage/tests/goldens/"
 cp bench/compare_torch.py bench/compare_torch_gpu.sh "$stage/bench/"
-cp scripts/gpu_check.sh scripts/gpu_results.py scripts/within.py "$stage/scripts/"
+cp scripts/gpu_check.sh scripts/gpu_results.py scripts/gpu_start.py scripts/within.py "$stage/scripts/"
+cp configs/llama2-7b-h200.toml "$stage/configs/"
+cp configs/models/llama2-7b.json "$stage/configs/models/"
 cp LICENSE "$stage/"
 git describe --always --dirty --abbrev=40 > "$stage/COMMIT" 2>/dev/null || echo unknown > "$stage/COMMIT"
 find "$stage/build" -type f -exec objdump -T {} + 2>/dev/null | grep -oP 'GLIBC_\K2\.[0-9.]+' |
@@ -59,7 +61,7 @@ rm -rf "$dir"
 mkdir -p "$dir"
 # The programs side by side: most of each is kernels that the others have too, which xz finds again.
 tar -C "$stage" --owner=0 --group=0 --mtime=@0 --sort=name -cf - "${programs[@]/#/build/}" build/lib \
-  bench scripts tests LICENSE COMMIT GLIBC | xz --lzma2=preset=6,dict=64MiB > "$dir/skein-gpu.tar.xz"
+  bench configs scripts tests LICENSE COMMIT GLIBC | xz --lzma2=preset=6,dict=64MiB > "$dir/skein-gpu.tar.xz"
 cp scripts/gpu_check.sh "$dir/"
 
 bytes=$(du -sb "$dir" | cut -f1)

@@ -8,11 +8,11 @@
 #   CALL   A   what is there, the kernels' tests, profiles of steps: the first thing to run (6 minutes)
 #          B   rates of kernels; 7B beside PyTorch, with one and two sequences at a time (9)
 #          C   fp8, 0.5B beside PyTorch, goldens, losses, bits (9)
-#          D   compute-sanitizer; 1B beside PyTorch (9)
+#          D   compute-sanitizer; 1B beside PyTorch; how long `skein train` of 7B takes to start (9)
 #   RESULTS.json   default bench/results/<device>-<date>-CALL.json, or in $OUT; the log goes beside it
 #
 # SECTIONS   instead of CALL: some of kernels-test profile kernels train-7b train-7b-micro2 train-fp8
-#            train-1b train-0.5b goldens losses bits sanitizer; their time is SECONDS_IN_ALL (560)
+#            train-1b train-0.5b start goldens losses bits sanitizer; their time is SECONDS_IN_ALL (560)
 # PYTHON     a python3, for PyTorch one that has it (python3)
 #
 # Every section has a time of its own, and whatever it started ends with it; one that fails or hangs is
@@ -27,7 +27,7 @@
 # measurements must pass as well.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
-all_sections='kernels-test profile kernels train-7b train-7b-micro2 train-fp8 train-1b train-0.5b'
+all_sections='kernels-test profile kernels train-7b train-7b-micro2 train-fp8 train-1b train-0.5b start'
 all_sections+=' goldens losses bits sanitizer'
 arguments=("$@")
 call=${SECTIONS:+by-hand}
@@ -37,7 +37,7 @@ case $call in
   A) SECTIONS='kernels-test profile' SECONDS_IN_ALL=${SECONDS_IN_ALL:-350} ;;
   B) SECTIONS='kernels train-7b train-7b-micro2' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
   C) SECTIONS='goldens losses bits train-fp8 train-0.5b' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
-  D) SECTIONS='sanitizer train-1b' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
+  D) SECTIONS='sanitizer train-1b start' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
   by-hand) ;;
   *) echo "gpu_check: ${call:-no call}: expected A, B, C or D, or SECTIONS" >&2; exit 2 ;;
 esac
@@ -237,21 +237,7 @@ check_sanitizer() {
 }
 
 # The job of tests/testing.h: words of a made-up language, a model of 100 thousand parameters.
-make_job() {
-  mkdir -p "$work/job" && cd "$work/job" || return 1
-  "$PYTHON" - > documents.jsonl <<'DOCUMENTS' || return 1
-import json
-import random
-
-draw = random.Random(1)
-words = ["".join(draw.choices("etaoinshrdlucm", k=draw.randint(2, 8))) for _ in range(400)]
-for _ in range(600):
-    print(json.dumps({"text": " ".join(draw.choices(words, k=draw.randint(5, 300)))}))
-DOCUMENTS
-  "$1" data ingest --out corpus.arrow documents.jsonl || return 1
-  "$1" data tokenizer --vocab-size 320 --out tokenizer corpus.arrow || return 1
-  cat > job.toml <<'JOB'
-[model]
+tiny_job='[model]
 hidden_size = 64
 intermediate_size = 176
 num_hidden_layers = 2
@@ -272,8 +258,21 @@ decay_steps = 1000
 [checkpoint]
 every_steps = 0
 [log]
-tensorboard = false
-JOB
+tensorboard = false'
+make_job() {
+  mkdir -p "$work/job" && cd "$work/job" || return 1
+  "$PYTHON" - > documents.jsonl <<'DOCUMENTS' || return 1
+import json
+import random
+
+draw = random.Random(1)
+words = ["".join(draw.choices("etaoinshrdlucm", k=draw.randint(2, 8))) for _ in range(400)]
+for _ in range(600):
+    print(json.dumps({"text": " ".join(draw.choices(words, k=draw.randint(5, 300)))}))
+DOCUMENTS
+  "$1" data ingest --out corpus.arrow documents.jsonl || return 1
+  "$1" data tokenizer --vocab-size 320 --out tokenizer corpus.arrow || return 1
+  printf '%s\n' "$tiny_job" > job.toml
 }
 # train_both SKEIN MODE STEPS
 train_both() {
@@ -284,7 +283,7 @@ train_both() {
   done
 }
 export -f make_job train_both
-export work PYTHON
+export work PYTHON tiny_job
 
 check_losses() {
   is_there test losses "$skein" || return
@@ -297,7 +296,7 @@ check_losses() {
 
 measure_kernels() {
   is_there measurement kernels "$kernel_bench" || return
-  run measurement kernels 110 "$(wrap "$kernel_bench")" --device cuda "${bench_options[@]}"
+  run measurement kernels 80 "$(wrap "$kernel_bench")" --device cuda "${bench_options[@]}"
   grep '^{' "$work/output" > "$work/kernels"
   # To the log, beside the rows of the default.
   local way
@@ -315,6 +314,22 @@ train() {
   [ -z "$dry" ] || size=tiny
   run measurement "$section" "$limit" env "SKEIN=$(wrap "$train_bench")" "RUNS=$work/runs" LIMIT=150 \
     "$@" ${dry:+MODES= SEQUENCES=2} bench/compare_torch_gpu.sh "$size"
+}
+
+# `skein train` itself, until its first step has ended, twice.
+measure_start() {
+  is_there measurement start "$skein" || return
+  local config=configs/llama2-7b-h200.toml options=()
+  if [ -n "$dry" ]; then
+    config=$work/start.toml
+    printf '%s\n' "$tiny_job" > "$config"
+    options=(--set run.steps=5)
+  elif (($(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -n 1) < 120000)); then
+    options=(--set precision.moments=bf16 --set memory.recompute=selective --set batch.micro_sequences=1)
+  fi
+  run measurement start 120 "$PYTHON" scripts/gpu_start.py "$(wrap "$skein")" "$work/start" "$config" \
+    --set device.kind=cuda "${options[@]}"
+  grep '^{' "$work/output" > "$work/starts"
 }
 
 # Where the time of a step goes, op by op: to the log.
@@ -352,6 +367,7 @@ log_state
 ! wanted train-7b-micro2 || train train-7b-micro2 7b 205 MICRO=2 SEQUENCES=16 ROUNDS=1
 ! wanted train-fp8 || train train-fp8 7b 60 MODES= ROUNDS=1 PRECISION=fp8
 ! wanted train-1b || train train-1b 1b 200
+! wanted start || measure_start
 ! wanted train-0.5b || train train-0.5b 0.5b 90 ROUNDS=1
 ! wanted bits || check_bits
 ! wanted sanitizer || check_sanitizer

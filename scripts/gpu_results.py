@@ -2,7 +2,8 @@
 """After each section of scripts/gpu_check.sh: from what was left so far to one file of results and a table.
 
 Reads, in the folder $work: records (a line a section: kind, name, status, seconds, note, by tabs),
-kernels (what kernel_bench printed), runs (what compare_torch_gpu.sh appended), job/*/metrics.jsonl.
+kernels (what kernel_bench printed), runs (what compare_torch_gpu.sh appended), starts (what
+gpu_start.py printed), job/*/metrics.jsonl.
 Writes $results, whole or not at all. A number that is none (nan, inf) becomes null and meets no target;
 a line that is torn is left out; `unread` of the results names both. Exit code 1 where a test did not
 pass. A section of kind "again" repeats one that failed, in another way, and decides nothing.
@@ -132,6 +133,14 @@ def training_figures(runs):
                 yield figure(kind, round(speed[ours] / other, 4), "times as fast", kind)
 
 
+def start_figures(starts):
+    if len(starts) < 2:
+        return
+    for key, what in (("first_step_begins_s", "beginning"), ("first_step_ends_s", "end")):
+        yield figure(f"`skein train` of 7B, second start to the {what} of its first step",
+                     starts[1].get(key), "s", "7b start")
+
+
 def loss_figures(unread):
     for mode in ("fp32", "bf16-sr"):
         cpu, gpu = ({step["step"]: step["loss"]
@@ -164,7 +173,8 @@ def main():
     unread = []
     kernels, runs = read_json_lines("kernels", unread), read_json_lines("runs", unread)
     runs = [run for run in runs if isinstance(run.get("run"), dict)]
-    figures = [*kernel_figures(kernels), *training_figures(runs), *loss_figures(unread)]
+    figures = [*kernel_figures(kernels), *training_figures(runs),
+               *start_figures(read_json_lines("starts", unread)), *loss_figures(unread)]
     is_dry = os.environ.get("SKEIN_GPU_CHECK_DRY", "") != ""
     bad = any((section["kind"] == "test" or is_dry) and section["kind"] != "again"
               and section["status"] not in ("passed", "skipped") for section in sections)

@@ -96,7 +96,7 @@ class GpuCheck(unittest.TestCase):
                   re.findall(r"wanted (\S+) \|\| train \S+ \S+ (\d+)", text)}
         for section, function in (("goldens", "check_goldens"), ("bits", "check_bits"),
                                   ("sanitizer", "check_sanitizer"), ("losses", "check_losses"),
-                                  ("kernels", "measure_kernels")):
+                                  ("kernels", "measure_kernels"), ("start", "measure_start")):
             body = re.search(function + r"\(\) \{\n(.*?)\n\}\n", text, re.DOTALL).group(1)
             limits[section] = sum(map(int, re.findall(r"run \S+ \S+ (\d+) ", body)))
         limits |= {"kernels-test": 150, "profile": 2 * 70}
