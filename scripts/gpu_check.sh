@@ -237,7 +237,9 @@ check_sanitizer() {
 }
 
 # The job of tests/testing.h: words of a made-up language, a model of 100 thousand parameters.
-tiny_job='[model]
+write_job() {
+  cat <<'JOB'
+[model]
 hidden_size = 64
 intermediate_size = 176
 num_hidden_layers = 2
@@ -258,7 +260,9 @@ decay_steps = 1000
 [checkpoint]
 every_steps = 0
 [log]
-tensorboard = false'
+tensorboard = false
+JOB
+}
 make_job() {
   mkdir -p "$work/job" && cd "$work/job" || return 1
   "$PYTHON" - > documents.jsonl <<'DOCUMENTS' || return 1
@@ -272,7 +276,7 @@ for _ in range(600):
 DOCUMENTS
   "$1" data ingest --out corpus.arrow documents.jsonl || return 1
   "$1" data tokenizer --vocab-size 320 --out tokenizer corpus.arrow || return 1
-  printf '%s\n' "$tiny_job" > job.toml
+  write_job > job.toml
 }
 # train_both SKEIN MODE STEPS
 train_both() {
@@ -282,8 +286,8 @@ train_both() {
       --set "run.steps=$3" --set "run.dir=$2-$kind") || return 1
   done
 }
-export -f make_job train_both
-export work PYTHON tiny_job
+export -f write_job make_job train_both
+export work PYTHON
 
 check_losses() {
   is_there test losses "$skein" || return
@@ -322,7 +326,7 @@ measure_start() {
   local config=configs/llama2-7b-h200.toml options=()
   if [ -n "$dry" ]; then
     config=$work/start.toml
-    printf '%s\n' "$tiny_job" > "$config"
+    write_job > "$config"
     options=(--set run.steps=5)
   elif (($(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | head -n 1) < 120000)); then
     options=(--set precision.moments=bf16 --set memory.recompute=selective --set batch.micro_sequences=1)

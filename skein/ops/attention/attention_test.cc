@@ -14,8 +14,6 @@ namespace {
 using namespace op_test::attention;  // NOLINT(google-build-using-namespace)
 using op_test::OpCase;
 using op_test::Outputs;
-using op_test::random_tensor;
-using op_test::Tensor;
 using op_test::Tensors;
 
 TEST(Attention, MatchesTheDefinition) {
