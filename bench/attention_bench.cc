@@ -1,6 +1,6 @@
 // GFLOP/s of attention on the CPU, and its share of what oneDNN's bf16 (or f32) matrix product
 // reaches in the same run. Causal flops are counted as half; each share is the median of rounds in
-// which product and attention alternate.
+// which product and attention alternate. SKEIN_CPU limits the kind of kernels, as it does for skein.
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
@@ -12,6 +12,7 @@
 #include "skein/base/philox.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
+#include "skein/ops/simd/cpu_kind.h"
 
 namespace skein {
 namespace {
@@ -151,6 +152,7 @@ void add_cases() {
 }  // namespace skein
 
 int main(int argc, char** argv) {
+  skein::limit_cpu_kind("auto");
   skein::add_cases();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

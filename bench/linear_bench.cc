@@ -1,5 +1,6 @@
 // The rate of linear and its derivatives at the shapes of training, and its share of the rate that
 // oneDNN reaches on a large square product, measured right before and after each one.
+// SKEIN_CPU limits the kind of kernels, as it does for skein.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
+#include "skein/ops/simd/cpu_kind.h"
 
 namespace skein {
 namespace {
@@ -90,6 +92,7 @@ void register_all() {
 }  // namespace skein
 
 int main(int argc, char** argv) {
+  skein::limit_cpu_kind("auto");
   skein::register_all();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
