@@ -1,6 +1,7 @@
 // GFLOP/s of attention on the CPU, and its share of what oneDNN's bf16 (or f32) matrix product
 // reaches in the same run. Causal flops are counted as half; each share is the median of rounds in
-// which product and attention alternate. SKEIN_CPU limits the kind of kernels, as it does for skein.
+// which product and attention alternate. SKEIN_CPU limits the kind of kernels, as it does for
+// skein.
 #include <benchmark/benchmark.h>
 #include <omp.h>
 

@@ -45,7 +45,7 @@ run() {  # run SIZE NAME COMMAND…: appends the command's last line of output, 
   echo "size $size, $name …" >&2
   # What a run has to say ("runs on our own kernels") belongs to its figure, and is told at once: who
   # is stopped tells nothing more.
-  { timeout --kill-after=5 "$LIMIT" "$@" > "$scratch/output" 2>&3; } 3>&1 |
+  timeout --kill-after=5 "$LIMIT" "$@" 2>&1 > "$scratch/output" |
     tee "$scratch/error" | sed -u 's/^/  /' >&2
   code=${PIPESTATUS[0]}
   line=$(tail -n 1 "$scratch/output")

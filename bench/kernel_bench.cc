@@ -290,8 +290,8 @@ int main(int argc, char** argv) {
   app.add_flag("--small", options.is_small);
   app.add_option("--seconds", options.seconds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
-  skein::log::start();
   try {
+    skein::log::start();
     return skein::Bench(options).run() ? 0 : 1;
   } catch (const skein::Error& error) {
     fmt::print(stderr, "kernel_bench: {}\n", error.what());

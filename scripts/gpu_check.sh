@@ -34,7 +34,7 @@ call=${SECTIONS:+by-hand}
 [ -n "$call" ] || { call=${1:-}; shift; }
 # What the sections of a call may take adds up to less than its time.
 case $call in
-  A) SECTIONS='kernels-test profile' SECONDS_IN_ALL=${SECONDS_IN_ALL:-350} ;;
+  A) SECTIONS='kernels-test profile' SECONDS_IN_ALL=${SECONDS_IN_ALL:-380} ;;
   B) SECTIONS='kernels train-7b train-7b-micro2' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
   C) SECTIONS='goldens losses bits train-fp8 train-0.5b' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
   D) SECTIONS='sanitizer train-1b start' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
@@ -86,6 +86,8 @@ device=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n
 bench_options=() fp32_steps=20 sr_steps=200
 test_filter='*' attention_filter='*Attention*' tests_seconds=150 suite_seconds=20
 goldens_filter='*'
+attention_ways='wgmma plain'
+[ -n "$dry" ] || nvidia-smi --query-gpu=compute_cap --format=csv,noheader | grep -q '^9\.0' || attention_ways=plain
 bits_filter='*/fp32:*/bf16_sr:*/larger_bf16_sr:Interrupted.SignalsSaveAndExitWith75'
 # compute-sanitizer slows a kernel down some hundred times: what reduces, scatters and shares memory.
 racecheck_filter='RmsNorm.MeetsItsReference:SoftmaxCrossEntropy.MeetsItsReference:Embedding.MeetsItsReference'
@@ -205,8 +207,8 @@ check_kernels() {
   done
   # What the default leaves to cuDNN, and what it takes instead of the kernels of other GPUs.
   local way
-  for way in wgmma plain; do
-    run test "kernels-test Attention, SKEIN_ATTENTION=$way" 60 env SKEIN_ATTENTION=$way "$program" \
+  for way in $attention_ways; do
+    run test "kernels-test Attention, SKEIN_ATTENTION=$way" 40 env SKEIN_ATTENTION=$way "$program" \
       --gtest_filter="$attention_filter" --gtest_brief=1
   done
 }
@@ -304,7 +306,7 @@ measure_kernels() {
   grep '^{' "$work/output" > "$work/kernels"
   # To the log, beside the rows of the default.
   local way
-  for way in wgmma plain; do
+  for way in $attention_ways; do
     run measurement "kernels-$way" 15 env SKEIN_ATTENTION=$way "$(wrap "$kernel_bench")" --device cuda \
       --filter attention "${bench_options[@]}"
   done

@@ -1,5 +1,4 @@
 // The table of documents, kernels that leave out what is in it, and the packing of statistics.
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -144,16 +143,12 @@ struct Kernels {
   void (*forward)(const KernelCall&, const Problem&);
   void (*backward)(const KernelCall&, const Problem&);
 };
-// All that this GPU has.
+// All that this build and this GPU have.
 std::vector<Kernels> own_kernels() {
   std::vector<Kernels> all = {{DType::kF32, run_plain_forward, run_plain_backward},
                               {DType::kBF16, run_tensor_core_forward, run_tensor_core_backward}};
-  int major = 0, minor = 0;
-  EXPECT_EQ(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), cudaSuccess);
-  EXPECT_EQ(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0), cudaSuccess);
-  if (major == 9 && minor == 0) {
+  if (has_warpgroups())
     all.push_back({DType::kBF16, run_warpgroup_forward, run_warpgroup_backward});
-  }
   return all;
 }
 

@@ -108,10 +108,11 @@ template <typename T, int n, bool is_kept>
 class Logits {
  public:
   __device__ Logits(const T* x, int cols) : x_(x), cols_(cols) {
-    if constexpr (!is_kept) return;
+    if constexpr (is_kept) {
 #pragma unroll
-    for (int i = 0; i < kKeptRounds; ++i) {
-      kept_[i] = Round<T, n>(x, first_col<n>() + i * round_cols<n>(), cols);
+      for (int i = 0; i < kKeptRounds; ++i) {
+        kept_[i] = Round<T, n>(x, first_col<n>() + i * round_cols<n>(), cols);
+      }
     }
   }
 

@@ -1,10 +1,11 @@
 // Internal to the CUDA kernels of attention: the bound problem, and which pairs of it are visible.
 //
 // Work is cut by shape alone, and every sum has one order:
-//   forward   a thread block has kBlock queries of one head, and walks over their keys
+//   forward   a thread block has kBlock queries of one head, and walks over their keys; on Hopper
+//             two such blocks, or three of heads of up to 64
 //   backward  the same for dq; for dk and dv a thread block has kBlock keys of one kv head, and
 //             walks over the query heads of its group and their queries; on Hopper two blocks of
-//             each, side by side
+//             queries, and two of keys
 #pragma once
 
 #include <cuda_runtime.h>
@@ -177,6 +178,7 @@ void run_tensor_core_backward(const KernelCall& call, const Problem& problem);
 // On the warpgroups of Hopper: the same, where the build and the GPU have them.
 // SKEIN_ATTENTION=plain does without, and with SKEIN_ATTENTION=wgmma they must be there.
 // Errors  Error{kUnsupported} where they are not
+bool has_warpgroups();
 bool is_for_warpgroups(DType dtype, const Problem& problem);
 void run_warpgroup_forward(const KernelCall& call, const Problem& problem);
 void run_warpgroup_backward(const KernelCall& call, const Problem& problem);

@@ -23,8 +23,9 @@ namespace skein::attention_cuda {
 namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
-using warpgroup::commit_copies, warpgroup::load_panels, warpgroup::pair_of, warpgroup::Panels,
-    warpgroup::publish_copies, warpgroup::store_row;
+using warpgroup::accumulate, warpgroup::commit_copies, warpgroup::load_panels,
+    warpgroup::multiply_rows, warpgroup::Panels, warpgroup::publish_copies, warpgroup::round_pairs,
+    warpgroup::store_row;
 
 // How work is cut for a head_dim of up to kDims.
 template <int kDims>
@@ -78,36 +79,6 @@ struct Tile {
   Range queries;
   int begin, end;
 };
-
-// Begins scores = q k', of the warpgroup's rows of q.
-template <int rows, int keys, int dims, int count>
-__device__ void score(const Panels<rows, dims>& q, int first_row, const Panels<keys, dims>& k,
-                      float (&scores)[count]) {
-  warpgroup::fence();
-#pragma unroll
-  for (int dim = 0; dim < dims; dim += warpgroup::kDepth) {
-    warpgroup::multiply<true>(scores, warpgroup::left_rows(q, first_row, dim),
-                              warpgroup::rows_transposed(k, dim), dim > 0);
-  }
-  warpgroup::commit();
-}
-// Begins sums += weights v.
-template <int keys, int dims, int count>
-__device__ void accumulate(const uint32_t (&weights)[keys / 4], const Panels<keys, dims>& v,
-                           float (&sums)[count]) {
-  warpgroup::fence();
-#pragma unroll
-  for (int key = 0; key < keys; key += warpgroup::kDepth) {
-    warpgroup::multiply<false>(sums, weights + key / 4, warpgroup::rows_as_they_are(v, key), true);
-  }
-  warpgroup::commit();
-}
-
-template <int count>
-__device__ void round_in_pairs(const float (&scores)[2 * count], uint32_t (&weights)[count]) {
-#pragma unroll
-  for (int i = 0; i < count; ++i) weights[i] = pair_of(scores[2 * i], scores[2 * i + 1]);
-}
 
 template <int n, int kDims>
 __device__ void produce(const Problem& problem, const Tile& tile, Memory<kDims>& memory) {
@@ -170,11 +141,13 @@ __device__ void consume(const Problem& problem, const Tile& tile, int warpgroup,
   const auto begin_scores = [&](int block, Place place) {
     memory.k_came[place.stage].wait(place.round);
     memory.turn[warpgroup].wait(block - tile.begin);
-    score(memory.q, first_row, memory.k[place.stage], scores);
+    warpgroup::fence();
+    multiply_rows(scores, memory.q, first_row, memory.k[place.stage]);
   };
   const auto begin_sums = [&](Place place) {
     memory.v_came[place.stage].wait(place.round);
-    accumulate(weights, memory.v[place.stage], sums);
+    warpgroup::fence();
+    accumulate(sums, weights, memory.v[place.stage]);
   };
   const auto give_turn = [&](int to) { memory.turn[to % Cut::kConsumers].arrive(); };
   const auto weigh = [&](int block) {
@@ -191,7 +164,7 @@ __device__ void consume(const Problem& problem, const Tile& tile, int warpgroup,
   warpgroup::wait();
   memory.k_used[place.stage].arrive();
   weigh(tile.begin);
-  round_in_pairs(scores, weights);
+  round_pairs(scores, weights);
   for (int block = tile.begin + 1; block < tile.end; ++block) {
     before = place;
     place.template advance<Cut::kStages>();
@@ -206,7 +179,7 @@ __device__ void consume(const Problem& problem, const Tile& tile, int warpgroup,
     memory.v_used[before.stage].arrive();
 #pragma unroll
     for (int i = 0; i < kDims / 2; ++i) sums[i] *= shrink[i / 2 % kRows];
-    round_in_pairs(scores, weights);
+    round_pairs(scores, weights);
   }
   begin_sums(place);
   warpgroup::wait();
@@ -251,7 +224,7 @@ __global__ void __launch_bounds__(Cut<kDims>::kThreads, 1) attend(Problem proble
   auto& memory = dynamic_memory<Memory<kDims>>();
   if (threadIdx.x == 0) memory.init_barriers();
   __syncthreads();
-  const int warpgroup = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / 128, 0);
+  const int warpgroup = warpgroup::warpgroup_of_thread();
   if (warpgroup == Cut::kConsumers) {
     warpgroup::keep_registers<Cut::kProducerRegisters>();
     produce<n>(problem, tile, memory);
@@ -281,11 +254,17 @@ void run(const KernelCall& call, const Problem& problem) {
 
 }  // namespace
 
+bool has_warpgroups() { return warpgroup::are_there(); }
+
 bool is_for_warpgroups(DType dtype, const Problem& problem) {
   if (dtype != DType::kBF16 || problem.head_dim > kMaxTensorCoreHeadDim) return false;
   static const char* const wanted = std::getenv("SKEIN_ATTENTION");
   if (wanted != nullptr && std::string_view(wanted) == "wgmma") return true;
-  return (wanted == nullptr || *wanted == 0) && warpgroup::are_there();
+#ifdef SKEIN_CUDA_EMULATED
+  return false;  // they take the emulation long
+#else
+  return (wanted == nullptr || *wanted == 0) && has_warpgroups();
+#endif
 }
 
 void run_warpgroup_forward(const KernelCall& call, const Problem& problem) {

@@ -18,8 +18,7 @@ inline int compute_capability() {
 }
 constexpr int kCapability = 90;  // no other one has these instructions
 
-// Whether the build and the GPU have the instructions. The emulation has them where it is asked:
-// they take it long.
+// Whether the build and the GPU have the instructions.
 inline bool are_there() {
 #ifdef SKEIN_WGMMA
   return compute_capability() == kCapability;

@@ -101,14 +101,21 @@ __device__ inline uint64_t further(uint64_t descriptor, uint32_t bytes) {
   return (descriptor >> 32 << 32) | low;
 }
 
-// sums[64, N] += weights[64, 64] terms[64, N], with weights rounded in pairs. Runs behind the
+// Rounded in pairs: the left operand of products.
+template <int count>
+__device__ void round_pairs(const float (&from)[2 * count], uint32_t (&to)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) to[i] = pair_of(from[2 * i], from[2 * i + 1]);
+}
+
+// sums[64, N] += weights[64, rows] terms[rows, N], with weights rounded in pairs. Runs behind the
 // program, as a group of its own.
-template <int cols, int count>
+template <int rows, int cols, int count>
 __device__ void accumulate(float (&sums)[count], const uint32_t* weights,
-                           const Panels<kBlock, cols>& terms) {
+                           const Panels<rows, cols>& terms) {
   const uint64_t right = rows_as_they_are(terms, 0);
 #pragma unroll
-  for (int row = 0; row < kBlock; row += kDepth) {
+  for (int row = 0; row < rows; row += kDepth) {
     multiply<false>(sums, weights + row / 4, further(right, row * kPanel * 2), true);
   }
   commit();

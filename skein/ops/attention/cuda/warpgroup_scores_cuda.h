@@ -84,10 +84,4 @@ __device__ void differentiate(const float (&weights)[kScores], const Deltas& del
   }
 }
 
-// Pairs of bf16: the left operand of products.
-__device__ inline void round_pairs(const float (&from)[kScores], uint32_t (&to)[kScores / 2]) {
-#pragma unroll
-  for (int i = 0; i < kScores / 2; ++i) to[i] = pair_of(from[2 * i], from[2 * i + 1]);
-}
-
 }  // namespace skein::attention_cuda::warpgroup
