@@ -76,7 +76,7 @@ for size in "${sizes[@]}"; do
   esac
   [ -n "$has_torch" ] && modes=${MODES-$modes} || modes=''
   sequences=${SEQUENCES:-$sequences} micro=${MICRO:-$micro}
-  label=$size${MICRO:+-micro$MICRO}
+  label=$size${MICRO:+-micro$MICRO}${SKEIN_ATTENTION:+-$SKEIN_ATTENTION}
   common=(--size "$size" --device "$DEVICE" --sequences "$sequences" --micro "$micro" --steps "$STEPS")
   for ((round = 0; round < ROUNDS; ++round)); do
     run "$label" "skein-$PRECISION" "$SKEIN" "${common[@]}" --precision "$PRECISION" \

@@ -8,11 +8,13 @@
 #   CALL   A   what is there, the kernels' tests, profiles of steps: the first thing to run (6 minutes)
 #          B   rates of kernels; 7B beside PyTorch, with one and two sequences at a time (9)
 #          C   fp8, 0.5B beside PyTorch, goldens, losses, bits (9)
-#          D   compute-sanitizer; 1B beside PyTorch; how long `skein train` of 7B takes to start (9)
+#          D   compute-sanitizer; 1B beside PyTorch; how long `skein train` of 7B takes to start; 7B and
+#              0.5B without cuDNN (9)
 #   RESULTS.json   default bench/results/<device>-<date>-CALL.json, or in $OUT; the log goes beside it
 #
 # SECTIONS   instead of CALL: some of kernels-test profile kernels train-7b train-7b-micro2 train-fp8
-#            train-1b train-0.5b start goldens losses bits sanitizer; their time is SECONDS_IN_ALL (560)
+#            train-1b train-0.5b train-7b-wgmma train-0.5b-wgmma start goldens losses bits sanitizer;
+#            their time is SECONDS_IN_ALL (560)
 # PYTHON     a python3, for PyTorch one that has it (python3)
 #
 # Every section has a time of its own, and whatever it started ends with it; one that fails or hangs is
@@ -28,6 +30,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 all_sections='kernels-test profile kernels train-7b train-7b-micro2 train-fp8 train-1b train-0.5b start'
+all_sections+=' train-7b-wgmma train-0.5b-wgmma'
 all_sections+=' goldens losses bits sanitizer'
 arguments=("$@")
 call=${SECTIONS:+by-hand}
@@ -37,7 +40,7 @@ case $call in
   A) SECTIONS='kernels-test profile' SECONDS_IN_ALL=${SECONDS_IN_ALL:-380} ;;
   B) SECTIONS='kernels train-7b train-7b-micro2' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
   C) SECTIONS='goldens losses bits train-fp8 train-0.5b' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
-  D) SECTIONS='sanitizer train-1b start' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
+  D) SECTIONS='sanitizer train-1b start train-7b-wgmma train-0.5b-wgmma' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
   by-hand) ;;
   *) echo "gpu_check: ${call:-no call}: expected A, B, C or D, or SECTIONS" >&2; exit 2 ;;
 esac
@@ -372,7 +375,9 @@ log_state
 ! wanted train-7b || train train-7b 7b 210
 ! wanted train-7b-micro2 || train train-7b-micro2 7b 205 MICRO=2 SEQUENCES=16 ROUNDS=1
 ! wanted train-fp8 || train train-fp8 7b 60 MODES= ROUNDS=1 PRECISION=fp8
-! wanted train-1b || train train-1b 1b 200
+! wanted train-1b || train train-1b 1b 120 ROUNDS=1
+! wanted train-7b-wgmma || train train-7b-wgmma 7b 40 MODES= ROUNDS=1 SKEIN_ATTENTION=wgmma
+! wanted train-0.5b-wgmma || train train-0.5b-wgmma 0.5b 40 MODES= ROUNDS=1 SKEIN_ATTENTION=wgmma
 ! wanted start || measure_start
 ! wanted train-0.5b || train train-0.5b 0.5b 90 ROUNDS=1
 ! wanted bits || check_bits
