@@ -25,11 +25,10 @@ const Backend& find_backend(std::string_view kind) {
                                   [&](const Backend* backend) { return backend->kind == kind; });
   if (found != backends.end()) return **found;
   if (kind == "cuda") {
-    fail(
-        ErrorCode::kUsage,
-        "device.kind is 'cuda', and this build has no CUDA: install the CUDA 13 toolkit, see that "
-        "nvcc is on the PATH and run `SKEIN_CUDA=ON scripts/build.sh`; or use device.kind = \"cpu\", or "
-        "--set device.kind=auto to plan with the kernels of a CPU");
+    fail(ErrorCode::kUsage,
+         "device.kind is 'cuda', and this build has no CUDA: install the CUDA 13 toolkit, see that "
+         "nvcc is on the PATH and run `SKEIN_CUDA=ON scripts/build.sh`; or use device.kind = "
+         "\"cpu\", or --set device.kind=auto to plan with the kernels of a CPU");
   }
   fail(ErrorCode::kUsage, "device.kind is '{}': expected cpu, cuda (or null, to plan)", kind);
 }
