@@ -38,9 +38,9 @@ void check_is_arrow(std::string_view bytes, const fs::path& name) {
   const std::string shown = OrderedJson(std::string(bytes.substr(0, 16)))
                                 .dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
   fail(ErrorCode::kInvalid,
-       "{}: is no Arrow file (it begins with {}): expected a corpus, which `skein data ingest` "
-       "makes of text; to ingest this file, give --format text, or another name",
-       name.string(), shown);
+       "{}: is no Arrow file (it begins with {}): expected a corpus; `skein data ingest --out "
+       "corpus.arrow --format FORMAT {}` makes one of what it is: text, jsonl, …",
+       name.string(), shown, name.string());
 }
 
 [[noreturn]] void fail_arrow(const arrow::Status& status, const fs::path& name) {
