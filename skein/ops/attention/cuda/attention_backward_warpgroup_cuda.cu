@@ -25,7 +25,7 @@ namespace skein::attention_cuda {
 namespace {
 
 using namespace warpgroup;  // NOLINT(google-build-using-namespace)
-using cuda::blocks_for, cuda::dynamic_memory, cuda::kPackOf;
+using cuda::blocks_for, cuda::dynamic_memory;
 
 constexpr int kTile = 2 * kBlock;
 constexpr int kThreads = 256;
@@ -303,25 +303,12 @@ void launch_backward(const KernelCall& call, const Problem& problem) {
                            kThreads, sizeof(Memory<kDims>), sum_dk_dv<n, kDims>, problem);
 }
 
-template <int n>
-void run(const KernelCall& call, const Problem& problem) {
-  if (problem.head_dim <= 64) {
-    launch_backward<n, 64>(call, problem);
-  } else {
-    launch_backward<n, kMaxTensorCoreHeadDim>(call, problem);
-  }
-}
-
 }  // namespace
 
 void run_warpgroup_backward(const KernelCall& call, const Problem& problem) {
   check_device();
-  constexpr int kPack = kPackOf<bfloat16>;
-  if (are_heads_packable(kPack, sizeof(bfloat16), problem)) {
-    run<kPack>(call, problem);
-  } else {
-    run<1>(call, problem);
-  }
+  tensor_core::with_constants(
+      problem, [&](auto pack, auto dims) { launch_backward<pack(), dims()>(call, problem); });
 }
 
 }  // namespace skein::attention_cuda

@@ -166,6 +166,16 @@ void run_backward(const KernelCall& call) {
 
 }  // namespace
 
+int compute_capability() {
+  int device = 0, major = 0, minor = 0;
+  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+  cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+              "the compute capability");
+  cuda::check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+              "the compute capability");
+  return 10 * major + minor;
+}
+
 void pack_lse(const KernelCall& call, const Problem& problem, float* packed) {
   const int64_t count = int64_t{problem.heads} * problem.sequence_length;
   const dim3 grid(cuda::blocks_for(count, kPackThreads),

@@ -156,6 +156,9 @@ struct HeadRows {
   int num_rows;
 };
 
+// Of the current device: 10 times the major number, and the minor one.
+int compute_capability();
+
 // Whether each head of each row is whole packs of `n` elements of `bytes`.
 bool are_heads_packable(int n, int bytes, const Problem& problem);
 

@@ -103,13 +103,7 @@ class Cudnn {
     // dq is summed in order in memory that grows with the tokens, not with the pairs (cuDNN 9.25).
     setenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", "0", 0);
     version_ = fe::detail::get_backend_version();
-    int device = 0, major = 0, minor = 0;
-    cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-    cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-                "cudaDeviceGetAttribute");
-    cuda::check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
-                "cudaDeviceGetAttribute");
-    capability_ = 10 * major + minor;
+    capability_ = compute_capability();
     const cudnnStatus_t status = fe::detail::create_handle(&handle_);
     if (status != CUDNN_STATUS_SUCCESS) {
       fail(ErrorCode::kUnsupported, "cudnnCreate: {}", fe::detail::get_error_string(status));

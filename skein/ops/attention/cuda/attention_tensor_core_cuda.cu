@@ -345,24 +345,6 @@ void launch_backward(const KernelCall& call, const Problem& problem) {
          problem);
 }
 
-// Calls `function` with the constants (elements of a pack, padded head_dim).
-template <typename Function>
-void with_constants(const Problem& problem, const Function& function) {
-  const auto with_dims = [&](auto pack) {
-    if (problem.head_dim <= 64) {
-      function(pack, std::integral_constant<int, 64>());
-    } else {
-      function(pack, std::integral_constant<int, kMaxTensorCoreHeadDim>());
-    }
-  };
-  constexpr int kPack = kPackOf<bfloat16>;
-  if (are_heads_packable(kPack, sizeof(bfloat16), problem)) {
-    with_dims(std::integral_constant<int, kPack>());
-  } else {
-    with_dims(std::integral_constant<int, 1>());
-  }
-}
-
 }  // namespace
 
 void run_tensor_core_forward(const KernelCall& call, const Problem& problem) {

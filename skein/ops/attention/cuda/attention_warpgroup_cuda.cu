@@ -243,15 +243,6 @@ void launch_forward(const KernelCall& call, const Problem& problem) {
                      Cut::kThreads, sizeof(Memory<kDims>), attend<n, kDims>, problem);
 }
 
-template <int n>
-void run(const KernelCall& call, const Problem& problem) {
-  if (problem.head_dim <= 64) {
-    launch_forward<n, 64>(call, problem);
-  } else {
-    launch_forward<n, kMaxTensorCoreHeadDim>(call, problem);
-  }
-}
-
 }  // namespace
 
 bool has_warpgroups() { return warpgroup::are_there(); }
@@ -269,12 +260,8 @@ bool is_for_warpgroups(DType dtype, const Problem& problem) {
 
 void run_warpgroup_forward(const KernelCall& call, const Problem& problem) {
   warpgroup::check_device();
-  constexpr int kPack = kPackOf<bfloat16>;
-  if (are_heads_packable(kPack, sizeof(bfloat16), problem)) {
-    run<kPack>(call, problem);
-  } else {
-    run<1>(call, problem);
-  }
+  tensor_core::with_constants(
+      problem, [&](auto pack, auto dims) { launch_forward<pack(), dims()>(call, problem); });
 }
 
 }  // namespace skein::attention_cuda

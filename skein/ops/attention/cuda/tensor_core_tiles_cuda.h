@@ -230,4 +230,22 @@ __device__ inline Unit unit_of(const Problem& problem, int heads) {
   return {head / heads, head % heads, static_cast<int>(blockIdx.x) / num_heads};
 }
 
+// Calls `function` with the constants (elements of a pack, padded head_dim).
+template <typename Function>
+void with_constants(const Problem& problem, const Function& function) {
+  const auto with_dims = [&](auto pack) {
+    if (problem.head_dim <= 64) {
+      function(pack, std::integral_constant<int, 64>());
+    } else {
+      function(pack, std::integral_constant<int, kMaxTensorCoreHeadDim>());
+    }
+  };
+  constexpr int kPack = kPackOf<bfloat16>;
+  if (are_heads_packable(kPack, sizeof(bfloat16), problem)) {
+    with_dims(std::integral_constant<int, kPack>());
+  } else {
+    with_dims(std::integral_constant<int, 1>());
+  }
+}
+
 }  // namespace skein::attention_cuda::tensor_core

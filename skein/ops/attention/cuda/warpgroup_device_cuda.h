@@ -2,20 +2,11 @@
 // compiled for Hopper's own instructions include it.
 #pragma once
 
-#include "skein/base/check_cuda.h"
+#include "skein/base/error.h"
+#include "skein/ops/attention/cuda/attention_cuda.h"
 
 namespace skein::attention_cuda::warpgroup {
 
-// 10 times the major number, and the minor one.
-inline int compute_capability() {
-  int device = 0, major = 0, minor = 0;
-  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-  cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-              "the compute capability");
-  cuda::check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
-              "the compute capability");
-  return 10 * major + minor;
-}
 constexpr int kCapability = 90;  // no other one has these instructions
 
 // Whether the build and the GPU have the instructions.
