@@ -1,5 +1,7 @@
 #include "skein/optim/update.h"
 
+#include <utility>
+
 #include "skein/base/exact_sum.h"
 #include "skein/base/hash.h"
 #include "skein/ops/adamw/adamw.h"
@@ -44,9 +46,11 @@ class UpdateBuilder {
     graph_.mark_output(clip.norm);
     sums_.finish_reports();
     GlobalSums::Squares param_squares;
+    std::vector<ValueId> updated;
     for (const Bucket& bucket : make_buckets(graph_, trained)) {
-      update(bucket, clip.scale, param_squares);
+      update(bucket, clip.scale, updated, param_squares);
     }
+    sums_.add_squares(param_squares, updated, "param");
     graph_.mark_output(sums_.of_squares(param_squares, "param"));
     graph_.set_scope({});
   }
@@ -111,8 +115,11 @@ class UpdateBuilder {
     return shared == options_.shared_with_stage.end() || options_.stage < shared->second;
   }
 
-  void update(const Bucket& bucket, ValueId scale, GlobalSums::Squares& squares) {
-    std::vector<ValueId> updated, ranges, weights;
+  // Appends the new weights to `updated`, or adds their squares at once where they are ranges in
+  // memory of their own, which the next bucket's ranges take.
+  void update(const Bucket& bucket, ValueId scale, std::vector<ValueId>& updated,
+              GlobalSums::Squares& squares) {
+    std::vector<ValueId> ranges, weights;
     for (const TrainedParameter* one : bucket) {
       const ValueId weight = update(*one, scale);
       if (counts(*one)) updated.push_back(weight);
@@ -121,7 +128,7 @@ class UpdateBuilder {
         weights.push_back(one->parameter);
       }
     }
-    if (!updated.empty()) sums_.add_squares(squares, updated, "param");
+    if (splits_state_) sums_.add_squares(squares, std::exchange(updated, {}), "param");
     if (ranges.empty()) return;
     // The updated ranges go to everyone's weights.
     redistribute(graph_, ranges, "dp", Placement::replicated(), weights);

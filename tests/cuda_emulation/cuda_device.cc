@@ -28,6 +28,7 @@ std::map<const void*, size_t>& allowed_memory() {
   return of_kernels;
 }
 size_t granted_memory = 0;  // to the kernel that runs
+uint64_t num_waits = 0;     // of its threads, for the kernel ahead of it
 
 }  // namespace
 
@@ -51,6 +52,8 @@ void* dynamic_memory(size_t bytes) {
   return memory;
 }
 
+void note_wait_for_previous_kernel() { ++num_waits; }
+
 cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* kernel,
                            std::function<void()> thread) {
   const dim3 grid = config.gridDim, threads = config.blockDim;
@@ -64,7 +67,8 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* kernel,
     const Lock lock(device_mutex());
     if (memory > allowed_memory()[kernel]) return result(cudaErrorInvalidValue);
   }
-  return enqueue(config.stream, [grid, threads, count, memory, thread = std::move(thread)] {
+  const bool starts_early = config.numAttrs > 0;
+  return enqueue(config.stream, [=, thread = std::move(thread)] {
     if (fails_now()) {
       broken = cudaErrorIllegalAddress;
       return;
@@ -72,6 +76,7 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* kernel,
     gridDim = grid;
     blockDim = threads;
     granted_memory = memory;
+    num_waits = 0;
     for (unsigned z = 0; z < grid.z; ++z) {
       for (unsigned y = 0; y < grid.y; ++y) {
         for (unsigned x = 0; x < grid.x; ++x) {
@@ -80,6 +85,9 @@ cudaError_t enqueue_kernel(const cudaLaunchConfig_t& config, const void* kernel,
           run_block(thread, static_cast<unsigned>(count));
         }
       }
+    }
+    if (starts_early && num_waits != count * grid.x * grid.y * grid.z) {
+      die("a kernel that starts early has threads that do not wait for the one ahead");
     }
   });
 }

@@ -81,6 +81,8 @@ int lane();
 int lanes_in_warp();
 // The block's dynamic shared memory, NaNs when it begins: that of the launch, which must be enough.
 void* dynamic_memory(size_t bytes);
+// Every thread of a kernel that may start before the one ahead of it has ended calls this.
+void note_wait_for_previous_kernel();
 
 template <typename T>
 T shuffle(T value, int source) {
@@ -304,11 +306,18 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 
 // ---- launches ----
+enum cudaLaunchAttributeID : int { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    int programmaticStreamSerializationAllowed;
+  } val;
+};
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
-  void* attrs = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
 

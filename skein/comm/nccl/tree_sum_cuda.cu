@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "skein/base/start_kernel_cuda.h"
 #include "skein/comm/nccl/tree_sum_cuda.h"
 
 namespace skein {
@@ -117,6 +118,7 @@ __device__ void sum_at(const SumTerms& terms, T* result, int64_t index) {
 // A thread adds a pack of n elements; elements that are left over have a thread each.
 template <typename T, int n, int size>
 __global__ void __launch_bounds__(kThreads) sum_terms(SumTerms terms, T* result, int64_t elements) {
+  cuda::wait_for_previous_kernel();
   const int64_t packs = elements / n;
   const int64_t thread = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (thread < packs) return sum_at<T, n, size>(terms, result, thread * n);
@@ -127,12 +129,9 @@ __global__ void __launch_bounds__(kThreads) sum_terms(SumTerms terms, T* result,
 template <typename T, int n, int size>
 cudaError_t enqueue(const SumTerms& terms, void* result, int64_t elements, cudaStream_t stream) {
   const int64_t threads = elements / n + elements % n;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-  config.blockDim = kThreads;
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, sum_terms<T, n, size>, terms, static_cast<T*>(result),
-                            elements);
+  const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
+  return cuda::start_kernel(stream, blocks, kThreads, 0, sum_terms<T, n, size>, terms,
+                            static_cast<T*>(result), elements);
 }
 
 template <typename T>

@@ -50,11 +50,11 @@ struct Factors {
   float inverse_root_bc2;  // 1 / sqrt(1 - beta2^step)
 };
 
-// Every thread of the block calls. Two warps raise to the power of `step`, which takes a while.
+// Every thread of the block calls, first of all. Two warps raise to the power of `step`, which
+// takes a while: of numbers that no kernel writes, so that the one before may still run.
 __device__ Factors make_factors(const AdamwUpdate& u) {
   __shared__ float corrections[2];
   const int32_t step = *u.step;
-  const float scale = *u.scale;
   const double learning_rate = *u.learning_rate;
   if (threadIdx.x == 0 || threadIdx.x == 32) {
     const bool first = threadIdx.x == 0;
@@ -63,8 +63,9 @@ __device__ Factors make_factors(const AdamwUpdate& u) {
         static_cast<float>(first ? learning_rate / correction : 1 / sqrt(correction));
   }
   __syncthreads();
+  wait_for_previous_kernel();
   return {.step = static_cast<uint32_t>(step),
-          .scale = scale,
+          .scale = *u.scale,
           .decay = static_cast<float>(1 - __dmul_rn(learning_rate, u.weight_decay)),
           .step_size = corrections[0],
           .inverse_root_bc2 = corrections[1]};

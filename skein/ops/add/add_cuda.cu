@@ -12,6 +12,7 @@ constexpr int kThreads = 256;
 template <typename T, int n>
 __global__ void add_rows(const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* y,
                          int64_t y_stride, int64_t rows, int64_t cols) {
+  wait_for_previous_kernel();
   const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
   if (col >= cols) return;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {

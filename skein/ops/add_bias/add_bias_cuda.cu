@@ -11,6 +11,7 @@ constexpr int kThreads = 256;
 // One thread a column; blockIdx.y steps over the rows. y is the memory of x.
 template <typename T, typename B>
 __global__ void add_to_rows(T* y, int64_t y_stride, const B* b, int64_t rows, int64_t cols) {
+  wait_for_previous_kernel();
   const int64_t col = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (col >= cols) return;
   const float bias = to_float(b[col]);

@@ -9,6 +9,7 @@ using namespace cuda;  // NOLINT(google-build-using-namespace)
 // One thread adds 24 numbers in f64, in the order of exact_sum::total().
 __global__ void find_scale(const double* norm_sum, const int32_t* num_tokens, double max_norm,
                            float* scale, float* norm_out) {
+  wait_for_previous_kernel();
   double sum = 0;
   for (int bin = 0; bin < exact_sum::kBins; ++bin) sum += norm_sum[bin];
   const double tokens = *num_tokens > 1 ? *num_tokens : 1;

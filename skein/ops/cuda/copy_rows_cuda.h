@@ -44,6 +44,7 @@ __device__ void copy_units(const RowCopy& copy, int64_t first) {
 }
 
 __global__ static void __launch_bounds__(kCopyThreads) copy_listed_rows(RowCopyList list) {
+  wait_for_previous_kernel();
   int which = 0, end = list.size;  // the copy that has the block is one of [which, end)
   while (end - which > 1) {
     const int middle = (which + end) / 2;

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "skein/base/check_cuda.h"
+#include "skein/base/start_kernel_cuda.h"
 #include "skein/ir/kernel.h"
 
 namespace skein::cuda {
@@ -26,12 +27,8 @@ void launch_with_memory(const KernelCall& call, dim3 grid, dim3 block, int memor
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, memory),
           "the shared memory of a kernel");
   }
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = static_cast<size_t>(memory);
-  config.stream = stream_of(call);
-  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, args...);
+  const cudaError_t error =
+      start_kernel<Params...>(stream_of(call), grid, block, memory, kernel, args...);
   if (error != cudaSuccess) {
     fail(ErrorCode::kInternal, "{} ({}) at the launch of {} x {} x {} blocks of {} x {} threads",
          cudaGetErrorString(error), cudaGetErrorName(error), grid.x, grid.y, grid.z, block.x,

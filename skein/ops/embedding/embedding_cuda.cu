@@ -25,6 +25,7 @@ template <typename T, int n>
 __global__ void __launch_bounds__(kThreads, 6)
     pick_rows(const int32_t* tokens, int64_t num_tokens, RowsOf<const T> table, int64_t first_row,
               int64_t vocabulary, RowsOf<T> x, int64_t cols) {
+  wait_for_previous_kernel();
   const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
   if (col >= cols) return;
   for (int64_t first = int64_t{blockIdx.y} * kTokens; first < num_tokens;
@@ -94,6 +95,7 @@ constexpr int kSumPack = 4;
 __global__ void __launch_bounds__(kSegment)
     sort_segments(const int32_t* tokens, int64_t num_tokens, int64_t first_row, int64_t vocabulary,
                   Key* segments) {
+  wait_for_previous_kernel();
   __shared__ Key keys[kSegment];
   const int64_t token = int64_t{blockIdx.x} * kSegment + threadIdx.x;
   const int64_t row = token < num_tokens ? tokens[token] - first_row : -1;
@@ -111,6 +113,7 @@ __global__ void __launch_bounds__(kSegment)
 // smaller ones in some of the segments.
 __global__ void __launch_bounds__(kMergeWarps * 32, 4)
     merge_segments(const Key* segments, int64_t num_segments, int64_t num_tokens, Key* sorted) {
+  wait_for_previous_kernel();
   __shared__ int64_t smaller[kMergeWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Key key = segments[int64_t{blockIdx.x} * 32 + lane];
@@ -143,6 +146,7 @@ template <typename T, int n>
 __global__ void __launch_bounds__(kSumThreads, 8)
     add_windows(const Key* sorted, int64_t num_tokens, RowsOf<const T> dx, RowsOf<float> sum,
                 float* partial, int64_t cols) {
+  wait_for_previous_kernel();
   __shared__ Key keys[kWindow + 2];  // and one on either side
   const int64_t col = (int64_t{blockIdx.x} * kSumThreads + threadIdx.x) * n;
   const int64_t num_windows = (num_tokens + kWindow - 1) / kWindow;
@@ -193,6 +197,7 @@ template <int n>
 __global__ void __launch_bounds__(kSumThreads, 6)
     add_partials(const Key* sorted, int64_t num_windows, const float* partial, RowsOf<float> sum,
                  int64_t cols) {
+  wait_for_previous_kernel();
   const int64_t col = (int64_t{blockIdx.x} * kSumThreads + threadIdx.x) * n;
   for (int64_t first = blockIdx.y + 1; first < num_windows; first += gridDim.y) {
     const uint32_t row = row_of(sorted[first * kWindow]);

@@ -13,6 +13,7 @@ constexpr int64_t kSegmentBytes = 32 << 10;
 
 // A block clears one segment: 16 bytes at a time where they are aligned, single ones at both ends.
 __global__ void __launch_bounds__(kThreads) zero_segments(const TensorList<1> list) {
+  wait_for_previous_kernel();
   using Bytes = Pack<uint8_t, 16>;
   const TensorSegment segment = list.segment(blockIdx.x);
   uint8_t* const begin = static_cast<uint8_t*>(list.data[0][segment.tensor]) + segment.begin;

@@ -45,6 +45,7 @@ __device__ void fold_packs(float* level, float* gradient, int count) {
 // A block folds one segment.
 template <bool kMerge>
 __global__ void __launch_bounds__(kThreads) fold_segments(const TensorList<2> list) {
+  wait_for_previous_kernel();
   const TensorSegment segment = list.segment(blockIdx.x);
   float* level = static_cast<float*>(list.data[0][segment.tensor]) + segment.begin;
   float* gradient = static_cast<float*>(list.data[1][segment.tensor]) + segment.begin;

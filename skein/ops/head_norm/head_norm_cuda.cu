@@ -28,6 +28,7 @@ HeadsOf<T> heads_of(const View& view, int64_t head_dim) {
 template <typename T, typename W>
 __global__ void forward(HeadsOf<const T> x, const W* w, HeadsOf<T> y, HeadsOf<float> rstd,
                         int64_t count, float epsilon) {
+  wait_for_previous_kernel();
   const int64_t index = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   const int lane = threadIdx.x % 32, head_dim = x.head_dim;
   if (index >= count) return;
@@ -54,6 +55,7 @@ constexpr int kGroup = 64;     // heads of a block in backward
 template <typename T, typename W>
 __global__ void backward(HeadsOf<const T> dy, HeadsOf<const T> x, HeadsOf<const float> rstd,
                          const W* w, HeadsOf<T> dx, float* partial, int64_t count) {
+  wait_for_previous_kernel();
   __shared__ float of_warps[kWarps][kColumns];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head_dim = x.head_dim;
   const int64_t begin = int64_t{blockIdx.x} * kGroup;
@@ -95,6 +97,7 @@ __global__ void backward(HeadsOf<const T> dy, HeadsOf<const T> x, HeadsOf<const 
 
 // sum[i] += partial[0][i] + partial[1][i] + ...; a block adds one column.
 __global__ void add_partials(const float* partial, int64_t blocks, int head_dim, float* sum) {
+  wait_for_previous_kernel();
   float mine = 0;
   for (int64_t block = threadIdx.x; block < blocks; block += blockDim.x) {
     mine += partial[block * head_dim + blockIdx.x];

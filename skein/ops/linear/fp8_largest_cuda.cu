@@ -15,6 +15,7 @@ constexpr Tile kRead = {8 * kWarps, 32 * kPack};
 // Of all parts, and of the magnitudes in `largest`.
 template <bool packed>
 __global__ void __launch_bounds__(kThreads) find_largest(PartList list, unsigned* found) {
+  wait_for_previous_kernel();
   if (blockIdx.x == 0 && static_cast<int>(threadIdx.x) < list.num_groups) {
     atomicMax(found, __float_as_uint(*list.largest[threadIdx.x]));
   }

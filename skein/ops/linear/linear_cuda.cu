@@ -62,6 +62,7 @@ bool adds_in_scratch(const KernelCall& call) {
 template <int n>
 __global__ void round_rows(const float* from, bfloat16* to, int64_t to_stride, int64_t rows,
                            int64_t cols) {
+  wait_for_previous_kernel();
   const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
   if (col >= cols) return;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
@@ -204,6 +205,7 @@ template <typename T, int n>
 __global__ void __launch_bounds__(kThreads)
     sum_splits(const T* from, int64_t stride, float* sums_of_splits, int64_t rows, int64_t cols,
                int64_t split_rows) {
+  wait_for_previous_kernel();
   __shared__ Pack<float, n> of_warps[kWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t first_col = int64_t{blockIdx.x} * 32 * n, col = first_col + lane * n;
@@ -232,6 +234,7 @@ __global__ void __launch_bounds__(kThreads)
 // A block adds 32 columns, and a warp of it every kWarps-th split.
 __global__ void __launch_bounds__(kThreads)
     add_splits(const float* sums_of_splits, int64_t splits, int64_t cols, float* sums) {
+  wait_for_previous_kernel();
   __shared__ float of_warps[kWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t col = int64_t{blockIdx.x} * 32 + lane;

@@ -90,6 +90,7 @@ __device__ void store_transposed(const Part& part, int64_t first_row, int64_t fi
 // those in the L2.
 template <typename To, bool packed>
 __global__ void __launch_bounds__(kThreads) round_parts(PartList list) {
+  wait_for_previous_kernel();
   constexpr int kLoads = 4;
   const unsigned tile_of_all = gridDim.x - 1 - blockIdx.x;
   const int which = part_of_block(list, tile_of_all);

@@ -101,6 +101,7 @@ bool is_capturing(cudaStream_t stream) {
 // A bias as cuBLASLt wants it: of the dtype of C, at an address that is a multiple of 16 bytes.
 template <typename From, typename To>
 __global__ void copy_bias(const From* from, To* to, int64_t count) {
+  wait_for_previous_kernel();
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < count) to[i] = from_float<To>(to_float(from[i]));
 }

@@ -50,6 +50,7 @@ __global__ void __launch_bounds__(kTile* kTile)
                      int64_t b_col, C* c, int64_t c_row, const C* bias, bool accumulate,
                      const float* a_scale, const float* b_scale, int64_t rows, int64_t cols,
                      int64_t depth) {
+  wait_for_previous_kernel();
   __shared__ float a_tile[kTile][kTile + 1], b_tile[kTile][kTile + 1];
   const int x = threadIdx.x, y = threadIdx.y;
   const int64_t col = int64_t{blockIdx.x} * kTile + x;

@@ -58,6 +58,7 @@ __global__ void __launch_bounds__(kThreads, kThreads == 256 ? 2 : 1)
     backward(RowsOf<const T> dy, RowsOf<const T> dh, RowsOf<const T> h, const float* rstd,
              const W* w, RowsOf<T> dx, float* partial, int64_t rows, int cols, float inverse_cols,
              int group, [[maybe_unused]] unsigned* found) {
+  wait_for_previous_kernel();
   using Rows = RowPacks<T, kPacks, kRows, has_dh>;
   constexpr int n = Rows::n;
   const int64_t begin = int64_t{blockIdx.x} * group;
@@ -154,6 +155,7 @@ __global__ void __launch_bounds__(1024, 1)
                     const W* w, RowsOf<T> dx, float* partial, int64_t rows, int cols,
                     float inverse_cols, int num_packs, int group,
                     [[maybe_unused]] unsigned* found) {
+  wait_for_previous_kernel();
   constexpr int n = kPackOf<T>;
   const int64_t begin = int64_t{blockIdx.x} * group, end = std::min(rows, begin + group);
   [[maybe_unused]] float largest = 0;
@@ -211,6 +213,7 @@ constexpr int kTreeLeaves = 8;  // that a thread reads at once
 __global__ void __launch_bounds__(kTreeWarps * 32, 1)
     add_groups(const float* partial, int64_t groups, int64_t cols, int64_t leaves_of_warp,
                float* sum) {
+  wait_for_previous_kernel();
   __shared__ float of_warps[kTreeWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, num_warps = blockDim.x / 32;
   const int64_t col = int64_t{blockIdx.x} * 32 + lane;

@@ -16,6 +16,7 @@ __global__ void __launch_bounds__(kPacks > 0 ? 512 : 1024, 1)
     forward(RowsOf<const T> x, RowsOf<const T> delta, const W* w, RowsOf<T> y, RowsOf<T> h,
             float* rstd, int64_t rows, int cols, float inverse_cols, int num_packs, float epsilon,
             [[maybe_unused]] unsigned* found) {
+  wait_for_previous_kernel();
   constexpr int n = kPackOf<T>, kSlots = std::max(kPacks, 1);
   constexpr bool is_kept = kPacks > 0;
   const int thread = one_warp ? threadIdx.x % 32 : threadIdx.x;

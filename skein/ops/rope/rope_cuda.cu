@@ -42,6 +42,7 @@ __device__ void keep_largest_of_any_block(float of_thread, unsigned* found) {
 template <typename T, int n, bool finds>
 __global__ void __launch_bounds__(kThreads, 3)
     turn(const Problem problem, RowsOf<T> q, RowsOf<T> k, [[maybe_unused]] unsigned* found) {
+  wait_for_previous_kernel();
   __shared__ Pack<float, n> cosines[kThreads], sines[kThreads];
   const int half = problem.half;
   const int col = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * n;

@@ -205,6 +205,7 @@ template <typename T, typename G, int n, bool is_kept>
 __global__ void __launch_bounds__(kMostThreads, 2)
     cross_entropy(RowsOf<const T> logits, const int32_t* labels, int cols, float* loss,
                   RowsOf<G> gradients) {
+  wait_for_previous_kernel();
   const int64_t row = blockIdx.x;
   const T* const x = logits.at(row);
   const Logits<T, n, is_kept> all(x, cols);  // does not wait for the label
@@ -226,6 +227,7 @@ template <typename T, int n>
 __global__ void __launch_bounds__(kMostThreads, 2)
     sum_part(RowsOf<const T> logits, const int32_t* labels, int64_t first_logit, int cols,
              RowsOf<float> stats) {
+  wait_for_previous_kernel();
   const int64_t row = blockIdx.x;
   const T* const x = logits.at(row);
   const Sums sums = Logits<T, n, false>(x, cols).sums();
@@ -241,6 +243,7 @@ template <typename T, typename G, int n>
 __global__ void __launch_bounds__(kMostThreads, 2)
     finish(RowsOf<const T> logits, const int32_t* labels, RowsOf<const float> stats, int ranks,
            int64_t first_logit, int cols, float* loss, RowsOf<G> gradients) {
+  wait_for_previous_kernel();
   const int64_t row = blockIdx.x, rows = gridDim.x, label = labels[row];
   if (label < 0 || label >= int64_t{cols} * ranks) {
     if (threadIdx.x == 0) loss[row] = 0.0f;

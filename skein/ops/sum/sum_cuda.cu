@@ -12,6 +12,7 @@ constexpr int kTermsAtOnce = 8;  // a thread's loads in flight
 // Runs as one block. Every thread has bins of its own, which are then added, exactly as well.
 __global__ void __launch_bounds__(kThreads)
     add_terms(const float* terms, int64_t count, double* bins) {
+  wait_for_previous_kernel();
   __shared__ double of_threads[kThreads][exact_sum::kBins + 1];  // odd: each in banks of its own
   double* mine = of_threads[threadIdx.x];
   for (int bin = 0; bin < exact_sum::kBins; ++bin) mine[bin] = 0;

@@ -61,6 +61,7 @@ __device__ double lane_squares(const T* x, int64_t count) {
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocksEach)
     add_segments(const TensorList<1> list, double* block_bins, int64_t stride) {
+  wait_for_previous_kernel();
   __shared__ double bins[kWarps][kBins];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (lane < kBins) bins[warp][lane] = 0;
@@ -83,6 +84,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
 // A block adds one bin. These sums are exact, so that their order changes nothing.
 __global__ void __launch_bounds__(kThreads)
     add_blocks(const double* block_bins, int64_t stride, int64_t num_blocks, double* bins) {
+  wait_for_previous_kernel();
   double sum = 0;
   for (int64_t i = threadIdx.x; i < num_blocks; i += kThreads) {
     sum += block_bins[blockIdx.x * stride + i];

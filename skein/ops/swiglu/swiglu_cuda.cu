@@ -34,6 +34,7 @@ template <typename T, int n, bool finds>
 __global__ void __launch_bounds__(kThreads, 5)
     forward(RowsOf<const T> gate, RowsOf<const T> up, RowsOf<T> y, int64_t rows, int64_t cols,
             [[maybe_unused]] unsigned* found) {
+  wait_for_previous_kernel();
   const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
   if (!finds && col >= cols) return;
   [[maybe_unused]] float largest = 0;
@@ -67,6 +68,7 @@ template <typename T, int n, bool finds>
 __global__ void __launch_bounds__(kThreads, 4)
     backward(RowsOf<const T> dy, RowsOf<const T> gate, RowsOf<const T> up, RowsOf<T> dgate,
              RowsOf<T> dup, int64_t rows, int64_t cols, [[maybe_unused]] unsigned* found) {
+  wait_for_previous_kernel();
   const int64_t col = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * n;
   if (!finds && col >= cols) return;
   [[maybe_unused]] float largest = 0;

@@ -12,6 +12,7 @@ constexpr int kThreads = 128;
 template <typename T>
 __global__ void copy_row(const T* x, int64_t x_stride, int64_t rows, const int32_t* index, T* y,
                          int64_t cols) {
+  wait_for_previous_kernel();
   const int64_t col = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (col >= cols) return;
   const int64_t last = rows - 1, asked = *index;

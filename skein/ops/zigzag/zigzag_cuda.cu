@@ -18,6 +18,7 @@ struct Pieces {
 template <typename Unit>
 __global__ void __launch_bounds__(kThreads)
     move_pieces(const Unit* x, int64_t x_stride, Unit* y, int64_t y_stride, Pieces pieces) {
+  wait_for_previous_kernel();
   const int64_t of_rank = 2 * pieces.sequences, of_sequence = 2 * pieces.parts;
   const int64_t first = int64_t{blockIdx.x} * (kThreads * kUnits) + threadIdx.x;
   const int64_t rows = pieces.parts * of_rank * pieces.rows;

@@ -1,4 +1,5 @@
 #include "skein/base/check_cuda.h"
+#include "skein/base/start_kernel_cuda.h"
 #include "skein/runtime/cuda/stream_progress.h"
 
 namespace skein {
@@ -7,13 +8,13 @@ using cuda::check;
 
 namespace {
 
-__global__ void write_word(int64_t* word, int64_t value) { *word = value; }
+__global__ void write_word(int64_t* word, int64_t value) {
+  cuda::wait_for_previous_kernel();
+  *word = value;
+}
 
 void write_later(volatile int64_t* word, int64_t value, cudaStream_t stream) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = config.blockDim = dim3(1);
-  config.stream = stream;
-  check(cudaLaunchKernelEx(&config, write_word, const_cast<int64_t*>(word), value),
+  check(cuda::start_kernel(stream, 1, 1, 0, write_word, const_cast<int64_t*>(word), value),
         "where the GPU is");
 }
 

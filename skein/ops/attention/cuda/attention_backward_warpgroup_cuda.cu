@@ -106,6 +106,7 @@ __device__ int end_of_documents(const int32_t* starts, Range blocks, int last,
 
 template <int n, int kDims>
 __global__ void __launch_bounds__(kThreads, 1) sum_dq(Problem problem) {
+  cuda::wait_for_previous_kernel();
   auto& memory = dynamic_memory<Memory<kDims>>();
   const auto& tile = memory.tile;
   const auto [sequence, head, place] = tensor_core::unit_of(problem, problem.heads);
@@ -195,6 +196,7 @@ __device__ inline SpanBlocks span_blocks_of(const Problem& problem, const int32_
 
 template <int n, int kDims>
 __global__ void __launch_bounds__(kThreads, 1) sum_dk_dv(Problem problem) {
+  cuda::wait_for_previous_kernel();
   auto& memory = dynamic_memory<Memory<kDims>>();
   const auto& tile = memory.tile;
   // The first keys, which have the most queries, go first.

@@ -97,6 +97,7 @@ constexpr int kDeltaThreads = 256;
 // get zeros: they lie in blocks with others, where what is multiplied by zero must be finite.
 template <typename T, int n>
 __global__ void __launch_bounds__(kDeltaThreads) sum_delta_rows(Problem problem) {
+  cuda::wait_for_previous_kernel();
   const int64_t row = blockIdx.x;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % warpSize;
   float* const deltas = problem.delta + row * problem.heads;
@@ -122,6 +123,7 @@ constexpr int kPackThreads = 256;
 
 // A thread writes a value; blockIdx.y is its sequence.
 __global__ void __launch_bounds__(kPackThreads) pack_lse_rows(Problem problem, float* packed) {
+  cuda::wait_for_previous_kernel();
   const int64_t count = int64_t{problem.heads} * problem.sequence_length;
   const int64_t i = int64_t{blockIdx.x} * kPackThreads + threadIdx.x;
   if (i >= count) return;

@@ -70,6 +70,7 @@ __device__ void scan(int (&values)[kThreads], int step, Op op) {
 }
 
 __global__ void __launch_bounds__(kThreads) fill_table(TableArgs args) {
+  cuda::wait_for_previous_kernel();
   __shared__ int values[kThreads];
   __shared__ int num_of_class[kClasses];
   const DocumentTable& table = args.table;
@@ -127,6 +128,7 @@ constexpr int kCopyThreads = 128;
 // A thread copies a pack; blockIdx.y steps over the rows.
 __global__ void __launch_bounds__(kCopyThreads)
     copy_rows(const uint8_t* is_copied, Rows from, Rows to, int64_t rows, int64_t cols) {
+  cuda::wait_for_previous_kernel();
   const int64_t col = (int64_t{blockIdx.x} * kCopyThreads + threadIdx.x) * kPack;
   if (col >= cols) return;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {

@@ -15,6 +15,7 @@ using namespace plain;  // NOLINT(google-build-using-namespace)
 
 template <typename T, int n, int kDims>
 __global__ void __launch_bounds__(kThreads, kDims == 64 ? 2 : 1) attend(Problem problem) {
+  wait_for_previous_kernel();
   __shared__ Tiles tiles;
   // The last queries, which have the most keys, go first.
   const int num_heads = problem.num_sequences * problem.heads;
@@ -92,6 +93,7 @@ __device__ void differentiate(float factor, float log2_sum, float delta, float& 
 
 template <typename T, int n, int kDims>
 __global__ void __launch_bounds__(kThreads, kDims == 64 ? 2 : 1) sum_dq(Problem problem) {
+  wait_for_previous_kernel();
   __shared__ Tiles tiles;
   const int num_heads = problem.num_sequences * problem.heads;
   const int unit = static_cast<int>(blockIdx.x) % num_heads;
@@ -143,6 +145,7 @@ __global__ void __launch_bounds__(kThreads, kDims == 64 ? 2 : 1) sum_dq(Problem 
 
 template <typename T, int n, int kDims>
 __global__ void __launch_bounds__(kThreads, kDims == 64 ? 2 : 1) sum_dk_dv(Problem problem) {
+  wait_for_previous_kernel();
   __shared__ Tiles tiles;
   // The first keys, which have the most queries, go first.
   const int num_heads = problem.num_sequences * problem.kv_heads;

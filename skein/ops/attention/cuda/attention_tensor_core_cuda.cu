@@ -83,6 +83,7 @@ struct RunningSoftmax {
 
 template <int n, int kDims>
 __global__ void __launch_bounds__(kThreads, kDims == 64 ? 4 : 3) attend(Problem problem) {
+  wait_for_previous_kernel();
   __shared__ ForwardMemory<kDims> memory;
   const auto [sequence, head, place] = unit_of(problem, problem.heads);
   // The last queries, which have the most keys, go first.
@@ -173,6 +174,7 @@ struct QueryMemory {
 
 template <int n, int kDims>
 __global__ void __launch_bounds__(kThreads, kDims == 64 ? 3 : 2) sum_dq(Problem problem) {
+  wait_for_previous_kernel();
   __shared__ QueryMemory<kDims> memory;
   const auto [sequence, head, place] = unit_of(problem, problem.heads);
   const Range queries = problem.query_range(problem.num_query_blocks() - 1 - place);
@@ -246,6 +248,7 @@ struct KeyMemory {
 
 template <int n, int kDims>
 __global__ void __launch_bounds__(kKeyThreads, kDims == 64 ? 2 : 1) sum_dk_dv(Problem problem) {
+  wait_for_previous_kernel();
   __shared__ KeyMemory<kDims> memory;
   // The first keys, which have the most queries, go first.
   const auto [sequence, kv_head, place] = unit_of(problem, problem.kv_heads);

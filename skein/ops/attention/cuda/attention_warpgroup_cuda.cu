@@ -210,6 +210,7 @@ __device__ inline tensor_core::Unit unit_of_block(const Problem& problem, int nu
 
 template <int n, int kDims>
 __global__ void __launch_bounds__(Cut<kDims>::kThreads, 1) attend(Problem problem) {
+  wait_for_previous_kernel();
   using Cut = attention_cuda::Cut<kDims>;
   const auto [sequence, head, block] =
       unit_of_block(problem, problem.num_query_blocks(Cut::kQueries));
