@@ -55,6 +55,9 @@ struct Kernel {
   // Measures which algorithm `run` should use, and keeps the choice. May write to scratch and to
   // outputs that are not sums. Null: there is nothing to choose.
   void (*choose)(const KernelCall&) = nullptr;
+  // Runs calls that follow each other in a program, with the results of `run` for each. None
+  // writes what another one reads or writes. Null: they run one by one.
+  void (*run_together)(const std::vector<const KernelCall*>&) = nullptr;
 };
 
 // Kernels of one device, by op name.

@@ -5,6 +5,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/heartbeat.h"
+#include "skein/runtime/independent_calls.h"
 
 namespace skein {
 namespace {
@@ -87,7 +88,22 @@ void Executor::bind(const Program& program) {
     for (const Instruction& instruction : program.instructions) {
       bound.instructions.push_back(bind(instruction, slot));
     }
+    find_together(bound.instructions);
     bound.pieces = pieces_of(bound.instructions);
+  }
+}
+
+void Executor::find_together(std::vector<BoundInstruction>& instructions) {
+  for (size_t begin = 0, end = 0; begin < instructions.size(); begin = end) {
+    const Kernel* const kernel = instructions[begin].kernel;
+    std::vector<const KernelCall*> calls;
+    for (end = begin; end < instructions.size() && instructions[end].kernel == kernel; ++end) {
+      calls.push_back(&instructions[end].call);
+    }
+    if (kernel->run_together == nullptr) continue;
+    calls.resize(num_independent(calls));
+    end = begin + calls.size();
+    if (calls.size() > 1) instructions[begin].together = std::move(calls);
   }
 }
 
@@ -211,12 +227,11 @@ void Executor::run_piece(const BoundProgram& program, Piece& piece) {
 }
 
 void Executor::run_steps(const BoundProgram& program, const Piece& piece) {
-  for (size_t i = piece.begin; i < piece.end; ++i) {
+  for (size_t i = piece.begin; i < piece.end;) {
     const BoundInstruction& bound = program.instructions[i];
     if (bound.before) bound.before();
     try {
-      pass_breadcrumb(program, i);
-      run_instruction(bound);
+      i += run_from(program, i);
       if (device_.checks_ops()) device_.synchronize();
     } catch (const std::exception& error) {
       const auto* known = dynamic_cast<const Error*>(&error);
@@ -227,6 +242,20 @@ void Executor::run_steps(const BoundProgram& program, const Piece& piece) {
   }
 }
 
+size_t Executor::run_from(const BoundProgram& program, size_t index) {
+  const BoundInstruction& bound = program.instructions[index];
+  pass_breadcrumb(program, index);
+  if (bound.together.empty() || device_.checks_ops()) {
+    run_instruction(bound);
+    return 1;
+  }
+  heartbeat::tick();
+  bound.kernel->run_together(bound.together);
+  for (size_t i = 1; i < bound.together.size(); ++i) pass_breadcrumb(program, index + i);
+  return bound.together.size();
+}
+
+// Each alone, also what else runs together.
 void Executor::run_profiled(const BoundProgram& program, int64_t slot) {
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const BoundInstruction& bound = program.instructions[i];

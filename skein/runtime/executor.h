@@ -129,6 +129,8 @@ class Executor {
     const Instruction* instruction;
     KernelCall call;
     std::function<void()> before;  // may be empty
+    // The calls that run together from here on, this one first; empty: it runs alone.
+    std::vector<const KernelCall*> together = {};
   };
   struct Replay {
     bool ran = false;
@@ -152,12 +154,15 @@ class Executor {
   View sized_view(std::string_view name, int64_t bytes) const;
   void bind(const Program& program);
   BoundInstruction bind(const Instruction& instruction, int64_t slot);
+  static void find_together(std::vector<BoundInstruction>& instructions);
   Communicator* communicator_of(const Instruction& instruction) const;  // null: it needs none
   std::vector<int64_t> name_places(const Program& program);
   static std::vector<Piece> pieces_of(const std::vector<BoundInstruction>& instructions);
   void start(BoundProgram& program, int64_t slot);
   void run_piece(const BoundProgram& program, Piece& piece);
   void run_steps(const BoundProgram& program, const Piece& piece);
+  // Returns how many instructions ran.
+  size_t run_from(const BoundProgram& program, size_t index);
   void run_profiled(const BoundProgram& program, int64_t slot);
   void pass_breadcrumb(const BoundProgram& program, size_t instruction);
   void run_instruction(const BoundInstruction& bound);

@@ -89,13 +89,10 @@ inline Outputs run_on(const BuiltCase& built, KernelTable kernels, int64_t row_p
   return outputs;
 }
 
-// Tensor cores of Hopper add 8-bit products with about 14 bits; the emulation adds in fp32.
-constexpr double kFp8Tolerance = 5e-4;
-
 // Compares results of dense rows, and of rows with each of `paddings` elements between them.
 inline void expect_products_of_cpu(const OpDef& op, const Fp8Product& product,
                                    const std::vector<int64_t>& paddings,
-                                   double tolerance = kFp8Tolerance) {
+                                   double tolerance = fp8_tolerance()) {
   const BuiltCase built = build(fp8_case(op, product), num_outputs(op, product));
   const KernelTable kernels = test_device().kernels;
   const Outputs want = run_on(built, cpu_kernels(), 0), got = run_on(built, kernels, 0);
@@ -104,7 +101,8 @@ inline void expect_products_of_cpu(const OpDef& op, const Fp8Product& product,
       const bool bf16 = is_dx(op, i) || (&op == &kLinear && !product.f32_output);
       expect_close(
           results[i], want[i], bf16 ? DType::kBF16 : DType::kF32, tolerance,
-          fmt::format("{} {} x {} output {}{}", op.name, product.tokens, product.in, i, what));
+          fmt::format("{} {} x {} output {}{}", op.name, product.tokens, product.in, i, what), 0.0,
+          true);
     }
   };
   expect_same(got, "");

@@ -63,7 +63,7 @@ TEST_P(Fp8Products, HaveTheScaleOfWhatIsNotNan) {
       num_nan += std::isnan(want[i][k]);
       EXPECT_EQ(std::isnan(got[i][k]), std::isnan(want[i][k]));
       if (std::isnan(want[i][k])) continue;
-      EXPECT_NEAR(got[i][k], want[i][k], 0x1p-7 * std::abs(want[i][k]) + kFp8Tolerance * largest);
+      EXPECT_NEAR(got[i][k], want[i][k], 0x1p-7 * std::abs(want[i][k]) + fp8_tolerance() * largest);
     }
   }
   EXPECT_GT(num_nan, 0);
@@ -72,7 +72,8 @@ TEST_P(Fp8Products, HaveTheScaleOfWhatIsNotNan) {
 TEST_P(Fp8Products, OfPartsThatLieApartAreTheSame) {
   const OpDef& op = *GetParam();
   const DType dtype = &op == &kLinearDw ? DType::kF32 : DType::kBF16;
-  expect_close(run_parts(op, true), run_parts(op, false), dtype, kFp8Tolerance, "parts apart");
+  expect_close(run_parts(op, true), run_parts(op, false), dtype, fp8_tolerance(), "parts apart",
+               0.0, true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Fp8Products, testing::ValuesIn(kFp8Ops),

@@ -31,6 +31,7 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __shared__ static  // one block runs at a time
 #define __align__(n) alignas(n)
 

@@ -116,13 +116,15 @@ class SingleNodeBackward : public BackwardContext {
   std::map<int, Tensor> sums_;
 };
 
+// `want` may be rounded to the dtype as well.
 inline void expect_close(const std::vector<double>& got, const std::vector<double>& want,
                          DType dtype, double tolerance, const std::string& what,
-                         double floor = 0.0) {
+                         double floor = 0.0, bool want_is_rounded = false) {
   ASSERT_EQ(got.size(), want.size()) << what;
   double largest = 0;
   for (const double value : want) largest = std::max(largest, std::abs(value));
-  const double relative = dtype == DType::kBF16 ? 0x1p-8 : 0.0;
+  const double rounding = want_is_rounded ? 0x1p-7 : 0x1p-8;
+  const double relative = dtype == DType::kBF16 ? rounding : 0.0;
   for (size_t i = 0; i < got.size(); ++i) {
     const double allowed = relative * std::abs(want[i]) + tolerance * largest + floor;
     // Written so that NaN fails.

@@ -24,4 +24,10 @@ inline TestDevice& test_device() {
   return device;
 }
 
+// Whether 8-bit products are added by a GPU's tensor cores, of which each addition keeps 14 bits of
+// the largest term. The CPU and the emulation add in fp32.
+inline bool adds_in_14_bits() { return !test_device().is_cpu && !test_device().is_slow; }
+// Of the largest result, for sums of some tens of such products.
+inline double fp8_tolerance() { return adds_in_14_bits() ? 0x1p-9 : 1e-5; }
+
 }  // namespace skein::op_test

@@ -66,8 +66,8 @@ template <int n, typename T>
 __device__ void store_pack(T* to, const Pack<T, n>& pack) {
   *reinterpret_cast<Pack<T, n>*>(to) = pack;
 }
-// Stores to global memory with 16 bytes an access. A plain store under a condition is divided by
-// nvcc.
+// Stores to global memory with 16 bytes an access, or 8. A plain store under a condition is divided
+// by nvcc.
 template <int n, typename T>
 __device__ void store_pack_global(T* to, const Pack<T, n>& pack) {
 #ifdef __CUDA_ARCH__
@@ -77,6 +77,9 @@ __device__ void store_pack_global(T* to, const Pack<T, n>& pack) {
       __stwb(reinterpret_cast<uint4*>(to) + i, words.at[i]);
     }
     return;
+  }
+  if constexpr (sizeof(pack) == sizeof(uint2)) {
+    return __stwb(reinterpret_cast<uint2*>(to), std::bit_cast<uint2>(pack));
   }
 #endif
   store_pack(to, pack);

@@ -1,5 +1,8 @@
 #include "skein/ops/linear/linear.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "skein/ops/linear/fp8_operands.h"
 #include "tests/ops/op_harness.h"
 
@@ -157,14 +160,16 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
 
 TEST(Linear, MultipliesOperandsOf8BitsWhenAsked) {
   for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDw, &kLinearDxDw}) {
-    for (const OpCase& test :
+    for (OpCase test :
          {make_fp8_case(*op, 32, 48, {16, 32}), make_fp8_case(*op, 13, 37, {5, 8})}) {
+      test.tolerance = std::max(test.tolerance, fp8_tolerance());
       check_forward(test, test.reference(test.inputs));
     }
   }
 }
 
-// A product of weights that round_weights has rounded has the bits of one that rounds them.
+// A product of weights that round_weights has rounded has the bits of one that rounds them, but on
+// a GPU, where the parts may lie otherwise, so that another algorithm multiplies.
 TEST(Linear, MultipliesKeptWeightsToTheSameBits) {
   for (const int64_t tokens : {32, 13}) {
     for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDxDw}) {
@@ -207,8 +212,12 @@ TEST(Linear, MultipliesKeptWeightsToTheSameBits) {
         for (int i = 0; i < outputs; ++i) {
           const auto a = want.read(each.graph.nodes()[0].outputs[i]), b = got.read(results[i]);
           ASSERT_EQ(a.size(), b.size());
+          double largest = 0;
+          for (const double value : a) largest = std::max(largest, std::abs(value));  // no NaN
           for (size_t k = 0; k < a.size(); ++k) {
-            ASSERT_TRUE(a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k])))
+            const double allowed =
+                adds_in_14_bits() ? 0x1p-7 * std::abs(a[k]) + fp8_tolerance() * largest : 0.0;
+            ASSERT_TRUE(std::abs(a[k] - b[k]) <= allowed || (std::isnan(a[k]) && std::isnan(b[k])))
                 << op->name << " output " << i << "[" << k << "]: " << a[k] << ", " << b[k];
           }
         }
