@@ -188,9 +188,11 @@ class BoundOp {
   std::vector<std::pair<void*, int64_t>> memory_;
 };
 
+// Betas of nearly 1: the first run leaves gradients zero, and with 0.95 the moments would be
+// subnormal numbers after some thousand more, which no training divides by.
 inline Attrs adamw_attrs(bool stochastic_rounding) {
-  return {{"beta1", 0.9},
-          {"beta2", 0.95},
+  return {{"beta1", 1 - 0x1p-20},
+          {"beta2", 1 - 0x1p-20},
           {"epsilon", 1e-5},
           {"weight_decay", 0.1},
           {"stochastic_rounding", stochastic_rounding},

@@ -57,6 +57,7 @@ struct Options {
   std::string recompute = "none";
   double peak_tflops = 989;
   bool keep_fp8_weights = true;
+  bool repeatable = true;
   bool profile = false;
 };
 
@@ -125,6 +126,7 @@ StepSpec make_spec(const Options& options, std::string_view device_kind) {
   spec.update.precision = parse_precision(options.precision);
   spec.fp8 = options.precision == "fp8";
   spec.keep_fp8_weights = spec.fp8 && options.keep_fp8_weights;
+  spec.repeatable = options.repeatable;
   spec.head_block_tokens = head_block_tokens(spec.model, find_backend(device_kind));
   spec.update.moments = options.moments == "bf16" ? DType::kBF16 : DType::kF32;
   return spec;
@@ -248,6 +250,7 @@ int main(int argc, char** argv) {
   app.add_option("--recompute", options.recompute);
   app.add_option("--peak-tflops", options.peak_tflops)->check(CLI::PositiveNumber);
   app.add_option("--keep-fp8-weights", options.keep_fp8_weights);
+  app.add_option("--repeatable", options.repeatable);
   app.add_flag("--profile", options.profile);
   try {
     app.parse(argc, argv);
