@@ -26,6 +26,7 @@ namespace {
 
 using namespace warpgroup;  // NOLINT(google-build-using-namespace)
 using cuda::blocks_for, cuda::dynamic_memory;
+using tensor_core::Unit, tensor_core::unit_at;
 
 constexpr int kTile = 2 * kBlock;
 constexpr int kThreads = 256;
@@ -105,11 +106,10 @@ __device__ int end_of_documents(const int32_t* starts, Range blocks, int last,
 // ---- dq
 
 template <int n, int kDims>
-__global__ void __launch_bounds__(kThreads, 1) sum_dq(Problem problem) {
-  cuda::wait_for_previous_kernel();
+__device__ void sum_dq(const Problem& problem, Unit unit) {
   auto& memory = dynamic_memory<Memory<kDims>>();
   const auto& tile = memory.tile;
-  const auto [sequence, head, place] = tensor_core::unit_of(problem, problem.heads);
+  const auto [sequence, head, place] = unit;
   // The last queries, which have the most keys, go first.
   const int last_tile = problem.num_query_blocks(kTile) - 1;
   const Range queries = problem.query_range(last_tile - place, kTile);
@@ -195,12 +195,11 @@ __device__ inline SpanBlocks span_blocks_of(const Problem& problem, const int32_
 }
 
 template <int n, int kDims>
-__global__ void __launch_bounds__(kThreads, 1) sum_dk_dv(Problem problem) {
-  cuda::wait_for_previous_kernel();
+__device__ void sum_dk_dv(const Problem& problem, Unit unit) {
   auto& memory = dynamic_memory<Memory<kDims>>();
   const auto& tile = memory.tile;
   // The first keys, which have the most queries, go first.
-  const auto [sequence, kv_head, place] = tensor_core::unit_of(problem, problem.kv_heads);
+  const auto [sequence, kv_head, place] = unit;
   const int tile_begin = place * kTile, sequence_end = problem.sequence_length;
   const Range keys = {tile_begin,
                       tile_begin + kTile < sequence_end ? tile_begin + kTile : sequence_end};
@@ -291,18 +290,64 @@ __global__ void __launch_bounds__(kThreads, 1) sum_dk_dv(Problem problem) {
   store(dv, 1, problem.dv);
 }
 
+// ---- both
+
+// The tiles of a place, of queries from the last or of keys from the first, are one of each head.
+struct Tiles {
+  int query_places, key_places;
+  int query_heads, key_heads;  // of all sequences
+
+  __host__ __device__ explicit Tiles(const Problem& problem)
+      : query_places(problem.num_query_blocks(kTile)),
+        key_places((problem.sequence_length + kTile - 1) / kTile),
+        query_heads(problem.num_sequences * problem.heads),
+        key_heads(problem.num_sequences * problem.kv_heads) {}
+};
+
+// Which tile a thread block has. The longest walks go first, so that short ones fill the end. With
+// causality a walk is as long as there are places left, and that of keys goes through each head of
+// the group: so keys go alone until they have as many walks left as queries have groups, then a
+// place of keys before as many of queries as a group has heads.
+struct Turn {
+  bool is_of_keys;
+  int index;  // among the tiles of its kind
+};
+__device__ inline Turn turn_of_block(const Tiles& tiles, int group_size) {
+  const int groups = tiles.query_places / group_size;
+  const int rounds = groups < tiles.key_places ? groups : tiles.key_places;
+  const int alone = (tiles.key_places - rounds) * tiles.key_heads;
+  const int block = static_cast<int>(blockIdx.x), after = block - alone;
+  if (after < 0) return {true, block};
+  const int in_round = tiles.key_heads + group_size * tiles.query_heads;
+  const int round = after / in_round, rest = after % in_round;
+  if (round >= rounds) return {false, after - rounds * tiles.key_heads};
+  if (rest < tiles.key_heads) return {true, alone + round * tiles.key_heads + rest};
+  return {false, after - (round + 1) * tiles.key_heads};
+}
+
+// dq and dk with dv are tiles of one grid: neither needs the other, and of few heads each alone
+// would leave multiprocessors without work.
+template <int n, int kDims>
+__global__ void __launch_bounds__(kThreads, 1) sum_gradients(Problem problem) {
+  cuda::wait_for_previous_kernel();
+  const auto [is_of_keys, index] = turn_of_block(Tiles(problem), problem.group_size());
+  if (is_of_keys) {
+    sum_dk_dv<n, kDims>(problem, unit_at(problem, problem.kv_heads, index));
+  } else {
+    sum_dq<n, kDims>(problem, unit_at(problem, problem.heads, index));
+  }
+}
+
 // ---- on the host
 
 template <int n, int kDims>
 void launch_backward(const KernelCall& call, const Problem& problem) {
   static_assert(sizeof(Memory<kDims>) <= 227 << 10);
-  const int64_t heads = int64_t{problem.num_sequences} * problem.heads;
-  const int64_t kv_heads = int64_t{problem.num_sequences} * problem.kv_heads;
-  cuda::launch_with_memory(call, blocks_for(heads * problem.num_query_blocks(kTile), 1), kThreads,
-                           sizeof(Memory<kDims>), sum_dq<n, kDims>, problem);
-  cuda::launch_with_memory(call,
-                           blocks_for(kv_heads * blocks_for(problem.sequence_length, kTile), 1),
-                           kThreads, sizeof(Memory<kDims>), sum_dk_dv<n, kDims>, problem);
+  const Tiles tiles(problem);
+  const int64_t count =
+      int64_t{tiles.query_places} * tiles.query_heads + int64_t{tiles.key_places} * tiles.key_heads;
+  cuda::launch_with_memory(call, blocks_for(count, 1), kThreads, sizeof(Memory<kDims>),
+                           sum_gradients<n, kDims>, problem);
 }
 
 }  // namespace

@@ -224,10 +224,12 @@ __device__ inline bool is_visible(const Problem& problem, const int32_t* starts,
 struct Unit {
   int sequence, head, block;
 };
+__device__ inline Unit unit_at(const Problem& problem, int heads, int index) {
+  const int num_heads = problem.num_sequences * heads, head = index % num_heads;
+  return {head / heads, head % heads, index / num_heads};
+}
 __device__ inline Unit unit_of(const Problem& problem, int heads) {
-  const int num_heads = problem.num_sequences * heads;
-  const int head = static_cast<int>(blockIdx.x) % num_heads;
-  return {head / heads, head % heads, static_cast<int>(blockIdx.x) / num_heads};
+  return unit_at(problem, heads, static_cast<int>(blockIdx.x));
 }
 
 // Calls `function` with the constants (elements of a pack, padded head_dim).
