@@ -65,6 +65,17 @@ TEST(Attention, SeveralBlocksOfWideHeads) {
   }
 }
 
+// Walks over several blocks of 64, and of 128, in each head of a group and in each sequence, whose
+// documents begin in either half of a block.
+TEST(Attention, GroupsOfWideHeads) {
+  check_both({.sequences = 2,
+              .sequence_length = 200,
+              .heads = 2,
+              .head_dim = 64,
+              .dtype = DType::kBF16,
+              .boundary_of = {90, 150}});
+}
+
 TEST(Attention, SharesKeyValueHeads) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const int64_t kv_heads : {1, 2, 3, 6}) {

@@ -1,6 +1,6 @@
 // Backward on Hopper. A thread block is two warpgroups and has a tile of 128 rows of a head, 64 a
-// warpgroup; it walks over blocks of 64 others. For dq the rows are queries and the others keys,
-// for dk and dv the reverse. Either way
+// warpgroup; it walks over blocks of others. For dq the rows are queries and the others keys, for
+// dk and dv the reverse. Either way
 //   scores    rows of q or k times the others' k or q; exp makes weights (p) of them
 //   products  rows of do or v times the others' v or do
 // have the tile's rows as theirs, and what is made of them in registers (p, ds) is the left operand
@@ -32,6 +32,13 @@ constexpr int kTile = 2 * kBlock;
 constexpr int kThreads = 256;
 constexpr int kStages = 4;
 
+// Of a block. Heads of up to 64 leave registers for the scores of 128: half as many turns, and
+// products that read their left operand half as often.
+template <int kDims>
+constexpr int kOthers = kDims == 64 ? 128 : 64;
+template <int kDims>
+constexpr int kScores = kOthers<kDims> / 2;  // of a lane: 64 rows by the others, by 128 threads
+
 // ---- what lies in shared memory
 
 // Adjacent positions. Those beyond the end have zeros, and a start that no other has.
@@ -43,6 +50,8 @@ struct Operands {
   alignas(16) float lse[rows], deltas[rows];  // of queries, where they are the others
 };
 constexpr int kNoRow = -1, kNoOther = -2;
+template <int kDims>
+using Others = Operands<kOthers<kDims>, kDims>;
 
 // Blocks of a span's queries: how many, and where they lie.
 struct SpanBlocks {
@@ -54,7 +63,7 @@ struct SpanBlocks {
 template <int kDims>
 struct Memory {
   Operands<kTile, kDims> tile;
-  Operands<kBlock, kDims> stages[kStages];
+  Others<kDims> stages[kStages];
   SpanBlocks spans[2];
 };
 
@@ -119,14 +128,15 @@ __device__ void sum_dq(const Problem& problem, Unit unit) {
   const int64_t kv_col = int64_t{head / problem.group_size()} * problem.head_dim;
   const int64_t first_col = int64_t{head} * problem.head_dim;
   const int64_t tile_row = problem.query_row(sequence, queries.begin);
-  Range blocks = key_blocks_of(problem, starts, own);
-  blocks.end = end_of_documents(starts, blocks, own.end - 1,
-                                [&](int block) { return problem.key_range(block); });
+  Range blocks = key_blocks_of(problem, starts, own, kOthers<kDims>);
+  blocks.end = end_of_documents(starts, blocks, own.end - 1, [&](int block) {
+    return problem.key_range(block, kOthers<kDims>);
+  });
 
   int coming = blocks.begin;
-  const auto load_next = [&](Operands<kBlock, kDims>& to) {
+  const auto load_next = [&](Others<kDims>& to) {
     if (coming < blocks.end) {
-      const Range keys = problem.key_range(coming);
+      const Range keys = problem.key_range(coming, kOthers<kDims>);
       const int64_t row = problem.key_row(sequence, keys.begin);
       load_operands<n>({problem.k, problem.v, starts, row, kv_col, keys}, problem.head_dim,
                        kNoOther, to);
@@ -148,7 +158,7 @@ __device__ void sum_dq(const Problem& problem, Unit unit) {
   }
   wait_for_copies<kLoadedAhead - 1>();
 
-  float scores[kScores], products[kScores], sums[kDims / 2];
+  float scores[kScores<kDims>], products[kScores<kDims>], sums[kDims / 2];
   fill_zero(sums);
   fence();
   multiply_rows(scores, tile.scored, first_row, memory.stages[0].scored);
@@ -156,23 +166,23 @@ __device__ void sum_dq(const Problem& problem, Unit unit) {
   for (int block = blocks.begin, stage = 0; block < blocks.end;
        ++block, stage = stage_after(stage)) {
     const auto &here = memory.stages[stage], &next = memory.stages[stage_after(stage)];
-    const Mask<true> mask = {tile.starts + first_row, here.starts, queries.begin + first_row,
-                             here.first, problem.causal};
+    const Mask<true, kOthers<kDims>> mask = {tile.starts + first_row, here.starts,
+                                             queries.begin + first_row, here.first, problem.causal};
     fence();
     multiply_rows(products, tile.multiplied, first_row, here.multiplied);
     const bool all = mask.shows_all();
     wait_for_copies<kLoadedAhead - 2>();
-    float weights[kScores];
+    float weights[kScores<kDims>];
     weigh(mask, all, problem.scale, lse, scores, weights);
     fence();
     multiply_rows(scores, tile.scored, first_row, next.scored);  // unused in the last turn
-    load_next(memory.stages[stage_before(stage)]);
     wait<1>();
     differentiate(weights, deltas, products);
-    uint32_t ds[kScores / 2];
+    uint32_t ds[kScores<kDims> / 2];
     round_pairs(products, ds);
     fence();
     accumulate(sums, ds, here.scored);
+    load_next(memory.stages[stage_before(stage)]);  // earlier, registers would not suffice
     wait();
   }
   const int first = queries.begin + first_row;
@@ -183,14 +193,15 @@ __device__ void sum_dq(const Problem& problem, Unit unit) {
 
 // ---- dk and dv
 
+// Of `size` queries each.
 __device__ inline SpanBlocks span_blocks_of(const Problem& problem, const int32_t* starts,
-                                            int sequence, int span, Range keys) {
-  Range blocks = query_blocks_of(problem, starts, span, keys);
+                                            int sequence, int span, Range keys, int size) {
+  Range blocks = query_blocks_of(problem, starts, span, keys, size);
   blocks.end = end_of_documents(starts, blocks, keys.end - 1,
-                                [&](int block) { return problem.query_range(block); });
+                                [&](int block) { return problem.query_range(block, size); });
   if (blocks.begin >= blocks.end) return {};
-  const Range positions = {problem.query_range(blocks.begin).begin,
-                           problem.query_range(blocks.end - 1).end};
+  const Range positions = {problem.query_range(blocks.begin, size).begin,
+                           problem.query_range(blocks.end - 1, size).end};
   return {blocks.end - blocks.begin, positions, problem.query_row(sequence, positions.begin)};
 }
 
@@ -210,7 +221,7 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
   const int64_t tile_row = problem.key_row(sequence, keys.begin);
   int blocks_of_head = 0;
   for (int span = 0; span < problem.num_spans(); ++span) {
-    const SpanBlocks blocks = span_blocks_of(problem, starts, sequence, span, own);
+    const SpanBlocks blocks = span_blocks_of(problem, starts, sequence, span, own, kOthers<kDims>);
     if (threadIdx.x == 0) memory.spans[span] = blocks;
     blocks_of_head += blocks.count;
   }
@@ -219,13 +230,14 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
 
   // Heads one after another, of each both spans.
   int coming = 0, coming_head = kv_head * problem.group_size();
-  int num_coming = blocks_of_head * problem.group_size(), num_left = num_coming;
-  const auto load = [&](Operands<kBlock, kDims>& to) {
+  int num_left = blocks_of_head * problem.group_size();
+  const auto load = [&](Others<kDims>& to) {
     const int in_first = memory.spans[0].count, span = coming < in_first ? 0 : 1;
-    const int ahead = (coming - span * in_first) * kBlock;
+    const int ahead = (coming - span * in_first) * kOthers<kDims>;
     const Range all = memory.spans[span].positions;
     const int begin = all.begin + ahead;
-    const Range queries = {begin, begin + kBlock < all.end ? begin + kBlock : all.end};
+    const Range queries = {begin,
+                           begin + kOthers<kDims> < all.end ? begin + kOthers<kDims> : all.end};
     const int64_t row = memory.spans[span].first_row + ahead;
     const int64_t col = int64_t{coming_head} * problem.head_dim;
     load_operands<n>({problem.q, problem.grad, starts, row, col, queries}, problem.head_dim,
@@ -233,26 +245,28 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
     const int i = static_cast<int>(threadIdx.x);
     if (i < queries.end - queries.begin) {
       copy_word(&to.lse[i], row_at<const float>(problem.lse, row + i, coming_head));
-      copy_word(&to.deltas[i], problem.delta + (row + i) * problem.heads + coming_head);
-    } else if (i < kBlock) {
+      // Unsigned: the register of its sign would spill.
+      copy_word(&to.deltas[i],
+                problem.delta + (row + i) * static_cast<uint32_t>(problem.heads) + coming_head);
+    } else if (i < kOthers<kDims>) {
       to.lse[i] = to.deltas[i] = 0;
     }
     if (++coming < blocks_of_head) return;
     coming = 0;
     ++coming_head;
   };
-  const auto load_next = [&](Operands<kBlock, kDims>& to) {
-    if (num_coming > 0) load(to);
-    --num_coming;
+  // That many after the one in use.
+  const auto load_next = [&](Others<kDims>& to, int ahead) {
+    if (num_left > ahead) load(to);
     commit_copies();
   };
   load_operands<n>({problem.k, problem.v, starts, tile_row, first_col, keys}, problem.head_dim,
                    kNoRow, memory.tile);
-  for (int stage = 0; stage < kLoadedAhead; ++stage) load_next(memory.stages[stage]);
+  for (int stage = 0; stage < kLoadedAhead; ++stage) load_next(memory.stages[stage], stage);
   wait_for_copies<kLoadedAhead - 1>();
 
   const int first_row = warpgroup_of_thread() * kBlock;
-  float scores[kScores], products[kScores], dk[kDims / 2], dv[kDims / 2];
+  float scores[kScores<kDims>], products[kScores<kDims>], dk[kDims / 2], dv[kDims / 2];
   fill_zero(dk);
   fill_zero(dv);
   fence();
@@ -260,14 +274,14 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
   wait();
   for (int stage = 0; num_left > 0; --num_left, stage = stage_after(stage)) {
     const auto &here = memory.stages[stage], &next = memory.stages[stage_after(stage)];
-    const Mask<false> mask = {tile.starts + first_row, here.starts, keys.begin + first_row,
-                              here.first, problem.causal};
+    const Mask<false, kOthers<kDims>> mask = {tile.starts + first_row, here.starts,
+                                              keys.begin + first_row, here.first, problem.causal};
     fence();
     multiply_rows(products, tile.multiplied, first_row, here.multiplied);
     const bool all = mask.shows_all();
     wait_for_copies<kLoadedAhead - 2>();
     weigh(mask, all, problem.scale, OfColumns{here.lse}, scores, scores);
-    uint32_t p[kScores / 2], ds[kScores / 2];
+    uint32_t p[kScores<kDims> / 2], ds[kScores<kDims> / 2];
     round_pairs(scores, p);
     fence();
     accumulate(dv, p, here.multiplied);
@@ -277,7 +291,7 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
     fence();
     accumulate(dk, ds, here.scored);
     multiply_rows(scores, tile.scored, first_row, next.scored);  // unused in the last turn
-    load_next(memory.stages[stage_before(stage)]);
+    load_next(memory.stages[stage_before(stage)], kLoadedAhead);
     wait();
   }
   const int first = keys.begin + first_row;

@@ -57,7 +57,7 @@ struct Problem {
   __host__ __device__ int num_queries() const { return sequence_length / parts; }
   __host__ __device__ int num_spans() const { return parts > 1 ? 2 : 1; }
   __host__ __device__ int span_length() const { return num_queries() / num_spans(); }
-  // Blocks of queries end with their span. They may have another size than kBlock.
+  // Blocks of queries end with their span. Blocks may have another size than kBlock.
   __host__ __device__ int span_blocks(int size = kBlock) const {
     return (span_length() + size - 1) / size;
   }
@@ -79,9 +79,9 @@ struct Problem {
     const int first = span_begin(span) + block % blocks * size;
     return {first, first + size < end ? first + size : end};
   }
-  __device__ Range key_range(int block) const {
-    const int first = block * kBlock;
-    return {first, first + kBlock < sequence_length ? first + kBlock : sequence_length};
+  __device__ Range key_range(int block, int size = kBlock) const {
+    const int first = block * size;
+    return {first, first + size < sequence_length ? first + size : sequence_length};
   }
   // The rows of q, o, lse and their gradients, and of k and v, that hold a position.
   __device__ int64_t query_row(int sequence, int position) const {
@@ -124,10 +124,10 @@ __device__ inline Range visible_keys(const Problem& problem, const int32_t* star
 
 // Blocks of keys in order, [begin, end): those that the queries may see. Without causality the walk
 // ends where past_documents() says so.
-__device__ inline Range key_blocks_of(const Problem& problem, const int32_t* starts,
-                                      Range queries) {
+__device__ inline Range key_blocks_of(const Problem& problem, const int32_t* starts, Range queries,
+                                      int size = kBlock) {
   const int end = problem.causal ? queries.end : problem.sequence_length;
-  return {document_begin(starts, queries.begin) / kBlock, (end + kBlock - 1) / kBlock};
+  return {document_begin(starts, queries.begin) / size, (end + size - 1) / size};
 }
 // Whether all positions from `begin` on are of later documents than `last`.
 __device__ inline bool past_documents(const int32_t* starts, int begin, int last) {
@@ -135,10 +135,10 @@ __device__ inline bool past_documents(const int32_t* starts, int begin, int last
 }
 // Blocks of a span's queries that may see the keys, in order; the walk ends as above.
 __device__ inline Range query_blocks_of(const Problem& problem, const int32_t* starts, int span,
-                                        Range keys) {
+                                        Range keys, int size = kBlock) {
   const int first = problem.causal ? keys.begin : document_begin(starts, keys.begin);
-  const int ahead = first - problem.span_begin(span), blocks = problem.span_blocks();
-  const int begin = ahead < 0 ? 0 : ahead / kBlock < blocks ? ahead / kBlock : blocks;
+  const int ahead = first - problem.span_begin(span), blocks = problem.span_blocks(size);
+  const int begin = ahead < 0 ? 0 : ahead / size < blocks ? ahead / size : blocks;
   return {span * blocks + begin, (span + 1) * blocks};
 }
 // Whether every query of a block sees every key of another.
