@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "skein/ops/cuda/async_copies_cuda.h"
 #include "skein/ops/cuda/largest_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/cuda/shared_memory_cuda.h"
 #include "skein/ops/largest.h"
 #include "skein/ops/rms_norm/rms_norm_cuda.h"
 
@@ -41,106 +43,121 @@ __device__ void sum_over_warps(float (&values)[count], int turn) {
   }
 }
 
-// A thread's packs of some rows.
-template <typename T, int kPacks, int kRows, bool has_dh>
-struct RowPacks {
-  static constexpr int n = kPackOf<T>;
-  Pack<T, n> dy[kRows][kPacks], h[kRows][kPacks], dh[has_dh ? kRows : 1][kPacks];
-  float rstd[kRows];
+// Rows on their way to shared memory, in steps of kRows, so that memory does not wait for sums over
+// the block. A thread copies just the packs that it uses itself: it waits for no other.
+template <typename T, int kThreads, int kPacks, int kRows, bool has_dh>
+struct Ring {
+  enum Operand { kDy, kH, kDh };
+  static constexpr int n = kPackOf<T>, kPacksOfStep = (has_dh ? 3 : 2) * kRows * kPacks;
+  // That have a place: a multiprocessor holds two blocks of 256 threads, or one of more.
+  static constexpr int kSteps = kThreads < 1024 ? 4 : 2;
+
+  static int bytes(int steps, unsigned threads) {
+    return std::min(steps, kSteps) * kPacksOfStep * static_cast<int>(threads * sizeof(Pack<T, n>));
+  }
+  __device__ static T* place(int step, Operand operand, int row, int pack) {
+    const int index = step % kSteps * kPacksOfStep + (operand * kRows + row) * kPacks + pack;
+    return (&dynamic_memory<Pack<T, n>>() + index * blockDim.x + threadIdx.x)->at;
+  }
 };
 
-// A block has one group of tokens, of which it takes kRows at once. With `ahead` the next ones are
-// on their way into registers meanwhile, so that memory does not wait for sums over the block;
-// without, where a thread has half as many registers, w and dh are read where they are used.
-template <typename T, typename W, int kThreads, int kPacks, int kRows, bool ahead, bool has_dh,
-          bool finds>
+// A block has one group of tokens, of which it takes kRows at once.
+template <typename T, typename W, int kThreads, int kPacks, int kRows, bool has_dh, bool finds>
 __global__ void __launch_bounds__(kThreads, kThreads == 256 ? 2 : 1)
     backward(RowsOf<const T> dy, RowsOf<const T> dh, RowsOf<const T> h, const float* rstd,
              const W* w, RowsOf<T> dx, float* partial, int64_t rows, int cols, float inverse_cols,
              int group, [[maybe_unused]] unsigned* found) {
   wait_for_previous_kernel();
-  using Rows = RowPacks<T, kPacks, kRows, has_dh>;
-  constexpr int n = Rows::n;
+  using Ring = Ring<T, kThreads, kPacks, kRows, has_dh>;
+  constexpr int n = Ring::n;
   const int64_t begin = int64_t{blockIdx.x} * group;
   const int num_rows = static_cast<int>(std::min(rows - begin, int64_t{group}));
   const auto each = [&](const auto& body) {
     for_packs<kPacks, n>(static_cast<int>(threadIdx.x), kPacks, body);
   };
-  // Behind the last row it reads that one again.
-  const auto fetch = [&](Rows& to, int first) {
+  // Behind the last row it copies that one again.
+  const auto copy = [&](int step) {
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const int64_t row = begin + std::min(first + r, num_rows - 1);
-      to.rstd[r] = rstd[row];
+    for (int r = 0; r < kRows && step * kRows < num_rows; ++r) {
+      const int64_t row = begin + std::min(step * kRows + r, num_rows - 1);
       each([&](int i, int col) {
-        to.dy[r][i] = read<true, n>(dy.at(row), col, cols);
-        to.h[r][i] = read<true, n>(h.at(row), col, cols);
-        if constexpr (has_dh && ahead) to.dh[r][i] = read<true, n>(dh.at(row), col, cols);
+        const bool inside = col < cols;
+        copy_pack<n>(Ring::place(step, Ring::kDy, r, i), dy.at(row) + col, inside);
+        copy_pack<n>(Ring::place(step, Ring::kH, r, i), h.at(row) + col, inside);
+        if constexpr (has_dh) {
+          copy_pack<n>(Ring::place(step, Ring::kDh, r, i), dh.at(row) + col, inside);
+        }
       });
     }
+    commit_copies();
   };
+  for (int step = 0; step < Ring::kSteps; ++step) copy(step);
 
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  // A group has at most 16 rows. Those that do not exist count as zero.
+  const float rstd_of_lane = lane < num_rows ? rstd[begin + lane] : 0.0f;
+  constexpr bool keeps_weights = kThreads < 1024;  // else registers are few
   Pack<W, n> weights[kPacks];
-  if constexpr (ahead) each([&](int i, int col) { weights[i] = read<true, n>(w, col, cols); });
-  Rows now;
-  if constexpr (ahead) fetch(now, 0);
+  if constexpr (keeps_weights) {
+    each([&](int i, int col) { weights[i] = read<true, n>(w, col, cols); });
+  }
   float dw[kPacks][n] = {};
   [[maybe_unused]] float largest = 0;
-  for (int first = 0; first < num_rows; first += kRows) {
-    [[maybe_unused]] Rows next;
-    if constexpr (ahead) {
-      if (first + kRows < num_rows) fetch(next, first + kRows);
-    } else {
-      fetch(now, first);
+  for (int step = 0; step * kRows < num_rows; ++step) {
+    wait_for_own_copies<Ring::kSteps - 1>();
+    Pack<T, n> grads[kRows][kPacks], values[kRows][kPacks];
+    float scales[kRows], dots[kRows] = {};
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      scales[r] = __shfl_sync(kAllLanes, rstd_of_lane, step * kRows + r);
     }
-
-    float dots[kRows] = {};
     each([&](int i, [[maybe_unused]] int col) {
-      if constexpr (!ahead) weights[i] = read<true, n>(w, col, cols);
+      if constexpr (!keeps_weights) weights[i] = read<true, n>(w, col, cols);
       float weight[n];
       to_floats(weight, weights[i]);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
+        grads[r][i] = load_pack<n>(Ring::place(step, Ring::kDy, r, i));
+        values[r][i] = load_pack<n>(Ring::place(step, Ring::kH, r, i));
         float grad[n], value[n];
-        to_floats(grad, now.dy[r][i]);
-        to_floats(value, now.h[r][i]);
-        const float counted = first + r < num_rows ? now.rstd[r] : 0.0f;
+        to_floats(grad, grads[r][i]);
+        to_floats(value, values[r][i]);
         for (int j = 0; j < n; ++j) {
           const float product = grad[j] * value[j];
-          dw[i][j] = fmaf(product, counted, dw[i][j]);
+          dw[i][j] = fmaf(product, scales[r], dw[i][j]);
           dots[r] = fmaf(product, weight[j], dots[r]);
         }
       }
     });
-    sum_over_warps(dots, first / kRows % 2);
+    sum_over_warps(dots, step % 2);
 
     each([&](int i, int col) {
-      if constexpr (!ahead) weights[i] = read<true, n>(w, col, cols);
+      if constexpr (!keeps_weights) weights[i] = read<true, n>(w, col, cols);
       float weight[n];
       to_floats(weight, weights[i]);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const float scale = now.rstd[r];
+        const float scale = scales[r];
         const float along_h = scale * scale * scale * (dots[r] * inverse_cols);
         float grad[n], value[n], result[n];
-        to_floats(grad, now.dy[r][i]);
-        to_floats(value, now.h[r][i]);
+        to_floats(grad, grads[r][i]);
+        to_floats(value, values[r][i]);
         for (int j = 0; j < n; ++j) {
           result[j] = fmaf(-value[j], along_h, grad[j] * weight[j] * scale);
         }
         if constexpr (has_dh) {
-          if constexpr (!ahead) now.dh[r][i] = read<true, n>(dh.at(begin + first + r), col, cols);
-          to_floats(value, now.dh[r][i]);
+          to_floats(value, load_pack<n>(Ring::place(step, Ring::kDh, r, i)));
           for (int j = 0; j < n; ++j) result[j] += value[j];
         }
-        if (first + r < num_rows) {
+        const int row = step * kRows + r;
+        if (row < num_rows) {
           const Pack<T, n> rounded = from_floats<T>(result);
           if constexpr (finds) largest = larger(largest, rounded);
-          write<true>(dx.at(begin + first + r), col, cols, rounded);
+          write<true>(dx.at(begin + row), col, cols, rounded);
         }
       }
     });
-    if constexpr (ahead) now = next;
+    copy(step + Ring::kSteps);
   }
   each([&](int i, int col) {
     write<true>(partial + int64_t{blockIdx.x} * cols, col, cols, from_floats<float>(dw[i]));
@@ -256,17 +273,21 @@ __global__ void __launch_bounds__(kTreeWarps * 32, 1)
 
 int64_t num_groups(const View& dx) { return blocks_for(dx.rows(), group_tokens(dx)); }
 
-template <typename T, typename W, int kThreads, int kPacks, int kRows, bool ahead, bool finds>
+template <typename T, typename W, int kThreads, int kPacks, int kRows, bool finds>
 void launch_aligned(const KernelCall& call, unsigned threads, unsigned* found) {
   const View& dx = call.outputs[0];
-  launch(call, static_cast<unsigned>(num_groups(dx)), threads,
-         call.has_input(1) ? backward<T, W, kThreads, kPacks, kRows, ahead, true, finds>
-                           : backward<T, W, kThreads, kPacks, kRows, ahead, false, finds>,
-         rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
-         rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
-         call.inputs[4].as<const W>(), rows_of<T>(dx), static_cast<float*>(call.scratch), dx.rows(),
-         static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), group_tokens(dx),
-         found);
+  const int group = group_tokens(dx);
+  const auto launch_with = [&](auto has_dh) {
+    launch_with_memory(call, static_cast<unsigned>(num_groups(dx)), threads,
+                       Ring<T, kThreads, kPacks, kRows, has_dh>::bytes(group / kRows, threads),
+                       backward<T, W, kThreads, kPacks, kRows, has_dh, finds>,
+                       rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
+                       rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
+                       call.inputs[4].as<const W>(), rows_of<T>(dx),
+                       static_cast<float*>(call.scratch), dx.rows(), static_cast<int>(dx.cols()),
+                       1.0f / static_cast<float>(dx.cols()), group, found);
+  };
+  call.has_input(1) ? launch_with(std::true_type()) : launch_with(std::false_type());
 }
 
 template <typename T, typename W, bool finds>
@@ -291,12 +312,10 @@ void run_finding(const KernelCall& call, unsigned* found) {
       spread.packs > 2 || (threads > 512 && sizeof(W) > sizeof(T))) {
     return launch_any<T, W, finds>(call, spread, found);
   }
-  if (spread.packs == 1) {
-    return launch_aligned<T, W, 256, 1, 2, true, finds>(call, threads, found);
-  }
-  if (threads <= 256) return launch_aligned<T, W, 256, 2, 1, true, finds>(call, threads, found);
-  if (threads <= 512) return launch_aligned<T, W, 512, 2, 1, true, finds>(call, threads, found);
-  launch_aligned<T, W, 1024, 2, 1, false, finds>(call, threads, found);
+  if (spread.packs == 1) return launch_aligned<T, W, 256, 1, 2, finds>(call, threads, found);
+  if (threads <= 256) return launch_aligned<T, W, 256, 2, 1, finds>(call, threads, found);
+  if (threads <= 512) return launch_aligned<T, W, 512, 2, 1, finds>(call, threads, found);
+  launch_aligned<T, W, 1024, 2, 1, finds>(call, threads, found);
 }
 
 template <typename T, typename W>

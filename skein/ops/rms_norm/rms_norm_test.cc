@@ -98,24 +98,46 @@ TEST(RmsNorm, FindsTheLargestMagnitudeWhenAsked) {
   }
 }
 
+OpCase make_backward_case(DType dtype, int64_t rows, int64_t cols, bool residual) {
+  return {
+      .op = &kRmsNormBackward,
+      .inputs = {random_tensor(dtype, {rows, cols}, 1),
+                 residual ? random_tensor(dtype, {rows, cols}, 2) : Tensor{},
+                 random_tensor(dtype, {rows, cols}, 3), random_tensor(DType::kF32, {rows}, 4),
+                 random_tensor(residual ? dtype : DType::kF32, {cols}, 5, 1.0, Role::kParameter),
+                 random_tensor(DType::kF32, {cols}, 6, 1.0, Role::kGradient)},
+      .tolerance = 1e-5,
+      .phase = Phase::kBackward};
+}
+
 // A row takes more packs, or more warps, and tokens more than one sum: many of few or more tokens.
 TEST(RmsNorm, GradientOfLongRowsAndOfManyTokens) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const std::pair<int64_t, int64_t> longest = {2, dtype == DType::kF32 ? 8192 : 16384};
+    const std::pair<int64_t, int64_t> longest = {7, dtype == DType::kF32 ? 8192 : 16384};
     for (const auto& [rows, cols] :
          {std::pair<int64_t, int64_t>{19, 512}, {17, 2304}, {1500, 8}, {2100, 8}, longest}) {
       for (const bool residual : {false, true}) {
-        OpCase test{
-            .op = &kRmsNormBackward,
-            .inputs = {random_tensor(dtype, {rows, cols}, 1),
-                       residual ? random_tensor(dtype, {rows, cols}, 2) : Tensor{},
-                       random_tensor(dtype, {rows, cols}, 3), random_tensor(DType::kF32, {rows}, 4),
-                       random_tensor(residual ? dtype : DType::kF32, {cols}, 5, 1.0,
-                                     Role::kParameter),
-                       random_tensor(DType::kF32, {cols}, 6, 1.0, Role::kGradient)},
-            .tolerance = 1e-5,
-            .phase = Phase::kBackward};
+        const OpCase test = make_backward_case(dtype, rows, cols, residual);
         check_forward(test, backward_reference(test.inputs));
+      }
+    }
+  }
+}
+
+// So many that a block of a GPU has more of them than can be on their way to it, the last block
+// fewer: by one and by two packs a thread.
+TEST(RmsNorm, GradientOfMoreTokensABlockThanAreOnTheirWay) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const int64_t pack = 16 / size_of(dtype);
+    for (const auto& [rows, cols] : {std::pair{4096 + 5, 65 * pack}, {2048 + 3, 257 * pack}}) {
+      const bool residual = (dtype == DType::kBF16) == (rows > 4096);  // each in one of both
+      const OpCase test = make_backward_case(dtype, rows, cols, residual);
+      const Outputs want = backward_reference(test.inputs);
+      const BuiltCase built = build(test, 2);
+      const GraphRun run(built.graph, built.inputs, {});
+      for (int i = 0; i < 2; ++i) {
+        const ValueId id = built.graph.nodes()[0].outputs[i];
+        expect_close(run.read(id), want[i], built.graph.type(id).dtype, 1e-5, "output");
       }
     }
   }

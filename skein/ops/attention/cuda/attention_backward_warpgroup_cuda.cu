@@ -25,7 +25,7 @@ namespace skein::attention_cuda {
 namespace {
 
 using namespace warpgroup;  // NOLINT(google-build-using-namespace)
-using cuda::blocks_for, cuda::dynamic_memory;
+using cuda::blocks_for, cuda::commit_copies, cuda::copy_word, cuda::dynamic_memory;
 using tensor_core::Unit, tensor_core::unit_at;
 
 constexpr int kTile = 2 * kBlock;

@@ -23,9 +23,8 @@ namespace skein::attention_cuda {
 namespace {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
-using warpgroup::accumulate, warpgroup::commit_copies, warpgroup::load_panels,
-    warpgroup::multiply_rows, warpgroup::Panels, warpgroup::publish_copies, warpgroup::round_pairs,
-    warpgroup::store_row;
+using warpgroup::accumulate, warpgroup::load_panels, warpgroup::multiply_rows, warpgroup::Panels,
+    warpgroup::publish_copies, warpgroup::round_pairs, warpgroup::store_row;
 
 // How work is cut for a head_dim of up to kDims.
 template <int kDims>

@@ -8,7 +8,7 @@
 #include <mma.h>
 
 #include "skein/ops/attention/cuda/attention_cuda.h"
-#include "skein/ops/cuda/device_cuda.h"
+#include "skein/ops/cuda/async_copies_cuda.h"
 
 namespace skein::attention_cuda::tensor_core {
 
@@ -69,12 +69,6 @@ __device__ inline Places find_places(Floats& memory) {
   return places;
 }
 
-#ifdef __CUDA_ARCH__
-__device__ inline uint32_t shared_address(const void* data) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(data));
-}
-#endif
-
 // wmma::load_matrix_sync for shared memory. nvcc does not see that bf16 comes from there, and would
 // make four small loads a lane instead of one for the warp (ldmatrix).
 template <typename Tile>
@@ -101,27 +95,10 @@ __device__ void load_tile(Tile& to, const __nv_bfloat16* from, int stride) {
 #endif
 }
 
-// Copies to shared memory, or stores zeros if not `inside`. A copy of 16 bytes has ended only after
-// wait_for_copies(), and takes no register.
-template <int n>
-__device__ void copy_pack(uint16_t* to, const uint16_t* from, bool inside) {
-#ifdef __CUDA_ARCH__
-  if constexpr (n * sizeof(uint16_t) == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"(shared_address(to)), "l"(__cvta_generic_to_global(from)),
-                   "r"(inside ? 16 : 0)
-                 : "memory");
-    return;
-  }
-#endif
-  store_pack(to, inside ? load_pack<n>(from) : Pack<uint16_t, n>{});
-}
 // A barrier, after which the copies of all threads have ended.
 __device__ inline void wait_for_copies() {
-#ifdef __CUDA_ARCH__
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
+  commit_copies();
+  wait_for_own_copies<0>();
   __syncthreads();
 }
 

@@ -5,6 +5,7 @@
 #include "skein/ops/attention/cuda/attention_cuda.h"
 #include "skein/ops/attention/cuda/tensor_core_tiles_cuda.h"
 #include "skein/ops/attention/cuda/warpgroup_cuda.h"
+#include "skein/ops/cuda/async_copies_cuda.h"
 #include "skein/ops/cuda/device_cuda.h"
 
 namespace skein::attention_cuda::warpgroup {
@@ -29,39 +30,17 @@ __device__ void load_panels(const HeadRows& from, int head_dim, Panels<rows, col
 #pragma unroll 8
   for (int i = 0; i < rows / kRowsAtOnce; ++i) {
     const int row = first + i * kRowsAtOnce;
-    tensor_core::copy_pack<n>(n > 1 ? to_first + i * kRowsAtOnce * kPanel : to.at(row, col), at,
-                              row < num_rows);
+    cuda::copy_pack<n>(n > 1 ? to_first + i * kRowsAtOnce * kPanel : to.at(row, col), at,
+                       row < num_rows);
     at += kRowsAtOnce * from.rows.stride;
   }
 }
 
-// Copies 4 bytes to shared memory. Complete after wait_for_copies().
-template <typename T>
-__device__ void copy_word(T* to, const T* from) {
-  static_assert(sizeof(T) == 4);
-#ifdef __CUDA_ARCH__
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
-               :
-               : "r"(tensor_core::shared_address(to)), "l"(__cvta_generic_to_global(from))
-               : "memory");
-#else
-  *to = *from;
-#endif
-}
-
-// Ends a group of copies.
-__device__ inline void commit_copies() {
-#ifdef __CUDA_ARCH__
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
 // Products see what this thread has stored, and its copies but for those of the last `pending`
 // groups, after a barrier.
 template <int pending>
 __device__ void publish_copies() {
-#ifdef __CUDA_ARCH__
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-#endif
+  cuda::wait_for_own_copies<pending>();
   publish_to_products();
 }
 // With that barrier.
