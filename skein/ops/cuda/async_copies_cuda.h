@@ -1,7 +1,8 @@
-// Copies from global to shared memory that end while their thread goes on, and take no register.
+// Memory that comes while threads go on, and takes no register: copies from global to shared
+// memory, and prefetches.
 //
 // Threads  wait for copies of their own; those of others are seen behind a barrier after that
-// Source   PTX ISA 9.0, "cp.async". In the emulation a copy ends at once
+// Source   PTX ISA 9.0, "cp.async", "prefetch". In the emulation a copy ends at once
 #pragma once
 
 #include "skein/ops/cuda/device_cuda.h"
@@ -55,6 +56,14 @@ template <int pending>
 __device__ void wait_for_own_copies() {
 #ifdef __CUDA_ARCH__
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
+}
+
+// Has what lies there on its way to the L2 cache, where writes of all kernels are seen: so this may
+// come before wait_for_previous_kernel().
+__device__ inline void prefetch([[maybe_unused]] const void* global) {
+#ifdef __CUDA_ARCH__
+  asm volatile("prefetch.global.L2 [%0];" : : "l"(__cvta_generic_to_global(global)));
 #endif
 }
 

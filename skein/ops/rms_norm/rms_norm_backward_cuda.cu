@@ -222,63 +222,67 @@ __global__ void __launch_bounds__(1024, 1)
   if constexpr (finds) keep_largest(largest, found);
 }
 
-constexpr int kTreeWarps = 32;  // at most, of a block, which has 32 columns
-constexpr int kTreeLeaves = 8;  // that a thread reads at once
+// Of a block, such that one of 256 rows finds room beside those that it waits for.
+constexpr int kTreeCols = 16;
+constexpr unsigned kTreeWarps = 32;  // of a block at most
+constexpr int kLeaves = 8;           // rows that a thread reads, all at once
+template <int n>
+constexpr int kLeavesOfWarp = 32 / (kTreeCols / n) * kLeaves;
 
-// sum[col] += partial[0][col] + partial[1][col] + ... as a binary tree. Each warp of a block has
-// `leaves_of_warp` rows of partial, a power of two, as their number is.
+// Adds rows of partial that lie `distance` apart, as a binary tree. A thread has n columns of
+// kLeaves rows, and the next threads of the block have the next rows. A block's sum is added to
+// `sum` or, where there is none because other blocks have more rows, replaces the first row that it
+// read.
+template <int n>
 __global__ void __launch_bounds__(kTreeWarps * 32, 1)
-    add_groups(const float* partial, int64_t groups, int64_t cols, int64_t leaves_of_warp,
-               float* sum) {
-  wait_for_previous_kernel();
-  __shared__ float of_warps[kTreeWarps][32];
+    add_groups(float* partial, int groups, int64_t distance, int cols, float* sum) {
+  constexpr int kLanes = kTreeCols / n;  // that have the same rows
+  alignas(16) __shared__ float of_warps[kTreeWarps][kTreeCols + 4];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, num_warps = blockDim.x / 32;
-  const int64_t col = int64_t{blockIdx.x} * 32 + lane;
-  const bool writes = warp == 0 && col < cols;
-  const float before = writes ? sum[col] : 0.0f;  // is on its way meanwhile
-  constexpr int kLevels = 16;
-  float left[kLevels];  // of each level, the sum that waits for the one to its right
-  float value = 0;
-  for (int64_t leaf = 0; leaf < leaves_of_warp; leaf += kTreeLeaves) {
-    float leaves[kTreeLeaves];
+  const int first_col = blockIdx.x * kTreeCols, col = first_col + lane % kLanes * n;
+  const int first_group = blockIdx.y * num_warps * kLeavesOfWarp<n>;
+  // At the end adjacent lanes have the sums that the warps found of one column.
+  const int found_by = threadIdx.x % num_warps, found_of = threadIdx.x / num_warps;
+  const bool has_sum = found_of < kTreeCols;
+  const bool writes = has_sum && found_by == 0 && first_col + found_of < cols;
+  float* const result =
+      (sum != nullptr ? sum : partial + first_group * distance) + first_col + found_of;
+  if (writes) prefetch(result);
+  wait_for_previous_kernel();
+
+  const int group = first_group + warp * kLeavesOfWarp<n> + lane / kLanes * kLeaves;
+  const float* const from = partial + group * distance + col;
+  Pack<float, n> leaves[kLeaves];
 #pragma unroll
-    for (int i = 0; i < kTreeLeaves; ++i) {
-      const int64_t group = warp * leaves_of_warp + leaf + i;
-      leaves[i] = group < groups && col < cols ? partial[group * cols + col] : 0.0f;
-    }
+  for (int i = 0; i < kLeaves; ++i) {
+    leaves[i] = load_pack_or<n>(0.0f, group + i < groups && col < cols, from + i * distance);
+  }
+  const float before = writes && sum != nullptr ? *result : 0.0f;
 #pragma unroll
-    for (int gap = 1; gap < kTreeLeaves; gap *= 2) {
-      for (int i = 0; i < kTreeLeaves; i += 2 * gap) leaves[i] += leaves[i + gap];
-    }
-    value = leaves[0];
-    bool is_waiting = false;
-#pragma unroll
-    for (int level = 0; level < kLevels; ++level) {
-      if (is_waiting) continue;
-      is_waiting = (leaf / kTreeLeaves >> level & 1) == 0;
-      if (is_waiting) {
-        left[level] = value;
-      } else {
-        value = left[level] + value;
-      }
+  for (int gap = 1; gap < kLeaves; gap *= 2) {
+    for (int i = 0; i < kLeaves; i += 2 * gap) {
+      for (int j = 0; j < n; ++j) leaves[i].at[j] += leaves[i + gap].at[j];
     }
   }
-  of_warps[warp][lane] = value;
-  for (int gap = 1; gap < num_warps; gap *= 2) {
-    __syncthreads();
-    if (warp % (2 * gap) == 0) of_warps[warp][lane] += of_warps[warp + gap][lane];
+#pragma unroll
+  for (int mask = kLanes; mask < 32; mask *= 2) {
+    for (float& value : leaves[0].at) value += __shfl_xor_sync(kAllLanes, value, mask);
   }
-  if (writes) sum[col] = before + of_warps[0][lane];
+  if (lane < kLanes) store_pack(&of_warps[warp][lane * n], leaves[0]);
+  __syncthreads();
+  float total = has_sum ? of_warps[found_by][found_of] : 0.0f;
+  for (int mask = 1; mask < num_warps; mask *= 2) total += __shfl_xor_sync(kAllLanes, total, mask);
+  if (writes) *result = sum != nullptr ? before + total : total;
 }
 
-int64_t num_groups(const View& dx) { return blocks_for(dx.rows(), group_tokens(dx)); }
+unsigned num_groups(const View& dx) { return blocks_for(dx.rows(), group_tokens(dx)); }
 
 template <typename T, typename W, int kThreads, int kPacks, int kRows, bool finds>
 void launch_aligned(const KernelCall& call, unsigned threads, unsigned* found) {
   const View& dx = call.outputs[0];
   const int group = group_tokens(dx);
   const auto launch_with = [&](auto has_dh) {
-    launch_with_memory(call, static_cast<unsigned>(num_groups(dx)), threads,
+    launch_with_memory(call, num_groups(dx), threads,
                        Ring<T, kThreads, kPacks, kRows, has_dh>::bytes(group / kRows, threads),
                        backward<T, W, kThreads, kPacks, kRows, has_dh, finds>,
                        rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
@@ -293,12 +297,12 @@ void launch_aligned(const KernelCall& call, unsigned threads, unsigned* found) {
 template <typename T, typename W, bool finds>
 void launch_any(const KernelCall& call, Spread spread, unsigned* found) {
   const View& dx = call.outputs[0];
-  launch(call, static_cast<unsigned>(num_groups(dx)), spread.warps * 32,
-         backward_of_any<T, W, finds>, rows_of<const T>(call.inputs[0]),
-         rows_of<const T>(call.inputs[1]), rows_of<const T>(call.inputs[2]),
-         call.inputs[3].as<const float>(), call.inputs[4].as<const W>(), rows_of<T>(dx),
-         static_cast<float*>(call.scratch), dx.rows(), static_cast<int>(dx.cols()),
-         1.0f / static_cast<float>(dx.cols()), spread.packs, group_tokens(dx), found);
+  launch(call, num_groups(dx), spread.warps * 32, backward_of_any<T, W, finds>,
+         rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
+         rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
+         call.inputs[4].as<const W>(), rows_of<T>(dx), static_cast<float*>(call.scratch), dx.rows(),
+         static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), spread.packs,
+         group_tokens(dx), found);
 }
 
 template <typename T, typename W, bool finds>
@@ -328,23 +332,36 @@ void run_as(const KernelCall& call) {
   run_finding<T, W, false>(call, nullptr);
 }
 
+// In one launch for up to 2,048 groups.
+template <int n>
+void add_all_groups(const KernelCall& call) {
+  const int cols = static_cast<int>(call.outputs[0].cols());
+  unsigned groups = num_groups(call.outputs[0]);
+  int64_t distance = cols;
+  for (bool is_last = false; !is_last;) {
+    const unsigned warps = std::clamp(std::bit_ceil(groups) / kLeavesOfWarp<n>, 1u, kTreeWarps);
+    const unsigned groups_of_block = warps * kLeavesOfWarp<n>;
+    is_last = groups <= groups_of_block;
+    launch(call, dim3(blocks_for(cols, kTreeCols), blocks_for(groups, groups_of_block)), warps * 32,
+           add_groups<n>, static_cast<float*>(call.scratch), static_cast<int>(groups), distance,
+           cols, is_last ? call.outputs[1].as<float>() : nullptr);
+    groups = blocks_for(groups, groups_of_block);
+    distance *= groups_of_block;
+  }
+}
+
 }  // namespace
 
 int64_t rms_norm_backward_scratch_bytes(const KernelCall& call) {
   const View& dx = call.outputs[0];
-  return num_groups(dx) * dx.cols() * static_cast<int64_t>(sizeof(float));
+  return int64_t{num_groups(dx)} * dx.cols() * static_cast<int64_t>(sizeof(float));
 }
 
 void run_rms_norm_backward(const KernelCall& call) {
   const View& dx = call.outputs[0];
   with_types(dx, call.inputs[4],
              [&](auto row, auto w) { run_as<decltype(row), decltype(w)>(call); });
-  const auto leaves = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(num_groups(dx))));
-  const int64_t warps = std::clamp<int64_t>(leaves / kTreeLeaves, 1, kTreeWarps);
-  const int64_t leaves_of_warp = std::max<int64_t>(leaves / warps, kTreeLeaves);
-  launch(call, blocks_for(dx.cols(), 32), static_cast<unsigned>(warps) * 32, add_groups,
-         static_cast<const float*>(call.scratch), num_groups(dx), dx.cols(), leaves_of_warp,
-         call.outputs[1].as<float>());
+  dx.cols() % 4 == 0 ? add_all_groups<4>(call) : add_all_groups<1>(call);
 }
 
 }  // namespace skein
