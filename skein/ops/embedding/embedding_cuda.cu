@@ -79,34 +79,62 @@ void run(const KernelCall& call) {
 
 // A token and its row: (row << 32) | token. So all keys differ.
 using Key = uint64_t;
-constexpr uint32_t kOutside = 0xffffffffu;  // the row of a token outside of the table: the last one
+constexpr uint32_t kOutside = 0x7fffffffu;  // the row of a token outside of the table: the last one
 
 __device__ uint32_t row_of(Key key) { return static_cast<uint32_t>(key >> 32); }
 __device__ uint32_t token_of(Key key) { return static_cast<uint32_t>(key); }
 
-constexpr int kSegment = 256;  // tokens that one block sorts
+constexpr int kSegment = 4096;  // tokens that are sorted without a merge, each compared with all
+constexpr int kSortWarps = 16;
 constexpr int kMergeWarps = 8;
 constexpr int kSearches = 4;  // at once in a thread, since each waits for memory
 constexpr int kWindow = 32;
 constexpr int kAhead = 4;  // gradients that a thread reads before it adds them
 constexpr int kSumThreads = 128;
 constexpr int kSumPack = 4;
+constexpr int kLooked = 8;  // windows that a block of add_partials has
 
-__global__ void __launch_bounds__(kSegment)
+// A block brings 32 keys to their places in their segment: each of its warps counts the smaller
+// ones among some of the segment's.
+__global__ void __launch_bounds__(kSortWarps * 32, 2)
     sort_segments(const int32_t* tokens, int64_t num_tokens, int64_t first_row, int64_t vocabulary,
                   Key* segments) {
   wait_for_previous_kernel();
-  __shared__ Key keys[kSegment];
-  const int64_t token = int64_t{blockIdx.x} * kSegment + threadIdx.x;
-  const int64_t row = token < num_tokens ? tokens[token] - first_row : -1;
-  const Key key = Key{row >= 0 && row < vocabulary ? static_cast<uint32_t>(row) : kOutside} << 32 |
-                  static_cast<uint32_t>(token);
-  keys[threadIdx.x] = key;
+  alignas(16) __shared__ uint32_t rows[kSegment];
+  __shared__ uint32_t smaller[kSortWarps][32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int64_t segment = int64_t{blockIdx.x} * 32 / kSegment * kSegment;
+  const int size = static_cast<int>(std::min<int64_t>(kSegment, num_tokens - segment));
+  const int own = static_cast<int>(blockIdx.x * int64_t{32} - segment);
+#pragma unroll
+  for (int first = 0; first < kSegment; first += kSortWarps * 32) {
+    const int i = first + static_cast<int>(threadIdx.x);
+    const int64_t row = i < size ? tokens[segment + i] - first_row : -1;
+    rows[i] = row >= 0 && row < vocabulary ? static_cast<uint32_t>(row) : kOutside;
+  }
   __syncthreads();
-  int smaller = 0;
-#pragma unroll 16
-  for (int i = 0; i < kSegment; ++i) smaller += keys[i] < key ? 1 : 0;
-  segments[int64_t{blockIdx.x} * kSegment + smaller] = key;
+  const uint32_t row = rows[own + lane];
+  uint32_t count = 0;
+  // Where rows are equal, the first token's key is the smallest. Signs of differences take fewer
+  // instructions than comparisons.
+  const auto count_below = [&](int first, const auto& bound) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) count += (rows[first + i] - bound(i)) >> 31;
+  };
+  for (int first = warp * 32; first < size; first += kSortWarps * 32) {
+    if (first < own) {
+      count_below(first, [&](int) { return row + 1; });
+    } else if (first > own) {
+      count_below(first, [&](int) { return row; });
+    } else {
+      count_below(first, [&](int i) { return i < lane ? row + 1 : row; });
+    }
+  }
+  smaller[warp][lane] = count;
+  __syncthreads();
+  if (warp > 0 || own + lane >= size) return;
+  for (int i = 1; i < kSortWarps; ++i) count += smaller[i][lane];
+  segments[segment + count] = Key{row} << 32 | static_cast<uint32_t>(segment + own + lane);
 }
 
 // A block brings 32 keys of one segment to their places among all; each of its warps counts the
@@ -116,12 +144,13 @@ __global__ void __launch_bounds__(kMergeWarps * 32, 4)
   wait_for_previous_kernel();
   __shared__ int64_t smaller[kMergeWarps][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const Key key = segments[int64_t{blockIdx.x} * 32 + lane];
+  const auto key_of = [&](int64_t at) { return at < num_tokens ? segments[at] : ~Key{0}; };
+  const Key key = key_of(int64_t{blockIdx.x} * 32 + lane);
   int64_t count = 0;
   for (int64_t first = warp * kSearches; first < num_segments; first += kMergeWarps * kSearches) {
     int below[kSearches] = {};
     const auto key_at = [&](int i, int at) {
-      return segments[std::min(first + i, num_segments - 1) * kSegment + at];
+      return key_of(std::min(first + i, num_segments - 1) * kSegment + at);
     };
 #pragma unroll
     for (int step = kSegment / 2; step > 0; step /= 2) {
@@ -192,23 +221,33 @@ __global__ void __launch_bounds__(kSumThreads, 8)
   }
 }
 
-// For each row that crosses into another window: sum[row] += its partial sums, in order.
+// Whether the row that `window` begins with comes from the window before, where it begins.
+__device__ bool is_first_crossed(const Key* sorted, int64_t num_windows, int64_t window) {
+  if (window >= num_windows) return false;
+  const auto row_at = [&](int64_t at) { return row_of(sorted[std::max<int64_t>(at, 0)]); };
+  const int64_t begin = window * kWindow;
+  const uint32_t row = row_at(begin), before = row_at(begin - 1),
+                 earlier = row_at(begin - kWindow - 1);
+  return row != kOutside && row == before && (window == 1 || row != earlier);
+}
+
+// For each row that crosses into another window: sum[row] += its partial sums, in order. Few rows
+// do, so a block looks at several windows at once.
 template <int n>
 __global__ void __launch_bounds__(kSumThreads, 6)
     add_partials(const Key* sorted, int64_t num_windows, const float* partial, RowsOf<float> sum,
                  int64_t cols) {
   wait_for_previous_kernel();
+  const int lane = threadIdx.x % 32;
   const int64_t col = (int64_t{blockIdx.x} * kSumThreads + threadIdx.x) * n;
-  for (int64_t first = blockIdx.y + 1; first < num_windows; first += gridDim.y) {
+  const int64_t looked = 1 + int64_t{blockIdx.y} * kLooked;
+  const bool crosses = lane < kLooked && is_first_crossed(sorted, num_windows, looked + lane);
+  for (unsigned found = __ballot_sync(kAllLanes, crosses); found != 0; found &= found - 1) {
+    const int64_t first = looked + __ffs(static_cast<int>(found)) - 1;
     const uint32_t row = row_of(sorted[first * kWindow]);
-    const auto crosses_into = [&](int64_t window) {
-      return row_of(sorted[window * kWindow - 1]) == row;
-    };
-    // The row's sum begins in an earlier window, whose block adds it.
-    if (row == kOutside || !crosses_into(first) || (first > 1 && crosses_into(first - 1))) continue;
     int64_t end = first + 1;
     for (int more = 32; more == 32; end += more) {
-      const int64_t window = end + threadIdx.x % 32;
+      const int64_t window = end + lane;
       const unsigned others = __ballot_sync(
           kAllLanes, window >= num_windows || row_of(sorted[window * kWindow]) != row);
       more = others == 0 ? 32 : __ffs(static_cast<int>(others)) - 1;
@@ -227,10 +266,9 @@ __global__ void __launch_bounds__(kSumThreads, 6)
 
 int64_t num_segments(const KernelCall& call) { return blocks_for(call.inputs[1].rows(), kSegment); }
 int64_t num_windows(const KernelCall& call) { return blocks_for(call.inputs[1].rows(), kWindow); }
-int64_t num_keys(const KernelCall& call) { return num_segments(call) * kSegment; }
 
 int64_t dw_scratch_bytes(const KernelCall& call) {
-  return 2 * num_keys(call) * static_cast<int64_t>(sizeof(Key)) +
+  return 2 * call.inputs[1].rows() * static_cast<int64_t>(sizeof(Key)) +
          num_windows(call) * call.inputs[1].cols() * static_cast<int64_t>(sizeof(float));
 }
 
@@ -241,7 +279,7 @@ void add_sorted(const KernelCall& call, const Key* sorted, float* partial) {
             static_cast<unsigned>(std::min<int64_t>(num_windows(call), 65535)));
   launch(call, grid, kSumThreads, add_windows<T, n>, sorted, dx.rows(), rows_of<const T>(dx),
          rows_of<float>(sum), partial, sum.cols());
-  grid.y = static_cast<unsigned>(std::min<int64_t>(num_windows(call) - 1, 65535));
+  grid.y = blocks_for(num_windows(call) - 1, kLooked);
   launch(call, grid, kSumThreads, add_partials<n>, sorted, num_windows(call), partial,
          rows_of<float>(sum), sum.cols());
 }
@@ -250,15 +288,15 @@ void run_dw(const KernelCall& call) {
   const View &dx = call.inputs[1], &sum = call.outputs[0];
   if (dx.rows() == 0 || sum.rows() == 0) return;
   Key* const segments = static_cast<Key*>(call.scratch);
-  Key* const merged = segments + num_keys(call);
-  launch(call, static_cast<unsigned>(num_segments(call)), kSegment, sort_segments,
+  Key* const merged = segments + dx.rows();
+  launch(call, blocks_for(dx.rows(), 32), kSortWarps * 32, sort_segments,
          call.inputs[0].as<const int32_t>(), dx.rows(), first_row(call), sum.rows(), segments);
   if (num_segments(call) > 1) {
-    launch(call, static_cast<unsigned>(num_keys(call) / 32), kMergeWarps * 32, merge_segments,
-           segments, num_segments(call), dx.rows(), merged);
+    launch(call, blocks_for(dx.rows(), 32), kMergeWarps * 32, merge_segments, segments,
+           num_segments(call), dx.rows(), merged);
   }
   const Key* const sorted = num_segments(call) > 1 ? merged : segments;
-  float* const partial = reinterpret_cast<float*>(merged + num_keys(call));
+  float* const partial = reinterpret_cast<float*>(merged + dx.rows());
   with_type(dx.dtype, [&](auto type) {
     using T = decltype(type);
     if (are_packable(kSumPack, dx, sum)) {

@@ -60,19 +60,31 @@ void check_gradient(const Tensor& tokens, DType dtype, int64_t vocabulary, int64
   check_forward(test, want);
 }
 
-// More tokens than one block sorts, of few rows: this needs the merge of sorted parts, and rows
-// whose tokens fill several windows, one of them most.
-TEST(Embedding, GradientOfManyTokensOfFewRows) {
-  const int64_t num_tokens = 700, vocabulary = 50;
+// Of `vocabulary` rows, one of which most have, and some outside of the table.
+Tensor uneven_tokens(int64_t num_tokens, int64_t vocabulary) {
   Tensor tokens = random_ids({num_tokens}, vocabulary);
   for (int64_t i = 0; i < num_tokens; ++i) {
     if (i % 3 != 0) tokens.values[i] = 17;
     if (i % 97 == 5) tokens.values[i] = i % 2 == 0 ? -1 : vocabulary;
   }
+  return tokens;
+}
+
+// Rows whose tokens fill several windows.
+TEST(Embedding, GradientOfManyTokensOfFewRows) {
+  const int64_t num_tokens = 700, vocabulary = 50;
+  const Tensor tokens = uneven_tokens(num_tokens, vocabulary);
   for (const int64_t cols : {33, 128}) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       check_gradient(tokens, dtype, vocabulary, cols);
     }
+  }
+}
+
+// More tokens than are sorted without a merge of sorted parts.
+TEST(Embedding, GradientOfThousandsOfTokens) {
+  for (const int64_t num_tokens : {4096, 4097, 9000}) {
+    check_gradient(uneven_tokens(num_tokens, 1000), DType::kBF16, 1000, 8);
   }
 }
 
