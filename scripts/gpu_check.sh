@@ -9,19 +9,19 @@
 #          B   rates of kernels; 7B beside PyTorch, with one and two sequences at a time (9)
 #          C   fp8, 0.5B beside PyTorch, goldens, losses, bits (9)
 #          D   compute-sanitizer; 1B beside PyTorch; how long `skein train` of 7B takes to start; 7B and
-#              0.5B without cuDNN (9)
+#              0.5B with the attention that is not their default (9)
 #   RESULTS.json   default bench/results/<device>-<date>-CALL.json, or in $OUT; the log goes beside it
 #
 # SECTIONS   instead of CALL: some of kernels-test profile kernels train-7b train-7b-micro2 train-fp8
-#            train-1b train-0.5b train-7b-wgmma train-0.5b-wgmma start goldens losses bits sanitizer;
+#            train-1b train-0.5b train-7b-wgmma train-0.5b-cudnn start goldens losses bits sanitizer;
 #            their time is SECONDS_IN_ALL (560)
 # PYTHON     a python3, for PyTorch one that has it (python3)
 #
 # Every section has a time of its own, and whatever it started ends with it; one that fails or hangs is
 # recorded, and the next one runs. The results are written anew after each, so that a machine which goes
 # away takes only what was running. The kernels' tests have a process a suite; a suite that fails runs
-# again without cuDNN's attention, without tuned products, and without CUDA graphs. Attention's tests run
-# twice more, with SKEIN_ATTENTION=wgmma and with plain.
+# again with the plainest attention, without tuned products, without CUDA graphs, and without early starts.
+# Attention's tests run twice more, with SKEIN_ATTENTION=cudnn and with plain.
 # Exit code 0: every test passed; 1: one failed, was not there or did not come to its end; 2: no such
 # section; 77: there is no GPU. A figure that misses its target is shown, and fails nothing.
 #
@@ -30,7 +30,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 all_sections='kernels-test profile kernels train-7b train-7b-micro2 train-fp8 train-1b train-0.5b start'
-all_sections+=' train-7b-wgmma train-0.5b-wgmma'
+all_sections+=' train-7b-wgmma train-0.5b-cudnn'
 all_sections+=' goldens losses bits sanitizer'
 arguments=("$@")
 call=${SECTIONS:+by-hand}
@@ -40,7 +40,7 @@ case $call in
   A) SECTIONS='kernels-test profile' SECONDS_IN_ALL=${SECONDS_IN_ALL:-380} ;;
   B) SECTIONS='kernels train-7b train-7b-micro2' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
   C) SECTIONS='goldens losses bits train-fp8 train-0.5b' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
-  D) SECTIONS='sanitizer train-1b start train-7b-wgmma train-0.5b-wgmma' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
+  D) SECTIONS='sanitizer train-1b start train-7b-wgmma train-0.5b-cudnn' SECONDS_IN_ALL=${SECONDS_IN_ALL:-540} ;;
   by-hand) ;;
   *) echo "gpu_check: ${call:-no call}: expected A, B, C or D, or SECTIONS" >&2; exit 2 ;;
 esac
@@ -89,8 +89,10 @@ device=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n
 bench_options=() fp32_steps=20 sr_steps=200
 test_filter='*' attention_filter='*Attention*' tests_seconds=150 suite_seconds=20
 goldens_filter='*'
-attention_ways='wgmma plain'
-[ -n "$dry" ] || nvidia-smi --query-gpu=compute_cap --format=csv,noheader | grep -q '^9\.0' || attention_ways=plain
+# Beside the default, which takes our kernels for Hopper in the tests, and cuDNN in the bench.
+tested_ways='cudnn plain' measured_ways='wgmma plain'
+[ -n "$dry" ] || nvidia-smi --query-gpu=compute_cap --format=csv,noheader | grep -q '^9\.0' ||
+  tested_ways=plain measured_ways=plain
 bits_filter='*/fp32:*/bf16_sr:*/larger_bf16_sr:Interrupted.SignalsSaveAndExitWith75'
 # compute-sanitizer slows a kernel down some hundred times: what reduces, scatters and shares memory.
 racecheck_filter='RmsNorm.MeetsItsReference:SoftmaxCrossEntropy.MeetsItsReference:Embedding.MeetsItsReference'
@@ -203,14 +205,13 @@ check_kernels() {
     limit=$((until - SECONDS))
     run test "kernels-test $suite" $((limit > suite_seconds ? limit : suite_seconds)) \
       "$program" --gtest_filter="$tests" --gtest_brief=1 && continue
-    for variable in SKEIN_ATTENTION=plain SKEIN_TUNE=off SKEIN_GRAPHS=off; do
+    for variable in SKEIN_ATTENTION=plain SKEIN_TUNE=off SKEIN_GRAPHS=off SKEIN_EARLY_STARTS=off; do
       run again "kernels-test $suite, $variable" "$suite_seconds" env "$variable" "$program" --gtest_filter="$tests" \
         --gtest_brief=1
     done
   done
-  # What the default leaves to cuDNN, and what it takes instead of the kernels of other GPUs.
   local way
-  for way in $attention_ways; do
+  for way in $tested_ways; do
     run test "kernels-test Attention, SKEIN_ATTENTION=$way" 40 env SKEIN_ATTENTION=$way "$program" \
       --gtest_filter="$attention_filter" --gtest_brief=1
   done
@@ -309,7 +310,7 @@ measure_kernels() {
   grep '^{' "$work/output" > "$work/kernels"
   # To the log, beside the rows of the default.
   local way
-  for way in $attention_ways; do
+  for way in $measured_ways; do
     run measurement "kernels-$way" 15 env SKEIN_ATTENTION=$way "$(wrap "$kernel_bench")" --device cuda \
       --filter attention "${bench_options[@]}"
   done
@@ -377,7 +378,7 @@ log_state
 ! wanted train-fp8 || train train-fp8 7b 60 MODES= ROUNDS=1 PRECISION=fp8
 ! wanted train-1b || train train-1b 1b 120 ROUNDS=1
 ! wanted train-7b-wgmma || train train-7b-wgmma 7b 40 MODES= ROUNDS=1 SKEIN_ATTENTION=wgmma
-! wanted train-0.5b-wgmma || train train-0.5b-wgmma 0.5b 40 MODES= ROUNDS=1 SKEIN_ATTENTION=wgmma
+! wanted train-0.5b-cudnn || train train-0.5b-cudnn 0.5b 40 MODES= ROUNDS=1 SKEIN_ATTENTION=cudnn
 ! wanted start || measure_start
 ! wanted train-0.5b || train train-0.5b 0.5b 90 ROUNDS=1
 ! wanted bits || check_bits

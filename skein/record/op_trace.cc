@@ -26,13 +26,13 @@ void write_op_trace(const std::vector<OpSpan>& spans, int64_t rank,
   trace.event(R"("ph":"M","name":"thread_name","pid":0,"tid":0,"args":{{"name":"ops"}})");
   const double origin = spans.empty() ? 0 : spans.front().start;
   for (const OpSpan& span : spans) {
-    const Cost& cost = span.instruction->cost;
+    const Cost cost = span.cost();
     const double seconds = std::max(span.end - span.start, 1e-9);
     trace.event(
         R"("ph":"X","name":"{}","cat":"{}","pid":0,"tid":0,"ts":{:.3f},"dur":{:.3f},)"
-        R"("args":{{"scope":"{}","shapes":"{}","slot":{},"gflops":{:.1f},"gb_per_s":{:.1f}}})",
+        R"("args":{{"scope":"{}","shapes":"{}","calls":{},"slot":{},"gflops":{:.1f},"gb_per_s":{:.1f}}})",
         span.instruction->op->name, span.program, (span.start - origin) * 1e6, seconds * 1e6,
-        span.instruction->scope, shapes_of(*span.instruction), span.slot,
+        span.instruction->scope, shapes_of(*span.instruction), span.calls, span.slot,
         cost.flops / seconds * 1e-9,
         static_cast<double>(cost.bytes_read + cost.bytes_written) / seconds * 1e-9);
   }

@@ -27,6 +27,16 @@ std::string describe(const Instruction& instruction) {
 
 }  // namespace
 
+Cost OpSpan::cost() const {
+  Cost sum;
+  for (int64_t i = 0; i < calls; ++i) {
+    sum.flops += instruction[i].cost.flops;
+    sum.bytes_read += instruction[i].cost.bytes_read;
+    sum.bytes_written += instruction[i].cost.bytes_written;
+  }
+  return sum;
+}
+
 Communicators split_by_axis(Communicator& world, const Mesh& mesh, int64_t data_leaves) {
   Communicators groups;
   const std::vector<int64_t> mine = mesh.coordinates(world.rank());
@@ -255,17 +265,17 @@ size_t Executor::run_from(const BoundProgram& program, size_t index) {
   return bound.together.size();
 }
 
-// Each alone, also what else runs together.
 void Executor::run_profiled(const BoundProgram& program, int64_t slot) {
-  for (size_t i = 0; i < program.instructions.size(); ++i) {
+  for (size_t i = 0; i < program.instructions.size();) {
     const BoundInstruction& bound = program.instructions[i];
     if (bound.before) bound.before();
-    pass_breadcrumb(program, i);
     device_.begin_range(describe(*bound.instruction));
     const int64_t start = device_.record_time();
-    run_instruction(bound);
-    timed_.push_back({bound.instruction, program.program, slot, start, device_.record_time()});
+    const size_t calls = run_from(program, i);
+    timed_.push_back({bound.instruction, static_cast<int64_t>(calls), program.program, slot, start,
+                      device_.record_time()});
     device_.end_range();
+    i += calls;
   }
 }
 
@@ -288,7 +298,7 @@ std::vector<OpSpan> Executor::take_spans() {
   device_.synchronize();
   std::vector<OpSpan> spans;
   for (const StampedStep& timed : timed_) {
-    spans.push_back({timed.instruction, timed.program->name, timed.slot,
+    spans.push_back({timed.instruction, timed.calls, timed.program->name, timed.slot,
                      device_.seconds_at(timed.start), device_.seconds_at(timed.end)});
   }
   timed_.clear();
@@ -299,8 +309,8 @@ std::vector<OpSpan> Executor::take_spans() {
 const std::map<std::string, OpTime>& Executor::profile() {
   for (const OpSpan& span : take_spans()) {
     OpTime& time = profile_[std::string(span.instruction->op->name)];
-    const Cost& cost = span.instruction->cost;
-    time.calls += 1;
+    const Cost cost = span.cost();
+    time.calls += span.calls;
     time.seconds += span.end - span.start;
     time.flops += cost.flops;
     time.bytes += static_cast<double>(cost.bytes_read + cost.bytes_written);

@@ -24,12 +24,15 @@
 
 namespace skein {
 
-// One run of an op, in seconds from an origin of the device's own.
+// One run of an op, or of several calls as one, in seconds from an origin of the device's own.
 struct OpSpan {
-  const Instruction* instruction = nullptr;
+  const Instruction* instruction = nullptr;  // the first
+  int64_t calls = 1;                         // in the program one behind the other
   std::string_view program;
   int64_t slot = 0;
   double start = 0, end = 0;
+
+  Cost cost() const;  // of all calls
 };
 
 // Totals of an op over its runs.
@@ -177,6 +180,7 @@ class Executor {
   double communication_seconds_ = 0;
   struct StampedStep {
     const Instruction* instruction;
+    int64_t calls;
     const Program* program;
     int64_t slot;
     int64_t start, end;

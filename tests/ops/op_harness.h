@@ -118,8 +118,8 @@ class SingleNodeBackward : public BackwardContext {
 
 // `want` may be rounded to the dtype as well.
 inline void expect_close(const std::vector<double>& got, const std::vector<double>& want,
-                         DType dtype, double tolerance, const std::string& what,
-                         double floor = 0.0, bool want_is_rounded = false) {
+                         DType dtype, double tolerance, const std::string& what, double floor = 0.0,
+                         bool want_is_rounded = false) {
   ASSERT_EQ(got.size(), want.size()) << what;
   double largest = 0;
   for (const double value : want) largest = std::max(largest, std::abs(value));

@@ -19,7 +19,7 @@ constexpr int kWords = 4;  // of a block of Philox, one an element
 
 // Elements of a segment, of which a thread updates n in a turn.
 template <int n>
-constexpr int64_t kSegmentOf = 8 * kThreads * n;
+constexpr int64_t kSegmentOf = 8 * kThreads* n;
 
 // Blocks of a multiprocessor. With moments M a thread updates kPackOf<M> elements in a turn, and
 // has registers for them.
@@ -202,8 +202,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach<M>)
        segment += gridDim.x) {
     while (segment >= updates.first_segment[index + 1]) ++index;
     const Parameter& u = updates.parameters[index];
-    const auto decay =
-        static_cast<float>(1 - __dmul_rn(factors.learning_rate, u.weight_decay));
+    const auto decay = static_cast<float>(1 - __dmul_rn(factors.learning_rate, u.weight_decay));
     const int64_t begin = (segment - updates.first_segment[index]) * kSegmentOf<n>;
     const int64_t end = std::min(begin + kSegmentOf<n>, u.padded_count);
     int64_t at = begin + static_cast<int>(threadIdx.x) * n;
@@ -298,8 +297,8 @@ void launch_updates(const KernelCall& call, Updates& updates) {
     updates.first_segment[i + 1] =
         updates.first_segment[i] + blocks_for(updates.parameters[i].padded_count, kSegmentOf<n>);
   }
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(
-      updates.first_segment[updates.size], resident_blocks(kBlocksEach<M>)));
+  const auto blocks = static_cast<unsigned>(
+      std::min<int64_t>(updates.first_segment[updates.size], resident_blocks(kBlocksEach<M>)));
   launch(call, blocks, kThreads, update_parameters<kind, M, n>, updates);
 }
 

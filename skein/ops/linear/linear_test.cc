@@ -160,8 +160,7 @@ OpCase make_fp8_case(const OpDef& op, int64_t tokens, int64_t in, const std::vec
 
 TEST(Linear, MultipliesOperandsOf8BitsWhenAsked) {
   for (const OpDef* op : {&kLinear, &kLinearDx, &kLinearDw, &kLinearDxDw}) {
-    for (OpCase test :
-         {make_fp8_case(*op, 32, 48, {16, 32}), make_fp8_case(*op, 13, 37, {5, 8})}) {
+    for (OpCase test : {make_fp8_case(*op, 32, 48, {16, 32}), make_fp8_case(*op, 13, 37, {5, 8})}) {
       test.tolerance = std::max(test.tolerance, fp8_tolerance());
       check_forward(test, test.reference(test.inputs));
     }

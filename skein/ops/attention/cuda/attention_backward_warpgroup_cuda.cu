@@ -176,13 +176,14 @@ __device__ void sum_dq(const Problem& problem, Unit unit) {
     weigh(mask, all, problem.scale, lse, scores, weights);
     fence();
     multiply_rows(scores, tile.scored, first_row, next.scored);  // unused in the last turn
+    if constexpr (kDims > 64) load_next(memory.stages[stage_before(stage)]);
     wait<1>();
     differentiate(weights, deltas, products);
     uint32_t ds[kScores<kDims> / 2];
     round_pairs(products, ds);
     fence();
     accumulate(sums, ds, here.scored);
-    load_next(memory.stages[stage_before(stage)]);  // earlier, registers would not suffice
+    if constexpr (kDims <= 64) load_next(memory.stages[stage_before(stage)]);  // for registers
     wait();
   }
   const int first = queries.begin + first_row;
@@ -306,49 +307,17 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
 
 // ---- both
 
-// The tiles of a place, of queries from the last or of keys from the first, are one of each head.
-struct Tiles {
-  int query_places, key_places;
-  int query_heads, key_heads;  // of all sequences
-
-  __host__ __device__ explicit Tiles(const Problem& problem)
-      : query_places(problem.num_query_blocks(kTile)),
-        key_places((problem.sequence_length + kTile - 1) / kTile),
-        query_heads(problem.num_sequences * problem.heads),
-        key_heads(problem.num_sequences * problem.kv_heads) {}
-};
-
-// Which tile a thread block has. The longest walks go first, so that short ones fill the end. With
-// causality a walk is as long as there are places left, and that of keys goes through each head of
-// the group: so keys go alone until they have as many walks left as queries have groups, then a
-// place of keys before as many of queries as a group has heads.
-struct Turn {
-  bool is_of_keys;
-  int index;  // among the tiles of its kind
-};
-__device__ inline Turn turn_of_block(const Tiles& tiles, int group_size) {
-  const int groups = tiles.query_places / group_size;
-  const int rounds = groups < tiles.key_places ? groups : tiles.key_places;
-  const int alone = (tiles.key_places - rounds) * tiles.key_heads;
-  const int block = static_cast<int>(blockIdx.x), after = block - alone;
-  if (after < 0) return {true, block};
-  const int in_round = tiles.key_heads + group_size * tiles.query_heads;
-  const int round = after / in_round, rest = after % in_round;
-  if (round >= rounds) return {false, after - rounds * tiles.key_heads};
-  if (rest < tiles.key_heads) return {true, alone + round * tiles.key_heads + rest};
-  return {false, after - (round + 1) * tiles.key_heads};
-}
-
 // dq and dk with dv are tiles of one grid: neither needs the other, and of few heads each alone
-// would leave multiprocessors without work.
+// would leave multiprocessors without work. Walks of keys, which go through each head of a group,
+// are the longest, and go first; of each kind the longest do.
 template <int n, int kDims>
-__global__ void __launch_bounds__(kThreads, 1) sum_gradients(Problem problem) {
+__global__ void __launch_bounds__(kThreads, 1) sum_gradients(Problem problem, int tiles_of_keys) {
   cuda::wait_for_previous_kernel();
-  const auto [is_of_keys, index] = turn_of_block(Tiles(problem), problem.group_size());
-  if (is_of_keys) {
-    sum_dk_dv<n, kDims>(problem, unit_at(problem, problem.kv_heads, index));
+  const int block = static_cast<int>(blockIdx.x);
+  if (block < tiles_of_keys) {
+    sum_dk_dv<n, kDims>(problem, unit_at(problem, problem.kv_heads, block));
   } else {
-    sum_dq<n, kDims>(problem, unit_at(problem, problem.heads, index));
+    sum_dq<n, kDims>(problem, unit_at(problem, problem.heads, block - tiles_of_keys));
   }
 }
 
@@ -357,11 +326,13 @@ __global__ void __launch_bounds__(kThreads, 1) sum_gradients(Problem problem) {
 template <int n, int kDims>
 void launch_backward(const KernelCall& call, const Problem& problem) {
   static_assert(sizeof(Memory<kDims>) <= 227 << 10);
-  const Tiles tiles(problem);
-  const int64_t count =
-      int64_t{tiles.query_places} * tiles.query_heads + int64_t{tiles.key_places} * tiles.key_heads;
-  cuda::launch_with_memory(call, blocks_for(count, 1), kThreads, sizeof(Memory<kDims>),
-                           sum_gradients<n, kDims>, problem);
+  const int64_t of_keys = int64_t{problem.num_sequences} * problem.kv_heads *
+                          blocks_for(problem.sequence_length, kTile);
+  const int64_t of_queries =
+      int64_t{problem.num_sequences} * problem.heads * problem.num_query_blocks(kTile);
+  cuda::launch_with_memory(call, blocks_for(of_keys + of_queries, 1), kThreads,
+                           sizeof(Memory<kDims>), sum_gradients<n, kDims>, problem,
+                           static_cast<int>(of_keys));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "skein/base/error.h"
 #include "skein/ops/attention/cuda/attention_cuda.h"
@@ -167,6 +169,20 @@ void run_backward(const KernelCall& call) {
 }
 
 }  // namespace
+
+Way wanted_way() {
+  static const Way way = [] {
+    const char* const variable = std::getenv("SKEIN_ATTENTION");
+    const std::string_view word = variable == nullptr ? "" : variable;
+    if (word.empty()) return Way::kFastest;
+    if (word == "plain") return Way::kPlain;
+    if (word == "wgmma") return Way::kWarpgroups;
+    if (word == "cudnn") return Way::kCudnn;
+    fail(ErrorCode::kUsage,
+         "SKEIN_ATTENTION is '{}': expected plain, wgmma or cudnn, or to be unset", word);
+  }();
+  return way;
+}
 
 int compute_capability() {
   int device = 0, major = 0, minor = 0;

@@ -156,6 +156,11 @@ struct HeadRows {
   int num_rows;
 };
 
+// Whose kernels SKEIN_ATTENTION in the environment asks for; the fastest ones where it is unset.
+// Errors  Error{kUsage} for other words than plain, wgmma, cudnn
+enum class Way { kFastest, kPlain, kWarpgroups, kCudnn };
+Way wanted_way();
+
 // Of the current device: 10 times the major number, and the minor one.
 int compute_capability();
 
@@ -179,8 +184,7 @@ void run_tensor_core_forward(const KernelCall& call, const Problem& problem);
 void run_tensor_core_backward(const KernelCall& call, const Problem& problem);
 
 // On the warpgroups of Hopper: the same, where the build and the GPU have them.
-// SKEIN_ATTENTION=plain does without, and with SKEIN_ATTENTION=wgmma they must be there.
-// Errors  Error{kUnsupported} where they are not
+// Errors  Error{kUnsupported} where SKEIN_ATTENTION=wgmma, and they are not there
 bool has_warpgroups();
 bool is_for_warpgroups(DType dtype, const Problem& problem);
 void run_warpgroup_forward(const KernelCall& call, const Problem& problem);

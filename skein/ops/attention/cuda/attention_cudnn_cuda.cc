@@ -160,15 +160,15 @@ class Cudnn {
   std::map<std::vector<int64_t>, std::unique_ptr<fe::graph::Graph>> plans_;  // null: does not work
 };
 
-bool is_wanted() {
-  static const char* const wanted = std::getenv("SKEIN_ATTENTION");
-  if (wanted == nullptr || *wanted == 0) return true;
-  const std::string way = wanted;
-  if (way != "plain" && way != "wgmma") {
-    fail(ErrorCode::kUsage, "SKEIN_ATTENTION is '{}': expected plain or wgmma, or to be unset",
-         way);
-  }
-  return false;
+// Of few tiles of 128 queries, 0.5B has 128, our kernels are faster on Hopper; of many, as 7B has,
+// cuDNN is (docs/gpu.md).
+constexpr int64_t kFewTiles = 256;
+
+bool is_preferred(DType dtype, const Problem& problem) {
+  if (wanted_way() != Way::kFastest) return wanted_way() == Way::kCudnn;
+  const int64_t tiles =
+      int64_t{problem.num_sequences} * problem.heads * problem.num_query_blocks(2 * kBlock);
+  return !problem.repeatable || tiles > kFewTiles || !is_for_warpgroups(dtype, problem);
 }
 
 // Decides by shapes and strides. Sequences of one token are not for cuDNN, which has no backward
@@ -179,7 +179,7 @@ bool is_for_cudnn(DType dtype, const Problem& problem) {
     const auto operand = static_cast<Operand>(i);
     aligned = aligned && (operand == kLse || rows_of(problem, operand).stride % kPack == 0);
   }
-  return is_wanted() && dtype == DType::kBF16 && problem.parts == 1 && aligned &&
+  return is_preferred(dtype, problem) && dtype == DType::kBF16 && problem.parts == 1 && aligned &&
          problem.sequence_length > 1 && problem.head_dim % kHeadDimMultiple == 0;
 }
 

@@ -7,9 +7,6 @@
 // turns, so that they have products to do while others are at their softmax.
 //
 // Source  Shah et al., "FlashAttention-3", arXiv:2407.08608
-#include <cstdlib>
-#include <string_view>
-
 #include "skein/ops/attention/cuda/attention_cuda.h"
 #include "skein/ops/attention/cuda/barrier_cuda.h"
 #include "skein/ops/attention/cuda/own_positions_cuda.h"
@@ -245,16 +242,18 @@ void launch_forward(const KernelCall& call, const Problem& problem) {
 
 }  // namespace
 
-bool has_warpgroups() { return warpgroup::are_there(); }
+bool has_warpgroups() {
+  static const bool result = warpgroup::are_there();  // GPUs of a process are of one kind
+  return result;
+}
 
 bool is_for_warpgroups(DType dtype, const Problem& problem) {
   if (dtype != DType::kBF16 || problem.head_dim > kMaxTensorCoreHeadDim) return false;
-  static const char* const wanted = std::getenv("SKEIN_ATTENTION");
-  if (wanted != nullptr && std::string_view(wanted) == "wgmma") return true;
+  if (wanted_way() == Way::kWarpgroups) return true;
 #ifdef SKEIN_CUDA_EMULATED
   return false;  // they take the emulation long
 #else
-  return (wanted == nullptr || *wanted == 0) && has_warpgroups();
+  return wanted_way() != Way::kPlain && has_warpgroups();
 #endif
 }
 

@@ -9,10 +9,16 @@ namespace skein::attention_cuda::warpgroup {
 
 constexpr int kCapability = 90;  // no other one has these instructions
 
-// Whether the build and the GPU have the instructions.
+// Whether the build and the GPU have the instructions; without a GPU, as `skein plan` may be, the
+// build decides.
 inline bool are_there() {
 #ifdef SKEIN_WGMMA
-  return compute_capability() == kCapability;
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) {
+    return compute_capability() == kCapability;
+  }
+  static_cast<void>(cudaGetLastError());
+  return true;
 #else
   return false;
 #endif
