@@ -20,6 +20,10 @@
 
 namespace skein::cuda {
 
+#ifndef SKEIN_CUDA_ARCHITECTURES
+#define SKEIN_CUDA_ARCHITECTURES 90
+#endif
+
 // Behind it all that was enqueued ahead has ended, and what it wrote is seen. The next kernel's
 // blocks may come now, where there is room for them.
 __device__ inline void wait_for_previous_kernel() {
@@ -40,7 +44,10 @@ inline bool starts_early() {
       return false;  // the launch says why
     }
     const char* wanted = std::getenv("SKEIN_EARLY_STARTS");
-    if (wanted == nullptr || std::string_view(wanted) != "off") return major >= 9;
+    // Kernels that were built for other GPUs do not wait.
+    if (wanted == nullptr || std::string_view(wanted) != "off") {
+      return SKEIN_CUDA_ARCHITECTURES >= 90 && major >= 9;
+    }
     log::warn("SKEIN_EARLY_STARTS=off: a kernel is started when the one before it has ended");
     return false;
   }();

@@ -160,7 +160,8 @@ std::vector<ConfigField> make_fields() {
       {"memory", "keep_fp8_weights", at<&C::memory, &MemoryConfig::keep_fp8_weights>,
        "with `fp8`: round the weights of the layers once a step and keep them so beside their "
        "bf16, 2 bytes a weight; else every product of every micro-batch rounds them again. The "
-       "losses are the same. Not with parallel.zero = 3, where no rank holds whole weights"},
+       "losses are the same, on a GPU if the same algorithms multiply. Not with parallel.zero = 3, "
+       "where no rank holds whole weights"},
 
       {"parallel", "data", at<&C::parallel, &Parallel::data>,
        "data-parallel degree; 0: the workers divided by the other degrees", between(0, kMaxCount)},

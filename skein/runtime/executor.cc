@@ -110,7 +110,13 @@ void Executor::find_together(std::vector<BoundInstruction>& instructions) {
     for (end = begin; end < instructions.size() && instructions[end].kernel == kernel; ++end) {
       calls.push_back(&instructions[end].call);
     }
-    if (kernel->run_together == nullptr) continue;
+    // Pieces begin and end at calls that communicate.
+    const auto communicates = [](const KernelCall* call) {
+      return call->communicator != nullptr || call->ticket != nullptr;
+    };
+    if (kernel->run_together == nullptr || std::any_of(calls.begin(), calls.end(), communicates)) {
+      continue;
+    }
     calls.resize(num_independent(calls));
     end = begin + calls.size();
     if (calls.size() > 1) instructions[begin].together = std::move(calls);
@@ -246,7 +252,9 @@ void Executor::run_steps(const BoundProgram& program, const Piece& piece) {
     } catch (const std::exception& error) {
       const auto* known = dynamic_cast<const Error*>(&error);
       if (known != nullptr && known->code() == ErrorCode::kPeerLost) throw;
-      fail(ErrorCode::kInternal, "{} in program {}: {}", describe(*bound.instruction),
+      const std::string others =
+          bound.together.empty() ? "" : fmt::format(" with {} more", bound.together.size() - 1);
+      fail(ErrorCode::kInternal, "{}{} in program {}: {}", describe(*bound.instruction), others,
            program.program->name, error.what());
     }
   }
@@ -260,6 +268,7 @@ size_t Executor::run_from(const BoundProgram& program, size_t index) {
     return 1;
   }
   heartbeat::tick();
+  heartbeat::require_generation();
   bound.kernel->run_together(bound.together);
   for (size_t i = 1; i < bound.together.size(); ++i) pass_breadcrumb(program, index + i);
   return bound.together.size();

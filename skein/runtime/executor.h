@@ -67,7 +67,7 @@ class Executor {
   // unchanged.
   void choose_algorithms();
   // From here on `act` is called before the program's first instruction of this op, each time that
-  // it is about to run. Not on devices that record programs.
+  // it, or what runs together with it, is about to run. Not on devices that record programs.
   void run_before(std::string_view program, std::string_view op, std::function<void()> act);
   // Of the data that the next programs run on.
   void set_facts(const DataFacts& facts) { facts_ = facts; }
@@ -132,7 +132,8 @@ class Executor {
     const Instruction* instruction;
     KernelCall call;
     std::function<void()> before;  // may be empty
-    // The calls that run together from here on, this one first; empty: it runs alone.
+    // The calls that run together from here on, this one first; empty: it runs alone. Errors,
+    // progress marks and `before` are those of the first.
     std::vector<const KernelCall*> together = {};
   };
   struct Replay {

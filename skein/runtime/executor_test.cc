@@ -48,6 +48,51 @@ TEST(Executor, RunsASteppedProgram) {
   EXPECT_EQ(y, (std::array<float, 4>{11, 22, 33, 44}));
 }
 
+std::vector<size_t> run_as_one;  // how many calls
+void plus_together(const std::vector<const KernelCall*>& calls) {
+  run_as_one.push_back(calls.size());
+  for (const KernelCall* call : calls) plus(*call);
+}
+
+// y = x + w, z = x + w, then x = z + w, which must wait for both.
+ProgramSet three_steps() {
+  ProgramSet set = one_step();
+  const Operand z{Arena::kInputs, 128, DType::kF32, {4}, 4};
+  std::vector<Instruction>& steps = set.programs[0].instructions;
+  steps.resize(3, steps[0]);
+  steps[1].outputs = {z};
+  steps[2].inputs[0] = z;
+  steps[2].outputs = {set.named.at("x")};
+  for (Instruction& step : steps) step.cost.flops = 4;
+  set.named["z"] = z;
+  return set;
+}
+
+TEST(Executor, RunsNeighboursTogetherThatAreIndependent) {
+  const auto device = std::make_unique<CpuDevice>(
+      0, KernelTable{{"plus", {.run = plus, .run_together = plus_together}}});
+  const ProgramSet set = three_steps();
+  Executor executor(*device, set);
+  int before = 0;
+  executor.run_before("forward", "plus", [&] { ++before; });
+  const std::array<float, 4> x{1, 2, 3, 4}, w{10, 20, 30, 40};
+  executor.upload("x", x.data(), sizeof(x));
+  executor.upload("w", w.data(), sizeof(w));
+  run_as_one.clear();
+  executor.run("forward");
+  EXPECT_EQ(run_as_one, (std::vector<size_t>{2}));
+  EXPECT_EQ(before, 1);
+  std::array<float, 4> result{};
+  executor.download("x", result.data(), sizeof(result));
+  EXPECT_EQ(result, (std::array<float, 4>{21, 42, 63, 84}));
+
+  executor.start_profile();
+  executor.run("forward");
+  const OpTime time = executor.profile().at("plus");
+  EXPECT_EQ(time.calls, 3);
+  EXPECT_EQ(time.flops, 12);
+}
+
 TEST(Executor, ArenasBeginAtZero) {
   const auto device = std::make_unique<CpuDevice>(0, KernelTable{{"plus", {.run = plus}}});
   const ProgramSet set = one_step();

@@ -50,16 +50,17 @@ struct Common {
   bool operator==(const Common&) const = default;
 };
 
-// The argument of a launch: many parameters, whose elements are divided into segments.
+// The argument of a launch: many parameters, whose elements are divided into segments. Arguments
+// are copied at each launch, so that few have a small list.
+constexpr int kMany = 256, kFew = 8;
+template <int kCapacity>
 struct Updates {
-  static constexpr int kCapacity = 256;
-
   Common common;
   int size;
   Parameter parameters[kCapacity];
   int64_t first_segment[kCapacity + 1];  // segments before each, then their number
 };
-static_assert(sizeof(Updates) <= 32764);  // of compute capability 7.0 and later
+static_assert(sizeof(Updates<kMany>) <= 32764);  // of compute capability 7.0 and later
 
 enum class WeightKind { kF32, kBF16, kNoisyBF16, kBF16WithMaster };
 
@@ -192,9 +193,9 @@ __device__ void update_pack(const Common& common, const Factors& factors, const 
 }
 
 // A block takes one segment after another.
-template <WeightKind kind, typename M, int n>
+template <WeightKind kind, typename M, int n, int kCapacity>
 __global__ void __launch_bounds__(kThreads, kBlocksEach<M>)
-    update_parameters(const __grid_constant__ Updates updates) {
+    update_parameters(const __grid_constant__ Updates<kCapacity> updates) {
   using W = std::conditional_t<kind == WeightKind::kF32, float, bfloat16>;
   const Factors factors = make_factors(updates.common);
   int index = 0;
@@ -290,52 +291,60 @@ bool has_packs(const Parameter& u, int n) {
          (one_run || (fits(u.run_elements) && fits(u.run_stride)));
 }
 
-template <WeightKind kind, typename M, int n>
-void launch_updates(const KernelCall& call, Updates& updates) {
-  updates.first_segment[0] = 0;
-  for (int i = 0; i < updates.size; ++i) {
-    updates.first_segment[i + 1] =
-        updates.first_segment[i] + blocks_for(updates.parameters[i].padded_count, kSegmentOf<n>);
+template <WeightKind kind, typename M, int n, int kCapacity>
+void launch_updates(const KernelCall& call, const std::vector<Parameter>& parameters) {
+  const auto updates = std::make_unique<Updates<kCapacity>>();
+  updates->common = common_of(call);
+  updates->size = static_cast<int>(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    updates->parameters[i] = parameters[i];
+    updates->first_segment[i + 1] =
+        updates->first_segment[i] + blocks_for(parameters[i].padded_count, kSegmentOf<n>);
   }
-  const auto blocks = static_cast<unsigned>(
-      std::min<int64_t>(updates.first_segment[updates.size], resident_blocks(kBlocksEach<M>)));
-  launch(call, blocks, kThreads, update_parameters<kind, M, n>, updates);
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>(
+      updates->first_segment[parameters.size()], resident_blocks(kBlocksEach<M>)));
+  launch(call, blocks, kThreads, update_parameters<kind, M, n, kCapacity>, *updates);
+}
+
+template <WeightKind kind, typename M, int n>
+void launch_updates(const KernelCall& call, const std::vector<Parameter>& parameters) {
+  parameters.size() <= kFew ? launch_updates<kind, M, n, kFew>(call, parameters)
+                            : launch_updates<kind, M, n, kMany>(call, parameters);
 }
 
 template <typename M, int n>
-void launch_updates(const KernelCall& call, WeightKind kind, Updates& updates) {
-  switch (kind) {
+void launch_updates(const KernelCall& call, const std::vector<Parameter>& parameters) {
+  switch (kind_of(call)) {
     case WeightKind::kF32:
-      return launch_updates<WeightKind::kF32, M, n>(call, updates);
+      return launch_updates<WeightKind::kF32, M, n>(call, parameters);
     case WeightKind::kBF16:
-      return launch_updates<WeightKind::kBF16, M, n>(call, updates);
+      return launch_updates<WeightKind::kBF16, M, n>(call, parameters);
     case WeightKind::kNoisyBF16:
-      return launch_updates<WeightKind::kNoisyBF16, M, n>(call, updates);
+      return launch_updates<WeightKind::kNoisyBF16, M, n>(call, parameters);
     case WeightKind::kBF16WithMaster:
-      return launch_updates<WeightKind::kBF16WithMaster, M, n>(call, updates);
+      return launch_updates<WeightKind::kBF16WithMaster, M, n>(call, parameters);
   }
 }
 
 // Of the calls, those that one launch can take: of one kind, with packs or all without.
 template <typename M>
 void run_alike(const std::vector<const KernelCall*>& calls, WeightKind kind, bool packs) {
-  const auto updates = std::make_unique<Updates>();
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const KernelCall& call = *calls[i];
-    const Parameter parameter = parameter_of(call);
-    if (kind_of(call) == kind && has_packs(parameter, kPackOf<M>) == packs) {
-      updates->common = common_of(call);
-      updates->parameters[updates->size++] = parameter;
-    }
-    const bool is_full = updates->size == Updates::kCapacity || i + 1 == calls.size();
-    if (!is_full || updates->size == 0) continue;
-    if (packs) {
-      launch_updates<M, kPackOf<M>>(call, kind, *updates);
-    } else {
-      launch_updates<M, 1>(call, kind, *updates);
-    }
-    updates->size = 0;
+  std::vector<Parameter> parameters;
+  const KernelCall* first = nullptr;
+  const auto launch_all = [&] {
+    if (parameters.empty()) return;
+    packs ? launch_updates<M, kPackOf<M>>(*first, parameters)
+          : launch_updates<M, 1>(*first, parameters);
+    parameters.clear();
+  };
+  for (const KernelCall* call : calls) {
+    const Parameter parameter = parameter_of(*call);
+    if (kind_of(*call) != kind || has_packs(parameter, kPackOf<M>) != packs) continue;
+    if (parameters.empty()) first = call;
+    parameters.push_back(parameter);
+    if (parameters.size() == kMany) launch_all();
   }
+  launch_all();
 }
 
 // Which of the calls are updates of one and the same step.

@@ -57,6 +57,15 @@ inline unsigned resident_blocks(int each) {
   return static_cast<unsigned>(multiprocessors * each);
 }
 
+// Bytes of shared memory that a launch may ask for: 227 KB on Hopper, 99 on some others.
+inline int most_memory_of_block() {
+  int device = 0, bytes = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "the shared memory of a block");
+  return bytes;
+}
+
 // Threads of blocks that cover `count` side by side, one each: whole warps, at most `most`.
 inline unsigned threads_for(int64_t count, int64_t most) {
   return static_cast<unsigned>(count < most ? (count + 31) / 32 * 32 : most);

@@ -6,11 +6,12 @@
 
 namespace skein::cuda {
 
-// The same for every thread of the block; T says its own alignment. Nothing is constructed.
+// The first of `count` T. The same for every thread of the block; T says its own alignment. Nothing
+// is constructed.
 template <typename T>
-__device__ T& dynamic_memory() {
+__device__ T& dynamic_memory([[maybe_unused]] size_t count = 1) {
 #ifdef SKEIN_CUDA_EMULATED
-  return *static_cast<T*>(cuda_emulation::dynamic_memory(sizeof(T)));
+  return *static_cast<T*>(cuda_emulation::dynamic_memory(count * sizeof(T)));
 #else
   extern __shared__ __align__(1024) unsigned char dynamic_bytes[];
   static_assert(alignof(T) <= 1024);

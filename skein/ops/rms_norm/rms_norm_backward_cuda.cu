@@ -57,7 +57,8 @@ struct Ring {
   }
   __device__ static T* place(int step, Operand operand, int row, int pack) {
     const int index = step % kSteps * kPacksOfStep + (operand * kRows + row) * kPacks + pack;
-    return (&dynamic_memory<Pack<T, n>>() + index * blockDim.x + threadIdx.x)->at;
+    const unsigned slot = index * blockDim.x + threadIdx.x;
+    return (&dynamic_memory<Pack<T, n>>(slot + 1) + slot)->at;
   }
 };
 
@@ -277,23 +278,6 @@ __global__ void __launch_bounds__(kTreeWarps * 32, 1)
 
 unsigned num_groups(const View& dx) { return blocks_for(dx.rows(), group_tokens(dx)); }
 
-template <typename T, typename W, int kThreads, int kPacks, int kRows, bool finds>
-void launch_aligned(const KernelCall& call, unsigned threads, unsigned* found) {
-  const View& dx = call.outputs[0];
-  const int group = group_tokens(dx);
-  const auto launch_with = [&](auto has_dh) {
-    launch_with_memory(call, num_groups(dx), threads,
-                       Ring<T, kThreads, kPacks, kRows, has_dh>::bytes(group / kRows, threads),
-                       backward<T, W, kThreads, kPacks, kRows, has_dh, finds>,
-                       rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
-                       rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
-                       call.inputs[4].as<const W>(), rows_of<T>(dx),
-                       static_cast<float*>(call.scratch), dx.rows(), static_cast<int>(dx.cols()),
-                       1.0f / static_cast<float>(dx.cols()), group, found);
-  };
-  call.has_input(1) ? launch_with(std::true_type()) : launch_with(std::false_type());
-}
-
 template <typename T, typename W, bool finds>
 void launch_any(const KernelCall& call, Spread spread, unsigned* found) {
   const View& dx = call.outputs[0];
@@ -303,6 +287,25 @@ void launch_any(const KernelCall& call, Spread spread, unsigned* found) {
          call.inputs[4].as<const W>(), rows_of<T>(dx), static_cast<float*>(call.scratch), dx.rows(),
          static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), spread.packs,
          group_tokens(dx), found);
+}
+
+template <typename T, typename W, int kThreads, int kPacks, int kRows, bool finds>
+void launch_aligned(const KernelCall& call, Spread spread, unsigned* found) {
+  const View& dx = call.outputs[0];
+  const int group = group_tokens(dx);
+  const unsigned threads = spread.warps * 32;
+  const auto launch_with = [&](auto has_dh) {
+    const int bytes = Ring<T, kThreads, kPacks, kRows, has_dh>::bytes(group / kRows, threads);
+    if (bytes > most_memory_of_block()) return launch_any<T, W, finds>(call, spread, found);
+    launch_with_memory(call, num_groups(dx), threads, bytes,
+                       backward<T, W, kThreads, kPacks, kRows, has_dh, finds>,
+                       rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
+                       rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
+                       call.inputs[4].as<const W>(), rows_of<T>(dx),
+                       static_cast<float*>(call.scratch), dx.rows(), static_cast<int>(dx.cols()),
+                       1.0f / static_cast<float>(dx.cols()), group, found);
+  };
+  call.has_input(1) ? launch_with(std::true_type()) : launch_with(std::false_type());
 }
 
 template <typename T, typename W, bool finds>
@@ -316,10 +319,10 @@ void run_finding(const KernelCall& call, unsigned* found) {
       spread.packs > 2 || (threads > 512 && sizeof(W) > sizeof(T))) {
     return launch_any<T, W, finds>(call, spread, found);
   }
-  if (spread.packs == 1) return launch_aligned<T, W, 256, 1, 2, finds>(call, threads, found);
-  if (threads <= 256) return launch_aligned<T, W, 256, 2, 1, finds>(call, threads, found);
-  if (threads <= 512) return launch_aligned<T, W, 512, 2, 1, finds>(call, threads, found);
-  launch_aligned<T, W, 1024, 2, 1, finds>(call, threads, found);
+  if (spread.packs == 1) return launch_aligned<T, W, 256, 1, 2, finds>(call, spread, found);
+  if (threads <= 256) return launch_aligned<T, W, 256, 2, 1, finds>(call, spread, found);
+  if (threads <= 512) return launch_aligned<T, W, 512, 2, 1, finds>(call, spread, found);
+  launch_aligned<T, W, 1024, 2, 1, finds>(call, spread, found);
 }
 
 template <typename T, typename W>
@@ -332,7 +335,7 @@ void run_as(const KernelCall& call) {
   run_finding<T, W, false>(call, nullptr);
 }
 
-// In one launch for up to 2,048 groups.
+// In one launch for up to 2,048 groups, or 512 where columns are no packs.
 template <int n>
 void add_all_groups(const KernelCall& call) {
   const int cols = static_cast<int>(call.outputs[0].cols());

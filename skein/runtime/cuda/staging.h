@@ -1,9 +1,10 @@
 // Pinned host memory that uploads pass through: a ring, so that the host goes on while earlier
 // copies wait for their turn on the device.
 //
-// Cost     one copy within the host an upload; waits only when the ring is full of copies that the
-//          device has not made yet. With memory ahead, a stream of its own fills that while the
-//          caller's stream is still busy; in its turn only a copy within the device is left
+// Cost     one copy within the host an upload, of large ones by all OpenMP threads; waits only when
+//          the ring is full of copies that the device has not made yet. With memory ahead, a stream
+//          of its own fills that while the caller's stream is still busy; in its turn only a copy
+//          within the device is left
 // Threads  one
 #pragma once
 

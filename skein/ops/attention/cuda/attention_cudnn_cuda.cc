@@ -160,27 +160,28 @@ class Cudnn {
   std::map<std::vector<int64_t>, std::unique_ptr<fe::graph::Graph>> plans_;  // null: does not work
 };
 
-// Of few tiles of 128 queries, 0.5B has 128, our kernels are faster on Hopper; of many, as 7B has,
-// cuDNN is (docs/gpu.md).
+// On Hopper our backward of few tiles of 128 queries is faster; forward, and backward of many, are
+// cuDNN's (docs/gpu.md).
 constexpr int64_t kFewTiles = 256;
 
-bool is_preferred(DType dtype, const Problem& problem) {
+bool is_preferred(DType dtype, const Problem& problem, bool backward) {
   if (wanted_way() != Way::kFastest) return wanted_way() == Way::kCudnn;
+  if (!backward || !problem.repeatable) return true;
   const int64_t tiles =
       int64_t{problem.num_sequences} * problem.heads * problem.num_query_blocks(2 * kBlock);
-  return !problem.repeatable || tiles > kFewTiles || !is_for_warpgroups(dtype, problem);
+  return tiles > kFewTiles || !is_for_warpgroups(dtype, problem);
 }
 
 // Decides by shapes and strides. Sequences of one token are not for cuDNN, which has no backward
 // for them, and of which 9.26 and 9.27 leave out part of lse.
-bool is_for_cudnn(DType dtype, const Problem& problem) {
+bool is_for_cudnn(DType dtype, const Problem& problem, bool backward) {
   bool aligned = true;
   for (int i = 0; i < kNumOperands; ++i) {
     const auto operand = static_cast<Operand>(i);
     aligned = aligned && (operand == kLse || rows_of(problem, operand).stride % kPack == 0);
   }
-  return is_preferred(dtype, problem) && dtype == DType::kBF16 && problem.parts == 1 && aligned &&
-         problem.sequence_length > 1 && problem.head_dim % kHeadDimMultiple == 0;
+  return is_preferred(dtype, problem, backward) && dtype == DType::kBF16 && problem.parts == 1 &&
+         aligned && problem.sequence_length > 1 && problem.head_dim % kHeadDimMultiple == 0;
 }
 
 // Whole sequences only while the memory for all pairs is affordable: it grows with the square of
@@ -237,13 +238,13 @@ struct Placement {
 }  // namespace
 
 int64_t cudnn_scratch_bytes(DType dtype, const Problem& problem, bool backward) {
-  if (!is_for_cudnn(dtype, problem)) return 0;
+  if (!is_for_cudnn(dtype, problem, backward)) return 0;
   return Placement(affordable(problem, backward), backward, nullptr).bytes() + kAlignment;
 }
 
 std::optional<Problem> start_cudnn(const KernelCall& call, const Problem& wanted, bool backward,
                                    void* scratch) {
-  if (!is_for_cudnn(call.outputs[0].dtype, wanted)) return wanted;
+  if (!is_for_cudnn(call.outputs[0].dtype, wanted, backward)) return wanted;
   const Problem problem = affordable(wanted, backward);
   if (!are_heads_packable(kPack, sizeof(bfloat16), problem)) return problem;
   Cudnn* const cudnn = Cudnn::get();
