@@ -27,7 +27,8 @@ std::string_view nearest_name(std::string_view name, std::span<const std::string
   constexpr size_t kLongestName = 64;  // longer names are not typing mistakes
   if (name.size() > kLongestName) return {};
   std::string_view nearest;
-  int nearest_distance = std::max(2, static_cast<int>(name.size()) / 3) + 1;
+  const int most = std::max(name.size() > 3 ? 2 : 1, static_cast<int>(name.size()) / 3);
+  int nearest_distance = most + 1;
   for (const std::string_view candidate : candidates) {
     const int distance = edit_distance(name, candidate);
     if (distance < nearest_distance && distance < static_cast<int>(candidate.size())) {

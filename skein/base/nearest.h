@@ -11,7 +11,7 @@ namespace skein {
 int edit_distance(std::string_view a, std::string_view b);
 
 // The candidate nearest to `name`, the first of equals; "" where none is within a third of the
-// name's length (at least two edits).
+// name's length (at least two edits, or one of a name of up to three letters).
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> candidates);
 
 }  // namespace skein

@@ -33,10 +33,21 @@ Names key_names(std::string_view section) {
   return names;
 }
 
+// Whether `name` is the first letters of the key's words, as lr is of learning_rate.
+bool abbreviates(std::string_view name, std::string_view key) {
+  std::string letters;
+  for (size_t i = 0; i < key.size(); ++i) {
+    if (i == 0 || key[i - 1] == '_') letters += key[i];
+  }
+  return letters.size() > 1 && name == letters;
+}
+
 // "did you mean ...?", or the list of keys where none is near.
 std::string suggest_key(std::string_view section, std::string_view key) {
   const Names own = key_names(section);
-  const std::string_view nearest = nearest_name(key, own);
+  const auto meant = std::find_if(own.begin(), own.end(),
+                                  [&](std::string_view one) { return abbreviates(key, one); });
+  const std::string_view nearest = meant != own.end() ? *meant : nearest_name(key, own);
   if (!nearest.empty()) return fmt::format("did you mean {}?", nearest);
   std::string_view best_section, best;
   for (const std::string_view other : section_names()) {

@@ -131,6 +131,8 @@ TEST(Config, RefusesNumbersThatAreNotFinite) {
 TEST(Config, SuggestsTheNearestName) {
   EXPECT_EQ(error_of("[optimizer]\n\nlearnin_rate = 1\n"),
             "demo.toml:3: unknown key learnin_rate in [optimizer]: did you mean learning_rate?");
+  EXPECT_EQ(error_of("[optimizer]\nlr = 1\n"),
+            "demo.toml:2: unknown key lr in [optimizer]: did you mean learning_rate?");
   EXPECT_EQ(error_of("[run]\nsequence_len = 1\n"),
             "demo.toml:2: unknown key sequence_len in [run]: did you mean sequence_length in "
             "[data]?");
