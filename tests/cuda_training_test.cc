@@ -181,7 +181,7 @@ TEST(CudaRun, AnErrorBehindTheHostSaysWhereAndLosesNothing) {
     EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
     return outcome.err;
   };
-  EXPECT_THAT(error_of("700", {}),
+  EXPECT_THAT(error_of("400", {}),
               testing::ContainsRegex("cudaErrorIllegalAddress\\) in step [0-9]+, in ops [0-9]+ to "
                                      "[0-9]+ of program '[a-z]+', \\[[a-z_]+\\] .*: run again with "
                                      "device.check_ops = true"));
