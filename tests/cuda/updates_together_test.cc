@@ -1,11 +1,12 @@
 // Many parameters' AdamW in one launch against each by itself.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <cmath>
 #include <memory>
 #include <vector>
 
 #include "skein/ops/adamw/adamw.h"
+#include "tests/cuda/device_matrix.h"
 #include "tests/ops/op_harness.h"
 
 namespace skein {
@@ -13,35 +14,23 @@ namespace {
 
 using namespace op_test;
 
-class Memory {
- public:
-  Memory(DType dtype, int64_t count, int64_t offset, uint32_t stream)
-      : bytes_((count + offset) * size_of(dtype)),
-        data_(static_cast<char*>(test_device().allocate(bytes_))),
-        view_(View::contiguous(data_ + offset * size_of(dtype), dtype, Shape{count})) {
-    std::memset(data_, 0, static_cast<size_t>(bytes_));
-    Tensor values = random_tensor(dtype, {count}, stream, 0.1);
-    for (double& value : values.values) value = round_to(dtype, std::abs(value));
-    GraphRun::fill(view_, values.values);
-  }
-  ~Memory() { test_device().release(data_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  const View& view() const { return view_; }
-  std::vector<double> values() const { return GraphRun::values_of(view_); }
-
- private:
-  int64_t bytes_;
-  char* data_;
-  View view_;
-};
+// A row of small positive numbers, as second moments are, `offset` elements behind an address that
+// packs have.
+std::unique_ptr<DeviceMatrix> positive_row(DType dtype, int64_t count, int64_t offset,
+                                           uint32_t stream) {
+  auto row = std::make_unique<DeviceMatrix>(dtype, 1, count, offset, 0, stream);
+  std::vector<double> values = row->values();
+  for (double& value : values) value = 0.1 * std::abs(value);
+  GraphRun::fill(row->view(), values);
+  return row;
+}
 
 // Parameters of many sizes: of two dtypes, some at addresses that packs do not have.
 struct Parameters {
   explicit Parameters(DType moments) {
-    scalars.push_back(std::make_unique<Memory>(DType::kF32, 1, 0, 1));
-    scalars.push_back(std::make_unique<Memory>(DType::kF32, 1, 0, 2));
-    scalars.push_back(std::make_unique<Memory>(DType::kI32, 1, 0, 3));
+    scalars.push_back(positive_row(DType::kF32, 1, 0, 1));
+    scalars.push_back(positive_row(DType::kF32, 1, 0, 2));
+    scalars.push_back(positive_row(DType::kI32, 1, 0, 3));
     *scalars[2]->view().as<int32_t>() = 7;
     for (int i = 0; i < 300; ++i) {
       const int64_t count = i == 17 ? 40'000 : 1 + i * 37 % 500 * (i % 3 == 0 ? 16 : 1);
@@ -55,7 +44,7 @@ struct Parameters {
                                 {"stream", int64_t{100} + i}}};
       for (const DType dtype : {weight, DType::kF32, moments, moments}) {
         const auto stream = static_cast<uint32_t>(10 + memory.size());
-        memory.push_back(std::make_unique<Memory>(dtype, count, i % 7 == 0 ? 1 : 0, stream));
+        memory.push_back(positive_row(dtype, count, i % 7 == 0 ? 1 : 0, stream));
         call.inputs.push_back(memory.back()->view());
         call.outputs.push_back(memory.back()->view());
       }
@@ -72,7 +61,7 @@ struct Parameters {
     return values;
   }
 
-  std::vector<std::unique_ptr<Memory>> scalars, memory;
+  std::vector<std::unique_ptr<DeviceMatrix>> scalars, memory;
   std::vector<KernelCall> calls;
 };
 
