@@ -15,4 +15,12 @@ inline void check(cudaError_t error, const char* what) {
        cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
+// Of the current device.
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&value, attribute, device), "an attribute of the GPU");
+  return value;
+}
+
 }  // namespace skein::cuda

@@ -1,6 +1,6 @@
 // Starting kernels so that one is ready when the one ahead of it on the stream ends ("programmatic
-// dependent launch"): its blocks begin meanwhile, and wait. With kernels of some microseconds, as
-// small models have, that is a tenth of their time.
+// dependent launch"): its blocks begin meanwhile, and wait. That hides part of a launch, which
+// counts where kernels take some microseconds, as of small models (docs/gpu.md, "Measured").
 //
 // Rule    every thread of a kernel that is started here calls wait_for_previous_kernel(), first of
 //         all unless it says why: before it nothing may be read or written that another kernel

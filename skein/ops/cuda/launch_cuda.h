@@ -50,20 +50,12 @@ inline unsigned blocks_for(int64_t count, int64_t each) {
 // Blocks that run at the same time where a multiprocessor holds `each`: a grid for kernels that
 // loop.
 inline unsigned resident_blocks(int each) {
-  int device = 0, multiprocessors = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
-        "the number of multiprocessors");
-  return static_cast<unsigned>(multiprocessors * each);
+  return static_cast<unsigned>(device_attribute(cudaDevAttrMultiProcessorCount) * each);
 }
 
 // Bytes of shared memory that a launch may ask for: 227 KB on Hopper, 99 on some others.
 inline int most_memory_of_block() {
-  int device = 0, bytes = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-        "the shared memory of a block");
-  return bytes;
+  return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
 }
 
 // Threads of blocks that cover `count` side by side, one each: whole warps, at most `most`.

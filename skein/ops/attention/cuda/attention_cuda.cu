@@ -185,13 +185,8 @@ Way wanted_way() {
 }
 
 int compute_capability() {
-  int device = 0, major = 0, minor = 0;
-  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-  cuda::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-              "the compute capability");
-  cuda::check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
-              "the compute capability");
-  return 10 * major + minor;
+  return 10 * cuda::device_attribute(cudaDevAttrComputeCapabilityMajor) +
+         cuda::device_attribute(cudaDevAttrComputeCapabilityMinor);
 }
 
 void pack_lse(const KernelCall& call, const Problem& problem, float* packed) {
