@@ -26,7 +26,7 @@ if(CMAKE_CUDA_COMPILER AND NOT SKEIN_CUDA STREQUAL "OFF")  # it stays in the cac
   list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES /usr/include)  # as -isystem it hides math.h
   find_package(CUDAToolkit REQUIRED)
   if(CCACHE)
-    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${SKEIN_CCACHE})
   endif()
   message(STATUS "CUDA ${CMAKE_CUDA_COMPILER_VERSION}, for sm_${SKEIN_CUDA_ARCHITECTURES}")
 else()

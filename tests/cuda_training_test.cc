@@ -2,6 +2,7 @@
 // device, or with SKEIN_TEST_PROGRAM=build/skein on a GPU.
 #include <gmock/gmock.h>
 
+#include "tests/places.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -14,7 +15,7 @@ const TinyJob& job() {
 
 std::string cuda_program() {
   const char* given = std::getenv("SKEIN_TEST_PROGRAM");
-  return given != nullptr ? given : fs::path(SKEIN_BINARY).parent_path() / "skein_on_emulated_cuda";
+  return given != nullptr ? given : fs::path(kProgram).parent_path() / "skein_on_emulated_cuda";
 }
 
 void must(const Outcome& outcome, const std::string& name) {
@@ -24,7 +25,7 @@ void must(const Outcome& outcome, const std::string& name) {
 void train_on_cpu(const std::string& name, const Overrides& overrides) {
   const Arguments arguments =
       job().arguments("train", name, overrides + Overrides{"device.kind=cpu"});
-  must(SkeinProcess(arguments, SkeinProcess::kNoFileLimit, SKEIN_BINARY).wait(600), name);
+  must(SkeinProcess(arguments, SkeinProcess::kNoFileLimit, kProgram).wait(600), name);
 }
 
 Arguments cuda_arguments(const std::string& name, const Overrides& overrides) {
@@ -221,7 +222,7 @@ TEST(CudaRun, SaysWhatIsMissing) {
 
 // Llama 2 7B with nothing computed again, 4,096 tokens.
 TEST(CudaPlan, SevenBillionWeightsFitOneGpu) {
-  const std::string configs = std::string(SKEIN_SOURCE_DIR) + "/configs";
+  const std::string configs = std::string(kSourceFolder) + "/configs";
   const Outcome outcome =
       SkeinProcess({"plan", configs + "/llama2-7b-h200.toml", "--hardware",
                     configs + "/hardware/h200-8x.toml", "--json", "--set",

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/places.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -58,10 +59,10 @@ TEST_F(DataCommands, ReportsReplaceNothingButReports) {
     const std::string before = read_file(name);
     for (const Arguments& arguments :
          {Arguments{"data", "clean", "--out", path("c.arrow"), "--report", name, path("a.jsonl")},
-          Arguments{"plan", SKEIN_SOURCE_DIR "/configs/llama2-7b-trn1-4096.toml", "--calibrate",
-                    name},
-          Arguments{"plan", SKEIN_SOURCE_DIR "/configs/llama2-7b-trn1-4096.toml", "--timeline",
-                    name}}) {
+          Arguments{"plan", std::string(kSourceFolder) + "/configs/llama2-7b-trn1-4096.toml",
+                    "--calibrate", name},
+          Arguments{"plan", std::string(kSourceFolder) + "/configs/llama2-7b-trn1-4096.toml",
+                    "--timeline", name}}) {
       const Outcome refused = run_skein(arguments);
       EXPECT_EQ(refused.exit_code, 2);
       EXPECT_THAT(refused.err, HasSubstr("exists, and is not what an earlier one wrote"));

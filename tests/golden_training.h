@@ -9,12 +9,13 @@
 #include "skein/base/json.h"
 #include "skein/compile/step_programs.h"
 #include "skein/data/batch.h"
+#include "tests/places.h"
 
 namespace skein {
 
 inline fs::path goldens() {
   const char* elsewhere = std::getenv("SKEIN_TEST_GOLDENS");
-  return elsewhere ? fs::path(elsewhere) : fs::path(SKEIN_SOURCE_DIR) / "tests/goldens";
+  return elsewhere ? fs::path(elsewhere) : fs::path(kSourceFolder) / "tests/goldens";
 }
 inline const fs::path kGoldens = goldens();
 

@@ -3,6 +3,7 @@
 #include "skein/checkpoint/hugging_face.h"
 
 #include "skein/checkpoint/safetensors.h"
+#include "tests/places.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -97,7 +98,7 @@ TEST_P(Export, TokenizerFilesAreMadeOfTheModelThatTrainingUsed) {
   exported();
   // Another model in the copy's place is not taken: the one that trained is known by its content.
   const fs::path unigram =
-      fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/tokenizer/unigram/tokenizer.model";
+      fs::path(kSourceFolder) / "skein/data/testdata/tokenizer/unigram/tokenizer.model";
   fs::copy_file(unigram, kept / "tokenizer.model", fs::copy_options::overwrite_existing);
   exported();
   // One whose ids transformers cannot give is refused, and can be left out.
@@ -167,7 +168,7 @@ std::string generate(const fs::path& model, const Arguments& options) {
 
 // A tokenizer.json, in a folder and as a file of another name, goes through a run to its export.
 TEST(ByteLevelTokenizers, GoThroughARun) {
-  const fs::path folder = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/byte_level/llama3";
+  const fs::path folder = fs::path(kSourceFolder) / "skein/data/testdata/byte_level/llama3";
   const fs::path lone = job().folder / "llama3.json";
   fs::copy_file(folder / "tokenizer.json", lone);
   for (const fs::path& tokenizer : {folder, lone}) {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "tests/parallel_job.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -160,7 +161,7 @@ TEST(ParallelBadInput, RankWithAnotherConfiguration) {
 
 TEST(ParallelBadInput, RankWithAnotherProgram) {
   const fs::path other = job().folder / "skein";
-  fs::copy_file(SKEIN_BINARY, other);
+  fs::copy_file(kProgram, other);
   std::ofstream(other, std::ios::app) << "x";
   const Words words = {"rank 1 of 2", "program is", "the same program and configuration"};
   const auto first = start_rank(0, 2, "rebuilt");

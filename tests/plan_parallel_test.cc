@@ -1,5 +1,6 @@
 // Plans of several ranks: the bytes of every arena and what goes over the wire are what training
 // allocates and sends, to the byte; large meshes are planned within moments.
+#include "tests/places.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -105,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 Arguments large(const std::string& config, int ranks) {
-  const fs::path configs = fs::path(SKEIN_SOURCE_DIR) / "configs";
+  const fs::path configs = fs::path(kSourceFolder) / "configs";
   const std::string model = config.substr(0, std::string("llama2-70b").size());
   return {"plan",       (configs / (config + ".toml")).string(),
           "--set",      "model.hf_config=" + (configs / "models" / (model + ".json")).string(),
@@ -129,7 +130,7 @@ TEST(PlanLarge, FourThousandRanksWithinTenSeconds) {
 
 // The original's runs on the machines that they ran on.
 TEST(PlanLarge, ShippedRunsFitTheirMachines) {
-  const fs::path configs = fs::path(SKEIN_SOURCE_DIR) / "configs";
+  const fs::path configs = fs::path(kSourceFolder) / "configs";
   struct Case {
     const char *config, *model;
     int ranks;

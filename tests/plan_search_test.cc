@@ -1,5 +1,6 @@
 // `skein plan --search` and `--calibrate`, as a user runs them.
 #include "skein/schedule/hardware.h"
+#include "tests/places.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -17,9 +18,7 @@ OrderedJson json_of(const std::vector<std::string>& overrides, const Arguments& 
   return OrderedJson::parse(TinyJob::must(arguments).out);
 }
 
-std::string h100() {
-  return (fs::path(SKEIN_SOURCE_DIR) / "configs/hardware/h100-8x.toml").string();
-}
+std::string h100() { return (fs::path(kSourceFolder) / "configs/hardware/h100-8x.toml").string(); }
 
 TEST(PlanSearch, ListsLayoutsThatFitTheBestFirstAndAgreesWithThePlanOfEach) {
   const std::vector<std::string> model = {"model.num_hidden_layers=4", "batch.global_sequences=32"};

@@ -2,6 +2,7 @@
 // memory; and a plan of a large model within moments.
 #include "skein/base/units.h"
 #include "skein/config/config.h"
+#include "tests/places.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -188,7 +189,7 @@ Outcome run_in_root(const Arguments& arguments) {
 }
 
 TEST(Plan, EveryShippedConfigurationIsPlannedFromAnywhere) {
-  const fs::path configs = fs::path(SKEIN_SOURCE_DIR) / "configs";
+  const fs::path configs = fs::path(kSourceFolder) / "configs";
   int count = 0;
   for (const auto& entry : fs::directory_iterator(configs)) {
     if (entry.path().extension() != ".toml") continue;
@@ -226,7 +227,7 @@ TEST(Plan, NeedsNoTokenizerWhereTheModelGivesItsVocabulary) {
 
 TEST(Plan, Llama2Of70BillionWithinTwoSeconds) {
   const fs::path config = job().folder / "llama2_70b.toml";
-  std::ofstream(config) << "[model]\nhf_config = \"" << SKEIN_SOURCE_DIR
+  std::ofstream(config) << "[model]\nhf_config = \"" << kSourceFolder
                         << "/configs/models/llama2-70b.json\"\n[data]\nsequence_length = 4096\n"
                            "[batch]\nglobal_sequences = 1024\n";
   double best_seconds = 1e9;

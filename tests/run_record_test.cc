@@ -6,6 +6,7 @@
 
 #include "skein/checkpoint/checkpoint_reader.h"
 #include "tests/parallel_job.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -211,7 +212,7 @@ TEST(RunRecord, ATerminalThatIsClosedSavesAndExitsWith75) {
     const std::string slave = ptsname(master);
     const Arguments arguments = job().arguments(
         "train", name, small(100'000) + Overrides{fmt::format("launch.workers={}", workers)});
-    std::vector<const char*> argv = {SKEIN_BINARY};
+    std::vector<const char*> argv = {kProgram};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     argv.push_back(nullptr);
     const pid_t pid = fork();

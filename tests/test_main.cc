@@ -1,7 +1,11 @@
 // The main function of test programs.
 #include <gtest/gtest.h>
 
+#include "tests/places.h"
 #include "tests/test_home.h"
+
+const char* const skein::kSourceFolder = SKEIN_SOURCE_DIR;
+const char* const skein::kProgram = SKEIN_BINARY;
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

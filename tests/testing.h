@@ -22,6 +22,7 @@
 
 #include "skein/base/file.h"
 #include "skein/base/json.h"
+#include "tests/places.h"
 #include "tests/temp_folder.h"
 
 namespace skein {
@@ -58,7 +59,7 @@ struct Outcome {
 // The program under test: build/skein, or another build of it.
 inline std::string default_program() {
   const char* other = std::getenv("SKEIN_TEST_PROGRAM");
-  return other == nullptr ? SKEIN_BINARY : other;
+  return other == nullptr ? kProgram : other;
 }
 
 // A running skein. Standard output and error go to files, so that it never waits for a reader.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "skein/base/error.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -110,7 +111,7 @@ TEST(RunLength, WarnsOfASchedulesThatCanHardlyBeMeant) {
 
 // The original runs of these models: 2,000 steps of warm-up, a decay over 480,000, 500,000 in all.
 TEST(ShippedConfigurations, AreTheOriginalRuns) {
-  const std::string folder = SKEIN_SOURCE_DIR "/configs/";
+  const std::string folder = std::string(kSourceFolder) + "/configs/";
   struct Case {
     const char* file;
     const char* recompute;

@@ -12,6 +12,7 @@
 #include "skein/base/file.h"
 #include "skein/base/nearest.h"
 #include "skein/config/config_fields.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -329,7 +330,7 @@ TEST(Config, InitFromNamesTheModel) {
 }
 
 TEST(Config, DocumentationHoldsTheReference) {
-  const fs::path page = fs::path(SKEIN_SOURCE_DIR) / "docs/configuration.md";
+  const fs::path page = fs::path(kSourceFolder) / "docs/configuration.md";
   const std::string text = read_file(page);
   const std::string begin = "<!-- reference: begin -->\n\n", end = "\n<!-- reference: end -->";
   const size_t from = text.find(begin), to = text.find(end);

@@ -9,6 +9,7 @@
 #include "skein/base/error.h"
 #include "skein/data/tokenizer.h"
 #include "tests/error_of.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using test::error_of;
 using testing::HasSubstr;
 
-const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/byte_level";
+const fs::path kGoldens = fs::path(kSourceFolder) / "skein/data/testdata/byte_level";
 
 std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<int32_t> ids;

@@ -5,6 +5,7 @@
 #include "skein/data/corpus_writer.h"
 #include "skein/data/tokenizer.h"
 #include "tests/error_of.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -47,7 +48,7 @@ class ByteLevelTraining : public testing::Test {
 // testdata/byte_level/learnt.json: scripts/goldens/train_merges.py.
 TEST_F(ByteLevelTraining, LearnsWhatTokenizersLearns) {
   const Json golden = Json::parse(
-      read_file(fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/byte_level/learnt.json"));
+      read_file(fs::path(kSourceFolder) / "skein/data/testdata/byte_level/learnt.json"));
   const Corpus text = corpus(golden["documents"].get<std::vector<std::string>>());
   for (const auto& [name, pattern] :
        {std::pair("gpt2", Pattern::kGpt2), std::pair("llama3", Pattern::kLlama3),

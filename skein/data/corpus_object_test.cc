@@ -22,6 +22,7 @@
 #include "skein/data/lane_testing.h"
 #include "skein/data/packer.h"
 #include "tests/error_of.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -30,7 +31,7 @@ using test::error_of;
 using testing::HasSubstr;
 
 constexpr int64_t kPage = ObjectCache::kPageBytes;
-const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/corpus";
+const fs::path kGoldens = fs::path(kSourceFolder) / "skein/data/testdata/corpus";
 
 struct Requests {
   std::atomic<int64_t> count = 0, bytes = 0;

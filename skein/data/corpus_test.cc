@@ -18,13 +18,14 @@
 #include "skein/data/blocks.h"
 #include "skein/data/corpus_writer.h"
 #include "tests/error_of.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
 
 using Documents = std::vector<std::string>;
 
-const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/corpus";
+const fs::path kGoldens = fs::path(kSourceFolder) / "skein/data/testdata/corpus";
 const Documents kGoldenDocuments = {"first document", "", "zweites Dokument: äöü €", "line\nbreak",
                                     [] {
                                       std::string text;

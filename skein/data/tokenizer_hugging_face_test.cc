@@ -9,6 +9,7 @@
 #include "skein/base/hash.h"
 #include "skein/base/json.h"
 #include "skein/data/tokenizer.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/tokenizer";
+const fs::path kGoldens = fs::path(kSourceFolder) / "skein/data/testdata/tokenizer";
 
 SentencePieceModel golden(const char* name) {
   const fs::path path = kGoldens / name / "tokenizer.model";

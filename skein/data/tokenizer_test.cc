@@ -16,13 +16,14 @@
 #include "skein/data/tokenizer_model.h"
 #include "skein/data/tokenizer_train.h"
 #include "tests/error_of.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
 
 using test::error_of;
 
-const fs::path kGoldens = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/tokenizer";
+const fs::path kGoldens = fs::path(kSourceFolder) / "skein/data/testdata/tokenizer";
 
 fs::path new_folder(const std::string& name) {
   const fs::path folder = fs::path(testing::TempDir()) / fmt::format("{}-{}", name, ::getpid());
@@ -65,7 +66,7 @@ class SentencePieceItself : public testing::TestWithParam<const char*> {
 
 TEST_P(SentencePieceItself, EncodesAlike) {
   const auto tokenizer = Tokenizer::load(kGoldens / GetParam());
-  const std::string license = read_file(fs::path(SKEIN_SOURCE_DIR) / "LICENSE");
+  const std::string license = read_file(fs::path(kSourceFolder) / "LICENSE");
   const std::vector<std::string> words = {
       " ",    "  ",      "\n",           "\t",     "or",     " the",
       "ti",   "▁",       "▁▁",           "漢",     "é",      "7",
@@ -104,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Models, SentencePieceItself,
 
 TEST(Tokenizer, LongTextsTakeTimeInProportion) {
   const auto tokenizer = Tokenizer::load(kGoldens / "llama");
-  const std::string license = read_file(fs::path(SKEIN_SOURCE_DIR) / "LICENSE");
+  const std::string license = read_file(fs::path(kSourceFolder) / "LICENSE");
   std::string text;
   while (text.size() < (2u << 20)) text += license;
   std::vector<int32_t> ids;

@@ -7,6 +7,7 @@
 
 #include "skein/base/file.h"
 #include "skein/model/llama/llama.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -17,7 +18,7 @@ int64_t ulps_between(float a, float b) {
 
 // The goldens are transformers' own tables, written by scripts/goldens/decoders.py.
 TEST(Rope, InverseFrequenciesAreThoseOfTransformers) {
-  const std::string path = fs::path(SKEIN_SOURCE_DIR) / "tests/goldens/llama/rope.json";
+  const std::string path = fs::path(kSourceFolder) / "tests/goldens/llama/rope.json";
   const Json cases = read_json(path);
   ASSERT_GT(cases.size(), 10u);
   int64_t total = 0, different = 0;

@@ -7,6 +7,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/json.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -55,7 +56,7 @@ TEST(LearningRate, RefusesAStepBeforeTheFirst) {
 
 TEST(LearningRate, EqualsTorchAndTransformers) {
   const auto golden =
-      std::filesystem::path(SKEIN_SOURCE_DIR) / "skein/optim/testdata/learning_rate.json";
+      std::filesystem::path(kSourceFolder) / "skein/optim/testdata/learning_rate.json";
   int num_rates = 0;
   for (const Json& row : read_json(golden.string())) {
     const LearningRateSchedule schedule{

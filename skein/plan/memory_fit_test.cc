@@ -6,6 +6,7 @@
 
 #include "skein/base/error.h"
 #include "skein/plan/memory_text.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -60,7 +61,7 @@ std::string llama3_8b(int64_t micro_sequences) {
   return fmt::format(
       "[model]\nhf_config = \"{}/configs/models/llama3-8b.json\"\n[data]\nsequence_length = 512\n"
       "[batch]\nglobal_sequences = 8\nmicro_sequences = {}\n",
-      SKEIN_SOURCE_DIR, micro_sequences);
+      kSourceFolder, micro_sequences);
 }
 
 // Plans the configuration with the settings of a change, as a user would apply them.

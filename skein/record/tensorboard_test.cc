@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -35,7 +36,7 @@ TEST(TensorBoard, Crc32cOfKnownBytes) {
 }
 
 TEST(TensorBoard, EqualsTheFileOfTensorBoardsOwnWriter) {
-  const fs::path golden = fs::path(SKEIN_SOURCE_DIR) / "skein/record/testdata/tensorboard.tfevents";
+  const fs::path golden = fs::path(kSourceFolder) / "skein/record/testdata/tensorboard.tfevents";
   const Scalar scalars[] = {{"loss", 10.825f},
                             {"grad_norm", 0.0f},
                             {"model_flops_utilization", std::numeric_limits<float>::infinity()}};

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "skein/base/error.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -68,7 +69,8 @@ TEST(Hardware, TextReadsBackToTheSameBits) {
 
 TEST(Hardware, TheShippedDescriptionsRead) {
   int count = 0;
-  for (const auto& entry : fs::directory_iterator(SKEIN_SOURCE_DIR "/configs/hardware")) {
+  for (const auto& entry :
+       fs::directory_iterator(std::string(kSourceFolder) + "/configs/hardware")) {
     const Hardware h = load_hardware(entry.path());
     EXPECT_EQ(parse_hardware(hardware_text(h), "again"), h);
     EXPECT_GT(h.inter_node.bytes_per_s, 0) << entry.path();
@@ -76,10 +78,12 @@ TEST(Hardware, TheShippedDescriptionsRead) {
     ++count;
   }
   EXPECT_GE(count, 3);
-  const Hardware trn1 = load_hardware(SKEIN_SOURCE_DIR "/configs/hardware/trn1-32xlarge.toml");
+  const Hardware trn1 =
+      load_hardware(std::string(kSourceFolder) + "/configs/hardware/trn1-32xlarge.toml");
   EXPECT_DOUBLE_EQ(trn1.bf16.peak_flops_per_s * static_cast<double>(trn1.devices_per_node),
                    3040e12);
-  const Hardware h200 = load_hardware(SKEIN_SOURCE_DIR "/configs/hardware/h200-8x.toml");
+  const Hardware h200 =
+      load_hardware(std::string(kSourceFolder) + "/configs/hardware/h200-8x.toml");
   EXPECT_EQ(h200.memory_bytes, 141000000000);
   EXPECT_EQ(h200.matmul(DType::kBF16), h200.bf16);
   EXPECT_EQ(h200.matmul(DType::kF32), h200.f32);

@@ -13,12 +13,13 @@
 #include "skein/data/corpus.h"
 #include "skein/prepare/ingest.h"
 #include "tests/error_of.h"
+#include "tests/places.h"
 
 namespace skein {
 
 using Documents = std::vector<std::string>;
 
-const fs::path kCorpusGoldens = fs::path(SKEIN_SOURCE_DIR) / "skein/data/testdata/corpus";
+const fs::path kCorpusGoldens = fs::path(kSourceFolder) / "skein/data/testdata/corpus";
 
 class Ingest : public testing::Test {
  protected:

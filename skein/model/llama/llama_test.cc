@@ -5,11 +5,12 @@
 
 #include "skein/base/file.h"
 #include "skein/model/decoder.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
 
-const fs::path kSource = SKEIN_SOURCE_DIR;
+const fs::path kSource = kSourceFolder;
 
 Json small() {
   return {{"hidden_size", 48},        {"num_hidden_layers", 2},  {"num_attention_heads", 6},

@@ -9,6 +9,7 @@
 #include "skein/base/file.h"
 #include "skein/base/hash.h"
 #include "skein/base/json.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -37,7 +38,7 @@ std::string hash_of(std::string_view text) { return xxh3_128_hex(std::as_bytes(s
 // testdata/clean/decisions.json: scripts/goldens/clean.py.
 TEST(DocumentJudge, DecidesAsDatatrove) {
   const Json goldens = Json::parse(
-      read_file(fs::path(SKEIN_SOURCE_DIR) / "skein/prepare/testdata/clean/decisions.json"));
+      read_file(fs::path(kSourceFolder) / "skein/prepare/testdata/clean/decisions.json"));
   std::set<std::string> rules_seen;
   for (const auto& [question, settings] : questions()) {
     DocumentJudge judge(rules_of(settings));

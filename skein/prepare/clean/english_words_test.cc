@@ -7,6 +7,7 @@
 #include "skein/prepare/clean/document_words.h"
 #include "skein/prepare/clean/english_exceptions.h"
 #include "skein/prepare/clean/web_address.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -23,8 +24,8 @@ std::vector<std::string> words_of(std::string_view text) {
 
 // testdata/clean/words.json: scripts/goldens/clean.py.
 TEST(EnglishWords, AndSentencesAreThoseOfSpacy) {
-  const Json goldens = Json::parse(
-      read_file(fs::path(SKEIN_SOURCE_DIR) / "skein/prepare/testdata/clean/words.json"));
+  const Json goldens =
+      Json::parse(read_file(fs::path(kSourceFolder) / "skein/prepare/testdata/clean/words.json"));
   ASSERT_GT(goldens.size(), 100u);
   for (const Json& golden : goldens) {
     const auto text = golden["text"].get<std::string>();

@@ -5,12 +5,13 @@
 #include "skein/base/file.h"
 #include "skein/base/json.h"
 #include "skein/prepare/clean/personal_data.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
 
 Json goldens(const char* name) {
-  return Json::parse(read_file(fs::path(SKEIN_SOURCE_DIR) / "skein/prepare/testdata/clean" / name));
+  return Json::parse(read_file(fs::path(kSourceFolder) / "skein/prepare/testdata/clean" / name));
 }
 
 std::string repair(std::string_view text) {

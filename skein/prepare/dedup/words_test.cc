@@ -6,6 +6,7 @@
 
 #include "skein/base/file.h"
 #include "skein/base/json.h"
+#include "tests/places.h"
 
 namespace skein {
 namespace {
@@ -20,8 +21,8 @@ Words words_of(std::string_view text) {
 
 // testdata/dedup/words.json: scripts/goldens/simplify_text.py.
 TEST(DedupWords, AreThoseOfDatatrove) {
-  const Json goldens = Json::parse(
-      read_file(fs::path(SKEIN_SOURCE_DIR) / "skein/prepare/testdata/dedup/words.json"));
+  const Json goldens =
+      Json::parse(read_file(fs::path(kSourceFolder) / "skein/prepare/testdata/dedup/words.json"));
   ASSERT_GT(goldens.size(), 20u);
   for (const Json& golden : goldens) {
     EXPECT_EQ(words_of(golden["text"].get<std::string>()), golden["words"].get<Words>())
