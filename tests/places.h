@@ -1,5 +1,5 @@
-// Where the sources lie and which program tests start. One source knows (tests/test_main.cc), so that all
-// others compile to the same objects in every checkout, and ccache finds them.
+// Where the sources lie and which program tests start. One source knows (tests/test_main.cc), so
+// that all others compile to the same objects in every checkout, and ccache finds them.
 #pragma once
 
 namespace skein {

@@ -33,11 +33,14 @@ class StepWriter {
 
  private:
   void add_task(const Task& task) {
-    const char* kind = task.kind == TaskKind::kForward ? "forward" : "backward";
-    std::string name = chunk_program(fmt::format("{}.last", kind), task.chunk, several_);
-    if (task.micro_batch + 1 < pipeline_shape(spec_).micro_batches || !names_.contains(name)) {
-      name = chunk_program(kind, task.chunk, several_);
-    }
+    const std::string kind = task.kind == TaskKind::kForward ? "forward" : "backward";
+    std::string name = chunk_program(kind, task.chunk, several_);
+    const auto prefer = [&](const char* which) {
+      std::string other = chunk_program(kind + which, task.chunk, several_);
+      if (names_.contains(other)) name = std::move(other);
+    };
+    if (task.micro_batch == 0) prefer(".first");
+    if (task.micro_batch + 1 == pipeline_shape(spec_).micro_batches) prefer(".last");
     order_.push_back({std::move(name), task.slot, task.micro_batch});
   }
 

@@ -9,6 +9,7 @@
 #include "skein/ops/fold/fold.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
+#include "skein/passes/begin_sums.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/fuse_residual.h"
 #include "skein/passes/hoist_transient.h"
@@ -49,10 +50,6 @@ ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options
   run_passes(passes, graph);
   return plan_memory({{&graph, "forward", "", ""}}, kernels);
 }
-
-}  // namespace
-
-namespace {
 
 // Whether the model is that of model.init_from.
 bool takes_source(const ModelConfig& model) {
@@ -316,6 +313,7 @@ StepPasses step_passes(const StepSpec& spec) {
        [&](Graph& g) { append_update(g, update_options(spec)); }},
       {"simplify", "drops what one rank has not to do", simplify},
       {"fuse_residual", "has norms add what they follow", fuse_residual},
+      {"begin_sums", "has the first micro-batch store gradient sums", begin_sums},
       {"overlap_layers", "has the layers' collectives travel beside computation", overlap_layers,
        spec.overlap},
       {"offload", "has activations wait in host memory",
@@ -349,6 +347,7 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   const std::set<int> chunks = chunks_of(graphs.training);
   std::vector<GraphToPlan> requests(2);
   requests[0].graph = &graphs.training;
+  requests[0].several_micro_batches = pipeline_shape(spec).micro_batches > 1;
   const auto tasks = stage_tasks(pipeline_shape(spec), spec.layout.stage());
   for (const int chunk : chunks) requests[0].slots[chunk] = max_in_flight(tasks, chunk);
   requests[1] = {&graphs.evaluation, "evaluate", "", "evaluate_total", {}};

@@ -2,7 +2,8 @@
 //
 // Programs  forward, backward: one micro-batch each; "forward.<chunk>" where a stage has several
 //           chunks; "backward.last" for the last micro-batch, where gradient sums over ranks are
-//           started early
+//           started early; "forward.first", "backward.first" for the first of several, which stores
+//           gradient sums that others add to
 //           update: one a step
 //           round_weights: once a step, before the first micro-batch, where 8-bit weights are kept
 //           evaluate: the loss of a micro-batch; evaluate_total: the sum over ranks

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "skein/base/units.h"
+#include "skein/ops/linear/linear.h"
 #include "skein/passes/storage.h"
 
 namespace skein {
@@ -272,17 +273,30 @@ class GraphPlanner {
 
   void write_program(Phase phase, int chunk, bool several) {
     Program program{program_name(phase), {}, 1, index_};
+    Program first{program.name + ".first", {}, 1, index_};
     Program last{program.name + ".last", {}, 1, index_};
+    bool begins_sums = false;
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      const Node& node = graph_.nodes()[i];
+      Node node = graph_.nodes()[i];
       if (node.phase != phase || node.chunk != chunk) continue;
-      last.instructions.push_back(make_instruction(node));
-      last.instructions.back().node = static_cast<int>(i);
-      if (!node.last_only) program.instructions.push_back(last.instructions.back());
+      Instruction in_first = make_instruction(node);
+      in_first.node = static_cast<int>(i);
+      Instruction in_others = in_first;
+      if (request_.several_micro_batches && is_from_zero(node.attrs)) {
+        begins_sums = true;
+        node.attrs.set(std::string(kFromZero), false);
+        in_others = make_instruction(node);
+        in_others.node = static_cast<int>(i);
+      }
+      last.instructions.push_back(in_others);
+      if (node.last_only) continue;
+      program.instructions.push_back(std::move(in_others));
+      first.instructions.push_back(std::move(in_first));
     }
-    const bool differs = last.instructions.size() > program.instructions.size();
+    const bool ends_differently = last.instructions.size() > program.instructions.size();
     add_program(std::move(program), phase, chunk, several);
-    if (differs) add_program(std::move(last), phase, chunk, several);
+    if (begins_sums) add_program(std::move(first), phase, chunk, several);
+    if (ends_differently) add_program(std::move(last), phase, chunk, several);
   }
 
   void add_program(Program program, Phase phase, int chunk, bool several) {

@@ -21,7 +21,8 @@
 
 namespace skein {
 
-// Nodes for the last micro-batch alone make a second program, "backward.last", with all of them.
+// Nodes for the last micro-batch alone make a second program, "backward.last", with all of them,
+// and those that begin gradient sums (passes/begin_sums.h) one for the first, "backward.first".
 // Graphs of a pipeline stage have several chunks: programs are then named "forward.<chunk>", and
 // the activations of each chunk are kept for as many micro-batches as may be in flight.
 struct GraphToPlan {
@@ -30,7 +31,8 @@ struct GraphToPlan {
   std::string forward = "forward";
   std::string backward = "backward";
   std::string update = "update";
-  std::map<int, int64_t> slots;  // by chunk; 1 where it is not named
+  std::map<int, int64_t> slots;        // by chunk; 1 where it is not named
+  bool several_micro_batches = false;  // of a step; with one, all programs are of the first
 };
 
 // `kernels` gives each step's scratch; an op without a kernel there has none.

@@ -42,6 +42,10 @@ int64_t checkpoint_bytes(const Graph& training, const StepSpec& spec) {
   return bytes;
 }
 
+bool is_of_first_micro_batch(std::string_view program) {
+  return program.starts_with("forward.first") || program.starts_with("backward.first");
+}
+
 // The entry of a chunk's forward or backward program; null for the update and what belongs to it.
 ProgramSeconds* find_program(std::vector<ChunkPlan>& chunks, std::string_view name, bool several) {
   for (ChunkPlan& chunk : chunks) {
@@ -191,6 +195,7 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
     if (times == runs.end()) continue;
     const ProgramSeconds seconds =
         pricing.program(program, spec.layout.rank, times->second, plan.collective_seconds);
+    if (is_of_first_micro_batch(program.name)) continue;  // takes as long as the others, or less
     ProgramSeconds* of_chunk = find_program(plan.chunks, program.name, shape.virtual_stages > 1);
     if (of_chunk != nullptr) {
       *of_chunk = seconds;

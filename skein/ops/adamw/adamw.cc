@@ -68,7 +68,9 @@ Cost cost(const OpCall& call) {
   const bool noise = call.attrs.flag("stochastic_rounding");
   const int64_t weight_elsewhere =
       call.input(0).local_bytes(call.mesh) - call.output(0).local_bytes(call.mesh);
-  return {(noise ? 75 : 15) * elements, input_bytes(call) - weight_elsewhere, output_bytes(call)};
+  const int64_t kept = keeps_gradient(call.attrs) ? call.input(1).local_bytes(call.mesh) : 0;
+  return {(noise ? 75 : 15) * elements, input_bytes(call) - weight_elsewhere,
+          output_bytes(call) - kept};
 }
 
 Layout layout(const OpCall& call) {

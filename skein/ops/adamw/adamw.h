@@ -6,7 +6,8 @@
 //               v = beta2 v + (1 - beta2) g^2
 //               w = w - learning_rate / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) +
 //               epsilon)
-//               gradient = 0, for the next step to accumulate from
+//               gradient = 0, for the next step to accumulate from; with {keeps_gradient} it stays,
+//               for a next step that overwrites it
 // Shapes        weight w f32 or bf16, any shape; gradient f32; exp_avg m and exp_avg_sq v f32 or
 //               bf16; master f32, with a bf16 weight; all of one shape, packed.
 //               scale, learning_rate f32[1]; step i32[1], 1 at the first update
@@ -28,6 +29,8 @@
 // Source        Loshchilov and Hutter, arXiv:1711.05101; torch.optim.AdamW
 #pragma once
 
+#include <string_view>
+
 #include "skein/ir/graph.h"
 
 namespace skein {
@@ -35,6 +38,11 @@ namespace skein {
 // (weight, gradient, exp_avg, exp_avg_sq, [master], scale, learning_rate, step)
 //   -> (weight', gradient', exp_avg', exp_avg_sq', [master'])
 extern const OpDef kAdamw;
+
+inline constexpr std::string_view kKeepsGradient = "keeps_gradient";
+inline bool keeps_gradient(const Attrs& attrs) {
+  return attrs.has(kKeepsGradient) && attrs.flag(kKeepsGradient);
+}
 
 struct AdamwInputs {
   ValueId weight = kNoValue;

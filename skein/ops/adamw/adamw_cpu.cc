@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"
 #include "skein/base/error.h"
 #include "skein/ir/kernel.h"
+#include "skein/ops/adamw/adamw.h"
 #include "skein/ops/simd/philox-inl.h"
 #include "skein/ops/simd/simd-inl.h"
 
@@ -25,6 +26,7 @@ struct AdamwUpdate {
   bool bf16_weight;
   bool bf16_moments;
   bool noisy_weight;
+  bool clears_gradient;
   float scale;
   float decay;  // 1 - learning_rate weight_decay
   float one_minus_beta1;
@@ -97,7 +99,7 @@ void update_block(const AdamwUpdate& u, size_t begin, size_t count, const uint32
     const VF32 denominator = hn::MulAdd(hn::Sqrt(v), inverse_root, epsilon);
     w = hn::NegMulAdd(step_size, hn::Div(m, denominator), hn::Mul(w, decay));
 
-    sm::store(hn::Zero(d), d, gradient + i, n);
+    if (u.clears_gradient) sm::store(hn::Zero(d), d, gradient + i, n);
     if constexpr (std::is_same_v<M, bfloat16>) {
       const VU32 noise = load_words(moment_noise + i, n);
       sm::store_rounded(sm::round_to_bf16(m, noise), exp_avg + i, n);
@@ -188,6 +190,7 @@ AdamwUpdate make_update(const KernelCall& call) {
   u.bf16_weight = call.outputs[0].dtype == DType::kBF16;
   u.bf16_moments = call.outputs[2].dtype == DType::kBF16;
   u.noisy_weight = u.bf16_weight && u.master == nullptr && attrs.flag("stochastic_rounding");
+  u.clears_gradient = !keeps_gradient(attrs);
   u.scale = *call.inputs[5].as<const float>();
   u.decay = static_cast<float>(1 - learning_rate * attrs.real("weight_decay"));
   u.one_minus_beta1 = static_cast<float>(1 - beta1);

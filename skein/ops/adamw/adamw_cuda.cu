@@ -6,6 +6,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/philox.h"
+#include "skein/ops/adamw/adamw.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 
@@ -38,6 +39,7 @@ struct Parameter {
   // Where the elements are in the whole parameter: see `localize`.
   uint64_t range_begin, first_element, run_elements, run_stride;
   uint32_t stream;
+  bool clears_gradient;
 };
 
 // What all parameters share. Numbers that only the device knows are addresses here.
@@ -172,7 +174,7 @@ __device__ void update_pack(const Common& common, const Factors& factors, const 
 
   const uint64_t element = element_of(u, at);
   uint32_t noise[n];
-  store_pack(gradient, Pack<float, n>{});
+  if (u.clears_gradient) store_pack(gradient, Pack<float, n>{});
   if constexpr (std::is_same_v<M, bfloat16>) {
     draw(noise, Philox(seed, RandomPurpose::kMomentRounding, u.stream, factors.step), element);
     store_pack(exp_avg, round_with(m, noise, 0));
@@ -268,6 +270,7 @@ Parameter parameter_of(const KernelCall& call) {
       .run_elements = static_cast<uint64_t>(local_attr(call, "run_elements", count)),
       .run_stride = static_cast<uint64_t>(local_attr(call, "run_stride", 0)),
       .stream = static_cast<uint32_t>(call.attrs.integer("stream")),
+      .clears_gradient = !keeps_gradient(call.attrs),
   };
 }
 

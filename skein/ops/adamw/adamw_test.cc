@@ -95,6 +95,18 @@ TEST(Adamw, MeetsItsReference) {
   }
 }
 
+TEST(Adamw, KeepsTheGradientWhereTheNextStepOverwritesIt) {
+  for (const DType moments : {DType::kF32, DType::kBF16}) {
+    OpCase test = make_case({.moments = moments, .shape = {3, 701}});
+    const Outputs cleared = run_case(test);
+    test.attrs.set(std::string(kKeepsGradient), true);
+    Outputs kept = run_case(test);
+    EXPECT_EQ(kept[1], test.inputs[1].values);
+    kept[1] = cleared[1];
+    EXPECT_EQ(kept, cleared);
+  }
+}
+
 TEST(Adamw, CorrectsTheBiasOfTheFirstSteps) {
   for (const int step : {1, 2, 10, 1000, 1000000}) check_op(make_case({.step = step}));
 }

@@ -15,6 +15,7 @@
 //               linear_dw  dy_1..dy_n, x, g_1..g_n       {parts}; g in place
 //               linear_db  dy_1..dy_n, h_1..h_n          {parts}; h in place
 //               linear_dx_dw  dy_1..dy_n, w_1..w_n, x, g_1..g_n {parts}: dx, g_1..g_n; g in place
+//               With {from_zero} linear_dw and linear_dx_dw take g for zero, whatever it holds
 //               With {fp8} the largest magnitudes follow, with {kept_weights} also the rounded
 //               weights (skein/ops/linear/fp8_operands.h)
 // Layout        y (dy) side by side along dim 1; w, b (g, h) along dim 0: preferred, not required
@@ -30,6 +31,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "skein/ir/graph.h"
@@ -43,6 +45,13 @@ extern const OpDef kLinearDb;
 extern const OpDef kLinearDxDw;
 
 inline constexpr int kMaxLinearParts = 8;
+
+// The attr of products that begin gradient sums. A graph has it where a micro-batch's first addition
+// to a sum is; of what runs it is true in the first micro-batch (passes/begin_sums.h).
+inline constexpr std::string_view kFromZero = "from_zero";
+inline bool is_from_zero(const Attrs& attrs) {
+  return attrs.has(kFromZero) && attrs.flag(kFromZero);
+}
 
 // `biases` is empty, or has one per weight. Returns one output per weight, named by `names`.
 std::vector<ValueId> linear(Graph& graph, ValueId x, const std::vector<ValueId>& weights,

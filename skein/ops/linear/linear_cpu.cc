@@ -89,11 +89,12 @@ int64_t dx_scratch_bytes(const KernelCall& call) {
                   matmul_scratch_bytes(dx_matmul(call, [](int) { return true; })));
 }
 
-// ---- g_i += dy_i^T x
+// ---- g_i (+)= dy_i^T x
 
 Matmul dw_matmul(const KernelCall& call, int part, int64_t rows) {
   const View &dy = call.inputs[part], &x = call.inputs[num_parts(call)], &g = call.outputs[part];
-  Matmul matmul{x.dtype, rows, x.cols(), 1, {}, {g.data, g.dtype, g.row_stride, true}};
+  Matmul matmul{x.dtype, rows, x.cols(),
+                1,       {},   {g.data, g.dtype, g.row_stride, true, is_from_zero(call.attrs)}};
   matmul.terms[0] = {x.rows(), {dy.data, dy.row_stride, true}, {x.data, x.row_stride, true}};
   return matmul;
 }

@@ -3,6 +3,7 @@
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/linear/adjacent.h"
+#include "skein/ops/linear/linear.h"
 #include "skein/ops/linear/operands_cuda.h"
 #include "skein/ops/matmul/matmul_cuda.h"
 
@@ -127,7 +128,7 @@ int64_t dx_scratch_bytes(const KernelCall& call) {
   return CudaLinearOperands(call, "linear_dx").num_bytes() + multiply_dx_bytes(call);
 }
 
-// ---- g_i += dy_i^T x
+// ---- g_i (+)= dy_i^T x
 
 // x is input `of_x` of the operands.
 void multiply_dw(const KernelCall& call, const CudaLinearOperands& operands, int of_x) {
@@ -141,7 +142,7 @@ void multiply_dw(const KernelCall& call, const CudaLinearOperands& operands, int
         CudaMatmul matmul{rows, x.cols(), x.rows()};
         matmul.a = operands.of(begin, true);
         matmul.b = operands.of(of_x, true);
-        matmul.c = {g.data, g.dtype, g.row_stride, true};
+        matmul.c = {g.data, g.dtype, g.row_stride, true, is_from_zero(call.attrs)};
         run_cuda_matmul(matmul, operands.rest_of_scratch(), call.stream);
       });
 }

@@ -99,8 +99,8 @@ Cost cost_dw(const OpCall& call) {
                   static_cast<double>(local_dim(call, i, 1)) *
                   static_cast<double>(local_dim(call, parts, 1));
   }
-  cost.bytes_read = input_bytes(call);
   cost.bytes_written = output_bytes(call);
+  cost.bytes_read = input_bytes(call) - (is_from_zero(call.attrs) ? cost.bytes_written : 0);
   return cost;
 }
 
@@ -184,8 +184,9 @@ std::vector<TensorType> infer_dx_dw(const OpCall& call) {
 }
 
 Cost cost_dx_dw(const OpCall& call) {
-  return {cost_dx(dx_of(call)).flops + cost_dw(dw_of(call)).flops, bytes_read(call),
-          output_bytes(call)};
+  const int64_t sums = output_bytes(call) - call.output(0).local_bytes(call.mesh);
+  return {cost_dx(dx_of(call)).flops + cost_dw(dw_of(call)).flops,
+          bytes_read(call) - (is_from_zero(call.attrs) ? sums : 0), output_bytes(call)};
 }
 
 Layout layout_dx_dw(const OpCall& call) {

@@ -172,7 +172,7 @@ bool Product::can_run(cublasLtHandle_t handle, const Algorithm& algorithm) const
 cublasStatus_t Product::run(cublasLtHandle_t handle, const CudaMatmul& matmul,
                             const Algorithm& algorithm, float alpha, void* workspace,
                             cudaStream_t stream) const {
-  const float beta = problem_.accumulate ? 1.0f : 0.0f;
+  const float beta = problem_.accumulate && !matmul.c.from_zero ? 1.0f : 0.0f;
   return lt_.multiply(handle, product_, &alpha, matmul.b.data, b_, matmul.a.data, a_, &beta,
                       matmul.c.out, c_, matmul.c.out, c_, &algorithm.opaque, workspace,
                       static_cast<size_t>(kWorkspaceBytes), stream);

@@ -107,7 +107,8 @@ void store_f32(const float* sums, int rows, int cols, const MatmulStore& to) {
     for (int col = 0; col < cols; col += 16) {
       const __mmask16 mask = mask16(cols - col);
       __m512 value = load_sums(sums, col, mask, to);
-      if (to.accumulate) value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out + col), value);
+      if (to.accumulate && !to.from_zero)
+        value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out + col), value);
       _mm512_mask_storeu_ps(out + col, mask, value);
     }
   }

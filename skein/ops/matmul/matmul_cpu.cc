@@ -14,7 +14,6 @@ namespace {
 
 using namespace matmul_cpu;  // NOLINT(google-build-using-namespace): its other half
 
-constexpr int64_t kDepthBlockSteps = 128;
 constexpr int64_t kPackSteps = 128;          // of a task
 constexpr int64_t kStripeBytes = 512 << 10;  // of A, beside a task's columns of B in L2
 // A smaller product takes less time than starting a team of threads.
@@ -91,8 +90,8 @@ class Product {
         const int64_t rows = std::min(blocking_.block_rows, matmul_.rows - row);
         if (blocking_.pack_a) {
           if (row > 0) wait_for_team();
-          pack(team_.pack_a, kernel_.pack_a, &MatmulTerm::a, row, rows, kTaskRows, kTaskRows,
-               packed_a_);
+          pack(team_.pack_a, kernel_.pack_a, &MatmulTerm::a, row, rows, kernel_.a_panel_rows,
+               kTaskRows, packed_a_);
         }
         wait_for_team();
         multiply(row, rows, col, cols);
@@ -164,10 +163,12 @@ class Product {
   MatmulTiles tiles(const MatmulTerm& term, int64_t first_row, int64_t row, int64_t step,
                     int64_t term_step) const {
     if (blocking_.pack_a) {
-      const uint32_t* data = packed_a_ + row * blocking_.steps + (term_step + step) * kTaskRows;
-      const int64_t row_bytes = kernel_.block_steps * 4;
-      return {reinterpret_cast<const char*>(data), kernel_.tile_rows * row_bytes, row_bytes,
-              kTaskRows * 4};
+      const int64_t panel_rows = kernel_.a_panel_rows, row_bytes = kernel_.block_steps * 4;
+      const uint32_t* data = packed_a_ + row * blocking_.steps + (term_step + step) * panel_rows;
+      const bool is_a_tile = panel_rows == kernel_.tile_rows;
+      return {reinterpret_cast<const char*>(data),
+              kernel_.tile_rows * (is_a_tile ? blocking_.steps * 4 : row_bytes), row_bytes,
+              panel_rows * 4};
     }
     const MatmulOperand at =
         advanced(term.a, matmul_.dtype, first_row + row, step * kernel_.elements_a_step);
@@ -190,7 +191,7 @@ class Product {
     for (int t = 0; t < matmul_.num_terms; ++t) {
       const int64_t term_begin = done, term_end = done + steps_of(matmul_.terms[t], kernel_);
       while (done < term_end) {
-        const DepthBlock block = {done, std::min(kDepthBlockSteps, term_end - done)};
+        const DepthBlock block = {done, std::min(depth_steps_, term_end - done)};
         const MatmulTiles a =
             tiles(matmul_.terms[t], first_row, row, done - term_begin, term_begin);
         for (int p = 0; p * width < num_cols; ++p) {
@@ -240,6 +241,7 @@ class Product {
   const Blocking blocking_;
   TeamMember& team_;
   const bool begins_, ends_;
+  const int64_t depth_steps_ = depth_block_steps(kernel_);
   uint32_t* const packed_b_;
   uint32_t* const packed_a_;
   float* const unfinished_;
@@ -259,7 +261,10 @@ void run_pieces(const Matmul& matmul, const MatmulKernel& kernel, const Blocking
                       advanced(whole.b, matmul.dtype, 0, begin)};
     piece_blocking.steps = steps_of(piece.terms[0], kernel);
     if (begin > 0) Product::wait_for_team();
-    if (begin > 0 && !keeps_sums) piece.c.bias = nullptr;
+    if (begin > 0 && !keeps_sums) {
+      piece.c.bias = nullptr;
+      piece.c.from_zero = false;
+    }
     Product(piece, kernel, piece_blocking, scratch, team, !keeps_sums || begin == 0,
             !keeps_sums || begin + piece_depth >= whole.depth)
         .run();

@@ -1,8 +1,9 @@
 // C (+)= sum over terms of A_t B_t (+ bias): the matrix product of the CPU kernels.
 //
 // Operands    f32 or bf16; C f32 or bf16. Any row stride; no pointer needs alignment.
-// Accumulation fp32, in order of the summed dim; rounded once when stored. bf16 on a CPU with bf16
-//             dot products: subnormals count as zero.
+// Accumulation fp32, in order of the summed dim; rounded once when stored. A C that counts as zero
+//             (from_zero) gets the bits that one of zeros would, but for the sign of a zero. bf16
+//             on a CPU with bf16 dot products: subnormals count as zero.
 // Threads     OpenMP inside. The result does not depend on their number.
 // Memory      `scratch` of matmul_scratch_bytes(); nothing is allocated.
 // Method      B is packed once into panels that the inner loop streams (Goto and van de Geijn,

@@ -9,7 +9,8 @@
 //              14 bits (arXiv:2412.19437, 3.5.2). With `fast_accumulation` cuBLASLt leaves it at
 //              that and is faster; without, sums move on to fp32 before they are long.
 // Algorithm    Of each problem (sizes, dtypes, strides, alignments, epilogue) the one that a run
-//              has adopted (ops/algorithms.h). Else what this machine measured before, in
+//              has adopted (ops/algorithms.h): the same whether C is added to or counts as zero.
+//              Else what this machine measured before, in
 //              ${SKEIN_CACHE:-$HOME/.cache/skein}/cublaslt-algorithms.jsonl, by GPU, driver,
 //              library and problem; else what is fastest of cuBLASLt's proposals, measured now in
 //              the place of its operands, which takes some milliseconds and is kept in that file.

@@ -3,8 +3,8 @@
 // Operands are packed into *panels* of 32-bit *steps*: a step is one f32, or a pair of bf16 that
 // are neighbours along the summed dim (a missing second one is zero). A panel of B holds
 // `panel_cols` columns as [steps][panel_cols]; a panel of A, if A must be packed, holds
-// kMatmulPanelRows rows as [steps][kMatmulPanelRows], or where steps come in blocks as
-// [steps / block_steps][kMatmulPanelRows][block_steps]. Sums run in order of the steps, in fp32, as
+// `a_panel_rows` rows as [steps][a_panel_rows], or where steps come in blocks as
+// [steps / block_steps][a_panel_rows][block_steps]. Sums run in order of the steps, in fp32, as
 // one chain per output element (of blocks on AMX: ops/simd/tiles.h), so they do not depend on how
 // the work is divided.
 #pragma once
@@ -29,11 +29,12 @@ struct MatmulStore {
   DType dtype = DType::kF32;   // f32 or bf16
   int64_t row_stride = 0;      // elements
   bool accumulate = false;     // out += sums (f32 only)
+  bool from_zero = false;      // with accumulate: out counts as zero, whatever it holds
   const void* bias = nullptr;  // of the columns, or null
   DType bias_dtype = DType::kF32;
 };
 
-inline constexpr int kMatmulPanelRows = 96;
+inline constexpr int kMatmulPanelRows = 96;  // of a task
 
 // The layout of A that the tiles read: element (row, step) of tile t lies at
 // data + t * tile_bytes + row * row_bytes + step * step_bytes; where steps come in blocks, that is
@@ -46,8 +47,10 @@ struct MatmulTiles {
 };
 
 struct MatmulKernel {
-  int tile_rows = 0;        // divides kMatmulPanelRows
-  int panel_cols = 0;       // divides 256
+  int tile_rows = 0;   // divides kMatmulPanelRows
+  int panel_cols = 0;  // divides 256
+  // tile_rows, so that a tile reads whole cache lines; or kMatmulPanelRows.
+  int a_panel_rows = kMatmulPanelRows;
   int elements_a_step = 1;  // 2: pairs of bf16
   int block_steps = 1;  // elements divide kMatmulDepthGroup; the last block's missing ones are zero
   // Packs `depth` elements of `lanes` columns of B (or rows of A), beginning at operand.data, into

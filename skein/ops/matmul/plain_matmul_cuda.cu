@@ -91,8 +91,8 @@ void run_plain_matmul(const CudaMatmul& matmul, const KernelCall& call) {
              a.depth_is_row ? a.row_stride : 1, static_cast<const B*>(b.data),
              b.depth_is_row ? b.row_stride : 1, b.depth_is_row ? 1 : b.row_stride,
              static_cast<C*>(matmul.c.out), matmul.c.row_stride,
-             static_cast<const C*>(matmul.c.bias), matmul.c.accumulate, a.inverse_scale,
-             b.inverse_scale, matmul.rows, matmul.cols, matmul.depth);
+             static_cast<const C*>(matmul.c.bias), matmul.c.accumulate && !matmul.c.from_zero,
+             a.inverse_scale, b.inverse_scale, matmul.rows, matmul.cols, matmul.depth);
     });
   });
 }
