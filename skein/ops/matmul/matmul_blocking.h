@@ -2,6 +2,7 @@
 // goes by the shapes alone, so that bits do not depend on threads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "skein/ops/matmul/matmul_cpu.h"
@@ -9,9 +10,15 @@
 namespace skein::matmul_cpu {
 
 // One task computes at most kTaskRows x kTaskCols sums, which stay in L2 while the summed dim is
-// traversed in depth blocks, whose panel of B (32 KiB) stays in L1.
+// traversed in depth blocks, whose panel of B stays in L1.
 inline constexpr int64_t kTaskRows = kMatmulPanelRows;
 inline constexpr int64_t kTaskCols = 256;
+// Few steps read and write the sums often; more than these take A's rows of a task out of L2.
+inline constexpr int64_t kMaxDepthBlockSteps = 256;
+inline constexpr int64_t kMaxPanelBytes = 32 << 10;
+inline int64_t depth_block_steps(const MatmulKernel& kernel) {
+  return std::min(kMaxDepthBlockSteps, kMaxPanelBytes / (kernel.panel_cols * 4));
+}
 // A longer summed dim is cut into pieces of this many steps where both packed operands then fit.
 inline constexpr int64_t kMaxPieceSteps = 1024;
 

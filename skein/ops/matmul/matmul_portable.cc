@@ -58,7 +58,7 @@ template <typename T>
 void pack_inner(const MatmulOperand& from, int64_t depth, int64_t lanes, float* panels,
                 int64_t panel_words, int64_t width) {
   constexpr int64_t kGroup = 8, kSteps = 32;
-  static_assert(kPanelCols % kGroup == 0 && kMatmulPanelRows % kGroup == 0);
+  static_assert(kPanelCols % kGroup == 0);
   const F32 d;
   alignas(64) float rows[kGroup * kSteps], columns[kSteps * kGroup];
   for (int64_t lane = 0; lane < round_up(lanes, width); lane += kGroup) {
@@ -86,22 +86,112 @@ void pack_inner(const MatmulOperand& from, int64_t depth, int64_t lanes, float* 
 }
 
 template <typename T>
-void pack(const MatmulOperand& from, int64_t depth, int64_t lanes, uint32_t* panels,
-          int64_t panel_words, int64_t width) {
-  const auto pack_lanes = from.depth_is_row ? pack_outer<T> : pack_inner<T>;
-  pack_lanes(from, depth, lanes, reinterpret_cast<float*>(panels), panel_words, width);
+void pack_b(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
+            int64_t panel_words) {
+  const auto pack_lanes = b.depth_is_row ? pack_outer<T> : pack_inner<T>;
+  pack_lanes(b, depth, lanes, reinterpret_cast<float*>(panels), panel_words, kPanelCols);
 }
+
+// ---- A: a panel is a tile
+
+// Steps [begin, end) of a tile of `rows` rows.
+template <typename T>
+void pack_steps(const MatmulOperand& from, int64_t rows, int64_t begin, int64_t end, float* to) {
+  const int64_t row_stride = from.depth_is_row ? 1 : from.row_stride;
+  const int64_t step_stride = from.depth_is_row ? from.row_stride : 1;
+  for (int64_t step = begin; step < end; ++step) {
+    const T* data = static_cast<const T*>(from.data) + step * step_stride;
+    for (int64_t row = 0; row < kTileRows; ++row) {
+      to[step * kTileRows + row] = row < rows ? static_cast<float>(data[row * row_stride]) : 0.0f;
+    }
+  }
+}
+
+// Where the summed dim is the outer one: whole vectors, whose ends the next steps overwrite. What
+// they read beyond the tile lies before the operand's last rows.
+template <typename T>
+void pack_tile_outer(const MatmulOperand& from, int64_t depth, float* to) {
+  const F32 d;
+  constexpr int64_t kWritten = (kTileRows + kLanes - 1) / kLanes * kLanes;
+  constexpr int64_t kLastSteps = (kWritten - 1) / kTileRows;  // whose ends nobody would overwrite
+  const T* data = static_cast<const T*>(from.data);
+  const int64_t end = std::max<int64_t>(depth - kLastSteps, 0);
+  for (int64_t step = 0; step < end; ++step) {
+    for (int64_t i = 0; i < kTileRows; i += kLanes) {
+      hn::StoreU(load(d, data + step * from.row_stride + i, kLanes), d, to + step * kTileRows + i);
+    }
+  }
+  pack_steps<T>(from, kTileRows, end, depth, to);
+}
+
+#if HWY_TARGET == HWY_SCALAR
+template <typename T>
+void pack_tile_inner(const MatmulOperand& from, int64_t depth, float* to) {
+  pack_steps<T>(from, kTileRows, 0, depth, to);
+}
+#else
+using Quad = hn::FixedTag<uint32_t, 4>;
+HWY_INLINE hn::Vec<Quad> load_quad(const float* from) {
+  return hn::LoadU(Quad(), reinterpret_cast<const uint32_t*>(from));
+}
+HWY_INLINE hn::Vec<Quad> load_quad(const bfloat16* from) {
+  const hn::FixedTag<uint16_t, 4> halves;
+  const auto bits = hn::LoadU(halves, reinterpret_cast<const uint16_t*>(from));
+  return hn::ShiftLeft<16>(hn::PromoteTo(Quad(), bits));
+}
+
+// Where it is the inner one: four steps of the six rows are transposed at a time.
+template <typename T>
+void pack_tile_inner(const MatmulOperand& from, int64_t depth, float* to) {
+  static_assert(kTileRows == 6);
+  const Quad quad;
+  const hn::FixedTag<uint64_t, 2> pairs;
+  const hn::FixedTag<uint64_t, 1> pair;
+  const T* data = static_cast<const T*>(from.data);
+  const auto store_step = [&](auto first_four, auto last_two, int64_t step) HWY_ATTR {
+    float* at = to + step * kTileRows;
+    hn::StoreU(first_four, pairs, reinterpret_cast<uint64_t*>(at));
+    hn::StoreU(last_two, pair, reinterpret_cast<uint64_t*>(at + 4));
+  };
+  const int64_t end = depth / 4 * 4;
+  for (int64_t step = 0; step < end; step += 4) {
+    hn::Vec<Quad> row[kTileRows];
+    SKEIN_UNROLL for (int i = 0; i < kTileRows; ++i) {
+      row[i] = load_quad(data + i * from.row_stride + step);
+    }
+    const auto lower_01 = hn::BitCast(pairs, hn::InterleaveLower(quad, row[0], row[1]));
+    const auto upper_01 = hn::BitCast(pairs, hn::InterleaveUpper(quad, row[0], row[1]));
+    const auto lower_23 = hn::BitCast(pairs, hn::InterleaveLower(quad, row[2], row[3]));
+    const auto upper_23 = hn::BitCast(pairs, hn::InterleaveUpper(quad, row[2], row[3]));
+    const auto lower_45 = hn::BitCast(pairs, hn::InterleaveLower(quad, row[4], row[5]));
+    const auto upper_45 = hn::BitCast(pairs, hn::InterleaveUpper(quad, row[4], row[5]));
+    store_step(hn::InterleaveLower(pairs, lower_01, lower_23), hn::LowerHalf(pair, lower_45), step);
+    store_step(hn::InterleaveUpper(pairs, lower_01, lower_23), hn::UpperHalf(pair, lower_45),
+               step + 1);
+    store_step(hn::InterleaveLower(pairs, upper_01, upper_23), hn::LowerHalf(pair, upper_45),
+               step + 2);
+    store_step(hn::InterleaveUpper(pairs, upper_01, upper_23), hn::UpperHalf(pair, upper_45),
+               step + 3);
+  }
+  pack_steps<T>(from, kTileRows, end, depth, to);
+}
+#endif
 
 template <typename T>
 void pack_a(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* panels,
             int64_t panel_words) {
-  pack<T>(a, depth, lanes, panels, panel_words, kMatmulPanelRows);
-}
-
-template <typename T>
-void pack_b(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
-            int64_t panel_words) {
-  pack<T>(b, depth, lanes, panels, panel_words, kPanelCols);
+  const int64_t lane_stride = a.depth_is_row ? 1 : a.row_stride;
+  for (int64_t lane = 0; lane < lanes; lane += kTileRows, panels += panel_words) {
+    float* to = reinterpret_cast<float*>(panels);
+    MatmulOperand tile = a;
+    tile.data = static_cast<const T*>(a.data) + lane * lane_stride;
+    const int64_t rows = std::min<int64_t>(lanes - lane, kTileRows);
+    if (rows < kTileRows) {
+      pack_steps<T>(tile, rows, 0, depth, to);
+    } else {
+      a.depth_is_row ? pack_tile_outer<T>(tile, depth, to) : pack_tile_inner<T>(tile, depth, to);
+    }
+  }
 }
 
 HWY_INLINE VF32 broadcast(const char* from) {
@@ -166,7 +256,7 @@ void store_as(const float* sums, int rows, int cols, const MatmulStore& to) {
       VF32 value = hn::LoadU(d, sums + col);
       if (to.bias) value = hn::Add(value, load_bias(to, col, count));
       if constexpr (std::is_same_v<T, float>) {
-        if (to.accumulate) value = hn::Add(load(d, out + col, count), value);
+        if (to.accumulate && !to.from_zero) value = hn::Add(load(d, out + col, count), value);
       }
       store(value, d, out + col, count);
     }
@@ -182,6 +272,7 @@ MatmulKernel portable_kernel(DType dtype) {
   const bool is_f32 = dtype == DType::kF32;
   return {.tile_rows = kTileRows,
           .panel_cols = kPanelCols,
+          .a_panel_rows = kTileRows,
           .pack_b = is_f32 ? pack_b<float> : pack_b<bfloat16>,
           .pack_a = is_f32 ? pack_a<float> : pack_a<bfloat16>,
           .accumulate = accumulate<>,
