@@ -179,9 +179,11 @@ TEST(RunRecord, AFinishedRunThatIsStartedAgainIsLeftAsItWas) {
   const std::string events = read_file(job().run("finished") / "events.jsonl");
   for (const int workers : {1, 2}) {
     const Outcome again =
-        job().train("finished", small(3) + Overrides{fmt::format("launch.workers={}", workers)});
+        job().train("finished", small(3) + Overrides{"optimizer.warmup_steps=2000",
+                                                     fmt::format("launch.workers={}", workers)});
     EXPECT_EQ(again.exit_code, 0);
     EXPECT_NE(again.err.find("nothing to do"), std::string::npos) << again.err;
+    EXPECT_EQ(again.err.find("warmup_steps"), std::string::npos) << again.err;
     EXPECT_EQ(read_file(job().run("finished") / "events.jsonl"), events);
   }
 }

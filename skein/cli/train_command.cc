@@ -19,7 +19,6 @@
 #include "skein/cli/commands.h"
 #include "skein/cli/generation_log.h"
 #include "skein/config/config_length.h"
-#include "skein/config/config_notes.h"
 #include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
 #include "skein/launch/meeting_place.h"
@@ -284,11 +283,6 @@ void start_log(const Config& config, const RankInfo& rank_info) {
   if (rank_info.rank > 0 || rank_info.generation > 1) return;
   rank_info.parent_pid != 0 ? log::info_to_file(run_line(config))
                             : log::info("{}", run_line(config));
-  for (const std::string& note : run_length_notes(config)) log::info("{}", note);
-  for (const std::string& note : schedule_warnings(config)) log::warn("{}", note);
-  for (const std::string& note : settings_without_effect(config, rank_info.heartbeats >= 0)) {
-    log::warn("{}", note);
-  }
 }
 
 std::unique_ptr<Communicator> meet(const Config& config, const RankInfo& rank_info) {

@@ -81,7 +81,7 @@ void Beginning::accept(const RunInputs& inputs) {
       changes_ = accept_checkpoint(*checkpoint_, configuration_,
                                    needed_tensors(model, config_.precision), config_.run);
       const std::string derived = schedule_that_follows(config_, changes_);
-      if (!derived.empty()) log::warn("{}", derived);
+      if (!derived.empty() && step() < config_.run.steps) log::warn("{}", derived);
     }
   }
   configuration_ = parse_json(text_of_rank_0(world_, is_first() ? configuration_.dump() : ""),
@@ -118,6 +118,8 @@ void Beginning::go_back(int64_t step, const RunInputs& inputs, const RunLock* lo
     open_source(inputs);
   }
 }
+
+int64_t Beginning::step() const { return checkpoint_ ? checkpoint_->state().step : 0; }
 
 std::string Beginning::from() const {
   return checkpoint_ ? checkpoint_->path().string() : config_.model.init_from;

@@ -43,6 +43,7 @@ class Beginning {
   void go_back(int64_t step, const RunInputs& inputs, const RunLock* lock, RunLog* log);
 
   const CheckpointReader* checkpoint() const { return checkpoint_.get(); }  // null: there is none
+  int64_t step() const;  // after which it goes on
   const StartingPoint& start() const { return start_; }
   // The step of the newest checkpoint in storage, or 0: that of checkpoint(), unless it is a copy
   // in memory, which is newer.

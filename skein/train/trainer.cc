@@ -5,6 +5,8 @@
 
 #include "skein/base/heartbeat.h"
 #include "skein/base/log.h"
+#include "skein/config/config_length.h"
+#include "skein/config/config_notes.h"
 #include "skein/config/run_skips.h"
 #include "skein/model/decoder.h"
 #include "skein/passes/use_fp8.h"
@@ -37,6 +39,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   beginning_ =
       std::make_unique<Beginning>(config_, world_, locks_ ? &locks_->checkpoints() : nullptr,
                                   log_ ? &*log_ : nullptr, place_ ? &*place_ : nullptr);
+  if (is_first() && launched.generation == 1) tell_settings();
   lay_out();
   inputs_->open_corpora(lanes());
   beginning_->accept(*inputs_);
@@ -50,6 +53,16 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
 // Communicators go first: freeing GPU memory waits for kernels in flight, and a collective with a
 // lost peer would never end.
 Trainer::~Trainer() { communicators_.clear(); }
+
+// What is derived, and what can hardly be meant; nothing where no step follows.
+void Trainer::tell_settings() const {
+  if (beginning_->step() >= config_.run.steps) return;
+  for (const std::string& note : run_length_notes(config_)) log::info("{}", note);
+  for (const std::string& note : schedule_warnings(config_)) log::warn("{}", note);
+  for (const std::string& note : settings_without_effect(config_, heartbeat::has_supervisor())) {
+    log::warn("{}", note);
+  }
+}
 
 void Trainer::lay_out() {
   const CheckpointReader* checkpoint = beginning_->checkpoint();

@@ -54,6 +54,7 @@ class Trainer {
  private:
   void lay_out();
   void allocate();
+  void tell_settings() const;
   void tell_arenas() const;
   void warn_of_lack_of_disk();
   bool has_memory_for_copies(const StepSpec& spec);
