@@ -148,7 +148,7 @@ int check_command(const CheckOptions& options) {
 void add_check_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check", "Tell whether this machine is fit to train");
-  options->config.add_to(*command);
+  options->config.add_to(*command, context);
   command->get_option("CONFIG.toml")->required(false);
   command->add_flag("--json", options->json, "print one JSON document");
   command->add_flag("--short", options->is_short)->group("");

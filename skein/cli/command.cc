@@ -56,13 +56,13 @@ Config load_config_of_run(const ConfigOptions& options) {
   return config;
 }
 
-CLI::Option* ConfigOptions::add_to(CLI::App& command) {
+CLI::Option* ConfigOptions::add_to(CLI::App& command, CommandContext& context) {
   CLI::Option* file = command.add_option("CONFIG.toml", path, "the configuration");
   file->transform(CLI::Validator(
-      [](std::string& text) {
+      [&context](std::string& text) {
         Result<std::string> named = try_run([&] { return config_file_of(text); });
         if (!named.ok()) return std::string(named.error().what());
-        if (named.value() != text) fmt::print(stderr, "reading {}\n", named.value());
+        if (named.value() != text) context.notes.push_back("reading " + named.value());
         text = named.value();
         return std::string();
       },

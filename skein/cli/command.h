@@ -20,6 +20,8 @@ namespace skein {
 struct CommandContext {
   std::function<int()> run;
   bool computes = false;  // with the threads of OpenMP, for longer than it takes to start twice
+  // What is to be said before it runs: the command line may be parsed twice (base/brief_spins.h).
+  std::vector<std::string> notes;
 };
 
 // Finds the subcommand `name` of `app`, such as `data` of `data ingest`, or adds it.
@@ -29,9 +31,9 @@ CLI::App& command_group(CLI::App& app, const std::string& name, const std::strin
 struct ConfigOptions {
   std::string path;
   std::vector<std::string> overrides;
-  // This object must outlive the parsing of the command line. Returns CONFIG.toml, which is
-  // required.
-  CLI::Option* add_to(CLI::App& command);
+  // This object must outlive the parsing of the command line, as `context` must. Returns
+  // CONFIG.toml, which is required.
+  CLI::Option* add_to(CLI::App& command, CommandContext& context);
 };
 
 struct Config;

@@ -166,7 +166,7 @@ void add_sample(CLI::App& group, CommandContext& context) {
   const auto options = std::make_shared<SampleCommand>();
   CLI::App* command = group.add_subcommand(
       "sample", "Print the exact tokens of a step, as the run trained it or will");
-  options->config.add_to(*command);
+  options->config.add_to(*command, context);
   command->add_option("--step", options->step, "the first step is 1")
       ->required()
       ->check(whole_number_from(1));

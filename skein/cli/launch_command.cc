@@ -80,8 +80,8 @@ void add_jobset_options(CLI::App& command, LaunchOptions& options, CLI::Option* 
       ->needs(jobset);
 }
 
-void add_options(CLI::App& command, LaunchOptions& options) {
-  options.config.add_to(command);
+void add_options(CLI::App& command, CommandContext& context, LaunchOptions& options) {
+  options.config.add_to(command, context);
   add_jobset_options(command, options, add_slurm_options(command, options));
   command.add_option("--name", options.name, "of the job; default: that of run.dir");
   command
@@ -151,7 +151,7 @@ void add_launch_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<LaunchOptions>();
   CLI::App* command =
       app.add_subcommand("launch", "Submit the job of a cluster's scheduler that trains");
-  add_options(*command, *options);
+  add_options(*command, context, *options);
   command->callback(
       [&context, options] { context.run = [options] { return launch_command(*options); }; });
 }

@@ -114,6 +114,7 @@ int skein_main(int argc, char** argv) {
   }
   if (context.computes) spin_briefly(argv);
   log::start();
+  for (const std::string& note : context.notes) fmt::print(stderr, "{}\n", note);
   return run_command(context.run);
 }
 

@@ -85,8 +85,8 @@ void add_goodput_options(CLI::App& command, PlanOptions& options) {
       ->check(whole_number_from(0));
 }
 
-void add_options(CLI::App& command, PlanOptions& options) {
-  options.config.add_to(command)->required(false);
+void add_options(CLI::App& command, CommandContext& context, PlanOptions& options) {
+  options.config.add_to(command, context)->required(false);
   command
       .add_option("--ranks", options.ranks,
                   "plan for this many ranks; parallel.data = 0 takes what is left")
@@ -194,7 +194,7 @@ void add_plan_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<PlanOptions>();
   CLI::App* command =
       app.add_subcommand("plan", "Tell the bytes and the time that training would take");
-  add_options(*command, *options);
+  add_options(*command, context, *options);
   command->callback(
       [&context, options] { context.run = [options] { return run_plan(*options); }; });
 }

@@ -383,7 +383,7 @@ int train_command(const ConfigOptions& options) {
 void add_train_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<ConfigOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model; run again to continue");
-  options->add_to(*command);
+  options->add_to(*command, context);
   command->callback([&context, options] {
     context.computes = true;
     context.run = [options] { return train_command(*options); };

@@ -121,7 +121,7 @@ void add_why_command(CLI::App& app, CommandContext& context) {
   const auto options = std::make_shared<WhyOptions>();
   CLI::App* command = app.add_subcommand(
       "why", "Rank the documents of a step by their own loss and gradient: which is the poison?");
-  options->config.add_to(*command);
+  options->config.add_to(*command, context);
   command->add_option("--step", options->question.step, "a step of the run; the first is 1")
       ->check(whole_number_from(1));
   command
