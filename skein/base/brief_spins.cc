@@ -3,9 +3,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
-#include <string>
 
 namespace skein {
 
@@ -15,12 +13,7 @@ void spin_briefly(char** argv) {
   // What runs then can no longer start itself twice.
   if (::setenv("GOMP_SPINCOUNT", kSpins, 1) != 0) return;
   if (::getauxval(AT_BASE) == 0) return;  // `ld.so skein train`: the program is the loader
-  // Its path, not /proc/self/exe, by which the system would name the process.
-  std::string path(PATH_MAX, '\0');
-  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
-  if (size <= 0 || size == PATH_MAX) return;
-  path.resize(static_cast<size_t>(size));
-  ::execv(path.c_str(), argv);
+  ::execv("/proc/self/exe", argv);
 }
 
 }  // namespace skein

@@ -2,6 +2,7 @@
 // standard error and an exit code.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,12 +114,15 @@ int skein_main(int argc, char** argv) {
     };
   }
   if (context.computes) spin_briefly(argv);
-  log::start();
   for (const std::string& note : context.notes) fmt::print(stderr, "{}\n", note);
+  log::start();
   return run_command(context.run);
 }
 
 }  // namespace
 }  // namespace skein
 
-int main(int argc, char** argv) { return skein::skein_main(argc, argv); }
+int main(int argc, char** argv) {
+  ::prctl(PR_SET_NAME, "skein");  // what was started through /proc/self/exe is called exe otherwise
+  return skein::skein_main(argc, argv);
+}
