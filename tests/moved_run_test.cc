@@ -119,6 +119,20 @@ TEST(MovedRun, FindsItsCorporaBesideIt) {
       2, {"data.train: ", (other / "x").string()});
 }
 
+// A corpus that was in the run folder is missing where it is named, which is not told twice.
+TEST(MovedRun, TellsWhereACorpusIsMissingOnce) {
+  const fs::path run = job().run("kept"), corpus = run / "mine.arrow";
+  fs::create_directories(run);
+  fs::copy(job().corpus(), corpus);
+  job().trained("kept", {"run.steps=2", "precision.mode=fp32", "data.train=" + corpus.string()});
+  fs::remove(corpus);
+  const std::string beside = (run.parent_path() / "mine.arrow").lexically_normal().string();
+  const Outcome refused = run_skein({"train", run.string(), "--set", "run.steps=3"});
+  expect_refused(refused, 2,
+                 {corpus.lexically_normal().string() + "', which is gone, and there is no " +
+                  beside + " either: expected"});
+}
+
 // A config.toml that an older version wrote names its folder as it was.
 TEST(MovedRun, OfAnOlderVersionIsRefusedRatherThanBegunAnew) {
   job().copy_run("older");

@@ -192,8 +192,12 @@ void find_corpus(Config& config, const std::string& key, const fs::path& run, st
   const fs::path name = fs::path(setting).filename();
   const fs::path inside = (run / name).lexically_normal(),
                  beside = (run / ".." / name).lexically_normal();
+  std::vector<std::string> others;  // than the place that was named
   for (const fs::path& found : {inside, beside}) {
-    if (is_gone(found)) continue;
+    if (is_gone(found)) {
+      if (absolute_path(found) != absolute_path(setting)) others.push_back(found.string());
+      continue;
+    }
     said.push_back(
         fmt::format("{} is '{}', which is gone: taking the file of that name {} the run, {}", key,
                     setting, found == inside ? "in" : "beside", found.string()));
@@ -202,9 +206,12 @@ void find_corpus(Config& config, const std::string& key, const fs::path& run, st
   }
   const std::string gone = setting;
   fail(ErrorCode::kUsage,
-       "{} is '{}', which is gone, and there is neither {} nor {}: expected the corpus that the "
-       "run began with in one of these places, or {}",
-       key, gone, inside.string(), beside.string(), option_with_path(config, key, setting));
+       "{} is '{}', which is gone, and there is {}: expected the corpus that the run began with in "
+       "one of these places, or {}",
+       key, gone,
+       others.size() == 1 ? fmt::format("no {} either", others[0])
+                          : fmt::format("neither {}", fmt::join(others, " nor ")),
+       option_with_path(config, key, setting));
 }
 
 }  // namespace

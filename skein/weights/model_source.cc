@@ -86,10 +86,12 @@ fs::path find_tokenizer(const fs::path& checkpoint, const Json& configuration) {
   for (const fs::path& one : {copy, named}) {
     if (!one.empty() && content_of_tokenizer(one) == content) return one;
   }
-  log::warn(
-      "{}: the tokenizer that it was trained with is gone: neither {} nor {} has its content "
-      "(xxh3-128 {})",
-      checkpoint.string(), copy.string(), named.string(), content);
+  log::warn("{}: the tokenizer that it was trained with is gone: {} has its content (xxh3-128 {})",
+            checkpoint.string(),
+            named.empty() || named == copy
+                ? fmt::format("no {}", copy.string())
+                : fmt::format("neither {} nor {}", copy.string(), named.string()),
+            content);
   return {};
 }
 
