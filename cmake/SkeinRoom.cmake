@@ -113,6 +113,13 @@ function(skein_binary)
     # A source that includes CLI11 takes 11 s, nearly all of it CLI11 itself: two batches instead of sixteen.
     set_target_properties(skein PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
                           UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # Asked of git at each build, and compiled where the answer is another: a commit costs one link.
+    set(commit ${CMAKE_BINARY_DIR}/commit.cc)
+    add_custom_target(skein_commit BYPRODUCTS ${commit}
+                      COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${CMAKE_SOURCE_DIR} -DOUT=${commit}
+                              -P ${CMAKE_SOURCE_DIR}/cmake/write_commit.cmake)
+    target_sources(skein PRIVATE ${commit})
+    set_source_files_properties(${commit} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
 

@@ -20,10 +20,15 @@ TEST(CommandLine, PrintsTheVersion) {
     const Outcome outcome = run_skein({arguments});
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_EQ(outcome.out.substr(0, 6), "skein ");
+    EXPECT_NE(outcome.out.find(", commit "), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find(" CUDA; "), std::string::npos) << outcome.out;
     EXPECT_EQ(outcome.err, "");
   }
-  const Outcome json = run_skein({"version", "--json"});
-  EXPECT_TRUE(parse_json(json.out, "version").contains("compiler"));
+  const Json json = parse_json(run_skein({"version", "--json"}).out, "version");
+  EXPECT_TRUE(json.contains("compiler"));
+  const std::string commit = json.at("commit");
+  EXPECT_TRUE(std::regex_match(commit, std::regex("unknown|[0-9a-f]{12,}(-dirty)?"))) << commit;
+  EXPECT_TRUE(json.at("cuda").is_boolean());
 }
 
 TEST(CommandLine, AWrongCommandLineIsExitCode2AndSaysWhatWasMeant) {

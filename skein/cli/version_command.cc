@@ -1,8 +1,11 @@
 // skein version [--json]
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
+#include "skein/backends/backend.h"
 #include "skein/base/error.h"
 #include "skein/base/version.h"
 #include "skein/cli/commands.h"
@@ -48,6 +51,12 @@ bool has_address_sanitizer() {
 #endif
 }
 
+bool has_cuda() {
+  const std::vector<const Backend*> backends = all_backends();
+  return std::any_of(backends.begin(), backends.end(),
+                     [](const Backend* backend) { return backend->kind == "cuda"; });
+}
+
 // As a run without device.cpu has it.
 std::string kernels() try {
   limit_cpu_kind("auto");
@@ -60,17 +69,20 @@ std::string kernels() try {
 
 OrderedJson version_json() {
   return {{"version", kVersion},
+          {"commit", kCommit},
           {"compiler", compiler()},
           {"build", optimization()},
           {"architecture", architecture()},
           {"address_sanitizer", has_address_sanitizer()},
+          {"cuda", has_cuda()},
           {"cpu", kernels()}};
 }
 
 std::string version_text() {
-  return fmt::format("skein {}\n{}, {}{}, for {}; kernels for this CPU: {}", kVersion, compiler(),
-                     optimization(), has_address_sanitizer() ? ", address sanitizer" : "",
-                     architecture(), kernels());
+  return fmt::format("skein {}, commit {}\n{}, {}{}, for {}, {} CUDA; kernels for this CPU: {}",
+                     kVersion, kCommit, compiler(), optimization(),
+                     has_address_sanitizer() ? ", address sanitizer" : "", architecture(),
+                     has_cuda() ? "with" : "without", kernels());
 }
 
 void add_version_command(CLI::App& app, CommandContext& context) {
