@@ -4,6 +4,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# What a command prints is shown where it fails: apt and pip say much that nobody asked for.
+quietly() {
+  local output status=0
+  output=$("$@" 2>&1) || status=$?
+  [ $status = 0 ] || printf '%s\nsetup: failed (exit code %d): %s\n' "$output" $status "$*" >&2
+  return $status
+}
+
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   libdnnl-dev libgloo-dev libhwy-dev libsentencepiece-dev
@@ -22,8 +30,8 @@ if ((${#missing[@]})); then
   sudo=()
   [ "$(id -u)" = 0 ] || sudo=(sudo)
   echo "setup: installing ${missing[*]}" >&2
-  "${sudo[@]}" apt-get update -qq >&2
-  DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+  quietly "${sudo[@]}" apt-get update
+  DEBIAN_FRONTEND=noninteractive quietly "${sudo[@]}" apt-get install -y --no-install-recommends "${missing[@]}"
 fi
 
 # Arrow comes out of the pyarrow wheel: its headers and shared libraries, no Python at run time.
@@ -33,8 +41,8 @@ if [ ! -f "$arrow_dir/.done-with-s3" ]; then
   echo "setup: unpacking Arrow $arrow_version from the pyarrow wheel" >&2
   rm -rf "$arrow_dir" .deps/wheel
   mkdir -p .deps/wheel "$arrow_dir"
-  python3 -m pip download --quiet --no-deps --only-binary=:all: --python-version 3.11 \
-    --implementation cp --platform manylinux_2_28_x86_64 -d .deps/wheel "pyarrow==$arrow_version" >&2
+  quietly python3 -m pip download --no-deps --only-binary=:all: --python-version 3.11 \
+    --implementation cp --platform manylinux_2_28_x86_64 -d .deps/wheel "pyarrow==$arrow_version"
   unzip -q .deps/wheel/pyarrow-*.whl 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libarrow_s3.so.*' \
     'pyarrow/libparquet.so.*' -d "$arrow_dir"
   rm -rf .deps/wheel
@@ -47,7 +55,7 @@ if [ ! -f .deps/prometheus/.done ]; then
   echo "setup: unpacking Prometheus from Debian's package" >&2
   rm -rf .deps/prometheus
   mkdir -p .deps/prometheus
-  (cd .deps/prometheus && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb) >&2
+  (cd .deps/prometheus && quietly apt-get download prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb)
   touch .deps/prometheus/.done
 fi
 
@@ -58,8 +66,8 @@ if command -v nvcc >/dev/null && [ "${SKEIN_CUDA:-}" != OFF ] && [ ! -f "$fronte
   echo "setup: unpacking the headers of cuDNN's frontend $frontend_version from its wheel" >&2
   rm -rf "$frontend_dir" .deps/wheel
   mkdir -p .deps/wheel "$frontend_dir"
-  python3 -m pip download --quiet --no-deps --only-binary=:all: --python-version 3.11 \
-    --implementation cp --platform manylinux_2_28_x86_64 -d .deps/wheel "nvidia-cudnn-frontend==$frontend_version" >&2
+  quietly python3 -m pip download --no-deps --only-binary=:all: --python-version 3.11 \
+    --implementation cp --platform manylinux_2_28_x86_64 -d .deps/wheel "nvidia-cudnn-frontend==$frontend_version"
   unzip -q .deps/wheel/nvidia_cudnn_frontend-*.whl 'include/*' -d "$frontend_dir"
   rm -rf .deps/wheel
   touch "$frontend_dir/.done"
@@ -70,8 +78,8 @@ schemas_dir=.deps/kubernetes-schemas-1
 if [ ! -f "$schemas_dir/.done" ]; then
   echo "setup: installing the schemas of JobSet and Kubernetes" >&2
   rm -rf "$schemas_dir"
-  python3 -m pip install --quiet --target "$schemas_dir" \
-    kubeflow-trainer-api==2.3.0 kubernetes-validate==1.37.0 PyYAML >&2
+  quietly python3 -m pip install --target "$schemas_dir" \
+    kubeflow-trainer-api==2.3.0 kubernetes-validate==1.37.0 PyYAML
   touch "$schemas_dir/.done"
 fi
 
@@ -80,6 +88,6 @@ moto_dir=.deps/moto-5.2.5
 if [ ! -f "$moto_dir/.done" ]; then
   echo "setup: installing moto 5.2.5, which stands in for S3" >&2
   rm -rf "$moto_dir"
-  python3 -m pip install --quiet --target "$moto_dir" "moto[s3]==5.2.5" flask flask-cors >&2
+  quietly python3 -m pip install --target "$moto_dir" "moto[s3]==5.2.5" flask flask-cors
   touch "$moto_dir/.done"
 fi
