@@ -29,13 +29,13 @@ void set_steps(Config& config, double tokens, const std::string& key) {
   config.run.steps = std::max<int64_t>(1, static_cast<int64_t>(steps));
 }
 
+int64_t usual_warmup(int64_t steps) { return std::min(OptimizerConfig().warmup_steps, steps / 10); }
+
 void fill_schedule(Config& config) {
   const OptimizerConfig defaults;
   OptimizerConfig& optimizer = config.optimizer;
   const int64_t steps = config.run.steps;
-  if (!config.origin.warmup_given) {
-    optimizer.warmup_steps = std::min(defaults.warmup_steps, steps / 10);
-  }
+  if (!config.origin.warmup_given) optimizer.warmup_steps = usual_warmup(steps);
   if (!config.origin.decay_given) {
     const int64_t left = steps - optimizer.warmup_steps - optimizer.constant_steps;
     optimizer.decay_steps = std::clamp<int64_t>(left, 1, defaults.decay_steps);
@@ -104,20 +104,22 @@ std::vector<std::string> schedule_warnings(const Config& config) {
   const int64_t steps = config.run.steps;
   if (optimizer.warmup_steps >= steps && steps > 1) {
     return {fmt::format(
-        "optimizer.warmup_steps is {} and run.steps {}: the learning rate ends at {:.3g} and the "
-        "run is all warm-up; lower warmup_steps, or leave it out",
+        "optimizer.warmup_steps is {} and run.steps {}: the run is all warm-up, and the learning "
+        "rate ends at {:.3g}; a run of this length usually has --set optimizer.warmup_steps={}",
         optimizer.warmup_steps, steps,
         optimizer.learning_rate * static_cast<double>(steps) /
-            static_cast<double>(optimizer.warmup_steps))};
+            static_cast<double>(optimizer.warmup_steps),
+        usual_warmup(steps))};
   }
   if (optimizer.schedule == "constant") return {};
   constexpr int64_t kEarly = 4;  // warns if the decay ends in the first quarter of the run
   const int64_t end = optimizer.warmup_steps + optimizer.constant_steps + optimizer.decay_steps;
   if (end * kEarly > steps) return {};
   return {fmt::format(
-      "the learning rate has decayed to optimizer.min_learning_rate = {:g} by step {} of {}: raise "
-      "optimizer.decay_steps, which is {}, or leave it out",
-      optimizer.min_learning_rate, end, steps, optimizer.decay_steps)};
+      "the learning rate has decayed to optimizer.min_learning_rate = {:g} by step {} of {}: --set "
+      "optimizer.decay_steps={} in place of {} has it decay to the end",
+      optimizer.min_learning_rate, end, steps,
+      steps - optimizer.warmup_steps - optimizer.constant_steps, optimizer.decay_steps)};
 }
 
 }  // namespace skein

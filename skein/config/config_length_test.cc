@@ -102,9 +102,13 @@ TEST(RunLength, WarnsOfASchedulesThatCanHardlyBeMeant) {
   const auto all_warm_up = warnings("warmup_steps = 2000", "10");
   ASSERT_EQ(all_warm_up.size(), 1u);
   EXPECT_NE(all_warm_up.front().find("ends at 1.5e-06"), std::string::npos) << all_warm_up.front();
+  EXPECT_NE(all_warm_up.front().find("--set optimizer.warmup_steps=1"), std::string::npos);
   const auto early = warnings("warmup_steps = 10\ndecay_steps = 90", "1000");
   ASSERT_EQ(early.size(), 1u);
   EXPECT_NE(early.front().find("by step 100 of 1000"), std::string::npos) << early.front();
+  // Also where nobody set it, as in the config.toml of a run that goes on for longer.
+  EXPECT_NE(early.front().find("--set optimizer.decay_steps=990 in place of 90"),
+            std::string::npos);
   EXPECT_TRUE(warnings("warmup_steps = 10\ndecay_steps = 990", "1000").empty());
   EXPECT_TRUE(warnings("schedule = \"constant\"\nwarmup_steps = 10", "1000").empty());
 }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 
 #include "skein/base/error.h"
@@ -166,19 +167,26 @@ std::string there_and_here(std::span<const Change> changes) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-std::string schedule_that_follows(const Config& config, std::span<const Change> changes) {
-  std::string kept;
+std::string schedule_that_follows(const Config& config, std::span<const Change> changes,
+                                  int64_t step) {
+  OptimizerConfig before = config.optimizer;
+  std::vector<std::string> kept;
+  const auto keep = [&](const Change& change, const char* key, bool is_given, int64_t& value) {
+    if (change.key != key || is_given) return;
+    std::from_chars(change.before.data(), change.before.data() + change.before.size(), value);
+    kept.push_back(fmt::format("--set {}={}", key, value));
+  };
   for (const Change& change : changes) {
-    const bool follows = (change.key == "optimizer.warmup_steps" && !config.origin.warmup_given) ||
-                         (change.key == "optimizer.decay_steps" && !config.origin.decay_given &&
-                          config.optimizer.schedule != "constant");
-    if (follows) kept += fmt::format(" --set {}={}", change.key, change.before);
+    keep(change, "optimizer.warmup_steps", config.origin.warmup_given, before.warmup_steps);
+    keep(change, "optimizer.decay_steps", config.origin.decay_given, before.decay_steps);
   }
-  if (kept.empty()) return "";
+  const float now = learning_rate_schedule(config.optimizer).at(step),
+              was = learning_rate_schedule(before).at(step);
+  if (now == was) return "";
   return fmt::format(
-      "the learning rate goes on by another schedule, that of run.steps = {}, since none is set: "
-      "give{} to keep the one of before",
-      config.run.steps, kept);
+      "the learning rate of step {} is {:.3g} and was to be {:.3g}: its schedule follows from "
+      "run.steps, which is {} now; {} keeps the one of before",
+      step, now, was, config.run.steps, fmt::join(kept, " "));
 }
 
 std::string changes_text(std::span<const Change> changes) {

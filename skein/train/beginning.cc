@@ -80,7 +80,7 @@ void Beginning::accept(const RunInputs& inputs) {
     if (checkpoint_) {
       changes_ = accept_checkpoint(*checkpoint_, configuration_,
                                    needed_tensors(model, config_.precision), config_.run);
-      const std::string derived = schedule_that_follows(config_, changes_);
+      const std::string derived = schedule_that_follows(config_, changes_, step() + 1);
       if (!derived.empty() && step() < config_.run.steps) log::warn("{}", derived);
     }
   }
