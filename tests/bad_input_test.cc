@@ -319,6 +319,15 @@ TEST(BadInput, Texts) {
   refused("a.jsonl", "{\"text\": \"a\xff\"}\n", {"a.jsonl:1", "UTF-8"});
   refused("a.jsonl", "", {"a.jsonl", "no text"});
   refused("a.jsonl.gz", "this is no gzip", {"a.jsonl.gz", "gzip"});
+  const auto no_text = [&](const std::string& name, const std::string& bytes, const char* kind) {
+    refused(name, bytes, {name + ": " + kind + ", not text: expected text"});
+    const std::string file = (job().folder / name).string();
+    const Outcome again = run_skein({"data", "ingest", "--out", out.string(), file});
+    EXPECT_EQ(again.err.find("UTF-8"), std::string::npos) << again.err;
+  };
+  no_text("a.png", "\x89PNG\r\n\x1a\n\xff\xee", "a PNG image");
+  no_text("a.txt", "abc\n\xff" + std::string(3, '\0'), "binary data (a null byte at byte 5)");
+  no_text("b.txt", std::string("abc\0", 4), "binary data (a null byte at byte 3)");
   refused("a.jsonl.zst", "this is no zstd", {"a.jsonl.zst", "zstd"});
   refused("a.parquet", "this is no parquet", {"a.parquet", "Parquet"});
   expect_refused({"data", "ingest", "--out", out.string(), "/nowhere"}, 1,

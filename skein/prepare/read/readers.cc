@@ -80,9 +80,8 @@ bool accept_text(std::string_view& text, std::string& repaired, const std::strin
   }
   if (!accept_utf8(text, repaired, options.utf8, [&] { return where; })) return false;
   // UTF-8 may contain null bytes, but text does not: this is an archive of texts or a disk image.
-  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    fail(ErrorCode::kInvalid, "{}: binary data (a null byte at byte {}): expected UTF-8 text",
-         where, nul);
+  if (text.find('\0') != std::string_view::npos) {
+    refuse_binary(text, where, ErrorCode::kInvalid);
   }
   return true;
 }

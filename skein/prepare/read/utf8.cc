@@ -1,13 +1,36 @@
 #include "skein/prepare/read/utf8.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/prepare/read/utf8_simd.h"
 
 namespace skein {
 namespace {
+
+// What is often handed over in place of text, or lies beside it.
+constexpr std::pair<std::string_view, const char*> kBinaryKinds[] = {
+    {"\x89PNG\r\n\x1a\n", "a PNG image"},
+    {"\xff\xd8\xff", "a JPEG image"},
+    {"GIF8", "a GIF image"},
+    {"%PDF-", "a PDF document"},
+    {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a document of Microsoft Office"},
+    {"PK\x03\x04", "a zip archive (which documents of Office, EPUB and OpenDocument are, too)"},
+    {"7z\xbc\xaf\x27\x1c", "a 7z archive"},
+    {"Rar!\x1a\x07", "a RAR archive"},
+    {"\xfd"
+     "7zXZ",
+     "data that xz compressed"},
+    {"BZh", "data that bzip2 compressed"},
+    {"\x7f"
+     "ELF",
+     "a program or a library (ELF)"},
+    {"SQLite format 3", "an SQLite database"},
+};
 
 // The bytes that may follow a first byte: how many, and the range of the first of them.
 struct Continuation {
@@ -43,12 +66,29 @@ size_t subpart_bytes(std::string_view text, bool& is_whole) {
   return size;
 }
 
+// "" for what may be text.
+std::string kind_of_binary(std::string_view bytes) {
+  for (const auto& [beginning, kind] : kBinaryKinds) {
+    if (bytes.starts_with(beginning)) return kind;
+  }
+  const size_t null = bytes.find('\0');
+  return null == bytes.npos ? "" : fmt::format("binary data (a null byte at byte {})", null);
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view text) { return is_utf8_simd(text); }
 
+void refuse_binary(std::string_view bytes, const std::string& where, ErrorCode code) {
+  const std::string kind = kind_of_binary(bytes);
+  if (kind.empty()) return;
+  fail(code, "{}: {}, not text: expected text, or JSON, CSV, Parquet or Arrow that holds some",
+       where, kind);
+}
+
 void check_utf8(std::string_view text, const std::string& where, ErrorCode code) {
   if (is_utf8(text)) return;
+  refuse_binary(text, where, code);
   // Finds the bad byte, the end of the longest valid prefix, by bisection over the beginnings of
   // characters.
   size_t good = 0, bad = text.size();
@@ -58,9 +98,9 @@ void check_utf8(std::string_view text, const std::string& where, ErrorCode code)
     if (middle == good) break;
     (is_utf8(text.substr(0, middle)) ? good : bad) = middle;
   }
-  const bool binary = text.find('\0') != std::string_view::npos;
-  fail(code, "{}: {} near byte {}: expected UTF-8 text (--invalid-utf8 replace or skip goes on)",
-       where, binary ? "binary data" : "not UTF-8", good);
+  fail(code,
+       "{}: not UTF-8 near byte {}: expected UTF-8 text (--invalid-utf8 replace or skip goes on)",
+       where, good);
 }
 
 std::string replace_invalid_utf8(std::string_view text) {
@@ -80,8 +120,8 @@ bool accept_utf8(std::string_view& text, std::string& repaired, const Utf8Policy
   if (is_utf8(text)) return true;
   if (policy.invalid == InvalidUtf8::kFail) check_utf8(text, where());
   if (policy.invalid == InvalidUtf8::kFailAlways) {
-    const bool is_binary = text.find('\0') != std::string_view::npos;
-    check_utf8(text, where(), is_binary ? ErrorCode::kInvalid : ErrorCode::kCorrupt);
+    refuse_binary(text, where(), ErrorCode::kInvalid);
+    check_utf8(text, where(), ErrorCode::kCorrupt);
   }
   if (policy.on_invalid) policy.on_invalid();
   if (policy.invalid == InvalidUtf8::kSkip) return false;

@@ -25,6 +25,10 @@ struct Utf8Policy {
 
 bool is_utf8(std::string_view text);
 
+// Throws Error{code} for what is no text in any encoding: it begins as a PNG image does, say, or
+// holds a null byte.
+void refuse_binary(std::string_view bytes, const std::string& where, ErrorCode code);
+
 // Throws Error{code} unless `text` is UTF-8.
 void check_utf8(std::string_view text, const std::string& where,
                 ErrorCode code = ErrorCode::kInvalid);
