@@ -67,15 +67,21 @@ TEST(BadInput, Configuration) {
       {"checkpoint.async=\"no\"", {"async", "true or false, without quotes"}},
       {"precision.mode=fp4", {"mode in [precision]", "fp4", "fp32, bf16, bf16-sr, mixed, fp8"}},
       {"optimizer.learning_rate=1e30", {"learning_rate", "1e+30", "a number above 0 to 1000"}},
-      {"model.num_attention_heads=3", {"num_attention_heads is 3", "divisor of hidden_size 64"}},
+      {"model.num_attention_heads=3",
+       {"num_attention_heads is 3", "divisor of hidden_size 64, such as 2 or 4"}},
       {"model.num_key_value_heads=3",
-       {"num_key_value_heads is 3", "divisor of num_attention_heads 4"}},
-      {"model.head_dim=15", {"head_dim is 15", "an even number"}},
+       {"num_key_value_heads is 3", "divisor of num_attention_heads 4, such as 2 or 4"}},
+      {"model.head_dim=15", {"head_dim is 15", "an even number", "head_dim 14 or 16 would do"}},
       {"model.hidden_size=-1", {"hidden_size is -1", "an integer from 1"}},
       {"model.vocab_size=100", {"vocab_size is 100", "320 tokens"}},
       {"data.sequence_length=1", {"sequence_length in [data] is 1", "from 2"}},
       {"batch.micro_sequences=8", {"micro_sequences is 8", "more than global_sequences", "4"}},
-      {"batch.micro_sequences=3", {"global_sequences is 4", "multiple of micro_sequences", "3"}},
+      {"batch.micro_sequences=3",
+       {"global_sequences is 4", "multiple of micro_sequences",
+        "3, such as 3 or 6; or micro_sequences 2 or 4"}},
+      {"parallel.data=3", {"global_sequences is 4", "such as global_sequences 6"}},
+      {"parallel.reduction_width=3", {"global_sequences is 4", "such as global_sequences 6"}},
+      {"parallel.context=3", {"sequence_length is 64", "context = 6, such as 60 or 66"}},
       {"model.model_type=gpt2", {"model_type is \"gpt2\"", "expected one of \"llama\""}},
       {"model.hidden_act=gelu", {"hidden_act is \"gelu\"", "expected \"silu\""}},
       {"batch", {"--set batch", "expected section.key=value"}},
@@ -313,12 +319,6 @@ TEST(BadInput, Texts) {
     EXPECT_FALSE(fs::exists(out));
   };
   refused("a.txt", "abc\n\xff\xfe zzz\n", {"a.txt", "not UTF-8", "byte 4"});
-  refused("a.jsonl", "{\"text\": \"a\"}\n{\"txet\": \"b\"}\n", {"a.jsonl:2", "`text`", "txet"});
-  refused("a.jsonl", "{\"text\": \"a\"}\n{\"text\": 5}\n", {"a.jsonl:2", "a number", "a string"});
-  refused("a.jsonl", "{\"text\": \"a\"}\n\n{\"text\": \"b\n", {"a.jsonl:3", "not JSON"});
-  refused("a.jsonl", "{\"text\": \"a\xff\"}\n", {"a.jsonl:1", "UTF-8"});
-  refused("a.jsonl", "", {"a.jsonl", "no text"});
-  refused("a.jsonl.gz", "this is no gzip", {"a.jsonl.gz", "gzip"});
   const auto no_text = [&](const std::string& name, const std::string& bytes, const char* kind) {
     refused(name, bytes, {name + ": " + kind + ", not text: expected text"});
     const std::string file = (job().folder / name).string();
@@ -328,6 +328,12 @@ TEST(BadInput, Texts) {
   no_text("a.png", "\x89PNG\r\n\x1a\n\xff\xee", "a PNG image");
   no_text("a.txt", "abc\n\xff" + std::string(3, '\0'), "binary data (a null byte at byte 5)");
   no_text("b.txt", std::string("abc\0", 4), "binary data (a null byte at byte 3)");
+  refused("a.jsonl", "{\"text\": \"a\"}\n{\"txet\": \"b\"}\n", {"a.jsonl:2", "`text`", "txet"});
+  refused("a.jsonl", "{\"text\": \"a\"}\n{\"text\": 5}\n", {"a.jsonl:2", "a number", "a string"});
+  refused("a.jsonl", "{\"text\": \"a\"}\n\n{\"text\": \"b\n", {"a.jsonl:3", "not JSON"});
+  refused("a.jsonl", "{\"text\": \"a\xff\"}\n", {"a.jsonl:1", "UTF-8"});
+  refused("a.jsonl", "", {"a.jsonl", "no text"});
+  refused("a.jsonl.gz", "this is no gzip", {"a.jsonl.gz", "gzip"});
   refused("a.jsonl.zst", "this is no zstd", {"a.jsonl.zst", "zstd"});
   refused("a.parquet", "this is no parquet", {"a.parquet", "Parquet"});
   expect_refused({"data", "ingest", "--out", out.string(), "/nowhere"}, 1,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "skein/base/divisors.h"
 #include "skein/base/error.h"
 #include "skein/base/units.h"
 #include "skein/config/config.h"
@@ -131,16 +132,17 @@ void check_batch(const Config& config, const Checker& check) {
                 global);
   check.require(global % micro == 0,
                 "[batch] global_sequences is {}: expected a multiple of micro_sequences, which is "
-                "{}",
-                global, micro);
+                "{}, such as {}; or micro_sequences {}",
+                global, micro, multiples_near(global, micro), divisors_near(micro, global));
   const int64_t micro_batches = global / micro;
   const ParallelConfig& parallel = config.parallel;
   check.require(
       parallel.data == 0 || parallel.reduction_width > 0 || micro_batches % parallel.data == 0,
       "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
-      "multiple of [parallel] data, which is {}, or [parallel] reduction_width set to "
-      "more virtual ranks than that, which the data ranks share",
-      global, micro_batches, micro, parallel.data);
+      "multiple of [parallel] data, which is {}, such as global_sequences {}, or [parallel] "
+      "reduction_width set to more virtual ranks than that, which the data ranks share",
+      global, micro_batches, micro, parallel.data,
+      multiples_near(global, micro * std::max<int64_t>(1, parallel.data)));
   constexpr int64_t kMostTokens = (int64_t{1} << 31) - 1;  // counted in 32 bits
   check.require(global <= kMostTokens / config.data.sequence_length,
                 "[batch] global_sequences {} x [data] sequence_length {} is {} tokens: expected at "
@@ -150,8 +152,9 @@ void check_batch(const Config& config, const Checker& check) {
   const int64_t width = parallel.reduction_width;
   check.require(width == 0 || micro_batches % width == 0,
                 "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
-                "multiple of [parallel] reduction_width, which is {}",
-                global, micro_batches, micro, width);
+                "multiple of [parallel] reduction_width, which is {}, such as global_sequences {}",
+                global, micro_batches, micro, width,
+                multiples_near(global, micro * std::max<int64_t>(1, width)));
   check.require(width == 0 || parallel.data <= width,
                 "[parallel] reduction_width is {}: expected at least data, which is {}", width,
                 parallel.data);
@@ -215,8 +218,8 @@ void check_parallel(const Config& config, const Checker& check) {
   const int64_t pieces = parallel.context == 1 ? 1 : 2 * parallel.context;
   check.require(length % pieces == 0,
                 "[data] sequence_length is {}: expected a multiple of 2 x [parallel] context = {}, "
-                "since each context rank takes two pieces of a sequence",
-                length, pieces);
+                "such as {}, since each context rank takes two pieces of a sequence",
+                length, pieces, multiples_near(length, pieces));
   check.require(parallel.virtual_stages == 1 || parallel.pipeline > 1,
                 "[parallel] virtual_stages is {} but pipeline is 1: expected more than one stage",
                 parallel.virtual_stages);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "skein/base/divisors.h"
 #include "skein/model/config_keys.h"
 #include "skein/model/decoder_graph.h"
 
@@ -82,15 +83,19 @@ void parse_head_dim(const ConfigKeys& keys, DecoderConfig& config) {
   const int64_t usual = config.family->default_head_dim;
   if (usual == 0 && config.hidden_size % heads != 0) {
     keys.refuse(ErrorCode::kInvalid, "num_attention_heads",
-                fmt::format("a divisor of hidden_size {}", config.hidden_size));
+                fmt::format("a divisor of hidden_size {}, such as {}", config.hidden_size,
+                            divisors_near(heads, config.hidden_size)));
   }
   config.head_dim =
       keys.integer("head_dim", 2, kMaxSize, usual == 0 ? config.hidden_size / heads : usual);
   if (config.head_dim % 2 != 0) {
     fail(ErrorCode::kInvalid,
          "{}: head_dim is {} (hidden_size {} / num_attention_heads {} where it is not given), "
-         "expected an even number: rotary embeddings turn pairs of dims",
-         keys.what(), config.head_dim, config.hidden_size, heads);
+         "expected an even number: rotary embeddings turn pairs of dims; {} would do",
+         keys.what(), config.head_dim, config.hidden_size, heads,
+         keys.find("head_dim") != nullptr
+             ? fmt::format("head_dim {}", multiples_near(config.head_dim, 2))
+             : fmt::format("hidden_size {}", multiples_near(config.hidden_size, 2 * heads)));
   }
   if (config.head_dim > kMaxSize / heads) {
     fail(ErrorCode::kInvalid,
@@ -116,7 +121,8 @@ void parse_sizes(const ConfigKeys& keys, std::optional<int64_t> default_vocab_si
       keys.integer("num_key_value_heads", 1, kMaxSize, usual == 0 ? heads : usual);
   if (heads % config.num_key_value_heads != 0) {
     keys.refuse(ErrorCode::kInvalid, "num_key_value_heads",
-                fmt::format("a divisor of num_attention_heads {}", heads));
+                fmt::format("a divisor of num_attention_heads {}, such as {}", heads,
+                            divisors_near(config.num_key_value_heads, heads)));
   }
 }
 

@@ -115,11 +115,12 @@ TEST(DecoderConfig, RefusesImpossibleSizes) {
     Json value;
     const char* message;
   } const kCases[] = {
-      {"num_attention_heads", 5, "num_attention_heads is 5, expected a divisor of hidden_size 48"},
+      {"num_attention_heads", 5,
+       "num_attention_heads is 5, expected a divisor of hidden_size 48, such as 4 or 6"},
       {"num_key_value_heads", 4,
-       "num_key_value_heads is 4, expected a divisor of num_attention_heads 6"},
+       "num_key_value_heads is 4, expected a divisor of num_attention_heads 6, such as 3 or 6"},
       {"num_key_value_heads", 0, "num_key_value_heads is 0, expected an integer from 1"},
-      {"head_dim", 7, "head_dim is 7"},
+      {"head_dim", 7, "head_dim 6 or 8 would do"},
       {"head_dim", 1 << 20, "num_attention_heads 6 times head_dim 1048576"},
       {"hidden_size", -48, "hidden_size is -48, expected an integer from 1"},
       {"hidden_size", "48", "hidden_size is \"48\""},
