@@ -24,6 +24,13 @@ OrderedJson plan(const std::string& name, const Overrides& overrides) {
   return OrderedJson::parse(TinyJob::must(arguments).out);
 }
 
+TEST(Plan, SaysWhoseKernelsItPlannedFor) {
+  const Overrides on_cpu = {"device.kind=cpu", "device.cpu=avx2"};
+  EXPECT_EQ(plan("planned", on_cpu).at("kernels"), "avx2");
+  const Outcome text = TinyJob::must(job().arguments("plan", "planned", on_cpu));
+  EXPECT_NE(text.out.find("scratch of kernels for avx2\n"), std::string::npos) << text.out;
+}
+
 // What the newest start of a run says that it allocated.
 OrderedJson allocated_bytes(const std::string& name) {
   OrderedJson found;

@@ -14,7 +14,7 @@ std::string line_of(std::string_view what, int64_t bytes, std::string_view note)
                      note.empty() ? "" : "  ", note);
 }
 
-std::string table(const StagePlan& stage) {
+std::string table(const StagePlan& stage, const std::string& kernels) {
   std::string text;
   const auto line = [&](std::string_view what, int64_t bytes, std::string_view note) {
     text += line_of(what, bytes, note);
@@ -28,7 +28,8 @@ std::string table(const StagePlan& stage) {
   if (arena(stage, Arena::kHostActivations) > 0) {
     line("", arena(stage, Arena::kHostActivations), "kept so in host memory");
   }
-  line("workspace", arena(stage, Arena::kWorkspace), "everything short-lived, kernels' scratch");
+  line("workspace", arena(stage, Arena::kWorkspace),
+       fmt::format("everything short-lived, scratch of kernels for {}", kernels));
   line("inputs", arena(stage, Arena::kInputs), "the micro-batch, scalars");
   if (arena(stage, Arena::kRounded) > 0) {
     line("rounded", arena(stage, Arena::kRounded),
@@ -64,7 +65,7 @@ std::string memory_table(const Plan& plan) {
   const StagePlan& largest = plan.largest();
   std::string text =
       fmt::format("Memory per rank{}\n{}", plan.stages.size() > 1 ? ", of the largest stage" : "",
-                  table(largest));
+                  table(largest, plan.kernels));
   if (plan.copies == 0) return text;
   return text + line_of("copies", plan.copies * largest.snapshot_bytes,
                         plan.needs_copies ? "host: of the state, to go on from after a failure"

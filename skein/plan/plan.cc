@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "skein/backends/backend.h"
 #include "skein/base/error.h"
 #include "skein/base/file.h"
 #include "skein/base/nearest.h"
@@ -13,6 +14,7 @@
 #include "skein/model/decoder.h"
 #include "skein/objects/object_url.h"
 #include "skein/ops/ops.h"
+#include "skein/ops/simd/cpu_kind.h"
 #include "skein/plan/process_bytes.h"
 #include "skein/plan/this_machine.h"
 #include "skein/replica/replica_memory.h"
@@ -227,6 +229,8 @@ Plan make_plan(const PlanRequest& request) {
   plan.num_parameters = num_parameters(request.model);
   plan.hardware = request.hardware;
   plan.threads = request.threads;
+  const Backend& backend = training_backend(request.config);
+  plan.kernels = backend.has_own_memory ? std::string(backend.kind) : cpu_kind();
   const std::vector<int64_t> shares = plan.layout.shares().kinds();
   const StepSpec spec =
       step_spec(request.config, request.model, plan.layout.at_data_rank(shares.front()));

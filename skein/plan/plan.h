@@ -40,6 +40,8 @@ struct Plan {
   Hardware hardware;
   std::vector<StagePlan> stages;
   int threads = 1;  // of a rank
+  // Whose kernels' scratch was planned: "cuda", or of a CPU its kind (ops/simd/cpu_kind.h).
+  std::string kernels;
   // Snapshots that a rank's copies of the state in memory take on its machine; they count in
   // `memory` where checkpoint.memory_every_steps asks for them, and are left out otherwise if there
   // is no room.

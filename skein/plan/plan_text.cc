@@ -151,6 +151,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["virtual_ranks"] = virtual_ranks_to_json(plan.layout.shares(), plan.layout.reduction_width);
   json["zero"] = plan.layout.zero;
   json["hardware"] = plan.hardware.name;
+  json["kernels"] = plan.kernels;
   json["per_rank"] = bytes_to_json(plan.largest());
   json["fits"] = all_fit(plan.memory);
   json["memory"] = memory_to_json(plan);
