@@ -237,9 +237,9 @@ TEST(Report, TextNamesTheSameThings) {
 TEST(Report, CountsSpikesOfTheCurve) {
   const fs::path folder = fresh_run("report_spikes");
   MetricsLog log(folder);
-  for (int step = 1; step <= 60; ++step) {
+  for (int step = 1; step <= 160; ++step) {
     StepMetrics metrics = step_at(step, 100 + step);
-    metrics.grad_norm = step == 30 || step == 40 || step == 41 ? 1.5f : step == 60 ? 9.0f : 1.0f;
+    metrics.grad_norm = step == 30 || step == 40 || step == 41 ? 1.5f : step == 160 ? 9.0f : 1.0f;
     log.append(metrics);
   }
   const OrderedJson json = report_json(read_report(folder));

@@ -16,10 +16,13 @@ float SpikeDetector::mean() const {
   return static_cast<float>(sum / static_cast<double>(window_.size()));
 }
 
-std::string SpikeDetector::find_cause(float grad_norm) const {
+std::string SpikeDetector::find_cause(float grad_norm) {
   if (!std::isfinite(grad_norm)) return fmt::format("the gradient norm is {}", grad_norm);
   const bool judged = window_.size() == kWindow;
-  if (judged && lowest_ > 0 && grad_norm > kAlarmGrowth * lowest_) {
+  const bool has_grown = judged && lowest_ > 0 && grad_norm > kAlarmGrowth * lowest_;
+  grown_steps_ = has_grown ? grown_steps_ + 1 : 0;
+  if (first_steps_ < kFirstSteps && grown_steps_ < kPersistentSteps) return "";
+  if (has_grown) {
     return fmt::format("the gradient norm {:.3g} is past {} times its lowest value, {:.3g}",
                        grad_norm, kAlarmGrowth, lowest_);
   }
@@ -59,6 +62,7 @@ SpikeDetector::Verdict SpikeDetector::observe(float grad_norm) {
     spike_steps_ = 0;
   }
   verdict.alarm = raise_alarm(grad_norm, find_cause(grad_norm));
+  first_steps_ = std::min(first_steps_ + 1, kFirstSteps);
   if (finite) {
     if (grad_norm > 0 && (lowest_ == 0 || grad_norm < lowest_)) lowest_ = grad_norm;
     if (full) window_.erase(window_.begin());
@@ -78,9 +82,10 @@ double one_step_share(const std::map<int64_t, int64_t>& counts_by_length) {
 Json SpikeDetector::to_json() const {
   Json counts = Json::array();
   for (const auto& [length, count] : counts_) counts.push_back({length, count});
-  return {{"window", window_},         {"lowest", lowest_},         {"spike_steps", spike_steps_},
-          {"alarm_norm", alarm_norm_}, {"calm_steps", calm_steps_}, {"needed_calm", needed_calm_},
-          {"counts", counts}};
+  return {
+      {"window", window_},           {"lowest", lowest_},           {"spike_steps", spike_steps_},
+      {"first_steps", first_steps_}, {"grown_steps", grown_steps_}, {"alarm_norm", alarm_norm_},
+      {"calm_steps", calm_steps_},   {"needed_calm", needed_calm_}, {"counts", counts}};
 }
 
 SpikeDetector SpikeDetector::from_json(const Json& json) {
@@ -89,6 +94,9 @@ SpikeDetector SpikeDetector::from_json(const Json& json) {
     detector.window_ = json.at("window").get<std::vector<float>>();
     detector.lowest_ = json.at("lowest").get<float>();
     detector.spike_steps_ = json.at("spike_steps").get<int64_t>();
+    // Checkpoints of older versions do not have these: their runs count as settled.
+    detector.first_steps_ = json.value("first_steps", kFirstSteps);
+    detector.grown_steps_ = json.value("grown_steps", int64_t{0});
     detector.alarm_norm_ = json.at("alarm_norm").get<float>();
     detector.calm_steps_ = json.at("calm_steps").get<int64_t>();
     detector.needed_calm_ = json.at("needed_calm").get<int64_t>();
@@ -98,7 +106,8 @@ SpikeDetector SpikeDetector::from_json(const Json& json) {
   } catch (const Json::exception& error) {
     fail(ErrorCode::kCorrupt, "state of the gradient-spike detector: {}", error.what());
   }
-  const bool counts_steps = detector.spike_steps_ >= 0 && detector.calm_steps_ >= 0;
+  const bool counts_steps = detector.spike_steps_ >= 0 && detector.calm_steps_ >= 0 &&
+                            detector.first_steps_ >= 0 && detector.grown_steps_ >= 0;
   if (detector.window_.size() > kWindow || !counts_steps || detector.needed_calm_ < kCalmSteps) {
     fail(ErrorCode::kCorrupt,
          "state of the gradient-spike detector: {} norms, spike of {} steps, {} of {} calm steps: "

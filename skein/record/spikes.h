@@ -3,8 +3,11 @@
 // Rule     r = mean of the 20 newest finite norms before this step, in spikes or not. A step is in
 //          a spike when its norm > r + 0.1. A spike ends, and its length in steps is counted, when
 //          a norm is at or below r + 0.1 again. Before 20 norms there is no r.
-//          Alarm: the norm exceeds 3 x the lowest norm so far, or a spike has lasted 5 steps. A
-//          norm that is not finite is a spike and an alarm, and does not enter r.
+//          Alarm: the norm exceeds 3 x the lowest norm so far, or a spike has lasted 5 steps. In
+//          the first 100 steps only where it has exceeded that for 5 steps: the norm of a healthy
+//          run falls there from that of random weights, rises with the learning rate, and single
+//          batches stand out. A norm that is not finite is a spike and an alarm, and does not enter
+//          r.
 // Quiet    An alarm is raised once. It ends after 20 consecutive steps without a cause, the second
 //          after 40, then 80, ..., so a run with a noisy norm raises only a few alarms. During an
 //          alarm it is raised again if the norm exceeds 3 x its value when last raised, or is not
@@ -28,6 +31,7 @@ class SpikeDetector {
   static constexpr float kAlarmGrowth = 3.0f;
   static constexpr int64_t kPersistentSteps = 5;
   static constexpr int64_t kCalmSteps = 20;
+  static constexpr int64_t kFirstSteps = 100;
 
   struct Verdict {
     int64_t spike_steps = 0;      // length so far of the spike that this step is in; 0: none
@@ -49,11 +53,13 @@ class SpikeDetector {
 
  private:
   float mean() const;
-  std::string find_cause(float grad_norm) const;
+  std::string find_cause(float grad_norm);
   std::string raise_alarm(float grad_norm, const std::string& cause);
 
   std::vector<float> window_;  // the newest finite norms, oldest first
   float lowest_ = 0;           // lowest finite norm above 0; 0: none yet
+  int64_t first_steps_ = 0;    // observed so far, up to kFirstSteps
+  int64_t grown_steps_ = 0;    // consecutive steps past kAlarmGrowth times the lowest norm
   int64_t spike_steps_ = 0;
   // The alarm in progress.
   float alarm_norm_ = 0;              // the norm when it was last raised; 0: no alarm

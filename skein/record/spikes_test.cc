@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -11,9 +12,10 @@
 namespace skein {
 namespace {
 
+// Behind the first steps.
 SpikeDetector warmed_up(float norm = 1.0f) {
   SpikeDetector detector;
-  for (int step = 0; step < SpikeDetector::kWindow; ++step) {
+  for (int step = 0; step < SpikeDetector::kFirstSteps; ++step) {
     EXPECT_EQ(detector.observe(norm).spike_steps, 0);
   }
   return detector;
@@ -27,6 +29,32 @@ TEST(Spikes, TheFirstWindowIsNotJudged) {
     EXPECT_EQ(verdict.alarm, "");
   }
   EXPECT_FLOAT_EQ(detector.observe(1.0f).mean, 69.0f / 20);
+}
+
+// As of small models with small batches: the norm falls from that of random weights, drifts upwards
+// with the learning rate, and single batches stand out.
+TEST(Spikes, AHealthyRunsFirstStepsRaiseNoAlarm) {
+  SpikeDetector detector;
+  int64_t longest = 0;
+  for (int64_t step = 1; step <= SpikeDetector::kFirstSteps; ++step) {
+    const auto t = static_cast<float>(step);
+    const float settling = step < 10 ? 2.0f - 0.15f * t : 0.5f + 0.012f * std::max(0.0f, t - 30);
+    const auto verdict = detector.observe(step == 25 || step == 90 ? 6.0f : settling);
+    EXPECT_EQ(verdict.alarm, "") << step;
+    longest = std::max(longest, verdict.spike_steps);
+  }
+  EXPECT_GT(longest, SpikeDetector::kPersistentSteps);
+}
+
+TEST(Spikes, ADivergenceInTheFirstStepsAlarms) {
+  SpikeDetector detector;
+  for (int step = 0; step < SpikeDetector::kWindow; ++step) detector.observe(1.0f);
+  float norm = 1;
+  for (int step = 1; step <= 6; ++step) {  // past 3 in the third
+    EXPECT_EQ(detector.observe(norm *= 1.5f).alarm, "") << step;
+  }
+  EXPECT_NE(detector.observe(norm *= 1.5f).alarm.find("past 3 times its lowest value, 1"),
+            std::string::npos);
 }
 
 TEST(Spikes, CountsByLength) {
