@@ -8,6 +8,7 @@
 #include "skein/base/units.h"
 #include "skein/base/version.h"
 #include "skein/record/event_fields.h"
+#include "skein/record/thread_advice.h"
 
 namespace skein {
 namespace {
@@ -157,6 +158,16 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
     say(from.empty() ? std::string("beginning from random weights")
                      : fmt::format("beginning from the weights of {}", from));
   }
+  tell_threads();
+}
+
+void RunLog::tell_threads() {
+  if (launched_.generation > 1 || config_.device.threads > 0) return;
+  const int64_t tokens = config_.batch.global_sequences * config_.data.sequence_length;
+  const std::string advice =
+      thread_advice(scale_.flops_per_token * static_cast<double>(tokens), scale_.calls_per_step,
+                    scale_.ceiling_flops, scale_.threads);
+  if (!advice.empty()) say(advice);
 }
 
 void RunLog::roll_back(const RollBack& roll_back) {

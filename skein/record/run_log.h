@@ -44,6 +44,8 @@ class RunLog {
     double flops_per_token = 0;
     double ceiling_flops = 0;  // the measured matrix-product rate of all ranks
     int num_ranks = 1;
+    int threads = 0;                          // of a rank, where they compute; 0: a GPU does
+    int64_t calls_per_step = 0;               // of kernels, on this rank
     std::string arithmetic;                   // Device::arithmetic()
     std::optional<double> peak_flops;         // of all ranks, as advertised
     std::function<double()> measure_ceiling;  // empty: it cannot be measured between steps
@@ -93,6 +95,7 @@ class RunLog {
 
  private:
   void tell_other_arithmetic();
+  void tell_threads();
   void tell_spikes(int64_t step, const SpikeDetector::Verdict& verdict);
   void begin_after(int64_t step);
   double raise_ceiling(double model_flops_per_s);

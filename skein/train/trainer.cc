@@ -1,10 +1,13 @@
 #include "skein/train/trainer.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "skein/base/heartbeat.h"
 #include "skein/base/log.h"
+#include "skein/compile/program_runs.h"
 #include "skein/config/config_length.h"
 #include "skein/config/config_notes.h"
 #include "skein/config/run_skips.h"
@@ -144,6 +147,10 @@ void Trainer::allocate() {
   RunLog::Scale scale;
   scale.num_ranks = world_.size();
   scale.arithmetic = device_->arithmetic();
+  if (!device_->own_memory()) scale.threads = omp_get_max_threads();
+  for (const auto& [name, runs] : program_runs(spec, programs_)) {
+    scale.calls_per_step += runs * std::ssize(programs_.program(name).instructions);
+  }
   scale.num_parameters = num_parameters(inputs_->model());
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
   scale.ceiling_flops = ceiling_flops;
