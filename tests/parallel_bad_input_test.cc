@@ -50,8 +50,8 @@ Overrides workers(int64_t count, const Overrides& more) {
 TEST(ParallelBadInput, MeshesThatDoNotFactorTheWorkers) {
   expect_refused({
       {workers(2, {"parallel.tensor=4"}),
-       {"tensor 4", "2 workers", "a multiple of 4", "launch.workers"}},
-      {workers(6, {"parallel.tensor=4"}), {"tensor 4", "6 workers", "a multiple of 4"}},
+       {"tensor 4", "2 workers", "expected 4 workers", "launch.workers"}},
+      {workers(6, {"parallel.tensor=4"}), {"tensor 4", "6 workers", "expected 4 or 8 workers"}},
       {workers(2, {"parallel.data=4"}), {"data 4", "2 workers", "expected 4 workers"}},
       {workers(3, {"parallel.data=1", "parallel.pipeline=2"}),
        {"pipeline 2", "3 workers", "expected 2 workers"}},

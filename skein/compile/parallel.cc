@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "skein/base/divisors.h"
 #include "skein/base/error.h"
 #include "skein/config/node_range.h"
 #include "skein/model/placement.h"
@@ -25,7 +26,7 @@ int64_t data_degree(const ParallelConfig& parallel, int64_t num_ranks) {
          data, parallel.pipeline, parallel.context, parallel.tensor, num_ranks == 1 ? "is" : "are",
          num_ranks, num_ranks == 1 ? "" : "s",
          parallel.data > 0 ? fmt::format("{}", parallel.data * per_replica)
-                           : fmt::format("a multiple of {}", per_replica));
+                           : multiples_near(num_ranks, per_replica));
   }
   return num_ranks / per_replica;
 }
@@ -79,13 +80,13 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   }
   const int64_t sequences = config.batch.global_sequences, micro = config.batch.micro_sequences;
   if (sequences % (width * micro) != 0) {
-    throw IndivisibleBatch(
-        fmt::format("[batch] global_sequences is {}: expected a multiple of reduction_width {} x "
-                    "micro_sequences {} = {} ({} data ranks){}",
-                    sequences, width, micro, width * micro, data,
-                    asked > 0 ? ""
-                              : "; a run that began with more data ranks goes on with "
-                                "reduction_width set to their number"));
+    throw IndivisibleBatch(fmt::format(
+        "[batch] global_sequences is {}: expected a multiple of reduction_width {} x "
+        "micro_sequences {} = {} ({} data ranks), such as {}{}",
+        sequences, width, micro, width * micro, data, multiples_near(sequences, width * micro),
+        asked > 0 ? ""
+                  : "; a run that began with more data ranks goes on with "
+                    "reduction_width set to their number"));
   }
   return width;
 }

@@ -3,6 +3,7 @@
 #include <bit>
 #include <list>
 
+#include "skein/base/divisors.h"
 #include "skein/compile/program_runs.h"
 #include "skein/model/decoder.h"
 #include "skein/model/placement.h"
@@ -130,12 +131,13 @@ void check_token_split(const Config& config) {
   const int64_t tokens =
       config.data.sequence_length / parallel.context * config.batch.micro_sequences;
   if (!parallel.sequence || tokens % parallel.tensor == 0) return;
-  fail(ErrorCode::kUsage,
-       "[parallel] tensor is {}: with sequence = true it must divide the {} tokens of a "
-       "micro-batch (micro_sequences {} x sequence_length {} / context {}): expected a divisor, or "
-       "sequence = false",
-       parallel.tensor, tokens, config.batch.micro_sequences, config.data.sequence_length,
-       parallel.context);
+  fail(
+      ErrorCode::kUsage,
+      "[parallel] tensor is {}: with sequence = true it must divide the {} tokens of a "
+      "micro-batch (micro_sequences {} x sequence_length {} / context {}): expected a divisor, such "
+      "as {}, or sequence = false",
+      parallel.tensor, tokens, config.batch.micro_sequences, config.data.sequence_length,
+      parallel.context, divisors_near(parallel.tensor, tokens));
 }
 
 int64_t head_block_tokens(const DecoderConfig& model, const Backend& backend) {
