@@ -131,13 +131,12 @@ void check_token_split(const Config& config) {
   const int64_t tokens =
       config.data.sequence_length / parallel.context * config.batch.micro_sequences;
   if (!parallel.sequence || tokens % parallel.tensor == 0) return;
-  fail(
-      ErrorCode::kUsage,
-      "[parallel] tensor is {}: with sequence = true it must divide the {} tokens of a "
-      "micro-batch (micro_sequences {} x sequence_length {} / context {}): expected a divisor, such "
-      "as {}, or sequence = false",
-      parallel.tensor, tokens, config.batch.micro_sequences, config.data.sequence_length,
-      parallel.context, divisors_near(parallel.tensor, tokens));
+  fail(ErrorCode::kUsage,
+       "[parallel] tensor is {}: with sequence = true it must divide the {} tokens of a "
+       "micro-batch (micro_sequences {} x sequence_length {} / context {}): expected {}, or "
+       "sequence = false",
+       parallel.tensor, tokens, config.batch.micro_sequences, config.data.sequence_length,
+       parallel.context, divisors_near(parallel.tensor, tokens));
 }
 
 int64_t head_block_tokens(const DecoderConfig& model, const Backend& backend) {

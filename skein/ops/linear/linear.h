@@ -46,8 +46,8 @@ extern const OpDef kLinearDxDw;
 
 inline constexpr int kMaxLinearParts = 8;
 
-// The attr of products that begin gradient sums. A graph has it where a micro-batch's first addition
-// to a sum is; of what runs it is true in the first micro-batch (passes/begin_sums.h).
+// The attr of products that begin gradient sums. A graph has it where a micro-batch's first
+// addition to a sum is; of what runs it is true in the first micro-batch (passes/begin_sums.h).
 inline constexpr std::string_view kFromZero = "from_zero";
 inline bool is_from_zero(const Attrs& attrs) {
   return attrs.has(kFromZero) && attrs.flag(kFromZero);
