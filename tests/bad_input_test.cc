@@ -311,39 +311,7 @@ TEST(BadInput, AnotherConfigurationThanTheCheckpoints) {
   expect_checkpoints_good("good");
 }
 
-TEST(BadInput, Texts) {
-  const fs::path out = job().folder / "texts.arrow";
-  const auto refused = [&](const std::string& name, const std::string& text, const Words& words) {
-    const fs::path input = job().write(name, text);
-    expect_refused({"data", "ingest", "--out", out.string(), input.string()}, 1, words);
-    EXPECT_FALSE(fs::exists(out));
-  };
-  refused("a.txt", "abc\n\xff\xfe zzz\n", {"a.txt", "not UTF-8", "byte 4"});
-  const auto no_text = [&](const std::string& name, const std::string& bytes, const char* kind) {
-    refused(name, bytes, {name + ": " + kind + ", not text: expected text"});
-    const std::string file = (job().folder / name).string();
-    const Outcome again = run_skein({"data", "ingest", "--out", out.string(), file});
-    EXPECT_EQ(again.err.find("UTF-8"), std::string::npos) << again.err;
-  };
-  no_text("a.png", "\x89PNG\r\n\x1a\n\xff\xee", "a PNG image");
-  no_text("a.txt", "abc\n\xff" + std::string(3, '\0'), "binary data (a null byte at byte 5)");
-  no_text("b.txt", std::string("abc\0", 4), "binary data (a null byte at byte 3)");
-  refused("a.jsonl", "{\"text\": \"a\"}\n{\"txet\": \"b\"}\n", {"a.jsonl:2", "`text`", "txet"});
-  refused("a.jsonl", "{\"text\": \"a\"}\n{\"text\": 5}\n", {"a.jsonl:2", "a number", "a string"});
-  refused("a.jsonl", "{\"text\": \"a\"}\n\n{\"text\": \"b\n", {"a.jsonl:3", "not JSON"});
-  refused("a.jsonl", "{\"text\": \"a\xff\"}\n", {"a.jsonl:1", "UTF-8"});
-  refused("a.jsonl", "", {"a.jsonl", "no text"});
-  refused("a.jsonl.gz", "this is no gzip", {"a.jsonl.gz", "gzip"});
-  refused("a.jsonl.zst", "this is no zstd", {"a.jsonl.zst", "zstd"});
-  refused("a.parquet", "this is no parquet", {"a.parquet", "Parquet"});
-  expect_refused({"data", "ingest", "--out", out.string(), "/nowhere"}, 1,
-                 {"/nowhere", "no such file or folder"});
-  const std::string text = job().write("good.txt", "text\n").string();
-  expect_refused({"data", "ingest", "--out", job().corpus().string(), text}, 2,
-                 {"corpus.arrow: exists", "--overwrite"});
-  expect_refused({"data", "ingest", "--out", ".", text}, 2, {"--out .: is a folder"});
-  expect_refused({"data", "ingest", "--validation-fraction", "0.1", "--out", out.string(), text}, 2,
-                 {"--validation-fraction", "--validation-out"});
+TEST(BadInput, ExportToAFolderThatIsThere) {
   expect_refused({"checkpoint", "export", job().run("good").string(), "--out", "."}, 2,
                  {"--out .", "a new folder"});
 }

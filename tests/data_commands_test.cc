@@ -197,5 +197,42 @@ TEST_F(DataCommands, SourcesAreFoundFromElsewhere) {
               HasSubstr(fs::path(path("a.txt")).lexically_normal().string() + ":1"));
 }
 
+TEST_F(DataCommands, TextsThatCannotBeTakenAreRefused) {
+  const std::string out = path("texts.arrow");
+  const auto ingest_refused = [](const Arguments& more, int exit_code, const Words& words) {
+    expect_refused(run_skein(Arguments{"data", "ingest"} + more), exit_code, words);
+  };
+  const auto refused = [&](const std::string& name, const std::string& text, const Words& words) {
+    write(name, text);
+    ingest_refused({"--out", out, path(name)}, 1, words);
+    EXPECT_FALSE(fs::exists(out));
+  };
+  refused("a.txt", "abc\n\xff\xfe zzz\n", {"a.txt", "not UTF-8", "byte 4"});
+  const auto no_text = [&](const std::string& name, const std::string& bytes, const char* kind) {
+    refused(name, bytes, {name + ": " + kind + ", not text: expected text"});
+    const Outcome again = run_skein({"data", "ingest", "--out", out, path(name)});
+    EXPECT_EQ(again.err.find("UTF-8"), std::string::npos) << again.err;
+  };
+  no_text("a.png", "\x89PNG\r\n\x1a\n\xff\xee", "a PNG image");
+  no_text("a.txt", "abc\n\xff" + std::string(3, '\0'), "binary data (a null byte at byte 5)");
+  no_text("b.txt", std::string("abc\0", 4), "binary data (a null byte at byte 3)");
+  refused("a.jsonl", "{\"text\": \"a\"}\n{\"txet\": \"b\"}\n", {"a.jsonl:2", "`text`", "txet"});
+  refused("a.jsonl", "{\"text\": \"a\"}\n{\"text\": 5}\n", {"a.jsonl:2", "a number", "a string"});
+  refused("a.jsonl", "{\"text\": \"a\"}\n\n{\"text\": \"b\n", {"a.jsonl:3", "not JSON"});
+  refused("a.jsonl", "{\"text\": \"a\xff\"}\n", {"a.jsonl:1", "UTF-8"});
+  refused("a.jsonl", "", {"a.jsonl", "no text"});
+  refused("a.jsonl.gz", "this is no gzip", {"a.jsonl.gz", "gzip"});
+  refused("a.jsonl.zst", "this is no zstd", {"a.jsonl.zst", "zstd"});
+  refused("a.parquet", "this is no parquet", {"a.parquet", "Parquet"});
+  ingest_refused({"--out", out, "/nowhere"}, 1, {"/nowhere", "no such file or folder"});
+  write("good.txt", "text\n");
+  const std::string text = path("good.txt");
+  write("corpus.arrow", "another corpus");
+  ingest_refused({"--out", path("corpus.arrow"), text}, 2, {"corpus.arrow: exists", "--overwrite"});
+  ingest_refused({"--out", ".", text}, 2, {"--out .: is a folder"});
+  ingest_refused({"--validation-fraction", "0.1", "--out", out, text}, 2,
+                 {"--validation-fraction", "--validation-out"});
+}
+
 }  // namespace
 }  // namespace skein

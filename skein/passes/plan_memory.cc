@@ -279,14 +279,12 @@ class GraphPlanner {
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       Node node = graph_.nodes()[i];
       if (node.phase != phase || node.chunk != chunk) continue;
-      Instruction in_first = make_instruction(node);
-      in_first.node = static_cast<int>(i);
+      Instruction in_first = make_instruction(node, i);
       Instruction in_others = in_first;
       if (request_.several_micro_batches && is_from_zero(node.attrs)) {
         begins_sums = true;
         node.attrs.set(std::string(kFromZero), false);
-        in_others = make_instruction(node);
-        in_others.node = static_cast<int>(i);
+        in_others = make_instruction(node, i);
       }
       last.instructions.push_back(in_others);
       if (node.last_only) continue;
@@ -312,8 +310,10 @@ class GraphPlanner {
     set_.programs.push_back(std::move(program));
   }
 
-  Instruction make_instruction(const Node& node) {
+  // `index`: of the node in the graph.
+  Instruction make_instruction(const Node& node, size_t index) {
     Instruction instruction;
+    instruction.node = static_cast<int>(index);
     instruction.op = node.op;
     instruction.attrs = node.attrs;
     instruction.scope = node.scope.name;
