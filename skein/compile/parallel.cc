@@ -91,6 +91,21 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   return width;
 }
 
+void check_pairs(const ParallelConfig& parallel) {
+  if (!parallel.pairs) return;
+  if (parallel.pipeline > 1) {
+    fail(ErrorCode::kUsage,
+         "[parallel] pairs is true with pipeline {}: stages have an order of forwards and "
+         "backwards of their own; expected pipeline = 1, or pairs = false",
+         parallel.pipeline);
+  }
+  if (!parallel.overlap) {
+    fail(ErrorCode::kUsage,
+         "[parallel] pairs is true and overlap false: a pair computes while collectives travel; "
+         "expected overlap = true, or pairs = false");
+  }
+}
+
 }  // namespace
 
 int64_t ParallelLayout::coordinate(std::string_view axis) const {
@@ -134,6 +149,23 @@ std::string unequal_shares(const ParallelLayout& layout) {
       100 * (1 - busy));
 }
 
+std::string idle_pairs(const Config& config, const ParallelLayout& layout) {
+  if (!config.parallel.pairs) return "";
+  const int64_t micro_batches =
+      config.batch.global_sequences / layout.reduction_width / config.batch.micro_sequences;
+  if (micro_batches < 2) {
+    return fmt::format(
+        "parallel.pairs has no effect: a virtual rank has one micro-batch a step (global_sequences "
+        "{} / reduction_width {} / micro_sequences {}), and a pair takes two",
+        config.batch.global_sequences, layout.reduction_width, config.batch.micro_sequences);
+  }
+  if (config.parallel.tensor == 1 && config.parallel.context == 1 && layout.zero < 3) {
+    return "parallel.pairs has no effect but to take memory: with tensor 1, context 1 and zero "
+           "below 3 no layer waits for other ranks";
+  }
+  return "";
+}
+
 int64_t configured_ranks(const ParallelConfig& parallel) {
   return parallel.data * ranks_per_replica(parallel);
 }
@@ -153,6 +185,7 @@ ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model,
          parallel.pipeline, parallel.virtual_stages, chunks, model.num_hidden_layers,
          model.num_hidden_layers);
   }
+  check_pairs(parallel);
   layout.rank = rank;
   layout.reduction_width = reduction_width(config, data, stored_width);
   layout.virtual_stages = parallel.virtual_stages;

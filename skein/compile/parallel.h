@@ -62,6 +62,9 @@ LaneRange lanes_of(const ParallelLayout& layout, int64_t global_sequences);
 // wait in each step; "" where all host as many.
 std::string unequal_shares(const ParallelLayout& layout);
 
+// A sentence on parallel.pairs where it is asked for and has no effect; "" elsewhere.
+std::string idle_pairs(const Config& config, const ParallelLayout& layout);
+
 // The number of ranks that [parallel] requires where parallel.data is set; 0 where it is not.
 int64_t configured_ranks(const ParallelConfig& parallel);
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "skein/base/units.h"
+#include "skein/passes/pair_programs.h"
 
 namespace skein {
 namespace {
@@ -20,8 +21,15 @@ class StepWriter {
     const int64_t hosted = spec_.layout.hosted_virtual_ranks();
     const int64_t micro_batches = spec_.micro_batches / hosted;  // of a virtual rank
     if (names_.contains(kRoundWeightsProgram)) order_.push_back({kRoundWeightsProgram});
-    for (const Task& task : stage_tasks(pipeline_shape(spec_), spec_.layout.stage())) {
-      add_task(task);
+    const std::vector<Task> tasks = stage_tasks(pipeline_shape(spec_), spec_.layout.stage());
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      if (tasks[i].beside) {
+        add_pair(tasks[i], tasks[i + 1]);
+        ++i;
+      } else {
+        add_task(tasks[i]);
+      }
+      const Task& task = tasks[i];
       const bool ends_virtual_rank =
           task.micro_batch < spec_.micro_batches && (task.micro_batch + 1) % micro_batches == 0;
       if (hosted > 1 && task.kind == TaskKind::kBackward && ends_virtual_rank) {
@@ -42,6 +50,13 @@ class StepWriter {
     if (task.micro_batch == 0) prefer(".first");
     if (task.micro_batch + 1 == pipeline_shape(spec_).micro_batches) prefer(".last");
     order_.push_back({std::move(name), task.slot, task.micro_batch});
+  }
+
+  void add_pair(const Task& forward, const Task& backward) {
+    const char* name =
+        backward.micro_batch == 0 && names_.contains("pair.first") ? "pair.first" : "pair";
+    order_.push_back(
+        {name, backward.slot, backward.micro_batch, forward.micro_batch, forward.slot});
   }
 
   // The tree of gradient sums works like a binary counter: a level holds the sum of 2^level virtual
@@ -70,7 +85,9 @@ int64_t rehearsed_micro_batches(const StepSpec& spec) {
   if (spec.empty_micro_batches > 0) return spec.micro_batches;
   const PipelineShape shape = pipeline_shape(spec);
   const int64_t hosted = spec.layout.hosted_virtual_ranks();
-  const int64_t enough = shape.num_stages == 1 ? 2 : 3 * shape.num_stages;
+  const int64_t enough = shape.pair_group > 0    ? 2 * kPairSlots * hosted
+                         : shape.num_stages == 1 ? 2
+                                                 : 3 * shape.num_stages;
   for (int64_t n = round_up(enough, hosted); n < spec.micro_batches; n += hosted) {
     if (n % shape.num_stages == spec.micro_batches % shape.num_stages) return n;
   }

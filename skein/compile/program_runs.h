@@ -17,6 +17,9 @@ struct ProgramRun {
   std::string program;
   int64_t slot = 0;
   int64_t micro_batch = -1;  // the one whose inputs it reads; -1: none
+  // The one whose forward a pair runs, and its slot; -1: none.
+  int64_t ahead = -1;
+  int64_t slot_ahead = -1;
 };
 
 // All runs before the update: the schedule's tasks on the stage of the spec's rank and, after the

@@ -16,6 +16,7 @@
 #include "skein/passes/hoist_transient.h"
 #include "skein/passes/overlap.h"
 #include "skein/passes/overlap_layers.h"
+#include "skein/passes/pair_programs.h"
 #include "skein/passes/plan_memory.h"
 #include "skein/passes/shard.h"
 #include "skein/passes/simplify.h"
@@ -169,6 +170,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   }
   UpdateOptions& update = spec.update;
   spec.overlap = config.parallel.overlap;
+  spec.in_pairs = config.parallel.pairs && micro_batches_of_virtual_rank(spec) > 1;
   spec.fp8 = config.precision.mode == "fp8";
   spec.fast_accumulation = config.precision.fast_accumulation;
   spec.keep_fp8_weights = spec.fp8 && config.memory.keep_fp8_weights && layout.zero < 3;
@@ -198,9 +200,14 @@ bool runs_one_micro_batch(const StepSpec& spec) {
   return spec.micro_batches == 1 && spec.layout.shares().most() == 1;
 }
 
+int64_t micro_batches_of_virtual_rank(const StepSpec& spec) {
+  return spec.micro_batches / spec.layout.hosted_virtual_ranks();
+}
+
 PipelineShape pipeline_shape(const StepSpec& spec) {
   return {spec.layout.mesh.size("pp"), spec.layout.virtual_stages,
-          spec.micro_batches + spec.empty_micro_batches};
+          spec.micro_batches + spec.empty_micro_batches,
+          spec.in_pairs ? micro_batches_of_virtual_rank(spec) : 0};
 }
 
 std::set<std::string> shared_parameters(const StepSpec& spec) {
@@ -315,8 +322,8 @@ StepPasses step_passes(const StepSpec& spec) {
       {"simplify", "drops what one rank has not to do", simplify},
       {"fuse_residual", "has norms add what they follow", fuse_residual},
       {"begin_sums", "has the first micro-batch store gradient sums", begin_sums},
-      {"overlap_layers", "has the layers' collectives travel beside computation", overlap_layers,
-       spec.overlap},
+      {"overlap_layers", "has the layers' collectives travel beside computation",
+       [&](Graph& g) { overlap_layers(g, spec.in_pairs); }, spec.overlap},
       {"offload", "has activations wait in host memory",
        [&](Graph& g) { offload(g, *spec.offload_activations); },
        spec.offload_activations.has_value()},
@@ -349,6 +356,9 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   std::vector<GraphToPlan> requests(2);
   requests[0].graph = &graphs.training;
   requests[0].several_micro_batches = pipeline_shape(spec).micro_batches > 1;
+  requests[0].in_pairs = spec.in_pairs;
+  requests[0].batch_inputs = {decoder_names::kTokens, decoder_names::kLabels,
+                              decoder_names::kPositions, decoder_names::kAttentionStart};
   const auto tasks = stage_tasks(pipeline_shape(spec), spec.layout.stage());
   for (const int chunk : chunks) requests[0].slots[chunk] = max_in_flight(tasks, chunk);
   requests[1] = {&graphs.evaluation, "evaluate", "", "evaluate_total", {}};
@@ -372,6 +382,7 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
     }
   }
   ProgramSet programs = plan_memory(requests, kernels, spec.layout.rank);
+  if (spec.in_pairs) pair_programs(programs);
   programs.on_host[static_cast<size_t>(Arena::kOptimizer)] = spec.offload_optimizer;
   std::vector<const Graph*> planned;
   for (const GraphToPlan& request : requests) planned.push_back(request.graph);

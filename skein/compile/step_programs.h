@@ -4,6 +4,8 @@
 //           chunks; "backward.last" for the last micro-batch, where gradient sums over ranks are
 //           started early; "forward.first", "backward.first" for the first of several, which stores
 //           gradient sums that others add to
+//           pair, pair.first: the backward of a micro-batch and the forward of the next one, where
+//           they run in pairs (passes/pair_programs.h)
 //           update: one a step
 //           round_weights: once a step, before the first micro-batch, where 8-bit weights are kept
 //           evaluate: the loss of a micro-batch; evaluate_total: the sum over ranks
@@ -45,6 +47,7 @@ struct StepSpec {
   bool offload_optimizer = false;
   std::optional<OffloadOptions> offload_activations;  // none: they stay on the device
   bool overlap = true;                                // collectives travel beside computation
+  bool in_pairs = false;           // a micro-batch's forward beside the backward of the one before
   bool fp8 = false;                // in training, the layers' products read 8-bit operands
   bool fast_accumulation = false;  // of those of forward, on a GPU
   bool keep_fp8_weights = false;   // which are rounded once a step
@@ -82,6 +85,9 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model,
 
 // Whether every data rank runs one micro-batch a step, for one virtual rank.
 bool runs_one_micro_batch(const StepSpec& spec);
+
+// The micro-batches of a virtual rank in a step, the same for all.
+int64_t micro_batches_of_virtual_rank(const StepSpec& spec);
 
 PipelineShape pipeline_shape(const StepSpec& spec);
 // Parameters that both the first and the last pipeline stage use, as tied embeddings; the first

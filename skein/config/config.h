@@ -116,6 +116,7 @@ struct ParallelConfig {
   int64_t reduction_width = 0;
   std::string sums = "canonical";
   bool overlap = true;
+  bool pairs = false;
   bool operator==(const ParallelConfig&) const = default;
 };
 

@@ -193,6 +193,10 @@ std::vector<ConfigField> make_fields() {
       {"parallel", "overlap", at<&C::parallel, &Parallel::overlap>,
        "collectives travel while the rank computes; without it each is waited for where it begins, "
        "which takes less memory and keeps the bits"},
+      {"parallel", "pairs", at<&C::parallel, &Parallel::pairs>,
+       "the forward of a micro-batch runs beside the backward of the one before it, so that what "
+       "either waits for travels while the other one computes; keeps the activations of two "
+       "micro-batches, and the bits"},
 
       {"checkpoint", "every_steps", at<&C::checkpoint, &CheckpointConfig::every_steps>,
        "steps between checkpoints; 0: only when the run ends or is stopped", between(0, kMaxSteps)},

@@ -57,11 +57,17 @@ struct Instruction {
   int64_t scratch_offset_bytes = 0;  // in the workspace
   int64_t scratch_bytes = 0;
   Cost cost;
-  int node = -1;  // index in the graph that it was planned from
+  int node = -1;      // index in the graph that it was planned from
+  int64_t ahead = 0;  // works on the micro-batch in the slot so much further on than the program's
+
+  int64_t slot_of(int64_t program_slot, int64_t num_slots) const {
+    return (program_slot + ahead) % num_slots;
+  }
 };
 
 struct Program {
-  std::string name;  // "forward", "backward", "update", "evaluate"; "forward.1" for chunk 1
+  // "forward", "backward", "pair", "update", "evaluate"; "forward.1" for chunk 1
+  std::string name;
   std::vector<Instruction> instructions;
   int64_t num_slots = 1;  // micro-batches that may be in flight at once
   int graph = 0;          // index among the graphs that were planned together

@@ -54,7 +54,7 @@ class MemoryChecker {
     std::string_view value;
   };
 
-  // Every node of its phase and chunk is a step, once; those of the last micro-batch alone all or
+  // Every node of its phases and chunk is a step, once; those of the last micro-batch alone all or
   // none.
   void check_whole(const Program& program) {
     const std::vector<Node>& nodes = expected_.graph(program.graph).nodes();
@@ -64,11 +64,14 @@ class MemoryChecker {
       ++times.at(static_cast<size_t>(instruction.node));
       has_last |= nodes[static_cast<size_t>(instruction.node)].last_only;
     }
-    if (program.instructions.empty()) return;
-    const Node& first = nodes[static_cast<size_t>(program.instructions.front().node)];
+    std::set<std::pair<Phase, int>> wanted;
+    for (const Instruction& instruction : program.instructions) {
+      const Node& node = nodes[static_cast<size_t>(instruction.node)];
+      wanted.insert({node.phase, node.chunk});
+    }
     for (size_t i = 0; i < nodes.size(); ++i) {
-      const bool belongs = nodes[i].phase == first.phase && nodes[i].chunk == first.chunk &&
-                           (has_last || !nodes[i].last_only);
+      const bool belongs =
+          wanted.contains({nodes[i].phase, nodes[i].chunk}) && (has_last || !nodes[i].last_only);
       if (times[i] != (belongs ? 1 : 0)) {
         fail(ErrorCode::kInternal, "program '{}' has node {} [{}] of the graph {} times",
              program.name, i, nodes[i].op->name, times[i]);
@@ -79,8 +82,10 @@ class MemoryChecker {
   void write_persistent() {
     for (Persistent& one : expected_.persistent()) {
       written_by_.push_back({nullptr, 0, one.name});
-      one.latest = {{one.rect, static_cast<Writer>(written_by_.size()) - 1}};
-      memory_.write(one.rect, one.latest.front().writer);
+      for (const ByteRect& rect : one.rects) {
+        one.latest.push_back({rect, static_cast<Writer>(written_by_.size()) - 1});
+        memory_.write(rect, one.latest.back().writer);
+      }
     }
     for (const Persistent& one : expected_.persistent()) expect_whole("at the beginning", one);
   }
@@ -90,13 +95,21 @@ class MemoryChecker {
   void run_program(const Program& program, int64_t slot) {
     program_ = &program;
     graph_ = &expected_.graph(program.graph);
-    slot_ = slot;
-    expected_.begin_run(program, slot);
+    expected_.begin_run(program);
+    const auto begin_instruction = [&](const Instruction& instruction) {
+      slot_ = instruction.slot_of(slot, program.num_slots);
+      expected_.begin_instruction(instruction, slot_);
+    };
     for (instruction_ = 0; instruction_ < static_cast<int>(program.instructions.size());
          ++instruction_) {
-      run_instruction(program.instructions[static_cast<size_t>(instruction_)]);
+      const Instruction& instruction = program.instructions[static_cast<size_t>(instruction_)];
+      begin_instruction(instruction);
+      run_instruction(instruction);
     }
-    for (const Instruction& instruction : program.instructions) check_results(instruction);
+    for (const Instruction& instruction : program.instructions) {
+      begin_instruction(instruction);
+      check_results(instruction);
+    }
     for (const UnderWay& work : under_way_) {
       for (const auto* rects : {&work.reads, &work.writes}) {
         for (const ByteRect& rect : *rects) {

@@ -47,7 +47,16 @@ int ExpectedContents::find_persistent(const std::string& name, const ProgramSet&
   const auto named = programs.named.find(name);
   if (named == programs.named.end()) return -1;
   const auto [entry, fresh] = by_name_.emplace(name, static_cast<int>(persistent_.size()));
-  if (fresh) persistent_.push_back({name, ByteRect::of(named->second, 0), {}, {}});
+  if (!fresh) return entry->second;
+  int64_t slots = 1;
+  for (const Program& program : programs.programs) {
+    if (named->second.slot_bytes > 0) slots = std::max(slots, program.num_slots);
+  }
+  Persistent& one = persistent_.emplace_back();
+  one.name = name;
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    one.rects.push_back(ByteRect::of(named->second, slot));
+  }
   return entry->second;
 }
 
@@ -56,14 +65,18 @@ bool ExpectedContents::is_result(int index, ValueId id) const {
   return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
 }
 
-void ExpectedContents::begin_run(const Program& program, int64_t slot) {
+void ExpectedContents::begin_run(const Program& program) {
   running_ = &graphs_.at(static_cast<size_t>(program.graph));
-  slot_ = slot;
-  ++run_;
+  first_run_ += 2;
   for (const Instruction& instruction : program.instructions) {
     const Node& node = running_->graph->nodes().at(static_cast<size_t>(instruction.node));
-    for (const ValueId id : node.outputs) running_->made_in[id] = run_;
+    for (const ValueId id : node.outputs) running_->made_in[id] = first_run_ + instruction.ahead;
   }
+}
+
+void ExpectedContents::begin_instruction(const Instruction& instruction, int64_t slot) {
+  run_ = first_run_ + instruction.ahead;
+  slot_ = slot;
 }
 
 size_t ExpectedContents::slot_of(const Operand& operand) const {
@@ -74,6 +87,7 @@ const Parts& ExpectedContents::parts(ValueId id, const Operand& operand) const {
   static const Parts kNone;
   const bool made_here = running_->made_in[id] == run_;
   const int index = running_->persistent[id];
+  if (!made_here && operand.arena == Arena::kWorkspace) return kNone;  // the other half's, of a pair
   if (made_here || index < 0 || running_->is_view[id]) {
     const std::vector<Known>& slots = running_->known[id];
     if (slots.size() <= slot_of(operand)) return kNone;
@@ -81,7 +95,7 @@ const Parts& ExpectedContents::parts(ValueId id, const Operand& operand) const {
     return made_here && known.run != run_ ? kNone : known.parts;
   }
   const Persistent& persistent = persistent_[static_cast<size_t>(index)];
-  return persistent.changed_in == run_ ? persistent.before : persistent.latest;
+  return persistent.changed_in >= run_ ? persistent.before : persistent.latest;
 }
 
 void ExpectedContents::set_view(ValueId id, const Operand& operand, Parts parts) {

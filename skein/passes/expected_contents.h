@@ -21,7 +21,7 @@ class ExpectedContents {
   // A value that outlives programs, with whatever later ops write in its place.
   struct Persistent {
     std::string name;
-    ByteRect rect;
+    std::vector<ByteRect> rects;  // one, or one a slot
     Parts latest;
     Parts before;  // `latest` at the beginning of run `changed_in`
     int64_t changed_in = -1;
@@ -38,7 +38,10 @@ class ExpectedContents {
   }
   bool is_result(int index, ValueId id) const;
 
-  void begin_run(const Program& program, int64_t slot);
+  // What a program does for the micro-batch ahead counts as a run of its own, behind that of what
+  // it does for its own: whatever their order in the program, that is what they must come to.
+  void begin_run(const Program& program);
+  void begin_instruction(const Instruction& instruction, int64_t slot);
   // The parts of a value of the program that runs. A value that the program makes has what this run
   // made, and nothing before that; a persistent value has what it was when the run began.
   const Parts& parts(ValueId id, const Operand& operand) const;
@@ -71,6 +74,7 @@ class ExpectedContents {
   std::map<std::string, int, std::less<>> by_name_;
   OfGraph* running_ = nullptr;  // the graph of the program that runs
   int64_t slot_ = 0;
+  int64_t first_run_ = 0;  // of the program that runs
   int64_t run_ = 0;
 };
 

@@ -185,17 +185,18 @@ class Offloader {
   void begin_fetch(size_t index, const Node& beside) {
     Copy& copy = copies_[index];
     append_node(beside, [&] {
-      copy.fetched = fetch(graph_, copy.stashed, channel(index), "begin_fetch." + name(copy));
+      copy.fetched = fetch(graph_, copy.stashed, way_back(index), "begin_fetch." + name(copy));
     });
   }
   void finish_fetch(size_t index, const Node& beside) {
     Copy& copy = copies_[index];
     append_node(beside, [&] {
-      copy.fetched = end_fetch(graph_, copy.fetched, channel(index), "fetch." + name(copy));
+      copy.fetched = end_fetch(graph_, copy.fetched, way_back(index), "fetch." + name(copy));
     });
   }
 
   static int64_t channel(size_t copy) { return kFirstChannel + static_cast<int64_t>(copy); }
+  int64_t way_back(size_t copy) const { return channel(copies_.size() + copy); }
   const std::string& name(const Copy& copy) const { return graph_.value(copy.value).name; }
 
   // The nodes get the scope, phase and chunk of `beside`.

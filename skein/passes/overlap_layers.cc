@@ -20,6 +20,18 @@ struct Event {
   size_t node;
 };
 
+// Whether the rows of each value lie without gaps.
+bool are_dense(const Graph& graph, const StorageAssignment& assignment,
+               const std::vector<ValueId>& values) {
+  return std::all_of(values.begin(), values.end(), [&](ValueId id) {
+    const StoragePlace& place = assignment.places[static_cast<size_t>(id)];
+    const Shape local = graph.type(id).local_shape(graph.mesh());
+    const int64_t rows = local.rank() == 0 ? 1 : local.dim(0);
+    const Storage& storage = assignment.storages[static_cast<size_t>(place.storage)];
+    return rows <= 1 || storage.cols == local.num_elements() / rows;
+  });
+}
+
 // Orders the nodes of one phase of one chunk.
 class Scheduler {
  public:
@@ -71,14 +83,6 @@ class Scheduler {
 
   const Node& node(size_t index) const { return graph_.nodes()[index]; }
 
-  bool is_dense(ValueId id) const {
-    const StoragePlace& place = storage_.places[static_cast<size_t>(id)];
-    const Shape local = graph_.type(id).local_shape(graph_.mesh());
-    const int64_t rows = local.rank() == 0 ? 1 : local.dim(0);
-    const Storage& storage = storage_.storages[static_cast<size_t>(place.storage)];
-    return rows <= 1 || storage.cols == local.num_elements() / rows;
-  }
-
   bool can_split(size_t index) const {
     const Node& move = node(index);
     if (move.op != &kRedistribute) return false;
@@ -86,13 +90,10 @@ class Scheduler {
     const Placement from = graph_.type(move.inputs.front()).placements[axis];
     const bool gathers = from.is_sharded() || from.is_flat();
     if (graph_.mesh().axis(axis).size == 1 || from.is_replicated()) return false;
-    if (!gathers && !std::all_of(move.inputs.begin(), move.inputs.end(),
-                                 [&](ValueId id) { return is_dense(id); })) {
-      return false;
-    }
+    if (!gathers && !are_dense(graph_, storage_, move.inputs)) return false;
+    const bool can_copy = !gathers && !move.attrs.has("into");
     return (move.scope.layer != Scope::kBehind || lies_ready(index)) &&
-           std::all_of(move.outputs.begin(), move.outputs.end(),
-                       [&](ValueId id) { return is_dense(id); });
+           (can_copy || are_dense(graph_, storage_, move.outputs));
   }
 
   bool lies_ready(size_t index) const {
@@ -254,9 +255,17 @@ std::set<size_t> hidden(const Graph& graph, const std::vector<Event>& events) {
   return found;
 }
 
+std::set<size_t> started(const std::vector<Event>& events) {
+  std::set<size_t> found;
+  for (const Event& event : events) {
+    if (event.kind == Event::kStart) found.insert(event.node);
+  }
+  return found;
+}
+
 }  // namespace
 
-void overlap_layers(Graph& graph) {
+void overlap_layers(Graph& graph, bool in_pairs) {
   const StorageAssignment storage = assign_storage(graph);
   std::map<std::pair<Phase, int>, std::vector<size_t>> programs;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -269,14 +278,17 @@ void overlap_layers(Graph& graph) {
   int64_t channel = kFirstChannel;
   for (const auto& [which, program] : programs) {
     const std::vector<Event> events = Scheduler(graph, storage, program).run();
-    const std::set<size_t> split = hidden(graph, events);
+    const std::set<size_t> split = in_pairs ? started(events) : hidden(graph, events);
     std::map<size_t, Node> waits;
     for (const Event& event : events) {
       std::vector<Node>& order = instead[program.front()];
       if (event.kind == Event::kWait && split.contains(event.node)) {
         order.push_back(waits.at(event.node));
       } else if (event.kind == Event::kStart && split.contains(event.node)) {
-        RedistributeHalves halves = split_redistribute(graph, nodes[event.node], channel++);
+        const Node& move = nodes[event.node];
+        const bool in_place = are_dense(graph, storage, move.outputs);
+        RedistributeHalves halves = split_redistribute(
+            graph, move, channel++, in_place ? Results::kInPlace : Results::kCopied);
         order.push_back(std::move(halves.start));
         waits.emplace(event.node, std::move(halves.wait));
       } else if (event.kind != Event::kWait) {

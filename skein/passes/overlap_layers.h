@@ -9,8 +9,10 @@
 //                        two products later than where they stood
 //   sums of gradients    (ZeRO 2) are waited for when the next scope's start
 //
-// Only collectives of values that lie without gaps; sums in the head, whose logits must not live
-// long, stay. Forward has nothing else to do while tensor and context ranks exchange activations.
+// Only gathers whose results lie without gaps, and sums of such terms, which are copied to results
+// with gaps; sums in the head, whose logits must not live long, stay. Forward has nothing else to do while tensor and context ranks exchange activations,
+// unless micro-batches run in pairs: then all others are split, with nothing in between at first
+// (passes/pair_programs.h).
 // Memory   gathers: one scope more. Products: what up to two of them read
 // Numbers  the same bits: every sum keeps its order, and every gradient its terms
 // Source   Rajbhandari et al., arXiv:1910.02054 (gathers ahead); Huang et al., "Breadth-first
@@ -23,6 +25,6 @@
 namespace skein {
 
 // Must run after append_update and simplify, and before offload.
-void overlap_layers(Graph& graph);
+void overlap_layers(Graph& graph, bool in_pairs = false);
 
 }  // namespace skein

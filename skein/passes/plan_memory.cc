@@ -38,13 +38,20 @@ struct Lifetime {
 };
 
 // Offsets such that intervals that overlap in time do not overlap in memory: largest first, each in
-// the lowest gap that holds it.
+// the lowest gap that holds it. What forward and backward use overlaps, too, where they run
+// together.
 class IntervalPacker {
  public:
-  int64_t place(int64_t bytes, int first, int last) {
+  explicit IntervalPacker(bool in_pairs) : in_pairs_(in_pairs) {}
+
+  int64_t place(int64_t bytes, int first, int last, Phase phase) {
+    const auto run_together = [&](Phase other) {
+      return in_pairs_ && phase != other && phase != Phase::kUpdate && other != Phase::kUpdate;
+    };
     std::vector<const Interval*> rivals;
     for (const Interval& interval : placed_) {
-      if (interval.first <= last && first <= interval.last) rivals.push_back(&interval);
+      const bool at_once = interval.first <= last && first <= interval.last;
+      if (at_once || run_together(interval.phase)) rivals.push_back(&interval);
     }
     std::sort(rivals.begin(), rivals.end(),
               [](const Interval* a, const Interval* b) { return a->offset < b->offset; });
@@ -53,7 +60,7 @@ class IntervalPacker {
       if (offset + bytes <= rival->offset) break;
       offset = std::max(offset, rival->offset + rival->bytes);
     }
-    placed_.push_back({offset, bytes, first, last});
+    placed_.push_back({offset, bytes, first, last, phase});
     peak_ = std::max(peak_, offset + bytes);
     return offset;
   }
@@ -63,7 +70,9 @@ class IntervalPacker {
   struct Interval {
     int64_t offset, bytes;
     int first, last;
+    Phase phase;
   };
+  const bool in_pairs_;
   std::vector<Interval> placed_;
   int64_t peak_ = 0;
 };
@@ -126,11 +135,23 @@ class GraphPlanner {
       if (storage.role == Role::kActivation) storage.role = Role::kInput;
     }
     adopt_known_storages();
+    std::set<int> is_slotted;
+    for (size_t id = 0; request_.in_pairs && id < graph_.values().size(); ++id) {
+      const Value& value = graph_.values()[id];
+      if (value.producer < 0 && request_.batch_inputs.contains(value.name)) {
+        is_slotted.insert(place(static_cast<ValueId>(id)).storage);
+      }
+    }
     for (size_t i = 0; i < assignment_.storages.size(); ++i) {
       const Storage& storage = assignment_.storages[i];
       if (storage.role == Role::kActivation || offsets_[i] >= 0) continue;
       arenas_[i] = arena_of(storage.role);
-      offsets_[i] = take(arenas_[i], storage.num_bytes());
+      if (is_slotted.contains(static_cast<int>(i))) {
+        slot_bytes_[i] = round_up(storage.num_bytes(), kArenaAlignment);
+        offsets_[i] = take(arenas_[i], slot_bytes_[i] * slots(0));
+      } else {
+        offsets_[i] = take(arenas_[i], storage.num_bytes());
+      }
     }
     for (size_t id = 0; id < graph_.values().size(); ++id) {
       const Value& value = graph_.values()[id];
@@ -233,10 +254,11 @@ class GraphPlanner {
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       return assignment_.storages[a].num_bytes() > assignment_.storages[b].num_bytes();
     });
-    IntervalPacker packer;
+    IntervalPacker packer(request_.in_pairs);
     for (const size_t i : order) {
       const int64_t bytes = round_up(assignment_.storages[i].num_bytes(), kArenaAlignment);
-      offsets_[i] = packer.place(bytes, lifetimes_[i].first, lifetimes_[i].last);
+      const Lifetime& life = lifetimes_[i];
+      offsets_[i] = packer.place(bytes, life.first, life.last, life.first_phase);
     }
     scratch_offset_ = packer.peak_bytes();
     grow(Arena::kWorkspace, scratch_offset_);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ namespace skein {
 // Nodes for the last micro-batch alone make a second program, "backward.last", with all of them,
 // and those that begin gradient sums (passes/begin_sums.h) one for the first, "backward.first".
 // Graphs of a pipeline stage have several chunks: programs are then named "forward.<chunk>", and
-// the activations of each chunk are kept for as many micro-batches as may be in flight.
+// the activations of each chunk are kept for as many micro-batches as may be in flight. Where
+// micro-batches run in pairs (passes/pair_programs.h), forward and backward share no workspace, and
+// what the host gives a micro-batch lies in slots, too.
 struct GraphToPlan {
   const Graph* graph = nullptr;
   // Program name of each phase; empty: the phase is not expected.
@@ -33,6 +36,8 @@ struct GraphToPlan {
   std::string update = "update";
   std::map<int, int64_t> slots;        // by chunk; 1 where it is not named
   bool several_micro_batches = false;  // of a step; with one, all programs are of the first
+  bool in_pairs = false;
+  std::set<std::string, std::less<>> batch_inputs = {};  // of a micro-batch, by name
 };
 
 // `kernels` gives each step's scratch; an op without a kernel there has none.

@@ -164,6 +164,8 @@ StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& s
       ChunkSeconds& both = times.chunks[static_cast<size_t>(chunk.chunk)];
       both.forward = seconds(chunk.forward);
       both.backward = seconds(chunk.backward);
+      both.forward_beside =
+          std::max(0.0, chunk.pair.compute * turns(peers) + chunk.pair.blocking - both.backward);
       sums += chunk.last_backward.hideable;
       last_sum = std::max(last_sum, chunk.last_backward.last_hideable);
       last_backward += both.backward;
@@ -191,6 +193,7 @@ StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& s
 void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   plan.step = predict_step(plan.layout, pipeline_shape(spec), plan.stages, plan.hardware);
   const Config& config = request.config;
+  plan.idle_pairs = idle_pairs(config, plan.layout);
   const auto tokens =
       static_cast<double>(config.batch.global_sequences * config.data.sequence_length);
   plan.tokens_per_second = tokens / plan.step.step_seconds;

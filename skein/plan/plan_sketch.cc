@@ -84,7 +84,8 @@ void add_chunk(StagePlan& stage, const ChunkSketch& sketch, int64_t chunk, int64
   const ChunkPlan &a = one.chunks.front(), &b = two.chunks.front();
   stage.chunks.push_back({chunk, extrapolate(a.forward, b.forward, layers),
                           extrapolate(a.backward, b.backward, layers),
-                          extrapolate(a.last_backward, b.last_backward, layers)});
+                          extrapolate(a.last_backward, b.last_backward, layers),
+                          extrapolate(a.pair, b.pair, layers)});
   const ProgramSeconds update = extrapolate(one.update, two.update, layers);
   stage.update.compute += update.compute;
   stage.update.blocking += update.blocking;

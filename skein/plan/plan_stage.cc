@@ -43,7 +43,8 @@ int64_t checkpoint_bytes(const Graph& training, const StepSpec& spec) {
 }
 
 bool is_of_first_micro_batch(std::string_view program) {
-  return program.starts_with("forward.first") || program.starts_with("backward.first");
+  return program.starts_with("forward.first") || program.starts_with("backward.first") ||
+         program == "pair.first";
 }
 
 // The entry of a chunk's forward or backward program; null for the update and what belongs to it.
@@ -55,6 +56,7 @@ ProgramSeconds* find_program(std::vector<ChunkPlan>& chunks, std::string_view na
     if (is("forward") || is("forward.last")) return &chunk.forward;
     if (is("backward")) return &chunk.backward;
     if (is("backward.last")) return &chunk.last_backward;
+    if (name == "pair" || name == "pair.first") return &chunk.pair;
   }
   return nullptr;
 }
@@ -195,7 +197,10 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
     if (times == runs.end()) continue;
     const ProgramSeconds seconds =
         pricing.program(program, spec.layout.rank, times->second, plan.collective_seconds);
-    if (is_of_first_micro_batch(program.name)) continue;  // takes as long as the others, or less
+    const bool is_only_pair = program.name == "pair.first" && !runs.contains("pair");
+    if (is_of_first_micro_batch(program.name) && !is_only_pair) {
+      continue;  // takes as long as the others, or less
+    }
     ProgramSeconds* of_chunk = find_program(plan.chunks, program.name, shape.virtual_stages > 1);
     if (of_chunk != nullptr) {
       *of_chunk = seconds;

@@ -54,6 +54,7 @@ struct ChunkPlan {
   int64_t chunk = 0;  // of the model
   ProgramSeconds forward, backward;
   ProgramSeconds last_backward;  // for the last micro-batch
+  ProgramSeconds pair;           // backward and the forward of the next micro-batch
 };
 
 struct StagePlan {

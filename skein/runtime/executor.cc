@@ -69,6 +69,11 @@ Executor::Executor(Device& device, const ProgramSet& programs, const Communicato
       bases_[i] =
           programs.on_host[i] ? device.allocate_on_host(bytes, what) : device.allocate(bytes, what);
     }
+    int64_t num_slots = 1;
+    for (const Program& program : programs.programs) {
+      num_slots = std::max(num_slots, program.num_slots);
+    }
+    facts_.resize(static_cast<size_t>(num_slots));  // calls hold pointers to them
     for (const Program& program : programs.programs) bind(program);
   } catch (...) {
     release_arenas();
@@ -94,9 +99,12 @@ void Executor::bind(const Program& program) {
   for (int64_t slot = 0; slot < program.num_slots; ++slot) {
     BoundProgram& bound = slots.emplace_back();
     bound.program = &program;
+    bound.facts = bound.facts_ahead = &facts_[static_cast<size_t>(slot)];
     bound.places = places;
     for (const Instruction& instruction : program.instructions) {
-      bound.instructions.push_back(bind(instruction, slot));
+      const int64_t of_instruction = instruction.slot_of(slot, program.num_slots);
+      bound.instructions.push_back(bind(instruction, of_instruction));
+      if (instruction.ahead > 0) bound.facts_ahead = &facts_[static_cast<size_t>(of_instruction)];
     }
     find_together(bound.instructions);
     bound.pieces = pieces_of(bound.instructions);
@@ -164,7 +172,7 @@ Executor::BoundInstruction Executor::bind(const Instruction& instruction, int64_
   BoundInstruction bound{&kernel->second, &instruction, bind_views(instruction, bases_, slot)};
   bound.call.communicator = communicator_of(instruction);
   bound.call.stream = device_.stream();
-  bound.call.facts = &facts_;
+  bound.call.facts = &facts_[static_cast<size_t>(slot)];
   if (instruction.attrs.has("channel")) {
     const int64_t depth = instruction.attrs.has("depth") ? instruction.attrs.integer("depth") : 1;
     auto& tickets = tickets_[instruction.attrs.integer("channel")];
@@ -232,7 +240,8 @@ void Executor::start(BoundProgram& program, int64_t slot) {
 
 void Executor::run_piece(const BoundProgram& program, Piece& piece) {
   if (!piece.is_recorded || device_.checks_ops()) return run_steps(program, piece);
-  Replay& replay = piece.replays[facts_.one_document_each ? 1 : 0];
+  Replay& replay = piece.replays[program.facts->one_document_each ? 1 : 0]
+                                [program.facts_ahead->one_document_each ? 1 : 0];
   if (replay.ran && replay.recording == nullptr) {
     replay.recording = device_.record([&] { run_steps(program, piece); });
   }
@@ -281,7 +290,8 @@ void Executor::run_profiled(const BoundProgram& program, int64_t slot) {
     device_.begin_range(describe(*bound.instruction));
     const int64_t start = device_.record_time();
     const size_t calls = run_from(program, i);
-    timed_.push_back({bound.instruction, static_cast<int64_t>(calls), program.program, slot, start,
+    timed_.push_back({bound.instruction, static_cast<int64_t>(calls), program.program,
+                      bound.instruction->slot_of(slot, program.program->num_slots), start,
                       device_.record_time()});
     device_.end_range();
     i += calls;
@@ -327,22 +337,22 @@ const std::map<std::string, OpTime>& Executor::profile() {
   return profile_;
 }
 
-View Executor::view(std::string_view name) const {
+View Executor::view(std::string_view name, int64_t slot) const {
   const Operand& operand = programs_.operand(name);
-  return operand.view(bases_[static_cast<int>(operand.arena)]);
+  return operand.view(bases_[static_cast<int>(operand.arena)], slot);
 }
 
 // The view of a value, which must have `bytes` bytes.
-View Executor::sized_view(std::string_view name, int64_t bytes) const {
-  const View found = view(name);
+View Executor::sized_view(std::string_view name, int64_t bytes, int64_t slot) const {
+  const View found = view(name, slot);
   if (bytes != found.num_bytes()) {
     fail(ErrorCode::kInternal, "'{}' has {} bytes, not {}", name, found.num_bytes(), bytes);
   }
   return found;
 }
 
-void Executor::upload(std::string_view name, const void* host, int64_t bytes) {
-  device_.upload(sized_view(name, bytes).data, host, bytes);
+void Executor::upload(std::string_view name, const void* host, int64_t bytes, int64_t slot) {
+  device_.upload(sized_view(name, bytes, slot).data, host, bytes);
 }
 
 void Executor::download(std::string_view name, void* host, int64_t bytes) const {

@@ -9,6 +9,7 @@
 //         asynchronously names the ops that may have caused it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -69,12 +70,16 @@ class Executor {
   // From here on `act` is called before the program's first instruction of this op, each time that
   // it, or what runs together with it, is about to run. Not on devices that record programs.
   void run_before(std::string_view program, std::string_view op, std::function<void()> act);
-  // Of the data that the next programs run on.
-  void set_facts(const DataFacts& facts) { facts_ = facts; }
+  // Of the data that the next programs run on, of the micro-batch in `slot`.
+  void set_facts(const DataFacts& facts, int64_t slot = 0) {
+    facts_.at(static_cast<size_t>(slot)) = facts;
+  }
+  void forget_facts() { std::fill(facts_.begin(), facts_.end(), DataFacts{}); }
   bool has_program(std::string_view name) const { return bound_.contains(name); }
 
-  // A graph input or output by name.
-  View view(std::string_view name) const;
+  // A graph input or output by name, of the micro-batch in `slot` where it has slots.
+  View view(std::string_view name, int64_t slot = 0) const;
+  bool has_slots(std::string_view name) const { return programs_.operand(name).slot_bytes > 0; }
   bool has(std::string_view name) const { return programs_.named.contains(name); }
   // The part of the global tensor that this rank holds.
   Box box(std::string_view name) const {
@@ -83,7 +88,7 @@ class Executor {
   FlatRange range(std::string_view name) const {
     return programs_.type(name).local_range(programs_.mesh, programs_.rank);
   }
-  void upload(std::string_view name, const void* host, int64_t bytes);
+  void upload(std::string_view name, const void* host, int64_t bytes, int64_t slot = 0);
   void download(std::string_view name, void* host, int64_t bytes) const;
   void fill_zero(std::string_view name);
   template <typename T>
@@ -145,17 +150,20 @@ class Executor {
   struct Piece {
     size_t begin, end;
     bool is_recorded;
-    std::array<Replay, 2> replays;  // [facts.one_document_each]
+    // By facts.one_document_each of the program's own micro-batch, and of the one ahead.
+    std::array<std::array<Replay, 2>, 2> replays;
   };
   // A program bound to one of its slots.
   struct BoundProgram {
     std::vector<BoundInstruction> instructions;
     const Program* program = nullptr;
-    std::vector<int64_t> places;  // one per kInstructionsBetweenBreadcrumbs
+    const DataFacts* facts = nullptr;        // of its own micro-batch
+    const DataFacts* facts_ahead = nullptr;  // of the one ahead; without one, the same
+    std::vector<int64_t> places;             // one per kInstructionsBetweenBreadcrumbs
     std::vector<Piece> pieces;
   };
   void release_arenas();
-  View sized_view(std::string_view name, int64_t bytes) const;
+  View sized_view(std::string_view name, int64_t bytes, int64_t slot = 0) const;
   void bind(const Program& program);
   BoundInstruction bind(const Instruction& instruction, int64_t slot);
   static void find_together(std::vector<BoundInstruction>& instructions);
@@ -177,7 +185,7 @@ class Executor {
   std::array<void*, kNumArenas> bases_{};
   std::map<std::string, std::vector<BoundProgram>, std::less<>> bound_;  // [slot]
   std::map<int64_t, std::vector<int64_t>> tickets_;                      // by channel
-  DataFacts facts_;
+  std::vector<DataFacts> facts_;                                         // by slot
   double communication_seconds_ = 0;
   struct StampedStep {
     const Instruction* instruction;

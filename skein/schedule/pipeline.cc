@@ -20,6 +20,9 @@ void check_shape(const PipelineShape& shape, int64_t stage) {
     fail(ErrorCode::kUsage, "pipeline: there is no stage {}: they are 0 to {}", stage,
          shape.num_stages - 1);
   }
+  if (shape.pair_group > 0 && shape.num_chunks() > 1) {
+    fail(ErrorCode::kInternal, "pipeline: pairs of micro-batches in {} chunks", shape.num_chunks());
+  }
 }
 
 // The sizes of the groups of micro-batches that pass through a stage's chunks together.
@@ -120,10 +123,13 @@ std::vector<Task> stage_tasks(const PipelineShape& shape, int64_t stage) {
   Slots slots;
   size_t next = 0;
   for (size_t j = 0; j < backwards.size(); ++j) {
-    const size_t goal = std::min(forwards.size(), static_cast<size_t>(before[j] + ahead));
+    const auto due = static_cast<size_t>(before[j] + ahead);
+    const bool in_pair = shape.pair_group > 0 && static_cast<int64_t>(j + 1) % shape.pair_group > 0;
+    const size_t goal = std::min(forwards.size(), due + (in_pair ? 1 : 0));
     for (; next < goal; ++next) {
       Task task = forwards[next];
       task.slot = slots.take(task.chunk, task.micro_batch);
+      task.beside = next >= due;
       tasks.push_back(task);
     }
     Task task = backwards[j];

@@ -11,6 +11,8 @@
 //              forwards of warm-up for groups of n. A group has p micro-batches where p divides m,
 //              and otherwise up to 2 p - 1: m is divided into floor(m / p) groups as evenly as
 //              possible, the larger ones first. (One group of m where m < p.)
+// Pairs     (p = 1) a micro-batch's forward runs together with the backward of the one before it,
+//           but for the first of each virtual rank, whose sums are its own.
 // Promises  Any shape runs to its end with sends that do not block and receives that do;
 //           send_buffers() gives the buffers that this takes. A chunk runs its forwards in the
 //           order of micro-batches, and so its backwards. On the last chunk, the backward of a
@@ -20,7 +22,8 @@
 // Cost      For equal tasks and m >= p, idle time is (p - 1) / (m v) of the work. In flight are at
 //           most p - s micro-batches on stage s of 1F1B, and (v - 1) n + 2 (p - s - 1) + 1 pairs of
 //           chunk and micro-batch when interleaved.
-// Errors    Error{kUsage} where a count is below one, or the stage does not exist
+// Errors    Error{kUsage} where a count is below one, or the stage does not exist;
+//           Error{kInternal} for pairs in a pipeline
 // Source    Narayanan et al., arXiv 2104.04473, section 2.2; unequal groups: ours, similar to Llama
 //           3, arXiv 2407.21783, section 3.3.2
 #pragma once
@@ -34,6 +37,7 @@ struct PipelineShape {
   int64_t num_stages = 1;      // p
   int64_t virtual_stages = 1;  // v: chunks per stage
   int64_t micro_batches = 1;   // m: per step
+  int64_t pair_group = 0;      // micro-batches of a virtual rank, where they run in pairs; 0: alone
 
   int64_t num_chunks() const { return num_stages * virtual_stages; }
   int64_t stage_of(int64_t chunk) const { return chunk % num_stages; }
@@ -48,6 +52,7 @@ struct Task {
   // The slot in which the chunk keeps the micro-batch's activations from forward to backward: the
   // lowest that is free when the forward starts.
   int64_t slot = 0;
+  bool beside = false;  // a forward that runs together with the backward that follows it
 
   bool operator==(const Task&) const = default;
 };

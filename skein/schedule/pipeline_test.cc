@@ -1,5 +1,6 @@
 #include "skein/schedule/pipeline.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,6 +56,21 @@ TEST(Pipeline, FourStagesOf1F1B) {
             "F0.0 F0.1 F0.2 F0.3 B0.0 F0.4 B0.1 B0.2 B0.3 B0.4 ");
   EXPECT_EQ(short_form(stage_tasks(shape, 3)),
             "F3.0 B3.0 F3.1 B3.1 F3.2 B3.2 F3.3 B3.3 F3.4 B3.4 ");
+}
+
+TEST(Pipeline, PairsOfMicroBatches) {
+  const auto order = [](int64_t micro_batches, int64_t group) {
+    std::string text;
+    for (const Task& task : stage_tasks({1, 1, micro_batches, group}, 0)) {
+      text += fmt::format("{}{}{}:{} ", task.beside ? "+" : "",
+                          task.kind == TaskKind::kForward ? "F" : "B", task.micro_batch, task.slot);
+    }
+    return text;
+  };
+  EXPECT_EQ(order(4, 4), "F0:0 +F1:1 B0:0 +F2:0 B1:1 +F3:1 B2:0 B3:1 ");
+  EXPECT_EQ(order(4, 2), "F0:0 +F1:1 B0:0 B1:1 F2:0 +F3:1 B2:0 B3:1 ");
+  EXPECT_EQ(order(3, 1), "F0:0 B0:0 F1:0 B1:0 F2:0 B2:0 ");
+  EXPECT_THROW(stage_tasks({2, 1, 4, 4}, 0), Error);
 }
 
 // Figure 4 of the paper has p 4, v 2, m 8; this is the same for p 2, m 4.

@@ -81,7 +81,9 @@ class Simulation {
     const bool forward = task.kind == TaskKind::kForward;
     const ChunkSeconds& seconds = times_.chunks[static_cast<size_t>(task.chunk)];
     const double start = std::max(ready, free_at_[stage]);
-    const double end = start + (forward ? seconds.forward : seconds.backward);
+    const double end = start + (task.beside ? seconds.forward_beside
+                                : forward   ? seconds.forward
+                                            : seconds.backward);
     free_at_[stage] = end;
     ++position_[stage];
     timeline_.stages[stage].push_back({task, ready, start, end});

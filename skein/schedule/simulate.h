@@ -22,6 +22,7 @@ namespace skein {
 struct ChunkSeconds {
   double forward = 0;
   double backward = 0;
+  double forward_beside = 0;  // what a forward in a pair adds to the backward
 };
 
 struct StepTimes {

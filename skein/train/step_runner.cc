@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "skein/ops/zigzag/zigzag.h"
+#include "skein/passes/pair_programs.h"
 #include "skein/weights/initialize.h"
 
 namespace skein {
@@ -15,6 +16,7 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
       order_(step_order(spec, programs)),
       tasks_(stage_tasks(pipeline_shape(spec), spec.layout.stage())) {
   upload_tables(executor_, spec.model, spec.sequence_length);
+  uploaded_.resize(spec.in_pairs ? kPairSlots : 1);
   const int64_t context = spec.layout.mesh.size("cp");
   if (context > 1) {
     rows_ = zigzag_rows(spec.micro_sequences, spec.sequence_length, context,
@@ -47,33 +49,35 @@ void StepRunner::check_batch(const Batch& batch) const {
   }
 }
 
-void StepRunner::upload_micro_batch(const Batch& batch, int64_t index) {
-  if (uploaded_ == index) return;
-  uploaded_ = index;
-  if (index < spec_.micro_batches) {
-    upload_rows(batch, index * spec_.micro_sequences);
-  } else {
-    upload_rows(empty_, 0);
+void StepRunner::give_micro_batch(const Batch& batch, int64_t index, int64_t slot) {
+  const int64_t of_inputs = uploaded_.size() > 1 ? slot : 0;
+  Uploaded& uploaded = uploaded_[static_cast<size_t>(of_inputs)];
+  if (uploaded.micro_batch != index) {
+    const bool is_empty = index >= spec_.micro_batches;
+    uploaded = {index, is_empty ? upload_rows(empty_, 0, of_inputs)
+                                : upload_rows(batch, index * spec_.micro_sequences, of_inputs)};
   }
+  executor_.set_facts(uploaded.facts, slot);
 }
 
-void StepRunner::upload_rows(const Batch& batch, int64_t first_row) {
+void StepRunner::forget_uploads() { std::fill(uploaded_.begin(), uploaded_.end(), Uploaded{}); }
+
+DataFacts StepRunner::upload_rows(const Batch& batch, int64_t first_row, int64_t slot) {
   const int64_t begin = first_row * spec_.sequence_length;
   const int64_t count = spec_.micro_sequences * spec_.sequence_length;
   const auto upload = [&](const char* name, const std::vector<int32_t>& values, bool whole) {
     if (!executor_.has(name)) return;  // an input of another stage
     const int32_t* from = values.data() + begin;
-    if (whole || rows_.empty()) return executor_.upload(name, from, count * 4);
+    if (whole || rows_.empty()) return executor_.upload(name, from, count * 4, slot);
     for (size_t i = 0; i < rows_.size(); ++i) picked_[i] = from[rows_[i]];
-    executor_.upload(name, picked_.data(), static_cast<int64_t>(picked_.size()) * 4);
+    executor_.upload(name, picked_.data(), static_cast<int64_t>(picked_.size()) * 4, slot);
   };
   upload("tokens", batch.tokens, false);
   upload("labels", batch.labels, false);
   upload("positions", batch.positions, false);
   upload("attention_start", batch.attention_starts, true);
   const auto starts = std::span(batch.attention_starts).subspan(begin, count);
-  executor_.set_facts(
-      {.one_document_each = std::ranges::all_of(starts, [](int32_t s) { return s == 0; })});
+  return {.one_document_each = std::ranges::all_of(starts, [](int32_t s) { return s == 0; })};
 }
 
 double StepRunner::take_loss_sum() {
@@ -90,12 +94,13 @@ int64_t StepRunner::global_label_tokens(const Batch& batch) const {
 
 void StepRunner::accumulate(const Batch& batch) {
   check_batch(batch);
-  uploaded_ = -1;
+  forget_uploads();
   for (const ProgramRun& run : order_) {
-    if (run.micro_batch >= 0) upload_micro_batch(batch, run.micro_batch);
+    if (run.micro_batch >= 0) give_micro_batch(batch, run.micro_batch, run.slot);
+    if (run.ahead >= 0) give_micro_batch(batch, run.ahead, run.slot_ahead);
     executor_.run(run.program, run.slot);
   }
-  executor_.set_facts({});
+  executor_.forget_facts();
 }
 
 // Ranks with the same data coordinate read the same lanes, so only the first of them adds its
@@ -184,12 +189,12 @@ StepResult StepRunner::finish() {
 
 void StepRunner::evaluate(const Batch& batch, LossSum& sum) {
   check_batch(batch);
-  uploaded_ = -1;
+  forget_uploads();
   executor_.upload_scalar<int32_t>("num_label_tokens",
                                    static_cast<int32_t>(batch.num_label_tokens));
   for (const Task& task : tasks_) {
     if (task.kind != TaskKind::kForward) continue;
-    upload_micro_batch(batch, task.micro_batch);
+    give_micro_batch(batch, task.micro_batch, 0);
     executor_.run(chunk_program("evaluate", task.chunk, spec_.layout.virtual_stages > 1));
   }
   if (executor_.has_program("evaluate_total"))

@@ -101,8 +101,9 @@ class StepRunner {
   };
 
   void check_batch(const Batch& batch) const;
-  void upload_micro_batch(const Batch& batch, int64_t index);
-  void upload_rows(const Batch& batch, int64_t first_row);
+  void give_micro_batch(const Batch& batch, int64_t index, int64_t slot);
+  DataFacts upload_rows(const Batch& batch, int64_t first_row, int64_t slot);
+  void forget_uploads();
   double take_loss_sum();
   int64_t global_label_tokens(const Batch& batch) const;
   int64_t report_bytes() const;
@@ -120,8 +121,13 @@ class StepRunner {
   // order.
   std::vector<int64_t> rows_;
   std::vector<int32_t> picked_;
-  Batch empty_;            // the rows of an empty micro-batch
-  int64_t uploaded_ = -1;  // micro-batch whose inputs are on the device; -1: none
+  Batch empty_;  // the rows of an empty micro-batch
+  // The micro-batch whose inputs are on the device.
+  struct Uploaded {
+    int64_t micro_batch = -1;  // -1: none
+    DataFacts facts = {};
+  };
+  std::vector<Uploaded> uploaded_;  // by slot; one where inputs have none
 };
 
 }  // namespace skein

@@ -80,6 +80,9 @@ void Trainer::lay_out() {
   if (const std::string told = unequal_shares(layout_); is_first() && !told.empty()) {
     log::info("{}", told);
   }
+  if (const std::string told = idle_pairs(config_, layout_); is_first() && !told.empty()) {
+    log::warn("{}", told);
+  }
   const Backend& backend = training_backend(config_);
   if (world_.size() > 1 && backend.expect_several_ranks != nullptr) backend.expect_several_ranks();
   device_ = training_device(config_, local_rank_);

@@ -20,8 +20,8 @@ extern const OpDef kStashEnd;  // (x) -> (); y is complete
 extern const OpDef kFetch;     // (y) -> x on the device again; begins the copy
 extern const OpDef kFetchEnd;  // (x) -> x, complete, in the same memory
 
-// Both ends of a copy name the same `channel`; a channel is one copy within a program, and may be
-// another copy, such as the way back, in another program.
+// Both ends of a copy name the same `channel`, which no other copy has: forward and backward of two
+// micro-batches may run in one program.
 ValueId stash(Graph& graph, ValueId x, int64_t channel, const std::string& name);
 void end_stash(Graph& graph, ValueId x, int64_t channel);
 ValueId fetch(Graph& graph, ValueId stashed, int64_t channel, const std::string& name);

@@ -199,6 +199,7 @@ std::vector<TensorType> infer_wait(const OpCall& call) {
 
 Layout layout_wait(const OpCall& call) {
   Layout layout;
+  if (has_flag(call, "copies")) return layout;
   for (int i = 0; i < num_waited(call); ++i) layout.aliases.push_back({.output = i, .input = i});
   return layout;
 }
@@ -219,7 +220,8 @@ void localize_wait(const OpCall& call, int64_t rank, Attrs& attrs) {
 }
 
 Cost cost_wait(const OpCall& call) {
-  return {0, call.input(num_waited(call)).local_bytes(call.mesh), 0};
+  const int64_t copied = has_flag(call, "copies") ? output_bytes(call) : 0;
+  return {0, call.input(num_waited(call)).local_bytes(call.mesh) + copied, copied};
 }
 
 }  // namespace
@@ -252,7 +254,8 @@ std::vector<const OpDef*> redistribute_ops() {
   return {&kRedistribute, &kRedistributeStart, &kRedistributeWait};
 }
 
-RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t channel) {
+RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t channel,
+                                      Results results) {
   const size_t values = node.outputs.size();
   Attrs attrs = node.attrs;
   attrs.set("channel", channel);
@@ -268,6 +271,7 @@ RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t ch
   inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.begin() + values);
   halves.wait = {&kRedistributeWait, attrs,      std::move(inputs), node.outputs,
                  node.scope,         node.phase, node.chunk};
+  if (results == Results::kCopied) halves.wait.attrs.set("copies", true);
   return halves;
 }
 

@@ -44,7 +44,8 @@ extern const OpDef kRedistribute;
 
 // The same as two ops, between which the rank computes: what the start reads and writes belongs to
 // the collective until the wait, which has the outputs of the node that the two replace. Only for
-// results without gaps between rows, and such terms of sums; {channel} identifies the pair.
+// results without gaps between rows, and such terms of sums; {channel} identifies the pair. With
+// {copies} the wait copies a sum to where it belongs, which may have gaps.
 extern const OpDef kRedistributeStart;  // (x..., [t...]) -> (y..., staging)
 extern const OpDef kRedistributeWait;   // (y..., staging, x...) -> (y'...)
 
@@ -54,7 +55,9 @@ struct RedistributeHalves {
 };
 // For a redistribute `node` of the graph, of whose scope, phase and chunk both are; the caller puts
 // them in its place in the list of nodes.
-RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t channel);
+enum class Results : bool { kInPlace, kCopied };
+RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t channel,
+                                      Results results = Results::kInPlace);
 
 // Names the result "<value>.<axis>.<placement>".
 ValueId redistribute(Graph& graph, ValueId value, std::string_view axis, Placement to);

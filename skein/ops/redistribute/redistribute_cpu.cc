@@ -65,6 +65,7 @@ void run_start(const KernelCall& call) {
 
 void run_wait(const KernelCall& call) {
   call.communicator->wait(std::exchange(*call.ticket, -1));
+  for (const RowCopy& copy : plan_of(call).after) copy_rows(copy);
   for (const Padding& padding : plan_of(call).padding) clear(padding);
 }
 

@@ -65,6 +65,7 @@ void run_start(const KernelCall& call) {
 
 void run_wait(const KernelCall& call) {
   call.communicator->wait(std::exchange(*call.ticket, -1));
+  for (const RowCopyList& list : state_of(call).after) copy_rows(call, list);
   for (const Padding& padding : state_of(call).plan.padding) clear(call, padding);
 }
 

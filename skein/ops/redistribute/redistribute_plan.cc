@@ -153,6 +153,9 @@ RedistributePlan prepare_redistribute_start(const KernelCall& call) {
 
 RedistributePlan prepare_redistribute_wait(const KernelCall& call) {
   RedistributePlan plan;
+  for (size_t i = 0; i < call.outputs.size() && call.attrs.has("copies"); ++i) {
+    plan.after.push_back(RowCopy::unpack(call.outputs[i], call.inputs[i].as<const char>()));
+  }
   for (size_t i = 0; i < call.outputs.size() && kind_of(call) == Kind::kReduceScatter; ++i) {
     const View& y = call.outputs[i];
     const Padding padding = Share(call, i).padding(y.data, y.dtype);

@@ -35,7 +35,7 @@ RedistributePlan plan_redistribute(const KernelCall& call);
 //         terms, have gaps
 RedistributePlan prepare_redistribute(const KernelCall& call);
 RedistributePlan prepare_redistribute_start(const KernelCall& call);  // staging: the last output
-RedistributePlan prepare_redistribute_wait(const KernelCall& call);   // only its padding
+RedistributePlan prepare_redistribute_wait(const KernelCall& call);   // only what follows
 
 // Value `i` of a redistribute without a collective.
 struct LocalMove {
