@@ -87,7 +87,11 @@ const Parts& ExpectedContents::parts(ValueId id, const Operand& operand) const {
   static const Parts kNone;
   const bool made_here = running_->made_in[id] == run_;
   const int index = running_->persistent[id];
-  if (!made_here && operand.arena == Arena::kWorkspace) return kNone;  // the other half's, of a pair
+  // Of a pair, backward reads what an earlier forward left in its slot, and nothing else that the
+  // other half makes.
+  const bool of_other_half = !made_here && running_->made_in[id] >= first_run_;
+  const bool is_earlier = run_ == first_run_ && operand.slot_bytes > 0;
+  if (of_other_half && index < 0 && !is_earlier) return kNone;
   if (made_here || index < 0 || running_->is_view[id]) {
     const std::vector<Known>& slots = running_->known[id];
     if (slots.size() <= slot_of(operand)) return kNone;
