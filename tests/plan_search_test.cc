@@ -36,6 +36,29 @@ TEST(PlanSearch, ListsLayoutsThatFitTheBestFirstAndAgreesWithThePlanOfEach) {
   EXPECT_GE(found[0].at("tokens_per_second"), plain.at("tokens_per_second"));
 }
 
+TEST(PlanSearch, TriesPairsOfMicroBatches) {
+  const std::vector<std::string> model = {"model.num_hidden_layers=4", "batch.global_sequences=32",
+                                          "data.sequence_length=64"};
+  int pairs = 0;
+  for (const OrderedJson& layout :
+       json_of(model, {"--search", "--ranks", "8", "--hardware", h100()})) {
+    if (layout.at("set").at("parallel.pairs") == true) ++pairs;
+  }
+  EXPECT_GT(pairs, 0);
+  const std::vector<std::string> tensor = {"model.num_hidden_layers=4", "batch.global_sequences=8",
+                                           "batch.micro_sequences=1", "parallel.tensor=2",
+                                           "data.sequence_length=64"};
+  const Arguments on_two = {"--ranks", "2", "--hardware", h100()};
+  const OrderedJson alone = json_of(tensor, on_two);
+  std::vector<std::string> in_pairs = tensor;
+  in_pairs.emplace_back("parallel.pairs=true");
+  const OrderedJson paired = json_of(in_pairs, on_two);
+  EXPECT_LT(paired.at("step_seconds"), alone.at("step_seconds"));
+  EXPECT_EQ(alone.at("with_pairs").at("step_seconds"), paired.at("step_seconds"));
+  EXPECT_EQ(alone.at("with_pairs").at("device_bytes"), paired.at("per_rank").at("device_bytes"));
+  EXPECT_FALSE(paired.contains("with_pairs"));
+}
+
 TEST(PlanSearch, SaysWhyNothingFits) {
   const fs::path hardware = job().folder / "small.toml";
   Hardware small = load_hardware(h100());

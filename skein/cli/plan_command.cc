@@ -17,6 +17,7 @@
 #include "skein/cli/goodput_plan.h"
 #include "skein/config/config_length.h"
 #include "skein/plan/memory_advice.h"
+#include "skein/plan/pair_advice.h"
 #include "skein/plan/plan.h"
 #include "skein/plan/plan_passes.h"
 #include "skein/plan/plan_search.h"
@@ -175,15 +176,21 @@ int run_plan(const PlanOptions& options) {
   }
   const bool fits = all_fit(plan.memory);
   const MemoryAdvice advice = fits ? MemoryAdvice{} : advise(request, plan);
+  const std::optional<PairAdvice> pairs = fits ? advise_pairs(request, plan) : std::nullopt;
   if (!options.timeline.empty()) write_timeline(plan.step.timeline, options.timeline);
   if (options.json) {
     std::optional<StagePlan> of_rank;
     if (options.rank >= 0) of_rank = plan_of_rank(request, options.rank);
     OrderedJson json = plan_to_json(plan, of_rank);
     json["advice"] = advice_to_json(advice);
+    if (pairs) {
+      json["with_pairs"] = {{"step_seconds", pairs->step_seconds},
+                            {"device_bytes", pairs->device_bytes}};
+    }
     print_json(json);
   } else {
-    fmt::print("{}{}", plan_to_text(plan), fits ? "" : "\n" + advice_text(advice, plan));
+    fmt::print("{}{}{}", plan_to_text(plan), fits ? "" : "\n" + advice_text(advice, plan),
+               pairs ? pair_advice_text(*pairs, plan) : "");
   }
   return kExitDone;
 }

@@ -8,11 +8,11 @@
 namespace skein {
 namespace {
 
-// A nominal device, in bytes of its memory: what it does, and what the wire moves, in the time of
-// one byte. Accelerators on a fast link are like that; where the wire is slower, more is exposed
-// whatever the order.
+// A nominal device: its arithmetic, and a wire, in the time that its memory takes for a byte. Such is
+// an accelerator on a network; on a faster link a collective is given more time than it needs, which
+// costs nothing.
 constexpr double kFlopsPerByte = 128;
-constexpr double kBytesPerWireByte = 8;
+constexpr double kBytesPerWireByte = 64;
 
 double work_of(const Instruction& instruction) {
   const Cost& cost = instruction.cost;

@@ -128,11 +128,23 @@ class Search {
           config.parallel.zero = zero;
           for (const char* policy : kPolicies) {
             config.memory.recompute = policy;
+            config.parallel.pairs = false;
+            consider(config);
+            if (!may_pair(config, width)) continue;
+            config.parallel.pairs = true;
             consider(config);
           }
         }
       }
     }
+  }
+
+  // Whether pairs of micro-batches would change anything.
+  static bool may_pair(const Config& config, int64_t width) {
+    const ParallelConfig& parallel = config.parallel;
+    const bool waits = parallel.tensor > 1 || parallel.context > 1 || parallel.zero == 3;
+    return parallel.overlap && parallel.pipeline == 1 && waits &&
+           config.batch.global_sequences / width / config.batch.micro_sequences > 1;
   }
 
   void consider(const Config& config) {
@@ -184,7 +196,7 @@ class Search {
 
   // A lower bound on seconds: the work divided evenly among the ranks, the pipeline's idle share,
   // and the tensor collectives of any layout, which are 4 all-gathers and 4 reduce-scatters a
-  // layer. Those of backward hide (passes/overlap_layers.h).
+  // layer. Those of backward hide (passes/overlap_layers.h), in pairs those of forward, too.
   double least_seconds(const Config& config, const ParallelLayout& layout) const {
     const DecoderConfig& model = request_.model;
     const StepSpec spec = step_spec(config, model, layout);
@@ -202,8 +214,9 @@ class Search {
                               model.hidden_size * size_of(dtype));
       const double each =
           collective_seconds(CollectiveKind::kAllReduce, bytes, place, request_.hardware);
-      const double exposed = config.parallel.overlap ? 1 - request_.hardware.overlap : 1;
-      seconds += (2 + 2 * exposed) * each * static_cast<double>(model.num_hidden_layers) /
+      const double hidden = config.parallel.overlap ? request_.hardware.overlap : 0;
+      seconds += (4 - (config.parallel.pairs ? 4 : 2) * hidden) * each *
+                 static_cast<double>(model.num_hidden_layers) /
                  static_cast<double>(shape.num_stages) * static_cast<double>(shape.micro_batches);
     }
     const double idle = static_cast<double>(shape.num_stages - 1) /
@@ -322,9 +335,10 @@ SearchResult search_layouts(const PlanRequest& request, size_t num_best) {
 
 std::string layout_text(const Config& config) {
   const ParallelConfig& p = config.parallel;
-  return fmt::format("tensor {} pipeline {}{} context {} micro {} zero {} recompute {}", p.tensor,
+  return fmt::format("tensor {} pipeline {}{} context {} micro {}{} zero {} recompute {}", p.tensor,
                      p.pipeline, p.virtual_stages > 1 ? fmt::format("x{}", p.virtual_stages) : "",
-                     p.context, config.batch.micro_sequences, p.zero, config.memory.recompute);
+                     p.context, config.batch.micro_sequences, p.pairs ? " in pairs" : "", p.zero,
+                     config.memory.recompute);
 }
 
 OrderedJson search_to_json(const SearchResult& result) {
@@ -339,6 +353,7 @@ OrderedJson search_to_json(const SearchResult& result) {
                    {"parallel.sequence", config.parallel.sequence},
                    {"parallel.kv_replication", config.parallel.kv_replication},
                    {"parallel.zero", config.parallel.zero},
+                   {"parallel.pairs", config.parallel.pairs},
                    {"batch.micro_sequences", config.batch.micro_sequences},
                    {"memory.recompute", config.memory.recompute}};
     list.push_back(std::move(json));
@@ -352,15 +367,16 @@ std::string search_to_text(const SearchResult& result, const PlanRequest& reques
                   result.num_layouts, request.ranks, request.hardware.name, result.num_planned,
                   result.seconds, result.num_slower);
   text += fmt::format(
-      "{:>6} {:>8} {:>5} {:>4} {:>7} {:>5} {:>4} {:>9}  {:>9} {:>8} {:>10} {:>5} {:>6}\n", "tensor",
-      "pipeline", "data", "ctx", "virtual", "micro", "zero", "recompute", "a device", "a step",
-      "tokens/s", "MFU", "idle");
+      "{:>6} {:>8} {:>5} {:>4} {:>7} {:>5} {:>5} {:>4} {:>9}  {:>9} {:>8} {:>10} {:>5} {:>6}\n",
+      "tensor", "pipeline", "data", "ctx", "virtual", "micro", "pairs", "zero", "recompute",
+      "a device", "a step", "tokens/s", "MFU", "idle");
   for (const auto& [config, plan] : result.best) {
     const ParallelConfig& p = config.parallel;
     text += fmt::format(
-        "{:>6} {:>8} {:>5} {:>4} {:>7} {:>5} {:>4} {:>9}  {:>9} {:>8} {:>10} {:>4.0f}% {:>5.1f}%\n",
+        "{:>6} {:>8} {:>5} {:>4} {:>7} {:>5} {:>5} {:>4} {:>9}  {:>9} {:>8} {:>10} {:>4.0f}% "
+        "{:>5.1f}%\n",
         p.tensor, p.pipeline, plan.layout.data_degree(), p.context, p.virtual_stages,
-        config.batch.micro_sequences, p.zero, config.memory.recompute,
+        config.batch.micro_sequences, p.pairs ? "yes" : "", p.zero, config.memory.recompute,
         format_bytes(plan.fullest().device_bytes()),
         fmt::format("{:.3g} s", plan.step.step_seconds), format_count(plan.tokens_per_second),
         100 * plan.peak_utilization, 100 * plan.step.timeline.idle_share());
