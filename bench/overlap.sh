@@ -54,7 +54,7 @@ names=("$@")
 [ $# -gt 0 ] || names=(tensor2 context2 data2_zero2 data2_zero3 data2_tensor2)
 
 train() { # NAME MODE RUN_DIR
-  # shellcheck disable=SC2086  # lists of options
+  # shellcheck disable=SC2206  # lists of options
   local command=("$skein" train configs/demo.toml "${common[@]}" ${layouts[$1]} ${modes[$2]}
     --set run.dir="$3")
   if [ -z "$wire" ]; then

@@ -1,5 +1,5 @@
-// Micro-batches in pairs (parallel.pairs): in every layout the losses, norms and the last checkpoint
-// are those of the same layout without, bit for bit.
+// Micro-batches in pairs (parallel.pairs): in every layout the losses, norms and the last
+// checkpoint are those of the same layout without, bit for bit.
 #include "skein/compile/step_programs.h"
 #include "skein/ops/ops.h"
 #include "tests/parallel_job.h"

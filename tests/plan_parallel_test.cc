@@ -101,6 +101,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{
                         "pp2_interleaved", 2, {"parallel.pipeline=2", "parallel.virtual_stages=2"}},
                     Case{"cp2", 2, {"parallel.context=2"}},
+                    Case{"tp2_pairs", 2, {"parallel.tensor=2", "parallel.pairs=true"}},
+                    Case{"cp2_pairs", 2, {"parallel.context=2", "parallel.pairs=true"}},
+                    Case{"dp2_zero3_pairs",
+                         2,
+                         {"parallel.zero=3", "parallel.pairs=true",
+                          "memory.offload_activations=true", "memory.offload_min_bytes=1"}},
                     Case{"dp2_tp2", 4, {"parallel.tensor=2", "precision.mode=mixed"}},
                     Case{"dp2_pp2", 4, {"parallel.pipeline=2"}}),
     [](const auto& info) { return std::string(info.param.name); });

@@ -9,7 +9,7 @@
 //   it
 //      writes is neither read nor written, what it reads is not written
 //   4. what outlives a step, weights, moments, gradient sums, results, is whole at the end of it
-//   5. a program has every node of its phase and chunk, once; a pair those of two phases, which must
+//   5. a program has every node of its phase and chunk, once; a pair those of two phases, which
 //      come to the same as one after the other (passes/pair_programs.h)
 //   6. nothing is expected in the workspace from one program to the next
 //

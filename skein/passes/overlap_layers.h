@@ -10,9 +10,9 @@
 //   sums of gradients    (ZeRO 2) are waited for when the next scope's start
 //
 // Only gathers whose results lie without gaps, and sums of such terms, which are copied to results
-// with gaps; sums in the head, whose logits must not live long, stay. Forward has nothing else to do while tensor and context ranks exchange activations,
-// unless micro-batches run in pairs: then all others are split, with nothing in between at first
-// (passes/pair_programs.h).
+// with gaps; sums in the head, whose logits must not live long, stay. Forward has nothing else to
+// do while tensor and context ranks exchange activations. Where micro-batches run in pairs, which
+// gives it something (passes/pair_programs.h), all are split, if need be with nothing in between.
 // Memory   gathers: one scope more. Products: what up to two of them read
 // Numbers  the same bits: every sum keeps its order, and every gradient its terms
 // Source   Rajbhandari et al., arXiv:1910.02054 (gathers ahead); Huang et al., "Breadth-first

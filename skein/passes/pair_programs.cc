@@ -8,9 +8,9 @@
 namespace skein {
 namespace {
 
-// A nominal device: its arithmetic, and a wire, in the time that its memory takes for a byte. Such is
-// an accelerator on a network; on a faster link a collective is given more time than it needs, which
-// costs nothing.
+// A nominal device: its arithmetic, and a wire, in the time that its memory takes for a byte. Such
+// is an accelerator on a network; on a faster link a collective is given more time than it needs,
+// which costs nothing.
 constexpr double kFlopsPerByte = 128;
 constexpr double kBytesPerWireByte = 64;
 
