@@ -71,7 +71,7 @@ train() { # NAME MODE RUN_DIR
     pids+=($!)
   done
   for rank in "${!pids[@]}"; do
-    wait "${pids[$rank]}" || { cat "$3.$rank.log" >&2; exit 1; }
+    wait "${pids[$rank]}" || { cat "$3.$rank.log" >&2; kill "${pids[@]}" 2>/dev/null; exit 1; }
   done
 }
 for ((round = 0; round < rounds; ++round)); do

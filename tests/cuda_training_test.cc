@@ -114,6 +114,10 @@ TEST(CudaRun, HasTheSameBitsHoweverItRuns) {
   for (const char* name : {"again", "op_by_op", "full", "on_host", "traced"}) {
     expect_same_run("reference", name, 4);
   }
+  const Overrides one_by_one = {"batch.micro_sequences=1"};  // four micro-batches
+  train("alone", one_by_one);
+  train("pairs", one_by_one + Overrides{"parallel.pairs=true"});
+  expect_same_run("alone", "pairs", 4);
   const Json trace = Json::parse(read_file(job().run("traced") / "trace-0.json"));
   std::set<std::string> programs;
   for (const Json& event : trace.at("traceEvents")) {

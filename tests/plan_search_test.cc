@@ -59,6 +59,24 @@ TEST(PlanSearch, TriesPairsOfMicroBatches) {
   EXPECT_FALSE(paired.contains("with_pairs"));
 }
 
+// Where nothing can travel beside computation, pairs give nothing, and no advice.
+TEST(PlanSearch, PairsGiveNothingWithoutOverlap) {
+  const fs::path hardware = job().folder / "in_turn.toml";
+  Hardware in_turn = load_hardware(h100());
+  in_turn.overlap = 0;
+  std::ofstream(hardware) << hardware_text(in_turn);
+  const std::vector<std::string> model = {"model.num_hidden_layers=4", "batch.global_sequences=8",
+                                          "batch.micro_sequences=1", "parallel.tensor=2",
+                                          "data.sequence_length=64"};
+  const Arguments on_two = {"--ranks", "2", "--hardware", hardware.string()};
+  const OrderedJson alone = json_of(model, on_two);
+  const OrderedJson paired = json_of(model + Overrides{"parallel.pairs=true"}, on_two);
+  EXPECT_FALSE(alone.contains("with_pairs")) << alone.at("with_pairs");
+  const double ratio =
+      paired.at("step_seconds").get<double>() / alone.at("step_seconds").get<double>();
+  EXPECT_NEAR(ratio, 1, 0.01);
+}
+
 TEST(PlanSearch, SaysWhyNothingFits) {
   const fs::path hardware = job().folder / "small.toml";
   Hardware small = load_hardware(h100());

@@ -183,6 +183,7 @@ int run_plan(const PlanOptions& options) {
     if (options.rank >= 0) of_rank = plan_of_rank(request, options.rank);
     OrderedJson json = plan_to_json(plan, of_rank);
     json["advice"] = advice_to_json(advice);
+    if (!plan.idle_pairs.empty()) json["idle_pairs"] = plan.idle_pairs;
     if (pairs) {
       json["with_pairs"] = {{"step_seconds", pairs->step_seconds},
                             {"device_bytes", pairs->device_bytes}};

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "skein/comm/communicator.h"
 #include "skein/compile/program_runs.h"
 #include "skein/compile/step_programs.h"
 #include "skein/ops/ops.h"
+#include "skein/ops/redistribute/redistribute.h"
 
 namespace skein {
 namespace {
@@ -73,8 +75,14 @@ TEST(PairPrograms, ComputeWhileTheOtherHalfWaits) {
     const ProgramSet programs = planned(paired_spec(tensor, context));
     const auto [hidden, all] = hidden_of_all(programs.program("pair"));
     EXPECT_GT(all, 10) << tensor << " x " << context;
-    EXPECT_GE(hidden, all * 2 / 3) << tensor << " x " << context << ": of " << all;
-    EXPECT_EQ(hidden_of_all(programs.program("backward")).first, 0) << "a half alone";
+    EXPECT_GE(hidden, all / 2) << tensor << " x " << context << ": of " << all;
+    for (const Instruction& instruction : programs.program("pair").instructions) {
+      const bool is_whole =
+          instruction.op == &kRedistribute && instruction.scope != "head" &&
+          instruction.op->collective(bind_views(instruction, made_up_bases())).kind !=
+              CollectiveKind::kBarrier;
+      EXPECT_FALSE(is_whole) << "node " << instruction.node << " of " << instruction.scope;
+    }
   }
 }
 
@@ -100,6 +108,7 @@ TEST(PairPrograms, AreRefusedWhereAnInstructionTakesTheOtherMicroBatch) {
   const std::vector<Instruction>& order = programs.program("pair").instructions;
   int num_changed = 0;
   for (size_t i = 0; i < order.size(); i += 3) {
+    if (order[i].op->name == "split") continue;  // a view, which does nothing
     if (!has_slots(order[i].inputs) && !has_slots(order[i].outputs)) continue;
     ProgramSet changed = programs;
     for (Program& program : changed.programs) {
@@ -124,8 +133,9 @@ TEST(PairPrograms, AreRefusedWhereTheHalvesShareWorkspace) {
                                            {&graphs.evaluation, "evaluate", "", "evaluate_total"}};
   ProgramSet programs = plan_memory(shared, cpu_kernels());
   pair_programs(programs);
-  EXPECT_NE(refusal(spec, programs).find("program 'pair"), std::string::npos)
-      << refusal(spec, programs);
+  const std::string refused = refusal(spec, programs);
+  EXPECT_NE(refused.find("program 'pair"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("workspace"), std::string::npos) << refused;
 }
 
 TEST(PairPrograms, RunInEveryVirtualRankByItself) {

@@ -91,21 +91,6 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   return width;
 }
 
-void check_pairs(const ParallelConfig& parallel) {
-  if (!parallel.pairs) return;
-  if (parallel.pipeline > 1) {
-    fail(ErrorCode::kUsage,
-         "[parallel] pairs is true with pipeline {}: stages have an order of forwards and "
-         "backwards of their own; expected pipeline = 1, or pairs = false",
-         parallel.pipeline);
-  }
-  if (!parallel.overlap) {
-    fail(ErrorCode::kUsage,
-         "[parallel] pairs is true and overlap false: a pair computes while collectives travel; "
-         "expected overlap = true, or pairs = false");
-  }
-}
-
 }  // namespace
 
 int64_t ParallelLayout::coordinate(std::string_view axis) const {
@@ -149,6 +134,11 @@ std::string unequal_shares(const ParallelLayout& layout) {
       100 * (1 - busy));
 }
 
+bool layers_wait(const ParallelLayout& layout) {
+  const int64_t replica = layout.mesh.num_ranks() / layout.data_degree() / layout.mesh.size("pp");
+  return replica > 1 || (layout.zero >= 3 && layout.data_degree() > 1);
+}
+
 std::string idle_pairs(const Config& config, const ParallelLayout& layout) {
   if (!config.parallel.pairs) return "";
   const int64_t micro_batches =
@@ -159,9 +149,9 @@ std::string idle_pairs(const Config& config, const ParallelLayout& layout) {
         "{} / reduction_width {} / micro_sequences {}), and a pair takes two",
         config.batch.global_sequences, layout.reduction_width, config.batch.micro_sequences);
   }
-  if (config.parallel.tensor == 1 && config.parallel.context == 1 && layout.zero < 3) {
-    return "parallel.pairs has no effect but to take memory: with tensor 1, context 1 and zero "
-           "below 3 no layer waits for other ranks";
+  if (!layers_wait(layout)) {
+    return "parallel.pairs has no effect but to take memory: without tensor or context ranks, or "
+           "zero = 3 over data ranks, no layer waits for other ranks";
   }
   return "";
 }
@@ -185,7 +175,6 @@ ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model,
          parallel.pipeline, parallel.virtual_stages, chunks, model.num_hidden_layers,
          model.num_hidden_layers);
   }
-  check_pairs(parallel);
   layout.rank = rank;
   layout.reduction_width = reduction_width(config, data, stored_width);
   layout.virtual_stages = parallel.virtual_stages;

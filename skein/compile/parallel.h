@@ -62,6 +62,9 @@ LaneRange lanes_of(const ParallelLayout& layout, int64_t global_sequences);
 // wait in each step; "" where all host as many.
 std::string unequal_shares(const ParallelLayout& layout);
 
+// Whether layers wait for other ranks, for which pairs of micro-batches would have something to do.
+bool layers_wait(const ParallelLayout& layout);
+
 // A sentence on parallel.pairs where it is asked for and has no effect; "" elsewhere.
 std::string idle_pairs(const Config& config, const ParallelLayout& layout);
 

@@ -88,8 +88,9 @@ int64_t rehearsed_micro_batches(const StepSpec& spec) {
   const int64_t enough = shape.pair_group > 0    ? 2 * kPairSlots * hosted
                          : shape.num_stages == 1 ? 2
                                                  : 3 * shape.num_stages;
+  const int64_t period = shape.pair_group > 0 ? kPairSlots * hosted : shape.num_stages;
   for (int64_t n = round_up(enough, hosted); n < spec.micro_batches; n += hosted) {
-    if (n % shape.num_stages == spec.micro_batches % shape.num_stages) return n;
+    if (n % period == spec.micro_batches % period) return n;
   }
   return spec.micro_batches;
 }

@@ -323,7 +323,10 @@ StepPasses step_passes(const StepSpec& spec) {
       {"fuse_residual", "has norms add what they follow", fuse_residual},
       {"begin_sums", "has the first micro-batch store gradient sums", begin_sums},
       {"overlap_layers", "has the layers' collectives travel beside computation",
-       [&](Graph& g) { overlap_layers(g, spec.in_pairs); }, spec.overlap},
+       [&](Graph& g) {
+         overlap_layers(g, spec.in_pairs ? SplitCollectives::kAll : SplitCollectives::kHidden);
+       },
+       spec.overlap},
       {"offload", "has activations wait in host memory",
        [&](Graph& g) { offload(g, *spec.offload_activations); },
        spec.offload_activations.has_value()},

@@ -223,6 +223,13 @@ void check_parallel(const Config& config, const Checker& check) {
   check.require(parallel.virtual_stages == 1 || parallel.pipeline > 1,
                 "[parallel] virtual_stages is {} but pipeline is 1: expected more than one stage",
                 parallel.virtual_stages);
+  check.require(!parallel.pairs || parallel.pipeline == 1,
+                "[parallel] pairs is true with pipeline {}: stages have an order of forwards and "
+                "backwards of their own; expected pipeline = 1, or pairs = false",
+                parallel.pipeline);
+  check.require(!parallel.pairs || parallel.overlap,
+                "[parallel] pairs is true and overlap false: a pair computes while collectives "
+                "travel; expected overlap = true, or pairs = false");
 }
 
 void check_nodes(const std::string& nodes, const Checker& check) {

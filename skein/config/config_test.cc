@@ -355,7 +355,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 83u);  // the keys of Config
+  EXPECT_EQ(names.size(), 84u);  // the keys of Config
 }
 
 TEST(ConfigSources, NameWhatIsWrongWithThem) {

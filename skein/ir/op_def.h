@@ -129,7 +129,7 @@ struct OpDef {
   // The collective that the op runs on the communicator of its attr `axis`, bound to memory;
   // kBarrier where nothing is sent. Null: the op does not communicate, or only receives.
   Collective (*collective)(const KernelCall&) = nullptr;
-  // The op waits for other ranks and has no work of its own.
+  // The op waits for other ranks and has no work of its own, but for a copy of what has arrived.
   bool only_waits = false;
   // Its outputs lie in host memory.
   bool outputs_on_host = false;

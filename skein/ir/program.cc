@@ -76,6 +76,7 @@ std::string to_string(const Program& program) {
     if (!instruction.attrs.empty()) text += " " + instruction.attrs.to_string();
     if (instruction.scratch_bytes > 0)
       text += fmt::format(" scratch {}", instruction.scratch_bytes);
+    if (instruction.ahead > 0) text += " in the next slot";
     if (!instruction.scope.empty()) text += " @" + instruction.scope;
     text += '\n';
   }

@@ -144,6 +144,7 @@ class MemoryChecker {
   void read(const Instruction& instruction, ValueId id, const Operand& operand) {
     const ByteRect rect = ByteRect::of(operand, slot_);
     const std::string& name = graph_->value(id).name;
+    expected_.note_read(id);
     std::vector<ByteRect> elsewhere = {rect};
     if (rect.empty()) elsewhere.clear();
     for (const Part& part : expected_.parts(id, operand)) {
@@ -234,6 +235,9 @@ class MemoryChecker {
     }
     if (alias != nullptr && !alias->in_place) {
       return expected_.set_view(id, operand, view_of(instruction, node, rect));
+    }
+    if (expected_.was_read_ahead(id)) {
+      reject(instruction, "writes '{}', which the forward ahead has read", name);
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const bool shares = alias != nullptr && alias->input == static_cast<int>(i);

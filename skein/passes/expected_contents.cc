@@ -102,6 +102,18 @@ const Parts& ExpectedContents::parts(ValueId id, const Operand& operand) const {
   return persistent.changed_in >= run_ ? persistent.before : persistent.latest;
 }
 
+void ExpectedContents::note_read(ValueId id) {
+  const int index = running_->persistent[id];
+  if (index < 0) return;
+  int64_t& latest = persistent_[static_cast<size_t>(index)].read_in;
+  latest = std::max(latest, run_);
+}
+
+bool ExpectedContents::was_read_ahead(ValueId id) const {
+  const int index = running_->persistent[id];
+  return index >= 0 && persistent_[static_cast<size_t>(index)].read_in > run_;
+}
+
 void ExpectedContents::set_view(ValueId id, const Operand& operand, Parts parts) {
   std::vector<Known>& slots = running_->known[id];
   if (slots.size() <= slot_of(operand)) slots.resize(slot_of(operand) + 1);

@@ -25,6 +25,7 @@ class ExpectedContents {
     Parts latest;
     Parts before;  // `latest` at the beginning of run `changed_in`
     int64_t changed_in = -1;
+    int64_t read_in = -1;  // the latest run
   };
 
   // The values that `programs` names are persistent; a name is the same value in all graphs.
@@ -45,6 +46,9 @@ class ExpectedContents {
   // The parts of a value of the program that runs. A value that the program makes has what this run
   // made, and nothing before that; a persistent value has what it was when the run began.
   const Parts& parts(ValueId id, const Operand& operand) const;
+  void note_read(ValueId id);
+  // Of a pair, forward has read it already, which must see what backward is about to write.
+  bool was_read_ahead(ValueId id) const;
   void set_written(ValueId id, const Operand& operand, const ByteRect& rect,
                    MemoryMap::Writer writer);
   void set_view(ValueId id, const Operand& operand, Parts parts);

@@ -265,7 +265,7 @@ std::set<size_t> started(const std::vector<Event>& events) {
 
 }  // namespace
 
-void overlap_layers(Graph& graph, bool in_pairs) {
+void overlap_layers(Graph& graph, SplitCollectives which) {
   const StorageAssignment storage = assign_storage(graph);
   std::map<std::pair<Phase, int>, std::vector<size_t>> programs;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -276,9 +276,10 @@ void overlap_layers(Graph& graph, bool in_pairs) {
   // By the index of a program's first node: what stands there instead of the whole program.
   std::vector<std::vector<Node>> instead(nodes.size());
   int64_t channel = kFirstChannel;
-  for (const auto& [which, program] : programs) {
+  for (const auto& [phase, program] : programs) {
     const std::vector<Event> events = Scheduler(graph, storage, program).run();
-    const std::set<size_t> split = in_pairs ? started(events) : hidden(graph, events);
+    const std::set<size_t> split =
+        which == SplitCollectives::kAll ? started(events) : hidden(graph, events);
     std::map<size_t, Node> waits;
     for (const Event& event : events) {
       std::vector<Node>& order = instead[program.front()];

@@ -12,7 +12,8 @@
 // Only gathers whose results lie without gaps, and sums of such terms, which are copied to results
 // with gaps; sums in the head, whose logits must not live long, stay. Forward has nothing else to
 // do while tensor and context ranks exchange activations. Where micro-batches run in pairs, which
-// gives it something (passes/pair_programs.h), all are split, if need be with nothing in between.
+// gives it something (passes/pair_programs.h), all that can be are split, also with nothing in
+// between.
 // Memory   gathers: one scope more. Products: what up to two of them read
 // Numbers  the same bits: every sum keeps its order, and every gradient its terms
 // Source   Rajbhandari et al., arXiv:1910.02054 (gathers ahead); Huang et al., "Breadth-first
@@ -25,6 +26,7 @@
 namespace skein {
 
 // Must run after append_update and simplify, and before offload.
-void overlap_layers(Graph& graph, bool in_pairs = false);
+enum class SplitCollectives : bool { kHidden, kAll };
+void overlap_layers(Graph& graph, SplitCollectives which = SplitCollectives::kHidden);
 
 }  // namespace skein

@@ -58,9 +58,8 @@ std::vector<Option> options(const PlanRequest& request) {
     return [apply](PlanRequest& changed) { return apply(changed.config); };
   };
   std::vector<Option> list;
-  list.push_back(
-      {config([](Config& c) { return set(c.parallel.pairs, false, "parallel.pairs"); }),
-       "what layers wait for is exposed; the same losses"});
+  list.push_back({config([](Config& c) { return set(c.parallel.pairs, false, "parallel.pairs"); }),
+                  "what layers wait for is exposed; the same losses"});
   list.push_back(
       {config([](Config& c) { return set(c.memory.recompute, "full", "memory.recompute"); }),
        "a third more work, the same losses"});

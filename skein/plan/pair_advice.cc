@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "skein/base/error.h"
 #include "skein/base/units.h"
 
 namespace skein {
@@ -13,7 +14,13 @@ std::optional<PairAdvice> advise_pairs(const PlanRequest& request, const Plan& p
   PlanRequest in_pairs = request;
   in_pairs.config.parallel.pairs = true;
   if (!idle_pairs(in_pairs.config, plan.layout).empty()) return std::nullopt;
-  const Plan paired = make_plan(in_pairs);
+  Plan paired;
+  try {
+    paired = make_plan(in_pairs);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    return std::nullopt;
+  }
   const bool is_worth_it = paired.step.step_seconds < kWorthIt * plan.step.step_seconds;
   if (!is_worth_it || !all_fit(paired.memory)) return std::nullopt;
   return PairAdvice{paired.step.step_seconds, paired.fullest().device_bytes()};

@@ -12,6 +12,7 @@
 #include "skein/base/mutex.h"
 #include "skein/base/units.h"
 #include "skein/model/decoder.h"
+#include "skein/passes/pair_programs.h"
 #include "skein/plan/plan_sketch.h"
 
 namespace skein {
@@ -128,23 +129,11 @@ class Search {
           config.parallel.zero = zero;
           for (const char* policy : kPolicies) {
             config.memory.recompute = policy;
-            config.parallel.pairs = false;
-            consider(config);
-            if (!may_pair(config, width)) continue;
-            config.parallel.pairs = true;
             consider(config);
           }
         }
       }
     }
-  }
-
-  // Whether pairs of micro-batches would change anything.
-  static bool may_pair(const Config& config, int64_t width) {
-    const ParallelConfig& parallel = config.parallel;
-    const bool waits = parallel.tensor > 1 || parallel.context > 1 || parallel.zero == 3;
-    return parallel.overlap && parallel.pipeline == 1 && waits &&
-           config.batch.global_sequences / width / config.batch.micro_sequences > 1;
   }
 
   void consider(const Config& config) {
@@ -158,6 +147,16 @@ class Search {
     } catch (const Error& error) {
       return refuse("the model cannot be split so", error.what());
     }
+    add_candidate(config, layout);
+    Config in_pairs = config;
+    in_pairs.parallel.pairs = true;
+    const bool may_pair = config.parallel.pipeline == 1 && config.parallel.overlap;
+    if (!may_pair || !idle_pairs(in_pairs, layout).empty()) return;
+    ++result_.num_layouts;
+    add_candidate(in_pairs, layout);
+  }
+
+  void add_candidate(const Config& config, const ParallelLayout& layout) {
     if (refuse_large(config, least_bytes(config, layout), "at least ")) return;
     candidates_.push_back({config, least_seconds(config, layout)});
   }
@@ -176,8 +175,9 @@ class Search {
     const bool reduced_early = layout.zero >= 2 && runs_one_micro_batch(spec);
     const double tokens = static_cast<double>(spec.micro_sequences * spec.sequence_length) /
                           static_cast<double>(config.parallel.context);
-    const double layers = static_cast<double>(request_.model.num_hidden_layers *
-                                              std::min(shape.num_stages, shape.micro_batches)) /
+    const int64_t in_flight =
+        spec.in_pairs ? kPairSlots : std::min(shape.num_stages, shape.micro_batches);
+    const double layers = static_cast<double>(request_.model.num_hidden_layers * in_flight) /
                           static_cast<double>(shape.num_stages);
     ArenaBytes bytes{};
     const auto set = [&](Arena arena, double value) {

@@ -40,8 +40,8 @@ std::shared_ptr<const ChunkSketches> sketch_chunks(const PlanRequest& request,
   const ParallelConfig& parallel = request.config.parallel;
   const int64_t stages = small_pipeline(shape);
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {}", parallel.tensor, parallel.pipeline, parallel.context,
-                  parallel.zero, request.config.batch.micro_sequences,
+      fmt::format("{} {} {} {} {} {} {} {} {}", request.ranks, parallel.tensor, parallel.pipeline,
+                  parallel.context, parallel.zero, request.config.batch.micro_sequences,
                   request.config.memory.recompute, stages, parallel.pairs);
   if (auto found = cache.find(key)) return found;
   auto sketches = std::make_shared<ChunkSketches>();

@@ -42,9 +42,13 @@ int64_t checkpoint_bytes(const Graph& training, const StepSpec& spec) {
   return bytes;
 }
 
-bool is_of_first_micro_batch(std::string_view program) {
-  return program.starts_with("forward.first") || program.starts_with("backward.first") ||
-         program == "pair.first";
+// The name of the program that other micro-batches run in place of one for the first; "" where it
+// is none for the first.
+std::string of_other_micro_batches(std::string_view program) {
+  constexpr std::string_view kFirst = ".first";
+  const size_t at = program.find(kFirst);
+  if (at == std::string_view::npos) return "";
+  return std::string(program.substr(0, at)) + std::string(program.substr(at + kFirst.size()));
 }
 
 // The entry of a chunk's forward or backward program; null for the update and what belongs to it.
@@ -53,10 +57,10 @@ ProgramSeconds* find_program(std::vector<ChunkPlan>& chunks, std::string_view na
     const auto is = [&](const char* kind) {
       return chunk_program(kind, chunk.chunk, several) == name;
     };
-    if (is("forward") || is("forward.last")) return &chunk.forward;
-    if (is("backward")) return &chunk.backward;
+    if (is("forward") || is("forward.first") || is("forward.last")) return &chunk.forward;
+    if (is("backward") || is("backward.first")) return &chunk.backward;
     if (is("backward.last")) return &chunk.last_backward;
-    if (name == "pair" || name == "pair.first") return &chunk.pair;
+    if (is("pair") || is("pair.first")) return &chunk.pair;
   }
   return nullptr;
 }
@@ -74,7 +78,9 @@ std::set<int64_t> channels_waited_for(const Program& program) {
   return channels;
 }
 
-// Collectives that a program starts and waits for. They share the wire, one behind the other.
+// Collectives that a program starts and waits for. They share the wire, one behind the other. The
+// share of each that cannot go on beside computation is paid while the program waits, for it or for
+// another one behind it.
 class CollectivesUnderWay {
  public:
   CollectivesUnderWay(std::set<int64_t> channels, double overlap)
@@ -86,27 +92,41 @@ class CollectivesUnderWay {
     const int64_t channel = instruction.attrs.integer("channel");
     if (!channels_.contains(channel)) return false;
     wire_is_free_ = std::max(wire_is_free_, now) + seconds;
-    ends_[channel] = {wire_is_free_, seconds};
+    under_way_.push_back({channel, wire_is_free_, (1 - overlap_) * seconds});
     return true;
   }
 
-  // The seconds that it still takes, and of those beside computation what slows that down.
+  // The seconds that the program waits.
   double wait(const Instruction& instruction, double now) {
     if (!instruction.attrs.has("channel")) return 0;  // another stage's, which the schedule times
-    const auto found = ends_.find(instruction.attrs.integer("channel"));
-    if (found == ends_.end()) return 0;
-    return std::max(found->second.at - now, (1 - overlap_) * found->second.seconds);
+    const int64_t channel = instruction.attrs.integer("channel");
+    const auto waited = std::find_if(under_way_.begin(), under_way_.end(),
+                                     [&](const Travel& one) { return one.channel == channel; });
+    if (waited == under_way_.end()) return 0;
+    double alone = 0;  // of this one and of those before it
+    for (auto one = under_way_.begin(); one <= waited; ++one) alone += one->alone;
+    const double seconds = std::max(waited->end - now, alone);
+    double left = seconds;
+    for (Travel& one : under_way_) {
+      const double paid = std::min(left, one.alone);
+      one.alone -= paid;
+      left -= paid;
+    }
+    under_way_.erase(waited);
+    return seconds;
   }
 
  private:
-  struct End {
-    double at, seconds;
+  struct Travel {
+    int64_t channel;
+    double end;
+    double alone;  // seconds that it still takes while nothing is computed
   };
 
   const std::set<int64_t> channels_;
   const double overlap_;
   double wire_is_free_ = 0;
-  std::map<int64_t, End> ends_;  // by channel
+  std::vector<Travel> under_way_;  // in the order of their starts
 };
 
 ProgramSeconds without_hideable(ProgramSeconds seconds) {
@@ -197,10 +217,8 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
     if (times == runs.end()) continue;
     const ProgramSeconds seconds =
         pricing.program(program, spec.layout.rank, times->second, plan.collective_seconds);
-    const bool is_only_pair = program.name == "pair.first" && !runs.contains("pair");
-    if (is_of_first_micro_batch(program.name) && !is_only_pair) {
-      continue;  // takes as long as the others, or less
-    }
+    // Takes as long as those of the others, or less.
+    if (runs.contains(of_other_micro_batches(program.name))) continue;
     ProgramSeconds* of_chunk = find_program(plan.chunks, program.name, shape.virtual_stages > 1);
     if (of_chunk != nullptr) {
       *of_chunk = seconds;

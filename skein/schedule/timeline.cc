@@ -57,11 +57,13 @@ class TimelineWriter {
   void task(int64_t stage, const TaskSpan& span, double last_end) {
     const Task& task = span.task;
     const bool forward = task.kind == TaskKind::kForward;
-    trace_.event(R"("ph":"X","name":"{}{}","cat":"{}","pid":0,"tid":{},"ts":{:.3f},"dur":{:.3f},)"
-                 R"("args":{{"micro_batch":{},"chunk":{},"slot":{},"waited_us":{:.3f}}})",
-                 forward ? 'F' : 'B', task.micro_batch, forward ? "forward" : "backward", stage,
-                 microseconds(span.start), microseconds(span.end - span.start), task.micro_batch,
-                 task.chunk, task.slot, microseconds(span.start - last_end));
+    trace_.event(
+        R"("ph":"X","name":"{}{}","cat":"{}","pid":0,"tid":{},"ts":{:.3f},"dur":{:.3f},)"
+        R"("args":{{"micro_batch":{},"chunk":{},"slot":{},"waited_us":{:.3f}{}}})",
+        forward ? 'F' : 'B', task.micro_batch, forward ? "forward" : "backward", stage,
+        microseconds(span.start), microseconds(span.end - span.start), task.micro_batch, task.chunk,
+        task.slot, microseconds(span.start - last_end),
+        task.beside ? R"(,"beside":"the next backward, which it makes longer by this")" : "");
   }
 
   // One end of an arrow: it leaves the sender at its end and enters the receiver at its start.

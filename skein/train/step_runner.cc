@@ -67,6 +67,9 @@ DataFacts StepRunner::upload_rows(const Batch& batch, int64_t first_row, int64_t
   const int64_t count = spec_.micro_sequences * spec_.sequence_length;
   const auto upload = [&](const char* name, const std::vector<int32_t>& values, bool whole) {
     if (!executor_.has(name)) return;  // an input of another stage
+    if (spec_.in_pairs && !executor_.has_slots(name)) {
+      fail(ErrorCode::kInternal, "the input '{}' has no slots for pairs of micro-batches", name);
+    }
     const int32_t* from = values.data() + begin;
     if (whole || rows_.empty()) return executor_.upload(name, from, count * 4, slot);
     for (size_t i = 0; i < rows_.size(); ++i) picked_[i] = from[rows_[i]];

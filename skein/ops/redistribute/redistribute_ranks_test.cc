@@ -10,8 +10,9 @@ struct Case {
   const char *from, *to;
   DType dtype = DType::kF32;
   int64_t row_padding = 0;
-  bool split = false;  // into start and wait, whose results have no gaps
-  bool into = false;   // memory that is there
+  bool split = false;   // into start and wait, whose results have no gaps
+  bool into = false;    // memory that is there
+  bool copied = false;  // with `split`, by the wait, to results whose rows have the padding
 };
 
 constexpr double kGarbage = 77;  // in the padding of a Flat share
@@ -45,27 +46,28 @@ class Redistribution {
     }
     outputs_ = redistribute(graph_, inputs, "tp", Placement::parse(c.to), targets);
     for (const ValueId id : inputs) {
-      views_[id] = allocate(id, c.row_padding);
+      views_[id] = allocate(id, c.copied ? 0 : c.row_padding);
       rank_.write(views_[id], input_values(id));
     }
     const Node node = graph_.nodes().back();
-    if (node.op->layout != nullptr) {
+    if (node.op->layout != nullptr && !c.copied) {
       for (const Alias& alias : node.op->layout(graph_.call(node)).aliases) {
         views_[node.outputs.at(alias.output)] = views_[node.inputs.at(alias.input)];
       }
     }
     for (const ValueId id : outputs_) {
-      if (!views_.contains(id)) views_[id] = allocate(id, c.split ? 0 : c.row_padding);
+      if (!views_.contains(id)) views_[id] = allocate(id, c.split && !c.copied ? 0 : c.row_padding);
     }
   }
 
   void run_and_check() {
     Node node = graph_.nodes().back();
     if (case_.split) {
-      const RedistributeHalves halves = split_redistribute(graph_, node, 0);
-      // The outputs of the start lie where the results of the whole op do.
+      const RedistributeHalves halves =
+          split_redistribute(graph_, node, 0, case_.copied ? Results::kCopied : Results::kInPlace);
       for (size_t i = 0; i < outputs_.size(); ++i) {
-        views_[halves.start.outputs[i]] = views_[outputs_[i]];
+        const ValueId started = halves.start.outputs[i];
+        views_[started] = case_.copied ? allocate(started, 0) : views_[outputs_[i]];
       }
       const ValueId staging = halves.start.outputs.back();
       views_[staging] = rank_.allocate(case_.dtype, graph_.type(staging).shape);
@@ -164,6 +166,11 @@ TEST_P(RedistributeRanks, InTwoHalves) {
           .run_and_check();
       Redistribution(rank, size, {"F", "R", dtype, 0, true, true}, {{25, 300}}).run_and_check();
       Redistribution(rank, size, {"S0", "R", dtype, 3, true}, {{24, 36}, {12, 5}}).run_and_check();
+      for (const char* to : {"S0", "R"}) {
+        Case copied = {"P", to, dtype, 3, true};
+        copied.copied = true;
+        Redistribution(rank, size, copied, {{24, 36}, {12, 5}}).run_and_check();
+      }
     }
   });
 }
