@@ -18,7 +18,8 @@ trap 'rm -rf "$dir"' EXIT
 bench/demo_corpus.sh "$skein" "$dir" "${SKEIN_PREDICT_TEXT:-/usr/include}"
 common=(configs/demo.toml --set "data.train=$dir/corpus.arrow" --set "data.tokenizer=$dir/tokenizer"
   --set data.validation= --set validate.every_steps=0 --set "run.steps=$steps"
-  --set checkpoint.every_steps=0 --set log.tensorboard=false --set batch.micro_sequences=1)
+  --set checkpoint.every_steps=0 --set log.tensorboard=false --set batch.micro_sequences=1
+  --set optimizer.warmup_steps=0)
 
 number() { sed -n "s/.*\"$1\": *\([0-9.e+-]*\).*/\1/p" | head -1; }
 median() { sort -g | awk '{a[NR] = $1} END {print a[int((NR + 1) / 2)]}'; }

@@ -36,12 +36,33 @@ TEST(PlanSearch, ListsLayoutsThatFitTheBestFirstAndAgreesWithThePlanOfEach) {
   EXPECT_GE(found[0].at("tokens_per_second"), plain.at("tokens_per_second"));
 }
 
-TEST(PlanSearch, TriesPairsOfMicroBatches) {
-  const std::vector<std::string> model = {"model.num_hidden_layers=4", "batch.global_sequences=32",
+// Also of a small model, whose time goes into starting ops.
+TEST(PlanSearch, LeavesOutNothingThatIsFasterThanTheSlowestOfTheList) {
+  const std::vector<std::string> model = {"model.num_hidden_layers=3", "batch.global_sequences=8",
                                           "data.sequence_length=64"};
+  const Arguments on_two = {"--ranks", "2", "--hardware", h100()};
+  const OrderedJson list = json_of(model, {"--search", "--ranks", "2", "--hardware", h100()});
+  const double slowest = list.back().at("step_seconds");
+  for (const char* micro : {"1", "2", "4"}) {
+    const std::string setting = std::string("batch.micro_sequences=") + micro;
+    const OrderedJson plan = json_of(model + Overrides{setting}, on_two);
+    const bool is_listed = std::any_of(list.begin(), list.end(), [&](const OrderedJson& one) {
+      return one.at("step_seconds") == plan.at("step_seconds");
+    });
+    EXPECT_TRUE(is_listed || plan.at("step_seconds") >= slowest) << setting;
+  }
+}
+
+TEST(PlanSearch, TriesPairsOfMicroBatches) {
+  // Large enough that products take longer than to start them.
+  const std::vector<std::string> large = {
+      "model.hidden_size=4096",       "model.intermediate_size=11008",
+      "model.num_attention_heads=32", "model.num_key_value_heads=8",
+      "model.num_hidden_layers=4",    "model.max_position_embeddings=4096",
+      "data.sequence_length=2048",    "batch.global_sequences=16"};
   int pairs = 0;
   for (const OrderedJson& layout :
-       json_of(model, {"--search", "--ranks", "8", "--hardware", h100()})) {
+       json_of(large, {"--search", "--ranks", "4", "--hardware", h100()})) {
     if (layout.at("set").at("parallel.pairs") == true) ++pairs;
   }
   EXPECT_GT(pairs, 0);

@@ -196,7 +196,8 @@ std::vector<ConfigField> make_fields() {
       {"parallel", "pairs", at<&C::parallel, &Parallel::pairs>,
        "the forward of a micro-batch runs beside the backward of the one before it, so that what "
        "either waits for travels while the other one computes; keeps the activations of two "
-       "micro-batches, and the bits"},
+       "micro-batches, and the bits. For tensor, context or ZeRO 3 ranks with two micro-batches a "
+       "virtual rank or more, with `overlap` and without a pipeline"},
 
       {"checkpoint", "every_steps", at<&C::checkpoint, &CheckpointConfig::every_steps>,
        "steps between checkpoints; 0: only when the run ends or is stopped", between(0, kMaxSteps)},

@@ -193,6 +193,7 @@ StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& s
 void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   plan.step = predict_step(plan.layout, pipeline_shape(spec), plan.stages, plan.hardware);
   const Config& config = request.config;
+  plan.in_pairs = spec.in_pairs;
   plan.idle_pairs = idle_pairs(config, plan.layout);
   const auto tokens =
       static_cast<double>(config.batch.global_sequences * config.data.sequence_length);

@@ -54,6 +54,7 @@ struct Plan {
   double peak_utilization = 0;      // share of the advertised rate of all ranks
   double matmul_ceiling_share = 0;  // share of what large products reach on them
   RunTotals run;
+  bool in_pairs = false;
   std::string idle_pairs;  // compile/parallel.h
 
   int64_t ranks() const { return layout.mesh.num_ranks(); }

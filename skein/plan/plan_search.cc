@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <numeric>
@@ -19,8 +20,8 @@ namespace skein {
 namespace {
 
 constexpr int64_t kMostChunks = 8;  // per stage
-// Factor on the lower bounds, which come from micro-batches of one sequence: larger ones start
-// fewer ops and lose less to alignment, and some memory is not split among ranks.
+constexpr std::array<int64_t, 4> kMicroSequences = {1, 2, 4, 8};
+// Factor on the lower bounds: some memory is not split among ranks.
 constexpr double kSlack = 0.97;
 constexpr const char* kPolicies[] = {"none", "selective", "full"};
 
@@ -56,7 +57,11 @@ class Search {
 
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
-    for (const char* policy : kPolicies) sketch_alone(policy);
+    for (const char* policy : kPolicies) {
+      for (const int64_t micro : {kMicroSequences.front(), kMicroSequences.back()}) {
+        sketch_alone(policy, micro);
+      }
+    }
     enumerate();
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
       return a.least_seconds < b.least_seconds;
@@ -74,21 +79,26 @@ class Search {
   }
 
  private:
-  // Sketches a single device with one sequence at a time: its seconds per token, and the activation
-  // bytes that a layer stores per token.
-  void sketch_alone(const char* recompute) {
+  // Sketches a single device with so many sequences at a time: its seconds per token, and the
+  // activation bytes that a layer stores per token. The least of all are kept: many sequences start
+  // fewer ops a token, few lose less to alignment.
+  void sketch_alone(const char* recompute, int64_t micro) {
     PlanRequest alone = request_;
     alone.ranks = 1;
     alone.config.parallel = {};
-    alone.config.batch = {.global_sequences = 1, .micro_sequences = 1};
+    alone.config.batch = {.global_sequences = micro, .micro_sequences = micro};
     alone.config.memory.recompute = recompute;
-    const auto tokens = static_cast<double>(alone.config.data.sequence_length);
+    const auto tokens = static_cast<double>(micro * alone.config.data.sequence_length);
     const StagePlan stage = sketch_plan(alone, sketches_).stages.front();
     const ChunkPlan& chunk = stage.chunks.front();
-    least_work_[recompute] = kSlack * (chunk.forward.compute + chunk.backward.compute) / tokens;
-    least_kept_[recompute] =
-        static_cast<double>(stage.arena_bytes[static_cast<size_t>(Arena::kActivations)]) / tokens /
-        static_cast<double>(request_.model.num_hidden_layers);
+    const auto keep_least = [&](std::map<std::string, double>& least, double found) {
+      const auto [entry, is_new] = least.emplace(recompute, found);
+      if (!is_new) entry->second = std::min(entry->second, found);
+    };
+    keep_least(least_work_, kSlack * (chunk.forward.compute + chunk.backward.compute) / tokens);
+    keep_least(least_kept_,
+               static_cast<double>(stage.arena_bytes[static_cast<size_t>(Arena::kActivations)]) /
+                   tokens / static_cast<double>(request_.model.num_hidden_layers));
   }
 
   // Goes through all degrees; each layout is added to `candidates_` or counted as refused, with a
@@ -117,7 +127,7 @@ class Search {
     config.parallel.overlap = request_.config.parallel.overlap;
     const int64_t data = request_.ranks / (tensor * pipeline * context);
     const int64_t width = std::max(data, config.parallel.reduction_width);
-    for (const int64_t micro : {1, 2, 4, 8}) {
+    for (const int64_t micro : kMicroSequences) {
       if (micro > 1 && config.batch.global_sequences % (width * micro) != 0) continue;
       config.batch.micro_sequences = micro;
       const bool one_micro_batch = width == data && config.batch.global_sequences == data * micro;

@@ -151,6 +151,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["virtual_stages"] = plan.layout.virtual_stages;
   json["virtual_ranks"] = virtual_ranks_to_json(plan.layout.shares(), plan.layout.reduction_width);
   json["zero"] = plan.layout.zero;
+  json["pairs"] = plan.in_pairs;
   json["hardware"] = plan.hardware.name;
   json["kernels"] = plan.kernels;
   json["per_rank"] = bytes_to_json(plan.largest());
@@ -179,9 +180,10 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
 
 std::string plan_to_text(const Plan& plan) {
   const int64_t ranks = plan.ranks();
-  std::string text = fmt::format("{} parameters on {} rank{}: {}\n\n",
+  std::string text = fmt::format("{} parameters on {} rank{}: {}{}\n\n",
                                  format_count(static_cast<double>(plan.num_parameters)), ranks,
-                                 ranks == 1 ? "" : "s", plan.layout.mesh.to_string());
+                                 ranks == 1 ? "" : "s", plan.layout.mesh.to_string(),
+                                 plan.in_pairs ? ", micro-batches in pairs" : "");
   text += memory_text(plan);
   if (plan.stages.size() > 1) text += stages_text(plan);
   if (!plan.busiest().wire.empty()) text += wire_text(plan.busiest());

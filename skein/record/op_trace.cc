@@ -30,11 +30,12 @@ void write_op_trace(const std::vector<OpSpan>& spans, int64_t rank,
     const double seconds = std::max(span.end - span.start, 1e-9);
     trace.event(
         R"("ph":"X","name":"{}","cat":"{}","pid":0,"tid":0,"ts":{:.3f},"dur":{:.3f},)"
-        R"("args":{{"scope":"{}","shapes":"{}","calls":{},"slot":{},"gflops":{:.1f},"gb_per_s":{:.1f}}})",
+        R"("args":{{"scope":"{}","shapes":"{}","calls":{},"slot":{},"gflops":{:.1f},"gb_per_s":{:.1f}{}}})",
         span.instruction->op->name, span.program, (span.start - origin) * 1e6, seconds * 1e6,
         span.instruction->scope, shapes_of(*span.instruction), span.calls, span.slot,
         cost.flops / seconds * 1e-9,
-        static_cast<double>(cost.bytes_read + cost.bytes_written) / seconds * 1e-9);
+        static_cast<double>(cost.bytes_read + cost.bytes_written) / seconds * 1e-9,
+        span.instruction->ahead > 0 ? R"(,"of":"the forward of the next micro-batch")" : "");
   }
   trace.end();
 }

@@ -2,8 +2,8 @@
 //
 // Format   Process 0 is the rank, with one thread for the device's queue. Each op is a complete
 //          event ("X") with the op's name, the program's category, and in `args` scope, shapes,
-//          slot (the op's: in a pair of micro-batches that of either), GFLOP/s and GB/s (both from
-//          the op's cost). Times are in microseconds since the first op
+//          slot, GFLOP/s and GB/s (both from the op's cost), in a pair of micro-batches also `of`
+//          for what the forward does. Times are in microseconds since the first op
 #pragma once
 
 #include <filesystem>
