@@ -14,18 +14,23 @@ dir=$(mktemp -d)
 most_workers=4 bridge=sko$$
 
 machine() { echo "skein-overlap-$$-$1"; }
-remove_network() {
-  for ((i = 0; i < most_workers; ++i)); do ip netns del "$(machine $i)" 2>/dev/null || true; done
-  ip link del $bridge 2>/dev/null || true
+made=() # what has to be removed, as arguments of ip
+remove_all() {
+  local one
+  rm -rf "$dir"
+  # shellcheck disable=SC2086  # several arguments
+  for one in "${made[@]}"; do ip $one; done
 }
-trap 'rm -rf "$dir"; [ -z "$wire" ] || remove_network' EXIT
+trap remove_all EXIT
 make_network() {
   ip link add $bridge type bridge
+  made+=("link del $bridge")
   ip link set $bridge up
   for ((i = 0; i < most_workers; ++i)); do
     local name
     name=$(machine $i)
     ip netns add "$name"
+    made+=("netns del $name")
     ip link add "$bridge-$i" type veth peer name eth0 netns "$name"
     ip link set "$bridge-$i" master $bridge up
     ip -n "$name" addr add "10.199.9.$((i + 1))/24" dev eth0

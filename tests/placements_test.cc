@@ -2,28 +2,17 @@
 // and one redistribution a gradient. On a mesh of one rank all of that vanishes.
 #include <gtest/gtest.h>
 
-#include "skein/compile/step_programs.h"
 #include "skein/ir/text.h"
 #include "skein/ops/ops.h"
+#include "tests/tiny_spec.h"
 
 namespace skein {
 namespace {
 
-StepSpec tiny_spec(int64_t data_degree) {
-  StepSpec spec;
-  spec.layout.mesh = Mesh::standard(1, data_degree, 1, 1);
-  spec.layout.reduction_width = data_degree;
-  spec.model = parse_decoder({{"hidden_size", 32},
-                              {"num_hidden_layers", 2},
-                              {"num_attention_heads", 4},
-                              {"num_key_value_heads", 2},
-                              {"intermediate_size", 48},
-                              {"vocab_size", 96},
-                              {"tie_word_embeddings", true}},
-                             "tiny");
+StepSpec data_spec(int64_t data_degree) {
+  StepSpec spec = tiny_spec(Mesh::standard(1, data_degree, 1, 1), /*micro_batches=*/1);
+  spec.model.tie_word_embeddings = true;
   spec.micro_sequences = 2;
-  spec.sequence_length = 32;
-  spec.update.precision = Precision::kBF16Stochastic;
   return spec;
 }
 
@@ -46,7 +35,7 @@ int count_moved(const Graph& graph, std::string_view axis, std::string_view to) 
 }
 
 TEST(Placements, DataParallelGradientsAreReducedOnce) {
-  const Graph graph = training_graphs(tiny_spec(2)).training;
+  const Graph graph = training_graphs(data_spec(2)).training;
   const int data_axis = graph.mesh().find("dp");
   int gradients = 0;
   for (const Value& value : graph.values()) {
@@ -61,7 +50,7 @@ TEST(Placements, DataParallelGradientsAreReducedOnce) {
 }
 
 TEST(Placements, OneRankHasNothingToRedistribute) {
-  const Graph graph = training_graphs(tiny_spec(1)).training;
+  const Graph graph = training_graphs(data_spec(1)).training;
   EXPECT_EQ(count(graph, "redistribute"), 0);
   const std::string text = to_text(graph);
   EXPECT_EQ(to_text(parse_graph(text, all_ops())), text);

@@ -6,30 +6,18 @@
 
 #include "skein/backends/backend.h"
 #include "skein/compile/program_runs.h"
-#include "skein/compile/step_programs.h"
 #include "skein/ops/adamw/adamw.h"
 #include "skein/ops/linear/linear.h"
+#include "tests/tiny_spec.h"
 
 namespace skein {
 namespace {
 
 using testing::ElementsAre;
 
-StepSpec tiny_spec(int64_t data_degree, int zero, int64_t micro_batches) {
-  StepSpec spec;
-  spec.layout.mesh = Mesh::standard(1, data_degree, 1, 1);
-  spec.layout.reduction_width = data_degree;
+StepSpec data_spec(int64_t data_degree, int zero, int64_t micro_batches) {
+  StepSpec spec = tiny_spec(Mesh::standard(1, data_degree, 1, 1), micro_batches);
   spec.layout.zero = zero;
-  spec.model = parse_decoder({{"hidden_size", 32},
-                              {"num_hidden_layers", 2},
-                              {"num_attention_heads", 4},
-                              {"num_key_value_heads", 2},
-                              {"intermediate_size", 48},
-                              {"vocab_size", 96}},
-                             "tiny");
-  spec.micro_batches = micro_batches;
-  spec.sequence_length = 32;
-  spec.update.precision = Precision::kBF16Stochastic;
   spec.update.zero = zero;
   return spec;
 }
@@ -64,13 +52,13 @@ std::set<std::string> products(const Graph& graph) {
 }
 
 TEST(BeginSums, OfProductsNeedNoZeros) {
-  const Graph graph = training_graphs(tiny_spec(1, 0, 2)).training;
+  const Graph graph = training_graphs(data_spec(1, 0, 2)).training;
   EXPECT_EQ(kept(graph), products(graph));
   EXPECT_EQ(kept(graph).size(), 2 * 7 + 1);
 }
 
 TEST(BeginSums, OfZeroStage1AreNotClearedBehindTheSums) {
-  const Graph graph = training_graphs(tiny_spec(2, 1, 2)).training;
+  const Graph graph = training_graphs(data_spec(2, 1, 2)).training;
   EXPECT_EQ(kept(graph).size(), 2 * 9 + 3);  // updates clear nothing: their ranges are received
   std::set<std::string> cleared;
   for (const Node& node : graph.nodes()) {
@@ -100,7 +88,7 @@ std::vector<std::string> order(const StepSpec& spec, const ProgramSet& programs)
 TEST(BeginSums, OnlyTheFirstMicroBatchStores) {
   const KernelTable kernels = find_backend("cpu").kernels();
   for (const int64_t micro_batches : {1, 3}) {
-    const StepSpec spec = tiny_spec(1, 0, micro_batches);
+    const StepSpec spec = data_spec(1, 0, micro_batches);
     const ProgramSet programs = plan_training(training_graphs(spec), spec, kernels);
     std::map<std::string, bool> begins = beginning(programs);
     EXPECT_EQ(begins["forward"], micro_batches == 1);
@@ -119,7 +107,7 @@ TEST(BeginSums, OnlyTheFirstMicroBatchStores) {
 TEST(BeginSums, FirstAndLastMayBeOne) {
   const KernelTable kernels = find_backend("cpu").kernels();
   for (const int64_t micro_batches : {1, 2}) {
-    const StepSpec spec = tiny_spec(2, 1, micro_batches);
+    const StepSpec spec = data_spec(2, 1, micro_batches);
     const ProgramSet programs = plan_training(training_graphs(spec), spec, kernels);
     EXPECT_EQ(beginning(programs)["backward.last"], micro_batches == 1);
     if (micro_batches == 1) {

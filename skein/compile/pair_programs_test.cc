@@ -5,28 +5,15 @@
 
 #include "skein/comm/communicator.h"
 #include "skein/compile/program_runs.h"
-#include "skein/compile/step_programs.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/redistribute/redistribute.h"
+#include "tests/tiny_spec.h"
 
 namespace skein {
 namespace {
 
-constexpr int64_t kMicroBatches = 4;
-
 StepSpec paired_spec(int64_t tensor, int64_t context) {
-  StepSpec spec;
-  spec.layout.mesh = Mesh::standard(1, 1, context, tensor);
-  spec.model = parse_decoder({{"hidden_size", 64},
-                              {"num_hidden_layers", 3},
-                              {"num_attention_heads", 4},
-                              {"num_key_value_heads", 2},
-                              {"intermediate_size", 96},
-                              {"vocab_size", 96}},
-                             "tiny");
-  spec.micro_batches = kMicroBatches;
-  spec.sequence_length = 64;
-  spec.update.precision = Precision::kBF16Stochastic;
+  StepSpec spec = tiny_spec(Mesh::standard(1, 1, context, tensor), /*micro_batches=*/4);
   spec.in_pairs = true;
   return spec;
 }

@@ -40,19 +40,6 @@ DecoderOptions decoder_options(const StepSpec& spec) {
   return options;
 }
 
-ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options,
-                              const KernelTable& kernels) {
-  Graph graph{Mesh()};  // one sequence on one rank: nothing is split
-  const std::vector<Pass> passes = {
-      {"build_decoder", "writes the forward pass down, over whole tensors",
-       [&](Graph& g) { build_decoder(g, model, options); }},
-      {"simplify", "drops what one rank has not to do", simplify},
-      {"fuse_residual", "has norms add what they follow", fuse_residual},
-  };
-  run_passes(passes, graph);
-  return plan_memory({{&graph, "forward", "", ""}}, kernels);
-}
-
 // Whether the model is that of model.init_from.
 bool takes_source(const ModelConfig& model) {
   return model.hf_config.empty() && !model.init_from.empty();
@@ -391,24 +378,6 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   for (const GraphToPlan& request : requests) planned.push_back(request.graph);
   check_memory(planned, programs, rehearsal(spec, programs));
   return programs;
-}
-
-ProgramSet scoring_programs(const DecoderConfig& model, DType compute_dtype,
-                            int64_t sequence_length, const KernelTable& kernels) {
-  DecoderOptions options;
-  options.purpose = DecoderPurpose::kScore;
-  options.compute_dtype = compute_dtype;
-  options.sequence_length = sequence_length;
-  return inference_programs(model, options, kernels);
-}
-
-ProgramSet generation_programs(const DecoderConfig& model, DType compute_dtype,
-                               int64_t sequence_length, const KernelTable& kernels) {
-  DecoderOptions options;
-  options.purpose = DecoderPurpose::kGenerate;
-  options.compute_dtype = compute_dtype;
-  options.sequence_length = sequence_length;
-  return inference_programs(model, options, kernels);
 }
 
 }  // namespace skein

@@ -118,11 +118,4 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
 // has more than one chunk.
 std::string chunk_program(std::string_view name, int64_t chunk, bool several);
 
-// Scoring: program `forward` with inputs tokens, labels, positions and attention_start, and output
-// `token_loss`. Generation: instead the output `logits` of row `last_row`.
-ProgramSet scoring_programs(const DecoderConfig& model, DType compute_dtype,
-                            int64_t sequence_length, const KernelTable& kernels);
-ProgramSet generation_programs(const DecoderConfig& model, DType compute_dtype,
-                               int64_t sequence_length, const KernelTable& kernels);
-
 }  // namespace skein

@@ -8,7 +8,7 @@
 
 #include "skein/base/philox.h"
 #include "skein/base/units.h"
-#include "skein/compile/step_programs.h"
+#include "skein/compile/inference_programs.h"
 #include "skein/data/batch.h"
 #include "skein/model/decoder.h"
 #include "skein/weights/init_source.h"

@@ -60,13 +60,11 @@ class MemoryChecker {
     const std::vector<Node>& nodes = expected_.graph(program.graph).nodes();
     std::vector<int> times(nodes.size());
     bool has_last = false;
-    for (const Instruction& instruction : program.instructions) {
-      ++times.at(static_cast<size_t>(instruction.node));
-      has_last |= nodes[static_cast<size_t>(instruction.node)].last_only;
-    }
     std::set<std::pair<Phase, int>> wanted;
     for (const Instruction& instruction : program.instructions) {
+      ++times.at(static_cast<size_t>(instruction.node));
       const Node& node = nodes[static_cast<size_t>(instruction.node)];
+      has_last |= node.last_only;
       wanted.insert({node.phase, node.chunk});
     }
     for (size_t i = 0; i < nodes.size(); ++i) {

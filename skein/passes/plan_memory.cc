@@ -135,23 +135,17 @@ class GraphPlanner {
       if (storage.role == Role::kActivation) storage.role = Role::kInput;
     }
     adopt_known_storages();
-    std::set<int> is_slotted;
-    for (size_t id = 0; request_.in_pairs && id < graph_.values().size(); ++id) {
-      const Value& value = graph_.values()[id];
-      if (value.producer < 0 && request_.batch_inputs.contains(value.name)) {
-        is_slotted.insert(place(static_cast<ValueId>(id)).storage);
-      }
-    }
+    const std::set<int> in_slots = storages_of_batch();
     for (size_t i = 0; i < assignment_.storages.size(); ++i) {
       const Storage& storage = assignment_.storages[i];
       if (storage.role == Role::kActivation || offsets_[i] >= 0) continue;
       arenas_[i] = arena_of(storage.role);
-      if (is_slotted.contains(static_cast<int>(i))) {
-        slot_bytes_[i] = round_up(storage.num_bytes(), kArenaAlignment);
-        offsets_[i] = take(arenas_[i], slot_bytes_[i] * slots(0));
-      } else {
-        offsets_[i] = take(arenas_[i], storage.num_bytes());
+      int64_t bytes = storage.num_bytes();
+      if (in_slots.contains(static_cast<int>(i))) {
+        slot_bytes_[i] = round_up(bytes, kArenaAlignment);
+        bytes = slot_bytes_[i] * slots(0);
       }
+      offsets_[i] = take(arenas_[i], bytes);
     }
     for (size_t id = 0; id < graph_.values().size(); ++id) {
       const Value& value = graph_.values()[id];
@@ -164,6 +158,18 @@ class GraphPlanner {
              entry->second.shape.to_string(), value.type.shape.to_string());
       }
     }
+  }
+
+  // Those of what the host gives a micro-batch, where two of them are at work at once.
+  std::set<int> storages_of_batch() const {
+    std::set<int> found;
+    for (size_t id = 0; request_.in_pairs && id < graph_.values().size(); ++id) {
+      const Value& value = graph_.values()[id];
+      if (value.producer < 0 && request_.batch_inputs.contains(value.name)) {
+        found.insert(place(static_cast<ValueId>(id)).storage);
+      }
+    }
+    return found;
   }
 
   bool is_persistent(ValueId id) const {

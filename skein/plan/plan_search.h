@@ -2,8 +2,9 @@
 //
 // Layouts  every tensor and pipeline degree that divides the ranks and suits model and batch, up to
 //          8 virtual stages, context degrees of 1, 2, 4 and 8, with micro_sequences of 1, 2, 4 and
-//          8, ZeRO 1 to 3 and every recompute policy; the data degree follows. Sequence parallelism
-//          is on, since it sends as much and stores less. reduction_width stays as configured.
+//          8, ZeRO 1 to 3 and every recompute policy, in pairs of micro-batches too where layers
+//          wait for other ranks; the data degree follows. Sequence parallelism is on, since it
+//          sends as much and stores less. reduction_width and overlap stay as configured.
 // Method   branch and bound. For each layout: a lower bound on its time (its arithmetic, the
 //          pipeline's idle share, its tensor collectives) and on its bytes (weights, gradient sums,
 //          optimizer, activations). Layouts that can fit are sketched (skein/plan/plan_sketch.h) in

@@ -75,10 +75,10 @@ DataFacts StepRunner::upload_rows(const Batch& batch, int64_t first_row, int64_t
     for (size_t i = 0; i < rows_.size(); ++i) picked_[i] = from[rows_[i]];
     executor_.upload(name, picked_.data(), static_cast<int64_t>(picked_.size()) * 4, slot);
   };
-  upload("tokens", batch.tokens, false);
-  upload("labels", batch.labels, false);
-  upload("positions", batch.positions, false);
-  upload("attention_start", batch.attention_starts, true);
+  upload(decoder_names::kTokens, batch.tokens, false);
+  upload(decoder_names::kLabels, batch.labels, false);
+  upload(decoder_names::kPositions, batch.positions, false);
+  upload(decoder_names::kAttentionStart, batch.attention_starts, true);
   const auto starts = std::span(batch.attention_starts).subspan(begin, count);
   return {.one_document_each = std::ranges::all_of(starts, [](int32_t s) { return s == 0; })};
 }
