@@ -4,7 +4,20 @@
 #include "skein/ops/simd/amx_unit.h"
 #include "skein/ops/simd/cpu_kind.h"
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 namespace skein {
+
+#if defined(__x86_64__)
+namespace {
+void end() {
+  tiles::end_amx();
+  _mm_sfence();  // what was streamed is there before the team goes on
+}
+}  // namespace
+#endif
 
 std::optional<MatmulKernel> amx_matmul_kernel([[maybe_unused]] DType dtype) {
 #if defined(__x86_64__)
@@ -12,9 +25,11 @@ std::optional<MatmulKernel> amx_matmul_kernel([[maybe_unused]] DType dtype) {
     static_assert(kMatmulDepthGroup == 2 * tiles::kSteps);
     MatmulKernel kernel = avx512_block_kernel();
     kernel.tile_rows = tiles::kTileRows;
+    kernel.keeps_a = true;
+    kernel.streams = true;
     kernel.accumulate = tiles::accumulate<tiles::AmxUnit>;
     kernel.begin = tiles::begin_amx;
-    kernel.end = tiles::end_amx;
+    kernel.end = end;
     return kernel;
   }
 #endif

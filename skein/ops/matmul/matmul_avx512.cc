@@ -109,7 +109,11 @@ void store_f32(const float* sums, int rows, int cols, const MatmulStore& to) {
       __m512 value = load_sums(sums, col, mask, to);
       if (to.accumulate && !to.from_zero)
         value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, out + col), value);
-      _mm512_mask_storeu_ps(out + col, mask, value);
+      if (to.stream) {
+        _mm512_stream_ps(out + col, value);
+      } else {
+        _mm512_mask_storeu_ps(out + col, mask, value);
+      }
     }
   }
 }
@@ -122,8 +126,12 @@ void store_bf16(const float* sums, int rows, int cols, const MatmulStore& to) {
       const __m512 low = load_sums(sums, col, mask16(cols - col), to);
       const __m512 high = load_sums(sums, col + 16, mask16(cols - col - 16), to);
       // To nearest, ties to even; NaN stays NaN.
-      _mm512_mask_storeu_epi16(out + col, mask32(cols - col),
-                               (__m512i)_mm512_cvtne2ps_pbh(high, low));
+      const auto rounded = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+      if (to.stream) {
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(out + col), rounded);
+      } else {
+        _mm512_mask_storeu_epi16(out + col, mask32(cols - col), rounded);
+      }
     }
   }
 }

@@ -33,6 +33,7 @@ struct Blocking {
   int64_t steps = 0;  // of all terms, or of a piece
   bool pack_a = false;
   Cut cut = Cut::kNone;
+  bool stream = false;     // MatmulStore::stream
   int64_t band_rows = 0;   // rows that go through all pieces before the next ones
   int64_t block_cols = 0;  // columns of B packed at a time
   int64_t block_rows = 0;  // rows of A packed at a time

@@ -183,22 +183,34 @@ class Product {
 
   void run_task(int64_t first_row, int64_t row, int num_rows, int64_t first_col, int64_t col,
                 int num_cols) const {
+    const int at_once = kernel_.keeps_a ? kernel_.tile_rows : num_rows;
+    for (int begin = 0; begin < num_rows; begin += at_once) {
+      run_rows(first_row, row, begin, std::min(at_once, num_rows - begin), first_col, col,
+               num_cols);
+    }
+  }
+
+  // `num_rows` of a task at `row`, from its row `begin` on.
+  void run_rows(int64_t first_row, int64_t row, int begin, int num_rows, int64_t first_col,
+                int64_t col, int num_cols) const {
     alignas(64) float own_sums[kTaskRows * kTaskCols];
-    float* const sums =
-        blocking_.cut == Cut::kKeepSums ? unfinished(first_row + row, first_col + col) : own_sums;
+    const bool keeps = blocking_.cut == Cut::kKeepSums;
     const int width = kernel_.panel_cols;
+    float* const sums =
+        keeps ? unfinished(first_row + row, first_col + col) + begin * width : own_sums;
+    const int64_t panel_rows = keeps ? kTaskRows : round_up(num_rows, kernel_.tile_rows);
     int64_t done = 0;
     for (int t = 0; t < matmul_.num_terms; ++t) {
       const int64_t term_begin = done, term_end = done + steps_of(matmul_.terms[t], kernel_);
       while (done < term_end) {
         const DepthBlock block = {done, std::min(depth_steps_, term_end - done)};
-        const MatmulTiles a =
-            tiles(matmul_.terms[t], first_row, row, done - term_begin, term_begin);
+        MatmulTiles a = tiles(matmul_.terms[t], first_row, row, done - term_begin, term_begin);
+        a.data += begin / kernel_.tile_rows * a.tile_bytes;
         for (int p = 0; p * width < num_cols; ++p) {
           const int64_t panel = (col / width + p) * blocking_.steps;
-          run_panel(a, first_row + row, num_rows, packed_b_ + (panel + done) * width,
+          run_panel(a, first_row + row + begin, num_rows, packed_b_ + (panel + done) * width,
                     first_col + col + p * width, std::min(width, num_cols - p * width), block,
-                    sums + p * kTaskRows * width);
+                    sums + p * panel_rows * width);
         }
         done += block.steps;
       }
@@ -213,12 +225,13 @@ class Product {
     const MatmulStore& c = matmul_.c;
     MatmulStore to = c;
     MatmulTiles tile = a;
+    to.stream = blocking_.stream;
     if (c.bias) to.bias = static_cast<const char*>(c.bias) + col * size_of(c.bias_dtype);
     for (int done = 0; done < num_rows; done += kernel_.tile_rows) {
       const int rows = std::min(kernel_.tile_rows, num_rows - done);
       const int64_t at = (row + done) * c.row_stride + col;
       to.out = static_cast<char*>(c.out) + at * size_of(c.dtype);
-      if (first) prefetch(to, rows, num_cols);
+      if (first && !blocking_.stream) prefetch(to, rows, num_cols);
       kernel_.accumulate(tile, rows, b, block.steps, first, sums);
       if (last) kernel_.store(sums, rows, num_cols, to);
       tile.data += a.tile_bytes;

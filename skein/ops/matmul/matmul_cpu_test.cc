@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "skein/base/error.h"
+#include "skein/ops/matmul/matmul_blocking.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
 
 namespace skein {
@@ -236,6 +237,26 @@ TEST(MatmulCpu, SumsThatAreCutStayOneChain) {
         split_in_terms(whole, kernel.block_steps == 1 ? 300 : 10 * kMatmulDepthGroup);
         EXPECT_TRUE(run(cut, kernel, 2) == run(whole, kernel, 2)) << name << ", " << rows;
       }
+    }
+  }
+}
+
+// A large C that begins with a cache line is streamed where the kernel can.
+TEST(MatmulCpu, RowsThatAreStreamedAreTheSame) {
+  constexpr int64_t kRows = 4100, kCols = 1088, kDepth = 40, kLine = 64;
+  for (const DType out : {DType::kBF16, DType::kF32}) {
+    for (const auto& [name, kernel] : kernels(DType::kBF16)) {
+      Problem problem(Form::kForward, DType::kBF16, out, kRows, kCols, kDepth, 0,
+                      out == DType::kF32, false);
+      problem.matmul.c.from_zero = out == DType::kF32;
+      const std::vector<uint8_t> want = run(problem, kernel, 1);  // begins within a line
+      std::vector<uint8_t> memory(problem.c.bytes.size() + kLine, 0xff);
+      uint8_t* c = memory.data() + (kLine - reinterpret_cast<uintptr_t>(memory.data()) % kLine);
+      problem.matmul.c.out = c;
+      EXPECT_EQ(matmul_cpu::choose_blocking(problem.matmul, kernel).stream, name == "amx");
+      std::vector<uint8_t> scratch(matmul_scratch_bytes(problem.matmul, kernel));
+      run_matmul(problem.matmul, kernel, scratch.data());
+      EXPECT_TRUE(std::equal(want.begin(), want.end(), c)) << name << ", " << dtype_name(out);
     }
   }
 }

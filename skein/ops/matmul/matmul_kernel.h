@@ -3,7 +3,8 @@
 // Operands are packed into *panels* of 32-bit *steps*: a step is one f32, or a pair of bf16 that
 // are neighbours along the summed dim (a missing second one is zero). A panel of B holds
 // `panel_cols` columns as [steps][panel_cols]; a panel of A, if A must be packed, holds
-// `a_panel_rows` rows as [steps][a_panel_rows], or where steps come in blocks as
+// `a_panel_rows` rows as [steps][a_panel_rows]. Where steps come in blocks they are
+// [steps / block_steps][panel_cols / 16][block_steps][16] and
 // [steps / block_steps][a_panel_rows][block_steps]. Sums run in order of the steps, in fp32, as
 // one chain per output element (of blocks on AMX: ops/simd/tiles.h), so they do not depend on how
 // the work is divided.
@@ -30,6 +31,7 @@ struct MatmulStore {
   int64_t row_stride = 0;      // elements
   bool accumulate = false;     // out += sums (f32 only)
   bool from_zero = false;      // with accumulate: out counts as zero, whatever it holds
+  bool stream = false;         // past the caches; rows of the tile are whole, aligned cache lines
   const void* bias = nullptr;  // of the columns, or null
   DType bias_dtype = DType::kF32;
 };
@@ -53,6 +55,10 @@ struct MatmulKernel {
   int a_panel_rows = kMatmulPanelRows;
   int elements_a_step = 1;  // 2: pairs of bf16
   int block_steps = 1;  // elements divide kMatmulDepthGroup; the last block's missing ones are zero
+  // What stays in L1: a tile of A while all columns of a task pass, with their sums; or a panel of
+  // B while all rows do.
+  bool keeps_a = false;
+  bool streams = false;  // store() heeds MatmulStore::stream, `end` waits for it
   // Packs `depth` elements of `lanes` columns of B (or rows of A), beginning at operand.data, into
   // panels that are `panel_words` apart; lanes that the last panel lacks become zero.
   void (*pack_b)(const MatmulOperand&, int64_t depth, int64_t lanes, uint32_t* panels,

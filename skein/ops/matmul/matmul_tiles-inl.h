@@ -10,6 +10,11 @@ namespace skein::tiles {
 
 inline constexpr int kTileRows = 2 * kRows, kPanelCols = 64;
 
+// A panel of B, tile by tile (pack_b_tiles).
+inline Right panel_at(const uint32_t* panel, int64_t step) {
+  return {panel + step * kPanelCols, kCols, kSteps * kCols, kSteps * kPanelCols};
+}
+
 // The rows that the last tile lacks are taken as zero, and are not read.
 template <typename Unit>
 void accumulate(const MatmulTiles& a, int rows, const uint32_t* b, int64_t steps, bool first,
@@ -17,7 +22,7 @@ void accumulate(const MatmulTiles& a, int rows, const uint32_t* b, int64_t steps
   constexpr int64_t kMostSteps = 128;
   if (rows == kTileRows) {
     const Left whole{a.data, a.row_bytes, kSteps * a.step_bytes};
-    return add_product<Unit>(rows, kPanelCols, whole, b, kPanelCols, steps, first, sums,
+    return add_product<Unit>(rows, kPanelCols, whole, panel_at(b, 0), steps, first, sums,
                              kPanelCols);
   }
   alignas(64) char padded[kTileRows * kMostSteps * 4];
@@ -32,8 +37,8 @@ void accumulate(const MatmulTiles& a, int rows, const uint32_t* b, int64_t steps
       }
       std::memset(to + rows * kBytes, 0, static_cast<size_t>((all - rows) * kBytes));
     }
-    add_product<Unit>(all, kPanelCols, {padded, kBytes, all * kBytes}, b + begin * kPanelCols,
-                      kPanelCols, count, first && begin == 0, sums, kPanelCols);
+    add_product<Unit>(all, kPanelCols, {padded, kBytes, all * kBytes}, panel_at(b, begin), count,
+                      first && begin == 0, sums, kPanelCols);
   }
 }
 

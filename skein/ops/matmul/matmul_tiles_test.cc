@@ -46,8 +46,13 @@ struct Operands {
     return words;
   }
 
+  uint32_t b_at(int64_t step, int64_t col) const {
+    return b[step / 16 * 16 * tiles::kPanelCols + col / 16 * 256 + step % 16 * 16 + col % 16];
+  }
+
   int64_t steps;
-  std::vector<uint32_t> a, b;
+  std::vector<uint32_t> a;
+  std::vector<uint32_t> b;  // as it is packed, in tiles
 };
 
 using Accumulate = decltype(MatmulKernel::accumulate);
@@ -77,7 +82,7 @@ TEST(MatmulTiles, SumsAreThoseOfDoublePrecision) {
       double want = 0, most = 0;
       for (int64_t step = 0; step < operands.steps; ++step) {
         const uint32_t a = operands.a[row * operands.steps + step];
-        const uint32_t b = operands.b[step * tiles::kPanelCols + col];
+        const uint32_t b = operands.b_at(step, col);
         const double first = number(a << 16) * number(b << 16);
         const double second = number(a & 0xffff0000u) * number(b & 0xffff0000u);
         want += first + second;

@@ -67,8 +67,21 @@ inline void transpose_words(__m512i rows[16]) {
   }
 }
 
+// Where a panel of kWidth lanes has a step of a lane, the first of 16: row by row, or in tiles of 16
+// steps and lanes.
+template <int kWidth>
+struct InRows {
+  static int64_t at(int64_t step, int64_t lane) { return step * kWidth + lane; }
+};
+template <int kWidth>
+struct InTiles {
+  static int64_t at(int64_t step, int64_t lane) {
+    return step / 16 * 16 * kWidth + lane * 16 + step % 16 * 16;
+  }
+};
+
 // Packs a B whose summed dim is the inner one: 16 x 16 words are transposed at a time.
-template <typename T>
+template <typename T, typename Layout>
 void pack_b_inner(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
                   int64_t panel_words) {
   const int64_t steps = (depth + T::kElementsAStep - 1) / T::kElementsAStep;
@@ -87,10 +100,9 @@ void pack_b_inner(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t
         }
         transpose_words(words);
         const int64_t count = smaller(16, steps - step);
-        uint32_t* to = panels + step * kPanelCols + group;
 #pragma GCC unroll 16
         for (int i = 0; i < 16; ++i) {
-          if (i < count) _mm512_storeu_si512(to + i * kPanelCols, words[i]);
+          if (i < count) _mm512_storeu_si512(panels + Layout::at(step + i, group), words[i]);
         }
       }
     }
@@ -112,7 +124,7 @@ void pack_outer_f32(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32
   }
 }
 
-template <int kWidth>
+template <int kWidth, typename Layout>
 void pack_outer_bf16(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
                      int64_t panel_words) {
   // Words i of two rows side by side: 0, 32, 1, 33, ...
@@ -127,7 +139,7 @@ void pack_outer_bf16(const MatmulOperand& b, int64_t depth, int64_t lanes, uint3
     const bool has_second = k + 1 < depth;
     const uint16_t* second = has_second ? first + b.row_stride : first;
     const uint16_t* ahead = first + kPrefetchRows * b.row_stride;
-    uint32_t* to = panels + k / 2 * kWidth;
+    uint32_t* to = panels;
     for (int64_t lane = 0; lane < lanes; lane += kWidth, to += panel_words) {
       for (int64_t i = 0; i < kWidth; i += 32) {
         const __mmask32 mask = mask32(lanes - lane - i);
@@ -135,8 +147,8 @@ void pack_outer_bf16(const MatmulOperand& b, int64_t depth, int64_t lanes, uint3
         _mm_prefetch(reinterpret_cast<const char*>(ahead + b.row_stride + lane + i), _MM_HINT_T0);
         const __m512i x = _mm512_maskz_loadu_epi16(mask, first + lane + i);
         const __m512i y = _mm512_maskz_loadu_epi16(has_second ? mask : 0, second + lane + i);
-        _mm512_storeu_si512(to + i, _mm512_permutex2var_epi16(x, low, y));
-        _mm512_storeu_si512(to + i + 16, _mm512_permutex2var_epi16(x, high, y));
+        _mm512_storeu_si512(to + Layout::at(k / 2, i), _mm512_permutex2var_epi16(x, low, y));
+        _mm512_storeu_si512(to + Layout::at(k / 2, i + 16), _mm512_permutex2var_epi16(x, high, y));
       }
     }
   }
@@ -148,7 +160,7 @@ void pack_outer(const MatmulOperand& from, int64_t depth, int64_t lanes, uint32_
   if constexpr (T::kElementsAStep == 1) {
     pack_outer_f32<kWidth>(from, depth, lanes, panels, panel_words);
   } else {
-    pack_outer_bf16<kWidth>(from, depth, lanes, panels, panel_words);
+    pack_outer_bf16<kWidth, InRows<kWidth>>(from, depth, lanes, panels, panel_words);
   }
 }
 
@@ -156,7 +168,7 @@ template <typename T>
 void pack_b(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
             int64_t panel_words) {
   if (b.depth_is_row) return pack_outer<T, kPanelCols>(b, depth, lanes, panels, panel_words);
-  pack_b_inner<T>(b, depth, lanes, panels, panel_words);
+  pack_b_inner<T, InRows<kPanelCols>>(b, depth, lanes, panels, panel_words);
 }
 
 // Only used if the summed dim is odd, so that pairs are not adjacent; speed does not matter.
@@ -184,12 +196,18 @@ constexpr int kBlockSteps = 16;
 
 void pack_b_blocks(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
                    int64_t panel_words) {
-  pack_b<BF16>(b, depth, lanes, panels, panel_words);
+  using Layout = InTiles<kPanelCols>;
+  const auto pack =
+      b.depth_is_row ? pack_outer_bf16<kPanelCols, Layout> : pack_b_inner<BF16, Layout>;
+  pack(b, depth, lanes, panels, panel_words);
   const int64_t steps = (depth + 1) / 2;
-  const int64_t missing = (kBlockSteps - steps % kBlockSteps) % kBlockSteps;
-  if (missing == 0) return;
-  for (int64_t lane = 0; lane < lanes; lane += kPanelCols, panels += panel_words) {
-    __builtin_memset(panels + steps * kPanelCols, 0, missing * kPanelCols * 4);
+  for (int64_t step = steps; step % kBlockSteps != 0; ++step) {
+    for (int64_t panel = 0; panel * kPanelCols < lanes; ++panel) {
+      for (int64_t lane = 0; lane < kPanelCols; lane += 16) {
+        _mm512_storeu_si512(panels + panel * panel_words + Layout::at(step, lane),
+                            _mm512_setzero_si512());
+      }
+    }
   }
 }
 

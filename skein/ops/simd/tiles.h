@@ -22,11 +22,28 @@ struct Left {
   int64_t row_bytes = 0, block_bytes = 0;
 };
 
+// B[steps, columns]: element (step, column) lies at data + step / 16 * block_words +
+// step % 16 * row_words + column / 16 * tile_words + column % 16.
+struct Right {
+  const uint32_t* data = nullptr;
+  int64_t row_words = 0, tile_words = 0, block_words = 0;
+
+  Right at_column(int64_t column) const {
+    Right right = *this;
+    right.data += column / kCols * tile_words;
+    return right;
+  }
+};
+// One row of all columns after the other.
+inline Right right_of_rows(const uint32_t* data, int64_t row_words) {
+  return {data, row_words, kCols, kSteps * row_words};
+}
+
 // sums[16 or 32, 32] (+)= A B. `steps` is a multiple of 16; strides are of words.
 template <typename Unit, bool kTwoRows>
-inline void add_block(const Left& a, const uint32_t* b, int64_t b_stride, int64_t steps, bool first,
-                      float* sums, int64_t sum_stride) {
-  const int64_t sum_bytes = sum_stride * 4, b_bytes = b_stride * 4;
+inline void add_block(const Left& a, const Right& right, int64_t steps, bool first, float* sums,
+                      int64_t sum_stride) {
+  const int64_t sum_bytes = sum_stride * 4, b_bytes = right.row_words * 4;
   float* lower = sums + kRows * sum_stride;
   if (first) {
     Unit::template zero<0>();
@@ -44,10 +61,11 @@ inline void add_block(const Left& a, const uint32_t* b, int64_t b_stride, int64_
     }
   }
   const char* rows = a.data;
+  const uint32_t* b = right.data;
   for (int64_t step = 0; step < steps; step += kSteps) {
     Unit::template load<4>(rows, a.row_bytes);
     Unit::template load<6>(b, b_bytes);
-    Unit::template load<7>(b + kCols, b_bytes);
+    Unit::template load<7>(b + right.tile_words, b_bytes);
     Unit::template multiply<0, 4, 6>();
     Unit::template multiply<1, 4, 7>();
     if constexpr (kTwoRows) {
@@ -56,7 +74,7 @@ inline void add_block(const Left& a, const uint32_t* b, int64_t b_stride, int64_
       Unit::template multiply<3, 5, 7>();
     }
     rows += a.block_bytes;
-    b += kSteps * b_stride;
+    b += right.block_words;
   }
   Unit::template store<0>(sums, sum_bytes);
   Unit::template store<1>(sums + kCols, sum_bytes);
@@ -69,15 +87,16 @@ inline void add_block(const Left& a, const uint32_t* b, int64_t b_stride, int64_
 // The same for any number of rows, where the summed dim takes kDepth tiles: those of B stay for all
 // rows.
 template <typename Unit, int kDepth>
-inline void add_columns(int64_t rows, const Left& a, const uint32_t* b, int64_t b_stride,
-                        bool first, float* sums, int64_t sum_stride) {
+inline void add_columns(int64_t rows, const Left& a, const Right& right, bool first, float* sums,
+                        int64_t sum_stride) {
   static_assert(kDepth == 1 || kDepth == 2);
-  const int64_t sum_bytes = sum_stride * 4, b_bytes = b_stride * 4;
+  const int64_t sum_bytes = sum_stride * 4, b_bytes = right.row_words * 4;
+  const uint32_t* b = right.data;
   Unit::template load<4>(b, b_bytes);
-  Unit::template load<5>(b + kCols, b_bytes);
+  Unit::template load<5>(b + right.tile_words, b_bytes);
   if constexpr (kDepth == 2) {
-    Unit::template load<6>(b + kSteps * b_stride, b_bytes);
-    Unit::template load<7>(b + kSteps * b_stride + kCols, b_bytes);
+    Unit::template load<6>(b + right.block_words, b_bytes);
+    Unit::template load<7>(b + right.block_words + right.tile_words, b_bytes);
   }
   for (int64_t row = 0; row < rows; row += kRows, sums += kRows * sum_stride) {
     const char* from = a.data + row * a.row_bytes;
@@ -104,21 +123,22 @@ inline void add_columns(int64_t rows, const Left& a, const uint32_t* b, int64_t 
 // The same for any number of rows, of which all up to a multiple of 16 are there, and of columns, a
 // multiple of 32.
 template <typename Unit>
-void add_product(int64_t rows, int64_t cols, const Left& a, const uint32_t* b, int64_t b_stride,
-                 int64_t steps, bool first, float* sums, int64_t sum_stride) {
+void add_product(int64_t rows, int64_t cols, const Left& a, const Right& b, int64_t steps,
+                 bool first, float* sums, int64_t sum_stride) {
   for (int64_t col = 0; col < cols; col += 2 * kCols) {
+    const Right right = b.at_column(col);
     if (steps == kSteps || steps == 2 * kSteps) {
       const auto add = steps == kSteps ? add_columns<Unit, 1> : add_columns<Unit, 2>;
-      add(rows, a, b + col, b_stride, first, sums + col, sum_stride);
+      add(rows, a, right, first, sums + col, sum_stride);
       continue;
     }
     for (int64_t row = 0; row < rows; row += 2 * kRows) {
       const Left part{a.data + row * a.row_bytes, a.row_bytes, a.block_bytes};
       float* to = sums + row * sum_stride + col;
       if (rows - row > kRows) {
-        add_block<Unit, true>(part, b + col, b_stride, steps, first, to, sum_stride);
+        add_block<Unit, true>(part, right, steps, first, to, sum_stride);
       } else {
-        add_block<Unit, false>(part, b + col, b_stride, steps, first, to, sum_stride);
+        add_block<Unit, false>(part, right, steps, first, to, sum_stride);
       }
     }
   }

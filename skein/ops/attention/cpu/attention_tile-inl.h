@@ -49,7 +49,7 @@ HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const ui
                           int64_t left_stride, const uint32_t* right, int64_t right_stride,
                           float* c, int64_t c_stride) {
   const tiles::Left a{reinterpret_cast<const char*>(left), left_stride * 4, tiles::kBytes};
-  tiles::add_product<tiles::AmxUnit>(rows, columns, a, right, right_stride,
+  tiles::add_product<tiles::AmxUnit>(rows, columns, a, tiles::right_of_rows(right, right_stride),
                                      round_up(steps, tiles::kSteps), kStart == Start::kZero, c,
                                      c_stride);
 }
