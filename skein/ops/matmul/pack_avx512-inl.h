@@ -67,8 +67,8 @@ inline void transpose_words(__m512i rows[16]) {
   }
 }
 
-// Where a panel of kWidth lanes has a step of a lane, the first of 16: row by row, or in tiles of 16
-// steps and lanes.
+// Where a panel of kWidth lanes has a step of a lane, the first of 16: row by row, or in tiles of
+// 16 steps and lanes.
 template <int kWidth>
 struct InRows {
   static int64_t at(int64_t step, int64_t lane) { return step * kWidth + lane; }

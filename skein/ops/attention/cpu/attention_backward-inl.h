@@ -3,7 +3,7 @@
 SKEIN_ATTENTION_BEGIN
 
 #if SKEIN_ATTENTION_TILES
-constexpr int64_t kStripKeys = 32;  // of two rows of tiles
+constexpr int64_t kStripKeys = 16;  // as kStripQueries
 #else
 constexpr int64_t kStripKeys = 8;  // the scores of a strip stay in the L1 cache
 #endif

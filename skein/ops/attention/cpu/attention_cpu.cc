@@ -85,11 +85,15 @@ void run_forward(const KernelCall& call) {
   const State state = state_of(call);
   const int64_t bytes = thread_bytes(call, problem, false);
   const int64_t groups = problem.num_groups(), heads = problem.num_sequences * problem.heads;
-  // Dynamic, because units differ in length. The longest, the last queries, go first.
-#pragma omp parallel for schedule(dynamic) \
-    num_threads(std::min(state.num_threads, omp_get_max_threads()))
+  const int num_threads = std::min(state.num_threads, omp_get_max_threads());
+  // Dynamic, because units differ in length. As many heads at a time as there are threads, so that
+  // their keys stay in the caches; of those the longest units, the last queries, first.
+  const int64_t at_once = std::min<int64_t>(num_threads, heads);
+#pragma omp parallel for schedule(dynamic) num_threads(num_threads)
   for (int64_t unit = 0; unit < groups * heads; ++unit) {
-    const int64_t head = unit % heads, group = groups - 1 - unit / heads;
+    const int64_t first = unit / (at_once * groups) * at_once;
+    const int64_t width = std::min(at_once, heads - first), in_width = unit - first * groups;
+    const int64_t head = first + in_width % width, group = groups - 1 - in_width / width;
     auto* scratch = static_cast<std::byte*>(call.scratch) + omp_get_thread_num() * bytes;
     state.kernels->forward(problem, head / problem.heads, head % problem.heads, group, scratch);
   }
