@@ -1,6 +1,7 @@
 #include "skein/ops/matmul/matmul_cpu.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +19,11 @@ constexpr int64_t kPackSteps = 128;          // of a task
 constexpr int64_t kStripeBytes = 512 << 10;  // of A, beside a task's columns of B in L2
 // A smaller product takes less time than starting a team of threads.
 constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
+
+int64_t l2_bytes() {
+  static const int64_t bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or less where it is not known
+  return bytes;
+}
 
 // Steps of the summed dim, counted over all terms.
 struct DepthBlock {
@@ -136,7 +142,7 @@ class Product {
         blocking_.pack_a ? kTaskRows : round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
     const int64_t col_tasks = ceil_div(cols, kTaskCols);
     const int64_t task_cols = round_up(ceil_div(cols, col_tasks), kernel_.panel_cols);
-    const int64_t stripe = tasks_of_a_stripe(row_tasks, task_rows);
+    const int64_t stripe = tasks_of_a_stripe(row_tasks, task_rows, cols);
     team_.multiply.run(row_tasks * col_tasks, [&](int64_t task) {
       const int64_t first = task / (stripe * col_tasks) * stripe;  // of this stripe
       const int64_t in_stripe = task - first * col_tasks,
@@ -152,12 +158,19 @@ class Product {
   }
 
   // A stripe of row tasks goes through all columns before the next one: its rows of A stay in L2,
-  // and a task's columns of B until all rows of the stripe have met them. Each thread begins with
-  // about as many stripes.
-  int64_t tasks_of_a_stripe(int64_t row_tasks, int64_t task_rows) const {
-    const int64_t fit = kStripeBytes / std::max<int64_t>(task_rows * blocking_.steps * 4, 1);
-    const int64_t stripes = ceil_div(row_tasks, std::max<int64_t>(fit, 1));
-    return ceil_div(row_tasks, round_up(stripes, team_.size));
+  // and a task's columns of B until all rows of the stripe have met them. Or all of a thread's rows
+  // do, and A is read once for each task's columns, where L2 has room for those of B and less comes
+  // from behind it. Each thread begins with about as many stripes.
+  int64_t tasks_of_a_stripe(int64_t row_tasks, int64_t task_rows, int64_t cols) const {
+    const int64_t fit =
+        std::max<int64_t>(kStripeBytes / std::max<int64_t>(task_rows * blocking_.steps * 4, 1), 1);
+    const int64_t of_thread = ceil_div(row_tasks, team_.size),
+                  col_tasks = ceil_div(cols, kTaskCols);
+    const int64_t lanes = of_thread * task_rows + cols * ceil_div(of_thread, fit);
+    const int64_t lanes_at_once = of_thread * task_rows * col_tasks + cols;
+    const bool room = kTaskCols * blocking_.steps * 4 <= l2_bytes() * 3 / 4;
+    if (room && lanes_at_once < lanes) return of_thread;
+    return ceil_div(row_tasks, round_up(ceil_div(row_tasks, fit), team_.size));
   }
 
   MatmulTiles tiles(const MatmulTerm& term, int64_t first_row, int64_t row, int64_t step,
