@@ -17,6 +17,9 @@ using namespace matmul_cpu;  // NOLINT(google-build-using-namespace): its other 
 
 constexpr int64_t kPackSteps = 128;          // of a task
 constexpr int64_t kStripeBytes = 512 << 10;  // of A, beside a task's columns of B in L2
+// Where A's rows go by themselves: the steps after which the next rows take their turn, so that a
+// task's columns of B stay in L2 for all of them.
+constexpr int64_t kPassSteps = 1024;
 // A smaller product takes less time than starting a team of threads.
 constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
 
@@ -196,37 +199,53 @@ class Product {
 
   void run_task(int64_t first_row, int64_t row, int num_rows, int64_t first_col, int64_t col,
                 int num_cols) const {
+    alignas(64) float own_sums[kTaskRows * kTaskCols];
+    const bool kept = blocking_.cut == Cut::kKeepSums;
+    const int64_t width = kernel_.panel_cols;
     const int at_once = kernel_.keeps_a ? kernel_.tile_rows : num_rows;
-    for (int begin = 0; begin < num_rows; begin += at_once) {
-      run_rows(first_row, row, begin, std::min(at_once, num_rows - begin), first_col, col,
-               num_cols);
+    const int64_t pass = kernel_.keeps_a ? kPassSteps : blocking_.steps;
+    for (int64_t from = 0; from < blocking_.steps; from += pass) {
+      const int64_t to = std::min(from + pass, blocking_.steps);
+      for (int begin = 0; begin < num_rows; begin += at_once) {
+        const int rows = std::min(at_once, num_rows - begin);
+        Sums sums = {own_sums, round_up(rows, kernel_.tile_rows) * width};
+        if (kept) {
+          sums = {unfinished(first_row + row, first_col + col) + begin * width, kTaskRows * width};
+        } else if (pass < blocking_.steps) {
+          sums.data += begin * kTaskCols;
+        }
+        run_rows(first_row, row, begin, rows, first_col, col, num_cols, {from, to - from}, sums);
+      }
     }
   }
 
-  // `num_rows` of a task at `row`, from its row `begin` on.
+  struct Sums {
+    float* data = nullptr;
+    int64_t panel_words = 0;
+  };
+
+  // `num_rows` of a task at `row`, from its row `begin` on, over the steps of a pass.
   void run_rows(int64_t first_row, int64_t row, int begin, int num_rows, int64_t first_col,
-                int64_t col, int num_cols) const {
-    alignas(64) float own_sums[kTaskRows * kTaskCols];
-    const bool keeps = blocking_.cut == Cut::kKeepSums;
+                int64_t col, int num_cols, DepthBlock pass, Sums sums) const {
     const int width = kernel_.panel_cols;
-    float* const sums =
-        keeps ? unfinished(first_row + row, first_col + col) + begin * width : own_sums;
-    const int64_t panel_rows = keeps ? kTaskRows : round_up(num_rows, kernel_.tile_rows);
-    int64_t done = 0;
+    const int64_t pass_end = pass.begin + pass.steps;
+    int64_t term_begin = 0;
     for (int t = 0; t < matmul_.num_terms; ++t) {
-      const int64_t term_begin = done, term_end = done + steps_of(matmul_.terms[t], kernel_);
-      while (done < term_end) {
-        const DepthBlock block = {done, std::min(depth_steps_, term_end - done)};
+      const int64_t term_end = term_begin + steps_of(matmul_.terms[t], kernel_);
+      const int64_t end = std::min(term_end, pass_end);
+      for (int64_t done = std::max(term_begin, pass.begin); done < end;) {
+        const DepthBlock block = {done, std::min(depth_steps_, end - done)};
         MatmulTiles a = tiles(matmul_.terms[t], first_row, row, done - term_begin, term_begin);
         a.data += begin / kernel_.tile_rows * a.tile_bytes;
         for (int p = 0; p * width < num_cols; ++p) {
           const int64_t panel = (col / width + p) * blocking_.steps;
           run_panel(a, first_row + row + begin, num_rows, packed_b_ + (panel + done) * width,
                     first_col + col + p * width, std::min(width, num_cols - p * width), block,
-                    sums + p * panel_rows * width);
+                    sums.data + p * sums.panel_words);
         }
         done += block.steps;
       }
+      term_begin = term_end;
     }
   }
 
