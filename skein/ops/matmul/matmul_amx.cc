@@ -12,7 +12,7 @@ namespace skein {
 
 #if defined(__x86_64__)
 namespace {
-void end() {
+void end_tiles_and_streams() {
   tiles::end_amx();
   _mm_sfence();  // what was streamed is there before the team goes on
 }
@@ -29,7 +29,7 @@ std::optional<MatmulKernel> amx_matmul_kernel([[maybe_unused]] DType dtype) {
     kernel.streams = true;
     kernel.accumulate = tiles::accumulate<tiles::AmxUnit>;
     kernel.begin = tiles::begin_amx;
-    kernel.end = end;
+    kernel.end = end_tiles_and_streams;
     return kernel;
   }
 #endif

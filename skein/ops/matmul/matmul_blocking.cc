@@ -1,5 +1,8 @@
 #include "skein/ops/matmul/matmul_blocking.h"
 
+#include <omp.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "skein/base/units.h"
@@ -14,8 +17,9 @@ constexpr int64_t kMaxPackedBytes = 4 << 20;
 constexpr int64_t kMaxUnfinishedBytes = 16 << 20;
 constexpr int64_t kMinBandRows = 8 * kTaskRows;
 
-// What the caches would not keep until it is read. With 2 MiB of L2 a core: of 4 MiB upwards a
-// normalization that reads it next loses more than the product gains, of 16 the product gains less.
+// What the caches would not keep until it is read: twice the L2 of the threads, or this. With two
+// cores of 2 MiB: of 4 MiB upwards a normalization that reads it next loses more than the product
+// gains, of 16 the product gains less.
 constexpr int64_t kMinStreamBytes = 8 << 20;
 
 // An even share of the lanes that fits the budget, a multiple of `multiple`.
@@ -50,12 +54,22 @@ bool can_stream(const Matmul& matmul, const MatmulKernel& kernel) {
   const MatmulStore& c = matmul.c;
   const int64_t size = size_of(c.dtype), line = 64;
   return kernel.streams && (!c.accumulate || c.from_zero) &&
-         matmul.rows * matmul.cols * size >= kMinStreamBytes &&
+         matmul.rows * matmul.cols * size >=
+             std::max(kMinStreamBytes, 2 * omp_get_max_threads() * l2_bytes()) &&
          reinterpret_cast<uintptr_t>(c.out) % line == 0 && c.row_stride * size % line == 0 &&
          matmul.cols * size % line == 0;
 }
 
 }  // namespace
+
+int64_t l2_bytes() {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+  static const int64_t bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return bytes;
+#else
+  return 0;
+#endif
+}
 
 int64_t steps_of(const MatmulTerm& term, const MatmulKernel& kernel) {
   return round_up(ceil_div(term.depth, kernel.elements_a_step), kernel.block_steps);

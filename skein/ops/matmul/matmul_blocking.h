@@ -1,5 +1,5 @@
-// How a product on the CPU is divided: what is packed at a time, and where a long sum is cut. It
-// goes by the shapes alone, so that bits do not depend on threads.
+// How a product on the CPU is divided: what is packed at a time, and where a long sum is cut. What
+// bits depend on goes by the shapes alone, not by threads, caches or addresses.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 namespace skein::matmul_cpu {
 
 // One task computes at most kTaskRows x kTaskCols sums, which stay in L2 while the summed dim is
-// traversed in depth blocks, whose panel of B stays in L1.
+// traversed in depth blocks, whose panel of B stays in L1; or with MatmulKernel::keeps_a those of a
+// tile's rows, in L1 themselves.
 inline constexpr int64_t kTaskRows = kMatmulPanelRows;
 inline constexpr int64_t kTaskCols = 256;
 // Few steps read and write the sums often; more than these take A's rows of a task out of L2.
@@ -42,6 +43,8 @@ struct Blocking {
   int64_t sums_bytes = 0;
 };
 
+// The second-level cache of a core; 0 or less where the system does not say.
+int64_t l2_bytes();
 // Steps of a term, whole blocks.
 int64_t steps_of(const MatmulTerm& term, const MatmulKernel& kernel);
 Blocking choose_blocking(const Matmul& matmul, const MatmulKernel& kernel);

@@ -1,7 +1,6 @@
 #include "skein/ops/matmul/matmul_cpu.h"
 
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,18 +14,13 @@ namespace {
 
 using namespace matmul_cpu;  // NOLINT(google-build-using-namespace): its other half
 
-constexpr int64_t kPackSteps = 128;          // of a task
+constexpr int64_t kPackSteps = 128;          // of a task; a multiple of block_steps
 constexpr int64_t kStripeBytes = 512 << 10;  // of A, beside a task's columns of B in L2
 // Where A's rows go by themselves: the steps after which the next rows take their turn, so that a
-// task's columns of B stay in L2 for all of them.
+// task's columns of B stay in L2 for all of them. A multiple of block_steps.
 constexpr int64_t kPassSteps = 1024;
 // A smaller product takes less time than starting a team of threads.
 constexpr int64_t kMinParallelMultiplyAdds = 1 << 20;
-
-int64_t l2_bytes() {
-  static const int64_t bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or less where it is not known
-  return bytes;
-}
 
 // Steps of the summed dim, counted over all terms.
 struct DepthBlock {
@@ -162,17 +156,16 @@ class Product {
 
   // A stripe of row tasks goes through all columns before the next one: its rows of A stay in L2,
   // and a task's columns of B until all rows of the stripe have met them. Or all of a thread's rows
-  // do, and A is read once for each task's columns, where L2 has room for those of B and less comes
+  // do, and A is read once for each task's columns, where those of B stay in L2 and less is read
   // from behind it. Each thread begins with about as many stripes.
   int64_t tasks_of_a_stripe(int64_t row_tasks, int64_t task_rows, int64_t cols) const {
     const int64_t fit =
         std::max<int64_t>(kStripeBytes / std::max<int64_t>(task_rows * blocking_.steps * 4, 1), 1);
-    const int64_t of_thread = ceil_div(row_tasks, team_.size),
-                  col_tasks = ceil_div(cols, kTaskCols);
-    const int64_t lanes = of_thread * task_rows + cols * ceil_div(of_thread, fit);
-    const int64_t lanes_at_once = of_thread * task_rows * col_tasks + cols;
-    const bool room = kTaskCols * blocking_.steps * 4 <= l2_bytes() * 3 / 4;
-    if (room && lanes_at_once < lanes) return of_thread;
+    const int64_t of_thread = ceil_div(row_tasks, team_.size);
+    const int64_t read_by_stripes = of_thread * task_rows + cols * ceil_div(of_thread, fit);
+    const int64_t read_at_once = of_thread * task_rows * ceil_div(cols, kTaskCols) + cols;
+    const bool columns_stay = kTaskCols * blocking_.steps * 4 <= l2_bytes() * 3 / 4;
+    if (kernel_.keeps_a && columns_stay && read_at_once < read_by_stripes) return of_thread;
     return ceil_div(row_tasks, round_up(ceil_div(row_tasks, fit), team_.size));
   }
 
@@ -197,32 +190,33 @@ class Product {
     return unfinished_ + row * round_up(matmul_.cols, kTaskCols) + col * kTaskRows;
   }
 
+  // The sums of some rows of a task, one panel of columns after the other.
+  struct Sums {
+    float* data = nullptr;
+    int64_t panel_words = 0;
+  };
+
   void run_task(int64_t first_row, int64_t row, int num_rows, int64_t first_col, int64_t col,
                 int num_cols) const {
     alignas(64) float own_sums[kTaskRows * kTaskCols];
     const bool kept = blocking_.cut == Cut::kKeepSums;
     const int64_t width = kernel_.panel_cols;
     const int at_once = kernel_.keeps_a ? kernel_.tile_rows : num_rows;
-    const int64_t pass = kernel_.keeps_a ? kPassSteps : blocking_.steps;
-    for (int64_t from = 0; from < blocking_.steps; from += pass) {
-      const int64_t to = std::min(from + pass, blocking_.steps);
+    const int64_t pass_steps = kernel_.keeps_a ? kPassSteps : blocking_.steps;
+    for (int64_t done = 0; done < blocking_.steps; done += pass_steps) {
+      const DepthBlock pass = {done, std::min(pass_steps, blocking_.steps - done)};
       for (int begin = 0; begin < num_rows; begin += at_once) {
         const int rows = std::min(at_once, num_rows - begin);
         Sums sums = {own_sums, round_up(rows, kernel_.tile_rows) * width};
         if (kept) {
           sums = {unfinished(first_row + row, first_col + col) + begin * width, kTaskRows * width};
-        } else if (pass < blocking_.steps) {
+        } else if (pass_steps < blocking_.steps) {
           sums.data += begin * kTaskCols;
         }
-        run_rows(first_row, row, begin, rows, first_col, col, num_cols, {from, to - from}, sums);
+        run_rows(first_row, row, begin, rows, first_col, col, num_cols, pass, sums);
       }
     }
   }
-
-  struct Sums {
-    float* data = nullptr;
-    int64_t panel_words = 0;
-  };
 
   // `num_rows` of a task at `row`, from its row `begin` on, over the steps of a pass.
   void run_rows(int64_t first_row, int64_t row, int begin, int num_rows, int64_t first_col,

@@ -11,6 +11,8 @@
 #include "skein/base/error.h"
 #include "skein/ops/matmul/matmul_blocking.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
+#include "skein/ops/matmul/matmul_tiles-inl.h"
+#include "tests/ops/emulated_tiles.h"
 
 namespace skein {
 namespace {
@@ -243,20 +245,66 @@ TEST(MatmulCpu, SumsThatAreCutStayOneChain) {
 
 // A large C that begins with a cache line is streamed where the kernel can.
 TEST(MatmulCpu, RowsThatAreStreamedAreTheSame) {
-  constexpr int64_t kRows = 4100, kCols = 1088, kDepth = 40, kLine = 64;
+  constexpr int64_t kLine = 64;
+  const int64_t rows = 8192 * std::max(omp_get_max_threads(), 1) + 4;
   for (const DType out : {DType::kBF16, DType::kF32}) {
-    for (const auto& [name, kernel] : kernels(DType::kBF16)) {
-      Problem problem(Form::kForward, DType::kBF16, out, kRows, kCols, kDepth, 0,
-                      out == DType::kF32, false);
+    const int64_t cols = out == DType::kBF16 ? 1120 : 1104;
+    for (const auto& named : kernels(DType::kBF16)) {
+      const std::string& name = named.first;
+      const MatmulKernel& kernel = named.second;
+      Problem problem(Form::kForward, DType::kBF16, out, rows, cols, 40, 32, out == DType::kF32,
+                      out == DType::kBF16);
       problem.matmul.c.from_zero = out == DType::kF32;
-      const std::vector<uint8_t> want = run(problem, kernel, 1);  // begins within a line
-      std::vector<uint8_t> memory(problem.c.bytes.size() + kLine, 0xff);
-      uint8_t* c = memory.data() + (kLine - reinterpret_cast<uintptr_t>(memory.data()) % kLine);
-      problem.matmul.c.out = c;
-      EXPECT_EQ(matmul_cpu::choose_blocking(problem.matmul, kernel).stream, name == "amx");
-      std::vector<uint8_t> scratch(matmul_scratch_bytes(problem.matmul, kernel));
-      run_matmul(problem.matmul, kernel, scratch.data());
-      EXPECT_TRUE(std::equal(want.begin(), want.end(), c)) << name << ", " << dtype_name(out);
+      const auto result = [&](int64_t offset) {
+        std::vector<uint8_t> memory(problem.c.bytes.size() + 2 * kLine, 0xff);
+        const auto address = reinterpret_cast<uintptr_t>(memory.data());
+        uint8_t* c = memory.data() + (kLine - address % kLine) + offset;
+        std::copy(problem.c.bytes.begin(), problem.c.bytes.end(), c);
+        Matmul matmul = problem.matmul;
+        matmul.c.out = c;
+        EXPECT_EQ(matmul_cpu::choose_blocking(matmul, kernel).stream, name == "amx" && offset == 0);
+        std::vector<uint8_t> scratch(matmul_scratch_bytes(matmul, kernel) + kLine);
+        run_matmul(matmul, kernel, scratch.data());
+        return std::vector<uint8_t>(c, c + problem.c.bytes.size());
+      };
+      EXPECT_TRUE(result(0) == result(16)) << name << ", " << dtype_name(out);
+    }
+  }
+}
+
+// A kernel that keeps A in L1 takes rows by themselves, in passes: the same sums.
+TEST(MatmulCpu, RowsThatGoByThemselvesAreTheSame) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (auto [name, kernel] : kernels(dtype)) {
+      for (const auto& [rows, cols, depth] :
+           {std::array<int64_t, 3>{97, 530, 4096}, {33, 300, 2080}, {250, 70, 64}}) {
+        for (const bool two_terms : {false, true}) {
+          Problem problem(Form::kInputGradient, dtype, dtype, rows, cols, depth, 0, false, false);
+          if (two_terms) split_in_terms(problem, kMatmulDepthGroup);
+          kernel.keeps_a = false;
+          const std::vector<uint8_t> want = run(problem, kernel, 1);
+          kernel.keeps_a = true;
+          EXPECT_TRUE(run(problem, kernel, 2) == want) << name << " " << rows << " " << two_terms;
+        }
+      }
+    }
+  }
+}
+
+// The kernel of tiles on what emulates them, with the packing of AVX-512.
+TEST(MatmulCpu, EmulatedTilesMeetDoublePrecision) {
+  if (!avx512_matmul_kernel(DType::kBF16)) GTEST_SKIP() << "no AVX512-BF16 on this machine";
+  MatmulKernel kernel = avx512_block_kernel();
+  kernel.tile_rows = tiles::kTileRows;
+  kernel.keeps_a = true;
+  kernel.accumulate = tiles::accumulate<test::EmulatedTiles>;
+  for (const Form form : kForms) {
+    const DType out = form == Form::kWeightGradient ? DType::kF32 : DType::kBF16;
+    for (const auto& [rows, cols, depth] :
+         {std::array<int64_t, 3>{97, 70, 37}, {33, 130, 2080}, {5, 64, 64}}) {
+      expect_right(
+          Problem(form, DType::kBF16, out, rows, cols, depth, 5, out == DType::kF32, false), kernel,
+          fmt::format("form {} {}x{}x{}", static_cast<int>(form), rows, cols, depth));
     }
   }
 }

@@ -31,7 +31,7 @@ struct MatmulStore {
   int64_t row_stride = 0;      // elements
   bool accumulate = false;     // out += sums (f32 only)
   bool from_zero = false;      // with accumulate: out counts as zero, whatever it holds
-  bool stream = false;         // past the caches; rows of the tile are whole, aligned cache lines
+  bool stream = false;         // past the caches: run_matmul's choice, of whole cache lines
   const void* bias = nullptr;  // of the columns, or null
   DType bias_dtype = DType::kF32;
 };

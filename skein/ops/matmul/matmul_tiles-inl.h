@@ -10,7 +10,7 @@ namespace skein::tiles {
 
 inline constexpr int kTileRows = 2 * kRows, kPanelCols = 64;
 
-// A panel of B, tile by tile (pack_b_tiles).
+// A panel of B, tile by tile (pack_b_blocks).
 inline Right panel_at(const uint32_t* panel, int64_t step) {
   return {panel + step * kPanelCols, kCols, kSteps * kCols, kSteps * kPanelCols};
 }
