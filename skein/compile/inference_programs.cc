@@ -8,8 +8,13 @@
 namespace skein {
 namespace {
 
-ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options,
+ProgramSet inference_programs(const DecoderConfig& model, DecoderPurpose purpose,
+                              DType compute_dtype, int64_t sequence_length,
                               const KernelTable& kernels) {
+  DecoderOptions options;
+  options.purpose = purpose;
+  options.compute_dtype = compute_dtype;
+  options.sequence_length = sequence_length;
   Graph graph{Mesh()};  // one sequence on one rank: nothing is split
   const std::vector<Pass> passes = {
       {"build_decoder", "writes the forward pass down, over whole tensors",
@@ -25,20 +30,13 @@ ProgramSet inference_programs(const DecoderConfig& model, DecoderOptions options
 
 ProgramSet scoring_programs(const DecoderConfig& model, DType compute_dtype,
                             int64_t sequence_length, const KernelTable& kernels) {
-  DecoderOptions options;
-  options.purpose = DecoderPurpose::kScore;
-  options.compute_dtype = compute_dtype;
-  options.sequence_length = sequence_length;
-  return inference_programs(model, options, kernels);
+  return inference_programs(model, DecoderPurpose::kScore, compute_dtype, sequence_length, kernels);
 }
 
 ProgramSet generation_programs(const DecoderConfig& model, DType compute_dtype,
                                int64_t sequence_length, const KernelTable& kernels) {
-  DecoderOptions options;
-  options.purpose = DecoderPurpose::kGenerate;
-  options.compute_dtype = compute_dtype;
-  options.sequence_length = sequence_length;
-  return inference_programs(model, options, kernels);
+  return inference_programs(model, DecoderPurpose::kGenerate, compute_dtype, sequence_length,
+                            kernels);
 }
 
 }  // namespace skein

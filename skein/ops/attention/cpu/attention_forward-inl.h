@@ -14,8 +14,8 @@ constexpr float kNoMaximum = -1e30f;
 // grown by this much, since to follow it means to rescale what was summed.
 constexpr float kMostLog2 = 8.0f;
 #if SKEIN_ATTENTION_TILES
-// One row of tiles: where the tiles' unit has had nothing for some 350 ns, as long as a softmax of
-// 32 queries takes, it wakes up late, for 270 ns (Emerald Rapids).
+// One row of tiles: a tiles' unit that has had nothing for as long as a softmax of 32 queries takes
+// begins some 350 ns late (bench/tiles_bench.cc).
 constexpr int64_t kStripQueries = 16;
 #else
 constexpr int64_t kStripQueries = 32;
