@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Communication that is exposed without parallel.overlap, with it, and with parallel.pairs as well: the
-# demo's model in layouts whose layers communicate, alternating runs, medians. Losses must be the same
-# bits.
+# demo's model in layouts that communicate, alternating runs, medians. Losses must be the same bits.
 #
 #   bench/overlap.sh [LAYOUT...]    ROUNDS=3 STEPS=8   (SKEIN_BUILD: the build folder, default build)
 #   WIRE=400mbit bench/overlap.sh   as root: each worker in a network namespace of its own, on a link
@@ -46,17 +45,19 @@ common=(--set data.train="$dir/corpus.arrow" --set data.tokenizer="$dir/tokenize
   --set data.validation= --set validate.every_steps=0 --set checkpoint.every_steps=0
   --set run.steps="$steps" --set device.threads=1
   --set batch.global_sequences=16 --set batch.micro_sequences=2)
-declare -A workers=([tensor2]=2 [context2]=2 [data2_zero2]=2 [data2_zero3]=2 [data2_tensor2]=4)
+declare -A workers=([tensor2]=2 [context2]=2 [data2_zero0]=2 [data2_zero1]=2 [data2_zero2]=2 [data2_zero3]=2 [data2_tensor2]=4)
 declare -A layouts=(
   [tensor2]="--set parallel.tensor=2"
   [context2]="--set parallel.context=2"
+  [data2_zero0]="--set parallel.zero=0"
+  [data2_zero1]="--set parallel.zero=1"
   [data2_zero2]="--set parallel.zero=2 --set batch.global_sequences=4" # one micro-batch: no pairs
   [data2_zero3]="--set parallel.zero=3"
   [data2_tensor2]="--set parallel.tensor=2 --set parallel.data=2"
 )
 declare -A modes=([none]="--set parallel.overlap=false" [overlap]="" [pairs]="--set parallel.pairs=true")
 names=("$@")
-[ $# -gt 0 ] || names=(tensor2 context2 data2_zero2 data2_zero3 data2_tensor2)
+[ $# -gt 0 ] || names=(tensor2 context2 data2_zero0 data2_zero1 data2_zero2 data2_zero3 data2_tensor2)
 
 train() { # NAME MODE RUN_DIR
   # shellcheck disable=SC2206  # lists of options

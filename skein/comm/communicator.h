@@ -105,6 +105,9 @@ class Communicator {
   virtual Ticket start(const Collective& collective) = 0;
   virtual void wait(Ticket ticket) = 0;
   void run(const Collective& collective) { wait(start(collective)); }
+  // Sees that the all-reduces that started before this ticket go on to their second half beside
+  // what the caller does next: where the host moves data, it waits for their terms and adds them.
+  virtual void advance_before(Ticket) {}
 
   // The group of these members (ranks of this group, ascending, this one included). Every member
   // must call it; other ranks need not. `leaves`: of the tree by which the group adds, where its

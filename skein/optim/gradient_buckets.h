@@ -1,6 +1,6 @@
 // The gradient sums of a differentiated graph, and how they become sums over all ranks: in buckets
-// of up to kBucketBytes of fp32 gradient, or of one parameter that is larger, each one collective
-// an axis. The scratch of a sum is bounded by the largest bucket.
+// (optim/update.h says how large), each one collective an axis. The scratch of a sum is bounded by
+// the largest bucket.
 #pragma once
 
 #include <vector>

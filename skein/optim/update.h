@@ -16,8 +16,9 @@
 //             1  gradients reduce-scattered to ranges (Flat), optimizer state of that range alone,
 //                the updated ranges of the weights all-gathered
 //             2, 3  as 1; passes/zero.h has changed the graph before
-//           in buckets of up to kBucketBytes of fp32 gradient, or of one parameter that is larger:
-//           the scratch of a sum is bounded by the largest
+//           in buckets of some kBucketsAStep-th of the fp32 gradients, within kLeastBucketBytes and
+//           kBucketBytes, or of one parameter that is larger: the scratch of a sum is bounded by
+//           the largest
 #pragma once
 
 #include <functional>
@@ -39,6 +40,9 @@ enum class Precision {
 Precision parse_precision(std::string_view mode);  // throws Error{kUsage}
 DType compute_dtype(Precision precision);
 
+// With fewer buckets too much of a small model's gradients is complete only when backward ends.
+inline constexpr int64_t kBucketsAStep = 16;
+inline constexpr int64_t kLeastBucketBytes = int64_t{1} << 20;
 inline constexpr int64_t kBucketBytes = int64_t{32} << 20;
 
 // What ranks tell each other in a step, added up over all of them.

@@ -2,27 +2,38 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "skein/ops/redistribute/redistribute.h"
 
 namespace skein {
 namespace {
 
-constexpr std::string_view kAxis = "dp";
 constexpr size_t kInFlight = 2;
 constexpr int64_t kFirstChannel = int64_t{1} << 33;  // above the channels of pipelines
 
+// A sum of a bucket's gradients over an axis.
+struct Sum {
+  size_t index = 0;              // of its node, in the update
+  size_t after = 0;              // the last node before the update that it waits for
+  std::set<size_t> behind = {};  // sums over other axes whose results it adds, by index
+};
+
 class Overlapper {
  public:
-  explicit Overlapper(Graph& graph, bool early_sums)
-      : graph_(graph), early_sums_(early_sums), nodes_(graph.nodes()) {}
+  explicit Overlapper(Graph& graph, bool early_sums) : graph_(graph), nodes_(graph.nodes()) {
+    if (early_sums) find_gradients();
+  }
 
   void run() {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (is_gather(nodes_[i])) {
         defer_wait(i);
-      } else if (early_sums_ && is_sum(nodes_[i])) {
-        find_early_start(i);
+      } else if (is_sum(nodes_[i])) {
+        find_early(i);
       }
     }
     start_early();
@@ -30,54 +41,100 @@ class Overlapper {
   }
 
  private:
-  bool moves(const Node& node) const {
-    return node.op == &kRedistribute && node.phase == Phase::kUpdate &&
-           node.attrs.text("axis") == kAxis;
+  struct Waiting {
+    size_t index;
+    Node wait;
+  };
+
+  // The gradient sums, and what is added to them in place.
+  void find_gradients() {
+    for (size_t id = 0; id < graph_.values().size(); ++id) {
+      if (graph_.values()[id].role == Role::kGradient) gradients_.insert(static_cast<ValueId>(id));
+    }
+    for (const Node& node : nodes_) {
+      if (node.op->layout == nullptr) continue;
+      for (const Alias& alias : node.op->layout(graph_.call(node)).aliases) {
+        if (gradients_.contains(node.inputs[alias.input])) {
+          gradients_.insert(node.outputs[alias.output]);
+        }
+      }
+      if (is_sum(node)) gradients_.insert(node.outputs.begin(), node.outputs.end());
+    }
   }
-  bool is_gather(const Node& node) const { return moves(node) && node.attrs.has("into"); }
+
+  bool is_gather(const Node& node) const {
+    return node.op == &kRedistribute && node.phase == Phase::kUpdate && node.attrs.has("into") &&
+           node.attrs.text("axis") == "dp";
+  }
   bool is_sum(const Node& node) const {
-    if (!moves(node) || node.attrs.text("to") != "F") return false;
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-      const int producer = graph_.value(id).producer;
-      return producer >= 0 && nodes_[producer].phase != Phase::kUpdate;
-    });
+    if (node.op != &kRedistribute || node.phase != Phase::kUpdate) return false;
+    const int axis = graph_.mesh().find(node.attrs.text("axis"));
+    return graph_.type(node.inputs.front()).placements[axis].is_partial() &&
+           std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId id) { return gradients_.contains(id); });
   }
 
   // Starts after the last gradient of the bucket, but not before the backward phase.
-  void find_early_start(size_t index) {
-    const Node& node = nodes_[index];
-    int last = -1;
-    for (const ValueId id : node.inputs) last = std::max(last, graph_.value(id).producer);
-    size_t after = static_cast<size_t>(last);
-    const int chunk = nodes_[after].chunk;
-    for (const ValueId id : node.inputs) {
-      if (nodes_[graph_.value(id).producer].chunk != chunk) return;  // gradients of two programs
+  void find_early(size_t index) {
+    Sum sum{.index = index};
+    std::optional<int> chunk;
+    for (const ValueId id : nodes_[index].inputs) {
+      const int producer = graph_.value(id).producer;
+      if (producer < 0) return;
+      const auto from = static_cast<size_t>(producer);
+      const auto before = sums_.find(from);
+      if (before == sums_.end() && nodes_[from].phase == Phase::kUpdate) return;
+      sum.after = std::max(sum.after, before == sums_.end() ? from : before->second.after);
+      if (before != sums_.end()) sum.behind.insert(from);
+      const int of_input = nodes_[before == sums_.end() ? from : before->second.after].chunk;
+      if (chunk.value_or(of_input) != of_input) return;  // gradients of two programs
+      chunk = of_input;
     }
-    if (nodes_[after].phase == Phase::kForward) {
+    if (nodes_[sum.after].phase == Phase::kForward) {
       const auto first = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& other) {
         return other.phase == Phase::kBackward && other.chunk == chunk;
       });
       if (first == nodes_.end()) return;
-      after = static_cast<size_t>(first - nodes_.begin());
+      sum.after = static_cast<size_t>(first - nodes_.begin());
     }
-    early_.push_back({after, index});
+    sums_.emplace(index, std::move(sum));
   }
 
-  // At most kInFlight sums are in flight in a program: a further one first waits for the oldest.
   void start_early() {
-    std::stable_sort(early_.begin(), early_.end());
-    std::map<int, std::vector<Waiting>> in_flight;  // by chunk
-    for (const auto& [after, index] : early_) {
-      RedistributeHalves halves = split_redistribute(graph_, nodes_[index], next_channel_++);
-      std::vector<Waiting>& waiting = in_flight[nodes_[after].chunk];
-      if (waiting.size() == kInFlight) {
-        place_early(waiting.front().wait, after);
-        replaced_[waiting.front().index] = {};
-        waiting.erase(waiting.begin());
-      }
-      place_early(halves.start, after);
-      replaced_[index] = {halves.wait};
-      waiting.push_back({index, std::move(halves.wait)});
+    std::vector<const Sum*> order;
+    for (const auto& [index, sum] : sums_) {
+      if (sum.behind.empty()) order.push_back(&sum);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Sum* a, const Sum* b) { return a->after < b->after; });
+    for (const Sum* sum : order) start(*sum, sum->after);
+  }
+
+  // At most kInFlight sums are in flight over an axis in a program: a further one first waits for
+  // the oldest, and has the others go on.
+  void start(const Sum& sum, size_t after) {
+    const Node& node = nodes_[sum.index];
+    std::vector<Waiting>& waiting = in_flight_[{nodes_[after].chunk, node.attrs.text("axis")}];
+    if (waiting.size() == kInFlight) {
+      const Waiting oldest = std::move(waiting.front());
+      waiting.erase(waiting.begin());
+      wait(oldest, after);
+    }
+    const bool is_whole = node.attrs.text("to") == "R";
+    RedistributeHalves halves = split_redistribute(
+        graph_, node, next_channel_++, is_whole ? Results::kOverTerms : Results::kInPlace);
+    if (!waiting.empty()) halves.start.attrs.set("advances", true);
+    place_early(std::move(halves.start), after);
+    replaced_[sum.index] = {halves.wait};
+    waiting.push_back({sum.index, std::move(halves.wait)});
+  }
+
+  void wait(const Waiting& oldest, size_t after) {
+    place_early(oldest.wait, after);
+    replaced_[oldest.index] = {};
+    for (auto& [index, sum] : sums_) {
+      const bool was_last = sum.behind.erase(oldest.index) > 0 && sum.behind.empty();
+      if (was_last && sum.after <= after) start(sum, after);
     }
   }
 
@@ -117,17 +174,13 @@ class Overlapper {
     graph_.replace_nodes(std::move(order));
   }
 
-  struct Waiting {
-    size_t index;
-    Node wait;
-  };
-
   Graph& graph_;
-  const bool early_sums_;
   const std::vector<Node> nodes_;
-  std::map<size_t, std::vector<Node>> replaced_;  // by index
+  std::set<ValueId> gradients_;  // none where sums may not start early
+  std::map<size_t, Sum> sums_;   // by index
+  std::map<std::pair<int, std::string>, std::vector<Waiting>> in_flight_;  // by chunk and axis
+  std::map<size_t, std::vector<Node>> replaced_;                           // by index
   std::map<size_t, std::vector<Node>> behind_;
-  std::vector<std::pair<size_t, size_t>> early_;  // (node to follow, node to start)
   int64_t next_channel_ = kFirstChannel;
 };
 

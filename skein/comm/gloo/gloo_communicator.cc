@@ -334,6 +334,15 @@ void GlooCommunicator::finish_first_phase(Pending& pending, TimePoint deadline) 
   }
 }
 
+void GlooCommunicator::advance_before(Ticket ticket) {
+  world_->check_alive();
+  for (auto at = pending_.begin(); at != pending_.end() && at->first < ticket; ++at) {
+    const auto timeout = world_->timeout(at->second.collective);
+    const heartbeat::Wait waits(std::chrono::duration<double>(timeout).count());
+    finish_first_phase(at->second, std::chrono::steady_clock::now() + timeout);
+  }
+}
+
 void GlooCommunicator::wait(Ticket ticket) {
   world_->check_alive();
   const auto found = pending_.find(ticket);

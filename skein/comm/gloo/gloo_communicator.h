@@ -1,7 +1,7 @@
 // Collectives in host memory. Every message goes directly from its owner to its reader; it is
 // posted in start(), and moved by Gloo's thread, or between ranks of one host by the reader's, in
 // wait(). wait() adds the terms of a sum, in the fixed order, and only then starts the second phase
-// of an all-reduce.
+// of an all-reduce, unless advance_before() did.
 #pragma once
 
 #include <array>
@@ -32,6 +32,7 @@ class GlooCommunicator : public Communicator {
   const std::string& name() const override { return name_; }
   Ticket start(const Collective& collective) override;
   void wait(Ticket ticket) override;
+  void advance_before(Ticket ticket) override;
   std::unique_ptr<Communicator> group(const std::vector<int>& members, const std::string& name,
                                       int64_t leaves = 0) override;
   void prepare(const Collective& collective) override;

@@ -80,6 +80,25 @@ TEST_P(EverySize, ManyInFlightInTwoGroupsWaitedForBackwards) {
   });
 }
 
+TEST_P(EverySize, SumsThatGoOnBeforeAnybodyWaits) {
+  over_each_transport([] {
+    run_ranks(GetParam(), [](const WorldOptions& options) {
+      const auto world = make_world(options);
+      std::vector<std::unique_ptr<Trial>> trials;
+      for (uint64_t i = 0; i < 12; ++i) {
+        const Kind kind = i % 3 == 2 ? Kind::kReduceScatter : Kind::kAllReduce;
+        trials.push_back(std::make_unique<Trial>(*world, kind, kTrialDTypes[i % 4],
+                                                 std::vector<int64_t>{37, 5000}, i % 2 == 0, i));
+        world->advance_before(trials.back()->start());
+      }
+      for (const auto& trial : trials) {
+        trial->wait();
+        trial->check();
+      }
+    });
+  });
+}
+
 TEST(GlooCommunicator, GroupsStartInAnyOrderToEachOther) {
   over_each_transport([] {
     run_ranks(2, [](const WorldOptions& options) {
@@ -193,6 +212,27 @@ TEST(GlooCommunicator, TransfersWhileTheCallerComputes) {
     EXPECT_LT(waited.count(), 0.25);
     trial.check();
   });
+}
+
+TEST(GlooCommunicator, SumsGoOnWhileAPeerComputes) {
+  setenv("SKEIN_SHARED_MEMORY", "off", 1);  // through which ranks take part when they wait
+  run_ranks(2, [](const WorldOptions& options) {
+    const auto world = make_world(options);
+    Trial first(*world, Kind::kAllReduce, DType::kF32, {1 << 20}, true, 3);
+    Trial second(*world, Kind::kAllReduce, DType::kF32, {10}, true, 4);
+    world->run({});
+    first.start();
+    world->advance_before(second.start());
+    const auto begin = std::chrono::steady_clock::now();
+    if (options.rank == 1) std::this_thread::sleep_for(std::chrono::seconds(2));
+    first.wait();
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(waited.count(), options.rank == 0 ? 1.5 : 60) << "for the peer, which computes";
+    first.check();
+    second.wait();
+    second.check();
+  });
+  unsetenv("SKEIN_SHARED_MEMORY");
 }
 
 }  // namespace

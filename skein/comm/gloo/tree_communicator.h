@@ -26,6 +26,9 @@ class TreeCommunicator : public Communicator {
   const std::string& name() const override { return all_.name(); }
   Ticket start(const Collective& collective) override;
   void wait(Ticket ticket) override;
+  void advance_before(Ticket ticket) override {
+    if (ticket >= 0) all_.advance_before(ticket);
+  }
   std::unique_ptr<Communicator> group(const std::vector<int>& members, const std::string& name,
                                       int64_t leaves = 0) override {
     return all_.group(members, name, leaves);

@@ -20,6 +20,7 @@ bool has_flag(const OpCall& call, std::string_view name) {
   return call.attrs.has(name) && call.attrs.flag(name);
 }
 bool has_targets(const OpCall& call) { return has_flag(call, "into"); }
+bool is_over_terms(const OpCall& call) { return has_flag(call, "over_terms"); }
 
 Placement from_placement(const OpCall& call, int axis) {
   return has_flag(call, "pending") ? Placement::partial() : call.input(0).placements[axis];
@@ -183,13 +184,17 @@ std::vector<TensorType> infer_start(const OpCall& call) {
 
 Layout layout_start(const OpCall& call) {
   Layout layout;
-  for (int i = 0; has_targets(call) && i < num_values(call); ++i) {
-    layout.aliases.push_back({.output = i, .input = num_values(call) + i});
+  for (int i = 0; i < num_values(call); ++i) {
+    if (has_targets(call)) layout.aliases.push_back({.output = i, .input = num_values(call) + i});
+    if (is_over_terms(call)) layout.aliases.push_back({.output = i, .input = i});
   }
   return layout;
 }
 
-int num_waited(const OpCall& call) { return (call.num_inputs() - 1) / 2; }
+int num_waited(const OpCall& call) {
+  const int others = call.num_inputs() - 1;
+  return is_over_terms(call) ? others : others / 2;
+}
 
 std::vector<TensorType> infer_wait(const OpCall& call) {
   std::vector<TensorType> types;
@@ -206,6 +211,7 @@ Layout layout_wait(const OpCall& call) {
 
 // Treats the wait as the redistribution that it ends.
 void localize_wait(const OpCall& call, int64_t rank, Attrs& attrs) {
+  if (is_over_terms(call)) return;  // nothing is left to do
   Attrs without_targets = call.attrs;
   without_targets.set("into", false);
   OpCall whole{call.op, call.scope, call.mesh, without_targets, {}, {}, call.outputs};
@@ -259,6 +265,7 @@ RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t ch
   const size_t values = node.outputs.size();
   Attrs attrs = node.attrs;
   attrs.set("channel", channel);
+  if (results == Results::kOverTerms) attrs.set("over_terms", true);
   std::vector<std::string> names;
   for (const ValueId id : node.outputs) names.push_back(graph.value(id).name + ".started");
   names.push_back(fmt::format("staging.{}", channel));
@@ -268,7 +275,9 @@ RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t ch
   halves.start.phase = node.phase;
   halves.start.chunk = node.chunk;
   std::vector<ValueId> inputs = std::move(started);
-  inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.begin() + values);
+  if (results != Results::kOverTerms) {
+    inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.begin() + values);
+  }
   halves.wait = {&kRedistributeWait, attrs,      std::move(inputs), node.outputs,
                  node.scope,         node.phase, node.chunk};
   if (results == Results::kCopied) halves.wait.attrs.set("copies", true);

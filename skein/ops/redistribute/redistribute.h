@@ -45,7 +45,9 @@ extern const OpDef kRedistribute;
 // The same as two ops, between which the rank computes: what the start reads and writes belongs to
 // the collective until the wait, which has the outputs of the node that the two replace. Only for
 // results without gaps between rows, and such terms of sums; {channel} identifies the pair. With
-// {copies} the wait copies a sum to where it belongs, which may have gaps.
+// {copies} the wait copies a sum to where it belongs, which may have gaps. With {over_terms} a sum
+// to R takes the place of its terms, as in one op; the wait is then without x. With {advances} the
+// start sees that sums over the axis that began before it go on (Communicator::advance_before).
 extern const OpDef kRedistributeStart;  // (x..., [t...]) -> (y..., staging)
 extern const OpDef kRedistributeWait;   // (y..., staging, x...) -> (y'...)
 
@@ -55,7 +57,7 @@ struct RedistributeHalves {
 };
 // For a redistribute `node` of the graph, of whose scope, phase and chunk both are; the caller puts
 // them in its place in the list of nodes.
-enum class Results : bool { kInPlace, kCopied };
+enum class Results : uint8_t { kInPlace, kCopied, kOverTerms };
 RedistributeHalves split_redistribute(Graph& graph, const Node& node, int64_t channel,
                                       Results results = Results::kInPlace);
 

@@ -61,6 +61,7 @@ void run_start(const KernelCall& call) {
   const RedistributePlan& plan = plan_of(call);
   for (const RowCopy& copy : plan.before) copy_rows(copy);
   *call.ticket = call.communicator->start(plan.collective);
+  if (call.attrs.has("advances")) call.communicator->advance_before(*call.ticket);
 }
 
 void run_wait(const KernelCall& call) {

@@ -10,9 +10,10 @@ struct Case {
   const char *from, *to;
   DType dtype = DType::kF32;
   int64_t row_padding = 0;
-  bool split = false;   // into start and wait, whose results have no gaps
-  bool into = false;    // memory that is there
-  bool copied = false;  // with `split`, by the wait, to results whose rows have the padding
+  bool split = false;       // into start and wait, whose results have no gaps
+  bool into = false;        // memory that is there
+  bool copied = false;      // with `split`, by the wait, to results whose rows have the padding
+  bool over_terms = false;  // with `split`, to R
 };
 
 constexpr double kGarbage = 77;  // in the padding of a Flat share
@@ -63,8 +64,10 @@ class Redistribution {
   void run_and_check() {
     Node node = graph_.nodes().back();
     if (case_.split) {
-      const RedistributeHalves halves =
-          split_redistribute(graph_, node, 0, case_.copied ? Results::kCopied : Results::kInPlace);
+      const RedistributeHalves halves = split_redistribute(graph_, node, 0,
+                                                           case_.copied       ? Results::kCopied
+                                                           : case_.over_terms ? Results::kOverTerms
+                                                                              : Results::kInPlace);
       for (size_t i = 0; i < outputs_.size(); ++i) {
         const ValueId started = halves.start.outputs[i];
         views_[started] = case_.copied ? allocate(started, 0) : views_[outputs_[i]];
@@ -166,6 +169,9 @@ TEST_P(RedistributeRanks, InTwoHalves) {
           .run_and_check();
       Redistribution(rank, size, {"F", "R", dtype, 0, true, true}, {{25, 300}}).run_and_check();
       Redistribution(rank, size, {"S0", "R", dtype, 3, true}, {{24, 36}, {12, 5}}).run_and_check();
+      Case over_terms = {"P", "R", dtype, 0, true};
+      over_terms.over_terms = true;
+      Redistribution(rank, size, over_terms, {{24, 36}, {12}, {25, 7}}).run_and_check();
       for (const char* to : {"S0", "R"}) {
         Case copied = {"P", to, dtype, 3, true};
         copied.copied = true;
