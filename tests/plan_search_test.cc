@@ -80,6 +80,24 @@ TEST(PlanSearch, TriesPairsOfMicroBatches) {
   EXPECT_FALSE(paired.contains("with_pairs"));
 }
 
+TEST(PlanSearch, SaysWhatOfTheExchangeIsExposed) {
+  const std::vector<std::string> model = {
+      // of several buckets of gradients
+      "model.num_hidden_layers=4", "model.hidden_size=512", "model.intermediate_size=1024",
+      "batch.global_sequences=8", "data.sequence_length=64"};
+  const auto exposed = [&](const std::vector<std::string>& layout, const char* ranks) {
+    return json_of(model + layout, {"--ranks", ranks, "--hardware", h100()})
+        .at("exposed_seconds")
+        .get<double>();
+  };
+  EXPECT_EQ(exposed({}, "1"), 0);
+  for (const std::string layout : {"parallel.tensor=2", "parallel.context=2", "parallel.zero=0"}) {
+    const double beside = exposed({layout}, "2");
+    EXPECT_GT(beside, 0) << layout;
+    EXPECT_LT(beside, exposed({layout, "parallel.overlap=false"}, "2")) << layout;
+  }
+}
+
 // Where nothing can travel beside computation, pairs give nothing, and no advice.
 TEST(PlanSearch, PairsGiveNothingWithoutOverlap) {
   const fs::path hardware = job().folder / "in_turn.toml";

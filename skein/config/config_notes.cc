@@ -9,7 +9,8 @@
 
 namespace skein {
 
-std::vector<std::string> settings_without_effect(const Config& config, bool is_supervised) {
+std::vector<std::string> settings_without_effect(const Config& config, int64_t done,
+                                                 bool is_supervised) {
   const LaunchConfig defaults;
   std::vector<std::string> notes;
   if (config.run.max_roll_backs != RunConfig().max_roll_backs &&
@@ -38,6 +39,13 @@ std::vector<std::string> settings_without_effect(const Config& config, bool is_s
     notes.push_back(fmt::format(
         "memory.keep_fp8_weights = false has no effect: precision.mode is \"{}\", not \"fp8\"",
         config.precision.mode));
+  }
+  if (config.log.trace_step > config.run.steps) {
+    notes.push_back(fmt::format("log.trace_step = {} has no effect: run.steps is {}",
+                                config.log.trace_step, config.run.steps));
+  } else if (config.log.trace_step > 0 && config.log.trace_step <= done) {
+    notes.push_back(fmt::format("log.trace_step = {} has no effect: the run goes on from step {}",
+                                config.log.trace_step, done));
   }
   if (is_supervised) return notes;
   if (config.launch.supervise) {

@@ -8,9 +8,10 @@
 
 namespace skein {
 
-// One line for each key that was set and does nothing in this run. `is_supervised`: `skein train`
-// started this worker, and watches it.
-std::vector<std::string> settings_without_effect(const Config& config, bool is_supervised);
+// One line for each key that was set and does nothing in this run, of which `done` steps lie
+// behind. `is_supervised`: `skein train` started this worker, and watches it.
+std::vector<std::string> settings_without_effect(const Config& config, int64_t done,
+                                                 bool is_supervised);
 
 // The configuration keys that a mistaken option `name` (without its dashes) most likely means:
 // "run.steps" for "steps", "optimizer.learning_rate" for "learning-rate". Those with exactly this

@@ -190,8 +190,32 @@ StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& s
   return result;
 }
 
+namespace {
+
+// Stages whose ranks exchange everything in no time.
+std::vector<StagePlan> without_communication(std::vector<StagePlan> stages) {
+  const auto silence = [](ProgramSeconds& program) { program = {.compute = program.compute}; };
+  for (StagePlan& stage : stages) {
+    for (ChunkPlan& chunk : stage.chunks) {
+      for (ProgramSeconds* program :
+           {&chunk.forward, &chunk.backward, &chunk.last_backward, &chunk.pair}) {
+        silence(*program);
+      }
+    }
+    silence(stage.update);
+  }
+  return stages;
+}
+
+}  // namespace
+
 void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
-  plan.step = predict_step(plan.layout, pipeline_shape(spec), plan.stages, plan.hardware);
+  const auto predicted = [&](const std::vector<StagePlan>& stages) {
+    return predict_step(plan.layout, pipeline_shape(spec), stages, plan.hardware);
+  };
+  plan.step = predicted(plan.stages);
+  plan.step.exposed_seconds =
+      plan.step.step_seconds - predicted(without_communication(plan.stages)).step_seconds;
   const Config& config = request.config;
   plan.in_pairs = spec.in_pairs;
   plan.idle_pairs = idle_pairs(config, plan.layout);

@@ -32,6 +32,7 @@ struct StepPrediction {
   StepTimeline timeline;
   double step_seconds = 0;
   double update_seconds = 0;
+  double exposed_seconds = 0;  // of the step: what it would save if exchange took no time
 };
 
 struct Plan {

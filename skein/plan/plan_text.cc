@@ -102,6 +102,12 @@ OrderedJson run_to_json(const RunTotals& run) {
   return json;
 }
 
+double exchange_seconds(const StagePlan& stage) {
+  double seconds = 0;
+  for (const auto& [key, of_key] : stage.collective_seconds) seconds += of_key;
+  return seconds;
+}
+
 std::string speed_text(const Plan& plan) {
   const auto all_ranks = [&](double flops_per_s) {
     return format_count(flops_per_s * static_cast<double>(plan.ranks()));
@@ -113,6 +119,13 @@ std::string speed_text(const Plan& plan) {
       format_short_duration(plan.step.step_seconds), format_count(plan.tokens_per_second),
       plan.hardware.name, 100 * plan.matmul_ceiling_share, all_ranks(plan.matmul.flops_per_s),
       100 * plan.peak_utilization, all_ranks(plan.matmul.peak_flops_per_s));
+  if (plan.ranks() > 1) {
+    text += fmt::format(
+        "  ranks exchange for {} a step, {} of it beside no computation: {:.0f} % of the step\n",
+        format_short_duration(exchange_seconds(plan.busiest())),
+        format_short_duration(plan.step.exposed_seconds),
+        100 * plan.step.exposed_seconds / plan.step.step_seconds);
+  }
   if (const std::string told = unequal_shares(plan.layout); !told.empty()) {
     text += fmt::format("  {}\n", told);
   }
@@ -159,6 +172,7 @@ OrderedJson plan_to_json(const Plan& plan, const std::optional<StagePlan>& of_ra
   json["memory"] = memory_to_json(plan);
   json["step_seconds"] = plan.step.step_seconds;
   json["update_seconds"] = plan.step.update_seconds;
+  json["exposed_seconds"] = plan.step.exposed_seconds;
   json["bubble_fraction"] = plan.step.timeline.bubble_fraction;
   json["speed_of"] = plan.hardware.name;
   json["tokens_per_second"] = plan.tokens_per_second;

@@ -3,7 +3,9 @@
 // Format   Process 0 is the rank, with one thread for the device's queue. Each op is a complete
 //          event ("X") with the op's name, the program's category, and in `args` scope, shapes,
 //          slot, GFLOP/s and GB/s (both from the op's cost), in a pair of micro-batches also `of`
-//          for what the forward does. Times are in microseconds since the first op
+//          for what the forward does. What an op starts and another one ends, a collective or a
+//          copy to the host, is an event of its own from the first to the last ("b", "e"): beside
+//          what it travels. Times are in microseconds since the first op
 #pragma once
 
 #include <filesystem>

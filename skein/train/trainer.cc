@@ -62,7 +62,8 @@ void Trainer::tell_settings() const {
   if (beginning_->step() >= config_.run.steps) return;
   for (const std::string& note : run_length_notes(config_)) log::info("{}", note);
   for (const std::string& note : schedule_warnings(config_)) log::warn("{}", note);
-  for (const std::string& note : settings_without_effect(config_, heartbeat::has_supervisor())) {
+  for (const std::string& note :
+       settings_without_effect(config_, beginning_->step(), heartbeat::has_supervisor())) {
     log::warn("{}", note);
   }
 }
