@@ -1,19 +1,21 @@
 // GFLOP/s of attention on the CPU, and its share of what oneDNN's bf16 (or f32) matrix product
 // reaches in the same run. Causal flops are counted as half; each share is the median of rounds in
-// which product and attention alternate. SKEIN_CPU limits the kind of kernels, as it does for
+// which product and attention alternate. Operands lie in huge pages, as in training: in small ones
+// every row of a head is on another page. SKEIN_CPU limits the kind of kernels, as it does for
 // skein.
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "skein/base/philox.h"
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
+#include "skein/runtime/cpu/cpu_device.h"
 
 namespace skein {
 namespace {
@@ -40,7 +42,7 @@ struct Case {
 // q|k|v as one matrix, as the model lays them out.
 class Attention {
  public:
-  explicit Attention(const Case& c) : kernel_(cpu_kernels().at(op_name(c))) {
+  explicit Attention(const Case& c) : kernel_(device_.kernels().at(op_name(c))) {
     const int64_t tokens = c.sequences * c.sequence_length;
     const int64_t q_cols = c.heads * c.head_dim, kv_cols = c.kv_heads * c.head_dim;
     const int64_t stride = q_cols + 2 * kv_cols;
@@ -70,6 +72,11 @@ class Attention {
     call_.state = kernel_.prepare(call_);
     call_.scratch = allocate(kernel_.scratch_bytes(call_));
   }
+  ~Attention() {
+    for (const auto& [memory, bytes] : memory_) device_.release(memory, bytes);
+  }
+  Attention(const Attention&) = delete;
+  Attention& operator=(const Attention&) = delete;
   double gflops_per_s() {
     return flops_ / seconds_of([&] { kernel_.run(call_); }) * 1e-9;
   }
@@ -90,9 +97,8 @@ class Attention {
     return view;
   }
   void* allocate(int64_t bytes) {
-    memory_.push_back(std::make_unique<std::byte[]>(bytes + 64));
-    const auto address = reinterpret_cast<uintptr_t>(memory_.back().get());
-    return reinterpret_cast<void*>((address + 63) / 64 * 64);
+    memory_.emplace_back(device_.allocate(bytes, "an operand"), bytes);
+    return memory_.back().first;
   }
   View random(DType dtype, int64_t rows, int64_t cols, int64_t stride) {
     const View view{allocate(rows * stride * size_of(dtype)), dtype, Shape{rows, cols}, stride};
@@ -104,10 +110,11 @@ class Attention {
     return view;
   }
 
+  CpuDevice device_{0, cpu_kernels()};
   Kernel kernel_;
   KernelCall call_;
   double flops_ = 0;
-  std::vector<std::unique_ptr<std::byte[]>> memory_;
+  std::vector<std::pair<void*, int64_t>> memory_;
 };
 
 void bench(benchmark::State& state, const Case& c) {

@@ -58,6 +58,7 @@ void store_transposed(const float* columns, int64_t rows, int64_t head_dim, int6
             reinterpret_cast<uint32_t*>(rows_buffer));
   const F32 d;
   for (int64_t row = 0; row < rows; ++row) {
+    fetch_row(to + (row + kRowsAhead) * to_stride, head_dim);
     for (int64_t col = 0; col < head_dim; col += kLanes) {
       const VF32 value = hn::Load(d, rows_buffer + row * padded_dim + col);
       store(hn::Mul(value, hn::Set(d, factor)), d, to + row * to_stride + col,
@@ -97,6 +98,7 @@ void load_statistics(const Problem& problem, int64_t first_row, int64_t num, int
   for (int64_t i = 0; i < num; ++i) {
     const T* grad = row_at<T>(problem.grad, first_row + i, head * problem.head_dim);
     const T* out = row_at<T>(problem.o, first_row + i, head * problem.head_dim);
+    fetch_row(out + kRowsAhead * problem.o.row_stride, problem.head_dim);
     VF32 sum = hn::Zero(d);
     for (int64_t dim = 0; dim < problem.head_dim; dim += kLanes) {
       const auto n = static_cast<size_t>(std::min(kLanes, problem.head_dim - dim));
@@ -191,6 +193,7 @@ void store_piece(const float* from, int64_t padded, Range keys, float factor, co
   const F32 d;
   for (int64_t key = 0; key < keys.end - keys.begin; ++key) {
     T* row = to.as<T>() + (first_row + key) * to.row_stride + first_col;
+    fetch_row(row + kRowsAhead * to.row_stride, head_dim);
     for (int64_t dim = 0; dim < head_dim; dim += kLanes) {
       const VF32 value = hn::Mul(hn::Load(d, from + key * padded + dim), hn::Set(d, factor));
       store(value, d, row + dim, std::min(kLanes, head_dim - dim));

@@ -195,6 +195,7 @@ void finish_queries(const Problem& problem, int64_t sequence, int64_t head,
     const VF32 inverse = hn::Set(d, 1.0f / sum);
     const float* out = state.out + i * problem.padded_dim();
     T* to = problem.o.as<T>() + (first_row + i) * problem.o.row_stride + head * problem.head_dim;
+    fetch_row(to + kRowsAhead * problem.o.row_stride, problem.head_dim);
     for (int64_t dim = 0; dim < problem.head_dim; dim += kLanes) {
       store(hn::Mul(hn::Load(d, out + dim), inverse), d, to + dim,
             std::min<int64_t>(kLanes, problem.head_dim - dim));

@@ -190,12 +190,21 @@ HWY_INLINE void copy_words(const void* from, int64_t bytes, int64_t words, uint3
   if (bytes < words * 4) std::memset(at + bytes, 0, words * 4 - bytes);
 }
 
+// Rows of a head are far apart in memory, where the hardware does not see which one comes next.
+constexpr int64_t kRowsAhead = 8;
+template <typename T>
+HWY_INLINE void fetch_row(const T* row, int64_t cols) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t col = 0; col < cols; col += kLine) __builtin_prefetch(row + col);
+}
+
 // Packs rows of a matrix into a panel of kBlock rows of padded_dim elements, padded with zeros.
 template <typename T>
 void pack_rows(const T* from, int64_t row_stride, int64_t rows, int64_t cols, int64_t padded_cols,
                uint32_t* panel) {
   const int64_t row_words = padded_cols / kPack;
   for (int64_t row = 0; row < rows; ++row) {
+    fetch_row(from + (row + kRowsAhead) * row_stride, cols);
     uint32_t* to = panel + row * row_words;
     if constexpr (kPack * sizeof(T) == sizeof(uint32_t)) {
       copy_words(from + row * row_stride, cols * static_cast<int64_t>(sizeof(T)), row_words, to);
