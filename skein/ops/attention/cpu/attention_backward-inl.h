@@ -1,12 +1,18 @@
 // The backward block kernel of attention; included like attention_tile-inl.h, after the forward
 // kernel. Its scores are [keys, queries].
+//
+// Blocks of queries and of keys go in groups: every pair of a group leaves its probabilities and ds
+// side by side, and one product sums over all queries, or keys, of the group.
 SKEIN_ATTENTION_BEGIN
 
 #if SKEIN_ATTENTION_TILES
 constexpr int64_t kStripKeys = 16;  // as kStripQueries
+constexpr int64_t kGroup = 4;       // blocks: tiles of sums in the L2 cache cost more than products
 #else
 constexpr int64_t kStripKeys = 8;  // the scores of a strip stay in the L1 cache
+constexpr int64_t kGroup = 1;
 #endif
+constexpr int64_t kGroupWords = kGroup * kBlockWords;
 
 struct BackwardScratch {
   BackwardScratch(const Problem& problem, void* base) : memory(base) {
@@ -14,40 +20,42 @@ struct BackwardScratch {
     const int64_t blocks = problem.piece_keys() / kBlock;
     k_rows = memory.take<uint32_t>(blocks * panel);
     v_rows = memory.take<uint32_t>(blocks * panel);
-    k_columns = memory.take<uint32_t>(blocks * panel);
+    k_columns = memory.take<uint32_t>(round_up(blocks, kGroup) * panel);
     dk = memory.take<float>(blocks * padded * kBlock);
     dv = memory.take<float>(blocks * padded * kBlock);
     rows = memory.take<uint32_t>(panel);
     for (uint32_t** part : {&q_columns, &q_rows, &grad_columns, &grad_rows}) {
-      *part = memory.take<uint32_t>(panel);
+      *part = memory.take<uint32_t>(kGroup * panel);
     }
-    dq = memory.take<float>(padded * kBlock);
+    dq = memory.take<float>(kGroup * padded * kBlock);
     dq_rows = memory.take<float>(padded * kBlock);
     scores = memory.take<float>(kStripKeys * kBlock);
     dp = memory.take<float>(kStripKeys * kBlock);
-    p = memory.take<uint32_t>(kBlock * kBlockWords);
-    ds = memory.take<uint32_t>(kBlock * kBlockWords);
-    ds_pairs = kPack == 1 ? ds : memory.take<uint32_t>(kBlock * kBlockWords);
-    log2_sum = memory.take<float>(kBlock);
-    delta = memory.take<float>(kBlock);
-    starts = memory.take<int32_t>(kBlock);
+    p = memory.take<uint32_t>(kBlock * kGroupWords);
+    ds = memory.take<uint32_t>(kBlock * kGroupWords);
+    ds_pairs = kPack == 1 ? ds : memory.take<uint32_t>(kGroup * kGroupWords * kBlock);
+    log2_sum = memory.take<float>(kGroup * kBlock);
+    delta = memory.take<float>(kGroup * kBlock);
+    starts = memory.take<int32_t>(kGroup * kBlock);
   }
   Scratch memory;
-  // For the piece's keys, one panel per block.
+  // For the piece's keys, one panel per block; k_columns has the blocks of a group side by side.
   uint32_t *k_rows, *v_rows;  // left panels [kBlock keys][padded_dim / kPack]
-  uint32_t* k_columns;        // left panels [padded_dim][kBlock keys]
+  uint32_t* k_columns;        // left panels [padded_dim][keys of a group]
   float *dk, *dv;             // [kBlock keys, padded_dim]
-  // For one block of queries.
+  // For a group of blocks of queries.
   uint32_t* rows;                      // while packing
-  uint32_t *q_columns, *grad_columns;  // right panels [padded_dim / kPack][kBlock]
-  uint32_t *q_rows, *grad_rows;        // right panels [kBlock / kPack][padded_dim]
-  float *dq, *dq_rows;                 // [padded_dim, kBlock], and its transpose
-  float *log2_sum, *delta;             // [kBlock]: lse / ln 2, do . o
-  int32_t* starts;                     // [kBlock]
+  uint32_t *q_columns, *grad_columns;  // by block, right panels [padded_dim / kPack][kBlock]
+  uint32_t *q_rows, *grad_rows;        // right panels [queries / kPack][padded_dim]
+  float *dq, *dq_rows;                 // by block [padded_dim, kBlock], and a block's transpose
+  float *log2_sum, *delta;             // [queries]: lse / ln 2, do . o
+  int32_t* starts;                     // [queries]
   // For one pair of blocks.
   float *scores, *dp;  // [kStripKeys, kBlock]
-  uint32_t *p, *ds;    // left panels [kBlock keys][kBlock queries]
-  uint32_t* ds_pairs;  // ds as a right panel [kBlock keys][kBlock queries]
+  // For one block of keys, and the group of queries.
+  uint32_t *p, *ds;  // left panels [kBlock keys][queries]
+  // For a group of keys.
+  uint32_t* ds_pairs;  // ds as right panels, by block of queries [keys][kBlock queries]
 };
 
 // to[rows, head_dim] = columns[head_dim, kBlock] transposed, times `factor`.
@@ -72,7 +80,7 @@ void begin_piece(const Problem& problem, int64_t sequence, int64_t kv_head, Rang
                  const BackwardScratch& scratch) {
   const int64_t padded = problem.padded_dim(), panel = padded / kPack * kBlock;
   for (int64_t first = keys.begin; first < keys.end; first += kBlock) {
-    const int64_t at = (first - keys.begin) / kBlock * panel;
+    const int64_t block = (first - keys.begin) / kBlock, at = block * panel;
     const int64_t num = std::min(kBlock, keys.end - first);
     const int64_t row = sequence * problem.sequence_length + first;
     const int64_t col = kv_head * problem.head_dim;
@@ -81,7 +89,10 @@ void begin_piece(const Problem& problem, int64_t sequence, int64_t kv_head, Rang
     pack_rows(row_at<T>(problem.v, row, col), problem.v.row_stride, num, problem.head_dim, padded,
               scratch.v_rows + at);
     pair_rows(scratch.k_rows + at, padded, scratch.rows);
-    transpose(scratch.rows, kBlockWords, padded, scratch.k_columns + at);
+    transpose_words(
+        scratch.rows, padded, kBlockWords, padded,
+        scratch.k_columns + block / kGroup * kGroup * panel + block % kGroup * kBlockWords,
+        kGroupWords);
   }
   const int64_t size = round_up(keys.end - keys.begin, kBlock) * padded;
   std::fill_n(scratch.dk, size, 0.0f);
@@ -91,10 +102,10 @@ void begin_piece(const Problem& problem, int64_t sequence, int64_t kv_head, Rang
 // delta = do . o and the logarithm of the softmax's sum, of each query of a block.
 template <typename T>
 void load_statistics(const Problem& problem, int64_t first_row, int64_t num, int64_t head,
-                     const BackwardScratch& scratch) {
+                     float* log2_sum, float* delta) {
   const F32 d;
-  std::fill_n(scratch.log2_sum, kBlock, 0.0f);
-  std::fill_n(scratch.delta, kBlock, 0.0f);
+  std::fill_n(log2_sum, kBlock, 0.0f);
+  std::fill_n(delta, kBlock, 0.0f);
   for (int64_t i = 0; i < num; ++i) {
     const T* grad = row_at<T>(problem.grad, first_row + i, head * problem.head_dim);
     const T* out = row_at<T>(problem.o, first_row + i, head * problem.head_dim);
@@ -104,40 +115,53 @@ void load_statistics(const Problem& problem, int64_t first_row, int64_t num, int
       const auto n = static_cast<size_t>(std::min(kLanes, problem.head_dim - dim));
       sum = hn::MulAdd(load(d, grad + dim, n), load(d, out + dim, n), sum);
     }
-    scratch.delta[i] = hn::GetLane(hn::SumOfLanes(d, sum));
-    scratch.log2_sum[i] = *row_at<float>(problem.lse, first_row + i, head) * kLog2E;
+    delta[i] = hn::GetLane(hn::SumOfLanes(d, sum));
+    log2_sum[i] = *row_at<float>(problem.lse, first_row + i, head) * kLog2E;
   }
 }
 
+// `at`: the block's place in its group.
 template <typename T>
 void begin_query_block(const Problem& problem, int64_t sequence, int64_t head, Range queries,
-                       const BackwardScratch& scratch) {
+                       int64_t at, const BackwardScratch& scratch) {
   const int64_t padded = problem.padded_dim(), num = queries.end - queries.begin;
+  const int64_t panel = at * padded / kPack * kBlock;
   const int64_t first_row = problem.query_row(sequence, queries.begin);
   const int64_t col = head * problem.head_dim;
   pack_rows(row_at<T>(problem.q, first_row, col), problem.q.row_stride, num, problem.head_dim,
             padded, scratch.rows);
-  transpose(scratch.rows, kBlock, padded / kPack, scratch.q_columns);
-  pair_rows(scratch.rows, padded, scratch.q_rows);
+  transpose(scratch.rows, kBlock, padded / kPack, scratch.q_columns + panel);
+  pair_rows(scratch.rows, padded, scratch.q_rows + panel);
   pack_rows(row_at<T>(problem.grad, first_row, col), problem.grad.row_stride, num, problem.head_dim,
             padded, scratch.rows);
-  transpose(scratch.rows, kBlock, padded / kPack, scratch.grad_columns);
-  pair_rows(scratch.rows, padded, scratch.grad_rows);
-  load_statistics<T>(problem, first_row, num, head, scratch);
-  load_starts(problem, sequence, queries, scratch.starts);
-  std::fill_n(scratch.dq, padded * kBlock, 0.0f);
+  transpose(scratch.rows, kBlock, padded / kPack, scratch.grad_columns + panel);
+  pair_rows(scratch.rows, padded, scratch.grad_rows + panel);
+  load_statistics<T>(problem, first_row, num, head, scratch.log2_sum + at * kBlock,
+                     scratch.delta + at * kBlock);
+  load_starts(problem, sequence, queries, scratch.starts + at * kBlock);
+  std::fill_n(scratch.dq + at * padded * kBlock, padded * kBlock, 0.0f);
 }
 
+// Where a pair of blocks has its panels; the places of its blocks in their groups.
+struct PairPlace {
+  int64_t queries = 0, keys = 0;
+
+  uint32_t* left(uint32_t* panel) const { return panel + queries * kBlockWords; }
+  uint32_t* right(uint32_t* panel) const {
+    return panel + (queries * kGroup + keys) * kBlockWords * kBlock;
+  }
+};
+
 // Turns a strip of scores and dp into probabilities and ds, in the panels that the products read.
-HWY_INLINE void strip_gradients(int64_t first_key, int64_t keys, float log2_scale,
+HWY_INLINE void strip_gradients(PairPlace place, int64_t first_key, int64_t keys, float log2_scale,
                                 const BackwardScratch& scratch) {
   const F32 d;
   const VF32 factor = hn::Set(d, log2_scale);
+  const float* log2_sum = scratch.log2_sum + place.queries * kBlock;
+  const float* deltas = scratch.delta + place.queries * kBlock;
   for (int64_t col = 0; col < kBlock; col += 2 * kLanes) {
-    const VF32 offset[2] = {hn::Load(d, scratch.log2_sum + col),
-                            hn::Load(d, scratch.log2_sum + col + kLanes)};
-    const VF32 delta[2] = {hn::Load(d, scratch.delta + col),
-                           hn::Load(d, scratch.delta + col + kLanes)};
+    const VF32 offset[2] = {hn::Load(d, log2_sum + col), hn::Load(d, log2_sum + col + kLanes)};
+    const VF32 delta[2] = {hn::Load(d, deltas + col), hn::Load(d, deltas + col + kLanes)};
     for (int64_t key = 0; key < keys; key += kPack) {
       VF32 p[kPack][2], ds[kPack][2];
       SKEIN_UNROLL for (int row = 0; row < kPack; ++row) {
@@ -150,41 +174,86 @@ HWY_INLINE void strip_gradients(int64_t first_key, int64_t keys, float log2_scal
           ds[row][half] = inside ? hn::Mul(p[row][half], hn::Sub(dp, delta[half])) : hn::Zero(d);
         }
       }
-      store_panels(p, first_key + key, col, scratch.p, nullptr);
-      store_panels(ds, first_key + key, col, scratch.ds, scratch.ds_pairs);
+      store_left(p, first_key + key, col, place.left(scratch.p), kGroupWords);
+      store_left(ds, first_key + key, col, place.left(scratch.ds), kGroupWords);
+      store_right(ds, first_key + key, col, place.right(scratch.ds_pairs));
     }
   }
 }
 
-// One pair of blocks: adds to dk, dv and dq. `at` is the index of the key block in the piece.
-inline void attend_backward(const Problem& problem, int64_t sequence, Range queries, Range keys,
-                            int64_t at, const BackwardScratch& scratch) {
+// One pair of blocks: its probabilities and ds. `block`: of the keys, in the piece.
+inline void pair_gradients(const Problem& problem, int64_t sequence, Range queries, Range keys,
+                           int64_t block, PairPlace place, const BackwardScratch& scratch) {
   const int64_t padded = problem.padded_dim(), row_words = padded / kPack;
   const int64_t num_keys = keys.end - keys.begin, steps = words_of(problem.head_dim);
+  const int64_t panel = row_words * kBlock;
   const bool visible = all_visible(problem, sequence, queries, keys);
   const int32_t* key_starts = problem.start + sequence * problem.sequence_length + keys.begin;
-  const uint32_t* k_rows = scratch.k_rows + at * row_words * kBlock;
-  const uint32_t* v_rows = scratch.v_rows + at * row_words * kBlock;
+  const int32_t* starts = scratch.starts + place.queries * kBlock;
+  const uint32_t* k_rows = scratch.k_rows + block * panel;
+  const uint32_t* v_rows = scratch.v_rows + block * panel;
   for (int64_t key = 0; key < num_keys; key += kStripKeys) {
     const int64_t num = std::min(kStripKeys, num_keys - key);
     product<Start::kZero>(num, kBlock, steps, k_rows + key * row_words, row_words,
-                          scratch.q_columns, kBlock, scratch.scores, kBlock);
+                          scratch.q_columns + place.queries * panel, kBlock, scratch.scores,
+                          kBlock);
     product<Start::kZero>(num, kBlock, steps, v_rows + key * row_words, row_words,
-                          scratch.grad_columns, kBlock, scratch.dp, kBlock);
+                          scratch.grad_columns + place.queries * panel, kBlock, scratch.dp, kBlock);
     if (!visible) {
-      mask_scores(key_starts + key, scratch.starts, num, kBlock, keys.begin + key, queries.begin,
+      mask_scores(key_starts + key, starts, num, kBlock, keys.begin + key, queries.begin,
                   problem.causal ? Causal::kRowsAreKeys : Causal::kNone, scratch.scores);
     }
-    strip_gradients(key, num, problem.scale * kLog2E, scratch);
+    strip_gradients(place, key, num, problem.scale * kLog2E, scratch);
   }
-  fill_steps(scratch.ds_pairs, words_of(num_keys));
-  product<Start::kLoad>(num_keys, padded, kBlockWords, scratch.p, kBlockWords, scratch.grad_rows,
-                        padded, scratch.dv + at * kBlock * padded, padded);
-  product<Start::kLoad>(num_keys, padded, kBlockWords, scratch.ds, kBlockWords, scratch.q_rows,
-                        padded, scratch.dk + at * kBlock * padded, padded);
-  product<Start::kLoad>(problem.head_dim, kBlock, words_of(num_keys),
-                        scratch.k_columns + at * row_words * kBlock, kBlockWords, scratch.ds_pairs,
-                        kBlock, scratch.dq, kBlock);
+  fill_steps(place.right(scratch.ds_pairs), words_of(num_keys));
+}
+
+// A group of blocks of queries.
+struct QueryGroup {
+  Range queries[kGroup];
+  Range visible[kGroup];  // keys; none where the block has nothing to do with the piece
+};
+
+// Adds what a group of queries and one of keys give to dk, dv and dq. `first`: of its keys.
+inline void attend_backward(const Problem& problem, int64_t sequence, const QueryGroup& group,
+                            Range piece, int64_t first, const BackwardScratch& scratch) {
+  const int64_t padded = problem.padded_dim(), panel = padded / kPack * kBlock;
+  int64_t last_keys = 0;    // of the last block that has some
+  Range keys_seen[kGroup];  // by block of queries: blocks of keys
+  for (int64_t at = 0; at < kGroup && first + at * kBlock < piece.end; ++at) {
+    const Range keys = {first + at * kBlock, std::min(first + (at + 1) * kBlock, piece.end)};
+    const int64_t block = (keys.begin - piece.begin) / kBlock;
+    Range queries_seen;
+    last_keys = keys.end - keys.begin;
+    for (int64_t of_queries = 0; of_queries < kGroup; ++of_queries) {
+      if (!intersects(keys, group.visible[of_queries])) continue;
+      pair_gradients(problem, sequence, group.queries[of_queries], keys, block, {of_queries, at},
+                     scratch);
+      for (auto [seen, one] :
+           {std::pair{&queries_seen, of_queries}, {&keys_seen[of_queries], at}}) {
+        *seen = {seen->begin == seen->end ? one : seen->begin, one + 1};
+      }
+    }
+    const int64_t begin = queries_seen.begin, steps = (queries_seen.end - begin) * kBlockWords;
+    if (steps == 0) continue;
+    product<Start::kLoad>(last_keys, padded, steps, scratch.p + begin * kBlockWords, kGroupWords,
+                          scratch.grad_rows + begin * panel, padded,
+                          scratch.dv + block * kBlock * padded, padded);
+    product<Start::kLoad>(last_keys, padded, steps, scratch.ds + begin * kBlockWords, kGroupWords,
+                          scratch.q_rows + begin * panel, padded,
+                          scratch.dk + block * kBlock * padded, padded);
+  }
+  const int64_t group_keys = (first - piece.begin) / kBlock * panel;
+  for (int64_t of_queries = 0; of_queries < kGroup; ++of_queries) {
+    const Range seen = keys_seen[of_queries];
+    if (seen.begin == seen.end) continue;
+    const bool is_last = first + seen.end * kBlock >= piece.end;
+    const int64_t num_keys = (seen.end - seen.begin - 1) * kBlock + (is_last ? last_keys : kBlock);
+    product<Start::kLoad>(problem.head_dim, kBlock, words_of(num_keys),
+                          scratch.k_columns + group_keys + seen.begin * kBlockWords, kGroupWords,
+                          PairPlace{of_queries, seen.begin}.right(scratch.ds_pairs), kBlock,
+                          scratch.dq + of_queries * padded * kBlock, kBlock);
+  }
 }
 
 template <typename T>
@@ -201,6 +270,25 @@ void store_piece(const float* from, int64_t padded, Range keys, float factor, co
   }
 }
 
+// dq of a block: to its place, or where a piece has its part.
+template <typename T>
+void store_queries(const Problem& problem, int64_t sequence, int64_t head, int64_t piece,
+                   Range queries, const float* dq, const BackwardScratch& scratch,
+                   float* dq_pieces) {
+  const int64_t padded = problem.padded_dim(), head_dim = problem.head_dim;
+  const int64_t num = queries.end - queries.begin, stride = problem.dq.row_stride;
+  if (dq_pieces == nullptr) {
+    const int64_t row = problem.query_row(sequence, queries.begin);
+    store_transposed(dq, num, head_dim, padded, problem.scale, scratch.dq_rows,
+                     problem.dq.as<T>() + row * stride + head * head_dim, stride);
+  } else {
+    store_transposed(dq, num, head_dim, padded, problem.scale, scratch.dq_rows,
+                     dq_pieces + problem.dq_piece_offset(piece, sequence, head) +
+                         problem.query_row(0, queries.begin) * head_dim,
+                     head_dim);
+  }
+}
+
 template <typename T>
 void backward(const Problem& problem, int64_t sequence, int64_t kv_head, int64_t piece,
               void* memory, float* dq_pieces) {
@@ -212,28 +300,22 @@ void backward(const Problem& problem, int64_t sequence, int64_t kv_head, int64_t
   begin_piece<T>(problem, sequence, kv_head, keys, scratch);
   for (int64_t in_group = 0; in_group < problem.group_size(); ++in_group) {
     const int64_t head = kv_head * problem.group_size() + in_group;
-    for (int64_t block = 0; block < problem.num_blocks(); ++block) {
-      const Range queries = query_range(problem, block);
-      const Range visible = visible_keys(problem, sequence, queries);
-      if (!intersects(visible, keys)) continue;
-      begin_query_block<T>(problem, sequence, head, queries, scratch);
-      for (int64_t first = keys.begin; first < keys.end; first += kBlock) {
-        const Range range = {first, std::min(first + kBlock, keys.end)};
-        if (!intersects(range, visible)) continue;
-        attend_backward(problem, sequence, queries, range, (first - keys.begin) / kBlock, scratch);
+    for (int64_t block = 0; block < problem.num_blocks(); block += kGroup) {
+      QueryGroup group;
+      for (int64_t at = 0; at < std::min(kGroup, problem.num_blocks() - block); ++at) {
+        group.queries[at] = query_range(problem, block + at);
+        const Range visible = visible_keys(problem, sequence, group.queries[at]);
+        if (!intersects(visible, keys)) continue;
+        group.visible[at] = visible;
+        begin_query_block<T>(problem, sequence, head, group.queries[at], at, scratch);
       }
-      const int64_t num = queries.end - queries.begin;
-      if (dq_pieces == nullptr) {
-        store_transposed(scratch.dq, num, head_dim, padded, problem.scale, scratch.dq_rows,
-                         problem.dq.as<T>() +
-                             problem.query_row(sequence, queries.begin) * problem.dq.row_stride +
-                             head * head_dim,
-                         problem.dq.row_stride);
-      } else {
-        store_transposed(scratch.dq, num, head_dim, padded, problem.scale, scratch.dq_rows,
-                         dq_pieces + problem.dq_piece_offset(piece, sequence, head) +
-                             problem.query_row(0, queries.begin) * head_dim,
-                         head_dim);
+      for (int64_t first = keys.begin; first < keys.end; first += kGroup * kBlock) {
+        attend_backward(problem, sequence, group, keys, first, scratch);
+      }
+      for (int64_t at = 0; at < kGroup; ++at) {
+        if (group.visible[at].begin == group.visible[at].end) continue;
+        store_queries<T>(problem, sequence, head, piece, group.queries[at],
+                         scratch.dq + at * padded * kBlock, scratch, dq_pieces);
       }
     }
   }

@@ -261,17 +261,21 @@ HWY_INLINE void store_words(VF32 low, VF32 high, uint32_t* to) {
 #endif
 }
 
-// Stores kPack rows of a tile, 2 * kLanes columns at `col`, in the left panel, and in the right one
-// where it is not null.
-//   left   contracts over columns: [rows][kBlockWords]
-//   right  contracts over rows: [rows / kPack][kBlock]; the same memory as `left` with fp32 panels
-HWY_INLINE void store_panels(const VF32 (&tile)[kPack][2], int64_t row, int64_t col, uint32_t* left,
-                             [[maybe_unused]] uint32_t* right) {
+// Stores kPack rows of a tile, 2 * kLanes columns at `col`, in the left panel that contracts over
+// columns, of `stride` words a row.
+HWY_INLINE void store_left(const VF32 (&tile)[kPack][2], int64_t row, int64_t col, uint32_t* left,
+                           int64_t stride) {
   for (int64_t i = 0; i < kPack; ++i) {
-    store_words(tile[i][0], tile[i][1], left + (row + i) * kBlockWords + col / kPack);
+    store_words(tile[i][0], tile[i][1], left + (row + i) * stride + col / kPack);
   }
+}
+
+// The same in the right panel [rows / kPack][kBlock] that contracts over rows; with fp32 panels
+// that is the left one.
+HWY_INLINE void store_right([[maybe_unused]] const VF32 (&tile)[kPack][2],
+                            [[maybe_unused]] int64_t row, [[maybe_unused]] int64_t col,
+                            [[maybe_unused]] uint32_t* right) {
 #if SKEIN_ATTENTION_BF16_DOT
-  if (right == nullptr) return;
   alignas(64) static constexpr uint16_t kInterleave[32] = {
       0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
       8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
