@@ -356,10 +356,10 @@ inline int64_t backward_bytes(const Problem& problem) {
 }
 
 inline const Kernels& kernels_of(DType dtype) {
-  static constexpr Kernels kF32 = {forward_bytes, forward<float>, backward_bytes, backward<float>,
-                                   sum_dq<float>};
-  static constexpr Kernels kBF16 = {forward_bytes, forward<bfloat16>, backward_bytes,
-                                    backward<bfloat16>, sum_dq<bfloat16>};
+  static constexpr Kernels kF32 = {forward_bytes,  begin_forward,   forward<float>,
+                                   backward_bytes, backward<float>, sum_dq<float>};
+  static constexpr Kernels kBF16 = {forward_bytes,  begin_forward,      forward<bfloat16>,
+                                    backward_bytes, backward<bfloat16>, sum_dq<bfloat16>};
   return dtype == DType::kBF16 ? kBF16 : kF32;
 }
 

@@ -89,13 +89,17 @@ void run_forward(const KernelCall& call) {
   // Dynamic, because units differ in length. As many heads at a time as there are threads, so that
   // their keys stay in the caches; of those the longest units, the last queries, first.
   const int64_t at_once = std::min<int64_t>(num_threads, heads);
-#pragma omp parallel for schedule(dynamic) num_threads(num_threads)
-  for (int64_t unit = 0; unit < groups * heads; ++unit) {
-    const int64_t first = unit / (at_once * groups) * at_once;
-    const int64_t width = std::min(at_once, heads - first), in_width = unit - first * groups;
-    const int64_t head = first + in_width % width, group = groups - 1 - in_width / width;
+#pragma omp parallel num_threads(num_threads)
+  {
     auto* scratch = static_cast<std::byte*>(call.scratch) + omp_get_thread_num() * bytes;
-    state.kernels->forward(problem, head / problem.heads, head % problem.heads, group, scratch);
+    state.kernels->begin_forward(problem, scratch);
+#pragma omp for schedule(dynamic)
+    for (int64_t unit = 0; unit < groups * heads; ++unit) {
+      const int64_t first = unit / (at_once * groups) * at_once;
+      const int64_t width = std::min(at_once, heads - first), in_width = unit - first * groups;
+      const int64_t head = first + in_width % width, group = groups - 1 - in_width / width;
+      state.kernels->forward(problem, head / problem.heads, head % problem.heads, group, scratch);
+    }
   }
 }
 

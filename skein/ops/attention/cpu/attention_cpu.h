@@ -88,6 +88,8 @@ bool all_visible(const Problem& problem, int64_t sequence, Range queries, Range 
 // Block kernels. `scratch` belongs to the calling thread and is 64-byte aligned.
 struct Kernels {
   int64_t (*forward_bytes)(const Problem&);
+  // Before a thread's first unit of a run: what an earlier run left in `scratch` counts no longer.
+  void (*begin_forward)(const Problem&, void* scratch);
   void (*forward)(const Problem&, int64_t sequence, int64_t head, int64_t group, void* scratch);
   int64_t (*backward_bytes)(const Problem&);
   // `dq_pieces`: null if there is only one piece, which then writes dq itself.

@@ -47,9 +47,25 @@ struct QueryState {
   bool begun[kBlock / kStripQueries];
 };
 
+// A packed block of keys.
+struct KeyPanels {
+  uint32_t* k_columns;  // right panel [padded_dim / kPack][kBlock keys]
+  uint32_t* v_rows;     // right panel [kBlock keys / kPack][padded_dim]
+  int32_t* starts;      // [kBlock]
+};
+
+// The first blocks of a head's keys stay packed from one unit of work to the next: units that a
+// thread takes one behind the other mostly have the same.
+constexpr int64_t kKeptBlocks = 16;
+struct KeptKeys {
+  int64_t sequence = -1, kv_head = -1;
+  bool there[kKeptBlocks] = {};
+};
+
 struct ForwardScratch {
   ForwardScratch(const Problem& problem, void* base) : memory(base) {
     const int64_t padded = problem.padded_dim();
+    kept = memory.take<KeptKeys>(1);
     for (QueryState& state : states) {
       state.q_rows = memory.take<uint32_t>(padded / kPack * kBlock);
       state.out = memory.take<float>(padded * kBlock);
@@ -59,20 +75,22 @@ struct ForwardScratch {
       state.starts = memory.take<int32_t>(kBlock);
     }
     rows = memory.take<uint32_t>(padded / kPack * kBlock);
-    k_columns = memory.take<uint32_t>(padded / kPack * kBlock);
-    v_rows = memory.take<uint32_t>(padded / kPack * kBlock);
-    key_starts = memory.take<int32_t>(kBlock);
+    const int64_t blocks = (problem.sequence_length + kBlock - 1) / kBlock;
+    for (int64_t i = 0; i <= std::min(blocks - 1, kKeptBlocks); ++i) {
+      keys[i].k_columns = memory.take<uint32_t>(padded / kPack * kBlock);
+      keys[i].v_rows = memory.take<uint32_t>(padded / kPack * kBlock);
+      keys[i].starts = memory.take<int32_t>(kBlock);
+    }
     scores = memory.take<float>(kStripQueries * kBlock);
     probabilities = memory.take<uint32_t>(kStripQueries * kBlockWords);
   }
   Scratch memory;
+  KeptKeys* kept;
   QueryState states[kGroupBlocks];
-  uint32_t* rows;           // while packing
-  uint32_t* k_columns;      // right panel [padded_dim / kPack][kBlock keys]
-  uint32_t* v_rows;         // right panel [kBlock keys / kPack][padded_dim]
-  int32_t* key_starts;      // [kBlock]
-  float* scores;            // [kStripQueries, kBlock keys]
-  uint32_t* probabilities;  // left panel [kStripQueries][kBlock keys / kPack]
+  uint32_t* rows;                   // while packing
+  KeyPanels keys[kKeptBlocks + 1];  // by block; the last is of all others
+  float* scores;                    // [kStripQueries, kBlock keys]
+  uint32_t* probabilities;          // left panel [kStripQueries][kBlock keys / kPack]
 };
 
 // Moves the offset of one query to its largest score.
@@ -141,45 +159,82 @@ void begin_queries(const Problem& problem, int64_t sequence, int64_t head, int64
 }
 
 template <typename T>
-void begin_keys(const Problem& problem, int64_t sequence, int64_t kv_head, Range keys,
-                const ForwardScratch& scratch) {
+void pack_keys(const Problem& problem, int64_t sequence, int64_t kv_head, Range keys,
+               uint32_t* rows, const KeyPanels& to) {
   const int64_t padded = problem.padded_dim(), num = keys.end - keys.begin;
   const int64_t row = sequence * problem.sequence_length + keys.begin;
   const int64_t col = kv_head * problem.head_dim;
   pack_rows(row_at<T>(problem.k, row, col), problem.k.row_stride, num, problem.head_dim, padded,
-            scratch.rows);
-  transpose(scratch.rows, kBlock, padded / kPack, scratch.k_columns);
+            rows);
+  transpose(rows, kBlock, padded / kPack, to.k_columns);
   pack_pairs(row_at<T>(problem.v, row, col), problem.v.row_stride, num, problem.head_dim, padded,
-             scratch.rows, scratch.v_rows);
-  load_starts(problem, sequence, keys, scratch.key_starts);
+             rows, to.v_rows);
+  load_starts(problem, sequence, keys, to.starts);
 }
 
-inline void attend(const Problem& problem, int64_t sequence, Range keys,
+// The panels of a block of keys, packed if they are not there.
+template <typename T>
+const KeyPanels& panels_of(const Problem& problem, int64_t sequence, int64_t kv_head, int64_t block,
+                           const ForwardScratch& scratch) {
+  KeptKeys& kept = *scratch.kept;
+  if (kept.sequence != sequence || kept.kv_head != kv_head) kept = {sequence, kv_head};
+  const KeyPanels& panels = scratch.keys[std::min(block, kKeptBlocks)];
+  const bool stays = block < kKeptBlocks;
+  if (stays && kept.there[block]) return panels;
+  pack_keys<T>(problem, sequence, kv_head, key_range(problem, block), scratch.rows, panels);
+  if (stays) kept.there[block] = true;
+  return panels;
+}
+
+// The queries of a block from `first` on, of which a strip's scores with a block of keys are
+// computed: how many, and of how many columns; none where it sees none of the keys.
+struct Strip {
+  int64_t first = 0, queries = 0, columns = 0;
+};
+
+inline Strip score_strip(const Problem& problem, Range keys, const KeyPanels& panels, int64_t first,
+                         const ForwardScratch& scratch, const QueryState& state) {
+  const int64_t row_words = problem.padded_dim() / kPack;
+  const int64_t num_queries = state.queries.end - state.queries.begin;
+  Strip strip{first, std::min(kStripQueries, num_queries - first)};
+  const int64_t behind = state.queries.begin + first + strip.queries;
+  const int64_t end = problem.causal ? std::min(keys.end, behind) : keys.end;
+  if (strip.queries <= 0 || end <= keys.begin) return strip;
+  strip.columns = round_up(end - keys.begin, kColumnMultiple);
+  product<Start::kZero>(strip.queries, strip.columns, words_of(problem.head_dim),
+                        state.q_rows + first * row_words, row_words, panels.k_columns, kBlock,
+                        scratch.scores, kBlock);
+  return strip;
+}
+
+// The products of a strip's probabilities come behind those of the next one's scores: tiles read
+// what vectors have just stored only when it has reached the cache.
+inline void attend(const Problem& problem, int64_t sequence, Range keys, const KeyPanels& panels,
                    const ForwardScratch& scratch, QueryState& state) {
-  const int64_t padded = problem.padded_dim(), row_words = padded / kPack;
+  const int64_t padded = problem.padded_dim();
   const bool visible = all_visible(problem, sequence, state.queries, keys);
   const int64_t num_queries = state.queries.end - state.queries.begin;
-  for (int64_t first = 0; first < num_queries; first += kStripQueries) {
-    const int64_t num = std::min(kStripQueries, num_queries - first);
-    const int64_t position = state.queries.begin + first;
-    const int64_t end = problem.causal ? std::min(keys.end, position + num) : keys.end;
-    if (end <= keys.begin) continue;
-    const int64_t columns = round_up(end - keys.begin, kColumnMultiple);
-    product<Start::kZero>(num, columns, words_of(problem.head_dim),
-                          state.q_rows + first * row_words, row_words, scratch.k_columns, kBlock,
-                          scratch.scores, kBlock);
-    if (!visible || keys.end - keys.begin < columns) {
-      mask_scores(state.starts + first, scratch.key_starts, num, columns, position, keys.begin,
+  Strip strip = score_strip(problem, keys, panels, 0, scratch, state);
+  while (strip.first < num_queries) {
+    if (strip.columns == 0) {
+      strip = score_strip(problem, keys, panels, strip.first + kStripQueries, scratch, state);
+      continue;
+    }
+    if (!visible || keys.end - keys.begin < strip.columns) {
+      mask_scores(state.starts + strip.first, panels.starts, strip.queries, strip.columns,
+                  state.queries.begin + strip.first, keys.begin,
                   problem.causal ? Causal::kRowsAreQueries : Causal::kNone, scratch.scores);
     }
-    const auto softmax = columns == kBlock ? softmax_step<kBlock> : softmax_step<kBlock / 2>;
-    softmax(scratch, first, num, problem.scale * kLog2E, padded, state);
-    float* out = state.out + first * padded;
-    bool& begun = state.begun[first / kStripQueries];
+    const auto softmax = strip.columns == kBlock ? softmax_step<kBlock> : softmax_step<kBlock / 2>;
+    softmax(scratch, strip.first, strip.queries, problem.scale * kLog2E, padded, state);
+    const Strip next =
+        score_strip(problem, keys, panels, strip.first + kStripQueries, scratch, state);
+    bool& begun = state.begun[strip.first / kStripQueries];
     const auto add = begun ? product<Start::kLoad> : product<Start::kZero>;
-    add(num, padded, columns / kPack, scratch.probabilities, kBlockWords, scratch.v_rows, padded,
-        out, padded);
+    add(strip.queries, padded, strip.columns / kPack, scratch.probabilities, kBlockWords,
+        panels.v_rows, padded, state.out + strip.first * padded, padded);
     begun = true;
+    strip = next;
   }
 }
 
@@ -221,15 +276,20 @@ void forward(const Problem& problem, int64_t sequence, int64_t head, int64_t gro
         std::any_of(scratch.states, scratch.states + num,
                     [&](const QueryState& state) { return intersects(range, state.keys); });
     if (!seen) continue;
-    begin_keys<T>(problem, sequence, head / problem.group_size(), range, scratch);
+    const KeyPanels& panels =
+        panels_of<T>(problem, sequence, head / problem.group_size(), block, scratch);
     for (int64_t i = 0; i < num; ++i) {
       QueryState& state = scratch.states[i];
-      if (intersects(range, state.keys)) attend(problem, sequence, range, scratch, state);
+      if (intersects(range, state.keys)) attend(problem, sequence, range, panels, scratch, state);
     }
   }
   for (int64_t i = 0; i < num; ++i) {
     finish_queries<T>(problem, sequence, head, scratch.states[i]);
   }
+}
+
+inline void begin_forward(const Problem& problem, void* memory) {
+  *ForwardScratch(problem, memory).kept = {};
 }
 
 inline int64_t forward_bytes(const Problem& problem) {
