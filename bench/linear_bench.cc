@@ -1,5 +1,6 @@
 // The rate of linear and its derivatives at the shapes of training, and its share of the rate that
-// oneDNN reaches on a large square product, measured right before and after each one.
+// oneDNN reaches on a large square product, measured right before and after each one. Operands lie
+// in huge pages, as in training.
 // SKEIN_CPU limits the kind of kernels, as it does for skein.
 #include <benchmark/benchmark.h>
 
@@ -7,11 +8,11 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "skein/ops/matmul/matmul_ceiling.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
+#include "skein/runtime/cpu/cpu_device.h"
 
 namespace skein {
 namespace {
@@ -27,27 +28,39 @@ constexpr Projection kProjections[] = {{"512/qkv", 1536, 512},     {"512/o", 512
                                        {"768/down", 768, 2048},    {"768/head", 32000, 768}};
 constexpr double kCeilingSeconds = 0.1;
 
-struct Buffer {
-  Buffer(DType dtype, int64_t rows, int64_t cols)
-      : halves(rows * cols * size_of(dtype) / 2 + 32), view{nullptr, dtype, {rows, cols}, cols} {
-    for (size_t i = 0; i < halves.size(); ++i) halves[i] = 0x3c00 + (i * 37) % 97;
-    view.data = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(halves.data()) + 63) & ~63ull);
+class Buffer {
+ public:
+  Buffer(CpuDevice& device, DType dtype, int64_t rows, int64_t cols)
+      : device_(device), bytes_(rows * cols * size_of(dtype)) {
+    view = {device.allocate(bytes_, "an operand"), dtype, {rows, cols}, cols};
+    for (int64_t i = 0; i < bytes_ / 2; ++i) {
+      view.as<uint16_t>()[i] = static_cast<uint16_t>(0x3c00 + i * 37 % 97);
+    }
   }
-  std::vector<uint16_t> halves;
+  ~Buffer() { device_.release(view.data, bytes_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
   View view;
+
+ private:
+  CpuDevice& device_;
+  int64_t bytes_;
 };
 
 void run(benchmark::State& state, const std::string& op, DType dtype, Projection projection,
          int64_t tokens) {
   const auto& [name, out, in] = projection;
   const bool dw = op == "linear_dw";
-  Buffer x(dtype, tokens, in), y(dtype, tokens, out), w(dw ? DType::kF32 : dtype, out, in);
+  CpuDevice device(0, cpu_kernels());
+  Buffer x(device, dtype, tokens, in), y(device, dtype, tokens, out);
+  Buffer w(device, dw ? DType::kF32 : dtype, out, in);
   KernelCall call{.attrs = {{"parts", int64_t{1}}, {"bias", false}, {"f32_output", false}}};
   if (op == "linear") call.inputs = {x.view, w.view}, call.outputs = {y.view};
   if (op == "linear_dx") call.inputs = {y.view, w.view}, call.outputs = {x.view};
   if (dw) call.inputs = {y.view, x.view, w.view}, call.outputs = {w.view};
-  const Kernel kernel = cpu_kernels().at(op);
-  Buffer scratch(DType::kBF16, 1, kernel.scratch_bytes(call) / 2 + 1);
+  const Kernel& kernel = device.kernels().at(op);
+  Buffer scratch(device, DType::kBF16, 1, kernel.scratch_bytes(call) / 2 + 1);
   call.scratch = scratch.view.data;
 
   // Of a shared machine the best times tell most.
