@@ -163,6 +163,7 @@ namespace skein {
 MatmulKernel avx512_block_kernel() {
   MatmulKernel kernel = kBF16Kernel;
   kernel.block_steps = kBlockSteps;
+  kernel.a_panel_rows = kBlockPanelRows;
   kernel.pack_b = pack_b_blocks;
   kernel.pack_a = pack_a_blocks;
   return kernel;

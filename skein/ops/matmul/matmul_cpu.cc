@@ -133,10 +133,7 @@ class Product {
   }
 
   void multiply(int64_t first_row, int64_t rows, int64_t first_col, int64_t cols) const {
-    // Even shares of whole tiles; a packed A is taken panel by panel.
-    const int64_t row_tasks = ceil_div(rows, kTaskRows);
-    const int64_t task_rows =
-        blocking_.pack_a ? kTaskRows : round_up(ceil_div(rows, row_tasks), kernel_.tile_rows);
+    const int64_t task_rows = rows_of_a_task(rows), row_tasks = ceil_div(rows, task_rows);
     const int64_t col_tasks = ceil_div(cols, kTaskCols);
     const int64_t task_cols = round_up(ceil_div(cols, col_tasks), kernel_.panel_cols);
     const int64_t stripe = tasks_of_a_stripe(row_tasks, task_rows, cols);
@@ -152,6 +149,24 @@ class Product {
         run_task(first_row, row, num_rows, first_col, col, num_cols);
       }
     });
+  }
+
+  // Even shares of whole tiles; a packed A is taken by whole panels. Where A's rows go by
+  // themselves, a task may have fewer, if a thread then has fewer in all.
+  int64_t rows_of_a_task(int64_t rows) const {
+    const bool by_panels = blocking_.pack_a && kernel_.a_panel_rows > kernel_.tile_rows;
+    if (by_panels) return kTaskRows;
+    const int64_t even = round_up(ceil_div(rows, ceil_div(rows, kTaskRows)),
+                                  static_cast<int64_t>(kernel_.tile_rows));
+    if (!kernel_.keeps_a) return even;
+    const auto of_a_thread = [&](int64_t task) {
+      return ceil_div(ceil_div(rows, task), team_.size) * task;
+    };
+    int64_t best = even;
+    for (int64_t fewer = even - kernel_.tile_rows; fewer > 0; fewer -= kernel_.tile_rows) {
+      if (of_a_thread(fewer) * 20 < of_a_thread(best) * 19) best = fewer;
+    }
+    return best;
   }
 
   // A stripe of row tasks goes through all columns before the next one: its rows of A stay in L2,
@@ -185,9 +200,9 @@ class Product {
     return {static_cast<const char*>(at.data), row_bytes * kernel_.tile_rows, row_bytes, 4};
   }
 
-  // The sums of the task at this place, where pieces keep them.
-  float* unfinished(int64_t row, int64_t col) const {
-    return unfinished_ + row * round_up(matmul_.cols, kTaskCols) + col * kTaskRows;
+  // The sums of the task of so many rows at this place, where pieces keep them.
+  float* unfinished(int64_t row, int64_t rows, int64_t col) const {
+    return unfinished_ + row * round_up(matmul_.cols, kTaskCols) + col * rows;
   }
 
   // The sums of some rows of a task, one panel of columns after the other.
@@ -200,7 +215,7 @@ class Product {
                 int num_cols) const {
     alignas(64) float own_sums[kTaskRows * kTaskCols];
     const bool kept = blocking_.cut == Cut::kKeepSums;
-    const int64_t width = kernel_.panel_cols;
+    const int64_t width = kernel_.panel_cols, whole_rows = round_up(num_rows, kernel_.tile_rows);
     const int at_once = kernel_.keeps_a ? kernel_.tile_rows : num_rows;
     const int64_t pass_steps = kernel_.keeps_a ? kPassSteps : blocking_.steps;
     for (int64_t done = 0; done < blocking_.steps; done += pass_steps) {
@@ -209,7 +224,8 @@ class Product {
         const int rows = std::min(at_once, num_rows - begin);
         Sums sums = {own_sums, round_up(rows, kernel_.tile_rows) * width};
         if (kept) {
-          sums = {unfinished(first_row + row, first_col + col) + begin * width, kTaskRows * width};
+          sums = {unfinished(first_row + row, whole_rows, first_col + col) + begin * width,
+                  whole_rows * width};
         } else if (pass_steps < blocking_.steps) {
           sums.data += begin * kTaskCols;
         }

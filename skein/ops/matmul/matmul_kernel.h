@@ -51,7 +51,7 @@ struct MatmulTiles {
 struct MatmulKernel {
   int tile_rows = 0;   // divides kMatmulPanelRows
   int panel_cols = 0;  // divides 256
-  // tile_rows, so that a tile reads whole cache lines; or kMatmulPanelRows.
+  // tile_rows, so that a tile's rows lie one behind the other; or kMatmulPanelRows.
   int a_panel_rows = kMatmulPanelRows;
   int elements_a_step = 1;  // 2: pairs of bf16
   int block_steps = 1;  // elements divide kMatmulDepthGroup; the last block's missing ones are zero

@@ -193,6 +193,7 @@ void pack_a(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* pane
 // Steps in blocks of 16 (MatmulKernel::block_steps): of pairs, with zeros where the last block has
 // none.
 constexpr int kBlockSteps = 16;
+constexpr int kBlockPanelRows = 32;  // of A: all steps of a tile's rows lie one behind the other
 
 void pack_b_blocks(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
                    int64_t panel_words) {
@@ -231,25 +232,25 @@ inline void load_outer_block(const MatmulOperand& a, int64_t lane, __mmask16 lan
 
 void pack_a_blocks(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* panels,
                    int64_t panel_words) {
-  for (int64_t panel = 0; panel < lanes; panel += kMatmulPanelRows, panels += panel_words) {
-    uint32_t* to = panels;
-    for (int64_t k = 0; k < depth; k += 2 * kBlockSteps) {
-      for (int64_t lane = panel; lane < panel + kMatmulPanelRows; lane += 16, to += 16 * 16) {
-        __m512i words[16];
-        const __mmask16 mask = mask16(lanes - lane);
-        if (a.depth_is_row) {
-          load_outer_block(a, lane, mask, k, depth, words);
-        } else {
-          const uint16_t* data = static_cast<const uint16_t*>(a.data) + k;
+  const int64_t all_lanes = (lanes + kBlockPanelRows - 1) / kBlockPanelRows * kBlockPanelRows;
+  for (int64_t k = 0; k < depth; k += 2 * kBlockSteps) {
+    for (int64_t lane = 0; lane < all_lanes; lane += 16) {
+      __m512i words[16];
+      const __mmask16 mask = mask16(lanes - lane);
+      if (a.depth_is_row) {
+        load_outer_block(a, lane, mask, k, depth, words);
+      } else {
+        const uint16_t* data = static_cast<const uint16_t*>(a.data) + k;
 #pragma GCC unroll 16
-          for (int i = 0; i < 16; ++i) {
-            const __mmask32 there = (mask >> i & 1) != 0 ? mask32(depth - k) : 0;
-            words[i] = _mm512_maskz_loadu_epi16(there, data + (lane + i) * a.row_stride);
-          }
+        for (int i = 0; i < 16; ++i) {
+          const __mmask32 there = (mask >> i & 1) != 0 ? mask32(depth - k) : 0;
+          words[i] = _mm512_maskz_loadu_epi16(there, data + (lane + i) * a.row_stride);
         }
-#pragma GCC unroll 16
-        for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + i * 16, words[i]);
       }
+      uint32_t* to = panels + lane / kBlockPanelRows * panel_words + k / 2 * kBlockPanelRows +
+                     lane % kBlockPanelRows * kBlockSteps;
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + i * kBlockSteps, words[i]);
     }
   }
 }
