@@ -106,7 +106,8 @@ class Communicator {
   virtual void wait(Ticket ticket) = 0;
   void run(const Collective& collective) { wait(start(collective)); }
   // Sees that the all-reduces that started before this ticket go on to their second half beside
-  // what the caller does next: where the host moves data, it waits for their terms and adds them.
+  // what the caller does next. Where the host moves data, it waits for their terms, so until all
+  // ranks have started them, and adds them.
   virtual void advance_before(Ticket) {}
 
   // The group of these members (ranks of this group, ascending, this one included). Every member

@@ -171,6 +171,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   update.clip_norm = config.optimizer.clip_norm;
   update.seed = static_cast<uint64_t>(config.run.seed);
   update.zero = layout.zero;
+  update.bucket_bytes = bucket_bytes(num_parameters(model));
   update.num_corpora = std::max<int64_t>(1, std::ssize(config.data.source));
   update.stage = layout.stage();
   if (!config.optimizer.decay_norms) {

@@ -1,6 +1,5 @@
 #include "skein/optim/gradient_buckets.h"
 
-#include <algorithm>
 #include <map>
 
 #include "skein/ops/fill_zero/fill_zero.h"
@@ -71,15 +70,13 @@ std::vector<TrainedParameter> trained_parameters(const Graph& graph) {
   return result;
 }
 
-std::vector<Bucket> make_buckets(const Graph& graph, std::vector<TrainedParameter>& parameters) {
-  int64_t total = 0;
-  for (const TrainedParameter& one : parameters) total += whole_gradient_bytes(graph, one);
-  const int64_t most = std::clamp(total / kBucketsAStep, kLeastBucketBytes, kBucketBytes);
+std::vector<Bucket> make_buckets(const Graph& graph, std::vector<TrainedParameter>& parameters,
+                                 int64_t most_bytes) {
   std::vector<Bucket> all;
   int64_t bytes = 0;
   for (TrainedParameter& one : parameters) {
     const int64_t of_one = whole_gradient_bytes(graph, one);
-    if (all.empty() || bytes + of_one > most) {
+    if (all.empty() || bytes + of_one > most_bytes) {
       all.emplace_back();
       bytes = 0;
     }

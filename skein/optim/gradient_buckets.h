@@ -20,8 +20,9 @@ using Bucket = std::vector<TrainedParameter*>;
 // Those that have a gradient, in the order of the graph.
 std::vector<TrainedParameter> trained_parameters(const Graph& graph);
 
-// Consecutive parameters, each in one bucket.
-std::vector<Bucket> make_buckets(const Graph& graph, std::vector<TrainedParameter>& parameters);
+// Consecutive parameters, each in one bucket, of at most so many bytes unless it is one parameter.
+std::vector<Bucket> make_buckets(const Graph& graph, std::vector<TrainedParameter>& parameters,
+                                 int64_t most_bytes);
 
 // Sums the bucket's gradients over the axis dp, to ranges where `scatter`: then the memory of the
 // full sums is zero again, ready for the next step. After that over context and tensor axes.

@@ -31,7 +31,7 @@ class UpdateBuilder {
     learning_rate_ = scalar("learning_rate", DType::kF32);
     step_ = scalar("step", DType::kI32);
 
-    for (const Bucket& bucket : make_buckets(graph_, trained)) {
+    for (const Bucket& bucket : make_buckets(graph_, trained, options_.bucket_bytes)) {
       sum_over_ranks(graph_, bucket, splits_state_);
     }
     GlobalSums::Squares grad_squares;
@@ -47,7 +47,7 @@ class UpdateBuilder {
     sums_.finish_reports();
     GlobalSums::Squares param_squares;
     std::vector<ValueId> updated;
-    for (const Bucket& bucket : make_buckets(graph_, trained)) {
+    for (const Bucket& bucket : make_buckets(graph_, trained, options_.bucket_bytes)) {
       update(bucket, clip.scale, updated, param_squares);
     }
     sums_.add_squares(param_squares, updated, "param");

@@ -16,11 +16,12 @@
 //             1  gradients reduce-scattered to ranges (Flat), optimizer state of that range alone,
 //                the updated ranges of the weights all-gathered
 //             2, 3  as 1; passes/zero.h has changed the graph before
-//           in buckets of some kBucketsAStep-th of the fp32 gradients, within kLeastBucketBytes and
-//           kBucketBytes, or of one parameter that is larger: the scratch of a sum is bounded by
-//           the largest
+//           in buckets of bucket_bytes of fp32 gradient, or of one parameter that is larger: the
+//           scratch of a sum is bounded by the largest
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -40,10 +41,13 @@ enum class Precision {
 Precision parse_precision(std::string_view mode);  // throws Error{kUsage}
 DType compute_dtype(Precision precision);
 
-// With fewer buckets too much of a small model's gradients is complete only when backward ends.
-inline constexpr int64_t kBucketsAStep = 16;
-inline constexpr int64_t kLeastBucketBytes = int64_t{1} << 20;
-inline constexpr int64_t kBucketBytes = int64_t{32} << 20;
+// Of gradients that travel together, in a model of so many parameters: with fewer buckets too much
+// of a small model's gradients is complete only when backward ends.
+inline constexpr int64_t kMostBucketBytes = int64_t{32} << 20;
+constexpr int64_t bucket_bytes(int64_t num_parameters) {
+  constexpr int64_t kBucketsAStep = 16, kLeast = int64_t{1} << 20;
+  return std::clamp(4 * num_parameters / kBucketsAStep, kLeast, kMostBucketBytes);
+}
 
 // What ranks tell each other in a step, added up over all of them.
 enum RankReport {
@@ -65,6 +69,7 @@ struct UpdateOptions {
   double weight_decay = 0.1;
   double clip_norm = 1.0;  // 0: no clipping
   uint64_t seed = 1;
+  int64_t bucket_bytes = kMostBucketBytes;  // of gradients that travel together, at most
   std::function<bool(std::string_view)> decays = [](std::string_view) { return true; };
   int64_t zero = 1;
   int64_t num_corpora = 1;

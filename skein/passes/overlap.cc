@@ -17,9 +17,11 @@ constexpr int64_t kFirstChannel = int64_t{1} << 33;  // above the channels of pi
 
 // A sum of a bucket's gradients over an axis.
 struct Sum {
-  size_t index = 0;              // of its node, in the update
-  size_t after = 0;              // the last node before the update that it waits for
-  std::set<size_t> behind = {};  // sums over other axes whose results it adds, by index
+  size_t index = 0;  // of its node, in the update
+  size_t after = 0;  // the last node before the update that it waits for
+  // Sums over other axes whose results it adds, by index. If their last wait comes before `after`,
+  // it stays in the update.
+  std::set<size_t> behind = {};
 };
 
 class Overlapper {

@@ -284,6 +284,18 @@ TEST(Overlap, SumsOverTwoAxesFollowEachOther) {
             "s1.dp.F.cp.R s2.dp.F.cp.R s3.dp.F s3.dp.F.cp.R s4.dp.F s4.dp.F.cp.R");
 }
 
+TEST(Overlap, SumsOverThreeAxesFollowEachOther) {
+  Graph graph =
+      sums_in_update(3, Mesh::standard(1, 2, 2, 2), {"dp", "cp", "tp"}, Placement::flat());
+  overlap(graph, true);
+  verify(graph, "overlap");
+  EXPECT_EQ(order_of(graph),
+            "add0 s0.dp.F.started add1 s1.dp.F.started* "
+            "add2 s0.dp.F s0.dp.F.cp.R.started s2.dp.F.started* | "
+            "s0.dp.F.cp.R s0.dp.F.cp.R.tp.R s1.dp.F s1.dp.F.cp.R s1.dp.F.cp.R.tp.R "
+            "s2.dp.F s2.dp.F.cp.R s2.dp.F.cp.R.tp.R");
+}
+
 // What a phase runs, in order: gathers and sums ("+" starts, "-" waits) and ops with arithmetic.
 std::vector<std::string> work(const Graph& graph, Phase phase) {
   std::vector<std::string> found;

@@ -26,7 +26,8 @@ StagePlan plan_chunk(const PlanRequest& request, int64_t stages, int64_t layers,
   small.ranks = stages * per_stage;
   const ParallelLayout layout =
       parallel_layout(small.config, small.model, small.ranks, stage * per_stage);
-  const StepSpec spec = step_spec(small.config, small.model, layout);
+  StepSpec spec = step_spec(small.config, small.model, layout);
+  spec.update.bucket_bytes = bucket_bytes(num_parameters(request.model));
   const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
   StagePlan plan = plan_stage(spec, training_graphs(spec), request.kernels, pricing);
   const int64_t slots =

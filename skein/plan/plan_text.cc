@@ -102,10 +102,18 @@ OrderedJson run_to_json(const RunTotals& run) {
   return json;
 }
 
-double exchange_seconds(const StagePlan& stage) {
-  double seconds = 0;
-  for (const auto& [key, of_key] : stage.collective_seconds) seconds += of_key;
-  return seconds;
+// Of pipelines the steps' difference alone: their ranks wait for each other's work as well.
+std::string exchange_text(const Plan& plan) {
+  const StepPrediction& step = plan.step;
+  std::string text = fmt::format("  {} of it, {:.0f} %, for exchange that is beside no computation",
+                                 format_short_duration(step.exposed_seconds),
+                                 100 * step.exposed_seconds / step.step_seconds);
+  if (plan.stages.size() == 1) {
+    double seconds = 0;
+    for (const auto& [key, of_key] : plan.stages.front().collective_seconds) seconds += of_key;
+    text += fmt::format(" (of {} in all)", format_short_duration(seconds));
+  }
+  return text + "\n";
 }
 
 std::string speed_text(const Plan& plan) {
@@ -119,13 +127,7 @@ std::string speed_text(const Plan& plan) {
       format_short_duration(plan.step.step_seconds), format_count(plan.tokens_per_second),
       plan.hardware.name, 100 * plan.matmul_ceiling_share, all_ranks(plan.matmul.flops_per_s),
       100 * plan.peak_utilization, all_ranks(plan.matmul.peak_flops_per_s));
-  if (plan.ranks() > 1) {
-    text += fmt::format(
-        "  ranks exchange for {} a step, {} of it beside no computation: {:.0f} % of the step\n",
-        format_short_duration(exchange_seconds(plan.busiest())),
-        format_short_duration(plan.step.exposed_seconds),
-        100 * plan.step.exposed_seconds / plan.step.step_seconds);
-  }
+  if (plan.ranks() > 1) text += exchange_text(plan);
   if (const std::string told = unequal_shares(plan.layout); !told.empty()) {
     text += fmt::format("  {}\n", told);
   }

@@ -34,7 +34,9 @@ int64_t process_bytes(const Config& config, const StepSpec& spec, int threads, b
   bytes += feeds * lanes * kTokenBytesPerByte * CorpusBlocks::segment_bytes(spec.sequence_length);
   if (is_object_url(config.checkpoint.dir)) bytes += kStore;
   const Mesh& mesh = spec.layout.mesh;
-  const int64_t packing = 6 * std::min<int64_t>(kBucketBytes, 4 * num_parameters(spec.model));
+  // Sums under way over an axis, two of each chunk, and as much again of results.
+  const int64_t under_way = std::max<int64_t>(3, 2 * spec.layout.virtual_stages);
+  const int64_t packing = 2 * under_way * bucket_bytes(num_parameters(spec.model));
   for (const MeshAxis& axis : mesh.axes()) {
     bytes += (axis.size - 1) * 128 * kKilobyte;
     if (axis.size > 1 && axis.name != "pp" && !has_gpu) bytes += packing;

@@ -1,9 +1,12 @@
 // Attention on every kind of CPU kernels that this machine runs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "hwy/highway.h"
 #include "hwy/targets.h"
 #include "skein/ops/attention/cpu/attention_cpu.h"
+#include "skein/ops/ops.h"
 #include "skein/ops/simd/cpu_kind.h"
 #include "tests/ops/attention_reference.h"
 
@@ -65,6 +68,43 @@ TEST(Attention, EachKindOfProductMatchesTheDefinition) {
     }
     limit_cpu_kind("auto");
   }
+}
+
+// A second run on the same memory, with other keys: nothing that was packed before is read.
+TEST(Attention, ARunPacksItsOwnKeys) {
+  constexpr int64_t kTokens = 600, kDim = 32;
+  const auto numbers = [](int64_t factor) {
+    std::vector<float> values(kTokens * kDim);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(static_cast<int64_t>(i) * factor % 61 - 30) / 30;
+    }
+    return values;
+  };
+  std::vector<float> q = numbers(7), k = numbers(11), v = numbers(13);
+  std::vector<int32_t> start(kTokens, 0);
+  const Kernel kernel = cpu_kernels().at("attention");
+  const auto view = [](auto& data, DType dtype, const Shape& shape) {
+    return View::contiguous(data.data(), dtype, shape);
+  };
+  std::vector<float> o(kTokens * kDim), lse(kTokens);
+  KernelCall call;
+  call.attrs = {{"heads", int64_t{1}}, {"kv_heads", int64_t{1}}, {"causal", true},
+                {"head_dim", kDim},    {"scale", 0.5},           {"sequence_length", kTokens}};
+  const Shape matrix{kTokens, kDim}, vector{kTokens};
+  call.inputs = {view(q, DType::kF32, matrix), view(k, DType::kF32, matrix),
+                 view(v, DType::kF32, matrix), view(start, DType::kI32, vector)};
+  call.outputs = {view(o, DType::kF32, matrix), view(lse, DType::kF32, Shape{kTokens, 1})};
+  const auto run_on = [&](std::vector<char>& scratch) {
+    call.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+    kernel.run(call);
+    return o;
+  };
+  std::vector<char> scratch(kernel.scratch_bytes(call) + 64), fresh(scratch.size());
+  const std::vector<float> before = run_on(scratch);
+  std::ranges::copy(numbers(17), k.begin());
+  const std::vector<float> after = run_on(scratch);
+  EXPECT_NE(after, before);
+  EXPECT_EQ(after, run_on(fresh));
 }
 
 TEST(Attention, ProductsOfBF16AreForBF16) {

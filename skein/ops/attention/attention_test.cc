@@ -146,6 +146,21 @@ TEST(Attention, LongSequences) {
   }
 }
 
+// On CPUs packed keys stay from one unit of work to the next, of up to 1,024 positions: several
+// heads and sequences of several units each, and more positions than stay.
+TEST(Attention, ManyHeadsOfManyBlocks) {
+  const int64_t length = op_test::test_device().is_slow ? 300 : 1100;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    check_both({.sequences = 2,
+                .sequence_length = length,
+                .heads = 4,
+                .kv_heads = 2,
+                .head_dim = 4,
+                .dtype = dtype,
+                .boundaries = {length / 4, length - 90}});
+  }
+}
+
 // Scores of hundreds: the running maximum must be subtracted before exp. Rounding a score of s
 // changes its probability by s * 2^-24.
 TEST(Attention, LargeScores) {

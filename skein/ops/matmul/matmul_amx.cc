@@ -24,7 +24,6 @@ std::optional<MatmulKernel> amx_matmul_kernel([[maybe_unused]] DType dtype) {
   if (dtype == DType::kBF16 && cpu_uses_amx()) {
     static_assert(kMatmulDepthGroup == 2 * tiles::kSteps);
     MatmulKernel kernel = avx512_block_kernel();
-    kernel.tile_rows = tiles::kTileRows;
     kernel.keeps_a = true;
     kernel.streams = true;
     kernel.accumulate = tiles::accumulate<tiles::AmxUnit>;

@@ -1,5 +1,6 @@
 // The AVX-512 path: vdpbf16ps for bf16, fused multiply-add for f32; 6 x 64 sums in registers.
 #include "skein/ops/matmul/matmul_kernel.h"
+#include "skein/ops/matmul/matmul_tiles-inl.h"
 #include "skein/ops/simd/cpu_kind.h"
 
 #if defined(__x86_64__)
@@ -163,7 +164,7 @@ namespace skein {
 MatmulKernel avx512_block_kernel() {
   MatmulKernel kernel = kBF16Kernel;
   kernel.block_steps = kBlockSteps;
-  kernel.a_panel_rows = kBlockPanelRows;
+  kernel.tile_rows = kernel.a_panel_rows = kBlockPanelRows;
   kernel.pack_b = pack_b_blocks;
   kernel.pack_a = pack_a_blocks;
   return kernel;

@@ -151,8 +151,8 @@ class Product {
     });
   }
 
-  // Even shares of whole tiles; a packed A is taken by whole panels. Where A's rows go by
-  // themselves, a task may have fewer, if a thread then has fewer in all.
+  // Even shares of whole tiles; a packed A whose panels are larger is taken panel by panel. Where
+  // A's rows go by themselves, a task may have fewer, if a thread then has fewer in all.
   int64_t rows_of_a_task(int64_t rows) const {
     const bool by_panels = blocking_.pack_a && kernel_.a_panel_rows > kernel_.tile_rows;
     if (by_panels) return kTaskRows;

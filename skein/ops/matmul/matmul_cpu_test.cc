@@ -295,13 +295,12 @@ TEST(MatmulCpu, RowsThatGoByThemselvesAreTheSame) {
 TEST(MatmulCpu, EmulatedTilesMeetDoublePrecision) {
   if (!avx512_matmul_kernel(DType::kBF16)) GTEST_SKIP() << "no AVX512-BF16 on this machine";
   MatmulKernel kernel = avx512_block_kernel();
-  kernel.tile_rows = tiles::kTileRows;
   kernel.keeps_a = true;
   kernel.accumulate = tiles::accumulate<test::EmulatedTiles>;
   for (const Form form : kForms) {
     const DType out = form == Form::kWeightGradient ? DType::kF32 : DType::kBF16;
     for (const auto& [rows, cols, depth] :
-         {std::array<int64_t, 3>{97, 70, 37}, {33, 130, 2080}, {5, 64, 64}}) {
+         {std::array<int64_t, 3>{97, 70, 37}, {33, 130, 2080}, {5, 64, 64}, {170, 70, 2080}}) {
       expect_right(
           Problem(form, DType::kBF16, out, rows, cols, depth, 5, out == DType::kF32, false), kernel,
           fmt::format("form {} {}x{}x{}", static_cast<int>(form), rows, cols, depth));

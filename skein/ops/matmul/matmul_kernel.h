@@ -79,7 +79,8 @@ struct MatmulKernel {
 std::optional<MatmulKernel> avx512_matmul_kernel(DType dtype);
 // Tiles of bf16 products (x86 AMX): bf16 only; nothing if the CPU or the system lacks them.
 std::optional<MatmulKernel> amx_matmul_kernel(DType dtype);
-// The packing and storing of AVX-512 in bf16, for steps in blocks of 16 and 64 columns a panel.
+// The packing and storing of AVX-512 in bf16 for tiles: steps in blocks of 16, panels of 32 rows,
+// and of 64 columns.
 MatmulKernel avx512_block_kernel();
 // For any CPU, at the width of its vectors. bf16 is widened while packing.
 MatmulKernel portable_matmul_kernel(DType dtype);

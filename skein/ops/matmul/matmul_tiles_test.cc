@@ -27,7 +27,7 @@ std::vector<uint32_t> pairs(int64_t count, uint32_t seed) {
 struct Operands {
   explicit Operands(int64_t steps)
       : steps(steps),
-        a(pairs(kMatmulPanelRows * steps, 1)),
+        a(pairs(tiles::kTileRows * steps, 1)),
         b(pairs(steps * tiles::kPanelCols, 2)) {}
 
   // A in place: `row_bytes` of steps a row.
@@ -37,9 +37,9 @@ struct Operands {
   // A as it is packed, in blocks of 16 steps.
   std::vector<uint32_t> packed() const {
     std::vector<uint32_t> words(a.size());
-    for (int64_t row = 0; row < kMatmulPanelRows; ++row) {
+    for (int64_t row = 0; row < tiles::kTileRows; ++row) {
       for (int64_t step = 0; step < steps; ++step) {
-        const int64_t block = step / 16 * kMatmulPanelRows * 16;
+        const int64_t block = step / 16 * tiles::kTileRows * 16;
         words[block + row * 16 + step % 16] = a[row * steps + step];
       }
     }
@@ -97,7 +97,7 @@ TEST(MatmulTiles, NeitherPackingNorCutsNorMissingRowsChangeABit) {
   const Operands operands(208);
   const std::vector<uint32_t> packed = operands.packed();
   const MatmulTiles blocks{reinterpret_cast<const char*>(packed.data()), 0, 64,
-                           kMatmulPanelRows * 4};
+                           tiles::kTileRows * 4};
   const auto whole = sums_of(kEmulated, operands, operands.in_place(), 32, 0);
   for (const int rows : {1, 15, 16, 17, 31, 32}) {
     const std::vector<float> first(whole.begin(), whole.begin() + rows * tiles::kPanelCols);

@@ -193,7 +193,8 @@ void pack_a(const MatmulOperand& a, int64_t depth, int64_t lanes, uint32_t* pane
 // Steps in blocks of 16 (MatmulKernel::block_steps): of pairs, with zeros where the last block has
 // none.
 constexpr int kBlockSteps = 16;
-constexpr int kBlockPanelRows = 32;  // of A: all steps of a tile's rows lie one behind the other
+// Of A: all steps of a tile's rows lie one behind the other.
+constexpr int kBlockPanelRows = tiles::kTileRows;
 
 void pack_b_blocks(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t* panels,
                    int64_t panel_words) {

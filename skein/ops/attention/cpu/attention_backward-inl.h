@@ -218,7 +218,7 @@ struct QueryGroup {
 inline void attend_backward(const Problem& problem, int64_t sequence, const QueryGroup& group,
                             Range piece, int64_t first, const BackwardScratch& scratch) {
   const int64_t padded = problem.padded_dim(), panel = padded / kPack * kBlock;
-  int64_t last_keys = 0;    // of the last block that has some
+  int64_t last_keys = 0;    // of the last block of keys that there is
   Range keys_seen[kGroup];  // by block of queries: blocks of keys
   for (int64_t at = 0; at < kGroup && first + at * kBlock < piece.end; ++at) {
     const Range keys = {first + at * kBlock, std::min(first + (at + 1) * kBlock, piece.end)};
