@@ -96,7 +96,7 @@ TEST(Resume, FindsACheckpointThatWasBeingReplaced) {
   const std::string run = job().run("replaced").string();
   const Json listed = Json::parse(run_skein({"checkpoint", "list", run, "--json"}).out);
   EXPECT_EQ(listed.at("checkpoints").size(), 2u) << listed;
-  EXPECT_EQ(run_skein({"checkpoint", "verify", run}).exit_code, 0);
+  expect_checkpoints_good(run);
   const std::string tokens = (job().folder / "tokens.json").string();
   std::ofstream(tokens) << "[[1, 2, 3]]";
   EXPECT_EQ(run_skein({"score", "--model", run, "--tokens", tokens}).exit_code, 0);
@@ -166,7 +166,7 @@ TEST(Resume, ABrokenStepDoesNotCostTheCheckpointBeforeIt) {
     EXPECT_NE(outcome.err.find(fmt::format("The newest checkpoint is of step {}", committed)),
               std::string::npos)
         << outcome.err;
-    EXPECT_EQ(run_skein({"checkpoint", "verify", job().run(name).string()}).exit_code, 0);
+    expect_checkpoints_good(job().run(name));
     for (const auto& entry : fs::directory_iterator(job().run(name) / "checkpoints")) {
       EXPECT_NE(entry.path().extension(), ".partial");
       EXPECT_NE(entry.path().extension(), ".failed");

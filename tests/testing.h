@@ -154,6 +154,19 @@ inline void expect_refused(const Outcome& outcome, int exit_code, const Words& w
   }
 }
 
+// `skein checkpoint verify` finds nothing wrong with those of a run.
+inline void expect_checkpoints_good(const fs::path& run) {
+  const Outcome outcome = run_skein({"checkpoint", "verify", run.string()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+}
+
+// The same of a run that may have none yet.
+inline void expect_only_good_checkpoints(const fs::path& run) {
+  const Outcome outcome = run_skein({"checkpoint", "verify", run.string()});
+  const bool none_yet = outcome.err.find("holds no checkpoint") != std::string::npos;
+  EXPECT_TRUE(outcome.exit_code == 0 || none_yet) << outcome.out << outcome.err;
+}
+
 // The objects of a JSON-lines file; a last line that is torn is left out.
 inline std::vector<OrderedJson> read_json_lines(const fs::path& path) {
   std::vector<OrderedJson> objects;

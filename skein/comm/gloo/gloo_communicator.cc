@@ -334,13 +334,17 @@ void GlooCommunicator::finish_first_phase(Pending& pending, TimePoint deadline) 
   }
 }
 
+void GlooCommunicator::finish_first_phases(Ticket end, TimePoint deadline) {
+  for (auto at = pending_.begin(); at != pending_.end() && at->first < end; ++at) {
+    finish_first_phase(at->second, deadline);
+  }
+}
+
 void GlooCommunicator::advance_before(Ticket ticket) {
   world_->check_alive();
-  for (auto at = pending_.begin(); at != pending_.end() && at->first < ticket; ++at) {
-    const auto timeout = world_->timeout(at->second.collective);
-    const heartbeat::Wait waits(std::chrono::duration<double>(timeout).count());
-    finish_first_phase(at->second, std::chrono::steady_clock::now() + timeout);
-  }
+  const auto timeout = world_->timeout(pending_.at(ticket).collective);
+  const heartbeat::Wait waits(std::chrono::duration<double>(timeout).count());
+  finish_first_phases(ticket, std::chrono::steady_clock::now() + timeout);
 }
 
 void GlooCommunicator::wait(Ticket ticket) {
@@ -353,9 +357,7 @@ void GlooCommunicator::wait(Ticket ticket) {
   const TimePoint deadline = std::chrono::steady_clock::now() + timeout;
   const heartbeat::Wait waits(std::chrono::duration<double>(timeout).count());
   // Peers that wait for an earlier all-reduce need this rank's sums.
-  for (auto at = pending_.begin(); at != std::next(found); ++at) {
-    finish_first_phase(at->second, deadline);
-  }
+  finish_first_phases(ticket + 1, deadline);
   Pending& pending = found->second;
   copy_own(pending);
   await(pending, pending.receives, false, deadline);

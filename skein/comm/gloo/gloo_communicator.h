@@ -72,6 +72,7 @@ class GlooCommunicator : public Communicator {
   void post_sends(Pending& pending, const CollectivePart& part);
   void post_packed(Pending& pending);
   void finish_first_phase(Pending& pending, TimePoint deadline);
+  void finish_first_phases(Ticket end, TimePoint deadline);  // of tickets before the end
   void sum(const Pending& pending);
   void copy_own(const Pending& pending);
   void await(const Pending& pending, const std::vector<Message>& messages, bool sent,

@@ -2,30 +2,13 @@
 
 #include "skein/base/clock.h"
 #include "skein/base/error.h"
+#include "tests/comm/losses.h"
 #include "tests/comm/ranks.h"
 
 namespace skein::comm_test {
 namespace {
 
 using Kind = CollectiveKind;
-// The message with which `action` fails for a lost peer; it must fail.
-template <typename Action>
-std::string loss_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kPeerLost) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was lost";
-  return "";
-}
-
-void expect_says(const std::string& text, std::initializer_list<const char*> parts) {
-  for (const char* part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
-  }
-}
 
 struct AllReduce {
   explicit AllReduce(int64_t elements) : data(elements, 1.0f), scratch(4 * elements + 1024) {

@@ -2,77 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
-#include "skein/base/clock.h"
-#include "skein/base/error.h"
-#include "skein/runtime/cuda/cuda_device.h"
-#include "tests/comm/rank_threads.h"
-#include "tests/comm/trial.h"
+#include "tests/comm/nccl_ranks.h"
 
 namespace skein::comm_test {
 namespace {
 
 using Kind = CollectiveKind;
-class DeviceMemory : public Memory {
- public:
-  explicit DeviceMemory(Device& device) : device_(device) {}
-  ~DeviceMemory() override {
-    for (const auto& [memory, bytes] : held_) device_.release(memory, bytes);
-  }
-  char* hold(const Bytes& bytes) override {
-    const auto size = static_cast<int64_t>(bytes.size());
-    // Never null: an address is what tells a broadcast's root that it has an output.
-    void* memory = device_.allocate(std::max<int64_t>(size, 1), "a test");
-    held_.emplace_back(memory, size);
-    device_.upload(memory, bytes.data(), size);
-    return static_cast<char*>(memory);
-  }
-  Bytes read(const void* at, size_t bytes) override {
-    Bytes host(bytes);
-    device_.download(host.data(), at, static_cast<int64_t>(bytes));
-    return host;
-  }
-
- private:
-  Device& device_;
-  std::vector<std::pair<void*, int64_t>> held_;
-};
-
-// One rank's device and worlds.
-struct Rank {
-  explicit Rank(const WorldOptions& options, Sums sums = Sums::kCanonical)
-      : options(options),
-        device(std::make_unique<CudaDevice>(DeviceOptions{.index = options.rank}, KernelTable())),
-        host(make_world(options)),
-        world(make_nccl_world(
-            *host, {.stream = device->stream(), .timeout_s = options.timeout_s, .sums = sums})) {}
-
-  std::unique_ptr<Memory> memory() const { return std::make_unique<DeviceMemory>(*device); }
-  int next() const { return (options.rank + 1) % options.size; }
-  int previous() const { return (options.rank + options.size - 1) % options.size; }
-
-  WorldOptions options;
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Communicator> host;
-  std::unique_ptr<Communicator> world;
-};
-
-class NcclRanks : public testing::Test {
- protected:
-  // In the emulation there are as many devices as a test asks for.
-  void run(int size, const std::function<void(const WorldOptions&)>& body) {
-    setenv("CUDA_EMULATION_DEVICES", std::to_string(size).c_str(), 1);
-    const int devices = num_cuda_devices();
-    if (devices >= size) run_rank_threads(size, body);
-    unsetenv("CUDA_EMULATION_DEVICES");
-    if (devices < size) GTEST_SKIP() << size << " ranks, " << devices << " GPUs";
-  }
-};
-
 class NcclEverySize : public NcclRanks, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, NcclEverySize, testing::Range(1, 6));
 
@@ -206,28 +144,6 @@ TEST_F(NcclRanks, GroupsStartInAnyOrderToEachOther) {
   });
 }
 
-// Elements of `value`, on a device.
-class Message {
- public:
-  static constexpr int64_t kElements = 1 << 16;
-  Message(const Rank& rank, float value)
-      : memory_(rank.memory()),
-        data_(memory_->hold(bytes_of(std::vector<float>(kElements, value)))) {}
-  Collective call(Kind kind, int peer) const {
-    Collective call{.kind = kind, .peer = peer, .label = "boundary"};
-    call.parts.push_back({.input = data_, .output = data_, .elements = kElements});
-    return call;
-  }
-  void expect(int value) const {
-    EXPECT_EQ(values_of<float>(memory_->read(data_, kElements * sizeof(float))),
-              std::vector<float>(kElements, static_cast<float>(value)));
-  }
-
- private:
-  std::unique_ptr<Memory> memory_;
-  char* data_;
-};
-
 TEST_F(NcclRanks, NeighboursThatBothSendFirstDoNotLock) {
   run(4, [](const WorldOptions& options) {
     const Rank rank(options);
@@ -296,122 +212,6 @@ TEST_F(NcclRanks, ARankMayLeaveRightAfterItsLastCollective) {
       trial.check();
       if (options.rank == 1) message.expect(0);
     }
-  });
-}
-
-// What `action` says when it loses a peer; it must.
-template <typename Action>
-std::string loss_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kPeerLost) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was lost";
-  return "";
-}
-
-void expect_says(const std::string& text, std::initializer_list<const char*> parts) {
-  for (const char* part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
-  }
-}
-
-std::string loss_seen_by(Communicator& host) {
-  return loss_of([&] {
-    for (;;) {
-      host.check({});
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  });
-}
-
-// As a step does: starts, waits, and looks once the device has come to the end of it.
-std::string loss_in_step(const Rank& rank, Communicator& group, const Collective& call) {
-  return loss_of([&] {
-    group.run(call);
-    rank.device->synchronize();
-    group.check({});
-  });
-}
-
-TEST_F(NcclRanks, ASilentPeerIsLostAtTheDeadlineAndItsCauseTravels) {
-  run(3, [](const WorldOptions& options) {
-    const Rank rank(options);
-    const auto dp = rank.world->group({0, 1, 2}, "dp");
-    rank.world->set_step(41);
-    const Trial trial(*dp, Kind::kAllReduce, DType::kF32, {1000}, true, 1, rank.memory());
-    Collective call = trial.call();
-    dp->run(call);
-    rank.device->synchronize();
-    const auto start = Clock::now();
-    // Rank 2 computes without end; rank 0 comes to its deadline first.
-    if (options.rank == 0) call.timeout_s = 0.5;
-    const std::string text =
-        options.rank == 2 ? loss_seen_by(*rank.host) : loss_in_step(rank, *dp, call);
-    EXPECT_GT(seconds_since(start), options.rank == 0 ? 0.4 : 0.0);
-    EXPECT_LT(seconds_since(start), 10);
-    expect_says(text, {"[all-reduce] trial, step 41: one of ranks 1, 2 of 'dp' (world ranks 1, 2)",
-                       "did not take part within 0.5 s", "collective_timeout_s"});
-    EXPECT_EQ(loss_in_step(rank, *dp, call), text);
-    EXPECT_EQ(loss_of([&] { dp->start(call); }), text);
-    EXPECT_EQ(loss_of([&] { rank.host->run({}); }), text);
-  });
-}
-
-TEST_F(NcclRanks, APeerThatEndsIsSeenAtOnce) {
-  run(2, [](const WorldOptions& options) {
-    std::optional<Rank> rank(options);
-    const auto start = Clock::now();
-    try {
-      const auto pp = rank->world->group({0, 1}, "pp");
-      const Message message(*rank, 0);
-      pp->run(message.call(options.rank == 0 ? Kind::kReceive : Kind::kSend, 1 - options.rank));
-      rank->device->synchronize();
-      if (options.rank == 1) throw std::runtime_error("of its own");
-      expect_says(loss_in_step(*rank, *pp, message.call(Kind::kReceive, 1)),
-                  {"[receive] boundary", "world rank 1"});
-    } catch (const std::runtime_error& error) {
-      if (dynamic_cast<const Error*>(&error) != nullptr) throw;
-    }
-    EXPECT_LT(seconds_since(start), 5);
-  });
-}
-
-TEST_F(NcclRanks, AnErrorInTheMiddleLetsGoAndIsTold) {
-  run(2, [](const WorldOptions& options) {
-    const Rank rank(options);
-    const auto start = Clock::now();
-    const Message message(rank, 0);
-    try {
-      const auto pp = rank.world->group({0, 1}, "pp");
-      pp->run(message.call(options.rank == 0 ? Kind::kSend : Kind::kReceive, 1 - options.rank));
-      rank.device->synchronize();
-      if (options.rank == 1) {
-        pp->start(message.call(Kind::kReceive, 0));
-        throw std::runtime_error("of its own");
-      }
-      expect_says(loss_seen_by(*rank.host),
-                  {"world rank 1 gave up group 'pp' in the middle of [receive] boundary"});
-    } catch (const Error&) {
-      throw;
-    } catch (const std::runtime_error&) {
-    }
-    EXPECT_LT(seconds_since(start), 5);
-  });
-}
-
-TEST_F(NcclRanks, APeerThatDoesNotComeToConnectIsNamed) {
-  run(2, [](WorldOptions options) {
-    options.timeout_s = 0.5;
-    const Rank rank(options);
-    const auto dp = rank.world->group({0, 1}, "dp");
-    if (options.rank == 0) {
-      loss_of([&] { rank.host->run({.timeout_s = 10}); });
-      return;
-    }
-    expect_says(loss_of([&] { dp->run({.label = "alone"}); }), {"connecting NCCL", "rank 0"});
   });
 }
 

@@ -10,10 +10,10 @@ struct Case {
   const char *from, *to;
   DType dtype = DType::kF32;
   int64_t row_padding = 0;
-  bool split = false;       // into start and wait, whose results have no gaps
-  bool into = false;        // memory that is there
-  bool copied = false;      // with `split`, by the wait, to results whose rows have the padding
-  bool over_terms = false;  // with `split`, to R
+  bool split = false;  // into start and wait, whose results have no gaps
+  bool into = false;   // memory that is there
+  // With `split`; kCopied: to results whose rows have the padding.
+  Results results = Results::kInPlace;
 };
 
 constexpr double kGarbage = 77;  // in the padding of a Flat share
@@ -47,30 +47,28 @@ class Redistribution {
     }
     outputs_ = redistribute(graph_, inputs, "tp", Placement::parse(c.to), targets);
     for (const ValueId id : inputs) {
-      views_[id] = allocate(id, c.copied ? 0 : c.row_padding);
+      views_[id] = allocate(id, is_copied() ? 0 : c.row_padding);
       rank_.write(views_[id], input_values(id));
     }
     const Node node = graph_.nodes().back();
-    if (node.op->layout != nullptr && !c.copied) {
+    if (node.op->layout != nullptr && !is_copied()) {
       for (const Alias& alias : node.op->layout(graph_.call(node)).aliases) {
         views_[node.outputs.at(alias.output)] = views_[node.inputs.at(alias.input)];
       }
     }
     for (const ValueId id : outputs_) {
-      if (!views_.contains(id)) views_[id] = allocate(id, c.split && !c.copied ? 0 : c.row_padding);
+      if (!views_.contains(id))
+        views_[id] = allocate(id, c.split && !is_copied() ? 0 : c.row_padding);
     }
   }
 
   void run_and_check() {
     Node node = graph_.nodes().back();
     if (case_.split) {
-      const RedistributeHalves halves = split_redistribute(graph_, node, 0,
-                                                           case_.copied       ? Results::kCopied
-                                                           : case_.over_terms ? Results::kOverTerms
-                                                                              : Results::kInPlace);
+      const RedistributeHalves halves = split_redistribute(graph_, node, 0, case_.results);
       for (size_t i = 0; i < outputs_.size(); ++i) {
         const ValueId started = halves.start.outputs[i];
-        views_[started] = case_.copied ? allocate(started, 0) : views_[outputs_[i]];
+        views_[started] = is_copied() ? allocate(started, 0) : views_[outputs_[i]];
       }
       const ValueId staging = halves.start.outputs.back();
       views_[staging] = rank_.allocate(case_.dtype, graph_.type(staging).shape);
@@ -86,6 +84,7 @@ class Redistribution {
   }
 
  private:
+  bool is_copied() const { return case_.results == Results::kCopied; }
   View allocate(ValueId id, int64_t row_padding) {
     return rank_.allocate(case_.dtype, graph_.type(id).local_shape(graph_.mesh()), row_padding);
   }
@@ -170,11 +169,11 @@ TEST_P(RedistributeRanks, InTwoHalves) {
       Redistribution(rank, size, {"F", "R", dtype, 0, true, true}, {{25, 300}}).run_and_check();
       Redistribution(rank, size, {"S0", "R", dtype, 3, true}, {{24, 36}, {12, 5}}).run_and_check();
       Case over_terms = {"P", "R", dtype, 0, true};
-      over_terms.over_terms = true;
+      over_terms.results = Results::kOverTerms;
       Redistribution(rank, size, over_terms, {{24, 36}, {12}, {25, 7}}).run_and_check();
       for (const char* to : {"S0", "R"}) {
         Case copied = {"P", to, dtype, 3, true};
-        copied.copied = true;
+        copied.results = Results::kCopied;
         Redistribution(rank, size, copied, {{24, 36}, {12, 5}}).run_and_check();
       }
     }

@@ -208,6 +208,11 @@ inline void pair_gradients(const Problem& problem, int64_t sequence, Range queri
   fill_steps(place.right(scratch.ds_pairs), words_of(num_keys));
 }
 
+// Makes a range of neighbours longer by the next one.
+inline void include(Range& range, int64_t at) {
+  range = {range.begin == range.end ? at : range.begin, at + 1};
+}
+
 // A group of blocks of queries.
 struct QueryGroup {
   Range queries[kGroup];
@@ -229,10 +234,8 @@ inline void attend_backward(const Problem& problem, int64_t sequence, const Quer
       if (!intersects(keys, group.visible[of_queries])) continue;
       pair_gradients(problem, sequence, group.queries[of_queries], keys, block, {of_queries, at},
                      scratch);
-      for (auto [seen, one] :
-           {std::pair{&queries_seen, of_queries}, {&keys_seen[of_queries], at}}) {
-        *seen = {seen->begin == seen->end ? one : seen->begin, one + 1};
-      }
+      include(queries_seen, of_queries);
+      include(keys_seen[of_queries], at);
     }
     const int64_t begin = queries_seen.begin, steps = (queries_seen.end - begin) * kBlockWords;
     if (steps == 0) continue;

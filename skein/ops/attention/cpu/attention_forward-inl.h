@@ -186,25 +186,28 @@ const KeyPanels& panels_of(const Problem& problem, int64_t sequence, int64_t kv_
   return panels;
 }
 
-// The queries of a block from `first` on, of which a strip's scores with a block of keys are
-// computed: how many, and of how many columns; none where it sees none of the keys.
+// A strip of a block's queries whose scores with a block of keys are computed.
 struct Strip {
-  int64_t first = 0, queries = 0, columns = 0;
+  int64_t first = 0, queries = 0, columns = 0;  // no queries: there was none
 };
 
+// Of the block's strips from `first` on the next one that sees some of the keys.
 inline Strip score_strip(const Problem& problem, Range keys, const KeyPanels& panels, int64_t first,
                          const ForwardScratch& scratch, const QueryState& state) {
   const int64_t row_words = problem.padded_dim() / kPack;
   const int64_t num_queries = state.queries.end - state.queries.begin;
-  Strip strip{first, std::min(kStripQueries, num_queries - first)};
-  const int64_t behind = state.queries.begin + first + strip.queries;
-  const int64_t end = problem.causal ? std::min(keys.end, behind) : keys.end;
-  if (strip.queries <= 0 || end <= keys.begin) return strip;
-  strip.columns = round_up(end - keys.begin, kColumnMultiple);
-  product<Start::kZero>(strip.queries, strip.columns, words_of(problem.head_dim),
-                        state.q_rows + first * row_words, row_words, panels.k_columns, kBlock,
-                        scratch.scores, kBlock);
-  return strip;
+  for (; first < num_queries; first += kStripQueries) {
+    const int64_t num = std::min(kStripQueries, num_queries - first);
+    const int64_t behind = state.queries.begin + first + num;
+    const int64_t end = problem.causal ? std::min(keys.end, behind) : keys.end;
+    if (end <= keys.begin) continue;
+    const int64_t columns = round_up(end - keys.begin, kColumnMultiple);
+    product<Start::kZero>(num, columns, words_of(problem.head_dim),
+                          state.q_rows + first * row_words, row_words, panels.k_columns, kBlock,
+                          scratch.scores, kBlock);
+    return {first, num, columns};
+  }
+  return {};
 }
 
 // The products of a strip's probabilities come behind those of the next one's scores: tiles read
@@ -213,13 +216,8 @@ inline void attend(const Problem& problem, int64_t sequence, Range keys, const K
                    const ForwardScratch& scratch, QueryState& state) {
   const int64_t padded = problem.padded_dim();
   const bool visible = all_visible(problem, sequence, state.queries, keys);
-  const int64_t num_queries = state.queries.end - state.queries.begin;
   Strip strip = score_strip(problem, keys, panels, 0, scratch, state);
-  while (strip.first < num_queries) {
-    if (strip.columns == 0) {
-      strip = score_strip(problem, keys, panels, strip.first + kStripQueries, scratch, state);
-      continue;
-    }
+  while (strip.queries > 0) {
     if (!visible || keys.end - keys.begin < strip.columns) {
       mask_scores(state.starts + strip.first, panels.starts, strip.queries, strip.columns,
                   state.queries.begin + strip.first, keys.begin,
