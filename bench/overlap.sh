@@ -45,15 +45,19 @@ common=(--set data.train="$dir/corpus.arrow" --set data.tokenizer="$dir/tokenize
   --set data.validation= --set validate.every_steps=0 --set checkpoint.every_steps=0
   --set run.steps="$steps" --set device.threads=1
   --set batch.global_sequences=16 --set batch.micro_sequences=2)
-declare -A workers=([tensor2]=2 [context2]=2 [data2_zero0]=2 [data2_zero1]=2 [data2_zero2]=2 [data2_zero3]=2 [data2_tensor2]=4)
+declare -A workers=([tensor2]=2 [context2]=2 [context2_zero0]=2 [context2_zero3]=2 [data2_zero0]=2 [data2_zero1]=2
+  [data2_zero2]=2 [data2_zero3]=2 [data2_tensor2]=4 [data2_context2]=4)
 declare -A layouts=(
   [tensor2]="--set parallel.tensor=2"
   [context2]="--set parallel.context=2"
+  [context2_zero0]="--set parallel.context=2 --set parallel.zero=0"
+  [context2_zero3]="--set parallel.context=2 --set parallel.zero=3"
   [data2_zero0]="--set parallel.zero=0"
   [data2_zero1]="--set parallel.zero=1"
   [data2_zero2]="--set parallel.zero=2 --set batch.global_sequences=4" # one micro-batch: no pairs
   [data2_zero3]="--set parallel.zero=3"
   [data2_tensor2]="--set parallel.tensor=2 --set parallel.data=2"
+  [data2_context2]="--set parallel.context=2 --set parallel.data=2"
 )
 declare -A modes=([none]="--set parallel.overlap=false" [overlap]="" [pairs]="--set parallel.pairs=true")
 names=("$@")

@@ -30,7 +30,7 @@ struct RunLayout {
   // A data rank has one micro-batch a step: gradients are scattered while backward runs (ZeRO 2,
   // 3). Counted where the batch was made that small.
   bool has_one_micro_batch() const {
-    return data > 1 && sequences < 8 && sequences == data * micro_sequences;
+    return data * context > 1 && sequences < 8 && sequences == data * micro_sequences;
   }
   // Sums of a product are split only by these: else the numbers are those of one worker, bit for
   // bit.
@@ -132,13 +132,13 @@ struct RunLayout {
 
 // Degrees that divide the model's heads, its sequence and a reduction width of 8; chunks of a
 // pipeline have a layer at least. What makes no difference (sequence without tensor, ZeRO without
-// data parallelism) is listed once.
+// data or context parallelism) is listed once.
 inline std::vector<RunLayout> layouts_of(int64_t num_layers, int64_t max_workers) {
   std::vector<RunLayout> all;
   const auto add_variants = [&](const RunLayout& base) {
     for (int64_t v = 1; base.pipeline * v <= num_layers && (v == 1 || base.pipeline > 1); ++v) {
       for (const int64_t zero : {0, 1, 2, 3}) {
-        if (base.data == 1 && zero != 1) continue;
+        if (base.data * base.context == 1 && zero != 1) continue;
         for (const bool sequence : {true, false}) {
           if (base.tensor == 1 && !sequence) continue;
           for (const char* recompute : {"none", "selective", "full"}) {
@@ -197,8 +197,8 @@ inline std::vector<RunLayout> small_layouts() {
   });
   return all;
 }
-// The same with what may be switched on beside them: one micro-batch a step
-// on every data rank, biases, offloading, micro-batches of several sequences, another family.
+// The same with what may be switched on beside them: one micro-batch a step on every data or
+// context rank, biases, offloading, micro-batches of several sequences, another family.
 inline std::vector<RunLayout> layouts_with_options() {
   std::vector<RunLayout> all;
   for (const RunLayout& base : small_layouts()) {

@@ -252,5 +252,36 @@ TEST(Layouts, TrainAsOneWorkerDoesWithMasterWeights) {
       Comparison("mixed").run(sample(with_the_bits_of_one_worker(), Cover::kValues, seed() + 1)));
 }
 
+// Who holds what of the state changes no bit where context ranks split sums, either.
+TEST(Layouts, OfContextRanksTrainAlikeWithAnyZero) {
+  if (!variable("SKEIN_LAYOUTS", "").empty()) GTEST_SKIP() << "of the sample";
+  for (const auto& [data, sequences] : {std::pair{2, 8}, {2, 2}, {1, 1}}) {
+    RunLayout layout;
+    layout.data = data;
+    layout.context = 2;
+    layout.sequences = sequences;
+    const Overrides setting =
+        ParallelJob::setting(kSteps, "bf16-sr") + Overrides{"precision.moments=bf16"};
+    layout.zero = 0;
+    const std::string whole = "whole_" + layout.name();
+    job().trained(whole, setting + layout.overrides());
+    for (layout.zero = 1; layout.zero <= 3; ++layout.zero) {
+      SCOPED_TRACE(layout.name());
+      const Outcome outcome = job().run_for(layout.name(), setting + layout.overrides());
+      ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+      EXPECT_EQ(different_bits(read_curve(job().run(whole)), read_curve(job().run(layout.name()))),
+                "");
+      EXPECT_EQ(
+          different_state(job().checkpoint(whole, kSteps), job().checkpoint(layout.name(), kSteps)),
+          "");
+      const bool is_idle =
+          outcome.err.find("parallel.zero = 2 does what 1 does") != std::string::npos;
+      EXPECT_EQ(is_idle, layout.zero == 2 && !layout.has_one_micro_batch()) << outcome.err;
+      job().remove(layout.name());
+    }
+    job().remove(whole);
+  }
+}
+
 }  // namespace
 }  // namespace skein

@@ -101,6 +101,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{
                         "pp2_interleaved", 2, {"parallel.pipeline=2", "parallel.virtual_stages=2"}},
                     Case{"cp2", 2, {"parallel.context=2"}},
+                    Case{"cp2_zero3", 2, {"parallel.context=2", "parallel.zero=3"}},
+                    Case{"dp2_cp2", 4, {"parallel.context=2", "parallel.overlap=false"}},
+                    Case{"dp2_cp2_mixed", 4, {"parallel.context=2", "precision.mode=mixed"}},
                     Case{"tp2_pairs", 2, {"parallel.tensor=2", "parallel.pairs=true"}},
                     Case{"cp2_pairs", 2, {"parallel.context=2", "parallel.pairs=true"}},
                     Case{"dp2_zero3_pairs",

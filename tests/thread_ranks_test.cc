@@ -25,6 +25,8 @@ struct Layout {
   Mesh mesh() const { return Mesh::standard(pp, dp, cp, tp); }
 };
 
+void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
+
 std::string kind_under_test() {
   const char* kind = std::getenv("SKEIN_TEST_DEVICE");
   return kind == nullptr ? "cpu" : kind;
@@ -120,6 +122,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Layout{"Tensor2", 1, 1, 1, 2, 1}, Layout{"Context2", 1, 1, 2, 1, 1},
                     Layout{"Pipeline2", 2, 1, 1, 1, 1}, Layout{"Data2", 1, 2, 1, 1, 1},
                     Layout{"Data2Zero3", 1, 2, 1, 1, 3}, Layout{"Data2Tensor2", 1, 2, 1, 2, 2},
+                    Layout{"Data2Context2", 1, 2, 2, 1, 1},
+                    Layout{"Data2Context2Zero3", 1, 2, 2, 1, 3},
                     Layout{"Pipeline2Tensor2", 2, 1, 1, 2, 1},
                     Layout{"Tensor2Offloads", 1, 1, 1, 2, 1, true}),
     [](const auto& info) { return info.param.name; });

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "skein/base/exact_sum.h"
+#include "skein/base/units.h"
 #include "skein/compile/program_runs.h"
 #include "skein/compile/step_programs.h"
 #include "skein/model/decoder.h"
@@ -130,12 +131,45 @@ TEST(Wire, ContextParallelism) {
   const int64_t c = 4, m = spec.micro_batches;
   const int64_t keys_and_values = 2 * kSequence * kKeyValue * kActivation;
   using enum CollectiveKind;
-  expect_bytes("context: keys and values gathered, forward and again",
-               total(spec, "cp", kAllGather), (c - 1) * m * kLayers * 2 * keys_and_values);
-  expect_bytes("context: their gradients scattered", total(spec, "cp", kReduceScatter),
-               (c - 1) * m * kLayers * keys_and_values);
-  expect_bytes("  gradients of weights, the loss", total(spec, "cp", kAllReduce),
-               2 * (c - 1) * (kGradient * num_parameters(spec.model) + kSum + kReports));
+  const int64_t parameters = num_parameters(spec.model);
+  const int64_t gathered = (c - 1) * m * kLayers * 2 * keys_and_values;
+  const int64_t scattered = (c - 1) * m * kLayers * keys_and_values;
+  expect_bytes("context: keys and values forward and again, weights once",
+               total(spec, "cp", kAllGather), gathered + (c - 1) * kActivation * parameters);
+  expect_bytes("context: their gradients scattered, those of weights once",
+               total(spec, "cp", kReduceScatter), scattered + (c - 1) * kGradient * parameters);
+  expect_bytes("  loss, two norms", total(spec, "cp", kAllReduce),
+               2 * (c - 1) * (3 * kSum + kReports));
+  spec.layout.zero = 0;
+  expect_bytes("context, ZeRO 0: keys and values", total(spec, "cp", kAllGather), gathered);
+  expect_bytes("context, ZeRO 0: gradients of weights, the loss", total(spec, "cp", kAllReduce),
+               2 * (c - 1) * (kGradient * parameters + kSum + kReports));
+}
+
+// Ranges of ranges: what data ranks move is as without context ranks, for each of those; what
+// context ranks move is whole granules.
+TEST(Wire, DataAndContextParallelism) {
+  const StepSpec spec = spec_of(Mesh::standard(1, 2, 2, 1), 2);
+  const int64_t n = 2, c = 2, parameters = num_parameters(spec.model);
+  int64_t in_ranges = 0;  // of all data ranks, with padding
+  const Graph graph = training_graphs(spec).training;
+  for (const Value& value : graph.values()) {
+    if (value.role != Role::kParameter) continue;
+    const int64_t granules = ceil_div(value.type.shape.num_elements(), kFlatGranule);
+    in_ranges += n * ceil_div(granules, n) * kFlatGranule;
+  }
+  const int64_t keys_and_values =
+      2 * kSequence * kKeyValue * kActivation * spec.micro_batches * kLayers;
+  using enum CollectiveKind;
+  expect_bytes("data and context: over data, gradients", total(spec, "dp", kReduceScatter),
+               (n - 1) * c * kGradient * parameters);
+  expect_bytes("data and context: over data, weights", total(spec, "dp", kAllGather),
+               (n - 1) * c * kActivation * parameters);
+  expect_bytes("data and context: over context, gradients of ranges",
+               total(spec, "cp", kReduceScatter),
+               (c - 1) * (kGradient * in_ranges + n * keys_and_values));
+  expect_bytes("data and context: over context, ranges of weights", total(spec, "cp", kAllGather),
+               (c - 1) * (kActivation * in_ranges + n * 2 * keys_and_values));
 }
 
 // What ranks report to each other, as that one was asked to stop, costs no round trip of its own.

@@ -6,10 +6,14 @@ namespace skein {
 
 StoredPart stored_part(const TensorType& type, const Mesh& mesh, int64_t rank) {
   const std::vector<int64_t> coordinates = mesh.coordinates(rank);
-  const int dp = mesh.find("dp"), pp = mesh.find("pp");
+  const int pp = mesh.find("pp");
   TensorType shared = type;  // with the placements under which it is stored
-  const bool split = dp >= 0 && type.placements.at(dp).is_replicated() && type.flat_axis() < 0;
-  if (split) shared.placements[dp] = Placement::flat();
+  const bool split = !type.is_flat();
+  for (const int axis : mesh.axes_of_copies()) {
+    if (split && type.placements.at(axis).is_replicated()) {
+      shared.placements[axis] = Placement::flat();
+    }
+  }
 
   StoredPart part{type.local_box(mesh, rank), shared.local_range(mesh, rank)};
   if (split) part.local_begin = part.range.begin;

@@ -3,9 +3,8 @@
 //
 //   Sharded       each rank of the axis stores its slice
 //   Flat          each rank of the axis stores its range
-//   Replicated    over `dp` each rank stores a range, as if the value were Flat, so that
-//                 data-parallel ranks write in parallel; over any other axis the rank with
-//                 coordinate 0 stores it
+//   Replicated    over `dp` and `cp` each rank stores a range, as if the value were Flat, so that
+//                 they write in parallel; over any other axis the rank with coordinate 0 stores it
 //   `pp`          is ignored: a value belongs to the stage that has it. If several stages have it
 //                 (tied embeddings), the caller must choose the one that stores it
 //

@@ -53,7 +53,7 @@ TEST(StoredPart, EveryElementOnceWhateverThePlacement) {
       for (int axis = mesh.find("pp") + 1; axis < mesh.num_axes(); ++axis) {
         const int choice = static_cast<int>(random.word(draw++) % 4);
         if (choice < 2) type.placements[axis] = Placement::sharded(choice);
-        if (choice == 2 && type.flat_axis() < 0) type.placements[axis] = Placement::flat();
+        if (choice == 2) type.placements[axis] = Placement::flat();
       }
       for (int64_t stage = 0; stage < mesh.size("pp"); ++stage) {
         const std::vector<int> times = times_stored(type, mesh, stage);

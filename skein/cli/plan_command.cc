@@ -184,6 +184,7 @@ int run_plan(const PlanOptions& options) {
     OrderedJson json = plan_to_json(plan, of_rank);
     json["advice"] = advice_to_json(advice);
     if (!plan.idle_pairs.empty()) json["idle_pairs"] = plan.idle_pairs;
+    if (!plan.idle_zero.empty()) json["idle_zero"] = plan.idle_zero;
     if (pairs) {
       json["with_pairs"] = {{"step_seconds", pairs->step_seconds},
                             {"device_bytes", pairs->device_bytes}};

@@ -139,6 +139,23 @@ bool layers_wait(const ParallelLayout& layout) {
   return replica > 1 || (layout.zero >= 3 && layout.data_degree() > 1);
 }
 
+std::string idle_zero(const Config& config, const ParallelLayout& layout) {
+  if (layout.zero < 2) return "";
+  if (layout.mesh.axes_of_copies().empty()) {
+    return fmt::format(
+        "parallel.zero = {} splits nothing: there is one data and one context rank, and nothing is "
+        "held twice",
+        layout.zero);
+  }
+  const int64_t micro_batches = config.batch.global_sequences / layout.reduction_width *
+                                layout.shares().most() / config.batch.micro_sequences;
+  if (layout.zero > 2 || micro_batches == 1) return "";
+  return fmt::format(
+      "parallel.zero = 2 does what 1 does: a rank has {} micro-batches a step, whose gradients are "
+      "added up before they are split; 3 splits the weights",
+      micro_batches);
+}
+
 std::string idle_pairs(const Config& config, const ParallelLayout& layout) {
   if (!config.parallel.pairs) return "";
   const int64_t micro_batches =

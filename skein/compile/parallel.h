@@ -68,6 +68,9 @@ bool layers_wait(const ParallelLayout& layout);
 // A sentence on parallel.pairs where it is asked for and has no effect; "" elsewhere.
 std::string idle_pairs(const Config& config, const ParallelLayout& layout);
 
+// The same of parallel.zero, where it splits less than was asked for.
+std::string idle_zero(const Config& config, const ParallelLayout& layout);
+
 // The number of ranks that [parallel] requires where parallel.data is set; 0 where it is not.
 int64_t configured_ranks(const ParallelConfig& parallel);
 

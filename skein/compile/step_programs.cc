@@ -301,7 +301,7 @@ StepPasses step_passes(const StepSpec& spec) {
          use_fp8(g, {spec.fast_accumulation, spec.keep_fp8_weights, chunks_of_scopes(spec)});
        },
        spec.fp8},
-      {"shard_gradients", "splits gradient sums over data ranks (ZeRO 2)", shard_gradients,
+      {"shard_gradients", "splits gradient sums over ranks (ZeRO 2)", shard_gradients,
        spec.layout.zero >= 2 && runs_one_micro_batch(spec)},
       shards_weights,
       takes_stage,

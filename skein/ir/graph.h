@@ -52,7 +52,7 @@ struct Scope {
   static Scope named(std::string_view name);
 
   bool is_layer() const { return layer != kBefore && layer != kBehind; }
-  auto operator<=>(const Scope&) const = default;
+  auto operator<=>(const Scope&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct Node {

@@ -1,6 +1,8 @@
 #include "skein/optim/gradient_buckets.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "skein/ops/fill_zero/fill_zero.h"
 #include "skein/ops/redistribute/redistribute.h"
@@ -15,22 +17,9 @@ bool is_pending(const Graph& graph, ValueId id, int axis) {
 
 int64_t whole_gradient_bytes(const Graph& graph, const TrainedParameter& one) {
   TensorType type = graph.type(one.sums.front());
-  if (type.flat_axis() >= 0) type.placements[graph.mesh().find("dp")] = Placement::replicated();
+  std::replace(type.placements.begin(), type.placements.end(), Placement::flat(),
+               Placement::replicated());
   return type.local_bytes(graph.mesh());
-}
-
-void sum_over_data_axis(Graph& graph, const Bucket& bucket, int axis, bool scatter) {
-  std::vector<ValueId*> pending;
-  std::vector<ValueId> full;
-  for (TrainedParameter* one : bucket) {
-    for (ValueId& sum : one->sums) {
-      if (!is_pending(graph, sum, axis)) continue;
-      pending.push_back(&sum);
-      full.push_back(sum);
-    }
-  }
-  redistribute_each(graph, pending, axis, scatter ? Placement::flat() : Placement::replicated());
-  if (scatter && !full.empty()) fill_zero(graph, full);
 }
 
 }  // namespace
@@ -86,19 +75,22 @@ std::vector<Bucket> make_buckets(const Graph& graph, std::vector<TrainedParamete
   return all;
 }
 
-void sum_over_ranks(Graph& graph, const Bucket& bucket, bool scatter) {
-  const int data_axis = graph.mesh().find("dp");
-  if (data_axis >= 0) sum_over_data_axis(graph, bucket, data_axis, scatter);
-  // Of ranges, where there are some: less to move.
+void sum_over_ranks(Graph& graph, const Bucket& bucket, const std::vector<int>& scattered) {
+  std::set<const ValueId*> ranges;
+  // From the outer axes in: tensor ranks add ranges, where there are some, which is less to move.
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
-    if (axis == data_axis) continue;
+    const bool scatters = std::find(scattered.begin(), scattered.end(), axis) != scattered.end();
     std::vector<ValueId*> pending;
+    std::vector<ValueId> full;
     for (TrainedParameter* one : bucket) {
       for (ValueId& sum : one->sums) {
-        if (is_pending(graph, sum, axis)) pending.push_back(&sum);
+        if (!is_pending(graph, sum, axis)) continue;
+        pending.push_back(&sum);
+        if (scatters && ranges.insert(&sum).second) full.push_back(sum);
       }
     }
-    redistribute_each(graph, pending, axis, Placement::replicated());
+    redistribute_each(graph, pending, axis, scatters ? Placement::flat() : Placement::replicated());
+    if (!full.empty()) fill_zero(graph, full);
   }
 }
 

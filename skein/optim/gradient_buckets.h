@@ -24,9 +24,9 @@ std::vector<TrainedParameter> trained_parameters(const Graph& graph);
 std::vector<Bucket> make_buckets(const Graph& graph, std::vector<TrainedParameter>& parameters,
                                  int64_t most_bytes);
 
-// Sums the bucket's gradients over the axis dp, to ranges where `scatter`: then the memory of the
-// full sums is zero again, ready for the next step. After that over context and tensor axes.
-void sum_over_ranks(Graph& graph, const Bucket& bucket, bool scatter);
+// Sums the bucket's gradients over data, context and tensor axes, to ranges over `scattered`: then
+// the memory of the full sums is zero again, ready for the next step.
+void sum_over_ranks(Graph& graph, const Bucket& bucket, const std::vector<int>& scattered);
 
 // What the memory of each value holds in the end, following the chains of in-place ops.
 std::vector<ValueId> latest_values(const Graph& graph);

@@ -19,10 +19,10 @@ namespace {
 class UpdateBuilder {
  public:
   UpdateBuilder(Graph& graph, const UpdateOptions& options)
-      : graph_(graph), options_(options), sums_(graph) {
-    const int data_axis = graph.mesh().find("dp");
-    splits_state_ = options.zero > 0 && data_axis >= 0 && graph.mesh().axis(data_axis).size > 1;
-  }
+      : graph_(graph),
+        options_(options),
+        sums_(graph),
+        state_axes_(options.zero > 0 ? graph.mesh().axes_of_copies() : std::vector<int>{}) {}
 
   void build() {
     std::vector<TrainedParameter> trained = trained_parameters(graph_);
@@ -32,7 +32,7 @@ class UpdateBuilder {
     step_ = scalar("step", DType::kI32);
 
     for (const Bucket& bucket : make_buckets(graph_, trained, options_.bucket_bytes)) {
-      sum_over_ranks(graph_, bucket, splits_state_);
+      sum_over_ranks(graph_, bucket, state_axes_);
     }
     GlobalSums::Squares grad_squares;
     std::vector<ValueId> gradients;
@@ -50,6 +50,7 @@ class UpdateBuilder {
     for (const Bucket& bucket : make_buckets(graph_, trained, options_.bucket_bytes)) {
       update(bucket, clip.scale, updated, param_squares);
     }
+    for (Ranges& ranges : gathering_) gather(ranges);
     sums_.add_squares(param_squares, updated, "param");
     graph_.mark_output(sums_.of_squares(param_squares, "param"));
     graph_.set_scope({});
@@ -97,7 +98,7 @@ class UpdateBuilder {
     one.gradient = one.sums.front();
     for (size_t i = 1; i < one.sums.size(); ++i) {
       const ValueId rest = add_to_gradient(one, one.sums[i]);
-      if (!splits_state_) fill_zero(graph_, {rest});  // else it was, when it was reduced
+      if (state_axes_.empty()) fill_zero(graph_, {rest});  // else it was, when it was reduced
     }
     const std::string name = graph_.value(one.parameter).name;  // values move as others are added
     const auto shared = options_.shared_with_stage.find(name);
@@ -116,28 +117,50 @@ class UpdateBuilder {
   }
 
   // Appends the new weights to `updated`, or adds their squares at once where they are ranges in
-  // memory of their own, which the next bucket's ranges take.
+  // memory of their own, which those of a later bucket take.
   void update(const Bucket& bucket, ValueId scale, std::vector<ValueId>& updated,
               GlobalSums::Squares& squares) {
-    std::vector<ValueId> ranges, weights;
+    Ranges ranges;
     for (const TrainedParameter* one : bucket) {
       const ValueId weight = update(*one, scale);
       if (counts(*one)) updated.push_back(weight);
-      if (splits_state_ && graph_.type(one->parameter).flat_axis() < 0) {
-        ranges.push_back(weight);
-        weights.push_back(one->parameter);
-      }
+      if (graph_.type(weight) == graph_.type(one->parameter)) continue;
+      ranges.updated.push_back(weight);
+      ranges.weights.push_back(one->parameter);
     }
-    if (splits_state_) sums_.add_squares(squares, std::exchange(updated, {}), "param");
-    if (ranges.empty()) return;
-    // The updated ranges go to everyone's weights.
-    redistribute(graph_, ranges, "dp", Placement::replicated(), weights);
+    if (!state_axes_.empty()) sums_.add_squares(squares, std::exchange(updated, {}), "param");
+    if (ranges.updated.empty()) return;
+    gather(ranges);
+    gathering_.push_back(std::move(ranges));
+    // Over an outer axis while the next bucket's ranges travel over the inner one.
+    if (gathering_.size() == 2) {
+      gather(gathering_.front());
+      gathering_.erase(gathering_.begin());
+    }
+  }
+
+  struct Ranges {
+    std::vector<ValueId> updated, weights;
+  };
+
+  // Brings updated ranges one axis nearer to everyone's weights, from the inner axes out.
+  void gather(Ranges& ranges) {
+    const Placements& wanted = graph_.type(ranges.weights.front()).placements;
+    std::vector<int> axes;
+    for (const int axis : state_axes_) {
+      if (graph_.type(ranges.updated.front()).placements[axis] != wanted[axis])
+        axes.push_back(axis);
+    }
+    if (axes.empty()) return;
+    ranges.updated = redistribute(graph_, ranges.updated, graph_.mesh().axis(axes.back()).name,
+                                  Placement::replicated(),
+                                  axes.size() == 1 ? ranges.weights : std::vector<ValueId>{});
   }
 
   ValueId state(const std::string& prefix, const TrainedParameter& one, DType dtype) {
     TensorType type = graph_.type(one.parameter);
     type.dtype = dtype;
-    if (splits_state_) type.placements[graph_.mesh().find("dp")] = Placement::flat();
+    for (const int axis : state_axes_) type.placements[axis] = Placement::flat();
     return graph_.add_input(Role::kOptimizer, prefix + graph_.value(one.parameter).name, type);
   }
 
@@ -168,7 +191,8 @@ class UpdateBuilder {
   Graph& graph_;
   const UpdateOptions& options_;
   GlobalSums sums_;
-  bool splits_state_ = false;
+  const std::vector<int> state_axes_;  // over which a rank has a range of optimizer state
+  std::vector<Ranges> gathering_;      // whose way may not be over
   ValueId learning_rate_ = kNoValue;
   ValueId step_ = kNoValue;
   ValueId num_tokens_ = kNoValue;

@@ -11,10 +11,12 @@
 //           the ranks' reports, which travel with the sums of losses and norms. The gradient sums
 //           are left zero
 // Formula   docs/notation.md; torch.optim.AdamW and torch.nn.utils.clip_grad_norm_
-// ZeRO      over dp, where there is more than one rank (Rajbhandari et al., arXiv:1910.02054):
+// ZeRO      over dp and cp, where there is more than one rank (Rajbhandari et al.,
+//           arXiv:1910.02054):
 //             0  gradients all-reduced, optimizer state whole on every rank
 //             1  gradients reduce-scattered to ranges (Flat), optimizer state of that range alone,
-//                the updated ranges of the weights all-gathered
+//                the updated ranges of the weights all-gathered. Over dp first, then ranges of the
+//                range over cp; back the other way around, over dp beside the next bucket's cp
 //             2, 3  as 1; passes/zero.h has changed the graph before
 //           in buckets of bucket_bytes of fp32 gradient, or of one parameter that is larger: the
 //           scratch of a sum is bounded by the largest

@@ -24,7 +24,9 @@ Graph differentiated(const Mesh& mesh, const std::vector<Weight>& weights) {
   const auto input = [&](Role role, const std::string& name, DType dtype, const Shape& shape,
                          Placement over_ranks) {
     TensorType type = TensorType::replicated(dtype, shape, mesh);
-    if (mesh.size("dp") > 1) type.placements[mesh.find("dp")] = over_ranks;
+    for (const char* axis : {"dp", "cp"}) {
+      if (mesh.size(axis) > 1) type.placements[mesh.find(axis)] = over_ranks;
+    }
     return graph.add_input(role, name, type);
   };
   for (const Weight& weight : weights) {
@@ -39,7 +41,7 @@ Graph differentiated(const Mesh& mesh, const std::vector<Weight>& weights) {
       const ValueId sum = input(Role::kGradient, "grad." + use, DType::kF32, {weight.elements},
                                 Placement::partial());
       const ValueId term =
-          input(Role::kInput, "d." + use, DType::kF32, {2, weight.elements}, Placement::sharded(0));
+          input(Role::kInput, "d." + use, DType::kF32, {4, weight.elements}, Placement::sharded(0));
       linear_db(graph, {term}, {sum});
     }
   }
@@ -55,7 +57,10 @@ Graph updated(const Mesh& mesh, const std::vector<Weight>& weights, const Update
 
 const std::vector<Weight> kModel = {{"table", 64, true}, {"norm"}, {"up", 32}};
 
-std::vector<Mesh> meshes() { return {Mesh::standard(1, 1, 1, 1), Mesh::standard(1, 2, 1, 1)}; }
+std::vector<Mesh> meshes() {
+  return {Mesh::standard(1, 1, 1, 1), Mesh::standard(1, 2, 1, 1), Mesh::standard(1, 1, 2, 1),
+          Mesh::standard(1, 2, 2, 1)};
+}
 
 std::vector<const Node*> nodes_of(const Graph& graph, std::string_view op) {
   std::vector<const Node*> nodes;
@@ -241,6 +246,38 @@ TEST(Update, BucketsHaveEveryGradientOnce) {
     EXPECT_EQ(zeroed, options.zero == 0 ? std::vector<Names>{{"grad.w5/head"}} : expected);
     EXPECT_EQ(norm_terms(graph, "param_norm_squared"), (Names{"w0", "w1", "w2", "w3", "w4", "w5"}));
     EXPECT_EQ(gathered, options.zero == 0 ? std::vector<Names>{} : buckets);
+  }
+}
+
+// Data and context ranks hold a range each. What was scattered over data ranks first is gathered
+// over them last, beside the next bucket's gather over context ranks.
+TEST(Update, ContextRanksShareTheStateWithDataRanks) {
+  std::vector<Weight> weights;
+  for (const char* name : {"w0", "w1", "w2"}) weights.push_back({name, 3 * kFlatGranule});
+  UpdateOptions options;
+  options.bucket_bytes = 1;
+  const Graph graph = updated(Mesh::standard(1, 2, 2, 1), weights, options);
+  for (const Value& value : graph.values()) {
+    if (value.role != Role::kOptimizer) continue;
+    EXPECT_EQ(value.type.to_string(graph.mesh()), "f32[3072]{dp:F cp:F}") << value.name;
+  }
+  Names moves;
+  for (const Node* node : nodes_of(graph, "redistribute")) {
+    if (graph.type(node->inputs[0]).dtype != DType::kF32) continue;  // a norm
+    moves.push_back(fmt::format("{} {} {}", source(graph, node->inputs[0]),
+                                node->attrs.text("axis"), node->attrs.text("to")));
+  }
+  EXPECT_EQ(moves, (Names{"grad.w0 dp F", "grad.w0 cp F", "grad.w1 dp F", "grad.w1 cp F",
+                          "grad.w2 dp F", "grad.w2 cp F", "w0 cp R", "w1 cp R", "w0 dp R",
+                          "w2 cp R", "w1 dp R", "w2 dp R"}));
+  EXPECT_EQ(nodes_of(graph, "fill_zero").size(), weights.size());
+  EXPECT_EQ(norm_terms(graph, "param_norm_squared"), (Names{"w0", "w1", "w2"}));
+  options.zero = 0;
+  const Graph whole = updated(Mesh::standard(1, 2, 2, 1), weights, options);
+  for (const Value& value : whole.values()) {
+    if (value.role == Role::kOptimizer) {
+      EXPECT_EQ(value.type.to_string(whole.mesh()), "f32[3072]") << value.name;
+    }
   }
 }
 

@@ -48,6 +48,12 @@ class Overlapper {
     Node wait;
   };
 
+  static bool needs(const Node& node, const std::vector<ValueId>& values) {
+    return std::any_of(values.begin(), values.end(), [&](ValueId id) {
+      return std::find(node.inputs.begin(), node.inputs.end(), id) != node.inputs.end();
+    });
+  }
+
   // The gradient sums, and what is added to them in place.
   void find_gradients() {
     for (size_t id = 0; id < graph_.values().size(); ++id) {
@@ -65,8 +71,9 @@ class Overlapper {
   }
 
   bool is_gather(const Node& node) const {
-    return node.op == &kRedistribute && node.phase == Phase::kUpdate && node.attrs.has("into") &&
-           node.attrs.text("axis") == "dp";
+    if (node.op != &kRedistribute || node.phase != Phase::kUpdate) return false;
+    const int axis = graph_.mesh().find(node.attrs.text("axis"));
+    return graph_.type(node.inputs.front()).placements[axis].is_flat();
   }
   bool is_sum(const Node& node) const {
     if (node.op != &kRedistribute || node.phase != Phase::kUpdate) return false;
@@ -149,11 +156,16 @@ class Overlapper {
     behind_[after].push_back(std::move(node));
   }
 
-  // A gather is waited for after the next one has started, the last at the end of the update.
+  // A gather is waited for after the next one over its axis has started or where its results are
+  // needed, the last at the end of the update.
   void defer_wait(size_t index) {
-    size_t next = index + 1;
-    while (next < nodes_.size() && !is_gather(nodes_[next])) ++next;
-    const size_t after = std::min(next, nodes_.size() - 1);
+    const Node& gather = nodes_[index];
+    size_t after = index;
+    while (after + 1 < nodes_.size() && !needs(nodes_[after + 1], gather.outputs)) {
+      ++after;
+      const Node& other = nodes_[after];
+      if (is_gather(other) && other.attrs.text("axis") == gather.attrs.text("axis")) break;
+    }
     RedistributeHalves halves = split_redistribute(graph_, nodes_[index], next_channel_++);
     replaced_[index] = {std::move(halves.start)};
     behind_[after].push_back(std::move(halves.wait));

@@ -6,7 +6,8 @@
 //                     chunk are under way over an axis: then the oldest is waited for; the last
 //                     ones are waited for in the update. Only where a rank hosts one virtual rank:
 //                     several must first be added by their own tree. These have the attr `early`
-//   updated weights   start when the bucket is updated; waited for after the next bucket is
+//   updated weights   start when the bucket is updated; waited for after the next bucket is, or
+//                     where they are gathered over a further axis
 //
 // Memory   receive buffers of a bucket's sum, (n - 1) / n of it, live from start to wait; those of
 //          sums that are waited for in the update, two a chunk and axis, have their place for good

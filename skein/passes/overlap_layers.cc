@@ -96,11 +96,14 @@ class Scheduler {
            (can_copy || are_dense(graph_, storage_, move.outputs));
   }
 
+  // Also of what was gathered over an inner axis, which lay ready.
   bool lies_ready(size_t index) const {
     const Node& move = node(index);
     return move.op == &kRedistribute && !move.attrs.has("into") &&
-           std::none_of(move.inputs.begin(), move.inputs.end(),
-                        [&](ValueId id) { return producers_.contains(id); });
+           std::all_of(move.inputs.begin(), move.inputs.end(), [&](ValueId id) {
+             const auto producer = producers_.find(id);
+             return producer == producers_.end() || ahead_of_.contains(producer->second);
+           });
   }
 
   bool is_read(size_t index) const {
@@ -142,6 +145,12 @@ class Scheduler {
 
   void start(size_t index) {
     if (!started_.insert(index).second) return;
+    for (const ValueId id : node(index).inputs) {
+      const auto producer = producers_.find(id);
+      if (producer == producers_.end() || !ahead_of_.contains(producer->second)) continue;
+      start(producer->second);
+      if (is_in(under_way_, producer->second)) wait(producer->second);
+    }
     // Sums that nobody reads here: two scopes' at a time.
     const auto is_unread = [&](size_t other) { return !is_read(other); };
     if (is_unread(index)) {

@@ -3,11 +3,13 @@
 //
 //   weights, keys and    gathers of what lies ready when the program begins (ZeRO 3, and what
 //   values ahead         backward gathers again): those of the next scope start when those of this
-//                        one are used
+//                        one are used. Over two axes (ZeRO 3 with data and context ranks) over the
+//                        inner one a scope earlier
 //   gradients behind     backward computes the gradients of weights, for which nobody waits, while
 //                        other collectives of the layers are under way: one product each, at most
 //                        two products later than where they stood
-//   sums of gradients    (ZeRO 2) are waited for when the next scope's start
+//   sums of gradients    (ZeRO 2) are waited for when the next scope's start; those over the outer
+//                        of two axes where that over the inner one starts
 //
 // Only gathers whose results lie without gaps, and sums of such terms, which are copied to results
 // with gaps; sums in the head, whose logits must not live long, stay. Forward has nothing else to

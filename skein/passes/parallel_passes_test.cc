@@ -5,12 +5,10 @@
 
 #include "skein/ir/text.h"
 #include "skein/ir/verify.h"
-#include "skein/ops/fold/fold.h"
 #include "skein/ops/ops.h"
 #include "skein/ops/redistribute/redistribute.h"
 #include "skein/passes/differentiate.h"
 #include "skein/passes/hoist_transient.h"
-#include "skein/passes/overlap.h"
 #include "skein/passes/overlap_layers.h"
 #include "skein/passes/shard.h"
 #include "skein/passes/simplify.h"
@@ -65,8 +63,11 @@ Graph sharded(const std::string& mesh_text, std::set<std::string> whole_rows = {
   ShardPlan plan;
   plan.whole_rows = std::move(whole_rows);
   plan.place = [&](const Value& value) -> std::optional<Placements> {
-    if (value.name == "loss_sum") return placed(mesh, {{"dp", Placement::partial()}});
-    if (value.role == Role::kInput) return placed(mesh, {{"dp", Placement::sharded(0)}});
+    const auto tokens = [&](Placement split) {
+      return placed(mesh, {{"dp", split}, {"cp", split}});
+    };
+    if (value.name == "loss_sum") return tokens(Placement::partial());
+    if (value.role == Role::kInput) return tokens(Placement::sharded(0));
     if (value.role != Role::kParameter || value.name.starts_with("norm")) return std::nullopt;
     return placed(mesh, {{"tp", Placement::sharded(value.name.starts_with("down") ? 1 : 0)}});
   };
@@ -189,6 +190,23 @@ TEST(Zero, WeightsAreGatheredOnceAScopeAndPhase) {
   EXPECT_EQ(moves(graph, Phase::kBackward), (Moves{"dp R", "dp R", "dp R"}));
 }
 
+TEST(Zero, ContextRanksShareWeightsWithDataRanks) {
+  Graph graph = differentiated(sharded("dp=1 cp=2"));
+  shard_weights(graph);
+  verify(graph, "shard_weights");
+  EXPECT_EQ(graph.type(graph.find("up0")).to_string(graph.mesh()), "f32[32, 8]{cp:F}");
+  EXPECT_EQ(moves(graph, Phase::kForward), (Moves{"cp R", "cp R", "cp R", "cp R"}));
+  Graph both = differentiated(sharded("dp=2 cp=2"));
+  shard_weights(both);
+  verify(both, "shard_weights");
+  EXPECT_EQ(both.type(both.find("up0")).to_string(both.mesh()), "f32[32, 8]{dp:F cp:F}");
+  EXPECT_EQ(moves(both, Phase::kForward),
+            (Moves{"cp R", "dp R", "cp R", "dp R", "cp R", "dp R", "cp R", "dp R"}));
+  Graph alone = differentiated(sharded("dp=1 cp=1"));
+  shard_weights(alone);
+  EXPECT_EQ(alone.type(alone.find("up0")).to_string(alone.mesh()), "f32[32, 8]");
+}
+
 TEST(Zero, SumsAreReducedWhenTheirScopeIsDone) {
   Graph graph = differentiated(sharded("dp=2"));
   shard_gradients(graph);
@@ -200,100 +218,11 @@ TEST(Zero, SumsAreReducedWhenTheirScopeIsDone) {
       EXPECT_TRUE(value.type.placements[0].is_flat()) << value.name;
     }
   }
-}
-
-// Gradient sums, terms over the axes, that the update sums over each.
-Graph sums_in_update(int count, const Mesh& mesh, const std::vector<std::string>& axes,
-                     Placement first) {
-  Graph graph(mesh);
-  TensorType term = TensorType::replicated(DType::kF32, {4096}, mesh);
-  for (const std::string& axis : axes) term.placements[mesh.find(axis)] = Placement::partial();
-  std::vector<ValueId> sums;
-  graph.set_phase(Phase::kBackward);
-  for (int i = 0; i < count; ++i) {
-    const ValueId term_before = graph.add_input(Role::kInput, fmt::format("before{}", i), term);
-    const ValueId gradient = graph.add_input(Role::kGradient, fmt::format("grad{}", i), term);
-    const FoldPair sum = fold(graph, {{term_before, gradient}}, FoldMode::kMerge).front();
-    graph.rename(sum.level, fmt::format("add{}", i));
-    graph.rename(sum.gradient, fmt::format("s{}", i));
-    sums.push_back(sum.gradient);
-  }
-  graph.set_phase(Phase::kUpdate);
-  for (ValueId sum : sums) {
-    for (const std::string& axis : axes) {
-      sum = redistribute(graph, sum, axis, axis == axes.front() ? first : Placement::replicated());
-    }
-    graph.mark_output(sum);
-  }
-  return graph;
-}
-
-// What the nodes write, in order; "|" where the update begins.
-std::string order_of(const Graph& graph) {
-  std::string order;
-  bool in_update = false;
-  for (const Node& node : graph.nodes()) {
-    if (!in_update && node.phase == Phase::kUpdate) order += " |";
-    in_update = node.phase == Phase::kUpdate;
-    order += (order.empty() ? "" : " ") + graph.value(node.outputs.front()).name;
-    if (node.attrs.has("advances")) order += "*";
-  }
-  return order;
-}
-
-// Each starts after its last gradient, at most two are in flight, and the oldest is waited for
-// first; the one before goes on where the next one starts.
-TEST(Overlap, SumsStartEarlyAndTwoAreUnderWay) {
-  const Mesh mesh = Mesh::standard(1, 2, 1, 1);
-  Graph graph = sums_in_update(4, mesh, {"dp"}, Placement::flat());
-  overlap(graph, true);
-  verify(graph, "overlap");
-  EXPECT_EQ(order_of(graph),
-            "add0 s0.dp.F.started add1 s1.dp.F.started* add2 s0.dp.F s2.dp.F.started* add3 s1.dp.F "
-            "s3.dp.F.started* | s2.dp.F s3.dp.F");
-  Graph late = sums_in_update(1, mesh, {"dp"}, Placement::flat());
-  overlap(late, false);
-  EXPECT_EQ(order_of(late), "add0 | s0.dp.F");
-}
-
-// Whole sums take the place of their terms, which the wait does not read.
-TEST(Overlap, WholeSumsStartEarlyOverTheirTerms) {
-  Graph graph = sums_in_update(3, Mesh::standard(1, 1, 2, 1), {"cp"}, Placement::replicated());
-  overlap(graph, true);
-  verify(graph, "overlap");
-  EXPECT_EQ(
-      order_of(graph),
-      "add0 s0.cp.R.started add1 s1.cp.R.started* add2 s0.cp.R s2.cp.R.started* | s1.cp.R s2.cp.R");
-  for (const Node& node : graph.nodes()) {
-    if (node.op != &kRedistributeWait) continue;
-    EXPECT_EQ(node.inputs.size(), 2u) << "the sum, and the staging";
-  }
-  EXPECT_EQ(to_text(parse_graph(to_text(graph), all_ops())), to_text(graph));
-}
-
-// Over a second axis a sum starts where that over the first one was waited for.
-TEST(Overlap, SumsOverTwoAxesFollowEachOther) {
-  Graph graph = sums_in_update(5, Mesh::standard(1, 2, 2, 1), {"dp", "cp"}, Placement::flat());
-  overlap(graph, true);
-  verify(graph, "overlap");
-  EXPECT_EQ(order_of(graph),
-            "add0 s0.dp.F.started add1 s1.dp.F.started* "
-            "add2 s0.dp.F s0.dp.F.cp.R.started s2.dp.F.started* "
-            "add3 s1.dp.F s1.dp.F.cp.R.started* s3.dp.F.started* "
-            "add4 s2.dp.F s0.dp.F.cp.R s2.dp.F.cp.R.started* s4.dp.F.started* | "
-            "s1.dp.F.cp.R s2.dp.F.cp.R s3.dp.F s3.dp.F.cp.R s4.dp.F s4.dp.F.cp.R");
-}
-
-TEST(Overlap, SumsOverThreeAxesFollowEachOther) {
-  Graph graph =
-      sums_in_update(3, Mesh::standard(1, 2, 2, 2), {"dp", "cp", "tp"}, Placement::flat());
-  overlap(graph, true);
-  verify(graph, "overlap");
-  EXPECT_EQ(order_of(graph),
-            "add0 s0.dp.F.started add1 s1.dp.F.started* "
-            "add2 s0.dp.F s0.dp.F.cp.R.started s2.dp.F.started* | "
-            "s0.dp.F.cp.R s0.dp.F.cp.R.tp.R s1.dp.F s1.dp.F.cp.R s1.dp.F.cp.R.tp.R "
-            "s2.dp.F s2.dp.F.cp.R s2.dp.F.cp.R.tp.R");
+  Graph both = differentiated(sharded("dp=2 cp=2"));
+  shard_gradients(both);
+  verify(both, "shard_gradients");
+  EXPECT_EQ(moves(both, Phase::kBackward),
+            (Moves{"dp F", "cp F", "dp F", "cp F", "dp F", "cp F", "dp F", "cp F"}));
 }
 
 // What a phase runs, in order: gathers and sums ("+" starts, "-" waits) and ops with arithmetic.
@@ -356,6 +285,26 @@ TEST(OverlapLayers, WeightsAreGatheredAScopeAhead) {
                    "+gather head", "rms_norm layers.1", "linear layers.1", "linear layers.1",
                    "add layers.1", "-gather head",  //
                    "linear head", "softmax_cross_entropy head", "add_to_sum head"}));
+}
+
+// Over context ranks two scopes ahead, from there over data ranks one.
+TEST(OverlapLayers, WeightsAreGatheredAheadOverBothAxes) {
+  Graph graph = differentiated(sharded("dp=2 cp=2"));
+  shard_weights(graph);
+  overlap_layers(graph);
+  verify(graph, "overlap_layers");
+  EXPECT_EQ(work(graph, Phase::kForward), (Moves{"gather embed",      "gather layers.0",
+                                                 "gather embed",      "gather layers.1",
+                                                 "gather layers.0",   "embedding embed",  //
+                                                 "+gather head",      "+gather layers.1",
+                                                 "rms_norm layers.0", "linear layers.0",
+                                                 "linear layers.0",   "add layers.0",
+                                                 "-gather layers.1",  "-gather head",  //
+                                                 "+gather head",      "rms_norm layers.1",
+                                                 "linear layers.1",   "linear layers.1",
+                                                 "add layers.1",      "-gather head",  //
+                                                 "linear head",       "softmax_cross_entropy head",
+                                                 "add_to_sum head"}));
 }
 
 TEST(OverlapLayers, SumsOfGradientsTravelWhileTheNextScopeRuns) {

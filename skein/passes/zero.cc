@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 
 #include "skein/ops/fill_zero/fill_zero.h"
 #include "skein/ops/redistribute/redistribute.h"
@@ -9,14 +10,12 @@
 namespace skein {
 namespace {
 
-constexpr std::string_view kAxis = "dp";
-
 using Place = std::pair<Phase, Scope>;  // where a node runs
 
 // Rebuilds the list of nodes and inserts new nodes on the way.
 class Rewriter {
  public:
-  explicit Rewriter(Graph& graph) : graph_(graph), axis_(graph.mesh().find(kAxis)) {}
+  explicit Rewriter(Graph& graph) : graph_(graph), axes_(graph.mesh().axes_of_copies()) {}
 
  protected:
   // Runs `append`, which adds nodes to the graph, as part of `place`; they come next in the order.
@@ -30,10 +29,13 @@ class Rewriter {
     graph_.set_scope({});
   }
   void finish() { graph_.replace_nodes(std::move(order_)); }
-  void make_flat(ValueId id) { graph_.value(id).type.placements[axis_] = Placement::flat(); }
+  void make_flat(ValueId id) {
+    for (const int axis : axes_) graph_.value(id).type.placements[axis] = Placement::flat();
+  }
+  const std::string& name_of(int axis) const { return graph_.mesh().axis(axis).name; }
 
   Graph& graph_;
-  const int axis_;
+  const std::vector<int> axes_;  // the outer one first
   std::vector<Node> order_;
 };
 
@@ -70,7 +72,10 @@ class WeightSharder : Rewriter {
     const auto found = used_.find(place);
     if (found == used_.end()) return;
     insert(place, [&] {
-      const auto whole = redistribute(graph_, found->second, kAxis, Placement::replicated());
+      std::vector<ValueId> whole = found->second;
+      for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+        whole = redistribute(graph_, whole, name_of(*axis), Placement::replicated());
+      }
       for (size_t i = 0; i < whole.size(); ++i) whole_[{place, found->second[i]}] = whole[i];
     });
     used_.erase(found);
@@ -99,6 +104,10 @@ class EarlyReducer : Rewriter {
   }
 
  private:
+  bool is_pending(ValueId id) const {
+    return graph_.type(id).placements[axes_.front()].is_partial();
+  }
+
   struct Sum {
     ValueId input;   // graph input, which becomes the rank's range
     ValueId latest;  // latest value of the whole sum
@@ -115,7 +124,7 @@ class EarlyReducer : Rewriter {
         const ValueId from = nodes[i].inputs[alias.input], to = nodes[i].outputs[alias.output];
         if (from == kNoValue || !alias.in_place) continue;
         if (graph_.value(from).role == Role::kGradient) {
-          if (!graph_.type(from).placements[axis_].is_partial()) continue;
+          if (!is_pending(from)) continue;
           sum_of[from] = sums.size();
           sums.push_back({from, from});
           last.push_back(static_cast<int>(i));
@@ -141,7 +150,7 @@ class EarlyReducer : Rewriter {
 
   void start_sum(ValueId& id, const Place& place) {
     if (id == kNoValue || graph_.value(id).role != Role::kGradient) return;
-    if (!graph_.type(id).placements[axis_].is_partial()) return;
+    if (!is_pending(id)) return;
     const ValueId input = id;
     insert(place,
            [&] { id = zeros(graph_, graph_.type(input), "whole." + graph_.value(input).name); });
@@ -154,7 +163,13 @@ class EarlyReducer : Rewriter {
       whole.push_back(sum.latest);
       ranges.push_back(sum.input);
     }
-    insert(place, [&] { redistribute(graph_, whole, kAxis, Placement::flat(), ranges); });
+    insert(place, [&] {
+      for (const int axis : axes_) {
+        const bool is_last = axis == axes_.back();
+        whole = redistribute(graph_, whole, name_of(axis), Placement::flat(),
+                             is_last ? ranges : std::vector<ValueId>{});
+      }
+    });
   }
 
   std::map<int, std::vector<Sum>> ending_;  // by the node after which they are complete
@@ -163,11 +178,11 @@ class EarlyReducer : Rewriter {
 }  // namespace
 
 void shard_weights(Graph& graph) {
-  if (graph.mesh().size(kAxis) > 1) WeightSharder(graph).run();
+  if (!graph.mesh().axes_of_copies().empty()) WeightSharder(graph).run();
 }
 
 void shard_gradients(Graph& graph) {
-  if (graph.mesh().size(kAxis) > 1) EarlyReducer(graph).run();
+  if (!graph.mesh().axes_of_copies().empty()) EarlyReducer(graph).run();
 }
 
 }  // namespace skein

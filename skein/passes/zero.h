@@ -1,5 +1,5 @@
-// ZeRO over the data axis, stages 3 and 2 (stage 1, the optimizer state, is optim/update.h):
-// weights or gradients are whole on a rank only while they are needed.
+// ZeRO over data and context ranks, stages 3 and 2 (stage 1, the optimizer state, is
+// optim/update.h): weights or gradients are whole on a rank only while they are needed.
 //
 // shard_weights   (stage 3) parameters become Flat. Before a scope runs, forward or backward, its
 //                 parameters are gathered together into memory that is free again after the scope

@@ -82,9 +82,11 @@ std::vector<Option> options(const PlanRequest& request) {
   list.push_back(
       {config([](Config& c) { return set(c.batch.micro_sequences, 1, "batch.micro_sequences"); }),
        "smaller products"});
-  if (data_degree(request) > 1) {
+  if (data_degree(request) * request.config.parallel.context > 1) {
     list.push_back({config([](Config& c) { return set(c.parallel.zero, 3, "parallel.zero"); }),
                     "weights travel in every pass; the same losses"});
+  }
+  if (data_degree(request) > 1) {
     if (request.hardware.unified_memory) {
       list.push_back({one_data_rank, "fewer copies, as many cores; the same losses"});
     } else {

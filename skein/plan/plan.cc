@@ -219,6 +219,7 @@ void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   const Config& config = request.config;
   plan.in_pairs = spec.in_pairs;
   plan.idle_pairs = idle_pairs(config, plan.layout);
+  plan.idle_zero = idle_zero(config, plan.layout);
   const auto tokens =
       static_cast<double>(config.batch.global_sequences * config.data.sequence_length);
   plan.tokens_per_second = tokens / plan.step.step_seconds;

@@ -56,7 +56,7 @@ struct Plan {
   double matmul_ceiling_share = 0;  // share of what large products reach on them
   RunTotals run;
   bool in_pairs = false;
-  std::string idle_pairs;  // compile/parallel.h
+  std::string idle_pairs, idle_zero;  // compile/parallel.h
 
   int64_t ranks() const { return layout.mesh.num_ranks(); }
   const StagePlan& largest() const;  // in bytes, host memory included

@@ -135,7 +135,7 @@ class Search {
         if (v > 1 && (pipeline == 1 || pipeline * v > request_.model.num_hidden_layers)) break;
         config.parallel.virtual_stages = v;
         for (const int64_t zero : {1, 2, 3}) {
-          if (zero > 1 && (data == 1 || (zero == 2 && !one_micro_batch))) continue;
+          if (zero > 1 && (data * context == 1 || (zero == 2 && !one_micro_batch))) continue;
           config.parallel.zero = zero;
           for (const char* policy : kPolicies) {
             config.memory.recompute = policy;
@@ -177,14 +177,15 @@ class Search {
     const StepSpec spec = step_spec(config, request_.model, layout);
     const PipelineShape shape = pipeline_shape(spec);
     const auto data = static_cast<double>(layout.data_degree());
+    const auto context = static_cast<double>(config.parallel.context);
     const auto tensor = static_cast<double>(config.parallel.tensor);
     const double parameters = static_cast<double>(num_parameters(request_.model)) / tensor /
                               static_cast<double>(shape.num_stages);
     const double moments = 2.0 * size_of(spec.update.moments) +
                            (spec.update.precision == Precision::kMixed ? 4.0 : 0.0);
     const bool reduced_early = layout.zero >= 2 && runs_one_micro_batch(spec);
-    const double tokens = static_cast<double>(spec.micro_sequences * spec.sequence_length) /
-                          static_cast<double>(config.parallel.context);
+    const double tokens =
+        static_cast<double>(spec.micro_sequences * spec.sequence_length) / context;
     const int64_t in_flight =
         spec.in_pairs ? kPairSlots : std::min(shape.num_stages, shape.micro_batches);
     const double layers = static_cast<double>(request_.model.num_hidden_layers * in_flight) /
@@ -193,10 +194,12 @@ class Search {
     const auto set = [&](Arena arena, double value) {
       bytes[static_cast<size_t>(arena)] = static_cast<int64_t>(value);
     };
-    set(Arena::kWeights,
-        parameters * size_of(compute_dtype(spec.update.precision)) / (layout.zero >= 3 ? data : 1));
-    set(Arena::kGradients, parameters * 4 / (reduced_early ? data : 1));
-    if (!config.memory.offload_optimizer) set(Arena::kOptimizer, parameters * moments / data);
+    set(Arena::kWeights, parameters * size_of(compute_dtype(spec.update.precision)) /
+                             (layout.zero >= 3 ? data * context : 1));
+    set(Arena::kGradients, parameters * 4 / (reduced_early ? data * context : 1));
+    if (!config.memory.offload_optimizer) {
+      set(Arena::kOptimizer, parameters * moments / (data * context));
+    }
     if (!config.memory.offload_activations) {  // otherwise it depends on the sizes of single values
       set(Arena::kActivations,
           kSlack * layers * tokens / tensor * least_kept_.at(config.memory.recompute));

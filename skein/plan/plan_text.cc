@@ -131,7 +131,9 @@ std::string speed_text(const Plan& plan) {
   if (const std::string told = unequal_shares(plan.layout); !told.empty()) {
     text += fmt::format("  {}\n", told);
   }
-  if (!plan.idle_pairs.empty()) text += fmt::format("  {}\n", plan.idle_pairs);
+  for (const std::string& told : {plan.idle_zero, plan.idle_pairs}) {
+    if (!told.empty()) text += fmt::format("  {}\n", told);
+  }
   if (plan.stages.size() > 1) {
     text += fmt::format("  the pipeline idles for {:.1f} % of the time up to the update\n",
                         100 * plan.step.timeline.idle_share());

@@ -28,6 +28,15 @@ int64_t Mesh::num_ranks() const {
   return product;
 }
 
+std::vector<int> Mesh::axes_of_copies() const {
+  std::vector<int> axes;
+  for (int i = 0; i < num_axes(); ++i) {
+    const auto& [name, size] = axes_[i];
+    if ((name == "dp" || name == "cp") && size > 1) axes.push_back(i);
+  }
+  return axes;
+}
+
 std::vector<int64_t> Mesh::coordinates(int64_t rank) const {
   if (rank < 0 || rank >= num_ranks()) {
     fail(ErrorCode::kInternal, "rank {} is outside {}", rank, to_string());

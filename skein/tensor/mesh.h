@@ -30,6 +30,10 @@ class Mesh {
   int64_t size(std::string_view name) const;  // 1 where there is none
   int64_t num_ranks() const;
 
+  // Of data and context, those of several ranks, whose ranks train the same parameters; the outer
+  // one first.
+  std::vector<int> axes_of_copies() const;
+
   // Where `rank` sits on each axis.
   std::vector<int64_t> coordinates(int64_t rank) const;
 

@@ -55,15 +55,18 @@ int64_t flat_share(int64_t elements, int64_t num_ranks) {
 
 }  // namespace
 
-int TensorType::flat_axis() const {
-  const auto found = std::find(placements.begin(), placements.end(), Placement::flat());
-  return found == placements.end() ? -1 : static_cast<int>(found - placements.begin());
+bool TensorType::is_flat() const {
+  return std::find(placements.begin(), placements.end(), Placement::flat()) != placements.end();
 }
 
 Shape TensorType::local_shape(const Mesh& mesh) const {
-  Shape local = box_shape(*this, mesh);
-  const int axis = flat_axis();
-  return axis < 0 ? local : Shape{flat_share(local.num_elements(), mesh.axis(axis).size)};
+  const Shape box = box_shape(*this, mesh);
+  if (!is_flat()) return box;
+  int64_t share = box.num_elements();
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (placements[axis].is_flat()) share = flat_share(share, mesh.axis(axis).size);
+  }
+  return Shape{share};
 }
 
 bool TensorType::splits_evenly(const Mesh& mesh) const {
@@ -91,12 +94,16 @@ Box TensorType::local_box(const Mesh& mesh, int64_t rank) const {
 }
 
 FlatRange TensorType::local_range(const Mesh& mesh, int64_t rank) const {
-  const int64_t elements = box_shape(*this, mesh).num_elements();
-  const int axis = flat_axis();
-  if (axis < 0) return {0, elements};
-  const int64_t share = flat_share(elements, mesh.axis(axis).size);
-  const int64_t begin = std::min(elements, mesh.coordinates(rank)[axis] * share);
-  return {begin, std::min(share, elements - begin)};
+  FlatRange range{0, box_shape(*this, mesh).num_elements()};
+  int64_t share = range.count;
+  const std::vector<int64_t> coordinates = mesh.coordinates(rank);
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (!placements[axis].is_flat()) continue;
+    share = flat_share(share, mesh.axis(axis).size);
+    const int64_t skipped = std::min(range.count, coordinates[axis] * share);
+    range = {range.begin + skipped, std::min(share, range.count - skipped)};
+  }
+  return range;
 }
 
 int64_t TensorType::local_bytes(const Mesh& mesh) const {

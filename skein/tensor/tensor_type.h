@@ -2,14 +2,14 @@
 //
 //   Replicated     every rank of the axis holds all of it
 //   Sharded(dim)   each rank holds one contiguous slice of `dim`, equal in size, in rank order
-//   Flat           what the other axes leave to a rank is laid out flat, row by row, and each rank
-//                  of this axis holds one range of it: a vector of whole granules, equal in length,
-//                  in rank order, padded behind the end (ZeRO). At most one axis
+//   Flat           what the sharding axes leave to a rank is laid out flat, row by row, and each
+//                  rank of this axis holds one range of it: a vector of whole granules, equal in
+//                  length, in rank order, padded behind the end (ZeRO)
 //   Partial        every rank holds a term of a sum that is still pending
 //
-// Where two axes shard one dim, the outer axis (first in the mesh) cuts first. The local shape
-// follows from the mesh. Two types are the same value on the same mesh exactly when they compare
-// equal.
+// Where two axes shard one dim, or are Flat, the outer axis (first in the mesh) cuts first. The
+// local shape follows from the mesh. Two types are the same value on the same mesh exactly when
+// they compare equal.
 #pragma once
 
 #include <cstdint>
@@ -84,11 +84,11 @@ struct TensorType {
   int64_t local_bytes(const Mesh& mesh) const;
   bool splits_evenly(const Mesh& mesh) const;  // else local_shape throws
 
-  // The box that the sharding axes leave to `rank`, before a Flat axis takes its range of it.
+  // The box that the sharding axes leave to `rank`, before Flat axes take their ranges of it.
   Box local_box(const Mesh& mesh, int64_t rank) const;
   // The elements of local_box() that `rank` holds: all of them where no axis is Flat.
   FlatRange local_range(const Mesh& mesh, int64_t rank) const;
-  int flat_axis() const;  // -1: none
+  bool is_flat() const;  // over an axis at least
 
   // "bf16[1024, 512]{dp:S0 tp:P}"; Replicated axes are left out, and the braces with them.
   std::string to_string(const Mesh& mesh) const;

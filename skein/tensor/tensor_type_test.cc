@@ -78,6 +78,20 @@ TEST(TensorType, FlatRangesAreGranulesInRankOrder) {
   EXPECT_EQ(covered, 3000);
 }
 
+// A range over dp is cut into ranges over cp, none of which reaches into the next one over dp.
+TEST(TensorType, TheOuterAxisTakesItsRangeFirst) {
+  const Mesh mesh = Mesh::standard(1, 2, 2, 1);
+  TensorType type = TensorType::replicated(DType::kF32, {5, 1000}, mesh);  // 5 granules
+  type.placements[1] = type.placements[2] = Placement::flat();
+  EXPECT_EQ(type.to_string(mesh), "f32[5, 1000]{dp:F cp:F}");
+  EXPECT_EQ(type.local_shape(mesh), Shape{2048});
+  const FlatRange ranges[] = {{0, 2048}, {2048, 1024}, {3072, 1928}, {5000, 0}};
+  for (int64_t rank = 0; rank < 4; ++rank) EXPECT_EQ(type.local_range(mesh, rank), ranges[rank]);
+  type.placements[2] = Placement::replicated();
+  EXPECT_EQ(type.local_range(mesh, 0), (FlatRange{0, 3072}));
+  EXPECT_EQ(type.local_range(mesh, 3), (FlatRange{3072, 1928}));
+}
+
 TEST(TensorType, TheOuterAxisCutsADimFirst) {
   const Mesh mesh({{"kv", 2}, {"replica", 3}});
   const TensorType type{DType::kF32, {12}, {Placement::sharded(0), Placement::sharded(0)}};

@@ -81,8 +81,8 @@ void Trainer::lay_out() {
   if (const std::string told = unequal_shares(layout_); is_first() && !told.empty()) {
     log::info("{}", told);
   }
-  if (const std::string told = idle_pairs(config_, layout_); is_first() && !told.empty()) {
-    log::warn("{}", told);
+  for (const std::string& told : {idle_zero(config_, layout_), idle_pairs(config_, layout_)}) {
+    if (is_first() && !told.empty()) log::warn("{}", told);
   }
   const Backend& backend = training_backend(config_);
   if (world_.size() > 1 && backend.expect_several_ranks != nullptr) backend.expect_several_ranks();

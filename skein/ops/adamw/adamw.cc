@@ -58,9 +58,9 @@ std::vector<TensorType> infer(const OpCall& call) {
   return types;
 }
 
-// Whether the rank updates only a range of a weight that it holds whole.
+// Whether the rank updates only a range of what it holds of the weight.
 bool takes_range(const OpCall& call) {
-  return call.input(0).flat_axis() != call.input(1).flat_axis();
+  return call.input(0).placements != call.input(1).placements;
 }
 
 Cost cost(const OpCall& call) {
@@ -95,7 +95,7 @@ void localize(const OpCall& call, int64_t rank, Attrs& attrs) {
   const int64_t box_row = is_vector ? 1 : box.shape.dim(1) * inner;
   attrs.set("range_begin", range.begin);
   attrs.set("range_count", range.count);
-  attrs.set("weight_begin", takes_range(call) ? range.begin : int64_t{0});
+  attrs.set("weight_begin", range.begin - call.input(0).local_range(call.mesh, rank).begin);
   attrs.set("first_element", box.offset[0] * row + (is_vector ? 0 : box.offset[1] * inner));
   attrs.set("run_elements", box_row == row ? box.shape.num_elements() : box_row);
   attrs.set("run_stride", row);

@@ -21,18 +21,21 @@ constexpr Precision kPrecisions[] = {
     {"mixed", DType::kBF16, DType::kF32, true, false},
 };
 
-// Placements over dp and tp; `gathered`: the weight is Replicated where the rest is Flat.
+// Placements over dp and tp; over cp all are Flat. `gathered`: the weight is Replicated where the
+// rest is Flat.
+enum class Gathered : uint8_t { kNo, kOverContext, kYes };
 struct Split {
   const char* name;
   int64_t dp, tp;
   Placement over_dp, over_tp;
-  bool gathered;
+  Gathered gathered = Gathered::kNo;
+  int64_t cp = 1;
 };
 
 const Placement kWhole = Placement::replicated(), kFlat = Placement::flat();
 const Placement kRows = Placement::sharded(0), kCols = Placement::sharded(1);
 
-const Split kWholeParameter = {"whole", 1, 1, kWhole, kWhole, false};
+const Split kWholeParameter = {"whole", 1, 1, kWhole, kWhole};
 
 // Weight, gradient, moments, master of the whole parameter.
 Tensors make_tensors(const Precision& precision, const Shape& shape) {
@@ -50,14 +53,16 @@ Tensors make_tensors(const Precision& precision, const Shape& shape) {
 class SplitRun {
  public:
   SplitRun(const Precision& precision, const Split& split, const Shape& shape)
-      : mesh_(Mesh::standard(1, split.dp, 1, split.tp)),
+      : mesh_(Mesh::standard(1, split.dp, split.cp, split.tp)),
         graph_(mesh_),
         whole_(make_tensors(precision, shape)) {
     graph_.set_phase(Phase::kUpdate);
     const char* names[] = {"w", "sum.w", "m", "v", "master"};
     for (size_t i = 0; i < whole_.size(); ++i) {
       TensorType type = TensorType::replicated(whole_[i].dtype, shape, mesh_);
-      type.placements[1] = i == 0 && split.gathered ? kWhole : split.over_dp;
+      const Gathered gathered = i == 0 ? split.gathered : Gathered::kNo;
+      type.placements[1] = gathered == Gathered::kYes ? kWhole : split.over_dp;
+      type.placements[2] = gathered != Gathered::kNo || split.cp == 1 ? kWhole : kFlat;
       type.placements[3] = split.over_tp;
       inputs_.push_back(graph_.add_input(whole_[i].role, names[i], type));
     }
@@ -128,18 +133,22 @@ class SplitRun {
 
 TEST(AdamwSplit, HasTheBitsOfTheWhole) {
   const Split splits[] = {
-      {"rows", 1, 3, kWhole, kRows, false},
-      {"columns", 1, 2, kWhole, kCols, false},
-      {"rows, rows", 2, 3, kRows, kRows, false},
-      {"rows, columns", 3, 2, kRows, kCols, false},
-      {"flat", 2, 1, kFlat, kWhole, false},
-      {"flat, more ranks than granules", 11, 1, kFlat, kWhole, false},
-      {"flat, gathered", 3, 1, kFlat, kWhole, true},
-      {"flat, gathered, alone", 1, 1, kFlat, kWhole, true},
-      {"rows, flat", 2, 3, kFlat, kRows, false},
-      {"columns, flat", 2, 2, kFlat, kCols, false},
-      {"rows, flat, gathered", 2, 2, kFlat, kRows, true},
-      {"columns, flat, gathered", 3, 4, kFlat, kCols, true},
+      {"rows", 1, 3, kWhole, kRows},
+      {"columns", 1, 2, kWhole, kCols},
+      {"rows, rows", 2, 3, kRows, kRows},
+      {"rows, columns", 3, 2, kRows, kCols},
+      {"flat", 2, 1, kFlat, kWhole},
+      {"flat, more ranks than granules", 11, 1, kFlat, kWhole},
+      {"flat, gathered", 3, 1, kFlat, kWhole, Gathered::kYes},
+      {"flat, gathered, alone", 1, 1, kFlat, kWhole, Gathered::kYes},
+      {"rows, flat", 2, 3, kFlat, kRows},
+      {"columns, flat", 2, 2, kFlat, kCols},
+      {"rows, flat, gathered", 2, 2, kFlat, kRows, Gathered::kYes},
+      {"columns, flat, gathered", 3, 4, kFlat, kCols, Gathered::kYes},
+      {"flat over context", 1, 1, kWhole, kWhole, Gathered::kNo, 3},
+      {"flat twice", 2, 1, kFlat, kWhole, Gathered::kNo, 3},
+      {"columns, flat twice, gathered", 3, 2, kFlat, kCols, Gathered::kYes, 2},
+      {"rows, flat twice, gathered once", 2, 2, kFlat, kRows, Gathered::kOverContext, 2},
   };
   for (const Shape& shape : {Shape{12, 700}, Shape{12, 720}, Shape{6, 4, 93}}) {
     for (const Precision& precision : kPrecisions) {
@@ -147,7 +156,7 @@ TEST(AdamwSplit, HasTheBitsOfTheWhole) {
       for (const Split& split : splits) {
         const SplitRun run(precision, split, shape);
         EXPECT_TRUE(run.outputs() == want) << precision.name << ", " << split.name;
-        EXPECT_EQ(run.new_weight().flat_axis(), split.over_dp.is_flat() ? 1 : -1);
+        EXPECT_EQ(run.new_weight().placements[1], split.over_dp);
       }
     }
   }
@@ -156,9 +165,8 @@ TEST(AdamwSplit, HasTheBitsOfTheWhole) {
 TEST(AdamwSplit, OfAVector) {
   const Shape shape = {3000};
   const Outputs want = SplitRun(kPrecisions[4], kWholeParameter, shape).outputs();
-  for (const Split& split :
-       {Split{"rows", 1, 3, kWhole, kRows, false}, Split{"flat", 2, 1, kFlat, kWhole, false},
-        Split{"rows, flat, gathered", 2, 2, kFlat, kRows, true}}) {
+  for (const Split& split : {Split{"rows", 1, 3, kWhole, kRows}, Split{"flat", 2, 1, kFlat, kWhole},
+                             Split{"rows, flat, gathered", 2, 2, kFlat, kRows, Gathered::kYes}}) {
     EXPECT_TRUE(SplitRun(kPrecisions[4], split, shape).outputs() == want) << split.name;
   }
 }
@@ -206,9 +214,9 @@ TEST(AdamwSplit, CountsElementsIn64Bits) {
 
 TEST(AdamwSplit, RefusesMixedPlacements) {
   const Precision& precision = kPrecisions[0];
-  EXPECT_THROW(SplitRun(precision, {"gathered rows", 2, 1, kRows, kWhole, true}, {4, 4}), Error);
-  EXPECT_THROW(SplitRun(precision, {"pending", 2, 1, Placement::partial(), kWhole, false}, {4, 4}),
+  EXPECT_THROW(SplitRun(precision, {"gathered rows", 2, 1, kRows, kWhole, Gathered::kYes}, {4, 4}),
                Error);
+  EXPECT_THROW(SplitRun(precision, {"pending", 2, 1, Placement::partial(), kWhole}, {4, 4}), Error);
 }
 
 }  // namespace

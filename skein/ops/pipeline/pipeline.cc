@@ -40,7 +40,7 @@ const OpDef kReceive = {
 std::vector<const OpDef*> pipeline_ops() { return {&kSend, &kReceive}; }
 
 TensorType send_buffer_type(TensorType x, int64_t depth) {
-  if (x.flat_axis() < 0) x.shape.set_dim(0, x.shape.dim(0) * depth);
+  if (!x.is_flat()) x.shape.set_dim(0, x.shape.dim(0) * depth);
   return x;
 }
 

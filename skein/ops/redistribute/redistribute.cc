@@ -45,19 +45,17 @@ std::string refusal(const TensorType& type, const Mesh& mesh, int axis, Placemen
     return fmt::format("has no dim {}", to.dim());
   }
   const Placement split = from_split ? from : to;
-  if (mesh.axis(axis).size > 1 && split.is_sharded()) {
-    if (split.dim() > 0 && !from.is_replicated()) {
-      return fmt::format("is split along dim {}, and collectives only along dim 0 are built",
-                         split.dim());
-    }
-    for (int inner = axis + 1; inner < mesh.num_axes(); ++inner) {
-      if (type.placements[inner] == split) {
-        return fmt::format("is {} over {} as well, which cuts after: redistribute that first",
-                           split.to_string(), mesh.axis(inner).name);
-      }
+  if (mesh.axis(axis).size == 1) return "";
+  if (split.is_sharded() && split.dim() > 0 && !from.is_replicated()) {
+    return fmt::format("is split along dim {}, and collectives only along dim 0 are built",
+                       split.dim());
+  }
+  for (int inner = axis + 1; inner < mesh.num_axes(); ++inner) {
+    if ((from_split || to_split) && type.placements[inner] == split) {
+      return fmt::format("is {} over {} as well, which cuts after: redistribute that first",
+                         split.to_string(), mesh.axis(inner).name);
     }
   }
-  if (to.is_flat() && type.flat_axis() >= 0) return "is Flat over another axis";
   return "";
 }
 

@@ -15,13 +15,16 @@
 //             product of a replicated y). The collective of the derivative follows from that alone:
 //               P -> S  dy S: all-gather           S -> R  dy P: reduce-scatter, dy R: slice
 //               P -> R  dy R: nothing, dy P: all-reduce      R -> S  dy S: all-gather
+// Ranges      of a range (F over an outer axis) are cut from all that it holds: the padding behind
+//             it is part of what moves, so that every rank of the mesh moves as much
 // Memory      P -> R is in place, except for i32. Operands with gaps between rows go through
 //             scratch
 // Cost        local memory read and written; a sum of n terms is n - 1 additions an element; the
 //             bytes on the wire are those of skein/comm/communicator.h
 // Errors      kInvalid: an axis that the mesh lacks; a placement that it already has; S -> S' (go
 //             through R); R -> P; a dim that the axis does not divide; a collective over S<d>, d >
-//             0; a dim that an inner axis splits as well (undo that one first); kPeerLost
+//             0; a dim that an inner axis splits as well, or F over an axis inside of which it is F
+//             (undo that one first); kPeerLost
 // Source      Shoeybi et al., arXiv:1909.08053 (conjugate f and g); Xu et al., arXiv:2105.04663
 #pragma once
 

@@ -14,6 +14,7 @@ struct Case {
   bool into = false;   // memory that is there
   // With `split`; kCopied: to results whose rows have the padding.
   Results results = Results::kInPlace;
+  bool of_ranges = false;  // of values that are Flat over dp; the group is of its first rank
 };
 
 constexpr double kGarbage = 77;  // in the padding of a Flat share
@@ -21,6 +22,7 @@ constexpr double kGarbage = 77;  // in the padding of a Flat share
 TensorType type_of(const Case& c, const Shape& shape, const Mesh& mesh, const char* placement) {
   TensorType type = TensorType::replicated(c.dtype, shape, mesh);
   type.placements[3] = Placement::parse(placement);
+  if (c.of_ranges) type.placements[1] = Placement::flat();
   return type;
 }
 
@@ -33,7 +35,10 @@ double sum_of_terms(int64_t i, int64_t ranks) {
 class Redistribution {
  public:
   Redistribution(GroupRank& rank, int size, const Case& c, const std::vector<Shape>& shapes)
-      : rank_(rank), size_(size), case_(c), graph_(Mesh::standard(1, 1, 1, size)) {
+      : rank_(rank),
+        size_(size),
+        case_(c),
+        graph_(Mesh::standard(1, c.of_ranges ? 2 : 1, 1, size)) {
     std::vector<ValueId> inputs;
     for (const Shape& shape : shapes) {
       inputs.push_back(graph_.add_input(Role::kInput, fmt::format("x{}", inputs.size()),
@@ -168,6 +173,11 @@ TEST_P(RedistributeRanks, InTwoHalves) {
           .run_and_check();
       Redistribution(rank, size, {"F", "R", dtype, 0, true, true}, {{25, 300}}).run_and_check();
       Redistribution(rank, size, {"S0", "R", dtype, 3, true}, {{24, 36}, {12, 5}}).run_and_check();
+      for (const auto& [from, to] : {std::pair{"P", "F"}, {"F", "R"}, {"P", "R"}}) {
+        Case of_ranges = {from, to, dtype, 0, true};
+        of_ranges.of_ranges = true;
+        Redistribution(rank, size, of_ranges, {{25, 300}, {4096}}).run_and_check();
+      }
       Case over_terms = {"P", "R", dtype, 0, true};
       over_terms.results = Results::kOverTerms;
       Redistribution(rank, size, over_terms, {{24, 36}, {12}, {25, 7}}).run_and_check();

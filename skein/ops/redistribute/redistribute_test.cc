@@ -41,6 +41,22 @@ TEST_F(RedistributeTest, RefusesTheRest) {
   EXPECT_THROW(redistribute(graph, value(kR, {6, 4}), "tp", kS), Error);  // 6 rows over 4 ranks
 }
 
+// What the inner axis cut last is put together first.
+TEST(Redistribute, RangesOfRanges) {
+  Graph graph(Mesh::standard(1, 2, 2, 1));
+  const ValueId term = graph.add_input(Role::kInput, "x", {DType::kF32, {5000}, {kR, kP, kP, kR}});
+  const ValueId range = redistribute(graph, redistribute(graph, term, "dp", Placement::flat()),
+                                     "cp", Placement::flat());
+  EXPECT_EQ(graph.type(range).local_shape(graph.mesh()), Shape{2048});
+  EXPECT_THROW(redistribute(graph, range, "dp", kR), Error);
+  const ValueId inner = redistribute(graph, term, "cp", Placement::flat());
+  EXPECT_THROW(redistribute(graph, inner, "dp", Placement::flat()), Error);
+  const ValueId whole = redistribute(graph, redistribute(graph, range, "cp", kR), "dp", kR);
+  EXPECT_EQ(graph.type(whole).local_shape(graph.mesh()), Shape{5000});
+  const Placements wanted = graph.type(whole).placements;
+  EXPECT_EQ(graph.type(redistribute_all(graph, range, wanted)), graph.type(whole));
+}
+
 // A differentiate pass for one node, whose output's gradient has the type of `dy`.
 class Arriving : public BackwardContext {
  public:
