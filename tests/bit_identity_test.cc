@@ -36,6 +36,7 @@ struct Case {
   Overrides overrides;
   int64_t steps = 6;
 };
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 
 const Overrides kOddSizes = {
     "model.hidden_size=72",      "model.intermediate_size=100",    "model.vocab_size=331",

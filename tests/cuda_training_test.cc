@@ -69,6 +69,7 @@ struct Case {
   Overrides overrides;
   double loss, norm;  // largest relative differences
 };
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 
 class CudaTraining : public testing::TestWithParam<Case> {};
 

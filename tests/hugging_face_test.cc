@@ -38,6 +38,7 @@ struct Case {
   Overrides overrides;
   bool tied = false;
 };
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 
 class Export : public ::testing::TestWithParam<Case> {
  protected:

@@ -47,6 +47,7 @@ struct Case {
   int workers;
   Overrides overrides;
 };
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 
 class PlanParallel : public testing::TestWithParam<Case> {};
 

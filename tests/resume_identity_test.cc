@@ -40,6 +40,7 @@ struct Case {
   Words words;
   std::string accept = {};  // the value of run.accept_changes that allows it; empty: nothing does
 };
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 
 class Resume : public ::testing::TestWithParam<Case> {};
 

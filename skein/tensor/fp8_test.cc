@@ -6,6 +6,9 @@
 #include <limits>
 
 namespace skein {
+
+void PrintTo(const Fp8Format& format, std::ostream* out) { *out << "largest " << format.largest; }
+
 namespace {
 
 class Fp8 : public testing::TestWithParam<Fp8Format> {};
