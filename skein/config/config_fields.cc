@@ -99,8 +99,8 @@ std::vector<ConfigField> make_fields() {
       {"batch", "global_sequences", at<&C::batch, &BatchConfig::global_sequences>,
        "rows in the global batch of one update", between(1, kMaxCount)},
       {"batch", "micro_sequences", at<&C::batch, &BatchConfig::micro_sequences>,
-       "rows that a data rank runs at once; global_sequences is a multiple of it times the "
-       "reduction width",
+       "rows that a data rank runs at once: several are faster, for more memory; global_sequences "
+       "is a multiple of it times the reduction width",
        between(1, kMaxCount)},
 
       {"optimizer", "learning_rate", at<&C::optimizer, &Optimizer::learning_rate>,

@@ -2,7 +2,7 @@
 """Trains on several supervisors on this machine while faults happen, and compares with a quiet run.
 
   soak.py SKEIN FOLDER [--faults 30] [--every 2.0] [--seed 1] [--nodes 2] [--workers 2] [--steps N]
-          [--min-nodes 2] [--namespaces] [--etcd] [--minutes M]
+          [--min-nodes 2] [--context 1] [--namespaces] [--etcd] [--minutes M]
 
 Each supervisor stands for a machine (SKEIN_NODE). With --namespaces, which needs root and `ip`, each has
 a network of its own behind a bridge. With --etcd they meet in an etcd, which is started on the loopback
@@ -91,11 +91,11 @@ def wait_for_step(run, deadline):
 def train(args, data, name, nodes, faults, network, etcd, minutes=0):
     run = os.path.join(args.folder, name)
     config = os.path.join(args.folder, name + ".toml")
+    text = CONFIG.format(dir=run, steps=args.steps, data=data, workers=args.workers, nodes=nodes,
+                         ranks=args.nodes * args.workers // args.context, rendezvous=etcd.address(name),
+                         sequences=2 * args.nodes * args.workers)
     with open(config, "w") as out:
-        out.write(CONFIG.format(dir=run, steps=args.steps, data=data, workers=args.workers,
-                                nodes=nodes, ranks=args.nodes * args.workers,
-                                rendezvous=etcd.address(name),
-                                sequences=2 * args.nodes * args.workers))
+        out.write(text.replace("[parallel]", f"[parallel]\ncontext = {args.context}"))
     is_stopped = args.stops and faults > 0  # the quiet run goes as far as the other did
     chance = random.Random(args.seed)
     count = args.nodes if nodes != "1" else 1
@@ -154,6 +154,7 @@ def main():
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--min-nodes", type=int)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--context", type=int, default=1, help="ranks of a machine that share each sequence")
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--namespaces", action="store_true")
     parser.add_argument("--etcd", action="store_true")
