@@ -152,7 +152,8 @@ std::string idle_zero(const Config& config, const ParallelLayout& layout) {
   if (layout.zero > 2 || micro_batches == 1) return "";
   return fmt::format(
       "parallel.zero = 2 does what 1 does: a rank has {} micro-batches a step, whose gradients are "
-      "added up before they are split; 3 splits the weights",
+      "added up before they are split: larger micro-batches or more data ranks leave one, 3 splits "
+      "the weights",
       micro_batches);
 }
 

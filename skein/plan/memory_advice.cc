@@ -58,6 +58,11 @@ std::vector<Option> options(const PlanRequest& request) {
     return [apply](PlanRequest& changed) { return apply(changed.config); };
   };
   std::vector<Option> list;
+  list.push_back({config([](Config& c) {
+                    if (c.parallel.zero > 0) return std::vector<std::string>{};
+                    return set(c.parallel.zero, 1, "parallel.zero");
+                  }),
+                  "the same losses"});
   list.push_back({config([](Config& c) { return set(c.parallel.pairs, false, "parallel.pairs"); }),
                   "what layers wait for is exposed; the same losses"});
   list.push_back(

@@ -138,12 +138,16 @@ PlanRequest memory_request(const Config& config, const DecoderConfig& model, int
   return request;
 }
 
+// Of the ranks of a node, how many compute at a time.
+int64_t devices_at_once(const Hardware& hardware, int64_t on_node) {
+  return hardware.concurrent_devices > 0 ? std::min(hardware.concurrent_devices, on_node) : on_node;
+}
+
 StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& shape,
                             const std::vector<StagePlan>& stages, const Hardware& hardware) {
   const int64_t ranks = layout.mesh.num_ranks();
   const int64_t on_node = std::min(ranks, hardware.devices_per_node);
-  const int64_t at_once =
-      hardware.concurrent_devices > 0 ? std::min(hardware.concurrent_devices, on_node) : on_node;
+  const int64_t at_once = devices_at_once(hardware, on_node);
   const auto turns = [&](int64_t devices) {
     return std::max(1.0, static_cast<double>(devices) / static_cast<double>(at_once));
   };
@@ -224,6 +228,11 @@ void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
       static_cast<double>(config.batch.global_sequences * config.data.sequence_length);
   plan.tokens_per_second = tokens / plan.step.step_seconds;
   plan.matmul = plan.hardware.matmul(compute_dtype(spec.update.precision));
+  const int64_t on_node = std::min(plan.ranks(), plan.hardware.devices_per_node);
+  const double of_device =
+      static_cast<double>(devices_at_once(plan.hardware, on_node)) / static_cast<double>(on_node);
+  plan.matmul.flops_per_s *= of_device;  // of a rank, where they take turns
+  plan.matmul.peak_flops_per_s *= of_device;
   const double flops_per_rank =
       training_flops_per_token(request.model, config.data.sequence_length) *
       plan.tokens_per_second / static_cast<double>(plan.ranks());

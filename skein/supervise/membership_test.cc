@@ -222,7 +222,7 @@ TEST_F(Failures, TheSameOneThreeTimesInARowEndsTheRun) {
   const auto end = fail(Ending::kCrashed, "segfault", 10);
   ASSERT_TRUE(end->verdict);
   EXPECT_EQ(end->verdict->exit_code, 1);
-  EXPECT_THAT(end->verdict->message, HasSubstr("segfault\nThis was the same failure"));
+  EXPECT_THAT(end->verdict->message, HasSubstr("segfault; this was the same failure"));
 }
 
 TEST_F(Failures, OthersInBetweenOrProgressDoNot) {

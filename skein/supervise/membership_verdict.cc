@@ -125,13 +125,16 @@ void Membership::judge_failure(GenerationRecord& next) const {
   } else if (comes_again(cause->ending, next.best_step) &&
              next.same_failures >= options_.same_failures) {
     next.verdict = Verdict{
-        1, fmt::format("{}\nThis was the same failure after the same step {} times in a row: "
+        1, fmt::format("{}; this was the same failure after the same step {} times in a row: "
                        "another restart would not help",
                        cause->message, next.same_failures)};
   } else if (next.attempts > options_.max_restarts) {
+    const char* why =
+        options_.max_restarts == 0 ? "allows no restart" : "restarts in a row brought no new step";
     next.verdict =
-        Verdict{1, fmt::format("{}\nlaunch.max_restarts = {} restarts in a row brought no new step",
-                               cause->message, options_.max_restarts)};
+        Verdict{1, fmt::format("{}; launch.max_restarts = {} {}: the same command goes on "
+                               "from the newest checkpoint",
+                               cause->message, options_.max_restarts, why)};
   }
 }
 

@@ -78,6 +78,9 @@ void Trainer::lay_out() {
         "summed in another order from here, and losses may differ in their last bits",
         stored, layout_.reduction_width);
   }
+  if (is_first() && world_.size() > 1) {
+    log::info("{} ranks: {}, ZeRO {}", world_.size(), layout_.mesh.to_string(), layout_.zero);
+  }
   if (const std::string told = unequal_shares(layout_); is_first() && !told.empty()) {
     log::info("{}", told);
   }
