@@ -51,7 +51,7 @@ def cpu():
 def demo():
     text = run("scripts/demo.sh")
     text = re.sub(r"\x1b\[[0-9;]*[mK]|\r", "", text)
-    text = re.sub(r"runs/demo-\d+", "runs/demo", text)
+    text = re.sub(r"runs/demo-\d+", "runs/demo", text).replace(f"{ROOT}/", "…/")
     text = text[text.index("2/7 "):]  # the build says what the compiler says
     lines = thin_out(text.split("\n"), lambda line: line.startswith("step "), 6)
     lines = thin_out(lines, lambda line: re.match(r"I \S+ (saved|step \d+: validation)", line), 3)
