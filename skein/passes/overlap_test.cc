@@ -12,6 +12,16 @@
 namespace skein {
 namespace {
 
+// Some work of which `name` is the result: `i` of several.
+ValueId computed(Graph& graph, Role role, const TensorType& type, const char* name, int i) {
+  const ValueId before = graph.add_input(Role::kInput, fmt::format("before{}", i), type);
+  const ValueId input = graph.add_input(role, fmt::format("of_{}{}", name, i), type);
+  const FoldPair sum = fold(graph, {{before, input}}, FoldMode::kMerge).front();
+  graph.rename(sum.level, fmt::format("add{}", i));
+  graph.rename(sum.gradient, fmt::format("{}{}", name, i));
+  return sum.gradient;
+}
+
 // Gradient sums, terms over the axes, that the update sums over each.
 Graph sums_in_update(int count, const Mesh& mesh, const std::vector<std::string>& axes,
                      Placement first, Placement others = Placement::replicated()) {
@@ -21,12 +31,7 @@ Graph sums_in_update(int count, const Mesh& mesh, const std::vector<std::string>
   std::vector<ValueId> sums;
   graph.set_phase(Phase::kBackward);
   for (int i = 0; i < count; ++i) {
-    const ValueId term_before = graph.add_input(Role::kInput, fmt::format("before{}", i), term);
-    const ValueId gradient = graph.add_input(Role::kGradient, fmt::format("grad{}", i), term);
-    const FoldPair sum = fold(graph, {{term_before, gradient}}, FoldMode::kMerge).front();
-    graph.rename(sum.level, fmt::format("add{}", i));
-    graph.rename(sum.gradient, fmt::format("s{}", i));
-    sums.push_back(sum.gradient);
+    sums.push_back(computed(graph, Role::kGradient, term, "s", i));
   }
   graph.set_phase(Phase::kUpdate);
   for (ValueId sum : sums) {
@@ -119,12 +124,7 @@ TEST(Overlap, GathersAreWaitedForBehindTheNextOne) {
     ranges[i] = redistribute(graph, ranges[i], axis, Placement::replicated());
   };
   for (int i = 0; i < 3; ++i) {
-    const ValueId before = graph.add_input(Role::kInput, fmt::format("before{}", i), type);
-    const ValueId range = graph.add_input(Role::kInput, fmt::format("range{}", i), type);
-    const FoldPair sum = fold(graph, {{before, range}}, FoldMode::kMerge).front();
-    graph.rename(sum.level, fmt::format("add{}", i));
-    graph.rename(sum.gradient, fmt::format("w{}", i));
-    ranges.push_back(sum.gradient);
+    ranges.push_back(computed(graph, Role::kInput, type, "w", i));
     gather(i, "cp");
     if (i > 0) gather(i - 1, "dp");
   }
