@@ -70,6 +70,12 @@ check_widths() {
     grep -vE '^[^:]*:[0-9]+:.*(https?://| : (bf16|f32)\[|R"\()' | cut -d: -f1,2)
 }
 
+# GCC leaves out calls of functions that only prefetch.
+check_prefetches() {
+  violations "use prefetch of skein/base/prefetch.h" < <(grep -nHF __builtin_prefetch "${sources[@]}" |
+    grep -v '^skein/base/prefetch\.h:' | cut -d: -f1,2)
+}
+
 check_blanks() {
   violations "a blank at the end of the line" < <(grep -nIE '[[:blank:]]+$' "${texts[@]}" | cut -d: -f1,2)
   violations "a tab" < <(grep -nIP '\t' "${texts[@]}" | cut -d: -f1,2)
@@ -175,6 +181,7 @@ violations "see scripts/check_includes.sh" < <(scripts/check_includes.sh)
 check_format
 check_lengths
 check_widths
+check_prefetches
 check_blanks
 check_scripts
 check_traces

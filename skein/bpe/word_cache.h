@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "skein/base/prefetch.h"
+
 namespace skein::bpe {
 
 // Ids on their way to a vector, many at a time.
@@ -70,7 +72,7 @@ class WordCache {
         const auto size = static_cast<size_t>(next - at);
         const Key key = size <= kMaxShort ? key_of(at, size, end) : Key{size, 0};
         seen[count] = {at, key, table + (hash_of(key) & sets)};
-        __builtin_prefetch(seen[count].set);
+        prefetch(seen[count].set);
         at = next;
       }
       append_words({seen, count}, out, encode);

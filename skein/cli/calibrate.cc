@@ -34,7 +34,9 @@ namespace {
 constexpr int64_t kLargestModelBytes = int64_t{2} << 30;
 constexpr double kProfileSeconds = 2;
 
-// The step to profile: one micro-batch on one rank.
+constexpr int64_t kProfiledMicroBatches = 4;  // at most: the first one does not add to gradients
+
+// The step to profile: some micro-batches on one rank.
 StepSpec profiled_spec(const Config& config, DecoderConfig model) {
   constexpr int64_t kBytesPerParameter = 16;
   while (model.num_hidden_layers > 2 &&
@@ -42,12 +44,14 @@ StepSpec profiled_spec(const Config& config, DecoderConfig model) {
     model.num_hidden_layers = std::max<int64_t>(2, model.num_hidden_layers / 2);
   }
   Config one = config;
-  one.batch.global_sequences = one.batch.micro_sequences;
+  const int64_t micro = config.batch.micro_sequences;
+  one.batch.global_sequences =
+      std::clamp(config.batch.global_sequences / micro, int64_t{1}, kProfiledMicroBatches) * micro;
   return step_spec(one, model, {});
 }
 
 Batch made_up_batch(const StepSpec& spec) {
-  Batch batch(0, spec.micro_sequences, spec.sequence_length);
+  Batch batch(0, spec.micro_batches * spec.micro_sequences, spec.sequence_length);
   uint32_t state = 1;
   for (size_t i = 0; i < batch.tokens.size(); ++i) {
     const auto draw = [&] { return (state = state * 1664525 + 1013904223) >> 8; };

@@ -156,12 +156,13 @@ StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& s
   StepPrediction result;
   StepTimes times;
   times.chunks.resize(static_cast<size_t>(shape.num_chunks()));
-  double work = 0;  // compute of all stages up to the update, if none waits for a turn
+  if (ranks <= hardware.devices_per_node) {  // else stages have nodes of their own
+    times.tasks_at_once = std::max(1.0, static_cast<double>(at_once) / static_cast<double>(peers));
+  }
   for (const StagePlan& stage : stages) {
     double sums = 0, last_sum = 0, last_backward = 0;
     for (const ChunkPlan& chunk : stage.chunks) {
       const auto seconds = [&](const ProgramSeconds& program) {
-        work += program.compute * static_cast<double>(shape.micro_batches);
         times.transfer_seconds = std::max(times.transfer_seconds, program.transfer);
         return program.compute * turns(peers) + program.blocking;
       };
@@ -185,12 +186,7 @@ StepPrediction predict_step(const ParallelLayout& layout, const PipelineShape& s
   }
   result.timeline = simulate(shape, times);
   result.update_seconds = times.update_seconds;
-  double before_update = result.timeline.update_start;
-  if (ranks <= hardware.devices_per_node) {
-    before_update =
-        std::max(before_update, work * static_cast<double>(peers) / static_cast<double>(at_once));
-  }
-  result.step_seconds = before_update + times.update_seconds;
+  result.step_seconds = result.timeline.step_seconds;
   return result;
 }
 

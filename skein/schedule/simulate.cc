@@ -1,7 +1,6 @@
 #include "skein/schedule/simulate.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 
 #include "skein/base/error.h"
@@ -9,7 +8,7 @@
 namespace skein {
 namespace {
 
-constexpr double kUnknown = -1;  // no time is negative
+constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int64_t kNoTask = -1;
 
 class Simulation {
@@ -18,10 +17,8 @@ class Simulation {
       : lists_(lists),
         times_(times),
         num_chunks_(static_cast<int64_t>(times.chunks.size())),
-        position_(lists.size(), 0),
-        free_at_(lists.size(), 0),
-        link_free_at_(2 * lists.size(), 0),
-        queued_(lists.size(), true) {
+        stages_(lists.size()),
+        link_free_at_(2 * lists.size(), 0) {
     for (const auto& list : lists) {
       for (const Task& task : list) {
         check(task);
@@ -29,24 +26,26 @@ class Simulation {
       }
     }
     const auto num_pairs = static_cast<size_t>(num_chunks_ * num_micro_batches_);
-    forward_arrival_.assign(num_pairs, kUnknown);
-    backward_arrival_.assign(num_pairs, kUnknown);
+    forward_arrival_.assign(num_pairs, kNever);
+    backward_arrival_.assign(num_pairs, kNever);
     stage_of_.assign(times.chunks.size(), kNoTask);
     for (size_t stage = 0; stage < lists.size(); ++stage) {
       for (const Task& task : lists[stage])
         stage_of_[static_cast<size_t>(task.chunk)] = static_cast<int64_t>(stage);
-      queue_.push_back(stage);
     }
     timeline_.stages.resize(lists.size());
   }
 
   StepTimeline run() {
-    while (!queue_.empty()) {
-      const size_t stage = queue_.front();
-      queue_.pop_front();
-      queued_[stage] = false;
-      while (position_[stage] < lists_[stage].size() && advance(stage)) {
-      }
+    while (true) {
+      double next = kNever;
+      for (size_t stage = 0; stage < lists_.size(); ++stage)
+        next = std::min(next, next_event(stage));
+      if (next == kNever) break;
+      now_ = next;
+      for (size_t stage = 0; stage < lists_.size(); ++stage) end_task(stage);
+      for (size_t stage = 0; stage < lists_.size(); ++stage) start_task(stage);
+      share();
     }
     check_done();
     finish();
@@ -54,6 +53,12 @@ class Simulation {
   }
 
  private:
+  struct Stage {
+    size_t position = 0;  // of the task that runs, or of the next one
+    bool running = false;
+    double end = 0;  // of the task that runs, with as many at a time as now
+  };
+
   void check(const Task& task) const {
     if (task.chunk < 0 || task.chunk >= num_chunks_ || task.micro_batch < 0) {
       fail(ErrorCode::kInternal,
@@ -66,62 +71,88 @@ class Simulation {
     return static_cast<size_t>(chunk * num_micro_batches_ + micro_batch);
   }
 
-  // When the task's input arrives; kUnknown: not sent yet.
+  // When the task's input arrives; kNever: not sent yet.
   double ready_at(const Task& task) const {
     const bool forward = task.kind == TaskKind::kForward;
     if (forward && task.chunk == 0) return 0;
     return (forward ? forward_arrival_ : backward_arrival_)[pair(task.chunk, task.micro_batch)];
   }
 
-  // Runs the stage's next task if its input has been sent.
-  bool advance(size_t stage) {
-    const Task& task = lists_[stage][position_[stage]];
-    const double ready = ready_at(task);
-    if (ready == kUnknown) return false;
-    const bool forward = task.kind == TaskKind::kForward;
+  double seconds_of(const Task& task) const {
     const ChunkSeconds& seconds = times_.chunks[static_cast<size_t>(task.chunk)];
-    const double start = std::max(ready, free_at_[stage]);
-    const double end = start + (task.beside ? seconds.forward_beside
-                                : forward   ? seconds.forward
-                                            : seconds.backward);
-    free_at_[stage] = end;
-    ++position_[stage];
-    timeline_.stages[stage].push_back({task, ready, start, end});
-    if (forward && task.chunk == num_chunks_ - 1) {
-      // The last chunk computes the loss itself, so its backward waits for no transfer.
-      backward_arrival_[pair(task.chunk, task.micro_batch)] = end;
-    } else if (forward) {
-      deliver(stage, task.chunk + 1, task.micro_batch, end, forward);
-    } else if (task.chunk > 0) {
-      deliver(stage, task.chunk - 1, task.micro_batch, end, forward);
-    }
-    return true;
+    if (task.beside) return seconds.forward_beside;
+    return task.kind == TaskKind::kForward ? seconds.forward : seconds.backward;
   }
 
-  void deliver(size_t from, int64_t chunk, int64_t micro_batch, double leaves, bool forward) {
-    const int64_t to = stage_of_[static_cast<size_t>(chunk)];
-    double arrives = leaves;
-    if (to != static_cast<int64_t>(from)) {
+  // When the stage's task ends, or its next one can start.
+  double next_event(size_t stage) const {
+    const Stage& at = stages_[stage];
+    if (at.running) return at.end;
+    if (at.position == lists_[stage].size()) return kNever;
+    return std::max(now_, ready_at(lists_[stage][at.position]));
+  }
+
+  void start_task(size_t stage) {
+    Stage& at = stages_[stage];
+    if (at.running || at.position == lists_[stage].size()) return;
+    const Task& task = lists_[stage][at.position];
+    const double ready = ready_at(task);
+    if (ready > now_) return;
+    at.running = true;
+    at.end = now_ + seconds_of(task) / rate_;
+    timeline_.stages[stage].push_back({task, ready, now_, now_});
+    ++running_;
+  }
+
+  void end_task(size_t stage) {
+    Stage& at = stages_[stage];
+    if (!at.running || at.end > now_) return;
+    at.running = false;
+    --running_;
+    const Task& task = lists_[stage][at.position++];
+    timeline_.stages[stage].back().end = now_;
+    const bool forward = task.kind == TaskKind::kForward;
+    if (forward && task.chunk == num_chunks_ - 1) {
+      // The last chunk computes the loss itself, so its backward waits for no transfer.
+      backward_arrival_[pair(task.chunk, task.micro_batch)] = now_;
+    } else if (forward) {
+      deliver(stage, task.chunk + 1, task.micro_batch, forward);
+    } else if (task.chunk > 0) {
+      deliver(stage, task.chunk - 1, task.micro_batch, forward);
+    }
+  }
+
+  void deliver(size_t from, int64_t chunk, int64_t micro_batch, bool forward) {
+    double arrives = now_;
+    if (stage_of_[static_cast<size_t>(chunk)] != static_cast<int64_t>(from)) {
       double& link = link_free_at_[2 * from + (forward ? 0 : 1)];
-      link = std::max(link, leaves) + times_.transfer_seconds;
+      link = std::max(link, now_) + times_.transfer_seconds;
       arrives = link;
     }
     (forward ? forward_arrival_ : backward_arrival_)[pair(chunk, micro_batch)] = arrives;
-    if (to == kNoTask || queued_[static_cast<size_t>(to)]) return;
-    queued_[static_cast<size_t>(to)] = true;
-    queue_.push_back(static_cast<size_t>(to));
+  }
+
+  // What is left of the tasks that run takes longer or shorter where their number has changed.
+  void share() {
+    const double rate = std::min(1.0, times_.tasks_at_once / std::max(1.0, double(running_)));
+    if (rate == rate_) return;
+    for (Stage& at : stages_) {
+      if (at.running) at.end = now_ + (at.end - now_) * rate_ / rate;
+    }
+    rate_ = rate;
   }
 
   void check_done() const {
     for (size_t stage = 0; stage < lists_.size(); ++stage) {
-      if (position_[stage] == lists_[stage].size()) continue;
-      const Task& task = lists_[stage][position_[stage]];
+      const size_t position = stages_[stage].position;
+      if (position == lists_[stage].size()) continue;
+      const Task& task = lists_[stage][position];
       fail(
           ErrorCode::kInvalid,
           "simulate: the schedule stops: stage {} waits for ever at its task {}, the {} of chunk {}"
           ", micro-batch {}",
-          stage, position_[stage], task.kind == TaskKind::kForward ? "forward" : "backward",
-          task.chunk, task.micro_batch);
+          stage, position, task.kind == TaskKind::kForward ? "forward" : "backward", task.chunk,
+          task.micro_batch);
     }
   }
 
@@ -144,11 +175,11 @@ class Simulation {
   int64_t num_micro_batches_ = 0;
   std::vector<int64_t> stage_of_;  // by chunk
   std::vector<double> forward_arrival_, backward_arrival_;
-  std::vector<size_t> position_;  // by stage
-  std::vector<double> free_at_;
+  std::vector<Stage> stages_;
   std::vector<double> link_free_at_;
-  std::vector<bool> queued_;
-  std::deque<size_t> queue_;  // stages whose next task may be ready
+  double now_ = 0;
+  double rate_ = 1;  // of a task that runs; 1: as if it were alone
+  int64_t running_ = 0;
   StepTimeline timeline_;
 };
 

@@ -1,6 +1,8 @@
 // Simulates a pipelined step from the seconds of each chunk's forward and backward: each stage runs
 // its list in order, starts a task when its input has arrived, and sends without waiting.
 //
+// Sharing    Where more tasks run than `tasks_at_once`, all of them slow down alike: stages that
+//            share the cores of a machine.
 // Transfers  Activations (or their gradient) leave when the task that made them ends, and take
 //            `transfer_seconds`. Transfers of one stage in one direction are sent one after
 //            another. Chunks of the same stage need no transfer.
@@ -8,11 +10,12 @@
 //            needs all gradients.
 // Bubble     idle seconds of all stages before the update, divided by the seconds of their tasks;
 //            (p - 1) / (m v) for equal tasks. Imbalance between stages counts as idle time too.
-// Cost       O(tasks) time and memory; the same input gives the same bits
+// Cost       O(tasks x stages) time, O(tasks) memory; the same input gives the same bits
 // Errors     Error{kInvalid} where the lists deadlock or lack the source of a task;
 //            Error{kInternal} where times and lists do not match
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "skein/schedule/pipeline.h"
@@ -29,6 +32,7 @@ struct StepTimes {
   std::vector<ChunkSeconds> chunks;  // in the order of the model
   double transfer_seconds = 0;
   double update_seconds = 0;
+  double tasks_at_once = std::numeric_limits<double>::infinity();  // at full speed
 };
 
 struct TaskSpan {

@@ -103,6 +103,28 @@ TEST(Simulate, TransfersOfOneDirectionQueue) {
   EXPECT_DOUBLE_EQ(timeline.stages[1][2].start, 31);
 }
 
+TEST(Simulate, StagesThatShareAMachineSlowEachOtherDown) {
+  const PipelineShape shape{2, 1, 2};
+  StepTimes times = equal_times(shape, 1, 2);
+  times.tasks_at_once = 1;
+  const StepTimeline timeline = simulate(shape, times);
+  const auto end = [&](size_t stage, size_t task) { return timeline.stages[stage][task].end; };
+  // The second forward of the first stage beside the first one of the last.
+  EXPECT_DOUBLE_EQ(end(0, 0), 1);
+  EXPECT_DOUBLE_EQ(end(0, 1), 3);
+  EXPECT_DOUBLE_EQ(end(1, 0), 3);
+  EXPECT_DOUBLE_EQ(end(1, 1), 5);
+  // The first backward, which began alike beside a forward, half done when that ended.
+  EXPECT_DOUBLE_EQ(end(1, 2), 7);
+  EXPECT_DOUBLE_EQ(end(0, 2), 9);
+  EXPECT_DOUBLE_EQ(end(1, 3), 10);
+  EXPECT_DOUBLE_EQ(timeline.step_seconds, 2 * 2 * 3);
+
+  times.tasks_at_once = 2;
+  EXPECT_DOUBLE_EQ(simulate(shape, times).step_seconds,
+                   simulate(shape, equal_times(shape, 1, 2)).step_seconds);
+}
+
 TEST(Simulate, OneStageHasNoBubbleAndNoTransfers) {
   const PipelineShape shape{1, 1, 4};
   StepTimes times = equal_times(shape, 1, 2);

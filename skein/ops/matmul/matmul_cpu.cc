@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "skein/base/prefetch.h"
 #include "skein/base/units.h"
 #include "skein/ops/matmul/matmul_blocking.h"
 #include "skein/ops/team_tasks.h"
@@ -273,7 +274,7 @@ class Product {
       const int rows = std::min(kernel_.tile_rows, num_rows - done);
       const int64_t at = (row + done) * c.row_stride + col;
       to.out = static_cast<char*>(c.out) + at * size_of(c.dtype);
-      if (first && !blocking_.stream) prefetch(to, rows, num_cols);
+      if (first && !blocking_.stream) fetch(to, rows, num_cols);
       kernel_.accumulate(tile, rows, b, block.steps, first, sums);
       if (last) kernel_.store(sums, rows, num_cols, to);
       tile.data += a.tile_bytes;
@@ -281,12 +282,12 @@ class Product {
     }
   }
 
-  // Prefetches C, so that it is in the cache when its sums are complete.
-  static void prefetch(const MatmulStore& to, int rows, int cols) {
+  // C, so that it is in the cache when its sums are complete.
+  static void fetch(const MatmulStore& to, int rows, int cols) {
     const char* line = static_cast<const char*>(to.out);
     for (int row = 0; row < rows; ++row, line += to.row_stride * size_of(to.dtype)) {
       for (int64_t byte = 0; byte < cols * size_of(to.dtype); byte += 64) {
-        __builtin_prefetch(line + byte, /*write=*/0, /*locality=*/2);
+        prefetch<2>(line + byte);
       }
     }
   }

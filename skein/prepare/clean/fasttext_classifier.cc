@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "skein/base/prefetch.h"
 #include "skein/prepare/clean/fasttext_file.h"
 
 namespace skein {
@@ -127,7 +128,7 @@ void FastTextClassifier::append_ngrams(std::string_view text, size_t first_byte,
       const bool is_boundary = n == 1 && (begin == 0 || end == text.size());
       if (n < args_->minn || is_boundary) continue;
       const uint32_t bucket = hash % num_buckets;
-      if (is_pruned) __builtin_prefetch(&buckets_[bucket / 32]);
+      if (is_pruned) prefetch(&buckets_[bucket / 32]);
       *to++ = static_cast<int32_t>(bucket);
     }
   }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "skein/base/prefetch.h"
 #include "skein/prepare/clean/hash_counts.h"
 
 namespace skein {
@@ -48,11 +49,11 @@ class WordRows {
 
   WordRows() : slots_(kNumSlots), kept_(kFirstSize) {}
 
-  void prefetch_slot(const Key& key) const { __builtin_prefetch(&slots_[slot_of(key.hash)]); }
+  void prefetch_slot(const Key& key) const { prefetch(&slots_[slot_of(key.hash)]); }
   void prefetch_rows(const Key& key) const {
     const int32_t* kept = &kept_[slots_[slot_of(key.hash)].where];
-    __builtin_prefetch(kept);
-    __builtin_prefetch(kept + 16);
+    prefetch(kept);
+    prefetch(kept + 16);
   }
   // The rows, until something is kept; without data where the word is not there.
   std::span<const int32_t> find(const Key& key) const {

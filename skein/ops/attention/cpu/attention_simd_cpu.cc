@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 
+#include "skein/base/prefetch.h"
 #include "skein/ops/attention/cpu/attention_cpu.h"
 #include "skein/ops/simd/amx_unit.h"
 #include "skein/ops/simd/cpu_kind.h"

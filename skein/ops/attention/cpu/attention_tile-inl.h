@@ -195,7 +195,7 @@ constexpr int64_t kRowsAhead = 8;
 template <typename T>
 HWY_INLINE void fetch_row(const T* row, int64_t cols) {
   constexpr int64_t kLine = 64 / sizeof(T);
-  for (int64_t col = 0; col < cols; col += kLine) __builtin_prefetch(row + col);
+  for (int64_t col = 0; col < cols; col += kLine) prefetch(row + col);
 }
 
 // Packs rows of a matrix into a panel of kBlock rows of padded_dim elements, padded with zeros.
