@@ -22,7 +22,7 @@ int64_t data_degree(const ParallelConfig& parallel, int64_t num_ranks) {
     const std::string data = parallel.data > 0 ? fmt::format("data {} x ", parallel.data) : "";
     fail(ErrorCode::kUsage,
          "[parallel] asks for {}pipeline {} x context {} x tensor {} and there {} {} worker{}: "
-         "expected {} workers (launch.workers), or other degrees",
+         "expected {} (launch.workers, or --ranks of a plan), or other degrees",
          data, parallel.pipeline, parallel.context, parallel.tensor, num_ranks == 1 ? "is" : "are",
          num_ranks, num_ranks == 1 ? "" : "s",
          parallel.data > 0 ? fmt::format("{}", parallel.data * per_replica)
