@@ -18,6 +18,7 @@ class Simulation {
         times_(times),
         num_chunks_(static_cast<int64_t>(times.chunks.size())),
         stages_(lists.size()),
+        next_event_(lists.size(), kNever),
         link_free_at_(2 * lists.size(), 0) {
     for (const auto& list : lists) {
       for (const Task& task : list) {
@@ -37,14 +38,18 @@ class Simulation {
   }
 
   StepTimeline run() {
+    for (size_t stage = 0; stage < lists_.size(); ++stage) wait(stage);
     while (true) {
       double next = kNever;
-      for (size_t stage = 0; stage < lists_.size(); ++stage)
-        next = std::min(next, next_event(stage));
+      for (const double event : next_event_) next = std::min(next, event);
       if (next == kNever) break;
       now_ = next;
-      for (size_t stage = 0; stage < lists_.size(); ++stage) end_task(stage);
-      for (size_t stage = 0; stage < lists_.size(); ++stage) start_task(stage);
+      for (size_t stage = 0; stage < lists_.size(); ++stage) {
+        if (next_event_[stage] <= now_ && stages_[stage].running) end_task(stage);
+      }
+      for (size_t stage = 0; stage < lists_.size(); ++stage) {
+        if (next_event_[stage] <= now_ && !stages_[stage].running) start_task(stage);
+      }
       share();
     }
     check_done();
@@ -56,7 +61,6 @@ class Simulation {
   struct Stage {
     size_t position = 0;  // of the task that runs, or of the next one
     bool running = false;
-    double end = 0;  // of the task that runs, with as many at a time as now
   };
 
   void check(const Task& task) const {
@@ -84,32 +88,25 @@ class Simulation {
     return task.kind == TaskKind::kForward ? seconds.forward : seconds.backward;
   }
 
-  // When the stage's task ends, or its next one can start.
-  double next_event(size_t stage) const {
-    const Stage& at = stages_[stage];
-    if (at.running) return at.end;
-    if (at.position == lists_[stage].size()) return kNever;
-    return std::max(now_, ready_at(lists_[stage][at.position]));
+  void wait(size_t stage) {
+    const size_t position = stages_[stage].position;
+    next_event_[stage] = position == lists_[stage].size()
+                             ? kNever
+                             : std::max(now_, ready_at(lists_[stage][position]));
   }
 
   void start_task(size_t stage) {
-    Stage& at = stages_[stage];
-    if (at.running || at.position == lists_[stage].size()) return;
-    const Task& task = lists_[stage][at.position];
-    const double ready = ready_at(task);
-    if (ready > now_) return;
-    at.running = true;
-    at.end = now_ + seconds_of(task) / rate_;
-    timeline_.stages[stage].push_back({task, ready, now_, now_});
+    const Task& task = lists_[stage][stages_[stage].position];
+    stages_[stage].running = true;
     ++running_;
+    next_event_[stage] = now_ + seconds_of(task) / rate_;
+    timeline_.stages[stage].push_back({task, ready_at(task), now_, now_});
   }
 
   void end_task(size_t stage) {
-    Stage& at = stages_[stage];
-    if (!at.running || at.end > now_) return;
-    at.running = false;
+    const Task& task = lists_[stage][stages_[stage].position++];
+    stages_[stage].running = false;
     --running_;
-    const Task& task = lists_[stage][at.position++];
     timeline_.stages[stage].back().end = now_;
     const bool forward = task.kind == TaskKind::kForward;
     if (forward && task.chunk == num_chunks_ - 1) {
@@ -120,24 +117,28 @@ class Simulation {
     } else if (task.chunk > 0) {
       deliver(stage, task.chunk - 1, task.micro_batch, forward);
     }
+    wait(stage);
   }
 
   void deliver(size_t from, int64_t chunk, int64_t micro_batch, bool forward) {
+    const int64_t to = stage_of_[static_cast<size_t>(chunk)];
     double arrives = now_;
-    if (stage_of_[static_cast<size_t>(chunk)] != static_cast<int64_t>(from)) {
+    if (to != static_cast<int64_t>(from)) {
       double& link = link_free_at_[2 * from + (forward ? 0 : 1)];
       link = std::max(link, now_) + times_.transfer_seconds;
       arrives = link;
     }
     (forward ? forward_arrival_ : backward_arrival_)[pair(chunk, micro_batch)] = arrives;
+    if (to != kNoTask && !stages_[static_cast<size_t>(to)].running) wait(static_cast<size_t>(to));
   }
 
   // What is left of the tasks that run takes longer or shorter where their number has changed.
   void share() {
     const double rate = std::min(1.0, times_.tasks_at_once / std::max(1.0, double(running_)));
     if (rate == rate_) return;
-    for (Stage& at : stages_) {
-      if (at.running) at.end = now_ + (at.end - now_) * rate_ / rate;
+    for (size_t stage = 0; stage < stages_.size(); ++stage) {
+      double& end = next_event_[stage];
+      if (stages_[stage].running) end = now_ + (end - now_) * rate_ / rate;
     }
     rate_ = rate;
   }
@@ -176,6 +177,7 @@ class Simulation {
   std::vector<int64_t> stage_of_;  // by chunk
   std::vector<double> forward_arrival_, backward_arrival_;
   std::vector<Stage> stages_;
+  std::vector<double> next_event_;  // by stage: when its task ends, or its next one can start
   std::vector<double> link_free_at_;
   double now_ = 0;
   double rate_ = 1;  // of a task that runs; 1: as if it were alone
