@@ -4,6 +4,7 @@
 constexpr int kVectors = 4;
 constexpr int kPanelCols = 16 * kVectors;
 constexpr int64_t kPrefetchRows = 16;
+constexpr int64_t kBytesAhead = 64;  // of a row: the next step's
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline __mmask16 mask16(int64_t count) {
@@ -94,9 +95,9 @@ void pack_b_inner(const MatmulOperand& b, int64_t depth, int64_t lanes, uint32_t
 #pragma GCC unroll 16
         for (int i = 0; i < 16; ++i) {
           const int64_t col = lane + group + i;
-          words[i] = col < lanes ? T::load_steps(data + (col * b.row_stride + element) * T::kBytes,
-                                                 depth - element)
-                                 : _mm512_setzero_si512();
+          const char* at = data + (col * b.row_stride + element) * T::kBytes;
+          _mm_prefetch(at + kBytesAhead, _MM_HINT_T0);
+          words[i] = col < lanes ? T::load_steps(at, depth - element) : _mm512_setzero_si512();
         }
         transpose_words(words);
         const int64_t count = smaller(16, steps - step);
