@@ -50,11 +50,12 @@ Overrides workers(int64_t count, const Overrides& more) {
 TEST(ParallelBadInput, MeshesThatDoNotFactorTheWorkers) {
   expect_refused({
       {workers(2, {"parallel.tensor=4"}),
-       {"tensor 4", "2 workers", "expected 4 (", "launch.workers"}},
-      {workers(6, {"parallel.tensor=4"}), {"tensor 4", "6 workers", "expected 4 or 8 ("}},
-      {workers(2, {"parallel.data=4"}), {"data 4", "2 workers", "expected 4 ("}},
+       {"tensor 4", "2 workers", "expected 4 (launch.workers, or --ranks of a plan)"}},
+      {workers(6, {"parallel.tensor=4"}),
+       {"tensor 4", "6 workers", "expected 4 or 8 (launch.workers"}},
+      {workers(2, {"parallel.data=4"}), {"data 4", "2 workers", "expected 4 (launch.workers"}},
       {workers(3, {"parallel.data=1", "parallel.pipeline=2"}),
-       {"pipeline 2", "3 workers", "expected 2 ("}},
+       {"pipeline 2", "3 workers", "expected 2 (launch.workers"}},
       {{"parallel.context=2"}, {"context 2", "there is 1 worker", "launch.workers"}},
       {workers(0, {}), {"launch", "workers", "from 1"}},
   });

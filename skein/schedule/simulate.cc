@@ -88,6 +88,7 @@ class Simulation {
     return task.kind == TaskKind::kForward ? seconds.forward : seconds.backward;
   }
 
+  // The stage has no task under way: its next event is the start of the next one.
   void wait(size_t stage) {
     const size_t position = stages_[stage].position;
     next_event_[stage] = position == lists_[stage].size()

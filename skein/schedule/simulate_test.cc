@@ -114,7 +114,7 @@ TEST(Simulate, StagesThatShareAMachineSlowEachOtherDown) {
   EXPECT_DOUBLE_EQ(end(0, 1), 3);
   EXPECT_DOUBLE_EQ(end(1, 0), 3);
   EXPECT_DOUBLE_EQ(end(1, 1), 5);
-  // The first backward, which began alike beside a forward, half done when that ended.
+  // Then a backward of each: those of the first stage wait for those of the last.
   EXPECT_DOUBLE_EQ(end(1, 2), 7);
   EXPECT_DOUBLE_EQ(end(0, 2), 9);
   EXPECT_DOUBLE_EQ(end(1, 3), 10);
