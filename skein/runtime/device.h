@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "skein/base/clock.h"
 #include "skein/ir/kernel.h"
 
 namespace skein {
@@ -88,7 +89,9 @@ class Device {
   }
   // An event that completes when all work started so far has.
   virtual int64_t record_event() { return 0; }
-  virtual void wait(int64_t) {}
+  // Waits for an event, and for those recorded before it; when it completed, by the host's clock.
+  // A device that runs behind the host may have done so long before the call.
+  virtual Clock::time_point wait(int64_t) { return Clock::now(); }
 
   // Marks a point of the queue for timing; seconds_at() gives it in seconds from an origin of the
   // device's own, and is valid after synchronize().

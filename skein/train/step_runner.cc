@@ -170,9 +170,9 @@ void StepRunner::collect(const Batch& batch, const Reports& reports, Outcome& ou
 
 StepResult StepRunner::finish() {
   const Outcome& outcome = outcomes_[finished_ % executor_.device().depth()];
-  executor_.device().wait(outcome.event);
-  ++finished_;
   StepResult result;
+  result.ended_at = executor_.device().wait(outcome.event);
+  ++finished_;
   result.num_label_tokens = outcome.num_label_tokens;
   result.loss =
       exact_sum::total(outcome.loss_sum.data()) / static_cast<double>(result.num_label_tokens);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "skein/base/clock.h"
 #include "skein/base/exact_sum.h"
 #include "skein/compile/program_runs.h"
 #include "skein/compile/step_programs.h"
@@ -45,6 +46,7 @@ struct StepResult {
   bool copied = false;           // the newest copy of the state in memory is whole on all ranks
   double copy_us = 0;            // sums over all ranks
   double step_us = 0;
+  Clock::time_point ended_at;  // of this rank's device, which may be before finish() was called
 };
 
 class StepRunner {

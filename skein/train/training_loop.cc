@@ -187,8 +187,8 @@ void Trainer::finish_step() {
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
   metrics.replication_stall_ms = static_cast<float>(copy_seconds_ * 1e3);
   // The step time is all the time since the previous step ended, saving and logging included.
-  const double seconds = seconds_since(step_clock_);
-  step_clock_ = Clock::now();
+  const double seconds = std::chrono::duration<double>(result.ended_at - step_clock_).count();
+  step_clock_ = result.ended_at;
   if (copies_) copies_->hear(result, seconds - stall_seconds_ - copy_seconds_);
   stall_seconds_ = copy_seconds_ = 0;
   const SpikeDetector::Verdict verdict = spikes_.observe(result.grad_norm);

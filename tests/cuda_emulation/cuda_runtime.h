@@ -184,6 +184,16 @@ inline float __uint_as_float(unsigned bits) {
 }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+// Byte i of the result is the one of eight (a's, then b's) that nibble i of `selector` says.
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+  const uint64_t bytes = uint64_t{b} << 32 | a;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned from = selector >> 4 * i & 7;
+    result |= static_cast<unsigned>(bytes >> 8 * from & 0xff) << 8 * i;
+  }
+  return result;
+}
 inline int __ffs(int x) { return __builtin_ffs(x); }
 
 // ---- errors ----

@@ -137,6 +137,7 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
   staging_ = std::make_unique<StagingRing>(kStagingBytes, nullptr);
   inputs_ = std::make_unique<StagingRing>(
       kInputRingBytes, allocate_unfilled(kInputRingBytes, "what is on its way to the GPU"));
+  wait(record_event());  // so that later ones have one before them
 }
 
 CudaDevice::~CudaDevice() {
@@ -144,6 +145,7 @@ CudaDevice::~CudaDevice() {
   inputs_.reset();
   for (const auto& [number, event] : recorded_events_) cudaEventDestroy(event);
   for (const cudaEvent_t event : free_events_) cudaEventDestroy(event);
+  cudaEventDestroy(completed_event_);
   for (const cudaEvent_t event : timed_events_) cudaEventDestroy(event);
   for (const auto& reader : readers_) {
     cudaEventDestroy(reader->written);
@@ -313,8 +315,7 @@ void CudaDevice::download_later(void* host, const void* device, int64_t bytes) {
 int64_t CudaDevice::record_event() {
   if (free_events_.empty()) {
     free_events_.emplace_back();
-    const unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync;
-    check(cudaEventCreateWithFlags(&free_events_.back(), flags), "cudaEventCreate");
+    check(cudaEventCreateWithFlags(&free_events_.back(), cudaEventBlockingSync), "cudaEventCreate");
   }
   check(cudaEventRecord(free_events_.back(), stream_), "cudaEventRecord");
   recorded_events_.emplace_back(++last_event_, free_events_.back());
@@ -322,12 +323,28 @@ int64_t CudaDevice::record_event() {
   return last_event_;
 }
 
-void CudaDevice::wait(int64_t event) {
+Clock::time_point CudaDevice::wait(int64_t event) {
   while (!recorded_events_.empty() && recorded_events_.front().first <= event) {
-    check_ran(cudaEventSynchronize(recorded_events_.front().second));
-    free_events_.push_back(recorded_events_.front().second);
+    const cudaEvent_t next = recorded_events_.front().second;
+    const Clock::time_point before = Clock::now();
+    check_ran(cudaEventSynchronize(next));
+    const Clock::time_point after = Clock::now();
+    // Where the host did not have to wait, the GPU knows how long ago it was.
+    constexpr auto kWaited = std::chrono::milliseconds(1);
+    float milliseconds = 0;
+    if (completed_event_ != nullptr && after - before < kWaited) {
+      check(cudaEventElapsedTime(&milliseconds, completed_event_, next), "cudaEventElapsedTime");
+      const std::chrono::duration<double, std::milli> elapsed(milliseconds);
+      completed_at_ =
+          std::min(after, completed_at_ + std::chrono::duration_cast<Clock::duration>(elapsed));
+    } else {
+      completed_at_ = after;
+    }
+    if (completed_event_ != nullptr) free_events_.push_back(completed_event_);
+    completed_event_ = next;
     recorded_events_.pop_front();
   }
+  return completed_at_;
 }
 
 int64_t CudaDevice::record_time() {

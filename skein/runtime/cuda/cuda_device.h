@@ -48,7 +48,7 @@ class CudaDevice final : public Device {
   bool checks_ops() const override { return check_ops_; }
   void download_later(void* host, const void* device, int64_t bytes) override;
   int64_t record_event() override;
-  void wait(int64_t event) override;
+  Clock::time_point wait(int64_t event) override;
   int64_t record_time() override;
   double seconds_at(int64_t time) override;
   void forget_times() override { num_timed_events_ = 0; }
@@ -88,6 +88,9 @@ class CudaDevice final : public Device {
   std::deque<std::pair<int64_t, cudaEvent_t>> recorded_events_;
   std::vector<cudaEvent_t> free_events_;  // unused
   int64_t last_event_ = 0;
+  // The event that was waited for last, and when it completed.
+  cudaEvent_t completed_event_ = nullptr;
+  Clock::time_point completed_at_;
   std::vector<cudaEvent_t> timed_events_;  // the first num_timed_events_ are of the queue
   size_t num_timed_events_ = 0;
 };

@@ -90,6 +90,29 @@ TEST(CudaDevice, ResultsComeBehindTheHost) {
   device->release(memory, 4);
 }
 
+TEST(CudaDevice, TellsWhenAnEventCompletedThatNobodyWaitedFor) {
+  const auto device = gpu();
+  void* memory = device->allocate(1 << 20, "a test");
+  device->fill_zero(memory, 1 << 20);
+  const Clock::time_point begun = Clock::now();
+  const int64_t first = device->record_event();
+  device->synchronize();
+  const Clock::time_point done = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  device->fill_zero(memory, 1 << 20);
+  const int64_t second = device->record_event();
+  device->synchronize();
+  const Clock::time_point all_done = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto slack = std::chrono::milliseconds(20);
+  const Clock::time_point first_at = device->wait(first), second_at = device->wait(second);
+  EXPECT_GE(first_at, begun - slack);
+  EXPECT_LE(first_at, done + slack);
+  EXPECT_GE(second_at, done + std::chrono::milliseconds(200) - slack);
+  EXPECT_LE(second_at, all_done + slack);
+  device->release(memory, 1 << 20);
+}
+
 TEST(CudaDevice, ReplaysWhatItRecorded) {
   const auto device = gpu();
   const int64_t n = 1000;
