@@ -62,69 +62,13 @@ struct Ring {
   }
 };
 
-constexpr unsigned kTreeWarps = 32;  // of a block at most
-
-// Every thread of a block has `count` values; the block's sum of each of them, as a binary tree
-// over its threads, is added to result(i).
-template <int count, typename Result>
-__device__ void add_tree_of_block(float (&values)[count], const Result& result) {
-  __shared__ float of_warps[kTreeWarps][count + 1];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, num_warps = blockDim.x / 32;
-#pragma unroll
-  for (int mask = 1; mask < 32; mask *= 2) {
-    for (float& value : values) value += __shfl_xor_sync(kAllLanes, value, mask);
-  }
-  if (lane == 0) {
-#pragma unroll
-    for (int i = 0; i < count; ++i) of_warps[warp][i] = values[i];
-  }
-  __syncthreads();
-  const int i = static_cast<int>(threadIdx.x);
-  if (i >= count) return;
-  for (int gap = 1; gap < num_warps; gap *= 2) {
-    for (int at = 0; at + gap < num_warps; at += 2 * gap) of_warps[at][i] += of_warps[at + gap][i];
-  }
-  *result(i) += of_warps[0][i];
-}
-
-// Of few tokens a block finds dw of n columns from all of them, as the trees below would: a launch
-// of its own for the trees would take longer than reading dy and h again. A thread has the groups
-// that it finds the sums of.
-constexpr int kGroupsOfThread = 2;
-template <int n, typename T>
-__device__ void sum_columns(const RowsOf<const T>& dy, const RowsOf<const T>& h, const float* rstd,
-                            int64_t rows, int col, int group, float* sum) {
-  float leaves[kGroupsOfThread][n] = {};
-#pragma unroll
-  for (int leaf = 0; leaf < kGroupsOfThread; ++leaf) {
-    const int64_t begin = (int64_t{threadIdx.x} * kGroupsOfThread + leaf) * group;
-#pragma unroll 4
-    for (int64_t row = begin; row < std::min(begin + group, rows); ++row) {
-      float grad[n], value[n];
-      to_floats(grad, load_pack<n>(dy.at(row) + col));
-      to_floats(value, load_pack<n>(h.at(row) + col));
-      const float scale = rstd[row];
-      for (int j = 0; j < n; ++j)
-        leaves[leaf][j] = fmaf(grad[j] * value[j], scale, leaves[leaf][j]);
-    }
-  }
-  for (int j = 0; j < n; ++j) leaves[0][j] += leaves[1][j];
-  add_tree_of_block(leaves[0], [&](int j) { return sum + col + j; });
-}
-
-// A block has one group of tokens, of which it takes kRows at once. Where dw is not null, further
-// blocks find it, else the groups' sums are left in `partial`.
+// A block has one group of tokens, of which it takes kRows at once.
 template <typename T, typename W, int kThreads, int kPacks, int kRows, bool has_dh, bool finds>
 __global__ void __launch_bounds__(kThreads, kThreads == 256 ? 2 : 1)
     backward(RowsOf<const T> dy, RowsOf<const T> dh, RowsOf<const T> h, const float* rstd,
-             const W* w, RowsOf<T> dx, float* partial, float* sum, int64_t rows, int cols,
-             float inverse_cols, int group, [[maybe_unused]] unsigned* found) {
+             const W* w, RowsOf<T> dx, float* partial, int64_t rows, int cols, float inverse_cols,
+             int group, [[maybe_unused]] unsigned* found) {
   wait_for_previous_kernel();
-  if (const int64_t groups = (rows + group - 1) / group; blockIdx.x >= groups) {
-    constexpr int kColumns = kPackOf<T>;
-    const int col = static_cast<int>(blockIdx.x - groups) * kColumns;
-    return sum_columns<kColumns>(dy, h, rstd, rows, col, group, sum);
-  }
   using Ring = Ring<T, kThreads, kPacks, kRows, has_dh>;
   constexpr int n = Ring::n;
   const int64_t begin = int64_t{blockIdx.x} * group;
@@ -216,11 +160,9 @@ __global__ void __launch_bounds__(kThreads, kThreads == 256 ? 2 : 1)
     });
     copy(step + Ring::kSteps);
   }
-  if (sum == nullptr) {
-    each([&](int i, int col) {
-      write<true>(partial + int64_t{blockIdx.x} * cols, col, cols, from_floats<float>(dw[i]));
-    });
-  }
+  each([&](int i, int col) {
+    write<true>(partial + int64_t{blockIdx.x} * cols, col, cols, from_floats<float>(dw[i]));
+  });
   if constexpr (finds) keep_largest(largest, found);
 }
 
@@ -283,7 +225,8 @@ __global__ void __launch_bounds__(1024, 1)
 
 // Of a block, such that one of 256 rows finds room beside those that it waits for.
 constexpr int kTreeCols = 16;
-constexpr int kLeaves = 8;  // rows that a thread reads, all at once
+constexpr unsigned kTreeWarps = 32;  // of a block at most
+constexpr int kLeaves = 8;           // rows that a thread reads, all at once
 template <int n>
 constexpr int kLeavesOfWarp = 32 / (kTreeCols / n) * kLeaves;
 
@@ -335,19 +278,8 @@ __global__ void __launch_bounds__(kTreeWarps * 32, 1)
 
 unsigned num_groups(const View& dx) { return blocks_for(dx.rows(), group_tokens(dx)); }
 
-// Whether reading dy and h twice, from the L2 cache, takes less time than another launch: of few
-// tokens, but groups for half of a block's threads.
-template <typename T>
-bool finds_dw_at_once(const View& dx, unsigned threads) {
-  constexpr int64_t kFewBytes = int64_t{4} << 20;
-  const unsigned groups = num_groups(dx);
-  return dx.rows() * dx.cols() * int64_t{sizeof(T)} <= kFewBytes && dx.cols() % kPackOf<T> == 0 &&
-         threads / 2 <= groups && groups <= kGroupsOfThread * threads;
-}
-
-// These return whether dw has been found; else the sums of groups wait in the call's scratch.
 template <typename T, typename W, bool finds>
-bool launch_any(const KernelCall& call, Spread spread, unsigned* found) {
+void launch_any(const KernelCall& call, Spread spread, unsigned* found) {
   const View& dx = call.outputs[0];
   launch(call, num_groups(dx), spread.warps * 32, backward_of_any<T, W, finds>,
          rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
@@ -355,33 +287,29 @@ bool launch_any(const KernelCall& call, Spread spread, unsigned* found) {
          call.inputs[4].as<const W>(), rows_of<T>(dx), static_cast<float*>(call.scratch), dx.rows(),
          static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), spread.packs,
          group_tokens(dx), found);
-  return false;
 }
 
 template <typename T, typename W, int kThreads, int kPacks, int kRows, bool finds>
-bool launch_aligned(const KernelCall& call, Spread spread, unsigned* found) {
+void launch_aligned(const KernelCall& call, Spread spread, unsigned* found) {
   const View& dx = call.outputs[0];
   const int group = group_tokens(dx);
   const unsigned threads = spread.warps * 32;
   const auto launch_with = [&](auto has_dh) {
     const int bytes = Ring<T, kThreads, kPacks, kRows, has_dh>::bytes(group / kRows, threads);
     if (bytes > most_memory_of_block()) return launch_any<T, W, finds>(call, spread, found);
-    const bool at_once = finds_dw_at_once<T>(dx, threads);
-    const unsigned column_blocks = at_once ? blocks_for(dx.cols(), kPackOf<T>) : 0;
-    launch_with_memory(
-        call, num_groups(dx) + column_blocks, threads, bytes,
-        backward<T, W, kThreads, kPacks, kRows, has_dh, finds>, rows_of<const T>(call.inputs[0]),
-        rows_of<const T>(call.inputs[1]), rows_of<const T>(call.inputs[2]),
-        call.inputs[3].as<const float>(), call.inputs[4].as<const W>(), rows_of<T>(dx),
-        static_cast<float*>(call.scratch), at_once ? call.outputs[1].as<float>() : nullptr,
-        dx.rows(), static_cast<int>(dx.cols()), 1.0f / static_cast<float>(dx.cols()), group, found);
-    return at_once;
+    launch_with_memory(call, num_groups(dx), threads, bytes,
+                       backward<T, W, kThreads, kPacks, kRows, has_dh, finds>,
+                       rows_of<const T>(call.inputs[0]), rows_of<const T>(call.inputs[1]),
+                       rows_of<const T>(call.inputs[2]), call.inputs[3].as<const float>(),
+                       call.inputs[4].as<const W>(), rows_of<T>(dx),
+                       static_cast<float*>(call.scratch), dx.rows(), static_cast<int>(dx.cols()),
+                       1.0f / static_cast<float>(dx.cols()), group, found);
   };
-  return call.has_input(1) ? launch_with(std::true_type()) : launch_with(std::false_type());
+  call.has_input(1) ? launch_with(std::true_type()) : launch_with(std::false_type());
 }
 
 template <typename T, typename W, bool finds>
-bool run_finding(const KernelCall& call, unsigned* found) {
+void run_finding(const KernelCall& call, unsigned* found) {
   const View& dx = call.outputs[0];
   const int64_t packs = blocks_for(dx.cols(), kPackOf<T>);
   const Spread spread = spread_over(packs, packs <= 256 ? 1 : 2);
@@ -394,17 +322,17 @@ bool run_finding(const KernelCall& call, unsigned* found) {
   if (spread.packs == 1) return launch_aligned<T, W, 256, 1, 2, finds>(call, spread, found);
   if (threads <= 256) return launch_aligned<T, W, 256, 2, 1, finds>(call, spread, found);
   if (threads <= 512) return launch_aligned<T, W, 512, 2, 1, finds>(call, spread, found);
-  return launch_aligned<T, W, 1024, 2, 1, finds>(call, spread, found);
+  launch_aligned<T, W, 1024, 2, 1, finds>(call, spread, found);
 }
 
 template <typename T, typename W>
-bool run_as(const KernelCall& call) {
+void run_as(const KernelCall& call) {
   if constexpr (std::is_same_v<T, bfloat16>) {
     if (finds_largest(call.attrs)) {
       return run_finding<T, W, true>(call, start_largest(call, call.outputs.back()));
     }
   }
-  return run_finding<T, W, false>(call, nullptr);
+  run_finding<T, W, false>(call, nullptr);
 }
 
 // In one launch for up to 2,048 groups, or 512 where columns are no packs.
@@ -434,10 +362,8 @@ int64_t rms_norm_backward_scratch_bytes(const KernelCall& call) {
 
 void run_rms_norm_backward(const KernelCall& call) {
   const View& dx = call.outputs[0];
-  bool has_dw = false;
   with_types(dx, call.inputs[4],
-             [&](auto row, auto w) { has_dw = run_as<decltype(row), decltype(w)>(call); });
-  if (has_dw) return;
+             [&](auto row, auto w) { run_as<decltype(row), decltype(w)>(call); });
   dx.cols() % 4 == 0 ? add_all_groups<4>(call) : add_all_groups<1>(call);
 }
 

@@ -110,20 +110,12 @@ OpCase make_backward_case(DType dtype, int64_t rows, int64_t cols, bool residual
       .phase = Phase::kBackward};
 }
 
-// A row takes more packs, or more warps, and tokens more than one sum: many of few or more tokens,
-// and so few that a GPU finds all sums in one launch, by one and by two packs a thread.
+// A row takes more packs, or more warps, and tokens more than one sum: many of few or more tokens.
 TEST(RmsNorm, GradientOfLongRowsAndOfManyTokens) {
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const int64_t pack = 16 / size_of(dtype);
-    const std::pair<int64_t, int64_t> longest = {7, 2048 * pack}, few = {251, 33 * pack},
-                                      few_wide = {323, 257 * pack};
-    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{19, 512},
-                                     {17, 2304},
-                                     {1500, 8},
-                                     {2100, 6},
-                                     longest,
-                                     few,
-                                     few_wide}) {
+    const std::pair<int64_t, int64_t> longest = {7, dtype == DType::kF32 ? 8192 : 16384};
+    for (const auto& [rows, cols] :
+         {std::pair<int64_t, int64_t>{19, 512}, {17, 2304}, {1500, 8}, {2100, 6}, longest}) {
       for (const bool residual : {false, true}) {
         const OpCase test = make_backward_case(dtype, rows, cols, residual);
         check_forward(test, backward_reference(test.inputs));

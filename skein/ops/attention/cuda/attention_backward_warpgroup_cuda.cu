@@ -6,7 +6,8 @@
 // have the tile's rows as theirs, and what is made of them in registers (p, ds) is the left operand
 // of the sums. The tile stays in shared memory; blocks pass through it, of which one is in use, the
 // next is complete and others come. While scores become weights, products are multiplied; while
-// these become ds, the next scores (dq) or dv are.
+// these become ds, the next scores (dq) or dv are. Both warpgroups copy each block, but neither
+// waits for the other unless that is a turn behind: so one multiplies while the other weighs.
 //
 // No product is pending where a turn of the walk ends: ptxas 13.0 would wait for each product
 // alone.
@@ -14,6 +15,7 @@
 // Source  Dao, "FlashAttention-2", arXiv:2307.08691
 //         Shah et al., "FlashAttention-3", arXiv:2407.08608
 #include "skein/ops/attention/cuda/attention_cuda.h"
+#include "skein/ops/attention/cuda/barrier_cuda.h"
 #include "skein/ops/attention/cuda/own_positions_cuda.h"
 #include "skein/ops/attention/cuda/warpgroup_device_cuda.h"
 #include "skein/ops/attention/cuda/warpgroup_panels_cuda.h"
@@ -65,6 +67,7 @@ struct Memory {
   Operands<kTile, kDims> tile;
   Others<kDims> stages[kStages];
   SpanBlocks spans[2];
+  Barrier came[kStages], used[kStages];
 };
 
 // Where the rows of a head come from.
@@ -92,11 +95,46 @@ __device__ void load_operands(const Source& from, int head_dim, int no_start,
   }
 }
 
-// The n-th block of the walk is in stage n % kStages. The turn that it is used in waits for the
-// next one, and starts to load another in place of the one before.
-__device__ inline int stage_after(int stage) { return stage + 1 == kStages ? 0 : stage + 1; }
-__device__ inline int stage_before(int stage) { return stage == 0 ? kStages - 1 : stage - 1; }
+// Block n of the walk is in stage n % kStages, and used in turn n. In a turn a warp tells that its
+// copies of the block after the next have come, waits for all of the next one's, and starts to copy
+// one in place of the block before, once both warpgroups have used that.
 constexpr int kLoadedAhead = kStages - 1;
+template <int kDims>
+struct Turns {
+  Memory<kDims>& memory;
+
+  // Thread 0, before the others use the barriers.
+  __device__ static void init(Memory<kDims>& memory) {
+    for (Barrier& barrier : memory.came) barrier.init(kThreads / 32);
+    for (Barrier& barrier : memory.used) barrier.init(kThreads / 32);
+  }
+  __device__ Others<kDims>& stage(int turn) const {
+    return memory.stages[static_cast<unsigned>(turn) % kStages];
+  }
+  // The copies of the tile and of kLoadedAhead blocks have begun; until those of the first came.
+  __device__ void begin() const {
+    publish_copies<kLoadedAhead - 2>();
+    memory.came[0].arrive();
+    memory.came[1].arrive();
+    memory.came[0].wait(0);
+  }
+  __device__ void wait_for_next(int turn) const {
+    publish_copies<0>();
+    memory.came[static_cast<unsigned>(turn + 2) % kStages].arrive();
+    wait_for(memory.came, turn + 1);
+  }
+  __device__ void wait_for_place(int turn) const {
+    if (turn > 0) wait_for(memory.used, turn - 1);
+  }
+  __device__ void end(int turn) const {
+    memory.used[static_cast<unsigned>(turn) % kStages].arrive();
+  }
+
+ private:
+  __device__ static void wait_for(Barrier (&barriers)[kStages], int turn) {
+    barriers[static_cast<unsigned>(turn) % kStages].wait(turn / kStages);
+  }
+};
 
 // The end of blocks, or the first of them of which all positions are of later documents than
 // `last`. Every lane of a warp calls.
@@ -133,20 +171,22 @@ __device__ void sum_dq(const Problem& problem, Unit unit) {
     return problem.key_range(block, kOthers<kDims>);
   });
 
+  const Turns<kDims> turns = {memory};
   int coming = blocks.begin;
-  const auto load_next = [&](Others<kDims>& to) {
+  const auto load_next = [&](int turn) {
     if (coming < blocks.end) {
+      turns.wait_for_place(turn);
       const Range keys = problem.key_range(coming, kOthers<kDims>);
       const int64_t row = problem.key_row(sequence, keys.begin);
       load_operands<n>({problem.k, problem.v, starts, row, kv_col, keys}, problem.head_dim,
-                       kNoOther, to);
+                       kNoOther, turns.stage(turn + kLoadedAhead));
     }
     ++coming;
     commit_copies();
   };
   load_operands<n>({problem.q, problem.grad, starts, tile_row, first_col, queries},
                    problem.head_dim, kNoRow, memory.tile);
-  for (int stage = 0; stage < kLoadedAhead; ++stage) load_next(memory.stages[stage]);
+  for (int turn = -kLoadedAhead; turn < 0; ++turn) load_next(turn);
   const int first_row = warpgroup_of_thread() * kBlock;
   OfRows lse = {}, deltas = {};
 #pragma unroll
@@ -156,35 +196,35 @@ __device__ void sum_dq(const Problem& problem, Unit unit) {
     lse.at[half] = *row_at<const float>(problem.lse, tile_row + row, head);
     deltas.at[half] = problem.delta[(tile_row + row) * problem.heads + head];
   }
-  wait_for_copies<kLoadedAhead - 1>();
+  turns.begin();
 
   float scores[kScores<kDims>], products[kScores<kDims>], sums[kDims / 2];
   fill_zero(sums);
   fence();
   multiply_rows(scores, tile.scored, first_row, memory.stages[0].scored);
   wait();
-  for (int block = blocks.begin, stage = 0; block < blocks.end;
-       ++block, stage = stage_after(stage)) {
-    const auto &here = memory.stages[stage], &next = memory.stages[stage_after(stage)];
+  for (int turn = 0; turn < blocks.end - blocks.begin; ++turn) {
+    const auto &here = turns.stage(turn), &next = turns.stage(turn + 1);
     const Mask<true, kOthers<kDims>> mask = {tile.starts + first_row, here.starts,
                                              queries.begin + first_row, here.first, problem.causal};
     fence();
     multiply_rows(products, tile.multiplied, first_row, here.multiplied);
     const bool all = mask.shows_all();
-    wait_for_copies<kLoadedAhead - 2>();
+    turns.wait_for_next(turn);
     float weights[kScores<kDims>];
     weigh(mask, all, problem.scale, lse, scores, weights);
     fence();
     multiply_rows(scores, tile.scored, first_row, next.scored);  // unused in the last turn
-    if constexpr (kDims > 64) load_next(memory.stages[stage_before(stage)]);
+    if constexpr (kDims > 64) load_next(turn);
     wait<1>();
     differentiate(weights, deltas, products);
     uint32_t ds[kScores<kDims> / 2];
     round_pairs(products, ds);
     fence();
     accumulate(sums, ds, here.scored);
-    if constexpr (kDims <= 64) load_next(memory.stages[stage_before(stage)]);  // for registers
+    if constexpr (kDims <= 64) load_next(turn);  // for registers
     wait();
+    turns.end(turn);
   }
   const int first = queries.begin + first_row;
   store_sums<n>(
@@ -229,6 +269,7 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
   blocks_of_head = __shfl_sync(cuda::kAllLanes, blocks_of_head, 0);
   __syncthreads();
 
+  const Turns<kDims> turns = {memory};
   // Heads one after another, of each both spans.
   int coming = 0, coming_head = kv_head * problem.group_size();
   int num_left = blocks_of_head * problem.group_size();
@@ -257,14 +298,17 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
     ++coming_head;
   };
   // That many after the one in use.
-  const auto load_next = [&](Others<kDims>& to, int ahead) {
-    if (num_left > ahead) load(to);
+  const auto load_next = [&](int turn, int ahead) {
+    if (num_left > ahead) {
+      turns.wait_for_place(turn);
+      load(turns.stage(turn + kLoadedAhead));
+    }
     commit_copies();
   };
   load_operands<n>({problem.k, problem.v, starts, tile_row, first_col, keys}, problem.head_dim,
                    kNoRow, memory.tile);
-  for (int stage = 0; stage < kLoadedAhead; ++stage) load_next(memory.stages[stage], stage);
-  wait_for_copies<kLoadedAhead - 1>();
+  for (int turn = -kLoadedAhead; turn < 0; ++turn) load_next(turn, turn + kLoadedAhead);
+  turns.begin();
 
   const int first_row = warpgroup_of_thread() * kBlock;
   float scores[kScores<kDims>], products[kScores<kDims>], dk[kDims / 2], dv[kDims / 2];
@@ -273,14 +317,14 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
   fence();
   multiply_rows(scores, tile.scored, first_row, memory.stages[0].scored);
   wait();
-  for (int stage = 0; num_left > 0; --num_left, stage = stage_after(stage)) {
-    const auto &here = memory.stages[stage], &next = memory.stages[stage_after(stage)];
+  for (int turn = 0; num_left > 0; --num_left, ++turn) {
+    const auto &here = turns.stage(turn), &next = turns.stage(turn + 1);
     const Mask<false, kOthers<kDims>> mask = {tile.starts + first_row, here.starts,
                                               keys.begin + first_row, here.first, problem.causal};
     fence();
     multiply_rows(products, tile.multiplied, first_row, here.multiplied);
     const bool all = mask.shows_all();
-    wait_for_copies<kLoadedAhead - 2>();
+    turns.wait_for_next(turn);
     weigh(mask, all, problem.scale, OfColumns{here.lse}, scores, scores);
     uint32_t p[kScores<kDims> / 2], ds[kScores<kDims> / 2];
     round_pairs(scores, p);
@@ -292,8 +336,9 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
     fence();
     accumulate(dk, ds, here.scored);
     multiply_rows(scores, tile.scored, first_row, next.scored);  // unused in the last turn
-    load_next(memory.stages[stage_before(stage)], kLoadedAhead);
+    load_next(turn, kLoadedAhead);
     wait();
+    turns.end(turn);
   }
   const int first = keys.begin + first_row;
   const auto store = [&](const float(&sums)[kDims / 2], float factor, const Rows& to) {
@@ -313,6 +358,8 @@ __device__ void sum_dk_dv(const Problem& problem, Unit unit) {
 template <int n, int kDims>
 __global__ void __launch_bounds__(kThreads, 1) sum_gradients(Problem problem, int tiles_of_keys) {
   cuda::wait_for_previous_kernel();
+  if (threadIdx.x == 0) Turns<kDims>::init(dynamic_memory<Memory<kDims>>());
+  __syncthreads();
   const int block = static_cast<int>(blockIdx.x);
   if (block < tiles_of_keys) {
     sum_dk_dv<n, kDims>(problem, unit_at(problem, problem.kv_heads, block));

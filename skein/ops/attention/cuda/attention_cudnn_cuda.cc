@@ -160,16 +160,17 @@ class Cudnn {
   std::map<std::vector<int64_t>, std::unique_ptr<fe::graph::Graph>> plans_;  // null: does not work
 };
 
-// On Hopper our backward of few tiles of 128 queries is faster; forward, and backward of many, are
-// cuDNN's (docs/gpu.md).
-constexpr int64_t kFewTiles = 256;
+// On Hopper our backward is faster for narrow heads, and of few tiles of 128 queries; forward, and
+// the rest of backward, are cuDNN's (docs/gpu.md).
+constexpr int64_t kNarrowHead = 64, kFewTiles = 256;
 
 bool is_preferred(DType dtype, const Problem& problem, bool backward) {
   if (wanted_way() != Way::kFastest) return wanted_way() == Way::kCudnn;
   if (!backward || !problem.repeatable) return true;
   const int64_t tiles =
       int64_t{problem.num_sequences} * problem.heads * problem.num_query_blocks(2 * kBlock);
-  return tiles > kFewTiles || !is_for_warpgroups(dtype, problem);
+  const bool ours = problem.head_dim <= kNarrowHead || tiles <= kFewTiles;
+  return !ours || !is_for_warpgroups(dtype, problem);
 }
 
 // Decides by shapes and strides. Sequences of one token are not for cuDNN, which has no backward
