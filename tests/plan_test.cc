@@ -1,5 +1,8 @@
 // What `skein plan` promises, training keeps: the bytes of every arena, exactly; peak resident
 // memory; and a plan of a large model within moments.
+#include <algorithm>
+
+#include "skein/backends/backend.h"
 #include "skein/base/units.h"
 #include "skein/config/config.h"
 #include "tests/places.h"
@@ -29,6 +32,16 @@ TEST(Plan, SaysWhoseKernelsItPlannedFor) {
   EXPECT_EQ(plan("planned", on_cpu).at("kernels"), "avx2");
   const Outcome text = TinyJob::must(job().arguments("plan", "planned", on_cpu));
   EXPECT_NE(text.out.find("scratch of kernels for avx2\n"), std::string::npos) << text.out;
+}
+
+TEST(Plan, OfAGpuThatIsNotHereSaysHowToPlanForOne) {
+  const auto backends = all_backends();
+  const auto cuda = std::find_if(backends.begin(), backends.end(),
+                                 [](const Backend* one) { return one->kind == "cuda"; });
+  if (cuda == backends.end()) GTEST_SKIP() << "a build without CUDA";
+  if ((*cuda)->num_devices() > 0) GTEST_SKIP() << "there is a GPU";
+  expect_refused(run_skein(job().arguments("plan", "planned", {"device.kind=cuda"})), 1,
+                 {"device.kind is 'cuda'", "--hardware FILE.toml"});
 }
 
 // What the newest start of a run says that it allocated.

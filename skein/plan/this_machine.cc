@@ -20,6 +20,18 @@ MatmulRate measured(DType dtype) {
   return {own, std::max(own, measure_onednn_matmul_flops(dtype, 0.15))};
 }
 
+// Only a plan without --hardware asks for it.
+int64_t memory_of_gpu(const Config& config) {
+  try {
+    return training_device(config)->own_memory().value().total_bytes;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    fail(ErrorCode::kUnsupported,
+         "{}; or plan for machines that are described: --hardware FILE.toml (configs/hardware)",
+         error.what());
+  }
+}
+
 }  // namespace
 
 WorkerCores share_cores(const Config& config, int64_t workers) {
@@ -56,7 +68,7 @@ Hardware describe_this_machine(const Config& config, int64_t ranks) {
       "measured by --calibrate";
   if (!hardware.unified_memory) {
     hardware.name = "this machine's GPU, with the speed of its CPU: --hardware FILE gives times";
-    hardware.memory_bytes = training_device(config)->own_memory().value().total_bytes;
+    hardware.memory_bytes = memory_of_gpu(config);
   }
   omp_set_num_threads(static_cast<int>(share_cores(config, hardware.devices_per_node).threads));
   const bool f32 = compute_dtype(parse_precision(config.precision.mode)) == DType::kF32;

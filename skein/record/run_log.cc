@@ -248,10 +248,11 @@ void RunLog::say_repetition(const StepMetrics& metrics) {
 }
 
 double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, double seconds,
-                    int64_t num_tokens) {
-  metrics.time = unix_time();
+                    Clock::time_point ended_at, int64_t num_tokens) {
+  const double ago = seconds_since(ended_at);
+  metrics.time = unix_time() - ago;
   metrics.start = number_;
-  metrics.clock = boot_seconds();
+  metrics.clock = boot_seconds() - ago;
   metrics.step_ms = static_cast<float>(seconds * 1e3);
   const double tokens_per_s = static_cast<double>(num_tokens) / seconds;
   metrics.tokens_per_s = static_cast<float>(tokens_per_s);
@@ -262,7 +263,7 @@ double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, 
   metrics_.append(metrics);
   tell_spikes(metrics.step, verdict);
   if (tensorboard_) tensorboard_->write_step(metrics, memory_bytes_, verdict.spike_steps);
-  progress_.update(metrics, metrics.time);
+  progress_.update(metrics, metrics.time + ago);
   say_repetition(metrics);
   return measuring_s;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "skein/base/clock.h"
 #include "skein/checkpoint/checkpoint_writer.h"
 #include "skein/config/config.h"
 #include "skein/config/run_identity.h"
@@ -80,10 +81,11 @@ class RunLog {
   void roll_back(const RollBack& roll_back);
 
   // Fills in the rates and the time of `metrics`, and writes them to every log, with what the
-  // gradient norm looks like. `num_tokens`: tokens of the step, with and without labels. Returns
-  // the seconds spent in measuring the ceiling again, which belong to no step.
+  // gradient norm looks like. The step took `seconds` and ended at `ended_at`; `num_tokens`: its
+  // tokens, with and without labels. Returns the seconds spent in measuring the ceiling again,
+  // which belong to no step.
   double step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, double seconds,
-              int64_t num_tokens);
+              Clock::time_point ended_at, int64_t num_tokens);
   void validation(int64_t step, const std::string& set, double loss, int64_t num_tokens,
                   double seconds);
   void checkpoint_begin(int64_t step);

@@ -72,7 +72,9 @@ TrainOutcome Trainer::train_to_the_end() {
     start_step();
     const bool validates = due(config_.validate.every_steps);
     const bool saves = due(config_.checkpoint.every_steps);
-    finish_steps(device_->depth() - 1);
+    // What the first step gave is told as soon as it ends: what starts the second one may wait for
+    // its graphs, which still run.
+    finish_steps(counted_steps_ == 0 ? 0 : device_->depth() - 1);
     // Whether a copy is due depends on what the ranks told each other in the newest finished step.
     const bool copies = copies_ && copies_->due(begun_);
     if (validates || saves || copies || begun_ == config_.run.steps) finish_steps(0);
@@ -186,16 +188,18 @@ void Trainer::finish_step() {
   if (check_) metrics.state_check_ms = static_cast<float>(check_->take_seconds() * 1e3);
   metrics.checkpoint_stall_ms = static_cast<float>(stall_seconds_ * 1e3);
   metrics.replication_stall_ms = static_cast<float>(copy_seconds_ * 1e3);
-  // The step time is all the time since the previous step ended, saving and logging included.
-  const double seconds = std::chrono::duration<double>(result.ended_at - step_clock_).count();
-  step_clock_ = result.ended_at;
+  // The step time is all the time since the previous step ended, saving and logging included, and,
+  // of a device that is in step with the host, the vote.
+  const Clock::time_point ended_at = device_->depth() == 1 ? Clock::now() : result.ended_at;
+  const double seconds = std::chrono::duration<double>(ended_at - step_clock_).count();
+  step_clock_ = ended_at;
   if (copies_) copies_->hear(result, seconds - stall_seconds_ - copy_seconds_);
   stall_seconds_ = copy_seconds_ = 0;
   const SpikeDetector::Verdict verdict = spikes_.observe(result.grad_norm);
   watch_spike(verdict);
   if (log_) {
     const int64_t tokens = config_.batch.global_sequences * config_.data.sequence_length;
-    leave_out(log_->step(metrics, verdict, seconds, tokens));
+    leave_out(log_->step(metrics, verdict, seconds, ended_at, tokens));
   }
 }
 

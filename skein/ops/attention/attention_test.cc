@@ -144,6 +144,8 @@ TEST(Attention, LongSequences) {
                 .dtype = dtype,
                 .boundaries = {2 * unit, 10 * unit, 11 * unit, 19 * unit}});
   }
+  // More blocks than a GPU's kernels have places for, three times over.
+  check_both({.sequence_length = 14 * 64, .head_dim = 128, .dtype = DType::kBF16});
 }
 
 // On CPUs packed keys stay from one unit of work to the next, of up to 1,024 positions: several

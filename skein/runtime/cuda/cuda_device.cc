@@ -143,7 +143,7 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
 CudaDevice::~CudaDevice() {
   staging_.reset();
   inputs_.reset();
-  for (const auto& [number, event] : recorded_events_) cudaEventDestroy(event);
+  for (const RecordedEvent& recorded : recorded_events_) cudaEventDestroy(recorded.event);
   for (const cudaEvent_t event : free_events_) cudaEventDestroy(event);
   cudaEventDestroy(completed_event_);
   for (const cudaEvent_t event : timed_events_) cudaEventDestroy(event);
@@ -318,30 +318,32 @@ int64_t CudaDevice::record_event() {
     check(cudaEventCreateWithFlags(&free_events_.back(), cudaEventBlockingSync), "cudaEventCreate");
   }
   check(cudaEventRecord(free_events_.back(), stream_), "cudaEventRecord");
-  recorded_events_.emplace_back(++last_event_, free_events_.back());
+  recorded_events_.push_back({++last_event_, free_events_.back(), Clock::now()});
   free_events_.pop_back();
   return last_event_;
 }
 
 Clock::time_point CudaDevice::wait(int64_t event) {
-  while (!recorded_events_.empty() && recorded_events_.front().first <= event) {
-    const cudaEvent_t next = recorded_events_.front().second;
-    const Clock::time_point before = Clock::now();
-    check_ran(cudaEventSynchronize(next));
-    const Clock::time_point after = Clock::now();
-    // Where the host did not have to wait, the GPU knows how long ago it was.
-    constexpr auto kWaited = std::chrono::milliseconds(1);
-    float milliseconds = 0;
-    if (completed_event_ != nullptr && after - before < kWaited) {
-      check(cudaEventElapsedTime(&milliseconds, completed_event_, next), "cudaEventElapsedTime");
+  while (!recorded_events_.empty() && recorded_events_.front().number <= event) {
+    const RecordedEvent next = recorded_events_.front();
+    const bool is_past = cudaEventQuery(next.event) == cudaSuccess;
+    cudaGetLastError();
+    check_ran(cudaEventSynchronize(next.event));
+    const Clock::time_point now = Clock::now();
+    // Where the host does not have to wait, the GPU knows how long ago it was.
+    if (is_past && completed_event_ != nullptr) {
+      float milliseconds = 0;
+      check(cudaEventElapsedTime(&milliseconds, completed_event_, next.event),
+            "cudaEventElapsedTime");
       const std::chrono::duration<double, std::milli> elapsed(milliseconds);
       completed_at_ =
-          std::min(after, completed_at_ + std::chrono::duration_cast<Clock::duration>(elapsed));
+          std::clamp(completed_at_ + std::chrono::duration_cast<Clock::duration>(elapsed),
+                     next.recorded_at, now);
     } else {
-      completed_at_ = after;
+      completed_at_ = now;
     }
     if (completed_event_ != nullptr) free_events_.push_back(completed_event_);
-    completed_event_ = next;
+    completed_event_ = next.event;
     recorded_events_.pop_front();
   }
   return completed_at_;

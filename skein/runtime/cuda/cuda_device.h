@@ -85,7 +85,12 @@ class CudaDevice final : public Device {
   bool recording_ = false;
   Mutex readers_mutex_;
   std::vector<std::unique_ptr<Reader>> readers_ SKEIN_GUARDED_BY(readers_mutex_);  // unused
-  std::deque<std::pair<int64_t, cudaEvent_t>> recorded_events_;
+  struct RecordedEvent {
+    int64_t number;
+    cudaEvent_t event;
+    Clock::time_point recorded_at;
+  };
+  std::deque<RecordedEvent> recorded_events_;
   std::vector<cudaEvent_t> free_events_;  // unused
   int64_t last_event_ = 0;
   // The event that was waited for last, and when it completed.

@@ -77,7 +77,7 @@ struct Source {
   int64_t first_row, first_col;
   Range positions;
 };
-// Complete after wait_for_copies().
+// Complete after publish_copies() and a barrier.
 template <int n, int rows, int kDims>
 __device__ void load_operands(const Source& from, int head_dim, int no_start,
                               Operands<rows, kDims>& to) {

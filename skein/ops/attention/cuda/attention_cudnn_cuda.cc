@@ -160,16 +160,16 @@ class Cudnn {
   std::map<std::vector<int64_t>, std::unique_ptr<fe::graph::Graph>> plans_;  // null: does not work
 };
 
-// On Hopper our backward is faster for narrow heads, and of few tiles of 128 queries; forward, and
+// On Hopper our backward is faster for heads of 64, and of few tiles of 128 queries; forward, and
 // the rest of backward, are cuDNN's (docs/gpu.md).
-constexpr int64_t kNarrowHead = 64, kFewTiles = 256;
+constexpr int64_t kFastHead = 64, kFewTiles = 256;
 
 bool is_preferred(DType dtype, const Problem& problem, bool backward) {
   if (wanted_way() != Way::kFastest) return wanted_way() == Way::kCudnn;
   if (!backward || !problem.repeatable) return true;
   const int64_t tiles =
       int64_t{problem.num_sequences} * problem.heads * problem.num_query_blocks(2 * kBlock);
-  const bool ours = problem.head_dim <= kNarrowHead || tiles <= kFewTiles;
+  const bool ours = problem.head_dim == kFastHead || tiles <= kFewTiles;
   return !ours || !is_for_warpgroups(dtype, problem);
 }
 

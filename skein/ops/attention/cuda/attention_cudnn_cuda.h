@@ -8,8 +8,9 @@
 //           9.25 or later for documents. Without it one warning says so, and our own kernels
 //           compute everything. Older ones do not allow entries of no length, and on compute
 //           capability 9 their backward is deterministic only with memory for all pairs.
-//           Backward with narrow heads, and of few tiles, is for our own kernels on Hopper,
-//           unless SKEIN_ATTENTION=cudnn in the environment; with plain and wgmma there all is.
+//           Repeatable backward with heads of 64, and of few tiles, is for our own kernels on
+//           Hopper, unless SKEIN_ATTENTION=cudnn in the environment; with plain and wgmma there
+//           all is.
 // Memory    backward of whole sequences: 2 bytes for each of S * S pairs of every head and
 //           sequence, whatever the version, as it is planned without the library; where these are
 //           more than 4.25 GiB its sequences are documents in the table

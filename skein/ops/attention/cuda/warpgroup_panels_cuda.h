@@ -43,12 +43,6 @@ __device__ void publish_copies() {
   cuda::wait_for_own_copies<pending>();
   publish_to_products();
 }
-// With that barrier.
-template <int pending>
-__device__ void wait_for_copies() {
-  publish_copies<pending>();
-  __syncthreads();
-}
 
 // Two elements of bf16, the first in the low half.
 __device__ inline uint32_t pair_of(float low, float high) {
