@@ -128,6 +128,17 @@ TEST(CudaRun, HasTheSameBitsHoweverItRuns) {
                                              "backward", "update"}));
 }
 
+// A step ends where the next one begins, whenever the host heard of it.
+TEST(CudaRun, StepsFollowEachOther) {
+  train_on_cuda("following", {"run.steps=8"});
+  const auto clocks = numbers("following", "clock"), times = numbers("following", "step_ms");
+  ASSERT_EQ(clocks.size(), 8u);
+  for (int64_t step = 2; step <= 8; ++step) {
+    EXPECT_GT(times.at(step), 0);
+    EXPECT_NEAR(clocks.at(step) - clocks.at(step - 1), times.at(step) / 1e3, 1e-3) << step;
+  }
+}
+
 TEST(CudaRun, HasTheSameBitsWhetherWeightsOf8BitsAreKept) {
   const Overrides fp8 = {"precision.mode=fp8", "run.steps=4", "batch.global_sequences=4",
                          "batch.micro_sequences=1"};
