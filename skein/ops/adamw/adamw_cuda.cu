@@ -131,8 +131,8 @@ __device__ void draw(uint32_t (&words)[n], const Philox& philox, uint64_t elemen
 }
 
 // Rounds each value to one of the two bf16 around it: adds 16 bits of noise below the bf16, of the
-// lower halves of `noise` or the upper ones. Bytes are permuted, since nvcc shifts and adds in more
-// instructions, and with small moments it is these that take the time.
+// lower halves of `noise` or the upper ones. Bytes are permuted, since nvcc makes more instructions
+// of shifts.
 template <int n>
 __device__ Pack<bfloat16, n> round_with(const float (&values)[n], const uint32_t (&noise)[n],
                                         bool upper) {
