@@ -108,9 +108,7 @@ struct Turns {
     for (Barrier& barrier : memory.came) barrier.init(kThreads / 32);
     for (Barrier& barrier : memory.used) barrier.init(kThreads / 32);
   }
-  __device__ Others<kDims>& stage(int turn) const {
-    return memory.stages[static_cast<unsigned>(turn) % kStages];
-  }
+  __device__ Others<kDims>& stage(int turn) const { return memory.stages[place(turn)]; }
   // The copies of the tile and of kLoadedAhead blocks have begun; until those of the first came.
   __device__ void begin() const {
     publish_copies<kLoadedAhead - 2>();
@@ -120,19 +118,18 @@ struct Turns {
   }
   __device__ void wait_for_next(int turn) const {
     publish_copies<0>();
-    memory.came[static_cast<unsigned>(turn + 2) % kStages].arrive();
+    memory.came[place(turn + 2)].arrive();
     wait_for(memory.came, turn + 1);
   }
   __device__ void wait_for_place(int turn) const {
     if (turn > 0) wait_for(memory.used, turn - 1);
   }
-  __device__ void end(int turn) const {
-    memory.used[static_cast<unsigned>(turn) % kStages].arrive();
-  }
+  __device__ void end(int turn) const { memory.used[place(turn)].arrive(); }
 
  private:
+  __device__ static unsigned place(int turn) { return static_cast<unsigned>(turn) % kStages; }
   __device__ static void wait_for(Barrier (&barriers)[kStages], int turn) {
-    barriers[static_cast<unsigned>(turn) % kStages].wait(turn / kStages);
+    barriers[place(turn)].wait(turn / kStages);
   }
 };
 
