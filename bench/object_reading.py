@@ -22,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "
 import moto_store  # noqa: E402
 from faulty_proxy import FaultyProxy  # noqa: E402
 
-LANES, TRAINING = 8, 12_000
+LANES, TRAINING = 8, 13_500
 
 
 def main():

@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import tempfile
 
-LANES, STEPS, TRAINING = 8, 600, 12_000
+LANES, STEPS, TRAINING = 8, 600, 13_500
 
 
 def user_seconds(command):

@@ -220,6 +220,7 @@ TEST(CommandLine, TheManualPageAndTheCompletionsKnowEveryCommand) {
   const std::string zsh = run_skein({"completion", "zsh"}).out;
   const std::string fish = run_skein({"completion", "fish"}).out;
   EXPECT_EQ(manual.find(".TH SKEIN 1"), 0u);
+  EXPECT_NE(manual.find(".TP\nSKEIN_CPU\n"), std::string::npos);
   for (const std::string& name : command_names()) {
     EXPECT_NE(manual.find(".SS skein " + name + "\n"), std::string::npos) << name;
     EXPECT_NE(bash.find("'" + name + "') words="), std::string::npos) << name;

@@ -12,10 +12,9 @@
 
 #include <cuda_runtime.h>
 
-#include <cstdlib>
-#include <string_view>
 #include <type_traits>
 
+#include "skein/base/environment.h"
 #include "skein/base/log.h"
 
 namespace skein::cuda {
@@ -43,11 +42,8 @@ inline bool starts_early() {
         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess) {
       return false;  // the launch says why
     }
-    const char* wanted = std::getenv("SKEIN_EARLY_STARTS");
     // Kernels that were built for other GPUs do not wait.
-    if (wanted == nullptr || std::string_view(wanted) != "off") {
-      return SKEIN_CUDA_ARCHITECTURES >= 90 && major >= 9;
-    }
+    if (is_switched_on("SKEIN_EARLY_STARTS")) return SKEIN_CUDA_ARCHITECTURES >= 90 && major >= 9;
     log::warn("SKEIN_EARLY_STARTS=off: a kernel is started when the one before it has ended");
     return false;
   }();

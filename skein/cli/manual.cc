@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "skein/base/environment.h"
 #include "skein/base/version.h"
 
 namespace skein {
@@ -77,6 +78,14 @@ std::string manual_page(const CLI::App& app) {
   page +=
       ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nfailed\n.TP\n2\nthe command line or a configuration "
       "is wrong\n.TP\n75\nstopped by a signal after saving: run again to continue\n"
+      ".SH ENVIRONMENT\n";
+  for (const EnvironmentVariable& variable : environment_variables()) {
+    std::string values(variable.values);
+    std::erase(values, '`');
+    page += fmt::format(".TP\n{}\n{}: {}\n", roff(std::string(variable.name)), roff(values),
+                        roff(std::string(variable.help)));
+  }
+  page +=
       ".SH FILES\nEvery key of the configuration, and all formats on disk, are described in the "
       "documentation, \\fIshare/doc/skein\\fR beside \\fIbin\\fR.\n";
   return page;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "skein/base/environment.h"
 #include "skein/base/error.h"
 #include "skein/config/config_fields.h"
 
@@ -129,6 +130,10 @@ std::string config_reference() {
   for (const ModelKey& model_key : model_keys()) {
     text += fmt::format("| `{}` | {} | {} |\n", model_key.key,
                         describe_expected({.model_key = &model_key}), model_key.help);
+  }
+  text += "\n### Environment\n\n| variable | values | |\n|---|---|---|\n";
+  for (const EnvironmentVariable& variable : environment_variables()) {
+    text += fmt::format("| `{}` | {} | {} |\n", variable.name, variable.values, variable.help);
   }
   return text;
 }

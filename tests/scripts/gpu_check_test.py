@@ -101,7 +101,11 @@ class GpuCheck(unittest.TestCase):
             limits[section] = sum(map(int, re.findall(r"run \S+ \S+ (\d+) ", body)))
             if "for way in" in body:  # of attention: two
                 limits[section] += int(re.search(r"for way in .*?(\d+) env", body, re.DOTALL)[1])
-        limits |= {"kernels-test": 150 + 2 * 40, "profile": 2 * 70}
+        together = int(re.search(r"until=\$\(\(SECONDS \+ (\d+)\)\)\n  for one in", text)[1])
+        one_each = "".join(re.findall(r"racecheck_filter\+?='([^']*)'", text)).count(":")
+        limits["sanitizer"] += together + 10 * one_each  # where the first takes all that they share
+        limits |= {"kernels-test": 150 + 2 * 40, "profile": 2 * 70, "train-fp8": 2 * int(
+            re.search(r"measure_fp8\(\) \{.*? 7b (\d+) ", text, re.DOTALL)[1])}
         calls = re.findall(r"^  ([ABCD])\) SECTIONS='([^']*)' SECONDS_IN_ALL=\S*:-(\d+)\}", text,
                            re.MULTILINE)
         self.assertEqual([call for call, *_ in calls], ["A", "B", "C", "D"])

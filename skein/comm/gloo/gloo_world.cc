@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 
+#include "skein/base/environment.h"
 #include "skein/base/hash.h"
 #include "skein/base/log.h"
 #include "skein/base/units.h"
@@ -79,7 +80,7 @@ GlooWorld::GlooWorld(const WorldOptions& options)
 
 void GlooWorld::offer_memory() {
   const std::vector<int>& neighbours = rendezvous_.of_this_host();
-  if (!shared_memory_is_wanted() || !options_.secret || neighbours.size() < 2) return;
+  if (!is_switched_on("SKEIN_SHARED_MEMORY") || !options_.secret || neighbours.size() < 2) return;
   try {
     exchange_ = std::make_unique<Exchange>(rank(), size());
   } catch (const std::runtime_error& error) {

@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 #include <stdexcept>
-#include <string_view>
 #include <thread>
 
 #include "skein/base/error.h"
@@ -71,14 +69,6 @@ class ExchangeChannel : public Channel {
   const Exchange::LineName name_;
   Exchange::Line* line_;
 };
-
-bool shared_memory_is_wanted() {
-  const char* given = std::getenv("SKEIN_SHARED_MEMORY");
-  const std::string_view wanted = given == nullptr ? "" : given;
-  if (wanted.empty() || wanted == "on") return true;
-  if (wanted == "off") return false;
-  fail(ErrorCode::kUsage, "SKEIN_SHARED_MEMORY={}: on or off is expected", wanted);
-}
 
 Exchange::Exchange(int rank, int size)
     : rank_(rank),

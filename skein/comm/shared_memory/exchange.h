@@ -96,7 +96,4 @@ class Exchange {
   std::map<LineName, Line> lines_ SKEIN_GUARDED_BY(mutex_);
 };
 
-// Whether SKEIN_SHARED_MEMORY allows it: "on", or not set. Error{kUsage} unless that or "off".
-bool shared_memory_is_wanted();
-
 }  // namespace skein

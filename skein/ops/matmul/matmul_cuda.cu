@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -7,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "skein/base/environment.h"
 #include "skein/base/mutex.h"
 #include "skein/ops/cuda/algorithm_cache.h"
 #include "skein/ops/cuda/device_cuda.h"
@@ -319,10 +319,9 @@ CudaMatmuls& products_of_device() {
   const Lock lock(all->mutex);
   const auto found = all->by_device.find(device);
   if (found != all->by_device.end()) return found->second;
-  const char* tune = std::getenv("SKEIN_TUNE");
-  const bool off = tune != nullptr && std::strcmp(tune, "off") == 0;
-  const fs::path file =
-      off ? fs::path() : AlgorithmCache::default_file("cublaslt-algorithms.jsonl");
+  const fs::path file = is_switched_on("SKEIN_TUNE")
+                            ? AlgorithmCache::default_file("cublaslt-algorithms.jsonl")
+                            : fs::path();
   return all->by_device.try_emplace(device, file).first->second;
 }
 

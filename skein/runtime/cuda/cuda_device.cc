@@ -3,12 +3,11 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <string_view>
 
 #include "skein/base/check_cuda.h"
+#include "skein/base/environment.h"
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/runtime/host_memory.h"
@@ -33,8 +32,7 @@ std::string version_text(int version) {
 
 // SKEIN_GRAPHS=off in the environment tells a fault of a graph from one of its kernels.
 bool graphs_are_wanted() {
-  const char* wanted = std::getenv("SKEIN_GRAPHS");
-  if (wanted == nullptr || std::string_view(wanted) != "off") return true;
+  if (is_switched_on("SKEIN_GRAPHS")) return true;
   static std::once_flag told;
   std::call_once(told, [] {
     log::warn("SKEIN_GRAPHS=off: every kernel is started alone, not as part of a CUDA graph");
