@@ -17,6 +17,7 @@ class DeviceBuffer {
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
   void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
 
  private:
   Device& device_;

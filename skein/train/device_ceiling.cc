@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "skein/backends/backend.h"
+#include "skein/base/philox.h"
 #include "skein/runtime/device_buffer.h"
 
 namespace skein {
@@ -13,17 +15,35 @@ namespace {
 
 constexpr double kSeconds = 0.15;
 
+// Standard normals, as PyTorch's ceiling is measured on: the more bits change, the more power a
+// product draws, and the lower a GPU's clock is. They repeat after a prime number, so that no two
+// rows begin alike.
+void fill_with_normals(Device& device, const DeviceBuffer& memory, DType dtype) {
+  constexpr int64_t kDrawn = 262'139;
+  const Philox random(1, RandomPurpose::kInitialize, 0, 0);
+  const int64_t size = size_of(dtype);
+  std::vector<char> drawn(static_cast<size_t>(kDrawn * size));
+  for (int64_t i = 0; i < kDrawn; ++i) {
+    const float value = random.normal(static_cast<uint64_t>(i));
+    const bfloat16 rounded(value);
+    std::memcpy(drawn.data() + i * size,
+                dtype == DType::kBF16 ? static_cast<const void*>(&rounded) : &value,
+                static_cast<size_t>(size));
+  }
+  const auto drawn_bytes = static_cast<int64_t>(drawn.size());
+  for (int64_t done = 0; done < memory.bytes(); done += drawn_bytes) {
+    device.upload(static_cast<char*>(memory.data()) + done, drawn.data(),
+                  std::min(drawn_bytes, memory.bytes() - done));
+  }
+}
+
 // Measures the forward kernel of linear, y = x w^T, as a step would run it.
 double linear_flops(Device& device, DType dtype, int64_t size) {
   const Kernel& kernel = device.kernels().at("linear");
   const int64_t bytes = size * size * size_of(dtype);
   const std::string what = "measuring the ceiling";
   const DeviceBuffer x(device, bytes, what), w(device, bytes, what), y(device, bytes, what);
-  // Operands are not zero: a product of zeros draws less power, and would run at a higher clock
-  // than any step does.
-  std::vector<uint16_t> numbers(static_cast<size_t>(bytes / 2));
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = 0x3f80 + (i * 37) % 97;
-  for (const DeviceBuffer* memory : {&x, &w}) device.upload(memory->data(), numbers.data(), bytes);
+  for (const DeviceBuffer* memory : {&x, &w}) fill_with_normals(device, *memory, dtype);
   const auto matrix = [&](const DeviceBuffer& memory) {
     return View::contiguous(memory.data(), dtype, {size, size});
   };

@@ -25,7 +25,7 @@ Stop asked_for(const StopSignals& signals) {
 }  // namespace
 
 // All ranks must stop after the same step. With several ranks the request travels in a step's
-// all-reduce (StepResult::stops), so every rank reads it after the same step, with the same number
+// all-reduce (StepResult::stop), so every rank reads it after the same step, with the same number
 // of later steps already started.
 bool Trainer::stop_requested() {
   if (world_.size() == 1) stop_ = std::max(stop_, asked_for(signals_));
