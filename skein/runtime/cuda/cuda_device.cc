@@ -24,7 +24,6 @@ namespace {
 
 constexpr int64_t kStagingBytes = int64_t{64} << 20;
 constexpr int64_t kInputRingBytes = int64_t{4} << 20;  // on the GPU as well
-constexpr int64_t kReaderBytes = int64_t{8} << 20;
 
 std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
@@ -132,6 +131,7 @@ CudaDevice::CudaDevice(const DeviceOptions& options, KernelTable kernels)
   check(opened, "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   progress_ = std::make_unique<StreamProgress>();
+  readers_ = std::make_unique<Readers>(index_);
   staging_ = std::make_unique<StagingRing>(kStagingBytes, nullptr);
   inputs_ = std::make_unique<StagingRing>(
       kInputRingBytes, allocate_unfilled(kInputRingBytes, "what is on its way to the GPU"));
@@ -145,11 +145,7 @@ CudaDevice::~CudaDevice() {
   for (const cudaEvent_t event : free_events_) cudaEventDestroy(event);
   cudaEventDestroy(completed_event_);
   for (const cudaEvent_t event : timed_events_) cudaEventDestroy(event);
-  for (const auto& reader : readers_) {
-    cudaEventDestroy(reader->written);
-    cudaStreamDestroy(reader->stream);
-    cudaFreeHost(reader->pinned);
-  }
+  readers_.reset();
   cudaStreamDestroy(stream_);
 }
 
@@ -261,38 +257,8 @@ std::string CudaDevice::failure() const {
 
 void CudaDevice::synchronize() { check_ran(cudaStreamSynchronize(stream_)); }
 
-std::unique_ptr<CudaDevice::Reader> CudaDevice::take_reader() {
-  check(cudaSetDevice(index_), "cudaSetDevice");  // in a thread that may be new to CUDA
-  const Lock lock(readers_mutex_);
-  if (!readers_.empty()) {
-    auto reader = std::move(readers_.back());
-    readers_.pop_back();
-    return reader;
-  }
-  auto reader = std::make_unique<Reader>();
-  void* pinned = nullptr;
-  check(cudaStreamCreateWithFlags(&reader->stream, cudaStreamNonBlocking), "cudaStreamCreate");
-  check(cudaEventCreateWithFlags(&reader->written, cudaEventDisableTiming), "cudaEventCreate");
-  check(cudaHostAlloc(&pinned, kReaderBytes, cudaHostAllocPortable), "pinned memory for reading");
-  reader->pinned = static_cast<char*>(pinned);
-  return reader;
-}
-
-// Any number of threads may call it at once: each reads on a stream of its own.
 void CudaDevice::download(void* host, const void* device, int64_t bytes) {
-  auto reader = take_reader();
-  check(cudaEventRecord(reader->written, stream_), "cudaEventRecord");
-  check(cudaStreamWaitEvent(reader->stream, reader->written, 0), "cudaStreamWaitEvent");
-  for (int64_t done = 0; done < bytes; done += kReaderBytes) {
-    const auto piece = static_cast<size_t>(std::min(kReaderBytes, bytes - done));
-    check(cudaMemcpyAsync(reader->pinned, static_cast<const char*>(device) + done, piece,
-                          cudaMemcpyDefault, reader->stream),
-          "a download");
-    check_ran(cudaStreamSynchronize(reader->stream));
-    std::memcpy(static_cast<char*>(host) + done, reader->pinned, piece);
-  }
-  const Lock lock(readers_mutex_);
-  readers_.push_back(std::move(reader));
+  check_ran(readers_->read(host, device, bytes, stream_));
 }
 
 // A product that takes a large GPU a millisecond takes one of few multiprocessors, as the emulation

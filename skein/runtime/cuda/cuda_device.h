@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "skein/base/mutex.h"
+#include "skein/runtime/cuda/readers.h"
 #include "skein/runtime/cuda/staging.h"
 #include "skein/runtime/cuda/stream_progress.h"
 #include "skein/runtime/device.h"
@@ -63,13 +63,6 @@ class CudaDevice final : public Device {
  private:
   [[noreturn]] void refuse(int64_t bytes, const std::string& what, int64_t free_bytes,
                            int64_t total_bytes) const;
-  // What one thread at a time reads with.
-  struct Reader {
-    cudaStream_t stream = nullptr;
-    cudaEvent_t written = nullptr;  // on the device's stream: what is read is complete
-    char* pinned = nullptr;
-  };
-  std::unique_ptr<Reader> take_reader();
   void check_ran(cudaError_t error) const;
   std::string describe(cudaError_t error) const;
   void* allocate_unfilled(int64_t bytes, const std::string& what);
@@ -83,8 +76,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<StreamProgress> progress_;
   std::unique_ptr<StagingRing> staging_, inputs_;
   bool recording_ = false;
-  Mutex readers_mutex_;
-  std::vector<std::unique_ptr<Reader>> readers_ SKEIN_GUARDED_BY(readers_mutex_);  // unused
+  std::unique_ptr<Readers> readers_;
   struct RecordedEvent {
     int64_t number;
     cudaEvent_t event;
