@@ -274,7 +274,7 @@ class Product {
       const int rows = std::min(kernel_.tile_rows, num_rows - done);
       const int64_t at = (row + done) * c.row_stride + col;
       to.out = static_cast<char*>(c.out) + at * size_of(c.dtype);
-      if (first && !blocking_.stream) fetch(to, rows, num_cols);
+      if (last && !blocking_.stream) fetch(to, rows, num_cols);
       kernel_.accumulate(tile, rows, b, block.steps, first, sums);
       if (last) kernel_.store(sums, rows, num_cols, to);
       tile.data += a.tile_bytes;
