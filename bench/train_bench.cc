@@ -3,7 +3,7 @@
 //
 //   train_bench --size tiny|a|b|0.5b|1b|7b [--device cpu|cuda|auto] [--sequences N] [--micro N]
 //               [--steps K] [--warmup K] [--threads N] [--precision bf16-sr] [--moments fp32|bf16]
-//               [--recompute none] [--keep-fp8-weights true|false]
+//               [--recompute none] [--keep-fp8-weights true|false] [--repeatable true|false]
 //               [--peak-tflops 989] [--profile]
 //
 //   a, b    for a CPU: 8 and 12 layers, T 1024

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every benchmark, ending in one table. Takes about 20 minutes on 2 cores; the comparison with PyTorch
-# and the precision curves only run where they are asked for.
+# Every benchmark of training on this machine, ending in one table. Takes about 20 minutes on 2 cores; the
+# comparison with PyTorch and the precision curves only run where they are asked for. Those of a GPU are
+# scripts/gpu_check.sh's; those of data (bench/*.py) and bench/overlap.sh want text or a wire, and say so.
 #
 #   scripts/bench.sh [--torch PYTHON] [--precision]
 #
@@ -24,7 +25,7 @@ row() { printf '%s\t%s\n' "$1" "$2" >> "$table"; }
 # field JSON KEY
 field() { sed -n "s/.*\"$2\": *\([-0-9.e+]*\).*/\1/p" <<< "$1"; }
 
-for bench in linear_bench attention_bench elementwise_bench; do
+for bench in linear_bench attention_bench elementwise_bench tiles_bench; do
   echo "== $bench" >&2
   build/$bench >&2
 done

@@ -345,8 +345,7 @@ class MemoryChecker {
 
   void end_step() {
     if (!under_way_.empty()) {
-      fail(ErrorCode::kInternal,
-           "a instruction ends, and {} is still at work: channel {} has no {}",
+      fail(ErrorCode::kInternal, "a step ends, and {} is still at work: channel {} has no {}",
            under_way_.front().begun, under_way_.front().channel, under_way_.front().end);
     }
     for (const Persistent& one : expected_.persistent()) {

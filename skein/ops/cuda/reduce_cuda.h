@@ -48,22 +48,6 @@ template <typename T>
 __device__ T block_sum(T value) {
   return block_reduce(value, Sum(), T(0));
 }
-// block_sum of each of `count` values, with as many barriers as for one.
-template <int count>
-__device__ void block_sums(float (&values)[count]) {
-  __shared__ float of_warps[count][32];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int num_warps = blockDim.x / 32;
-  __syncthreads();
-  for (int i = 0; i < count; ++i) {
-    values[i] = warp_reduce(values[i], Sum());
-    if (lane == 0) of_warps[i][warp] = values[i];
-  }
-  __syncthreads();
-  for (int i = 0; i < count; ++i) {
-    values[i] = warp_reduce(lane < num_warps ? of_warps[i][lane] : 0.0f, Sum());
-  }
-}
 __device__ inline float block_max(float value) { return block_reduce(value, Max(), -INFINITY); }
 
 }  // namespace skein::cuda

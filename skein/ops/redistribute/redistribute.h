@@ -50,7 +50,8 @@ extern const OpDef kRedistribute;
 // results without gaps between rows, and such terms of sums; {channel} identifies the pair. With
 // {copies} the wait copies a sum to where it belongs, which may have gaps. With {over_terms} a sum
 // to R takes the place of its terms, as in one op; the wait is then without x. With {advances} the
-// start sees that sums over the axis that began before it go on (Communicator::advance_before).
+// start sees that sums over the axis that began before it go on (Communicator::advance_before);
+// those of NCCL do by themselves.
 extern const OpDef kRedistributeStart;  // (x..., [t...]) -> (y..., staging)
 extern const OpDef kRedistributeWait;   // (y..., staging, x...) -> (y'...)
 
