@@ -145,7 +145,7 @@ struct Kernels {
 };
 // All that this build and this GPU have.
 std::vector<Kernels> own_kernels() {
-  std::vector<Kernels> all = {{DType::kF32, run_plain_forward, run_plain_backward},
+  std::vector<Kernels> all = {{DType::kF32, run_scalar_forward, run_scalar_backward},
                               {DType::kBF16, run_tensor_core_forward, run_tensor_core_backward}};
   if (has_warpgroups())
     all.push_back({DType::kBF16, run_warpgroup_forward, run_warpgroup_backward});

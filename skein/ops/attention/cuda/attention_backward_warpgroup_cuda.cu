@@ -28,7 +28,6 @@ namespace {
 
 using namespace warpgroup;  // NOLINT(google-build-using-namespace)
 using cuda::blocks_for, cuda::commit_copies, cuda::copy_word, cuda::dynamic_memory;
-using tensor_core::Unit, tensor_core::unit_at;
 
 constexpr int kTile = 2 * kBlock;
 constexpr int kThreads = 256;

@@ -148,7 +148,7 @@ void run_forward(const KernelCall& call) {
   } else if (is_for_tensor_cores(call, problem)) {
     run_tensor_core_forward(call, problem);
   } else {
-    run_plain_forward(call, problem);
+    run_scalar_forward(call, problem);
   }
 }
 
@@ -164,7 +164,7 @@ void run_backward(const KernelCall& call) {
   } else if (is_for_tensor_cores(call, problem)) {
     run_tensor_core_backward(call, problem);
   } else {
-    run_plain_backward(call, problem);
+    run_scalar_backward(call, problem);
   }
 }
 

@@ -175,8 +175,8 @@ void sum_delta(const KernelCall& call, const Problem& problem);
 
 // Our own kernels. sum_delta() comes before backward. Without tensor cores: f32 and bf16.
 constexpr int kMaxHeadDim = 256;
-void run_plain_forward(const KernelCall& call, const Problem& problem);
-void run_plain_backward(const KernelCall& call, const Problem& problem);
+void run_scalar_forward(const KernelCall& call, const Problem& problem);
+void run_scalar_backward(const KernelCall& call, const Problem& problem);
 
 // On tensor cores: bf16.
 constexpr int kMaxTensorCoreHeadDim = 128;

@@ -227,8 +227,8 @@ struct Placement {
 
  private:
   void* take(int64_t bytes) {
-    const int64_t at = round_up(reinterpret_cast<int64_t>(memory_)) + used_;
-    used_ += round_up(bytes);
+    const int64_t at = round_up(reinterpret_cast<int64_t>(memory_), kAlignment) + used_;
+    used_ += round_up(bytes, kAlignment);
     return memory_ == nullptr ? nullptr : reinterpret_cast<void*>(at);
   }
 

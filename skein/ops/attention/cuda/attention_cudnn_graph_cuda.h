@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "skein/base/units.h"
 #include "skein/ops/attention/cuda/attention_documents_cuda.h"
 
 namespace skein::attention_cuda {
@@ -30,10 +31,6 @@ constexpr int64_t kRowsAlignment = 64;
 // Names of a graph's tensors: those of operands and of their offsets are these plus its number.
 constexpr int64_t kOperands = 1, kOffsets = 101;
 constexpr int64_t kQueryLengths = 201, kKeyLengths = 202;
-
-inline int64_t round_up(int64_t value, int64_t multiple = kAlignment) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 struct Description {
   const Problem& problem;

@@ -195,7 +195,7 @@ __device__ void consume(const Problem& problem, const Tile& tile, int warpgroup,
 // Which blocks of queries go first: of some heads, before those of others, so that the L2 cache
 // holds the keys and values that are read at a time; of these the last ones, which have the most
 // keys.
-__device__ inline tensor_core::Unit unit_of_block(const Problem& problem, int num_blocks) {
+__device__ inline Unit unit_of_block(const Problem& problem, int num_blocks) {
   constexpr int kHeadsAtOnce = 8;
   const int block = static_cast<int>(blockIdx.x), num_heads = problem.num_sequences * problem.heads;
   const int first = block / (kHeadsAtOnce * num_blocks) * kHeadsAtOnce;

@@ -1,10 +1,22 @@
-// Internal to the CUDA kernels of attention: what they compute beside cuDNN.
+// Internal to the CUDA kernels of attention: what a thread block computes, beside cuDNN.
 #pragma once
 
 #include "skein/ops/attention/cuda/attention_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
 
 namespace skein::attention_cuda {
+
+// The unit of a thread block: one of `heads` of a sequence, and a block of its rows.
+struct Unit {
+  int sequence, head, block;
+};
+__device__ inline Unit unit_at(const Problem& problem, int heads, int index) {
+  const int num_heads = problem.num_sequences * heads, head = index % num_heads;
+  return {head / heads, head % heads, index / num_heads};
+}
+__device__ inline Unit unit_of(const Problem& problem, int heads) {
+  return unit_at(problem, heads, static_cast<int>(blockIdx.x));
+}
 
 // The positions of a range from the first to the last that these kernels compute, or an empty
 // range. Those between them that cuDNN computes must not be stored. Every lane of a warp calls.

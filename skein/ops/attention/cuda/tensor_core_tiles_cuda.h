@@ -197,18 +197,6 @@ __device__ inline bool is_visible(const Problem& problem, const int32_t* starts,
   return starts[query] == starts[key] && (!problem.causal || key <= query);
 }
 
-// The unit of a thread block: one of `heads` of a sequence, and a block of its rows.
-struct Unit {
-  int sequence, head, block;
-};
-__device__ inline Unit unit_at(const Problem& problem, int heads, int index) {
-  const int num_heads = problem.num_sequences * heads, head = index % num_heads;
-  return {head / heads, head % heads, index / num_heads};
-}
-__device__ inline Unit unit_of(const Problem& problem, int heads) {
-  return unit_at(problem, heads, static_cast<int>(blockIdx.x));
-}
-
 // Calls `function` with the constants (elements of a pack, padded head_dim).
 template <typename Function>
 void with_constants(const Problem& problem, const Function& function) {

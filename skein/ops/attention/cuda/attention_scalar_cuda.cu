@@ -1,7 +1,7 @@
-// Attention without tensor cores, on blocks of plain_tiles_cuda.h: f32, and bf16 of large heads.
+// Attention without tensor cores, on blocks of scalar_tiles_cuda.h: f32, and bf16 of large heads.
 #include "skein/ops/attention/cuda/attention_cuda.h"
 #include "skein/ops/attention/cuda/own_positions_cuda.h"
-#include "skein/ops/attention/cuda/plain_tiles_cuda.h"
+#include "skein/ops/attention/cuda/scalar_tiles_cuda.h"
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
@@ -9,7 +9,7 @@
 namespace skein::attention_cuda {
 namespace {
 
-using namespace plain;  // NOLINT(google-build-using-namespace)
+using namespace scalar;  // NOLINT(google-build-using-namespace)
 
 // ---- forward
 
@@ -17,14 +17,11 @@ template <typename T, int n, int kDims>
 __global__ void __launch_bounds__(kThreads, kDims == 64 ? 2 : 1) attend(Problem problem) {
   wait_for_previous_kernel();
   __shared__ Tiles tiles;
-  // The last queries, which have the most keys, go first.
-  const int num_heads = problem.num_sequences * problem.heads;
-  const int unit = static_cast<int>(blockIdx.x) % num_heads;
-  const int sequence = unit / problem.heads, head = unit % problem.heads;
-  const int block = problem.num_query_blocks() - 1 - static_cast<int>(blockIdx.x) / num_heads;
+  const auto [sequence, head, place] = unit_of(problem, problem.heads);
   const int head_dim = problem.head_dim;
   const int32_t* starts = problem.starts_of(sequence);
-  const Range queries = problem.query_range(block);
+  // The last queries, which have the most keys, go first.
+  const Range queries = problem.query_range(problem.num_query_blocks() - 1 - place);
   const Range own = own_positions(problem, sequence, queries);
   if (own.begin >= own.end) return;
   const int num_queries = queries.end - queries.begin;
@@ -95,13 +92,10 @@ template <typename T, int n, int kDims>
 __global__ void __launch_bounds__(kThreads, kDims == 64 ? 2 : 1) sum_dq(Problem problem) {
   wait_for_previous_kernel();
   __shared__ Tiles tiles;
-  const int num_heads = problem.num_sequences * problem.heads;
-  const int unit = static_cast<int>(blockIdx.x) % num_heads;
-  const int sequence = unit / problem.heads, head = unit % problem.heads;
-  const int block = problem.num_query_blocks() - 1 - static_cast<int>(blockIdx.x) / num_heads;
+  const auto [sequence, head, place] = unit_of(problem, problem.heads);
   const int head_dim = problem.head_dim;
   const int32_t* starts = problem.starts_of(sequence);
-  const Range queries = problem.query_range(block);
+  const Range queries = problem.query_range(problem.num_query_blocks() - 1 - place);
   const Range own = own_positions(problem, sequence, queries);
   if (own.begin >= own.end) return;
   const int num_queries = queries.end - queries.begin;
@@ -147,13 +141,11 @@ template <typename T, int n, int kDims>
 __global__ void __launch_bounds__(kThreads, kDims == 64 ? 2 : 1) sum_dk_dv(Problem problem) {
   wait_for_previous_kernel();
   __shared__ Tiles tiles;
-  // The first keys, which have the most queries, go first.
-  const int num_heads = problem.num_sequences * problem.kv_heads;
-  const int unit = static_cast<int>(blockIdx.x) % num_heads;
-  const int sequence = unit / problem.kv_heads, kv_head = unit % problem.kv_heads;
+  const auto [sequence, kv_head, place] = unit_of(problem, problem.kv_heads);
   const int head_dim = problem.head_dim;
   const int32_t* starts = problem.starts_of(sequence);
-  const Range keys = problem.key_range(static_cast<int>(blockIdx.x) / num_heads);
+  // The first keys, which have the most queries, go first.
+  const Range keys = problem.key_range(place);
   const Range own = own_positions(problem, sequence, keys);
   if (own.begin >= own.end) return;
   const int num_keys = keys.end - keys.begin;
@@ -246,13 +238,13 @@ void with_constants(DType dtype, const Problem& problem, const Function& functio
 
 }  // namespace
 
-void run_plain_forward(const KernelCall& call, const Problem& problem) {
+void run_scalar_forward(const KernelCall& call, const Problem& problem) {
   with_constants(call.outputs[0].dtype, problem, [&](auto type, auto pack, auto dims) {
     launch_forward<decltype(type), pack(), dims()>(call, problem);
   });
 }
 
-void run_plain_backward(const KernelCall& call, const Problem& problem) {
+void run_scalar_backward(const KernelCall& call, const Problem& problem) {
   with_constants(call.outputs[0].dtype, problem, [&](auto type, auto pack, auto dims) {
     launch_backward<decltype(type), pack(), dims()>(call, problem);
   });

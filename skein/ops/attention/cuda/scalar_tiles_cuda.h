@@ -1,4 +1,4 @@
-// Blocks of scores on the plain units, and what is summed over them. Each thread holds kRows x
+// Blocks of scores without tensor cores, and what is summed over them. Each thread holds kRows x
 // kCols of a block's 64 x 64 scores, and the same rows of the sums over keys (or queries). The 16
 // threads that share rows lie in one half of a warp.
 //
@@ -9,7 +9,7 @@
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
 
-namespace skein::attention_cuda::plain {
+namespace skein::attention_cuda::scalar {
 
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 
@@ -188,4 +188,4 @@ __device__ void mask_scores(const Problem& problem, const int32_t* starts, Range
   }
 }
 
-}  // namespace skein::attention_cuda::plain
+}  // namespace skein::attention_cuda::scalar
