@@ -41,6 +41,50 @@ TEST(FullDisk, WhileSaving) {
   }
 }
 
+// Storage of two workers, where nothing can be saved from when it is taken away to when it is back.
+class StorageOfWorkers {
+ public:
+  explicit StorageOfWorkers(const std::string& name) : run_(job().run(name)) {}
+  void take_away() {
+    fs::rename(run_ / "checkpoints", run_ / "aside");
+    fs::create_symlink(run_ / "nowhere" / "checkpoints", run_ / "checkpoints");
+  }
+  void bring_back() {
+    fs::remove(run_ / "checkpoints");
+    fs::rename(run_ / "aside", run_ / "checkpoints");
+  }
+  int64_t num_steps() const {
+    return static_cast<int64_t>(read_json_lines(run_ / "metrics.jsonl").size());
+  }
+  int64_t num_generations() const {
+    int64_t count = 0;
+    for (const OrderedJson& event : read_json_lines(run_ / "events.jsonl")) {
+      count += event.at("event") == "generation" ? 1 : 0;
+    }
+    return count;
+  }
+
+ private:
+  fs::path run_;
+};
+
+TEST(FullDisk, WorkersKeepInMemoryWhatTheEndCouldNotSave) {
+  const Overrides two = {"launch.workers=2", "checkpoint.every_steps=2",
+                         "checkpoint.memory_every_steps=1"};
+  SkeinProcess process(job().arguments("train", "waits", two + Overrides{"run.steps=60"}));
+  StorageOfWorkers storage("waits");
+  ASSERT_TRUE(wait_until([&] { return storage.num_steps() >= 10; }));
+  storage.take_away();
+  EXPECT_TRUE(wait_until([&] { return storage.num_generations() >= 5; }));
+  EXPECT_EQ(storage.num_steps(), 60);
+  storage.bring_back();
+  const Outcome outcome = process.wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  // The newest copy is of the step before the end, which is done again.
+  EXPECT_LE(storage.num_steps(), 61) << outcome.err;
+  EXPECT_TRUE(fs::exists(job().checkpoint("waits", 60) / "manifest.json"));
+}
+
 TEST(FullDisk, ForTheMetrics) {
   job().trained("full_logs", {"run.steps=100"});
   const auto bytes = fs::file_size(job().run("full_logs") / "metrics.jsonl");

@@ -65,9 +65,9 @@ void NodeSupervisor::start_crew(const GenerationRecord& generation) {
     heartbeats_.permitted_until() = supervisor_.permitted_until();
     // What keeps a start from its first step may lie in the process.
     if (generation.attempts > 1) staying_.clear();
-    if (replicas_ && generation.attempts >= kTrustedAttempts) {
+    if (replicas_ && generation.vain_starts >= kTrustedAttempts) {
       log::warn("the last {} starts brought no new step: this one goes on from storage",
-                generation.attempts);
+                generation.vain_starts);
       replicas_->forget_all(generation.number);
     }
     if (replicas_) {

@@ -228,7 +228,7 @@ std::optional<GenerationRecord> Membership::next_generation(Millis now) {
   if (usable(count) == 0) {
     enough_since_.reset();
     if (!any_leaves && waited < options_.wait_for_hosts) return std::nullopt;
-    next.verdict = any_leaves ? Verdict{75, "stopped by a signal"}
+    next.verdict = any_leaves ? verdict_of_stop()
                               : Verdict{over == 0 ? 1 : 75,
                                         fmt::format("launch.nodes asks for {} machines at least: "
                                                     "after {} s these had come: {}{}",

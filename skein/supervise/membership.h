@@ -95,6 +95,7 @@ class Membership {
   int usable(int num_hosts) const;
   GenerationRecord successor() const;
   void judge_failure(GenerationRecord& next) const;
+  Verdict verdict_of_stop() const;
   bool has_spare(const HostRecord& besides) const;
   int vain_regroups(const GenerationRecord& next) const;
   Millis backoff(const GenerationRecord& next) const;

@@ -216,6 +216,14 @@ TEST_F(Failures, TheFirstIsFollowedAtOnceAndLaterOnesByWaiting) {
   EXPECT_EQ(waited_, 0);
 }
 
+TEST_F(Failures, StorageThatFailsIsNoReasonToDistrustTheState) {
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(fail(Ending::kNoStorage, "no space", 10)->vain_starts, 0);
+  EXPECT_EQ(fail(Ending::kKilled, "killed", 10)->vain_starts, 1);
+  EXPECT_EQ(fail(Ending::kNoStorage, "no space", 10)->vain_starts, 1);
+  EXPECT_EQ(last_.attempts, 7);
+  EXPECT_EQ(fail(Ending::kKilled, "killed", 11)->vain_starts, 1) << "there was progress";
+}
+
 TEST_F(Failures, TheSameOneThreeTimesInARowEndsTheRun) {
   EXPECT_FALSE(fail(Ending::kCrashed, "segfault", 10)->verdict);
   EXPECT_FALSE(fail(Ending::kCrashed, "segfault", 10)->verdict);

@@ -80,6 +80,7 @@ GenerationRecord Membership::successor() const {
   const bool is_progress = next.best_step > last.best_step;
   if (!is_progress) {
     next.attempts = last.attempts;
+    next.vain_starts = last.vain_starts;
     next.failure = last.failure;
     next.same_failures = last.same_failures;
   }
@@ -105,6 +106,8 @@ void Membership::judge_failure(GenerationRecord& next) const {
   const GenerationRecord& last = *view_.newest;
   const HostRecord* cause = root_cause(view_, last);
   ++next.attempts;
+  // A full disk says nothing of the state that it did not take.
+  if (cause == nullptr || cause->ending != Ending::kNoStorage) ++next.vain_starts;
   if (any_ended(view_, last, Ending::kFinished) && !is_cause(cause->ending)) {
     next.verdict = Verdict{0, "finished"};
     return;
@@ -136,6 +139,13 @@ void Membership::judge_failure(GenerationRecord& next) const {
                                "from the newest checkpoint",
                                cause->message, options_.max_restarts, why)};
   }
+}
+
+// Who reads 75 takes the state for saved.
+Verdict Membership::verdict_of_stop() const {
+  const HostRecord* cause = view_.newest ? root_cause(view_, *view_.newest) : nullptr;
+  if (cause != nullptr && cause->ending == Ending::kNoStorage) return {1, cause->message};
+  return {75, "stopped by a signal"};
 }
 
 // A machine that was ready and is sick again when its generation begins would stop training for

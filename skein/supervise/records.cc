@@ -160,6 +160,7 @@ OrderedJson generation_to_json(const GenerationRecord& record) {
                       {"members", std::move(members)},
                       {"best_step", record.best_step},
                       {"attempts", record.attempts},
+                      {"vain_starts", record.vain_starts},
                       {"failure", record.failure},
                       {"same_failures", record.same_failures},
                       {"vain_regroups", record.vain_regroups}};
@@ -182,6 +183,7 @@ GenerationRecord generation_from_json(const Json& json, const std::string& what)
   }
   record.best_step = fields.number("best_step");
   record.attempts = fields.count("attempts");
+  record.vain_starts = fields.count("vain_starts");
   record.failure = fields.text("failure");
   record.same_failures = fields.count("same_failures");
   if (fields.has("vain_regroups")) record.vain_regroups = fields.count("vain_regroups");

@@ -84,6 +84,7 @@ struct GenerationRecord {
   std::vector<Member> members;  // ranks are dealt in this order
   int64_t best_step = 0;        // the newest step that any generation before is known to have done
   int attempts = 0;             // failures in a row that brought no new step before this generation
+  int vain_starts = 0;          // those of `attempts` that the state begun from may be the cause of
   std::string failure;          // the last one: the cause and its step
   int same_failures = 0;        // how often it came in a row
   int vain_regroups = 0;        // in a row that stopped for newcomers and gained none

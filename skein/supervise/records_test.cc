@@ -33,6 +33,7 @@ TEST(Records, ReadBack) {
   with_verdict.members = {{"a", 2}, {"b", 2}};
   with_verdict.best_step = 8;
   with_verdict.attempts = 2;
+  with_verdict.vain_starts = 1;
   with_verdict.failure = "crashed";
   with_verdict.same_failures = 1;
   with_verdict.vain_regroups = 3;

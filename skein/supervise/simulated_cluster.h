@@ -233,7 +233,8 @@ class Simulation {
   std::set<int> over_;
   int ended_ = -1;  // the exit code of the verdict
   bool asked_to_stop_ = false;
-  int vain_regroups_ = 0;  // since vain_since_, in a row
+  bool storage_failed_ = false;  // of any worker
+  int vain_regroups_ = 0;        // since vain_since_, in a row
   Millis vain_since_ = 0;
   SimulationResult result_;
 };

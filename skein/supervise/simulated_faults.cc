@@ -71,6 +71,7 @@ void Simulation::fault() {
 }
 
 void Simulation::crash_worker(SimHost& host, Ending ending) {
+  if (ending == Ending::kNoStorage) storage_failed_ = true;
   if (host.workers.empty()) return;
   const auto index = static_cast<size_t>(between(0, options_.workers - 1));
   note(fmt::format("{}: a worker ends: {}", host.name(), ending_name(ending)));
@@ -183,7 +184,8 @@ void Simulation::check_end() {
   }
   result_.exit_code = ended_;
   if (ended_ == 0 && committed_ != options_.steps) violate("finished before the last step");
-  if (ended_ != 0 && !(ended_ == 75 && asked_to_stop_)) {
+  const bool not_saved = ended_ == 1 && storage_failed_;
+  if (ended_ != 0 && !(asked_to_stop_ && (ended_ == 75 || not_saved))) {
     violate(fmt::format("the run ended with {}", ended_));
   }
 }

@@ -282,6 +282,19 @@ TEST_F(Supervised, ASignalIsPassedOnAndEndsTheRun) {
   EXPECT_EQ(last_.exit_code, 75);
 }
 
+TEST_F(Supervised, AStopThatCouldNotSaveDoesNotEndAsOneThatDid) {
+  begin();
+  take_done();
+  supervisor_->asked_to_stop(15, false, now_);
+  perform();
+  end(0, Ending::kNoStorage, "step 7 was not saved: the disk is full");
+  end(1, Ending::kLostPeer, "rank 0 is gone");
+  tick_until(now_ + 600'000);
+  ASSERT_TRUE(supervisor_->has_exited());
+  EXPECT_EQ(last_.exit_code, 1);
+  EXPECT_EQ(last_.text, "step 7 was not saved: the disk is full");
+}
+
 TEST_F(Supervised, TwoSignalsEndItAtOnce) {
   begin();
   take_done();
