@@ -147,7 +147,7 @@ int run() {
     return 0;
   }
   Memory memory(1 << 20);
-  tiles::begin_amx();
+  Unit::begin();
   Unit::zero<0>();
   Unit::zero<1>();
   Unit::zero<2>();
@@ -156,7 +156,7 @@ int run() {
   beside_vectors();
   after_a_while();
   from_memory(memory);
-  tiles::end_amx();
+  Unit::end();
   return 0;
 }
 

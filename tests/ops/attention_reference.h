@@ -138,41 +138,51 @@ class Reference {
 
 inline double tolerance_of(DType dtype) { return dtype == DType::kBF16 ? 6e-3 : 3e-6; }
 
-inline void check_forward(const Config& config, double tolerance = 0) {
-  SCOPED_TRACE(fmt::format("S {} heads {}/{} dim {} causal {} documents {}", config.sequence_length,
-                           config.heads, config.kv_heads, config.head_dim, config.causal,
-                           config.boundaries.size() + 1));
-  const OpCase test{.op = &kAttention,
-                    .attrs = config.attrs(),
-                    .inputs = inputs_of(config),
-                    .reference =
-                        [&](const Tensors& in) {
-                          return Reference(config, in[0], in[1], in[2], in[3]).forward();
-                        },
-                    .tolerance = tolerance > 0 ? tolerance : tolerance_of(config.dtype)};
-  op_test::check_forward(test, test.reference(test.inputs));
+// Both read `config` as long as they are used.
+inline OpCase forward_case(const Config& config, double tolerance = 0) {
+  return {.op = &kAttention,
+          .attrs = config.attrs(),
+          .inputs = inputs_of(config),
+          .reference =
+              [&](const Tensors& in) {
+                return Reference(config, in[0], in[1], in[2], in[3]).forward();
+              },
+          .tolerance = tolerance > 0 ? tolerance : tolerance_of(config.dtype)};
 }
 
-inline void check_backward(const Config& config) {
-  SCOPED_TRACE(fmt::format("backward: S {} heads {}/{} dim {} causal {} documents {}",
-                           config.sequence_length, config.heads, config.kv_heads, config.head_dim,
-                           config.causal, config.boundaries.size() + 1));
+inline OpCase backward_case(const Config& config) {
   const Tensors in = inputs_of(config);
   const Outputs forward = Reference(config, in[0], in[1], in[2], in[3]).forward();
   const auto tensor = [](DType dtype, const Shape& shape, const std::vector<double>& values) {
     return op_test::make_tensor(dtype, shape, [&](int64_t i) { return values[i]; });
   };
-  const OpCase test{
-      .op = &kAttentionBackward,
-      .attrs = config.attrs(),
-      .inputs = {random_tensor(config.dtype, in[0].shape, 4), in[0], in[1], in[2],
-                 tensor(config.dtype, in[0].shape, forward[0]),
-                 tensor(DType::kF32, {config.tokens(), config.heads}, forward[1]), in[3]},
-      .reference =
-          [&](const Tensors& all) {
-            return Reference(config, all[1], all[2], all[3], all[6]).backward(all[0], all[4]);
-          },
-      .tolerance = config.dtype == DType::kBF16 ? 1e-2 : 1e-5};
+  return {.op = &kAttentionBackward,
+          .attrs = config.attrs(),
+          .inputs = {random_tensor(config.dtype, in[0].shape, 4), in[0], in[1], in[2],
+                     tensor(config.dtype, in[0].shape, forward[0]),
+                     tensor(DType::kF32, {config.tokens(), config.heads}, forward[1]), in[3]},
+          .reference =
+              [&](const Tensors& all) {
+                return Reference(config, all[1], all[2], all[3], all[6]).backward(all[0], all[4]);
+              },
+          .tolerance = config.dtype == DType::kBF16 ? 1e-2 : 1e-5};
+}
+
+inline std::string text_of(const Config& config) {
+  return fmt::format("S {} heads {}/{} dim {} causal {} documents {}", config.sequence_length,
+                     config.heads, config.kv_heads, config.head_dim, config.causal,
+                     config.boundaries.size() + 1);
+}
+
+inline void check_forward(const Config& config, double tolerance = 0) {
+  SCOPED_TRACE(text_of(config));
+  const OpCase test = forward_case(config, tolerance);
+  op_test::check_forward(test, test.reference(test.inputs));
+}
+
+inline void check_backward(const Config& config) {
+  SCOPED_TRACE("backward: " + text_of(config));
+  const OpCase test = backward_case(config);
   op_test::check_forward(test, test.reference(test.inputs));
 }
 

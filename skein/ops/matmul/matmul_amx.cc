@@ -13,7 +13,7 @@ namespace skein {
 #if defined(__x86_64__)
 namespace {
 void end_tiles_and_streams() {
-  tiles::end_amx();
+  tiles::AmxUnit::end();
   _mm_sfence();  // what was streamed is there before the team goes on
 }
 }  // namespace
@@ -27,7 +27,7 @@ std::optional<MatmulKernel> amx_matmul_kernel([[maybe_unused]] DType dtype) {
     kernel.keeps_a = true;
     kernel.streams = true;
     kernel.accumulate = tiles::accumulate<tiles::AmxUnit>;
-    kernel.begin = tiles::begin_amx;
+    kernel.begin = tiles::AmxUnit::begin;
     kernel.end = end_tiles_and_streams;
     return kernel;
   }

@@ -297,6 +297,8 @@ TEST(MatmulCpu, EmulatedTilesMeetDoublePrecision) {
   MatmulKernel kernel = avx512_block_kernel();
   kernel.keeps_a = true;
   kernel.accumulate = tiles::accumulate<test::EmulatedTiles>;
+  kernel.begin = test::EmulatedTiles::begin;
+  kernel.end = test::EmulatedTiles::end;
   for (const Form form : kForms) {
     const DType out = form == Form::kWeightGradient ? DType::kF32 : DType::kBF16;
     for (const auto& [rows, cols, depth] :

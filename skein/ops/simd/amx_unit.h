@@ -12,6 +12,21 @@ namespace skein::tiles {
 // The compilers' own functions take no constant of a template as a tile, and GCC 12's do not say
 // that they read memory.
 struct AmxUnit {
+  static void begin() {
+    struct alignas(64) {  // TILECFG in the manual
+      uint8_t palette = 1, start_row = 0, reserved[14] = {};
+      uint16_t row_bytes[16] = {};
+      uint8_t rows[16] = {};
+    } config;
+    for (int tile = 0; tile < 8; ++tile) {
+      config.row_bytes[tile] = kBytes;
+      config.rows[tile] = kRows;
+    }
+    asm volatile("ldtilecfg %0" ::"m"(config));
+  }
+  // The system saves tiles that are in use whenever it switches threads.
+  static void end() { asm volatile("tilerelease"); }
+
   template <int kTile>
   static void zero() {
     asm volatile("tilezero %%tmm%c0" ::"n"(kTile));
@@ -30,23 +45,6 @@ struct AmxUnit {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"n"(kSum), "n"(kA), "n"(kB));
   }
 };
-
-// All tiles of this thread are whole ones from here on.
-inline void begin_amx() {
-  struct alignas(64) {  // TILECFG in the manual
-    uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    uint16_t row_bytes[16] = {};
-    uint8_t rows[16] = {};
-  } config;
-  for (int tile = 0; tile < 8; ++tile) {
-    config.row_bytes[tile] = kBytes;
-    config.rows[tile] = kRows;
-  }
-  asm volatile("ldtilecfg %0" ::"m"(config));
-}
-
-// The system saves tiles that are in use whenever it switches threads.
-inline void end_amx() { asm volatile("tilerelease"); }
 
 }  // namespace skein::tiles
 

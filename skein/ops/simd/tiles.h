@@ -2,8 +2,9 @@
 // rows of 16 steps, one of B 16 steps of 16 columns, one of sums 16 x 16 fp32; a step is a pair of
 // bf16 that are neighbours along the summed dim. Two of A, two of B and four of sums make 32 x 32.
 //
-// Unit    zero<t>(), load<t>(data, row_bytes), store<t>(data, row_bytes), multiply<sum, a, b>():
-//         the instructions (amx_unit.h), or what they do (tests/ops/emulated_tiles.h)
+// Unit    zero<t>(), load<t>(data, row_bytes), store<t>(data, row_bytes), multiply<sum, a, b>(),
+//         between begin() and end(), which make all tiles of the thread whole ones and give them
+//         back: the instructions (amx_unit.h), or what they do (tests/ops/emulated_tiles.h)
 // Order   a multiply adds, for each sum, its 16 products of first elements in order, and those of
 //         second elements, each from zero, and then both to the sum; subnormals count as zero
 // Source  Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS

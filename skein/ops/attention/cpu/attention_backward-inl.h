@@ -5,7 +5,7 @@
 // side by side, and one product sums over all queries, or keys, of the group.
 SKEIN_ATTENTION_BEGIN
 
-#if SKEIN_ATTENTION_TILES
+#ifdef SKEIN_ATTENTION_UNIT
 constexpr int64_t kStripKeys = 16;  // as kStripQueries
 constexpr int64_t kGroup = 4;       // blocks: tiles of sums in the L2 cache cost more than products
 #else

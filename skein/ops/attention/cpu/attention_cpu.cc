@@ -9,11 +9,6 @@ namespace skein {
 namespace attention_cpu {
 namespace {
 
-struct State {
-  const Kernels* kernels;
-  int num_threads;  // that scratch memory is reserved for
-};
-
 State state_of(const KernelCall& call) {
   if (call.state != nullptr) return *static_cast<const State*>(call.state.get());
   return {&kernels_for(call.outputs[0].dtype, best_products()), omp_get_max_threads()};

@@ -99,6 +99,12 @@ struct Kernels {
                  const float* dq_pieces);
 };
 
+// What a call's state is.
+struct State {
+  const Kernels* kernels;
+  int num_threads;  // that scratch memory is reserved for
+};
+
 // The products of bf16 inputs: widened to fp32, or as far as this machine has them bf16 dot
 // products of vectors, or of tiles.
 enum class Products : uint8_t { kFp32, kBf16Dot, kTiles };

@@ -13,7 +13,7 @@ constexpr float kNoMaximum = -1e30f;
 // A query's sums are of 2^(score - offset). The offset follows its largest score only once that has
 // grown by this much, since to follow it means to rescale what was summed.
 constexpr float kMostLog2 = 8.0f;
-#if SKEIN_ATTENTION_TILES
+#ifdef SKEIN_ATTENTION_UNIT
 // One row of tiles: a tiles' unit that has had nothing for as long as a softmax of 32 queries takes
 // begins some 350 ns late (bench/tiles_bench.cc).
 constexpr int64_t kStripQueries = 16;

@@ -19,7 +19,6 @@
 #include "skein/ops/simd/simd-inl.h"
 
 #define SKEIN_ATTENTION_BF16_DOT 0
-#define SKEIN_ATTENTION_TILES 0
 #define SKEIN_ATTENTION_BEGIN                                  \
   HWY_BEFORE_NAMESPACE();                                      \
   namespace skein::attention_cpu::HWY_NAMESPACE::fp32_panels { \
@@ -33,12 +32,10 @@
 #include "skein/ops/attention/cpu/attention_backward-inl.h"
 // clang-format on
 #undef SKEIN_ATTENTION_BF16_DOT
-#undef SKEIN_ATTENTION_TILES
 #undef SKEIN_ATTENTION_BEGIN
 
 #if HWY_TARGET == HWY_AVX3
 #define SKEIN_ATTENTION_BF16_DOT 1
-#define SKEIN_ATTENTION_TILES 0
 #define SKEIN_ATTENTION_BEGIN                                  \
   HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")            \
   namespace skein::attention_cpu::HWY_NAMESPACE::bf16_panels { \
@@ -48,9 +45,8 @@
 #include "skein/ops/attention/cpu/attention_forward-inl.h"
 #include "skein/ops/attention/cpu/attention_backward-inl.h"
 // clang-format on
-#undef SKEIN_ATTENTION_TILES
 #undef SKEIN_ATTENTION_BEGIN
-#define SKEIN_ATTENTION_TILES 1
+#define SKEIN_ATTENTION_UNIT tiles::AmxUnit
 #define SKEIN_ATTENTION_BEGIN                                  \
   HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")            \
   namespace skein::attention_cpu::HWY_NAMESPACE::tile_panels { \
@@ -60,7 +56,7 @@
 #include "skein/ops/attention/cpu/attention_forward-inl.h"
 #include "skein/ops/attention/cpu/attention_backward-inl.h"
 // clang-format on
-#undef SKEIN_ATTENTION_TILES
+#undef SKEIN_ATTENTION_UNIT
 #undef SKEIN_ATTENTION_BEGIN
 #undef SKEIN_ATTENTION_BF16_DOT
 #endif

@@ -1,7 +1,11 @@
 // Tiles: packing, the matrix product of two packed panels, exp2. Included by attention_simd_cpu.cc
 // for each instruction set with fp32 panels, and on x86 with bf16 panels for AVX512-BF16, and for
-// AMX, whose products read whole blocks of 16 words and rows: what lies behind the last word of a
-// contraction is zero.
+// a unit of tiles, whose products read whole blocks of 16 words and rows: what lies behind the last
+// word of a contraction is zero.
+//
+//   SKEIN_ATTENTION_BF16_DOT  1: bf16 panels, by the instructions of AVX512-BF16
+//   SKEIN_ATTENTION_UNIT      the unit (ops/simd/tiles.h), with bf16 panels; not defined: vectors.
+//                             AMX, and an emulated one in the test, for any instruction set
 //
 // A panel holds 32-bit words: one float, or two bf16 that are adjacent along the contraction.
 //   left panel   [rows][contraction]     a word is broadcast
@@ -29,6 +33,8 @@ HWY_INLINE VF32 dot(VF32 sum, uint32_t left, VU32 right) {
 HWY_INLINE __m512i round_two(VF32 low, VF32 high) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.raw, low.raw));
 }
+#elif defined(SKEIN_ATTENTION_UNIT)
+constexpr int64_t kPack = 2;
 #else
 constexpr int64_t kPack = 1;
 HWY_INLINE VF32 dot(VF32 sum, uint32_t left, VU32 right) {
@@ -40,7 +46,7 @@ constexpr int64_t kBlockWords = kBlock / kPack;
 
 enum class Start { kZero, kLoad };
 
-#if SKEIN_ATTENTION_TILES
+#ifdef SKEIN_ATTENTION_UNIT
 constexpr int64_t kStepMultiple = tiles::kSteps;
 
 // c[rows, columns] = start + left * right.
@@ -49,15 +55,15 @@ HWY_NOINLINE void product(int64_t rows, int64_t columns, int64_t steps, const ui
                           int64_t left_stride, const uint32_t* right, int64_t right_stride,
                           float* c, int64_t c_stride) {
   const tiles::Left a{reinterpret_cast<const char*>(left), left_stride * 4, tiles::kBytes};
-  tiles::add_product<tiles::AmxUnit>(rows, columns, a, tiles::right_of_rows(right, right_stride),
-                                     round_up(steps, tiles::kSteps), kStart == Start::kZero, c,
-                                     c_stride);
+  tiles::add_product<SKEIN_ATTENTION_UNIT>(
+      rows, columns, a, tiles::right_of_rows(right, right_stride), round_up(steps, tiles::kSteps),
+      kStart == Start::kZero, c, c_stride);
 }
 
 // Around all products of a unit of work.
 struct Unit {
-  Unit() { tiles::begin_amx(); }
-  ~Unit() { tiles::end_amx(); }
+  Unit() { SKEIN_ATTENTION_UNIT::begin(); }
+  ~Unit() { SKEIN_ATTENTION_UNIT::end(); }
 };
 #else
 constexpr int64_t kStepMultiple = 1;
@@ -152,7 +158,7 @@ inline void fill_steps(uint32_t* panel, int64_t steps) {
 }
 
 // 2^x; 0 far below 0, and NaN stays NaN.
-#if SKEIN_ATTENTION_BF16_DOT
+#if SKEIN_ATTENTION_BF16_DOT || defined(SKEIN_ATTENTION_UNIT)
 HWY_INLINE VF32 exp2(VF32 x) { return coarse_exp2(x); }
 #else
 // To 1.5 ulp for x < 127; 0 below -125. The polynomial of degree 6 interpolates (2^f - 1) / f at
@@ -256,8 +262,13 @@ HWY_INLINE void store_words(VF32 low, VF32 high, uint32_t* to) {
 #if SKEIN_ATTENTION_BF16_DOT
   _mm512_store_si512(to, round_two(low, high));
 #else
-  hn::Store(hn::BitCast(Words(), low), Words(), to);
-  hn::Store(hn::BitCast(Words(), high), Words(), to + kLanes);
+  if constexpr (kPack == 2) {
+    store(low, F32(), reinterpret_cast<bfloat16*>(to), kLanes);
+    store(high, F32(), reinterpret_cast<bfloat16*>(to) + kLanes, kLanes);
+  } else {
+    hn::Store(hn::BitCast(Words(), low), Words(), to);
+    hn::Store(hn::BitCast(Words(), high), Words(), to + kLanes);
+  }
 #endif
 }
 
@@ -272,9 +283,8 @@ HWY_INLINE void store_left(const VF32 (&tile)[kPack][2], int64_t row, int64_t co
 
 // The same in the right panel [rows / kPack][kBlock] that contracts over rows; with fp32 panels
 // that is the left one.
-HWY_INLINE void store_right([[maybe_unused]] const VF32 (&tile)[kPack][2],
-                            [[maybe_unused]] int64_t row, [[maybe_unused]] int64_t col,
-                            [[maybe_unused]] uint32_t* right) {
+HWY_INLINE void store_right(const VF32 (&tile)[kPack][2], int64_t row, int64_t col,
+                            uint32_t* right) {
 #if SKEIN_ATTENTION_BF16_DOT
   alignas(64) static constexpr uint16_t kInterleave[32] = {
       0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
@@ -284,6 +294,13 @@ HWY_INLINE void store_right([[maybe_unused]] const VF32 (&tile)[kPack][2],
   for (int i = 0; i < 2; ++i) {
     const __m512i words = round_two(tile[0][i], tile[1][i]);
     _mm512_store_si512(to + i * kLanes, _mm512_permutexvar_epi16(order, words));
+  }
+#else
+  if constexpr (kPack == 1) return;
+  for (int i = 0; i < 2; ++i) {
+    const VU32 even = round_to_bf16(tile[0][i]), odd = round_to_bf16(tile[kPack - 1][i]);
+    const VU32 words = hn::Or(hn::ShiftRight<16>(even), hn::And(odd, hn::Set(Words(), 0xffff0000)));
+    hn::Store(words, Words(), right + row / kPack * kBlock + col + i * kLanes);
   }
 #endif
 }
