@@ -58,9 +58,10 @@ bool has_cuda() {
 }
 
 // As a run without device.cpu has it.
-std::string kernels() try {
+std::string kernels(bool with_reason) try {
   limit_cpu_kind("auto");
-  return cpu_kind();
+  const std::string reason = with_reason ? denied_tiles() : "";
+  return reason.empty() ? cpu_kind() : fmt::format("{} ({})", cpu_kind(), reason);
 } catch (const Error& error) {
   return fmt::format("none: {}", error.what());
 }
@@ -75,14 +76,14 @@ OrderedJson version_json() {
           {"architecture", architecture()},
           {"address_sanitizer", has_address_sanitizer()},
           {"cuda", has_cuda()},
-          {"cpu", kernels()}};
+          {"cpu", kernels(false)}};
 }
 
 std::string version_text() {
   return fmt::format("skein {}, commit {}\n{}, {}{}, for {}, {} CUDA; kernels for this CPU: {}",
                      kVersion, kCommit, compiler(), optimization(),
                      has_address_sanitizer() ? ", address sanitizer" : "", architecture(),
-                     has_cuda() ? "with" : "without", kernels());
+                     has_cuda() ? "with" : "without", kernels(true));
 }
 
 void add_version_command(CLI::App& app, CommandContext& context) {

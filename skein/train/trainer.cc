@@ -12,6 +12,7 @@
 #include "skein/config/config_notes.h"
 #include "skein/config/run_skips.h"
 #include "skein/model/decoder.h"
+#include "skein/ops/simd/cpu_kind.h"
 #include "skein/passes/use_fp8.h"
 #include "skein/plan/plan_stage.h"
 #include "skein/tensor/fp8.h"
@@ -90,6 +91,10 @@ void Trainer::lay_out() {
   const Backend& backend = training_backend(config_);
   if (world_.size() > 1 && backend.expect_several_ranks != nullptr) backend.expect_several_ranks();
   device_ = training_device(config_, local_rank_);
+  if (const std::string told = denied_tiles();
+      backend.kind == "cpu" && local_rank_ == 0 && !told.empty()) {
+    log::warn("kernels for {}: {}", cpu_kind(), told);
+  }
   check_same_arithmetic(world_, *device_);
   if (world_.size() > 1 && backend.make_world != nullptr) {
     DeviceWorldOptions options;

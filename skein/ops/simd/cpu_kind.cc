@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
+#include <vector>
 
 #include "hwy/highway.h"
 #include "skein/base/error.h"
@@ -61,28 +63,24 @@ bool has_bf16_dot() {
 #endif
 }
 
-// The system saves tiles only for processes that ask.
-// Source: Linux, Documentation/arch/x86/xstate.rst.
 bool has_amx() {
-#if HWY_ARCH_X86 && defined(__linux__)
-  static const bool has = [] {
-    constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
-    constexpr long kRequestPermission = 0x1023, kTileData = 18;
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBf16) == 0 || (d & kTile) == 0) {
-      return false;
-    }
-    return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  }();
-  return has;
-#else
-  return false;
-#endif
+  static const TileAccess tiles = tile_access();
+  return tiles.in_cpu && tiles.error == 0;
 }
 
 // Less is better; kCpuKinds.size(): a kind that is not comparable.
 size_t place_of(std::string_view kind) {
   return std::find(kCpuKinds.begin(), kCpuKinds.end(), kind) - kCpuKinds.begin();
+}
+
+// "avx2" and "sse4", each in quotes.
+std::string kinds_from(size_t best) {
+  std::vector<std::string> names;
+  for (size_t i = best; i < kCpuKinds.size(); ++i)
+    names.push_back(fmt::format("\"{}\"", kCpuKinds[i]));
+  const std::string last = names.back();
+  names.pop_back();
+  return names.empty() ? last : fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
 // The targets that are better than `kind`.
@@ -115,19 +113,66 @@ std::string best_cpu_kind() {
 void limit_cpu_kind(std::string_view kind) {
   const char* forced = kind == "auto" ? std::getenv("SKEIN_CPU") : nullptr;
   if (forced != nullptr && *forced != '\0') kind = forced;
-  const std::string best = best_cpu_kind();
-  if (kind != "auto" && (place_of(best) == kCpuKinds.size() || place_of(kind) < place_of(best) ||
-                         place_of(kind) == kCpuKinds.size())) {
-    fail(
-        ErrorCode::kUsage,
-        "{} is \"{}\", and this host's CPU has {}: expected \"auto\", or a kind that every host of "
-        "the run has",
-        forced == nullptr ? "device.cpu" : "SKEIN_CPU", kind, best);
-  }
+  const std::string refusal = refused_kind_text(forced == nullptr ? "device.cpu" : "SKEIN_CPU",
+                                                kind, best_cpu_kind(), tile_access());
+  if (!refusal.empty()) fail(ErrorCode::kUsage, "{}", refusal);
   hwy::DisableTargets(targets_above(kind));
   detect_cpu_kind_again();
   amx_allowed = kind == "auto" || kind == "amx";
   bf16_dot_allowed = amx_allowed || kind == "avx512-bf16";
+}
+
+bool cpu_has_tiles() {
+#if HWY_ARCH_X86 && defined(__linux__)
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 && (d & kTile) != 0;
+#else
+  return false;
+#endif
+}
+
+TileAccess tile_access() {
+  static const TileAccess access = [] {
+    TileAccess tiles{.in_cpu = cpu_has_tiles()};
+#if HWY_ARCH_X86 && defined(__linux__)
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+    if (tiles.in_cpu && ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) {
+      tiles.error = errno;
+    }
+#endif
+    return tiles;
+  }();
+  return access;
+}
+
+std::string denied_tiles_text(TileAccess tiles) {
+  if (!tiles.in_cpu || tiles.error == 0) return "";
+  return fmt::format(
+      "this host's CPU has tiles (AMX), but the system does not let this process use them: "
+      "arch_prctl(ARCH_REQ_XCOMP_PERM) says {}",
+      errno_text(tiles.error));
+}
+
+std::string denied_tiles() { return amx_allowed ? denied_tiles_text(tile_access()) : ""; }
+
+std::string refused_kind_text(std::string_view key, std::string_view kind, std::string_view best,
+                              TileAccess tiles) {
+  const size_t has = place_of(best), asked = place_of(kind);
+  if (kind == "auto" || (has <= asked && asked < kCpuKinds.size())) return "";
+  if (has == kCpuKinds.size()) {
+    return fmt::format("{} is \"{}\", and this host's CPU has {}: expected \"auto\"", key, kind,
+                       best);
+  }
+  const std::string denied = kind == "amx" ? denied_tiles_text(tiles) : "";
+  return fmt::format(
+      "{} is \"{}\", and {}: {}expected \"auto\", or a kind that every host of the run has; this "
+      "one has {}",
+      key, kind, !denied.empty() ? denied : fmt::format("this host's CPU has {}", best),
+      denied.empty() ? ""
+                     : "Linux lets it from 5.16 on, unless a container's filter of system calls "
+                       "(seccomp) forbids it; ",
+      kinds_from(has));
 }
 
 void detect_cpu_kind_again() { detect_targets(); }

@@ -23,8 +23,27 @@ std::string cpu_kind();
 std::string best_cpu_kind();
 
 // Limits kernels to `kind`, one of kCpuKinds, or "auto": what the variable SKEIN_CPU says, else no
-// limit. Throws Error{kUsage} if the CPU has less.
+// limit. Throws Error{kUsage} if the CPU has less, or the system denies it.
 void limit_cpu_kind(std::string_view kind);
+
+// The tiles of this CPU, and whether the system lets this process use them: it saves them only for
+// processes that ask, and is asked once.
+// Source  Linux, Documentation/arch/x86/xstate.rst
+struct TileAccess {
+  bool in_cpu = false;
+  int error = 0;  // errno of the system's answer; 0: it lets the process, or was not asked
+};
+bool cpu_has_tiles();  // asks only the CPU
+TileAccess tile_access();
+
+// What kernels without a limit miss, since the system denies it; empty: nothing.
+std::string denied_tiles();
+
+// The two above of any host: what denied_tiles() says; and why kernels cannot be limited to `kind`,
+// which `key` asks for, where `best` is the best that they can have. Empty: nothing is denied.
+std::string denied_tiles_text(TileAccess tiles);
+std::string refused_kind_text(std::string_view key, std::string_view kind, std::string_view best,
+                              TileAccess tiles);
 
 // The best kind to which CPUs of all these kinds can be limited; empty if there is none.
 std::string common_cpu_kind(std::span<const std::string> kinds);

@@ -18,7 +18,17 @@ HWY_AFTER_NAMESPACE();
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#if defined(__linux__) && defined(__x86_64__)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 
 #include "skein/base/error.h"
@@ -86,6 +96,80 @@ TEST_F(CpuKind, WhatTheCpuLacksIsRefused) {
   }
 }
 
+TEST(CpuKindText, WhatAHostHasIsNamed) {
+  const auto text = [](const char* kind, const char* best) {
+    return refused_kind_text("device.cpu", kind, best, {});
+  };
+  EXPECT_EQ(text("auto", "avx2"), "");
+  EXPECT_EQ(text("avx2", "avx2"), "");
+  EXPECT_EQ(text("sse4", "amx"), "");
+  EXPECT_EQ(text("amx", "avx512"),
+            "device.cpu is \"amx\", and this host's CPU has avx512: expected \"auto\", or a kind "
+            "that every host of the run has; this one has \"avx512\", \"avx2\" and \"sse4\"");
+  EXPECT_THAT(text("AVX2", "avx2"), testing::EndsWith("this one has \"avx2\" and \"sse4\""));
+  EXPECT_THAT(text("avx1024", "sse4"), testing::EndsWith("this one has \"sse4\""));
+  EXPECT_EQ(text("avx2", "neon"),
+            "device.cpu is \"avx2\", and this host's CPU has neon: expected \"auto\"");
+}
+
+TEST(CpuKindText, TilesThatTheSystemDeniesAreSaidToBeThere) {
+  const auto text = [](const char* kind, TileAccess tiles) {
+    return refused_kind_text("SKEIN_CPU", kind, "avx512-bf16", tiles);
+  };
+  EXPECT_EQ(
+      text("amx", {.in_cpu = true, .error = EPERM}),
+      "SKEIN_CPU is \"amx\", and this host's CPU has tiles (AMX), but the system does not let "
+      "this process use them: arch_prctl(ARCH_REQ_XCOMP_PERM) says Operation not permitted "
+      "(1): Linux lets it from 5.16 on, unless a container's filter of system calls (seccomp) "
+      "forbids it; expected \"auto\", or a kind that every host of the run has; this one has "
+      "\"avx512-bf16\", \"avx512\", \"avx2\" and \"sse4\"");
+  EXPECT_THAT(text("amx", {}), testing::HasSubstr("this host's CPU has avx512-bf16: expected"));
+  EXPECT_THAT(text("amy", {.in_cpu = true, .error = EPERM}),
+              testing::Not(testing::HasSubstr("tiles")));
+  EXPECT_EQ(text("avx2", {.in_cpu = true, .error = EPERM}), "");
+  EXPECT_EQ(denied_tiles_text({}), "");
+  EXPECT_EQ(denied_tiles_text({.in_cpu = true}), "");
+}
+
+#if defined(__linux__) && defined(__x86_64__)
+// The system denies tiles to this process from now on, as a container's filter makes it deny them.
+void deny_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),  // the lower half
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kRequestPermission, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {.len = std::size(program), .filter = program};
+  const bool done = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                    ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0 &&
+                    ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0 && errno == EPERM;
+  if (!done) ::_exit(3);
+}
+
+// In a process of its own, which has not asked before.
+TEST(CpuKindDenied, WithoutTilesTheKindIsTheNextOne) {
+  if (!cpu_has_tiles()) GTEST_SKIP() << "no tiles in this machine's CPU";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [] {
+    ::unsetenv("SKEIN_CPU");
+    deny_tiles();
+    fmt::print(stderr, "{}\n", best_cpu_kind());
+    limit_cpu_kind("auto");
+    fmt::print(stderr, "{} {}\n{}\n", cpu_kind(), cpu_uses_amx(), denied_tiles());
+    fmt::print(stderr, "{}\n", test::error_of([] { limit_cpu_kind("amx"); }));
+    limit_cpu_kind("avx512-bf16");
+    ::_exit(denied_tiles().empty() ? 0 : 4);  // which nobody misses
+  };
+  EXPECT_EXIT(in_child(), testing::ExitedWithCode(0),
+              "avx512-bf16\navx512-bf16 false\nthis host's CPU has tiles .* Operation not "
+              "permitted .*\ndevice.cpu is \"amx\", and this host's CPU has tiles");
+}
+#endif
+
 TEST_F(CpuKind, AVariableLimitsWhatTheConfigurationLeavesOpen) {
   const std::string best = best_cpu_kind();
   if (std::find(kCpuKinds.begin(), kCpuKinds.end(), best) == kCpuKinds.end()) {
@@ -97,7 +181,8 @@ TEST_F(CpuKind, AVariableLimitsWhatTheConfigurationLeavesOpen) {
   limit_cpu_kind(best);
   EXPECT_EQ(cpu_kind(), best);
   ::setenv("SKEIN_CPU", "new", 1);
-  EXPECT_THAT(test::error_of([] { limit_cpu_kind("auto"); }), testing::HasSubstr("SKEIN_CPU is"));
+  EXPECT_THAT(test::error_of([] { limit_cpu_kind("auto"); }),
+              testing::HasSubstr("SKEIN_CPU is \"new\""));
   ::unsetenv("SKEIN_CPU");
 }
 
