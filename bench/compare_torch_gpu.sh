@@ -10,8 +10,9 @@
 # DEVICE     cuda                          LIMIT  seconds that a run may take (240)
 # MICRO, SEQUENCES  at a time and in a step (by size)
 # RUNS       a file that gets one JSON line a run, as it ends
+# AFTER_RUN  a command that runs once the line is there
 #
-# A run that fails is told and left out. Exit code 1 where a run of Skein failed, 2 where Skein
+# A run that fails, or whose last line is no result, is told and left out. Exit code 1 where a run of Skein failed, 2 where Skein
 # refused what was asked of it (a precision that it does not have).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -45,13 +46,19 @@ run() {  # run SIZE NAME COMMAND…: appends the command's last line of output, 
   echo "size $size, $name …" >&2
   # What a run has to say ("runs on our own kernels") belongs to its figure, and is told at once: who
   # is stopped tells nothing more.
-  timeout --kill-after=5 "$LIMIT" "$@" 2>&1 > "$scratch/output" |
+  # Whatever the run started ends with it, and all of it with this script.
+  "$PYTHON" scripts/within.py "$LIMIT" "$@" 2>&1 > "$scratch/output" |
     tee "$scratch/error" | sed -u 's/^/  /' >&2
   code=${PIPESTATUS[0]}
   line=$(tail -n 1 "$scratch/output")
-  if [ $code = 0 ]; then
+  if [ $code = 0 ] && [[ $line == "{"*"}" ]]; then
     printf '{"size": "%s", "name": "%s", "run": %s}\n' "$size" "$name" "$line" >> "$runs"
+    [ -z "${AFTER_RUN:-}" ] || "$AFTER_RUN" >&2
     return
+  fi
+  if [ $code = 0 ]; then
+    code=1
+    echo "its last line is no result: ${line:-it printed nothing}" >> "$scratch/error"
   fi
   [ $code != 124 ] || echo "not done after $LIMIT s" >> "$scratch/error"
   echo "  failed ($code): $(grep -v '^ *$' "$scratch/error" | tail -n 1)" >&2
@@ -93,7 +100,12 @@ import json
 import statistics
 import sys
 
-runs = [json.loads(line) for line in open(sys.argv[1])]
+runs = []
+for line in open(sys.argv[1]):
+    try:
+        runs.append(json.loads(line))
+    except json.JSONDecodeError:  # fmt prints what is no number as nan
+        print(f"not in this table, since it is no JSON: {line.strip()}")
 if not runs:
     sys.exit(0)
 print(f"{'size':9}  {'program':14}  {'tokens/s':>10}  {'model TFLOP/s':>13}  {'of the product':>14}"

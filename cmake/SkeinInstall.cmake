@@ -54,6 +54,9 @@ function(skein_install_tests)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME scripts/gpu_check COMMAND tests/scripts/gpu_check_test.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME scripts/gpu_check_end COMMAND tests/scripts/gpu_check_end_test.py
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(scripts/gpu_check_end PROPERTIES RUN_SERIAL ON)  # how soon it ends
   add_test(NAME survival/soak COMMAND tests/survival/soak.py ${CMAKE_BINARY_DIR}/skein
            ${CMAKE_BINARY_DIR}/tmp --faults 5 --every 1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME survival/bit_flips COMMAND tests/survival/bit_flips.py ${CMAKE_BINARY_DIR}/skein

@@ -6,18 +6,21 @@
 Makes a corpus of a made-up language in FOLDER, starts the run of CONFIG twice, each with a folder of
 its own, and kills it after its first step, before anything is saved: the second start finds the
 algorithms that the first one measured. Prints a JSON line a start: seconds to the beginning of the
-first step, and to its end. Exit code 1 where a start ends without a first step.
+first step, and to its end. Exit code 1 where a start ends without a first step. In the environment:
+STARTS, a file that gets each line as well, and AFTER_RUN, a command that runs then.
 """
 
+import functools
 import json
 import os
 import pathlib
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
+
+import within
 
 
 def make_corpus(skein, folder):
@@ -38,7 +41,7 @@ def start(command):
     """Seconds to the beginning and to the end of the first step; None where it did not come."""
     begin, begins = time.monotonic(), None
     train = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             start_new_session=True)
+                             preexec_fn=functools.partial(within.die_with, os.getpid()))
     try:
         for line in train.stdout:
             seconds = time.monotonic() - begin
@@ -48,9 +51,18 @@ def start(command):
             if re.match(r"step +1/", line):
                 return begins, seconds
     finally:
-        os.killpg(train.pid, signal.SIGKILL)
+        train.kill()
         train.wait()
     return begins, None
+
+
+def tell(line):
+    print(line, flush=True)
+    if os.environ.get("STARTS"):
+        with open(os.environ["STARTS"], "a") as starts:
+            starts.write(line + "\n")
+    if os.environ.get("AFTER_RUN"):
+        subprocess.run([os.environ["AFTER_RUN"]], check=False)
 
 
 def main():
@@ -63,8 +75,9 @@ def main():
                               f"run.dir={folder / f'run-{number}'}"])
         if ends is None:
             sys.exit("gpu_start: the run ended before its first step")
-        print(json.dumps({"start": number, "first_step_begins_s": begins and round(begins, 2),
-                          "first_step_ends_s": round(ends, 2)}), flush=True)
+        tell(json.dumps({"start": number, "first_step_begins_s": begins and round(begins, 2),
+                         "first_step_ends_s": round(ends, 2)}))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -35,6 +35,12 @@ kill -KILL $$
 """
 
 
+def write_programs(folder, **programs):
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+
+
 def running(command):
     found = []
     for folder in pathlib.Path("/proc").iterdir():
@@ -52,9 +58,7 @@ class GpuCheck(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         path = pathlib.Path(cls.folder.name)
-        for name, text in (("kernels_test", KERNELS_TEST), ("kernel_bench", KERNEL_BENCH)):
-            (path / name).write_text(text)
-            (path / name).chmod(0o755)
+        write_programs(path, kernels_test=KERNELS_TEST, kernel_bench=KERNEL_BENCH)
         cls.results = path / "results.json"
         environment = os.environ | {
             "SKEIN_GPU_CHECK_DRY": "1", "SECTIONS": "kernels-test kernels",
