@@ -49,7 +49,8 @@ done
 sed -n 's/^SKEIN_FAMILY(\(.*\))$/\1/p' skein/model/families.def |
   xargs -I{} cp -r tests/goldens/{} "$stage/tests/goldens/"
 cp bench/compare_torch.py bench/compare_torch_gpu.sh "$stage/bench/"
-cp scripts/gpu_check.sh scripts/gpu_results.py scripts/gpu_start.py scripts/within.py "$stage/scripts/"
+cp scripts/gpu_check.sh scripts/gpu_sections.sh "$stage/scripts/"
+cp scripts/gpu_results.py scripts/gpu_start.py scripts/within.py "$stage/scripts/"
 cp configs/llama2-7b-h200.toml "$stage/configs/"
 cp configs/models/llama2-7b.json "$stage/configs/models/"
 cp LICENSE "$stage/"

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""After each section of scripts/gpu_check.sh: from what was left so far to one file of results and a table.
+"""After each section of scripts/gpu_check.sh, and each run within one: from what was left so far to
+one file of results and a table.
 
 Reads, in the folder $work: records (a line a section: kind, name, status, seconds, note, by tabs),
 kernels (what kernel_bench printed), runs (what compare_torch_gpu.sh appended), starts (what
-gpu_start.py printed), job/*/metrics.jsonl.
-Writes $results, whole or not at all. A number that is none (nan, inf) becomes null and meets no target;
-a line that is torn is left out; `unread` of the results names both. Exit code 1 where a test did not
-pass. A section of kind "again" repeats one that failed, in another way, and decides nothing.
+gpu_start.py appended), job/*/metrics.jsonl. $running, of $running_kind, is the section under way, and
+$complete is set once none is to come.
+Writes $results, whole or not at all. A number that is none (nan, inf) becomes null and meets no
+target; a line that is torn is left out; `unread` of the results names both. Exit code 1 where a test
+did not pass, 2 where nothing could be written. A section of kind "again" repeats one that failed, in
+another way, and decides nothing.
 """
 
 import datetime
@@ -16,6 +19,8 @@ import os
 import re
 import statistics
 import sys
+import time
+import traceback
 
 # What a figure should be: at least, or at most, by its kind; one that is not here has no target. The
 # speeds are those of an H100 or H200. Shares of the peak count causal attention at half of its square:
@@ -66,7 +71,19 @@ def read_sections():
     sections = [dict(zip(keys, line.split("\t"))) for line in read_lines("records")]
     for section in sections:
         section["seconds"] = int(section["seconds"]) if section["seconds"] else None
+    if os.environ.get("running"):
+        values = (os.environ["running_kind"], os.environ["running"], "running", None, "")
+        sections.append(dict(zip(keys, values)))
     return sections
+
+
+def write(result, path):
+    """At once: what is there is whole at any time. Two may write, where a signal comes."""
+    new = f"{path}.{os.getpid()}.new"
+    with open(new, "w") as file:
+        json.dump(result, file, indent=1, allow_nan=False)
+        file.write("\n")
+    os.replace(new, path)
 
 
 def figure(name, value, unit, kind=None):
@@ -181,18 +198,21 @@ def main():
     now = datetime.datetime.now(datetime.timezone.utc)
     result = {key: os.environ.get(key, "")
               for key in ("device", "gpu", "driver", "cuda", "cudnn", "torch", "commit")}
-    result |= {"date": now.isoformat(timespec="seconds"), "seconds": int(os.environ["seconds"]),
-               "passed": not bad, "sections": sections, "figures": figures, "kernels": kernels,
-               "runs": runs, "unread": unread}
-    results = os.environ["results"]
-    with open(f"{results}.new", "w") as file:
-        json.dump(result, file, indent=1, allow_nan=False)
-        file.write("\n")
-    os.replace(f"{results}.new", results)
+    complete = os.environ.get("complete", "") != ""
+    result |= {"date": now.isoformat(timespec="seconds"),
+               "seconds": int(time.time() - float(os.environ["began"])), "complete": complete,
+               "passed": complete and not bad, "sections": sections, "figures": figures,
+               "kernels": kernels, "runs": runs, "unread": unread}
+    write(result, os.environ["results"])
     print_table(sections, figures)
     for line in unread:
         print(line)
     return 1 if bad else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Exception:
+        traceback.print_exc()
+        sys.exit(2)

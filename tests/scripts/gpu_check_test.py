@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -19,8 +18,10 @@ case "$*" in
   *list_tests*) printf '%s\\n' Good. '  One' '  Two' Crashes. '  One' Hangs. '  One' \\
                   Cudnn/Attention. '  One/0  # GetParam() = 1' Last. '  One' ;;
   *=Good.One:Good.Two:*) ;;
-  *=Crashes.*) kill -SEGV $$ ;;
-  *=Hangs.*) trap '' TERM; setsid sleep 6001 & sleep 6002 ;;
+  *=Crashes.*) [ -n "$CUDA_LAUNCH_BLOCKING" ] || kill -SEGV $$ ;;
+  *=Hangs.*)  # once
+    [ -z "$SKEIN_ATTENTION$SKEIN_TUNE$SKEIN_GRAPHS$SKEIN_EARLY_STARTS$CUDA_LAUNCH_BLOCKING" ] || exit 0
+    trap '' TERM; setsid sleep 6001 & sleep 6002 ;;
   *=Cudnn/Attention.One/0:*) [ "$SKEIN_ATTENTION" = plain ] || { echo '[  FAILED  ] Cudnn/Attention.One/0'; exit 1; } ;;
   *=Last.One:*) ;;
   *) echo "unexpected: $*" >&2; exit 1 ;;
@@ -32,6 +33,13 @@ echo '{"kernel": "add", "ratio": nan, "gb_per_s": inf}'
 echo '{"kernel": "swiglu", "ratio": 0.91, "gb_per_s": 2700}'
 printf '{"kernel": "rms_no'
 kill -KILL $$
+"""
+
+SANITIZER = """#!/usr/bin/env bash
+case "$*" in
+  '--tool memcheck --error-exitcode 9 --report-api-errors no '*'=Crashes.One:')
+    echo '========= Invalid __global__ write of size 4 bytes'; exit 9 ;;
+esac
 """
 
 
@@ -58,16 +66,16 @@ class GpuCheck(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         path = pathlib.Path(cls.folder.name)
-        write_programs(path, kernels_test=KERNELS_TEST, kernel_bench=KERNEL_BENCH)
+        write_programs(path, kernels_test=KERNELS_TEST, kernel_bench=KERNEL_BENCH,
+                       sanitizer=SANITIZER)
         cls.results = path / "results.json"
         environment = os.environ | {
             "SKEIN_GPU_CHECK_DRY": "1", "SECTIONS": "kernels-test kernels",
             "KERNELS_TEST": str(path / "kernels_test"), "KERNEL_BENCH": str(path / "kernel_bench"),
-            "TESTS_SECONDS": "2", "PYTHON": sys.executable}
-        began = time.monotonic()
+            "COMPUTE_SANITIZER": str(path / "sanitizer"), "TESTS_SECONDS": "2",
+            "PYTHON": sys.executable}
         cls.run_ = subprocess.run([ROOT / "scripts/gpu_check.sh", cls.results], env=environment,
                                   capture_output=True, text=True, timeout=120)
-        cls.seconds = time.monotonic() - began
         cls.result = json.loads(cls.results.read_text(), parse_constant=lambda name: math.nan)
         cls.sections = {section["name"]: section for section in cls.result["sections"]}
 
@@ -93,9 +101,29 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual((again["kind"], again["status"]), ("again", "passed"))
         again = self.sections["kernels-test Cudnn/Attention, SKEIN_TUNE=off"]
         self.assertEqual(again["status"], "failed")
+        again = self.sections["kernels-test Crashes, CUDA_LAUNCH_BLOCKING=1"]
+        self.assertEqual((again["kind"], again["status"]), ("again", "passed"))
+
+    def test_what_fails_runs_under_memcheck(self):
+        again = self.sections["kernels-test Crashes, memcheck"]
+        self.assertEqual((again["kind"], again["status"]), ("again", "failed"))
+        self.assertIn("Invalid __global__ write", again["note"])
+        self.assertEqual(self.sections["kernels-test Hangs, memcheck"]["status"], "passed")
+        self.assertNotIn("kernels-test Good, memcheck", self.sections)
+
+    def test_all_suites_run_before_one_runs_again(self):
+        names = list(self.sections)
+        self.assertLess(names.index("kernels-test Last"),
+                        names.index("kernels-test Crashes, SKEIN_ATTENTION=plain"))
+
+    def test_a_signal_that_ended_a_program_is_named(self):
+        self.assertEqual(self.sections["kernels"]["status"], "failed")
+        self.assertIn("ended by SIGKILL", self.sections["kernels"]["note"])
+        self.assertIn("ended by SIGSEGV", self.sections["kernels-test Crashes"]["note"])
 
     def test_the_times_of_a_calls_sections_add_up_to_less_than_its_own(self):
-        text = (ROOT / "scripts/gpu_check.sh").read_text()
+        text = "".join((ROOT / "scripts" / name).read_text()
+                       for name in ("gpu_check.sh", "gpu_sections.sh"))
         limits = {name: int(seconds) for name, seconds in
                   re.findall(r"wanted (\S+) \|\| train \S+ \S+ (\d+)", text)}
         for section, function in (("goldens", "check_goldens"), ("bits", "check_bits"),
@@ -108,7 +136,9 @@ class GpuCheck(unittest.TestCase):
         together = int(re.search(r"until=\$\(\(SECONDS \+ (\d+)\)\)\n  for one in", text)[1])
         one_each = "".join(re.findall(r"racecheck_filter\+?='([^']*)'", text)).count(":")
         limits["sanitizer"] += together + 10 * one_each  # where the first takes all that they share
-        limits |= {"kernels-test": 150 + 2 * 40, "profile": 2 * 70, "train-fp8": 2 * int(
+        seconds = dict(re.findall(r"\b(tests|again)_seconds=(\d+)", text))
+        tests = int(seconds["tests"]) + 2 * 40 + int(seconds["again"])
+        limits |= {"kernels-test": tests, "profile": 2 * 70, "train-fp8": 2 * int(
             re.search(r"measure_fp8\(\) \{.*? 7b (\d+) ", text, re.DOTALL)[1])}
         calls = re.findall(r"^  ([ABCD])\) SECTIONS='([^']*)' SECONDS_IN_ALL=\S*:-(\d+)\}", text,
                            re.MULTILINE)
