@@ -20,6 +20,9 @@ TEST(Generate, RefusesPromptsThatAreTooLongOrEmpty) {
   const Outcome good = generate("the");
   EXPECT_EQ(good.exit_code, 0) << good.err;
   EXPECT_TRUE(good.out.starts_with("the")) << good.out;
+  ::setenv("SKEIN_CPU", "avx1024", 1);
+  expect_refused(generate("the"), 2, {"SKEIN_CPU is \"avx1024\"", "this one has"});
+  ::unsetenv("SKEIN_CPU");
 }
 
 }  // namespace

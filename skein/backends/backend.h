@@ -49,7 +49,8 @@ const Backend& find_backend(std::string_view kind);
 // The first backend that has a device.
 const Backend& best_backend();
 
-// Makes a device of options.kind with the kernels of its backend.
+// Makes a device of options.kind with the kernels of its backend, of a CPU those that SKEIN_CPU
+// allows.
 std::unique_ptr<Device> make_device(const DeviceOptions& options);
 
 }  // namespace skein

@@ -4,6 +4,7 @@
 
 #include "skein/backends/backend.h"
 #include "skein/base/error.h"
+#include "skein/ops/simd/cpu_kind.h"
 
 namespace skein {
 
@@ -41,6 +42,7 @@ const Backend& best_backend() {
 
 std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   const Backend& backend = find_backend(options.kind);
+  if (backend.kind == "cpu") limit_cpu_kind("auto");  // or a variable would go unheard
   return backend.make(options, backend.kernels());
 }
 

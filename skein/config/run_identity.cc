@@ -54,6 +54,17 @@ constexpr std::string_view kResumeOtherwise =
     "To go on, give it what it was trained with; to begin a new run with its weights, name another "
     "run.dir and set model.init_from";
 
+// What to do about such changes. Weights do not fit a model of other shapes.
+std::string_view way_out(std::span<const Change> changes) {
+  const bool other_shapes = std::any_of(changes.begin(), changes.end(), [](const Change& change) {
+    return change.kind == ChangeKind::kImpossible && change.key.starts_with("model.");
+  });
+  return other_shapes
+             ? "To go on, give it what it was trained with; such a model is a new run, with "
+               "weights of its own: name another run.dir"
+             : kResumeOtherwise;
+}
+
 // Throws where tensors are missing, differ or are superfluous; names the changes that caused it.
 void refuse_misfit(const CheckpointReader& checkpoint, std::span<const NeededTensor> needed,
                    std::span<const Change> changes) {
@@ -68,7 +79,7 @@ void refuse_misfit(const CheckpointReader& checkpoint, std::span<const NeededTen
       misfit.count == 1 ? "" : fmt::format(", and {} more like it", misfit.count - 1);
   fail(ErrorCode::kUsage, "{} does not fit this configuration: {}{}{}. {}",
        checkpoint.path().string(), causes.empty() ? "" : there_and_here(causes) + ": ",
-       misfit.first, others, kResumeOtherwise);
+       misfit.first, others, way_out(causes));
 }
 
 }  // namespace
@@ -124,7 +135,7 @@ std::vector<Change> accept_checkpoint(const CheckpointReader& checkpoint, const 
   }
   Comparison comparison = compare_configurations(state.configuration, now, path + "/manifest.json");
   refuse_misfit(checkpoint, needed, comparison.changes);
-  refuse_changes(comparison.changes, run.accept_changes, path, kResumeOtherwise);
+  refuse_changes(comparison.changes, run.accept_changes, path, way_out(comparison.changes));
   if (!comparison.not_compared.empty()) {
     log::info(
         "{} was saved by an older skein and does not say what this run could be compared "

@@ -220,6 +220,8 @@ void predict(Plan& plan, const PlanRequest& request, const StepSpec& spec) {
   plan.in_pairs = spec.in_pairs;
   plan.idle_pairs = idle_pairs(config, plan.layout);
   plan.idle_zero = idle_zero(config, plan.layout);
+  plan.fp8_as_bf16 = config.precision.mode == "fp8" && plan.hardware.fp8_flops_per_s == 0 &&
+                     !plan.hardware.unified_memory;  // a CPU multiplies these in bf16
   const auto tokens =
       static_cast<double>(config.batch.global_sequences * config.data.sequence_length);
   plan.tokens_per_second = tokens / plan.step.step_seconds;

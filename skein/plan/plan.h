@@ -57,6 +57,7 @@ struct Plan {
   RunTotals run;
   bool in_pairs = false;
   std::string idle_pairs, idle_zero;  // compile/parallel.h
+  bool fp8_as_bf16 = false;           // nothing says how fast products of 8-bit operands are
 
   int64_t ranks() const { return layout.mesh.num_ranks(); }
   const StagePlan& largest() const;  // in bytes, host memory included

@@ -128,6 +128,11 @@ std::string speed_text(const Plan& plan) {
       plan.hardware.name, 100 * plan.matmul_ceiling_share, all_ranks(plan.matmul.flops_per_s),
       100 * plan.peak_utilization, plan.hardware.unified_memory ? "most that was measured" : "peak",
       all_ranks(plan.matmul.peak_flops_per_s));
+  if (plan.fp8_as_bf16) {
+    text +=
+        "  products of 8-bit operands are counted at the rate of bf16: the hardware's file has "
+        "no fp8.flops_per_s\n";
+  }
   if (plan.ranks() > 1) text += exchange_text(plan);
   if (const std::string told = unequal_shares(plan.layout); !told.empty()) {
     text += fmt::format("  {}\n", told);

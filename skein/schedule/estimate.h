@@ -13,8 +13,9 @@
 namespace skein {
 
 struct HardwareRates {
-  double flops_per_s = 0;  // measured large matrix product, in the compute dtype
-  double bytes_per_s = 0;  // measured copy: bytes read and written
+  double flops_per_s = 0;      // measured large matrix product, in the compute dtype
+  double fp8_flops_per_s = 0;  // the same of 8-bit operands; as above where that is not known
+  double bytes_per_s = 0;      // measured copy: bytes read and written
   double launch_s = 0;
   std::map<std::string, double, std::less<>> op_factors;  // 1 where an op is absent
 };

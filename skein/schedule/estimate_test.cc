@@ -27,6 +27,17 @@ TEST(Estimate, TheLongerOfArithmeticAndMemoryAndALaunch) {
   EXPECT_DOUBLE_EQ(estimate_seconds(program, hardware(), DType::kF32), 0.5 + 100 + 0.5 + 6);
 }
 
+TEST(Estimate, ProductsOf8BitOperandsHaveTheirOwnRateWhereItIsKnown) {
+  Instruction product = instruction(1000, 2, 2);
+  product.attrs.set("fp8", true);
+  Hardware h = hardware();
+  EXPECT_DOUBLE_EQ(estimate_seconds(product, rates_of(h, DType::kBF16)), 0.5 + 10);
+  h.fp8_flops_per_s = 200;
+  EXPECT_DOUBLE_EQ(estimate_seconds(product, rates_of(h, DType::kBF16)), 0.5 + 5);
+  product.attrs.set("fp8", false);
+  EXPECT_DOUBLE_EQ(estimate_seconds(product, rates_of(h, DType::kBF16)), 0.5 + 10);
+}
+
 TEST(Estimate, StepsWithoutWorkAreNoKernels) {
   EXPECT_EQ(estimate_seconds(instruction(0, 0, 0), rates_of(hardware(), DType::kBF16)), 0);
 }

@@ -46,6 +46,7 @@ std::vector<Field> fields_of(Hardware& h) {
       {"bf16", "peak_flops_per_s", &h.bf16.peak_flops_per_s},
       {"f32", "flops_per_s", &h.f32.flops_per_s},
       {"f32", "peak_flops_per_s", &h.f32.peak_flops_per_s},
+      {"fp8", "flops_per_s", &h.fp8_flops_per_s, Range::kPositive, true},
       {"intra_node", "bytes_per_s", &h.intra_node.bytes_per_s},
       {"intra_node", "latency_s", &h.intra_node.latency_s, Range::kNotNegative},
       {"inter_node", "bytes_per_s", &h.inter_node.bytes_per_s},
@@ -258,6 +259,7 @@ std::string hardware_text(const Hardware& hardware) {
                          (field.section == "intra_node" && copy.intra_node.bytes_per_s == 0);
     // Keys with their default value are left out.
     const bool unsaid = (field.key == "concurrent_devices" && copy.concurrent_devices == 0) ||
+                        (field.section == "fp8" && copy.fp8_flops_per_s == 0) ||
                         (field.key == "host_memory_bytes" && copy.host_memory_bytes == 0) ||
                         (field.key == "unified_memory" && !copy.unified_memory);
     if (no_link || unsaid) continue;

@@ -49,6 +49,7 @@ struct Hardware {
   double memory_bytes_per_s = 0;  // read plus written
   double launch_s = 0;            // fixed cost of each op
   MatmulRate bf16, f32;
+  double fp8_flops_per_s = 0;  // achieved by products of 8-bit operands; 0: as of bf16
 
   Link intra_node, inter_node;
   double overlap = 1;  // share of communication that computation can hide

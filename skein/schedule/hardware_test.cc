@@ -55,6 +55,9 @@ TEST(Hardware, TextReadsBackToTheSameBits) {
   EXPECT_EQ(parse_hardware(hardware_text(calibrated), "h.toml"), calibrated);
   calibrated.unified_memory = true;
   EXPECT_EQ(parse_hardware(hardware_text(calibrated), "h.toml"), calibrated);
+  Hardware with_fp8 = example();
+  with_fp8.fp8_flops_per_s = 1.0 / 3 * 1e15;
+  EXPECT_EQ(parse_hardware(hardware_text(with_fp8), "h.toml"), with_fp8);
   Hardware with_host = example();
   with_host.host_memory_bytes = 512'000'000'000;
   EXPECT_EQ(parse_hardware(hardware_text(with_host), "h.toml"), with_host);
