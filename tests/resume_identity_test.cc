@@ -39,6 +39,7 @@ struct Case {
   Overrides overrides;
   Words words;
   std::string accept = {};  // the value of run.accept_changes that allows it; empty: nothing does
+  std::string otherwise = "model.init_from";  // what to do instead
 };
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 
@@ -54,7 +55,7 @@ TEST_P(Resume, RefusesAnotherRunAndTouchesNothing) {
     if (text == "data.tokenizer=OTHER") text = "data.tokenizer=" + job().other_tokenizer().string();
   }
   Words words = GetParam().words;
-  words.insert(words.end(), {"refused/checkpoints/step-00000004", "model.init_from"});
+  words.insert(words.end(), {"refused/checkpoints/step-00000004", GetParam().otherwise});
   if (!GetParam().accept.empty())
     words.push_back("run.accept_changes = \"" + GetParam().accept + "\"");
   expect_refused(job().train("refused", overrides), 2, words);
@@ -88,10 +89,14 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"layers",
              {"model.num_hidden_layers=1"},
-             {"model.num_hidden_layers is 2 there and 1 in the configuration"}},
+             {"model.num_hidden_layers is 2 there and 1 in the configuration"},
+             {},
+             "such a model is a new run"},
         Case{"tied",
              {"model.tie_word_embeddings=true"},
-             {"model.tie_word_embeddings is false there and true", "lm_head.weight"}},
+             {"model.tie_word_embeddings is false there and true", "lm_head.weight"},
+             {},
+             "such a model is a new run"},
         Case{"rope_theta",
              {"model.rope_theta=500000.0"},
              {"model.rope_theta is 10000.0 there and 500000.0 in the configuration"},
