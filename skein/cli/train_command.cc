@@ -4,24 +4,20 @@
 // run_workers started, or the parent that starts the workers, or the only worker.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <memory>
-#include <set>
 
 #include "skein/base/batch_scheduling.h"
 #include "skein/base/exception.h"
 #include "skein/base/log.h"
 #include "skein/base/machine.h"
 #include "skein/base/paths.h"
-#include "skein/checkpoint/checkpoint_folder.h"
 #include "skein/cli/commands.h"
-#include "skein/cli/generation_log.h"
+#include "skein/cli/start_workers.h"
 #include "skein/config/config_length.h"
 #include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
-#include "skein/launch/meeting_place.h"
 #include "skein/launch/rendezvous_root.h"
 #include "skein/launch/stacks.h"
 #include "skein/launch/workers.h"
@@ -46,95 +42,13 @@ void check_folders(const Config& config) {
   check_copies(config);
 }
 
-void record_straggler(const Config& config, const Straggler& straggler) {
-  try {
-    EventLog(config.run.dir)
-        .append("straggler", {{"rank", straggler.rank},
-                              {"host", straggler.host},
-                              {"work_ms", static_cast<double>(straggler.work_us) / 1e3},
-                              {"median_ms", static_cast<double>(straggler.median_us) / 1e3}});
-  } catch (const std::exception& problem) {
-    log::error("cannot write down that rank {} is slow: {}", straggler.rank, problem.what());
-  }
-}
-
-void record_wrong_bits(const Config& config, const std::string& reason, bool persistent) {
-  try {
-    OrderedJson fields = {{"reason", reason}, {"persistent", persistent}};
-    if (const std::optional<int> rank = rank_in(reason)) fields["rank"] = *rank;
-    EventLog(config.run.dir).append("wrong_bits", fields);
-  } catch (const std::exception& problem) {
-    log::error("cannot write down \"{}\": {}", reason, problem.what());
-  }
-}
-
 DecoderConfig model_to_train(const Config& config) {
   const auto tokenizer = load_tokenizer(config.data.tokenizer, "data.tokenizer");
   return model_of(config, tokenizer->vocab_size());
 }
 
-// Checks what can be refused before the run folder is touched. A checkpoint's reduction width may
-// still be refused later.
-void check_start(const Config& config) {
-  const NodeRange nodes = *parse_node_range(config.launch.nodes);
-  if (nodes.most > 1) return;  // usable_host_counts does
-  const DecoderConfig model = model_to_train(config);
-  parallel_layout(config, model, config.launch.workers, 0);
-  check_memory_of_workers(config, model, config.launch.workers);
-}
-
-// Whether an error is the user's mistake; other errors are failures of the machine or of skein.
-bool is_mistake(ErrorCode code) {
-  return code != ErrorCode::kPeerLost && code != ErrorCode::kInternal && code != ErrorCode::kIo;
-}
-
-// Adds what to do where a disk was full before the first step. Memory that lacks is told elsewhere.
-Error with_advice(const Error& error) {
-  const std::string what = error.what();
-  const bool is_disk =
-      what.find(errno_text(ENOSPC)) != what.npos || what.find(errno_text(EDQUOT)) != what.npos;
-  if (!is_disk) return error;
-  return Error(error.code(),
-               what + "; make room there, or set run.dir or checkpoint.dir to another disk");
-}
-
-// Records the failure in the run folder: as an event, and in logs that end without a message.
-void tell_failure(const Config& config, const WorkerError& error) {
-  record_failure(config.run.dir, error.rank(), error);
-  for (const int rank : std::set<int>{0, error.rank()}) {
-    const fs::path file = rank_log(config.run.dir, rank);
-    if (rank == error.rank() && error.in_its_log()) continue;
-    if (error.code() != ErrorCode::kBusy && fs::exists(file)) log::append_error(file, error.what());
-  }
-}
-
-// Where the run lies, and whether this start begins it: what to look for on any later day.
-std::string run_line(const Config& config) {
-  const std::string folder = absolute_path(config.run.dir);
-  std::error_code ignored;
-  if (config.run.resume == "never" || !fs::exists(fs::path(folder) / "config.toml", ignored)) {
-    return fmt::format("a new run, in {}", folder);
-  }
-  int64_t newest = 0;
-  const std::string checkpoints = checkpoint_dir(config);
-  if (!is_object_url(checkpoints) && fs::is_directory(checkpoints, ignored)) {
-    for (const CheckpointInfo& info : list_checkpoints(checkpoints)) {
-      newest = std::max(newest, info.step);
-    }
-  }
-  return newest == 0
-             ? fmt::format("going on with the run in {}", folder)
-             : fmt::format("going on with the run in {}, whose newest checkpoint is of step {}",
-                           folder, newest);
-}
-
-void say(const std::vector<std::string>& lines) {
-  for (const std::string& line : lines) log::info("{}", line);
-}
-
 // With how many of the machines that launch.nodes allows the run can be laid out.
-std::vector<int> usable_host_counts(const Config& config) {
-  const NodeRange nodes = *parse_node_range(config.launch.nodes);
+std::vector<int> usable_host_counts(const Config& config, const NodeRange& nodes) {
   const DecoderConfig model = model_to_train(config);
   std::vector<int> counts;
   std::optional<Error> refusal;
@@ -147,113 +61,28 @@ std::vector<int> usable_host_counts(const Config& config) {
     }
   }
   if (counts.empty()) throw *refusal;
-  if (std::ssize(counts) < nodes.most - nodes.least + 1) {
-    log::warn("launch.nodes is \"{}\", but this run can only be laid out over {} machines",
-              config.launch.nodes, fmt::join(counts, ", "));
-  }
   return counts;
 }
 
-// Of several machines, one where the address of [log] prometheus cannot be had trains all the same.
-void watch(OnCall& on_call, const GenerationBegins& begins, int64_t hosts_wanted) {
-  const GenerationRecord& generation = begins.record;
-  try {
-    on_call.lead(begins.leads, {.generation = generation.number,
-                                .hosts = std::ssize(generation.members),
-                                .hosts_wanted = hosts_wanted});
-  } catch (const Error& error) {
-    log::warn("{}; training goes on without", error.what());
-  }
-}
-
-RendezvousRoot root_of(const Config& config) {
-  return rendezvous_root(config.launch.rendezvous, config.launch.secret_file, config.run.dir);
-}
-
-int start_workers(const ConfigOptions& options, const Config& config,
-                  const std::string& launcher_start, const std::vector<std::string>& copies,
-                  NewRunFolder& new_folder) {
-  WorkerLaunch launch;
-  launch.num_workers = static_cast<int>(config.launch.workers);
-  launch.arguments = {"train", options.path};
-  for (const std::string& text : options.overrides) {
-    launch.arguments.insert(launch.arguments.end(), {"--set", text});
-  }
-  if (config.launch.health_checks) {
-    launch.check_arguments = launch.arguments;
-    launch.check_arguments.front() = "check";
-    launch.check_arguments.push_back("--short");
-  }
-  launch.run_dir = config.run.dir;
-  launch.rendezvous = config.launch.rendezvous;
-  launch.threads = static_cast<int>(config.device.threads);
-  launch.stages = static_cast<int>(config.parallel.pipeline);
-  launch.hang = static_cast<Millis>(config.launch.hang_timeout_s * 1000);
-  launch.keeps_replicas = config.checkpoint.memory_every_steps != 0;
-  launch.membership.max_restarts = static_cast<int>(config.launch.max_restarts);
-  launch.on_failure = [&](const WorkerFailure& failure) {
-    record_failure(config.run.dir, failure.rank, Error(failure.code, failure.message),
-                   /*fatal=*/false);
-  };
-  const fs::path log =
-      fs::path(config.run.dir) / "logs" / fmt::format("supervisor-{}.log", node_name());
-  make_folders(log.parent_path());
-  log::start(log.string());
-  log::info("{}", run_line(config));
-  const RendezvousRoot root = root_of(config);
-  if (is_etcd_address(config.launch.rendezvous)) launch.ranks_meet = root.store;
+// Checks what can be refused before the run folder is touched, and returns the numbers of machines
+// that will do. A checkpoint's reduction width may still be refused later.
+std::vector<int> check_start(const Config& config) {
   const NodeRange nodes = *parse_node_range(config.launch.nodes);
-  GenerationLog generations(config.run.dir);
-  OnCall on_call(config);
-  if (nodes.most == 1) on_call.lead(true);
-  launch.on_generation = [&](const GenerationBegins& begins) {
-    generations.begin(begins);
-    watch(on_call, begins, nodes.most);
-  };
-  launch.on_straggler = [&](const Straggler& straggler) { record_straggler(config, straggler); };
-  launch.on_wrong_bits = [&](const std::string& reason, bool persistent) {
-    record_wrong_bits(config, reason, persistent);
-  };
-  std::optional<MeetingPlace> place;
-  if (nodes.most > 1) {
-    when_store_answers(static_cast<double>(launch.membership.wait_for_hosts) / 1e3,
-                       [&] { place.emplace(*root.store, launcher_start); });
-    launch.membership.min_hosts = static_cast<int>(nodes.least);
-    launch.membership.max_hosts = static_cast<int>(nodes.most);
-    launch.membership.host_counts = usable_host_counts(config);
-    launch.host = place->host();
-    launch.succeeds = place->succeeds();
-    launch.start_id = place->start_id();
-    launch.store = place->store();
-    launch.secret = root.secret;
-    launch.lock = place->lock();
-    new_folder.keep_logs();  // other machines may be using it
-  }
-  say(copies);
-  try {
-    const int code = run_workers(launch);
-    if (place) place->leave();
-    return code;
-  } catch (const WorkerError& error) {
-    if (place) place->leave();
-    log::error_to_file(error.what());
-    // A mistake before training is reported in full on the terminal. Other failures are recorded,
-    // and the logs are kept, since they may explain them.
-    if (new_folder.has_begun() || !is_mistake(error.code())) {
-      generations.show_last_lines(error.what());
-      tell_failure(config, error);
-      new_folder.keep_logs();
-      throw;
-    }
-    const std::string text = error.what();
-    throw Error(error.code(), text.substr(0, text.rfind(" (log: ")));
-  } catch (const Error& error) {  // of another machine, or of this process: the logs may explain it
-    if (place) place->leave();
-    log::error_to_file(error.what());
-    generations.show_last_lines(error.what());
-    new_folder.keep_logs();
-    throw;
-  }
+  if (nodes.most > 1) return usable_host_counts(config, nodes);
+  const DecoderConfig model = model_to_train(config);
+  parallel_layout(config, model, config.launch.workers, 0);
+  check_memory_of_workers(config, model, config.launch.workers);
+  return {1};
+}
+
+// Adds what to do where a disk was full before the first step. Memory that lacks is told elsewhere.
+Error with_advice(const Error& error) {
+  const std::string what = error.what();
+  const bool is_disk =
+      what.find(errno_text(ENOSPC)) != what.npos || what.find(errno_text(EDQUOT)) != what.npos;
+  if (!is_disk) return error;
+  return Error(error.code(),
+               what + "; make room there, or set run.dir or checkpoint.dir to another disk");
 }
 
 // A launcher that starts one process a machine, where launch.nodes asks for several machines,
@@ -344,17 +173,23 @@ int train_command(const ConfigOptions& options) {
   count_epochs(config, ConfigUse::kTrain);
   check_folders(config);
   std::optional<RankInfo> found = rank_info_from_environment();
-  std::string launcher_start;
+  Meeting meeting;
   if (found && supervises(*found, config.launch)) {
-    launcher_start = found->start_id;
+    meeting.launcher_start = found->start_id;
     found.reset();
   }
   if (found) check_workers(*found, config.launch.workers, config.launch.nodes);
-  if (!found) check_start(config);
+  if (!found) meeting.host_counts = check_start(config);
+  const bool several = !found && parse_node_range(config.launch.nodes)->most > 1;
+  if (several) {  // before anything is made, and until what this start made is removed
+    meeting.lock.emplace(rendezvous_text(config.launch.rendezvous, config.run.dir),
+                         meeting.launcher_start);
+  }
   std::optional<NewRunFolder> new_folder;
   if (!found || (found->rank == 0 && found->parent_pid == 0)) new_folder.emplace(config);
+  if (several) new_folder->keep_logs();  // other machines may be using what lies there
   if (!found && has_supervisor(config.launch)) {
-    return start_workers(options, config, launcher_start, copies, *new_folder);
+    return start_workers(options, config, meeting, copies, *new_folder);
   }
   const RankInfo alone = {.start_id = "alone"};
   const auto work = [&](const RankInfo& rank_info) {

@@ -24,14 +24,19 @@ std::string with_prefix(const std::string& rendezvous, const fs::path& run_dir) 
   return fmt::format("{}/skein/{:016x}", rendezvous, hash_name(run));
 }
 
+fs::path own_folder(const fs::path& run_dir) { return run_dir / "rendezvous"; }
+
 }  // namespace
+
+std::string rendezvous_text(const std::string& rendezvous, const fs::path& run_dir) {
+  return rendezvous.empty() ? own_folder(run_dir).string() : with_prefix(rendezvous, run_dir);
+}
 
 RendezvousRoot rendezvous_root(const std::string& rendezvous, const std::string& secret_file,
                                const fs::path& run_dir) {
-  const fs::path own = run_dir / "rendezvous";
-  const std::string where = rendezvous.empty() ? own.string() : with_prefix(rendezvous, run_dir);
+  const std::string where = rendezvous_text(rendezvous, run_dir);
   std::unique_ptr<StoreRoot> root = store_root(where);
-  const fs::path folder = is_etcd_address(where) ? own : fs::path(where);
+  const fs::path folder = is_etcd_address(where) ? own_folder(run_dir) : fs::path(where);
   auto secret = std::make_shared<const JobSecret>(JobSecret::find(secret_file, folder / "secret"));
   return {.store = signed_root(std::move(root), *secret), .secret = secret};
 }

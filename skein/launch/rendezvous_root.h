@@ -19,10 +19,14 @@
 
 namespace skein {
 
+// That folder, or that address with its prefix. Neither makes anything nor reaches for it.
+std::string rendezvous_text(const std::string& rendezvous, const fs::path& run_dir);
+
 struct RendezvousRoot {
   std::shared_ptr<StoreRoot> store;
   std::shared_ptr<const JobSecret> secret;
 };
+// Makes the secret where there is none.
 RendezvousRoot rendezvous_root(const std::string& rendezvous, const std::string& secret_file,
                                const fs::path& run_dir);
 

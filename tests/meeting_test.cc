@@ -1,0 +1,68 @@
+// Machines that meet, as a user starts them: here each is a process with a name in SKEIN_NODE.
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "skein/launch/host_lock.h"
+#include "tests/testing.h"
+
+namespace skein {
+namespace {
+
+const TinyJob& job() {
+  static const TinyJob job;
+  return job;
+}
+
+std::unique_ptr<SkeinProcess> start(const std::string& run, const std::string& node) {
+  // Before the variable is set: what makes the job is a process of its own.
+  const Arguments arguments = job().arguments("train", run, {"launch.nodes=2"});
+  ::setenv("SKEIN_NODE", node.c_str(), 1);
+  auto process = std::make_unique<SkeinProcess>(arguments);
+  ::unsetenv("SKEIN_NODE");
+  return process;
+}
+
+fs::path rendezvous(const std::string& run) { return job().run(run) / "rendezvous"; }
+
+bool has_file(const fs::path& folder, const std::string& beginning) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().starts_with(beginning)) return true;
+  }
+  return false;
+}
+
+// Both find an empty folder, and the one that has the lock makes its files while the other waits.
+TEST(Meeting, ARefusedStartLeavesNoTraceAndWhatIsAnothersAlone) {
+  ::setenv("SKEIN_NODE", "node7", 1);
+  const HostLock other(rendezvous("refused").string(), "");
+  const auto refused = start("refused", "node7");
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  EXPECT_FALSE(fs::exists(job().run("refused")));
+  make_folders(rendezvous("refused"));
+  write_file_atomic(rendezvous("refused") / "secret", "another's");
+  expect_refused(refused->wait(), 1, {"another `skein train` of this run", other.host()});
+  EXPECT_EQ(read_file(rendezvous("refused") / "secret"), "another's");
+  EXPECT_FALSE(fs::exists(job().run("refused") / "logs"));
+}
+
+TEST(Meeting, OfTwoStartsAtOnceOneIsRefusedAndTheOtherGoesOn) {
+  const auto a = start("twice", "node7"), b = start("twice", "node7");
+  const fs::path machines = rendezvous("twice") / "start-0001/machines";
+  ASSERT_TRUE(wait_until([&] { return has_file(machines, "host-node7"); }));
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT), 0);
+  const bool a_ended = ended.si_pid == a->pid();
+  SkeinProcess &refused = a_ended ? *a : *b, &goes_on = a_ended ? *b : *a;
+  expect_refused(refused.wait(), 1, {"another `skein train` of this run", "node7."});
+  EXPECT_TRUE(fs::exists(rendezvous("twice") / "secret"));
+  const auto third = start("twice", "node8");
+  const Outcome one = goes_on.wait(), two = third->wait();
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+}
+
+}  // namespace
+}  // namespace skein
