@@ -64,5 +64,26 @@ TEST(Meeting, OfTwoStartsAtOnceOneIsRefusedAndTheOtherGoesOn) {
   EXPECT_EQ(two.exit_code, 0) << two.err;
 }
 
+// The machine that came later has another secret than the first: they would never meet.
+TEST(Meeting, AFolderThatIsRemovedWhileAMachineWaitsIsToldOfWithWhatToDo) {
+  const fs::path machines = rendezvous("removed") / "start-0001/machines";
+  const auto first = start("removed", "node7");
+  ASSERT_TRUE(wait_until([&] { return has_file(machines, "host-node7"); }));
+  first->send(SIGSTOP);
+  fs::remove_all(rendezvous("removed"));
+  const auto second = start("removed", "node8");
+  ASSERT_TRUE(wait_until([&] { return has_file(machines, "host-node8"); }));
+  first->send(SIGCONT);
+  const Outcome refused = first->wait();
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("was made anew since this machine came"), std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find("Stop `skein train` on every machine"), std::string::npos);
+  const auto again = start("removed", "node7");
+  EXPECT_EQ(again->wait().exit_code, 0);
+  const Outcome other = second->wait();
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+}
+
 }  // namespace
 }  // namespace skein

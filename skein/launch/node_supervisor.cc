@@ -343,6 +343,10 @@ void NodeSupervisor::hear(const StoreThread::Answer& answer) {
   } else if (answer.problem.empty() && std::exchange(store_failed_, false)) {
     log::info("the rendezvous store answers again");
   }
+  const bool any_runs = crew_ && std::any_of(crew_->workers.begin(), crew_->workers.end(),
+                                             [](const auto& worker) { return worker.running(); });
+  // Training that is under way goes on for as long as it may without the store.
+  if (answer.refuses && !any_runs && !exit_) exit_ = Verdict{kExitUsage, answer.problem};
   if (answer.of_exchange) {
     supervisor_.exchanged(answer.view, boot_millis());
   } else {

@@ -12,6 +12,14 @@
 #include "skein/base/mutex.h"
 
 namespace skein {
+namespace {
+
+void note(const Error& problem, StoreThread::Answer& answer) {
+  answer.problem = problem.what();
+  answer.refuses = problem.code() == ErrorCode::kUsage;
+}
+
+}  // namespace
 
 struct StoreThread::Shared {
   std::unique_ptr<RendezvousStore> store;
@@ -68,7 +76,7 @@ void StoreThread::ask_to_exchange(const HostRecord& record) {
     try {
       answer.view = shared->store->exchange(record);
     } catch (const std::exception& problem) {
-      answer.problem = to_error(problem).what();
+      note(to_error(problem), answer);
     }
     return answer;
   });
@@ -80,7 +88,7 @@ void StoreThread::ask_to_create(const GenerationRecord& generation) {
     try {
       answer.created = shared->store->create(generation) ? Created::kYes : Created::kExists;
     } catch (const std::exception& problem) {
-      answer.problem = to_error(problem).what();
+      note(to_error(problem), answer);
     }
     return answer;
   });

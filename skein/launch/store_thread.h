@@ -20,7 +20,8 @@ class StoreThread {
     bool of_exchange = true;  // else of a creation
     std::optional<StoreView> view;
     Created created = Created::kFailed;
-    std::string problem;  // why the store failed, if it did
+    std::string problem;   // why the store failed, if it did
+    bool refuses = false;  // and will: what lies there is not this run's (kUsage)
   };
 
   // The signal is blocked in the thread that constructs this one.

@@ -81,6 +81,12 @@ class FolderStore : public KeyValueStore {
     {
       const FileDescriptor file(retry_interrupted(
           [&] { return ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
+      if (file.get() < 0 && errno == ENOENT) {
+        fail(ErrorCode::kNotFound,
+             "the folder {} is there no more: mount its file system again, or, where it was "
+             "removed, stop `skein train` on every machine, then start it again on each",
+             text_);
+      }
       if (file.get() < 0) {
         fail(errno_code(errno), "cannot create {}: {}", partial.string(), errno_text(errno));
       }

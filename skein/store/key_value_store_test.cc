@@ -75,6 +75,14 @@ TEST_P(Stores, APlaceGoesAsAWhole) {
   EXPECT_EQ(other->read("two"), "2");
 }
 
+TEST(FolderStore, AFolderThatIsGoneIsNamedWithWhatToDo) {
+  const test::TempFolder folder;
+  const auto store = folder_store(folder / "start-0001");
+  fs::remove_all(folder / "start-0001");
+  EXPECT_THAT(error_of([&] { store->write("one", "1"); }),
+              AllOf(HasSubstr("start-0001 is there no more"), HasSubstr("start it again")));
+}
+
 TEST(Etcd, WhatItHeldIsThereWhenItComesBack) {
   EtcdServer server;
   const auto store = store_root(server.address("demo"))->open("start-0001");

@@ -54,6 +54,7 @@ class SignedStore : public KeyValueStore {
         entries.emplace(name, *std::move(plain));
         continue;
       }
+      check_still_ours();
       const Lock lock(mutex_);
       if (told_.insert(name).second) log::warn("passed over: {}", not_signed(name));
     }
@@ -89,10 +90,23 @@ class SignedStore : public KeyValueStore {
     for (size_t i = 0; i < kSealBytes; ++i) difference |= expected[i] ^ text[value.size() + i];
     return difference == 0 ? std::optional(std::string(value)) : std::nullopt;
   }
+  // Somebody else has made the place meanwhile: no machine that comes now will know this secret.
+  void check_still_ours() {
+    const std::optional<std::string> run = store_->read(kRun);
+    if (!run || opened(kRun, *run)) return;
+    fail(ErrorCode::kUsage,
+         "{} was made anew since this machine came, with another secret than the one that it has "
+         "from {}: expected one secret for all machines of a run; the folder of the rendezvous may "
+         "have been removed while it was in use. Stop `skein train` on every machine, then start "
+         "it again on each",
+         text(), secret_.source());
+  }
   std::string not_signed(const std::string& name) const {
     return fmt::format(
-        "{}/{} is not signed with this run's secret ({}): it is torn, another run's, or of a "
-        "machine with another secret",
+        "{}/{} is not signed with the run's secret that this machine has from {}: it is torn, "
+        "another run's, or of a machine with another secret, as one has that was here before the "
+        "folder of the rendezvous was removed and made anew. If so, stop `skein train` on every "
+        "machine, then start it again on each",
         text(), name, secret_.source());
   }
 

@@ -5,8 +5,9 @@
 // Opening a place reads or makes its record `run`, so that a place that belongs to another run, or
 // a wrong secret, is refused before anything is written there. entries() passes over a record
 // without a right signature, and says so once; read() throws.
-// Errors  Error{kUsage} at open, Error{kNotFound} for a place that has records but no `run`;
-//         Error{kInvalid} in read()
+// Errors  Error{kUsage} at open, and in entries() where the place is another run's meanwhile: its
+//         folder was removed, and somebody made it anew; Error{kNotFound} for a place that has
+//         records but no `run`; Error{kInvalid} in read()
 #pragma once
 
 #include <memory>

@@ -67,6 +67,17 @@ TEST_P(SignedStores, RecordsThatTheRunDidNotWriteAreNone) {
   }
 }
 
+// The folder was removed while it was in use, and a machine that came later has made it anew.
+TEST_P(SignedStores, APlaceThatWasMadeAnewIsSaidToBe) {
+  const auto ours = root(kOurs)->open("start-0001");
+  kind_->write_raw("start-0001", "host-b", "{}");
+  EXPECT_TRUE(ours->entries("host-").empty());
+  kind_->write_raw("start-0001", "run", "skein");
+  EXPECT_THAT(error_of([&] { ours->entries("host-"); }),
+              AllOf(HasSubstr("start-0001 was made anew"), HasSubstr("from ours"),
+                    HasSubstr("Stop `skein train` on every machine")));
+}
+
 TEST_P(SignedStores, APlaceWithoutARunsRecordIsNone) {
   kind_->write_raw("start-0001", "host-b", "{}");
   const auto raw = kind_->root()->open("start-0001");
