@@ -45,6 +45,20 @@ TEST(Plan, OfAGpuThatIsNotHereSaysHowToPlanForOne) {
   ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
+TEST(Plan, ARankThatThereIsNotAndADescriptionThatIsNotThereAreAWrongCommandLine) {
+  const auto refused = [&](const Arguments& more, const Words& words) {
+    Arguments arguments = job().arguments("plan", "planned", {});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    expect_refused(run_skein(arguments), 2, words);
+  };
+  const std::string hardware = std::string(kSourceFolder) + "/configs/hardware/h100-8x.toml";
+  refused({"--ranks", "2", "--rank", "99"}, {"--rank is 99, and there are 2 ranks", "0 to 1"});
+  refused({"--ranks", "1", "--rank", "1", "--json"}, {"--rank is 1, and there is 1 rank"});
+  refused({"--ranks", "2", "--rank", "1", "--hardware", hardware}, {"--rank is 1", "--json"});
+  refused({"--hardware", "/nowhere/h.toml"}, {"/nowhere/h.toml", "No such file"});
+  refused({"--hardware", "/"}, {"hardware: /"});
+}
+
 // What the newest start of a run says that it allocated.
 OrderedJson allocated_bytes(const std::string& name) {
   OrderedJson found;

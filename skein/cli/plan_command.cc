@@ -137,6 +137,24 @@ int run_preset(const PlanOptions& options) {
   return kExitDone;
 }
 
+// One that there is, and asked of what tells of one.
+void check_rank(const PlanOptions& options, const Config& config) {
+  if (options.rank < 0) return;
+  const int64_t ranks = ranks_to_plan(config, options.ranks);
+  if (options.rank >= ranks) {
+    fail(ErrorCode::kUsage, "--rank is {}, and there {}: expected {}", options.rank,
+         ranks == 1 ? "is 1 rank" : fmt::format("are {} ranks", ranks),
+         ranks == 1 ? "0" : fmt::format("0 to {}", ranks - 1));
+  }
+  const bool tells = options.passes || !options.print_after.empty() || options.json;
+  if (!tells || options.search) {
+    fail(ErrorCode::kUsage,
+         "--rank is {}: one rank is told of with --json (without --search), its stage with "
+         "--print-after or --passes: add one of them, or leave --rank out",
+         options.rank);
+  }
+}
+
 int run_plan(const PlanOptions& options) {
   if (!options.simulated.preset.empty()) return run_preset(options);
   if (options.config.path.empty()) {
@@ -150,6 +168,7 @@ int run_plan(const PlanOptions& options) {
   for (const std::string& note : schedule_warnings(config)) fmt::print(stderr, "{}\n", note);
   check_replaces_its_own("--timeline", options.timeline, "{\"displayTimeUnit\":");
   if (!options.calibrate.empty()) return run_calibrate(options, config);
+  check_rank(options, config);
   std::optional<Hardware> hardware;
   if (!options.hardware.empty()) hardware = load_hardware(options.hardware);
   if (options.passes || !options.print_after.empty()) {

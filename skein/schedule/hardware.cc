@@ -248,7 +248,14 @@ Hardware parse_hardware(std::string_view text, const std::string& name) {
 }
 
 Hardware load_hardware(const fs::path& path) {
-  return parse_hardware(read_file(path, kMaxFileBytes), path.string());
+  std::string text;
+  try {
+    text = read_file(path, kMaxFileBytes);
+  } catch (const Error& error) {  // a wrong command line, as with a configuration
+    fail(ErrorCode::kUsage, "hardware: {}: expected a description such as configs/hardware/*.toml",
+         error.what());
+  }
+  return parse_hardware(text, path.string());
 }
 
 std::string hardware_text(const Hardware& hardware) {
