@@ -184,6 +184,17 @@ TEST(ParallelBadInput, RankOfAnotherWorld) {
   expect_refused(second->wait(), 2, {"rank 0", "world of 2", "rank 1", "3"});
 }
 
+// Without a supervisor every rank has the terminal, where lines for programs are of no use.
+TEST(ParallelBadInput, RanksOfALauncherTellAPersonNothingThatIsForPrograms) {
+  const auto first = start_rank(0, 2, "told"), second = start_rank(1, 2, "told");
+  for (const auto& [rank, outcome] : {std::pair(0, first->wait()), std::pair(1, second->wait())}) {
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find(" {\""), std::string::npos) << outcome.err;
+    const fs::path log = job().run("told") / fmt::format("logs/rank-0000{}.log", rank);
+    EXPECT_NE(read_file(log).find("arenas {\"weights\""), std::string::npos) << log;
+  }
+}
+
 TEST(ParallelBadInput, PeerThatNeverArrives) {
   const auto rank = start_rank(0, 2, "lonely", {"launch.collective_timeout_s=2"});
   const Outcome outcome = rank->wait();

@@ -98,7 +98,10 @@ void write_to_file(spdlog::level::level_enum level, const std::string& text) {
 
 void error_to_file(const std::string& text) { write_to_file(spdlog::level::err, text); }
 
-void info_to_file(const std::string& text) { write_to_file(spdlog::level::info, text); }
+void info_to_file(const std::string& text) {
+  const bool has_file = spdlog::default_logger()->sinks().size() > 1;
+  has_file ? write_to_file(spdlog::level::info, text) : info("{}", text);
+}
 
 bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
 

@@ -39,7 +39,8 @@ void start(const std::string& file = "");
 // Writes an error to the log file only, when another process reports it on the terminal.
 void error_to_file(const std::string& text);
 
-// Writes a line to the log file only, which people on the terminal need not see.
+// Writes a line to the log file only, which people on the terminal need not see. Of a process
+// without one standard error is the log: its supervisor has sent it to a file.
 void info_to_file(const std::string& text);
 
 // Appends an error to the log file of another process. Errors  spdlog's, for the file.

@@ -104,9 +104,8 @@ void start_log(const Config& config, const RankInfo& rank_info) {
   const bool is_redirected = rank_info.parent_pid != 0 && rank_info.rank > 0;
   log::start(is_redirected ? "" : file.string());
   if (rank_info.size > 1) {
-    const std::string place = fmt::format("rank {} of {} on {}, process {}", rank_info.rank,
-                                          rank_info.size, node_name(), ::getpid());
-    is_redirected ? log::info("{}", place) : log::info_to_file(place);
+    log::info_to_file(fmt::format("rank {} of {} on {}, process {}", rank_info.rank, rank_info.size,
+                                  node_name(), ::getpid()));
   }
   if (rank_info.heartbeats >= 0) answer_with_stacks(file);
   if (rank_info.rank > 0 || rank_info.generation > 1) return;

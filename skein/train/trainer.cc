@@ -179,7 +179,7 @@ void Trainer::allocate() {
   } else {
     const OrderedJson allocated =
         allocated_to_json(scale.arena_bytes, scale.snapshot_bytes, scale.loader_bytes);
-    log::info("allocated {}", allocated.dump());
+    log::info_to_file(fmt::format("allocated {}", allocated.dump()));
   }
 }
 
@@ -193,8 +193,7 @@ void Trainer::tell_arenas() const {
         {"address", reinterpret_cast<uintptr_t>(begin)},
         {"bytes", programs_.arena_bytes.at(static_cast<size_t>(i))}};
   }
-  const std::string text = fmt::format("arenas {}", arenas.dump());
-  is_first() ? log::info_to_file(text) : log::info("{}", text);
+  log::info_to_file(fmt::format("arenas {}", arenas.dump()));
 }
 
 void Trainer::warn_of_lack_of_disk() {

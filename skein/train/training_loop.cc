@@ -105,7 +105,7 @@ TrainOutcome Trainer::train_to_the_end() {
   if (log_) {
     log_->stop(step_, why, wire);
   } else {
-    log::info("wire {}", wire.dump());
+    log::info_to_file(fmt::format("wire {}", wire.dump()));
   }
   if (!stopped) return TrainOutcome::kFinished;
   return stop_ == Stop::kRegroup ? TrainOutcome::kRegrouped : TrainOutcome::kStopped;
