@@ -37,11 +37,15 @@ class Variables {
   bool has(const char* name) const { return !text(name).empty(); }
 
   std::string required(const char* name) const {
-    if (!has(name)) {
-      fail(ErrorCode::kUsage, "{} is not set, though this process was started by {}: expected it",
-           name, launcher_);
+    if (has(name)) return text(name);
+    if (is_by_hand()) {
+      fail(ErrorCode::kUsage,
+           "{} is set and {} is not set: set all of SKEIN_RANK, SKEIN_SIZE, SKEIN_LOCAL_RANK, "
+           "SKEIN_LOCAL_SIZE and SKEIN_START_ID, or none of them to train without a launcher",
+           has("SKEIN_RANK") ? "SKEIN_RANK" : "SKEIN_SIZE", name);
     }
-    return text(name);
+    fail(ErrorCode::kUsage, "{} is not set, though this process was started by {}: expected it",
+         name, launcher_);
   }
 
   int64_t number(const char* name, int64_t min, int64_t max) const {
@@ -50,8 +54,9 @@ class Variables {
     const char* end = value.data() + value.size();
     const auto [stop, problem] = std::from_chars(value.data(), end, number);
     if (problem != std::errc() || stop != end || number < min || number > max) {
-      fail(ErrorCode::kUsage, "{} is \"{}\" (set by {}): expected a whole number from {} to {}",
-           name, value.substr(0, 100), launcher_, min, max);
+      fail(ErrorCode::kUsage, "{} is \"{}\"{}: expected a whole number from {} to {}", name,
+           value.substr(0, 100), is_by_hand() ? "" : fmt::format(" (set by {})", launcher_), min,
+           max);
     }
     return number;
   }
@@ -92,6 +97,9 @@ class Variables {
   }
 
  private:
+  // Skein's own variables, which no supervisor of its own set.
+  bool is_by_hand() const { return launcher_ == "skein" && !has("SKEIN_PARENT_PID"); }
+
   const ReadVariable& read_;
   std::string launcher_;
 };
