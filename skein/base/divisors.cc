@@ -32,4 +32,17 @@ std::string divisors_near(int64_t value, int64_t of) {
   return either(below, above);
 }
 
+int64_t divisor_from(int64_t value, int64_t of) {
+  int64_t least = 0;
+  const auto consider = [&](int64_t divisor) {
+    if (divisor >= value && (least == 0 || divisor < least)) least = divisor;
+  };
+  for (int64_t small = 1; small <= of / small; ++small) {
+    if (of % small != 0) continue;
+    consider(small);
+    consider(of / small);
+  }
+  return least;
+}
+
 }  // namespace skein

@@ -10,5 +10,7 @@ namespace skein {
 std::string multiples_near(int64_t value, int64_t of);
 // The divisors of `of` on both sides of `value`, which is none: "4 or 8", "64".
 std::string divisors_near(int64_t value, int64_t of);
+// The least divisor of `of` that is not below `value`; 0: there is none.
+int64_t divisor_from(int64_t value, int64_t of);
 
 }  // namespace skein

@@ -18,5 +18,12 @@ TEST(Divisors, OnBothSides) {
   EXPECT_EQ(divisors_near(7, 36), "6 or 9");
 }
 
+TEST(Divisors, NotBelow) {
+  EXPECT_EQ(divisor_from(3, 8), 4);
+  EXPECT_EQ(divisor_from(4, 8), 4);
+  EXPECT_EQ(divisor_from(9, 8), 0);
+  EXPECT_EQ(divisor_from(7, 36), 9);
+}
+
 }  // namespace
 }  // namespace skein

@@ -67,6 +67,16 @@ int64_t initial_width(const Config& config, int64_t data) {
   return may_change ? std::max(data, most / replica) : data;
 }
 
+// What serves this batch as it is, where anything does.
+std::string wider_reduction(int64_t micro_batches, int64_t data) {
+  const int64_t width = divisor_from(data, micro_batches);
+  if (width == 0) return "";
+  return fmt::format(
+      "; or [parallel] reduction_width = {}, virtual ranks that the {} data ranks "
+      "share",
+      width, data);
+}
+
 int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   // Keeps the width that the run began with, so that sums stay in the same order, unless it cannot
   // serve this number of data ranks; the caller warns then.
@@ -82,8 +92,9 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
   if (sequences % (width * micro) != 0) {
     throw IndivisibleBatch(fmt::format(
         "[batch] global_sequences is {}: expected a multiple of reduction_width {} x "
-        "micro_sequences {} = {} ({} data ranks), such as {}{}",
+        "micro_sequences {} = {} ({} data ranks), such as {}{}{}",
         sequences, width, micro, width * micro, data, multiples_near(sequences, width * micro),
+        asked > 0 ? "" : wider_reduction(sequences / micro, data),
         asked > 0 ? ""
                   : "; a run that began with more data ranks goes on with "
                     "reduction_width set to their number"));

@@ -136,13 +136,17 @@ void check_batch(const Config& config, const Checker& check) {
                 global, micro, multiples_near(global, micro), divisors_near(micro, global));
   const int64_t micro_batches = global / micro;
   const ParallelConfig& parallel = config.parallel;
+  const int64_t wider = divisor_from(parallel.data, micro_batches);
   check.require(
       parallel.data == 0 || parallel.reduction_width > 0 || micro_batches % parallel.data == 0,
       "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
-      "multiple of [parallel] data, which is {}, such as global_sequences {}, or [parallel] "
-      "reduction_width set to more virtual ranks than that, which the data ranks share",
+      "multiple of [parallel] data, which is {}, such as global_sequences {}{}",
       global, micro_batches, micro, parallel.data,
-      multiples_near(global, micro * std::max<int64_t>(1, parallel.data)));
+      multiples_near(global, micro * std::max<int64_t>(1, parallel.data)),
+      wider == 0 ? ""
+                 : fmt::format("; or [parallel] reduction_width = {}, virtual ranks that the data "
+                               "ranks share",
+                               wider));
   constexpr int64_t kMostTokens = (int64_t{1} << 31) - 1;  // counted in 32 bits
   check.require(global <= kMostTokens / config.data.sequence_length,
                 "[batch] global_sequences {} x [data] sequence_length {} is {} tokens: expected at "
