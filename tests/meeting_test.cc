@@ -48,6 +48,21 @@ TEST(Meeting, ARefusedStartLeavesNoTraceAndWhatIsAnothersAlone) {
   EXPECT_FALSE(fs::exists(job().run("refused") / "logs"));
 }
 
+// Neither the supervisor nor the training loop is there yet to answer it.
+TEST(Meeting, AStopBeforeAnythingBeganIsExitCode75) {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP}) {
+    ::setenv("SKEIN_NODE", "node7", 1);
+    const HostLock other(rendezvous("early").string(), "");
+    const auto waiting = start("early", "node7");
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    waiting->send(signal);
+    const Outcome outcome = waiting->wait();
+    EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+    EXPECT_NE(outcome.err.find("stopped by a signal: the same command goes on"), std::string::npos);
+    EXPECT_FALSE(fs::exists(job().run("early")));
+  }
+}
+
 TEST(Meeting, OfTwoStartsAtOnceOneIsRefusedAndTheOtherGoesOn) {
   const auto a = start("twice", "node7"), b = start("twice", "node7");
   const fs::path machines = rendezvous("twice") / "start-0001/machines";

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <sstream>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "skein/base/log.h"
 #include "skein/base/lost_pages.h"
 #include "skein/cli/commands.h"
+#include "skein/cli/early_stop.h"
 #include "skein/cli/examples.h"
 #include "skein/cli/parse_error.h"
 #include "skein/cli/version.h"
@@ -88,7 +90,15 @@ void name_kinds(CLI::App& app) {
   app.formatter(formatter);
 }
 
+// A run, and no worker of a supervisor.
+bool is_run(int argc, char** argv) {
+  return argc > 1 && std::string_view(argv[1]) == "train" &&
+         std::getenv("SKEIN_PARENT_PID") == nullptr;
+}
+
 int skein_main(int argc, char** argv) {
+  const bool runs = is_run(argc, argv);
+  if (runs) answer_early_stops();
   keep_standard_streams();
   CLI::App app("Pre-trains language models, from raw text to a checkpoint.");
   app.name("skein");
@@ -113,7 +123,11 @@ int skein_main(int argc, char** argv) {
       return kExitDone;
     };
   }
-  if (context.computes) spin_briefly(argv);
+  if (context.computes) {
+    if (runs) hold_early_stops();
+    spin_briefly(argv);
+    if (runs) answer_early_stops();
+  }
   for (const std::string& note : context.notes) fmt::print(stderr, "{}\n", note);
   log::start();
   return run_command(context.run);
