@@ -4,6 +4,7 @@ tokens and prints its speed.
 
     compare_torch.py --mode eager|compile|layers|graphs --size tiny|a|b|0.5b|1b|7b
                      [--device cpu|cuda] [--dtype bf16|fp32] [--sequences N] [--micro N] ...
+    compare_torch.py --describe       how this PyTorch was built, and what it takes of this CPU
 
 Written for PyTorch's speed: weights, gradients and optimizer state in --dtype (in bf16 fewer bytes
 than Skein's, which keeps moments in fp32 and rounds stochastically; fp32 is PyTorch's faster one on
@@ -200,8 +201,27 @@ def compiled(model, mode):
     return model
 
 
+def describe():
+    """What decides about PyTorch's speed on a CPU: libraries, flags and instruction sets."""
+    settings = ("BLAS_INFO", "BUILD_TYPE", "COMMIT_SHA", "CXX_FLAGS", "LAPACK_INFO", "USE_MKL",
+                "USE_MKLDNN", "USE_OPENMP")
+    built = [line.strip(" -") for line in torch.__config__.show().splitlines()[1:]]
+    found = {}
+    for line in built:
+        if not line.startswith("Build settings: "):
+            continue
+        pairs = (pair.partition("=") for pair in line.removeprefix("Build settings: ").split(", "))
+        found = {key: value.strip() for key, _, value in pairs if key in settings}
+    flags = found.get("CXX_FLAGS", "").split()
+    found["CXX_FLAGS"] = " ".join(flag for flag in flags if not flag.startswith("-W"))
+    return {"version": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability(),
+            "built_with": [line for line in built if line and not line.startswith("Build settings")],
+            "settings": found}
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--describe", action="store_true")
     parser.add_argument("--mode", choices=("eager", "compile", "layers", "graphs"), default="eager")
     parser.add_argument("--size", choices=SIZES, default="a")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -233,6 +253,9 @@ def make_model(size, device, dtype):
 
 def main():
     arguments = parse_arguments()
+    if arguments.describe:
+        print(json.dumps(describe()))
+        return
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     size, device = SIZES[arguments.size], arguments.device
@@ -274,7 +297,8 @@ def main():
     result = {
         "program": f"torch {torch.__version__} {arguments.mode}", "size": arguments.size,
         "dtype": arguments.dtype, "threads": torch.get_num_threads(),
-        "capability": torch.backends.cpu.get_cpu_capability(), "sequences": arguments.sequences, "micro": arguments.micro,
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "sequences": arguments.sequences, "micro": arguments.micro,
         "tokens_per_s": round(tokens_per_s, 1), "model_tflops": round(tflops, 4),
         "loss": round(loss.item(), 4)}
     if cuda:

@@ -12,7 +12,10 @@
 #            which is far faster there (Skein runs in bf16-sr)
 # BUSY       1: every run also with another process busy on the first core, and the share of the speed
 #            that is kept then; Skein is to keep no less than PyTorch
-# RESULTS    where results are kept (bench/results/cpu-KIND-DATE.json; none: nowhere)
+# RESULTS    where results are kept (bench/results/cpu-KIND-FAMILY-MODEL-DATE.json; none: nowhere)
+#
+# What else decides is kept with the results and printed: the commit, how PyTorch was built and what
+# it takes of the CPU, and the variables that limit either side or set how they run.
 #
 # Each run measures the matrix-product rate beside the training speed: a run whose rate is far from
 # the others shared the machine with something else. Exit code 1 where the ratio is under 1.5, or
@@ -61,12 +64,28 @@ run_once() {  # appends the command's last line of output, tagged
 cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 family=$(sed -n -E '/^(cpu family|model)[^a-z]*:/{s/.*: //;p}' /proc/cpuinfo | head -n 2 | paste -sd/)
 version=$("$(dirname "$SKEIN")/skein" version --json)
-kind=$("$PYTHON" -c 'import json, sys; print(json.loads(sys.argv[1])["cpu"])' "$version")
-compiler=$("$PYTHON" -c 'import json, sys; print(json.loads(sys.argv[1])["compiler"])' "$version")
+of_version() { "$PYTHON" -c 'import json, sys; print(json.loads(sys.argv[1])[sys.argv[2]])' "$version" "$1"; }
+kind=$(of_version cpu)
+compiler=$(of_version compiler)
+commit=$(git describe --always --dirty 2>/dev/null || of_version commit)
+torch=$("$PYTHON" bench/compare_torch.py --describe)
+# Those that are not set are kept as such: null.
+environment=$(export ROUNDS SEQUENCES MICRO SKEIN_MICRO STEPS DTYPES BUSY; "$PYTHON" -c 'import json, os
+names = ("SKEIN_CPU ONEDNN_MAX_CPU_ISA ATEN_CPU_CAPABILITY MKL_ENABLE_INSTRUCTIONS OMP_NUM_THREADS"
+         " DTYPES MICRO SKEIN_MICRO SEQUENCES STEPS ROUNDS BUSY")
+print(json.dumps({name: os.environ.get(name) for name in names.split()}))')
 echo "CPU        $cpu (family/model $family), $(nproc) cores" >&2
-echo "Skein      kernels for $kind, $compiler" >&2
-"$PYTHON" -c 'import torch
-print(f"PyTorch    {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, in '"$DTYPES"'")' >&2
+echo "Skein      $commit, kernels for $kind, $compiler" >&2
+"$PYTHON" - "$torch" "$environment" >&2 <<'FACTS'
+import json
+import sys
+
+torch, environment = map(json.loads, sys.argv[1:])
+print(f"PyTorch    {torch['version']}, {torch['capability']}, in {environment['DTYPES']}")
+print("           " + "; ".join(torch["built_with"]))
+print("           " + "; ".join(f"{key}={value}" for key, value in torch["settings"].items()))
+print("Variables  " + " ".join(f"{key}={value}" for key, value in environment.items() if value))
+FACTS
 
 for size in "${sizes[@]}"; do
   common=(--size "$size" --sequences "$SEQUENCES" --steps "$STEPS")
@@ -81,8 +100,8 @@ for size in "${sizes[@]}"; do
   done
 done
 
-kept=${RESULTS:-bench/results/cpu-$kind-$(date -u +%Y-%m-%d).json}
-export cpu family kind compiler kept
+kept=${RESULTS:-bench/results/cpu-$kind-${family:+${family/\//-}-}$(date -u +%Y-%m-%d).json}
+export cpu family kind compiler commit torch environment kept
 "$PYTHON" - "$results" <<'SUMMARY'
 import datetime
 import json
@@ -119,7 +138,8 @@ for size in sorted({run["size"] for run in runs}):
     print(json.dumps(ratios[-1]))
 kept = os.environ["kept"]
 if kept != "none":
-    facts = {key: os.environ[key] for key in ("cpu", "family", "kind", "compiler")}
+    facts = {key: os.environ[key] for key in ("cpu", "family", "kind", "compiler", "commit")}
+    facts |= {key: json.loads(os.environ[key]) for key in ("torch", "environment")}
     os.makedirs(os.path.dirname(kept) or ".", exist_ok=True)
     with open(kept, "w") as file:
         json.dump(facts | {"cores": os.cpu_count(), "date": datetime.date.today().isoformat(),
