@@ -52,6 +52,7 @@ class BoundOp {
 
   const Cost& cost() const { return cost_; }
   int64_t num_bytes() const { return cost_.bytes_read + cost_.bytes_written; }
+  const KernelCall& call() const { return call_; }
   void run() const { kernel_.run(call_); }
 
  private:
