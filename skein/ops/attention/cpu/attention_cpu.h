@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "skein/base/units.h"
 #include "skein/tensor/view.h"
 
 namespace skein::attention_cpu {
@@ -19,10 +20,6 @@ constexpr int64_t kBlock = 64;       // queries, and keys, of one score block
 constexpr int64_t kGroupBlocks = 4;  // query blocks that share a packed key block
 constexpr int64_t kMinPieceKeys = 1024;
 constexpr int64_t kMaxPieces = 4;
-
-constexpr int64_t round_up(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 struct Problem {
   View q, k, v, o, lse;
