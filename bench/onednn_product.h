@@ -15,6 +15,7 @@
 
 #include "skein/base/error.h"
 #include "skein/ir/kernel.h"
+#include "skein/ops/matmul/onednn.h"
 #include "skein/runtime/device.h"
 
 namespace skein {
@@ -54,7 +55,7 @@ class OneDnnProduct {
       after.append_sum();
       attributes.set_post_ops(after);
     }
-    const dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(a, b, c), attributes, engine_);
+    const dnnl::matmul::primitive_desc chosen = onednn_matmul(engine_, a, b, c, attributes);
     const dnnl::memory::desc scratch = chosen.scratchpad_desc();
     product_ = dnnl::matmul(chosen);
     kernel_ = chosen.impl_info_str();

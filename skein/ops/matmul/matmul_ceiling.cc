@@ -11,6 +11,7 @@
 
 #include "skein/base/error.h"
 #include "skein/ops/matmul/matmul_cpu.h"
+#include "skein/ops/matmul/onednn.h"
 
 namespace skein {
 namespace {
@@ -76,8 +77,7 @@ double onednn_flops(DType dtype, double seconds) {
   const auto type =
       dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
   const dnnl::memory::desc desc({size, size}, type, dnnl::memory::format_tag::ab);
-  const dnnl::matmul product(
-      dnnl::matmul::primitive_desc(dnnl::matmul::desc(desc, desc, desc), engine));
+  const dnnl::matmul product(onednn_matmul(engine, desc, desc, desc));
   Operand a(dtype, size), b(dtype, size), c(dtype, size);
   const std::unordered_map<int, dnnl::memory> arguments = {
       {DNNL_ARG_SRC, dnnl::memory(desc, engine, a.data())},

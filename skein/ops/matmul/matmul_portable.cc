@@ -2,7 +2,9 @@
 #include "skein/ops/matmul/matmul_kernel.h"
 
 // Sums are arrays of vectors, which scalable ones do not allow.
+#ifndef HWY_DISABLED_TARGETS  // cmake/SkeinHighway.cmake
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_RVV)
+#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "skein/ops/matmul/matmul_portable.cc"
 // clang-format off

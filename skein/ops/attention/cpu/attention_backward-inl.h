@@ -3,7 +3,9 @@
 //
 // Blocks of queries and of keys go in groups: every pair of a group leaves its probabilities and ds
 // side by side, and one product sums over all queries, or keys, of the group.
-SKEIN_ATTENTION_BEGIN
+SKEIN_ATTENTION_ATTRIBUTES
+namespace skein::attention_cpu::HWY_NAMESPACE::SKEIN_ATTENTION_PANELS {
+namespace hn = hwy::HWY_NAMESPACE;
 
 #ifdef SKEIN_ATTENTION_UNIT
 constexpr int64_t kStripKeys = 16;  // as kStripQueries
@@ -366,4 +368,5 @@ inline const Kernels& kernels_of(DType dtype) {
   return dtype == DType::kBF16 ? kBF16 : kF32;
 }
 
-SKEIN_ATTENTION_END
+}  // namespace skein::attention_cpu::HWY_NAMESPACE::SKEIN_ATTENTION_PANELS
+HWY_AFTER_NAMESPACE();

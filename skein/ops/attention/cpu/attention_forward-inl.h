@@ -3,7 +3,9 @@
 // Scores are [queries, keys]: probabilities are then the left panel of the next product, and its
 // result lies as it is stored. Queries go strip by strip, so that what a strip works on stays in
 // the L1 cache.
-SKEIN_ATTENTION_BEGIN
+SKEIN_ATTENTION_ATTRIBUTES
+namespace skein::attention_cpu::HWY_NAMESPACE::SKEIN_ATTENTION_PANELS {
+namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
@@ -294,4 +296,5 @@ inline int64_t forward_bytes(const Problem& problem) {
   return ForwardScratch(problem, nullptr).memory.used();
 }
 
-SKEIN_ATTENTION_END
+}  // namespace skein::attention_cpu::HWY_NAMESPACE::SKEIN_ATTENTION_PANELS
+HWY_AFTER_NAMESPACE();

@@ -1,6 +1,11 @@
 // The block kernels of attention for every instruction set, and the choice among them. CPUs before
 // AVX2 use plain SSE.
+#ifdef SKEIN_NEWER_TARGETS
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | SKEIN_NEWER_TARGETS)
+#else
 #define HWY_DISABLED_TARGETS HWY_SSSE3
+#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "skein/ops/attention/cpu/attention_simd_cpu.cc"
 // clang-format off
@@ -19,48 +24,41 @@
 #include "skein/ops/simd/simd-inl.h"
 
 #define SKEIN_ATTENTION_BF16_DOT 0
-#define SKEIN_ATTENTION_BEGIN                                  \
-  HWY_BEFORE_NAMESPACE();                                      \
-  namespace skein::attention_cpu::HWY_NAMESPACE::fp32_panels { \
-  namespace hn = hwy::HWY_NAMESPACE;
-#define SKEIN_ATTENTION_END \
-  }                         \
-  HWY_AFTER_NAMESPACE();
+#define SKEIN_ATTENTION_ATTRIBUTES HWY_BEFORE_NAMESPACE();
+#define SKEIN_ATTENTION_PANELS fp32_panels
 // clang-format off
 #include "skein/ops/attention/cpu/attention_tile-inl.h"
 #include "skein/ops/attention/cpu/attention_forward-inl.h"
 #include "skein/ops/attention/cpu/attention_backward-inl.h"
 // clang-format on
 #undef SKEIN_ATTENTION_BF16_DOT
-#undef SKEIN_ATTENTION_BEGIN
+#undef SKEIN_ATTENTION_ATTRIBUTES
+#undef SKEIN_ATTENTION_PANELS
 
 #if HWY_TARGET == HWY_AVX3
 #define SKEIN_ATTENTION_BF16_DOT 1
-#define SKEIN_ATTENTION_BEGIN                                  \
-  HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")            \
-  namespace skein::attention_cpu::HWY_NAMESPACE::bf16_panels { \
-  namespace hn = hwy::HWY_NAMESPACE;
+#define SKEIN_ATTENTION_ATTRIBUTES HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")
+#define SKEIN_ATTENTION_PANELS bf16_panels
 // clang-format off
 #include "skein/ops/attention/cpu/attention_tile-inl.h"
 #include "skein/ops/attention/cpu/attention_forward-inl.h"
 #include "skein/ops/attention/cpu/attention_backward-inl.h"
 // clang-format on
-#undef SKEIN_ATTENTION_BEGIN
+#undef SKEIN_ATTENTION_ATTRIBUTES
+#undef SKEIN_ATTENTION_PANELS
 #define SKEIN_ATTENTION_UNIT tiles::AmxUnit
-#define SKEIN_ATTENTION_BEGIN                                  \
-  HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")            \
-  namespace skein::attention_cpu::HWY_NAMESPACE::tile_panels { \
-  namespace hn = hwy::HWY_NAMESPACE;
+#define SKEIN_ATTENTION_ATTRIBUTES HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16")
+#define SKEIN_ATTENTION_PANELS tile_panels
 // clang-format off
 #include "skein/ops/attention/cpu/attention_tile-inl.h"
 #include "skein/ops/attention/cpu/attention_forward-inl.h"
 #include "skein/ops/attention/cpu/attention_backward-inl.h"
 // clang-format on
 #undef SKEIN_ATTENTION_UNIT
-#undef SKEIN_ATTENTION_BEGIN
+#undef SKEIN_ATTENTION_ATTRIBUTES
+#undef SKEIN_ATTENTION_PANELS
 #undef SKEIN_ATTENTION_BF16_DOT
 #endif
-#undef SKEIN_ATTENTION_END
 
 namespace skein::attention_cpu::HWY_NAMESPACE {
 

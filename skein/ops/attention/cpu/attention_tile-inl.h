@@ -3,15 +3,20 @@
 // a unit of tiles, whose products read whole blocks of 16 words and rows: what lies behind the last
 // word of a contraction is zero.
 //
-//   SKEIN_ATTENTION_BF16_DOT  1: bf16 panels, by the instructions of AVX512-BF16
-//   SKEIN_ATTENTION_UNIT      the unit (ops/simd/tiles.h), with bf16 panels; not defined: vectors.
-//                             AMX, and an emulated one in the test, for any instruction set
+//   SKEIN_ATTENTION_ATTRIBUTES  HWY_BEFORE_NAMESPACE();, or with more instructions
+//   SKEIN_ATTENTION_PANELS      the namespace of these kernels
+//   SKEIN_ATTENTION_BF16_DOT    1: bf16 panels, by the instructions of AVX512-BF16
+//   SKEIN_ATTENTION_UNIT        the unit (ops/simd/tiles.h), with bf16 panels; not defined:
+//                               vectors. AMX, and an emulated one in the test, for any
+//                               instruction set
 //
 // A panel holds 32-bit words: one float, or two bf16 that are adjacent along the contraction.
 //   left panel   [rows][contraction]     a word is broadcast
 //   right panel  [contraction][columns]  a vector of words is loaded
 // Source  Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", TOMS 2008
-SKEIN_ATTENTION_BEGIN
+SKEIN_ATTENTION_ATTRIBUTES
+namespace skein::attention_cpu::HWY_NAMESPACE::SKEIN_ATTENTION_PANELS {
+namespace hn = hwy::HWY_NAMESPACE;
 
 using namespace simd::HWY_NAMESPACE;  // NOLINT: F32, VF32, load, store
 
@@ -335,4 +340,5 @@ inline void mask_scores(const int32_t* row_starts, const int32_t* column_starts,
   }
 }
 
-SKEIN_ATTENTION_END
+}  // namespace skein::attention_cpu::HWY_NAMESPACE::SKEIN_ATTENTION_PANELS
+HWY_AFTER_NAMESPACE();

@@ -34,13 +34,7 @@
 #define SKEIN_ATTENTION_BF16_DOT 0
 #define SKEIN_ATTENTION_ATTRIBUTES HWY_BEFORE_NAMESPACE();
 #endif
-#define SKEIN_ATTENTION_BEGIN                                     \
-  SKEIN_ATTENTION_ATTRIBUTES                                      \
-  namespace skein::attention_cpu::HWY_NAMESPACE::emulated_tiles { \
-  namespace hn = hwy::HWY_NAMESPACE;
-#define SKEIN_ATTENTION_END \
-  }                         \
-  HWY_AFTER_NAMESPACE();
+#define SKEIN_ATTENTION_PANELS emulated_tiles
 // clang-format off
 #include "skein/ops/attention/cpu/attention_tile-inl.h"
 #include "skein/ops/attention/cpu/attention_forward-inl.h"
@@ -49,8 +43,7 @@
 #undef SKEIN_ATTENTION_BF16_DOT
 #undef SKEIN_ATTENTION_UNIT
 #undef SKEIN_ATTENTION_ATTRIBUTES
-#undef SKEIN_ATTENTION_BEGIN
-#undef SKEIN_ATTENTION_END
+#undef SKEIN_ATTENTION_PANELS
 #endif
 
 #if HWY_ONCE
