@@ -8,10 +8,17 @@ include(GoogleTest)
 # The headers that most sources begin with are parsed once: skein_headers for the program and
 # skein_test_headers, with GoogleTest, for the tests. What a source needs it still includes itself.
 function(skein_precompiled_headers)
-  foreach(name headers test_headers)
+  set(names headers)
+  if(SKEIN_HAS_TESTS)
+    list(APPEND names test_headers)
+  endif()
+  foreach(name ${names})
     add_library(skein_${name} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cc)
     target_precompile_headers(skein_${name} PRIVATE <cmake/precompiled.h>)  # a path that is the same in every checkout
   endforeach()
+  if(NOT SKEIN_HAS_TESTS)
+    return()
+  endif()
   target_precompile_headers(skein_test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
   target_link_libraries(skein_test_headers PRIVATE GTest::gtest)
   target_compile_options(skein_test_headers PRIVATE -O1)
@@ -34,8 +41,9 @@ set(SKEIN_TIMED_TESTS GlooFailures.*:MatmulCeiling.*:ParallelFailure.*:PlanLarge
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/tmp)
 function(skein_discover_tests target prefix timeout)
   # The environment comes by env: gtest_discover_tests takes a list in PROPERTIES apart.
-  set_target_properties(${target} PROPERTIES
-    CROSSCOMPILING_EMULATOR "/usr/bin/env;OMP_WAIT_POLICY=passive;TMPDIR=${CMAKE_BINARY_DIR}/tmp;TEST_TMPDIR=${CMAKE_BINARY_DIR}/tmp;${ARGN}")
+  set(emulator /usr/bin/env OMP_WAIT_POLICY=passive TMPDIR=${CMAKE_BINARY_DIR}/tmp
+               TEST_TMPDIR=${CMAKE_BINARY_DIR}/tmp ${ARGN})
+  set_target_properties(${target} PROPERTIES CROSSCOMPILING_EMULATOR "${emulator}")
   set(label unit)
   if(prefix STREQUAL "tests/")
     set(label whole)
@@ -59,8 +67,10 @@ function(skein_room room)
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
   set(sources ${all})
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
-  if(SKEIN_FUZZ)
+  if(NOT SKEIN_HAS_TESTS)
     set(tests "")
+  endif()
+  if(SKEIN_FUZZ)
     # A file that a fuzzer needs and that is not among these shows when it is linked.
     list(FILTER sources INCLUDE REGEX "/skein/(base|tensor|bpe|data|objects|model|ir|ops)/|/skein/prepare/(clean|read)/|/skein/prepare/dedup/words|/skein/checkpoint/(boxes|convert|cover_sum|hugging_face|manifest|part_manifest|safetensors|save_part|shard_index|timeline)|/skein/comm/collective\\.cc|/skein/replica/replica_record\\.cc|/skein/supervise/records\\.cc|/skein/config/(config|node_range)|/skein/schedule/hardware")
     list(FILTER sources EXCLUDE REGEX "/skein/ops/.*(_cpu|_avx512|_ceiling|/ops|/cpu_kind|algorithm_cache)\\.cc$|/skein/ops/(matmul|cuda|adamw|clip_scale|offload|pipeline|sum_squares)/|/clean/clean|/data/(byte_level_train|corpus_writer|loader|packer|stats|tokenizer_train)\\.cc$|/ir/(program|text_|verify|shared_rows)|/bpe/train_merges|/objects/(object_ranges|object_writer)")
