@@ -19,7 +19,7 @@ try:
     import yaml
     from kubeflow_trainer_api.models.jobset_v1alpha2_job_set import JobsetV1alpha2JobSet
 except ImportError as missing:
-    print(f"skipped: {missing}: scripts/setup.sh installs it")
+    print(f"skipped: {missing}: scripts/test_tools.sh installs it")
     sys.exit(77)
 
 KUBERNETES = "1.33"

@@ -15,7 +15,7 @@ try:
     import boto3
     from moto.server import ThreadedMotoServer
 except ImportError as missing:
-    print(f"skipped: {missing}: scripts/setup.sh installs it")
+    print(f"skipped: {missing}: scripts/test_tools.sh installs it")
     sys.exit(77)
 
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}

@@ -22,15 +22,14 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "survival"))
+sys.path[:0] = [os.path.join(os.path.dirname(__file__), "..", folder) for folder in ("", "survival")]
+import services  # noqa: E402
 import soak  # noqa: E402
 
 FOLDER = "configs/monitoring"
 
 
-def tool(name):
-    unpacked = os.path.join(".deps", "prometheus", "usr", "bin", name)
-    return unpacked if os.path.exists(unpacked) else shutil.which(name)
+tool = services.program
 
 
 def free_port():
@@ -175,7 +174,7 @@ def check_prometheus(folder, run_address):
 def main():
     skein = os.path.abspath(sys.argv[1])
     if not tool("promtool") or not tool("prometheus"):
-        print("monitoring_test: no promtool: scripts/setup.sh unpacks it")
+        print("monitoring_test: no promtool: scripts/test_tools.sh unpacks it")
         return 77
     with tempfile.TemporaryDirectory() as folder:
         address = f"127.0.0.1:{free_port()}"

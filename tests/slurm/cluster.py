@@ -1,4 +1,5 @@
-"""A Slurm cluster on this machine: the real daemons of Debian's packages, several slurmd, munge.
+"""A Slurm cluster on this machine: the real daemons of Debian's packages, several slurmd, munge, where
+scripts/test_tools.sh unpacked them (tests/services.py).
 
   with Cluster(folder, nodes=4) as cluster:
       cluster.run("sinfo")
@@ -9,11 +10,14 @@ process; leaving the block ends them, and what their jobs left, by process id.
 """
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import services  # noqa: E402
 
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel"]
 
@@ -33,7 +37,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
-MailProg=/bin/true
+{plugins}MailProg=/bin/true
 MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -57,8 +61,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 def missing_programs():
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    return [name for name in PROGRAMS if shutil.which(name, path=path) is None]
+    return [name for name in PROGRAMS if services.program(name) is None]
 
 
 def free_ports(count):
@@ -118,10 +121,10 @@ class Cluster:
     def __init__(self, folder, nodes=2, cpus=8):
         self.folder = os.path.abspath(folder)
         self.names = [f"node{i + 1}" for i in range(nodes)]
-        self.environment = {name: value for name, value in os.environ.items()
+        self.environment = {name: value for name, value in services.environment().items()
                             if not name.startswith(("SLURM", "SBATCH", "SKEIN_"))}
-        self.environment.update(SLURM_CONF=os.path.join(self.folder, "slurm.conf"),
-                                PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        self.environment.update(SLURM_CONF=os.path.join(self.folder, "slurm.conf"))
+        self.plugins, self.of_slurmd = services.slurm_places()
         self.daemons = {}  # name to process
         self.write_conf(cpus)
 
@@ -136,7 +139,7 @@ class Cluster:
             os.makedirs(os.path.join(self.folder, f"spool-{name}"))
         with open(os.path.join(self.folder, "slurm.conf"), "w") as conf:
             conf.write(CONF.format(host=host, controller_port=ports[-1], user=user, folder=self.folder,
-                                   nodes=nodes))
+                                   nodes=nodes, plugins=self.plugins))
         with open(os.open(os.path.join(self.folder, "munge.key"), os.O_WRONLY | os.O_CREAT, 0o600),
                   "wb") as key:
             key.write(os.urandom(128))
@@ -147,7 +150,7 @@ class Cluster:
                                               env=self.environment)
 
     def start_node(self, name):
-        self.start_daemon(name, "slurmd", "-D", "-N", name)
+        self.start_daemon(name, "slurmd", "-D", "-N", name, *self.of_slurmd)
 
     def __enter__(self):
         try:

@@ -117,7 +117,7 @@ def main():
     args.skein = os.path.abspath(args.skein)
     missing = missing_programs()
     if missing:
-        print(f"skipped: {', '.join(missing)} not installed: scripts/setup.sh does it")
+        print(f"skipped: {', '.join(missing)} not there: scripts/test_tools.sh unpacks it")
         return SKIPPED
     folder = tempfile.mkdtemp(prefix="queue-", dir=os.path.abspath(args.folder))
     began = time.monotonic()

@@ -102,7 +102,7 @@ def main():
     skein, parent = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     missing = missing_programs()
     if missing:
-        print(f"skipped: {', '.join(missing)} not installed: scripts/setup.sh does it")
+        print(f"skipped: {', '.join(missing)} not there: scripts/test_tools.sh unpacks it")
         return SKIPPED
     folder = tempfile.mkdtemp(prefix="shards-", dir=parent)
     write_inputs(folder + "/in")

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "survival"))
 import supervised  # noqa: E402
 from cluster import Cluster, command_of, environment_of, kill, missing_programs, wait_until  # noqa: E402
+import services  # noqa: E402
 
 STEPS = 150
 SKIPPED = 77
@@ -96,11 +97,12 @@ def with_other_launchers(trial, cluster):
                           trial.config("ranks", nodes="2", workers=1), check=False)
     trial.expect(refused.returncode == 2 and "leave launch.nodes out" in refused.stderr,
                  "several tasks a node are refused where launch.nodes asks for supervisors")
-    if shutil.which("mpirun") is None:
-        trial.expect(False, "mpirun of Open MPI is installed")
+    mpirun = services.program("mpirun")
+    if mpirun is None:
+        trial.expect(False, "mpirun of Open MPI is there")
         return
-    subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", "4",
-                    trial.skein, "train", trial.config("mpirun"), *ranks], check=True,
+    subprocess.run([mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", "4",
+                    trial.skein, "train", trial.config("mpirun"), *ranks], check=True, env=services.environment(),
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     trial.expect_same_bits("mpirun", "alone")
 
@@ -164,7 +166,7 @@ def main():
     skein, folder = os.path.abspath(sys.argv[1]), tempfile.mkdtemp(prefix="slurm-", dir=sys.argv[2])
     missing = missing_programs()
     if missing:
-        print(f"skipped: {', '.join(missing)} not installed: scripts/setup.sh does it")
+        print(f"skipped: {', '.join(missing)} not there: scripts/test_tools.sh unpacks it")
         return SKIPPED
     began = time.monotonic()
     trial = Trial(skein, folder)

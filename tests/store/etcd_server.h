@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -20,6 +21,7 @@
 
 #include "skein/base/error.h"
 #include "skein/store/etcd_client.h"
+#include "tests/places.h"
 #include "tests/temp_folder.h"
 
 namespace skein::test {
@@ -53,7 +55,7 @@ class EtcdServer {
   void start() {
     const std::string client = "http://" + endpoint();
     const std::string peer = "http://127.0.0.1:" + std::to_string(peer_port_);
-    std::vector<std::string> arguments = {"etcd",
+    std::vector<std::string> arguments = {program(),
                                           "--data-dir",
                                           folder_ / "data",
                                           "--listen-client-urls",
@@ -90,6 +92,13 @@ class EtcdServer {
   }
 
  private:
+  // Where scripts/test_tools.sh unpacked it, or one that is installed.
+  static std::string program() {
+    const std::filesystem::path unpacked =
+        std::filesystem::path(kSourceFolder) / ".deps/services/bin/etcd";
+    return std::filesystem::exists(unpacked) ? unpacked.string() : "etcd";
+  }
+
   void wait_until_it_answers() {
     EtcdClient client({endpoint()});
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -100,7 +109,7 @@ class EtcdServer {
       } catch (const Error& error) {
         const bool ended = ::waitpid(pid_, nullptr, WNOHANG) != 0;
         if (ended || std::chrono::steady_clock::now() > deadline) {
-          throw std::runtime_error("etcd does not start (is Debian's etcd-server installed?): " +
+          throw std::runtime_error("etcd does not start (scripts/test_tools.sh unpacks it): " +
                                    read_file_if_any(folder_ / "log") + error.what());
         }
       }

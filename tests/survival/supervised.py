@@ -7,8 +7,12 @@ import random
 import resource
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import services  # noqa: E402
 
 CONFIG = """
 [run]
@@ -126,7 +130,7 @@ class Etcd:
             return
         self.endpoint, peer = (f"127.0.0.1:{port}" for port in self.free_ports())
         self.log = open(os.path.join(folder, "etcd.log"), "a")
-        self.command = ["etcd", "--data-dir", os.path.join(folder, "etcd"),
+        self.command = [services.program("etcd"), "--data-dir", os.path.join(folder, "etcd"),
                         "--listen-client-urls", "http://" + self.endpoint,
                         "--advertise-client-urls", "http://" + self.endpoint,
                         "--listen-peer-urls", "http://" + peer,
