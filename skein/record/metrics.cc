@@ -5,102 +5,113 @@
 #include <cmath>
 #include <limits>
 
+#include "skein/record/metrics_table.h"
+
 namespace skein {
 namespace {
 
-struct FloatKey {
-  const char* key;
-  float StepMetrics::*value;
-};
-
-// The order of keys in a line: these floats come before `tokens`, the next ones after it.
-constexpr FloatKey kBeforeTokens[] = {{"loss", &StepMetrics::loss},
-                                      {"learning_rate", &StepMetrics::learning_rate},
-                                      {"grad_norm", &StepMetrics::grad_norm},
-                                      {"param_norm", &StepMetrics::param_norm}};
-constexpr FloatKey kAfterTokens[] = {
-    {"epoch", &StepMetrics::epoch},
-    {"tokens_per_s", &StepMetrics::tokens_per_s},
-    {"step_ms", &StepMetrics::step_ms},
-    {"data_wait_ms", &StepMetrics::data_wait_ms},
-    {"checkpoint_stall_ms", &StepMetrics::checkpoint_stall_ms},
-    {"replication_stall_ms", &StepMetrics::replication_stall_ms},
-    {"comm_exposed_ms", &StepMetrics::comm_exposed_ms},
-    {"state_check_ms", &StepMetrics::state_check_ms},
-    {"model_flops_utilization", &StepMetrics::matmul_ceiling_share},  // its former name
-    {"matmul_ceiling_share", &StepMetrics::matmul_ceiling_share}};
-constexpr FloatKey kPeak = {"peak_utilization", &StepMetrics::peak_utilization};
-
-void append_float(std::string& line, const FloatKey& key, const StepMetrics& metrics) {
-  line += fmt::format(", \"{}\": {}", key.key, json_float(metrics.*key.value));
-}
-
 // {"web": 0.25, "code": 1.5}; names are words (config_check.cc).
-std::string epochs_text(const StepMetrics& metrics) {
+std::string object_text(const NamedFloats& values) {
   std::string text;
-  for (const auto& [name, epochs] : metrics.epochs) {
-    text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", name, json_float(epochs));
+  for (const auto& [name, value] : values) {
+    text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", name, json_float(value));
   }
   return "{" + text + "}";
 }
 
-// Returns false where the value is present but not a number.
-bool read_float(const Json& json, const FloatKey& key, StepMetrics& metrics) {
-  const auto found = json.find(key.key);
-  if (found == json.end()) return true;
-  if (found->is_null()) {
-    metrics.*key.value = std::numeric_limits<float>::quiet_NaN();
+std::string value_text(const StepMetrics& metrics, const MetricMember& member) {
+  struct Text {
+    const StepMetrics& metrics;
+    std::string operator()(int64_t StepMetrics::*at) const { return std::to_string(metrics.*at); }
+    std::string operator()(double StepMetrics::*at) const { return fmt::format("{}", metrics.*at); }
+    std::string operator()(float StepMetrics::*at) const { return json_float(metrics.*at); }
+    std::string operator()(NamedFloats StepMetrics::*at) const { return object_text(metrics.*at); }
+    std::string operator()(int64_t MetricsSample::*) const { return ""; }
+  };
+  return std::visit(Text{metrics}, member);
+}
+
+bool is_known(const StepMetrics& metrics, const MetricMember& member) {
+  if (const auto* list = std::get_if<NamedFloats StepMetrics::*>(&member)) {
+    return !(metrics.**list).empty();
+  }
+  const auto* number = std::get_if<float StepMetrics::*>(&member);
+  return number == nullptr || metrics.**number > 0;
+}
+
+bool is_written(const StepMetrics& metrics, const Metric& metric) {
+  if (!metric.is_in_jsonl()) return false;
+  return metric.written == Written::kWithStart ? metrics.start > 0
+         : metric.written == Written::kIfKnown ? is_known(metrics, metric.member)
+                                               : true;
+}
+
+// Reads a value into its member. Returns false where it has the wrong type.
+struct Read {
+  const Json& json;
+  StepMetrics& metrics;
+
+  bool operator()(int64_t StepMetrics::*at) const {
+    if (json.is_number_integer()) metrics.*at = json.get<int64_t>();
+    return json.is_number_integer();
+  }
+  bool operator()(float StepMetrics::*at) const {
+    if (json.is_number()) metrics.*at = json.get<float>();
+    if (json.is_null()) metrics.*at = std::numeric_limits<float>::quiet_NaN();
+    return json.is_number() || json.is_null();
+  }
+  bool operator()(double StepMetrics::*at) const {
+    if (json.is_number()) metrics.*at = json.get<double>();
     return true;
   }
-  if (found->is_number()) metrics.*key.value = found->get<float>();
-  return found->is_number();
+  bool operator()(NamedFloats StepMetrics::*at) const {
+    if (!json.is_object()) return true;
+    for (const auto& [name, value] : json.items()) {
+      if (value.is_number()) (metrics.*at).emplace_back(name, value.get<float>());
+    }
+    return true;
+  }
+  bool operator()(int64_t MetricsSample::*) const { return true; }
+};
+
+bool read(const Json& json, const Metric& metric, StepMetrics& metrics) {
+  for (const char* key : {metric.former.key, metric.key}) {
+    const auto found = key == nullptr ? json.end() : json.find(key);
+    if (found != json.end() && !std::visit(Read{*found, metrics}, metric.member)) return false;
+  }
+  return true;
+}
+
+// Of a line that does not say both, neither is known.
+bool says_its_start(const Json& json) {
+  const auto start = json.find("start"), clock = json.find("clock");
+  return start != json.end() && start->is_number_integer() && clock != json.end() &&
+         clock->is_number();
 }
 
 }  // namespace
 
 std::string metrics_line(const StepMetrics& metrics) {
-  std::string line = fmt::format("{{\"step\": {}", metrics.step);
-  for (const FloatKey& key : kBeforeTokens) append_float(line, key, metrics);
-  line += fmt::format(", \"tokens\": {}", metrics.tokens);
-  for (const FloatKey& key : kAfterTokens) append_float(line, key, metrics);
-  if (metrics.peak_utilization > 0) append_float(line, kPeak, metrics);
-  if (!metrics.epochs.empty()) line += ", \"epochs\": " + epochs_text(metrics);
-  line += fmt::format(", \"time\": {}", metrics.time);
-  if (metrics.start > 0) {
-    line += fmt::format(", \"start\": {}, \"clock\": {}", metrics.start, metrics.clock);
+  std::string line;
+  for (const Metric& metric : metrics_table()) {
+    if (!is_written(metrics, metric)) continue;
+    const std::string value = value_text(metrics, metric.member);
+    for (const char* key : {metric.former.key, metric.key}) {
+      if (key == nullptr) continue;
+      line += fmt::format("{}\"{}\": {}", line.empty() ? "{" : ", ", key, value);
+    }
   }
   return line + "}";
 }
 
 std::optional<StepMetrics> parse_metrics(const Json& json) {
-  if (!json.is_object() || !json.contains("loss")) return std::nullopt;
+  if (!json.is_object()) return std::nullopt;
+  const bool has_start = says_its_start(json);
   StepMetrics metrics;
-  const auto step = json.find("step");
-  if (step == json.end() || !step->is_number_integer()) return std::nullopt;
-  metrics.step = step->get<int64_t>();
-  const auto tokens = json.find("tokens");
-  if (tokens != json.end()) {
-    if (!tokens->is_number_integer()) return std::nullopt;
-    metrics.tokens = tokens->get<int64_t>();
-  }
-  for (const FloatKey& key : kBeforeTokens) {
-    if (!read_float(json, key, metrics)) return std::nullopt;
-  }
-  for (const FloatKey& key : kAfterTokens) {
-    if (!read_float(json, key, metrics)) return std::nullopt;
-  }
-  if (const auto epochs = json.find("epochs"); epochs != json.end() && epochs->is_object()) {
-    for (const auto& [name, value] : epochs->items()) {
-      if (value.is_number()) metrics.epochs.emplace_back(name, value.get<float>());
-    }
-  }
-  const auto time = json.find("time");
-  if (time != json.end() && time->is_number()) metrics.time = time->get<double>();
-  const auto start = json.find("start"), clock = json.find("clock");
-  if (start != json.end() && start->is_number_integer() && clock != json.end() &&
-      clock->is_number()) {
-    metrics.start = start->get<int64_t>();
-    metrics.clock = clock->get<double>();
+  for (const Metric& metric : metrics_table()) {
+    if (!metric.is_in_jsonl() || (metric.written == Written::kWithStart && !has_start)) continue;
+    if (metric.required && !json.contains(metric.key)) return std::nullopt;
+    if (!read(json, metric, metrics)) return std::nullopt;
   }
   return metrics;
 }

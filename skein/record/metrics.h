@@ -12,28 +12,16 @@
 
 namespace skein {
 
-// The measurements of one step. A float that is not finite is written as null.
+using NamedFloats = std::vector<std::pair<std::string, float>>;
+
+// The measurements of one step; metrics.def says what each is. A float that is not finite is
+// written as null.
 struct StepMetrics {
-  int64_t step = 0;  // 1 = after the first update
-  float loss = 0;    // mean natural-log cross-entropy per real token of the global batch
-  float learning_rate = 0;
-  float grad_norm = 0;  // before clipping
-  float param_norm = 0;
-  int64_t tokens = 0;                                 // real tokens since the run began
-  float epoch = 0;                                    // passes over the corpus since the run began
-  std::vector<std::pair<std::string, float>> epochs;  // over each of several corpora
-  float tokens_per_s = 0;
-  float step_ms = 0;  // wall time of the whole step, including the five below
-  float data_wait_ms = 0;
-  float checkpoint_stall_ms = 0;
-  float replication_stall_ms = 0;
-  float comm_exposed_ms = 0;
-  float state_check_ms = 0;
-  float matmul_ceiling_share = 0;  // model FLOP/s over the measured matrix-product rate, 0..1
-  float peak_utilization = 0;      // model FLOP/s over the advertised rate; 0: not known
-  double time = 0;                 // Unix seconds at the end of the step
-  int64_t start = 0;               // the number of the start that did it; 0: not known
-  double clock = 0;                // seconds since its machine booted, at the end of the step
+#define METRIC(type, key, ...) type key{};
+#define GAUGE(member, ...)
+#include "skein/record/metrics.def"
+#undef METRIC
+#undef GAUGE
   bool operator==(const StepMetrics&) const = default;
 };
 

@@ -4,9 +4,10 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "skein/base/units.h"
+#include "skein/record/metrics_table.h"
 
 namespace skein {
 namespace {
@@ -14,11 +15,6 @@ namespace {
 constexpr int kPlainWidth = 200;
 constexpr double kRedrawSeconds = 0.1;
 constexpr double kAverageSteps = 50;
-
-// Two decimals, or two significant digits for a small share of a large corpus.
-std::string epoch_text(float epoch) {
-  return epoch >= 0.1f || epoch == 0 ? fmt::format("{:.2f}", epoch) : fmt::format("{:.2g}", epoch);
-}
 
 // Ignores errors: a closed terminal is no reason to end the run.
 void write(std::FILE* out, const std::string& text) {
@@ -38,21 +34,23 @@ int terminal_width(std::FILE* out) {
 std::string render_progress(const ProgressLine& line, int width) {
   const std::string total = std::to_string(line.total_steps);
   struct Field {
-    std::string text;
+    int place;
     int importance;
+    std::string text;
   };
-  const std::string left = line.seconds_left < 0 ? "?" : format_duration(line.seconds_left);
-  constexpr int kMostImportant = 8;
-  std::array<Field, 8> fields = {{
-      {fmt::format("step {:>{}}/{}", line.step, total.size(), total), kMostImportant},
-      {fmt::format("loss {:.4f}", line.loss), 7},
-      {format_count(line.tokens_per_s) + " tokens/s", 5},
-      {fmt::format("{:.1f}% of ceiling", 100 * line.ceiling_share), 4},
-      {fmt::format("grad {:.3g}", line.grad_norm), 3},
-      {fmt::format("lr {:.2e}", line.learning_rate), 1},
-      {"epoch " + epoch_text(line.epoch), 2},
-      {"left " + left, 6},
-  }};
+  constexpr int kLeftImportance = 6, kMostImportant = 8;
+  std::vector<Field> fields = {
+      {0, kMostImportant, fmt::format("step {:>{}}/{}", line.metrics.step, total.size(), total)}};
+  for (const Metric& metric : metrics_table()) {
+    const auto* value = std::get_if<float StepMetrics::*>(&metric.member);
+    if (value == nullptr || metric.progress.place == 0) continue;
+    fields.push_back({metric.progress.place, metric.progress.importance,
+                      metric.progress.text(line.metrics.**value)});
+  }
+  std::stable_sort(fields.begin(), fields.end(),
+                   [](const Field& a, const Field& b) { return a.place < b.place; });
+  fields.push_back({fields.back().place + 1, kLeftImportance,
+                    "left " + (line.seconds_left < 0 ? "?" : format_duration(line.seconds_left))});
   const auto join = [&](int least) {
     std::string text;
     for (const Field& field : fields) {
@@ -91,14 +89,8 @@ void Progress::update(const StepMetrics& metrics, double now_s) {
   last_shown_s_ = now_s;
 
   const auto steps_left = static_cast<double>(std::max<int64_t>(total_steps_ - metrics.step, 0));
-  const ProgressLine line{.step = metrics.step,
+  const ProgressLine line{.metrics = metrics,
                           .total_steps = total_steps_,
-                          .loss = metrics.loss,
-                          .tokens_per_s = metrics.tokens_per_s,
-                          .ceiling_share = metrics.matmul_ceiling_share,
-                          .grad_norm = metrics.grad_norm,
-                          .learning_rate = metrics.learning_rate,
-                          .epoch = metrics.epoch,
                           .seconds_left = step_seconds_ > 0 ? steps_left * step_seconds_ : -1};
   if (on_terminal_) {
     // Leaves the last column free, since a full line would wrap.

@@ -11,20 +11,15 @@
 namespace skein {
 
 struct ProgressLine {
-  int64_t step = 0;
+  StepMetrics metrics;
   int64_t total_steps = 0;
-  float loss = 0;
-  float tokens_per_s = 0;
-  float ceiling_share = 0;  // of the machine's matrix-product rate, 0..1
-  float grad_norm = 0;
-  float learning_rate = 0;
-  float epoch = 0;
   double seconds_left = 0;  // negative: not known yet
 };
 
 // One line: "step  120/2000  loss 5.4321  12.3 k tokens/s  61.0% of ceiling  grad 1.23  lr 3.00e-04
 // epoch 0.41  left 3 min 20 s". If it is longer than `width` characters, whole fields are dropped,
-// the least important first: lr, epoch, grad, ceiling, tokens/s, left.
+// the least important first: lr, epoch, grad, ceiling, tokens/s, left. Which metrics it shows, and
+// how: the column `progress` of metrics.def.
 std::string render_progress(const ProgressLine& line, int width);
 
 // Shows steps on `out`. On a terminal the line is redrawn after a step, at most ten times a second;

@@ -9,14 +9,14 @@
 namespace skein {
 namespace {
 
-const ProgressLine kLine{.step = 120,
+const ProgressLine kLine{.metrics = {.step = 120,
+                                     .loss = 5.43211f,
+                                     .learning_rate = 3e-4f,
+                                     .grad_norm = 1.2345f,
+                                     .epoch = 0.413f,
+                                     .tokens_per_s = 12345,
+                                     .matmul_ceiling_share = 0.61f},
                          .total_steps = 2000,
-                         .loss = 5.43211f,
-                         .tokens_per_s = 12345,
-                         .ceiling_share = 0.61f,
-                         .grad_norm = 1.2345f,
-                         .learning_rate = 3e-4f,
-                         .epoch = 0.413f,
                          .seconds_left = 200};
 
 TEST(Progress, RendersEveryField) {
@@ -25,9 +25,9 @@ TEST(Progress, RendersEveryField) {
       "step  120/2000  loss 5.4321  12.3 k tokens/s  61.0% of ceiling  grad 1.23  lr 3.00e-04 "
       " epoch 0.41  left 3 min 20 s");
   ProgressLine line = kLine;
-  line.epoch = 0.000123f;
+  line.metrics.epoch = 0.000123f;
   EXPECT_NE(render_progress(line, 200).find("  epoch 0.00012  "), std::string::npos);
-  line.epoch = 1234.5f;
+  line.metrics.epoch = 1234.5f;
   EXPECT_NE(render_progress(line, 200).find("  epoch 1234.50  "), std::string::npos);
 }
 

@@ -11,48 +11,51 @@ std::string PrometheusText::label(const char* name, std::string_view value) {
   return fmt::format("{}=\"{}\"", name, escaped);
 }
 
-void add_step_metrics(PrometheusText& text, const PrometheusSample& sample) {
-  const StepMetrics& metrics = sample.metrics;
-  const auto gauge = [&](const char* name, auto value, const char* help) {
-    text.gauge(name, value, help);
-  };
-  gauge("step", metrics.step, "The newest step; 1 is the first update.");
-  gauge("steps_planned", sample.total_steps, "Steps of the whole run.");
-  gauge("loss", metrics.loss, "Mean cross-entropy per token of the newest step, in nats.");
-  gauge("learning_rate", metrics.learning_rate, "Learning rate of the newest step.");
-  gauge("grad_norm", metrics.grad_norm, "Global gradient norm before clipping.");
-  gauge("param_norm", metrics.param_norm, "Global norm of the parameters.");
-  text.counter("tokens_total", metrics.tokens, "Tokens trained on since the run began.");
-  gauge("epoch", metrics.epoch, "How often the corpus was read since the run began.");
-  gauge("tokens_per_second", metrics.tokens_per_s, "Throughput of the newest step.");
-  gauge("step_seconds", metrics.step_ms / 1000, "Wall time of the newest step.");
-  gauge("data_wait_seconds", metrics.data_wait_ms / 1000, "Waiting for data in the newest step.");
-  gauge("checkpoint_stall_seconds", metrics.checkpoint_stall_ms / 1000,
-        "Standing still for a checkpoint in the newest step.");
-  gauge("replication_stall_seconds", metrics.replication_stall_ms / 1000,
-        "Standing still for a copy of the state in memory, in the newest step.");
-  gauge("comm_exposed_seconds", metrics.comm_exposed_ms / 1000,
-        "Communication that no computation hid in the newest step.");
-  gauge("state_check_seconds", metrics.state_check_ms / 1000,
-        "Looking for silent corruption of the state in the newest step.");
-  gauge("model_flops_utilization", metrics.matmul_ceiling_share,
-        "matmul_ceiling_share, under its name of before.");
-  gauge("matmul_ceiling_share", metrics.matmul_ceiling_share,
-        "Share of the measured matrix-product rate of all ranks, 0 to 1.");
-  if (metrics.peak_utilization > 0) {
-    gauge("peak_utilization", metrics.peak_utilization,
-          "Share of the matrix-product rate that the maker of the device advertises, 0 to 1.");
+namespace {
+
+// Of one metric: a family, and its samples. Nothing where its value is not known.
+class StepFamily {
+ public:
+  StepFamily(PrometheusText& text, const MetricsSample& sample, const Metric& metric)
+      : text_(text), sample_(sample), metric_(metric) {}
+
+  void operator()(int64_t StepMetrics::*member) { number(sample_.metrics.*member); }
+  void operator()(int64_t MetricsSample::*member) { number(sample_.*member); }
+  void operator()(double StepMetrics::*member) { number(sample_.metrics.*member); }
+  void operator()(float StepMetrics::*member) {
+    const float value = sample_.metrics.*member / metric_.prometheus.per_unit;
+    if (metric_.written == Written::kIfKnown && !(value > 0)) return;
+    number(value);
   }
-  if (!metrics.epochs.empty()) {
-    text.family("source_epochs", "gauge", "How often each of several corpora was read.");
-    for (const auto& [source, epochs] : metrics.epochs) {
-      text.sample(epochs, PrometheusText::label("source", source));
+  void operator()(NamedFloats StepMetrics::*member) {
+    const NamedFloats& values = sample_.metrics.*member;
+    if (values.empty()) return;
+    text_.family(metric_.prometheus.name, metric_.prometheus.type, metric_.help);
+    for (const auto& [name, value] : values) {
+      text_.sample(value, PrometheusText::label(metric_.prometheus.label, name));
     }
   }
-  gauge("memory_bytes", sample.memory_bytes, "Memory of the arenas.");
-  gauge("grad_spike_steps", sample.spike_steps,
-        "Steps that the present gradient spike has lasted.");
-  gauge("last_step_timestamp_seconds", metrics.time, "Unix time at the end of the newest step.");
+
+ private:
+  template <typename Number>
+  void number(Number value) {
+    if (metric_.former.key != nullptr) text_.gauge(metric_.former.key, value, metric_.former.help);
+    text_.family(metric_.prometheus.name, metric_.prometheus.type, metric_.help);
+    text_.sample(value);
+  }
+
+  PrometheusText& text_;
+  const MetricsSample& sample_;
+  const Metric& metric_;
+};
+
+}  // namespace
+
+void add_step_metrics(PrometheusText& text, const MetricsSample& sample) {
+  for (const Metric& metric : metrics_table()) {
+    if (metric.prometheus.name == nullptr) continue;
+    std::visit(StepFamily(text, sample, metric), metric.member);
+  }
 }
 
 }  // namespace skein

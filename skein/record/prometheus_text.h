@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string>
 
-#include "skein/record/metrics.h"
+#include "skein/record/metrics_table.h"
 
 namespace skein {
 
@@ -51,13 +51,6 @@ class PrometheusText {
 };
 
 // The newest values of a run.
-struct PrometheusSample {
-  StepMetrics metrics;
-  int64_t total_steps = 0;
-  int64_t memory_bytes = 0;
-  int64_t spike_steps = 0;  // steps that the current gradient spike has lasted
-};
-
-void add_step_metrics(PrometheusText& text, const PrometheusSample& sample);
+void add_step_metrics(PrometheusText& text, const MetricsSample& sample);
 
 }  // namespace skein

@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include "skein/base/error.h"
 #include "skein/record/events.h"
+#include "skein/record/metrics_table.h"
 
 namespace skein {
 namespace {
@@ -150,22 +154,53 @@ void TensorBoardWriter::write(double time, int64_t step, std::span<const Scalar>
   append(tensorboard_scalars_record(time, step, scalars));
 }
 
+namespace {
+
+using Tagged = std::vector<std::pair<std::string, float>>;
+
+// What one row of metrics.def adds to the scalars of a step.
+struct AddScalars {
+  const MetricsSample& sample;
+  const Metric& metric;
+  Tagged& scalars;
+
+  void add(float value) const {
+    if (metric.former.key != nullptr) scalars.emplace_back(metric.former.key, value);
+    scalars.emplace_back(metric.key, value);
+  }
+  void operator()(int64_t StepMetrics::*member) const {
+    add(static_cast<float>(sample.metrics.*member));
+  }
+  void operator()(int64_t MetricsSample::*member) const { add(static_cast<float>(sample.*member)); }
+  void operator()(double StepMetrics::*member) const {
+    add(static_cast<float>(sample.metrics.*member));
+  }
+  void operator()(float StepMetrics::*member) const { add(sample.metrics.*member); }
+  void operator()(NamedFloats StepMetrics::*member) const {
+    for (const auto& [name, value] : sample.metrics.*member) {
+      scalars.emplace_back(std::string(metric.key) + "/" + name, value);
+    }
+  }
+};
+
+}  // namespace
+
 void TensorBoardWriter::write_step(const StepMetrics& metrics, int64_t memory_bytes,
                                    int64_t spike_steps) {
-  std::vector<std::string> tags;  // of scalars, which only refer to them
-  for (const auto& [name, epochs] : metrics.epochs) tags.push_back("epochs/" + name);
-  std::vector<Scalar> scalars = {{"loss", metrics.loss},
-                                 {"learning_rate", metrics.learning_rate},
-                                 {"grad_norm", metrics.grad_norm},
-                                 {"param_norm", metrics.param_norm},
-                                 {"epoch", metrics.epoch},
-                                 {"tokens_per_s", metrics.tokens_per_s},
-                                 {"model_flops_utilization", metrics.matmul_ceiling_share},
-                                 {"matmul_ceiling_share", metrics.matmul_ceiling_share},
-                                 {"step_ms", metrics.step_ms},
-                                 {"memory_bytes", static_cast<float>(memory_bytes)},
-                                 {"grad_spike", static_cast<float>(spike_steps)}};
-  for (size_t i = 0; i < tags.size(); ++i) scalars.push_back({tags[i], metrics.epochs[i].second});
+  const MetricsSample sample{
+      .metrics = metrics, .memory_bytes = memory_bytes, .spike_steps = spike_steps};
+  std::vector<const Metric*> shown;
+  for (const Metric& metric : metrics_table()) {
+    if (metric.tensorboard > 0) shown.push_back(&metric);
+  }
+  std::sort(shown.begin(), shown.end(),
+            [](const Metric* a, const Metric* b) { return a->tensorboard < b->tensorboard; });
+  Tagged tagged;
+  for (const Metric* metric : shown) {
+    std::visit(AddScalars{sample, *metric, tagged}, metric->member);
+  }
+  std::vector<Scalar> scalars;
+  for (const auto& [tag, value] : tagged) scalars.push_back({tag, value});
   write(metrics.time, metrics.step, scalars);
 }
 

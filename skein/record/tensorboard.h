@@ -43,9 +43,7 @@ class TensorBoardWriter {
   TensorBoardWriter(const fs::path& folder, int64_t first_step);
 
   void write(double time, int64_t step, std::span<const Scalar> scalars);
-  // loss, learning_rate, grad_norm, param_norm, epoch, tokens_per_s, matmul_ceiling_share (also
-  // under its former name model_flops_utilization), step_ms, memory_bytes and grad_spike (steps
-  // that the current gradient spike has lasted; 0: none).
+  // The metrics that have a place in TensorBoard (metrics.def).
   void write_step(const StepMetrics& metrics, int64_t memory_bytes, int64_t spike_steps);
   // `set`: the name of the corpus; empty for data.validation.
   void write_validation(double time, int64_t step, const std::string& set, float validation_loss);
