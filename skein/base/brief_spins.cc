@@ -1,9 +1,13 @@
 #include "skein/base/brief_spins.h"
 
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "skein/base/error.h"
+#include "skein/base/program_path.h"
 
 namespace skein {
 
@@ -12,8 +16,15 @@ void spin_briefly(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   // What runs then can no longer start itself twice.
   if (::setenv("GOMP_SPINCOUNT", kSpins, 1) != 0) return;
-  if (::getauxval(AT_BASE) == 0) return;  // `ld.so skein train`: the program is the loader
-  ::execv("/proc/self/exe", argv);
+  try {
+    std::vector<std::string> words = words_to_start_again(argv[0]);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    for (char** own = argv + 1; *own != nullptr; ++own) arguments.push_back(*own);
+    arguments.push_back(nullptr);
+    ::execv(kProgramToStart, arguments.data());
+  } catch (const Error&) {  // its file is gone: it runs as it is
+  }
 }
 
 }  // namespace skein

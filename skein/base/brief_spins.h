@@ -11,8 +11,7 @@ namespace skein {
 // Starts this program again with GOMP_SPINCOUNT set, which libgomp reads when it is loaded and the
 // programs that this one starts inherit; to be called before there is a thread or anything to lose.
 // Costs a start of the program, some 20 ms. Where that or OMP_WAIT_POLICY is set nothing is done;
-// where the program cannot be started again, or was started by naming the loader, nothing but
-// setting it.
+// where the program cannot be started again, nothing but setting it.
 void spin_briefly(char** argv);
 
 }  // namespace skein

@@ -27,6 +27,9 @@ constexpr EnvironmentVariable kVariables[] = {
     {"SKEIN_EARLY_STARTS", kSwitch, "on a GPU, off: a kernel starts when the one before has ended"},
     {"SKEIN_TUNE", kSwitch, "on a GPU, off: algorithms of products are not measured"},
     {"SKEIN_CACHE", "a folder", "what was measured so; else ~/.cache/skein"},
+    {"SKEIN_C_LIBRARY", "`own`, `system`",
+     "of an archive: run under the C library that is in it, or the system's; else the system's "
+     "where it is new enough"},
     {"AWS_ENDPOINT_URL, AWS_REGION, AWS_PROFILE, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY",
      "as for AWS's tools", "the store of objects, and who asks it"},
 };

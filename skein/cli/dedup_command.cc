@@ -6,6 +6,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/log.h"
+#include "skein/base/program_path.h"
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/dedup_array.h"
@@ -67,7 +68,8 @@ ReadingOptions reading_options(DedupOptions& dedup) {
 std::vector<std::string> command_words(DedupCommand& options) {
   const DedupOptions& dedup = options.dedup;
   const MinHashOptions& minhash = dedup.minhash;
-  std::vector<std::string> words = {fs::read_symlink("/proc/self/exe").string(), "data", "dedup"};
+  std::vector<std::string> words = program_words();
+  words.insert(words.end(), {"data", "dedup"});
   const auto add = [&](const char* name, const auto& value) {
     words.insert(words.end(), {name, fmt::format("{}", value)});
   };

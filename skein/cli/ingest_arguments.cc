@@ -6,6 +6,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/log.h"
+#include "skein/base/program_path.h"
 #include "skein/base/units.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/left_out.h"
@@ -74,7 +75,7 @@ std::string slurm_array(const IngestArguments& options, const std::vector<std::s
 // The command as it was given, with what a task of the array needs.
 std::vector<std::string> task_words(IngestArguments& options,
                                     const std::vector<std::string>& command) {
-  std::vector<std::string> words = {fs::read_symlink("/proc/self/exe").string()};
+  std::vector<std::string> words = program_words();
   words.insert(words.end(), command.begin(), command.end());
   words.insert(words.end(),
                {"--out", options.out, "--shards", std::to_string(*options.num_shards)});

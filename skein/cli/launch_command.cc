@@ -58,7 +58,9 @@ CLI::Option* add_slurm_options(CLI::App& command, LaunchOptions& options) {
 void add_jobset_options(CLI::App& command, LaunchOptions& options, CLI::Option* slurm) {
   CLI::Option* jobset =
       command.add_flag("--jobset", options.jobset, "as a JobSet of Kubernetes")->excludes(slurm);
-  command.add_option("--image", options.image, "the container image, which holds skein")
+  command
+      .add_option("--image", options.image,
+                  "the container image, which holds skein; docs/installing.md makes one")
       ->needs(jobset);
   command
       .add_option(

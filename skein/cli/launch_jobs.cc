@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "skein/base/error.h"
+#include "skein/base/program_path.h"
 #include "skein/config/config.h"
 #include "skein/config/config_fields.h"
 #include "skein/config/config_length.h"
@@ -102,9 +103,8 @@ SlurmLaunch slurm_launch(const LaunchOptions& options) {
          .working_dir = fs::current_path(),
          .run_dir = run_dir,
          .at_most = options.at_most};
-  const std::string program =
-      options.program.empty() ? fs::read_symlink("/proc/self/exe").string() : options.program;
-  job.command = {program, "train", absolute_path(options.config.path)};
+  job.command = options.program.empty() ? program_words() : std::vector{options.program};
+  job.command.insert(job.command.end(), {"train", absolute_path(options.config.path)});
   const auto shared = set_arguments(options.config.overrides);
   job.command.insert(job.command.end(), shared.begin(), shared.end());
   if (options.sweep.empty()) {
@@ -134,7 +134,9 @@ JobSetRun job_set_run(const LaunchOptions& options) {
   Config config = load(options, {});
   const NodeNeeds needs = needs_of(config, options);
   if (options.image.empty()) {
-    fail(ErrorCode::kUsage, "--jobset needs --image: a container image that holds skein");
+    fail(ErrorCode::kUsage,
+         "--jobset needs --image: a container image that holds skein; docs/installing.md, "
+         "\"Container\", says how one is made");
   }
   JobSetRun run;
   run.name = options.name.empty() ? job_set_name(fs::path(config.run.dir).filename().string())

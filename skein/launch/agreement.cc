@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "skein/base/error.h"
-#include "skein/base/file.h"
 #include "skein/base/hash.h"
+#include "skein/base/program_path.h"
 #include "skein/base/version.h"
 
 namespace skein {
@@ -166,7 +166,7 @@ void check_agreement(Communicator& world, const Facts& facts) {
 
 std::string program_id() {
   static const std::string id = [] {
-    const MappedFile program("/proc/self/exe");
+    const MappedFile program = map_program();
     return fmt::format("{} {}", kVersion, xxh3_128_hex(program.bytes()));
   }();
   return id;

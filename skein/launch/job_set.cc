@@ -166,8 +166,9 @@ JobSetRun::Volume parse_volume(const std::string& text) {
 std::string job_set_manifest(const JobSetRun& run) {
   check_name("the JobSet's name", run.name, kMaxName);
   if (!run.space.empty()) check_name("--namespace", run.space, 63);
-  return "# Written by skein launch --jobset.\n" + yaml_text(config_map(run)) + "---\n" +
-         yaml_text(job_set(run));
+  return "# Written by skein launch --jobset. How an image is made that holds skein: "
+         "docs/installing.md#container\n" +
+         yaml_text(config_map(run)) + "---\n" + yaml_text(job_set(run));
 }
 
 }  // namespace skein

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "skein/base/error.h"
+#include "skein/base/program_path.h"
 
 namespace skein {
 namespace {
@@ -81,7 +82,7 @@ std::array<FileDescriptor, 2> make_orders(int wake) {
 }  // namespace
 
 WorkerProcess::WorkerProcess(int rank, const Start& start) : rank_(rank) {
-  std::vector<std::string> arguments = {"skein"};
+  std::vector<std::string> arguments = words_to_start_again("skein");
   arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
   std::vector<std::string> environment = merged_environment(start.environment);
 
@@ -108,8 +109,8 @@ WorkerProcess::WorkerProcess(int rank, const Start& start) : rank_(rank) {
   SpawnActions::check(posix_spawnattr_init(&attributes));
   posix_spawnattr_setsigmask(&attributes, &start.signal_mask);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  // The running executable itself, even if its path holds another file by now.
-  const int refused = ::posix_spawn(&pid_, "/proc/self/exe", actions.get(), &attributes,
+  // What runs, even if its path holds another file by now.
+  const int refused = ::posix_spawn(&pid_, kProgramToStart, actions.get(), &attributes,
                                     pointers(arguments).data(), pointers(environment).data());
   posix_spawnattr_destroy(&attributes);
   if (refused != 0) {
