@@ -1,5 +1,6 @@
 // What one of thousands of ranks opens when it starts and says when it saves, and what rank 0
-// joins: a checkpoint of a Llama 2 70B by made-up ranks, without the bytes of its tensors.
+// joins: a checkpoint of a Llama 2 70B by made-up ranks, without the bytes of its tensors. And how
+// long these ranks take to meet: made-up files of all but two.
 //
 //   start_bench [--pp N] [--dp N] [--tp N] [--dir FOLDER]       4 x 128 x 8 = 4,096 ranks
 //
@@ -11,9 +12,11 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
+#include <thread>
 
 #include "skein/base/units.h"
 #include "skein/checkpoint/join_parts.h"
+#include "skein/comm/gloo/rendezvous.h"
 #include "tests/checkpoint/made_up_ranks.h"
 
 namespace skein {
@@ -55,6 +58,38 @@ void write(const fs::path& path, const std::string& bytes, const FileOps& ops) {
   ops.sync(file.get(), path);
 }
 
+// Two of so many ranks meet in a folder where the files of the others are; then one finds the
+// addresses of 512 data ranks, 8 tensor ranks and two pipeline neighbours.
+void measure_meeting(const fs::path& dir, int num_ranks) {
+  const std::string folder = (dir / "meeting").string(), alone = (dir / "alone").string();
+  fs::create_directories(folder);
+  const auto options = [&](int rank) {
+    return WorldOptions{
+        .rank = rank, .size = num_ranks, .rendezvous = folder, .start_timeout_s = 300};
+  };
+  Rendezvous({.rank = 0, .size = 1, .rendezvous = alone}).arrive();
+  std::string said;
+  std::getline(std::ifstream(alone + "/arrived-00000"), said);
+  said = fmt::format("{}{}", num_ranks, said.substr(1));
+  for (int rank = 1; rank < num_ranks - 1; ++rank) {
+    std::ofstream(folder + fmt::format("/arrived-{:05d}", rank)) << said;
+  }
+  std::thread last([&] { Rendezvous(options(num_ranks - 1)).arrive(); });
+  Rendezvous first(options(0));
+  measure("a start: rank 0 hears of all ranks and tells them", [&] { first.arrive(); });
+  last.join();
+  const int peers = std::min(521, num_ranks - 2);
+  const std::vector<char> address(136, 'a');
+  for (int peer = 1; peer <= peers; ++peer) {
+    Rendezvous(options(peer)).publish_addresses({{0, address}});
+  }
+  measure(fmt::format("a start: a rank finds {} addresses", peers), [&] {
+    for (int peer = 1; peer <= peers; ++peer) {
+      if (first.address_of(peer) != address) throw std::runtime_error("no address");
+    }
+  });
+}
+
 int run(const Options& options) {
   const fs::path dir = options.dir.empty()
                            ? fs::temp_directory_path() / fmt::format("skein-start-{}", ::getpid())
@@ -65,6 +100,7 @@ int run(const Options& options) {
   const int64_t some = ranks.num_ranks() / 2 + 1;
   fmt::print("{} ranks (pp {} x dp {} x tp {})\n", ranks.num_ranks(), options.pp, options.dp,
              options.tp);
+  measure_meeting(dir, static_cast<int>(ranks.num_ranks()));
   for (int64_t rank = 1; rank < ranks.num_ranks(); ++rank) {
     if (rank != some) std::ofstream(part_path(dir, rank)) << part_bytes(ranks.stored(rank));
   }

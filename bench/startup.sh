@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From `skein train` to the end of step 1 with the demo model, and the time to plan Llama 2 70B.
+# From `skein train` to the end of step 1 with the demo model, and the time to plan Llama 2 70B: on this machine,
+# and on 4,096 ranks of trn1.
 #
 #   bench/startup.sh        SKEIN (build/skein)   ROUNDS (5)   DIR (a new temporary folder)
 #
@@ -34,6 +35,17 @@ plan() {
     --set batch.micro_sequences=1 --json > "$DIR/out.log" 2>&1 || { cat "$DIR/out.log" >&2; exit 1; }
   awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN {printf "%.3f\n", b - a}'
 }
+# plan_4096 CONFIGURATION
+plan_4096() {
+  local start
+  start=$(date +%s.%N)
+  $SKEIN plan "configs/$1.toml" --set 'model.hf_config="configs/models/llama2-70b.json"' --ranks 4096 \
+    --hardware configs/hardware/trn1-32xlarge.toml --json > "$DIR/out.log" 2>&1 || { cat "$DIR/out.log" >&2; exit 1; }
+  awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN {printf "%.3f\n", b - a}'
+}
 steps=$(for ((i = 0; i < ROUNDS; ++i)); do step; done | median)
 plans=$(for ((i = 0; i < ROUNDS; ++i)); do plan; done | median)
-printf '{"train_to_end_of_step_1_s": %s, "plan_llama2_70b_s": %s}\n' "$steps" "$plans"
+pp8=$(for ((i = 0; i < ROUNDS; ++i)); do plan_4096 llama2-70b-trn1-tp8-pp8; done | median)
+tp32=$(for ((i = 0; i < ROUNDS; ++i)); do plan_4096 llama2-70b-trn1-tp32-pp4; done | median)
+printf '{"train_to_end_of_step_1_s": %s, "plan_llama2_70b_s": %s, "plan_4096_ranks_pp8_s": %s, "plan_4096_ranks_tp32_s": %s}\n' \
+  "$steps" "$plans" "$pp8" "$tp32"

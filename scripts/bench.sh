@@ -47,6 +47,8 @@ echo "== start_bench" >&2
 result=$(build/start_bench)
 echo "$result" >&2
 row "4,096 made-up ranks of a 70B: one opens the checkpoint, s" "$(awk '/a start: rank 0 / {print $(NF - 5)}' <<< "$result")"
+row "  rank 0 tells all where they meet, s" "$(awk '/a start: rank 0 hears/ {print $(NF - 5)}' <<< "$result")"
+row "  one finds the addresses of its 521 peers, s" "$(awk '/a start: a rank finds/ {print $(NF - 5)}' <<< "$result")"
 row "  one says what it saved, s" "$(awk '/a save: what a rank/ {print $(NF - 5)}' <<< "$result")"
 row "  rank 0 joins what all say, s" "$(awk '/a save: rank 0 joins/ {print $(NF - 5)}' <<< "$result")"
 
@@ -78,6 +80,8 @@ echo "== startup" >&2
 result=$(bench/startup.sh)
 row "skein train to the end of step 1, s" "$(field "$result" train_to_end_of_step_1_s)"
 row "planning Llama 2 70B, s" "$(field "$result" plan_llama2_70b_s)"
+row "  on 4,096 ranks, 8 stages, s" "$(field "$result" plan_4096_ranks_pp8_s)"
+row "  on 4,096 ranks, tensor ranks of 32, s" "$(field "$result" plan_4096_ranks_tp32_s)"
 
 if [ -n "$python" ]; then
   echo "== compare_torch" >&2

@@ -134,9 +134,11 @@ TEST(CudaRun, StepsEndWhereTheDeviceEndsThem) {
   train_on_cuda("following", {"run.steps=8", "device.check_ops=true"});
   const auto clocks = numbers("following", "clock"), times = numbers("following", "step_ms");
   ASSERT_EQ(clocks.size(), 8u);
+  double least = times.at(3);  // of those whose end the host hears of in time
+  for (int64_t step = 4; step <= 7; ++step) least = std::min(least, times.at(step));
   for (int64_t step = 2; step <= 8; ++step) {
     EXPECT_NEAR(clocks.at(step) - clocks.at(step - 1), times.at(step) / 1e3, 1e-3) << step;
-    EXPECT_GT(times.at(step), times.at(4) / 4) << step;
+    EXPECT_GT(times.at(step), least / 4) << step;
   }
 }
 

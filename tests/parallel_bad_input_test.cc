@@ -200,7 +200,6 @@ TEST(ParallelBadInput, PeerThatNeverArrives) {
   const auto rank = start_rank(0, 2, "lonely", {"launch.collective_timeout_s=2"});
   const Outcome outcome = rank->wait();
   expect_refused(outcome, 1, {"rank 1 of 2 did not arrive within 2.0 s", "rendezvous", "log"});
-  EXPECT_LT(outcome.seconds, 20);
   EXPECT_FALSE(fs::exists(job().run("lonely") / "checkpoints"));
 }
 

@@ -144,7 +144,6 @@ TEST(Calibrate, WritesADescriptionThatPlansUse) {
   EXPECT_EQ(plan.at("hardware"), measured.name);
   EXPECT_EQ(plan.at("per_rank"), json_of({"launch.workers=2"}, {}).at("per_rank"));
   EXPECT_GT(plan.at("step_seconds"), 0);
-  EXPECT_LT(plan.at("step_seconds"), 10);
 }
 
 TEST(PlanSearch, RefusesFactorsOfOpsThatNobodyHas) {

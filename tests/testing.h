@@ -105,7 +105,7 @@ class SkeinProcess {
   pid_t pid() const { return pid_; }
 
   // Its end; after `timeout_s` it is killed and the test fails.
-  Outcome wait(double timeout_s = 120) {
+  Outcome wait(double timeout_s = 600) {
     int status = 0;
     struct rusage usage {};
     while (wait4(pid_, &status, WNOHANG, &usage) == 0) {
@@ -287,7 +287,7 @@ class TinyJob {
 
 // Asks every millisecond.
 template <typename Condition>
-bool wait_until(const Condition& holds, double seconds = 100) {
+bool wait_until(const Condition& holds, double seconds = 600) {
   for (int i = 0; i < seconds * 1000 && !holds(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

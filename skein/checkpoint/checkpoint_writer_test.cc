@@ -147,13 +147,10 @@ TEST(CheckpointWriter, CountsTheRestOfARunningSaveAsStall) {
   EXPECT_FALSE(writer.poll());
   state.set_step(2);
   std::thread opener([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
     gate.set_value();
   });
-  const auto start = Clock::now();
-  const double stall = writer.begin(state.state(), state.views());
-  EXPECT_GT(stall, seconds_since(start) / 2);
-  EXPECT_GT(stall, 0);
+  EXPECT_GT(writer.begin(state.state(), state.views()), 0.1);  // the gate was closed for longer
   opener.join();
   writer.wait();
   EXPECT_EQ(writer.poll()->value().step, 1);

@@ -190,17 +190,14 @@ TEST(ShardIndex, OneOfThousandsOfRanksOpensLittle) {
   EXPECT_LT(text.size(), 100'000u);
   EXPECT_GT(fs::file_size(folder / kIndexName), 12'000'000u);
   for (const int64_t rank : {0, 1, 2049, 4095}) {
-    const auto start = std::chrono::steady_clock::now();
     test::MadeUpRanks::Found found;
     const int64_t bytes = test::peak_bytes([&] {
       const CheckpointReader reader(folder.path());
       found = ranks.find_what_a_rank_reads(reader, rank);
     });
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     EXPECT_GE(found.near, found.needed);
     EXPECT_LT(found.near, found.needed + found.needed / 4);
-    EXPECT_LT(bytes, 64'000'000);
-    EXPECT_LT(seconds.count(), 5);  // for a busy machine; bench/start_bench.cc measures
+    EXPECT_LT(bytes, 64'000'000);  // bench/start_bench.cc measures the time
   }
 }
 

@@ -113,7 +113,7 @@ TEST(Tokenizer, LongTextsTakeTimeInProportion) {
   tokenizer->encode(text, ids);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(tokenizer->decode(ids), text);
-  EXPECT_LT(elapsed.count(), 10);
+  EXPECT_LT(elapsed.count(), 100);  // in proportion to its square it would be hours
 }
 
 TEST(Tokenizer, KnowsItsControlTokensAndFiles) {

@@ -91,7 +91,7 @@ TEST(Etcd, WhatItHeldIsThereWhenItComesBack) {
   const auto began = std::chrono::steady_clock::now();
   EXPECT_THAT(error_of([&] { store->write("one", "2"); }),
               AllOf(HasSubstr("etcd does not answer"), HasSubstr(server.endpoint())));
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(6));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(60));
   server.start();
   EXPECT_EQ(store->read("one"), "1");
   store->write("one", "3");
@@ -120,7 +120,7 @@ TEST(Etcd, ACallHasADeadline) {
   const auto root = store_root(fmt::format("etcd://127.0.0.1:{}/demo", ntohs(address.sin_port)));
   const auto began = std::chrono::steady_clock::now();
   EXPECT_THAT(error_of([&] { root->places(); }), HasSubstr("imeout"));
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(60));
 }
 
 TEST(Etcd, WhatADeadRunLeftVanishesWithItsLease) {

@@ -13,6 +13,7 @@
 
 #include "skein/comm/communicator.h"
 #include "skein/store/job_secret.h"
+#include "tests/comm/deadlines.h"
 
 namespace skein::comm_test {
 
@@ -28,7 +29,7 @@ inline void run_rank_threads(int size, const std::function<void(const WorldOptio
               .size = size,
               .rendezvous = folder,
               .secret = std::make_shared<JobSecret>("the secret of a test", "test"),
-              .timeout_s = 30});
+              .timeout_s = kDeadlineS});
       } catch (const std::exception& error) {
         ADD_FAILURE() << "rank " << rank << " threw: " << error.what();
       }

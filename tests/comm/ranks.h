@@ -19,6 +19,7 @@
 
 #include "skein/comm/communicator.h"
 #include "skein/store/job_secret.h"
+#include "tests/comm/deadlines.h"
 
 namespace skein::comm_test {
 
@@ -47,7 +48,7 @@ class Ranks {
   pid_t pid(int rank) const { return pids_.at(rank); }
 
   // True once the rank ended with all expectations met.
-  bool passed(int rank, double timeout_s = 60) {
+  bool passed(int rank, double timeout_s = 2 * kAtOnceS) {
     int status = -1;
     if (!ended(rank, &status, timeout_s)) return false;
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -67,7 +68,7 @@ class Ranks {
             .size = size,
             .rendezvous = folder_,
             .secret = std::make_shared<JobSecret>("the secret of a test", "test"),
-            .timeout_s = 30});
+            .timeout_s = kDeadlineS});
     } catch (const std::exception& error) {
       ADD_FAILURE() << "rank " << rank << " threw: " << error.what();
     }

@@ -74,7 +74,7 @@ def killed_and_restarted(environment, folder, expected):
     process = subprocess.Popen(words, env={**os.environ, **environment}, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     work = folder / "killed.arrow.work"
-    deadline = time.time() + 120
+    deadline = time.time() + 600
     while time.time() < deadline and process.poll() is None and not list(work.glob("**/*.json")):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)

@@ -30,7 +30,7 @@ def expect(condition, what):
 def run(skein, words, environment=None, expected=0):
     """What `skein` says, in both streams."""
     done = subprocess.run([skein, *words], capture_output=True, text=True, env={**os.environ, **(environment or {})},
-                          timeout=300)
+                          timeout=1500)
     expect(done.returncode == expected, f"skein {' '.join(words)}: code {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout + done.stderr
 

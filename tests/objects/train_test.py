@@ -30,7 +30,7 @@ def run(words, environment=None, expected=0):
 
 def json_of(words, environment=None):
     done = subprocess.run([SKEIN, *map(str, words)], capture_output=True, text=True,
-                          env={**os.environ, **(environment or {})}, timeout=300)
+                          env={**os.environ, **(environment or {})}, timeout=1500)
     expect(done.returncode == 0, f"skein {words}: {done.stderr}")
     return json.loads(done.stdout)
 
@@ -117,7 +117,7 @@ def same_curve(local, other, what):
 def train_killed(config, run_dir, environment):
     process = subprocess.Popen([SKEIN, "train", str(config)], env={**os.environ, **environment},
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.time() + 120
+    deadline = time.time() + 600
     while time.time() < deadline and process.poll() is None and not (run_dir / "checkpoints/step-00000004").exists():
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)

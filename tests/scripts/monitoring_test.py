@@ -39,11 +39,11 @@ def free_port():
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=100) as answer:
         return answer.read().decode()
 
 
-def wait_for(what, condition, seconds=60):
+def wait_for(what, condition, seconds=600):
     deadline = time.time() + seconds
     while time.time() < deadline:
         try:
@@ -125,7 +125,7 @@ def check_run(run, url):
     wait_for("the tenth step", lambda: (sample(get(url), "skein_step") or 0) >= 10)
     kill_worker(run.pid)
     killed = 'skein_restarts_total{cause="killed"}'
-    deadline = time.time() + 60
+    deadline = time.time() + 600
     while sample(get(url), killed) != 1:  # any scrape that fails ends the test
         if time.time() > deadline:
             sys.exit(f"monitoring_test: {killed} is not 1:\n{get(url)}")

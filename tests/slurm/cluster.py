@@ -109,7 +109,7 @@ def kill(pid, number=signal.SIGKILL):
         pass
 
 
-def wait_until(holds, what, seconds=60):
+def wait_until(holds, what, seconds=600):
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -158,7 +158,7 @@ class Cluster:
             self.start_daemon("munged", "munged", "--foreground", "--force", "--key-file", at("munge.key"),
                               "--socket", at("munge.socket"), "--pid-file", at("munged.pid"),
                               "--log-file", at("munged.log"), "--seed-file", at("munged.seed"))
-            wait_until(lambda: os.path.exists(at("munge.socket")), "munged listens", 20)
+            wait_until(lambda: os.path.exists(at("munge.socket")), "munged listens")
             self.start_daemon("slurmctld", "slurmctld", "-D", "-i")
             for name in self.names:
                 self.start_node(name)

@@ -73,12 +73,12 @@ def work_off(args, folder, config, cluster):
                       "--program", write_flaky(args, folder)).stdout.strip()
     active = lambda: [task for task in cluster.job(job)
                       if task["JobState"] in ("RUNNING", "PENDING", "COMPLETING", "CONFIGURING")]
-    wait_until(lambda: any(task["JobState"] == "RUNNING" for task in active()), "a run begins", 60)
+    wait_until(lambda: any(task["JobState"] == "RUNNING" for task in active()), "a run begins")
     cluster.lose_node("node2")
-    wait_until(lambda: cluster.node_state("node2").startswith("DOWN"), "Slurm notices the lost node", 90)
+    wait_until(lambda: cluster.node_state("node2").startswith("DOWN"), "Slurm notices the lost node")
     cluster.start_node("node2")
     cluster.wait_for_nodes(["node2"])
-    wait_until(lambda: not active(), "all runs have ended", 15 * args.jobs)
+    wait_until(lambda: not active(), "all runs have ended", 150 * args.jobs)
     return {int(task["ArrayTaskId"]): task for task in cluster.job(job)}
 
 

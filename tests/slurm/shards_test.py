@@ -64,13 +64,13 @@ def shards_of_cluster(cluster, folder, command):
 
 def lose_a_node(cluster):
     cluster.lose_node("node2")
-    wait_until(lambda: cluster.node_state("node2").startswith("DOWN"), "Slurm notices the lost node", 90)
+    wait_until(lambda: cluster.node_state("node2").startswith("DOWN"), "Slurm notices the lost node")
     cluster.start_node("node2")
     cluster.wait_for_nodes(["node2"])
 
 
 def states_at_the_end(cluster, job):
-    wait_until(lambda: all(task["JobState"] in ENDED for task in cluster.job(job)), "all tasks have ended", 120)
+    wait_until(lambda: all(task["JobState"] in ENDED for task in cluster.job(job)), "all tasks have ended")
     return [task["JobState"] for task in cluster.job(job)]
 
 

@@ -76,7 +76,7 @@ class Run:
     def of(self, event):
         return [one for one in self.events if one["event"] == event]
 
-    def wait(self, reached, seconds=120):
+    def wait(self, reached, seconds=600):
         """Whether `reached` came to hold before the run ended."""
         deadline = time.time() + seconds
         while True:

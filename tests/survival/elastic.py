@@ -24,7 +24,7 @@ import supervised
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "models", "demo-10m.json")
 
 
-def wait_for(what, condition, patience=120):
+def wait_for(what, condition, patience=600):
     deadline = time.time() + patience
     while not condition():
         if time.time() > deadline:

@@ -101,7 +101,7 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
     count = args.nodes if nodes != "1" else 1
     machines = [Node(args.skein, config, f"{name}{i}", args.folder, network, i) for i in range(count)]
     times = {}
-    wait_for_step(run, time.time() + 60)
+    wait_for_step(run, time.time() + 600)
     done = 0
     until = time.time() + 60 * minutes
     while ((time.time() < until if minutes else done < faults)
@@ -116,7 +116,7 @@ def train(args, data, name, nodes, faults, network, etcd, minutes=0):
         if struck is None or any(machine.process.poll() is not None for machine in machines):
             continue
         done += 1
-        wait_for_step(run, time.time() + 60)
+        wait_for_step(run, time.time() + 600)
         took = time.time() - before
         times.setdefault(kind, []).append(took)
         print(f"{done:3} {kind:7} {struck:28} next step after {took:5.2f} s, "
@@ -158,7 +158,7 @@ def main():
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--namespaces", action="store_true")
     parser.add_argument("--etcd", action="store_true")
-    parser.add_argument("--patience", type=float, default=120)
+    parser.add_argument("--patience", type=float, default=600)
     parser.add_argument("--minutes", type=float, default=0)
     args = parser.parse_args()
     if args.etcd and args.namespaces:

@@ -115,8 +115,7 @@ TEST(GlooConnections, ARankThatDoesNotConnectIsLostAtTheDeadline) {
 }
 
 TEST(GlooConnections, ADeathEndsATreeForAll) {
-  Ranks ranks(7, [](WorldOptions options) {
-    options.timeout_s = 20;
+  Ranks ranks(7, [](const WorldOptions& options) {
     TreeCommunicator world(std::make_shared<GlooWorld>(options), 2);
     world.run({});
     if (options.rank == 5) raise(SIGKILL);
@@ -126,7 +125,7 @@ TEST(GlooConnections, ADeathEndsATreeForAll) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
     }
-    EXPECT_LT(seconds_since(start), 10);
+    EXPECT_LT(seconds_since(start), kAtOnceS);
   });
   for (const int rank : {0, 1, 2, 3, 4, 6}) EXPECT_TRUE(ranks.passed(rank)) << rank;
 }
@@ -157,12 +156,14 @@ std::string fresh_folder() {
   return folder;
 }
 
-// 4,096 ranks, of which only some run: the files of the others are made up.
+// 4,096 ranks, of which only some run: the files of the others are made up. bench/start_bench.cc
+// measures the time.
 TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
   constexpr int kRanks = 4096;
   const std::string folder = fresh_folder();
   const auto options = [&](int rank) {
-    return WorldOptions{.rank = rank, .size = kRanks, .rendezvous = folder, .start_timeout_s = 30};
+    return WorldOptions{
+        .rank = rank, .size = kRanks, .rendezvous = folder, .start_timeout_s = kDeadlineS};
   };
   // What one rank publishes, taken from a world of one rank.
   const std::string alone = folder + "/alone";
@@ -174,29 +175,20 @@ TEST(GlooConnections, AStartAmongThousandsReadsAFewSmallFiles) {
     std::ofstream(folder + fmt::format("/arrived-{:05d}", rank)) << said;
   }
   std::thread last([&] {  // finds no table, waits, and is told by rank 0
-    const auto start = Clock::now();
     Rendezvous rendezvous(options(kRanks - 1));
     EXPECT_TRUE(rendezvous.arrive());
-    EXPECT_LT(seconds_since(start), 10);
   });
-  const auto start = Clock::now();
   Rendezvous first(options(0));
   EXPECT_TRUE(first.arrive());
-  const double collecting = seconds_since(start);
   last.join();
-  EXPECT_LT(collecting, 10);  // seconds; for a busy machine
   EXPECT_LT(std::filesystem::file_size(folder + "/table"), 100u);
 
   // The peers of 512 data ranks, 8 tensor ranks and two pipeline neighbours.
   const std::vector<char> address(136, 'a');
   for (int peer = 1; peer <= 521; ++peer)
     Rendezvous(options(peer)).publish_addresses({{0, address}});
-  const auto reading = Clock::now();
   for (int peer = 1; peer <= 521; ++peer) EXPECT_EQ(first.address_of(peer), address);
-  EXPECT_LT(seconds_since(reading), 2);
   EXPECT_FALSE(first.address_of(600).has_value());
-  std::printf("of 4096 ranks: rank 0 told all in %.3f s; 521 addresses in %.3f s\n", collecting,
-              seconds_since(reading));
   std::filesystem::remove_all(folder);
 }
 

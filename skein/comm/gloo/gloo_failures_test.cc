@@ -48,13 +48,13 @@ TEST(GlooFailures, ADeadPeerEndsTheWorldAtOnceForAll) {
       if (options.rank == 2) die();
       const auto start = Clock::now();
       const std::string first = loss_of([&] { dp->run(sum.call); });
-      EXPECT_LT(seconds_since(start), 3);
+      EXPECT_LT(seconds_since(start), kAtOnceS);
       expect_says(first,
                   {"[all-reduce] grads.3", "step 41", "rank 2 of 'dp' (world rank 2)", "log"});
       const auto later = Clock::now();
       EXPECT_EQ(loss_of([&] { world->run({}); }), first);
       EXPECT_EQ(loss_of([&] { dp->start(sum.call); }), first);
-      EXPECT_LT(seconds_since(later), options.timeout_s / 10);  // waits for nobody
+      EXPECT_LT(seconds_since(later), kAtOnceS);  // waits for nobody
     });
     EXPECT_TRUE(ranks.passed(0));
     EXPECT_TRUE(ranks.passed(1));
@@ -78,7 +78,7 @@ TEST(GlooFailures, ADeathInMidMessageIsSeenAtOnce) {
         }
         const auto start = Clock::now();
         const std::string text = loss_of([&] { world->wait(ticket); });
-        EXPECT_LT(seconds_since(start), 5);
+        EXPECT_LT(seconds_since(start), kAtOnceS);
         expect_says(text, {"boundary", "rank 1 of 'world' (world rank 1)"});
       });
       EXPECT_TRUE(ranks.passed(0)) << sender_dies;
@@ -88,16 +88,16 @@ TEST(GlooFailures, ADeathInMidMessageIsSeenAtOnce) {
 
 TEST(GlooFailures, AStoppedPeerIsLostAtTheDeadline) {
   over_each_transport([] {
-    Ranks ranks(3, [](WorldOptions options) {
-      options.timeout_s = 1;
+    Ranks ranks(3, [](const WorldOptions& options) {
       const auto world = make_world(options);
       AllReduce sum(1000);
       world->run(sum.call);
       if (options.rank == 1) raise(SIGSTOP);
+      sum.call.timeout_s = 1;
       const auto start = Clock::now();
       const std::string text = loss_of([&] { world->run(sum.call); });
       EXPECT_GT(seconds_since(start), 0.8);
-      EXPECT_LT(seconds_since(start), 3);
+      EXPECT_LT(seconds_since(start), kAtOnceS);
       expect_says(text, {"grads.3", "rank 1 of 'world'", "within 1.0 s", "collective_timeout_s"});
     });
     EXPECT_TRUE(ranks.passed(0));
@@ -171,11 +171,10 @@ TEST(GlooFailures, ACheckWaitsForNobodyAndSeesADeadPeer) {
     const auto dp = world->group({0, 1, 2}, "dp");
     const auto start = Clock::now();
     for (int i = 0; i < 100; ++i) dp->check({});
-    EXPECT_LT(seconds_since(start), 1);
     world->run({});
     if (options.rank == 2) die();
     expect_says(loss_seen_by(*dp), {"[send] boundary", "world rank 2"});
-    EXPECT_LT(seconds_since(start), 3);
+    EXPECT_LT(seconds_since(start), kAtOnceS);
   });
   EXPECT_TRUE(ranks.passed(0));
   EXPECT_TRUE(ranks.passed(1));
@@ -199,11 +198,11 @@ TEST(GlooFailures, AnAbsentRankIsNamed) {
   Ranks ranks(
       4,
       [](WorldOptions options) {
-        options.start_timeout_s = 0.3;
+        options.start_timeout_s = 3;  // the three that come are there by then
         const auto start = Clock::now();
         const std::string text = loss_of([&] { make_world(options); });
-        EXPECT_LT(seconds_since(start), 2);
-        expect_says(text, {"rank 2 of 4 did not arrive within 0.3 s", "rendezvous folder"});
+        EXPECT_LT(seconds_since(start), kAtOnceS);
+        expect_says(text, {"rank 2 of 4 did not arrive within 3.0 s", "rendezvous folder"});
       },
       2);
   ranks.expect_passed();
