@@ -1,11 +1,16 @@
 # The CUDA backend: skein_cuda, which every program links. It is one of
-#   real       where nvcc is found (SKEIN_CUDA=OFF, as a variable or in the environment, turns it off);
-#              cuBLASLt, cuDNN and NCCL are loaded when a GPU is used, not when a program starts
+#   real       where nvcc is found (SKEIN_CUDA=OFF, as a variable or in the environment, turns it off, ON
+#              makes it an error that nvcc is missing; OFF_ONCE, of scripts/test.sh, is OFF until CMake runs
+#              again); cuBLASLt, cuDNN and NCCL are loaded when a GPU is used, not when a program starts
 #   absent     elsewhere: the program's list of backends (skein/backends/backends.def) lacks its line,
 #              and device.kind = "cuda" is an error that says so
 # and beside it, for the tests, always skein_cuda_emulated: the same sources compiled as C++ against
 # tests/cuda_emulation, where kernels run on the CPU.
 set(SKEIN_CUDA "$ENV{SKEIN_CUDA}" CACHE STRING "OFF: no CUDA backend; otherwise where nvcc is found")
+if(SKEIN_CUDA STREQUAL "OFF_ONCE")
+  set(SKEIN_CUDA "" CACHE STRING "" FORCE)
+  set(SKEIN_CUDA OFF)
+endif()
 set(SKEIN_CUDA_ARCHITECTURES 90 CACHE STRING "compute capability of the CUDA kernels")
 # What belongs to no room's library: kernels, what knows CUDA, and the list of backends.
 set(SKEIN_CUDA_SOURCES "/ops/cuda/|/runtime/cuda/|/comm/nccl/|_cuda\\.cc$|/backends/backends\\.cc$")
@@ -29,6 +34,9 @@ if(CMAKE_CUDA_COMPILER AND NOT SKEIN_CUDA STREQUAL "OFF")  # it stays in the cac
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${SKEIN_CCACHE})
   endif()
   message(STATUS "CUDA ${CMAKE_CUDA_COMPILER_VERSION}, for sm_${SKEIN_CUDA_ARCHITECTURES}")
+elseif(SKEIN_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "SKEIN_CUDA=ON asks for the CUDA backend, and nvcc was not found: install the CUDA toolkit, "
+                      "or add its bin folder to PATH, or leave SKEIN_CUDA out")
 else()
   message(STATUS "no CUDA backend")
 endif()

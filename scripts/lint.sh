@@ -2,20 +2,21 @@
 # Checks what needs no compiler run of its own: includes, formatting, lengths, widths, blanks, shell scripts,
 # traces of one machine, links; then clang-tidy on what changed. One line a violation.
 #
-#   scripts/lint.sh [--tidy] [BUILD_DIR]
+#   scripts/lint.sh [--tidy|--no-tidy] [BUILD_DIR]
 #
 #   --tidy       clang-tidy on every source (minutes); without it, on the sources that differ from
 #                the branch point (origin/main, or the commit before), the first 12 in order of path
+#   --no-tidy    without clang-tidy: what scripts/test.sh runs
 #   BUILD_DIR    holds compile_commands.json; build
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 max_tidied=12  # at about 10 s each, a minute on 2 cores
-tidy_all=
-if [ "${1:-}" = --tidy ]; then
-  tidy_all=1
-  shift
-fi
+tidy_all='' no_tidy=''
+case ${1:-} in
+  --tidy) tidy_all=1 && shift ;;
+  --no-tidy) no_tidy=1 && shift ;;
+esac
 build_dir=${1:-build}
 
 failures=0 num_tidied=0
@@ -195,7 +196,7 @@ check_blanks
 check_scripts
 check_traces
 check_links
-check_tidy
+[ -n "$no_tidy" ] || check_tidy
 
 if ((failures)); then
   echo "lint: $failures violations" >&2

@@ -1,10 +1,18 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test that needs no GPU. The last lines are ctest's summary.
+# Installs what is missing, builds, and runs every test that needs no GPU and is not left to scripts/check.sh.
+# Before ctest's summary, which is the last thing printed, it says what that is, and the processor time of each
+# part.
+#
+#   scripts/test.sh [CTEST_OPTION…]           for example -R passes/
+#   SKEIN_CUDA=ON scripts/test.sh             with the CUDA backend; without it, also where nvcc is found
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/test_tools.sh
-SKEIN_CUDA=${SKEIN_CUDA-} scripts/build.sh release
-# As many at a time as there are cores; tests whose outcome is a time run alone (cmake/SkeinRoom.cmake).
+SKEIN_CUDA=${SKEIN_CUDA:-OFF_ONCE} scripts/build.sh release skein_suite
+# As many at a time as there are cores; those that other work disturbs run alone (cmake/test_parts.cmake).
 find build/tmp -mindepth 1 -delete
-ctest --test-dir build -j "$(nproc)" --output-on-failure --no-tests=error "$@"
+status=0
+scripts/run_tests.py --after-build "$(times | tail -n 1)" --left-out "$(scripts/check.sh --left-out)" \
+  -LE '^check\.' "$@" || status=$?
 find build/tmp -mindepth 1 -delete
+exit $status

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 
-NOT_CLANGS = re.compile(r" -(fpch-preprocess|Winvalid-pch|Wno-restrict|Wno-stringop-over\w*|include \S*cmake_pch\.hxx)")
+NOT_CLANGS = re.compile(r" -(fpch-preprocess|Winvalid-pch|Wno-restrict|Wno-stringop-over\w*|-param=ggc\S*|include \S*cmake_pch\.hxx)")
 
 
 def sources(file):

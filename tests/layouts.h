@@ -224,26 +224,25 @@ enum class Cover { kValues, kPairs };
 inline std::vector<RunLayout> sample(std::vector<RunLayout> from, Cover cover, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::shuffle(from.begin(), from.end(), random);
-  const auto features = [&](const RunLayout& layout) {
-    std::set<std::string> result = layout.values();
-    if (cover == Cover::kPairs) result.merge(layout.pairs());
-    return result;
-  };
+  std::vector<std::set<std::string>> features;
   std::set<std::string> missing;
-  for (const RunLayout& layout : from) missing.merge(features(layout));
+  for (const RunLayout& layout : from) {
+    features.push_back(layout.values());
+    if (cover == Cover::kPairs) features.back().merge(layout.pairs());
+    missing.insert(features.back().begin(), features.back().end());
+  }
   std::vector<RunLayout> chosen;
   while (!missing.empty()) {
-    const auto gain = [&](const RunLayout& layout) {
-      const auto all = features(layout);
-      const auto news = std::count_if(all.begin(), all.end(),
+    double most = -1;
+    size_t best = 0;
+    for (size_t i = 0; i < from.size(); ++i) {
+      const auto news = std::count_if(features[i].begin(), features[i].end(),
                                       [&](const std::string& f) { return missing.contains(f); });
-      return static_cast<double>(news) / std::sqrt(layout.core_seconds());
-    };
-    const RunLayout best = *std::max_element(
-        from.begin(), from.end(),
-        [&](const RunLayout& a, const RunLayout& b) { return gain(a) < gain(b); });
-    for (const std::string& feature : features(best)) missing.erase(feature);
-    chosen.push_back(best);
+      const double gain = static_cast<double>(news) / std::sqrt(from[i].core_seconds());
+      if (gain > most) most = gain, best = i;
+    }
+    for (const std::string& feature : features[best]) missing.erase(feature);
+    chosen.push_back(from[best]);
   }
   return chosen;
 }

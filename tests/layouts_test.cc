@@ -5,6 +5,7 @@
 //   build/layouts_test                             a sample that covers every value of every
 //                                                  dimension and every pair of kinds of parallelism
 //   SKEIN_LAYOUTS=all build/layouts_test           all of them, with a table of failures at the end
+//                                                  (scripts/check.sh layouts)
 //   SKEIN_LAYOUTS=dp2_tp2 build/layouts_test       those with this in their name
 //   SKEIN_LAYOUTS_SEED=7                           another sample; of all, another order
 //   SKEIN_LAYOUTS_FROM=705                         goes on with the 705th of that order
@@ -182,19 +183,13 @@ TEST(Layouts, AreGeneratedAndTheSampleCoversThem) {
   }
 }
 
-std::vector<RunLayout> every_layout() {
-  std::vector<RunLayout> all = all_layouts();
-  const std::vector<RunLayout> more = layouts_with_options();
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
 // Graphs and memory of each, on a rank of some stage: what goes wrong there is found without
 // running. plan_training sees that every program finds in memory what the graphs say
 // (passes/check_memory.h).
-TEST(Layouts, AllOfThemBuild) {
+void expect_to_build(const std::vector<RunLayout>& layouts) {
+  fmt::print("{} layouts\n", layouts.size());
   std::mt19937_64 random(seed());
-  for (const RunLayout& layout : every_layout()) {
+  for (const RunLayout& layout : layouts) {
     const Overrides overrides = ParallelJob::setting(kSteps) + layout.overrides();
     const Config config = load_config(job().config().string(), overrides);
     const DecoderConfig model = model_of(config, 320);
@@ -219,6 +214,19 @@ TEST(Layouts, AllOfThemBuild) {
       ADD_FAILURE() << layout.name() << ", rank " << rank << ": " << error.what();
     }
   }
+}
+
+TEST(Layouts, ASampleOfThemBuilds) {
+  expect_to_build(sample(all_layouts(), Cover::kPairs, seed() + 2));
+  expect_to_build(sample(layouts_with_options(), Cover::kPairs, seed() + 2));
+}
+
+// scripts/check.sh layouts
+TEST(Layouts, AllOfThemBuild) {
+  std::vector<RunLayout> all = all_layouts();
+  const std::vector<RunLayout> more = layouts_with_options();
+  all.insert(all.end(), more.begin(), more.end());
+  expect_to_build(all);
 }
 
 TEST(Layouts, TrainAsOneWorkerDoes) {

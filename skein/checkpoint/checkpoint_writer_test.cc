@@ -9,7 +9,6 @@
 #include <future>
 #include <thread>
 
-#include "skein/base/clock.h"
 #include "tests/checkpoint/checkpoint_test_state.h"
 #include "tests/error_of.h"
 

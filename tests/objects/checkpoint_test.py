@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Trains with its checkpoints in a store that speaks S3's protocol (moto), and goes on from there.
 
-  checkpoint_test.py SKEIN FOLDER
+  checkpoint_test.py SKEIN FOLDER [--kills N] [--large]
+
+  --kills N   how often the program is killed around a request that changes something (4)
+  --large     objects of several parts as well
 
 Losses, norms and exported weights must have the bits of a run whose checkpoints lie in a folder: alone, from a
 run folder that was lost, of two workers behind a proxy that refuses, resets, cuts and stalls, and where the
 program is killed before and after requests that change something. What the store holds must at any moment be
 whole checkpoints and nothing else that could be taken for one. Ends with 77, skipped, without moto.
 """
+import argparse
 import hashlib
 import json
 import os
@@ -24,9 +28,14 @@ from faulty_proxy import FAULTS, FaultyProxy
 from moto_store import expect
 from supervised import CONFIG, make_data
 
-SKEIN = str(pathlib.Path(sys.argv[1]).resolve())
+parser = argparse.ArgumentParser()
+parser.add_argument("skein")
+parser.add_argument("folder")
+parser.add_argument("--kills", type=int, default=4)
+parser.add_argument("--large", action="store_true")
+ARGS = parser.parse_args()
+SKEIN = str(pathlib.Path(ARGS.skein).resolve())
 NUMBERS = ("loss", "grad_norm", "param_norm", "tokens")
-KILLS = 12
 
 
 def run(words, endpoint="", expected=0):
@@ -169,7 +178,7 @@ def kills(runs, store, quiet):
     killer = Killer()
     proxy = FaultyProxy(store.port, watch=killer)
     url, committed, num_killed = "s3://runs/killed", 0, 0
-    for number in range(1, KILLS + 1):
+    for number in range(1, ARGS.kills + 1):
         killer.left, killer.after = 1 + number * 5 // 3, bool(number % 2)
         environment = {**os.environ, "AWS_ENDPOINT_URL": proxy.url}
         killer.process = subprocess.Popen([SKEIN, *runs.words("killed", 100, url, checkpoint__every_steps=1,
@@ -187,7 +196,7 @@ def kills(runs, store, quiet):
         newest = max(steps, default=0)
         expect(newest >= committed, f"kill {number}: step {committed} is lost, {newest} is the newest")
         committed = newest
-    expect(num_killed >= KILLS // 2, f"{num_killed} of {KILLS} kills struck")
+    expect(num_killed >= ARGS.kills // 2, f"{num_killed} of {ARGS.kills} kills struck")
     last = committed + 2
     run(runs.words("killed", last, url, checkpoint__every_steps=1), store.url)
     found = runs.steps("killed")
@@ -208,7 +217,7 @@ def refusals(runs, store):
 
 
 def main():
-    with tempfile.TemporaryDirectory(dir=sys.argv[2]) as name:
+    with tempfile.TemporaryDirectory(dir=ARGS.folder) as name:
         folder = pathlib.Path(name)
         store = moto_store.Store(folder)
         store.client.create_bucket(Bucket="runs")
@@ -220,7 +229,8 @@ def main():
         back_to(runs, store, quiet)
         damaged(runs, store, quiet)
         workers(runs, store, quiet)
-        large(runs, store)
+        if ARGS.large:
+            large(runs, store)
         kills(runs, store, quiet)
         refusals(runs, store)
         store.stop()

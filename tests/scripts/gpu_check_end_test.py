@@ -86,7 +86,6 @@ class Check:
         self.mark = f"GPU_CHECK_TEST={uuid.uuid4()}"
         name, value = self.mark.split("=")
         self.printed = open(self.folder / "printed", "w")
-        self.began = time.monotonic()
         self.process = subprocess.Popen(
             [script], stdout=self.printed, stderr=self.printed, start_new_session=True,
             env=os.environ | {
