@@ -143,6 +143,7 @@ class ConfigReader {
         note_length(section.str(), key.str(), key_where, /*is_override=*/false);
       }
     }
+    take_floor_as_derived(document);
   }
 
   // `text`: "section.key=value". Shells remove quotes, so a string may stand without them.
@@ -170,6 +171,11 @@ class ConfigReader {
     }
     store(section, key, known, document.begin()->second, where);
     note_length(section, key, where, /*is_override=*/true);
+    // The ratio goes before a floor that the file sets, but not before one of --set.
+    if (section == "optimizer" && key == "min_learning_rate") floor_is_override_ = true;
+    if (section == "optimizer" && key == "min_learning_rate_ratio" && !floor_is_override_) {
+      config_.origin.floor_given = false;
+    }
   }
 
   Config finish() {
@@ -191,6 +197,16 @@ class ConfigReader {
   static std::string name_of(const fs::path& path) {
     const fs::path file = path.has_filename() ? path : path.parent_path();
     return file.extension() == ".arrow" ? file.stem().string() : file.filename().string();
+  }
+
+  // A file that names both keys, as the config.toml of a run folder does, and the floor that follows
+  // from the ratio, does not set it: it follows the learning_rate of a --set.
+  void take_floor_as_derived(const toml::table& document) {
+    const OptimizerConfig& optimizer = config_.optimizer;
+    if (document["optimizer"]["min_learning_rate_ratio"] &&
+        optimizer.min_learning_rate == learning_rate_floor(optimizer)) {
+      config_.origin.floor_given = false;
+    }
   }
 
   // The default where another key says how long the run is.
@@ -242,6 +258,7 @@ class ConfigReader {
         *at.path = expand_home(*at.path, fmt::format("{}: {} in [{}]", where, key, section));
       }
       if (section == "model" && key == "hf_config") hf_config_given_ = true;
+      if (section == "optimizer" && key == "min_learning_rate") config_.origin.floor_given = true;
       if (section == "optimizer" && key == "warmup_steps") config_.origin.warmup_given = true;
       if (section == "optimizer" && key == "decay_steps") config_.origin.decay_given = true;
     } else {
@@ -276,6 +293,7 @@ class ConfigReader {
   bool hf_config_given_ = false;
   std::string length_key_, length_where_;
   bool length_is_override_ = false;
+  bool floor_is_override_ = false;
 };
 
 }  // namespace

@@ -73,7 +73,8 @@ struct BatchConfig {
 
 struct OptimizerConfig {
   double learning_rate = 3e-4;
-  double min_learning_rate = 3e-5;
+  double min_learning_rate = 3e-5;  // where it is not set: learning_rate_floor (config_length.h)
+  double min_learning_rate_ratio = 0.1;
   std::string schedule = "cosine";
   int64_t warmup_steps = 2000;
   int64_t constant_steps = 0;
@@ -170,7 +171,8 @@ struct ValidateConfig {
 struct ConfigOrigin {
   bool warmup_given = false;
   bool decay_given = false;
-  std::string length;  // for people: how run.steps was computed; empty: it was given
+  bool floor_given = false;  // optimizer.min_learning_rate
+  std::string length;        // for people: how run.steps was computed; empty: it was given
   bool operator==(const ConfigOrigin&) const { return true; }
 };
 

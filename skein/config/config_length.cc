@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "skein/base/error.h"
 #include "skein/base/units.h"
@@ -35,6 +36,7 @@ void fill_schedule(Config& config) {
   const OptimizerConfig defaults;
   OptimizerConfig& optimizer = config.optimizer;
   const int64_t steps = config.run.steps;
+  if (!config.origin.floor_given) optimizer.min_learning_rate = learning_rate_floor(optimizer);
   if (!config.origin.warmup_given) optimizer.warmup_steps = usual_warmup(steps);
   if (!config.origin.decay_given) {
     const int64_t left = steps - optimizer.warmup_steps - optimizer.constant_steps;
@@ -43,6 +45,11 @@ void fill_schedule(Config& config) {
 }
 
 }  // namespace
+
+double learning_rate_floor(const OptimizerConfig& optimizer) {
+  const double product = optimizer.min_learning_rate_ratio * optimizer.learning_rate;
+  return std::strtod(fmt::format("{:.15g}", product).c_str(), nullptr);
+}
 
 void fill_run_length(Config& config) {
   if (config.run.tokens > 0) {
@@ -95,6 +102,13 @@ std::vector<std::string> run_length_notes(const Config& config) {
     notes.push_back(fmt::format("{} {} from run.steps = {}, since {} not set",
                                 fmt::join(derived, " and "), is_one ? "follows" : "follow",
                                 config.run.steps, is_one ? "it is" : "they are"));
+  }
+  if (!config.origin.floor_given && optimizer.schedule != "constant" &&
+      optimizer.min_learning_rate != defaults.min_learning_rate) {
+    notes.push_back(fmt::format(
+        "optimizer.min_learning_rate = {} is {} of optimizer.learning_rate = {} "
+        "(min_learning_rate_ratio), since it is not set",
+        optimizer.min_learning_rate, optimizer.min_learning_rate_ratio, optimizer.learning_rate));
   }
   return notes;
 }

@@ -6,6 +6,10 @@
 //                        estimated from 4 MiB of its text; the same result every time
 //          warmup_steps  if not set: min(2000, steps / 10)
 //          decay_steps   if not set: min(480000, steps - warmup_steps - constant_steps), at least 1
+//          min_learning_rate
+//                        if not set: min_learning_rate_ratio * learning_rate, to 15 digits, so that
+//                        0.1 of 3e-4 is 3e-5. A file that sets it to just that, as the config.toml
+//                        of a run folder does, leaves it to follow the learning_rate of a --set
 #pragma once
 
 #include <string>
@@ -14,6 +18,9 @@
 #include "skein/config/config.h"
 
 namespace skein {
+
+// What min_learning_rate is where it is not set.
+double learning_rate_floor(const OptimizerConfig& optimizer);
 
 // Converts run.tokens to run.steps and fills in the schedule. parse_config calls it.
 void fill_run_length(Config& config);

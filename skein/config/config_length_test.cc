@@ -95,6 +95,69 @@ TEST(RunLength, TheScheduleSuitsTheRunWhereItIsNotSet) {
   EXPECT_EQ(held.optimizer.decay_steps, 30);
 }
 
+// A ratio of the peak, in decimal digits: 0.1 * 3e-4 as doubles is 2.9999999999999997e-05.
+TEST(LearningRateFloor, IsARatioOfThePeakWhereItIsNotSet) {
+  const auto floor = [](const std::string& optimizer) {
+    return parse("[optimizer]\n" + optimizer).optimizer.min_learning_rate;
+  };
+  EXPECT_EQ(floor(""), 3e-5);
+  EXPECT_EQ(floor("learning_rate = 3e-4"), 3e-5);
+  EXPECT_EQ(floor("learning_rate = 1e-5"), 1e-6);
+  EXPECT_EQ(floor("learning_rate = 3e-3"), 3e-4);
+  EXPECT_EQ(floor("learning_rate = 1.5e-4"), 1.5e-5);
+  EXPECT_EQ(floor("learning_rate = 1e-3\nmin_learning_rate_ratio = 0"), 0);
+  EXPECT_EQ(floor("learning_rate = 1e-3\nmin_learning_rate_ratio = 1"), 1e-3);
+  EXPECT_EQ(floor("learning_rate = 1e-3\nmin_learning_rate = 3e-5"), 3e-5);
+  EXPECT_EQ(floor("min_learning_rate = 2e-5\nmin_learning_rate_ratio = 0.5"), 2e-5);
+  EXPECT_NE(error_of("[optimizer]\nmin_learning_rate_ratio = 1.5").find("from 0 to 1"),
+            std::string::npos);
+  // The continued run of the default schedule, step by step.
+  OptimizerConfig documented;
+  documented.warmup_steps = 200;
+  documented.decay_steps = 1800;
+  const LearningRateSchedule before = learning_rate_schedule(documented),
+                             now = learning_rate_schedule(parse("").optimizer);
+  for (int64_t step = 1; step <= 2100; ++step) EXPECT_EQ(now.at(step), before.at(step)) << step;
+}
+
+TEST(LearningRateFloor, IsSaidWhereItIsNoDefault) {
+  const auto notes = [](const std::string& optimizer) {
+    return run_length_notes(parse("[run]\nsteps = 500000\n[optimizer]\n" + optimizer));
+  };
+  EXPECT_TRUE(notes("learning_rate = 3e-4").empty());
+  EXPECT_TRUE(notes("learning_rate = 1e-5\nmin_learning_rate = 1e-6").empty());
+  EXPECT_TRUE(notes("learning_rate = 1e-5\nschedule = \"constant\"").empty());
+  ASSERT_EQ(notes("learning_rate = 1e-5").size(), 1u);
+  EXPECT_EQ(notes("learning_rate = 1e-5").front(),
+            "optimizer.min_learning_rate = 1e-06 is 0.1 of optimizer.learning_rate = 1e-05 "
+            "(min_learning_rate_ratio), since it is not set");
+}
+
+TEST(LearningRateFloor, OfARunFolderFollowsWhatSetChanges) {
+  const auto floor = [](const std::string& text, const std::vector<std::string>& overrides) {
+    return parse(text, overrides).optimizer.min_learning_rate;
+  };
+  const std::string written = config_text(parse("[optimizer]\nlearning_rate = 1e-3\n"));
+  EXPECT_EQ(parse(written), parse("[optimizer]\nlearning_rate = 1e-3\n"));
+  EXPECT_EQ(floor(written, {}), 1e-4);
+  EXPECT_EQ(floor(written, {"optimizer.learning_rate=1e-5"}), 1e-6);
+  EXPECT_EQ(floor(written, {"optimizer.min_learning_rate_ratio=0.5"}), 5e-4);
+  EXPECT_EQ(floor(written, {"optimizer.learning_rate=1e-2", "optimizer.min_learning_rate=2e-5"}),
+            2e-5);
+  // A floor that was set stays, also in the config.toml of a version without the ratio.
+  const std::string absolute =
+      config_text(parse("[optimizer]\nlearning_rate = 1e-3\nmin_learning_rate = 2e-5\n"));
+  EXPECT_EQ(floor(absolute, {"optimizer.learning_rate=1e-2"}), 2e-5);
+  EXPECT_EQ(floor(absolute, {"optimizer.min_learning_rate_ratio=0.2"}), 2e-4);
+  EXPECT_EQ(floor(absolute,
+                  {"optimizer.min_learning_rate=3e-5", "optimizer.min_learning_rate_ratio=0.2"}),
+            3e-5);
+  const std::string older = "[optimizer]\nlearning_rate = 0.003\nmin_learning_rate = 3e-05\n";
+  EXPECT_EQ(floor(older, {}), 3e-5);
+  const std::string usual = "[optimizer]\nlearning_rate = 0.0003\nmin_learning_rate = 3e-05\n";
+  EXPECT_EQ(floor(usual, {"optimizer.learning_rate=1e-3"}), 3e-5);
+}
+
 TEST(RunLength, WarnsOfASchedulesThatCanHardlyBeMeant) {
   const auto warnings = [](const std::string& optimizer, const std::string& steps) {
     return schedule_warnings(parse("[run]\nsteps = " + steps + "\n[optimizer]\n" + optimizer));

@@ -19,6 +19,13 @@ std::vector<std::string> settings_without_effect(const Config& config, int64_t d
         fmt::format("run.max_roll_backs = {} has no effect: run.on_divergence is \"stop\"",
                     config.run.max_roll_backs));
   }
+  const OptimizerConfig& optimizer = config.optimizer;
+  if (config.origin.floor_given && optimizer.schedule != "constant" &&
+      optimizer.min_learning_rate_ratio != OptimizerConfig().min_learning_rate_ratio) {
+    notes.push_back(fmt::format(
+        "optimizer.min_learning_rate_ratio = {} has no effect: min_learning_rate is set, to {}",
+        optimizer.min_learning_rate_ratio, optimizer.min_learning_rate));
+  }
   if (config.precision.fast_accumulation && config.precision.mode != "fp8") {
     notes.push_back(fmt::format(
         "precision.fast_accumulation = true has no effect: precision.mode is \"{}\", not \"fp8\"",

@@ -18,6 +18,16 @@ TEST(SettingsWithoutEffect, FastAccumulationIsOfEightBits) {
   EXPECT_TRUE(settings_without_effect(config, 0, true).empty());
 }
 
+TEST(SettingsWithoutEffect, ARatioBesideAFloorThatIsSet) {
+  Config config = parse_config(
+      "[optimizer]\nmin_learning_rate = 1e-6\nmin_learning_rate_ratio = 0.2\n", "run.toml");
+  EXPECT_THAT(settings_without_effect(config, 0, true),
+              testing::ElementsAre("optimizer.min_learning_rate_ratio = 0.2 has no effect: "
+                                   "min_learning_rate is set, to 1e-06"));
+  config = parse_config("[optimizer]\nmin_learning_rate_ratio = 0.2\n", "run.toml");
+  EXPECT_TRUE(settings_without_effect(config, 0, true).empty());
+}
+
 TEST(SettingsWithoutEffect, SumsOfACpuHaveOneOrder) {
   Config config;
   config.precision.repeatable = false;
