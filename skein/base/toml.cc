@@ -1,6 +1,7 @@
 #include "skein/base/toml.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "skein/base/error.h"
@@ -34,6 +35,15 @@ size_t find_tripping_line(std::string_view text) {
 }  // namespace
 
 void throw_toml_assertion() { throw TomlAssertion(); }
+
+std::optional<int64_t> whole_number(const toml::node& node) {
+  constexpr double kMost = 9007199254740992;  // 2^53
+  if (const auto* value = node.as_integer()) return value->get();
+  const auto* value = node.as_floating_point();
+  const double number = value == nullptr ? std::nan("") : value->get();
+  if (!(std::abs(number) <= kMost) || number != std::trunc(number)) return std::nullopt;
+  return static_cast<int64_t>(number);
+}
 
 toml::table parse_toml(std::string_view text, const std::string& name) {
   try {

@@ -4,7 +4,9 @@
 // blank". Versions 3.3 (Debian 12) and 3.4 (Debian 13, whose headers are *.hpp) compile.
 #pragma once
 
+#include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,6 +38,10 @@ struct TomlAssertion : std::exception {};
 // clang-format on
 
 namespace skein {
+
+// The node as a whole number: an integer, or a float that is one, as 100e9; nothing for any other,
+// and for a float beyond 2^53, where whole numbers are not all floats.
+std::optional<int64_t> whole_number(const toml::node& node);
 
 // Throws Error{kUsage, "<name>:<line>: not valid TOML: ..."}.
 toml::table parse_toml(std::string_view text, const std::string& name);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
@@ -11,57 +12,10 @@
 #include "skein/base/toml.h"
 #include "skein/config/config_fields.h"
 #include "skein/config/config_length.h"
+#include "skein/config/model_key_value.h"
 
 namespace skein {
 namespace {
-
-// Dates and numbers that are not finite become null, since JSON has neither.
-Json to_json(const toml::node& node) {
-  if (const auto* value = node.as_string()) return value->get();
-  if (const auto* value = node.as_boolean()) return value->get();
-  if (const auto* value = node.as_integer()) return value->get();
-  if (const auto* value = node.as_floating_point()) {
-    return std::isfinite(value->get()) ? Json(value->get()) : Json();
-  }
-  if (const toml::array* array = node.as_array()) {
-    Json json = Json::array();
-    for (const toml::node& element : *array) json.push_back(to_json(element));
-    return json;
-  }
-  if (const toml::table* table = node.as_table()) {
-    Json json = Json::object();
-    for (const auto& [key, element] : *table) json[std::string(key.str())] = to_json(element);
-    return json;
-  }
-  return {};
-}
-
-bool holds_null(const Json& json) {
-  if (!json.is_structured()) return json.is_null();
-  return std::any_of(json.begin(), json.end(), holds_null);
-}
-
-bool fits(const Json& json, ModelKey::Kind kind) {
-  if (holds_null(json)) return false;
-  switch (kind) {
-    case ModelKey::Kind::kInteger:
-      return json.is_number_integer();
-    case ModelKey::Kind::kNumber:
-      return json.is_number();
-    case ModelKey::Kind::kBool:
-      return json.is_boolean();
-    case ModelKey::Kind::kString:
-      return json.is_string();
-    case ModelKey::Kind::kTable:
-      return json.is_object();
-    case ModelKey::Kind::kIntegerOrList:
-      return json.is_number_integer() ||
-             (json.is_array() && !json.empty() &&
-              std::all_of(json.begin(), json.end(),
-                          [](const Json& element) { return element.is_number_integer(); }));
-  }
-  return false;
-}
 
 bool in_limits(double value, const ConfigLimits& limits) {
   const bool low = limits.above_minimum ? value <= limits.minimum : value < limits.minimum;
@@ -82,9 +36,9 @@ class Store {
     return value != nullptr;
   }
   bool operator()(int64_t* target) const {
-    const auto* value = node.as_integer();
-    if (!value || !in_limits(static_cast<double>(value->get()), limits)) return false;
-    *target = value->get();
+    const std::optional<int64_t> value = whole_number(node);
+    if (!value || !in_limits(static_cast<double>(*value), limits)) return false;
+    *target = *value;
     return true;
   }
   bool operator()(double* target) const {
@@ -262,9 +216,9 @@ class ConfigReader {
       if (section == "optimizer" && key == "warmup_steps") config_.origin.warmup_given = true;
       if (section == "optimizer" && key == "decay_steps") config_.origin.decay_given = true;
     } else {
-      Json json = to_json(node);
-      stored = fits(json, known.model_key->kind);
-      if (stored) config_.model.inline_keys[std::string(key)] = std::move(json);
+      std::optional<Json> json = model_key_value(node, known.model_key->kind);
+      stored = json.has_value();
+      if (stored) config_.model.inline_keys[std::string(key)] = *std::move(json);
     }
     const bool is_sources = known.field && std::holds_alternative<std::vector<DataSource>*>(
                                                known.field->value(config_));

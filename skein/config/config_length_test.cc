@@ -39,6 +39,16 @@ TEST(RunLength, TokensBecomeSteps) {
             std::string::npos);
 }
 
+TEST(RunLength, MayBeWrittenAsAFloat) {
+  // In steps of 1024 rows of 4096 tokens.
+  EXPECT_EQ(parse("[run]\ntokens = 100e9\n").run.steps, 23842);
+  EXPECT_EQ(parse("", {"run.tokens=1e9"}).run.steps, 239);
+  EXPECT_EQ(parse("[run]\ntokens = 1e11\n"), parse("[run]\ntokens = 100_000_000_000\n"));
+  EXPECT_EQ(error_of("", {"run.tokens=1.5"}),
+            "--set run.tokens=1.5: tokens in [run] is 1.5 (a float): expected a whole number from "
+            "0 to 9000000000000000");
+}
+
 TEST(RunLength, OneKeySaysIt) {
   EXPECT_EQ(
       error_of("[run]\nsteps = 5\ntokens = 100\n"),
