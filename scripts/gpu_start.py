@@ -48,7 +48,7 @@ def start(command):
             print(f"{seconds:7.2f} s  {line.rstrip()}", file=sys.stderr)
             if "beginning from random weights" in line:
                 begins = seconds
-            if re.match(r"step +1/", line):
+            if re.search(r"\bstep +1/", line):
                 return begins, seconds
     finally:
         train.kill()

@@ -154,7 +154,7 @@ struct DeviceConfig {
 };
 
 struct LogConfig {
-  int64_t every_steps = 1;
+  int64_t every_steps = 0;  // 0: not set (record/progress.h)
   bool tensorboard = true;
   std::string prometheus;
   int64_t trace_step = 0;

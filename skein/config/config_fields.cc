@@ -277,9 +277,9 @@ std::vector<ConfigField> make_fields() {
        "wait after each op on a GPU, so that an error names the op that made it; slow"},
 
       {"log", "every_steps", at<&C::log, &LogConfig::every_steps>,
-       "steps between progress lines; metrics.jsonl holds every step. On a terminal one line is "
-       "redrawn instead, at most ten times a second",
-       between(1, kMaxSteps)},
+       "steps between progress lines; 0: not set, then a line every 10 s with the time of day, and "
+       "none on a terminal, where a line is redrawn in any case. metrics.jsonl holds every step",
+       between(0, kMaxSteps)},
       {"log", "tensorboard", at<&C::log, &LogConfig::tensorboard>,
        "write TensorBoard event files to run.dir/tensorboard"},
       {"log", "prometheus", at<&C::log, &LogConfig::prometheus>,

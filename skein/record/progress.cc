@@ -1,9 +1,11 @@
 #include "skein/record/progress.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <ctime>
 #include <vector>
 
 #include "skein/base/units.h"
@@ -14,6 +16,7 @@ namespace {
 
 constexpr int kPlainWidth = 200;
 constexpr double kRedrawSeconds = 0.1;
+constexpr double kPlainSeconds = 10;
 constexpr double kAverageSteps = 50;
 
 // Ignores errors: a closed terminal is no reason to end the run.
@@ -73,8 +76,9 @@ Progress::Progress(std::FILE* out, bool on_terminal, int64_t total_steps, int64_
 
 bool Progress::is_due(int64_t step, double now_s) const {
   if (!started_ || step >= total_steps_) return true;
+  if (is_kept(step)) return true;
   if (on_terminal_) return now_s - last_shown_s_ >= kRedrawSeconds;
-  return step % every_steps_ == 0;
+  return every_steps_ == 0 && now_s - last_shown_s_ >= kPlainSeconds;
 }
 
 void Progress::update(const StepMetrics& metrics, double now_s) {
@@ -92,12 +96,20 @@ void Progress::update(const StepMetrics& metrics, double now_s) {
   const ProgressLine line{.metrics = metrics,
                           .total_steps = total_steps_,
                           .seconds_left = step_seconds_ > 0 ? steps_left * step_seconds_ : -1};
+  show(line);
+}
+
+void Progress::show(const ProgressLine& line) {
   if (on_terminal_) {
     // Leaves the last column free, since a full line would wrap.
-    write(out_, "\r\x1b[K" + render_progress(line, terminal_width(out_) - 1));
-    drawn_ = true;
-  } else {
+    const std::string text = render_progress(line, terminal_width(out_) - 1);
+    drawn_ = !is_kept(line.metrics.step);
+    write(out_, "\r\x1b[K" + text + (drawn_ ? "" : "\n"));
+  } else if (every_steps_ > 0) {
     write(out_, render_progress(line, kPlainWidth) + "\n");
+  } else {
+    write(out_, fmt::format("I {:%H:%M:%S} {}\n", fmt::localtime(std::time(nullptr)),
+                            render_progress(line, kPlainWidth)));
   }
 }
 

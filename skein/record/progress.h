@@ -22,9 +22,10 @@ struct ProgressLine {
 // how: the column `progress` of metrics.def.
 std::string render_progress(const ProgressLine& line, int width);
 
-// Shows steps on `out`. On a terminal the line is redrawn after a step, at most ten times a second;
-// elsewhere a line is printed every `every_steps` steps. The first and the last step are always
-// shown.
+// Shows steps on `out`. With `every_steps` above 0 a line is printed every so many steps. Where it
+// is 0, "not set", a line is printed every 10 seconds, with level and time of day as lines of the
+// log have them, but not on a terminal. On a terminal a line is redrawn in between, at most ten
+// times a second. The first and the last step are always shown.
 // Threads  one at a time.
 class Progress {
  public:
@@ -40,7 +41,9 @@ class Progress {
   void finish();
 
  private:
+  bool is_kept(int64_t step) const { return every_steps_ > 0 && step % every_steps_ == 0; }
   bool is_due(int64_t step, double now_s) const;
+  void show(const ProgressLine& line);
 
   std::FILE* out_;
   bool on_terminal_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <regex>
 
 namespace skein {
 namespace {
@@ -100,8 +101,37 @@ TEST(Progress, PlainLinesKeepToEverySteps) {
   EXPECT_NE(text.find("left 1 min 15 s"), std::string::npos);  // 15 steps of 5 s
 }
 
+// "I 21:03:17 step  1/100  …": not one a step, in files that grow for weeks.
+TEST(Progress, WhereNothingIsSetAPlainLineComesEveryTenSeconds) {
+  const auto lines = [](double seconds_a_step) {
+    const std::string text = shown(false, 100, 0, [&](Progress& progress) {
+      for (int step = 1; step <= 100; ++step)
+        progress.update({.step = step}, seconds_a_step * step);
+    });
+    EXPECT_TRUE(std::regex_search(
+        text, std::regex("^I [0-2][0-9]:[0-5][0-9]:[0-6][0-9] step   1/100  loss 0\\.0000  ")))
+        << text;
+    EXPECT_NE(text.find(" step 100/100  "), std::string::npos) << text;
+    return count(text, '\n');
+  };
+  EXPECT_EQ(lines(0.01), 2);  // the first and the last
+  EXPECT_EQ(lines(1), 11);    // 1, 11, 21, …, 91, 100
+  EXPECT_EQ(lines(25), 100);
+}
+
+TEST(Progress, WhatIsSetHoldsOnATerminalToo) {
+  const std::string text = shown(true, 100, 10, [](Progress& progress) {
+    for (int step = 1; step <= 100; ++step) progress.update({.step = step}, step);
+    progress.finish();
+  });
+  EXPECT_EQ(count(text, '\n'), 10);
+  EXPECT_NE(text.find("step  10/100"), std::string::npos);
+  EXPECT_NE(text.find("step  11/100"), std::string::npos);  // redrawn in between
+  EXPECT_EQ(text.back(), '\n');
+}
+
 TEST(Progress, ATerminalLineIsRedrawnClearedAndEnded) {
-  const std::string text = shown(true, 1000, 1, [](Progress& progress) {
+  const std::string text = shown(true, 1000, 0, [](Progress& progress) {
     for (int step = 1; step <= 1000; ++step) progress.update({.step = step}, 0.01 * step);
     progress.clear();
     progress.clear();
