@@ -103,6 +103,13 @@ void info_to_file(const std::string& text) {
   has_file ? write_to_file(spdlog::level::info, text) : info("{}", text);
 }
 
+void debug_to_file(const std::string& text) {
+  const auto& sinks = spdlog::default_logger()->sinks();
+  if (sinks.size() > 1) return write_to_file(spdlog::level::debug, text);
+  sinks.front()->log({"skein", spdlog::level::debug, text});
+  sinks.front()->flush();
+}
+
 bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 }  // namespace skein::log

@@ -43,6 +43,9 @@ void error_to_file(const std::string& text);
 // without one standard error is the log: its supervisor has sent it to a file.
 void info_to_file(const std::string& text);
 
+// The same at debug level, which standard error does not show beside a file.
+void debug_to_file(const std::string& text);
+
 // Appends an error to the log file of another process. Errors  spdlog's, for the file.
 void append_error(const std::string& file, const std::string& text);
 

@@ -29,9 +29,10 @@ std::string cause_of(const GenerationRecord& generation, bool some_are_lost) {
   return some_are_lost ? "machine" : "regrouped";
 }
 
-// "I 12:00:00 arenas {"weights": …}": for a debugger and the like.
+// "D 12:00:00 arenas {"weights": …}": for a debugger and the like.
 bool is_for_programs(const std::string& line) {
-  return line.starts_with("I ") && line.ends_with("}") && line.find(" {\"") != std::string::npos;
+  return (line.starts_with("I ") || line.starts_with("D ")) && line.ends_with("}") &&
+         line.find(" {\"") != std::string::npos;
 }
 
 // Of those for people.

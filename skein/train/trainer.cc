@@ -193,7 +193,7 @@ void Trainer::tell_arenas() const {
         {"address", reinterpret_cast<uintptr_t>(begin)},
         {"bytes", programs_.arena_bytes.at(static_cast<size_t>(i))}};
   }
-  log::info_to_file(fmt::format("arenas {}", arenas.dump()));
+  log::debug_to_file(fmt::format("arenas {}", arenas.dump()));
 }
 
 void Trainer::warn_of_lack_of_disk() {
