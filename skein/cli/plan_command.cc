@@ -32,6 +32,7 @@ struct PlanOptions {
   std::string timeline;
   std::string calibrate;
   std::string print_after;
+  double memory_margin = 2;  // percent
   int64_t workers = 0;
   int64_t ranks = 0;
   int64_t rank = -1;
@@ -111,6 +112,12 @@ void add_options(CLI::App& command, CommandContext& context, PlanOptions& option
   command.add_option("--workers", options.workers, "of --calibrate; default: launch.workers")
       ->needs(calibrate)
       ->check(whole_number_from(1, int64_t{1} << 10));
+  command
+      .add_option("--memory-margin", options.memory_margin,
+                  "percent of each memory that what fits leaves free; default: 2. Training has no "
+                  "margin: it refuses what does not fit")
+      ->type_name("PERCENT")
+      ->check(number_between(0, 90));
   command.add_flag("--passes", options.passes, "list what is done to the model's graph, in order");
   command.add_option("--print-after", options.print_after,
                      "print the graph after this pass; after plan_memory, the programs");
@@ -178,7 +185,8 @@ int run_plan(const PlanOptions& options) {
                                     : text_after(request, rank, options.print_after));
     return kExitDone;
   }
-  const PlanRequest request = plan_request(config, options.ranks, hardware);
+  PlanRequest request = plan_request(config, options.ranks, hardware);
+  request.memory_margin = options.memory_margin / 100;
   if (options.search) {
     const SearchResult found = search_layouts(request);
     if (options.json) {

@@ -1,6 +1,7 @@
 #include "skein/plan/memory_fit.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "skein/plan/plan.h"
 #include "skein/plan/process_bytes.h"
@@ -88,6 +89,10 @@ bool has_less_to_spare(const MemoryFit& a, const MemoryFit& b) {
 
 }  // namespace
 
+int64_t margin_of(int64_t bytes, double margin) {
+  return static_cast<int64_t>(std::ceil(static_cast<double>(bytes) * margin));
+}
+
 std::vector<MemoryLimit> memory_limits(const Hardware& hardware) {
   const int64_t bytes = hardware.unified_memory ? hardware.memory_bytes * hardware.devices_per_node
                                                 : hardware.host_memory_bytes;
@@ -102,6 +107,10 @@ std::vector<MemoryFit> memory_fits(const Plan& plan, std::span<const MemoryLimit
                     plan.fullest().device_bytes(), plan.hardware.memory_bytes});
   }
   for (const MemoryLimit& limit : limits) of_host.push_back(fit_of(plan, limit));
+  for (auto* of : {&fits, &of_host}) {
+    for (MemoryFit& fit : *of)
+      fit.margin_bytes = margin_of(fit.available_bytes, plan.memory_margin);
+  }
   if (!of_host.empty()) fits.push_back(tightest(of_host));
   return fits;
 }

@@ -5,6 +5,10 @@
 //          memory
 // A CPU    arenas and host memory of all ranks of a node share one memory, so their sum must fit
 // Exact    except for the processes' own memory (skein/plan/process_bytes.h)
+// Margin   a plan leaves PlanRequest::memory_margin of each memory free: what is said to fit must
+//          also do so beside what the plan cannot know (a driver's memory, another process).
+//          Training, which asks for what is free at that moment, has none: it refuses what does not
+//          fit, and nothing else
 #pragma once
 
 #include <cstdint>
@@ -25,10 +29,14 @@ struct MemoryFit {
   int64_t ranks = 1;   // the ranks that needed_bytes counts
   int64_t needed_bytes = 0;
   int64_t available_bytes = 0;
+  int64_t margin_bytes = 0;  // of them, to be left free
 
-  int64_t spare_bytes() const { return available_bytes - needed_bytes; }
+  int64_t spare_bytes() const { return available_bytes - margin_bytes - needed_bytes; }
   bool fits() const { return spare_bytes() >= 0; }
 };
+
+// The bytes of a memory that a margin, a share of it, leaves free.
+int64_t margin_of(int64_t bytes, double margin);
 
 // The memory of a node of described hardware, taken as otherwise unused.
 std::vector<MemoryLimit> memory_limits(const Hardware& hardware);

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "skein/base/error.h"
 #include "skein/plan/memory_text.h"
+#include "skein/plan/plan_search.h"
 #include "tests/places.h"
 
 namespace skein {
@@ -229,6 +232,54 @@ TEST(MemoryFit, MoreRanksOfMoreNodesAreCountedByTheNode) {
   const Plan four = make_plan(request_of(kBillion, machine(true, 2, 40), 8));
   EXPECT_EQ(four.memory[0].ranks, 2);
   EXPECT_LT(four.memory[0].needed_bytes, one.memory[0].needed_bytes);  // ZeRO shares the moments
+}
+
+// What is planned to fit leaves a share of each memory free; what training asks leaves none.
+TEST(MemoryFit, AMarginIsLeftFreeOfEachMemory) {
+  PlanRequest request = request_of(kBillion, machine(false, 8, 80, 512));
+  EXPECT_EQ(request.memory_margin, 0);
+  const int64_t device = make_plan(request).fullest().device_bytes();
+  request.hardware.memory_bytes = device;
+  EXPECT_TRUE(make_plan(request).memory[0].fits());
+  EXPECT_EQ(make_plan(request).memory[0].margin_bytes, 0);
+
+  request.memory_margin = 0.02;
+  request.hardware.memory_bytes = device + device / 50;  // 2 % of this is a little more
+  const Plan short_of_it = make_plan(request);
+  EXPECT_FALSE(short_of_it.memory[0].fits());
+  EXPECT_GT(short_of_it.memory[0].available_bytes, short_of_it.memory[0].needed_bytes);
+  EXPECT_NE(memory_text(short_of_it).find(" too much beside a margin of "), std::string::npos)
+      << memory_text(short_of_it);
+
+  request.hardware.memory_bytes = device + device / 49 + 2;
+  const Plan enough = make_plan(request);
+  EXPECT_TRUE(all_fit(enough.memory));
+  EXPECT_NE(memory_text(enough).find(" to spare beside a margin of "), std::string::npos);
+  for (const MemoryFit& fit : enough.memory) {
+    EXPECT_EQ(fit.margin_bytes, margin_of(fit.available_bytes, 0.02)) << fit.memory;
+  }
+}
+
+// The search goes by the same: with the margin a layout that just fits is none of them.
+TEST(MemoryFit, TheSearchLeavesTheMargin) {
+  PlanRequest request = request_of(kBillion, machine(false, 1, 80, 512));
+  const SearchResult all = search_layouts(request);
+  ASSERT_FALSE(all.best.empty());
+  int64_t most = 0;
+  for (const auto& found : all.best) most = std::max(most, found.plan.fullest().device_bytes());
+  request.hardware.memory_bytes = most;
+  const auto largest = [&] {
+    int64_t bytes = 0;
+    for (const auto& found : search_layouts(request).best) {
+      bytes = std::max(bytes, found.plan.fullest().device_bytes());
+    }
+    return bytes;
+  };
+  EXPECT_EQ(largest(), most);
+  request.memory_margin = 0.02;
+  EXPECT_LE(largest(), most - margin_of(most, 0.02));
+  EXPECT_NE(search_to_text(search_layouts(request), request).find("leaves 2 % of the memory free"),
+            std::string::npos);
 }
 
 TEST(MemoryFit, WithoutAFigureOfTheHostOnlyDevicesAreJudged) {

@@ -53,9 +53,12 @@ std::string need_text(const MemoryFit& fit) {
 }
 
 std::string fit_text(const MemoryFit& fit) {
-  const std::string verdict =
+  std::string verdict =
       fit.fits() ? fmt::format("fits, {} to spare", format_bytes(fit.spare_bytes()))
                  : fmt::format("does not fit, {} too much", format_bytes(-fit.spare_bytes()));
+  if (fit.margin_bytes > 0) {
+    verdict += fmt::format(" beside a margin of {}", format_bytes(fit.margin_bytes));
+  }
   return fmt::format("  {}: {}\n    the limit is {}\n", need_text(fit), verdict, fit.limit);
 }
 

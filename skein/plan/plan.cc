@@ -287,6 +287,7 @@ Plan make_plan(const PlanRequest& request) {
     plan.copies = kReplicaSlots * (alone ? 1 : 2);
     plan.needs_copies = copies_every > 0;
   }
+  plan.memory_margin = request.memory_margin;
   plan.memory = memory_fits(plan, request.limits);
   predict(plan, request, spec);
   return plan;

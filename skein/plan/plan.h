@@ -48,6 +48,7 @@ struct Plan {
   // is no room.
   int64_t copies = 0;
   bool needs_copies = false;
+  double memory_margin = 0;  // PlanRequest::memory_margin
   std::vector<MemoryFit> memory;
   StepPrediction step;
   double tokens_per_second = 0;
@@ -73,6 +74,7 @@ struct PlanRequest {
   int64_t ranks = 1;
   int threads = 1;                  // of a rank on this machine: kernels' scratch depends on it
   std::vector<MemoryLimit> limits;  // of a node's host memory
+  double memory_margin = 0;         // share of each memory that is to be left free
 };
 
 // A plan needs no tokenizer where the model gives its vocab_size: leaves out one that does not

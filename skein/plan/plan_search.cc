@@ -38,14 +38,17 @@ ArenaBytes on_device(const StagePlan& stage) {
   return bytes;
 }
 
-// The memory of a device; where the ranks of a node share one memory, an equal part of its free
-// bytes.
+// The memory of a device without the margin; where the ranks of a node share one memory, an equal
+// part of its free bytes.
 int64_t memory_of_rank(const PlanRequest& request) {
   const Hardware& hardware = request.hardware;
-  if (!hardware.unified_memory) return hardware.memory_bytes;
+  const auto without_margin = [&](int64_t bytes) {
+    return bytes - margin_of(bytes, request.memory_margin);
+  };
+  if (!hardware.unified_memory) return without_margin(hardware.memory_bytes);
   int64_t bytes = std::numeric_limits<int64_t>::max();
   for (const MemoryLimit& limit : request.limits) {
-    if (!limit.id.empty()) bytes = std::min(bytes, limit.free_bytes);
+    if (!limit.id.empty()) bytes = std::min(bytes, without_margin(limit.free_bytes));
   }
   return bytes / std::min(request.ranks, hardware.devices_per_node);
 }
@@ -302,7 +305,8 @@ class Search {
     const MemoryFit& fit = tightest(plan.memory);
     refuse(fmt::format("too large for {} memory", fit.memory),
            fmt::format("{}: {} ranks of a node need {} of {}", layout_text(config), fit.ranks,
-                       format_bytes(fit.needed_bytes), format_bytes(fit.available_bytes)));
+                       format_bytes(fit.needed_bytes),
+                       format_bytes(fit.available_bytes - fit.margin_bytes)));
     return true;
   }
 

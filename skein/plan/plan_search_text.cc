@@ -38,6 +38,11 @@ std::string search_to_text(const SearchResult& result, const PlanRequest& reques
       fmt::format("{} layouts of {} ranks on {}: {} planned in {:.1f} s, {} can only be slower\n\n",
                   result.num_layouts, request.ranks, request.hardware.name, result.num_planned,
                   result.seconds, result.num_slower);
+  if (request.memory_margin > 0) {
+    text.insert(text.size() - 1,
+                fmt::format("What fits leaves {:.3g} % of the memory free (--memory-margin)\n",
+                            100 * request.memory_margin));
+  }
   text += fmt::format(
       "{:>6} {:>8} {:>5} {:>4} {:>7} {:>5} {:>5} {:>4} {:>9}  {:>9} {:>8} {:>10} {:>5} {:>6}\n",
       "tensor", "pipeline", "data", "ctx", "virtual", "micro", "pairs", "zero", "recompute",

@@ -132,6 +132,7 @@ Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
         process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
     plan.stages.push_back(std::move(of_stage));
   }
+  plan.memory_margin = request.memory_margin;
   plan.memory = memory_fits(plan, request.limits);
   predict(plan, request, spec);
   return plan;

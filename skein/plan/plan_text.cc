@@ -83,6 +83,7 @@ OrderedJson memory_to_json(const Plan& plan) {
                     {"ranks", fit.ranks},
                     {"needed_bytes", fit.needed_bytes},
                     {"available_bytes", fit.available_bytes},
+                    {"margin_bytes", fit.margin_bytes},
                     {"fits", fit.fits()}});
   }
   return list;
