@@ -163,7 +163,8 @@ struct LogConfig {
 
 struct ValidateConfig {
   int64_t every_steps = 0;
-  int64_t batches = 50;
+  int64_t batches = 50;  // at most; 0: the whole set
+  bool before_training = false;
   bool operator==(const ValidateConfig&) const = default;
 };
 

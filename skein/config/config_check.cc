@@ -79,6 +79,10 @@ void check_data(const Config& config, const Checker& check, ConfigUse use) {
       "[validate] every_steps is {} but [data] validation is empty: expected a corpus to "
       "validate on",
       config.validate.every_steps);
+  check.require(
+      !config.validate.before_training || !data.validation.empty() || !data.validation_set.empty(),
+      "[validate] before_training is true but [data] validation is empty: expected a corpus to "
+      "validate on");
   check.require(data.source.size() <= kMaxSources,
                 "[[data.source]] names {} corpora, expected at most {}: corpora of one kind can "
                 "lie in one folder, which is one source",

@@ -293,7 +293,12 @@ std::vector<ConfigField> make_fields() {
        "steps between validations; 0: only at the end, and only with data.validation",
        between(0, kMaxSteps)},
       {"validate", "batches", at<&C::validate, &ValidateConfig::batches>,
-       "global batches in one validation", between(1, kMaxSteps)},
+       "global batches in one validation, at most: a set is read once, and its last batches are "
+       "filled up with tokens that do not count; 0: all of the set",
+       between(0, kMaxSteps)},
+      {"validate", "before_training", at<&C::validate, &ValidateConfig::before_training>,
+       "also validate before step 1, with the weights that the run begins with; recorded as step "
+       "0"},
   };
 }
 

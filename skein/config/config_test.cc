@@ -187,6 +187,7 @@ TEST(Config, ChecksHowKeysFitTogether) {
   expect("[batch]\nglobal_sequences = 16384\n[data]\nsequence_length = 131072",
          "is 2147483648 tokens: expected at most 2147483647");
   expect("[validate]\nevery_steps = 5", "validation is empty");
+  expect("[validate]\nbefore_training = true", "validation is empty");
   expect("[model]\nhf_config = \"\"", "says nothing about the model");
   expect("[run]\ndir = \"\"", "dir is empty");
   for (const char* nodes : {"0", "", "x", "4:2", "2:", ":3", "1:2:3", "-1", "1 "}) {

@@ -24,11 +24,12 @@ class DataFeed {
            std::shared_ptr<ObjectCache> cache = nullptr)
       : DataFeed(training_sources(config), tokenizer, config, vocab_size,
                  config.data.source.empty() ? "data.train" : "data.source", std::move(cache)) {}
-  // One corpus; `key` is the configuration key that errors name.
+  // One corpus to validate on, which is read once and may be smaller than a batch; `key` is the
+  // configuration key that errors name.
   DataFeed(const std::string& path, const Tokenizer& tokenizer, const Config& config,
            int64_t vocab_size, const std::string& key, std::shared_ptr<ObjectCache> cache = nullptr)
       : DataFeed(std::vector<DataSource>{{path, 1, ""}}, tokenizer, config, vocab_size, key,
-                 std::move(cache)) {}
+                 std::move(cache), /*once=*/true) {}
   DataFeed(const DataFeed&) = delete;
   DataFeed& operator=(const DataFeed&) = delete;
 
@@ -37,8 +38,9 @@ class DataFeed {
     return std::next(entries_.begin(), static_cast<std::ptrdiff_t>(part))->corpus;
   }
 
-  static LaneOptions lane_options(const Config& config, int64_t vocab_size) {
+  static LaneOptions lane_options(const Config& config, int64_t vocab_size, bool once = false) {
     LaneOptions options;
+    options.once = once;
     options.seed = static_cast<uint64_t>(config.run.seed);
     options.global_sequences = config.batch.global_sequences;
     options.sequence_length = config.data.sequence_length;
@@ -62,9 +64,10 @@ class DataFeed {
   };
 
   DataFeed(const std::vector<DataSource>& sources, const Tokenizer& tokenizer, const Config& config,
-           int64_t vocab_size, const std::string& key, std::shared_ptr<ObjectCache> cache)
+           int64_t vocab_size, const std::string& key, std::shared_ptr<ObjectCache> cache,
+           bool once = false)
       : mixture_(open(
-            entries_, sources, tokenizer, lane_options(config, vocab_size), key,
+            entries_, sources, tokenizer, lane_options(config, vocab_size, once), key,
             cache ? std::move(cache) : std::make_shared<ObjectCache>(config.data.cache_bytes))) {}
 
   static std::vector<DataSource> training_sources(const Config& config) {
@@ -75,7 +78,7 @@ class DataFeed {
   static Mixture open(std::list<Entry>& entries, const std::vector<DataSource>& sources,
                       const Tokenizer& tokenizer, LaneOptions options, const std::string& key,
                       const std::shared_ptr<ObjectCache>& cache) {
-    options.may_be_small = sources.size() > 1;
+    options.may_be_small = sources.size() > 1 || options.once;
     std::vector<Mixture::Part> parts;
     for (const DataSource& source : sources) {
       entries.emplace_back(source, tokenizer, options, key, cache);

@@ -97,6 +97,15 @@ void LaneContext::tokenize(const Segment& segment, std::vector<int32_t>& tokens)
   }
 }
 
+bool LaneContext::holds_plainly(int64_t lane, int64_t num_tokens) const {
+  int64_t bytes = 0;
+  for (int64_t at = lane; at < blocks_.num_blocks(); at += options_.global_sequences) {
+    bytes += blocks_.block(order_.block(at)).size();
+    if (bytes / kMaxBytesPerToken >= num_tokens) return true;
+  }
+  return false;
+}
+
 int64_t LaneContext::epoch(int64_t lane, const LaneState& state) const {
   return order_.epoch(lane + state.block * options_.global_sequences);
 }
@@ -153,14 +162,18 @@ void Lane::read_ahead() {
     context_->source().read_ahead({std::max(asked_end_, begin), end});
     asked_end_ = end;
   }
-  if (asked_end_ == block_.end && !next_block_asked_ && state_.block < max_block(*context_)) {
+  const bool goes_on =
+      !context_->options().once || context_->epoch(lane_, {.block = state_.block + 1}) == 0;
+  if (asked_end_ == block_.end && !next_block_asked_ && goes_on &&
+      state_.block < max_block(*context_)) {
     blocks.read_ahead(block_at(*context_, lane_, state_.block + 1), 0, 2 * bytes);
     next_block_asked_ = true;
   }
 }
 
 std::span<const int32_t> Lane::pending() {
-  while (tokens_.empty()) load_segment();
+  while (tokens_.empty() && !has_ended()) load_segment();
+  if (tokens_.empty()) return {};
   return std::span<const int32_t>(tokens_).subspan(state_.token);
 }
 

@@ -26,6 +26,7 @@ struct LaneOptions {
   bool prepend_bos = true;       // false gives the plain concatenation with EOS only
   int64_t vocab_size = 0;        // of the model; 0: the tokenizer's size
   bool may_be_small = false;     // a corpus smaller than one batch is read again and again
+  bool once = false;             // a lane ends with its share of the first epoch
 };
 
 // One whole block in units of progress. Progress is an integer, so that the sum over lanes does not
@@ -59,6 +60,10 @@ class LaneContext {
   // How often lane `lane` has gone through its share of the corpus.
   int64_t epoch(int64_t lane, const LaneState& state) const;
 
+  // Whether the text of the lane's share of the first epoch is plainly enough for so many tokens,
+  // without tokenizing it. Where a tokenizer has longer tokens than any in use, it may be less.
+  bool holds_plainly(int64_t lane, int64_t num_tokens) const;
+
   // How often all lanes together have read the corpus; `progress` is the sum over lanes.
   double epochs(double progress) const {
     return progress / static_cast<double>(kBlockProgress) /
@@ -87,8 +92,9 @@ class Lane {
   // asked for.
   static int64_t ahead_bytes(const LaneContext& context);
 
-  // The tokens of the current segment that are still to be read: at least one. Tokenizes when a new
-  // segment begins. Valid until the next call on this lane.
+  // The tokens of the current segment that are still to be read: at least one, except at the end of
+  // a lane that is read `once`. Tokenizes when a new segment begins. Valid until the next call on
+  // this lane.
   std::span<const int32_t> pending();
 
   // The document of pending(), by its number in the corpus.
@@ -113,6 +119,8 @@ class Lane {
   void read_ahead();
   void load_segment();
   void leave_segment();
+  // Whether it is read `once` and has been: block number p of the order is of epoch p / n.
+  bool has_ended() const { return context_->options().once && context_->epoch(lane_, state_) > 0; }
 
   const LaneContext* context_;
   int64_t lane_;

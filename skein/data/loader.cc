@@ -114,10 +114,17 @@ std::span<const MixtureState> Loader::states() const {
 }
 
 ValidationBatches::ValidationBatches(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
-                                     int64_t num_batches)
-    : num_batches_(num_batches),
+                                     int64_t most_batches)
+    : most_batches_(most_batches),
       packer_(mixture, first_lane, end_lane),
       batch_(first_lane, packer_.num_lanes(), mixture.options().sequence_length) {}
+
+Packer::Holding ValidationBatches::count(int num_threads) {
+  const Packer::Holding holding = packer_.count_rows(most_batches_, num_threads);
+  packer_.restart();
+  require_no_lost_pages();
+  return holding;
+}
 
 void ValidationBatches::rewind() {
   packer_.restart();

@@ -74,13 +74,21 @@ class Loader {
   std::thread thread_;
 };
 
-// The same `num_batches` batches again and again: a validation corpus from its beginning, repeated
-// if it has less text. Tokenizes on the caller's thread.
+// The same batches again and again: a validation corpus once, from its beginning, in at most
+// `most_batches` batches (0: as many as it fills). Where a lane has ended, rows are padded.
+// Tokenizes on the caller's thread.
 class ValidationBatches {
  public:
-  // The corpora of `mixture` must outlive this.
+  // The corpora of `mixture`, whose lanes are read once, must outlive this.
   ValidationBatches(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
-                    int64_t num_batches);
+                    int64_t most_batches);
+
+  // What these lanes hold of the batches: how many batches they fill, and the tokens in them.
+  Packer::Holding count(int num_threads = 1);
+  // As many batches as the lanes of all ranks fill, which each has counted: since a rank does not
+  // know the others' lanes, it must be set before the first next().
+  void set_num_batches(int64_t num_batches) { num_batches_ = num_batches; }
+  int64_t num_batches() const { return num_batches_; }
 
   // Begins again with the first batch.
   void rewind();
@@ -89,7 +97,8 @@ class ValidationBatches {
   const Batch* next();
 
  private:
-  int64_t num_batches_;
+  int64_t most_batches_;
+  int64_t num_batches_ = 0;
   Packer packer_;
   Batch batch_;
 };

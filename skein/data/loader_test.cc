@@ -171,7 +171,12 @@ TEST(Loader, StopsWhileABatchIsBeingMade) {
 }
 
 TEST_F(LoaderTest, ValidationBatchesAreTheSameEveryTime) {
-  ValidationBatches validation(context_, 0, 4, 7);
+  LaneOptions options = context_.options();
+  options.once = true;
+  const LaneContext once(documents_, kTokenizer, options);
+  ValidationBatches validation(once, 0, 4, 7);
+  EXPECT_EQ(validation.count().most_rows, 7);
+  validation.set_num_batches(7);
   std::vector<std::vector<int32_t>> first, second;
   while (const Batch* batch = validation.next()) {
     first.push_back(batch->tokens);

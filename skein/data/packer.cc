@@ -4,9 +4,11 @@
 #include <atomic>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "skein/base/error.h"
 #include "skein/base/mutex.h"
+#include "skein/base/units.h"
 
 namespace skein {
 namespace {
@@ -24,12 +26,26 @@ Row row_of(Batch& batch, int64_t index) {
           part(batch.attention_starts)};
 }
 
+// Fills a row behind the end of its lane, from token `begin` on. Without the document mask the
+// tokens before go on, which causal attention keeps from what comes after them.
+void pad_row(bool document_mask, const Row& row, int64_t begin) {
+  const int64_t start = document_mask ? begin : 0;
+  for (size_t i = static_cast<size_t>(begin); i < row.tokens.size(); ++i) {
+    row.tokens[i] = 0;
+    row.labels[i] = kNoLabel;
+    row.positions[i] = static_cast<int32_t>(static_cast<int64_t>(i) - start);
+    row.attention_starts[i] = static_cast<int32_t>(start);
+  }
+  if (begin > 0) row.labels[static_cast<size_t>(begin) - 1] = kNoLabel;
+}
+
 void pack_row(MixtureLane& lane, bool document_mask, const Row& row,
               std::vector<RowSegment>& segments) {
   const auto length = static_cast<int64_t>(row.tokens.size());
   int64_t attention_start = 0;
   for (int64_t t = 0; t < length;) {
     const std::span<const int32_t> pending = lane.pending();
+    if (pending.empty()) return pad_row(document_mask, row, t);
     const int64_t end = std::min<int64_t>(length, t + static_cast<int64_t>(pending.size()));
     if (document_mask) attention_start = t;
     for (int64_t i = t; i < end; ++i) {
@@ -47,7 +63,7 @@ void pack_row(MixtureLane& lane, bool document_mask, const Row& row,
     lane.consume(end - t);
     t = end;
   }
-  const bool follows = lane.inside_segment() || !document_mask;
+  const bool follows = (lane.inside_segment() || !document_mask) && !lane.pending().empty();
   row.labels[length - 1] = follows ? lane.pending().front() : kNoLabel;
 }
 
@@ -117,6 +133,35 @@ void Packer::skip(int64_t num_rows) {
   for_each_lane([&](int64_t i) {
     for (int64_t row = 0; row < num_rows; ++row) skip_tokens(lanes_[i], length);
   });
+}
+
+Packer::Holding Packer::count_rows(int64_t most_rows, int num_threads) {
+  const int64_t length = mixture_.options().sequence_length;
+  const int64_t most = most_rows == 0 ? INT64_MAX : most_rows * length;
+  std::vector<int64_t> tokens(lanes_.size());
+  std::vector<char> has_more(lanes_.size());
+  const auto count_lane = [&](int64_t i) {
+    const bool is_plain = most_rows > 0 && mixture_.corpus(0).holds_plainly(first_lane_ + i, most);
+    if (is_plain) tokens[i] = most;
+    while (tokens[i] < most) {
+      const auto pending = static_cast<int64_t>(lanes_[i].pending().size());
+      if (pending == 0) break;
+      const int64_t step = std::min(pending, most - tokens[i]);
+      lanes_[i].consume(step);
+      tokens[i] += step;
+    }
+    has_more[i] = is_plain || !lanes_[i].pending().empty() ? 1 : 0;
+  };
+  const int usual = std::exchange(num_threads_, num_threads);
+  for_each_lane(count_lane);
+  num_threads_ = usual;
+  Holding holding;
+  holding.is_all = std::count(has_more.begin(), has_more.end(), 1) == 0;
+  for (const int64_t of_lane : tokens) {
+    holding.most_rows = std::max(holding.most_rows, ceil_div(of_lane, length));
+    holding.tokens += of_lane;
+  }
+  return holding;
 }
 
 void Packer::restart() {

@@ -1,9 +1,11 @@
-// Packs a range of lanes into rows, online: nothing is dropped and nothing is padded.
+// Packs a range of lanes into rows, online: nothing is dropped, and nothing is padded but the end of
+// lanes that are read once (LaneOptions::once).
 //
 // Formula  row s of a lane holds its tokens s T .. (s+1) T - 1; the label of a token is the next
 //          token of the lane, also across the end of the row. With `document_mask` a segment's last
 //          token has no label, and positions and attention begin anew at every segment; without it
-//          rows are plain concatenations.
+//          rows are plain concatenations. Behind the end of a lane stand tokens 0 without labels,
+//          with the mask as a segment of their own.
 // Format   docs/data_order.md
 // Threads  one caller at a time; it may use several threads itself (lanes are independent, so the
 //          rows do not depend on their number).
@@ -32,6 +34,16 @@ class Packer {
 
   // Skips `num_rows` rows of every lane; costs as much as tokenizing them.
   void skip(int64_t num_rows);
+
+  // What lanes hold that are read once and stand at their beginnings, of each at most `most_rows`
+  // rows (0: all). Costs tokenizing, on `num_threads` threads, except of lanes that plainly hold
+  // that much. Leaves the lanes elsewhere: restart() follows.
+  struct Holding {
+    int64_t most_rows = 0;  // of a lane, the last one perhaps filled in part
+    int64_t tokens = 0;     // of all these lanes together
+    bool is_all = true;     // no lane holds more than that
+  };
+  Holding count_rows(int64_t most_rows, int num_threads);
 
   // Returns every lane to its beginning.
   void restart();

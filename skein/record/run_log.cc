@@ -276,9 +276,9 @@ void RunLog::validation(int64_t step, const std::string& set, double loss, int64
   if (!set.empty()) event["set"] = set;
   events_.append("validation", event);
   if (tensorboard_) tensorboard_->write_validation(unix_time(), step, set, rounded);
-  say(fmt::format("step {}: validation loss{} {:.4f} over {} tokens", step,
+  say(fmt::format("step {}: validation loss{} {:.4f} over {} tokens, in {}", step,
                   set.empty() ? "" : " of " + set, loss,
-                  format_count(static_cast<double>(num_tokens))));
+                  format_count(static_cast<double>(num_tokens)), format_duration(seconds)));
 }
 
 void RunLog::checkpoint_begin(int64_t step) {

@@ -32,6 +32,7 @@ struct Launched {
   int64_t generation = 1;     // how often the workers of this launch were started
   double at_seconds = 0;      // 0: with this process
   double waited_seconds = 0;  // of them, for other machines
+  bool only_validates = false;
 };
 
 class RunLog {

@@ -52,6 +52,8 @@ class Beginning {
   bool keeps_copies() const { return keeps_copies_; }
   int64_t next_copy() const { return next_copy_; }
   std::string from() const;  // path of the checkpoint or of the weights; "": random ones
+  // The same, but of a run that init_from names the checkpoint that was taken.
+  std::string weights() const { return source_ ? source_->path().string() : from(); }
   RunLog::Beginning said() const;
 
   // Fills all of `tensors`: weights, moments and master copies. Without a checkpoint moments are 0.

@@ -33,7 +33,8 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
       start_id_(std::move(start_id)),
       local_rank_(local_rank),
       signals_(is_first() && !heartbeat::has_supervisor()),
-      schedule_(learning_rate_schedule(config.optimizer)) {
+      schedule_(learning_rate_schedule(config.optimizer)),
+      only_validates_(launched.only_validates) {
   if (is_first()) {
     locks_.emplace(lock_run(config_));
     log_.emplace(config_, launched);
@@ -50,6 +51,9 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
   skipped_ = skipped_by(config_, beginning_->checkpoint());
   allocate();
   agree_on_algorithms();
+  if (beginning_->step() < config_.run.steps) {
+    agree_on_validation(is_first() && launched.generation == 1);
+  }
   begin();
   wait_for_all(world_, "every rank is ready to train");
 }
@@ -119,7 +123,7 @@ LoaderOptions Trainer::lanes() const {
 void Trainer::allocate() {
   const StepSpec spec = step_spec(config_, inputs_->model(), layout_);
   const DType dtype = compute_dtype(spec.update.precision);
-  const double ceiling_flops = ceiling(dtype);  // before the arenas take it all
+  ceiling_flops_ = ceiling(dtype);  // before the arenas take it all
   const TrainingGraphs graphs = training_graphs(spec);
   programs_ = plan_training(graphs, spec, device_->kernels());
   const int64_t rounding = spec.keep_fp8_weights ? num_rounding_products(graphs.training) : 0;
@@ -138,7 +142,7 @@ void Trainer::allocate() {
   tell_arenas();
   saver_ = std::make_unique<Saver>(config_, world_, *device_, start_id_, std::move(state),
                                    log_ ? &*log_ : nullptr);
-  warn_of_lack_of_disk();
+  if (!only_validates_) warn_of_lack_of_disk();
   if (config_.run.check_state && world_.size() > 1) {
     if (!device_->own_memory()) {
       check_ = std::make_unique<StateCheck>(
@@ -165,7 +169,7 @@ void Trainer::allocate() {
   }
   scale.num_parameters = num_parameters(inputs_->model());
   scale.flops_per_token = training_flops_per_token(inputs_->model(), config_.data.sequence_length);
-  scale.ceiling_flops = ceiling_flops;
+  scale.ceiling_flops = ceiling_flops_;
   if (const auto peak = device_->peak_flops(dtype)) scale.peak_flops = *peak * world_.size();
   // Only a single rank on a CPU may measure the ceiling again during training: with several ranks
   // it is a collective, which rank 0's log cannot start alone, and a GPU has no free memory left.
@@ -250,13 +254,14 @@ void Trainer::begin() {
   restore();
   if (log_) {
     // A start that has nothing to do leaves the files as the run that was trained wrote them.
-    if (step_ < config_.run.steps) {
+    if (step_ < config_.run.steps && !only_validates_) {
       write_run_folder(config_, inputs_->model(), inputs_->tokenizer());
     }
     if (!has_nothing_to_do() || !log_->has_stopped()) {
       log_->start(step_, beginning_->from(), beginning_->said());
     }
   }
+  weights_ = beginning_->weights();
   beginning_->forget();
 }
 

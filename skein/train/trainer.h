@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "skein/base/lost_pages.h"
 #include "skein/compile/wire.h"
@@ -51,6 +52,19 @@ class Trainer {
   // Trains to run.steps or until a signal asks to stop, and saves the state in both cases.
   TrainOutcome run();
 
+  // Validates the state that training would begin with, in place of run(). Nothing is saved.
+  struct Validated {
+    std::string set;   // the name of a data.validation_set; empty: data.validation
+    std::string path;  // of the corpus
+    double loss = 0;
+    int64_t num_labels = 0;
+    int64_t num_batches = 0;
+    double seconds = 0;
+  };
+  std::vector<Validated> validate_all();
+  // The weights that the run begins with: path of a checkpoint or of a folder; "": random ones.
+  const std::string& weights() const { return weights_; }
+
  private:
   void lay_out();
   void allocate();
@@ -75,8 +89,10 @@ class Trainer {
   void save_checkpoint();
   void save_to_memory();
   bool regroups_in_memory();
+  void agree_on_validation(bool tells);
+  std::string validation_times() const;
   void validate();
-  void validate(RunInputs::ValidationSet& set);
+  Validated validate(RunInputs::ValidationSet& set);
   bool due(int64_t every_steps) const { return every_steps > 0 && begun_ % every_steps == 0; }
   double ceiling(DType dtype);
   double measure_ceiling(DType dtype);
@@ -113,8 +129,10 @@ class Trainer {
   std::unique_ptr<MemorySaver> copies_;  // null: the same
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
-  bool told_validation_repeats_ = false;
-  Stop stop_ = Stop::kNo;  // some rank asked, and all ranks have read it
+  bool only_validates_;  // nothing is trained or saved
+  std::string weights_;
+  double ceiling_flops_ = 0;  // of all ranks
+  Stop stop_ = Stop::kNo;     // some rank asked, and all ranks have read it
   // A step that was started and whose result was not read yet: a GPU runs asynchronously.
   struct StepUnderWay {
     float learning_rate;

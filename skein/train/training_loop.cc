@@ -68,6 +68,7 @@ TrainOutcome Trainer::train_to_the_end() {
     return TrainOutcome::kFinished;
   }
   step_clock_ = Clock::now();
+  if (step_ == 0 && config_.validate.before_training) validate();
   while (begun_ < config_.run.steps && !stop_requested()) {
     start_step();
     const bool validates = due(config_.validate.every_steps);
@@ -207,35 +208,6 @@ void Trainer::finish_step() {
 void Trainer::leave_out(double seconds) {
   step_clock_ +=
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-void Trainer::validate() {
-  for (RunInputs::ValidationSet& set : inputs_->validation_sets()) validate(set);
-  told_validation_repeats_ = true;
-}
-
-void Trainer::validate(RunInputs::ValidationSet& set) {
-  const auto start = Clock::now();
-  StepRunner::LossSum sum;
-  double epochs = 0;  // estimated from this rank's lanes
-  set.batches.rewind();
-  while (const Batch* batch = set.batches.next()) {
-    in_step(step_, *device_, [&] { runner_->evaluate(*batch, sum); });
-    const double of_all =
-        static_cast<double>(config_.batch.global_sequences) / static_cast<double>(batch->sequences);
-    const LaneContext& corpus = set.feed.mixture().corpus(0);
-    epochs = corpus.epochs(static_cast<double>(batch->progress.at(0)) * of_all);
-  }
-  if (is_first() && epochs > 1 && !told_validation_repeats_) {
-    log::warn(
-        "{} is smaller than validate.batches = {} and was read {:.1f} times: hold more out, or set "
-        "validate.batches to {}",
-        set.path, config_.validate.batches, epochs,
-        std::max<int64_t>(
-            1, static_cast<int64_t>(static_cast<double>(config_.validate.batches) / epochs)));
-  }
-  if (log_) log_->validation(step_, set.name, sum.mean(), sum.num_tokens, seconds_since(start));
-  leave_out(seconds_since(start));
 }
 
 // What is committed was trained on the text that the run began with.
