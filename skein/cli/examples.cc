@@ -55,7 +55,8 @@ constexpr Examples kExamples[] = {
      "skein checkpoint export runs/mine/checkpoints/step-00001000 --out hf"},
     {"score",
      "echo '[[1, 15043, 3186]]' > tokens.json\n"
-     "skein score --model hf --tokens tokens.json"},
+     "skein score --model hf --tokens tokens.json\n"
+     "skein score --model runs/mine --corpus held.arrow     # loss, perplexity, bits per byte"},
     {"generate",
      "skein generate --model hf --prompt 'Once upon a time'\n"
      "skein generate --model runs/mine --prompt '#include <' --temperature 0 --max-tokens 50"},

@@ -39,4 +39,12 @@ ProgramSet generation_programs(const DecoderConfig& model, DType compute_dtype,
                             kernels);
 }
 
+ProgramSet evaluation_programs(const StepSpec& spec, const KernelTable& kernels) {
+  const StepPasses passes = step_passes(spec);
+  Graph graph(spec.layout.mesh);
+  run_passes(passes.model, graph);
+  run_passes(passes.evaluation, graph);
+  return plan_memory({{&graph, "evaluate", "", "evaluate_total", {}}}, kernels, spec.layout.rank);
+}
+
 }  // namespace skein

@@ -193,8 +193,10 @@ StepResult StepRunner::finish() {
 void StepRunner::evaluate(const Batch& batch, LossSum& sum) {
   check_batch(batch);
   forget_uploads();
-  executor_.upload_scalar<int32_t>("num_label_tokens",
-                                   static_cast<int32_t>(batch.num_label_tokens));
+  if (executor_.has("num_label_tokens")) {  // programs that only evaluate may not have it
+    executor_.upload_scalar<int32_t>("num_label_tokens",
+                                     static_cast<int32_t>(batch.num_label_tokens));
+  }
   for (const Task& task : tasks_) {
     if (task.kind != TaskKind::kForward) continue;
     give_micro_batch(batch, task.micro_batch, 0);
