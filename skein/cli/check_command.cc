@@ -20,6 +20,7 @@
 #include "skein/launch/worker_process.h"
 #include "skein/launch/workers.h"
 #include "skein/plan/this_machine.h"
+#include "skein/weights/init_source.h"
 
 namespace skein {
 namespace {
@@ -104,6 +105,7 @@ int check_command(const CheckOptions& options) {
   std::optional<Config> config;
   if (!options.config.path.empty()) {
     config = load_config(options.config.path, options.config.overrides, ConfigUse::kPlan);
+    if (!options.is_short && config->run.epochs > 0) take_source_tokenizer(*config);
     if (!options.is_short) count_epochs(*config, ConfigUse::kPlan);
   } else if (!options.config.overrides.empty()) {
     fail(ErrorCode::kUsage, "--set {} changes a configuration: name one before it",

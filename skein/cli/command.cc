@@ -15,6 +15,7 @@
 #include "skein/objects/object_store.h"
 #include "skein/prepare/read/byte_source.h"
 #include "skein/train/run_folder.h"
+#include "skein/weights/init_source.h"
 
 namespace skein {
 namespace {
@@ -53,6 +54,7 @@ Config load_config_of_run(const ConfigOptions& options) {
   Config config = load_config(options.path, options.overrides);
   check_own_folder(options.path, options.overrides, config);
   for (const std::string& line : use_own_copies(config, options.overrides)) log::info("{}", line);
+  if (const std::string line = take_source_tokenizer(config); !line.empty()) log::info("{}", line);
   return config;
 }
 

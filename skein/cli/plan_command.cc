@@ -22,6 +22,7 @@
 #include "skein/plan/plan_passes.h"
 #include "skein/plan/plan_search.h"
 #include "skein/schedule/timeline.h"
+#include "skein/weights/init_source.h"
 
 namespace skein {
 namespace {
@@ -168,6 +169,11 @@ int run_plan(const PlanOptions& options) {
     fail(ErrorCode::kUsage, "CONFIG.toml is required: skein plan CONFIG.toml");
   }
   Config config = load_config(options.config.path, options.config.overrides, ConfigUse::kPlan);
+  if (config.run.epochs > 0) {  // else a plan needs no tokenizer
+    if (const std::string told = take_source_tokenizer(config); !told.empty()) {
+      fmt::print(stderr, "{}\n", told);
+    }
+  }
   count_epochs(config, ConfigUse::kPlan);
   const std::string note_of_tokenizer = leave_out_missing_tokenizer(config);
   if (!note_of_tokenizer.empty()) fmt::print(stderr, "{}\n", note_of_tokenizer);

@@ -27,6 +27,7 @@
 #include "skein/train/memory_check.h"
 #include "skein/train/run_folder.h"
 #include "skein/train/trainer.h"
+#include "skein/weights/init_source.h"
 
 namespace skein {
 namespace {
@@ -168,7 +169,10 @@ int train_command(const ConfigOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader of the output may close its pipe
   Config config = load_config(options.path, options.overrides);
   check_own_folder(options.path, options.overrides, config);
-  const std::vector<std::string> copies = use_own_copies(config, options.overrides);
+  std::vector<std::string> copies = use_own_copies(config, options.overrides);
+  if (const std::string taken = take_source_tokenizer(config); !taken.empty()) {
+    copies.push_back(taken);
+  }
   count_epochs(config, ConfigUse::kTrain);
   check_folders(config);
   std::optional<RankInfo> found = rank_info_from_environment();

@@ -78,7 +78,8 @@ std::vector<ConfigField> make_fields() {
       {"data", "source", at<&C::data, &DataConfig::source>,
        "in place of train: several corpora, read together, each for its share of the tokens: "
        "`[[data.source]]` with `path`, `weight` (1) and `name`"},
-      {"data", "tokenizer", at<&C::data, &DataConfig::tokenizer>, "folder of the tokenizer",
+      {"data", "tokenizer", at<&C::data, &DataConfig::tokenizer>,
+       "folder of the tokenizer; with init_from and without this key, that of the source",
        required_path()},
       {"data", "validation", at<&C::data, &DataConfig::validation>,
        "a corpus to validate on; empty: none", a_path()},

@@ -228,7 +228,10 @@ std::vector<std::string> use_own_copies(Config& config, std::span<const std::str
         fmt::format("{} {} is gone: taking the run's own copy, {}", what, gone, setting));
   };
   if (!sets(overrides, "data.tokenizer")) {
-    take("the tokenizer", config.data.tokenizer, kTokenizerFolder, config.data.tokenizer);
+    const bool is_named = !config.data.tokenizer.empty();
+    take(is_named ? "the tokenizer" : "model.init_from, whose tokenizer was taken,",
+         is_named ? config.data.tokenizer : config.model.init_from, kTokenizerFolder,
+         config.data.tokenizer);
   }
   if (!sets(overrides, "model.hf_config") && !sets(overrides, "model.init_from")) {
     const ModelConfig& model = config.model;

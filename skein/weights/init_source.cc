@@ -66,6 +66,21 @@ void check_tied_head(const ModelSource& source, const Shape& shape) {
 
 }  // namespace
 
+std::string take_source_tokenizer(Config& config) {
+  const std::string& source = config.model.init_from;
+  if (!config.data.tokenizer.empty() || source.empty()) return "";
+  require_init_from(source);
+  config.data.tokenizer = source_tokenizer(source);
+  if (config.data.tokenizer.empty()) {
+    fail(ErrorCode::kUsage,
+         "data.tokenizer is not set, and model.init_from '{}' has none: expected a tokenizer.model "
+         "or tokenizer.json in it, or data.tokenizer = the folder of its tokenizer",
+         source);
+  }
+  return fmt::format("data.tokenizer is not set: taking that of model.init_from, {}",
+                     config.data.tokenizer);
+}
+
 void check_tensors(const ModelSource& source, const DecoderConfig& model) {
   std::set<std::string, std::less<>> needed;
   for (const ParameterSpec& spec : parameter_specs(model)) {

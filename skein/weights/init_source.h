@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "skein/config/config.h"
 #include "skein/data/tokenizer.h"
 #include "skein/weights/model_source.h"
 
@@ -16,6 +17,11 @@ namespace skein {
 
 void check_source(const ModelSource& source, const DecoderConfig& model, const Tokenizer& tokenizer,
                   const std::string& accepted);
+
+// Where data.tokenizer is not named, and model.init_from is, takes the source's tokenizer. Returns a
+// line that says so; "" where one is named, or nothing could give one.
+// Errors  Error{kUsage}: init_from is no folder, or has no tokenizer; those of reading it
+std::string take_source_tokenizer(Config& config);
 
 // Only the check of the tensors, which scoring and export need as well.
 void check_tensors(const ModelSource& source, const DecoderConfig& model);

@@ -105,21 +105,39 @@ void require_init_from(const std::string& path) {
        path);
 }
 
+namespace {
+
+// The folder itself where it is a Hugging Face model, else the checkpoint, of a run the newest.
 // `named` may be a checkpoint that is being renamed just now (checkpoint_search.h).
-Json source_model_json(const fs::path& named) {
+struct Found {
+  fs::path folder;
+  bool is_hugging_face = false;
+};
+Found find_source(const fs::path& named) {
   const fs::path folder = find_checkpoint(named);
   require_folder(folder);
-  if (!is_stored(folder / "manifest.json") && is_stored(folder / "config.json")) {
+  if (is_stored(folder / "manifest.json")) return {folder};
+  if (is_stored(folder / "config.json")) {
     refuse_model_in_bucket(folder);
-    return read_json((folder / "config.json").string());
+    return {folder, true};
   }
-  fs::path checkpoint = folder;
-  if (!is_stored(folder / "manifest.json")) {
-    const std::vector<CheckpointInfo> found = lineage_of(checkpoints_inside(folder)).checkpoints;
-    if (found.empty()) refuse_folder(folder);
-    checkpoint = found.front().path;
-  }
-  return model_in(CheckpointReader(checkpoint).state().configuration, manifest_name(checkpoint));
+  const std::vector<CheckpointInfo> found = lineage_of(checkpoints_inside(folder)).checkpoints;
+  if (found.empty()) refuse_folder(folder);
+  return {found.front().path};
+}
+
+}  // namespace
+
+Json source_model_json(const fs::path& named) {
+  const auto [folder, is_hugging_face] = find_source(named);
+  if (is_hugging_face) return read_json((folder / "config.json").string());
+  return model_in(CheckpointReader(folder).state().configuration, manifest_name(folder));
+}
+
+std::string source_tokenizer(const fs::path& named) {
+  const auto [folder, is_hugging_face] = find_source(named);
+  if (is_hugging_face) return has_tokenizer(folder) ? folder.string() : "";
+  return find_tokenizer(folder, CheckpointReader(folder).state().configuration).string();
 }
 
 ModelSource::ModelSource(const fs::path& named) : path_(find_checkpoint(named)) {

@@ -65,4 +65,7 @@ class ModelSource {
 // The model of a source as a Hugging Face config.json, without opening its weights.
 Json source_model_json(const fs::path& folder);
 
+// The path of a source's tokenizer, likewise; "" where it has none.
+std::string source_tokenizer(const fs::path& folder);
+
 }  // namespace skein
