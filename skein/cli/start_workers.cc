@@ -62,15 +62,16 @@ void watch(OnCall& on_call, const GenerationBegins& begins, int64_t hosts_wanted
   }
 }
 
-void start_supervisor_log(const Config& config) {
+void start_supervisor_log(const Config& config, bool trains) {
   const fs::path log =
       fs::path(config.run.dir) / "logs" / fmt::format("supervisor-{}.log", node_name());
   make_folders(log.parent_path());
   log::start(log.string());
-  log::info("{}", run_line(config));
+  if (trains) log::info("{}", run_line(config));
 }
 
-WorkerLaunch launch_of(const ConfigOptions& options, const Config& config) {
+WorkerLaunch launch_of(const ConfigOptions& options, const Config& config,
+                       const std::vector<std::string>& flags) {
   WorkerLaunch launch;
   launch.num_workers = static_cast<int>(config.launch.workers);
   launch.arguments = {"train", options.path};
@@ -82,6 +83,7 @@ WorkerLaunch launch_of(const ConfigOptions& options, const Config& config) {
     launch.check_arguments.front() = "check";
     launch.check_arguments.push_back("--short");
   }
+  launch.arguments.insert(launch.arguments.end(), flags.begin(), flags.end());
   launch.run_dir = config.run.dir;
   launch.rendezvous = config.launch.rendezvous;
   launch.threads = static_cast<int>(config.device.threads);
@@ -148,12 +150,12 @@ RendezvousRoot root_of(const Config& config) {
 
 int start_workers(const ConfigOptions& options, const Config& config, const Meeting& meeting,
                   const std::vector<std::string>& copies, NewRunFolder& new_folder) {
-  WorkerLaunch launch = launch_of(options, config);
+  WorkerLaunch launch = launch_of(options, config, meeting.flags);
   launch.on_failure = [&](const WorkerFailure& failure) {
     record_failure(config.run.dir, failure.rank, Error(failure.code, failure.message),
                    /*fatal=*/false);
   };
-  start_supervisor_log(config);
+  start_supervisor_log(config, meeting.flags.empty());
   const RendezvousRoot root = root_of(config);
   if (is_etcd_address(config.launch.rendezvous)) launch.ranks_meet = root.store;
   const NodeRange nodes = *parse_node_range(config.launch.nodes);

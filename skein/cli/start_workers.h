@@ -17,9 +17,10 @@ namespace skein {
 
 // What a start knows before it makes anything.
 struct Meeting {
-  std::string launcher_start;    // the launcher's name for it; empty: there is none
-  std::vector<int> host_counts;  // the numbers of machines that will do
-  std::optional<HostLock> lock;  // where there may be several
+  std::string launcher_start;      // the launcher's name for it; empty: there is none
+  std::vector<int> host_counts;    // the numbers of machines that will do
+  std::optional<HostLock> lock;    // where there may be several
+  std::vector<std::string> flags;  // of `skein train`, for its workers: it only validates
 };
 
 // Returns the exit code. `copies`: lines to say first. Errors  those of run_workers

@@ -1,4 +1,5 @@
 // skein train CONFIG.toml [--set section.key=value]...
+// skein train CONFIG.toml [--set ...] --validate-only [--json]
 //
 // Each worker is a process. This one is a worker that a launcher (torchrun, Slurm, ...) or
 // run_workers started, or the parent that starts the workers, or the only worker.
@@ -15,6 +16,7 @@
 #include "skein/base/paths.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/start_workers.h"
+#include "skein/cli/validate_only.h"
 #include "skein/config/config_length.h"
 #include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
@@ -31,6 +33,12 @@
 
 namespace skein {
 namespace {
+
+struct TrainOptions {
+  ConfigOptions config;
+  bool only_validates = false;
+  bool json = false;
+};
 
 void check_folders(const Config& config) {
   require_writable_folder(config.run.dir, "run.dir");
@@ -98,7 +106,7 @@ bool has_supervisor(const LaunchConfig& launch) {
   return launch.workers > 1 || launch.nodes != "1" || launch.supervise;
 }
 
-void start_log(const Config& config, const RankInfo& rank_info) {
+void start_log(const Config& config, const RankInfo& rank_info, bool trains) {
   const fs::path file = rank_log(config.run.dir, rank_info.rank);
   make_folders(file.parent_path());
   // The parent already redirects standard error of the other ranks to this file.
@@ -109,7 +117,7 @@ void start_log(const Config& config, const RankInfo& rank_info) {
                                   node_name(), ::getpid()));
   }
   if (rank_info.heartbeats >= 0) answer_with_stacks(file);
-  if (rank_info.rank > 0 || rank_info.generation > 1) return;
+  if (rank_info.rank > 0 || rank_info.generation > 1 || !trains) return;
   rank_info.parent_pid != 0 ? log::info_to_file(run_line(config))
                             : log::info("{}", run_line(config));
 }
@@ -135,7 +143,7 @@ bool is_last_to_leave(const Config& config, const RankInfo& rank_info) {
          is_etcd_address(config.launch.rendezvous);
 }
 
-int train(const Config& config, const RankInfo& rank_info) {
+int train(const Config& config, const RankInfo& rank_info, const TrainOptions& options) {
   const BatchScheduling scheduling(BatchScheduling::kComputes);
   const auto world = meet(config, rank_info);
   if (rank_info.size > 1) {
@@ -145,9 +153,15 @@ int train(const Config& config, const RankInfo& rank_info) {
   try {
     const Launched launched = {.generation = rank_info.generation,
                                .at_seconds = static_cast<double>(rank_info.launched_ms) / 1000,
-                               .waited_seconds = static_cast<double>(rank_info.waited_ms) / 1000};
+                               .waited_seconds = static_cast<double>(rank_info.waited_ms) / 1000,
+                               .only_validates = options.only_validates};
     Trainer trainer(config, *world, rank_info.start_id, rank_info.local_rank, rank_info.replicas,
                     launched);
+    if (options.only_validates) {
+      const std::vector<Trainer::Validated> sets = trainer.validate_all();
+      if (rank_info.rank == 0) print_validated(trainer.weights(), sets, options.json);
+      return kExitDone;
+    }
     trains = true;
     const TrainOutcome outcome = trainer.run();
     if (outcome == TrainOutcome::kRegrouped) return kExitRegroup;
@@ -165,18 +179,36 @@ int train(const Config& config, const RankInfo& rank_info) {
   }
 }
 
-int train_command(const ConfigOptions& options) {
-  ::signal(SIGPIPE, SIG_IGN);  // a reader of the output may close its pipe
-  Config config = load_config(options.path, options.overrides);
-  check_own_folder(options.path, options.overrides, config);
-  std::vector<std::string> copies = use_own_copies(config, options.overrides);
-  if (const std::string taken = take_source_tokenizer(config); !taken.empty()) {
-    copies.push_back(taken);
+// What is trained, or where it validates only, what stands for it.
+struct Start {
+  ConfigOptions options;  // for other workers
+  Config config;
+  std::vector<std::string> told;  // lines to say first
+  std::optional<ValidationPlace> place;
+};
+
+void prepare(const TrainOptions& options, const std::optional<RankInfo>& found, Start& start) {
+  start.options = options.config;
+  start.config = load_config(start.options.path, start.options.overrides);
+  check_own_folder(start.options.path, start.options.overrides, start.config);
+  start.told = use_own_copies(start.config, start.options.overrides);
+  const std::string taken = take_source_tokenizer(start.config);
+  if (!taken.empty()) start.told.push_back(taken);
+  // The other workers of a validation are given what was prepared here.
+  if (options.only_validates && !(found && found->parent_pid != 0)) {
+    start.place.emplace(start.config, found);
+    start.config = start.place->config();
+    start.options = {.path = start.place->config_file(), .overrides = {}};
   }
-  count_epochs(config, ConfigUse::kTrain);
+  count_epochs(start.config, ConfigUse::kTrain);
+}
+
+int train_or_validate(const TrainOptions& options, std::optional<RankInfo> found, Start& start) {
+  Config& config = start.config;
   check_folders(config);
-  std::optional<RankInfo> found = rank_info_from_environment();
   Meeting meeting;
+  if (options.only_validates) meeting.flags = {"--validate-only"};
+  if (options.only_validates && options.json) meeting.flags.emplace_back("--json");
   if (found && supervises(*found, config.launch)) {
     meeting.launcher_start = found->start_id;
     found.reset();
@@ -192,18 +224,18 @@ int train_command(const ConfigOptions& options) {
   if (!found || (found->rank == 0 && found->parent_pid == 0)) new_folder.emplace(config);
   if (several) new_folder->keep_logs();  // other machines may be using what lies there
   if (!found && has_supervisor(config.launch)) {
-    return start_workers(options, config, meeting, copies, *new_folder);
+    return start_workers(start.options, config, meeting, start.told, *new_folder);
   }
   const RankInfo alone = {.start_id = "alone"};
   const auto work = [&](const RankInfo& rank_info) {
     // What lies there now was saved by an earlier generation of this start.
     if (rank_info.generation > 1 && config.run.resume == "never") config.run.resume = "auto";
-    start_log(config, rank_info);
-    if (new_folder) say(copies);
+    start_log(config, rank_info, !options.only_validates);
+    if (new_folder) say(start.told);
     std::optional<OnCall> on_call;
     if (rank_info.rank == 0 && rank_info.parent_pid == 0) on_call.emplace(config).lead(true);
     try {
-      const int code = train(config, rank_info);
+      const int code = train(config, rank_info, options);
       if (is_last_to_leave(config, rank_info)) {
         remove_place(*root_of(config).store, rank_info.start_id);
       }
@@ -216,12 +248,34 @@ int train_command(const ConfigOptions& options) {
   return run_as_worker(found.value_or(alone), config.launch.rendezvous, config.run.dir, work);
 }
 
+int train_command(const TrainOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);  // a reader of the output may close its pipe
+  const std::optional<RankInfo> found = rank_info_from_environment();
+  Start start;
+  prepare(options, found, start);
+  try {
+    return train_or_validate(options, found, start);
+  } catch (const Error& error) {
+    if (start.place &&
+        std::string_view(error.what()).find(start.config.run.dir) != std::string::npos) {
+      start.place->keep();
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app, CommandContext& context) {
-  const auto options = std::make_shared<ConfigOptions>();
+  const auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model; run again to continue");
-  options->add_to(*command, context);
+  options->config.add_to(*command, context);
+  CLI::Option* validates = command->add_flag(
+      "--validate-only", options->only_validates,
+      "print the losses of the validation sets for the weights that training would begin or go on "
+      "with, and end; no run folder is made or changed");
+  command->add_flag("--json", options->json, "of --validate-only: print one JSON document")
+      ->needs(validates);
   command->callback([&context, options] {
     context.computes = true;
     context.run = [options] { return train_command(*options); };

@@ -1,0 +1,111 @@
+#include "skein/cli/validate_only.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "skein/base/error.h"
+#include "skein/base/log.h"
+#include "skein/base/units.h"
+#include "skein/checkpoint/lineage.h"
+#include "skein/cli/command.h"
+
+namespace skein {
+namespace {
+
+void check_can_validate(const Config& config, const std::optional<RankInfo>& launched) {
+  if (config.data.validation.empty() && config.data.validation_set.empty()) {
+    fail(ErrorCode::kUsage,
+         "--validate-only: [data] validation is empty: expected a corpus to validate on, such as "
+         "--set data.validation=held.arrow");
+  }
+  const bool has_ranks = launched && launched->size > 1;
+  if (config.launch.nodes != "1" || has_ranks) {
+    fail(ErrorCode::kUsage,
+         "--validate-only runs on one machine, and {}: expected launch.nodes = \"1\" and no "
+         "launcher; launch.workers starts the workers",
+         has_ranks ? fmt::format("{} started {} ranks", launched->launcher, launched->size)
+                   : fmt::format("launch.nodes is \"{}\"", config.launch.nodes));
+  }
+}
+
+// What model.init_from is to name.
+std::string weights_of(const Config& config) {
+  if (config.run.resume == "never") return config.model.init_from;
+  const std::string own = checkpoint_dir(config);
+  if (!lineage_of(own).checkpoints.empty()) return own;
+  return config.run.resume == "auto" ? config.model.init_from : config.run.resume;
+}
+
+Config config_of_validation(Config config, const fs::path& run_dir) {
+  config.model.init_from = weights_of(config);
+  const std::string accepted = config.run.accept_changes;
+  config.run = {.dir = run_dir.string(), .seed = config.run.seed, .steps = 1};
+  config.run.accept_changes = accepted;
+  config.checkpoint = {.every_steps = 0, .memory_every_steps = 0};
+  config.launch = {.workers = config.launch.workers,
+                   .collective_timeout_s = config.launch.collective_timeout_s,
+                   .hang_timeout_s = config.launch.hang_timeout_s,
+                   .max_restarts = 0,
+                   .health_checks = false};
+  config.log = {.tensorboard = false};
+  config.validate = {.batches = config.validate.batches};
+  return config;
+}
+
+fs::path make_place() {
+  std::string name = (fs::temp_directory_path() / "skein-validate-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    fail(ErrorCode::kIo, "cannot make the folder {}: {}", name, errno_text(errno));
+  }
+  return name;
+}
+
+}  // namespace
+
+ValidationPlace::ValidationPlace(const Config& config, const std::optional<RankInfo>& launched) {
+  check_can_validate(config, launched);
+  folder_ = make_place();
+  try {
+    config_ = config_of_validation(config, folder_ / "run");
+    write_file_atomic(config_file(), config_text(config_));
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+    throw;
+  }
+}
+
+ValidationPlace::~ValidationPlace() {
+  std::error_code ignored;
+  if (!keeps_) fs::remove_all(folder_, ignored);
+}
+
+std::string ValidationPlace::config_file() const { return (folder_ / "config.toml").string(); }
+
+void print_validated(const std::string& weights, std::span<const Trainer::Validated> sets,
+                     bool json) {
+  OrderedJson list = OrderedJson::array();
+  for (const Trainer::Validated& set : sets) {
+    const auto loss = static_cast<float>(set.loss);  // as the event of a validation has it
+    if (!json) {
+      fmt::print(
+          "validation loss{} {:.4f}, perplexity {:.4g}, over {} tokens of {} in {} batch{}\n",
+          set.set.empty() ? "" : " of " + set.set, loss, std::exp(set.loss), set.num_labels,
+          set.path, set.num_batches, set.num_batches == 1 ? "" : "es");
+    }
+    OrderedJson one = {{"path", set.path},
+                       {"loss", loss},
+                       {"perplexity", std::exp(set.loss)},
+                       {"tokens", set.num_labels},
+                       {"batches", set.num_batches},
+                       {"seconds", set.seconds}};
+    if (!set.set.empty()) one["set"] = set.set;
+    list.push_back(std::move(one));
+  }
+  if (json) print_json({{"weights", weights}, {"validation", std::move(list)}});
+  flush_output();
+}
+
+}  // namespace skein
