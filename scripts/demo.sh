@@ -4,6 +4,10 @@
 #   scripts/demo.sh [TEXT_FILE_OR_FOLDER…]      default: this machine's C and C++ headers
 #
 # SKEIN_DEMO_SECONDS   how long to train (default 200)
+#
+# A model needs some 1,000 steps to write what looks like its text. Where that many of the 10 M parameters
+# of configs/demo.toml do not fit the time, a model of 1 M parameters is trained, which takes an eighth of
+# the arithmetic a token, on half as many tokens a step.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 inputs=("$@")
@@ -41,16 +45,38 @@ config=(configs/demo.toml
   --set "run.dir=\"$dir\"" --set "data.train=\"$dir/corpus.arrow\""
   --set "data.validation=\"$dir/validation.arrow\"" --set "data.tokenizer=\"$dir/tokenizer-4096\"")
 
+# A number of a JSON document or of the last line of metrics.jsonl, on standard input.
+number() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" | tail -1; }
+steps_in() { echo $(($1 * seconds * 8 / 10 / $2)); }  # TOKENS_PER_SECOND TOKENS_PER_STEP; a fifth is for validation
+
 say "4/7  Plan"
 hardware=$dir/this-machine.toml
+tokens_per_step=4096
 $skein plan "${config[@]}" --calibrate "$hardware" >/dev/null
+rate=$($skein plan "${config[@]}" --hardware "$hardware" --json | number tokens_per_second)
+if [ "$(steps_in "$rate" $tokens_per_step)" -lt 1000 ]; then
+  echo "10 M parameters would see $(steps_in "$rate" $tokens_per_step) steps in $seconds s here (planned: $rate tokens/s)," \
+    "too few to write what looks like text: a model of 1 M parameters is trained" >&2
+  tokens_per_step=2048
+  config+=(--set 'model.hf_config="configs/models/demo-1m.json"' --set data.sequence_length=256
+    --set batch.micro_sequences=8 --set optimizer.learning_rate=6e-3 --set optimizer.min_learning_rate=3e-4)
+fi
 $skein plan "${config[@]}" --hardware "$hardware"
-# As many steps as fit the time at the planned speed, with a tenth held back for validation.
-rate=$($skein plan "${config[@]}" --hardware "$hardware" --json | sed -n 's/.*"tokens_per_second": *\([0-9]*\).*/\1/p')
-steps=$((rate * seconds * 8 / 10 / 4096))
+
+# How fast it is while whatever else runs here runs, which no plan knows: a few steps tell.
+$skein train "${config[@]}" --set "run.dir=\"$dir/speed\"" --set run.steps=8 --set validate.every_steps=0 \
+  --set log.tensorboard=false >/dev/null 2>&1
+rate=$(sed -n '3,$s/.*"step_ms": *\([0-9]*\).*/\1/p' "$dir/speed/metrics.jsonl" |
+  awk -v tokens=$tokens_per_step '{ ms += $1 } END { printf "%d", NR * tokens * 1000 / ms }')
+rm -rf "$dir/speed"
+steps=$(steps_in "$rate" $tokens_per_step)
 ((steps >= 60)) || steps=60
+warmup=$((steps < 400 ? steps / 10 : 40))
+tokens=$((steps * tokens_per_step))
 echo "$steps steps fit $seconds s of training at $rate tokens/s; SKEIN_DEMO_SECONDS asks for more" >&2
-config+=(--set "run.steps=$steps" --set "optimizer.decay_steps=$((steps - 40))")
+config+=(--set "run.steps=$steps" --set "optimizer.warmup_steps=$warmup" --set "optimizer.decay_steps=$((steps - warmup))"
+  --set "validate.every_steps=$((steps / 5))" --set "checkpoint.every_steps=$((steps / 5))"
+  --set "log.every_steps=$((steps < 600 ? 10 : steps / 60))")
 
 say "5/7  Train $steps steps"
 $skein train "${config[@]}"
@@ -61,6 +87,12 @@ $skein checkpoint export "$dir" --out "$dir/hf"
 ls -1 "$dir/hf" | sed 's/^/  /' >&2
 
 say "7/7  Generate"
+if ((tokens < 1000000)); then
+  echo "It has read $tokens tokens: expect scraps of its text, and lines that repeat themselves. With" \
+    "SKEIN_DEMO_SECONDS=$((seconds * 1500000 / tokens)) expect whole lines" >&2
+else
+  echo "It has read $tokens tokens: expect lines that look like its text and mean nothing" >&2
+fi
 prompt='#include <'
 $skein generate --model "$dir/hf" --prompt "$prompt" --max-tokens 120 --temperature 0.7
 
@@ -73,5 +105,5 @@ Done in $((SECONDS - began)) s.
   the model        $dir/hf         (transformers loads it as it is)
   curves           tensorboard --logdir $dir/tensorboard
   more text        $skein generate --model $dir/hf --prompt '…'
-  train for longer $skein train $dir/config.toml --set run.steps=$((steps * 10)) --set optimizer.decay_steps=$((steps * 10 - 40))
+  train for longer $skein train $dir/config.toml --set run.steps=$((steps * 10)) --set optimizer.decay_steps=$((steps * 10 - warmup))
 EOF

@@ -13,7 +13,10 @@ else
   mapfile -t targets < <(find skein -name '*_fuzz.cc' -printf '%f\n' | sed 's/\.cc$//' | sort)
 fi
 
-cmake --preset fuzz >/dev/null
+# The preset names clang 14; the version of another distribution is in scripts/packages.sh.
+. scripts/packages.sh
+version=$(packages test | sed -n 's/^clang-\([0-9]*\)$/\1/p')
+cmake --preset fuzz -DCMAKE_CXX_COMPILER="clang++-$version" >/dev/null
 cmake --build build-fuzz --target "${targets[@]}"
 
 # The Arrow and SentencePiece libraries are not built with AddressSanitizer: containers that cross
