@@ -2,10 +2,11 @@
 # Tries scripts/demo.sh in a fresh system of a distribution, in a chroot, and says which packages it brought
 # and how many of them bring a service. Needs root, mmdebstrap, and a network.
 #
-#   scripts/check_distribution.sh SUITE [--user] [--tests REGEX] [--bind FOLDER]… [--keep]
+#   scripts/check_distribution.sh SUITE [--user] [--packages | --tests REGEX] [--bind FOLDER]… [--keep]
 #
 #   SUITE          bookworm (Debian 12), trixie (Debian 13); noble (Ubuntu 24.04) needs ubuntu-keyring
 #   --user         as an ordinary user who may use sudo; otherwise as root
+#   --packages     scripts/setup.sh alone and then scripts/test_tools.sh: what comes, in minutes
 #   --tests REGEX  then scripts/test_tools.sh, a build of everything, and the tests that match (ctest -R)
 #   --bind FOLDER  a folder of this machine that is seen inside at the same place: a compiler cache, which
 #                  CCACHE_DIR names
@@ -18,11 +19,12 @@ cd "$(dirname "$0")/.."
 
 suite=${1:?SUITE: bookworm, trixie or noble}
 shift
-as=root tests='' keep='' folders=()
+as=root tests='' keep='' only_packages='' folders=()
 while [ $# -gt 0 ]; do
   case $1 in
     --user) as=builder ;;
     --keep) keep=yes ;;
+    --packages) only_packages=yes ;;
     --tests) tests=$2; shift ;;
     --bind) folders+=("$(realpath "$2")"); shift ;;
     *) echo "check_distribution: unknown option $1" >&2; exit 2 ;;
@@ -72,11 +74,12 @@ inside() {  # USER COMMAND…
     bash "$root" "$1" "$home" "${#folders[@]}" "${folders[@]}" "${@:2}"
 }
 packages() { chroot "$root" dpkg-query -W -f '${Package}\n' | sort; }
-# Those of the named packages that bring a unit of systemd's or a script of init.
+# Those of the named packages that bring a unit of systemd's or a script of init. Not those that every
+# installed system has (procps, whose script sets kernel parameters at boot, and which cmake needs).
 services() {
   local package
   while read -r package; do
-    # A template or a unit that another one pulls in starts nothing by itself, but is counted.
+    case $(chroot "$root" dpkg-query -W -f '${Priority}' "$package") in required | important) continue ;; esac
     if chroot "$root" dpkg-query -L "$package" | grep -qE '^(/usr)?/lib/systemd/system/[^/]*\.(service|socket|timer)$|^/etc/init\.d/.'; then
       echo "$package"
     fi
@@ -93,6 +96,15 @@ report() {  # BEFORE WHAT: prints what came since BEFORE; fails where a service 
 }
 
 before=$(packages)
+if [ -n "$only_packages" ]; then
+  inside "$as" scripts/setup.sh
+  report "$before" scripts/setup.sh
+  before=$(packages)
+  inside "$as" scripts/test_tools.sh
+  inside "$as" tests/services.py --check
+  report "$before" scripts/test_tools.sh
+  exit
+fi
 export SKEIN_DEMO_SECONDS=${SKEIN_DEMO_SECONDS:-10} SKEIN_CUDA=OFF
 say "scripts/demo.sh as $as, $SKEIN_DEMO_SECONDS s of training"
 inside "$as" scripts/demo.sh

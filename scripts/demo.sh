@@ -45,38 +45,40 @@ config=(configs/demo.toml
   --set "run.dir=\"$dir\"" --set "data.train=\"$dir/corpus.arrow\""
   --set "data.validation=\"$dir/validation.arrow\"" --set "data.tokenizer=\"$dir/tokenizer-4096\"")
 
-# A number of a JSON document or of the last line of metrics.jsonl, on standard input.
-number() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" | tail -1; }
-steps_in() { echo $(($1 * seconds * 8 / 10 / $2)); }  # TOKENS_PER_SECOND TOKENS_PER_STEP; a fifth is for validation
+steps_in() { echo $(($1 * seconds * 8 / 10 / tokens_per_step)); }  # TOKENS_PER_SECOND; a fifth is for validation
+# Tokens a second of a few steps: beside whatever else runs here, which no plan knows.
+measured_rate() {
+  local said
+  said=$($skein train "${config[@]}" --set "run.dir=\"$dir/speed\"" --set run.steps=8 --set validate.every_steps=0 \
+    --set log.tensorboard=false 2>&1) || { echo "$said" >&2; return 1; }
+  sed -n '3,$s/.*"step_ms": *\([0-9]*\).*/\1/p' "$dir/speed/metrics.jsonl" |
+    awk -v tokens=$tokens_per_step '{ ms += $1 } END { printf "%d", NR * tokens * 1000 / ms }'
+  rm -rf "$dir/speed"
+}
 
 say "4/7  Plan"
 hardware=$dir/this-machine.toml
-tokens_per_step=4096
+tokens_per_step=4096 enough=1000
 $skein plan "${config[@]}" --calibrate "$hardware" >/dev/null
-rate=$($skein plan "${config[@]}" --hardware "$hardware" --json | number tokens_per_second)
-if [ "$(steps_in "$rate" $tokens_per_step)" -lt 1000 ]; then
-  echo "10 M parameters would see $(steps_in "$rate" $tokens_per_step) steps in $seconds s here (planned: $rate tokens/s)," \
-    "too few to write what looks like text: a model of 1 M parameters is trained" >&2
+rate=$($skein plan "${config[@]}" --hardware "$hardware" --json | sed -n 's/.*"tokens_per_second": *\([0-9]*\).*/\1/p')
+[ "$(steps_in "$rate")" -lt $enough ] || rate=$(measured_rate)
+if [ "$(steps_in "$rate")" -lt $enough ]; then
+  echo "10 M parameters would see $(steps_in "$rate") steps in $seconds s here, at $rate tokens/s, too few to write" \
+    "what looks like text: a model of 1 M parameters is trained" >&2
   tokens_per_step=2048
   config+=(--set 'model.hf_config="configs/models/demo-1m.json"' --set data.sequence_length=256
     --set batch.micro_sequences=8 --set optimizer.learning_rate=6e-3 --set optimizer.min_learning_rate=3e-4)
+  rate=$(measured_rate)
 fi
-$skein plan "${config[@]}" --hardware "$hardware"
-
-# How fast it is while whatever else runs here runs, which no plan knows: a few steps tell.
-$skein train "${config[@]}" --set "run.dir=\"$dir/speed\"" --set run.steps=8 --set validate.every_steps=0 \
-  --set log.tensorboard=false >/dev/null 2>&1
-rate=$(sed -n '3,$s/.*"step_ms": *\([0-9]*\).*/\1/p' "$dir/speed/metrics.jsonl" |
-  awk -v tokens=$tokens_per_step '{ ms += $1 } END { printf "%d", NR * tokens * 1000 / ms }')
-rm -rf "$dir/speed"
-steps=$(steps_in "$rate" $tokens_per_step)
+steps=$(steps_in "$rate")
 ((steps >= 60)) || steps=60
 warmup=$((steps < 400 ? steps / 10 : 40))
 tokens=$((steps * tokens_per_step))
-echo "$steps steps fit $seconds s of training at $rate tokens/s; SKEIN_DEMO_SECONDS asks for more" >&2
+echo "$steps steps fit $seconds s of training at $rate tokens/s, measured; SKEIN_DEMO_SECONDS asks for more" >&2
 config+=(--set "run.steps=$steps" --set "optimizer.warmup_steps=$warmup" --set "optimizer.decay_steps=$((steps - warmup))"
   --set "validate.every_steps=$((steps / 5))" --set "checkpoint.every_steps=$((steps / 5))"
   --set "log.every_steps=$((steps < 600 ? 10 : steps / 60))")
+$skein plan "${config[@]}" --hardware "$hardware"
 
 say "5/7  Train $steps steps"
 $skein train "${config[@]}"
@@ -93,8 +95,10 @@ if ((tokens < 1000000)); then
 else
   echo "It has read $tokens tokens: expect lines that look like its text and mean nothing" >&2
 fi
-prompt='#include <'
-$skein generate --model "$dir/hf" --prompt "$prompt" --max-tokens 120 --temperature 0.7
+for prompt in '#include <' 'static inline '; do
+  $skein generate --model "$dir/hf" --prompt "$prompt" --max-tokens 100 --temperature 0.8 --top-p 0.9
+  echo
+done
 
 say "Report"
 $skein report "$dir"
