@@ -162,6 +162,53 @@ TEST(RunRecord, AnInterruptIsAnsweredAndToldAsWhatItIs) {
   }
 }
 
+// As `timeout -s INT` sends them: to the process, and to its group.
+TEST(RunRecord, TwoInterruptsAtOnceSave) {
+  for (const int workers : {1, 2}) {
+    const std::string name = fmt::format("interrupts{}", workers);
+    SkeinProcess process(job().arguments(
+        "train", name, small(100'000) + Overrides{fmt::format("launch.workers={}", workers)}));
+    ASSERT_TRUE(wait_until([&] { return num_steps(name) > 2; }));
+    process.send(SIGINT);
+    for (int rank = 0; workers > 1 && rank < workers; ++rank) {
+      ::kill(worker_of(process.pid(), rank), SIGINT);
+    }
+    process.send(SIGINT);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+    const OrderedJson stop = events_of(name, "stop").at(0);
+    EXPECT_EQ(stop.at("reason"), "SIGINT");
+    EXPECT_TRUE(fs::exists(job().checkpoint(name, stop.at("step")) / "manifest.json"));
+  }
+}
+
+// A step so long that it is under way when the second one comes.
+TEST(RunRecord, AnInterruptThatDoesNotWaitIsToldAsWhatItIs) {
+  for (const int workers : {1, 2}) {
+    const std::string name = fmt::format("impatient{}", workers);
+    SkeinProcess process(job().arguments(
+        "train", name,
+        small(100) +
+            Overrides{fmt::format("launch.workers={}", workers), "batch.global_sequences=40000"}));
+    ASSERT_TRUE(wait_until([&] { return !events_of(name, "start").empty(); }));
+    process.send(SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    process.send(SIGINT);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.exit_code, workers == 1 ? -SIGINT : 1);
+    EXPECT_NE(outcome.err.find("nothing was saved so far"), std::string::npos) << outcome.err;
+    const auto stops = events_of(name, "stop");
+    ASSERT_EQ(stops.size(), 1u);
+    EXPECT_EQ(stops[0].at("reason"), "SIGINT twice, without saving");
+    EXPECT_EQ(stops[0].at("saved"), false);
+    EXPECT_EQ(stops[0].at("saved_step"), 0);
+    EXPECT_TRUE(events_of(name, "failure").empty());
+    const OrderedJson report = report_of(name);
+    EXPECT_EQ(report.at("end"), "stopped");
+    EXPECT_EQ(report.at("last_stop_reason"), "SIGINT twice, without saving");
+  }
+}
+
 TEST(RunRecord, TheFirstLineSaysWhereTheRunIsAndWhetherItIsNew) {
   job().trained("placed", small(3));
   const std::string folder = job().run("placed").lexically_normal().string();

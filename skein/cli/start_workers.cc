@@ -14,6 +14,7 @@
 #include "skein/record/events.h"
 #include "skein/record/failure_record.h"
 #include "skein/record/on_call.h"
+#include "skein/record/unsaved_stop.h"
 
 namespace skein {
 namespace {
@@ -162,7 +163,12 @@ int start_workers(const ConfigOptions& options, const Config& config, const Meet
   GenerationLog generations(config.run.dir);
   OnCall on_call(config);
   if (nodes.most == 1) on_call.lead(true);
+  bool leads = false;
+  launch.on_unsaved_stop = [&](int64_t saved_step) {
+    if (leads) record_unsaved_stop(config.run.dir, saved_step);
+  };
   launch.on_generation = [&](const GenerationBegins& begins) {
+    leads = begins.leads;
     generations.begin(begins);
     watch(on_call, begins, nodes.most);
   };

@@ -146,6 +146,7 @@ int NodeSupervisor::run() {
   const bool failed = failure_ && crew_ && failure_generation_ == crew_->number;
   const bool failed_here = failed && !failure_->lost_peer && !interrupted_;
   end_crew();
+  if (unsaved_since_ && launch_.on_unsaved_stop) launch_.on_unsaved_stop(*unsaved_since_);
   if (in_memory_alone_) {
     log::warn(
         "the run stops between two generations: what it did since the newest checkpoint may have "

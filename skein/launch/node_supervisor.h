@@ -100,7 +100,10 @@ class NodeSupervisor {
   int64_t failure_generation_ = 0;
   std::optional<Millis> known_;  // when the failure that ended the newest generation became known
   Millis waited_ = 0, looked_ = 0;  // for machines or a back-off, until the last look
-  bool stop_requested_ = false, interrupted_ = false;
+  bool stop_requested_ = false;
+  std::optional<Millis> interrupted_;  // when the first SIGINT came
+  std::optional<int64_t>
+      unsaved_since_;             // ended by a second one; the step of the newest checkpoint
   bool in_memory_alone_ = false;  // the newest steps, since the last generation stopped for another
   bool store_failed_ = false;
   std::optional<Verdict> exit_;

@@ -21,6 +21,10 @@ namespace {
 // may lie in the copy.
 constexpr int kTrustedAttempts = 2;
 
+// So long after the first SIGINT another one is the first one again, in ms: `timeout -s INT` sends
+// it to a process and to its group.
+constexpr Millis kSameInterrupt = 1000;
+
 void clear(HeartbeatSlot& slot) {
   slot.progress = slot.step = slot.excused_until = slot.saved = slot.passed_on = slot.work_us = 0;
   slot.stored = 0;
@@ -161,15 +165,20 @@ std::optional<ReplicaEndpoint> NodeSupervisor::next_machine(
 
 void NodeSupervisor::handle(int signal) {
   if (signal == SIGCHLD || signal == wake_signal()) return;
-  const bool at_once = signal == SIGINT && std::exchange(interrupted_, true);
-  if (signal == SIGINT && !at_once) {
+  const Millis now = boot_millis();
+  const bool is_first = signal == SIGINT && !interrupted_;
+  if (is_first) {
+    interrupted_ = now;
     log::info("stopping after this step; Ctrl-C again ends without saving");
   }
+  const bool at_once = signal == SIGINT && !is_first && now - *interrupted_ >= kSameInterrupt;
+  if (signal == SIGINT && !is_first && !at_once) return;
   stop_requested_ = true;
   const int64_t stored = heartbeats_.slot(0).stored;
-  supervisor_.asked_to_stop(signal, at_once, boot_millis());
+  supervisor_.asked_to_stop(signal, at_once, now);
   perform();
   if (at_once && exit_) {
+    unsaved_since_ = stored;
     exit_->message += stored > 0 ? fmt::format("; nothing was saved since step {}", stored)
                                  : std::string("; nothing was saved so far");
   }
@@ -179,7 +188,7 @@ void NodeSupervisor::ask_workers(int signal) {
   if (!crew_) return;
   if (signal == kRegroup) return send_all(SIGUSR2);
   heartbeats_.stop_signal() = signal;
-  // On a terminal workers get Ctrl-C themselves, and a second SIGINT would end them at once.
+  // On a terminal workers get Ctrl-C themselves: as SIGTERM this is no second one.
   send_all(signal == SIGINT ? SIGTERM : signal);
 }
 

@@ -65,6 +65,9 @@ struct WorkerLaunch {
   std::function<void(const Straggler&)> on_straggler;  // on the machine of rank 0
   // On the machine whose memory or arithmetic was wrong.
   std::function<void(const std::string& reason, bool persistent)> on_wrong_bits;
+  // After a second SIGINT ended every worker of this machine without saving: the step of the newest
+  // checkpoint, 0 where there is none.
+  std::function<void(int64_t saved_step)> on_unsaved_stop;
   int stages = 1;  // parallel.pipeline: ranks of one stage are each other's peers
   int lock = -1;   // a file that tells whether processes of `host` live; workers inherit it
 };

@@ -274,6 +274,17 @@ TEST_F(Workers, ASecondInterruptEndsEverything) {
   EXPECT_THAT(trace("error"), HasSubstr("nothing was saved so far"));
 }
 
+// `timeout -s INT` sends one to the parent and one to its group.
+TEST_F(Workers, TwoInterruptsAtOnceAreOne) {
+  const pid_t parent = start_parent("stop", 2);
+  for (int i = 0; i < 5; ++i) {
+    ::kill(parent, SIGINT);
+    sleep_ms(20);  // so that they do not merge, unless the workers have ended
+    if (!fs::exists(fmt::format("/proc/{}", parent))) break;
+  }
+  EXPECT_EQ(exit_code_of(parent), 75) << trace("error");
+}
+
 TEST_F(Workers, NobodyOutlivesTheParent) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become children of this process
   const pid_t parent = start_parent("stop", 3);

@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
+#include "skein/base/machine.h"
+#include "skein/record/events.h"
+#include "tests/temp_folder.h"
+
 namespace skein {
 namespace {
 
@@ -45,23 +52,82 @@ TEST(StopSignals, LeavesAHangUpIgnoredThatNohupIgnores) {
   sigaction(SIGHUP, &former, nullptr);
 }
 
+// A second one that counts.
+void interrupt_later() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(1050));
+  raise(SIGINT);
+}
+
 TEST(StopSignals, ASecondInterruptEndsTheProcess) {
   const auto interrupted_twice = [] {
     const StopSignals stop;
     raise(SIGINT);
     if (stop.requested() != SIGINT) _exit(3);
-    raise(SIGINT);
+    interrupt_later();
     _exit(4);
   };
   EXPECT_EXIT(interrupted_twice(), testing::KilledBySignal(SIGINT), "^$");
 }
 
+// `timeout -s INT` sends one to the process and one to its group.
+TEST(StopSignals, TwoInterruptsAtOnceAreOne) {
+  const auto interrupted_twice = [] {
+    const StopSignals stop({.tells = true});
+    raise(SIGINT);
+    raise(SIGINT);
+    _exit(stop.requested() == SIGINT ? 4 : 3);
+  };
+  EXPECT_EXIT(interrupted_twice(), testing::ExitedWithCode(4),
+              "^stopping after this step[^\n]*\n$");
+}
+
+TEST(StopSignals, OfAWorkerItsSupervisorEndsTheProcess) {
+  const auto interrupted_twice = [] {
+    const StopSignals stop({.ends = false});
+    raise(SIGINT);
+    interrupt_later();
+    _exit(4);
+  };
+  EXPECT_EXIT(interrupted_twice(), testing::ExitedWithCode(4), "^$");
+}
+
+TEST(StopSignals, AnEndWithoutSavingIsWrittenDown) {
+  const test::TempFolder folder;
+  const fs::path events = folder.path() / "events.jsonl";
+  const auto interrupted_twice = [&](bool ended) {
+    StopSignals stop;
+    stop.record_in(folder.path());
+    stop.note_step(12);
+    stop.note_saved(10);
+    raise(SIGINT);
+    if (ended) stop.note_end();
+    interrupt_later();
+    _exit(4);
+  };
+  write_file_atomic(events, "");
+  EXPECT_EXIT(interrupted_twice(true), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EQ(read_file(events), "");
+  const double before = unix_time();
+  EXPECT_EXIT(interrupted_twice(false), testing::KilledBySignal(SIGINT), "");
+  const Json event = parse_json(read_file(events), "events");
+  EXPECT_EQ(event.at("event"), "stop");
+  EXPECT_EQ(event.at("reason"), "SIGINT twice, without saving");
+  EXPECT_EQ(event.at("saved"), false);
+  EXPECT_EQ(event.at("step"), 12);
+  EXPECT_EQ(event.at("saved_step"), 10);
+  EXPECT_EQ(event.at("host"), node_name());
+  EXPECT_EQ(event.at("boot"), boot_name());
+  EXPECT_NEAR(event.at("clock").get<double>(), boot_seconds(), 60);
+  EXPECT_GE(event.at("time").get<double>(), before);
+  EXPECT_LE(event.at("time").get<double>(), unix_time());
+}
+
 TEST(StopSignals, InterruptsAreAnsweredAtOnce) {
   const auto interrupted_twice = [](int64_t saved) {
-    StopSignals stop(/*tells=*/true);
+    StopSignals stop({.tells = true});
     stop.note_saved(saved);
     raise(SIGINT);
-    raise(SIGINT);
+    interrupt_later();
     _exit(4);
   };
   EXPECT_EXIT(interrupted_twice(120), testing::KilledBySignal(SIGINT),

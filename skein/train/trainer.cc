@@ -32,7 +32,8 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
       world_(world),
       start_id_(std::move(start_id)),
       local_rank_(local_rank),
-      signals_(is_first() && !heartbeat::has_supervisor()),
+      signals_({.tells = is_first() && !heartbeat::has_supervisor(),
+                .ends = !heartbeat::has_supervisor()}),
       schedule_(learning_rate_schedule(config.optimizer)),
       only_validates_(launched.only_validates) {
   if (is_first()) {
@@ -259,6 +260,7 @@ void Trainer::begin() {
     }
     if (!has_nothing_to_do() || !log_->has_stopped()) {
       log_->start(step_, beginning_->from(), beginning_->said());
+      if (!heartbeat::has_supervisor()) signals_.record_in(config_.run.dir);
     }
   }
   weights_ = beginning_->weights();
@@ -279,6 +281,7 @@ void Trainer::restore() {
     spikes_ = spikes_after(state);
   }
   heartbeat::reach_step(step_);
+  signals_.note_step(step_);
   if (copies_) copies_->go_on_from(step_);
   saver_->go_on_from(beginning_->stored_step(), beginning_->start().parent);
   note_saves();

@@ -102,6 +102,7 @@ TrainOutcome Trainer::train_to_the_end() {
   const std::string why = !stopped                  ? "done"
                           : stop_ == Stop::kRegroup ? "regroup"
                                                     : signal_name(stop_signal());
+  signals_.note_end();
   const OrderedJson wire = {{"steps", counted_steps_}, {"collectives", wire_to_json(wire_)}};
   if (log_) {
     log_->stop(step_, why, wire);
@@ -168,6 +169,7 @@ void Trainer::finish_step() {
   }
   if (!is_finite_step(result)) return;
   heartbeat::reach_step(++step_);
+  signals_.note_step(step_);
   ++counted_steps_;
   tokens_ += result.num_label_tokens;
 
