@@ -52,6 +52,8 @@ function(skein_install_tests)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME docs/snippets COMMAND tests/scripts/doc_snippets_test.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME docs/names COMMAND tests/scripts/doc_names_test.py
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME scripts/gpu_check COMMAND tests/scripts/gpu_check_test.py
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME scripts/gpu_check_end COMMAND tests/scripts/gpu_check_end_test.py

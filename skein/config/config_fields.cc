@@ -41,9 +41,9 @@ std::vector<ConfigField> make_fields() {
       {"run", "tokens", at<&C::run, &RunConfig::tokens>,
        "instead of steps: tokens in the whole run; 0: not said", between(0, kMaxInteger)},
       {"run", "resume", at<&C::run, &RunConfig::resume>,
-       "`auto`: continue from the newest good checkpoint of the run; `never`: start "
-       "anew; or the path of a checkpoint or a run: where an empty run begins, and what a run "
-       "that began there goes on from by itself",
+       "`auto`: continue from the newest good checkpoint of the run; `never`: a new "
+       "run, which is refused where run.dir holds checkpoints; or the path of a checkpoint or a "
+       "run: where an empty run begins, and what a run that began there goes on from by itself",
        a_path()},
       {"run", "accept_changes", at<&C::run, &RunConfig::accept_changes>,
        "keys that may differ from what the checkpoint, or the weights of init_from, were trained "
@@ -291,7 +291,8 @@ std::vector<ConfigField> make_fields() {
        between(0, kMaxSteps)},
 
       {"validate", "every_steps", at<&C::validate, &ValidateConfig::every_steps>,
-       "steps between validations; 0: only at the end, and only with data.validation",
+       "steps between validations; 0: none on the way. The end of the run validates in either case, "
+       "where data.validation or data.validation_set names a corpus",
        between(0, kMaxSteps)},
       {"validate", "batches", at<&C::validate, &ValidateConfig::batches>,
        "global batches in one validation, at most: a set is read once, and its last batches are "

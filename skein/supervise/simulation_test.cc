@@ -1,4 +1,4 @@
-// 1,000 schedules of faults; build/fault_bench runs more, and shows the history of one.
+// 500 schedules of faults; build/fault_bench runs more, and shows the history of one.
 #include "skein/supervise/simulation.h"
 
 #include <gtest/gtest.h>
