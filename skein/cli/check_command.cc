@@ -80,7 +80,7 @@ int start_ranks(const CheckOptions& options, const Config& config, const std::st
   for (int index = 0; index < num_workers; ++index) {
     WorkerProcess::Start start;
     const int rank = machine.rank * num_workers + index;
-    start.arguments = {"check", options.config.path, "--meet", meet};
+    start.arguments = {"check", place_text(options.config.path), "--meet", meet};
     for (const std::string& text : options.config.overrides) {
       start.arguments.insert(start.arguments.end(), {"--set", text});
     }

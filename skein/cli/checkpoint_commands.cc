@@ -107,7 +107,7 @@ void add_export(CLI::App& group, CommandContext& context) {
   as_path(
       command->add_option("CHECKPOINT", options->checkpoint, "a checkpoint, or a run: its newest"))
       ->required();
-  as_path(command->add_option("--out", options->out, "the new folder"))->required();
+  as_path_of_a_disk(command->add_option("--out", options->out, "the new folder"))->required();
   command->add_flag("--without-tokenizer", options->without_tokenizer, "export the model alone");
   command->callback([&context, options] {
     context.run = [options] {

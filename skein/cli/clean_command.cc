@@ -45,12 +45,12 @@ std::vector<std::string> command_words(const CleanCommand& options) {
   };
   add("--set", options.settings);
   if (!options.language_model.empty()) {
-    add("--language-model", {options.language_model});
+    add("--language-model", {place_text(options.language_model)});
     add("--language", options.clean.languages);
   }
   if (options.clean.repairs) words.emplace_back("--repair");
   add("--remove", options.removes);
-  if (!options.page.empty()) add("--report", {options.page});
+  if (!options.page.empty()) add("--report", {place_text(options.page)});
   add("--examples", {std::to_string(options.num_examples)});
   if (options.json) words.emplace_back("--json");
   return words;
@@ -206,8 +206,8 @@ void add_clean_command(CLI::App& group, CommandContext& context) {
       ->add_option("--set", options->settings,
                    "RULE=NUMBER, RULE=off or FILTER=off, such as gopher_short_doc=20; repeatable")
       ->allow_extra_args(false);
-  as_path(command->add_option("--language-model", options->language_model,
-                              "a model of fastText, such as lid.176.bin"));
+  as_path_of_a_disk(command->add_option("--language-model", options->language_model,
+                                        "a model of fastText, such as lid.176.bin"));
   command->add_option("--language", options->languages, "keep documents in it, en; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--repair", options->clean.repairs,

@@ -10,7 +10,6 @@
 
 #include "skein/base/error.h"
 #include "skein/base/log.h"
-#include "skein/base/paths.h"
 #include "skein/config/config.h"
 #include "skein/objects/object_store.h"
 #include "skein/prepare/read/byte_source.h"
@@ -69,7 +68,7 @@ CLI::Option* ConfigOptions::add_to(CLI::App& command, CommandContext& context) {
         return std::string();
       },
       ""));
-  as_path(file);  // what is added last transforms first
+  as_path_of_a_disk(file);  // what is added last transforms first
   file->required()->check(CLI::Validator(
       [](const std::string& text) {
         std::error_code ignored;  // set for a name that is too long
@@ -98,11 +97,11 @@ Error output_error(int number) {
                            number == 0 ? "" : ": ", number == 0 ? "" : errno_text(number)));
 }
 
-CLI::Option* as_path(CLI::Option* option) {
+CLI::Option* as_path(CLI::Option* option, PlaceUse use) {
   return option->type_name("PATH")->transform(CLI::Validator(
-      [](std::string& text) {
+      [use](std::string& text) {
         try {
-          text = expand_home(text, "the path");
+          text = Place::parse(text, "the path", use).text();
         } catch (const Error& error) {
           return std::string(error.what());
         }

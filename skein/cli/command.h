@@ -12,6 +12,7 @@
 #include "skein/base/file.h"
 #include "skein/base/json.h"
 #include "skein/launch/exit_codes.h"
+#include "skein/objects/place.h"
 
 namespace skein {
 
@@ -29,7 +30,7 @@ CLI::App& command_group(CLI::App& app, const std::string& name, const std::strin
 
 // CONFIG.toml [--set section.key=value]...
 struct ConfigOptions {
-  std::string path;
+  std::string path;  // what it means: place_text() where it is written for another process
   std::vector<std::string> overrides;
   // This object must outlive the parsing of the command line, as `context` must. Returns
   // CONFIG.toml, which is required.
@@ -54,8 +55,12 @@ void flush_output();
 // That error; `number`: errno, or 0 where it is not known.
 Error output_error(int number);
 
-// Marks an option as a path: ~ is expanded, and shells complete file names.
-CLI::Option* as_path(CLI::Option* option);
+// Marks an option as a place (objects/place.h): what it means takes the place of what was written,
+// and shells complete file names. Every option that names a file or a folder is one.
+CLI::Option* as_path(CLI::Option* option, PlaceUse use = PlaceUse::kDiskOrStore);
+inline CLI::Option* as_path_of_a_disk(CLI::Option* option) {
+  return as_path(option, PlaceUse::kDisk);
+}
 
 // Checks a number's range, with errors in words: "--step: 0 is not a whole number from 1".
 CLI::Validator whole_number_from(int64_t minimum, int64_t maximum = INT64_MAX);

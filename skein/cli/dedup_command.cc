@@ -76,7 +76,7 @@ std::vector<std::string> command_words(DedupCommand& options) {
   const auto add_flag = [&](bool is_given, const char* name) {
     if (is_given) words.emplace_back(name);
   };
-  add("--out", options.out);
+  add("--out", place_text(options.out));
   if (dedup.num_shards) add("--shards", *dedup.num_shards);
   add("--exact", options.exact);
   add("--near", options.near);
@@ -88,8 +88,8 @@ std::vector<std::string> command_words(DedupCommand& options) {
   if (dedup.passage != Passage::kNone) {
     add("--passage-documents", dedup.max_documents_of_passage);
   }
-  if (!options.work.empty()) add("--work", options.work);
-  for (const std::string& set : options.against) add("--against", set);
+  if (!options.work.empty()) add("--work", place_text(options.work));
+  for (const std::string& set : options.against) add("--against", place_text(set));
   if (!dedup.against_column.empty()) add("--against-column", dedup.against_column);
   if (!options.against.empty()) add("--against-words", dedup.contamination_words);
   add("--memory", options.memory);
@@ -97,7 +97,7 @@ std::vector<std::string> command_words(DedupCommand& options) {
   words.insert(words.end(), reading.begin(), reading.end());
   add_flag(dedup.overwrite, "--overwrite");
   add_flag(options.json, "--json");
-  words.insert(words.end(), options.inputs.begin(), options.inputs.end());
+  for (const std::string& input : options.inputs) words.push_back(place_text(input));
   return words;
 }
 

@@ -78,15 +78,15 @@ std::vector<std::string> task_words(IngestArguments& options,
   std::vector<std::string> words = program_words();
   words.insert(words.end(), command.begin(), command.end());
   words.insert(words.end(),
-               {"--out", options.out, "--shards", std::to_string(*options.num_shards)});
+               {"--out", place_text(options.out), "--shards", std::to_string(*options.num_shards)});
   const auto add = [&](bool is_given, std::initializer_list<std::string> more) {
     if (is_given) words.insert(words.end(), more);
   };
   const std::vector<std::string> reading = reading_words(reading_options(options.ingest));
   words.insert(words.end(), reading.begin(), reading.end());
   add(options.ingest.overwrite, {"--overwrite"});
-  add(!options.work.empty(), {"--work", options.work});
-  words.insert(words.end(), options.inputs.begin(), options.inputs.end());
+  add(!options.work.empty(), {"--work", place_text(options.work)});
+  for (const std::string& input : options.inputs) words.push_back(place_text(input));
   return words;
 }
 

@@ -99,8 +99,9 @@ void add_options(CLI::App& command, CommandContext& context, LaunchOptions& opti
       .add_option("--cpus", options.cpus,
                   "cores of a node; default: launch.workers times device.threads")
       ->check(whole_number_from(1, 65'536));
-  as_path(command.add_option("--program", options.program,
-                             "skein where the job runs; default: this one, in a JobSet `skein`"));
+  as_path_of_a_disk(
+      command.add_option("--program", options.program,
+                         "skein where the job runs; default: this one, in a JobSet `skein`"));
   command.add_flag("--print", options.print, "print what would be submitted, and do nothing");
 }
 

@@ -104,7 +104,7 @@ SlurmLaunch slurm_launch(const LaunchOptions& options) {
          .run_dir = run_dir,
          .at_most = options.at_most};
   job.command = options.program.empty() ? program_words() : std::vector{options.program};
-  job.command.insert(job.command.end(), {"train", absolute_path(options.config.path)});
+  job.command.insert(job.command.end(), {"train", place_text(absolute_path(options.config.path))});
   const auto shared = set_arguments(options.config.overrides);
   job.command.insert(job.command.end(), shared.begin(), shared.end());
   if (options.sweep.empty()) {
@@ -124,7 +124,7 @@ SlurmLaunch slurm_launch(const LaunchOptions& options) {
            fmt::join(settings, " "), fmt::join(combinations.front(), " "));
     }
     launch.run_dirs.push_back(sweep_run_dir(run_dir, i));
-    settings.push_back("run.dir=" + launch.run_dirs.back().string());
+    settings.push_back("run.dir=" + place_text(launch.run_dirs.back().string()));
     job.tasks.push_back(set_arguments(settings));
   }
   return launch;

@@ -94,7 +94,7 @@ void add_options(CLI::App& command, CommandContext& context, PlanOptions& option
       .add_option("--ranks", options.ranks,
                   "plan for this many ranks; parallel.data = 0 takes what is left")
       ->check(whole_number_from(1, int64_t{1} << 24));
-  as_path(command.add_option(
+  as_path_of_a_disk(command.add_option(
       "--hardware", options.hardware,
       "a description of the machines (configs/hardware/*.toml); without one, this machine is "
       "measured"));
@@ -103,11 +103,11 @@ void add_options(CLI::App& command, CommandContext& context, PlanOptions& option
           "--rank", options.rank,
           "with --json: list what this rank holds and sends; with --print-after: of its stage")
       ->check(whole_number_from(0));
-  as_path(command.add_option("--timeline", options.timeline,
-                             "write the predicted schedule here, for ui.perfetto.dev"));
+  as_path_of_a_disk(command.add_option("--timeline", options.timeline,
+                                       "write the predicted schedule here, for ui.perfetto.dev"));
   command.add_flag("--search", options.search,
                    "rank the layouts that fit by predicted tokens a second");
-  CLI::Option* calibrate = as_path(command.add_option(
+  CLI::Option* calibrate = as_path_of_a_disk(command.add_option(
       "--calibrate", options.calibrate,
       "measure this machine with the configuration's model and write its description here"));
   command.add_option("--workers", options.workers, "of --calibrate; default: launch.workers")

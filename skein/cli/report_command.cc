@@ -15,7 +15,8 @@ void add_report_command(CLI::App& app, CommandContext& context) {
   };
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("report", "Tell what happened in a run");
-  as_path(command->add_option("RUN_DIR", options->run_dir, "the folder of the run"))->required();
+  as_path_of_a_disk(command->add_option("RUN_DIR", options->run_dir, "the folder of the run"))
+      ->required();
   command->add_flag("--json", options->json, "print one JSON document");
   command->callback([&context, options] {
     context.run = [options] {

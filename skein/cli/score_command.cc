@@ -101,7 +101,7 @@ void add_score_command(CLI::App& app, CommandContext& context) {
   as_path(command->add_option("--model", options->model,
                               "a Hugging Face folder, a checkpoint or a run"))
       ->required();
-  CLI::Option* tokens = as_path(
+  CLI::Option* tokens = as_path_of_a_disk(
       command->add_option("--tokens", options->tokens,
                           "a JSON file, a list of lists of token ids: the log-probability of each "
                           "token given those before it"));

@@ -9,8 +9,8 @@
 namespace skein {
 
 void add_work_option(CLI::App& command, std::string& work) {
-  as_path(command.add_option("--work", work,
-                             "where an output s3://… is made before it is sent, TMPDIR"));
+  as_path_of_a_disk(command.add_option("--work", work,
+                                       "where an output s3://… is made before it is sent, TMPDIR"));
 }
 
 void tell_work_folder(const std::vector<std::string>& outputs, const std::string& work) {

@@ -75,7 +75,7 @@ WorkerLaunch launch_of(const ConfigOptions& options, const Config& config,
                        const std::vector<std::string>& flags) {
   WorkerLaunch launch;
   launch.num_workers = static_cast<int>(config.launch.workers);
-  launch.arguments = {"train", options.path};
+  launch.arguments = {"train", place_text(options.path)};
   for (const std::string& text : options.overrides) {
     launch.arguments.insert(launch.arguments.end(), {"--set", text});
   }

@@ -8,11 +8,11 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
-#include "skein/base/paths.h"
 #include "skein/base/toml.h"
 #include "skein/config/config_fields.h"
 #include "skein/config/config_length.h"
 #include "skein/config/model_key_value.h"
+#include "skein/objects/place.h"
 
 namespace skein {
 namespace {
@@ -209,7 +209,13 @@ class ConfigReader {
       stored = std::visit(Store(node, known.field->limits), known.field->value(config_));
       for (const ConfigPath& at : stored ? config_paths(config_) : std::vector<ConfigPath>()) {
         if (at.key != fmt::format("{}.{}", section, key)) continue;
-        *at.path = expand_home(*at.path, fmt::format("{}: {} in [{}]", where, key, section));
+        const Place place = Place::parse(*at.path, fmt::format("{}: {} in [{}]", where, key, section),
+                                         known.field->limits.use);
+        const bool is_whole = place.is_object() || place.path().is_absolute();
+        if (place.has_variables() && is_whole) {
+          config_.origin.places[{at.key, absolute_path(place.text())}] = place.written();
+        }
+        *at.path = place.text();
       }
       if (section == "model" && key == "hf_config") hf_config_given_ = true;
       if (section == "optimizer" && key == "min_learning_rate") config_.origin.floor_given = true;

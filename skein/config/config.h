@@ -8,9 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "skein/base/json.h"
@@ -174,6 +176,9 @@ struct ConfigOrigin {
   bool decay_given = false;
   bool floor_given = false;  // optimizer.min_learning_rate
   std::string length;        // for people: how run.steps was computed; empty: it was given
+  // Paths with variables or ~ that do not count from a folder, as they were written, by their key
+  // and by what they mean.
+  std::map<std::pair<std::string, std::string>, std::string> places;
   bool operator==(const ConfigOrigin&) const { return true; }
 };
 
@@ -219,8 +224,11 @@ Config parse_config(std::string_view text, const std::string& name,
 // on.
 void check_config(const Config& config, const std::string& name, ConfigUse use = ConfigUse::kTrain);
 
-// TOML text with every key filled in; parse_config reads it back to an equal Config.
+// TOML text with every key filled in; parse_config reads it back to an equal Config. Paths are what
+// they mean.
 std::string config_text(const Config& config);
+// The same with paths as they were written: ${NAME} and ~ stay.
+std::string config_text_as_written(const Config& config);
 
 // The reference tables of docs/configuration.md, in Markdown.
 std::string config_reference();

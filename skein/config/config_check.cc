@@ -94,18 +94,6 @@ void check_data(const Config& config, const Checker& check, ConfigUse use) {
 
 void check_places(const Config& config, const Checker& check) {
   check.require(!config.run.dir.empty(), "[run] dir is empty: expected a folder");
-  for (const auto& [key, path] : {std::pair("run.dir", config.run.dir),
-                                  std::pair("model.hf_config", config.model.hf_config)}) {
-    check.require(!is_object_url(path), "{} is '{}': expected a path, not an object of a store",
-                  key, path);
-  }
-  for (const std::string& path : {config.run.dir, config.checkpoint.dir}) {
-    try {
-      check_path_or_object_url(path);
-    } catch (const Error& error) {
-      check.require(false, "{}", error.what());
-    }
-  }
 }
 
 // A spike is recognized in its fifth step. The checkpoint before it must be there still.

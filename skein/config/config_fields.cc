@@ -20,6 +20,7 @@ constexpr double kMaxCount = 1 << 24;
 
 ConfigLimits required_path() { return {.required = true, .is_path = true}; }
 ConfigLimits a_path() { return {.is_path = true}; }
+ConfigLimits a_path_of_a_disk() { return {.is_path = true, .use = PlaceUse::kDisk}; }
 ConfigLimits one_of(std::vector<std::string_view> choices) { return {std::move(choices)}; }
 ConfigLimits between(double minimum, double maximum) { return {{}, minimum, maximum}; }
 ConfigLimits above(double minimum, double maximum) { return {{}, minimum, maximum, true}; }
@@ -30,7 +31,7 @@ ConfigLimits from_below(double minimum, double maximum) {
 std::vector<ConfigField> make_fields() {
   return {
       {"run", "dir", at<&C::run, &RunConfig::dir>,
-       "folder of the run: metrics, events, checkpoints, logs", a_path()},
+       "folder of the run: metrics, events, checkpoints, logs", a_path_of_a_disk()},
       {"run", "seed", at<&C::run, &RunConfig::seed>,
        "seed of weights, data order and stochastic rounding", between(0, kMaxInteger)},
       {"run", "steps", at<&C::run, &RunConfig::steps>,
@@ -63,7 +64,7 @@ std::vector<ConfigField> make_fields() {
       {"model", "hf_config", at<&C::model, &ModelConfig::hf_config>,
        "a Hugging Face config.json; left out where its keys stand here and this key "
        "does not; with init_from and without this key, that of the source",
-       a_path()},
+       a_path_of_a_disk()},
       {"model", "init_from", at<&C::model, &ModelConfig::init_from>,
        "a Hugging Face folder or a checkpoint to take the initial weights from", a_path()},
       {"model", "init_std", at<&C::model, &ModelConfig::init_std>,
@@ -234,15 +235,17 @@ std::vector<ConfigField> make_fields() {
       {"launch", "supervise", at<&C::launch, &LaunchConfig::supervise>,
        "a single worker on one machine gets a process of its own and a supervisor, as several "
        "have: it is started again after a crash or a hang, and its state is copied to memory"},
-      {"launch", "rendezvous", at<&C::launch, &LaunchConfig::rendezvous>,
+      {"launch",
+       "rendezvous",
+       at<&C::launch, &LaunchConfig::rendezvous>,
        "where machines and ranks meet: a folder shared by all machines, or "
        "`etcd://host:port[,host:port…]/prefix`; empty: `rendezvous` in run.dir",
-       a_path()},
+       {.is_path = true, .use = PlaceUse::kDiskOrEtcd}},
       {"launch", "secret_file", at<&C::launch, &LaunchConfig::secret_file>,
        "holds the run's secret, at least 16 bytes, the same on all machines, mode 0600 "
        "(SKEIN_JOB_SECRET goes before it); empty: a file that the run makes where it meets, with "
        "etcd in run.dir",
-       a_path()},
+       a_path_of_a_disk()},
       {"launch", "collective_timeout_s", at<&C::launch, &LaunchConfig::collective_timeout_s>,
        "a collective that takes longer has lost a peer; so has a start at which not all ranks "
        "arrive",
@@ -291,8 +294,8 @@ std::vector<ConfigField> make_fields() {
        between(0, kMaxSteps)},
 
       {"validate", "every_steps", at<&C::validate, &ValidateConfig::every_steps>,
-       "steps between validations; 0: none on the way. The end of the run validates in either case, "
-       "where data.validation or data.validation_set names a corpus",
+       "steps between validations; 0: none on the way. The end of the run validates in either "
+       "case, where data.validation or data.validation_set names a corpus",
        between(0, kMaxSteps)},
       {"validate", "batches", at<&C::validate, &ValidateConfig::batches>,
        "global batches in one validation, at most: a set is read once, and its last batches are "

@@ -12,6 +12,7 @@
 #include "skein/base/toml.h"
 #include "skein/config/config.h"
 #include "skein/model/decoder.h"
+#include "skein/objects/place.h"
 
 namespace skein {
 
@@ -26,10 +27,11 @@ struct ConfigLimits {
   std::vector<std::string_view> choices = {};  // of a string; empty: any
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool above_minimum = false;  // the minimum itself is refused
-  bool below_maximum = false;  // the maximum itself is refused
-  bool required = false;       // has no usable default
-  bool is_path = false;        // `~` is expanded, and shells complete file names
+  bool above_minimum = false;             // the minimum itself is refused
+  bool below_maximum = false;             // the maximum itself is refused
+  bool required = false;                  // has no usable default
+  bool is_path = false;                   // a Place, and shells complete file names
+  PlaceUse use = PlaceUse::kDiskOrStore;  // of a path: what it may name
 };
 
 struct ConfigField {
@@ -59,7 +61,9 @@ struct KnownKey {
 // Finds a key by name. Throws Error{kUsage}, beginning with `where`, which suggests the nearest
 // name.
 KnownKey find_key(std::string_view section, std::string_view key, const std::string& where);
-void check_section(std::string_view section, const std::string& where);
+// `keys`: what stands in that section, for an error about an unknown one.
+void check_section(std::string_view section, const std::string& where,
+                   std::span<const std::string> keys = {});
 
 // Text for errors: "a whole number from 1 to 9", "true or false, without quotes", "one of: fp32,
 // bf16", ...

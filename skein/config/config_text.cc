@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <functional>
 
 #include "skein/base/environment.h"
 #include "skein/base/error.h"
@@ -38,15 +39,21 @@ std::string toml_float(double value) {
 }
 
 struct ValueText {
+  // The text of a path, which Place::parse() reads.
+  std::function<std::string(const std::string&)> place_text;
+  bool is_path = false;
+
   std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
   std::string operator()(const int64_t* value) const { return fmt::format("{}", *value); }
   std::string operator()(const double* value) const { return toml_float(*value); }
-  std::string operator()(const std::string* value) const { return toml_string(*value); }
+  std::string operator()(const std::string* value) const {
+    return toml_string(is_path ? place_text(*value) : *value);
+  }
   std::string operator()(const std::vector<DataSource>* value) const {
     std::vector<std::string> tables;
     for (const DataSource& source : *value) {
       tables.push_back(fmt::format("{{path = {}, weight = {}, name = {}}}",
-                                   toml_string(source.path), toml_float(source.weight),
+                                   toml_string(place_text(source.path)), toml_float(source.weight),
                                    toml_string(source.name)));
     }
     return fmt::format("[{}]", fmt::join(tables, ", "));
@@ -72,7 +79,7 @@ std::string type_name(const ConfigField& field) {
 
 std::string toml_value(const ConfigField& field, const Config& config) {
   Config copy = config;
-  return std::visit(ValueText{}, field.value(copy));
+  return std::visit(ValueText{place_text, field.limits.is_path}, field.value(copy));
 }
 
 std::string toml_value(const Json& json) {
@@ -94,6 +101,12 @@ std::string toml_value(const Json& json) {
 }
 
 std::string config_text(const Config& config) {
+  Config meant = config;
+  meant.origin.places.clear();
+  return config_text_as_written(meant);
+}
+
+std::string config_text_as_written(const Config& config) {
   std::string text;
   std::string_view section;
   for (const ConfigField& field : config_fields()) {
@@ -106,7 +119,15 @@ std::string config_text(const Config& config) {
         }
       }
     }
-    text += fmt::format("{} = {}\n", field.key, toml_value(field, config));
+    const std::string name = fmt::format("{}.{}", field.section, field.key);
+    const auto as_written = [&](const std::string& meant) {
+      const auto found = config.origin.places.find({name, absolute_path(meant)});
+      return found == config.origin.places.end() ? place_text(meant) : found->second;
+    };
+    Config copy = config;
+    const std::string value =
+        std::visit(ValueText{as_written, field.limits.is_path}, field.value(copy));
+    text += fmt::format("{} = {}\n", field.key, value);
   }
   return text;
 }

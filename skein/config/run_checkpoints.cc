@@ -3,7 +3,7 @@
 #include "skein/base/toml.h"
 #include "skein/checkpoint/stored_file.h"
 #include "skein/config/config.h"
-#include "skein/objects/object_url.h"
+#include "skein/objects/place.h"
 
 namespace skein {
 namespace {
@@ -16,8 +16,10 @@ std::string checkpoint_dir_in(const fs::path& config_file) {
     dir = (config_file.parent_path() / ("." + dir.substr(kConfigDir.size())))
               .lexically_normal()
               .string();
+    return dir;
   }
-  return dir;
+  const std::string setting = config_file.string() + ": dir in [checkpoint]";
+  return Place::parse(dir, setting, PlaceUse::kDiskOrStore).text();
 }
 
 }  // namespace

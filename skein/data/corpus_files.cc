@@ -9,7 +9,6 @@
 namespace skein {
 
 std::vector<fs::path> corpus_files(const fs::path& path) {
-  check_path_or_object_url(path);
   std::error_code error;
   const bool is_object = is_object_url(path);
   if (!is_object && !fs::is_directory(path, error)) return {path};

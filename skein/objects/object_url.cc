@@ -38,18 +38,4 @@ ObjectUrl parse_object_url(std::string_view text) {
   return url;
 }
 
-void check_path_or_object_url(const fs::path& path) {
-  const std::string& text = path.native();
-  const size_t colon = text.find("://");
-  if (is_object_url(path) || colon == 0 || colon == std::string::npos) return;
-  const auto is_letter = [](unsigned char c) { return std::isalnum(c) != 0 || c == '+'; };
-  if (!std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(colon), is_letter)) {
-    return;
-  }
-  fail(ErrorCode::kUsage,
-       "{}: {}:// is not known: expected a path or s3://BUCKET/KEY (other stores mostly speak S3's "
-       "protocol, too: AWS_ENDPOINT_URL)",
-       text, text.substr(0, colon));
-}
-
 }  // namespace skein

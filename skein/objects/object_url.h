@@ -25,7 +25,4 @@ bool is_object_url(const fs::path& path);
 // `text` may end in slashes, which mean nothing.
 ObjectUrl parse_object_url(std::string_view text);
 
-// Refuses URLs that are not s3://…, which would be taken for paths: Error{kUsage}.
-void check_path_or_object_url(const fs::path& path);
-
 }  // namespace skein

@@ -28,12 +28,5 @@ TEST(ObjectUrl, RefusesWhatIsNone) {
   EXPECT_THAT(error_of([] { parse_object_url("s3://texts/a//b"); }), HasSubstr("empty part"));
 }
 
-TEST(ObjectUrl, OtherUrlsAreNotPaths) {
-  EXPECT_THAT(error_of([] { check_path_or_object_url("gs://texts/key"); }), HasSubstr("gs://"));
-  for (const char* path : {"s3://texts/key", "folder/file", "/a/b", "a b://c"}) {
-    EXPECT_NO_THROW(check_path_or_object_url(path)) << path;
-  }
-}
-
 }  // namespace
 }  // namespace skein

@@ -150,7 +150,7 @@ void write_run_folder(const Config& config, const DecoderConfig& model,
     const DType dtype = compute_dtype(parse_precision(config.precision.mode));
     write_file_atomic(run / kModelFile, to_hugging_face_json(model, dtype).dump(2) + "\n");
   }
-  write_file_atomic(run / kConfigFile, config_text(config_of_run_folder(config)));
+  write_file_atomic(run / kConfigFile, config_text_as_written(config_of_run_folder(config)));
 }
 
 void check_copies(const Config& config) {

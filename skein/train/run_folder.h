@@ -20,7 +20,8 @@
 namespace skein {
 
 // The configuration to write as run.dir/config.toml. Paths inside the folder begin with
-// {config_dir} and others are absolute; the tokenizer and the model are the folder's own copies.
+// {config_dir} and others are absolute, or as they were written with variables or ~; the tokenizer
+// and the model are the folder's own copies.
 Config config_of_run_folder(const Config& config);
 
 // Writes all of the tokenizer's files or none, so that files of two tokenizers never mix.

@@ -324,7 +324,6 @@ FoundInputs find_inputs(const std::vector<fs::path>& inputs,
   FoundInputs found;
   Walk walk(found, excluded);
   for (const fs::path& input : inputs) {
-    check_path_or_object_url(input);
     if (is_object_url(input)) {
       find_objects(parse_object_url(input.native()), excluded, found);
       continue;
