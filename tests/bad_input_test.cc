@@ -57,6 +57,10 @@ TEST(BadInput, Configuration) {
   } mistakes[] = {
       {"run.stepz=3", {"unknown key stepz in [run]", "did you mean steps?"}},
       {"rnu.steps=3", {"unknown section [rnu]", "did you mean [run]?"}},
+      {"batch.gradient_accumulation=4", {"gradient accumulation: follows from"}},
+      {"model.init_from=Qwen/Qwen3-0.6B",
+       {"model.init_from is 'Qwen/Qwen3-0.6B'",
+        "`hf download Qwen/Qwen3-0.6B --local-dir Qwen3-0.6B`"}},
       {"run.steps=many", {"run.steps=many", "expected a whole number"}},
       {"run.steps=1.5", {"steps in [run] is 1.5", "expected a whole number"}},
       {"checkpoint.async=\"no\"", {"async", "true or false, without quotes"}},

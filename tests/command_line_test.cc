@@ -77,6 +77,10 @@ TEST(CommandLine, KeysOfTheConfigurationAreFoundBehindDashes) {
       {{"plan", "c.toml", "--learning-rate=1e-3"},
        "did you mean --set optimizer.learning_rate=1e-3?"},
       {{"train", "c.toml", "--run.seed", "7"}, "did you mean --set run.seed=7?"},
+      {{"train", "c.toml", "--batch-size", "8"}, "did you mean --set batch.global_sequences=8?"},
+      {{"plan", "c.toml", "--tp=8"}, "did you mean --set parallel.tensor=8?"},
+      {{"train", "c.toml", "--gradient-accumulation-steps", "8"},
+       "train has no option --gradient-accumulation-steps: gradient accumulation: follows from"},
       {{"train", "c.toml", "--micro_sequence", "7"}, "--set batch.micro_sequences=7?"},
       {{"train", "c.toml", "--every_steps", "7"},
        "--set checkpoint.every_steps=7 or --set log.every_steps=7 or --set "

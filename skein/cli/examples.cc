@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "skein/base/error.h"
+#include "skein/config/other_words.h"
 
 namespace skein {
 namespace {
@@ -117,7 +118,9 @@ void add_examples_below(CLI::App& group, const std::string& prefix) {
     }
     if (command->get_group().empty()) continue;  // hidden
     for (const Examples& examples : kExamples) {
-      if (examples.command == name) command->footer(indented(examples.text));
+      if (examples.command != name) continue;
+      const bool has_keys = name == "train" || name == "plan";
+      command->footer(indented(examples.text) + (has_keys ? "\n\n" + other_words_help() : ""));
     }
     if (command->get_footer().empty()) {
       fail(ErrorCode::kInternal, "the command {} has no examples in skein/cli/examples.cc", name);

@@ -9,6 +9,7 @@
 
 #include "skein/base/nearest.h"
 #include "skein/config/config_notes.h"
+#include "skein/config/other_words.h"
 
 namespace skein {
 namespace {
@@ -81,7 +82,18 @@ std::string explain_option(const Reached& reached, const std::string& text, int 
   const std::vector<std::string_view> candidates(own.begin(), own.end());
   std::string_view nearest = nearest_name(name, candidates);
   std::vector<std::string> keys;
-  if (takes_overrides(*reached.command)) keys = keys_meant_by(name);
+  const OtherWord* word = nullptr;
+  if (takes_overrides(*reached.command)) {
+    keys = keys_meant_by(name);
+    word = find_other_word(name);
+  }
+  if (word != nullptr && word->keys.empty()) {
+    return fmt::format("{}: {}", start, explain_other_word(*word, ""));
+  }
+  if (word != nullptr) {
+    keys = keys_of(*word);
+    nearest = {};
+  }
   // Prefers a configuration key to an option, unless the option's name is nearer.
   const auto distance = [&](const std::string& key) {
     return std::min(edit_distance(name, key), edit_distance(name, key.substr(key.find('.') + 1)));

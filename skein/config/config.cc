@@ -8,10 +8,12 @@
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/base/hub_name.h"
 #include "skein/base/toml.h"
 #include "skein/config/config_fields.h"
 #include "skein/config/config_length.h"
 #include "skein/config/model_key_value.h"
+#include "skein/config/other_words.h"
 #include "skein/objects/place.h"
 
 namespace skein {
@@ -86,10 +88,13 @@ class ConfigReader {
       const std::string where = fmt::format("{}:{}", name, section.source().begin.line);
       const toml::table* table = node.as_table();
       if (!table) {
-        fail(ErrorCode::kUsage, "{}: {} stands outside a section: expected [section] lines before",
-             where, section.str());
+        const OtherWord* word = find_other_word(section.str());
+        fail(ErrorCode::kUsage, "{}: {} stands outside a section: {}", where, section.str(),
+             word == nullptr ? "expected [section] lines before" : explain_other_word(*word, ""));
       }
-      check_section(section.str(), where);
+      std::vector<std::string> keys;
+      for (const auto& [key, value] : *table) keys.emplace_back(key.str());
+      check_section(section.str(), where, keys);
       for (const auto& [key, value] : *table) {
         const std::string key_where = fmt::format("{}:{}", name, key.source().begin.line);
         store(section.str(), key.str(), find_key(section.str(), key.str(), key_where), value,
@@ -209,8 +214,8 @@ class ConfigReader {
       stored = std::visit(Store(node, known.field->limits), known.field->value(config_));
       for (const ConfigPath& at : stored ? config_paths(config_) : std::vector<ConfigPath>()) {
         if (at.key != fmt::format("{}.{}", section, key)) continue;
-        const Place place = Place::parse(*at.path, fmt::format("{}: {} in [{}]", where, key, section),
-                                         known.field->limits.use);
+        const Place place = Place::parse(
+            *at.path, fmt::format("{}: {} in [{}]", where, key, section), known.field->limits.use);
         const bool is_whole = place.is_object() || place.path().is_absolute();
         if (place.has_variables() && is_whole) {
           config_.origin.places[{at.key, absolute_path(place.text())}] = place.written();
@@ -319,14 +324,15 @@ Json hf_config_json(const ModelConfig& model, const Json& otherwise) {
     const bool is_default = model.hf_config == ModelConfig().hf_config;
     fail(
         ErrorCode::kUsage,
-        "model.hf_config is '{}'{}: no such file{}: expected a Hugging Face config.json{}",
+        "model.hf_config is '{}'{}: no such file{}: expected a Hugging Face config.json{}{}",
         model.hf_config, is_default ? ", which stands for what was not set" : "",
         fs::path(model.hf_config).is_relative()
             ? fmt::format(", counted from the working folder {}; in a file, {}/… counts from where "
                           "it lies",
                           fs::current_path().string(), kConfigDir)
             : "",
-        is_default ? ", or sizes such as hidden_size in [model]" : "");
+        is_default ? ", or sizes such as hidden_size in [model]" : "",
+        is_default ? "" : hub_advice(model.hf_config));
   }
   Json json = model.hf_config.empty() ? otherwise : read_json(model.hf_config);
   if (!json.is_object()) {

@@ -7,6 +7,7 @@
 #include "skein/base/error.h"
 #include "skein/base/nearest.h"
 #include "skein/config/config_fields.h"
+#include "skein/config/other_words.h"
 
 namespace skein {
 namespace {
@@ -48,6 +49,9 @@ std::string suggest_key(std::string_view section, std::string_view key) {
   const auto meant = std::find_if(own.begin(), own.end(),
                                   [&](std::string_view one) { return abbreviates(key, one); });
   const std::string_view nearest = meant != own.end() ? *meant : nearest_name(key, own);
+  if (meant == own.end()) {
+    if (const OtherWord* word = find_other_word(key)) return explain_other_word(*word, section);
+  }
   if (!nearest.empty()) return fmt::format("did you mean {}?", nearest);
   std::string_view best_section, best;
   for (const std::string_view other : section_names()) {
@@ -61,6 +65,19 @@ std::string suggest_key(std::string_view section, std::string_view key) {
   }
   if (!best.empty()) return fmt::format("did you mean {} in [{}]?", best, best_section);
   return fmt::format("[{}] has {}", section, fmt::join(own, ", "));
+}
+
+// Where the first of these keys, of a section that is not known, stands here; "": nowhere.
+std::string known_elsewhere(std::span<const std::string> keys) {
+  for (const std::string& key : keys) {
+    for (const ConfigField& field : config_fields()) {
+      if (field.key == key) return fmt::format("did you mean {} in [{}]?", key, field.section);
+    }
+    if (const OtherWord* word = find_other_word(key)) {
+      return fmt::format("{}: {}", key, explain_other_word(*word, ""));
+    }
+  }
+  return "";
 }
 
 std::string number_text(double number) {
@@ -146,7 +163,8 @@ std::string why_no_source(const toml::node& node) {
   return table["path"].value_or(std::string()).empty() ? "there is no path" : "";
 }
 
-void check_section(std::string_view section, const std::string& where) {
+void check_section(std::string_view section, const std::string& where,
+                   std::span<const std::string> keys) {
   const Names names = section_names();
   for (const std::string_view name : names) {
     if (name == section) return;
@@ -156,12 +174,18 @@ void check_section(std::string_view section, const std::string& where) {
     fail(ErrorCode::kUsage, "{}: unknown section [{}]: did you mean [{}]?", where, section,
          nearest);
   }
+  const OtherWord* word = find_other_word(section);
+  const std::string of_section = word == nullptr ? "" : explain_other_word(*word, "");
+  const std::string known = of_section.empty() ? known_elsewhere(keys) : of_section;
+  if (!known.empty())
+    fail(ErrorCode::kUsage, "{}: unknown section [{}]: {}", where, section, known);
   fail(ErrorCode::kUsage, "{}: unknown section [{}]: expected one of {}", where, section,
        fmt::join(names, ", "));
 }
 
 KnownKey find_key(std::string_view section, std::string_view key, const std::string& where) {
-  check_section(section, where);
+  const std::string name(key);
+  check_section(section, where, std::span(&name, 1));
   for (const ConfigField& field : config_fields()) {
     if (field.section == section && field.key == key) return {.field = &field};
   }

@@ -1,5 +1,6 @@
 #include "skein/config/config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include "skein/base/file.h"
 #include "skein/base/nearest.h"
 #include "skein/config/config_fields.h"
+#include "skein/config/other_words.h"
 #include "tests/places.h"
 
 namespace skein {
@@ -248,8 +250,8 @@ class RandomConfig {
  private:
   double uniform() { return std::uniform_real_distribution<double>(1e-9, 1)(random_); }
   std::string text() {
-    static constexpr const char* kPieces[] = {"a", "\"", "\\", "\n", "\t", "\x01", "\x7f",
-                                              "é", "😀",  "#",  "'",  "=",  " ",    "\r"};
+    static constexpr const char* kPieces[] = {"a", "\"", "\\", "\n", "\t", "\x01", "\x7f", "é", "😀",
+                                              "#", "'",  "=",  " ",  "\r", "$",    "{",    "~"};
     std::string text;
     for (uint32_t left = random_() % 12; left > 0; --left) {
       text += kPieces[random_() % std::size(kPieces)];
@@ -330,15 +332,22 @@ TEST(Config, InitFromNamesTheModel) {
             R"({"hidden_size":2,"rope_theta":5.0})");
 }
 
+// `page` with what stands between the marks of `name` replaced.
+std::string with_part(const std::string& page, const std::string& name, const std::string& part) {
+  const std::string begin = fmt::format("<!-- {}: begin -->\n\n", name),
+                    end = fmt::format("\n<!-- {}: end -->", name);
+  const size_t from = page.find(begin), to = page.find(end);
+  EXPECT_NE(from, std::string::npos) << name;
+  EXPECT_NE(to, std::string::npos) << name;
+  if (from == std::string::npos || to == std::string::npos) return page;
+  return page.substr(0, from + begin.size()) + part + page.substr(to);
+}
+
 TEST(Config, DocumentationHoldsTheReference) {
   const fs::path page = fs::path(kSourceFolder) / "docs/configuration.md";
   const std::string text = read_file(page);
-  const std::string begin = "<!-- reference: begin -->\n\n", end = "\n<!-- reference: end -->";
-  const size_t from = text.find(begin), to = text.find(end);
-  ASSERT_NE(from, std::string::npos);
-  ASSERT_NE(to, std::string::npos);
   const std::string expected =
-      text.substr(0, from + begin.size()) + config_reference() + text.substr(to);
+      with_part(with_part(text, "words", other_words_table()), "reference", config_reference());
   const std::string copy = testing::TempDir() + "/configuration.md";
   std::ofstream(copy) << expected;
   EXPECT_TRUE(text == expected) << "docs/configuration.md is out of date; what it should be: "

@@ -6,6 +6,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/hash.h"
+#include "skein/base/hub_name.h"
 #include "skein/base/json.h"
 #include "skein/base/log.h"
 #include "skein/data/sentencepiece_bpe.h"
@@ -124,12 +125,13 @@ fs::path deciding_file(const fs::path& path) {
   if (!is_object_url(path) && !fs::is_directory(path)) {
     fail(ErrorCode::kNotFound,
          "{}: no such file or folder{}: expected a folder with tokenizer.model or tokenizer.json "
-         "(`skein data tokenizer` makes one)",
+         "(`skein data tokenizer` makes one){}",
          path.string(),
          path.is_relative() ? fmt::format(", counted from the working folder {}; in a file, "
                                           "{{config_dir}}/… counts from where it lies",
                                           fs::current_path().string())
-                            : "");
+                            : "",
+         hub_advice(path.native()));
   }
   for (const char* name : {"tokenizer.model", "tokenizer.json"}) {
     if (is_file(path / name)) return path / name;

@@ -6,11 +6,17 @@
 #include "skein/base/visible_text.h"
 #include "skein/data/corpus_sources.h"
 #include "skein/objects/object_url.h"
+#include "skein/prepare/read/html.h"
 
 namespace skein {
 namespace {
 
 constexpr size_t kMaxWarnings = 20;
+
+constexpr char kHtml[] =
+    "HTML, taken as text with its tags, scripts and menus: extract the text first, such as with "
+    "`trafilatura --input-dir PAGES --output-dir TEXTS` (--as-text takes it as it is, without this "
+    "line)";
 
 struct GivenUp {};
 
@@ -93,11 +99,13 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
     const int64_t num_before = report.num_documents_read;
     const int64_t bytes_before = report.num_bytes_read, invalid_before = report.num_invalid_utf8;
     int64_t num_rows = 0;
+    bool has_html = false;
     try {
       read_documents(file.path, read, [&](std::string_view text, int64_t record) {
         if (!go_on()) throw GivenUp();
         const auto num_bytes = static_cast<int64_t>(text.size());
         num_rows = record;
+        has_html = has_html || is_html(text);
         ++report.num_documents_read;
         report.num_bytes_read += num_bytes;
         progress.num_documents.fetch_add(1, std::memory_order_relaxed);
@@ -115,6 +123,9 @@ std::optional<PieceReport> make_piece(const PieceTask& task, const PiecesOptions
             fmt::format("taken for {} by the first bytes (--format names another)", taken_for), 1,
             source);
       }
+      // Who asks for text as it stands knows.
+      if (has_html && !read.as_text && read.format != InputFormat::kText)
+        add_found(report, kHtml, 1, source);
       if (!column.empty()) {
         add_found(report,
                   fmt::format("has no `{}`: its documents are `{}` (--text-column names another)",

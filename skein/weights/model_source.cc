@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "skein/base/hub_name.h"
 #include "skein/base/log.h"
 #include "skein/checkpoint/checkpoint_search.h"
 #include "skein/checkpoint/stored_file.h"
@@ -21,8 +22,8 @@ bool has_tokenizer(const fs::path& folder) {
 
 void require_folder(const fs::path& folder) {
   if (is_object_url(folder) ? is_stored(folder) : fs::is_directory(folder)) return;
-  fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint",
-       folder.string());
+  fail(ErrorCode::kNotFound, "{} is not a folder: expected a Hugging Face model or a checkpoint{}",
+       folder.string(), hub_advice(folder.native()));
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder) {
@@ -101,8 +102,8 @@ void require_init_from(const std::string& path) {
   if (is_object_url(path) ? is_stored(path) : fs::is_directory(path)) return;
   fail(ErrorCode::kUsage,
        "model.init_from is '{}', which is not a folder: expected a Hugging Face model or a "
-       "checkpoint",
-       path);
+       "checkpoint{}",
+       path, hub_advice(path));
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "skein/base/error.h"
+#include "skein/base/hub_name.h"
 #include "skein/base/json.h"
 #include "skein/data/corpus_sources.h"
 #include "skein/objects/object_store.h"
@@ -334,7 +335,8 @@ FoundInputs find_inputs(const std::vector<fs::path>& inputs,
     } else if (fs::exists(status)) {
       found.files.push_back({input, true});
     } else {
-      fail(ErrorCode::kNotFound, "{}: no such file or folder", input.string());
+      fail(ErrorCode::kNotFound, "{}: no such file or folder{}", input.string(),
+           hub_advice(input.native(), "dataset"));
     }
   }
   take_once(found);
