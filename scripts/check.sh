@@ -49,5 +49,5 @@ SKEIN_CUDA=${SKEIN_CUDA:-OFF_ONCE} scripts/build.sh release "${@/#/check_}"
 find build/tmp -mindepth 1 -delete
 status=0
 scripts/run_tests.py --after-build "$(times | tail -n 1)" -L "^check\.($(IFS='|' && echo "$*"))\$" || status=$?
-find build/tmp -mindepth 1 -delete
-exit $status
+[ "$status" != 0 ] || find build/tmp -mindepth 1 -delete
+exit "$status"

@@ -14,5 +14,5 @@ find build/tmp -mindepth 1 -delete
 status=0
 scripts/run_tests.py --after-build "$(times | tail -n 1)" --left-out "$(scripts/check.sh --left-out)" \
   -LE '^check\.' "$@" || status=$?
-find build/tmp -mindepth 1 -delete
-exit $status
+[ "$status" != 0 ] || find build/tmp -mindepth 1 -delete
+exit "$status"

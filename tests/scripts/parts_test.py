@@ -44,6 +44,8 @@ def main():
         pattern = pattern.replace("\\\\", "\\")
         expect(any(re.search(pattern, test) for test in parts[name]),
                f"cmake/test_parts.cmake: no test of '{name}' matches {pattern}")
+    wrong = subprocess.run([ROOT / "scripts/check.sh", "fuzz", "nowhere"], capture_output=True, text=True)
+    expect(wrong.returncode == 2 and "'nowhere'" in wrong.stderr, f"a part that is not there: {wrong}")
     for script in ("scripts/test.sh", "scripts/check.sh"):
         expect("run_tests.py" in (ROOT / script).read_text(), f"{script} does not use scripts/run_tests.py")
     print(f"{len(everything)} tests: " + ", ".join(f"{name} {len(found)}" for name, found in parts.items()))
