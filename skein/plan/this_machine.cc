@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kLargestNode = 1024;
 
 MatmulRate measured(DType dtype) {
-  const double own = measure_own_matmul_flops(dtype, 0.15);
-  return {own, std::max(own, measure_onednn_matmul_flops(dtype, 0.15))};
+  const MatmulCeiling ceiling = measure_matmul_ceiling(dtype, 0.3);
+  return {ceiling.own, ceiling.flops()};
 }
 
 // Only a plan without --hardware asks for it.

@@ -17,6 +17,7 @@
 #include "skein/plan/plan_stage.h"
 #include "skein/tensor/fp8.h"
 #include "skein/train/consensus.h"
+#include "skein/train/core_share.h"
 #include "skein/train/device_ceiling.h"
 #include "skein/train/disk_check.h"
 #include "skein/train/in_step.h"
@@ -241,10 +242,13 @@ double Trainer::ceiling(DType dtype) {
   return known > 0 ? known : measure_ceiling(dtype);
 }
 
-// All ranks measure at the same time, since ranks of a node slow each other down in a step too.
+// All ranks measure at the same time, since ranks of a node slow each other down in a step too. A
+// thread of a CPU is measured by its own time, of which it has less where workers share cores.
 double Trainer::measure_ceiling(DType dtype) {
   wait_for_all(world_, "the ceiling is measured");
-  return sum_over_ranks(world_, measure_device_ceiling_flops(*device_, dtype));
+  const double measured = measure_device_ceiling_flops(*device_, dtype);
+  const double share = device_->own_memory() ? 1 : core_share(world_, omp_get_max_threads());
+  return sum_over_ranks(world_, measured * share);
 }
 
 // All checks have passed: from here on the state is loaded and the run folder is written.

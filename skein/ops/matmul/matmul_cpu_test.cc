@@ -4,8 +4,10 @@
 #include <omp.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "skein/base/error.h"
@@ -348,16 +350,33 @@ TEST(MatmulCpu, DoesNotDependOnThreadsAtTrainingShapes) {
   }
 }
 
-// The yardstick must not flatter: it is the better product, measured again within the noise of a
-// shared machine.
-TEST(MatmulCeiling, IsAtLeastOneDnnsRate) {
+// The yardstick must not flatter.
+TEST(MatmulCeiling, IsTheBetterOfOurProductAndOneDnns) {
+  EXPECT_EQ((MatmulCeiling{.own = 2e9, .onednn = 3e9}.flops()), 3e9);
+  EXPECT_EQ((MatmulCeiling{.own = 2e9, .onednn = 0}.flops()), 2e9);
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const double ceiling = measure_matmul_ceiling_flops(dtype, 0.4);
-    const double onednn = measure_onednn_matmul_flops(dtype, 0.2);
-    const double own = measure_own_matmul_flops(dtype, 0.2);
-    EXPECT_GT(onednn + own, 1e9);
-    EXPECT_GT(ceiling, 0.6 * std::max(onednn, own)) << dtype_name(dtype);
+    const MatmulCeiling ceiling = measure_matmul_ceiling(dtype, 0.02);
+    EXPECT_GT(ceiling.own, 0) << dtype_name(dtype);
+    EXPECT_GT(ceiling.onednn, 0) << dtype_name(dtype);
   }
+}
+
+// Threads that compute all the time, three for each core, take two thirds of the time of the
+// measured ones and more. By the clock the ceiling was a tenth of what it is beside nothing; by
+// processor time it is nearly the same. Half leaves room for caches and hyperthreads.
+TEST(MatmulCeiling, BusyProcessesDoNotLowerIt) {
+  const double quiet = measure_own_matmul_flops(DType::kF32, 0.1);
+  std::atomic<bool> done = false;
+  std::vector<std::thread> busy;
+  for (int i = 0; i < 3 * omp_get_num_procs(); ++i) {
+    busy.emplace_back([&] {
+      while (!done) std::atomic_signal_fence(std::memory_order_seq_cst);
+    });
+  }
+  const double beside = measure_own_matmul_flops(DType::kF32, 0.1);
+  done = true;
+  for (std::thread& thread : busy) thread.join();
+  EXPECT_GT(beside, 0.5 * quiet);
 }
 
 }  // namespace
