@@ -45,8 +45,8 @@ std::string rows(bool in_jsonl) {
                         tensorboard_cell(metric), prometheus_cell(metric), metric.page);
     if (metric.former.key == nullptr) continue;
     const std::string former = quoted(metric.former.key);
-    text += fmt::format("| {} | {} | {} | {} | {}, under its former name |\n", former, metric.unit,
-                        metric.tensorboard > 0 ? former : "",
+    text += fmt::format("| {} | {} | {} | {} | {} under its former name; not MFU |\n", former,
+                        metric.unit, metric.tensorboard > 0 ? former : "",
                         metric.prometheus.name != nullptr ? former : "", quoted(metric.key));
   }
   return text;

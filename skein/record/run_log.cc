@@ -13,6 +13,8 @@
 namespace skein {
 namespace {
 
+constexpr size_t kEndBytes = 1 << 16;  // of metrics.jsonl, where the newest steps are
+
 fs::path create_run_folder(const Config& config) {
   const fs::path dir = config.run.dir;
   make_folders(dir);
@@ -22,7 +24,6 @@ fs::path create_run_folder(const Config& config) {
 // One more than the highest of the starts in the run folder. The end of metrics.jsonl counts as
 // well: a power cut can take the line of a start and leave those of its steps.
 int64_t next_start_number(const fs::path& dir) {
-  constexpr size_t kEndBytes = 1 << 16;
   int64_t highest = 0;
   for_each_json_line(dir / "events.jsonl", [&](const Json& json) {
     if (text_or(json, "event", "") != "start") return;
@@ -85,14 +86,21 @@ void RunLog::set_scale(const Scale& scale) {
 }
 
 double RunLog::ceiling_before(int num_ranks) const {
-  double per_rank = 0;
-  if (launched_.generation == 1) return per_rank;
+  int64_t number = 0, ranks = 0;
+  double ceiling = 0;
+  if (launched_.generation == 1) return ceiling;
   for_each_json_line(dir_ / "events.jsonl", [&](const Json& json) {
-    const int64_t ranks = integer_or(json, "ranks", 0);
-    if (text_or(json, "event", "") != "start" || ranks <= 0) return;
-    per_rank = number_or(json, "ceiling_flops", 0) / static_cast<double>(ranks);
+    if (text_or(json, "event", "") != "start" || integer_or(json, "ranks", 0) <= 0) return;
+    number = integer_or(json, "number", 0);
+    ranks = integer_or(json, "ranks", 0);
+    ceiling = number_or(json, "ceiling_flops", 0);
   });
-  return per_rank * num_ranks;
+  const auto raise = [&](const Json& json) {  // as its steps did
+    if (integer_or(json, "start", 0) != number) return;
+    ceiling = std::max(ceiling, number_or(json, "ceiling_flops", 0));
+  };
+  if (number > 0) for_each_json_line(dir_ / "metrics.jsonl", raise, kEndBytes);
+  return ranks > 0 ? ceiling / static_cast<double>(ranks) * num_ranks : 0;
 }
 
 // A new TensorBoard file takes the place of the steps after this one that were written before.
@@ -205,21 +213,21 @@ void RunLog::tell_spikes(int64_t step, const SpikeDetector::Verdict& verdict) {
   log::warn("step {}: {}", step, verdict.alarm);
 }
 
-// A ceiling measured while the machine was busy would be too low and overstate utilization. When a
-// step comes near it, it is measured again, and the larger value is kept.
+// No share is above 1: a step that reaches more than was measured raises the ceiling. Where a step
+// comes near it, a single rank measures it again first, as the machine may have been slower then.
 double RunLog::raise_ceiling(double model_flops_per_s) {
   constexpr double kSuspicious = 0.8;
   constexpr double kEverySeconds = 10;
-  if (model_flops_per_s < kSuspicious * scale_.ceiling_flops) return 0;
-  if (!scale_.measure_ceiling) {  // the ceiling is at least this step's rate
-    scale_.ceiling_flops = std::max(scale_.ceiling_flops, model_flops_per_s);
-    return 0;
-  }
+  double measuring_s = 0;
   const double begin = unix_time();
-  if (begin < ceiling_time_ + kEverySeconds) return 0;
-  scale_.ceiling_flops = std::max(scale_.ceiling_flops, scale_.measure_ceiling());
-  ceiling_time_ = unix_time();
-  return ceiling_time_ - begin;
+  if (scale_.measure_ceiling && model_flops_per_s >= kSuspicious * scale_.ceiling_flops &&
+      begin >= ceiling_time_ + kEverySeconds) {
+    scale_.ceiling_flops = std::max(scale_.ceiling_flops, scale_.measure_ceiling());
+    ceiling_time_ = unix_time();
+    measuring_s = ceiling_time_ - begin;
+  }
+  scale_.ceiling_flops = std::max(scale_.ceiling_flops, model_flops_per_s);
+  return measuring_s;
 }
 
 // Warns once, when the corpus begins to repeat; users easily overlook that.
@@ -259,6 +267,7 @@ double RunLog::step(StepMetrics metrics, const SpikeDetector::Verdict& verdict, 
   const double measuring_s = raise_ceiling(scale_.flops_per_token * tokens_per_s);
   const double flops = scale_.flops_per_token * tokens_per_s;
   metrics.matmul_ceiling_share = static_cast<float>(flops / scale_.ceiling_flops);
+  metrics.ceiling_flops = static_cast<float>(scale_.ceiling_flops);
   if (scale_.peak_flops) metrics.peak_utilization = static_cast<float>(flops / *scale_.peak_flops);
   metrics_.append(metrics);
   tell_spikes(metrics.step, verdict);
@@ -320,8 +329,14 @@ void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire)
   metrics_.finish();
   events_.finish();
   if (tensorboard_) tensorboard_->finish();
-  if (why != "done")
+  if (why == "regroup") {
+    say(
+        fmt::format("step {}: the workers stop to take in another machine; training continues from "
+                    "here",
+                    step));
+  } else if (why != "done") {
     say(fmt::format("stopped by {} at step {}, saved; run again to continue", why, step));
+  }
 }
 
 }  // namespace skein
