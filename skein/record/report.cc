@@ -10,6 +10,8 @@
 #include "skein/record/event_fields.h"
 #include "skein/record/idle_starts.h"
 #include "skein/record/jsonl.h"
+#include "skein/record/report_ceiling.h"
+#include "skein/record/run_starts.h"
 #include "skein/record/spikes.h"
 
 namespace skein {
@@ -47,6 +49,7 @@ class ReportReader {
       const std::optional<StepMetrics> metrics = parse_metrics(json);
       if (metrics) {
         report_.time.add_step(*metrics);
+        ceiling_.add_step(*metrics);
         add_step(*metrics);
       } else {
         ++report_.num_bad_lines;
@@ -57,14 +60,13 @@ class ReportReader {
 
   RunReport finish() {
     report_.time.settle();
-    SpikeDetector spikes;
     for (const auto& [step, metrics] : steps_) {
       report_.steps.push_back(metrics);
       report_.checkpoint_stall_seconds += finite_or_zero(metrics.checkpoint_stall_ms) / 1e3;
-      if (!spikes.observe(metrics.grad_norm).alarm.empty()) ++report_.num_alarms;
     }
-    report_.spikes_by_length = spikes.counts_by_length();
-    if (spikes.spike_steps() > 0) ++report_.spikes_by_length[spikes.spike_steps()];
+    count_spikes();
+    ceiling_.rescale(report_.steps);
+    report_.ceiling_flops = ceiling_.newest();
     for (const auto& [at, loss] : validations_) {
       report_.validations.push_back({at.first, loss, at.second});
     }
@@ -82,6 +84,27 @@ class ReportReader {
     int64_t number;
   };
 
+  void count_spikes() {
+    SpikeDetector spikes;
+    int64_t outstanding = 0;  // steps so far
+    const auto end = [&] {
+      if (outstanding > 0) ++report_.outstanding_spikes[outstanding];
+      outstanding = 0;
+    };
+    for (const StepMetrics& metrics : report_.steps) {
+      const SpikeDetector::Verdict verdict = spikes.observe(metrics.grad_norm);
+      if (!verdict.alarm.empty()) ++report_.num_alarms;
+      if (verdict.stands_out) {
+        ++outstanding;
+      } else {
+        end();
+      }
+    }
+    end();
+    report_.spikes_by_length = spikes.counts_by_length();
+    if (spikes.spike_steps() > 0) ++report_.spikes_by_length[spikes.spike_steps()];
+  }
+
   void read_event(const Json& json) {
     const double time = number_or(json, "time", 0);
     const std::string event = text_or_empty(json, "event");
@@ -94,9 +117,13 @@ class ReportReader {
   }
 
   void begin_start(double time, const Json& json) {
-    if (const auto ceiling = json.find("ceiling_flops"); ceiling != json.end()) {
-      if (ceiling->is_number()) report_.ceiling_flops = ceiling->get<double>();
+    ceiling_.add_start(json);
+    for (const RecordedChange& change : recorded_changes(json)) {
+      report_.changes.push_back(
+          {integer(json, "step").value_or(0), change.key, change.before, change.after});
     }
+    first_failure_ = report_.failures.size();
+    lost_.clear();
     if (is_open_ && !is_explained_) vanished(last_event_time_);
     is_open_ = true;
     is_explained_ = has_failed_ = told_by_generation_ = false;
@@ -142,6 +169,11 @@ class ReportReader {
       told_by_generation_ = false;
       has_failed_ |= failure.rank.has_value();
       report_.failures.push_back(std::move(failure));
+    } else if (event == "host_lost" || event == "host_joined") {
+      report_.machines.push_back({time, event == "host_lost", text_or_empty(json, "machine"),
+                                  integer(json, "generation").value_or(0),
+                                  text_or_empty(json, "reason")});
+      if (event == "host_lost") lost_.push_back(report_.machines.back().name);
     } else if (event == "generation") {
       begin_generation(time, json);
     } else if (event == "checkpoint_commit") {
@@ -161,12 +193,39 @@ class ReportReader {
 
   // The supervisor says why the one before ended, unless a worker's failure was written down.
   void begin_generation(double time, const Json& json) {
-    if (is_open_ && !has_failed_) {
+    if (!lost_.empty() && is_loss_of_machine(text_or_empty(json, "cause"))) {
+      lose_machines(time);
+    } else if (is_open_ && !has_failed_) {
       report_.failures.push_back(
           {.time = time, .reason = text_or_empty(json, "reason"), .fatal = false});
       told_by_generation_ = true;
     }
     is_explained_ = true;
+  }
+
+  // Without a cause of their own, the workers that went on ended because their peers did.
+  static bool is_loss_of_machine(const std::string& cause) {
+    return cause == "machine" || cause == "lost peer" || cause == "cut off";
+  }
+
+  // In place of what the workers of the other machines said.
+  void lose_machines(double time) {
+    const auto begin = report_.failures.begin() + static_cast<std::ptrdiff_t>(first_failure_);
+    std::optional<int64_t> step;
+    for (auto failure = begin; failure != report_.failures.end(); ++failure) {
+      if (failure->rank && failure->step) step = failure->step;
+    }
+    const auto is_consequence = [](const auto& failure) { return failure.rank && !failure.fatal; };
+    report_.failures.erase(std::remove_if(begin, report_.failures.end(), is_consequence),
+                           report_.failures.end());
+    for (const std::string& machine : lost_) {
+      report_.failures.push_back({.time = time,
+                                  .reason = "lost the machine " + machine,
+                                  .step = step,
+                                  .fatal = false,
+                                  .machine = machine});
+    }
+    lost_.clear();
   }
 
   void end_with(RunReport::End end) {
@@ -200,7 +259,10 @@ class ReportReader {
   bool is_explained_ = false;        // a generation follows it, which says why it ended
   bool has_failed_ = false;          // a worker of it has, and training goes on
   bool told_by_generation_ = false;  // the newest failure is what a generation said
+  size_t first_failure_ = 0;         // of the newest start, among the failures
+  std::vector<std::string> lost_;    // machines, since the newest start
   IdleStarts idle_starts_;
+  ReportCeiling ceiling_;
   double last_time_ = 0;
   double last_event_time_ = 0;
 };
@@ -230,6 +292,23 @@ const StepMetrics* RunReport::best() const {
   const StepMetrics* best = nullptr;
   for (const StepMetrics& metrics : steps) {
     if (std::isfinite(metrics.loss) && (!best || metrics.loss < best->loss)) best = &metrics;
+  }
+  return best;
+}
+
+const StepMetrics* RunReport::peak_learning_rate() const {
+  const auto peak = std::max_element(
+      steps.begin(), steps.end(),
+      [](const StepMetrics& a, const StepMetrics& b) { return a.learning_rate < b.learning_rate; });
+  return peak == steps.end() ? nullptr : &*peak;
+}
+
+std::map<std::string, RunReport::Validation> RunReport::best_validations() const {
+  std::map<std::string, Validation> best;
+  for (const Validation& validation : validations) {
+    if (!std::isfinite(validation.loss)) continue;
+    const auto [found, is_new] = best.emplace(validation.set, validation);
+    if (!is_new && validation.loss < found->second.loss) found->second = validation;
   }
   return best;
 }

@@ -5,41 +5,11 @@
 
 #include "skein/base/units.h"
 #include "skein/record/report.h"
+#include "skein/record/spikes.h"
 #include "skein/record/text_plot.h"
 
 namespace skein {
 namespace {
-
-// The double that prints with the float's own digits; null for a float that is not finite.
-OrderedJson float_json(float value) {
-  if (!std::isfinite(value)) return nullptr;
-  return OrderedJson::parse(json_float(value)).get<double>();
-}
-
-OrderedJson goodput_json(const RunReport& report) {
-  const TimeLedger& time = report.time;
-  OrderedJson parts = OrderedJson::object();
-  for (int i = 0; i < kNumTimeParts; ++i) {
-    const auto part = static_cast<TimePart>(i);
-    parts[time_part_name(part)] = time.seconds(part);
-  }
-  return {{"wall_seconds", report.wall_seconds()},
-          {"useful_seconds", time.seconds(TimePart::kProductive)},
-          {"data_wait_seconds", time.seconds(TimePart::kDataWait)},
-          {"checkpoint_stall_seconds", report.checkpoint_stall_seconds},
-          {"redone_seconds", time.seconds(TimePart::kRedone)},
-          {"other_seconds", report.other_seconds()},
-          {"between_starts_seconds", static_cast<double>(time.between_starts_micros()) / 1e6},
-          {"parts", std::move(parts)}};
-}
-
-OrderedJson spikes_json(const RunReport& report) {
-  OrderedJson spikes = OrderedJson::array();
-  for (const auto& [length, count] : report.spikes_by_length) {
-    spikes.push_back({{"length", length}, {"count", count}});
-  }
-  return spikes;
-}
 
 class Rows {
  public:
@@ -65,17 +35,28 @@ void add_loss(Rows& rows, const RunReport& report) {
   for (const RunReport::Validation& validation : report.validations) {
     newest[validation.set] = {validation, newest[validation.set].second + 1};
   }
+  const std::map<std::string, RunReport::Validation> best = report.best_validations();
   for (const auto& [set, found] : newest) {
-    rows.add(set.empty() ? "validation" : "validation, " + set, "{:.4f} at step {} ({} in all)",
-             found.first.loss, found.first.step, found.second);
+    const auto lowest = best.find(set);
+    const std::string told =
+        lowest == best.end()
+            ? std::string()
+            : fmt::format("; best {:.4f} at step {}", lowest->second.loss, lowest->second.step);
+    rows.add(set.empty() ? "validation" : "validation, " + set, "{:.4f} at step {} ({} in all){}",
+             found.first.loss, found.first.step, found.second, told);
   }
+  const StepMetrics& peak = *report.peak_learning_rate();
+  rows.add("learning rate", "{:.3g} at step {}, peak {:.3g} at step {}, {:.3g} at step {}",
+           report.steps.front().learning_rate, report.steps.front().step, peak.learning_rate,
+           peak.step, last.learning_rate, last.step);
   rows.add("tokens", "{}, {:.3g} epochs", format_count(static_cast<double>(last.tokens)),
            last.epoch);
   for (const auto& [name, epochs] : last.epochs) rows.add("  of " + name, "{:.3g} epochs", epochs);
-  const std::string ceiling = report.ceiling_flops > 0
-                                  ? fmt::format(", {}FLOP/s", format_count(report.ceiling_flops))
-                                  : std::string();
-  rows.add("throughput", "{} tokens/s, {:.1f}% of the measured matrix-product rate{} (medians)",
+  const std::string ceiling =
+      report.ceiling_flops > 0
+          ? fmt::format(", {}FLOP/s of matrix products", format_count(report.ceiling_flops))
+          : std::string();
+  rows.add("throughput", "{} tokens/s, {:.1f}% of the measured ceiling{} (medians)",
            format_count(report.median_tokens_per_s()), 100 * report.median_utilization(), ceiling);
 }
 
@@ -102,13 +83,18 @@ void add_time(Rows& rows, const RunReport& report) {
   }
 }
 
+// A reason is a text for people, except where the workers stop for a moment.
+std::string stop_text(const std::string& reason) {
+  if (reason == "regroup") return "to take in another machine, and training has not begun again";
+  return reason.empty() ? "?" : reason;
+}
+
 void add_end(Rows& rows, const RunReport& report) {
   switch (report.end) {
     case RunReport::End::kNone:
       return;
     case RunReport::End::kStopped:
-      return rows.add("stopped", "{}",
-                      report.last_stop_reason.empty() ? "?" : report.last_stop_reason);
+      return rows.add("stopped", "{}", stop_text(report.last_stop_reason));
     case RunReport::End::kFailed:
       return rows.add("stopped", "failed: {}", report.failures.back().reason);
     case RunReport::End::kVanished:
@@ -120,27 +106,29 @@ void add_end(Rows& rows, const RunReport& report) {
   }
 }
 
-const char* end_name(RunReport::End end) {
-  switch (end) {
-    case RunReport::End::kNone:
-      return "none";
-    case RunReport::End::kStopped:
-      return "stopped";
-    case RunReport::End::kFailed:
-      return "failed";
-    case RunReport::End::kVanished:
-      return "vanished";
-    case RunReport::End::kRunning:
-      return "running";
-    case RunReport::End::kUnknown:
-      return "unknown";
+void add_changes(Rows& rows, const RunReport& report) {
+  constexpr size_t kMost = 20;
+  const size_t count = report.changes.size(), first = count > kMost ? count - kMost : 0;
+  for (size_t i = first; i < count; ++i) {
+    const RunReport::Changed& changed = report.changes[i];
+    rows.add(i == first ? "changed" : "", "after step {}: {} from {} to {}", changed.step,
+             changed.key, changed.before.empty() ? "\"\"" : changed.before,
+             changed.after.empty() ? "\"\"" : changed.after);
   }
-  return "unknown";
 }
 
-void add_events(Rows& rows, const RunReport& report) {
-  rows.add("restarts", "{}", report.num_restarts);
-  if (report.num_roll_backs > 0) rows.add("roll-backs", "{}", report.num_roll_backs);
+void add_machines(Rows& rows, const RunReport& report) {
+  constexpr size_t kMost = 10;
+  const size_t count = report.machines.size(), first = count > kMost ? count - kMost : 0;
+  for (size_t i = first; i < count; ++i) {
+    const RunReport::Machine& machine = report.machines[i];
+    rows.add(i == first ? "machines" : "", "generation {} {} {}{}", machine.generation,
+             machine.is_lost ? "began without" : "took in", machine.name,
+             machine.reason.empty() ? "" : ": " + machine.reason);
+  }
+}
+
+void add_failures(Rows& rows, const RunReport& report) {
   std::string last;
   if (!report.failures.empty() && report.failures.back().step) {
     last = fmt::format(", the last after step {}", *report.failures.back().step);
@@ -154,74 +142,41 @@ void add_events(Rows& rows, const RunReport& report) {
     rows.add("", "{}{}", failure.reason.empty() ? "?" : failure.reason,
              failure.fatal ? "" : " (training went on)");
   }
-  rows.add("checkpoints", "{}{}", report.num_checkpoints,
-           report.last_checkpoint_step
-               ? fmt::format(", the last at step {}", *report.last_checkpoint_step)
-               : "");
+}
+
+// Those of a norm that is noisier than the margin of 0.1 say nothing, and are not listed.
+void add_spikes(Rows& rows, const RunReport& report) {
   std::string spikes;
-  for (const auto& [length, count] : report.spikes_by_length) {
+  for (const auto& [length, count] : report.outstanding_spikes) {
     spikes += fmt::format("{}{} of {} step{}", spikes.empty() ? "" : ", ", count, length,
                           length == 1 ? "" : "s");
   }
   if (!spikes.empty()) {
-    spikes += fmt::format("; {:.0f}% last one step", 100 * report.one_step_spikes());
+    spikes +=
+        fmt::format("; {:.0f}% last one step", 100 * one_step_share(report.outstanding_spikes));
   }
-  rows.add("grad spikes", "{}{}", spikes.empty() ? "none" : spikes,
+  rows.add("grad spikes", "{}{}", spikes.empty() ? "none beyond the noise of the norm" : spikes,
            report.num_alarms
                ? fmt::format("; {} alarm{}", report.num_alarms, report.num_alarms == 1 ? "" : "s")
                : "");
+}
+
+void add_events(Rows& rows, const RunReport& report) {
+  rows.add("restarts", "{}", report.num_restarts);
+  if (report.num_roll_backs > 0) rows.add("roll-backs", "{}", report.num_roll_backs);
+  add_changes(rows, report);
+  add_machines(rows, report);
+  add_failures(rows, report);
+  rows.add("checkpoints", "{}{}", report.num_checkpoints,
+           report.last_checkpoint_step
+               ? fmt::format(", the last at step {}", *report.last_checkpoint_step)
+               : "");
+  add_spikes(rows, report);
   add_end(rows, report);
   if (report.num_bad_lines) rows.add("bad lines", "{} skipped", report.num_bad_lines);
 }
 
 }  // namespace
-
-OrderedJson report_json(const RunReport& report) {
-  OrderedJson json = {{"run", report.run_dir}, {"steps", 0}, {"planned_steps", nullptr}};
-  if (report.planned_steps) json["planned_steps"] = *report.planned_steps;
-  for (const char* key : {"final_loss", "best_loss", "best_loss_step"}) json[key] = nullptr;
-  json["tokens"] = 0;
-  if (!report.steps.empty()) {
-    json["steps"] = report.steps.back().step;
-    json["final_loss"] = float_json(report.steps.back().loss);
-    json["tokens"] = report.steps.back().tokens;
-    json["epoch"] = float_json(report.steps.back().epoch);
-  }
-  if (const StepMetrics* best = report.best()) {
-    json["best_loss"] = float_json(best->loss);
-    json["best_loss_step"] = best->step;
-  }
-  json["validation"] = OrderedJson::array();
-  for (const auto& validation : report.validations) {
-    OrderedJson one = {{"step", validation.step}, {"loss", float_json(validation.loss)}};
-    if (!validation.set.empty()) one["set"] = validation.set;
-    json["validation"].push_back(std::move(one));
-  }
-  json["median_tokens_per_s"] = float_json(report.median_tokens_per_s());
-  json["median_model_flops_utilization"] = float_json(report.median_utilization());
-  json["goodput"] = report.goodput();
-  json["time"] = goodput_json(report);
-  json["restarts"] = report.num_restarts;
-  json["roll_backs"] = report.num_roll_backs;
-  json["failures"] = OrderedJson::array();
-  for (const auto& failure : report.failures) {
-    OrderedJson one = {{"time", failure.time}, {"reason", failure.reason}};
-    one["step"] = failure.step ? OrderedJson(*failure.step) : OrderedJson(nullptr);
-    one["rank"] = failure.rank ? OrderedJson(*failure.rank) : OrderedJson(nullptr);
-    one["fatal"] = failure.fatal;
-    json["failures"].push_back(std::move(one));
-  }
-  json["end"] = end_name(report.end);
-  json["checkpoints"] = report.num_checkpoints;
-  json["last_checkpoint_step"] = nullptr;
-  if (report.last_checkpoint_step) json["last_checkpoint_step"] = *report.last_checkpoint_step;
-  json["grad_spikes"] = spikes_json(report);
-  json["grad_spikes_of_one_step"] = report.one_step_spikes();
-  json["grad_alarms"] = report.num_alarms;
-  json["last_stop_reason"] = report.last_stop_reason;
-  json["bad_lines"] = report.num_bad_lines;
-  return json;
-}
 
 std::string report_text(const RunReport& report) {
   constexpr int kPlotWidth = 64, kPlotHeight = 8;

@@ -20,18 +20,6 @@ struct Commit {
   size_t by;  // the start
 };
 
-std::vector<RecordedChange> changes_of(const Json& event) {
-  std::vector<RecordedChange> changes;
-  const auto found = event.find("changed");
-  if (found == event.end() || !found->is_array()) return changes;
-  for (const Json& change : *found) {
-    if (!change.is_object()) continue;
-    changes.push_back(
-        {text_or(change, "key", ""), text_or(change, "before", ""), text_or(change, "after", "")});
-  }
-  return changes;
-}
-
 // A run may have been moved between two starts, so only the name of the folder counts.
 std::string folder_name(const Json& event, const char* key) {
   return fs::path(text_or(event, key, "")).filename().string();
@@ -56,6 +44,18 @@ std::optional<size_t> parent_of(const Json& event, const std::vector<Event>& sta
 
 }  // namespace
 
+std::vector<RecordedChange> recorded_changes(const Json& event) {
+  std::vector<RecordedChange> changes;
+  const auto found = event.find("changed");
+  if (found == event.end() || !found->is_array()) return changes;
+  for (const Json& change : *found) {
+    if (!change.is_object()) continue;
+    changes.push_back(
+        {text_or(change, "key", ""), text_or(change, "before", ""), text_or(change, "after", "")});
+  }
+  return changes;
+}
+
 std::vector<RecordedStart> recorded_starts(const fs::path& run) {
   std::vector<Event> starts;
   std::vector<Commit> commits;
@@ -64,7 +64,7 @@ std::vector<RecordedStart> recorded_starts(const fs::path& run) {
     const int64_t step = integer_or(event, "step", 0);
     if (kind == "start") {
       const auto parent = parent_of(event, starts, commits);
-      starts.push_back({{step, changes_of(event), text_or(event, "from", ""), {}}, parent});
+      starts.push_back({{step, recorded_changes(event), text_or(event, "from", ""), {}}, parent});
     } else if (kind == "checkpoint_commit" && !starts.empty()) {
       starts.back().start.saved.push_back(step);
       commits.push_back({step, folder_name(event, "path"), starts.size() - 1});

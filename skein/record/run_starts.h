@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "skein/base/file.h"
+#include "skein/base/json.h"
 
 namespace skein {
 
@@ -17,6 +18,9 @@ struct RecordedChange {
   std::string key;  // "data.source"
   std::string before, after;
 };
+
+// Of a `start` event.
+std::vector<RecordedChange> recorded_changes(const Json& event);
 
 struct RecordedStart {
   int64_t step = 0;                     // it trained the steps after this one

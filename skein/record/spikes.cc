@@ -16,17 +16,40 @@ float SpikeDetector::mean() const {
   return static_cast<float>(sum / static_cast<double>(window_.size()));
 }
 
-std::string SpikeDetector::find_cause(float grad_norm) {
+namespace {
+
+double quantile(std::vector<double> values, double share) {
+  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<size_t>(at)];
+}
+
+}  // namespace
+
+double SpikeDetector::noise() const {
+  std::vector<double> differences;
+  for (size_t i = 1; i < window_.size(); ++i) {
+    if (window_[i] <= 0 || window_[i - 1] <= 0) continue;
+    differences.push_back(std::log(static_cast<double>(window_[i]) / window_[i - 1]));
+  }
+  if (differences.empty()) return 0;
+  const double drift = quantile(differences, 0.5);
+  for (double& difference : differences) difference = std::abs(difference - drift);
+  constexpr double kNormalQuartile = 1.15;  // of |z| where z is normal
+  return quantile(differences, 0.75) / (kNormalQuartile * std::sqrt(2.0));
+}
+
+std::string SpikeDetector::find_cause(float grad_norm, bool stands_out) {
   if (!std::isfinite(grad_norm)) return fmt::format("the gradient norm is {}", grad_norm);
   const bool judged = window_.size() == kWindow;
-  const bool has_grown = judged && lowest_ > 0 && grad_norm > kAlarmGrowth * lowest_;
+  const bool has_grown = judged && lowest_ > 0 && stands_out && grad_norm > kAlarmGrowth * lowest_;
   grown_steps_ = has_grown ? grown_steps_ + 1 : 0;
   if (first_steps_ < kFirstSteps && grown_steps_ < kPersistentSteps) return "";
   if (has_grown) {
     return fmt::format("the gradient norm {:.3g} is past {} times its lowest value, {:.3g}",
                        grad_norm, kAlarmGrowth, lowest_);
   }
-  if (spike_steps_ >= kPersistentSteps) {
+  if (stands_out && spike_steps_ >= kPersistentSteps) {
     return fmt::format("the gradient norm has been in a spike for {} steps", spike_steps_);
   }
   return "";
@@ -61,7 +84,9 @@ SpikeDetector::Verdict SpikeDetector::observe(float grad_norm) {
     ++counts_[spike_steps_];
     spike_steps_ = 0;
   }
-  verdict.alarm = raise_alarm(grad_norm, find_cause(grad_norm));
+  verdict.stands_out = verdict.spike_steps > 0 &&
+                       (!finite || grad_norm > verdict.mean * std::exp(kNoises * noise()));
+  verdict.alarm = raise_alarm(grad_norm, find_cause(grad_norm, verdict.stands_out));
   first_steps_ = std::min(first_steps_ + 1, kFirstSteps);
   if (finite) {
     if (grad_norm > 0 && (lowest_ == 0 || grad_norm < lowest_)) lowest_ = grad_norm;

@@ -3,11 +3,16 @@
 // Rule     r = mean of the 20 newest finite norms before this step, in spikes or not. A step is in
 //          a spike when its norm > r + 0.1. A spike ends, and its length in steps is counted, when
 //          a norm is at or below r + 0.1 again. Before 20 norms there is no r.
-//          Alarm: the norm exceeds 3 x the lowest norm so far, or a spike has lasted 5 steps. In
-//          the first 100 steps only where it has exceeded that for 5 steps: the norm of a healthy
-//          run falls there from that of random weights, rises with the learning rate, and single
-//          batches stand out. A norm that is not finite is a spike and an alarm, and does not enter
-//          r.
+//          Noise: s = the upper quartile of |d - median of d| / (1.15 sqrt(2)), where d are the
+//          differences of the logarithms of the window's successive norms. A norm stands out where
+//          it is in a spike and above r x exp(5 s): a small model's norm varies by more than 0.1
+//          from step to step, and that is no spike to speak of. One that grows steadily has no s.
+//          Of runs of 500 steps whose norm is log-normal noise, one in twenty raises an alarm.
+//          Alarm: a norm that stands out exceeds 3 x the lowest norm so far, or is in a spike that
+//          has lasted 5 steps. In the first 100 steps only where it has exceeded that for 5 steps:
+//          the norm of a healthy run falls there from that of random weights, rises with the
+//          learning rate, and single batches stand out. A norm that is not finite is a spike and an
+//          alarm, and does not enter r.
 // Quiet    An alarm is raised once. It ends after 20 consecutive steps without a cause, the second
 //          after 40, then 80, ..., so a run with a noisy norm raises only a few alarms. During an
 //          alarm it is raised again if the norm exceeds 3 x its value when last raised, or is not
@@ -29,6 +34,7 @@ class SpikeDetector {
   static constexpr int kWindow = 20;
   static constexpr float kMargin = 0.1f;
   static constexpr float kAlarmGrowth = 3.0f;
+  static constexpr double kNoises = 5;
   static constexpr int64_t kPersistentSteps = 5;
   static constexpr int64_t kCalmSteps = 20;
   static constexpr int64_t kFirstSteps = 100;
@@ -37,6 +43,7 @@ class SpikeDetector {
     int64_t spike_steps = 0;      // length so far of the spike that this step is in; 0: none
     int64_t recovered_steps = 0;  // length of the spike that ended before this step; 0: none
     float mean = 0;               // r; 0 while there is none
+    bool stands_out = false;      // of the noise too
     std::string alarm;            // the cause, for people; empty: no new alarm
   };
 
@@ -53,7 +60,8 @@ class SpikeDetector {
 
  private:
   float mean() const;
-  std::string find_cause(float grad_norm);
+  double noise() const;
+  std::string find_cause(float grad_norm, bool stands_out);
   std::string raise_alarm(float grad_norm, const std::string& cause);
 
   std::vector<float> window_;  // the newest finite norms, oldest first
