@@ -77,14 +77,14 @@ def published_runs():
             "llama2-13b-trn1": (1024, ": tensor 8, pipeline 4"),
             "llama2-70b-trn1-tp32-pp4": (1024, ": KV × 4"),
             "llama2-70b-trn1-tp8-pp8": (1024, "")}
-    text = ("| configuration | ranks | largest rank | fits | a step | tokens/s | of the peak |\n"
+    text = ("| configuration | ranks | largest rank | fits | a step | tokens/s | MFU |\n"
             "|---|---|---|---|---|---|---|\n")
     for name, (ranks, note) in runs.items():
         plan = json.loads(run(SKEIN, "plan", f"configs/{name}.toml", "--ranks", str(ranks), "--json",
                               "--hardware", "configs/hardware/trn1-32xlarge.toml"))
         text += (f"| `{name}.toml`{note} | {ranks:,} | {plan['per_rank']['total_bytes'] / 1e9:.1f} GB | "
                  f"{'yes' if plan['fits'] else 'no'} | {plan['step_seconds']:.3g} s | "
-                 f"{count(plan['tokens_per_second'])} | {plan['model_flops_utilization']:.0%} |\n")
+                 f"{count(plan['tokens_per_second'])} | {plan['peak_utilization']:.0%} |\n")
     return "\n" + text + "\n"
 
 

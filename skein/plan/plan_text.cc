@@ -123,11 +123,13 @@ std::string speed_text(const Plan& plan) {
   };
   std::string text = fmt::format(
       "\nPredicted: {} a step, {} tokens/s, at the speed of {}\n"
-      "  {:.0f} % of what large products reach ({}FLOP/s, all ranks), {:.0f} % of the {} "
-      "({}FLOP/s)\n",
+      "  {:.0f} % of the ceiling that large products reach ({}FLOP/s, all ranks), {} ({}FLOP/s)\n",
       format_short_duration(plan.step.step_seconds), format_count(plan.tokens_per_second),
       plan.hardware.name, 100 * plan.matmul_ceiling_share, all_ranks(plan.matmul.flops_per_s),
-      100 * plan.peak_utilization, plan.hardware.unified_memory ? "most that was measured" : "peak",
+      fmt::format(
+          fmt::runtime(plan.hardware.unified_memory ? "{:.0f} % of the most that was measured"
+                                                    : "MFU {:.0f} %, of the peak"),
+          100 * plan.peak_utilization),
       all_ranks(plan.matmul.peak_flops_per_s));
   if (plan.fp8_as_bf16) {
     text +=
