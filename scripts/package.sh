@@ -1,52 +1,46 @@
 #!/usr/bin/env bash
-# Makes a relocatable archive: what cmake --install installs, and every shared library that the program
-# needs but those of glibc. It runs wherever it is unpacked.
+# Packs the program for machines that have none of its libraries: as a tar archive that runs wherever it is
+# unpacked, as a Debian package, as a Python wheel. All are made of the tree of packaging/stage.sh.
 #
-#   scripts/package.sh [--no-build] [OUT_DIR]       OUT_DIR: build/package
+#   scripts/package.sh [--no-build] [--archive] [--deb] [--wheel] [OUT_DIR]     OUT_DIR: build/package
 #
 #   --no-build    takes what is in build/ as it is
+#   --archive     skein-VERSION-linux-ARCHITECTURE.tar.gz; what is made where nothing is named
+#   --deb         skein_VERSION_ARCHITECTURE.deb
+#   --wheel       skein_llm-VERSION-….whl
 #
-# Left to the other machine: Linux on x86-64, glibc (how new is printed and stands in REQUIRES), and for
-# GPUs the driver, cuBLASLt, cuDNN and NCCL.
+# Left to the other machine: Linux (what stands in REQUIRES), and for GPUs the driver, cuBLASLt, cuDNN and NCCL.
 set -euo pipefail
 from=$PWD
 cd "$(dirname "$0")/.."
-build=yes
-if [ "${1:-}" = --no-build ]; then
-  build=''
+build=yes out=$PWD/build/package kinds=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --no-build) build='' ;;
+    --archive | --deb | --wheel) kinds+=("${1#--}") ;;
+    -*) echo "package: $1: expected --no-build, --archive, --deb, --wheel or a folder" >&2; exit 2 ;;
+    /*) out=$1 ;;
+    *) out=$from/$1 ;;
+  esac
   shift
-fi
-out=${1:-"$PWD/build/package"}
-[[ $out = /* ]] || out=$from/$out
+done
+((${#kinds[@]})) || kinds=(archive)
 [ -z "$build" ] || scripts/build.sh release skein
 
-stage=$(mktemp -d)
-trap 'rm -rf "$stage"' EXIT
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
 version=$(build/skein version --json | sed -n 's/.*"version": *"\([^"]*\)".*/\1/p')
 name=skein-$version-linux-$(uname -m)
-root=$stage/$name
-cmake --install build --prefix "$root" --strip > "$stage/install.log" || { cat "$stage/install.log" >&2; exit 1; }
-library_dir=$(dirname "$(find "$root" -name 'libarrow.so.*' -print -quit)")
-
-# Libraries, and the licences that Debian keeps of each.
-libraries=$(ldd "$root/bin/skein")
-if grep -q 'not found' <<< "$libraries"; then
-  echo "package: ldd says$(grep -m 1 'not found' <<< "$libraries")" >&2
-  exit 1
-fi
-left_there='^(ld-linux-x86-64|libc|libm|libmvec|libpthread|libdl|librt|libresolv|libutil|libcuda|libnvidia-.*)\.so'
-licences=$root/share/doc/skein/licences
-mkdir -p "$licences"
-awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' <<< "$libraries" | sort -u | while read -r library path; do
-  [[ $library =~ $left_there ]] && continue
-  [ -e "$library_dir/$library" ] || strip --strip-unneeded -o "$library_dir/$library" "$path"
-  package=$(dpkg -S "$(realpath "$path")" 2>/dev/null || dpkg -S "${path#/usr}" 2>/dev/null) || continue
-  package=${package%%:*}
-  [ ! -f "/usr/share/doc/$package/copyright" ] || cp "/usr/share/doc/$package/copyright" "$licences/$package"
-done
-
-glibc=$(objdump -T "$root/bin/skein" "$library_dir"/*.so.* | grep -oP 'GLIBC_\K2\.[0-9.]+' | sort -uV | tail -n 1)
-echo "Linux on $(uname -m), glibc $glibc or later" > "$root/REQUIRES"
+packaging/stage.sh "$temporary/$name"
 mkdir -p "$out"
-tar -C "$stage" --owner=0 --group=0 --mtime=@0 --sort=name -czf "$out/$name.tar.gz" "$name"
-echo "$out/$name.tar.gz: $(stat -c %s "$out/$name.tar.gz") bytes, needs $(cat "$root/REQUIRES")" >&2
+for kind in "${kinds[@]}"; do
+  case $kind in
+    archive)
+      made=$out/$name.tar.gz
+      tar -C "$temporary" --owner=0 --group=0 --mtime=@0 --sort=name -czf "$made" "$name" ;;
+    deb) made=$(packaging/deb.sh "$temporary/$name" "$version" "$out") ;;
+    wheel) made=$(packaging/wheel.py "$temporary/$name" "$version" "$out") ;;
+  esac
+  echo "$made: $(stat -c %s "$made") bytes" >&2
+done
+echo "needs $(cat "$temporary/$name/REQUIRES")" >&2

@@ -44,6 +44,11 @@ MODEL = """{"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, 
             "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300}"""
 
 
+def read(name):
+    with open(os.path.join(ROOT, name)) as file:
+        return file.read()
+
+
 def manifest(skein, folder, nodes, kind, *options):
     config = os.path.join(folder, "run.toml")
     with open(config, "w") as out:
@@ -115,6 +120,8 @@ def main():
                 ("2:4", 2, 4, "cpu", ["--namespace", "training", "--resource", "memory=64Gi", "--cpus", "32"])]:
             done = manifest(skein, folder, nodes, kind, *volume, *options)
             assert done.returncode == 0, done.stderr
+            page = done.stdout.splitlines()[0].split()[-1]
+            assert page == "docs/installing.md#container" and "\n## Container\n" in read("docs/installing.md"), page
             config_map, job_set = yaml.safe_load_all(done.stdout)
             check_schemas(config_map, job_set)
             check_meaning(config_map, job_set, most, fewest)
