@@ -69,6 +69,16 @@ while read -r layout _ _ ratio _; do
   row "predicted over measured step, $layout" "$ratio"
 done < <(tail -n +2 <<< "$result")
 
+echo "== busy" >&2
+result=$(bench/busy.sh)
+echo "$result" >&2
+row "largest printed share of the ceiling, busy at the start, %" \
+  "$(sed -n 's/.*largest printed \([0-9.]*\) %.*/\1/p' <<< "$result")"
+for kind in measured calibrated; do
+  row "predicted step beside four busy processes over quiet, $kind" \
+    "$(sed -n "s/.*($kind).*busy over quiet \([0-9.]*\)/\1/p" <<< "$result")"
+done
+
 echo "== scaling" >&2
 result=$(bench/scaling.sh)
 echo "$result" >&2

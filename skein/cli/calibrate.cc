@@ -11,12 +11,15 @@
 #include <bit>
 #include <chrono>
 #include <functional>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "skein/base/batch_scheduling.h"
 #include "skein/base/clock.h"
 #include "skein/base/error.h"
 #include "skein/base/file.h"
+#include "skein/base/processor_time.h"
 #include "skein/compile/program_runs.h"
 #include "skein/launch/cores.h"
 #include "skein/model/decoder.h"
@@ -66,24 +69,69 @@ Batch made_up_batch(const StepSpec& spec) {
 
 bool is_product(std::string_view op) { return op.starts_with("linear"); }
 
-// Seconds of one step, by op: the median over steps, since other programs disturb some of them.
-std::map<std::string, OpTime> profile_step(StepRunner& runner, const Batch& batch) {
-  runner.executor().start_profile();
-  std::map<std::string, OpTime> before, result;
+// The processor time of each op, of the thread that had the most: other programs on the machine
+// take none of it away. Of many threads some are enough, since they share an op evenly; one that
+// ended meanwhile has none from then on.
+class OpClocks {
+ public:
+  OpClocks() : clocks_(static_cast<size_t>(std::min(omp_get_max_threads(), kMostThreads))) {
+#pragma omp parallel
+    if (omp_get_thread_num() < static_cast<int>(clocks_.size())) {
+      clocks_[static_cast<size_t>(omp_get_thread_num())] = clock_of_this_thread();
+    }
+    before_.resize(clocks_.size());
+  }
+
+  void at_op(bool begins) {
+    double longest = 0;
+    for (size_t i = 0; i < clocks_.size(); ++i) {
+      const double now = seconds_of_clock(clocks_[i]);
+      longest = std::max(longest, now - before_[i]);
+      before_[i] = now;
+    }
+    if (!begins) seconds_.push_back(longest);
+  }
+  // Of the ops since the last call.
+  std::vector<double> take_seconds() { return std::exchange(seconds_, {}); }
+
+ private:
+  static constexpr int kMostThreads = 8;
+  std::vector<clockid_t> clocks_;
+  std::vector<double> before_, seconds_;
+};
+
+// Seconds of one step, by op: the median over steps. An op takes the time that passes, but no more
+// than its threads computed and waking them costs: the rest, other programs had.
+std::map<std::string, OpTime> profile_step(StepRunner& runner, const Batch& batch,
+                                           double launch_s) {
+  OpClocks clocks;
+  runner.executor().start_profile([&](bool begins) { clocks.at_op(begins); });
+  std::map<std::string, OpTime> result;
   std::map<std::string, std::vector<double>> seconds;
   int64_t steps = 0;
   for (const auto start = Clock::now(); steps < 5 || seconds_since(start) < kProfileSeconds;) {
     runner.train(batch, 2 + steps++, 1e-4f);
-    for (const auto& [op, time] : runner.executor().profile()) {
-      seconds[op].push_back(time.seconds - before[op].seconds);
+    const std::vector<OpSpan> spans = runner.executor().take_spans();
+    const std::vector<double> computed = clocks.take_seconds();
+    std::map<std::string, OpTime> step;
+    for (size_t i = 0; i < spans.size(); ++i) {
+      const OpSpan& span = spans[i];
+      const Cost cost = span.cost();
+      OpTime& time = step[std::string(span.instruction->op->name)];
+      time.calls += span.calls;
+      time.seconds +=
+          std::min(span.end - span.start, computed[i] + static_cast<double>(span.calls) * launch_s);
+      time.flops += cost.flops;
+      time.bytes += static_cast<double>(cost.bytes_read + cost.bytes_written);
     }
-    before = runner.executor().profile();
+    for (const auto& [op, time] : step) seconds[op].push_back(time.seconds);
+    result = std::move(step);
   }
-  for (const auto& [op, time] : before) {
+  runner.executor().stop_profile();
+  for (auto& [op, time] : result) {
     std::vector<double>& all = seconds[op];
     std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
-    result[op] = {time.calls / steps, all[all.size() / 2], time.flops / static_cast<double>(steps),
-                  time.bytes / static_cast<double>(steps)};
+    time.seconds = all[all.size() / 2];
   }
   return result;
 }
@@ -97,7 +145,7 @@ void profile_ops(const Config& config, const DecoderConfig& model, Hardware& har
   initialize_parameters(runner.executor(), spec.model, {});
   const Batch batch = made_up_batch(spec);
   runner.train(batch, 1, 1e-4f);
-  const std::map<std::string, OpTime> profile = profile_step(runner, batch);
+  const std::map<std::string, OpTime> profile = profile_step(runner, batch, hardware.launch_s);
 
   const DType dtype = compute_dtype(spec.update.precision);
   MatmulRate& rate = dtype == DType::kBF16 ? hardware.bf16 : hardware.f32;
@@ -126,13 +174,16 @@ void profile_ops(const Config& config, const DecoderConfig& model, Hardware& har
   }
 }
 
-// The cost of starting an op: waking its threads and joining them.
+// The cost of starting an op: waking its threads and joining them. The best of many short attempts:
+// who has slept for a moment is seldom made to wait by other programs.
 double measure_launch_s() {
-  constexpr int kRounds = 2000;
+  constexpr int kAttempts = 200, kRounds = 20;
   double best = 1;
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    const auto start = Clock::now();
-    for (int round = 0; round < kRounds; ++round) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    Clock::time_point start;
+    for (int round = -1; round < kRounds; ++round) {
+      if (round == 0) start = Clock::now();  // the first one wakes threads that slept
 #pragma omp parallel
       { std::atomic_signal_fence(std::memory_order_seq_cst); }
     }
@@ -141,7 +192,8 @@ double measure_launch_s() {
   return best;
 }
 
-double median_seconds(Communicator& world, CollectiveKind kind, int64_t bytes, int rounds) {
+// The lower decile: a rank that other programs keep waiting keeps all others waiting.
+double usual_seconds(Communicator& world, CollectiveKind kind, int64_t bytes, int rounds) {
   const int64_t ranks = world.size(), elements = bytes / 4;
   std::vector<float> input(static_cast<size_t>(elements), 1), output(input.size(), 1);
   Collective call{.kind = kind, .dtype = DType::kF32};
@@ -156,8 +208,8 @@ double median_seconds(Communicator& world, CollectiveKind kind, int64_t bytes, i
     world.run(call);
     times.push_back(seconds_since(start));
   }
-  std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
-  return times[static_cast<size_t>(rounds / 2)];
+  std::nth_element(times.begin(), times.begin() + rounds / 10, times.end());
+  return times[static_cast<size_t>(rounds / 10)];
 }
 
 // Solves the formulas of skein/schedule/collective_seconds.h for latency and rate.
@@ -165,7 +217,7 @@ Link measure_link(Communicator& world) {
   const auto n = static_cast<double>(world.size());
   const double hops = 1 + std::bit_width(static_cast<unsigned>(world.size() - 1));
   Link link;
-  link.latency_s = median_seconds(world, CollectiveKind::kAllReduce, 8, 200) / hops;
+  link.latency_s = usual_seconds(world, CollectiveKind::kAllReduce, 8, 300) / hops;
   double bytes = 0, seconds = 0;
   for (const int64_t mib : {1, 8}) {
     const auto whole = static_cast<double>(mib << 20);
@@ -173,7 +225,7 @@ Link measure_link(Communicator& world) {
          {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather, CollectiveKind::kAllReduce}) {
       const bool both = kind == CollectiveKind::kAllReduce;
       bytes += (both ? 2 : 1) * (n - 1) / n * whole / static_cast<double>(mib);
-      seconds += (median_seconds(world, kind, mib << 20, 15) - hops * link.latency_s / 2) /
+      seconds += (usual_seconds(world, kind, mib << 20, 30) - hops * link.latency_s / 2) /
                  static_cast<double>(mib);
     }
   }

@@ -288,11 +288,13 @@ void Executor::run_profiled(const BoundProgram& program, int64_t slot) {
     const BoundInstruction& bound = program.instructions[i];
     if (bound.before) bound.before();
     device_.begin_range(describe(*bound.instruction));
+    if (at_op_) at_op_(true);
     const int64_t start = device_.record_time();
     const size_t calls = run_from(program, i);
+    const int64_t end = device_.record_time();
+    if (at_op_) at_op_(false);
     timed_.push_back({bound.instruction, static_cast<int64_t>(calls), program.program,
-                      bound.instruction->slot_of(slot, program.program->num_slots), start,
-                      device_.record_time()});
+                      bound.instruction->slot_of(slot, program.program->num_slots), start, end});
     device_.end_range();
     i += calls;
   }

@@ -123,8 +123,12 @@ class Executor {
   // The same without beginning anew.
   double communication_seconds() const { return communication_seconds_; }
 
-  // From here on ops are timed one by one, and programs are not replayed.
-  void start_profile() { profiling_ = true; }
+  // From here on ops are timed one by one, and programs are not replayed. `at_op` is called before
+  // each (true) and after it (false), outside its time.
+  void start_profile(std::function<void(bool)> at_op = {}) {
+    profiling_ = true;
+    at_op_ = std::move(at_op);
+  }
   void stop_profile() { profiling_ = false; }
   // The ops that ran since the last call; waits for the device.
   std::vector<OpSpan> take_spans();
@@ -195,6 +199,7 @@ class Executor {
     int64_t start, end;
   };
   bool profiling_ = false;
+  std::function<void(bool)> at_op_;  // may be empty
   std::vector<StampedStep> timed_;
   std::map<std::string, OpTime> profile_;
 };

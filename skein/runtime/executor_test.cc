@@ -86,8 +86,11 @@ TEST(Executor, RunsNeighboursTogetherThatAreIndependent) {
   executor.download("x", result.data(), sizeof(result));
   EXPECT_EQ(result, (std::array<float, 4>{21, 42, 63, 84}));
 
-  executor.start_profile();
+  std::vector<bool> marks;
+  executor.start_profile([&](bool begins) { marks.push_back(begins); });
   executor.run("forward");
+  ASSERT_EQ(marks.size() % 2, 0u);  // before and after each span
+  for (size_t i = 0; i < marks.size(); ++i) EXPECT_EQ(marks[i], i % 2 == 0) << i;
   const OpTime time = executor.profile().at("plus");
   EXPECT_EQ(time.calls, 3);
   EXPECT_EQ(time.flops, 12);
