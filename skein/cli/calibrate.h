@@ -9,11 +9,10 @@
 //          other op gets the ratio of its time to its predicted time. The links get the latency and
 //          rate with which the cost model predicts the measured times.
 // Busy     products, copies and ops are measured by the processor time of their threads, waking
-//          them and collectives by the best of many: beside other programs the predicted step is at
-//          most 1.5 times that of a quiet machine (bench/busy.sh). What stays: caches and memory
-//          bandwidth that others use; ops that deal work to threads as they come (attention) by up
-//          to the number of threads; and collectives, in which a rank that others keep off its core
-//          keeps all ranks waiting
+//          them and collectives by the best of many; bench/busy.sh prints what four busy processes
+//          change all the same. What stays: caches and memory bandwidth that others use; ops that
+//          deal work to threads as they come (attention) by up to the number of threads; and
+//          collectives, in which a rank that others keep off its core keeps all ranks waiting
 // Shares   more workers than cores take turns: concurrent_devices. Communication uses the same
 //          cores as computation, so overlap is 0.
 // Cost     some seconds; in each process the memory of the model on one rank (a large model is

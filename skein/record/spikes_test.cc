@@ -132,8 +132,7 @@ TEST(Spikes, NoiseAlarmsAFewTimesAndNoMore) {
   }
 }
 
-// As of a healthy model of 44 thousand parameters. Before, each of these runs warned that the norm
-// was past 3 times its lowest value.
+// As of a small model. Without the rule about noise each of these runs warned.
 TEST(Spikes, AHealthyRunOfANoisyNormSeldomAlarms) {
   int num_alarmed = 0;
   constexpr int kRuns = 60;

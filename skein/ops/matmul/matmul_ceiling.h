@@ -6,7 +6,7 @@
 //          rates of all threads are added. All threads compute at the same time. They need cores of
 //          their own: where workers share cores, the caller takes their share (train/core_share.h)
 // Limits   what other programs change besides time stays: the clock of the cores, the caches, the
-//          sibling of a hyperthread. Seen beside four busy processes on two cores: within 15 %
+//          sibling of a hyperthread
 // Units    floating-point operations a second; a multiply and an add count as two.
 // Cost     `seconds` of processor time a thread at least; on a busy machine more by the clock, at
 //          most eight times as much and two products
