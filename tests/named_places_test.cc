@@ -104,15 +104,19 @@ TEST(NamedPlaces, VariablesMeanTheSameEverywhereAndStayInTheRunFolder) {
   const std::string config = read_file(job().run("named") / "config.toml");
   EXPECT_NE(config.find("train = \"${SKEIN_TEST_FOLDER}/named.arrow\""), config.npos) << config;
   EXPECT_NE(config.find("dir = \"{config_dir}\""), config.npos) << config;
-  // By another name it is the same file, and by the same name another file.
-  const Outcome in_full = job().train(
-      "named", Overrides{"run.steps=3", "data.train=" + (job().folder / "named.arrow").string()});
+  // The folder goes on as long as the variable is there, and keeps it.
+  const Arguments folder = {"train", job().run("named").string()};
+  EXPECT_EQ(run_skein(folder + Arguments{"--set", "run.steps=3"}).exit_code, 0);
+  EXPECT_EQ(read_file(job().run("named") / "config.toml").find(job().folder.path().string()),
+            std::string::npos);
+  unsetenv("SKEIN_TEST_FOLDER");
+  expect_refused(run_skein(folder + Arguments{"--set", "run.steps=4"}), 2,
+                 {"SKEIN_TEST_FOLDER is not set"});
+  // By another name it is the same file.
+  const std::string corpus = (job().folder / "named.arrow").string();
+  const Outcome in_full = job().train("named", Overrides{"run.steps=4", "data.train=" + corpus});
   EXPECT_EQ(in_full.exit_code, 0) << in_full.err;
   EXPECT_EQ(in_full.err.find("data.train"), std::string::npos) << in_full.err;
-  EXPECT_EQ(run_skein({"train", job().run("named").string(), "--set", "run.steps=4"}).exit_code, 0);
-  unsetenv("SKEIN_TEST_FOLDER");
-  expect_refused(run_skein({"train", job().run("named").string(), "--set", "run.steps=5"}), 2,
-                 {"SKEIN_TEST_FOLDER is not set"});
 }
 
 }  // namespace
