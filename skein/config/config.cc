@@ -158,8 +158,8 @@ class ConfigReader {
     return file.extension() == ".arrow" ? file.stem().string() : file.filename().string();
   }
 
-  // A file that names both keys, as the config.toml of a run folder does, and the floor that follows
-  // from the ratio, does not set it: it follows the learning_rate of a --set.
+  // A file that names both keys, as the config.toml of a run folder does, and the floor that
+  // follows from the ratio, does not set it: it follows the learning_rate of a --set.
   void take_floor_as_derived(const toml::table& document) {
     const OptimizerConfig& optimizer = config_.optimizer;
     if (document["optimizer"]["min_learning_rate_ratio"] &&

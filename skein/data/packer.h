@@ -1,5 +1,5 @@
-// Packs a range of lanes into rows, online: nothing is dropped, and nothing is padded but the end of
-// lanes that are read once (LaneOptions::once).
+// Packs a range of lanes into rows, online: nothing is dropped, and nothing is padded but the end
+// of lanes that are read once (LaneOptions::once).
 //
 // Formula  row s of a lane holds its tokens s T .. (s+1) T - 1; the label of a token is the next
 //          token of the lane, also across the end of the row. With `document_mask` a segment's last

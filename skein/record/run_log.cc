@@ -287,7 +287,7 @@ void RunLog::validation(int64_t step, const std::string& set, double loss, int64
   if (tensorboard_) tensorboard_->write_validation(unix_time(), step, set, rounded);
   say(fmt::format("step {}: validation loss{} {:.4f} over {} tokens, in {}", step,
                   set.empty() ? "" : " of " + set, loss,
-                  format_count(static_cast<double>(num_tokens)), format_duration(seconds)));
+                  format_count(static_cast<double>(num_tokens)), format_short_duration(seconds)));
 }
 
 void RunLog::checkpoint_begin(int64_t step) {

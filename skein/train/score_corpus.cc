@@ -53,6 +53,7 @@ Config config_to_score(const ModelSource& source, const ScoreQuestion& question)
   config.data.train.clear();
   config.data.source.clear();
   config.device.threads = question.threads;
+  if (config.device.kind != "cpu") config.device.kind = "auto";  // a GPU where there is one
   if (question.sequence_length > 0) config.data.sequence_length = question.sequence_length;
   if (config.data.sequence_length <= source.config().max_position_embeddings) return config;
   fail(ErrorCode::kUsage,

@@ -2,9 +2,10 @@
 //
 // Formula  loss           mean natural-log cross-entropy per token with a label
 //          bits_per_byte  loss * labels / ln 2 / bytes of text
-// Rows     a checkpoint: as its run validates (seed, lanes, rows, document mask, precision), so that
-//          the loss is that of the run's validation on this text, to the bit where neither tensor
-//          nor context ranks add in another order and validate.batches does not end it before.
+// Rows     a checkpoint: as its run validates (seed, lanes, rows, document mask, precision), so
+//          that the loss is that of the run's validation on this text, to the bit where neither
+//          tensor nor context ranks add in another order and validate.batches does not end it
+//          before.
 //          A Hugging Face folder: one lane, the document mask, the precision of its weights
 // Memory   the weights and what a forward pass needs. Error{kNoSpace} where they do not fit
 // Errors   Error{kUsage | kNotFound | kInvalid} naming the option or the file

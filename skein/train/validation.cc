@@ -59,8 +59,8 @@ void Trainer::agree_on_validation(bool tells) {
     const double seconds =
         flops_per_token * static_cast<double>(rows * config_.data.sequence_length) / ceiling_flops_;
     log::info(
-        "validation {}: {} {} tokens of {} in {} batch{}, each time, which takes {} at the rate "
-        "of large products, and more",
+        "validation {}: {} {} tokens of {} in {} batch{}, at least {} each time (at the rate of "
+        "large products)",
         only_validates_ ? "alone" : validation_times(), cut == 0 ? "all" : "the first",
         format_count(static_cast<double>(tokens)), set.path, batches, batches == 1 ? "" : "es",
         format_short_duration(seconds));

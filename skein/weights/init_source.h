@@ -18,8 +18,8 @@ namespace skein {
 void check_source(const ModelSource& source, const DecoderConfig& model, const Tokenizer& tokenizer,
                   const std::string& accepted);
 
-// Where data.tokenizer is not named, and model.init_from is, takes the source's tokenizer. Returns a
-// line that says so; "" where one is named, or nothing could give one.
+// Where data.tokenizer is not named, and model.init_from is, takes the source's tokenizer. Returns
+// a line that says so; "" where one is named, or nothing could give one.
 // Errors  Error{kUsage}: init_from is no folder, or has no tokenizer; those of reading it
 std::string take_source_tokenizer(Config& config);
 
