@@ -1,5 +1,5 @@
-// Runs every seed of tests/fuzz/TARGET/ through its fuzz target, compiled as everything else is. A target
-// that finds its invariant broken aborts; the last name printed is that of the input.
+// Runs every seed of tests/fuzz/TARGET/ through its fuzz target, compiled as everything else is. A
+// target that finds its invariant broken aborts; the last name printed is that of the input.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
