@@ -305,8 +305,7 @@ TEST(BadInput, AnotherConfigurationThanTheCheckpoints) {
   expect_training_refused({"precision.mode=mixed"}, 2, {"step-00000004", "master"});
   expect_training_refused({"model.intermediate_size=100"}, 2,
                           {"model.intermediate_size is 176 there and 100", "[176, 64]"});
-  expect_training_refused({"batch.global_sequences=8"}, 2,
-                          {"batch.global_sequences is 4 there and 8"});
+  expect_training_refused({"data.lanes=8"}, 2, {"data.lanes is 8", "was trained with 4"});
   expect_checkpoints_good(job().run("good"));
 }
 

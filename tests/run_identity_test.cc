@@ -118,8 +118,8 @@ TEST(CompareConfigurations, TellsWhatIsAllowedFromWhatIsNot) {
          [](C&, M& m, R&) { m.tie_word_embeddings = true; });
   expect("model.vocab_size", impossible, [](C&, M& m, R&) { m.vocab_size = 128; });
   expect("run.seed", impossible, [](C& c, M&, R&) { c.run.seed = 2; });
-  expect("batch.global_sequences", impossible,
-         [](C& c, M&, R&) { c.batch.global_sequences = 2048; });
+  expect("batch.global_sequences", setting, [](C& c, M&, R&) { c.batch.global_sequences = 2048; });
+  expect("batch.ramp", setting, [](C& c, M&, R&) { c.batch.ramp = "4 until 9"; });
 }
 
 // Heads of half the width: every parameter keeps its shape.

@@ -156,7 +156,8 @@ std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path
 }
 
 std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,
-                                           int64_t committed_step, const RetentionPolicy& policy) {
+                                           int64_t committed_step, const RetentionPolicy& policy,
+                                           std::optional<int64_t> best_step) {
   if (policy.keep <= 0) return {};
   std::erase_if(newest_first,
                 [&](const CheckpointInfo& info) { return info.step > committed_step; });
@@ -165,7 +166,7 @@ std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_fi
     const int64_t step = newest_first[i].step;
     const bool permanent =
         policy.permanent_every_steps > 0 && step % policy.permanent_every_steps == 0;
-    if (!permanent) expired.push_back(std::move(newest_first[i]));
+    if (!permanent && step != best_step) expired.push_back(std::move(newest_first[i]));
   }
   return expired;
 }

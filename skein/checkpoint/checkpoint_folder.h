@@ -56,13 +56,15 @@ std::optional<Error> commit_folder(const fs::path& partial, const fs::path& path
 struct RetentionPolicy {
   int64_t keep = 5;                   // newest checkpoints to keep; 0: all
   int64_t permanent_every_steps = 0;  // multiples of this step are never deleted; 0: none
+  std::string best_by = {};           // a loss, whose best checkpoint is never deleted; empty: none
 };
 
 // The checkpoints to delete after `committed_step` was saved: all up to that step but the newest
-// `keep` and the permanent ones. Later steps are obsolete, since the run restarted before them:
-// they are neither counted nor deleted.
+// `keep`, the permanent ones and `best_step`. Later steps are obsolete, since the run restarted
+// before them: they are neither counted nor deleted.
 std::vector<CheckpointInfo> select_expired(std::vector<CheckpointInfo> newest_first,
-                                           int64_t committed_step, const RetentionPolicy& policy);
+                                           int64_t committed_step, const RetentionPolicy& policy,
+                                           std::optional<int64_t> best_step = std::nullopt);
 
 // Returns false, and does nothing, if somebody reads the checkpoint.
 bool remove_checkpoint(const CheckpointInfo& checkpoint, const FileOps& ops);

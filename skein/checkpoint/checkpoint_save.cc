@@ -4,6 +4,7 @@
 
 #include "skein/base/clock.h"
 #include "skein/base/heartbeat.h"
+#include "skein/checkpoint/best_checkpoint.h"
 #include "skein/checkpoint/finite.h"
 #include "skein/checkpoint/join_parts.h"
 #include "skein/checkpoint/lineage.h"
@@ -46,7 +47,9 @@ void apply_retention(const SaveJob& job, const Timeline& timeline, SavedCheckpoi
     for (const CheckpointHead& head : read_heads(job.dir)) {
       if (head.timeline && same_timeline(*head.timeline, timeline)) own.push_back(head.info);
     }
-    for (const CheckpointInfo& old : select_expired(std::move(own), saved.step, policy)) {
+    std::optional<int64_t> best;
+    if (!policy.best_by.empty()) best = best_step(own, policy.best_by);
+    for (const CheckpointInfo& old : select_expired(std::move(own), saved.step, policy, best)) {
       if (remove_checkpoint(old, job.ops)) saved.removed_steps.push_back(old.step);
     }
   } catch (const Error& error) {

@@ -220,6 +220,7 @@ TEST(Retention, ZeroKeepsAll) {
   EXPECT_EQ(select_expired(all, 3, {.keep = 1}).size(), 2u);
   EXPECT_TRUE(select_expired(all, 1, {.keep = 1}).empty());
   EXPECT_EQ(select_expired(all, 2, {.keep = 1}).size(), 1u);
+  EXPECT_EQ(select_expired(all, 3, {.keep = 1}, /*best_step=*/1).size(), 1u);
 }
 
 TEST(CheckpointFolder, KnowsItsNames) {

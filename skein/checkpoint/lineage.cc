@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "skein/base/error.h"
+#include "skein/checkpoint/best_checkpoint.h"
 #include "skein/checkpoint/manifest.h"
 #include "skein/checkpoint/stored_file.h"
 
@@ -77,6 +78,12 @@ Timeline read_timeline(const fs::path& checkpoint) {
   }
   if (head.find("\n\"lanes\": ") != head.npos) return {};  // a timeline would come before them
   return parse_manifest(file.text(), path.string()).state.timeline;
+}
+
+Json read_validation(const fs::path& checkpoint) {
+  const fs::path path = checkpoint / "manifest.json";
+  const auto value = value_of(StoredFile(path).text(kHeadBytes), "validation");
+  return value ? parse_json(*value, path.string() + ": validation") : Json();
 }
 
 std::vector<CheckpointHead> read_heads(const fs::path& dir) {

@@ -77,6 +77,7 @@ std::string manifest_text(const Manifest& manifest) {
     add("reduction_width", std::to_string(state.reduction_width));
     // Comes before the long values: a search for checkpoints reads no further.
     if (state.timeline != Timeline{}) add("timeline", timeline_json(state.timeline).dump());
+    if (!state.validation.is_null()) add("validation", state.validation.dump());
     add("lanes", state.lanes.dump());
     add("configuration", state.configuration.dump());
     if (!state.monitor.is_null()) add("monitor", state.monitor.dump());

@@ -38,6 +38,7 @@ struct TrainingState {
   Json monitor;            // of the gradient norm; opaque here; null: there is none
   Json skipped_batches;    // that no step trains on; opaque here; null: none
   int64_t roll_backs = 0;  // so far, because of divergence
+  Json validation;         // opaque but for best_checkpoint.h; null: none is watched
   std::string skein_version;
   // The number of the first of `lanes`, where several ranks save together and each brings its own.
   // Nothing if this rank brings none, because another rank brings the same lanes. Not in the

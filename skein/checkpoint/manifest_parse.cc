@@ -252,6 +252,7 @@ TrainingState parse_state(Fields& fields) {
   if (const Json* monitor = fields.find("monitor")) state.monitor = *monitor;
   if (const Json* skipped = fields.find("skipped_batches")) state.skipped_batches = *skipped;
   state.roll_backs = fields.integer_or("roll_backs", 1, 0);
+  if (const Json* validation = fields.find("validation")) state.validation = *validation;
   if (const Json* algorithms = fields.find("algorithms")) state.algorithms = *algorithms;
   return state;
 }

@@ -48,6 +48,7 @@ StepSpec profiled_spec(const Config& config, DecoderConfig model) {
   }
   Config one = config;
   const int64_t micro = config.batch.micro_sequences;
+  one.batch.ramp.clear();
   one.batch.global_sequences =
       std::clamp(config.batch.global_sequences / micro, int64_t{1}, kProfiledMicroBatches) * micro;
   return step_spec(one, model, {});

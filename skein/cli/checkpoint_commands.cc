@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "skein/base/units.h"
+#include "skein/checkpoint/best_checkpoint.h"
 #include "skein/checkpoint/checkpoint_search.h"
 #include "skein/checkpoint/stored_file.h"
 #include "skein/cli/commands.h"
@@ -44,9 +45,23 @@ std::string describe(const Error& error) {
   return fmt::format("{}: {}", is_read_error(error) ? "CANNOT BE READ" : "DAMAGED", error.what());
 }
 
+// The loss by which the run chooses its best checkpoint; "": it chooses none.
+std::string best_by_of(std::span<const CheckpointInfo> checkpoints) {
+  for (const CheckpointInfo& info : checkpoints) {
+    const auto validation = try_run([&] { return read_validation(info.path); });
+    if (!validation.ok()) continue;
+    const Json found = Result<Json>(validation).value();
+    return found.is_object() ? found.value("best_by", "") : "";
+  }
+  return "";
+}
+
 int list(const Options& options) {
   OrderedJson rows = OrderedJson::array();
-  for (const CheckpointInfo& info : find_checkpoints(options.path)) {
+  const std::vector<CheckpointInfo> checkpoints = find_checkpoints(options.path);
+  const std::string best_by = best_by_of(checkpoints);
+  const int64_t best = best_by.empty() ? -1 : best_step(checkpoints, best_by).value_or(-1);
+  for (const CheckpointInfo& info : checkpoints) {
     const auto bytes = try_run([&] { return CheckpointReader(info.path).total_bytes(); });
     OrderedJson row = {{"step", info.step}, {"path", info.path.string()}};
     if (bytes.ok()) {
@@ -55,10 +70,17 @@ int list(const Options& options) {
     } else {
       row["error"] = bytes.error().what();
     }
+    std::string mark;
+    if (!best_by.empty() && bytes.ok()) {
+      const auto loss = loss_in(read_validation(info.path), best_by);
+      if (loss) row[best_by] = *loss;
+      row["best"] = info.step == best;
+      if (loss && info.step == best) mark = fmt::format("  best: {} {:.4f}", best_by, *loss);
+    }
     if (!options.json) {
-      fmt::print("{:>10}  {:>9}  {}{}\n", info.step,
+      fmt::print("{:>10}  {:>9}  {}{}{}\n", info.step,
                  bytes.ok() ? format_bytes(row["bytes"].get<int64_t>()) : "?", info.path.string(),
-                 bytes.ok() ? "" : "  " + describe(bytes.error()));
+                 mark, bytes.ok() ? "" : "  " + describe(bytes.error()));
     }
     rows.push_back(std::move(row));
   }

@@ -141,7 +141,7 @@ void print_batch(const Batch& batch, std::span<const RowSegment> segments,
                  const Tokenizer& tokenizer) {
   for (int64_t row = 0; row < batch.sequences; ++row) {
     const int64_t count = documents_that_begin(segments, row);
-    fmt::print("--- lane {} ({} {} here)\n{}\n", batch.first_lane + row,
+    fmt::print("--- lane {} ({} {} here)\n{}\n", batch.lane(row),
                count == 0 ? "no" : fmt::format("{}", count),
                count == 1 ? "document begins" : "documents begin",
                tokenizer.decode(batch.row(batch.tokens, row)));

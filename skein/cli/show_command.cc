@@ -159,22 +159,17 @@ int show_corpus(const ShowOptions& options) {
 // The rows of a step, each with the documents that it is made of.
 int show_step(const ShowOptions& options) {
   const Config config = load_config_of_run({.path = options.place, .overrides = {}});
-  const int64_t lanes = config.batch.global_sequences;
-  if (options.lane >= lanes) {
-    fail(ErrorCode::kUsage, "--lane {}: the batch has {} rows, lanes 0 to {}", options.lane, lanes,
-         lanes - 1);
-  }
-  const int64_t first = std::max<int64_t>(0, options.lane);
   StepRows rows(config);
-  rows.read(options.step, first, options.lane < 0 ? lanes : options.lane + 1);
+  rows.read(options.step, options.lane);
   const Mixture& mixture = rows.mixture();
   std::vector<CorpusOrigins> origins;
   for (size_t i = 0; i < mixture.parts().size(); ++i) origins.emplace_back(rows.corpus(i));
   for (const RowSegment& segment : rows.segments()) {
     const auto origin = origins[segment.corpus].find(segment.document);
     const std::string& source = mixture.parts()[segment.corpus].name;
-    fmt::print("--- lane {}, tokens {}-{}: document {}{}{}\n", first + segment.row, segment.begin,
-               segment.end - 1, segment.document, source.empty() ? "" : " of " + source,
+    const int64_t lane = options.lane < 0 ? rows.batch().lane(segment.row) : options.lane;
+    fmt::print("--- lane {}, tokens {}-{}: document {}{}{}\n", lane, segment.begin, segment.end - 1,
+               segment.document, source.empty() ? "" : " of " + source,
                origin ? fmt::format(", {}:{}", origin->path, origin->record) : "");
     const auto ids = rows.batch().row(rows.batch().tokens, segment.row);
     fmt::print("{}\n", TokenText(rows.tokenizer(), is_coloured(options))

@@ -4,6 +4,7 @@
 
 #include "skein/base/divisors.h"
 #include "skein/base/error.h"
+#include "skein/config/batches.h"
 #include "skein/config/node_range.h"
 #include "skein/model/placement.h"
 
@@ -88,11 +89,13 @@ int64_t reduction_width(const Config& config, int64_t data, int64_t stored) {
          "virtual rank: expected at least {} (or 0, as needed), or at most {} data ranks",
          width, data, data, width);
   }
-  const int64_t sequences = config.batch.global_sequences, micro = config.batch.micro_sequences;
-  if (sequences % (width * micro) != 0) {
+  const int64_t micro = config.batch.micro_sequences;
+  for (const int64_t sequences : batch_ramp(config).sizes()) {
+    if (sequences % (width * micro) == 0) continue;
     throw IndivisibleBatch(fmt::format(
-        "[batch] global_sequences is {}: expected a multiple of reduction_width {} x "
+        "[batch] {} {}: expected a multiple of reduction_width {} x "
         "micro_sequences {} = {} ({} data ranks), such as {}{}{}",
+        sequences == config.batch.global_sequences ? "global_sequences is" : "ramp has batches of",
         sequences, width, micro, width * micro, data, multiples_near(sequences, width * micro),
         asked > 0 ? "" : wider_reduction(sequences / micro, data),
         asked > 0 ? ""
@@ -126,10 +129,9 @@ bool ParallelLayout::is_first_of_replica() const {
   return true;
 }
 
-LaneRange lanes_of(const ParallelLayout& layout, int64_t global_sequences) {
-  const int64_t of_one = global_sequences / layout.reduction_width;
+RowShare rows_of(const ParallelLayout& layout) {
   const Branch share = layout.share();
-  return {share.first * of_one, share.count * of_one};
+  return {share.first, share.first + share.count, layout.reduction_width};
 }
 
 std::string unequal_shares(const ParallelLayout& layout) {
@@ -170,13 +172,14 @@ std::string idle_zero(const Config& config, const ParallelLayout& layout) {
 
 std::string idle_pairs(const Config& config, const ParallelLayout& layout) {
   if (!config.parallel.pairs) return "";
-  const int64_t micro_batches =
-      config.batch.global_sequences / layout.reduction_width / config.batch.micro_sequences;
+  const int64_t smallest = batch_ramp(config).smallest();
+  const int64_t micro_batches = smallest / layout.reduction_width / config.batch.micro_sequences;
   if (micro_batches < 2) {
     return fmt::format(
-        "parallel.pairs has no effect: a virtual rank has one micro-batch a step (global_sequences "
+        "parallel.pairs has no effect: a virtual rank has one micro-batch a step ({} "
         "{} / reduction_width {} / micro_sequences {}), and a pair takes two",
-        config.batch.global_sequences, layout.reduction_width, config.batch.micro_sequences);
+        config.batch.ramp.empty() ? "global_sequences" : "batch.ramp", smallest,
+        layout.reduction_width, config.batch.micro_sequences);
   }
   if (!layers_wait(layout)) {
     return "parallel.pairs has no effect but to take memory: without tensor or context ranks, or "

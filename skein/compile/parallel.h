@@ -1,7 +1,7 @@
 // How a run is laid out over its ranks: the mesh, a rank's place in it, and each rank's share of
 // the global batch.
 //
-// Lanes   the global batch is cut into `reduction_width` virtual ranks of consecutive lanes. Their
+// Rows    the global batch is cut into `reduction_width` virtual ranks of consecutive rows. Their
 //         gradient sums are added by one binary tree whose shape does not depend on dp, so neither
 //         do the numbers; a data rank hosts a branch of it (comm/branches.h), of equal size where
 //         there can be such (docs/parallelism.md)
@@ -15,6 +15,7 @@
 #include "skein/base/error.h"
 #include "skein/comm/branches.h"
 #include "skein/config/config.h"
+#include "skein/data/batch_ramp.h"
 #include "skein/model/decoder.h"
 #include "skein/tensor/mesh.h"
 
@@ -51,12 +52,8 @@ class IndivisibleBatch : public Error {
 ParallelLayout parallel_layout(const Config& config, const DecoderConfig& model, int64_t num_ranks,
                                int64_t rank, int64_t stored_width = 0);
 
-// The lanes of the global batch that the rank reads: as many for each virtual rank that it hosts.
-struct LaneRange {
-  int64_t first = 0;
-  int64_t count = 0;
-};
-LaneRange lanes_of(const ParallelLayout& layout, int64_t global_sequences);
+// The rows of each batch that the rank reads: as many for each virtual rank that it hosts.
+RowShare rows_of(const ParallelLayout& layout);
 
 // A sentence on data ranks that host unequal numbers of virtual ranks, of which those with fewer
 // wait in each step; "" where all host as many.

@@ -47,8 +47,11 @@ class StepWriter {
       std::string other = chunk_program(kind + which, task.chunk, several_);
       if (names_.contains(other)) name = std::move(other);
     };
-    if (task.micro_batch == 0) prefer(".first");
-    if (task.micro_batch + 1 == pipeline_shape(spec_).micro_batches) prefer(".last");
+    const bool is_first = task.micro_batch == 0;
+    const bool is_last = task.micro_batch + 1 == pipeline_shape(spec_).micro_batches;
+    if (is_first) prefer(".first");
+    if (is_last) prefer(".last");
+    if (is_first && is_last) prefer(".only");
     order_.push_back({std::move(name), task.slot, task.micro_batch});
   }
 
@@ -109,6 +112,14 @@ std::vector<MemoryRun> rehearsal(const StepSpec& spec, const ProgramSet& program
     if (program.name.starts_with("evaluate")) runs.push_back({program.name});
   }
   runs.insert(runs.end(), step.begin(), step.end());
+  if (spec.also_one_micro_batch) {
+    shorter.micro_batches = 1;
+    shorter.empty_micro_batches = 0;
+    for (const ProgramRun& run : step_order(shorter, programs)) {
+      runs.push_back({run.program, run.slot});
+    }
+    runs.push_back({"update", 0, true});
+  }
   return runs;
 }
 

@@ -5,6 +5,7 @@
 
 #include "skein/base/divisors.h"
 #include "skein/compile/program_runs.h"
+#include "skein/config/batches.h"
 #include "skein/model/decoder.h"
 #include "skein/model/placement.h"
 #include "skein/ops/fold/fold.h"
@@ -139,9 +140,10 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   spec.layout = layout;
   spec.model = model;
   const auto micro_batches = [&](int64_t data_rank) {
-    return lanes_of(layout.at_data_rank(data_rank), config.batch.global_sequences).count /
+    return rows_of(layout.at_data_rank(data_rank)).rows(config.batch.global_sequences) /
            config.batch.micro_sequences;
   };
+  const int64_t smallest = batch_ramp(config).smallest();
   spec.micro_batches = micro_batches(layout.coordinate("dp"));
   if (layout.zero >= 3) {
     spec.empty_micro_batches = micro_batches(layout.shares().kinds().front()) - spec.micro_batches;
@@ -157,7 +159,10 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   }
   UpdateOptions& update = spec.update;
   spec.overlap = config.parallel.overlap;
-  spec.in_pairs = config.parallel.pairs && micro_batches_of_virtual_rank(spec) > 1;
+  const int64_t fewest = smallest / layout.reduction_width / config.batch.micro_sequences;
+  spec.in_pairs = config.parallel.pairs && fewest > 1;
+  const int64_t all = pipeline_shape(spec).micro_batches;
+  spec.also_one_micro_batch = all > 1 && all * smallest == config.batch.global_sequences;
   spec.fp8 = config.precision.mode == "fp8";
   spec.fast_accumulation = config.precision.fast_accumulation;
   spec.keep_fp8_weights = spec.fp8 && config.memory.keep_fp8_weights && layout.zero < 3;
@@ -347,6 +352,7 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   std::vector<GraphToPlan> requests(2);
   requests[0].graph = &graphs.training;
   requests[0].several_micro_batches = pipeline_shape(spec).micro_batches > 1;
+  requests[0].also_one_micro_batch = spec.also_one_micro_batch;
   requests[0].in_pairs = spec.in_pairs;
   requests[0].batch_inputs = {decoder_names::kTokens, decoder_names::kLabels,
                               decoder_names::kPositions, decoder_names::kAttentionStart};

@@ -3,7 +3,8 @@
 // Programs  forward, backward: one micro-batch each; "forward.<chunk>" where a stage has several
 //           chunks; "backward.last" for the last micro-batch, where gradient sums over ranks are
 //           started early; "forward.first", "backward.first" for the first of several, which stores
-//           gradient sums that others add to
+//           gradient sums that others add to; "backward.only" for a step with one alone, where
+//           batches grow and other steps have more
 //           pair, pair.first: the backward of a micro-batch and the forward of the next one, where
 //           they run in pairs (passes/pair_programs.h)
 //           update: one a step
@@ -42,6 +43,7 @@ struct StepSpec {
   // With ZeRO 3 all data ranks gather a layer's weights at once, for each micro-batch: a rank that
   // has fewer runs so many more without a label, whose gradients are zero.
   int64_t empty_micro_batches = 0;
+  bool also_one_micro_batch = false;  // in some steps of the run, where batches grow
   RecomputePolicy recompute = RecomputePolicy::kSelective;
   UpdateOptions update;
   bool offload_optimizer = false;

@@ -15,16 +15,17 @@ namespace {
 
 // Keys that concern one start only, or files that are compared by content instead of path.
 bool is_left_out(const ConfigField& field) {
-  constexpr std::array<std::string_view, 8> kKeys = {"resume",     "accept_changes", "hf_config",
-                                                     "train",      "source",         "tokenizer",
-                                                     "validation", "validation_set"};
+  // What data.lanes says is compared with the lanes of the checkpoint.
+  constexpr std::array<std::string_view, 9> kKeys = {
+      "resume", "accept_changes", "hf_config",  "train",         "source",
+      "lanes",  "tokenizer",      "validation", "validation_set"};
   return (field.section == "run" || field.section == "model" || field.section == "data") &&
          std::find(kKeys.begin(), kKeys.end(), field.key) != kKeys.end();
 }
 
 ChangeKind kind_of(const std::string& key) {
-  // The positions of the lanes and all random draws depend on these.
-  if (key == "run.seed" || key == "batch.global_sequences") return ChangeKind::kImpossible;
+  // The positions of the lanes and all random draws depend on it.
+  if (key == "run.seed") return ChangeKind::kImpossible;
   if (key == "precision.moments") return ChangeKind::kMeaning;
   const auto known = acceptable_changes();
   return std::find(known.begin(), known.end(), key) == known.end() ? ChangeKind::kSetting
@@ -89,8 +90,11 @@ class Comparer {
       if (is_left_out(field)) continue;
       const auto old_value = old[field.section][field.key],
                  new_value = now[field.section][field.key];
-      if (!old_value || !new_value) continue;
       const std::string key = fmt::format("{}.{}", field.section, field.key);
+      if (!old_value && new_value && !old.empty() && key == "batch.ramp") {  // there was none
+        add(key, "\"\"", value_text(*new_value.node(), field), kind_of(key));
+      }
+      if (!old_value || !new_value) continue;
       add(key, value_text(*old_value.node(), field), value_text(*new_value.node(), field),
           kind_of(key));
     }

@@ -30,6 +30,7 @@ struct RunConfig {
   std::string accept_changes;  // keys of acceptable_changes()
   std::string on_divergence = "stop";
   int64_t max_roll_backs = 10;
+  int64_t stop_after_worse = 0;
   bool check_state = true;
   bool operator==(const RunConfig&) const = default;
 };
@@ -62,6 +63,7 @@ struct DataConfig {
   std::vector<DataSource> validation_set;  // beside validation; their weights mean nothing
   int64_t sequence_length = 4096;
   bool document_mask = true;
+  int64_t lanes = 0;         // 0: those of the checkpoint, or of the largest batch
   std::string skip_batches;  // SkippedBatches::parse
   int64_t cache_bytes = int64_t{2} << 30;
   bool operator==(const DataConfig&) const = default;
@@ -69,6 +71,7 @@ struct DataConfig {
 
 struct BatchConfig {
   int64_t global_sequences = 1024;
+  std::string ramp = {};  // BatchRamp::parse
   int64_t micro_sequences = 1;
   bool operator==(const BatchConfig&) const = default;
 };
@@ -129,6 +132,7 @@ struct CheckpointConfig {
   int64_t permanent_every_steps = 0;
   int64_t memory_every_steps = -1;
   bool async = true;
+  std::string best_by;  // "" or the name of a validation loss
   std::string dir;
   bool operator==(const CheckpointConfig&) const = default;
 };

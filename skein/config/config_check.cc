@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,6 +11,7 @@
 #include "skein/base/divisors.h"
 #include "skein/base/error.h"
 #include "skein/base/units.h"
+#include "skein/config/batches.h"
 #include "skein/config/config.h"
 #include "skein/config/node_range.h"
 #include "skein/data/skipped_batches.h"
@@ -117,44 +119,88 @@ void check_model(const ModelConfig& model, const Checker& check) {
                 "num_hidden_layers, …, or init_from");
 }
 
+// Batches of `rows`; `what`: the key, and that number.
+void check_batch_of(int64_t rows, const std::string& what, const char* key, const Config& config,
+                    const Checker& check) {
+  const int64_t micro = config.batch.micro_sequences;
+  check.require(rows % micro == 0,
+                "[batch] {}: expected a multiple of micro_sequences, which is {}, such as {}; or "
+                "micro_sequences {}",
+                what, micro, multiples_near(rows, micro), divisors_near(micro, rows));
+  const int64_t micro_batches = rows / micro;
+  const ParallelConfig& parallel = config.parallel;
+  const int64_t wider = divisor_from(parallel.data, micro_batches);
+  check.require(
+      parallel.data == 0 || parallel.reduction_width > 0 || micro_batches % parallel.data == 0,
+      "[batch] {}, that is {} micro-batches of {}: expected a multiple of [parallel] data, which "
+      "is {}, such as {} {}{}",
+      what, micro_batches, micro, parallel.data, key,
+      multiples_near(rows, micro * std::max<int64_t>(1, parallel.data)),
+      wider == 0 ? ""
+                 : fmt::format("; or [parallel] reduction_width = {}, virtual ranks that the data "
+                               "ranks share",
+                               wider));
+  const int64_t width = parallel.reduction_width;
+  check.require(width == 0 || micro_batches % width == 0,
+                "[batch] {}, that is {} micro-batches of {}: expected a multiple of [parallel] "
+                "reduction_width, which is {}, such as {} {}",
+                what, micro_batches, micro, width, key,
+                multiples_near(rows, micro * std::max<int64_t>(1, width)));
+}
+
 void check_batch(const Config& config, const Checker& check) {
   const int64_t global = config.batch.global_sequences;
   const int64_t micro = config.batch.micro_sequences;
   check.require(micro <= global,
                 "[batch] micro_sequences is {}, more than global_sequences, which is {}", micro,
                 global);
-  check.require(global % micro == 0,
-                "[batch] global_sequences is {}: expected a multiple of micro_sequences, which is "
-                "{}, such as {}; or micro_sequences {}",
-                global, micro, multiples_near(global, micro), divisors_near(micro, global));
-  const int64_t micro_batches = global / micro;
-  const ParallelConfig& parallel = config.parallel;
-  const int64_t wider = divisor_from(parallel.data, micro_batches);
-  check.require(
-      parallel.data == 0 || parallel.reduction_width > 0 || micro_batches % parallel.data == 0,
-      "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
-      "multiple of [parallel] data, which is {}, such as global_sequences {}{}",
-      global, micro_batches, micro, parallel.data,
-      multiples_near(global, micro * std::max<int64_t>(1, parallel.data)),
-      wider == 0 ? ""
-                 : fmt::format("; or [parallel] reduction_width = {}, virtual ranks that the data "
-                               "ranks share",
-                               wider));
+  auto ramp = try_run([&] { return batch_ramp(config); });
+  if (!ramp.ok()) check.require(false, "[batch] {}", ramp.error().what());
+  for (const int64_t rows : ramp.value().sizes()) {
+    const bool is_last = rows == global;
+    check_batch_of(rows,
+                   is_last ? fmt::format("global_sequences is {}", rows)
+                           : fmt::format("ramp has batches of {}", rows),
+                   is_last ? "global_sequences" : "batches of", config, check);
+  }
   constexpr int64_t kMostTokens = (int64_t{1} << 31) - 1;  // counted in 32 bits
-  check.require(global <= kMostTokens / config.data.sequence_length,
-                "[batch] global_sequences {} x [data] sequence_length {} is {} tokens: expected at "
-                "most {}",
-                global, config.data.sequence_length, global * config.data.sequence_length,
-                kMostTokens);
+  for (const auto& [key, rows] : {std::pair("[batch] global_sequences", global),
+                                  std::pair("[data] lanes", config.data.lanes)}) {
+    check.require(rows <= kMostTokens / config.data.sequence_length,
+                  "{} {} x [data] sequence_length {} is {} tokens: expected at most {}", key, rows,
+                  config.data.sequence_length, rows * config.data.sequence_length, kMostTokens);
+  }
+  const ParallelConfig& parallel = config.parallel;
   const int64_t width = parallel.reduction_width;
-  check.require(width == 0 || micro_batches % width == 0,
-                "[batch] global_sequences is {}, that is {} micro-batches of {}: expected a "
-                "multiple of [parallel] reduction_width, which is {}, such as global_sequences {}",
-                global, micro_batches, micro, width,
-                multiples_near(global, micro * std::max<int64_t>(1, width)));
   check.require(width == 0 || parallel.data <= width,
                 "[parallel] reduction_width is {}: expected at least data, which is {}", width,
                 parallel.data);
+}
+
+// Of the loss that chooses the best checkpoint.
+void check_best(const Config& config, const Checker& check) {
+  const std::string& best_by = config.checkpoint.best_by;
+  const int64_t worse = config.run.stop_after_worse;
+  check.require(worse == 0 || !best_by.empty(),
+                "[run] stop_after_worse is {}, and [checkpoint] best_by names no loss: expected "
+                "best_by = \"validation_loss\", or that of a validation set",
+                worse);
+  if (best_by.empty()) return;
+  std::vector<std::string> known;
+  if (!config.data.validation.empty()) known.emplace_back("validation_loss");
+  for (const DataSource& set : config.data.validation_set) {
+    known.push_back("validation_loss/" + set.name);
+  }
+  check.require(!known.empty(),
+                "[checkpoint] best_by is \"{}\", and there is nothing to validate on: expected "
+                "[data] validation or [[data.validation_set]]",
+                best_by);
+  check.require(std::find(known.begin(), known.end(), best_by) != known.end(),
+                "[checkpoint] best_by is \"{}\": expected {}", best_by, fmt::join(known, " or "));
+  check.require(config.validate.every_steps > 0,
+                "[checkpoint] best_by is \"{}\", and [validate] every_steps is 0: expected how "
+                "many steps lie between validations",
+                best_by);
 }
 
 void check_optimizer(const Config& config, const Checker& check) {
@@ -262,6 +308,7 @@ void check_config(const Config& config, const std::string& name, ConfigUse use) 
   check_roll_back(config, check);
   check_model(config.model, check);
   check_batch(config, check);
+  check_best(config, check);
   check_optimizer(config, check);
   check_fp32(config, check);
   check_parallel(config, check);

@@ -56,6 +56,10 @@ std::vector<ConfigField> make_fields() {
        one_of({"stop", "roll_back"})},
       {"run", "max_roll_backs", at<&C::run, &RunConfig::max_roll_backs>,
        "roll-backs in the whole run before divergence ends it", between(0, kMaxSteps)},
+      {"run", "stop_after_worse", at<&C::run, &RunConfig::stop_after_worse>,
+       "early stopping: the run ends, saved, after so many validations in a row without a new best "
+       "of checkpoint.best_by; 0: never",
+       between(0, kMaxSteps)},
       {"run", "check_state", at<&C::run, &RunConfig::check_state>,
        "with several ranks: in every step copies of weights and moments are compared, and nothing "
        "may change between updates; wrong bits end the step before anything is saved. On CPUs "
@@ -91,6 +95,10 @@ std::vector<ConfigField> make_fields() {
        "tokens in a row of the batch", between(2, kMaxCount)},
       {"data", "document_mask", at<&C::data, &DataConfig::document_mask>,
        "attention and positions stop at document boundaries; false: plain concatenation"},
+      {"data", "lanes", at<&C::data, &DataConfig::lanes>,
+       "streams of documents that rows are taken from in turn; fixed when the run begins. 0: "
+       "batch.global_sequences at the first start, kept in checkpoints",
+       between(0, kMaxCount)},
       {"data", "skip_batches", at<&C::data, &DataConfig::skip_batches>,
        "batches that no step trains on, by their numbers from 1, such as `17, 40-44`; what the "
        "checkpoint lists beside them stays skipped"},
@@ -100,6 +108,9 @@ std::vector<ConfigField> make_fields() {
 
       {"batch", "global_sequences", at<&C::batch, &BatchConfig::global_sequences>,
        "rows in the global batch of one update", between(1, kMaxCount)},
+      {"batch", "ramp", at<&C::batch, &BatchConfig::ramp>,
+       "smaller batches at first: rows, and the last step that has them, such as `64 until 1000, "
+       "256 until 5000`; global_sequences from then on"},
       {"batch", "micro_sequences", at<&C::batch, &BatchConfig::micro_sequences>,
        "rows that a data rank runs at once: several are faster, for more memory; global_sequences "
        "is a multiple of it times the reduction width",
@@ -220,6 +231,10 @@ std::vector<ConfigField> make_fields() {
        between(-1, kMaxSteps)},
       {"checkpoint", "async", at<&C::checkpoint, &CheckpointConfig::async>,
        "write in the background while training goes on"},
+      {"checkpoint", "best_by", at<&C::checkpoint, &CheckpointConfig::best_by>,
+       "the validation loss, `validation_loss` or `validation_loss/NAME` of a validation set, "
+       "whose best checkpoint is kept beside the newest; a validation with a new best is saved; "
+       "empty: none"},
       {"checkpoint", "dir", at<&C::checkpoint, &CheckpointConfig::dir>,
        "where checkpoints go: a folder that all ranks see, or s3://bucket/name; empty: "
        "`checkpoints` in run.dir",

@@ -9,6 +9,7 @@
 
 #include "skein/base/error.h"
 #include "skein/base/units.h"
+#include "skein/config/batches.h"
 #include "skein/config/config_fields.h"
 #include "skein/config/data_feed.h"
 #include "skein/data/token_count.h"
@@ -20,14 +21,20 @@ int64_t tokens_of_step(const Config& config) {
   return config.batch.global_sequences * config.data.sequence_length;
 }
 
+// " of 4096 tokens", or of a ramp "".
+std::string of_tokens(const Config& config) {
+  const std::string text = fmt::format(" of {} tokens", tokens_of_step(config));
+  return config.batch.ramp.empty() ? text : " by batch.ramp, the last" + text;
+}
+
 // `key`: the key and its value for errors, such as "run.tokens = 1000".
 void set_steps(Config& config, double tokens, const std::string& key) {
-  const double steps = std::ceil(tokens / static_cast<double>(tokens_of_step(config)));
-  if (steps > static_cast<double>(kMaxSteps)) {
-    fail(ErrorCode::kUsage, "{} is {:.0f} steps of {} tokens: expected at most {} steps", key,
-         steps, tokens_of_step(config), kMaxSteps);
+  const int64_t steps = batch_ramp(config).batches_of(tokens, config.data.sequence_length);
+  if (steps > kMaxSteps) {
+    fail(ErrorCode::kUsage, "{} is {} steps{}: expected at most {} steps", key, steps,
+         of_tokens(config), kMaxSteps);
   }
-  config.run.steps = std::max<int64_t>(1, static_cast<int64_t>(steps));
+  config.run.steps = std::max<int64_t>(1, steps);
 }
 
 int64_t usual_warmup(int64_t steps) { return std::min(OptimizerConfig().warmup_steps, steps / 10); }
@@ -55,8 +62,8 @@ void fill_run_length(Config& config) {
   if (config.run.tokens > 0) {
     const std::string key = fmt::format("run.tokens = {}", config.run.tokens);
     set_steps(config, static_cast<double>(config.run.tokens), key);
-    config.origin.length = fmt::format("{} is run.steps = {} of {} tokens", key, config.run.steps,
-                                       tokens_of_step(config));
+    config.origin.length =
+        fmt::format("{} is run.steps = {}{}", key, config.run.steps, of_tokens(config));
     config.run.tokens = 0;  // run.steps is the only key of the length from here on
   }
   fill_schedule(config);
@@ -76,8 +83,8 @@ void count_epochs(Config& config, ConfigUse use) {
   const TokenCount count = count_tokens(feed.mixture().corpus(0));
   set_steps(config, config.run.epochs * count.tokens, key);
   config.origin.length = fmt::format(
-      "{} is run.steps = {} of {} tokens: {} holds {} tokens{}", key, config.run.steps,
-      tokens_of_step(config), config.data.train, format_count(count.tokens),
+      "{} is run.steps = {}{}: {} holds {} tokens{}", key, config.run.steps, of_tokens(config),
+      config.data.train, format_count(count.tokens),
       count.is_exact ? ""
                      : fmt::format(", estimated from {} of it", format_bytes(count.counted_bytes)));
   config.run.epochs = 0;

@@ -1,7 +1,8 @@
 // The length of a run and what follows from it: run.steps from run.epochs or run.tokens, and the
 // phases of the learning rate that were not set.
 //
-// Formula  run.tokens    steps = ceil(tokens / (global_sequences * sequence_length))
+// Formula  run.tokens    steps = ceil(tokens / (global_sequences * sequence_length)); with
+//                        batch.ramp the least number of steps that have as many
 //          run.epochs    steps from epochs * the tokens of the corpus, which are counted, or
 //                        estimated from 4 MiB of its text; the same result every time
 //          warmup_steps  if not set: min(2000, steps / 10)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "skein/config/batches.h"
 #include "skein/config/config.h"
 #include "skein/data/blocks.h"
 #include "skein/data/mixture.h"
@@ -20,16 +21,18 @@ class DataFeed {
   // What [data] says to train on: train or the sources. Throws where a corpus cannot be read or is
   // smaller than one batch; of several, one smaller than a batch is read again and again.
   // `tokenizer` must outlive the feed. `cache`: of corpora in a store; null: one of its own.
+  // `lanes`: of the run's checkpoint; 0: those of a run that begins.
   DataFeed(const Tokenizer& tokenizer, const Config& config, int64_t vocab_size,
-           std::shared_ptr<ObjectCache> cache = nullptr)
+           std::shared_ptr<ObjectCache> cache = nullptr, int64_t lanes = 0)
       : DataFeed(training_sources(config), tokenizer, config, vocab_size,
-                 config.data.source.empty() ? "data.train" : "data.source", std::move(cache)) {}
-  // One corpus to validate on, which is read once and may be smaller than a batch; `key` is the
-  // configuration key that errors name.
+                 config.data.source.empty() ? "data.train" : "data.source", std::move(cache),
+                 lanes > 0 ? lanes : num_lanes(config)) {}
+  // One corpus to validate on, in batches of global_sequences, which is read once and may be
+  // smaller than a batch; `key` is the configuration key that errors name.
   DataFeed(const std::string& path, const Tokenizer& tokenizer, const Config& config,
            int64_t vocab_size, const std::string& key, std::shared_ptr<ObjectCache> cache = nullptr)
       : DataFeed(std::vector<DataSource>{{path, 1, ""}}, tokenizer, config, vocab_size, key,
-                 std::move(cache), /*once=*/true) {}
+                 std::move(cache), config.batch.global_sequences, /*once=*/true) {}
   DataFeed(const DataFeed&) = delete;
   DataFeed& operator=(const DataFeed&) = delete;
 
@@ -38,11 +41,12 @@ class DataFeed {
     return std::next(entries_.begin(), static_cast<std::ptrdiff_t>(part))->corpus;
   }
 
-  static LaneOptions lane_options(const Config& config, int64_t vocab_size, bool once = false) {
+  static LaneOptions lane_options(const Config& config, int64_t vocab_size, int64_t lanes,
+                                  bool once = false) {
     LaneOptions options;
     options.once = once;
     options.seed = static_cast<uint64_t>(config.run.seed);
-    options.global_sequences = config.batch.global_sequences;
+    options.global_sequences = lanes;
     options.sequence_length = config.data.sequence_length;
     options.document_mask = config.data.document_mask;
     options.prepend_bos = config.data.document_mask;
@@ -65,9 +69,9 @@ class DataFeed {
 
   DataFeed(const std::vector<DataSource>& sources, const Tokenizer& tokenizer, const Config& config,
            int64_t vocab_size, const std::string& key, std::shared_ptr<ObjectCache> cache,
-           bool once = false)
+           int64_t lanes, bool once = false)
       : mixture_(open(
-            entries_, sources, tokenizer, lane_options(config, vocab_size, once), key,
+            entries_, sources, tokenizer, lane_options(config, vocab_size, lanes, once), key,
             cache ? std::move(cache) : std::make_shared<ObjectCache>(config.data.cache_bytes))) {}
 
   static std::vector<DataSource> training_sources(const Config& config) {

@@ -29,7 +29,7 @@ Json batch_to_json(const Batch& batch, std::span<const RowSegment> segments,
                    std::span<const std::string> corpora) {
   Json rows = Json::array();
   for (int64_t r = 0; r < batch.sequences; ++r) {
-    rows.push_back({{"lane", batch.first_lane + r},
+    rows.push_back({{"lane", batch.lane(r)},
                     {"tokens", batch.row(batch.tokens, r)},
                     {"labels", batch.row(batch.labels, r)},
                     {"positions", batch.row(batch.positions, r)},

@@ -19,13 +19,14 @@ struct Batch {
   Batch(int64_t first_lane, int64_t sequences, int64_t sequence_length);
 
   int64_t step = 0;        // the step that it trains, from 1, as in metrics.jsonl
-  int64_t first_lane = 0;  // row r is lane first_lane + r
+  int64_t first_lane = 0;  // row r is of lane (first_lane + r) mod num_lanes
+  int64_t num_lanes = 0;   // 0: there are more than rows
   int64_t sequences = 0;
   int64_t sequence_length = 0;
   int64_t num_label_tokens = 0;  // labels other than kNoLabel
-  // How much of each corpus the lanes of this batch have read together, from the beginning of the
-  // run to the end of its rows, in kBlockProgress-ths of a block. The sum over all lanes, divided
-  // by the number of blocks, is how often the corpus was read.
+  // How much of each corpus the lanes that this rank answers for have read together, from the
+  // beginning of the run to the end of its rows, in kBlockProgress-ths of a block. The sum over all
+  // lanes, divided by the number of blocks, is how often the corpus was read.
   std::vector<int64_t> progress = {0};
 
   std::vector<int32_t> tokens;
@@ -38,6 +39,9 @@ struct Batch {
   // 0. Token t attends to attention_starts[t] .. t. All 0 without the document mask.
   std::vector<int32_t> attention_starts;
 
+  int64_t lane(int64_t row) const {
+    return num_lanes == 0 ? first_lane + row : (first_lane + row) % num_lanes;
+  }
   // Row `index` of one of the four arrays above.
   std::span<const int32_t> row(const std::vector<int32_t>& values, int64_t index) const {
     return std::span(values).subspan(index * sequence_length, sequence_length);

@@ -20,7 +20,7 @@ namespace skein {
 
 struct LaneOptions {
   uint64_t seed = 1;
-  int64_t global_sequences = 1;  // B, the number of lanes
+  int64_t global_sequences = 1;  // B, the number of lanes (batches may have other sizes)
   int64_t sequence_length = 0;   // tokens a row
   bool document_mask = true;     // attention, positions and labels stop at document boundaries
   bool prepend_bos = true;       // false gives the plain concatenation with EOS only

@@ -33,17 +33,53 @@ void fill(Packer& packer, Batch& batch) {
 
 Loader::Loader(const Mixture& mixture, const LoaderOptions& options,
                std::span<const MixtureState> states)
-    : packer_(mixture, options.first_lane, options.end_lane, states, options.num_threads),
+    : mixture_(mixture),
+      share_(options.share),
+      ramp_(options.ramp),
       skipped_(options.skipped),
+      exchange_(options.exchange),
+      num_threads_(options.num_threads),
       next_step_(options.first_step),
       next_batch_(skipped_.batch_of(options.first_step - 1) + 1) {
-  packer_.states(first_states_);
-  const Batch batch(options.first_lane, packer_.num_lanes(), mixture.options().sequence_length);
-  slots_.resize(std::max(options.num_batches, 2), {batch, first_states_});
-  thread_ = std::thread([this] { produce(); });
+  first_.rows_taken = options.rows_taken;
+  slots_.resize(static_cast<size_t>(std::max(options.num_batches, 2)));
+  begin(states);
 }
 
 Loader::~Loader() { stop(); }
+
+// From first_.rows_taken on.
+void Loader::begin(std::span<const MixtureState> states) {
+  const int64_t lanes = mixture_.options().global_sequences;
+  sequences_ = size_of_step(next_step_);
+  is_even_ = sequences_ == lanes && first_.rows_taken % lanes == 0;
+  packer_.emplace(mixture_, Packer::Rows{share_, sequences_, first_.rows_taken}, states,
+                  num_threads_);
+  note_position(first_);
+  const Batch batch(0, packer_->num_rows(), mixture_.options().sequence_length);
+  for (Slot& slot : slots_) slot = {batch, first_};
+  thread_ = std::thread([this] { produce(); });
+}
+
+void Loader::note_position(Position& position) const {
+  packer_->states(position.states, &position.lanes);
+  position.rows_taken = packer_->taken();
+  position.is_even = is_even_;
+}
+
+void Loader::begin_next_size() {
+  thread_.join();
+  first_ = position();
+  {
+    const Lock lock(mutex_);
+    num_made_ = num_given_ = 0;
+    size_ends_ = false;
+  }
+  next_batch_ = skipped_.batch_of(next_step_ - 1) + 1;
+  const std::vector<MixtureState> states =
+      exchange_ ? exchange_(first_.states, first_.lanes) : first_.states;
+  begin(states);
+}
 
 void Loader::stop() {
   {
@@ -59,6 +95,11 @@ void Loader::produce() {
   try {
     for (;;) {
       Lock lock(mutex_);
+      if (size_of_step(next_step_) != sequences_) {
+        size_ends_ = true;
+        changed_.notify_all();
+        return;
+      }
       // The batch that next() returned last is in use until the next call.
       changed_.wait(lock, [&]() SKEIN_REQUIRES(mutex_) {
         const int64_t first_in_use = std::max<int64_t>(num_given_ - 1, 0);
@@ -67,13 +108,16 @@ void Loader::produce() {
       if (stopping_) return;
       Slot& slot = slots_[num_made_ % num_slots];
       lock.unlock();
-      if (skipped_.contains(next_batch_++)) {
-        packer_.skip(1);
+      if (skipped_.contains(next_batch_)) {
+        const int64_t sequences = ramp_.size(next_batch_++);
+        packer_->skip(1, sequences);
+        is_even_ = is_even_ && sequences == sequences_;
         continue;
       }
-      fill(packer_, slot.batch);
+      ++next_batch_;
+      fill(*packer_, slot.batch);
       slot.batch.step = next_step_++;
-      packer_.states(slot.states_after);
+      note_position(slot.after);
       lock.lock();
       ++num_made_;
       changed_.notify_all();
@@ -91,9 +135,20 @@ void Loader::produce() {
 const Batch& Loader::next(double* wait_seconds) {
   const auto start = std::chrono::steady_clock::now();
   Lock lock(mutex_);
-  const bool ready = num_made_ > num_given_;
-  changed_.wait(
-      lock, [&]() SKEIN_REQUIRES(mutex_) { return num_made_ > num_given_ || error_ || stopping_; });
+  bool ready = num_made_ > num_given_;
+  const auto wait = [&] {
+    changed_.wait(lock, [&]() SKEIN_REQUIRES(mutex_) {
+      return num_made_ > num_given_ || error_ || stopping_ || size_ends_;
+    });
+  };
+  wait();
+  if (num_made_ == num_given_ && size_ends_ && !stopping_) {
+    lock.unlock();
+    begin_next_size();
+    lock.lock();
+    ready = false;
+    wait();
+  }
   if (wait_seconds != nullptr) {
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
     *wait_seconds = ready ? 0.0 : waited.count();
@@ -107,17 +162,17 @@ const Batch& Loader::next(double* wait_seconds) {
   return slots_[number % static_cast<int64_t>(slots_.size())].batch;
 }
 
-std::span<const MixtureState> Loader::states() const {
+const Loader::Position& Loader::position() const {
   const Lock lock(mutex_);
-  if (num_given_ == 0) return first_states_;
-  return slots_[(num_given_ - 1) % static_cast<int64_t>(slots_.size())].states_after;
+  if (num_given_ == 0) return first_;
+  return slots_[(num_given_ - 1) % static_cast<int64_t>(slots_.size())].after;
 }
 
 ValidationBatches::ValidationBatches(const Mixture& mixture, int64_t first_lane, int64_t end_lane,
                                      int64_t most_batches)
     : most_batches_(most_batches),
       packer_(mixture, first_lane, end_lane),
-      batch_(first_lane, packer_.num_lanes(), mixture.options().sequence_length) {}
+      batch_(first_lane, packer_.num_rows(), mixture.options().sequence_length) {}
 
 Packer::Holding ValidationBatches::count(int num_threads) {
   const Packer::Holding holding = packer_.count_rows(most_batches_, num_threads);

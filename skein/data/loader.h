@@ -1,8 +1,11 @@
 // A background thread makes batches ahead of the training loop, so that training never waits for
 // them.
 //
-// Memory   num_batches batches (Batch::bytes) and, per lane, the tokens of one segment; the
-//          constructor allocates all batches.
+// Sizes    where the next batch has another size (batch_ramp.h), next() exchanges the states of the
+//          lanes with the other ranks and begins again with that size. Every rank does so before
+//          the same step.
+// Memory   num_batches batches (Batch::bytes) and, per lane, the tokens of one segment; batches of
+//          a size are allocated before the first of them.
 // Threads  next() and the functions after it belong to one caller. The background thread makes the
 //          first batch at the process's priority and the rest at a lower one (nice 10), so that it
 //          yields to the threads that compute.
@@ -10,6 +13,8 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -20,10 +25,17 @@
 
 namespace skein {
 
+// Makes of the states of the lanes that this rank answers for, and their numbers, those of all
+// lanes. Collective.
+using ExchangeLanes = std::function<std::vector<MixtureState>(std::span<const MixtureState>,
+                                                              std::span<const int64_t>)>;
+
 struct LoaderOptions {
-  int64_t first_lane = 0;  // this rank's lanes: [first_lane, end_lane)
-  int64_t end_lane = 1;
+  RowShare share;          // of this rank
+  BatchRamp ramp;          // as many rows as lanes, where all batches have
   int64_t first_step = 1;  // of the first batch
+  int64_t rows_taken = 0;  // by the batches before it
+  ExchangeLanes exchange;  // none: this rank answers for all lanes
   SkippedBatches skipped;  // batches that no step trains on
   int num_batches = 4;     // one in use, the rest ready or being made; at least 2
   int num_threads = 1;     // that tokenize
@@ -31,8 +43,8 @@ struct LoaderOptions {
 
 class Loader {
  public:
-  // The corpora of `mixture` must outlive the loader. `states`: of all B lanes after step
-  // first_step - 1; empty: from the beginning.
+  // The corpora of `mixture` must outlive the loader. `states`: of all B lanes after `rows_taken`
+  // rows; empty: from the beginning.
   Loader(const Mixture& mixture, const LoaderOptions& options,
          std::span<const MixtureState> states = {});
   ~Loader();
@@ -44,9 +56,16 @@ class Loader {
   // before; kInternal after stop().
   const Batch& next(double* wait_seconds = nullptr);
 
-  // This rank's lanes after the batch that next() returned last: what a checkpoint of that step
-  // stores, whatever has been made ahead. Before the first next(): as given.
-  std::span<const MixtureState> states() const;
+  // After the batch that next() returned last, whatever has been made ahead: what a checkpoint of
+  // that step stores. Before the first next(): as given.
+  struct Position {
+    std::vector<MixtureState> states;  // of the lanes that this rank answers for
+    std::vector<int64_t> lanes;        // their numbers
+    int64_t rows_taken = 0;            // by all batches so far
+    bool is_even = true;               // those of rank i are the i-th share of all lanes
+  };
+  const Position& position() const;
+  std::span<const MixtureState> states() const { return position().states; }
 
   // Ends the background thread; also done by the destructor.
   void stop();
@@ -54,15 +73,26 @@ class Loader {
  private:
   struct Slot {
     Batch batch;
-    std::vector<MixtureState> states_after;
+    Position after;
   };
+  void begin(std::span<const MixtureState> states);
+  void begin_next_size();
   void produce();
+  void note_position(Position& position) const;
+  int64_t size_of_step(int64_t step) const { return ramp_.size(skipped_.batch_of(step)); }
 
-  Packer packer_;
+  const Mixture mixture_;
+  const RowShare share_;
+  const BatchRamp ramp_;
   const SkippedBatches skipped_;
+  const ExchangeLanes exchange_;
+  const int num_threads_;
+  std::optional<Packer> packer_;
   int64_t next_step_;
-  int64_t next_batch_;  // that the lanes read next
-  std::vector<MixtureState> first_states_;
+  int64_t next_batch_;     // that the lanes read next
+  int64_t sequences_ = 0;  // of the batches that are made now
+  bool is_even_ = true;
+  Position first_;
   std::vector<Slot> slots_;  // batch number n is slot n mod slots_.size()
 
   mutable Mutex mutex_;
@@ -70,6 +100,7 @@ class Loader {
   int64_t num_made_ SKEIN_GUARDED_BY(mutex_) = 0;
   int64_t num_given_ SKEIN_GUARDED_BY(mutex_) = 0;
   bool stopping_ SKEIN_GUARDED_BY(mutex_) = false;
+  bool size_ends_ SKEIN_GUARDED_BY(mutex_) = false;  // the next batch has another size
   std::exception_ptr error_ SKEIN_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -25,7 +25,7 @@ class LoaderTest : public testing::Test {
 TEST_F(LoaderTest, GivesWhatThePackerPacks) {
   Packer packer(context_, 1, 3);
   Batch expected(1, 2, 24);
-  Loader loader(context_, {.first_lane = 1, .end_lane = 3});
+  Loader loader(context_, {.share = {1, 3, 4}, .ramp = BatchRamp(4)});
   for (int64_t step = 1; step <= 200; ++step) {
     packer.fill(expected);
     const Batch& batch = loader.next();
@@ -42,7 +42,12 @@ TEST_F(LoaderTest, GivesWhatThePackerPacks) {
 TEST_F(LoaderTest, PassesOverWhatIsSkipped) {
   const SkippedBatches skipped = SkippedBatches::parse("1-2, 5, 9-11");
   const auto run = [&](int64_t from, int64_t to, std::vector<MixtureState> states) {
-    Loader loader(context_, {.end_lane = 4, .first_step = from, .skipped = skipped}, states);
+    Loader loader(context_,
+                  {.ramp = BatchRamp(4),
+                   .first_step = from,
+                   .rows_taken = 4 * skipped.batch_of(from - 1),
+                   .skipped = skipped},
+                  states);
     for (int64_t step = from; step < to; ++step) {
       const Batch& batch = loader.next();
       EXPECT_EQ(batch.step, step);
@@ -60,7 +65,10 @@ TEST_F(LoaderTest, PassesOverWhatIsSkipped) {
 
 TEST_F(LoaderTest, StatesAreThoseOfTheBatchGivenNotOfWhatWasMadeAhead) {
   const auto run = [&](int64_t from, int64_t to, std::vector<MixtureState> states) {
-    Loader loader(context_, {.end_lane = 4, .first_step = from, .num_batches = 6}, states);
+    Loader loader(
+        context_,
+        {.ramp = BatchRamp(4), .first_step = from, .rows_taken = 4 * (from - 1), .num_batches = 6},
+        states);
     std::vector<int32_t> tokens;
     for (int64_t step = from; step < to; ++step) tokens = loader.next().tokens;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // lets it run ahead
@@ -78,7 +86,7 @@ TEST_F(LoaderTest, StatesAreThoseOfTheBatchGivenNotOfWhatWasMadeAhead) {
 }
 
 TEST_F(LoaderTest, ABatchStaysAsItIsUntilTheNextIsAskedFor) {
-  Loader loader(context_, {.end_lane = 4, .num_batches = 2});
+  Loader loader(context_, {.ramp = BatchRamp(4), .num_batches = 2});
   for (int i = 0; i < 20; ++i) {
     const Batch& batch = loader.next();
     const auto tokens = batch.tokens;
@@ -89,7 +97,7 @@ TEST_F(LoaderTest, ABatchStaysAsItIsUntilTheNextIsAskedFor) {
 }
 
 TEST_F(LoaderTest, NothingIsWaitedForInSteadyState) {
-  Loader loader(context_, {.end_lane = 4});
+  Loader loader(context_, {.ramp = BatchRamp(4)});
   double wait_seconds = -1;
   loader.next(&wait_seconds);
   EXPECT_GE(wait_seconds, 0);
@@ -130,7 +138,7 @@ TEST(Loader, AnErrorArrivesAfterTheBatchesMadeBeforeIt) {
   const MemoryDocuments documents(std::vector<std::string>(1000, std::string(30, 'a')));
   const StrangeTokenizer tokenizer(10);  // ten documents are 320 tokens: ten whole rows of 31
   const LaneContext context(documents, tokenizer, {.sequence_length = 31});
-  Loader loader(context, {});
+  Loader loader(context, LoaderOptions());
   for (int64_t step = 1; step <= 10; ++step) EXPECT_EQ(loader.next().step, step);
   for (int i = 0; i < 2; ++i) {
     try {
@@ -146,7 +154,7 @@ TEST(Loader, WaitsForASlowTokenizerAndSaysHowLong) {
   const MemoryDocuments documents(std::vector<std::string>(1000, std::string(30, 'a')));
   const StrangeTokenizer tokenizer(-1, 10);
   const LaneContext context(documents, tokenizer, {.sequence_length = 32});
-  Loader loader(context, {});
+  Loader loader(context, LoaderOptions());
   double wait_seconds = 0, total = 0;
   for (int i = 0; i < 30; ++i) {
     loader.next(&wait_seconds);
@@ -161,7 +169,7 @@ TEST(Loader, StopsWhileABatchIsBeingMade) {
   const StrangeTokenizer tokenizer(-1, 5);
   const LaneContext context(documents, tokenizer, {.sequence_length = 32});
   for (int i = 0; i < 20; ++i) {
-    Loader loader(context, {});
+    Loader loader(context, LoaderOptions());
     if (i % 2 == 0) loader.next();
     if (i % 4 == 0) loader.stop();
     if (i == 0) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,13 +91,20 @@ class MixtureLane {
   size_t current_ = 0;
 };
 
-// The states of lanes for a checkpoint, with the settings that they depend on.
-Json lanes_to_json(const Mixture& mixture, std::span<const MixtureState> states);
+// The states of lanes for a checkpoint, with the settings that they depend on. `rows_taken`: by all
+// batches so far; nothing where each took one row of every lane.
+Json lanes_to_json(const Mixture& mixture, std::span<const MixtureState> states,
+                   std::optional<int64_t> rows_taken = std::nullopt);
 
 // Reads them back. `what` names the file in errors, which are kInvalid: another corpus, seed or
 // global batch than now, or impossible values. Corpora are found by their names. One that is new
 // begins at its beginning; where weights or corpora changed, shares count from here on.
 std::vector<MixtureState> lanes_from_json(const Json& json, const Mixture& mixture,
                                           const std::string& what);
+
+// How many lanes they are of; 0: it does not say.
+int64_t num_lanes_in(const Json& json);
+// The rows that all batches before them took; `batches`: their number.
+int64_t rows_taken_in(const Json& json, int64_t batches, const std::string& what);
 
 }  // namespace skein

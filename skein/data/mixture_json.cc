@@ -9,8 +9,11 @@ namespace skein {
 namespace {
 
 constexpr const char* kContinue =
-    "continue with the same corpus, seed and batch.global_sequences, or start a new run with "
-    "model.init_from";
+    "continue with the same corpus, seed and data.lanes, or start a new run with model.init_from";
+
+// The number of lanes. As global_sequences where every batch took one row of each.
+constexpr const char* kEvenLanes = "global_sequences";
+constexpr const char* kNumLanes = "num_lanes";
 
 bool is_count(const Json& value) {
   if (value.is_number_unsigned()) {
@@ -20,9 +23,9 @@ bool is_count(const Json& value) {
 }
 
 // The settings on which all lanes depend, and those on which the lanes of a corpus do.
-Json options_of(const Mixture& mixture) {
+Json options_of(const Mixture& mixture, bool is_even) {
   return {{"seed", mixture.options().seed},
-          {"global_sequences", mixture.options().global_sequences},
+          {is_even ? kEvenLanes : kNumLanes, mixture.options().global_sequences},
           {"segment_bytes", mixture.corpus(0).blocks().segment_bytes()}};
 }
 Json corpus_of(const LaneContext& context) {
@@ -33,7 +36,7 @@ Json corpus_of(const LaneContext& context) {
 
 // The values from which the others follow come first.
 void check_same(const Json& found, const Json& now, const std::string& whose) {
-  for (const char* key : {"corpus_bytes", "corpus_documents", "seed", "global_sequences",
+  for (const char* key : {"corpus_bytes", "corpus_documents", "seed", kEvenLanes, kNumLanes,
                           "segment_bytes", "blocks"}) {
     if (!now.contains(key)) continue;
     const auto value = found.find(key);
@@ -129,8 +132,10 @@ bool same_weights(const std::vector<Json>& saved, const std::vector<int64_t>& ma
 
 }  // namespace
 
-Json lanes_to_json(const Mixture& mixture, std::span<const MixtureState> states) {
-  Json json = options_of(mixture), lanes = Json::array();
+Json lanes_to_json(const Mixture& mixture, std::span<const MixtureState> states,
+                   std::optional<int64_t> rows_taken) {
+  Json json = options_of(mixture, !rows_taken), lanes = Json::array();
+  if (rows_taken) json["rows"] = *rows_taken;
   const bool is_single = mixture.parts().size() == 1;
   if (is_single) {
     json.update(corpus_of(mixture.corpus(0)));
@@ -160,7 +165,7 @@ std::vector<MixtureState> lanes_from_json(const Json& json, const Mixture& mixtu
                                           const std::string& what) {
   if (!json.is_object()) fail(ErrorCode::kInvalid, "{}: the lanes are no JSON object", what);
   const bool is_single = mixture.parts().size() == 1 && !json.contains("sources");
-  Json now = options_of(mixture);
+  Json now = options_of(mixture, !json.contains(kNumLanes));
   if (is_single) now.update(corpus_of(mixture.corpus(0)));
   check_same(json, now, what + ": the lanes");
   if (is_single) return single_from_json(json, mixture, what);
@@ -192,6 +197,24 @@ std::vector<MixtureState> lanes_from_json(const Json& json, const Mixture& mixtu
     states.push_back(std::move(state));
   }
   return states;
+}
+
+int64_t num_lanes_in(const Json& json) {
+  for (const char* key : {kNumLanes, kEvenLanes}) {
+    const auto found = json.is_object() ? json.find(key) : json.end();
+    if (found != json.end() && is_count(*found)) return found->get<int64_t>();
+  }
+  return 0;
+}
+
+int64_t rows_taken_in(const Json& json, int64_t batches, const std::string& what) {
+  const auto rows = json.is_object() ? json.find("rows") : json.end();
+  if (rows == json.end()) return batches * num_lanes_in(json);
+  if (!is_count(*rows)) {
+    fail(ErrorCode::kInvalid, "{}: \"rows\" of the lanes is {}, expected a count", what,
+         rows->dump());
+  }
+  return rows->get<int64_t>();
 }
 
 }  // namespace skein

@@ -303,6 +303,7 @@ class GraphPlanner {
     Program program{program_name(phase), {}, 1, index_};
     Program first{program.name + ".first", {}, 1, index_};
     Program last{program.name + ".last", {}, 1, index_};
+    Program only{program.name + ".only", {}, 1, index_};
     bool begins_sums = false;
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       Node node = graph_.nodes()[i];
@@ -315,6 +316,7 @@ class GraphPlanner {
         in_others = make_instruction(node, i);
       }
       last.instructions.push_back(in_others);
+      only.instructions.push_back(in_first);
       if (node.last_only) continue;
       program.instructions.push_back(std::move(in_others));
       first.instructions.push_back(std::move(in_first));
@@ -323,6 +325,9 @@ class GraphPlanner {
     add_program(std::move(program), phase, chunk, several);
     if (begins_sums) add_program(std::move(first), phase, chunk, several);
     if (ends_differently) add_program(std::move(last), phase, chunk, several);
+    if (begins_sums && ends_differently && request_.also_one_micro_batch) {
+      add_program(std::move(only), phase, chunk, several);
+    }
   }
 
   void add_program(Program program, Phase phase, int chunk, bool several) {

@@ -23,7 +23,8 @@
 namespace skein {
 
 // Nodes for the last micro-batch alone make a second program, "backward.last", with all of them,
-// and those that begin gradient sums (passes/begin_sums.h) one for the first, "backward.first".
+// and those that begin gradient sums (passes/begin_sums.h) one for the first, "backward.first";
+// both make one for a step of a single micro-batch, "backward.only", where others have several.
 // Graphs of a pipeline stage have several chunks: programs are then named "forward.<chunk>", and
 // the activations of each chunk are kept for as many micro-batches as may be in flight. Where
 // micro-batches run in pairs (passes/pair_programs.h), forward and backward share no workspace, and
@@ -36,6 +37,7 @@ struct GraphToPlan {
   std::string update = "update";
   std::map<int, int64_t> slots;        // by chunk; 1 where it is not named
   bool several_micro_batches = false;  // of a step; with one, all programs are of the first
+  bool also_one_micro_batch = false;   // in other steps of the same run
   bool in_pairs = false;
   std::set<std::string, std::less<>> batch_inputs = {};  // of a micro-batch, by name
 };

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "skein/base/units.h"
+#include "skein/config/batches.h"
 #include "skein/weights/initialize.h"
 
 namespace skein {
@@ -52,8 +53,10 @@ RunTotals run_totals(const Config& config, const DecoderConfig& model, double st
   RunTotals totals;
   totals.steps = config.run.steps;
   totals.tokens_per_step = config.batch.global_sequences * config.data.sequence_length;
-  totals.tokens = totals.tokens_per_step * totals.steps;
-  totals.seconds = step_seconds * static_cast<double>(totals.steps);
+  totals.tokens = batch_ramp(config).rows(1, totals.steps) * config.data.sequence_length;
+  // A step of a smaller batch takes as much less.
+  totals.seconds = step_seconds * (static_cast<double>(totals.tokens) /
+                                   static_cast<double>(totals.tokens_per_step));
   totals.checkpoint_bytes = checkpoint_bytes;
   totals.num_permanent = num_permanent(config);
   totals.num_checkpoints = checkpoints_at_once(config);

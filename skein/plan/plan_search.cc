@@ -12,6 +12,7 @@
 #include "skein/base/error.h"
 #include "skein/base/mutex.h"
 #include "skein/base/units.h"
+#include "skein/config/batches.h"
 #include "skein/model/decoder.h"
 #include "skein/passes/pair_programs.h"
 #include "skein/plan/plan_sketch.h"
@@ -131,7 +132,7 @@ class Search {
     const int64_t data = request_.ranks / (tensor * pipeline * context);
     const int64_t width = std::max(data, config.parallel.reduction_width);
     for (const int64_t micro : kMicroSequences) {
-      if (micro > 1 && config.batch.global_sequences % (width * micro) != 0) continue;
+      if (micro > 1 && batch_ramp(config).divisor() % (width * micro) != 0) continue;
       config.batch.micro_sequences = micro;
       const bool one_micro_batch = width == data && config.batch.global_sequences == data * micro;
       for (int64_t v = 1; v <= kMostChunks; ++v) {

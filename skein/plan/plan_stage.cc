@@ -235,7 +235,7 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
 }
 
 int64_t loader_bytes(const StepSpec& spec) {
-  return LoaderOptions{}.num_batches *
+  return LoaderOptions().num_batches *
          Batch::bytes(spec.micro_batches * spec.micro_sequences, spec.sequence_length);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "skein/config/batches.h"
 #include "skein/data/blocks.h"
 #include "skein/model/decoder.h"
 #include "skein/objects/object_url.h"
@@ -26,7 +27,11 @@ int64_t process_bytes(const Config& config, const StepSpec& spec, int threads, b
   int64_t bytes = kProgram + (has_gpu ? kGpu : 0);
   bytes += (threads + kOtherThreads) * 512 * kKilobyte;
   bytes += spec.model.vocab_size * kKilobyte;
-  const int64_t lanes = spec.micro_batches * spec.micro_sequences;
+  int64_t lanes = 0;
+  for (const int64_t sequences : batch_ramp(config).sizes()) {
+    lanes = std::max(
+        lanes, lanes_of_rows(num_lanes(config), sequences, rows_of(spec.layout).rows(sequences)));
+  }
   const int64_t validations =
       std::ssize(config.data.validation_set) + (config.data.validation.empty() ? 0 : 1);
   const int64_t feeds = std::max<int64_t>(1, std::ssize(config.data.source)) + validations;

@@ -314,16 +314,24 @@ void RunLog::checkpoint_failed(int64_t step, const Error& why) {
   log::error("{}{}", step < config_.run.steps ? "training goes on: " : "", why.what());
 }
 
-void RunLog::nothing_to_do(int64_t step) {
+void RunLog::nothing_to_do(int64_t step, const std::string& ended_early) {
+  if (!ended_early.empty()) {
+    say(fmt::format("the run ended at step {}: {}; set run.stop_after_worse higher, or 0, to go on",
+                    step, ended_early));
+    if (number_ > 0) stop(step, "no_better", nullptr, ended_early);
+    return;
+  }
   say(fmt::format(
       "step {} is done and run.steps is {}: nothing to do; set run.steps higher to go on", step,
       config_.run.steps));
   if (number_ > 0) stop(step, "done");
 }
 
-void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire) {
+void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire,
+                  const std::string& explained) {
   progress_.finish();
   OrderedJson fields = {{"step", step}, {"reason", why}};
+  if (!explained.empty()) fields["explained"] = explained;
   if (!wire.is_null()) fields["wire"] = wire;
   events_.append("stop", fields);
   metrics_.finish();
@@ -334,6 +342,8 @@ void RunLog::stop(int64_t step, const std::string& why, const OrderedJson& wire)
         fmt::format("step {}: the workers stop to take in another machine; training continues from "
                     "here",
                     step));
+  } else if (!explained.empty()) {
+    say(fmt::format("ended at step {}, saved: {}", step, explained));
   } else if (why != "done") {
     say(fmt::format("stopped by {} at step {}, saved; run again to continue", why, step));
   }

@@ -93,8 +93,9 @@ class RunLog {
   void checkpoint_commit(const SavedCheckpoint& saved);
   void checkpoint_failed(int64_t step, const Error& why);
   // `wire`: the bytes that rank 0 sent in the training steps of this start (skein/compile/wire.h).
-  void stop(int64_t step, const std::string& why, const OrderedJson& wire = nullptr);
-  void nothing_to_do(int64_t step);
+  void stop(int64_t step, const std::string& why, const OrderedJson& wire = nullptr,
+            const std::string& explained = "");
+  void nothing_to_do(int64_t step, const std::string& ended_early = "");
 
  private:
   void tell_other_arithmetic();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace skein {
@@ -21,16 +22,24 @@ void broadcast(Communicator& world, int root, int32_t* data, int64_t elements) {
 
 }  // namespace
 
-double sum_over_ranks(Communicator& world, double value) {
-  if (world.size() == 1) return value;
-  double total = 0;
+void sum_over_ranks(Communicator& world, std::vector<double>& values) {
+  if (world.size() == 1) return;
+  std::vector<double> totals(values.size());
   Collective collective{.kind = CollectiveKind::kAllReduce, .dtype = DType::kF64};
-  collective.parts.push_back({.input = &value, .output = &total, .elements = 1});
+  collective.parts.push_back({.input = values.data(),
+                              .output = totals.data(),
+                              .elements = static_cast<int64_t>(values.size())});
   collective.label = "what all ranks must agree on";
   std::vector<std::byte> scratch(collective_scratch_bytes(collective, world.size()));
   collective.scratch = scratch.data();
   world.run(collective);
-  return total;
+  values = std::move(totals);
+}
+
+double sum_over_ranks(Communicator& world, double value) {
+  std::vector<double> values = {value};
+  sum_over_ranks(world, values);
+  return values.front();
 }
 
 std::vector<int64_t> values_of_all(Communicator& world, std::span<const int64_t> mine) {

@@ -16,6 +16,7 @@ namespace skein {
 
 // The sum of the values of all ranks.
 double sum_over_ranks(Communicator& world, double value);
+void sum_over_ranks(Communicator& world, std::vector<double>& values);
 
 // The values of all ranks, in order of ranks; every rank passes the same number of them.
 std::vector<int64_t> values_of_all(Communicator& world, std::span<const int64_t> mine);

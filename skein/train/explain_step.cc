@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "skein/config/batches.h"
 #include "skein/config/run_identity.h"
 #include "skein/config/run_skips.h"
 #include "skein/data/corpus_origins.h"
@@ -94,8 +95,9 @@ class Explainer {
     const LearningRateSchedule schedule = learning_rate_schedule(config().optimizer);
     const int64_t first = answer_.weights_step + 1;
     Loader loader(inputs().training(),
-                  {.end_lane = config().batch.global_sequences,
+                  {.ramp = batch_ramp(config()),
                    .first_step = first,
+                   .rows_taken = step_.states_rows,
                    .skipped = skipped_,
                    .num_threads = num_readers(config())},
                   step_.states);
@@ -122,7 +124,8 @@ class Explainer {
   // `replayed`: null, or the state to begin with in place of the checkpoint's.
   void explain(const Replica::State* replayed) {
     std::vector<RowSegment> segments;
-    const Batch batch = batch_of_step(inputs().training(), answer_.batch, step_.states_batch,
+    const Batch batch = batch_of_rows(inputs().training(), step_.rows_before(answer_.batch),
+                                      batch_ramp(config()).size(answer_.batch), step_.states_rows,
                                       step_.states, num_readers(config()), &segments);
     const Config alone = config_of_one_row(config());
     Replica replica(alone, inputs().model(), *device_, checkpoint_.get());

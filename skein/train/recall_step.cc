@@ -19,15 +19,19 @@ RecalledStep recall_step(const RunPast& past, const SkippedBatches& skipped, int
   RecalledStep recalled;
   Json lanes = from == nullptr ? Json() : from->state().lanes;
   const std::string whose = from == nullptr ? "the run" : from->path().string();
+  int64_t rows = from == nullptr ? 0 : rows_taken_in(lanes, skipped.batch_of(at), whose);
   while (past.change_within(start + 1, last, Asked::kTokens) != nullptr) {
     while (past.change_within(start + 1, start + 1, Asked::kTokens) == nullptr) ++start;
     const auto opened = past.opened(start, Asked::kTokens);
     const Mixture& mixture = opened->inputs.training();
     if (!lanes.is_null()) recalled.states = lanes_from_json(lanes, mixture, whose);
-    Packer packer(mixture, 0, opened->config.batch.global_sequences, recalled.states,
-                  num_readers(opened->config));
+    Packer packer(mixture, {.sequences = opened->config.batch.global_sequences, .taken = rows},
+                  recalled.states, num_readers(opened->config));
     const int64_t changes_after = past.last_step(start);
-    packer.skip(skipped.batch_of(changes_after) - skipped.batch_of(at));
+    packer.skip(
+        1,
+        batch_ramp(opened->config).rows(skipped.batch_of(at) + 1, skipped.batch_of(changes_after)));
+    rows = packer.taken();
     packer.states(recalled.states);
     lanes = lanes_to_json(mixture, recalled.states);
     at = changes_after;
@@ -35,6 +39,7 @@ RecalledStep recall_step(const RunPast& past, const SkippedBatches& skipped, int
   }
   recalled.opened = past.opened(last, asked);
   recalled.states_batch = skipped.batch_of(at);
+  recalled.states_rows = rows;
   recalled.last_step = past.last_step(last);
   if (!lanes.is_null()) {
     recalled.states = lanes_from_json(lanes, recalled.opened->inputs.training(), whose);
@@ -53,6 +58,8 @@ RecalledStep foresee_step(const RunPast& past, const SkippedBatches& skipped, in
     recalled.states =
         lanes_from_json(from->state().lanes, past.now()->inputs.training(), from->path().string());
     recalled.states_batch = skipped.batch_of(from->state().step);
+    recalled.states_rows =
+        rows_taken_in(from->state().lanes, recalled.states_batch, from->path().string());
   }
   const int64_t last = from ? from->state().step : 1;
   const std::string differences = past.differences(past.start_of(last), Asked::kTokens);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "skein/config/batches.h"
 #include "skein/data/skipped_batches.h"
 #include "skein/train/run_past.h"
 
@@ -16,7 +17,13 @@ struct RecalledStep {
   std::shared_ptr<const OpenedRun> opened;
   std::vector<MixtureState> states;  // of all lanes, after `states_batch`; none: their beginnings
   int64_t states_batch = 0;
-  int64_t last_step = 0;  // until which the configuration is the same
+  int64_t states_rows = 0;  // that the batches up to it took together
+  int64_t last_step = 0;    // until which the configuration is the same
+
+  // The rows that batches take before this one.
+  int64_t rows_before(int64_t batch) const {
+    return states_rows + batch_ramp(opened->config).rows(states_batch + 1, batch - 1);
+  }
 };
 
 // Of a step that was trained. `from`: a checkpoint before it; null: the beginning. Logs how the

@@ -19,7 +19,7 @@ Config config_of_replica(Config config, int64_t reduction_width) {
 }
 
 Config config_of_one_row(Config config) {
-  config.batch.global_sequences = config.batch.micro_sequences = 1;
+  config.batch = {.global_sequences = 1, .micro_sequences = 1};
   return config_of_replica(std::move(config), 1);
 }
 

@@ -29,12 +29,16 @@ RunInputs::RunInputs(const Config& config, bool tells)
   if (tokenizer_->eos_id() >= 0) model_.eos_token_ids = {tokenizer_->eos_id()};
 }
 
-void RunInputs::open_corpora(const LoaderOptions& lanes) {
+void RunInputs::open_corpora(const RowShare& share, int64_t lanes) {
   const auto cache = std::make_shared<ObjectCache>(config_.data.cache_bytes);
-  training_.emplace(*tokenizer_, config_, model_.vocab_size, cache);
-  if (tells_) warn_of_small_cache(lanes.end_lane - lanes.first_lane);
+  training_.emplace(*tokenizer_, config_, model_.vocab_size, cache, lanes);
+  if (tells_) {
+    const int64_t sequences = config_.batch.global_sequences;
+    warn_of_small_cache(
+        lanes_of_rows(training().options().global_sequences, sequences, share.rows(sequences)));
+  }
   const auto add = [&](const DataSource& source, const char* key) {
-    validation_sets_.emplace_back(source, key, *tokenizer_, config_, model_.vocab_size, lanes,
+    validation_sets_.emplace_back(source, key, *tokenizer_, config_, model_.vocab_size, share,
                                   cache);
   };
   if (!config_.data.validation.empty()) add({config_.data.validation, 1, ""}, "data.validation");

@@ -23,8 +23,9 @@ class RunInputs {
   // Loads the tokenizer and the model. With `tells`, logs what an export will lack. `config` must
   // outlive this object.
   RunInputs(const Config& config, bool tells);
-  // `lanes`: the range of lanes that this rank reads.
-  void open_corpora(const LoaderOptions& lanes);
+  // `share`: of each batch, which this rank reads. `lanes`: of the run's checkpoint; 0: those of a
+  // run that begins.
+  void open_corpora(const RowShare& share = {}, int64_t lanes = 0);
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const DecoderConfig& model() const { return model_; }
@@ -35,7 +36,7 @@ class RunInputs {
   // it was read since the last call. Costs nothing of files that were not.
   void check_unchanged();
 
-  // A corpus to validate on, and this rank's lanes of it.
+  // A corpus to validate on, and this rank's rows of it.
   struct ValidationSet {
     std::string name;  // of data.validation_set; empty: data.validation
     std::string path;
@@ -43,12 +44,13 @@ class RunInputs {
     ValidationBatches batches;
 
     ValidationSet(const DataSource& source, const std::string& key, const Tokenizer& tokenizer,
-                  const Config& config, int64_t vocab_size, const LoaderOptions& lanes,
+                  const Config& config, int64_t vocab_size, const RowShare& share,
                   std::shared_ptr<ObjectCache> cache)
         : name(source.name),
           path(source.path),
           feed(path, tokenizer, config, vocab_size, key, std::move(cache)),
-          batches(feed.mixture(), lanes.first_lane, lanes.end_lane, config.validate.batches) {}
+          batches(feed.mixture(), share.first_row(config.batch.global_sequences),
+                  share.end_row(config.batch.global_sequences), config.validate.batches) {}
   };
   std::list<ValidationSet>& validation_sets() { return validation_sets_; }
 

@@ -23,11 +23,12 @@ bool matters(const std::string& key, Asked asked) {
   const bool has_meaning = std::find(known.begin(), known.end(), key) != known.end();
   constexpr std::array<std::string_view, 5> kOfWeights = {"optimizer.", "precision.", "batch.",
                                                           "model.init_", "model.scaled_init"};
+  const bool is_of_batches = key == "batch.global_sequences" || key == "batch.ramp";
   switch (asked) {
     case Asked::kTokens:
-      return has_meaning && key.starts_with("data.");
+      return is_of_batches || (has_meaning && key.starts_with("data."));
     case Asked::kEffects:
-      return has_meaning;
+      return is_of_batches || has_meaning;
     case Asked::kReplay:
       return has_meaning ||
              std::any_of(kOfWeights.begin(), kOfWeights.end(),
@@ -56,15 +57,17 @@ Config without_validation(Config config) {
 
 }  // namespace
 
-OpenedRun::OpenedRun(const Config& of) : config(without_validation(of)), inputs(config, false) {
-  inputs.open_corpora({.end_lane = config.batch.global_sequences});
+OpenedRun::OpenedRun(const Config& of, int64_t lanes)
+    : config(without_validation(of)), inputs(config, false) {
+  inputs.open_corpora({}, lanes);
   identity = run_configuration(config, inputs.model(), inputs.content());
 }
 
 RunPast::RunPast(const Config& now)
     : starts_(recorded_starts(now.run.dir)),
       lineage_(lineage_patiently(checkpoint_dir(now))),
-      now_(std::make_shared<OpenedRun>(now)) {
+      lanes_(lanes_of_checkpoints()),
+      now_(std::make_shared<OpenedRun>(now, lanes_)) {
   if (lineage_.conflict) throw *lineage_.conflict;
   if (starts_.empty()) {
     starts_.emplace_back();
@@ -73,6 +76,14 @@ RunPast::RunPast(const Config& now)
   }
   find_reference();
   add_change_by_hand();
+}
+
+int64_t RunPast::lanes_of_checkpoints() const {
+  for (const CheckpointInfo& info : lineage_.checkpoints) {
+    auto reader = try_run([&] { return std::make_unique<CheckpointReader>(info.path); });
+    if (reader.ok()) return num_lanes_in(reader.value()->state().lanes);
+  }
+  return 0;
 }
 
 bool RunPast::is_of(const Config& config) {
@@ -140,7 +151,8 @@ void RunPast::find_reference() {
   reference_ = {now_->identity, own.string(), starts_.size() - 1};
   if (!fs::exists(own)) return;
   const Config config = load_config(own.string());
-  if (config.data != now_->config.data) reference_.configuration = OpenedRun(config).identity;
+  if (config.data != now_->config.data)
+    reference_.configuration = OpenedRun(config, lanes_).identity;
 }
 
 std::vector<Config> RunPast::saved_configurations() const {
@@ -253,7 +265,7 @@ std::shared_ptr<const OpenedRun> RunPast::opened(size_t start, Asked asked) cons
     });
     if (!set.ok()) refuse(one, set.error().what());
   }
-  auto made = try_run([&] { return std::make_shared<const OpenedRun>(config); });
+  auto made = try_run([&] { return std::make_shared<const OpenedRun>(config, lanes_); });
   if (!made.ok()) {
     const std::string why = made.error().what();
     const auto named = std::find_if(later.begin(), later.end(), [&](const Later& one) {

@@ -33,7 +33,8 @@ struct OpenedRun {
   RunInputs inputs;
   Json identity;  // run_configuration
 
-  explicit OpenedRun(const Config& of);
+  // `lanes`: of the run's checkpoints; 0: those of a run that begins.
+  explicit OpenedRun(const Config& of, int64_t lanes = 0);
 };
 
 class RunPast {
@@ -86,8 +87,11 @@ class RunPast {
   std::string value_in(const Net& net, const std::string& key) const;
   [[noreturn]] void refuse(const Later& later, const std::string& why) const;
 
+  int64_t lanes_of_checkpoints() const;
+
   std::vector<RecordedStart> starts_;  // one at least; the last one may be the change by hand
   Lineage lineage_;
+  int64_t lanes_;  // 0: there is no checkpoint
   std::shared_ptr<const OpenedRun> now_;
   Reference reference_;
 };

@@ -32,7 +32,8 @@ Saver::Saver(const Config& config, Communicator& world, Device& device, const st
 
 CheckpointWriterOptions Saver::options(const Config& config, const std::string& start_id) {
   CheckpointWriterOptions options;
-  options.retention = {config.checkpoint.keep, config.checkpoint.permanent_every_steps};
+  options.retention = {config.checkpoint.keep, config.checkpoint.permanent_every_steps,
+                       config.checkpoint.best_by};
   options.async = config.checkpoint.async;
   options.rank = world_.rank();
   options.num_ranks = world_.size();

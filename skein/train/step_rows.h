@@ -19,9 +19,9 @@ class StepRows {
  public:
   explicit StepRows(const Config& config);
 
-  // Lanes `first_lane` to before `end_lane` of a step; `end_lane` 0: to the last. The steps of
-  // several calls rise.
-  void read(int64_t step, int64_t first_lane = 0, int64_t end_lane = 0);
+  // The rows of a step; of `lane` alone where it is not below 0, then with their tokens only. The
+  // steps of several calls rise. Throws Error{kUsage} for a lane that the step does not read.
+  void read(int64_t step, int64_t lane = -1);
 
   // Of the newest step, until the next one is read.
   const Batch& batch() const { return *batch_; }
@@ -32,7 +32,9 @@ class StepRows {
   std::vector<std::string> sources() const;  // names; none of a single corpus
 
  private:
-  void prepare(int64_t step, int64_t first_lane, int64_t end_lane);
+  void prepare(int64_t step);
+  void read_all(int64_t first_row, bool begins);
+  void read_lane(int64_t lane, int64_t first_row, int64_t sequences);
 
   Config config_;
   SkippedBatches skipped_;
@@ -46,7 +48,7 @@ class StepRows {
   const Mixture* mixture_ = nullptr;
 
   std::optional<Packer> packer_;
-  int64_t read_batches_ = 0;  // by packer_
+  int64_t packed_sequences_ = 0;  // by packer_
   std::optional<Batch> batch_;
   std::vector<RowSegment> segments_;
 };

@@ -13,8 +13,10 @@ StepRunner::StepRunner(Device& device, const ProgramSet& programs, const StepSpe
                        const Communicators* communicators)
     : spec_(spec),
       executor_(device, programs, communicators),
+      programs_(programs),
       order_(step_order(spec, programs)),
-      tasks_(stage_tasks(pipeline_shape(spec), spec.layout.stage())) {
+      tasks_(stage_tasks(pipeline_shape(spec), spec.layout.stage())),
+      evaluated_micro_batches_(spec.micro_batches) {
   upload_tables(executor_, spec.model, spec.sequence_length);
   uploaded_.resize(spec.in_pairs ? kPairSlots : 1);
   const int64_t context = spec.layout.mesh.size("cp");
@@ -40,20 +42,50 @@ int64_t StepRunner::outcome_bytes(const Device& device) {
   return device.depth() * static_cast<int64_t>(sizeof(Outcome));
 }
 
-void StepRunner::check_batch(const Batch& batch) const {
-  if (batch.sequences != spec_.micro_batches * spec_.micro_sequences ||
-      batch.sequence_length != spec_.sequence_length) {
-    fail(ErrorCode::kInternal, "a batch of {} x {} is not {} micro-batches of {} x {}",
-         batch.sequences, batch.sequence_length, spec_.micro_batches, spec_.micro_sequences,
-         spec_.sequence_length);
+int64_t StepRunner::micro_batches_of(const Batch& batch) const {
+  const int64_t micro_batches = batch.sequences / spec_.micro_sequences;
+  if (batch.sequences % (spec_.micro_sequences * spec_.layout.hosted_virtual_ranks()) != 0 ||
+      micro_batches == 0 || batch.sequence_length != spec_.sequence_length) {
+    fail(ErrorCode::kInternal, "a batch of {} x {} is no micro-batches of {} x {} for {} ranks",
+         batch.sequences, batch.sequence_length, spec_.micro_sequences, spec_.sequence_length,
+         spec_.layout.hosted_virtual_ranks());
   }
+  return micro_batches;
+}
+
+namespace {
+
+StepSpec with_micro_batches(StepSpec spec, int64_t micro_batches) {
+  const int64_t hosted = spec.layout.hosted_virtual_ranks();
+  spec.micro_batches = micro_batches;
+  if (spec.layout.zero >= 3) {
+    spec.empty_micro_batches = (spec.layout.shares().most() - hosted) * (micro_batches / hosted);
+  }
+  return spec;
+}
+
+}  // namespace
+
+void StepRunner::suit_step_to(const Batch& batch) {
+  const int64_t micro_batches = micro_batches_of(batch);
+  if (micro_batches == spec_.micro_batches) return;
+  spec_ = with_micro_batches(std::move(spec_), micro_batches);
+  order_ = step_order(spec_, programs_);
+}
+
+void StepRunner::suit_evaluation_to(const Batch& batch) {
+  const int64_t micro_batches = micro_batches_of(batch);
+  if (micro_batches == evaluated_micro_batches_) return;
+  evaluated_micro_batches_ = micro_batches;
+  tasks_ =
+      stage_tasks(pipeline_shape(with_micro_batches(spec_, micro_batches)), spec_.layout.stage());
 }
 
 void StepRunner::give_micro_batch(const Batch& batch, int64_t index, int64_t slot) {
   const int64_t of_inputs = uploaded_.size() > 1 ? slot : 0;
   Uploaded& uploaded = uploaded_[static_cast<size_t>(of_inputs)];
   if (uploaded.micro_batch != index) {
-    const bool is_empty = index >= spec_.micro_batches;
+    const bool is_empty = index >= batch.sequences / spec_.micro_sequences;
     uploaded = {index, is_empty ? upload_rows(empty_, 0, of_inputs)
                                 : upload_rows(batch, index * spec_.micro_sequences, of_inputs)};
   }
@@ -96,7 +128,7 @@ int64_t StepRunner::global_label_tokens(const Batch& batch) const {
 }
 
 void StepRunner::accumulate(const Batch& batch) {
-  check_batch(batch);
+  suit_step_to(batch);
   forget_uploads();
   for (const ProgramRun& run : order_) {
     if (run.micro_batch >= 0) give_micro_batch(batch, run.micro_batch, run.slot);
@@ -191,7 +223,7 @@ StepResult StepRunner::finish() {
 }
 
 void StepRunner::evaluate(const Batch& batch, LossSum& sum) {
-  check_batch(batch);
+  suit_evaluation_to(batch);
   forget_uploads();
   if (executor_.has("num_label_tokens")) {  // programs that only evaluate may not have it
     executor_.upload_scalar<int32_t>("num_label_tokens",

@@ -1,7 +1,8 @@
 // One training step over a global batch: this rank's micro-batches, forward and backward in the
 // order of the pipeline schedule, then the update.
 //
-// With several ranks every method is collective: all ranks call it, each with its own lanes.
+// With several ranks every method is collective: all ranks call it, each with its own rows. Their
+// number, and so that of micro-batches, may be another one in each step, up to those of the spec.
 #pragma once
 
 #include <array>
@@ -102,7 +103,9 @@ class StepRunner {
     int64_t event;
   };
 
-  void check_batch(const Batch& batch) const;
+  int64_t micro_batches_of(const Batch& batch) const;
+  void suit_step_to(const Batch& batch);
+  void suit_evaluation_to(const Batch& batch);
   void give_micro_batch(const Batch& batch, int64_t index, int64_t slot);
   DataFacts upload_rows(const Batch& batch, int64_t first_row, int64_t slot);
   void forget_uploads();
@@ -113,12 +116,15 @@ class StepRunner {
   void collect(const Batch& batch, const Reports& reports, Outcome& outcome);
   static int64_t outcome_bytes(const Device& device);
 
-  StepSpec spec_;
+  StepSpec spec_;  // with the micro-batches of the newest training step
   Executor executor_;
   Outcome* outcomes_ = nullptr;  // Device::depth() of them, in host memory
   int64_t started_ = 0, finished_ = 0;
+  const ProgramSet& programs_;
   std::vector<ProgramRun> order_;  // programs of a training step, without the update
-  std::vector<Task> tasks_;        // the schedule; evaluation runs its forward tasks
+  // The schedule of an evaluation, of which the forward tasks are run, and its micro-batches.
+  std::vector<Task> tasks_;
+  int64_t evaluated_micro_batches_ = 0;
   // Token rows of a micro-batch that this rank holds under context parallelism; empty: all, in
   // order.
   std::vector<int64_t> rows_;

@@ -36,6 +36,8 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
       signals_({.tells = is_first() && !heartbeat::has_supervisor(),
                 .ends = !heartbeat::has_supervisor()}),
       schedule_(learning_rate_schedule(config.optimizer)),
+      ramp_(batch_ramp(config)),
+      best_(config.checkpoint.best_by, config.run.stop_after_worse),
       only_validates_(launched.only_validates) {
   if (is_first()) {
     locks_.emplace(lock_run(config_));
@@ -48,7 +50,7 @@ Trainer::Trainer(const Config& config, Communicator& world, std::string start_id
                                   log_ ? &*log_ : nullptr, place_ ? &*place_ : nullptr);
   if (is_first() && launched.generation == 1) tell_settings();
   lay_out();
-  inputs_->open_corpora(lanes());
+  inputs_->open_corpora(rows_of(layout_), stored_lanes());
   beginning_->accept(*inputs_);
   skipped_ = skipped_by(config_, beginning_->checkpoint());
   allocate();
@@ -111,15 +113,6 @@ void Trainer::lay_out() {
   }
   communicators_ =
       split_by_axis(device_world_ ? *device_world_ : world_, layout_.mesh, layout_.reduction_width);
-}
-
-// The lanes of the global batch that this rank reads.
-LoaderOptions Trainer::lanes() const {
-  const LaneRange lanes = lanes_of(layout_, config_.batch.global_sequences);
-  LoaderOptions options;
-  options.first_lane = lanes.first;
-  options.end_lane = lanes.first + lanes.count;
-  return options;
 }
 
 void Trainer::allocate() {
@@ -276,13 +269,18 @@ void Trainer::restore() {
   beginning_->load(inputs_->model(), saver_->tensors(), runner_->executor());
   begun_ = step_ = tokens_ = 0;
   spikes_ = {};
+  best_.go_on_from(Json());
   std::vector<MixtureState> states;
+  int64_t rows_taken = 0;
   if (const CheckpointReader* checkpoint = beginning_->checkpoint()) {
     const TrainingState& state = checkpoint->state();
     begun_ = step_ = state.step;
     tokens_ = state.tokens_seen;
-    states = lanes_from_json(state.lanes, inputs_->training(), checkpoint->path().string());
+    const std::string path = checkpoint->path().string();
+    states = lanes_from_json(state.lanes, inputs_->training(), path);
+    rows_taken = rows_taken_in(state.lanes, skipped_.batch_of(step_), path);
     spikes_ = spikes_after(state);
+    best_.go_on_from(state.validation);
   }
   heartbeat::reach_step(step_);
   signals_.note_step(step_);
@@ -291,9 +289,15 @@ void Trainer::restore() {
   note_saves();
   wait_for_all(world_, "every rank has its state");
   if (check_) in_step(step_, *device_, [&] { check_->vote(); });
-  LoaderOptions options = lanes();
+  LoaderOptions options;
+  options.share = rows_of(layout_);
+  options.ramp = ramp_;
   options.first_step = step_ + 1;
   options.skipped = skipped_;
+  options.rows_taken = rows_taken;
+  options.exchange = [this](std::span<const MixtureState> own, std::span<const int64_t> lanes) {
+    return exchange_lanes(own, lanes);
+  };
   loader_.reset();  // frees its memory before the next one takes as much
   loader_ = std::make_unique<Loader>(inputs_->training(), options, states);
 }

@@ -18,16 +18,19 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "skein/base/lost_pages.h"
 #include "skein/compile/wire.h"
+#include "skein/config/batches.h"
 #include "skein/config/config.h"
 #include "skein/data/skipped_batches.h"
 #include "skein/record/run_log.h"
 #include "skein/record/spikes.h"
 #include "skein/train/beginning.h"
+#include "skein/train/best_loss.h"
 #include "skein/train/memory_saver.h"
 #include "skein/train/run_inputs.h"
 #include "skein/train/saver.h"
@@ -74,9 +77,13 @@ class Trainer {
   bool has_memory_for_copies(const StepSpec& spec);
   void agree_on_algorithms();
   void begin();
-  LoaderOptions lanes() const;
+  int64_t stored_lanes() const;
+  std::vector<MixtureState> exchange_lanes(std::span<const MixtureState> states,
+                                           std::span<const int64_t> lanes);
+  void save_lanes(TrainingState& state);
   TrainOutcome train_to_the_end();
   void start_step();
+  void tell_rows(int64_t rows);
   void write_trace();
   void finish_steps(int remaining);
   void finish_step();
@@ -100,7 +107,7 @@ class Trainer {
   int stop_signal() const;
   void note_saves();
   bool has_nothing_to_do() const {
-    return step_ >= config_.run.steps && saver_->saved_step() == step_;
+    return (step_ >= config_.run.steps || best_.ends_run()) && saver_->saved_step() == step_;
   }
   void leave_out(double seconds);
   void check_corpora();
@@ -129,6 +136,8 @@ class Trainer {
   std::unique_ptr<MemorySaver> copies_;  // null: the same
   std::unique_ptr<Loader> loader_;
   LearningRateSchedule schedule_;
+  BatchRamp ramp_;
+  BestLoss best_;
   bool only_validates_;  // nothing is trained or saved
   std::string weights_;
   double ceiling_flops_ = 0;  // of all ranks
@@ -137,6 +146,7 @@ class Trainer {
   struct StepUnderWay {
     float learning_rate;
     double wait_seconds;
+    int64_t rows;  // of all ranks
   };
   std::deque<StepUnderWay> under_way_;
   std::chrono::steady_clock::time_point step_clock_;     // when the last step ended
@@ -144,8 +154,9 @@ class Trainer {
   int64_t begun_ = 0;                                    // steps that were started
   int64_t step_ = 0;                                     // steps whose results were read
   int64_t tokens_ = 0;
-  SpikeDetector spikes_;    // the same on all ranks, since gradient norms are
-  SkippedBatches skipped_;  // that no step trains on
+  int64_t rows_of_step_ = 0;  // of the newest step that was started; 0: none was
+  SpikeDetector spikes_;      // the same on all ranks, since gradient norms are
+  SkippedBatches skipped_;    // that no step trains on
   int64_t roll_backs_ = 0;
   // Steps that went wrong, so that the run is to go back to before the first of them.
   struct Divergence {

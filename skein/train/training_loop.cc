@@ -9,6 +9,7 @@
 #include "skein/base/log.h"
 #include "skein/base/version.h"
 #include "skein/record/op_trace.h"
+#include "skein/train/consensus.h"
 #include "skein/train/in_step.h"
 #include "skein/train/trainer.h"
 
@@ -64,12 +65,12 @@ TrainOutcome Trainer::run() {
 
 TrainOutcome Trainer::train_to_the_end() {
   if (has_nothing_to_do()) {
-    if (log_) log_->nothing_to_do(step_);
+    if (log_) log_->nothing_to_do(step_, best_.ends_run() ? best_.why() : "");
     return TrainOutcome::kFinished;
   }
   step_clock_ = Clock::now();
   if (step_ == 0 && config_.validate.before_training) validate();
-  while (begun_ < config_.run.steps && !stop_requested()) {
+  while (begun_ < config_.run.steps && !stop_requested() && !best_.ends_run()) {
     start_step();
     const bool validates = due(config_.validate.every_steps);
     const bool saves = due(config_.checkpoint.every_steps);
@@ -85,27 +86,29 @@ TrainOutcome Trainer::train_to_the_end() {
     }
     if (copies) save_to_memory();
     if (validates) validate();
-    if (saves) save_checkpoint();
+    if (saves || (validates && best_.is_new_best(step_))) save_checkpoint();
     if (seconds_since(corpora_clock_) >= kCheckCorporaSeconds) check_corpora();
     saver_->collect();
     note_saves();
   }
   finish_steps(0);
   if (divergence_) roll_back();  // it was asked to stop meanwhile
-  const bool stopped = step_ < config_.run.steps;
+  const bool is_early = best_.ends_run() && step_ < config_.run.steps;
+  const bool stopped = step_ < config_.run.steps && !is_early;
   if (!stopped && !inputs_->validation_sets().empty() && !due(config_.validate.every_steps))
     validate();
   if (saver_->saved_step() != step_ && !regroups_in_memory()) save_checkpoint();
   saver_->end();
   note_saves();
   saver_->require_saved();
-  const std::string why = !stopped                  ? "done"
+  const std::string why = is_early                  ? "no_better"
+                          : !stopped                ? "done"
                           : stop_ == Stop::kRegroup ? "regroup"
                                                     : signal_name(stop_signal());
   signals_.note_end();
   const OrderedJson wire = {{"steps", counted_steps_}, {"collectives", wire_to_json(wire_)}};
   if (log_) {
-    log_->stop(step_, why, wire);
+    log_->stop(step_, why, wire, is_early ? best_.why() : "");
   } else {
     log::info_to_file(fmt::format("wire {}", wire.dump()));
   }
@@ -119,6 +122,7 @@ void Trainer::start_step() {
   world_.set_step(begun_ + 1);
   if (device_world_) device_world_->set_step(begun_ + 1);
   const Batch& batch = loader_->next(&wait_seconds);
+  tell_rows(ramp_.size(skipped_.batch_of(begun_ + 1)));
   const float learning_rate = schedule_.at(begun_ + 1);
   const Wire before = counted_wire(communicators_);
   const bool traced = begun_ + 1 == config_.log.trace_step;
@@ -139,9 +143,15 @@ void Trainer::start_step() {
                       (runner_->executor().communication_seconds() - waited));
   }
   add_difference(wire_, counted_wire(communicators_), before);
-  under_way_.push_back({learning_rate, wait_seconds});
+  under_way_.push_back({learning_rate, wait_seconds, rows_of_step_});
   ++begun_;
   if (traced) write_trace();
+}
+
+void Trainer::tell_rows(int64_t rows) {
+  const int64_t before = std::exchange(rows_of_step_, rows);
+  if (before == rows || !is_first() || (before == 0 && config_.batch.ramp.empty())) return;
+  log::info("from step {} on a batch has {} rows", begun_ + 1, rows);
 }
 
 void Trainer::write_trace() {
@@ -201,7 +211,7 @@ void Trainer::finish_step() {
   const SpikeDetector::Verdict verdict = spikes_.observe(result.grad_norm);
   watch_spike(verdict);
   if (log_) {
-    const int64_t tokens = config_.batch.global_sequences * config_.data.sequence_length;
+    const int64_t tokens = step.rows * config_.data.sequence_length;
     leave_out(log_->step(metrics, verdict, seconds, ended_at, tokens));
   }
 }
@@ -228,19 +238,14 @@ TrainingState Trainer::state_to_save() {
   state.tokens_seen = tokens_;
   state.reduction_width = layout_.reduction_width;
   state.timeline = beginning_->start().timeline;
-  // Ranks with the same data coordinate have the same lanes, so only one of them stores them.
-  if (layout_.is_first_of_replica()) {
-    state.first_lane = lanes().first_lane;
-  } else {
-    state.first_lane.reset();
-  }
-  state.lanes = lanes_to_json(inputs_->training(), loader_->states());
+  save_lanes(state);
   state.configuration = beginning_->configuration();
   if (is_first()) state.algorithms = algorithms_;
   state.skein_version = kVersion;
   if (is_first()) state.monitor = spikes_.to_json();
   if (!skipped_.empty()) state.skipped_batches = skipped_.to_json();
   state.roll_backs = roll_backs_;
+  state.validation = best_.to_json(step_);
   return state;
 }
 

@@ -84,6 +84,10 @@ Trainer::Validated Trainer::validate(RunInputs::ValidationSet& set) {
   }
   const double seconds = seconds_since(start);
   if (log_) log_->validation(step_, set.name, sum.mean(), sum.num_tokens, seconds);
+  // Rank 0's, since all must decide alike.
+  if (best_.is_watched()) {
+    best_.observe(step_, set.name, sum_over_ranks(world_, is_first() ? sum.mean() : 0));
+  }
   leave_out(seconds_since(start));
   return {set.name, set.path, sum.mean(), sum.num_tokens, set.batches.num_batches(), seconds};
 }
