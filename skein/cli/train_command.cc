@@ -15,8 +15,11 @@
 #include "skein/base/machine.h"
 #include "skein/base/paths.h"
 #include "skein/cli/commands.h"
+#include "skein/cli/decay_from_now.h"
 #include "skein/cli/start_workers.h"
+#include "skein/cli/train_sweep.h"
 #include "skein/cli/validate_only.h"
+#include "skein/config/config_fields.h"
 #include "skein/config/config_length.h"
 #include "skein/config/node_range.h"
 #include "skein/launch/agreement.h"
@@ -36,6 +39,8 @@ namespace {
 
 struct TrainOptions {
   ConfigOptions config;
+  SweepOptions sweep;
+  std::optional<int64_t> decay_from_now;  // its steps; 0: those that are left
   bool only_validates = false;
   bool json = false;
 };
@@ -201,6 +206,11 @@ void prepare(const TrainOptions& options, const std::optional<RankInfo>& found, 
     start.options = {.path = start.place->config_file(), .overrides = {}};
   }
   count_epochs(start.config, ConfigUse::kTrain);
+  if (options.decay_from_now) {
+    const auto settings = decay_from_now(start.config, *options.decay_from_now);
+    auto& overrides = start.options.overrides;
+    overrides.insert(overrides.end(), settings.begin(), settings.end());
+  }
 }
 
 int train_or_validate(const TrainOptions& options, std::optional<RankInfo> found, Start& start) {
@@ -248,8 +258,12 @@ int train_or_validate(const TrainOptions& options, std::optional<RankInfo> found
   return run_as_worker(found.value_or(alone), config.launch.rendezvous, config.run.dir, work);
 }
 
+// An error for a text that is no whole number from 1.
+std::string positive(std::string& text) { return whole_number_from(1, kMaxSteps)(text); }
+
 int train_command(const TrainOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader of the output may close its pipe
+  if (!options.sweep.sweep.empty()) return train_sweep(options.config, options.sweep);
   const std::optional<RankInfo> found = rank_info_from_environment();
   Start start;
   prepare(options, found, start);
@@ -274,10 +288,42 @@ void add_train_command(CLI::App& app, CommandContext& context) {
       "--validate-only", options->only_validates,
       "print the losses of the validation sets for the weights that training would begin or go on "
       "with, and end; no run folder is made or changed");
-  command->add_flag("--json", options->json, "of --validate-only: print one JSON document")
-      ->needs(validates);
-  command->callback([&context, options] {
+  const auto steps = std::make_shared<std::string>();
+  CLI::Option* decay =
+      command
+          ->add_option("--decay-from-now", *steps,
+                       "from the newest checkpoint on the learning rate decays to the floor, over "
+                       "STEPS (what is left of run.steps); recorded in the run")
+          ->type_name("[STEPS]")
+          ->expected(0, 1)
+          ->check(CLI::Validator(
+              [](std::string& text) { return text.empty() ? "" : positive(text); }, ""));
+  CLI::Option* sweep =
+      command
+          ->add_option("--sweep", options->sweep.sweep,
+                       "a run for each value, or combination of several, in run.dir/0000, 0001, …; "
+                       "ends in a table; run again to continue")
+          ->type_name("KEY=V1,V2,…")
+          ->allow_extra_args(false)
+          ->excludes(decay);
+  command
+      ->add_option("--side-by-side", options->sweep.side_by_side,
+                   "runs of a sweep at a time, which share the cores; 1")
+      ->check(whole_number_from(1, 1024))
+      ->needs(sweep);
+  sweep->excludes(validates);
+  decay->excludes(validates);
+  CLI::Option* json = command->add_flag(
+      "--json", options->json, "of --validate-only and of --sweep: print one JSON document");
+  command->callback([&context, options, decay, steps, sweep, validates, json] {
+    if (json->count() > 0 && sweep->count() + validates->count() == 0) {
+      throw CLI::RequiresError("--json", "--validate-only or --sweep");
+    }
+    options->sweep.json = options->json;
     context.computes = true;
+    if (decay->count() > 0) {
+      options->decay_from_now = steps->empty() ? 0 : std::stoll(*steps);
+    }
     context.run = [options] { return train_command(*options); };
   });
 }

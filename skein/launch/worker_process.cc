@@ -108,7 +108,9 @@ WorkerProcess::WorkerProcess(int rank, const Start& start) : rank_(rank) {
   posix_spawnattr_t attributes;
   SpawnActions::check(posix_spawnattr_init(&attributes));
   posix_spawnattr_setsigmask(&attributes, &start.signal_mask);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setflags(
+      &attributes,
+      static_cast<short>(POSIX_SPAWN_SETSIGMASK | (start.own_group ? POSIX_SPAWN_SETPGROUP : 0)));
   // What runs, even if its path holds another file by now.
   const int refused = ::posix_spawn(&pid_, kProgramToStart, actions.get(), &attributes,
                                     pointers(arguments).data(), pointers(environment).data());

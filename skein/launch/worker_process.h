@@ -22,6 +22,7 @@ class WorkerProcess {
     sigset_t signal_mask;
     std::vector<int> inherited;  // files that the worker has open under the same numbers
     int wake = 0;                // it may stay: the signal that tells this process that it does
+    bool own_group = false;      // signals of the terminal do not reach it
   };
 
   // Throws Error{kIo} naming the system call that failed.
