@@ -2,9 +2,11 @@
 
 namespace skein {
 
-int64_t SharedRows::num_rows(ValueId id) const {
+int64_t SharedRows::num_rows(ValueId id) {
+  int64_t& rows = rows_.at(id);
+  if (rows != kUnknown) return rows;
   const Shape local = graph_.type(id).local_shape(graph_.mesh());
-  return local.rank() == 0 ? 1 : local.dim(0);
+  return rows = local.rank() == 0 ? 1 : local.dim(0);
 }
 
 void SharedRows::put(ValueId id, Place at) {

@@ -13,7 +13,8 @@ namespace skein {
 
 class SharedRows {
  public:
-  explicit SharedRows(const Graph& graph) : graph_(graph), place_(graph.values().size()) {}
+  explicit SharedRows(const Graph& graph)
+      : graph_(graph), place_(graph.values().size()), rows_(graph.values().size(), kUnknown) {}
 
   // Adds the outputs of `node`; its inputs must have been added before. Graph inputs need no
   // adding.
@@ -37,10 +38,12 @@ class SharedRows {
   Place resolve(ValueId id);
   void put(ValueId id, Place at);
   void join(const std::vector<ValueId>& parts);
-  int64_t num_rows(ValueId id) const;
+  int64_t num_rows(ValueId id);
 
   const Graph& graph_;
-  std::vector<Place> place_;  // by value
+  static constexpr int64_t kUnknown = -1;
+  std::vector<Place> place_;   // by value
+  std::vector<int64_t> rows_;  // by value, of a rank: asked for once
   std::vector<Block> blocks_;
 };
 

@@ -24,6 +24,8 @@ struct Pass {
 // Called after each pass that is enabled.
 using AfterPass = std::function<void(const Pass&, const Graph&)>;
 
-void run_passes(std::span<const Pass> passes, Graph& graph, const AfterPass& after = {});
+// `verified`: false where another run of the same passes is.
+void run_passes(std::span<const Pass> passes, Graph& graph, const AfterPass& after = {},
+                bool verified = true);
 
 }  // namespace skein
