@@ -2,8 +2,8 @@
 #   real       where nvcc is found (SKEIN_CUDA=OFF, as a variable or in the environment, turns it off, ON
 #              makes it an error that nvcc is missing; OFF_ONCE, of scripts/test.sh, is OFF until CMake runs
 #              again); cuBLASLt, cuDNN and NCCL are loaded when a GPU is used, not when a program starts
-#   absent     elsewhere: the program's list of backends (skein/backends/backends.def) lacks its line,
-#              and device.kind = "cuda" is an error that says so
+#   absent     elsewhere: the line of skein/backends/backends.def only plans (backend_no_cuda.cc), and
+#              to train with device.kind = "cuda" is an error that says so
 # and beside it, for the tests, always skein_cuda_emulated: the same sources compiled as C++ against
 # tests/cuda_emulation, where kernels run on the CPU.
 set(SKEIN_CUDA "$ENV{SKEIN_CUDA}" CACHE STRING "OFF: no CUDA backend; otherwise where nvcc is found")
@@ -61,7 +61,7 @@ function(skein_cuda)
     else()
       message(STATUS "no cuDNN: its headers, or those of its frontend (scripts/setup.sh), are not there")
     endif()
-    target_compile_definitions(skein_cuda PRIVATE SKEIN_HAS_CUDA SKEIN_CUDA_ARCHITECTURES=${SKEIN_CUDA_ARCHITECTURES})
+    target_compile_definitions(skein_cuda PRIVATE SKEIN_CUDA_ARCHITECTURES=${SKEIN_CUDA_ARCHITECTURES})
     target_compile_definitions(skein_cuda PRIVATE FMT_USE_CONSTEXPR=1)  # fmt 9 guesses wrong for nvcc
     set(host_options -Wall,-Wextra,-Wno-missing-field-initializers,-Wno-unknown-pragmas,-ffp-contract=off)
     target_compile_options(skein_cuda PRIVATE
@@ -77,7 +77,7 @@ function(skein_cuda)
       target_sources(skein_cuda INTERFACE $<TARGET_OBJECTS:skein_cuda_hopper>)
     endif()
   else()
-    add_library(skein_cuda OBJECT skein/backends/backends.cc)
+    add_library(skein_cuda OBJECT skein/backends/backends.cc skein/backends/backend_no_cuda.cc)
     target_link_libraries(skein_cuda PUBLIC skein_backends)
   endif()
 endfunction()

@@ -243,17 +243,48 @@ TEST(CudaRun, SaysWhatIsMissing) {
 // Llama 2 7B with nothing computed again, 4,096 tokens.
 TEST(CudaPlan, SevenBillionWeightsFitOneGpu) {
   const std::string configs = std::string(kSourceFolder) + "/configs";
-  const Outcome outcome =
-      SkeinProcess({"plan", configs + "/llama2-7b-h200.toml", "--hardware",
-                    configs + "/hardware/h200-8x.toml", "--json", "--set",
-                    "model.hf_config=\"" + configs + "/models/llama2-7b.json\""},
-                   SkeinProcess::kNoFileLimit, cuda_program())
-          .wait();
+  const Outcome outcome = SkeinProcess({"plan", configs + "/llama2-7b-h200.toml", "--json"},
+                                       SkeinProcess::kNoFileLimit, cuda_program())
+                              .wait();
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json plan = Json::parse(outcome.out);
   EXPECT_TRUE(plan.at("fits"));
   EXPECT_LT(plan.at("per_rank").at("device_bytes").get<int64_t>(),
             int64_t{131} * 1000 * 1000 * 1000);
+}
+
+// The same of build/skein, which may know CUDA's rules alone, as of the build that runs kernels.
+TEST(CudaPlan, HasTheSameBytesInABuildWithoutCuda) {
+  const std::string configs = std::string(kSourceFolder) + "/configs";
+  const std::pair<const char*, Overrides> cases[] = {
+      {"as it is", {}},
+      {"fp8", {"precision.mode=fp8"}},
+      {"fp8, odd sizes", {"precision.mode=fp8", "model.intermediate_size=11000"}},
+      {"fp32", {"precision.mode=fp32", "batch.micro_sequences=1"}},
+      {"in any order", {"precision.repeatable=false"}},
+      {"no documents", {"data.document_mask=false"}},
+      {"heads of 64", {"model.num_attention_heads=64", "model.num_key_value_heads=8"}},
+      {"heads of 256", {"model.num_attention_heads=16", "model.num_key_value_heads=4"}},
+      {"biases", {"model.attention_bias=true", "model.mlp_bias=true"}},
+      {"normed heads", {"model.model_type=qwen3", "model.head_dim=128"}},
+      {"tensor and pipeline",
+       {"parallel.tensor=2", "parallel.pipeline=2", "parallel.data=2", "plan.ranks=8"}},
+      {"context, ZeRO 3", {"parallel.context=4", "parallel.zero=3", "plan.ranks=8"}},
+  };
+  for (const auto& [name, overrides] : cases) {
+    SCOPED_TRACE(name);
+    Arguments arguments = {"plan", configs + "/llama2-7b-h200.toml", "--json", "--set",
+                           "model.num_hidden_layers=4"};
+    for (const std::string& text : overrides) arguments.insert(arguments.end(), {"--set", text});
+    const auto planned = [&](const std::string& program) {
+      const Outcome outcome = SkeinProcess(arguments, SkeinProcess::kNoFileLimit, program).wait();
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+      return outcome.exit_code == 0 ? OrderedJson::parse(outcome.out) : OrderedJson();
+    };
+    const OrderedJson without = planned(kProgram), with = planned(cuda_program());
+    EXPECT_EQ(without.value("kernels", ""), "cuda");
+    EXPECT_EQ(without, with);
+  }
 }
 
 }  // namespace

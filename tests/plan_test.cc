@@ -27,6 +27,8 @@ OrderedJson plan(const std::string& name, const Overrides& overrides) {
   return OrderedJson::parse(TinyJob::must(arguments).out);
 }
 
+bool builds_with_cuda() { return find_backend_to_plan("cuda").only_plans.empty(); }
+
 TEST(Plan, SaysWhoseKernelsItPlannedFor) {
   const Overrides on_cpu = {"device.kind=cpu", "device.cpu=avx2"};
   EXPECT_EQ(plan("planned", on_cpu).at("kernels"), "avx2");
@@ -35,14 +37,47 @@ TEST(Plan, SaysWhoseKernelsItPlannedFor) {
 }
 
 TEST(Plan, OfAGpuThatIsNotHereSaysHowToPlanForOne) {
-  const auto backends = all_backends();
-  const auto cuda = std::find_if(backends.begin(), backends.end(),
-                                 [](const Backend* one) { return one->kind == "cuda"; });
-  if (cuda == backends.end()) GTEST_SKIP() << "a build without CUDA";
+  const int expected = builds_with_cuda() ? 1 : 2;
   ::setenv("CUDA_VISIBLE_DEVICES", "", 1);  // where there is one
-  expect_refused(run_skein(job().arguments("plan", "planned", {"device.kind=cuda"})), 1,
-                 {"device.kind is 'cuda'", "--hardware FILE.toml"});
+  expect_refused(run_skein(job().arguments("plan", "planned", {"device.kind=cuda"})), expected,
+                 {"device.kind is 'cuda'", "[plan] hardware", "--hardware FILE.toml"});
   ::unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+TEST(Plan, OfAGpuNeedsNoCudaAndTrainingSaysThatItDoes) {
+  const std::string h200 = std::string(kSourceFolder) + "/configs/hardware/h200-8x.toml";
+  const Overrides on_gpu = {"device.kind=cuda", "plan.hardware=" + h200};
+  EXPECT_EQ(plan("planned", on_gpu).at("kernels"), "cuda");
+  TinyJob::must(job().arguments("plan", "planned", on_gpu) + Arguments{"--passes"});
+  if (builds_with_cuda()) return;
+  for (const Overrides& more : {Overrides{}, Overrides{"launch.workers=2"}}) {
+    expect_refused(run_skein(job().arguments("train", "no_cuda", on_gpu + more)), 2,
+                   {"device.kind is 'cuda'", "this build has no CUDA", "scripts/build.sh"});
+  }
+  EXPECT_FALSE(fs::exists(job().run("no_cuda")));
+}
+
+// [plan] says what the options say, which go before it.
+TEST(Plan, OfWhatTheConfigurationNames) {
+  const std::string folder = std::string(kSourceFolder) + "/configs/hardware/";
+  const std::string h100 = folder + "h100-8x.toml", trn1 = folder + "trn1-32xlarge.toml";
+  const auto planned = [](const Overrides& overrides, const Arguments& more) {
+    Arguments arguments = job().arguments("plan", "planned", overrides);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    arguments.emplace_back("--json");
+    return OrderedJson::parse(TinyJob::must(arguments).out);
+  };
+  const Overrides named = {"plan.hardware=" + h100, "plan.ranks=2"};
+  const OrderedJson asked = planned({}, {"--hardware", h100, "--ranks", "2"});
+  EXPECT_EQ(planned(named, {}), asked);
+  const OrderedJson other = planned(named, {"--hardware", trn1, "--ranks", "4"});
+  EXPECT_EQ(other.at("ranks"), 4);
+  EXPECT_EQ(other.at("hardware"), "trn1.32xlarge");
+  expect_refused(run_skein(job().arguments("plan", "planned", {"plan.hardware=/nowhere/h.toml"})),
+                 2, {"[plan] hardware", "/nowhere/h.toml", "No such file"});
+  // Training reads neither.
+  TinyJob::must(job().arguments("train", "not_planned",
+                                {"plan.hardware=/nowhere/h.toml", "plan.ranks=7", "run.steps=1"}));
 }
 
 TEST(Plan, ARankThatThereIsNotAndADescriptionThatIsNotThereAreAWrongCommandLine) {
@@ -223,7 +258,8 @@ Outcome run_in_root(const Arguments& arguments) {
   return SkeinProcess({"-c", command}, SkeinProcess::kNoFileLimit, "/bin/sh").wait();
 }
 
-TEST(Plan, EveryShippedConfigurationIsPlannedFromAnywhere) {
+// On the hardware, and for the ranks, that its name says.
+TEST(Plan, EveryShippedConfigurationIsPlannedAsItIsFromAnywhere) {
   const fs::path configs = fs::path(kSourceFolder) / "configs";
   int count = 0;
   for (const auto& entry : fs::directory_iterator(configs)) {
@@ -231,14 +267,18 @@ TEST(Plan, EveryShippedConfigurationIsPlannedFromAnywhere) {
     ++count;
     const std::string file = entry.path().string();
     SCOPED_TRACE(file);
-    const ParallelConfig parallel = load_config(file, {}, ConfigUse::kPlan).parallel;
-    const int64_t ranks = std::max<int64_t>(1, parallel.data) * parallel.tensor *
-                          parallel.pipeline * parallel.context;
-    const Outcome outcome = run_in_root(  // on a CPU, since this build may have no CUDA
-        {"plan", file, "--ranks", fmt::format("{}", ranks), "--set", "device.kind=cpu",
-         "--hardware", (configs / "hardware" / "h200-8x.toml").string()});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_NE(outcome.out.find("Memory per rank"), std::string::npos) << outcome.out;
+    const Outcome outcome = run_in_root({"plan", file, "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const OrderedJson plan = OrderedJson::parse(outcome.out);
+    const std::string name = entry.path().stem().string();
+    const auto says = [&](const char* word) { return name.find(word) != name.npos; };
+    const std::string hardware = says("trn1")   ? "trn1.32xlarge"
+                                 : says("h200") ? "H200"
+                                                : "this machine";
+    EXPECT_NE(plan.at("hardware").get<std::string>().find(hardware), std::string::npos) << plan;
+    EXPECT_TRUE(!says("4096") || plan.at("ranks") == 4096) << plan.at("ranks");
+    EXPECT_TRUE(!says("h200") || plan.at("kernels") == "cuda") << plan.at("kernels");
+    EXPECT_TRUE(plan.at("fits")) << plan.at("memory");
   }
   EXPECT_GE(count, 6);
 }

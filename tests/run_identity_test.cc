@@ -75,6 +75,12 @@ TEST(CompareConfigurations, OfTheSameRunFindsNothing) {
     config.run.accept_changes = "data.train";
   });
   EXPECT_EQ(changes_text(changes(configuration(), moved)), "");
+  // What only plans read is no part of it.
+  const Json planned = configuration([](Config& config, DecoderConfig&, RunContent&) {
+    config.plan.hardware = "configs/hardware/h100-8x.toml";
+    config.plan.ranks = 8;
+  });
+  EXPECT_EQ(changes_text(changes(configuration(), planned)), "");
 }
 
 TEST(CompareConfigurations, TellsWhatIsAllowedFromWhatIsNot) {

@@ -19,10 +19,12 @@ namespace skein {
 
 struct Backend {
   std::string_view kind;  // "cpu"
+  // Why this build can plan for such devices, but not use one; "": it can.
+  std::string_view only_plans = "";
   // The number of devices that this process can use; 0 where there is no driver.
   int (*num_devices)() = nullptr;
   bool has_own_memory = false;  // separate from the host's
-  // The kernels of all ops.
+  // The kernels of all ops; of a backend that only plans, what they take of scratch.
   KernelTable (*kernels)() = nullptr;
   // Throws Error{kUnsupported} for a device that does not exist or for which the build has no
   // kernels.
@@ -46,6 +48,8 @@ std::vector<const Backend*> all_backends();
 
 // Throws Error{kUsage} for a kind that this program was built without.
 const Backend& find_backend(std::string_view kind);
+// The same to plan with, which needs nothing but the rules of its kernels.
+const Backend& find_backend_to_plan(std::string_view kind);
 // The first backend that has a device.
 const Backend& best_backend();
 

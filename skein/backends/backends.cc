@@ -20,18 +20,18 @@ std::vector<const Backend*> all_backends() {
   };
 }
 
-const Backend& find_backend(std::string_view kind) {
+const Backend& find_backend_to_plan(std::string_view kind) {
   const std::vector<const Backend*> backends = all_backends();
   const auto found = std::find_if(backends.begin(), backends.end(),
                                   [&](const Backend* backend) { return backend->kind == kind; });
   if (found != backends.end()) return **found;
-  if (kind == "cuda") {
-    fail(ErrorCode::kUsage,
-         "device.kind is 'cuda', and this build has no CUDA: install the CUDA 13 toolkit, see that "
-         "nvcc is on the PATH and run `SKEIN_CUDA=ON scripts/build.sh`; or use device.kind = "
-         "\"cpu\", or --set device.kind=auto to plan with the kernels of a CPU");
-  }
   fail(ErrorCode::kUsage, "device.kind is '{}': expected cpu, cuda (or null, to plan)", kind);
+}
+
+const Backend& find_backend(std::string_view kind) {
+  const Backend& backend = find_backend_to_plan(kind);
+  if (!backend.only_plans.empty()) fail(ErrorCode::kUsage, "{}", backend.only_plans);
+  return backend;
 }
 
 const Backend& best_backend() {

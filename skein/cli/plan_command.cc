@@ -92,12 +92,13 @@ void add_options(CLI::App& command, CommandContext& context, PlanOptions& option
   options.config.add_to(command, context)->required(false);
   command
       .add_option("--ranks", options.ranks,
-                  "plan for this many ranks; parallel.data = 0 takes what is left")
+                  "plan for this many ranks; parallel.data = 0 takes what is left; default: "
+                  "plan.ranks")
       ->check(whole_number_from(1, int64_t{1} << 24));
   as_path_of_a_disk(command.add_option(
       "--hardware", options.hardware,
-      "a description of the machines (configs/hardware/*.toml); without one, this machine is "
-      "measured"));
+      "a description of the machines (configs/hardware/*.toml); default: plan.hardware, without "
+      "which this machine is measured"));
   command
       .add_option(
           "--rank", options.rank,
@@ -182,8 +183,7 @@ int run_plan(const PlanOptions& options) {
   check_replaces_its_own("--timeline", options.timeline, "{\"displayTimeUnit\":");
   if (!options.calibrate.empty()) return run_calibrate(options, config);
   check_rank(options, config);
-  std::optional<Hardware> hardware;
-  if (!options.hardware.empty()) hardware = load_hardware(options.hardware);
+  const std::optional<Hardware> hardware = planned_hardware(config, options.hardware);
   if (options.passes || !options.print_after.empty()) {
     const PlanRequest request = passes_request(config, options.ranks);
     const int64_t rank = std::max<int64_t>(0, options.rank);

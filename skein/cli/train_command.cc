@@ -81,6 +81,7 @@ std::vector<int> usable_host_counts(const Config& config, const NodeRange& nodes
 // Checks what can be refused before the run folder is touched, and returns the numbers of machines
 // that will do. A checkpoint's reduction width may still be refused later.
 std::vector<int> check_start(const Config& config) {
+  training_backend(config);
   const NodeRange nodes = *parse_node_range(config.launch.nodes);
   if (nodes.most > 1) return usable_host_counts(config, nodes);
   const DecoderConfig model = model_to_train(config);
@@ -152,7 +153,9 @@ int train(const Config& config, const RankInfo& rank_info, const TrainOptions& o
   const BatchScheduling scheduling(BatchScheduling::kComputes);
   const auto world = meet(config, rank_info);
   if (rank_info.size > 1) {
-    check_agreement(*world, {{"configuration", config_text(config)}, {"program", program_id()}});
+    Config compared = config;
+    compared.plan = {};  // training does not read it
+    check_agreement(*world, {{"configuration", config_text(compared)}, {"program", program_id()}});
   }
   bool trains = false;
   try {

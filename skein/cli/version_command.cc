@@ -53,8 +53,9 @@ bool has_address_sanitizer() {
 
 bool has_cuda() {
   const std::vector<const Backend*> backends = all_backends();
-  return std::any_of(backends.begin(), backends.end(),
-                     [](const Backend* backend) { return backend->kind == "cuda"; });
+  return std::any_of(backends.begin(), backends.end(), [](const Backend* backend) {
+    return backend->kind == "cuda" && backend->only_plans.empty();
+  });
 }
 
 // As a run without device.cpu has it.

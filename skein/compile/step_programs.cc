@@ -98,8 +98,12 @@ const Backend& training_backend(const Config& config) {
   return config.device.kind == "auto" ? best_backend() : find_backend(config.device.kind);
 }
 
+const Backend& planned_backend(const Config& config) {
+  return config.device.kind == "auto" ? best_backend() : find_backend_to_plan(config.device.kind);
+}
+
 KernelTable training_kernels(const Config& config) {
-  const Backend& backend = training_backend(config);
+  const Backend& backend = planned_backend(config);
   if (backend.kind == "cpu") limit_cpu_kind(config.device.cpu);
   return backend.kernels();
 }
@@ -109,8 +113,9 @@ std::unique_ptr<Device> training_device(const Config& config, int local_rank) {
   options.threads = static_cast<int>(config.device.threads);
   options.index = local_rank;
   options.check_ops = config.device.check_ops;
+  const Backend& backend = training_backend(config);
   KernelTable kernels = training_kernels(config);
-  return training_backend(config).make(options, std::move(kernels));
+  return backend.make(options, std::move(kernels));
 }
 
 // Asked for once it is known that the model itself can be split, since a degree that suits the
@@ -166,7 +171,7 @@ StepSpec step_spec(const Config& config, const DecoderConfig& model, const Paral
   spec.fp8 = config.precision.mode == "fp8";
   spec.fast_accumulation = config.precision.fast_accumulation;
   spec.keep_fp8_weights = spec.fp8 && config.memory.keep_fp8_weights && layout.zero < 3;
-  spec.head_block_tokens = head_block_tokens(model, training_backend(config));
+  spec.head_block_tokens = head_block_tokens(model, planned_backend(config));
   update.precision = parse_precision(config.precision.mode);
   update.moments = config.precision.moments == "bf16" ? DType::kBF16 : DType::kF32;
   update.beta1 = config.optimizer.beta1;
@@ -336,18 +341,19 @@ StepPasses step_passes(const StepSpec& spec) {
   return passes;
 }
 
-TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after) {
+TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after, Checks checks) {
+  const bool verified = checks == Checks::kAll;
   const StepPasses passes = step_passes(spec);
   Graph training(spec.layout.mesh);
-  run_passes(passes.model, training, after);
+  run_passes(passes.model, training, after, verified);
   Graph evaluation = training;
-  run_passes(passes.evaluation, evaluation);
-  run_passes(passes.training, training, after);
+  run_passes(passes.evaluation, evaluation, {}, verified);
+  run_passes(passes.training, training, after, verified);
   return {std::move(training), std::move(evaluation)};
 }
 
 ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
-                         const KernelTable& kernels) {
+                         const KernelTable& kernels, Checks checks) {
   const std::set<int> chunks = chunks_of(graphs.training);
   std::vector<GraphToPlan> requests(2);
   requests[0].graph = &graphs.training;
@@ -381,6 +387,7 @@ ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
   ProgramSet programs = plan_memory(requests, kernels, spec.layout.rank);
   if (spec.in_pairs) pair_programs(programs);
   programs.on_host[static_cast<size_t>(Arena::kOptimizer)] = spec.offload_optimizer;
+  if (checks == Checks::kNone) return programs;
   std::vector<const Graph*> planned;
   for (const GraphToPlan& request : requests) planned.push_back(request.graph);
   check_memory(planned, programs, rehearsal(spec, programs));

@@ -75,9 +75,11 @@ DecoderConfig model_of(const Config& config, std::optional<int64_t> tokenizer_vo
 // step_spec asks it, after parallel_layout has asked whether the model can be split.
 void check_token_split(const Config& config);
 
-// The backend of device.kind. Throws Error{kUsage} in a build without it.
+// The backend of device.kind. Throws Error{kUsage} in a build that cannot train on it.
 const Backend& training_backend(const Config& config);
-// The kernels of [device], without opening a device; enough for planning.
+// The same to plan with: of "cuda" in every build.
+const Backend& planned_backend(const Config& config);
+// The kernels of planned_backend, without opening a device; enough for planning.
 KernelTable training_kernels(const Config& config);
 // The device of [device] for the worker `local_rank` of this node.
 std::unique_ptr<Device> training_device(const Config& config, int local_rank = 0);
@@ -101,7 +103,10 @@ struct TrainingGraphs {
   Graph training;
   Graph evaluation;
 };
-TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after = {});
+// Verified after every pass, unless another spec of the same passes is.
+enum class Checks { kAll, kNone };
+TrainingGraphs training_graphs(const StepSpec& spec, const AfterPass& after = {},
+                               Checks checks = Checks::kAll);
 
 // Every pass in order, also those that are off for this spec; `spec` must outlive them. The
 // evaluation graph branches off after `model`. plan_training runs plan_memory afterwards.
@@ -113,8 +118,9 @@ StepPasses step_passes(const StepSpec& spec);
 // Once a step, before the first micro-batch, where there are weights to round.
 inline constexpr const char* kRoundWeightsProgram = "round_weights";
 
+// Checks: that every program finds in memory what the graphs say (passes/check_memory.h).
 ProgramSet plan_training(const TrainingGraphs& graphs, const StepSpec& spec,
-                         const KernelTable& kernels);
+                         const KernelTable& kernels, Checks checks = Checks::kAll);
 
 // The name of the program `name` ("forward", "push.<level>", ...) of a chunk. `several`: the stage
 // has more than one chunk.

@@ -13,8 +13,10 @@
 namespace skein {
 namespace {
 
-// Keys that concern one start only, or files that are compared by content instead of path.
+// Keys that concern one start only, or plans alone, or files that are compared by content instead
+// of path.
 bool is_left_out(const ConfigField& field) {
+  if (field.section == "plan") return true;
   // What data.lanes says is compared with the lanes of the checkpoint.
   constexpr std::array<std::string_view, 9> kKeys = {
       "resume", "accept_changes", "hf_config",  "train",         "source",

@@ -174,6 +174,13 @@ struct ValidateConfig {
   bool operator==(const ValidateConfig&) const = default;
 };
 
+// Read by `skein plan` alone; no part of a run's identity.
+struct PlanConfig {
+  std::string hardware;
+  int64_t ranks = 0;
+  bool operator==(const PlanConfig&) const = default;
+};
+
 // How derived values came about. Not part of a configuration's identity: all origins compare equal.
 struct ConfigOrigin {
   bool warmup_given = false;
@@ -200,6 +207,7 @@ struct Config {
   DeviceConfig device;
   LogConfig log;
   ValidateConfig validate;
+  PlanConfig plan;
   ConfigOrigin origin;
   bool operator==(const Config&) const = default;
 };

@@ -319,6 +319,16 @@ std::vector<ConfigField> make_fields() {
       {"validate", "before_training", at<&C::validate, &ValidateConfig::before_training>,
        "also validate before step 1, with the weights that the run begins with; recorded as step "
        "0"},
+
+      {"plan", "hardware", at<&C::plan, &PlanConfig::hardware>,
+       "what `skein plan` gives times and memory of: a description of machines, such as "
+       "`{config_dir}/hardware/h100-8x.toml`; empty: this machine. --hardware goes before it; "
+       "training does not read it",
+       a_path()},
+      {"plan", "ranks", at<&C::plan, &PlanConfig::ranks>,
+       "ranks that `skein plan` plans for; 0: what [parallel] and [launch] say. --ranks goes "
+       "before it; training does not read it",
+       between(0, kMaxCount)},
   };
 }
 

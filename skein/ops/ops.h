@@ -2,7 +2,8 @@
 //
 //   std::vector<const OpDef*> <folder>_ops();             the op and its derivative ops
 //   void add_<folder>_cpu_kernels(KernelTable& table);    in <folder>_cpu.cc
-//   void add_<folder>_cuda_kernels(KernelTable& table);   in <folder>_cuda.cu, where CUDA is built
+//   void add_<folder>_cuda_kernels(KernelTable& table);   in <folder>_cuda.cu, where CUDA is built;
+//                                                         scratch: skein/ops/cuda_rules.h
 //
 // and is named by one line of ops.def.
 #pragma once

@@ -77,6 +77,7 @@ const StagePlan& Plan::busiest() const {
 // machines.
 int64_t ranks_to_plan(const Config& config, int64_t asked) {
   if (asked > 0) return asked;
+  if (config.plan.ranks > 0) return config.plan.ranks;
   const ParallelConfig& parallel = config.parallel;
   const int64_t launched = config.launch.workers * parse_node_range(config.launch.nodes)->most;
   const int64_t ranks = std::max<int64_t>(launched, configured_ranks(parallel));
@@ -84,7 +85,7 @@ int64_t ranks_to_plan(const Config& config, int64_t asked) {
   if (parallel.data == 0 && ranks % replica != 0) {
     fail(ErrorCode::kUsage,
          "how many ranks? [parallel] pipeline {} x context {} x tensor {} needs a multiple of {}, "
-         "and launch.workers is {}: expected --ranks N, --ranks {} for one data rank",
+         "and launch.workers is {}: expected --ranks N, or [plan] ranks, {} for one data rank",
          parallel.pipeline, parallel.context, parallel.tensor, replica, config.launch.workers,
          replica);
   }
@@ -108,6 +109,16 @@ DecoderConfig planned_model(const Config& config) {
   if (!config.data.tokenizer.empty())
     vocab_size = load_tokenizer(config.data.tokenizer, "data.tokenizer")->vocab_size();
   return model_of(config, vocab_size);
+}
+
+std::optional<Hardware> planned_hardware(const Config& config, const std::string& asked) {
+  if (!asked.empty()) return load_hardware(asked);
+  if (config.plan.hardware.empty()) return std::nullopt;
+  try {
+    return load_hardware(config.plan.hardware);
+  } catch (const Error& error) {
+    fail(error.code(), "[plan] hardware: {}", error.what());
+  }
 }
 
 PlanRequest plan_request(const Config& config, int64_t ranks,
@@ -265,7 +276,7 @@ Plan make_plan(const PlanRequest& request) {
   plan.num_parameters = num_parameters(request.model);
   plan.hardware = request.hardware;
   plan.threads = request.threads;
-  const Backend& backend = training_backend(request.config);
+  const Backend& backend = planned_backend(request.config);
   plan.kernels = backend.has_own_memory ? std::string(backend.kind) : cpu_kind();
   const std::vector<int64_t> shares = plan.layout.shares().kinds();
   const StepSpec spec =

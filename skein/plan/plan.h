@@ -84,11 +84,15 @@ std::string leave_out_missing_tokenizer(Config& config);
 // Where a tokenizer is configured, its vocabulary size is used as in training.
 DecoderConfig planned_model(const Config& config);
 
-// `asked`, or if that is 0 the number that [parallel] and [launch] give. Throws Error{kUsage} where
-// they give none.
+// `asked`, or if that is 0 plan.ranks, or the number that [parallel] and [launch] give. Throws
+// Error{kUsage} where none does.
 int64_t ranks_to_plan(const Config& config, int64_t asked);
 
-// A request for the configuration's model and kernels. `ranks` 0: as [parallel] and [launch] say.
+// What plan.hardware describes; `asked`, the path of a description, comes before it. Nothing:
+// neither names one, and this machine is meant. Throws Error{kUsage} naming who did.
+std::optional<Hardware> planned_hardware(const Config& config, const std::string& asked);
+
+// A request for the configuration's model and kernels. `ranks`: as ranks_to_plan has it.
 // No `hardware`: this machine, measured, with the memory that is free now.
 PlanRequest plan_request(const Config& config, int64_t ranks,
                          const std::optional<Hardware>& hardware);

@@ -20,14 +20,15 @@ MatmulRate measured(DType dtype) {
   return {ceiling.own, ceiling.flops()};
 }
 
-// Only a plan without --hardware asks for it.
+// Only a plan without described hardware asks for it.
 int64_t memory_of_gpu(const Config& config) {
   try {
     return training_device(config)->own_memory().value().total_bytes;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kUnsupported) throw;
-    fail(ErrorCode::kUnsupported,
-         "{}; or plan for machines that are described: --hardware FILE.toml (configs/hardware)",
+    if (error.code() != ErrorCode::kUnsupported && error.code() != ErrorCode::kUsage) throw;
+    fail(error.code(),
+         "{}; or plan for machines that are described: [plan] hardware, or --hardware FILE.toml "
+         "(configs/hardware)",
          error.what());
   }
 }
@@ -46,7 +47,7 @@ Hardware this_machine_unmeasured(const Config& config, int64_t ranks) {
   Hardware hardware;
   hardware.name = "this machine";
   hardware.devices_per_node = std::min(ranks, kLargestNode);
-  hardware.unified_memory = !training_backend(config).has_own_memory;
+  hardware.unified_memory = !planned_backend(config).has_own_memory;
   hardware.concurrent_devices = share_cores(config, hardware.devices_per_node).concurrent;
   if (hardware.unified_memory) {
     hardware.memory_bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /

@@ -3,11 +3,13 @@
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/embedding/embedding_cuda_rules.h"
 
 namespace skein {
 namespace {
 
-using namespace cuda;  // NOLINT(google-build-using-namespace)
+using namespace cuda;            // NOLINT(google-build-using-namespace)
+using namespace embedding_cuda;  // NOLINT(google-build-using-namespace)
 
 // The row of the whole table that this rank's first one is, where the vocabulary is split.
 int64_t first_row(const KernelCall& call) {
@@ -77,8 +79,6 @@ void run(const KernelCall& call) {
 // goes on from the window before, its sum is left in `partial`, and one more kernel adds those in
 // order. So a row that most tokens have keeps many blocks busy, not one.
 
-// A token and its row: (row << 32) | token. So all keys differ.
-using Key = uint64_t;
 constexpr uint32_t kOutside = 0x7fffffffu;  // the row of a token outside of the table: the last one
 
 __device__ uint32_t row_of(Key key) { return static_cast<uint32_t>(key >> 32); }
@@ -88,8 +88,7 @@ constexpr int kSegment = 4096;  // tokens that are sorted without a merge, each 
 constexpr int kSortWarps = 16;
 constexpr int kMergeWarps = 8;
 constexpr int kSearches = 4;  // at once in a thread, since each waits for memory
-constexpr int kWindow = 32;
-constexpr int kAhead = 4;  // gradients that a thread reads before it adds them
+constexpr int kAhead = 4;     // gradients that a thread reads before it adds them
 constexpr int kSumThreads = 128;
 constexpr int kSumPack = 4;
 constexpr int kLooked = 8;  // windows that a block of add_partials has
@@ -265,12 +264,6 @@ __global__ void __launch_bounds__(kSumThreads, 6)
 }
 
 int64_t num_segments(const KernelCall& call) { return blocks_for(call.inputs[1].rows(), kSegment); }
-int64_t num_windows(const KernelCall& call) { return blocks_for(call.inputs[1].rows(), kWindow); }
-
-int64_t dw_scratch_bytes(const KernelCall& call) {
-  return 2 * call.inputs[1].rows() * static_cast<int64_t>(sizeof(Key)) +
-         num_windows(call) * call.inputs[1].cols() * static_cast<int64_t>(sizeof(float));
-}
 
 template <typename T, int n>
 void add_sorted(const KernelCall& call, const Key* sorted, float* partial) {
@@ -311,7 +304,7 @@ void run_dw(const KernelCall& call) {
 
 void add_embedding_cuda_kernels(KernelTable& table) {
   table["embedding"] = {.run = run};
-  table["embedding_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes};
+  table["embedding_dw"] = {.run = run_dw};
 }
 
 }  // namespace skein

@@ -1,11 +1,13 @@
 #include "skein/ops/cuda/device_cuda.h"
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
+#include "skein/ops/head_norm/head_norm_cuda_rules.h"
 
 namespace skein {
 namespace {
 
-using namespace cuda;  // NOLINT(google-build-using-namespace)
+using namespace cuda;            // NOLINT(google-build-using-namespace)
+using namespace head_norm_cuda;  // NOLINT(google-build-using-namespace)
 
 constexpr int kWarps = 8;  // of a block
 
@@ -48,7 +50,6 @@ __global__ void forward(HeadsOf<const T> x, const W* w, HeadsOf<T> y, HeadsOf<fl
 }
 
 constexpr int kColumns = 256;  // of dw at a time; nearly always all of them
-constexpr int kGroup = 64;     // heads of a block in backward
 
 // A block has kGroup heads. A warp takes every kWarps-th of them; the warps' sums are added in
 // order. `partial` [blocks, head_dim].
@@ -106,15 +107,9 @@ __global__ void add_partials(const float* partial, int64_t blocks, int head_dim,
   if (threadIdx.x == 0) sum[blockIdx.x] += total;
 }
 
-int64_t head_dim_of(const KernelCall& call) { return call.attrs.integer("head_dim"); }
-int64_t count_of(const KernelCall& call) {
-  const View& y = call.outputs[0];
-  return y.rows() * (y.cols() / head_dim_of(call));
-}
-
 template <typename T, typename W>
 void run_as(const KernelCall& call) {
-  const int64_t head_dim = head_dim_of(call), count = count_of(call);
+  const int64_t head_dim = head_dim_of(call), count = num_heads(call);
   launch(call, blocks_for(count, kWarps), kWarps * 32, forward<T, W>,
          heads_of<const T>(call.inputs[0], head_dim), call.inputs[1].as<const W>(),
          heads_of<T>(call.outputs[0], head_dim), heads_of<float>(call.outputs[1], 1), count,
@@ -123,9 +118,9 @@ void run_as(const KernelCall& call) {
 
 template <typename T, typename W>
 void run_backward_as(const KernelCall& call) {
-  const int64_t head_dim = head_dim_of(call), count = count_of(call);
+  const int64_t head_dim = head_dim_of(call), count = num_heads(call);
   float* partial = static_cast<float*>(call.scratch);
-  const unsigned blocks = blocks_for(count, kGroup);
+  const auto blocks = static_cast<unsigned>(num_groups(call));
   launch(call, blocks, kWarps * 32, backward<T, W>, heads_of<const T>(call.inputs[0], head_dim),
          heads_of<const T>(call.inputs[1], head_dim), heads_of<const float>(call.inputs[2], 1),
          call.inputs[3].as<const W>(), heads_of<T>(call.outputs[0], head_dim), partial, count);
@@ -150,16 +145,11 @@ void run_backward(const KernelCall& call) {
              [&](auto row, auto w) { run_backward_as<decltype(row), decltype(w)>(call); });
 }
 
-int64_t backward_scratch_bytes(const KernelCall& call) {
-  return blocks_for(count_of(call), kGroup) * head_dim_of(call) *
-         static_cast<int64_t>(sizeof(float));
-}
-
 }  // namespace
 
 void add_head_norm_cuda_kernels(KernelTable& table) {
   table["head_norm"] = {.run = run};
-  table["head_norm_backward"] = {.run = run_backward, .scratch_bytes = backward_scratch_bytes};
+  table["head_norm_backward"] = {.run = run_backward};
 }
 
 }  // namespace skein

@@ -6,6 +6,7 @@
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/linear/fp8_operands.h"
 #include "skein/ops/linear/linear.h"
+#include "skein/ops/linear/operands_cuda.h"
 
 namespace skein::fp8_parts {
 
@@ -14,10 +15,6 @@ using namespace cuda;  // NOLINT(google-build-using-namespace)
 inline constexpr int kThreads = 256;
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kPack = kPackOf<bfloat16>;
-
-// Between inverse scales, which cuBLASLt wants at multiples of 16 bytes: it has no algorithm for a
-// product with one that is not.
-inline constexpr int kScaleStride = 16 / sizeof(float);
 
 struct Tile {
   int rows, cols;

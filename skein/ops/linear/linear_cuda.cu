@@ -4,6 +4,7 @@
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/linear/adjacent.h"
 #include "skein/ops/linear/linear.h"
+#include "skein/ops/linear/linear_cuda_rules.h"
 #include "skein/ops/linear/operands_cuda.h"
 #include "skein/ops/matmul/matmul_cuda.h"
 
@@ -13,6 +14,7 @@ namespace {
 using namespace cuda;  // NOLINT(google-build-using-namespace)
 using adjacent::for_each_run;
 using adjacent::num_parts;
+using namespace linear_cuda;  // NOLINT(google-build-using-namespace)
 
 // ---- y_i = x w_i^T + b_i
 
@@ -40,25 +42,7 @@ void run_forward(const KernelCall& call) {
       });
 }
 
-int64_t forward_scratch_bytes(const KernelCall& call) {
-  int64_t bias_cols = 0;
-  if (call.attrs.flag("bias")) {
-    for (const View& y : call.outputs) bias_cols += y.cols();
-  }
-  return CudaLinearOperands(call, "linear").num_bytes() + cuda_matmul_scratch_bytes(bias_cols);
-}
-
 // ---- dx = sum_i dy_i w_i
-
-// Where there are several products and dx is bf16, they are added in f32 in scratch memory, and
-// rounded once.
-bool adds_in_scratch(const KernelCall& call) {
-  int runs = 0;
-  for_each_run(
-      num_parts(call), [&](int i) { return adjacent::joined_in_dx(call, i, is_fp8(call.attrs)); },
-      [](int) { return int64_t{0}; }, [&](int, int64_t) { ++runs; });
-  return runs > 1 && call.outputs[0].dtype != DType::kF32;
-}
 
 template <int n>
 __global__ void round_rows(const float* from, bfloat16* to, int64_t to_stride, int64_t rows,
@@ -118,16 +102,6 @@ void run_dx(const KernelCall& call) {
   multiply_dx(call, operands);
 }
 
-// Behind the operands.
-int64_t multiply_dx_bytes(const KernelCall& call) {
-  const int64_t sums = adds_in_scratch(call) ? call.outputs[0].shape.num_elements() : 0;
-  return cuda_matmul_scratch_bytes(0) + sums * size_of(DType::kF32);
-}
-
-int64_t dx_scratch_bytes(const KernelCall& call) {
-  return CudaLinearOperands(call, "linear_dx").num_bytes() + multiply_dx_bytes(call);
-}
-
 // ---- g_i (+)= dy_i^T x
 
 // x is input `of_x` of the operands.
@@ -153,20 +127,7 @@ void run_dw(const KernelCall& call) {
   multiply_dw(call, operands, num_parts(call));
 }
 
-int64_t dw_scratch_bytes(const KernelCall& call) {
-  return CudaLinearOperands(call, "linear_dw").num_bytes() + cuda_matmul_scratch_bytes(0);
-}
-
 // ---- dx and g_i
-
-// Where only one of the products is in 8 bits, each has copies of its own, one behind the other: of
-// tokens that are no multiple only the gradients of weights are not.
-bool rounds_apart(const KernelCall& call) {
-  if (!is_fp8(call.attrs)) return false;
-  const KernelCall dx = adjacent::dx_of(call), dw = adjacent::dw_of(call);
-  return CudaLinearOperands(dx, "linear_dx").are_in_8_bits() !=
-         CudaLinearOperands(dw, "linear_dw").are_in_8_bits();
-}
 
 void run_dx_dw(const KernelCall& call) {
   const KernelCall dx = adjacent::dx_of(call), dw = adjacent::dw_of(call);
@@ -180,19 +141,12 @@ void run_dx_dw(const KernelCall& call) {
   multiply_dw(dw, operands, 2 * num_parts(call));
 }
 
-int64_t dx_dw_scratch_bytes(const KernelCall& call) {
-  const KernelCall dx = adjacent::dx_of(call), dw = adjacent::dw_of(call);
-  if (rounds_apart(call)) return std::max(dx_scratch_bytes(dx), dw_scratch_bytes(dw));
-  return CudaLinearOperands(call, "linear_dx_dw").num_bytes() + multiply_dx_bytes(dx);
-}
-
 // ---- h_i += column sums of dy_i: each split of the rows is summed, then the sums in a fixed order
 
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kUnroll = 4;
-constexpr int64_t kBlocks = 4 * 132;  // about four on every multiprocessor of an H100
-constexpr int64_t kTileCols = 32 * kPackOf<bfloat16>;
+static_assert(kTileCols == 32 * kPackOf<bfloat16>);
 constexpr int64_t kMaxSplits = 128;
 constexpr int64_t kLeastSplitRows = 64;
 
@@ -283,13 +237,6 @@ void run_db(const KernelCall& call) {
       });
 }
 
-// Every run of parts needs splits_of(rows, cols) * cols elements, which is at most this.
-int64_t db_scratch_bytes(const KernelCall& call) {
-  int64_t cols = 0;
-  for (int i = 0; i < num_parts(call); ++i) cols += call.inputs[i].cols();
-  return std::max(cols, kBlocks * kTileCols) * size_of(DType::kF32);
-}
-
 template <void (*run)(const KernelCall&)>
 void choose(const KernelCall& call) {
   const OnlyChooseCudaMatmuls only_choose;
@@ -299,15 +246,13 @@ void choose(const KernelCall& call) {
 }  // namespace
 
 void add_linear_cuda_kernels(KernelTable& table) {
-  table["linear"] = {
-      .run = run_forward, .scratch_bytes = forward_scratch_bytes, .choose = choose<run_forward>};
-  table["linear_dx"] = {.run = run_dx, .scratch_bytes = dx_scratch_bytes, .choose = choose<run_dx>};
-  table["linear_dw"] = {.run = run_dw, .scratch_bytes = dw_scratch_bytes, .choose = choose<run_dw>};
-  table["linear_dx_dw"] = {
-      .run = run_dx_dw, .scratch_bytes = dx_dw_scratch_bytes, .choose = choose<run_dx_dw>};
+  table["linear"] = {.run = run_forward, .choose = choose<run_forward>};
+  table["linear_dx"] = {.run = run_dx, .choose = choose<run_dx>};
+  table["linear_dw"] = {.run = run_dw, .choose = choose<run_dw>};
+  table["linear_dx_dw"] = {.run = run_dx_dw, .choose = choose<run_dx_dw>};
   table["round_weights"] = {.run = run_round_weights_on_cuda};
   table["fp8_largest"] = {.run = run_fp8_largest_on_cuda};
-  table["linear_db"] = {.run = run_db, .scratch_bytes = db_scratch_bytes};
+  table["linear_db"] = {.run = run_db};
 }
 
 }  // namespace skein

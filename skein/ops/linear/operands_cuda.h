@@ -19,6 +19,15 @@
 
 namespace skein {
 
+namespace fp8_parts {
+
+// Between inverse scales, which cuBLASLt wants at multiples of 16 bytes: it has no algorithm for a
+// product with one that is not.
+inline constexpr int kScaleStride = 16 / sizeof(float);
+
+}  // namespace fp8_parts
+
+// All but make() is host code of every build.
 class CudaLinearOperands {
  public:
   // For "linear", "linear_dx", "linear_dw" or "linear_dx_dw". `call` may have null addresses, and

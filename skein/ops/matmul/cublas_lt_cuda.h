@@ -10,15 +10,18 @@
 
 #include "skein/ops/cuda/library_cuda.h"
 #include "skein/ops/matmul/matmul_cuda.h"
+#include "skein/ops/matmul/matmul_cuda_rules.h"
 
 namespace skein::matmul_cuda {
 
+// Of the workspace that is planned the emulated library gets little: tests look at every byte of
+// it, each time.
 #ifdef SKEIN_CUDA_EMULATED
-constexpr int64_t kWorkspaceBytes = int64_t{64} << 10;  // tests look at every byte of it, each time
+constexpr int64_t kWorkspaceBytes = int64_t{64} << 10;
 #else
-constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;  // what NVIDIA recommends for Hopper
+constexpr int64_t kWorkspaceBytes = kCudaMatmulWorkspaceBytes;
 #endif
-constexpr int64_t kWorkspaceAlignment = 256;
+constexpr int64_t kWorkspaceAlignment = kCudaMatmulWorkspaceAlignment;
 
 constexpr const char* kAdvice =
     "install cuBLAS of CUDA 13 (libcublas-13-0 among NVIDIA's packages, or pip's nvidia-cublas) "

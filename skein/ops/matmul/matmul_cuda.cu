@@ -300,10 +300,6 @@ void CudaMatmuls::adopt(const AlgorithmChoices& choices) {
   }
 }
 
-int64_t cuda_matmul_scratch_bytes(int64_t bias_cols) {
-  return kWorkspaceAlignment + kWorkspaceBytes + bias_cols * size_of(DType::kF32);
-}
-
 namespace {
 
 struct ProductsOfDevices {

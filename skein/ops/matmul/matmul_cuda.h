@@ -28,6 +28,7 @@
 
 #include "skein/base/file.h"
 #include "skein/ops/algorithms.h"
+#include "skein/ops/matmul/matmul_cuda_rules.h"
 #include "skein/ops/matmul/matmul_kernel.h"
 #include "skein/tensor/fp8.h"
 
@@ -78,9 +79,6 @@ class CudaMatmuls {
   Ready make_ready(const CudaMatmul& matmul, void* scratch, void* stream);
   std::unique_ptr<State> state_;
 };
-
-// The columns of a product with a bias, else 0. Needs no GPU and no library.
-int64_t cuda_matmul_scratch_bytes(int64_t bias_cols);
 
 // With the CudaMatmuls that this process has for the current GPU, as the environment asks.
 void run_cuda_matmul(const CudaMatmul& matmul, void* scratch, void* stream);

@@ -26,8 +26,6 @@ const State& state_of(const KernelCall& call) {
   return *static_cast<const State*>(call.state.get());
 }
 
-int64_t scratch_bytes(const KernelCall& call) { return plan_redistribute(call).scratch_bytes; }
-
 void clear(const KernelCall& call, const Padding& padding) {
   if (padding.bytes == 0) return;
   check(cudaMemsetAsync(padding.at, 0, static_cast<size_t>(padding.bytes), stream_of(call)),
@@ -72,8 +70,7 @@ void run_wait(const KernelCall& call) {
 }  // namespace
 
 void add_redistribute_cuda_kernels(KernelTable& table) {
-  table["redistribute"] = {
-      .run = run, .scratch_bytes = scratch_bytes, .prepare = prepare<prepare_redistribute>};
+  table["redistribute"] = {.run = run, .prepare = prepare<prepare_redistribute>};
   table["redistribute_start"] = {.run = run_start, .prepare = prepare<prepare_redistribute_start>};
   table["redistribute_wait"] = {.run = run_wait, .prepare = prepare<prepare_redistribute_wait>};
 }

@@ -7,20 +7,12 @@
 #include "skein/ops/cuda/shared_memory_cuda.h"
 #include "skein/ops/largest.h"
 #include "skein/ops/rms_norm/rms_norm_cuda.h"
+#include "skein/ops/rms_norm/rms_norm_cuda_rules.h"
 
 namespace skein {
 namespace {
 
 using namespace rms_norm_cuda;  // NOLINT(google-build-using-namespace)
-
-// Tokens of one partial sum of dw: enough that writing it is little beside reading them, but few
-// where tokens are, since a GPU wants some 256 blocks to be busy. The sums are added as a binary
-// tree, which has those of 64 tokens among its nodes.
-int group_tokens(const View& dx) {
-  int group = dx.cols() * size_of(dx.dtype) <= 1024 ? 8 : 16;
-  while (group > 4 && dx.rows() < int64_t{256} * group) group /= 2;
-  return group;
-}
 
 // Sums over the block of each of `count` values, with one barrier: calls alternate between two
 // `turn`s, and who is at a barrier has read what the call before the last one wrote.
@@ -276,8 +268,6 @@ __global__ void __launch_bounds__(kTreeWarps * 32, 1)
   if (writes) *result = sum != nullptr ? before + total : total;
 }
 
-unsigned num_groups(const View& dx) { return blocks_for(dx.rows(), group_tokens(dx)); }
-
 template <typename T, typename W, bool finds>
 void launch_any(const KernelCall& call, Spread spread, unsigned* found) {
   const View& dx = call.outputs[0];
@@ -354,11 +344,6 @@ void add_all_groups(const KernelCall& call) {
 }
 
 }  // namespace
-
-int64_t rms_norm_backward_scratch_bytes(const KernelCall& call) {
-  const View& dx = call.outputs[0];
-  return int64_t{num_groups(dx)} * dx.cols() * static_cast<int64_t>(sizeof(float));
-}
 
 void run_rms_norm_backward(const KernelCall& call) {
   const View& dx = call.outputs[0];

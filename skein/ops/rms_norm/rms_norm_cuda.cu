@@ -124,8 +124,7 @@ void run(const KernelCall& call) {
 
 void add_rms_norm_cuda_kernels(KernelTable& table) {
   table["rms_norm"] = {.run = run};
-  table["rms_norm_backward"] = {.run = run_rms_norm_backward,
-                                .scratch_bytes = rms_norm_backward_scratch_bytes};
+  table["rms_norm_backward"] = {.run = run_rms_norm_backward};
 }
 
 }  // namespace skein

@@ -58,8 +58,7 @@ void with_types(const View& rows, const View& weight, const Function& function) 
 
 namespace skein {
 
-// Both of rms_norm_backward_cuda.cu.
-int64_t rms_norm_backward_scratch_bytes(const KernelCall& call);
+// Of rms_norm_backward_cuda.cu.
 void run_rms_norm_backward(const KernelCall& call);
 
 }  // namespace skein

@@ -7,18 +7,20 @@
 #include "skein/ops/cuda/launch_cuda.h"
 #include "skein/ops/cuda/reduce_cuda.h"
 #include "skein/ops/cuda/tensor_list_cuda.h"
+#include "skein/ops/sum_squares/sum_squares_cuda_rules.h"
 #include "skein/tensor/tensor_type.h"
 
 namespace skein {
 namespace {
 
-using namespace cuda;  // NOLINT(google-build-using-namespace)
+using namespace cuda;              // NOLINT(google-build-using-namespace)
+using namespace sum_squares_cuda;  // NOLINT(google-build-using-namespace)
 using exact_sum::kBins;
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr int kBlocksEach = 6;        // of a multiprocessor
-constexpr int64_t kMaxBlocks = 2048;  // of a launch
+constexpr int kBlocksEach = 6;  // of a multiprocessor
+static_assert(kTensorsAtOnce == TensorList<1>::kCapacity);
 
 template <int n, typename T>
 __device__ void add_squares(double (&sums)[4], const Pack<T, n>& pack) {
@@ -102,15 +104,6 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
   return nullptr;
 }
 
-// Room for the bins of all blocks of all launches.
-int64_t max_blocks(const KernelCall& call) {
-  const auto num_tensors = static_cast<int64_t>(call.inputs.size());
-  return kMaxBlocks * (num_tensors / TensorList<1>::kCapacity + 2);  // 2 dtypes
-}
-int64_t scratch_bytes(const KernelCall& call) {
-  return max_blocks(call) * kBins * static_cast<int64_t>(sizeof(double));
-}
-
 void run(const KernelCall& call) {
   auto* block_bins = static_cast<double*>(call.scratch);
   const int64_t stride = max_blocks(call), resident = resident_blocks(kBlocksEach);
@@ -142,7 +135,7 @@ void run(const KernelCall& call) {
 }  // namespace
 
 void add_sum_squares_cuda_kernels(KernelTable& table) {
-  table["sum_squares"] = {.run = run, .scratch_bytes = scratch_bytes, .prepare = prepare};
+  table["sum_squares"] = {.run = run, .prepare = prepare};
 }
 
 }  // namespace skein

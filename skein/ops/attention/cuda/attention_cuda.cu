@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
 #include "skein/base/error.h"
 #include "skein/ops/attention/cuda/attention_cuda.h"
@@ -12,47 +10,6 @@
 namespace skein {
 namespace attention_cuda {
 namespace {
-
-Rows rows_of(const View& view) { return {view.data, view.row_stride}; }
-
-Problem bind(const KernelCall& call, bool backward) {
-  const int first = backward ? 1 : 0;
-  const View &q = call.inputs[first], &k = call.inputs[first + 1];
-  Problem problem;
-  problem.q = rows_of(q);
-  problem.k = rows_of(k);
-  problem.v = rows_of(call.inputs[first + 2]);
-  problem.start = call.inputs[backward ? 6 : 3].as<const int32_t>();
-  if (backward) {
-    problem.grad = rows_of(call.inputs[0]);
-    problem.o = rows_of(call.inputs[4]);
-    problem.lse = rows_of(call.inputs[5]);
-    problem.dq = rows_of(call.outputs[0]);
-    problem.dk = rows_of(call.outputs[1]);
-    problem.dv = rows_of(call.outputs[2]);
-    problem.delta = static_cast<float*>(call.scratch);
-  } else {
-    problem.o = rows_of(call.outputs[0]);
-    problem.lse = rows_of(call.outputs[1]);
-  }
-  const int64_t head_dim = call.attrs.integer("head_dim");
-  const int64_t sequence_length = call.attrs.integer("sequence_length");
-  problem.head_dim = static_cast<int>(head_dim);
-  problem.sequence_length = static_cast<int>(sequence_length);
-  problem.num_sequences = static_cast<int>(k.rows() / sequence_length);
-  if (call.attrs.has("part")) {
-    problem.part = static_cast<int>(call.attrs.integer("part"));
-    problem.parts = static_cast<int>(call.attrs.integer("parts"));
-  }
-  problem.heads = static_cast<int>(q.cols() / head_dim);
-  problem.kv_heads = static_cast<int>(k.cols() / head_dim);
-  problem.causal = call.attrs.flag("causal");
-  problem.documents = !call.attrs.has("documents") || call.attrs.flag("documents");
-  if (call.facts != nullptr && call.facts->one_document_each) problem.documents = false;
-  problem.repeatable = !call.attrs.has("repeatable") || call.attrs.flag("repeatable");
-  problem.scale = static_cast<float>(call.attrs.real("scale"));
-  return problem;
-}
 
 std::shared_ptr<const void> prepare(const KernelCall& call) {
   const int first = call.inputs.size() > 4 ? 1 : 0;  // backward begins with the gradient
@@ -69,28 +26,6 @@ std::shared_ptr<const void> prepare(const KernelCall& call) {
          head_dim, kMaxHeadDim);
   }
   return nullptr;
-}
-
-// Scratch memory holds delta, then what cuDNN needs.
-int64_t delta_bytes(const Problem& problem) {
-  const int64_t bytes =
-      problem.num_query_rows() * problem.heads * static_cast<int64_t>(sizeof(float));
-  return (bytes + 63) / 64 * 64;
-}
-
-// Enough for sequences that are one document each, too, whatever data comes.
-int64_t cudnn_bytes(const KernelCall& call, Problem problem, bool backward) {
-  const DType dtype = call.outputs[0].dtype;
-  const int64_t bytes = cudnn_scratch_bytes(dtype, problem, backward);
-  problem.documents = false;
-  return std::max(bytes, cudnn_scratch_bytes(dtype, problem, backward));
-}
-int64_t forward_scratch_bytes(const KernelCall& call) {
-  return cudnn_bytes(call, bind(call, false), false);
-}
-int64_t backward_scratch_bytes(const KernelCall& call) {
-  const Problem problem = bind(call, true);
-  return delta_bytes(problem) + cudnn_bytes(call, problem, true);
 }
 
 constexpr int kDeltaThreads = 256;
@@ -170,20 +105,6 @@ void run_backward(const KernelCall& call) {
 
 }  // namespace
 
-Way wanted_way() {
-  static const Way way = [] {
-    const char* const variable = std::getenv("SKEIN_ATTENTION");
-    const std::string_view word = variable == nullptr ? "" : variable;
-    if (word.empty()) return Way::kFastest;
-    if (word == "plain") return Way::kPlain;
-    if (word == "wgmma") return Way::kWarpgroups;
-    if (word == "cudnn") return Way::kCudnn;
-    fail(ErrorCode::kUsage,
-         "SKEIN_ATTENTION is '{}': expected plain, wgmma or cudnn, or to be unset", word);
-  }();
-  return way;
-}
-
 int compute_capability() {
   return 10 * cuda::device_attribute(cudaDevAttrComputeCapabilityMajor) +
          cuda::device_attribute(cudaDevAttrComputeCapabilityMinor);
@@ -220,11 +141,8 @@ bool are_heads_packable(int n, int bytes, const Problem& problem) {
 }  // namespace attention_cuda
 
 void add_attention_cuda_kernels(KernelTable& table) {
-  table["attention"] = {.run = attention_cuda::run_forward,
-                        .scratch_bytes = attention_cuda::forward_scratch_bytes,
-                        .prepare = attention_cuda::prepare};
+  table["attention"] = {.run = attention_cuda::run_forward, .prepare = attention_cuda::prepare};
   table["attention_backward"] = {.run = attention_cuda::run_backward,
-                                 .scratch_bytes = attention_cuda::backward_scratch_bytes,
                                  .prepare = attention_cuda::prepare};
 }
 

@@ -1,4 +1,4 @@
-// Internal to the CUDA kernels of attention: the bound problem, and which pairs of it are visible.
+// Internal to the CUDA kernels of attention: which pairs of the bound problem are visible.
 //
 // Work is cut by shape alone, and every sum has one order:
 //   forward   a thread block has kBlock queries of one head, and walks over their keys; on Hopper
@@ -13,92 +13,18 @@
 #include <cstdint>
 
 #include "skein/ir/kernel.h"
+#include "skein/ops/attention/cuda/attention_problem.h"
+#include "skein/ops/attention/cuda/attention_scratch.h"
 
 namespace skein::attention_cuda {
 
-constexpr int kBlock = 64;  // queries, and keys, of one block of scores
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 
-// Rows of an operand; elements are what the kernel says.
-struct Rows {
-  void* data = nullptr;
-  int64_t stride = 0;
-};
 template <typename T>
 __device__ T* row_at(const Rows& rows, int64_t row, int64_t col) {
   return static_cast<T*>(rows.data) + row * rows.stride + col;
 }
-
-struct Range {
-  int begin, end;  // positions of a sequence
-};
-
-// The argument of every kernel.
-struct Problem {
-  Rows q, k, v, o, lse;
-  Rows grad, dq, dk, dv;   // backward only
-  float* delta = nullptr;  // backward only: do . o, [query rows, heads]
-  const int32_t* start = nullptr;
-  // By row: whether cuDNN computes its document. Null: none. Only with whole sequences, where q and
-  // k have the same rows.
-  const uint8_t* elsewhere = nullptr;
-  int num_sequences = 0, sequence_length = 0;
-  int part = 0, parts = 1;                    // of each sequence, the queries of this rank
-  int heads = 0, kv_heads = 0, head_dim = 0;  // of this rank
-  bool causal = true;
-  bool documents = true;   // a sequence may have several; false: `start` is 0 everywhere
-  bool repeatable = true;  // false: backward may add in any order
-  float scale = 1;
-
-  __host__ __device__ int group_size() const { return heads / kv_heads; }
-  // The queries of a sequence lie in spans of adjacent positions: the whole sequence, or the two
-  // pieces of zigzag order (ops/zigzag).
-  __host__ __device__ int num_queries() const { return sequence_length / parts; }
-  __host__ __device__ int num_spans() const { return parts > 1 ? 2 : 1; }
-  __host__ __device__ int span_length() const { return num_queries() / num_spans(); }
-  // Blocks of queries end with their span. Blocks may have another size than kBlock.
-  __host__ __device__ int span_blocks(int size = kBlock) const {
-    return (span_length() + size - 1) / size;
-  }
-  __host__ __device__ int span_begin(int span) const {
-    return (span == 0 ? part : 2 * parts - 1 - part) * span_length();
-  }
-  __host__ __device__ int num_query_blocks(int size = kBlock) const {
-    return num_spans() * span_blocks(size);
-  }
-  __host__ __device__ int num_key_blocks() const { return (sequence_length + kBlock - 1) / kBlock; }
-  __host__ __device__ int64_t num_query_rows() const {
-    return int64_t{num_sequences} * num_queries();
-  }
-
-  // The positions of a block of queries, and of one of keys.
-  __device__ Range query_range(int block, int size = kBlock) const {
-    const int blocks = span_blocks(size), span = block / blocks;
-    const int end = span_begin(span) + span_length();
-    const int first = span_begin(span) + block % blocks * size;
-    return {first, first + size < end ? first + size : end};
-  }
-  __device__ Range key_range(int block, int size = kBlock) const {
-    const int first = block * size;
-    return {first, first + size < sequence_length ? first + size : sequence_length};
-  }
-  // The rows of q, o, lse and their gradients, and of k and v, that hold a position.
-  __device__ int64_t query_row(int sequence, int position) const {
-    const int span = num_spans() == 1 || position < span_begin(1) ? 0 : 1;
-    return int64_t{sequence} * num_queries() + span * span_length() + position - span_begin(span);
-  }
-  __device__ int64_t key_row(int sequence, int position) const {
-    return int64_t{sequence} * sequence_length + position;
-  }
-
-  __device__ bool is_elsewhere(int sequence, int position) const {
-    return elsewhere != nullptr && elsewhere[key_row(sequence, position)] != 0;
-  }
-  __device__ const int32_t* starts_of(int sequence) const {
-    return start + int64_t{sequence} * sequence_length;
-  }
-};
 
 // The first position of the document of `position`, within bounds whatever `starts` holds.
 __device__ inline int document_begin(const int32_t* starts, int position) {
@@ -156,11 +82,6 @@ struct HeadRows {
   int num_rows;
 };
 
-// Whose kernels SKEIN_ATTENTION in the environment asks for; the fastest ones where it is unset.
-// Errors  Error{kUsage} for other words than plain, wgmma, cudnn
-enum class Way { kFastest, kPlain, kWarpgroups, kCudnn };
-Way wanted_way();
-
 // Of the current device: 10 times the major number, and the minor one.
 int compute_capability();
 
@@ -178,14 +99,16 @@ constexpr int kMaxHeadDim = 256;
 void run_scalar_forward(const KernelCall& call, const Problem& problem);
 void run_scalar_backward(const KernelCall& call, const Problem& problem);
 
-// On tensor cores: bf16.
-constexpr int kMaxTensorCoreHeadDim = 128;
+// On tensor cores: bf16, heads of up to kMaxTensorCoreHeadDim.
 void run_tensor_core_forward(const KernelCall& call, const Problem& problem);
 void run_tensor_core_backward(const KernelCall& call, const Problem& problem);
 
 // On the warpgroups of Hopper: the same, where the build and the GPU have them.
 // Errors  Error{kUnsupported} where SKEIN_ATTENTION=wgmma, and they are not there
 bool has_warpgroups();
+// Whether scratch is planned for them: on such a GPU, and as in a build without CUDA where there is
+// no GPU, or the emulated one.
+bool plans_for_warpgroups();
 bool is_for_warpgroups(DType dtype, const Problem& problem);
 void run_warpgroup_forward(const KernelCall& call, const Problem& problem);
 void run_warpgroup_backward(const KernelCall& call, const Problem& problem);

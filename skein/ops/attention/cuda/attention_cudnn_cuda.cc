@@ -33,8 +33,6 @@ constexpr size_t kLeastVersionOfDocuments = 92500;
 // Older ones write the statistics packed, whatever strides were asked for (sdpa's check in the
 // frontend 1.32).
 constexpr size_t kLeastVersionOfSequences = 91200;
-constexpr int64_t kHeadDimMultiple = 16;
-constexpr int kPack = 8;  // elements of 16 bytes
 
 // ---- the library
 
@@ -160,97 +158,17 @@ class Cudnn {
   std::map<std::vector<int64_t>, std::unique_ptr<fe::graph::Graph>> plans_;  // null: does not work
 };
 
-// On Hopper our backward is faster for heads of 64, and of few tiles of 128 queries; forward, and
-// the rest of backward, are cuDNN's (docs/gpu.md).
-constexpr int64_t kFastHead = 64, kFewTiles = 256;
-
-bool is_preferred(DType dtype, const Problem& problem, bool backward) {
-  if (wanted_way() != Way::kFastest) return wanted_way() == Way::kCudnn;
-  if (!backward || !problem.repeatable) return true;
-  const int64_t tiles =
-      int64_t{problem.num_sequences} * problem.heads * problem.num_query_blocks(2 * kBlock);
-  const bool ours = problem.head_dim == kFastHead || tiles <= kFewTiles;
-  return !ours || !is_for_warpgroups(dtype, problem);
-}
-
-// Decides by shapes and strides. Sequences of one token are not for cuDNN, which has no backward
-// for them, and of which 9.26 and 9.27 leave out part of lse.
-bool is_for_cudnn(DType dtype, const Problem& problem, bool backward) {
-  bool aligned = true;
-  for (int i = 0; i < kNumOperands; ++i) {
-    const auto operand = static_cast<Operand>(i);
-    aligned = aligned && (operand == kLse || rows_of(problem, operand).stride % kPack == 0);
-  }
-  return is_preferred(dtype, problem, backward) && dtype == DType::kBF16 && problem.parts == 1 &&
-         aligned && problem.sequence_length > 1 && problem.head_dim % kHeadDimMultiple == 0;
-}
-
-// Whole sequences only while the memory for all pairs is affordable: it grows with the square of
-// their length. Beyond, each is one document in the table.
-constexpr int64_t kMaxPairsBytes = (int64_t{4} << 30) + (int64_t{256} << 20);
-Problem affordable(Problem problem, bool backward) {
-  const Description whole{problem, {}, backward};
-  problem.documents |= whole.dense_workspace_bytes() > kMaxPairsBytes;
-  return problem;
-}
-
-// Where everything lies in scratch memory; with null memory it only counts bytes.
-//
-// With shared kv heads cuDNN keeps dk and dv of every query head, their rows as far apart as those
-// of dk and dv, times the query heads of a kv head. Where these are columns of a wider matrix, it
-// writes them to rows without gaps first.
-struct Placement {
-  Placement(const Problem& wanted, bool backward, void* memory) : problem(wanted), memory_(memory) {
-    const int64_t cols = int64_t{problem.kv_heads} * problem.head_dim;
-    const int64_t bytes = problem.num_query_rows() * cols * size_of(DType::kBF16);
-    for (Rows* rows : {&problem.dk, &problem.dv}) {
-      if (problem.documents && backward && problem.group_size() > 1 && rows->stride > cols)
-        *rows = {take(bytes), cols};
-    }
-    if (problem.documents) {
-      table = place_document_table(problem, take(document_table_bytes(problem)));
-    } else {
-      table = place_document_table(problem, nullptr);  // for its strides
-      if (backward) {
-        packed_lse = static_cast<float*>(
-            take(problem.num_query_rows() * problem.heads * static_cast<int64_t>(sizeof(float))));
-      }
-    }
-    workspace = take(Description{problem, table, backward}.workspace_bytes());
-  }
-  int64_t bytes() const { return used_; }
-
-  Problem problem;  // as cuDNN sees it
-  DocumentTable table;
-  float* packed_lse = nullptr;
-  void* workspace;
-
- private:
-  void* take(int64_t bytes) {
-    const int64_t at = round_up(reinterpret_cast<int64_t>(memory_), kAlignment) + used_;
-    used_ += round_up(bytes, kAlignment);
-    return memory_ == nullptr ? nullptr : reinterpret_cast<void*>(at);
-  }
-
-  void* memory_;
-  int64_t used_ = 0;
-};
-
 }  // namespace
-
-int64_t cudnn_scratch_bytes(DType dtype, const Problem& problem, bool backward) {
-  if (!is_for_cudnn(dtype, problem, backward)) return 0;
-  return Placement(affordable(problem, backward), backward, nullptr).bytes() + kAlignment;
-}
 
 std::optional<Problem> start_cudnn(const KernelCall& call, const Problem& wanted, bool backward,
                                    void* scratch) {
-  if (!is_for_cudnn(call.outputs[0].dtype, wanted, backward)) return wanted;
+  const DType dtype = call.outputs[0].dtype;
+  if (!is_for_cudnn(dtype, wanted, backward, plans_for_warpgroups())) return wanted;
   const Problem problem = affordable(wanted, backward);
-  if (!are_heads_packable(kPack, sizeof(bfloat16), problem)) return problem;
+  if (!are_heads_packable(kCudnnPack, sizeof(bfloat16), problem)) return problem;
   Cudnn* const cudnn = Cudnn::get();
   if (cudnn == nullptr) return problem;
-  const Placement placement(problem, backward, scratch);
+  const CudnnPlacement placement(problem, backward, scratch);
   const DocumentTable& table = placement.table;
   const fe::graph::Graph* plan = cudnn->plan(call, {placement.problem, table, backward});
   if (plan == nullptr) return problem;
@@ -290,8 +208,6 @@ std::optional<Problem> start_cudnn(const KernelCall& call, const Problem& wanted
 #include "skein/base/log.h"
 
 namespace skein::attention_cuda {
-
-int64_t cudnn_scratch_bytes(DType, const Problem&, bool) { return 0; }
 
 std::optional<Problem> start_cudnn(const KernelCall&, const Problem& problem, bool, void*) {
   static const bool said = [] {

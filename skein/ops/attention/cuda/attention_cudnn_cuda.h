@@ -27,11 +27,9 @@
 
 namespace skein::attention_cuda {
 
-// Memory for cuDNN; 0 where it is not for this problem. Depends on shapes and strides alone.
-int64_t cudnn_scratch_bytes(DType dtype, const Problem& problem, bool backward);
-
 // Starts cuDNN. Returns what it left out: nothing, the problem with `elsewhere` set, or as it is
-// where cuDNN does nothing. `scratch`: of cudnn_scratch_bytes.
+// where cuDNN does nothing. `scratch`: of cudnn_scratch_bytes
+// (attention_scratch.h).
 std::optional<Problem> start_cudnn(const KernelCall& call, const Problem& problem, bool backward,
                                    void* scratch);
 

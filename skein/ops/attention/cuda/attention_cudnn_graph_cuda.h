@@ -11,7 +11,6 @@
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
 
-#include <algorithm>
 #include <bit>
 #include <memory>
 #include <vector>
@@ -25,18 +24,11 @@ namespace fe = cudnn_frontend;
 using fe::graph::Tensor_attributes;
 using Tensor = std::shared_ptr<Tensor_attributes>;
 
-constexpr int64_t kAlignment = 256;
-constexpr int64_t kRowsAlignment = 64;
-
 // Names of a graph's tensors: those of operands and of their offsets are these plus its number.
 constexpr int64_t kOperands = 1, kOffsets = 101;
 constexpr int64_t kQueryLengths = 201, kKeyLengths = 202;
 
-struct Description {
-  const Problem& problem;
-  const DocumentTable& table;
-  bool backward;
-
+struct Description : CudnnProblem {
   // All that a plan depends on.
   std::vector<int64_t> key() const {
     std::vector<int64_t> key = {backward,
@@ -56,9 +48,6 @@ struct Description {
   int64_t heads_of(Operand operand) const {
     const bool is_kv = operand == kK || operand == kV || operand == kDk || operand == kDv;
     return is_kv ? problem.kv_heads : problem.heads;
-  }
-  int64_t num_entries() const {
-    return problem.documents ? table.num_entries : problem.num_sequences;
   }
   // The library sees an operand as [entries, heads, sequence_length, head_dim], with a document in
   // each entry.
@@ -135,40 +124,6 @@ struct Description {
       output(graph, kO, o);
       output(graph, kLse, lse);
     }
-  }
-
-  // The rows of every sum in the workspace. They are a multiple, as the engine's tensor maps, which
-  // must be aligned, follow the sums.
-  int64_t workspace_rows() const { return round_up(problem.num_query_rows(), kRowsAlignment); }
-
-  // At least what a plan needs: sums in fp32 of dq and, with shared kv heads, of dk and dv of every
-  // query head; delta; what orders the sums of dq; and room for what the library keeps besides.
-  int64_t workspace_bytes() const {
-    if (!problem.documents) return dense_workspace_bytes();
-    const int64_t entries = table.num_entries, rows = workspace_rows();
-    int64_t bytes = (int64_t{4} << 20) + entries * 1024;
-    if (!backward) return bytes;
-    int64_t elements = table.strides[kDq] + table.strides[kLse];
-    if (problem.group_size() > 1) {
-      elements += problem.group_size() * (table.strides[kDk] + table.strides[kDv]);
-    }
-    bytes += rows * elements * static_cast<int64_t>(sizeof(float));
-    return bytes + entries * problem.heads * problem.num_key_blocks() * 8;
-  }
-
-  // The same for whole sequences. In order sums are those of products of ds, which is kept in
-  // bf16 for all pairs, in blocks of 64 x 128 (the frontend's dP workspace), or, from 9.25 on,
-  // and in any order, sums in fp32 of dq. With shared kv heads dk and dv of every query head are
-  // kept in bf16.
-  int64_t dense_workspace_bytes() const {
-    constexpr int64_t kSlack = int64_t{1} << 20;
-    if (!backward) return kSlack;
-    const int64_t length = problem.sequence_length, dim = problem.head_dim;
-    const int64_t pairs = problem.repeatable ? 2 * round_up(length, 64) * round_up(length, 128) : 0;
-    const int64_t sums = 4 * round_up(length, 128) * dim + 8 * problem.num_key_blocks();
-    int64_t bytes = std::max(pairs, sums) + 4 * length;
-    if (problem.group_size() > 1) bytes += 2 * 2 * length * dim;
-    return kSlack + bytes * problem.num_sequences * problem.heads;
   }
 };
 

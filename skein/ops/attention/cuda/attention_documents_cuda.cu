@@ -6,9 +6,7 @@ namespace skein::attention_cuda {
 namespace {
 
 constexpr int kThreads = 1024;
-constexpr int kClasses = 32;          // of lengths, by their number of bits
-constexpr int kTokensPerEntry = 512;  // entries cost time, even empty ones
-constexpr int64_t kAlignment = 16;
+constexpr int kClasses = 32;  // of lengths, by their number of bits
 
 struct TableArgs {
   const int32_t* start;
@@ -138,68 +136,11 @@ __global__ void __launch_bounds__(kCopyThreads)
   }
 }
 
-// Gives out parts of memory; with a null base it only counts.
-class Memory {
- public:
-  explicit Memory(void* base) : base_(static_cast<char*>(base)) {}
-  template <typename T>
-  T* take(int64_t count) {
-    T* part = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
-    const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
-    used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return part;
-  }
-  int64_t used() const { return used_; }
-
- private:
-  char* base_;
-  int64_t used_ = 0;
-};
-
 int64_t num_tokens(const Problem& problem) {
   return int64_t{problem.num_sequences} * problem.sequence_length;
 }
 
-DocumentTable place(const Problem& problem, Memory& memory) {
-  DocumentTable table;
-  table.num_entries =
-      problem.num_sequences + static_cast<int>(num_tokens(problem) / kTokensPerEntry);
-  table.lengths = memory.take<int32_t>(table.num_entries);
-  table.begins = memory.take<int32_t>(table.num_entries);
-  for (int i = 0; i < kNumOperands; ++i) {
-    table.strides[i] = rows_of(problem, static_cast<Operand>(i)).stride;
-    table.offsets[i] = memory.take<int64_t>(table.num_entries + 1);
-  }
-  table.is_in_table = memory.take<uint8_t>(num_tokens(problem));
-  return table;
-}
-
 }  // namespace
-
-const Rows& rows_of(const Problem& problem, Operand operand) {
-  const Rows* rows[kNumOperands] = {};
-  rows[kQ] = &problem.q;
-  rows[kK] = &problem.k;
-  rows[kV] = &problem.v;
-  rows[kO] = &problem.o;
-  rows[kLse] = &problem.lse;
-  rows[kGrad] = &problem.grad;
-  rows[kDq] = &problem.dq;
-  rows[kDk] = &problem.dk;
-  rows[kDv] = &problem.dv;
-  return *rows[operand];
-}
-
-int64_t document_table_bytes(const Problem& problem) {
-  Memory memory(nullptr);
-  place(problem, memory);
-  return memory.used();
-}
-
-DocumentTable place_document_table(const Problem& problem, void* memory) {
-  Memory parts(memory);
-  return place(problem, parts);
-}
 
 void find_documents(const KernelCall& call, const Problem& problem, const DocumentTable& table) {
   const TableArgs args = {problem.start, problem.sequence_length,

@@ -247,6 +247,15 @@ bool has_warpgroups() {
   return result;
 }
 
+bool plans_for_warpgroups() {
+#ifndef SKEIN_CUDA_EMULATED
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return has_warpgroups();
+  static_cast<void>(cudaGetLastError());
+#endif
+  return true;
+}
+
 bool is_for_warpgroups(DType dtype, const Problem& problem) {
   if (dtype != DType::kBF16 || problem.head_dim > kMaxTensorCoreHeadDim) return false;
   if (wanted_way() == Way::kWarpgroups) return true;
