@@ -21,8 +21,8 @@ for line in ${SKEIN_SCALING:-h100-8x:8:8,64 trn1-32xlarge:32:16,64}; do
     found=$("$skein" plan configs/llama2-70b-trn1-tp8-pp8.toml --search --json --ranks "$ranks" \
       --set "batch.global_sequences=$batch" --hardware "configs/hardware/$hardware.toml")
     rate=$(tr -d ' \n' <<<"$found" | grep -o '"tokens_per_second":[0-9.e+-]*' | head -1 | cut -d: -f2)
-    layout=$(tr -d ' \n' <<<"$found" | grep -o '"set":{[^}]*}' | head -1 |
-      sed 's/"set":{//; s/[a-z]*\.//g; s/[{}"]//g; s/,/ /g; s/:/ /g')
+    layout=$(tr -d ' \n' <<<"$found" | grep -o '"set":\[[^]]*\]' | head -1 |
+      sed 's/"set":\[//; s/[a-z]*\.//g; s/[]"]//g; s/,/ /g; s/=/ /g')
     awk -v h="$hardware" -v n="$nodes" -v r="$ranks" -v b="$batch" -v rate="$rate" -v base="$base" -v l="$layout" \
       'BEGIN { each = rate / r; printf "%-15s %5d %6d %6d %12.0f %12.1f %10.0f%%   %s\n", h, n, r, b, rate, each, 100 * each / (base == "" ? each : base), l }'
     [ -n "$base" ] || base=$(awk -v rate="$rate" -v r="$ranks" 'BEGIN { print rate / r }')

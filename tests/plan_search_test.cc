@@ -1,4 +1,11 @@
 // `skein plan --search` and `--calibrate`, as a user runs them.
+#include "skein/plan/plan_search.h"
+
+#include <fmt/ranges.h>
+
+#include <sstream>
+#include <tuple>
+
 #include "skein/schedule/hardware.h"
 #include "tests/places.h"
 #include "tests/testing.h"
@@ -53,6 +60,108 @@ TEST(PlanSearch, LeavesOutNothingThatIsFasterThanTheSlowestOfTheList) {
   }
 }
 
+// Layouts, and the seconds of a step, in order.
+std::vector<std::string> rows(const SearchResult& result) {
+  std::vector<std::string> rows;
+  for (const SearchResult::Found& found : result.best) {
+    rows.push_back(fmt::format("{:.9g} {}", found.plan.step.step_seconds,
+                               fmt::join(layout_settings(found), " ")));
+  }
+  return rows;
+}
+
+// Small sizes, where starting ops takes the time; sizes of large models; memory that few fit; slow
+// links, which gradients wait for; a CPU whose ranks take turns.
+TEST(PlanSearch, FindsWhatPlansOfAllLayoutsFind) {
+  const Overrides tiny = {"model.num_hidden_layers=3", "batch.global_sequences=8"};
+  const Overrides large = {"model.hidden_size=2048",      "model.intermediate_size=5632",
+                           "model.num_attention_heads=4", "model.num_key_value_heads=2",
+                           "model.num_hidden_layers=4",   "batch.global_sequences=8",
+                           "data.sequence_length=1024",   "model.max_position_embeddings=1024"};
+  Hardware usual = load_hardware(h100());
+  Hardware small = usual, slow = usual, in_turn = usual;
+  small.memory_bytes = 1'700'000'000;
+  slow.intra_node.bytes_per_s = 1e9;
+  slow.overlap = 0.5;
+  in_turn.concurrent_devices = 1;
+  in_turn.overlap = 0;
+  const std::tuple<const char*, const Overrides*, const Hardware*, int64_t> cases[] = {
+      {"tiny", &tiny, &usual, 4},
+      {"large", &large, &usual, 4},
+      {"little memory", &large, &small, 4},
+      {"slow links", &large, &slow, 4},
+      {"in turn", &tiny, &in_turn, 2}};
+  for (const auto& [name, overrides, hardware, ranks] : cases) {
+    SCOPED_TRACE(name);
+    const Config config = load_config(job().config().string(), *overrides, ConfigUse::kPlan);
+    const PlanRequest request = plan_request(config, ranks, *hardware);
+    const SearchResult found = search_layouts(request);
+    const SearchResult all = search_layouts(request, {.exhaustive = true});
+    EXPECT_TRUE(found.is_complete());
+    EXPECT_EQ(found.num_layouts, all.num_layouts);
+    EXPECT_LT(found.num_planned, all.num_planned);
+    EXPECT_GE(all.best.size(), 5u);
+    EXPECT_EQ(rows(found), rows(all));
+  }
+}
+
+TEST(PlanSearch, RowsCanBePasted) {
+  const Overrides model = {"model.num_hidden_layers=4", "batch.global_sequences=32"};
+  const Arguments searched = {"--search", "--ranks", "8", "--hardware", h100()};
+  const OrderedJson list = json_of(model, searched);
+  const std::string text = TinyJob::must(job().arguments("plan", "plan", model) + searched).out;
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.find(" --set ") != line.npos) lines.push_back(line.substr(line.find("--set ")));
+  }
+  ASSERT_EQ(lines.size(), list.size()) << text;
+  for (const size_t row : {size_t{0}, lines.size() / 2, lines.size() - 1}) {
+    SCOPED_TRACE(lines[row]);
+    Arguments pasted = {"--hardware", h100()};  // the words say how many ranks there are
+    std::istringstream words(lines[row]);
+    for (std::string word; words >> word;) pasted.push_back(word);
+    OrderedJson plan = json_of(model, pasted);
+    OrderedJson set = OrderedJson(Arguments{});
+    for (const OrderedJson& one : list[row].at("set")) {
+      set.insert(set.end(), {"--set", one.get<std::string>()});
+    }
+    EXPECT_EQ(plan.at("step_seconds"), list[row].at("step_seconds"));
+    EXPECT_EQ(plan.at("mesh"), list[row].at("mesh"));
+    Arguments from_json = {"--hardware", h100()};
+    for (const OrderedJson& one : set) from_json.push_back(one);
+    EXPECT_EQ(json_of(model, from_json).at("step_seconds"), list[row].at("step_seconds"));
+  }
+}
+
+std::string llama_70b() {
+  return (fs::path(kSourceFolder) / "configs/llama2-70b-trn1-tp8-pp8.toml").string();
+}
+
+// The answer is whole whenever the search ends; it says whether there may be better ones.
+TEST(PlanSearch, EndsInTimeWithTheBestSoFar) {
+  const Outcome outcome =
+      TinyJob::must({"plan", llama_70b(), "--search", "--search-seconds", "0.1", "--json"});
+  EXPECT_TRUE(OrderedJson::parse(outcome.out).is_array());
+  EXPECT_NE(outcome.err.find("stopped before it was complete"), std::string::npos) << outcome.err;
+  expect_refused(run_skein({"plan", llama_70b(), "--search", "--search-seconds", "soon"}), 2,
+                 {"--search-seconds"});
+  expect_refused(run_skein({"plan", llama_70b(), "--search-seconds", "5"}), 2, {"--search"});
+}
+
+TEST(PlanSearch, PrintsTheBestSoFarWhereASignalEndsIt) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    SCOPED_TRACE(signal);
+    SkeinProcess process({"plan", llama_70b(), "--search", "--search-seconds", "100000", "--json"});
+    std::this_thread::sleep_for(Seconds(1.5));
+    process.send(signal);
+    const Outcome outcome = process.wait();
+    EXPECT_EQ(outcome.exit_code, -signal) << outcome.err;
+    EXPECT_TRUE(OrderedJson::parse(outcome.out).is_array()) << outcome.out;
+    EXPECT_NE(outcome.err.find("stopped before it was complete"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST(PlanSearch, TriesPairsOfMicroBatches) {
   // Large enough that products take longer than to start them.
   const std::vector<std::string> large = {
@@ -63,7 +172,9 @@ TEST(PlanSearch, TriesPairsOfMicroBatches) {
   int pairs = 0;
   for (const OrderedJson& layout :
        json_of(large, {"--search", "--ranks", "4", "--hardware", h100()})) {
-    if (layout.at("set").at("parallel.pairs") == true) ++pairs;
+    for (const OrderedJson& setting : layout.at("set")) {
+      if (setting == "parallel.pairs=true") ++pairs;
+    }
   }
   EXPECT_GT(pairs, 0);
   const std::vector<std::string> tensor = {"model.num_hidden_layers=4", "batch.global_sequences=8",

@@ -1,6 +1,6 @@
 // skein plan CONFIG.toml [--set section.key=value]... [--ranks N] [--hardware FILE.toml] [--json]
 //                        [--rank R] [--timeline FILE.json]
-// skein plan CONFIG.toml --search [--ranks N] [--hardware FILE.toml] [--json]
+// skein plan CONFIG.toml --search [--search-seconds S] [--ranks N] [--hardware FILE.toml] [--json]
 // skein plan CONFIG.toml --calibrate FILE.toml [--workers K]
 // skein plan CONFIG.toml --goodput [--ranks N] [--hardware FILE.toml] [--days D] [--failures N |
 //                        --mtbf-hours H] [--spares N] [--seed S] [--json]
@@ -15,12 +15,12 @@
 #include "skein/cli/calibrate.h"
 #include "skein/cli/commands.h"
 #include "skein/cli/goodput_plan.h"
+#include "skein/cli/run_search.h"
 #include "skein/config/config_length.h"
 #include "skein/plan/memory_advice.h"
 #include "skein/plan/pair_advice.h"
 #include "skein/plan/plan.h"
 #include "skein/plan/plan_passes.h"
-#include "skein/plan/plan_search.h"
 #include "skein/schedule/timeline.h"
 #include "skein/weights/init_source.h"
 
@@ -38,6 +38,7 @@ struct PlanOptions {
   int64_t ranks = 0;
   int64_t rank = -1;
   GoodputRequest simulated;
+  double search_seconds = 60;
   bool goodput = false;
   bool search = false;
   bool passes = false;
@@ -106,8 +107,14 @@ void add_options(CLI::App& command, CommandContext& context, PlanOptions& option
       ->check(whole_number_from(0));
   as_path_of_a_disk(command.add_option("--timeline", options.timeline,
                                        "write the predicted schedule here, for ui.perfetto.dev"));
-  command.add_flag("--search", options.search,
-                   "rank the layouts that fit by predicted tokens a second");
+  CLI::Option* search = command.add_flag("--search", options.search,
+                                         "rank the layouts that fit by predicted tokens a second");
+  command
+      .add_option("--search-seconds", options.search_seconds,
+                  "of --search: how long at most; the best so far is printed then, as at Ctrl-C; "
+                  "default: 60")
+      ->needs(search)
+      ->check(number_between(0.1, 1e6));
   CLI::Option* calibrate = as_path_of_a_disk(command.add_option(
       "--calibrate", options.calibrate,
       "measure this machine with the configuration's model and write its description here"));
@@ -193,15 +200,7 @@ int run_plan(const PlanOptions& options) {
   }
   PlanRequest request = plan_request(config, options.ranks, hardware);
   request.memory_margin = options.memory_margin / 100;
-  if (options.search) {
-    const SearchResult found = search_layouts(request);
-    if (options.json) {
-      print_json(search_to_json(found));
-    } else {
-      fmt::print("{}", search_to_text(found, request));
-    }
-    return kExitDone;
-  }
+  if (options.search) return run_search(request, options.search_seconds, options.json);
   const Plan plan = make_plan(request);
   if (options.goodput) {
     run_goodput(planned_scenario(options.simulated, config, plan), options.json);

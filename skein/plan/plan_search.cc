@@ -7,29 +7,44 @@
 #include <chrono>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <queue>
 #include <thread>
 
 #include "skein/base/error.h"
 #include "skein/base/mutex.h"
 #include "skein/base/units.h"
-#include "skein/config/batches.h"
-#include "skein/model/decoder.h"
-#include "skein/passes/pair_programs.h"
-#include "skein/plan/plan_sketch.h"
+#include "skein/plan/layout_bounds.h"
 
 namespace skein {
 namespace {
 
-constexpr int64_t kMostChunks = 8;  // per stage
-constexpr std::array<int64_t, 4> kMicroSequences = {1, 2, 4, 8};
-// Factor on the lower bounds: some memory is not split among ranks.
-constexpr double kSlack = 0.97;
-constexpr const char* kPolicies[] = {"none", "selective", "full"};
+using Clock = std::chrono::steady_clock;
+
+// A sketch may be slower than the plan by as much: short-lived memory and buckets of gradients are
+// no matter of single layers.
+constexpr double kSketchMargin = 0.995;
+
+// How much is known of a layout.
+enum class Known { kSizes, kLayers, kSketch };
+constexpr Known kAllKnown[] = {Known::kSizes, Known::kLayers, Known::kSketch};
 
 struct Candidate {
-  Config config;
-  double least_seconds = 0;
+  LayoutChoice choice;
+  ParallelLayout layout;
+  double seconds = 0;  // a lower bound
+  int64_t order = 0;   // of those that are equal
+  Known known = Known::kSizes;
 };
+
+struct IsLater {
+  bool operator()(const Candidate& a, const Candidate& b) const {
+    return std::pair(a.seconds, a.order) > std::pair(b.seconds, b.order);
+  }
+};
+
+// From the least bound on.
+using Candidates = std::priority_queue<Candidate, std::vector<Candidate>, IsLater>;
 
 ArenaBytes on_device(const StagePlan& stage) {
   ArenaBytes bytes = stage.arena_bytes;
@@ -56,299 +71,301 @@ int64_t memory_of_rank(const PlanRequest& request) {
 
 class Search {
  public:
-  Search(const PlanRequest& request, size_t num_best)
-      : request_(request), num_best_(num_best), rank_bytes_(memory_of_rank(request)) {}
+  Search(const PlanRequest& request, const LayoutSearchOptions& options)
+      : request_(request),
+        options_(options),
+        rank_bytes_(memory_of_rank(request)),
+        bounds_(request, sketches_) {}
 
   SearchResult run() {
-    const auto start = std::chrono::steady_clock::now();
-    for (const char* policy : kPolicies) {
-      for (const int64_t micro : {kMicroSequences.front(), kMicroSequences.back()}) {
-        sketch_alone(policy, micro);
-      }
-    }
     enumerate();
-    std::stable_sort(candidates_.begin(), candidates_.end(), [](const auto& a, const auto& b) {
-      return a.least_seconds < b.least_seconds;
-    });
     std::vector<std::thread> threads;
-    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-    for (unsigned i = 0; i < cores; ++i) threads.emplace_back([this] { plan_candidates(); });
+    for (int i = 0; i < omp_get_num_procs(); ++i) threads.emplace_back([this] { work(); });
+    wait_for_end();
     for (std::thread& thread : threads) thread.join();
-    rethrow_failure();
-    result_.num_slower = static_cast<int64_t>(candidates_.size()) - result_.num_planned;
-    plan_best_in_full();
-    result_.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return std::move(result_);
+    return finish();
   }
 
  private:
-  // Sketches a single device with so many sequences at a time: its seconds per token, and the
-  // activation bytes that a layer stores per token. The least of all are kept: many sequences start
-  // fewer ops a token, few lose less to alignment.
-  void sketch_alone(const char* recompute, int64_t micro) {
-    PlanRequest alone = request_;
-    alone.ranks = 1;
-    alone.config.parallel = {};
-    alone.config.batch = {.global_sequences = micro, .micro_sequences = micro};
-    alone.config.memory.recompute = recompute;
-    const auto tokens = static_cast<double>(micro * alone.config.data.sequence_length);
-    const StagePlan stage = sketch_plan(alone, sketches_).stages.front();
-    const ChunkPlan& chunk = stage.chunks.front();
-    const auto keep_least = [&](std::map<std::string, double>& least, double found) {
-      const auto [entry, is_new] = least.emplace(recompute, found);
-      if (!is_new) entry->second = std::min(entry->second, found);
-    };
-    keep_least(least_work_, kSlack * (chunk.forward.compute + chunk.backward.compute) / tokens);
-    keep_least(least_kept_,
-               static_cast<double>(stage.arena_bytes[static_cast<size_t>(Arena::kActivations)]) /
-                   tokens / static_cast<double>(request_.model.num_hidden_layers));
-  }
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-  // Goes through all degrees; each layout is added to `candidates_` or counted as refused, with a
-  // reason.
   void enumerate() {
-    const int64_t ranks = request_.ranks;
-    for (int64_t tensor = 1; tensor <= std::min(ranks, request_.model.num_attention_heads);
-         ++tensor) {
-      if (ranks % tensor != 0 || request_.model.num_attention_heads % tensor != 0) continue;
-      for (int64_t pipeline = 1;
-           pipeline <= std::min(ranks / tensor, request_.model.num_hidden_layers); ++pipeline) {
-        if (ranks / tensor % pipeline != 0) continue;
-        for (int64_t context = 1; context <= std::min<int64_t>(8, ranks / tensor / pipeline);
-             context *= 2) {
-          if (ranks / tensor / pipeline % context != 0) continue;
-          enumerate_variants(tensor, pipeline, context);
+    const Lock lock(mutex_);
+    for_each_layout(request_,
+                    {[this](const LayoutChoice& choice, const ParallelLayout& layout)
+                         SKEIN_REQUIRES(mutex_) { consider(choice, layout); },
+                     [this](const char* reason, const char* example) SKEIN_REQUIRES(mutex_) {
+                       ++result_.num_layouts;
+                       refuse(reason, example);
+                     }});
+  }
+
+  void consider(const LayoutChoice& choice, const ParallelLayout& layout) SKEIN_REQUIRES(mutex_) {
+    Candidate candidate = {.choice = choice, .layout = layout, .order = result_.num_layouts++};
+    if (!options_.exhaustive) {
+      const LayoutBounds::Bound bound = bounds_.of_sizes(choice, layout);
+      if (refuse_large(choice, bound.bytes, "at least ")) return;
+      candidate.seconds = bound.seconds;
+    }
+    put(std::move(candidate));
+  }
+
+  // ---- The threads: each takes the next task, and does it without the lock.
+
+  struct Task {
+    Candidate candidate;
+    bool in_full = false;
+  };
+
+  // Waits while others may still find a candidate. nullopt: the search has ended.
+  std::optional<Task> next() {
+    Lock lock(mutex_);
+    while (true) {
+      if (stops_) return std::nullopt;
+      if (std::optional<Task> task = take()) {
+        ++num_at_work_;
+        return task;
+      }
+      if (num_at_work_ == 0) return std::nullopt;
+      changed_.wait(lock);
+    }
+  }
+
+  std::optional<Task> take() SKEIN_REQUIRES(mutex_) {
+    if (is_due()) {  // what may become an answer soon, whatever is bounded below it
+      for (const Known known : {Known::kSketch, Known::kLayers}) {
+        const Candidates& of = candidates(known);
+        if (!of.empty() && of.top().seconds < best_seconds_) return take_from(known);
+      }
+    }
+    const Known* least = nullptr;
+    for (const Known& known : kAllKnown) {
+      if (candidates(known).empty()) continue;
+      if (least == nullptr || IsLater()(candidates(*least).top(), candidates(known).top())) {
+        least = &known;
+      }
+    }
+    if (least == nullptr || candidates(*least).top().seconds > worst_seconds()) {
+      return std::nullopt;
+    }
+    return take_from(*least);
+  }
+
+  Task take_from(Known known) SKEIN_REQUIRES(mutex_) {
+    Task task = {candidates(known).top(), known == Known::kSketch || options_.exhaustive};
+    candidates(known).pop();
+    return task;
+  }
+
+  Candidates& candidates(Known known) SKEIN_REQUIRES(mutex_) {
+    return candidates_[static_cast<size_t>(known)];
+  }
+  void put(Candidate candidate) SKEIN_REQUIRES(mutex_) {
+    candidates(candidate.known).push(std::move(candidate));
+  }
+
+  bool is_due() const SKEIN_REQUIRES(mutex_) {
+    constexpr double kFirstSeconds = 1, kShare = 0.2;  // of the time, for plans in full
+    const double now = seconds();
+    return now > kFirstSeconds && full_seconds_ < kShare * now * omp_get_num_procs();
+  }
+
+  // What a layout must not exceed to be among the best.
+  double worst_seconds() const SKEIN_REQUIRES(mutex_) {
+    return result_.best.size() < options_.num_best
+               ? std::numeric_limits<double>::infinity()
+               : result_.best[options_.num_best - 1].plan.step.step_seconds;
+  }
+
+  void work() {
+    omp_set_num_threads(request_.threads);  // OpenMP keeps this per thread
+    while (std::optional<Task> task = next()) {
+      try {
+        task->in_full ? plan(task->candidate) : refine(task->candidate);
+      } catch (const Error& error) {
+        const Lock lock(mutex_);
+        refuse_error(task->candidate.choice, error);
+      } catch (...) {
+        const Lock lock(mutex_);
+        failure_ = std::current_exception();
+        stops_ = true;
+      }
+      const Lock lock(mutex_);
+      --num_at_work_;
+      changed_.notify_all();
+    }
+    const Lock lock(mutex_);
+    ++num_ended_;
+    changed_.notify_all();
+  }
+
+  void refine(Candidate& candidate) {
+    if (candidate.known == Known::kSizes) {
+      const LayoutBounds::Bound bound = bounds_.of_layers(candidate.choice, candidate.layout);
+      const Lock lock(mutex_);
+      if (refuse_large(candidate.choice, bound.bytes, "at least ")) return;
+      candidate.known = Known::kLayers;
+      candidate.seconds = std::max(candidate.seconds, bound.seconds);
+      put(std::move(candidate));
+      return;
+    }
+    PlanRequest request = request_;
+    request.config = config_of(request_, candidate.choice);
+    const Plan plan = sketch_plan(request, sketches_);
+    const Lock lock(mutex_);
+    ++result_.num_sketched;
+    if (refuse_unfit(candidate.choice, plan)) return;
+    candidate.known = Known::kSketch;
+    candidate.seconds = std::max(candidate.seconds, kSketchMargin * plan.step.step_seconds);
+    put(std::move(candidate));
+  }
+
+  void plan(const Candidate& candidate) {
+    PlanRequest request = request_;
+    request.config = config_of(request_, candidate.choice);
+    const double before = seconds();
+    SearchResult::Found found = {request.config, make_plan(request), candidate.order};
+    const double took = seconds() - before;
+    const Lock lock(mutex_);
+    full_seconds_ += took;
+    longest_ = std::max(longest_, took);
+    ++result_.num_planned;
+    if (!refuse_unfit(candidate.choice, found.plan)) insert(std::move(found));
+  }
+
+  // ---- The caller's thread.
+
+  void wait_for_end() {
+    constexpr double kToldEvery = 0.1;
+    double told = 0;
+    Lock lock(mutex_);
+    while (num_ended_ < omp_get_num_procs()) {
+      changed_.wait_for(lock, std::chrono::duration<double>(kToldEvery));
+      // The plans that are under way end within the budget, too.
+      if (seconds() + 1.5 * longest_ > options_.seconds) stops_ = true;
+      if (!options_.on_progress || stops_ || seconds() < told + kToldEvery) continue;
+      told = seconds();
+      SearchProgress progress = {.num_layouts = result_.num_layouts,
+                                 .num_sketched = result_.num_sketched,
+                                 .num_planned = result_.num_planned,
+                                 .seconds = seconds()};
+      if (!result_.best.empty()) {
+        progress.best_seconds = best_seconds_;
+        progress.best = layout_text(result_.best.front().config);
+      }
+      lock.unlock();
+      const bool goes_on = options_.on_progress(progress);
+      lock.lock();
+      if (!goes_on) stops_ = true;
+    }
+  }
+
+  SearchResult finish() {
+    Lock lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    // Stopped before anything was planned in full: the best sketch, so that there is an answer.
+    while (result_.best.empty() && !candidates(Known::kSketch).empty()) {
+      const Task task = take_from(Known::kSketch);
+      lock.unlock();
+      std::optional<Error> refusal;
+      try {
+        plan(task.candidate);
+      } catch (const Error& error) {
+        refusal = error;
+      }
+      lock.lock();
+      if (refusal) refuse_error(task.candidate.choice, *refusal);
+    }
+    for (const Known known : kAllKnown) {
+      for (; !candidates(known).empty(); candidates(known).pop()) {
+        if (candidates(known).top().seconds <= worst_seconds()) {
+          ++result_.num_left;
+        } else if (known != Known::kSketch) {
+          ++result_.num_slower;
         }
       }
     }
+    if (result_.best.size() > options_.num_best) result_.best.resize(options_.num_best);
+    result_.seconds = seconds();
+    return std::move(result_);
   }
 
-  void enumerate_variants(int64_t tensor, int64_t pipeline, int64_t context) {
-    Config config = request_.config;
-    config.parallel = {.tensor = tensor, .pipeline = pipeline, .context = context};
-    config.parallel.reduction_width = request_.config.parallel.reduction_width;
-    config.parallel.overlap = request_.config.parallel.overlap;
-    const int64_t data = request_.ranks / (tensor * pipeline * context);
-    const int64_t width = std::max(data, config.parallel.reduction_width);
-    for (const int64_t micro : kMicroSequences) {
-      if (micro > 1 && batch_ramp(config).divisor() % (width * micro) != 0) continue;
-      config.batch.micro_sequences = micro;
-      const bool one_micro_batch = width == data && config.batch.global_sequences == data * micro;
-      for (int64_t v = 1; v <= kMostChunks; ++v) {
-        if (v > 1 && (pipeline == 1 || pipeline * v > request_.model.num_hidden_layers)) break;
-        config.parallel.virtual_stages = v;
-        for (const int64_t zero : {1, 2, 3}) {
-          if (zero > 1 && (data * context == 1 || (zero == 2 && !one_micro_batch))) continue;
-          config.parallel.zero = zero;
-          for (const char* policy : kPolicies) {
-            config.memory.recompute = policy;
-            consider(config);
-          }
-        }
-      }
-    }
+  // ---- What does not fit, and what is best.
+
+  std::string text_of(const LayoutChoice& choice) const {
+    return layout_text(config_of(request_, choice));
   }
 
-  void consider(const Config& config) {
-    ++result_.num_layouts;
-    ParallelLayout layout;
-    try {
-      layout = parallel_layout(config, request_.model, request_.ranks, 0);
-      check_token_split(config);
-    } catch (const IndivisibleBatch& error) {
-      return refuse("the batch cannot be split so", error.what());
-    } catch (const Error& error) {
-      return refuse("the model cannot be split so", error.what());
-    }
-    add_candidate(config, layout);
-    Config in_pairs = config;
-    in_pairs.parallel.pairs = true;
-    const bool may_pair = config.parallel.pipeline == 1 && config.parallel.overlap;
-    if (!may_pair || !idle_pairs(in_pairs, layout).empty()) return;
-    ++result_.num_layouts;
-    add_candidate(in_pairs, layout);
+  void refuse_error(const LayoutChoice& choice, const Error& error) SKEIN_REQUIRES(mutex_) {
+    refuse("the passes cannot split it so", fmt::format("{}: {}", text_of(choice), error.what()));
   }
 
-  void add_candidate(const Config& config, const ParallelLayout& layout) {
-    if (refuse_large(config, least_bytes(config, layout), "at least ")) return;
-    candidates_.push_back({config, least_seconds(config, layout)});
-  }
-
-  // A lower bound on bytes: weights, gradients and optimizer state, and the activations that the
-  // first stage stores for the micro-batches in flight.
-  ArenaBytes least_bytes(const Config& config, const ParallelLayout& layout) const {
-    const StepSpec spec = step_spec(config, request_.model, layout);
-    const PipelineShape shape = pipeline_shape(spec);
-    const auto data = static_cast<double>(layout.data_degree());
-    const auto context = static_cast<double>(config.parallel.context);
-    const auto tensor = static_cast<double>(config.parallel.tensor);
-    const double parameters = static_cast<double>(num_parameters(request_.model)) / tensor /
-                              static_cast<double>(shape.num_stages);
-    const double moments = 2.0 * size_of(spec.update.moments) +
-                           (spec.update.precision == Precision::kMixed ? 4.0 : 0.0);
-    const bool reduced_early = layout.zero >= 2 && runs_one_micro_batch(spec);
-    const double tokens =
-        static_cast<double>(spec.micro_sequences * spec.sequence_length) / context;
-    const int64_t in_flight =
-        spec.in_pairs ? kPairSlots : std::min(shape.num_stages, shape.micro_batches);
-    const double layers = static_cast<double>(request_.model.num_hidden_layers * in_flight) /
-                          static_cast<double>(shape.num_stages);
-    ArenaBytes bytes{};
-    const auto set = [&](Arena arena, double value) {
-      bytes[static_cast<size_t>(arena)] = static_cast<int64_t>(value);
-    };
-    set(Arena::kWeights, parameters * size_of(compute_dtype(spec.update.precision)) /
-                             (layout.zero >= 3 ? data * context : 1));
-    set(Arena::kGradients, parameters * 4 / (reduced_early ? data * context : 1));
-    if (!config.memory.offload_optimizer) {
-      set(Arena::kOptimizer, parameters * moments / (data * context));
-    }
-    if (!config.memory.offload_activations) {  // otherwise it depends on the sizes of single values
-      set(Arena::kActivations,
-          kSlack * layers * tokens / tensor * least_kept_.at(config.memory.recompute));
-    }
-    return bytes;
-  }
-
-  // A lower bound on seconds: the work divided evenly among the ranks, the pipeline's idle share,
-  // and the tensor collectives of any layout, which are 4 all-gathers and 4 reduce-scatters a
-  // layer. Those of backward hide (passes/overlap_layers.h), in pairs those of forward, too.
-  double least_seconds(const Config& config, const ParallelLayout& layout) const {
-    const DecoderConfig& model = request_.model;
-    const StepSpec spec = step_spec(config, model, layout);
-    const PipelineShape shape = pipeline_shape(spec);
-    const int64_t length = config.data.sequence_length;
-    const auto tokens = static_cast<double>(config.batch.global_sequences * length);
-    const DType dtype = compute_dtype(spec.update.precision);
-    double seconds =
-        tokens * least_work_.at(config.memory.recompute) / static_cast<double>(request_.ranks);
-    const int64_t tensor = config.parallel.tensor;
-    if (tensor > 1) {
-      const GroupPlace place = place_group(tensor, 1, request_.ranks, request_.hardware);
-      const auto bytes =
-          static_cast<double>(config.batch.micro_sequences * length / config.parallel.context *
-                              model.hidden_size * size_of(dtype));
-      const double each =
-          collective_seconds(CollectiveKind::kAllReduce, bytes, place, request_.hardware);
-      const double hidden = config.parallel.overlap ? request_.hardware.overlap : 0;
-      seconds += (4 - (config.parallel.pairs ? 4 : 2) * hidden) * each *
-                 static_cast<double>(model.num_hidden_layers) /
-                 static_cast<double>(shape.num_stages) * static_cast<double>(shape.micro_batches);
-    }
-    const double idle = static_cast<double>(shape.num_stages - 1) /
-                        static_cast<double>(shape.micro_batches * shape.virtual_stages);
-    return seconds * (1 + idle);
-  }
-
-  void refuse(const std::string& reason, const std::string& example) {
+  void refuse(const std::string& reason, const std::string& example) SKEIN_REQUIRES(mutex_) {
     SearchResult::Refused& refused = result_.refused[reason];
     if (refused.count++ == 0) refused.example = example;
   }
 
-  void rethrow_failure() {
-    const Lock lock(mutex_);
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
-  const Candidate* next() {
-    const Lock lock(mutex_);
-    if (failure_ || next_ == candidates_.size()) return nullptr;
-    const Candidate& candidate = candidates_[next_];
-    const bool enough = result_.best.size() >= num_best_;
-    if (enough && candidate.least_seconds > result_.best[num_best_ - 1].plan.step.step_seconds) {
-      return nullptr;
-    }
-    ++next_;
-    ++result_.num_planned;
-    return &candidate;
-  }
-
-  void plan_candidates() try {
-    omp_set_num_threads(request_.threads);  // OpenMP keeps this per thread
-    while (const Candidate* candidate = next()) plan_candidate(*candidate);
-  } catch (...) {
-    const Lock lock(mutex_);
-    failure_ = std::current_exception();
-  }
-
-  void plan_candidate(const Candidate& candidate) {
-    PlanRequest request = request_;
-    request.config = candidate.config;
-    Plan plan;
-    try {
-      plan = sketch_plan(request, sketches_);
-    } catch (const Error& error) {
-      const Lock lock(mutex_);
-      refuse("the passes cannot split it so",
-             fmt::format("{}: {}", layout_text(candidate.config), error.what()));
-      return;
-    }
-    const Lock lock(mutex_);
-    if (!refuse_unfit(candidate.config, plan)) insert({candidate.config, std::move(plan)});
-  }
-
-  bool refuse_large(const Config& config, const ArenaBytes& bytes, const char* how = "") {
+  bool refuse_large(const LayoutChoice& choice, const ArenaBytes& bytes, const char* how = "")
+      SKEIN_REQUIRES(mutex_) {
     const int64_t excess = std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) - rank_bytes_;
     if (excess <= 0) return false;
     const auto largest = std::max_element(bytes.begin(), bytes.end());
     const std::string name(arena_name(static_cast<Arena>(largest - bytes.begin())));
     refuse("too large, mostly " + name,
-           fmt::format("{}: {}too large by {}: {} {}", layout_text(config), how,
-                       format_bytes(excess), name, format_bytes(*largest)));
+           fmt::format("{}: {}too large by {}: {} {}", text_of(choice), how, format_bytes(excess),
+                       name, format_bytes(*largest)));
     return true;
   }
 
   // Checks the device, and the host memory of all ranks of a node.
-  bool refuse_unfit(const Config& config, const Plan& plan) {
-    if (refuse_large(config, on_device(plan.fullest()))) return true;
+  bool refuse_unfit(const LayoutChoice& choice, const Plan& plan) SKEIN_REQUIRES(mutex_) {
+    if (refuse_large(choice, on_device(plan.fullest()))) return true;
     if (all_fit(plan.memory)) return false;
     const MemoryFit& fit = tightest(plan.memory);
     refuse(fmt::format("too large for {} memory", fit.memory),
-           fmt::format("{}: {} ranks of a node need {} of {}", layout_text(config), fit.ranks,
+           fmt::format("{}: {} ranks of a node need {} of {}", text_of(choice), fit.ranks,
                        format_bytes(fit.needed_bytes),
                        format_bytes(fit.available_bytes - fit.margin_bytes)));
     return true;
   }
 
-  void insert(SearchResult::Found found) {
+  void insert(SearchResult::Found found) SKEIN_REQUIRES(mutex_) {
     auto& best = result_.best;
+    const auto place = [](const SearchResult::Found& one) {
+      return std::pair(one.plan.step.step_seconds, one.order);
+    };
     const auto at =
-        std::upper_bound(best.begin(), best.end(), found, [](const auto& a, const auto& b) {
-          return a.plan.step.step_seconds < b.plan.step.step_seconds;
-        });
+        std::upper_bound(best.begin(), best.end(), found,
+                         [&](const auto& a, const auto& b) { return place(a) < place(b); });
     best.insert(at, std::move(found));
-    if (best.size() > 2 * num_best_) best.pop_back();
-  }
-
-  void plan_best_in_full() {
-    std::vector<SearchResult::Found> first = std::move(result_.best);
-    result_.best.clear();
-    for (SearchResult::Found& found : first) {
-      PlanRequest request = request_;
-      request.config = found.config;
-      found.plan = make_plan(request);
-      if (!refuse_unfit(found.config, found.plan)) insert(std::move(found));
-    }
-    if (result_.best.size() > num_best_) result_.best.resize(num_best_);
+    if (best.size() > options_.num_best) best.pop_back();
+    best_seconds_ = best.front().plan.step.step_seconds;
   }
 
   const PlanRequest& request_;
-  const size_t num_best_;
+  const LayoutSearchOptions& options_;
   const int64_t rank_bytes_;
-  std::vector<Candidate> candidates_;
+  const Clock::time_point start_ = Clock::now();
   SketchCache sketches_;
-  std::map<std::string, double> least_work_, least_kept_;  // by recompute policy
-  SearchResult result_;
-  Mutex mutex_;  // guards the members below, and result_ while threads run
-  size_t next_ SKEIN_GUARDED_BY(mutex_) = 0;
+  const LayoutBounds bounds_;
+
+  Mutex mutex_;
+  ConditionVariable changed_;
+  SearchResult result_ SKEIN_GUARDED_BY(mutex_);
+  std::array<Candidates, std::size(kAllKnown)> candidates_ SKEIN_GUARDED_BY(mutex_);
+  double best_seconds_ SKEIN_GUARDED_BY(mutex_) = std::numeric_limits<double>::infinity();
+  double full_seconds_ SKEIN_GUARDED_BY(mutex_) = 0;  // that plans in full took
+  double longest_ SKEIN_GUARDED_BY(mutex_) = 0;       // of them
+  int num_at_work_ SKEIN_GUARDED_BY(mutex_) = 0;
+  int num_ended_ SKEIN_GUARDED_BY(mutex_) = 0;
+  bool stops_ SKEIN_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ SKEIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
-SearchResult search_layouts(const PlanRequest& request, size_t num_best) {
-  return Search(request, num_best).run();
+SearchResult search_layouts(const PlanRequest& request, const LayoutSearchOptions& options) {
+  return Search(request, options).run();
 }
 
 }  // namespace skein

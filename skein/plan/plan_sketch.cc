@@ -29,32 +29,13 @@ StagePlan plan_chunk(const PlanRequest& request, int64_t stages, int64_t layers,
   StepSpec spec = step_spec(small.config, small.model, layout);
   spec.update.bucket_bytes = bucket_bytes(num_parameters(request.model));
   const Pricing pricing(request.hardware, layout.mesh, compute_dtype(spec.update.precision));
-  StagePlan plan = plan_stage(spec, training_graphs(spec), request.kernels, pricing);
+  // The layouts that are planned in full are checked.
+  const TrainingGraphs graphs = training_graphs(spec, {}, Checks::kNone);
+  StagePlan plan = plan_stage(spec, graphs, request.kernels, pricing, Checks::kNone);
   const int64_t slots =
       max_in_flight(stage_tasks(pipeline_shape(spec), stage), plan.chunks.front().chunk);
   for (const size_t arena : {kActivations, kHostActivations}) plan.arena_bytes[arena] /= slots;
   return plan;
-}
-
-std::shared_ptr<const ChunkSketches> sketch_chunks(const PlanRequest& request,
-                                                   const PipelineShape& shape, SketchCache& cache) {
-  const ParallelConfig& parallel = request.config.parallel;
-  const int64_t stages = small_pipeline(shape);
-  const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {}", request.ranks, parallel.tensor, parallel.pipeline,
-                  parallel.context, parallel.zero, request.config.batch.micro_sequences,
-                  request.config.memory.recompute, stages, parallel.pairs);
-  if (auto found = cache.find(key)) return found;
-  auto sketches = std::make_shared<ChunkSketches>();
-  for (int64_t kind = 0; kind < 3; ++kind) {
-    const int64_t stage = stages == 3 ? kind : kind == 2 ? stages - 1 : 0;
-    if (stages < 3 && kind == 1) continue;  // fewer than three chunks have no middle
-    for (int64_t layers : {1, 2}) {
-      (*sketches)[kind][layers - 1] = plan_chunk(request, stages, layers, stage);
-    }
-  }
-  cache.keep(key, sketches);
-  return sketches;
 }
 
 // one + (layers - 1) (two - one)
@@ -97,15 +78,38 @@ void add_chunk(StagePlan& stage, const ChunkSketch& sketch, int64_t chunk, int64
 
 }  // namespace
 
-std::shared_ptr<const ChunkSketches> SketchCache::find(const std::string& key) {
+std::shared_ptr<SketchCache::Slot> SketchCache::slot_of(const SketchKey& key) {
   const Lock lock(mutex_);
-  const auto found = by_key_.find(key);
-  return found == by_key_.end() ? nullptr : found->second;
+  std::shared_ptr<Slot>& slot = slots_[key];
+  if (!slot) slot = std::make_shared<Slot>();
+  return slot;
 }
 
-void SketchCache::keep(const std::string& key, std::shared_ptr<const ChunkSketches> sketches) {
-  const Lock lock(mutex_);
-  by_key_[key] = std::move(sketches);
+SketchCache::Entry sketch_chunks(const PlanRequest& request, const PipelineShape& shape,
+                                 SketchCache& cache) {
+  const ParallelConfig& parallel = request.config.parallel;
+  const int64_t stages = small_pipeline(shape);
+  const SketchKey key = {.ranks_of_stage = request.ranks / parallel.pipeline,
+                         .tensor = parallel.tensor,
+                         .context = parallel.context,
+                         .zero = parallel.zero,
+                         .micro_sequences = request.config.batch.micro_sequences,
+                         .global_sequences = request.config.batch.global_sequences,
+                         .stages = stages,
+                         .recompute = parse_recompute_policy(request.config.memory.recompute),
+                         .pairs = parallel.pairs};
+  return cache.get(key, [&] {
+    auto sketches = std::make_shared<ChunkSketches>();
+    for (int64_t kind = 0; kind < 3; ++kind) {
+      // One chunk is the first alone; two have no middle.
+      if (kind > 0 && (stages == 1 || (stages == 2 && kind == 1))) continue;
+      const int64_t stage = kind == 2 ? stages - 1 : kind;
+      for (const int64_t layers : {1, 2}) {
+        (*sketches)[kind][layers - 1] = plan_chunk(request, stages, layers, stage);
+      }
+    }
+    return sketches;
+  });
 }
 
 Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
@@ -119,6 +123,8 @@ Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
   const PipelineShape shape = pipeline_shape(spec);
   const auto sketches = sketch_chunks(request, shape, cache);
   const auto layers = chunk_layers(request.model.num_hidden_layers, shape.num_chunks());
+  const int64_t bytes_of_process =
+      process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
   for (int64_t stage = 0; stage < shape.num_stages; ++stage) {
     StagePlan of_stage;
     of_stage.stage = stage;
@@ -128,13 +134,12 @@ Plan sketch_plan(const PlanRequest& request, SketchCache& cache) {
       add_chunk(of_stage, (*sketches)[kind], chunk, layers[static_cast<size_t>(chunk)].size(),
                 max_in_flight(tasks, chunk));
     }
-    of_stage.process_bytes =
-        process_bytes(request.config, spec, request.threads, !request.hardware.unified_memory);
+    of_stage.process_bytes = bytes_of_process;
     plan.stages.push_back(std::move(of_stage));
   }
   plan.memory_margin = request.memory_margin;
   plan.memory = memory_fits(plan, request.limits);
-  predict(plan, request, spec);
+  plan.step = predict_step(plan.layout, shape, plan.stages, plan.hardware);
   return plan;
 }
 

@@ -197,8 +197,8 @@ int64_t StagePlan::host_bytes() const {
 }
 
 StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const KernelTable& kernels,
-                     const Pricing& pricing) {
-  const ProgramSet programs = plan_training(graphs, spec, kernels);
+                     const Pricing& pricing, Checks checks) {
+  const ProgramSet programs = plan_training(graphs, spec, kernels, checks);
   const ProgramRuns runs = program_runs(spec, programs);
   const PipelineShape shape = pipeline_shape(spec);
   StagePlan plan;
@@ -207,7 +207,6 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
   plan.arena_bytes = programs.arena_bytes;
   plan.on_host = programs.on_host;
   plan.snapshot_bytes = snapshot_bytes(graphs.training, spec, spec.layout.rank);
-  plan.checkpoint_bytes = checkpoint_bytes(graphs.training, spec);
   plan.loader_bytes = loader_bytes(spec);
   for (int64_t v = 0; v < shape.virtual_stages; ++v) {
     plan.chunks.push_back({plan.stage + v * shape.num_stages, {}, {}});
@@ -230,6 +229,8 @@ StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const K
     if (!runs.contains(chunk_program("backward", chunk.chunk, shape.virtual_stages > 1)))
       chunk.backward = without_hideable(chunk.last_backward);
   }
+  if (checks == Checks::kNone) return plan;
+  plan.checkpoint_bytes = checkpoint_bytes(graphs.training, spec);
   plan.wire = largest_wire(programs, runs);
   return plan;
 }

@@ -81,8 +81,9 @@ struct StagePlan {
 };
 
 // Plans the stage of the spec's rank, which must be the first of it on every axis but "dp".
+// Without checks for a sketch: `wire` and `checkpoint_bytes` are left out, too.
 StagePlan plan_stage(const StepSpec& spec, const TrainingGraphs& graphs, const KernelTable& kernels,
-                     const Pricing& pricing);
+                     const Pricing& pricing, Checks checks = Checks::kAll);
 
 // Bytes of the batches that are loaded ahead.
 int64_t loader_bytes(const StepSpec& spec);

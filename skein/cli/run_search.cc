@@ -1,0 +1,110 @@
+#include "skein/cli/run_search.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <csignal>
+
+#include "skein/base/log.h"
+#include "skein/base/units.h"
+#include "skein/cli/command.h"
+
+namespace skein {
+namespace {
+
+volatile std::sig_atomic_t g_search_signal = 0;
+
+void note_search_signal(int signal) {
+  g_search_signal = signal;
+  std::signal(signal, SIG_DFL);  // of a second one
+}
+
+class SearchStop {
+ public:
+  SearchStop() {
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      former_[i] = std::signal(kSignals[i], note_search_signal);
+      if (former_[i] == SIG_IGN) std::signal(kSignals[i], SIG_IGN);
+    }
+  }
+  ~SearchStop() {
+    for (size_t i = 0; i < kSignals.size(); ++i) std::signal(kSignals[i], former_[i]);
+  }
+  SearchStop(const SearchStop&) = delete;
+  SearchStop& operator=(const SearchStop&) = delete;
+
+  static bool is_asked() { return g_search_signal != 0; }
+  // Does not return where it was asked.
+  static void end_by_signal() {
+    if (!is_asked()) return;
+    const int signal = g_search_signal;
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+
+ private:
+  static constexpr std::array kSignals = {SIGINT, SIGTERM};
+  std::array<void (*)(int), kSignals.size()> former_{};
+};
+
+class SearchLine {
+ public:
+  explicit SearchLine(double most_seconds) : most_seconds_(most_seconds) {}
+
+  void show(const SearchProgress& progress) {
+    if (log::on_terminal()) {
+      fmt::print(stderr, "\r\033[K{}", text(progress));
+      is_drawn_ = true;
+    } else if (progress.seconds >= next_) {
+      fmt::print(stderr, "{}\n", text(progress));
+      next_ = progress.seconds + kLineEvery;
+    }
+  }
+  void end() const {
+    if (is_drawn_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  static constexpr double kLineEvery = 10;  // where there is no terminal
+
+  std::string text(const SearchProgress& progress) const {
+    std::string text = fmt::format(
+        "{:.0f} of {:.0f} s: {} of {} layouts sketched, {} planned in full", progress.seconds,
+        most_seconds_, progress.num_sketched, progress.num_layouts, progress.num_planned);
+    if (progress.best_seconds > 0) {
+      text += fmt::format("; the best takes {} a step: {}",
+                          format_short_duration(progress.best_seconds), progress.best);
+    }
+    return text;
+  }
+
+  const double most_seconds_;
+  double next_ = kLineEvery;
+  bool is_drawn_ = false;
+};
+
+}  // namespace
+
+int run_search(const PlanRequest& request, double most_seconds, bool json) {
+  const SearchStop stop;
+  SearchLine line(most_seconds);
+  LayoutSearchOptions options;
+  options.seconds = most_seconds;
+  options.on_progress = [&](const SearchProgress& progress) {
+    line.show(progress);
+    return !SearchStop::is_asked();
+  };
+  const SearchResult found = search_layouts(request, options);
+  line.end();
+  if (json) {
+    fmt::print(stderr, "{} layouts: {}\n", found.num_layouts, search_summary(found));
+    print_json(search_to_json(found));
+  } else {
+    fmt::print("{}", search_to_text(found, request));
+  }
+  flush_output();
+  SearchStop::end_by_signal();
+  return kExitDone;
+}
+
+}  // namespace skein
