@@ -76,7 +76,7 @@ warmup=$((steps < 400 ? steps / 10 : 40))
 tokens=$((steps * tokens_per_step))
 echo "$steps steps fit $seconds s of training at $rate tokens/s, measured; SKEIN_DEMO_SECONDS asks for more" >&2
 config+=(--set "run.steps=$steps" --set "optimizer.warmup_steps=$warmup" --set "optimizer.decay_steps=$((steps - warmup))"
-  --set "validate.every_steps=$((steps / 5))" --set "checkpoint.every_steps=$((steps / 5))"
+  --set "validate.every_steps=$((steps / 5))" --set "validate.batches=$((steps < 300 ? 4 : 20))" --set "checkpoint.every_steps=$((steps / 5))"
   --set "log.every_steps=$((steps < 600 ? 10 : steps / 60))")
 $skein plan "${config[@]}" --hardware "$hardware"
 
@@ -89,7 +89,10 @@ $skein checkpoint export "$dir" --out "$dir/hf"
 ls -1 "$dir/hf" | sed 's/^/  /' >&2
 
 say "7/7  Generate"
-if ((tokens < 1000000)); then
+if ((tokens < 400000)); then
+  echo "It has read $tokens tokens, too few: expect digits, underscores and parts of words. With" \
+    "SKEIN_DEMO_SECONDS=$((seconds * 1500000 / tokens)) expect whole lines" >&2
+elif ((tokens < 1000000)); then
   echo "It has read $tokens tokens: expect scraps of its text, and lines that repeat themselves. With" \
     "SKEIN_DEMO_SECONDS=$((seconds * 1500000 / tokens)) expect whole lines" >&2
 else
