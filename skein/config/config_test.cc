@@ -365,7 +365,7 @@ TEST(Config, TableNamesEachKeyAndPlaceOnce) {
   }
   EXPECT_EQ(names.size(), config_fields().size());
   EXPECT_EQ(places.size(), config_fields().size());
-  EXPECT_EQ(names.size(), 86u);  // the keys of Config
+  EXPECT_EQ(names.size(), 92u);  // the keys of Config
 }
 
 TEST(ConfigSources, NameWhatIsWrongWithThem) {

@@ -16,7 +16,8 @@ namespace skein {
 class BatchRamp {
  public:
   // All batches have as many rows.
-  explicit BatchRamp(int64_t sequences = 1) : sequences_(sequences) {}
+  BatchRamp() : BatchRamp(1) {}
+  explicit BatchRamp(int64_t sequences) : sequences_(sequences) {}
   static BatchRamp parse(std::string_view text, int64_t global_sequences);
 
   int64_t size(int64_t batch) const;
