@@ -21,7 +21,7 @@ constexpr Examples kExamples[] = {
      "skein train run.toml --sweep optimizer.learning_rate=1e-3,3e-4 --side-by-side 2\n"
      "skein train runs/mine --decay-from-now   # the learning rate decays to the end of the run\n"
      "skein train runs/mine/config.toml        # continues a run\n"
-      "skein train run.toml --validate-only     # the baseline of continued pre-training"},
+     "skein train run.toml --validate-only     # the baseline of continued pre-training"},
     {"plan",
      "skein plan run.toml\n"
      "skein plan run.toml --ranks 512 --hardware configs/hardware/h100-8x.toml\n"

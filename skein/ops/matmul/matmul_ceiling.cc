@@ -93,8 +93,8 @@ double onednn_flops(DType dtype, double seconds) {
     };
     auto state = std::make_shared<State>(
         State{.a = Operand(dtype, kRows * kSize), .c = Operand(dtype, kRows * kSize)});
-    state->product = dnnl::matmul(
-        onednn_matmul(state->engine, desc(kRows), desc(kSize), desc(kRows)));
+    state->product =
+        dnnl::matmul(onednn_matmul(state->engine, desc(kRows), desc(kSize), desc(kRows)));
     const std::unordered_map<int, memory> arguments = {
         {DNNL_ARG_SRC, memory(desc(kRows), state->engine, state->a.data())},
         {DNNL_ARG_WEIGHTS, memory(desc(kSize), state->engine, b.data())},

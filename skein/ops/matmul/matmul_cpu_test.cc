@@ -361,8 +361,8 @@ TEST(MatmulCeiling, IsTheBetterOfOurProductAndOneDnns) {
   }
 }
 
-// Threads that compute all the time, three for each core, leave the measured ones a quarter of their
-// time. Half leaves room for caches and hyperthreads.
+// Threads that compute all the time, three for each core, leave the measured ones a quarter of
+// their time. Half leaves room for caches and hyperthreads.
 TEST(MatmulCeiling, BusyProcessesDoNotLowerIt) {
   const double quiet = measure_own_matmul_flops(DType::kF32, 0.1);
   std::atomic<bool> done = false;
