@@ -102,7 +102,7 @@ TEST_F(BatchRampRun, GoesOnAfterAKill) {
   const Overrides killed = kRamp + Overrides{"launch.workers=2"};
   SkeinProcess process(job().arguments("train", "killed", killed));
   ASSERT_TRUE(wait_until([&] { return fs::exists(job().checkpoint("killed", 4)); }, 300));
-  process.kill(SIGKILL);
+  process.send(SIGKILL);
   process.wait();
   job().trained("killed", killed);
   expect_as("reference", "killed");

@@ -77,7 +77,7 @@ TEST(BestCheckpoint, IsTheSameAfterStopsAndAKill) {
   for (const int64_t steps : {3, 4, 9, 14}) job().trained("stopped", setting(steps));
   SkeinProcess process(job().arguments("train", "stopped", setting(20)));
   wait_until([&] { return fs::exists(job().checkpoint("stopped", 15)); }, 60);
-  process.kill(SIGKILL);
+  process.send(SIGKILL);
   process.wait();
   job().trained("stopped", setting(20));
   EXPECT_EQ(steps_of("stopped"), steps_of("reference"));

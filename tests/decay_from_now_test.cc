@@ -56,7 +56,7 @@ TEST(DecayFromNow, GoesOnWhereItIsStopped) {
   SkeinProcess process(arguments("parts", longer + Overrides{"checkpoint.every_steps=1"},
                                  {"--decay-from-now", "6"}));
   wait_until([&] { return fs::exists(job().checkpoint("parts", 6)); }, 60);
-  process.kill(SIGTERM);
+  process.send(SIGTERM);
   process.wait();
   TinyJob::must(arguments("parts", longer, {"--decay-from-now", "6"}));
   EXPECT_EQ(rates("parts"), rates("whole"));

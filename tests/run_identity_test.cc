@@ -239,7 +239,7 @@ TEST(NeededTensors, AreThoseThatTrainingStores) {
         Config config = small_config();
         config.precision = {mode, moments};
         config.data.sequence_length = 16;
-        config.batch = {1, 1};
+        config.batch = {.global_sequences = 1, .micro_sequences = 1};
         const StepSpec spec = step_spec(config, model, parallel_layout(config, model, 1, 0));
         std::map<std::string, std::string> stored, needed;
         for (const StateTensor& tensor : state_tensors(training_graphs(spec).training)) {

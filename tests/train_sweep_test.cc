@@ -1,6 +1,7 @@
 // skein train --sweep: runs of their own, continued by the same command, and a table at the end.
 #include <gmock/gmock.h>
 
+#include "skein/checkpoint/checkpoint_folder.h"
 #include "tests/testing.h"
 
 namespace skein {
@@ -40,7 +41,9 @@ TEST(TrainSweep, TrainsEachCombinationAndEndsInATable) {
   for (size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i].at("state"), "done");
     EXPECT_EQ(rows[i].at("step"), 4);
-    if (i > 0) EXPECT_LE(rows[i - 1].at("validation_loss"), rows[i].at("validation_loss"));
+    if (i > 0) {
+      EXPECT_LE(rows[i - 1].at("validation_loss"), rows[i].at("validation_loss"));
+    }
   }
   EXPECT_EQ(rows[0].at("settings").at("optimizer.learning_rate"), "1e-3");
   // Each is the run that its settings give alone.
@@ -73,7 +76,7 @@ TEST(TrainSweep, StopsAllRunsSavedAndGoesOn) {
   ASSERT_TRUE(wait_until([&] {
     return fs::exists(dir / "0000" / "metrics.jsonl") && fs::exists(dir / "0001" / "metrics.jsonl");
   }));
-  process.kill(SIGINT);
+  process.send(SIGINT);
   const Outcome stopped = process.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
   EXPECT_THAT(stopped.out, HasSubstr("stopped"));
@@ -83,7 +86,8 @@ TEST(TrainSweep, StopsAllRunsSavedAndGoesOn) {
   EXPECT_EQ(list_checkpoints(dir / "0001" / "checkpoints").size(), 1u);
   const auto reached = list_checkpoints(dir / "0000" / "checkpoints").front().step;
   const Outcome done = TinyJob::must(
-      sweep("stopped", {fmt::format("run.steps={}", reached + 2), "device.threads=1"}, swept));
+      sweep("stopped",
+            Overrides{fmt::format("run.steps={}", reached + 2), "device.threads=1"}, swept));
   EXPECT_EQ(starts_of(dir / "0000"), 2u);
   EXPECT_EQ(list_checkpoints(dir / "0002" / "checkpoints").front().step, reached + 2);
   EXPECT_TRUE(fs::exists(dir / "0002.log"));

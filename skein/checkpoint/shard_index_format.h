@@ -19,7 +19,7 @@ constexpr int64_t kTensorBytes = 64;  // name begin, name bytes, dtype, rank, fi
                                       // first shard, shards
 constexpr uint64_t kMaxTensorRank = 16;
 constexpr uint64_t kMaxNameBytes = 1 << 14;
-constexpr std::array kDTypes = {DType::kF32, DType::kBF16, DType::kI32, DType::kF64};
+inline constexpr std::array kDTypes = {DType::kF32, DType::kBF16, DType::kI32, DType::kF64};
 
 inline int64_t padded(int64_t bytes) { return (bytes + 7) / 8 * 8; }
 inline int64_t blocks_of(int64_t num_shards) {
