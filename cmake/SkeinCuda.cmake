@@ -7,8 +7,8 @@
 # and beside it, for the tests, always skein_cuda_emulated: the same sources compiled as C++ against
 # tests/cuda_emulation, where kernels run on the CPU.
 set(SKEIN_CUDA "$ENV{SKEIN_CUDA}" CACHE STRING "OFF: no CUDA backend; otherwise where nvcc is found")
-if(SKEIN_CUDA STREQUAL "OFF_ONCE")
-  set(SKEIN_CUDA "" CACHE STRING "" FORCE)
+if(SKEIN_CUDA_ONCE STREQUAL "OFF")
+  unset(SKEIN_CUDA_ONCE CACHE)
   set(SKEIN_CUDA OFF)
 endif()
 set(SKEIN_CUDA_ARCHITECTURES 90 CACHE STRING "compute capability of the CUDA kernels")

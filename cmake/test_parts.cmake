@@ -15,7 +15,7 @@ set(SKEIN_LEFT_OUT
   "cuda_emulated ^cuda_emulated/attention_wgmma$"
   "cuda_emulated ^cuda_emulated/gpu_check$"
   "cuda_emulated ^cuda_emulated/goldens_25_steps$"
-  "cuda_emulated ^cuda_emulated/.*ThreadRanks\\.[^/]*/(Data2Tensor2|Data2Context2|Data2Context2Zero3|Pipeline2Tensor2)$"
+  "cuda_emulated ^cuda_emulated/.*ThreadRanks\\.[^/]*/(Data2Tensor2|Data2Context2|Data2Context2Zero3|Pipeline2Tensor2)([^A-Za-z0-9]|$)"
   "tidy ^lint/tidy$"
   "objects ^objects/checkpoint_long$"
 )

@@ -9,7 +9,14 @@ targets=()
 [ $# = 0 ] || targets=(--target "$@")
 scripts/setup.sh
 # SKEIN_CUDA=OFF: without the CUDA backend; otherwise where nvcc is found. Unset: as it was.
-cmake --preset "$preset" ${SKEIN_CUDA+-DSKEIN_CUDA="$SKEIN_CUDA"} >&2
+# OFF_ONCE, of scripts/test.sh: OFF now, and what is remembered stays.
+cuda=()
+case ${SKEIN_CUDA-unset} in
+  unset) ;;
+  OFF_ONCE) cuda=(-DSKEIN_CUDA_ONCE=OFF) && unset SKEIN_CUDA ;;
+  *) cuda=(-DSKEIN_CUDA="$SKEIN_CUDA") ;;
+esac
+cmake --preset "$preset" "${cuda[@]}" >&2
 build_dir=build
 [ "$preset" = release ] || build_dir=build-$preset
 cmake --build "$build_dir" "${targets[@]}" >&2

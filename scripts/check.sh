@@ -47,7 +47,8 @@ done
 scripts/test_tools.sh
 SKEIN_CUDA=${SKEIN_CUDA:-OFF_ONCE} scripts/build.sh release "${@/#/check_}"
 find build/tmp -mindepth 1 -delete
+times > build/tmp/times
 status=0
-scripts/run_tests.py --after-build "$(times | tail -n 1)" -L "^check\.($(IFS='|' && echo "$*"))\$" || status=$?
+scripts/run_tests.py --after-build "$(tail -n 1 build/tmp/times)" -L "^check\.($(IFS='|' && echo "$*"))\$" || status=$?
 [ "$status" != 0 ] || find build/tmp -mindepth 1 -delete
 exit "$status"

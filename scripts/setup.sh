@@ -23,7 +23,7 @@ fi
 # The CUDA backend is compiled against the headers of cuDNN's frontend, out of its wheel.
 frontend_version=1.32.0
 frontend_dir=.deps/cudnn-frontend-$frontend_version
-if command -v nvcc >/dev/null && [ "${SKEIN_CUDA:-}" != OFF ] && [ ! -f "$frontend_dir/.done" ]; then
+if command -v nvcc >/dev/null && [[ ${SKEIN_CUDA:-} != OFF* ]] && [ ! -f "$frontend_dir/.done" ]; then
   echo "setup: unpacking the headers of cuDNN's frontend $frontend_version from its wheel" >&2
   unpack_wheel "nvidia-cudnn-frontend==$frontend_version" manylinux_2_28_x86_64 "$frontend_dir" 'include/*'
   touch "$frontend_dir/.done"

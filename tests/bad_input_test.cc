@@ -133,7 +133,9 @@ TEST(BadInput, Corpus) {
   for (size_t i = bytes.size() - 1400; i < bytes.size() - 1200; ++i) bytes[i] = '\x7f';
   refused(job().write("damaged.arrow", bytes),
           {file.string(), "record batch 0", "begins at byte", "expected"});
-  expect_training_refused({"batch.global_sequences=3000", "data.sequence_length=128"}, 2,
+  // A run that begins: one that continues has the lanes of its checkpoint.
+  const std::string begins = "run.dir=" + job().run("begins").string();
+  expect_training_refused({begins, "batch.global_sequences=3000", "data.sequence_length=128"}, 2,
                           {"corpus.arrow", "smaller than one batch", "3000 sequences of 128",
                            "384000", "global_sequences"});
   expect_checkpoints_good(job().run("good"));

@@ -240,7 +240,7 @@ TEST(CudaRun, SaysWhatIsMissing) {
   }
 }
 
-// Llama 2 7B with nothing computed again, 4,096 tokens.
+// Llama 2 7B with nothing computed again, 4,096 tokens; cuDNN's attention takes 0.8 GB of it.
 TEST(CudaPlan, SevenBillionWeightsFitOneGpu) {
   const std::string configs = std::string(kSourceFolder) + "/configs";
   const Outcome outcome = SkeinProcess({"plan", configs + "/llama2-7b-h200.toml", "--json"},
@@ -250,7 +250,7 @@ TEST(CudaPlan, SevenBillionWeightsFitOneGpu) {
   const Json plan = Json::parse(outcome.out);
   EXPECT_TRUE(plan.at("fits"));
   EXPECT_LT(plan.at("per_rank").at("device_bytes").get<int64_t>(),
-            int64_t{131} * 1000 * 1000 * 1000);
+            int64_t{132} * 1000 * 1000 * 1000);
 }
 
 // The same of build/skein, which may know CUDA's rules alone, as of the build that runs kernels.
@@ -266,7 +266,10 @@ TEST(CudaPlan, HasTheSameBytesInABuildWithoutCuda) {
       {"heads of 64", {"model.num_attention_heads=64", "model.num_key_value_heads=8"}},
       {"heads of 256", {"model.num_attention_heads=16", "model.num_key_value_heads=4"}},
       {"biases", {"model.attention_bias=true", "model.mlp_bias=true"}},
-      {"normed heads", {"model.model_type=qwen3", "model.head_dim=128"}},
+      {"normed heads",
+       {"model.hf_config=", "model.model_type=qwen3", "model.hidden_size=4096",
+        "model.intermediate_size=11008", "model.num_attention_heads=32",
+        "model.num_key_value_heads=8", "model.head_dim=128", "model.vocab_size=32000"}},
       {"tensor and pipeline",
        {"parallel.tensor=2", "parallel.pipeline=2", "parallel.data=2", "plan.ranks=8"}},
       {"context, ZeRO 3", {"parallel.context=4", "parallel.zero=3", "plan.ranks=8"}},

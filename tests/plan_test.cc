@@ -62,7 +62,8 @@ TEST(Plan, OfWhatTheConfigurationNames) {
   const std::string folder = std::string(kSourceFolder) + "/configs/hardware/";
   const std::string h100 = folder + "h100-8x.toml", trn1 = folder + "trn1-32xlarge.toml";
   const auto planned = [](const Overrides& overrides, const Arguments& more) {
-    Arguments arguments = job().arguments("plan", "planned", overrides);
+    Arguments arguments =
+        job().arguments("plan", "planned", overrides + Overrides{"batch.micro_sequences=1"});
     arguments.insert(arguments.end(), more.begin(), more.end());
     arguments.emplace_back("--json");
     return OrderedJson::parse(TinyJob::must(arguments).out);

@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"data.train is ", "corpus.arrow (", "other.arrow (", "documents"},
              "data.train"},
         Case{"seed", {"run.seed=2"}, {"run.seed is 1 there and 2"}},
-        Case{"batch", {"batch.global_sequences=8"}, {"batch.global_sequences is 4 there and 8"}}),
+        Case{"lanes", {"data.lanes=8"}, {"data.lanes", "was trained with 4"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Resume, PrecisionOfTheSameTensorsIsRefusedUnlessAccepted) {

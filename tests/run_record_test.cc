@@ -186,10 +186,10 @@ TEST(RunRecord, TwoInterruptsAtOnceSave) {
 TEST(RunRecord, AnInterruptThatDoesNotWaitIsToldAsWhatItIs) {
   for (const int workers : {1, 2}) {
     const std::string name = fmt::format("impatient{}", workers);
-    SkeinProcess process(job().arguments(
-        "train", name,
-        small(100) +
-            Overrides{fmt::format("launch.workers={}", workers), "batch.global_sequences=40000"}));
+    SkeinProcess process(
+        job().arguments("train", name,
+                        small(100) + Overrides{fmt::format("launch.workers={}", workers),
+                                               "batch.global_sequences=40000", "data.lanes=8"}));
     ASSERT_TRUE(wait_until([&] { return !events_of(name, "start").empty(); }));
     process.send(SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(1200));

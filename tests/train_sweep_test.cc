@@ -73,21 +73,23 @@ TEST(TrainSweep, StopsAllRunsSavedAndGoesOn) {
   const Arguments swept = {"--sweep", "run.seed=1,2,3", "--side-by-side", "2"};
   SkeinProcess process(sweep("stopped", overrides, swept));
   const fs::path dir = job().run("stopped");
-  ASSERT_TRUE(wait_until([&] {
-    return fs::exists(dir / "0000" / "metrics.jsonl") && fs::exists(dir / "0001" / "metrics.jsonl");
-  }));
+  const auto has_steps = [&](const char* run) {
+    std::error_code none;
+    const auto size = fs::file_size(dir / run / "metrics.jsonl", none);
+    return !none && size > 0;
+  };
+  ASSERT_TRUE(wait_until([&] { return has_steps("0000") && has_steps("0001"); }));
   process.send(SIGINT);
   const Outcome stopped = process.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
   EXPECT_THAT(stopped.out, HasSubstr("stopped"));
   EXPECT_THAT(stopped.out, HasSubstr("not begun"));
   EXPECT_FALSE(fs::exists(dir / "0002"));
-  EXPECT_EQ(list_checkpoints(dir / "0000" / "checkpoints").size(), 1u);
-  EXPECT_EQ(list_checkpoints(dir / "0001" / "checkpoints").size(), 1u);
+  ASSERT_EQ(list_checkpoints(dir / "0000" / "checkpoints").size(), 1u);
+  ASSERT_EQ(list_checkpoints(dir / "0001" / "checkpoints").size(), 1u);
   const auto reached = list_checkpoints(dir / "0000" / "checkpoints").front().step;
-  const Outcome done = TinyJob::must(
-      sweep("stopped",
-            Overrides{fmt::format("run.steps={}", reached + 2), "device.threads=1"}, swept));
+  const Outcome done = TinyJob::must(sweep(
+      "stopped", Overrides{fmt::format("run.steps={}", reached + 2), "device.threads=1"}, swept));
   EXPECT_EQ(starts_of(dir / "0000"), 2u);
   EXPECT_EQ(list_checkpoints(dir / "0002" / "checkpoints").front().step, reached + 2);
   EXPECT_TRUE(fs::exists(dir / "0002.log"));

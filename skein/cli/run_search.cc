@@ -1,10 +1,16 @@
 #include "skein/cli/run_search.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 
+#include "skein/base/heartbeat.h"
 #include "skein/base/log.h"
 #include "skein/base/units.h"
 #include "skein/cli/command.h"
@@ -13,10 +19,21 @@ namespace skein {
 namespace {
 
 volatile std::sig_atomic_t g_search_signal = 0;
+std::atomic<int64_t> g_search_asked{0};  // when, in ms since the machine booted
+// `timeout` signals a process and then its group: a signal this early is the first one again.
+constexpr int64_t kSameSignalMillis = 1000;
 
 void note_search_signal(int signal) {
-  g_search_signal = signal;
-  std::signal(signal, SIG_DFL);  // of a second one
+  const int saved_errno = errno;
+  int64_t first = 0;
+  const int64_t now = boot_millis();
+  if (g_search_asked.compare_exchange_strong(first, now)) {
+    g_search_signal = signal;
+  } else if (now - first >= kSameSignalMillis) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+  errno = saved_errno;
 }
 
 class SearchStop {
@@ -53,7 +70,11 @@ class SearchLine {
 
   void show(const SearchProgress& progress) {
     if (log::on_terminal()) {
-      fmt::print(stderr, "\r\033[K{}", text(progress));
+      struct winsize size {};
+      const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+      // A longer line would wrap, and only its last row would be redrawn.
+      const size_t width = is_known ? size.ws_col : 80;
+      fmt::print(stderr, "\r\033[K{}", text(progress).substr(0, width - 1));
       is_drawn_ = true;
     } else if (progress.seconds >= next_) {
       fmt::print(stderr, "{}\n", text(progress));

@@ -261,9 +261,12 @@ struct Row {
 };
 
 // The best first; runs without a loss last, in their order.
-std::vector<Row> table_of(const std::vector<SweptRun>& runs) {
+std::vector<Row> table_of(const std::vector<SweptRun>& runs, const Conductor& conductor) {
   std::vector<Row> rows;
-  for (const SweptRun& run : runs) rows.push_back({&run, standing_of(run)});
+  for (const SweptRun& run : runs) {
+    rows.push_back({&run, standing_of(run)});
+    if (conductor.has_failed(run)) rows.back().standing.state = "failed";
+  }
   const bool validated = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
     return !std::isnan(row.standing.validation_loss);
   });
@@ -342,7 +345,7 @@ int train_sweep(const ConfigOptions& config, const SweepOptions& options) {
   }
   Conductor conductor(config, options);
   const int signal = conductor.conduct(unfinished);
-  const std::vector<Row> rows = table_of(runs);
+  const std::vector<Row> rows = table_of(runs, conductor);
   if (options.json) {
     print_json(table_json(rows));
   } else {

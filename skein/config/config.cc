@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "skein/base/error.h"
 #include "skein/base/file.h"
@@ -82,6 +83,11 @@ class Store {
 // Reads a document, then the overrides, into a Config.
 class ConfigReader {
  public:
+  // What a file says of the keys of `overrides` does not count, and need not mean anything here.
+  explicit ConfigReader(std::span<const std::string> overrides) {
+    for (const std::string& text : overrides) overridden_.insert(text.substr(0, text.find('=')));
+  }
+
   void read_document(std::string_view text, const std::string& name) {
     const toml::table document = parse_toml(text, name);
     for (const auto& [section, node] : document) {
@@ -102,6 +108,7 @@ class ConfigReader {
         note_length(section.str(), key.str(), key_where, /*is_override=*/false);
       }
     }
+    overridden_.clear();  // what follows are the overrides
     take_floor_as_derived(document);
   }
 
@@ -214,6 +221,7 @@ class ConfigReader {
       stored = std::visit(Store(node, known.field->limits), known.field->value(config_));
       for (const ConfigPath& at : stored ? config_paths(config_) : std::vector<ConfigPath>()) {
         if (at.key != fmt::format("{}.{}", section, key)) continue;
+        if (overridden_.contains(at.key)) continue;
         const Place place = Place::parse(
             *at.path, fmt::format("{}: {} in [{}]", where, key, section), known.field->limits.use);
         const bool is_whole = place.is_object() || place.path().is_absolute();
@@ -259,13 +267,14 @@ class ConfigReader {
   std::string length_key_, length_where_;
   bool length_is_override_ = false;
   bool floor_is_override_ = false;
+  std::set<std::string> overridden_;  // keys of --set, while the file is read
 };
 
 }  // namespace
 
 Config parse_config(std::string_view text, const std::string& name,
                     std::span<const std::string> overrides) {
-  ConfigReader reader;
+  ConfigReader reader(overrides);
   reader.read_document(text, name);
   for (const std::string& text_override : overrides) reader.read_override(text_override);
   return reader.finish();

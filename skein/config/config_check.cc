@@ -102,13 +102,15 @@ void check_places(const Config& config, const Checker& check) {
 void check_roll_back(const Config& config, const Checker& check) {
   constexpr int64_t kSpikeSteps = 5;
   const CheckpointConfig& checkpoint = config.checkpoint;
-  const bool kept = checkpoint.keep == 0 || checkpoint.every_steps == 0 ||
-                    (checkpoint.keep - 1) * checkpoint.every_steps >= kSpikeSteps;
+  // How many are saved in so many steps; each validation may be a new best.
+  const auto saved = [&](int64_t every) { return every == 0 ? 0 : ceil_div(kSpikeSteps, every); };
+  const int64_t validated = checkpoint.best_by.empty() ? 0 : saved(config.validate.every_steps);
+  const int64_t least = 1 + saved(checkpoint.every_steps) + validated;
+  const bool kept = checkpoint.keep == 0 || least == 1 || checkpoint.keep >= least;
   check.require(config.run.on_divergence != "roll_back" || kept,
                 "[run] on_divergence is \"roll_back\", and [checkpoint] keep = {} with every_steps "
                 "= {} does not keep the checkpoint of {} steps ago: expected keep from {}",
-                checkpoint.keep, checkpoint.every_steps, kSpikeSteps,
-                1 + ceil_div(kSpikeSteps, std::max<int64_t>(1, checkpoint.every_steps)));
+                checkpoint.keep, checkpoint.every_steps, kSpikeSteps, least);
   const auto skipped = try_run([&] { return SkippedBatches::parse(config.data.skip_batches); });
   if (!skipped.ok()) check.require(false, "[data] {}", skipped.error().what());
 }

@@ -80,7 +80,7 @@ class Search {
   SearchResult run() {
     enumerate();
     std::vector<std::thread> threads;
-    for (int i = 0; i < omp_get_num_procs(); ++i) threads.emplace_back([this] { work(); });
+    for (int i = 0; i < num_threads_; ++i) threads.emplace_back([this] { work(); });
     wait_for_end();
     for (std::thread& thread : threads) thread.join();
     return finish();
@@ -167,7 +167,7 @@ class Search {
   bool is_due() const SKEIN_REQUIRES(mutex_) {
     constexpr double kFirstSeconds = 1, kShare = 0.2;  // of the time, for plans in full
     const double now = seconds();
-    return now > kFirstSeconds && full_seconds_ < kShare * now * omp_get_num_procs();
+    return now > kFirstSeconds && full_seconds_ < kShare * now * num_threads_;
   }
 
   // What a layout must not exceed to be among the best.
@@ -239,7 +239,7 @@ class Search {
     constexpr double kToldEvery = 0.1;
     double told = 0;
     Lock lock(mutex_);
-    while (num_ended_ < omp_get_num_procs()) {
+    while (num_ended_ < num_threads_) {
       changed_.wait_for(lock, std::chrono::duration<double>(kToldEvery));
       // The plans that are under way end within the budget, too.
       if (seconds() + 1.5 * longest_ > options_.seconds) stops_ = true;
@@ -357,6 +357,7 @@ class Search {
   double full_seconds_ SKEIN_GUARDED_BY(mutex_) = 0;  // that plans in full took
   double longest_ SKEIN_GUARDED_BY(mutex_) = 0;       // of them
   int num_at_work_ SKEIN_GUARDED_BY(mutex_) = 0;
+  const int num_threads_ = omp_get_num_procs();
   int num_ended_ SKEIN_GUARDED_BY(mutex_) = 0;
   bool stops_ SKEIN_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ SKEIN_GUARDED_BY(mutex_);

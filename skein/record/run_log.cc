@@ -8,6 +8,7 @@
 #include "skein/base/units.h"
 #include "skein/base/version.h"
 #include "skein/record/event_fields.h"
+#include "skein/record/failure_record.h"
 #include "skein/record/thread_advice.h"
 
 namespace skein {
@@ -136,6 +137,7 @@ bool RunLog::has_stopped() const {
 }
 
 void RunLog::start(int64_t step, const std::string& from, const Beginning& beginning) {
+  const std::optional<int64_t> before = last_known_step(dir_);
   begin_after(step);
   if (step > 0) tell_other_arithmetic();
   number_ = next_start_number(dir_);
@@ -165,6 +167,13 @@ void RunLog::start(int64_t step, const std::string& from, const Beginning& begin
   } else {
     say(from.empty() ? std::string("beginning from random weights")
                      : fmt::format("beginning from the weights of {}", from));
+    if (before.value_or(0) > 0 && launched_.generation <= 1) {
+      log::warn(
+          "{} has steps up to {} of an earlier start, and {} has no checkpoint: they are done "
+          "again. If the checkpoints lie elsewhere, stop, and set checkpoint.dir (or a variable in "
+          "it)",
+          config_.run.dir, *before, checkpoint_dir(config_));
+    }
   }
   tell_threads();
 }

@@ -252,7 +252,7 @@ void Trainer::begin() {
   restore();
   if (log_) {
     // A start that has nothing to do leaves the files as the run that was trained wrote them.
-    if (step_ < config_.run.steps && !only_validates_) {
+    if (step_ < config_.run.steps && !has_nothing_to_do() && !only_validates_) {
       write_run_folder(config_, inputs_->model(), inputs_->tokenizer());
     }
     if (!has_nothing_to_do() || !log_->has_stopped()) {

@@ -84,9 +84,11 @@ TrainOutcome Trainer::train_to_the_end() {
       roll_back();
       continue;
     }
-    if (copies) save_to_memory();
     if (validates) validate();
-    if (saves || (validates && best_.is_new_best(step_))) save_checkpoint();
+    if (copies) save_to_memory();  // with what the validation said of the best
+    // The last step is saved below, with the losses of its validation.
+    const bool is_last = best_.is_watched() && begun_ == config_.run.steps;
+    if ((saves && !is_last) || (validates && best_.is_new_best(step_))) save_checkpoint();
     if (seconds_since(corpora_clock_) >= kCheckCorporaSeconds) check_corpora();
     saver_->collect();
     note_saves();

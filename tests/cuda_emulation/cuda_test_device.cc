@@ -4,7 +4,6 @@
 
 #include <cstdio>
 
-#include "skein/ops/matmul/cublas_lt_cuda.h"
 #include "tests/ops/test_device.h"
 #include "tests/test_home.h"
 
@@ -43,7 +42,6 @@ bool use_cuda() {
   check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   test_device() = {cuda_kernels(), allocate, release, stream, synchronize};
   test_device().is_cpu = false;
-  test_device().idle_scratch = kCudaMatmulWorkspaceBytes - matmul_cuda::kWorkspaceBytes;
   test_device().is_slow = properties.multiProcessorCount <= kFewMultiprocessors;
   return true;
 }

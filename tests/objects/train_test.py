@@ -161,7 +161,7 @@ def refusals(folder, remote, environment, store):
     remote.write_text(text.replace("data/tokenizer", "data/web"))
     said(sample, 2, "data.tokenizer: s3://texts/data/web")
     remote.write_text(text.replace("hidden_size = 32", 'hf_config = "s3://texts/data/config.json"'))
-    said(sample, 2, "model.hf_config is 's3://texts/data/config.json'")
+    said(sample, 2, "hf_config in [model] is 's3://texts/data/config.json'")
     remote.write_text(text)
     store.client.delete_object(Bucket="texts", Key="data/web/part-00001-of-00003.arrow")
     said(sample, 2, "holds 2 of the 3 files")

@@ -254,7 +254,7 @@ class GraphRun {
     for (View& view : plan.outputs) view.data = nullptr;
     if (kernel.prepare != nullptr) call.state = plan.state = kernel.prepare(plan);
     states_.push_back(call.state);
-    const int64_t scratch = scratch_to_test(kernel, plan);
+    const int64_t scratch = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(plan);
     Buffer& buffer = new_buffer(scratch);
     buffer.own(View::contiguous(buffer.data(), DType::kBF16, Shape{(scratch + 1) / 2}));
     if (scratch > 0) call.scratch = buffer.data();

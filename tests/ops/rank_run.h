@@ -147,7 +147,7 @@ class RankRun {
     }
     for (const ValueId id : node.outputs) call.outputs.push_back(views_[rank][id]);
     if (kernel.prepare != nullptr) call.state = kernel.prepare(call);
-    const int64_t bytes = scratch_to_test(kernel, call);
+    const int64_t bytes = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call);
     call.scratch = new_buffer(bytes).data();
     buffers_.back()->own(View::contiguous(call.scratch, DType::kBF16, Shape{(bytes + 1) / 2}));
     kernel.run(call);

@@ -17,20 +17,11 @@ struct TestDevice {
   void (*synchronize)() = [] {};
   bool is_cpu = true;
   bool is_slow = false;  // tests take fewer and smaller cases
-  // Of the scratch of a kernel that takes at least so much, the emulated library uses none: tests
-  // look at every byte, each time.
-  int64_t idle_scratch = 0;
 };
 
 inline TestDevice& test_device() {
   static TestDevice device;
   return device;
-}
-
-inline int64_t scratch_to_test(const Kernel& kernel, const KernelCall& call) {
-  const int64_t bytes = kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call);
-  const int64_t idle = test_device().idle_scratch;
-  return bytes > idle ? bytes - idle : bytes;
 }
 
 // Whether 8-bit products are added by a GPU's tensor cores, of which each addition keeps 14 bits of
