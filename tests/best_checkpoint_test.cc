@@ -102,12 +102,12 @@ TEST(BestCheckpoint, EndsARunThatGetsNoBetter) {
   EXPECT_EQ(steps_of("early").front(), last);
   job().trained("early", early + Overrides{"run.stop_after_worse=3"});
   EXPECT_EQ(steps_of("early").front(), last + 2);
-  // Killed in between, it ends at the same step.
-  job().trained("killed", setting(best + 3));
-  job().trained("killed", early);
-  EXPECT_EQ(steps_of("killed"), (std::vector<int64_t>{last, best}));
-  job().trained("two", early + Overrides{"launch.workers=2"});
-  EXPECT_EQ(steps_of("two").front(), last);
+  // Stopped after a validation, it ends at the same step.
+  job().trained("paused", setting(best + 2));
+  job().trained("paused", early);
+  EXPECT_EQ(steps_of("paused"), (std::vector<int64_t>{last, best}));
+  job().trained("early_two", early + Overrides{"launch.workers=2"});
+  EXPECT_EQ(steps_of("early_two").front(), last);
 }
 
 TEST(BestCheckpoint, RefusesWhatCannotBeWatched) {
