@@ -14,7 +14,8 @@ int64_t Trainer::stored_lanes() const {
   if (asked > 0 && stored > 0 && asked != stored) {
     fail(ErrorCode::kUsage,
          "data.lanes is {}, and {} was trained with {}: lanes are the order of the data and stay "
-         "as they are; expected {}, or 0",
+         "as they are; expected {}, or 0; for other lanes begin a new run, whose model.init_from "
+         "is that checkpoint",
          asked, checkpoint->path().string(), stored, stored);
   }
   return stored;
